@@ -1,0 +1,37 @@
+# Everything a contributor runs. Needs Python 3.11+, pip, git and make; the rest comes from requirements.lock.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PACKAGES := shared services/model-sync services/discovery services/artifacts services/serving services/routing deploy/cli deploy/local
+STAMP := $(VENV)/.setup-stamp
+
+.PHONY: setup demo test lint format crds crds-check bench spec-coverage lock clean
+
+setup: $(STAMP)
+
+$(STAMP): requirements.lock $(addsuffix /pyproject.toml,$(PACKAGES))
+	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "Python 3.11 or newer is needed, this is " + sys.version.split()[0] + "; set PYTHON=/path/to/python3.11")'
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation $(addprefix -e ,$(PACKAGES))
+	@touch $@
+
+test: setup
+	$(BIN)/python -m pytest tests/unit tests/integration tests/controlplane tests/e2e tests/chaos
+
+lint: setup
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-cache
+
+format: setup
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+lock: setup
+	$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-header --no-annotate --python-version 3.11 requirements.in -o requirements.lock
+
+clean:
+	rm -rf $(VENV) .run .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

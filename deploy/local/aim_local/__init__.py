@@ -1,0 +1,1 @@
+"""Embedded control plane and simulated cluster, for demos and tests only."""

@@ -1,0 +1,1 @@
+"""Artifacts: brings model weights into shared volumes."""

@@ -1,0 +1,1 @@
+"""Discovery: inspects images, creates templates and finds their runtime profiles."""

@@ -1,0 +1,1 @@
+"""Model-sync: follows container registries and creates AIMClusterModels."""

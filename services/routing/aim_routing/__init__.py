@@ -1,0 +1,1 @@
+"""Routing: turns AIMServices into Gateway API HTTPRoutes."""

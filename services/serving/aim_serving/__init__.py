@@ -1,0 +1,1 @@
+"""Serving: turns AIMServices into KServe InferenceServices."""

@@ -1,0 +1,1 @@
+"""What the five services share."""

@@ -1,0 +1,1 @@
+"""The reconcile engine: queue, plan, executor, conditions."""

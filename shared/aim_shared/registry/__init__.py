@@ -1,0 +1,1 @@
+"""OCI registry client shared by model-sync and discovery."""

@@ -1,0 +1,1 @@
+"""Resolution and merging of runtime configs."""
