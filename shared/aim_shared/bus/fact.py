@@ -1,0 +1,89 @@
+"""Facts: results of effects, published like changes so that a replay sees what the decision saw.
+
+A fact belongs to one owner object and is ordered by its sequence in the state stream.
+"""
+
+import hashlib
+from datetime import datetime
+from typing import Final, TypeVar
+
+from pydantic import BaseModel, Field
+
+from aim_shared.api import ApiModel, Resource
+from aim_shared.bus.part import Index, Key, Part
+from aim_shared.bus.view import Lookup, View
+from aim_shared.errors import AimError, Category
+from aim_shared.json import JsonObject
+
+M = TypeVar("M", bound=BaseModel)
+
+
+class FactOwner(ApiModel):
+    """The object a fact was gathered for; the fact is removed with it."""
+
+    part: str
+    namespace: str = ""
+    name: str
+    uid: str
+
+
+class FactError(ApiModel):
+    """Why an effect failed, as a value."""
+
+    category: Category
+    reason: str
+    message: str
+
+
+class Fact(Resource):
+    """The result of one effect.
+
+    Attributes:
+        effect: kind of the effect, for example ``image-inspection``.
+        key: what it was about; with ``effect`` it identifies the fact.
+        observed_at: when the effect ended.
+        attempts: consecutive failures up to this one; 0 after a success.
+        outcome: the result; ``None`` after a failure.
+    """
+
+    effect: str
+    key: str
+    owner: FactOwner
+    observed_at: datetime
+    attempts: int = 0
+    outcome: JsonObject | None = None
+    failure: FactError | None = Field(default=None)
+
+    @property
+    def error(self) -> AimError | None:
+        """The failure as an error value."""
+        if self.failure is None:
+            return None
+        return AimError(self.failure.category, self.failure.reason, self.failure.message)
+
+    def read(self, model: type[M]) -> M | None:
+        """The outcome, decoded; ``None`` after a failure."""
+        return None if self.outcome is None else model.model_validate(self.outcome)
+
+
+_NAME_DIGITS: Final = 24
+
+
+def fact_name(effect: str, key: str) -> str:
+    """Name of a fact on the bus: effect and a hash, because keys may hold any character."""
+    return f"{effect}-{hashlib.sha256(key.encode()).hexdigest()[:_NAME_DIGITS]}"
+
+
+def fact_key(service: str, effect: str, key: str) -> Key:
+    """Key of a fact in its part: facts of a service share the service's name as namespace."""
+    return Key(service, fact_name(effect, key))
+
+
+def get_fact(view: View, part: Part[Fact], service: str, effect: str, key: str) -> Lookup[Fact]:
+    """Look up the fact of an effect; nothing is found until the effect ended once."""
+    return view.get(part, service, fact_name(effect, key))
+
+
+def facts_by_owner(part: Part[Fact]) -> Index[Fact]:
+    """Facts by UID of the object they were gathered for."""
+    return Index(part, "fact-owner", lambda fact: [fact.owner.uid])

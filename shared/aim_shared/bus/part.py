@@ -1,0 +1,89 @@
+"""A part: a kind, or a selected portion of a kind, that exactly one service watches and publishes.
+
+Parts are the unit of everything on the bus: subjects, sync markers, freshness, direct mode and indexes.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Generic, NamedTuple, TypeVar
+
+from aim_shared.api import Resource
+from aim_shared.api.kinds import Kind
+from aim_shared.json import JsonObject
+
+T = TypeVar("T", bound=Resource)
+
+
+class Key(NamedTuple):
+    """Name of an object inside a part; ``namespace`` is empty for cluster-scoped objects."""
+
+    namespace: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.namespace}/{self.name}" if self.namespace else self.name
+
+
+def keep(obj: JsonObject) -> JsonObject:
+    """Publish the object as it is (managedFields and last-applied annotation are dropped for every part)."""
+    return obj
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Part(Generic[T]):
+    """What is watched once and published once for the whole platform.
+
+    Attributes:
+        name: the subject token, for example ``pods-predictor``.
+        kind: group, version, plural and scope.
+        model: the type that consumers read.
+        label_selector: restricts the watch; an object that leaves the selection counts as deleted.
+        field_selector: restricts the watch.
+        trim: reduces an object to what consumers read (docs/spec/README.md section 8, row 12).
+    """
+
+    name: str
+    kind: Kind
+    model: type[T]
+    label_selector: str = ""
+    field_selector: str = ""
+    trim: Callable[[JsonObject], JsonObject] = keep
+
+    def __str__(self) -> str:
+        return self.name
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Index(Generic[T]):
+    """A look-up other than by name: ``values`` tells under which strings an object is found.
+
+    Values of namespaced kinds usually start with the namespace (see `scoped`), because names are only unique
+    within one.
+    """
+
+    part: Part[T]
+    name: str
+    values: Callable[[T], Iterable[str]]
+
+    def __str__(self) -> str:
+        return f"{self.part.name}[{self.name}]"
+
+
+def scoped(namespace: str | None, value: str) -> str:
+    """The index value of something that is unique within a namespace only."""
+    return f"{namespace or ''}/{value}"
+
+
+def owner_index(part: Part[T]) -> Index[T]:
+    """Objects by the UID of each of their owners."""
+    return Index(part, "owner", lambda obj: [ref.uid for ref in obj.metadata.owner_references or ()])
+
+
+def label_index(part: Part[T], label: str) -> Index[T]:
+    """Objects by namespace and value of one label (FW-238)."""
+
+    def values(obj: T) -> list[str]:
+        value = (obj.metadata.labels or {}).get(label)
+        return [] if value is None else [scoped(obj.metadata.namespace, value)]
+
+    return Index(part, f"label:{label}", values)

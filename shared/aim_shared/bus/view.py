@@ -1,0 +1,144 @@
+"""What a reconcile sees: look-ups in the world, each of them remembered for the decision record.
+
+A look-up never raises. What is found is a value, what is not found is ``None``, and what can not be known (the
+part is stale and the look-up found nothing, or the object can not be decoded) is an error (FW-004, FW-019).
+"""
+
+from dataclasses import dataclass, field
+from typing import Any, Generic, Protocol, TypeVar
+
+from aim_shared.api import Resource
+from aim_shared.bus.entry import Entry, Version
+from aim_shared.bus.part import Index, Key, Part
+from aim_shared.bus.world import World
+from aim_shared.errors import AimError, Category
+
+T = TypeVar("T", bound=Resource)
+
+
+@dataclass(frozen=True, slots=True)
+class Lookup(Generic[T]):
+    """Result of a look-up by name: an object, nothing, or the reason why it is not known."""
+
+    value: T | None = None
+    error: AimError | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Selection(Generic[T]):
+    """Result of a look-up of many, sorted by namespace and name; ``error`` only when nothing was found."""
+
+    items: tuple[T, ...] = ()
+    error: AimError | None = None
+
+
+class View(Protocol):
+    """What reconcilers read from; live over a `World`, or rebuilt from a decision record."""
+
+    def get(self, part: Part[T], namespace: str | None, name: str) -> Lookup[T]:
+        """One object by name; ``namespace`` is ignored (``None`` or empty) for cluster-scoped kinds."""
+        ...
+
+    def select(self, index: Index[T], value: str) -> Selection[T]:
+        """The objects found under a value of an index."""
+        ...
+
+    def all(self, part: Part[T]) -> Selection[T]:
+        """Every object of a part. Costs reads in the record: prefer an index."""
+        ...
+
+    @property
+    def failure(self) -> AimError | None:
+        """The failed write of this object's previous plan, when this pass is to report it (FW-010)."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectRead:
+    """One object that a pass read; ``version`` is ``None`` when it was found absent."""
+
+    part: str
+    key: Key
+    version: Version | None
+
+
+@dataclass(frozen=True, slots=True)
+class IndexRead:
+    """One look-up of many; an empty ``index`` stands for all objects of the part."""
+
+    part: str
+    index: str
+    value: str
+    keys: tuple[Key, ...]
+
+
+@dataclass(slots=True)
+class ReadLog:
+    """What one pass read, in order and without repetition."""
+
+    objects: dict[tuple[str, Key], ObjectRead] = field(default_factory=dict)
+    indexes: dict[tuple[str, str, str], IndexRead] = field(default_factory=dict)
+    stale_parts: set[str] = field(default_factory=set)
+
+    @property
+    def parts(self) -> set[str]:
+        """Names of the parts that the pass depended on."""
+        return {part for part, _ in self.objects} | {part for part, _, _ in self.indexes}
+
+
+class WorldView:
+    """A `View` over the live world that remembers what was read."""
+
+    def __init__(self, world: World, failure: AimError | None = None) -> None:
+        self._world = world
+        self._failure = failure
+        self.reads = ReadLog()
+
+    @property
+    def failure(self) -> AimError | None:
+        return self._failure
+
+    def get(self, part: Part[T], namespace: str | None, name: str) -> Lookup[T]:
+        key = Key((namespace or "") if part.kind.namespaced else "", name)
+        entry = self._world.get(part, key)
+        self._note(part, key, entry)
+        return self._lookup(part, key, entry)
+
+    def select(self, index: Index[T], value: str) -> Selection[T]:
+        return self._selection(index.part, index.name, value, self._world.select(index, value))
+
+    def all(self, part: Part[T]) -> Selection[T]:
+        return self._selection(part, "", "", self._world.all(part))
+
+    def _note(self, part: Part[Any], key: Key, entry: Entry[Any] | None) -> None:
+        self.reads.objects[part.name, key] = ObjectRead(part.name, key, entry.version if entry else None)
+        if not self._world.is_fresh(part):
+            self.reads.stale_parts.add(part.name)
+
+    def _lookup(self, part: Part[T], key: Key, entry: Entry[T] | None) -> Lookup[T]:
+        if entry is None:
+            return Lookup(error=None if self._world.is_fresh(part) else stale_error(part, str(key)))
+        decoded = entry.decode()
+        return Lookup(error=decoded) if isinstance(decoded, AimError) else Lookup(decoded)
+
+    def _selection(self, part: Part[T], index: str, value: str, found: list[Entry[T]]) -> Selection[T]:
+        found = sorted(found, key=lambda entry: entry.key)
+        for entry in found:
+            self._note(part, entry.key, entry)
+        keys = tuple(entry.key for entry in found)
+        self.reads.indexes[part.name, index, value] = IndexRead(part.name, index, value, keys)
+        fresh = self._world.is_fresh(part)
+        if not fresh:
+            self.reads.stale_parts.add(part.name)
+        items = tuple(obj for entry in found if (obj := entry.object) is not None)
+        return Selection(items, None if fresh or items else stale_error(part, value or "any"))
+
+
+def stale_error(part: Part[Any], what: str) -> AimError:
+    """The error of a look-up that found nothing in a part that is not fresh (FW-019)."""
+    return AimError(
+        Category.INFRASTRUCTURE,
+        "ViewStale",
+        f"{part.kind.kind} {what} was not found, but the view of {part.name} is stale: "
+        "its publisher or the message broker is unavailable; waiting for it",
+    )

@@ -1,0 +1,152 @@
+"""What a reconcile decides: plain data that the executor carries out and a replay compares."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+
+from aim_shared.api.kinds import Kind
+from aim_shared.bus.part import Part
+from aim_shared.errors import AimError
+from aim_shared.json import JsonObject
+
+
+class WriteMode(StrEnum):
+    """How a child is brought into being."""
+
+    APPLY = "apply"
+    """Server-side apply with force whenever it differs from what is desired (FW-200, FW-202, FW-409)."""
+
+    CREATE = "create"
+    """Created when absent, never updated (FW-206, FW-410)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Child:
+    """An object that shall exist.
+
+    Attributes:
+        part: where the world knows it from.
+        body: complete desired object with apiVersion, kind, metadata; without hash and trace annotations,
+            which the executor adds, and without the owner reference when ``owned``.
+        owned: add a controller owner reference to the reconciled object (FW-210).
+    """
+
+    part: Part[Any]
+    body: JsonObject
+    owned: bool = True
+    mode: WriteMode = WriteMode.APPLY
+
+    @property
+    def namespace(self) -> str:
+        return str(self.body["metadata"].get("namespace") or "")
+
+    @property
+    def name(self) -> str:
+        return str(self.body["metadata"]["name"])
+
+
+@dataclass(frozen=True, slots=True)
+class Delete:
+    """An object that shall go; the UID is a precondition, so a namesake made meanwhile survives.
+
+    Attributes:
+        why: short cause for log and decision record.
+    """
+
+    part: Part[Any]
+    namespace: str
+    name: str
+    uid: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Patch:
+    """A guarded change of metadata: a merge patch that is refused when the object has changed (FW-411).
+
+    Attributes:
+        body: merge patch without resourceVersion; the executor adds ``resource_version`` as the guard.
+    """
+
+    part: Part[Any]
+    namespace: str
+    name: str
+    resource_version: str
+    body: JsonObject
+    why: str
+
+
+class EventType(StrEnum):
+    """Types of Kubernetes Events."""
+
+    NORMAL = "Normal"
+    WARNING = "Warning"
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """A Kubernetes Event on the reconciled object (FW-120).
+
+    Attributes:
+        standing: a standing error, which is repeated at most every five minutes (FW-125) instead of on transition.
+    """
+
+    type: EventType
+    reason: str
+    message: str
+    standing: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Effect:
+    """I/O that the decision needs; its result comes back as a fact and wakes the object.
+
+    Attributes:
+        kind: which runner carries it out, for example ``image-inspection``.
+        key: what it is about; names the fact together with ``kind``. A plan that asks again while the effect runs
+            changes nothing.
+        params: all the runner needs; never a secret value.
+        not_before: earliest start, for retries; ``None`` = now.
+    """
+
+    kind: str
+    key: str
+    params: JsonObject = field(default_factory=dict)
+    not_before: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Everything one pass decided, in the order in which it is carried out (FW-001, FW-007, FW-008).
+
+    Attributes:
+        patches: guarded metadata changes, first.
+        deletes: then deletes; if one fails nothing is applied in this pass.
+        children: then children, owned ones first.
+        status: the complete desired status as far as this service owns it; ``None`` = leave the status alone.
+        events: Kubernetes Events to emit.
+        effects: I/O to start.
+        requeue_after: look again after that many seconds, unless an error is retried (FW-097).
+        retry: the error for which the pass is retried with backoff (FW-094).
+    """
+
+    patches: tuple[Patch, ...] = ()
+    deletes: tuple[Delete, ...] = ()
+    children: tuple[Child, ...] = ()
+    status: JsonObject | None = None
+    events: tuple[Event, ...] = ()
+    effects: tuple[Effect, ...] = ()
+    requeue_after: float | None = None
+    retry: AimError | None = None
+
+
+NOTHING = Plan()
+"""The plan that changes nothing."""
+
+
+def kind_of(body: Mapping[str, Any], kind: Kind) -> JsonObject:
+    """The body with ``apiVersion`` and ``kind`` first, as every child is sent (FW-203)."""
+    api_version = f"{kind.group}/{kind.version}" if kind.group else kind.version
+    return {"apiVersion": api_version, "kind": kind.kind, **body}

@@ -1,0 +1,140 @@
+"""How a service says what it does: reconcilers, what wakes them, and the declaration that ties it together."""
+
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Generic, Protocol, TypeVar
+
+from aim_shared.api import Resource
+from aim_shared.bus.entry import Change
+from aim_shared.bus.part import Index, Key, Part
+from aim_shared.bus.view import View
+from aim_shared.errors import AimError
+from aim_shared.json import JsonObject
+from aim_shared.reconcile.plan import Effect, Plan
+
+T = TypeVar("T", bound=Resource)
+C = TypeVar("C", bound=Resource)
+
+
+class Wake(Protocol):
+    """Turns a change of another part into keys of the reconciled part."""
+
+    @property
+    def part(self) -> Part[Any]: ...
+
+    def keys(self, change: Change[Any], view: View) -> Iterable[Key]:
+        """Keys to reconcile; empty when the change does not matter (FW-114…FW-116, FW-170)."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class WakeBy(Generic[C]):
+    """The usual `Wake`: a function of the change and a view over the world after it."""
+
+    part: Part[C]
+    find: Callable[[Change[C], View], Iterable[Key]]
+
+    def keys(self, change: Change[C], view: View) -> Iterable[Key]:
+        return self.find(change, view)
+
+
+@dataclass(frozen=True, slots=True)
+class StatusOwnership:
+    """Which part of a shared status this service writes (FW-370, FW-379).
+
+    Exactly one of the two styles: everything but the foreign fields and conditions, or only the listed ones.
+    """
+
+    only_fields: frozenset[str] = frozenset()
+    only_conditions: frozenset[str] = frozenset()
+    foreign_fields: frozenset[str] = frozenset()
+    foreign_conditions: frozenset[str] = frozenset()
+
+    def own(self, status: Mapping[str, Any]) -> JsonObject:
+        """The portion of a stored status that this service owns."""
+        conditions = [c for c in status.get("conditions") or [] if self._owns_condition(c["type"])]
+        own = {name: value for name, value in status.items() if name != "conditions" and self._owns_field(name)}
+        return {**own, "conditions": conditions} if conditions else own
+
+    def _owns_field(self, name: str) -> bool:
+        return name in self.only_fields if self._listed else name not in self.foreign_fields
+
+    def _owns_condition(self, name: str) -> bool:
+        return name in self.only_conditions if self._listed else name not in self.foreign_conditions
+
+    @property
+    def _listed(self) -> bool:
+        return bool(self.only_fields or self.only_conditions)
+
+
+@dataclass(frozen=True, slots=True)
+class Reconciler(Generic[T]):
+    """One controller of a service.
+
+    Attributes:
+        controller: name of FW-201, used in labels, Event sources and metrics.
+        part: the kind it reconciles.
+        reconcile: the decision: object, view and clock in, plan out. Pure.
+        wakes: other changes that matter; a change of the object itself always wakes it.
+        finalizer: added before the first pass when ``finalize`` is set (FW-180, FW-181).
+        finalize: the clean-up plan of a deleting object; the finalizer is removed once a pass returns ``None``.
+        status: which part of the status is its own.
+        event_source: component of its Kubernetes Events; default ``aim-<controller>-controller`` (FW-120).
+        ignores: whether an own change of the object needs no pass (routing ignores most status changes, FW-378).
+    """
+
+    controller: str
+    part: Part[T]
+    reconcile: Callable[[T, View, datetime], Plan]
+    wakes: tuple[Wake, ...] = ()
+    finalizer: str | None = None
+    finalize: Callable[[T, View, datetime], Plan | None] | None = None
+    status: StatusOwnership = field(default_factory=StatusOwnership)
+    event_source: str | None = None
+    ignores: Callable[[Change[T]], bool] = field(default=lambda _: False)
+
+
+class EffectError(Exception):
+    """Raised by an effect runner: the effect failed for a reason that is worth a fact."""
+
+    def __init__(self, error: AimError) -> None:
+        super().__init__(str(error))
+        self.error = error
+
+
+class EffectRunner(Protocol):
+    """Carries out effects of one kind; created once per process with its connections."""
+
+    def __call__(self, effect: Effect) -> Awaitable[JsonObject]:
+        """The outcome for the fact.
+
+        Raises:
+            EffectError: becomes a fact with an error.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceDefinition:
+    """What a service publishes, consumes and reconciles (design: one declaration, in its ``service.py``).
+
+    Attributes:
+        name: also names its Lease and field manager ``aim-<name>``.
+        publishes: parts that it alone watches.
+        consumes: parts of its world, its own included where it reads them.
+        indexes: look-ups its reconcilers and wakes use.
+        reconcilers: its controllers.
+        effect_kinds: kinds of effects its plans may ask for; the runners are made at start.
+    """
+
+    name: str
+    publishes: tuple[Part[Any], ...]
+    consumes: tuple[Part[Any], ...]
+    indexes: tuple[Index[Any], ...] = ()
+    reconcilers: tuple[Reconciler[Any], ...] = ()
+    effect_kinds: frozenset[str] = frozenset()
+
+    @property
+    def field_manager(self) -> str:
+        return f"aim-{self.name}"

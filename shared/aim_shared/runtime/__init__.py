@@ -1,0 +1,1 @@
+"""The process around a service: settings, leadership, worker loop, effects, HTTP endpoints."""

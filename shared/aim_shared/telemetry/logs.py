@@ -1,0 +1,65 @@
+"""Structured logs: one JSON line per event, with trace and span ids when there are any (FW-128, FW-129)."""
+
+import logging
+import sys
+from enum import StrEnum
+
+import structlog
+from opentelemetry import trace
+from structlog.typing import EventDict, Processor
+
+
+class LogFormat(StrEnum):
+    """Values of AIM_LOG_FORMAT."""
+
+    JSON = "json"
+    CONSOLE = "console"
+
+
+class LogLevel(StrEnum):
+    """Values of AIM_LOG_LEVEL."""
+
+    DEBUG = "debug"
+    INFO = "info"
+    ERROR = "error"
+
+
+def add_trace_ids(_logger: object, _method: str, event: EventDict) -> EventDict:
+    """Add ``trace_id`` and ``span_id`` of the current span."""
+    context = trace.get_current_span().get_span_context()
+    if context.is_valid:
+        event["trace_id"] = trace.format_trace_id(context.trace_id)
+        event["span_id"] = trace.format_span_id(context.span_id)
+    return event
+
+
+def configure(level: LogLevel, log_format: LogFormat, service: str) -> None:
+    """Set up structlog and route the standard library's loggers into it. Call once per process."""
+    shared: list[Processor] = [
+        structlog.contextvars.merge_contextvars,
+        structlog.processors.add_log_level,
+        structlog.processors.TimeStamper(fmt="iso", utc=True, key="timestamp"),
+        add_trace_ids,
+        structlog.processors.format_exc_info,
+    ]
+    renderer: Processor = (
+        structlog.processors.JSONRenderer()
+        if log_format is LogFormat.JSON
+        else structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty())
+    )
+    threshold = logging.getLevelNamesMapping()[level.upper()]
+    structlog.configure(
+        processors=[*shared, structlog.processors.EventRenamer("message"), renderer],
+        wrapper_class=structlog.make_filtering_bound_logger(threshold),
+        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+        cache_logger_on_first_use=False,
+    )
+    structlog.contextvars.bind_contextvars(service=service)
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(
+        structlog.stdlib.ProcessorFormatter(
+            foreign_pre_chain=[*shared, structlog.processors.EventRenamer("message")],
+            processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, renderer],
+        )
+    )
+    logging.basicConfig(handlers=[handler], level=max(threshold, logging.WARNING), force=True)
