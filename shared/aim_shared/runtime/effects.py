@@ -1,0 +1,164 @@
+"""Carries out effects and turns their results into facts.
+
+An effect is known by kind and key. While it waits or runs, plans that ask for it again change nothing, except that
+an earlier start is taken over. The fact goes into the world at once and onto the bus, so the object that asked is
+woken without a round trip, and other replicas see it too.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Final
+
+import structlog
+
+from aim_shared.api import to_json
+from aim_shared.bus.entry import Entry, Version
+from aim_shared.bus.fact import Fact, FactError, FactOwner, fact_key
+from aim_shared.bus.part import Part
+from aim_shared.errors import AimError, Category
+from aim_shared.json import JsonObject
+from aim_shared.reconcile.plan import Effect
+from aim_shared.reconcile.reconciler import EffectError, EffectRunner
+
+_log = structlog.get_logger()
+
+PublishFact = Callable[[Entry[Fact]], Awaitable[None]]
+"""Puts a fact into the world and onto the bus."""
+
+DEFAULT_CONCURRENCY: Final = 16
+"""Effects of one kind that run at the same time."""
+
+
+@dataclass(frozen=True, slots=True)
+class EffectStatistics:
+    """Counts since start, for metrics."""
+
+    running: int
+    waiting: int
+    succeeded: int
+    failed: int
+
+
+@dataclass(slots=True)
+class _Pending:
+    owner: FactOwner
+    effect: Effect
+    task: asyncio.Task[None]
+    started: bool = False
+
+
+class EffectHost:
+    """Runs effects while its service leads.
+
+    Use as an asynchronous context manager: leaving it cancels what still runs; the next leader's plans ask again.
+    """
+
+    def __init__(
+        self,
+        service: str,
+        runners: Mapping[str, EffectRunner],
+        facts: Part[Fact],
+        previous: Callable[[str, str], Fact | None],
+        publish: PublishFact,
+        concurrency: int = DEFAULT_CONCURRENCY,
+    ) -> None:
+        self._service = service
+        self._runners = runners
+        self._facts = facts
+        self._previous = previous
+        self._publish = publish
+        self._limits = {kind: asyncio.Semaphore(concurrency) for kind in runners}
+        self._pending: dict[tuple[str, str], _Pending] = {}
+        self._group: asyncio.TaskGroup | None = None
+        self._succeeded = 0
+        self._failed = 0
+
+    async def __aenter__(self) -> "EffectHost":
+        self._group = await asyncio.TaskGroup().__aenter__()
+        return self
+
+    async def __aexit__(self, *exception: object) -> None:
+        assert self._group is not None
+        for pending in self._pending.values():
+            pending.task.cancel()
+        await self._group.__aexit__(None, None, None)
+        self._group = None
+
+    @property
+    def statistics(self) -> EffectStatistics:
+        running = sum(pending.started for pending in self._pending.values())
+        return EffectStatistics(running, len(self._pending) - running, self._succeeded, self._failed)
+
+    def submit(self, effect: Effect, owner: FactOwner) -> None:
+        """Start an effect, unless it is under way already; an earlier ``not_before`` replaces a later one."""
+        assert self._group is not None, "effects run only while the service leads"
+        identity = (effect.kind, effect.key)
+        pending = self._pending.get(identity)
+        if pending is not None:
+            if pending.started or not _is_earlier(effect, pending.effect):
+                return
+            pending.task.cancel()
+        task = self._group.create_task(self._run(effect, owner), name=f"effect {effect.kind}")
+        self._pending[identity] = _Pending(owner, effect, task)
+
+    def forget(self, owner_uid: str) -> None:
+        """Cancel everything under way for an object that is gone."""
+        for pending in [p for p in self._pending.values() if p.owner.uid == owner_uid]:
+            pending.task.cancel()
+
+    async def _run(self, effect: Effect, owner: FactOwner) -> None:
+        identity, me = (effect.kind, effect.key), asyncio.current_task()
+        try:
+            if effect.not_before is not None:
+                await asyncio.sleep((effect.not_before - datetime.now(UTC)).total_seconds())
+            async with self._limits[effect.kind]:
+                self._pending[identity].started = True
+                outcome = await self._attempt(effect, owner)
+            await self._publish(self._fact(effect, owner, outcome))
+        finally:
+            current = self._pending.get(identity)
+            if current is not None and current.task is me:
+                del self._pending[identity]
+
+    async def _attempt(self, effect: Effect, owner: FactOwner) -> JsonObject | AimError:
+        try:
+            return await self._runners[effect.kind](effect)
+        except EffectError as failure:
+            return failure.error
+        except Exception as bug:
+            # A bug in one runner must neither stop the service nor leave the object waiting for ever.
+            _log.exception("effect failed unexpectedly", effect=effect.kind, part=owner.part, name=owner.name)
+            return AimError(Category.UNKNOWN, "UnknownError", f"{effect.kind} failed: {type(bug).__name__}: {bug}")
+
+    def _fact(self, effect: Effect, owner: FactOwner, outcome: JsonObject | AimError) -> Entry[Fact]:
+        failed = isinstance(outcome, AimError)
+        self._failed += failed
+        self._succeeded += not failed
+        previous = self._previous(effect.kind, effect.key)
+        key = fact_key(self._service, effect.kind, effect.key)
+        body = to_json(
+            Fact.model_validate(
+                {
+                    "metadata": {"namespace": key.namespace, "name": key.name, "uid": key.name},
+                    "effect": effect.kind,
+                    "key": effect.key,
+                    "owner": owner,
+                    "observedAt": datetime.now(UTC),
+                    "attempts": (previous.attempts if previous else 0) + 1 if failed else 0,
+                    **({"failure": _failure(outcome)} if isinstance(outcome, AimError) else {"outcome": outcome}),
+                }
+            )
+        )
+        return Entry(self._facts, key, body, Version(uid=key.name, resource_version=""))
+
+
+def _failure(error: AimError) -> FactError:
+    return FactError(category=error.category, reason=error.reason, message=error.message)
+
+
+def _is_earlier(new: Effect, old: Effect) -> bool:
+    if old.not_before is None:
+        return False
+    return new.not_before is None or new.not_before < old.not_before
