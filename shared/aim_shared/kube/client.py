@@ -5,8 +5,8 @@ what the JSON itself costs, and a service holds thousands.
 """
 
 import random
-from collections.abc import AsyncIterator, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from dataclasses import dataclass
 from enum import StrEnum
 from types import TracebackType
@@ -183,13 +183,14 @@ class KubeClient:
         label_selector: str = "",
         field_selector: str = "",
         timeout_seconds: int = 270,
+        grace: float = WATCH_GRACE,
         send_initial_events: bool = False,
     ) -> AsyncIterator[AsyncIterator[WatchEvent]]:
         """Open a watch with bookmarks: ``async with client.watch(…) as events: async for event in events``.
 
         The iteration ends when the server closes the watch, which it does after ``timeout_seconds``. It
         raises `ApiError` on an ERROR event as on a refused request (`ApiError.is_expired`: list again), and
-        `ApiConnectionError` also when nothing was heard `WATCH_GRACE` seconds beyond the time limit.
+        `ApiConnectionError` also when nothing was heard ``grace`` seconds beyond the time limit.
         """
         parameters = _present(
             watch="true",
@@ -202,8 +203,11 @@ class KubeClient:
             resourceVersionMatch=VersionMatch.NOT_OLDER_THAN if send_initial_events else None,
         )
         request = Request("watch", "GET", collection_path(kind, namespace), resource_name(kind), parameters)
-        async with self._transport.stream(request, timeout_seconds + WATCH_GRACE) as chunks:
-            yield _events(str(request), chunks)
+        async with (
+            self._transport.stream(request, timeout_seconds + grace) as chunks,
+            aclosing(_events(str(request), chunks)) as events,
+        ):
+            yield events
 
     async def create(self, kind: ResourceKind, obj: JsonObject, field_manager: str) -> JsonObject:
         """POST a new object (FW-410). Not repeated: the second try of a success would be AlreadyExists."""
@@ -389,11 +393,14 @@ def _complete(kind: ResourceKind, item: JsonObject) -> JsonObject:
     return item
 
 
-async def _events(request: str, chunks: AsyncIterator[bytes]) -> AsyncIterator[WatchEvent]:
+async def _events(request: str, chunks: AsyncIterator[bytes]) -> AsyncGenerator[WatchEvent]:
     lines = LineSplitter()
     async for chunk in chunks:
         for line in lines.feed(chunk):
             event = loads(line)
-            if event["type"] == "ERROR":
-                raise status_error(request, event["object"])
-            yield WatchEvent(WatchEventType(event["type"]), event["object"])
+            obj = event.get("object")
+            if not isinstance(obj, dict):
+                raise ValueError(f"{request}: a watch event without an object: {line[:200]!r}")
+            if event.get("type") == "ERROR":
+                raise status_error(request, obj)
+            yield WatchEvent(WatchEventType(str(event.get("type"))), obj)

@@ -125,7 +125,9 @@ class ApiError(KubeError):
     @property
     def is_transient(self) -> bool:
         """Whether the same request may succeed a moment later."""
-        return self.code == 429 or (self.code >= 500 and not self.is_typed_patch_failure)
+        if self.is_typed_patch_failure or self.is_version_too_large:
+            return False
+        return self.code == 429 or self.code >= 500
 
 
 class ConnectionFailure(Enum):

@@ -8,8 +8,8 @@ import errno
 import random
 import socket
 import time
-from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
+from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Protocol, Self, TypeAlias, final
@@ -182,7 +182,8 @@ class Transport:
         async with self._exchange(request, limits) as response:
             self._watches += 1
             try:
-                yield self._chunks(request, response)
+                async with aclosing(self._chunks(request, response)) as chunks:
+                    yield chunks
             finally:
                 self._watches -= 1
                 # What is left in the connection is of no use to anybody; releasing would try to read it.
@@ -270,7 +271,7 @@ class Transport:
             raise self._broken(request, error, "exchange") from error
         return api_error(str(request), response.status, body, response.headers.get("Retry-After"))
 
-    async def _chunks(self, request: Request, response: aiohttp.ClientResponse) -> AsyncIterator[bytes]:
+    async def _chunks(self, request: Request, response: aiohttp.ClientResponse) -> AsyncGenerator[bytes]:
         try:
             async for chunk in response.content.iter_any():
                 yield chunk

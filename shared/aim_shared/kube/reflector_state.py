@@ -1,0 +1,223 @@
+"""The decisions of a reflector, without its I/O: states, what leads from one to the next, what is reported.
+
+A reflector goes ``Empty → Listing → Ready → Watching``. A watch that ends or breaks goes back to ``Ready`` and
+resumes where it was; one whose version has expired goes back to ``Empty``. What vanished while nobody watched is
+found by comparing the next list with the names known from before.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import Enum
+from typing import NamedTuple, TypeAlias, final
+
+from aim_shared.json import JsonObject
+from aim_shared.kube.client import ObjectPage, VersionMatch, WatchEvent, WatchEventType
+from aim_shared.kube.errors import ApiError, KubeError
+from aim_shared.kube.kinds import ResourceKind, api_version
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Restarted:
+    """The whole selection, from a list: the first one, one after a gap, or one that was asked for.
+
+    Objects that the reflector knew and the list lacks were reported by a `Delete` each, just before.
+
+    Attributes:
+        objects: all objects.
+        resource_version: version of the collection.
+        rewound: the server is behind what it showed before (a restored store): compare no versions across this.
+    """
+
+    objects: tuple[JsonObject, ...]
+    resource_version: str
+    rewound: bool = False
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Upsert:
+    """An object appeared in the selection or changed."""
+
+    obj: JsonObject
+    resource_version: str
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Delete:
+    """An object left the selection: deleted, or no longer matched by the selectors.
+
+    Attributes:
+        obj: its last content as the server sent it. Where the selection was merely left, this is the *old*
+            content under the *new* resourceVersion of an object that lives on. When synthetic: only type, name,
+            namespace, UID and last known version.
+        resource_version: version at which it was gone; when synthetic, that of the list that lacked it.
+        synthetic: found by comparison, not reported by the server.
+    """
+
+    obj: JsonObject
+    resource_version: str
+    synthetic: bool = False
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Bookmark:
+    """Nothing else happened up to this version."""
+
+    resource_version: str
+
+
+Event: TypeAlias = Restarted | Upsert | Delete | Bookmark
+
+
+class ListFrom(Enum):
+    """How fresh a list must be."""
+
+    CACHE = "whatever the server has cached"
+    FLOOR = "not older than the newest version seen"
+    STORE = "the newest state, read from the store"
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Empty:
+    """About to list."""
+
+    source: ListFrom
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """Some pages have arrived."""
+
+    source: ListFrom
+    items: tuple[JsonObject, ...]
+    continue_token: str
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """Complete up to a version; about to watch from there."""
+
+    resource_version: str
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Watching:
+    """A watch is open."""
+
+    resource_version: str
+
+
+State: TypeAlias = Empty | Listing | Ready | Watching
+
+
+class ListQuery(NamedTuple):
+    """Version parameters of a list request."""
+
+    resource_version: str | None
+    match: VersionMatch | None
+
+
+def list_query(source: ListFrom, floor: str) -> ListQuery:
+    """The version parameters for a first page; without a version seen yet, any cached state will do."""
+    if source is ListFrom.STORE:
+        return ListQuery(None, None)
+    if source is ListFrom.CACHE or not floor:
+        return ListQuery("0", None)
+    return ListQuery(floor, VersionMatch.NOT_OLDER_THAN)
+
+
+def after_page(state: Empty | Listing, page: ObjectPage) -> Listing | Restarted:
+    """Add a page; the last one completes the list."""
+    items = (*state.items, *page.items) if isinstance(state, Listing) else page.items
+    if page.continue_token:
+        return Listing(state.source, items, page.continue_token)
+    return Restarted(items, page.resource_version)
+
+
+def after_failure(state: State, error: KubeError | ValueError) -> State:
+    """Where to go on after an error.
+
+    An expired continue token or version, a version ahead of the server, and an unintelligible event all mean
+    that only a new list helps; everything else is repeated from where it was.
+    """
+    expired = isinstance(error, ApiError) and error.is_expired
+    ahead = isinstance(error, ApiError) and error.is_version_too_large
+    if isinstance(state, Empty | Listing):
+        # The floor itself may be what the server cannot satisfy, so the second try leaves it out.
+        return Empty(ListFrom.STORE if expired or ahead else state.source)
+    if ahead:
+        return Empty(ListFrom.STORE)
+    if expired or isinstance(error, ValueError):
+        return Empty(ListFrom.FLOOR)
+    return Ready(state.resource_version)
+
+
+def is_older(version: str, than: str) -> bool:
+    """Whether one resourceVersion lies before another of the same store; False where they are no numbers."""
+    return version.isdecimal() and than.isdecimal() and int(version) < int(than)
+
+
+@final
+class Known:
+    """Names, UIDs and versions of the objects reported so far: enough to notice what vanished."""
+
+    def __init__(self, kind: ResourceKind) -> None:
+        self._kind = kind
+        self._objects: dict[tuple[str, str], tuple[str, str]] = {}
+
+    def __len__(self) -> int:
+        return len(self._objects)
+
+    def replace(self, restarted: Restarted) -> tuple[Delete, ...]:
+        """Take over a list; report what it lacks, and objects whose name now belongs to another one."""
+        before = self._objects
+        self._objects = dict(map(_identity, restarted.objects))
+        return tuple(self._missing(before, restarted.resource_version))
+
+    def take(self, event: WatchEvent) -> Upsert | Delete | Bookmark:
+        """Take over an event of a watch and report it.
+
+        Raises:
+            ValueError: it names no version or no object.
+        """
+        version = (event.object.get("metadata") or {}).get("resourceVersion")
+        if not isinstance(version, str) or not version:
+            raise ValueError(f"a {event.type} event of {self._kind.kind} without a resourceVersion")
+        if event.type is WatchEventType.BOOKMARK:
+            return Bookmark(version)
+        key, identity = _identity(event.object)
+        if event.type is WatchEventType.DELETED:
+            self._objects.pop(key, None)
+            return Delete(event.object, version)
+        self._objects[key] = identity
+        return Upsert(event.object, version)
+
+    def _missing(self, before: dict[tuple[str, str], tuple[str, str]], version: str) -> Iterable[Delete]:
+        for (namespace, name), (uid, last) in before.items():
+            now = self._objects.get((namespace, name))
+            if now is None or now[0] != uid:
+                yield Delete(self._stub(namespace, name, uid, last), version, synthetic=True)
+
+    def _stub(self, namespace: str, name: str, uid: str, version: str) -> JsonObject:
+        metadata = {"name": name, "uid": uid, "resourceVersion": version}
+        if namespace:
+            metadata["namespace"] = namespace
+        return {"apiVersion": api_version(self._kind), "kind": self._kind.kind, "metadata": metadata}
+
+
+def _identity(obj: JsonObject) -> tuple[tuple[str, str], tuple[str, str]]:
+    metadata = obj.get("metadata") or {}
+    try:
+        return (
+            (metadata.get("namespace") or "", metadata["name"]),
+            (metadata.get("uid") or "", metadata["resourceVersion"]),
+        )
+    except KeyError as missing:
+        raise ValueError(f"an object without metadata.{missing.args[0]}") from None
