@@ -10,6 +10,7 @@ from typing import Final, TypeVar
 from pydantic import BaseModel, Field
 
 from aim_shared.api import ApiModel, Resource
+from aim_shared.api.kinds import Kind
 from aim_shared.bus.part import Index, Key, Part
 from aim_shared.bus.view import Lookup, View
 from aim_shared.errors import AimError, Category
@@ -40,14 +41,14 @@ class Fact(Resource):
 
     Attributes:
         effect: kind of the effect, for example ``image-inspection``.
-        key: what it was about; with ``effect`` it identifies the fact.
+        about: what the effect was about; with ``effect`` it identifies the fact.
         observed_at: when the effect ended.
         attempts: consecutive failures up to this one; 0 after a success.
         outcome: the result; ``None`` after a failure.
     """
 
     effect: str
-    key: str
+    about: str
     owner: FactOwner
     observed_at: datetime
     attempts: int = 0
@@ -65,6 +66,9 @@ class Fact(Resource):
         """The outcome, decoded; ``None`` after a failure."""
         return None if self.outcome is None else model.model_validate(self.outcome)
 
+
+FACT: Final = Kind("facts.aim.eai.amd.com", "v1", "Fact", "facts", True, Fact)
+"""Facts look like objects to the world, but exist on the bus only; the API server knows no such kind."""
 
 _NAME_DIGITS: Final = 24
 

@@ -5,23 +5,17 @@ Parts are the unit of everything on the bus: subjects, sync markers, freshness, 
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Generic, NamedTuple, TypeVar
+from typing import Generic, TypeAlias, TypeVar
 
-from aim_shared.api import Resource
+from aim_shared.api import ObjectKey, Resource
 from aim_shared.api.kinds import Kind
 from aim_shared.json import JsonObject
 
 T = TypeVar("T", bound=Resource)
 
 
-class Key(NamedTuple):
-    """Name of an object inside a part; ``namespace`` is empty for cluster-scoped objects."""
-
-    namespace: str
-    name: str
-
-    def __str__(self) -> str:
-        return f"{self.namespace}/{self.name}" if self.namespace else self.name
+Key: TypeAlias = ObjectKey
+"""Name of an object inside a part; the namespace is empty for cluster-scoped objects."""
 
 
 def keep(obj: JsonObject) -> JsonObject:
@@ -35,19 +29,21 @@ class Part(Generic[T]):
 
     Attributes:
         name: the subject token, for example ``pods-predictor``.
-        kind: group, version, plural and scope.
-        model: the type that consumers read.
+        kind: group, version, plural, scope, and the type that consumers read.
         label_selector: restricts the watch; an object that leaves the selection counts as deleted.
         field_selector: restricts the watch.
         trim: reduces an object to what consumers read (docs/spec/README.md section 8, row 12).
     """
 
     name: str
-    kind: Kind
-    model: type[T]
+    kind: Kind[T]
     label_selector: str = ""
     field_selector: str = ""
     trim: Callable[[JsonObject], JsonObject] = keep
+
+    @property
+    def model(self) -> type[T]:
+        return self.kind.model
 
     def __str__(self) -> str:
         return self.name
@@ -76,14 +72,14 @@ def scoped(namespace: str | None, value: str) -> str:
 
 def owner_index(part: Part[T]) -> Index[T]:
     """Objects by the UID of each of their owners."""
-    return Index(part, "owner", lambda obj: [ref.uid for ref in obj.metadata.owner_references or ()])
+    return Index(part, "owner", lambda obj: [ref.uid for ref in obj.metadata.owner_references])
 
 
 def label_index(part: Part[T], label: str) -> Index[T]:
     """Objects by namespace and value of one label (FW-238)."""
 
     def values(obj: T) -> list[str]:
-        value = (obj.metadata.labels or {}).get(label)
+        value = obj.metadata.labels.get(label)
         return [] if value is None else [scoped(obj.metadata.namespace, value)]
 
     return Index(part, f"label:{label}", values)

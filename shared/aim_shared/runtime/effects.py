@@ -143,7 +143,7 @@ class EffectHost:
                 {
                     "metadata": {"namespace": key.namespace, "name": key.name, "uid": key.name},
                     "effect": effect.kind,
-                    "key": effect.key,
+                    "about": effect.key,
                     "owner": owner,
                     "observedAt": datetime.now(UTC),
                     "attempts": (previous.attempts if previous else 0) + 1 if failed else 0,
