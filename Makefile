@@ -29,6 +29,12 @@ format: setup
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
+crds: setup
+	$(BIN)/python -m aim_shared.api.crd deploy/crds
+
+crds-check: setup
+	$(BIN)/python -m aim_shared.api.crd --check deploy/crds
+
 lock: setup
 	$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-header --no-annotate --python-version 3.11 requirements.in -o requirements.lock
 
