@@ -1,0 +1,255 @@
+"""Server-side apply and ownership tracking, after the rules of structured-merge-diff."""
+
+import copy
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+from aim_local.apiserver.objects.fieldset import EMPTY, FieldSet, Path, render
+from aim_local.apiserver.objects.managedfields import (
+    ManagedFields,
+    ManagerId,
+    Operation,
+    Ownership,
+    is_reset,
+    manager_id,
+)
+from aim_local.apiserver.objects.patch import PatchError
+from aim_local.apiserver.objects.schema import Schema
+from aim_local.apiserver.objects.schema_node import Node
+from aim_local.apiserver.objects.typed import Comparison, compare, ensure_named, merge, remove, to_fieldset
+from aim_local.apiserver.objects.typed_check import TypedPatchError, check_typed
+from aim_shared.json import JsonObject
+
+__all__ = ["ApplyConflict", "Conflict", "Operation", "TypedPatchError", "apply", "update"]
+
+_SYSTEM_METADATA: Final = (
+    "uid", "resourceVersion", "creationTimestamp", "generation", "selfLink", "deletionTimestamp",
+    "deletionGracePeriodSeconds",
+)  # fmt: skip
+_NEVER_OWNED: Final[FieldSet] = frozenset(
+    {("f:apiVersion",), ("f:kind",), ("f:metadata",)}
+    | {
+        ("f:metadata", f"f:{name}")
+        for name in (*_SYSTEM_METADATA[:5], "name", "namespace", "managedFields", "clusterName")
+    }
+)
+_IDENTITY: Final = frozenset({"apiVersion", "kind", "metadata"})
+_BEFORE_FIRST_APPLY: Final = "before-first-apply"
+
+
+class Conflict(NamedTuple):
+    """A field that another manager owns and this apply would change; `manager` as messages name it."""
+
+    manager: str
+    path: str
+
+
+class ApplyConflict(Exception):  # noqa: N818 - the API calls it a conflict, and it is one of several answers
+    """An apply without force would change other managers' fields; the server answers 409."""
+
+    def __init__(self, conflicts: Sequence[Conflict]) -> None:
+        """Word the conflicts as the real server does."""
+        self.conflicts = tuple(conflicts)
+        super().__init__(_conflict_message(self.conflicts))
+
+    def causes(self) -> list[JsonObject]:
+        """`Status.details.causes`."""
+        return [
+            {
+                "reason": "FieldManagerConflict",
+                "message": f"conflict with {conflict.manager}",
+                "field": conflict.path,
+            }
+            for conflict in self.conflicts
+        ]
+
+
+def _conflict_message(conflicts: Sequence[Conflict]) -> str:
+    if len(conflicts) == 1:
+        return f"Apply failed with 1 conflict: conflict with {conflicts[0].manager}: {conflicts[0].path}"
+    lines: list[str] = []
+    for manager in sorted({conflict.manager for conflict in conflicts}):
+        lines.append(f"conflicts with {manager}:")
+        lines += [f"- {conflict.path}" for conflict in conflicts if conflict.manager == manager]
+    return f"Apply failed with {len(conflicts)} conflicts: " + "\n".join(lines)
+
+
+def apply(
+    live: JsonObject | None,
+    config: JsonObject,
+    *,
+    manager: str,
+    force: bool,
+    api_version: str,
+    subresource: str,
+    schema: Schema,
+    now: str,
+    reset_paths: Collection[str] = (),
+) -> JsonObject:
+    """The object after a server-side apply; neither input is changed, defaulting and validation come after.
+
+    Args:
+        live: the stored object, None when the apply creates it.
+        config: what the manager wants, complete: fields that it owned and left out are removed.
+        manager: the field manager.
+        force: take over fields of others instead of failing.
+        api_version: group/version of the request.
+        subresource: empty for the main resource; with `status` all but the status is ignored.
+        schema: of this version and kind.
+        now: RFC 3339 in seconds, the time of changed entries.
+        reset_paths: top-level fields that this endpoint ignores (`status` on a main resource that has the subresource).
+
+    Raises:
+        ApplyConflict: another manager owns a field with another value, and `force` is not set.
+        TypedPatchError: the configuration does not fit the schema.
+        PatchError: the configuration carries managedFields (400).
+    """
+    if config.get("metadata", {}).get("managedFields"):
+        raise PatchError(400, "BadRequest", "metadata.managedFields must be nil")
+    check_typed(schema.root, config)
+    wanted = _visible(config, subresource, reset_paths)
+    base = live if live is not None else {}
+    managed = _managed_before_apply(live, schema.root, now)
+    key = manager_id(manager, Operation.APPLY, api_version, subresource)
+    last = managed.fields(key)
+    mine = to_fieldset(schema.root, wanted) - _NEVER_OWNED
+    managed.owners[key] = Ownership(api_version, now, mine)
+    result: JsonObject = merge(schema.root, base, wanted)
+    result = _prune(schema.root, result, last, managed)
+    _restore_system_metadata(result, live)
+    difference = compare(schema.root, _unmanaged(base), _unmanaged(result))
+    taken = _taken(managed, key, difference)
+    if taken and not force:
+        raise ApplyConflict(_conflicts(taken))
+    if live is not None and mine == last and not (difference.changed or difference.removed):
+        return copy.deepcopy(live)
+    managed.disown(taken)
+    _forget_removed(managed, difference, except_for=key)
+    return _with_managed(result, managed)
+
+
+def update(
+    live: JsonObject | None,
+    new: JsonObject,
+    *,
+    manager: str,
+    operation: Operation = Operation.UPDATE,
+    api_version: str,
+    subresource: str,
+    schema: Schema,
+    now: str,
+) -> JsonObject:
+    """The new object with ownership of what changed given to the manager; neither input is changed.
+
+    `new` is the final content (fields that the endpoint ignores put back, defaults filled in) with the managedFields
+    that the client sent: none or `[]` keeps those of `live`, `[{}]` forgets all owners. On a subresource they are
+    ignored.
+    """
+    managed = _managed_of_update(live, new, subresource)
+    key = manager_id(manager, operation, api_version, subresource)
+    difference = compare(schema.root, _unmanaged(live or {}), _unmanaged(new))
+    changed = frozenset(difference.changed) - _NEVER_OWNED
+    managed.disown(_taken(managed, key, difference))
+    _forget_removed(managed, difference, except_for=None)
+    if changed:
+        managed.owners[key] = Ownership(api_version, now, managed.fields(key) | changed)
+    return _with_managed(new, managed)
+
+
+def _visible(config: JsonObject, subresource: str, reset_paths: Collection[str]) -> JsonObject:
+    if subresource:
+        visible = {key: value for key, value in config.items() if key in {"apiVersion", "kind", subresource}}
+        names = {key: config["metadata"][key] for key in ("name", "namespace") if key in config.get("metadata", {})}
+        return {**visible, "metadata": names}
+    return {key: value for key, value in config.items() if key not in reset_paths or key in _IDENTITY}
+
+
+def _unmanaged(obj: JsonObject) -> JsonObject:
+    metadata = obj.get("metadata")
+    if not isinstance(metadata, dict) or "managedFields" not in metadata:
+        return obj
+    return {**obj, "metadata": {key: value for key, value in metadata.items() if key != "managedFields"}}
+
+
+def _managed_of(obj: JsonObject | None) -> ManagedFields:
+    try:
+        return ManagedFields.decode(((obj or {}).get("metadata") or {}).get("managedFields"))
+    except ValueError:
+        # As the real server: entries that can't be read count as none.
+        return ManagedFields()
+
+
+def _managed_before_apply(live: JsonObject | None, root: Node, now: str) -> ManagedFields:
+    managed = _managed_of(live)
+    if live is not None and not managed.owners:
+        fields = frozenset(compare(root, {}, _unmanaged(live)).added) - _NEVER_OWNED
+        version = str(live.get("apiVersion", ""))
+        key = manager_id(_BEFORE_FIRST_APPLY, Operation.UPDATE, version, "")
+        managed.owners[key] = Ownership(version, now, fields)
+    return managed
+
+
+def _managed_of_update(live: JsonObject | None, new: JsonObject, subresource: str) -> ManagedFields:
+    entries = (new.get("metadata") or {}).get("managedFields")
+    if subresource or not entries:
+        return _managed_of(live)
+    if is_reset(entries):
+        return ManagedFields()
+    try:
+        return ManagedFields.decode(entries)
+    except ValueError:
+        return _managed_of(live)
+
+
+def _restore_system_metadata(result: JsonObject, live: JsonObject | None) -> None:
+    former: dict[str, Any] = (live or {}).get("metadata") or {}
+    metadata = {key: value for key, value in result.get("metadata", {}).items() if key not in _SYSTEM_METADATA}
+    metadata.update({key: former[key] for key in _SYSTEM_METADATA if key in former})
+    result["metadata"] = metadata
+
+
+def _prune(root: Node, merged: JsonObject, last: FieldSet, managed: ManagedFields) -> JsonObject:
+    """Remove what the manager owned, left out now, and nobody else owns."""
+    gone = last - frozenset[Path]().union(*(owner.fields for owner in managed.owners.values()))
+    if not last or not gone:
+        return merged
+    everything = ensure_named(root, to_fieldset(root, merged))
+    former = ensure_named(root, last)
+    without_mine: JsonObject = remove(root, merged, former)
+    left = ensure_named(root, to_fieldset(root, without_mine))
+    owned = ensure_named(root, EMPTY.union(*(owner.fields for owner in managed.owners.values())))
+    with_owned: JsonObject = remove(root, merged, everything - left - owned)
+    kept = ensure_named(root, to_fieldset(root, with_owned))
+    # What nobody owns stays, unless it was this manager's.
+    result: JsonObject = remove(root, merged, (everything - kept) & former)
+    return result
+
+
+def _taken(managed: ManagedFields, key: ManagerId, difference: Comparison) -> Mapping[ManagerId, FieldSet]:
+    changed = difference.changed
+    if not changed:
+        return {}
+    return {
+        other: shared for other, owner in managed.owners.items() if other != key and (shared := owner.fields & changed)
+    }
+
+
+def _forget_removed(managed: ManagedFields, difference: Comparison, *, except_for: ManagerId | None) -> None:
+    if difference.removed:
+        managed.disown({key: frozenset(difference.removed) for key in managed.owners if key != except_for})
+
+
+def _conflicts(taken: Mapping[ManagerId, FieldSet]) -> list[Conflict]:
+    return [
+        Conflict(str(manager), render(path))
+        for manager, fields in sorted(taken.items(), key=lambda pair: str(pair[0]))
+        for path in sorted(fields)
+    ]
+
+
+def _with_managed(obj: JsonObject, managed: ManagedFields) -> JsonObject:
+    result = copy.deepcopy(_unmanaged(obj))
+    entries = managed.encode()
+    if entries:
+        result.setdefault("metadata", {})["managedFields"] = entries
+    return result

@@ -1,0 +1,170 @@
+"""JSON patch (RFC 6902) and JSON merge patch (RFC 7386) on decoded objects; the inputs stay unchanged."""
+
+import copy
+from collections.abc import Callable
+from typing import Final
+
+from aim_local.apiserver.objects.values import JsonValue
+from aim_shared.json import JsonObject
+
+
+class PatchError(Exception):
+    """A patch can't be applied. `code` is the HTTP status, `reason` the Status reason."""
+
+    def __init__(self, code: int, reason: str, message: str) -> None:
+        """Keep what the Status answer needs."""
+        self.code = code
+        self.reason = reason
+        self.message = message
+        super().__init__(message)
+
+
+def _refused(detail: str) -> PatchError:
+    return PatchError(422, "Invalid", f"the server rejected our request due to an error in our request: {detail}")
+
+
+def _malformed(detail: str) -> PatchError:
+    return PatchError(400, "BadRequest", f"error decoding patch: {detail}")
+
+
+def merge_patch(obj: JsonObject, patch: object) -> JsonObject:
+    """RFC 7386: members of the patch replace, null removes, objects merge.
+
+    Raises:
+        PatchError: the patch is not an object (400).
+    """
+    if not isinstance(patch, dict):
+        raise _malformed("a merge patch must be a JSON object")
+    return _merge(obj, patch)
+
+
+def _merge(target: object, patch: dict[str, object]) -> JsonObject:
+    result = dict(target) if isinstance(target, dict) else {}
+    for key, value in patch.items():
+        if value is None:
+            result.pop(key, None)
+        elif isinstance(value, dict):
+            result[key] = _merge(result.get(key), value)
+        else:
+            result[key] = copy.deepcopy(value)
+    return result
+
+
+def json_patch(obj: JsonObject, ops: object) -> JsonObject:
+    """Apply RFC 6902 operations in order, all or nothing.
+
+    Raises:
+        PatchError: malformed operations (400); a failed `test` or a path that does not exist (422).
+    """
+    if not isinstance(ops, list):
+        raise _malformed("a JSON patch must be a list of operations")
+    document: JsonValue = copy.deepcopy(obj)
+    for op in ops:
+        if not isinstance(op, dict) or not isinstance(op.get("path"), str):
+            raise _malformed(f"an operation needs op and path: {op!r}")
+        operation = _OPERATIONS.get(op.get("op", ""))
+        if operation is None:
+            raise _malformed(f"unexpected operation {op.get('op')!r}: use one of {', '.join(_OPERATIONS)}")
+        document = operation(document, op)
+    if not isinstance(document, dict):
+        raise _refused("the result is not an object")
+    return document
+
+
+def _pointer(text: object) -> list[str]:
+    if not isinstance(text, str) or (text and not text.startswith("/")):
+        raise _malformed(f"{text!r} is not a JSON pointer: begin it with a slash")
+    return [part.replace("~1", "/").replace("~0", "~") for part in text.split("/")[1:]]
+
+
+def _index(container: list[object], piece: str, *, end: bool) -> int:
+    if end and piece == "-":
+        return len(container)
+    limit = len(container) if end else len(container) - 1
+    if not piece.isdecimal() or int(piece) > limit:
+        raise _refused(f"index {piece!r} is not in the list of {len(container)} items")
+    return int(piece)
+
+
+def _get(document: JsonValue, path: list[str]) -> JsonValue:
+    for piece in path:
+        if isinstance(document, dict) and piece in document:
+            document = document[piece]
+        elif isinstance(document, list):
+            document = document[_index(document, piece, end=False)]
+        else:
+            raise _refused(f"the path /{'/'.join(path)} does not exist")
+    return document
+
+
+def _put(document: JsonValue, path: list[str], value: JsonValue) -> JsonValue:
+    if not path:
+        return value
+    parent = _get(document, path[:-1])
+    if isinstance(parent, dict):
+        parent[path[-1]] = value
+    elif isinstance(parent, list):
+        parent.insert(_index(parent, path[-1], end=True), value)
+    else:
+        raise _refused(f"the parent of /{'/'.join(path)} is neither object nor list")
+    return document
+
+
+def _take(document: JsonValue, path: list[str]) -> JsonValue:
+    value = _get(document, path)
+    if not path:
+        raise _refused("the whole object can't be removed")
+    parent = _get(document, path[:-1])
+    del parent[int(path[-1]) if isinstance(parent, list) else path[-1]]
+    return value
+
+
+def _value(op: dict[str, JsonValue]) -> JsonValue:
+    if "value" not in op:
+        raise _malformed(f"operation {op['op']} on {op['path']} needs a value")
+    return copy.deepcopy(op["value"])
+
+
+def _add(document: JsonValue, op: dict[str, JsonValue]) -> JsonValue:
+    return _put(document, _pointer(op["path"]), _value(op))
+
+
+def _remove(document: JsonValue, op: dict[str, JsonValue]) -> JsonValue:
+    _take(document, _pointer(op["path"]))
+    return document
+
+
+def _replace(document: JsonValue, op: dict[str, JsonValue]) -> JsonValue:
+    path = _pointer(op["path"])
+    if path:
+        _take(document, path)
+    return _put(document, path, _value(op))
+
+
+def _move(document: JsonValue, op: dict[str, JsonValue]) -> JsonValue:
+    return _put(document, _pointer(op["path"]), _take(document, _pointer(op.get("from"))))
+
+
+def _copy(document: JsonValue, op: dict[str, JsonValue]) -> JsonValue:
+    return _put(document, _pointer(op["path"]), copy.deepcopy(_get(document, _pointer(op.get("from")))))
+
+
+def _same(left: object, right: object) -> bool:
+    # JSON keeps booleans and numbers apart, Python does not.
+    return left == right and isinstance(left, bool) == isinstance(right, bool)
+
+
+def _test(document: JsonValue, op: dict[str, JsonValue]) -> JsonValue:
+    if not _same(_get(document, _pointer(op["path"])), _value(op)):
+        raise _refused(f"testing value {op['path']} failed")
+    return document
+
+
+_OPERATIONS: Final[dict[str, Callable[[JsonValue, dict[str, JsonValue]], JsonValue]]] = {
+    "add": _add,
+    "remove": _remove,
+    "replace": _replace,
+    "move": _move,
+    "copy": _copy,
+    "test": _test,
+}

@@ -1,0 +1,67 @@
+"""`Schema`: one compiled structural schema with pruning, defaulting and validation."""
+
+import copy
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Self
+
+from aim_local.apiserver.objects.errors import FieldError
+from aim_local.apiserver.objects.objectmeta import OBJECT_META
+from aim_local.apiserver.objects.schema_node import Node, compile_node
+from aim_local.apiserver.objects.shaping import apply_defaults, prune
+from aim_local.apiserver.objects.validation import validate
+from aim_shared.json import JsonObject
+
+
+@dataclass(frozen=True, slots=True)
+class Schema:
+    """The schema of one version of one kind.
+
+    `openapi` is the source with the standard ObjectMeta put in, fit for publishing; `root` its compiled form.
+    """
+
+    openapi: JsonObject
+    root: Node
+
+    @classmethod
+    def compile(cls, openapi_v3: Mapping[str, Any], *, preserve_all: bool = False) -> Self:
+        """Compile the `openAPIV3Schema` of a CRD, or of a built-in kind with `preserve_all`.
+
+        Raises:
+            ValueError: a pattern or a list type in the schema is malformed.
+        """
+        openapi = with_object_meta(openapi_v3)
+        root = compile_node(openapi, preserve_all=preserve_all)
+        root.embedded = True
+        return cls(openapi, root)
+
+    def prune(self, obj: JsonObject) -> list[str]:
+        """Remove in place what the schema does not name; returns the removed paths."""
+        dropped: list[str] = []
+        prune(self.root, obj, "", dropped)
+        return dropped
+
+    def default(self, obj: JsonObject) -> None:
+        """Fill in defaults in place where the parent exists; null stands for absent unless nullable."""
+        apply_defaults(self.root, obj)
+
+    def validate(self, obj: JsonObject, old: JsonObject | None = None) -> list[FieldError]:
+        """All violations. What is unchanged since `old` is not reported again (validation ratcheting)."""
+        errors: list[FieldError] = []
+        validate(self.root, obj, old, "", errors)
+        return errors
+
+
+def with_object_meta(openapi_v3: Mapping[str, Any]) -> JsonObject:
+    """The schema with `apiVersion`, `kind` and a full `metadata`; own limits on the name are kept."""
+    result = dict(openapi_v3)
+    result.setdefault("type", "object")
+    properties = dict(result.get("properties", {}))
+    meta = copy.deepcopy(OBJECT_META)
+    for name, limits in properties.get("metadata", {}).get("properties", {}).items():
+        meta["properties"].setdefault(name, {}).update(limits)
+    properties["metadata"] = meta
+    properties.setdefault("apiVersion", {"type": "string"})
+    properties.setdefault("kind", {"type": "string"})
+    result["properties"] = properties
+    return result
