@@ -1,0 +1,100 @@
+"""Repository listing where a registry has no catalog: Docker Hub and GitHub (MS-130…MS-141)."""
+
+from typing import Final
+
+from yarl import URL
+
+from aim_shared.json import JsonObject
+from aim_shared.registry.credentials import Credential
+from aim_shared.registry.errors import RegistryError, RegistryErrorCode, code_of_status
+from aim_shared.registry.listing import Listing
+from aim_shared.registry.manifests import parse_object
+from aim_shared.registry.transport import Request, Response, Transport
+
+HUB_PAGE_SIZE: Final = 100
+GITHUB_PAGE_SIZE: Final = 100
+
+
+async def list_docker_hub(transport: Transport, api_url: str, namespace: str, *, max_pages: int) -> Listing:
+    """Public repositories of a Docker Hub namespace, as `<namespace>/<name>`; always anonymous (MS-134).
+
+    Raises:
+        RegistryError: `NotFound` naming the namespace; else as any request.
+    """
+    url = URL(f"{api_url}/v2/namespaces/{namespace}/repositories").with_query(page_size=HUB_PAGE_SIZE)
+    origin, names = url.origin(), list[str]()
+    for _ in range(max_pages):
+        response = await transport.send(Request(url))
+        _check(response, f"Docker Hub namespace {namespace!r}")
+        what = f"the repository list of Docker Hub namespace {namespace!r}"
+        page = parse_object(response.body, what)
+        names += (f"{namespace}/{name}" for name in _names(page.get("results"), what))
+        following = page.get("next")
+        if not following:
+            return Listing(tuple(names))
+        url = _same_origin(str(following), origin, what)
+    return Listing(tuple(names), is_truncated=True)
+
+
+async def list_github_packages(
+    transport: Transport, api_url: str, owner: str, credential: Credential, *, max_pages: int
+) -> Listing:
+    """Container packages of an organisation, or else of a user, as `<owner>/<package>` (MS-137, MS-139).
+
+    Raises:
+        RegistryError: `NotFound` naming the owner; else as any request.
+    """
+    try:
+        return await _github_pages(transport, f"{api_url}/orgs/{owner}/packages", owner, credential, max_pages)
+    except RegistryError as error:
+        if error.code is not RegistryErrorCode.NOT_FOUND:
+            raise
+    return await _github_pages(transport, f"{api_url}/users/{owner}/packages", owner, credential, max_pages)
+
+
+async def _github_pages(
+    transport: Transport, address: str, owner: str, credential: Credential, max_pages: int
+) -> Listing:
+    headers = {
+        "Accept": "application/vnd.github+json",
+        "X-GitHub-Api-Version": "2022-11-28",
+        "Authorization": f"Bearer {credential.password}",
+    }
+    names: list[str] = []
+    for page in range(1, max_pages + 1):
+        url = URL(address).with_query(package_type="container", per_page=GITHUB_PAGE_SIZE, page=page)
+        response = await transport.send(Request(url, headers))
+        _check(response, f"GitHub owner {owner!r}")
+        what = f"the package list of GitHub owner {owner!r}"
+        # The answer is a bare array; it is wrapped because only objects are decoded.
+        found = _names(parse_object(b'{"packages":' + response.body + b"}", what).get("packages"), what)
+        names += (f"{owner}/{name}" for name in found)
+        if len(found) < GITHUB_PAGE_SIZE:
+            return Listing(tuple(names))
+    return Listing(tuple(names), is_truncated=True)
+
+
+def _check(response: Response, what: str) -> None:
+    if response.status >= 400:
+        raise RegistryError(
+            code_of_status(response.status),
+            f"{what}: {response.url.authority} answered HTTP {response.status}",
+            status=response.status,
+        )
+
+
+def _names(entries: object, what: str) -> list[str]:
+    if not isinstance(entries, list) or not all(_is_named(entry) for entry in entries):
+        raise RegistryError(RegistryErrorCode.INVALID_RESPONSE, f"{what} has the wrong shape")
+    return [entry["name"] for entry in entries]
+
+
+def _is_named(entry: JsonObject | object) -> bool:
+    return isinstance(entry, dict) and isinstance(entry.get("name"), str)
+
+
+def _same_origin(following: str, origin: URL, what: str) -> URL:
+    url = URL(following, encoded=True)
+    if not url.is_absolute() or url.origin() != origin:
+        raise RegistryError(RegistryErrorCode.INVALID_RESPONSE, f"{what} continues on another origin than {origin}")
+    return url

@@ -1,0 +1,109 @@
+"""Paged lists of a registry: tags and the repository catalog (MS-114…MS-117, MS-144…MS-146)."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from aim_shared.registry.endpoints import Endpoint
+from aim_shared.registry.errors import RegistryError, RegistryErrorCode
+from aim_shared.registry.headers import next_page
+from aim_shared.registry.manifests import parse_object
+from aim_shared.registry.session import Session
+from aim_shared.registry.transport import Response
+
+PAGE_SIZE: Final = 1000
+"""Entries asked for per page; some registries reject more (MS-115)."""
+
+_NO_CATALOG: Final = frozenset({404, 405, 501})
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """Names in the order that the registry gave them."""
+
+    names: tuple[str, ...]
+    is_truncated: bool = False
+    """The page cap was reached, so names are missing (MS-153, `TruncatedResult`)."""
+
+
+async def list_tags(session: Session, repository: str, *, max_pages: int) -> Listing:
+    """All tags of a repository; `tags: null` is an empty list (MS-109).
+
+    Raises:
+        RegistryError: the repository does not exist, may not be read, or the registry fails.
+    """
+    path = session.endpoint.repository_path(repository, "tags/list")
+    return await _all_pages(session, path, _tags, max_pages)
+
+
+async def list_catalog(session: Session, *, max_pages: int) -> Listing:
+    """All repositories below the endpoint's prefix, without it (FW-391).
+
+    Raises:
+        RegistryError: `WildcardUnsupported` when there is no catalog; else as any request.
+    """
+    endpoint = session.endpoint
+    try:
+        listing = await _all_pages(session, f"{endpoint.root}/_catalog", _repositories, max_pages)
+    except RegistryError as error:
+        raise _catalog_error(endpoint, error) from error
+    prefix = f"{endpoint.prefix}/" if endpoint.prefix else ""
+    below = tuple(name.removeprefix(prefix) for name in listing.names if name.startswith(prefix))
+    return Listing(below, listing.is_truncated)
+
+
+async def _all_pages(session: Session, path: str, parse: Callable[[Response], list[str]], max_pages: int) -> Listing:
+    first = await session.url(path, f"n={PAGE_SIZE}")
+    names: list[str] = []
+    url = first
+    for _ in range(max_pages):
+        response = await session.get(url)
+        names += parse(response)
+        following = next_page(response.headers.getall("Link", []), url)
+        if following is None:
+            return Listing(tuple(names))
+        if following.origin() != first.origin():
+            raise RegistryError(
+                RegistryErrorCode.INVALID_RESPONSE,
+                f"{session.endpoint} names a next page on {following.origin()}, which is another origin",
+            )
+        url = following
+    return Listing(tuple(names), is_truncated=True)
+
+
+def _tags(response: Response) -> list[str]:
+    what = _name_of(response)
+    return _strings(parse_object(response.body, what).get("tags") or [], what)
+
+
+def _repositories(response: Response) -> list[str]:
+    what = _name_of(response)
+    try:
+        return _strings(parse_object(response.body, what).get("repositories"), what)
+    except RegistryError as error:
+        # A registry without catalog may answer this path with something else, such as its web page (MS-146).
+        raise RegistryError(RegistryErrorCode.WILDCARD_UNSUPPORTED, str(error)) from error
+
+
+def _strings(names: object, what: str) -> list[str]:
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        raise RegistryError(RegistryErrorCode.INVALID_RESPONSE, f"{what} has no list of names")
+    return names
+
+
+def _name_of(response: Response) -> str:
+    return f"the answer of {response.url.authority} to {response.url.path}"
+
+
+def _catalog_error(endpoint: Endpoint, error: RegistryError) -> RegistryError:
+    if error.code is RegistryErrorCode.AUTH_FAILED:
+        message = f"{error}; many registries restrict catalog listing to administrators: list repositories explicitly"
+        return RegistryError(error.code, message, status=error.status)
+    unsupported = error.code is RegistryErrorCode.WILDCARD_UNSUPPORTED
+    if unsupported or error.status in _NO_CATALOG or error.registry_code == "UNSUPPORTED":
+        return RegistryError(
+            RegistryErrorCode.WILDCARD_UNSUPPORTED,
+            f"{endpoint} can not list its repositories ({error}); list repositories explicitly",
+            status=error.status,
+        )
+    return error

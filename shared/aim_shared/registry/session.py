@@ -1,0 +1,116 @@
+"""Talking to one endpoint about one thing: authenticated GETs whose failures are typed errors."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from multidict import CIMultiDict
+from yarl import URL
+
+from aim_shared.json import loads
+from aim_shared.registry.authorization import Authorizer
+from aim_shared.registry.credentials import Credential
+from aim_shared.registry.endpoints import Endpoint, Scheme
+from aim_shared.registry.errors import MESSAGE_LIMIT, RegistryError, RegistryErrorCode, code_of_status
+from aim_shared.registry.transport import Request, Response, Transport
+
+
+class SchemeMemory:
+    """Which local addresses speak TLS; found once by trying (MS-119)."""
+
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
+        self._known: dict[str, Scheme] = {}
+
+    async def base(self, endpoint: Endpoint) -> URL:
+        """Scheme and authority to send an endpoint's requests to."""
+        scheme = endpoint.scheme
+        if scheme is Scheme.HTTPS_THEN_HTTP:
+            scheme = self._known.get(endpoint.authority) or await self._probe(endpoint)
+            self._known[endpoint.authority] = scheme
+        return URL(f"{scheme}://{endpoint.authority}", encoded=True)
+
+    def forget(self, endpoint: Endpoint) -> None:
+        """Try again next time: the address stopped answering."""
+        self._known.pop(endpoint.authority, None)
+
+    async def _probe(self, endpoint: Endpoint) -> Scheme:
+        url = URL(f"https://{endpoint.authority}{endpoint.root}/", encoded=True)
+        try:
+            await self._transport.send(Request(url, trust=endpoint.trust, breaks_at_once=True))
+        except RegistryError as error:
+            if error.code in (RegistryErrorCode.UNREACHABLE, RegistryErrorCode.TIMEOUT):
+                return Scheme.HTTP
+        return Scheme.HTTPS
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """One endpoint with the scope and the credential that hold for an operation."""
+
+    endpoint: Endpoint
+    scope: str
+    credential: Credential | None
+    transport: Transport
+    authorizer: Authorizer
+    schemes: SchemeMemory
+
+    async def url(self, path: str, query: str = "") -> URL:
+        """Absolute URL of a path of this endpoint."""
+        base = await self.schemes.base(self.endpoint)
+        return base.join(URL(f"{path}?{query}" if query else path, encoded=True))
+
+    async def get(self, url: URL, accept: str = "application/json") -> Response:
+        """GET with authentication; a 401 is answered once.
+
+        Raises:
+            RegistryError: any status from 400 on, and whatever the transport raises.
+        """
+        try:
+            response = await self._authenticated(url, accept)
+        except RegistryError as error:
+            if error.code is RegistryErrorCode.UNREACHABLE:
+                self.schemes.forget(self.endpoint)
+            raise
+        if response.status >= 400:
+            raise _status_error(response)
+        return response
+
+    async def _authenticated(self, url: URL, accept: str) -> Response:
+        headers = await self.authorizer.headers(self.endpoint, self.scope, self.credential)
+        response = await self._send(url, headers, accept)
+        if response.status != 401:
+            return response
+        headers = await self.authorizer.headers_after_refusal(self.endpoint, self.scope, self.credential, response)
+        if headers:
+            response = await self._send(url, headers, accept)
+        if response.status == 401:
+            self.authorizer.forget(self.endpoint, self.scope, self.credential)
+        return response
+
+    async def _send(self, url: URL, headers: Mapping[str, str], accept: str) -> Response:
+        merged = CIMultiDict({"Accept": accept, **headers})
+        return await self.transport.send(Request(url, merged, trust=self.endpoint.trust))
+
+
+def _oci_error(body: bytes) -> tuple[str, str]:
+    """Code and message of the first entry of an OCI error body; empty when it is none."""
+    try:
+        entries = loads(body).get("errors")
+    except ValueError:
+        return "", ""
+    first = entries[0] if isinstance(entries, list) and entries else None
+    if not isinstance(first, dict):
+        return "", ""
+    return str(first.get("code") or ""), str(first.get("message") or "")
+
+
+def _status_error(response: Response) -> RegistryError:
+    code, message = _oci_error(response.body)
+    detail = " ".join(part for part in (code, message) if part)[:MESSAGE_LIMIT]
+    answer = f"{response.url.authority} answered HTTP {response.status} to {response.url.path}"
+    return RegistryError(
+        code_of_status(response.status),
+        f"{answer}: {detail}" if detail else answer,
+        status=response.status,
+        registry_code=code,
+    )

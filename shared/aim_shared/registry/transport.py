@@ -1,0 +1,276 @@
+"""HTTP to registries: bounded in time, size and concurrency, retried where that helps, and polite (MS-149…MS-155).
+
+A connection that was refused, a name that does not resolve and a failed TLS handshake are reported at once: they do not
+heal within seconds, and the caller may have another endpoint. A connection that *broke* is retried like a 503 (MS-150).
+"""
+
+import asyncio
+import random
+import ssl
+import time
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Final, Self
+from urllib.request import getproxies_environment, proxy_bypass
+
+import aiohttp
+from multidict import CIMultiDictProxy
+from yarl import URL
+
+from aim_shared.registry.endpoints import SYSTEM_TRUST, Trust
+from aim_shared.registry.errors import RegistryError, RegistryErrorCode, code_of_status
+from aim_shared.registry.headers import announced_wait
+from aim_shared.registry.settings import RegistrySettings
+
+RETRIED_STATUSES: Final = frozenset({408, 499, 500, 502, 503, 504, 522})
+RETRY_DELAYS: Final = (1.0, 3.0)
+LONGEST_WAIT: Final = 10.0
+"""Seconds of an announced wait that is sat out within the request (MS-151)."""
+ERROR_BODY_LIMIT: Final = 64 * 1024
+USER_AGENT: Final = "aim-engine/0.1 (+https://aim.eai.amd.com)"
+
+_BROKEN: Final = (aiohttp.ServerDisconnectedError, aiohttp.ClientPayloadError, ConnectionError)
+
+
+@dataclass(frozen=True, slots=True)
+class Response:
+    """A whole answer; any status that was not turned into an error."""
+
+    status: int
+    url: URL
+    headers: CIMultiDictProxy[str]
+    body: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One request; headers may hold credentials and therefore never show."""
+
+    url: URL
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    form: Mapping[str, str] | None = field(default=None, repr=False)
+    trust: Trust = SYSTEM_TRUST
+    breaks_at_once: bool = False
+    """Do not repeat after a broken connection: the caller probes whether the peer speaks TLS."""
+
+
+@dataclass(frozen=True, slots=True)
+class TransportStatistics:
+    """Counts since the start, for metrics: by endpoint authority."""
+
+    requests: Mapping[str, int]
+    retries: Mapping[str, int]
+    waiting_hosts: Mapping[str, float]
+    """Hosts that announced a wait, with the seconds left (MS-257)."""
+
+
+class Transport:
+    """Sends requests with the limits that all sources and models share per endpoint host."""
+
+    def __init__(self, settings: RegistrySettings) -> None:
+        self._settings = settings
+        self._session: aiohttp.ClientSession | None = None
+        self._slots: dict[str, asyncio.Semaphore] = {}
+        self._blocked_until: dict[str, float] = {}
+        self._contexts: dict[Trust, ssl.SSLContext] = {}
+        self._requests: Counter[str] = Counter()
+        self._retries: Counter[str] = Counter()
+
+    async def __aenter__(self) -> Self:
+        """Open the connection pool."""
+        timeout = aiohttp.ClientTimeout(
+            total=self._settings.registry_request_timeout,
+            sock_connect=self._settings.registry_connect_timeout,
+        )
+        # The slots per host are the limit, not the pool: a wait in the pool would count as request time.
+        # Environment look-up is off because it would also read ~/.netrc, which must not be used (MS-169).
+        self._session = aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(limit=0),
+            timeout=timeout,
+            headers={"User-Agent": USER_AGENT},
+            cookie_jar=aiohttp.DummyCookieJar(),
+            trust_env=False,
+        )
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Close all connections."""
+        if self._session is not None:
+            await self._session.close()
+            self._session = None
+
+    def statistics(self) -> TransportStatistics:
+        """A snapshot of the counters."""
+        now = time.monotonic()
+        waiting = {host: until - now for host, until in self._blocked_until.items() if until > now}
+        return TransportStatistics(dict(self._requests), dict(self._retries), waiting)
+
+    async def send(self, request: Request) -> Response:
+        """Send, repeating what MS-150 and MS-151 say.
+
+        Raises:
+            RegistryError: `Unreachable`, `Timeout`, `ServerError` or `RateLimited`; other statuses are returned.
+        """
+        for delay in RETRY_DELAYS:
+            try:
+                return await self._attempt(request)
+            except RegistryError as error:
+                if not _is_worth_repeating(error, request):
+                    raise
+                self._retries[request.url.authority] += 1
+                # An announced wait is sat out at the top of the next attempt.
+                if error.code is not RegistryErrorCode.RATE_LIMITED:
+                    await asyncio.sleep(delay * random.uniform(0.9, 1.1))
+        return await self._attempt(request)
+
+    async def _attempt(self, request: Request) -> Response:
+        await self._sit_out(request.url.authority)
+        response = await self._send_once(request)
+        failure = self._failure(response)
+        if failure is not None:
+            raise failure
+        return response
+
+    def _failure(self, response: Response) -> RegistryError | None:
+        code = code_of_status(response.status) if response.status >= 400 else None
+        rate_limited = code is RegistryErrorCode.RATE_LIMITED or (
+            response.status == 403 and response.headers.get("x-ratelimit-remaining") == "0"
+        )
+        if rate_limited:
+            return self._rate_limited(response)
+        if code is RegistryErrorCode.SERVER_ERROR and response.status != 501:
+            return RegistryError(
+                RegistryErrorCode.SERVER_ERROR,
+                f"{response.url.authority} answered HTTP {response.status}",
+                status=response.status,
+            )
+        return None
+
+    def _rate_limited(self, response: Response) -> RegistryError:
+        wait = announced_wait(response.headers, time.time())
+        host = response.url.authority
+        if wait is not None:
+            self._blocked_until[host] = max(self._blocked_until.get(host, 0.0), time.monotonic() + wait)
+        return _rate_limit_error(host, wait, response.status)
+
+    async def _sit_out(self, authority: str) -> None:
+        left = self._blocked_until.get(authority, 0.0) - time.monotonic()
+        if left > LONGEST_WAIT:
+            raise _rate_limit_error(authority, left, None)
+        if left > 0:
+            await asyncio.sleep(left)
+
+    async def _send_once(self, request: Request) -> Response:
+        authority = request.url.authority
+        slots = self._slots.setdefault(authority, asyncio.Semaphore(self._settings.registry_max_connections))
+        async with slots:
+            self._requests[authority] += 1
+            try:
+                return await self._exchange(request)
+            except TimeoutError as error:
+                raise RegistryError(
+                    RegistryErrorCode.TIMEOUT,
+                    f"{authority} did not answer within {self._settings.registry_request_timeout:g} s; "
+                    "check the network path, or raise AIM_REGISTRY_REQUEST_TIMEOUT",
+                ) from error
+            except (aiohttp.ClientError, OSError) as error:
+                raise RegistryError(
+                    RegistryErrorCode.UNREACHABLE, f"{authority} can not be reached: {_cause(error)}"
+                ) from error
+
+    async def _exchange(self, request: Request) -> Response:
+        assert self._session is not None, "use the transport as a context manager"
+        async with self._session.request(
+            "GET" if request.form is None else "POST",
+            request.url,
+            headers=request.headers,
+            data=request.form,
+            ssl=await self._context(request.trust),
+            proxy=_proxy_for(request.url),
+            max_redirects=5,
+        ) as answer:
+            limit = self._settings.registry_max_body_bytes if answer.status < 400 else ERROR_BODY_LIMIT
+            body = await _read(answer, limit)
+            if len(body) > limit and answer.status < 400:
+                raise RegistryError(
+                    RegistryErrorCode.INVALID_RESPONSE,
+                    f"{request.url.authority} answered more than {limit} bytes; see AIM_REGISTRY_MAX_BODY_BYTES",
+                )
+            # The origin of paging links is the address that was asked, not where a redirect led.
+            return Response(answer.status, request.url, answer.headers, body[:limit])
+
+    async def _context(self, trust: Trust) -> ssl.SSLContext:
+        if trust not in self._contexts:
+            ca_files = [self._settings.registry_ca_file, trust.ca_file]
+            try:
+                self._contexts[trust] = await asyncio.to_thread(
+                    _make_context, [str(path) for path in ca_files if path], trust.insecure_skip_verify
+                )
+            except OSError as error:
+                raise RegistryError(
+                    RegistryErrorCode.UNREACHABLE,
+                    f"a CA bundle of {', '.join(str(path) for path in ca_files if path)} can not be loaded: {error}",
+                ) from error
+        return self._contexts[trust]
+
+
+def _is_worth_repeating(error: RegistryError, request: Request) -> bool:
+    match error.code:
+        case RegistryErrorCode.RATE_LIMITED:
+            return error.retry_after is not None and error.retry_after <= LONGEST_WAIT
+        case RegistryErrorCode.SERVER_ERROR:
+            return error.status in RETRIED_STATUSES
+        case RegistryErrorCode.UNREACHABLE:
+            return not request.breaks_at_once and _is_broken_connection(error.__cause__)
+        case _:
+            return False
+
+
+def _is_broken_connection(cause: BaseException | None) -> bool:
+    if isinstance(cause, aiohttp.ClientConnectorError):
+        return False
+    return isinstance(cause, (aiohttp.ClientOSError, *_BROKEN))
+
+
+async def _read(answer: aiohttp.ClientResponse, limit: int) -> bytes:
+    body = bytearray()
+    async for chunk in answer.content.iter_chunked(64 * 1024):
+        body += chunk
+        if len(body) > limit:
+            break
+    return bytes(body)
+
+
+def _make_context(ca_files: list[str], insecure: bool) -> ssl.SSLContext:
+    context = ssl.create_default_context()
+    for path in ca_files:
+        context.load_verify_locations(cafile=path)
+    if insecure:
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+    return context
+
+
+def _proxy_for(url: URL) -> str | None:
+    if not url.host or proxy_bypass(url.authority):
+        return None
+    return getproxies_environment().get(url.scheme)
+
+
+def _rate_limit_error(authority: str, wait: float | None, status: int | None) -> RegistryError:
+    when = f"; it asks to wait {wait:.0f} s" if wait is not None else ""
+    return RegistryError(
+        RegistryErrorCode.RATE_LIMITED,
+        f"{authority} limits the request rate{when}; authenticate with a pull secret or use a mirror",
+        status=status,
+        retry_after=wait,
+    )
+
+
+def _cause(error: BaseException) -> str:
+    # Some connection errors have an empty text; their name says more than nothing.
+    return str(error) or type(error).__name__
