@@ -1,0 +1,365 @@
+"""The connection to the message broker, library-neutral, with the client library's holes closed.
+
+The library gives up after sixty attempts, notices a half-open link after minutes, reports a lack of permission as a
+timeout, logs a traceback per attempt, and keeps what is published while disconnected for later. Here: it tries for
+ever, pings every ten seconds, remembers what was denied, logs one line at a time, and a publish without a connection
+is not sent at all. What got no answer is `Unknown`, because it may have been stored.
+"""
+
+import asyncio
+import random
+import ssl
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Final
+
+import nats.errors
+import structlog
+from nats.aio.client import Client
+from nats.aio.msg import Msg
+from nats.aio.subscription import Subscription as ClientSubscription
+
+from aim_shared.bus.outcome import PublishOutcome, Refused, Unknown, read_ack
+from aim_shared.json import JsonObject, dumps, loads
+
+log = structlog.get_logger(__name__)
+
+REQUEST_TIMEOUT: Final = 1.0
+"""Seconds; a request in flight at a disconnect waits its whole timeout, hence short."""
+
+_CONNECT_TIMEOUT: Final = 2
+_PING_INTERVAL: Final = 10
+_RECONNECT_WAIT: Final = (0.2, 0.8)
+_LOG_INTERVAL: Final = 30.0
+_PERMISSIONS: Final = "permissions violation"
+_PAYLOAD_CODE: Final = 10054
+
+
+class BusError(Exception):
+    """Base of failures of the message broker."""
+
+
+class BusUnavailableError(BusError):
+    """No answer: disconnected, timed out, or nobody serves the subject."""
+
+
+class BusClosedError(BusError):
+    """The connection is closed for good; the process has to start anew."""
+
+
+class BusApiError(BusError):
+    """The broker refused an API request.
+
+    Attributes:
+        code: the broker's error code, such as 10059 (stream not found).
+    """
+
+    def __init__(self, subject: str, code: int, text: str) -> None:
+        super().__init__(f"{subject}: {text} ({code})")
+        self.code = code
+
+
+class ConnectionState(StrEnum):
+    """Where the connection stands."""
+
+    CONNECTING = "connecting"
+    CONNECTED = "connected"
+    DISCONNECTED = "disconnected"
+    CLOSED = "closed"
+
+
+@dataclass(frozen=True, slots=True)
+class BusSettings:
+    """How to reach the broker.
+
+    Attributes:
+        servers: URLs; any of them will do.
+        name: shown in the broker's monitoring.
+        credentials_file: user JWT and seed, as the broker's tools write them.
+        ca_file: CA bundle for ``tls://`` servers.
+        inbox_prefix: first token of reply subjects, where permissions restrict them.
+    """
+
+    servers: tuple[str, ...]
+    name: str
+    credentials_file: Path | None = None
+    ca_file: Path | None = None
+    inbox_prefix: str = "_INBOX"
+    request_timeout: float = REQUEST_TIMEOUT
+
+    @classmethod
+    def of_urls(
+        cls, urls: str, name: str, credentials_file: Path | None = None, ca_file: Path | None = None
+    ) -> "BusSettings":
+        """Settings from a comma-separated list of URLs."""
+        return cls(tuple(url.strip() for url in urls.split(",") if url.strip()), name, credentials_file, ca_file)
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectionStatistics:
+    """Counters and state for metrics and readiness.
+
+    Attributes:
+        session: number of the current or last connection; 0 before the first.
+        denied: the last permission that the broker refused since the connection stands; ``None`` if none.
+        last_error: the last other error.
+        unknown_publishes: publishes without an answer.
+    """
+
+    state: ConnectionState
+    session: int
+    denied: str | None
+    last_error: str | None
+    published: int
+    unknown_publishes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """A message as it came in; headers may repeat in theory, never in ours."""
+
+    subject: str
+    reply: str
+    headers: Mapping[str, str]
+    data: bytes
+
+    @property
+    def status(self) -> str:
+        """Status of a control message of the broker (``100`` idle heartbeat, ``404`` not found), else empty."""
+        return self.headers.get("Status", "")
+
+
+class Subscription:
+    """An open subscription; messages go to its handler in order, until closed."""
+
+    def __init__(self, subscription: ClientSubscription) -> None:
+        self._subscription = subscription
+
+    async def close(self) -> None:
+        """End it; harmless when the connection is gone."""
+        with suppress(nats.errors.Error):
+            await self._subscription.unsubscribe()
+
+
+class BusConnection:
+    """One connection, shared by everything in a process. Made by `connect`."""
+
+    def __init__(self, settings: BusSettings) -> None:
+        self._settings = settings
+        self._client = Client()
+        self._state = ConnectionState.CONNECTING
+        self._session = 0
+        self._changed = asyncio.Event()
+        self._denied: str | None = None
+        self._last_error: str | None = None
+        self._logged_at = float("-inf")
+        self._published = 0
+        self._unknown = 0
+
+    # State
+
+    @property
+    def connected(self) -> bool:
+        """Whether the connection stands, as far as is known."""
+        return self._state is ConnectionState.CONNECTED
+
+    @property
+    def session(self) -> int:
+        """Number of the current or last connection; what was learnt in an earlier one may be outdated."""
+        return self._session
+
+    @property
+    def statistics(self) -> ConnectionStatistics:
+        """A snapshot for metrics and readiness."""
+        return ConnectionStatistics(
+            self._state, self._session, self._denied, self._last_error, self._published, self._unknown
+        )
+
+    async def wait_connected(self) -> int:
+        """Wait until the connection stands; returns the session's number."""
+        while not self.connected:
+            await self._changed.wait()
+        return self._session
+
+    async def wait_lost(self, session: int) -> None:
+        """Wait until the given session has ended."""
+        while self.connected and self._session == session:
+            await self._changed.wait()
+
+    def _enter(self, state: ConnectionState) -> None:
+        self._state = state
+        changed, self._changed = self._changed, asyncio.Event()
+        changed.set()
+
+    # Requests
+
+    async def publish(
+        self, subject: str, payload: bytes, headers: Mapping[str, str], *, expected: int | None = None
+    ) -> PublishOutcome:
+        """Store a message; never raises for what the broker or the network does.
+
+        Args:
+            expected: the subject's last sequence (0 = none) or the message is refused; ``None`` = store anyhow.
+        """
+        fenced = dict(headers)
+        if expected is not None:
+            fenced["Nats-Expected-Last-Subject-Sequence"] = str(expected)
+        try:
+            answer = await self._exchange(subject, payload, fenced)
+        except nats.errors.MaxPayloadError:
+            return Refused(_PAYLOAD_CODE, f"{len(payload)} bytes are more than the broker's max_payload")
+        except BusUnavailableError as error:
+            self._unknown += 1
+            return Unknown(str(error))
+        self._published += 1
+        return read_ack(answer.data)
+
+    async def request(self, subject: str, payload: bytes = b"") -> Message:
+        """Ask for one answer.
+
+        Raises:
+            BusUnavailableError: there was none in time.
+        """
+        return _message(await self._exchange(subject, payload, None))
+
+    async def api(self, name: str, request: JsonObject | None = None) -> JsonObject:
+        """Call the JetStream API, for example ``STREAM.INFO.AIM_STATE``.
+
+        Raises:
+            BusUnavailableError: no answer in time.
+            BusApiError: the broker said no.
+        """
+        subject = f"$JS.API.{name}"
+        message = await self.request(subject, dumps(request) if request is not None else b"")
+        try:
+            answer = loads(message.data)
+        except ValueError as error:
+            raise BusUnavailableError(f"{subject}: unreadable answer: {error}") from error
+        if problem := answer.get("error"):
+            raise BusApiError(subject, int(problem.get("err_code", 0)), str(problem.get("description", "")))
+        return answer
+
+    async def _exchange(self, subject: str, payload: bytes, headers: dict[str, str] | None) -> Msg:
+        # Without this check the library would keep the message and send it at some later time.
+        if not self.connected or not self._client.is_connected:
+            raise BusUnavailableError(f"{subject}: not connected to the message broker")
+        try:
+            return await self._client.request(subject, payload, timeout=self._settings.request_timeout, headers=headers)
+        except nats.errors.NoRespondersError as error:
+            raise BusUnavailableError(f"{subject}: nobody answers; does the stream exist?") from error
+        except nats.errors.MaxPayloadError:
+            raise
+        except (nats.errors.Error, OSError, TimeoutError) as error:
+            denied = f"; the broker denied: {self._denied}" if self._denied else ""
+            raise BusUnavailableError(f"{subject}: {error}{denied}") from error
+
+    # Subscriptions
+
+    def inbox(self) -> str:
+        """A subject that nobody else uses, for deliveries."""
+        return self._client.new_inbox()
+
+    async def subscribe(self, subject: str, handler: Callable[[Message], Awaitable[None]]) -> Subscription:
+        """Deliver a subject's messages to a handler, one at a time, also after reconnects.
+
+        Raises:
+            BusUnavailableError: not connected.
+        """
+
+        async def deliver(message: Msg) -> None:
+            await handler(_message(message))
+
+        try:
+            return Subscription(await self._client.subscribe(subject, cb=deliver))
+        except (nats.errors.Error, OSError) as error:
+            raise BusUnavailableError(f"subscribe {subject}: {error}") from error
+
+    # Lifecycle
+
+    async def _open(self) -> None:
+        """Connect, however long it takes."""
+        settings = self._settings
+        await self._client.connect(
+            list(settings.servers),
+            name=settings.name,
+            error_cb=self._on_error,
+            disconnected_cb=self._on_disconnected,
+            reconnected_cb=self._on_connected,
+            closed_cb=self._on_closed,
+            connect_timeout=_CONNECT_TIMEOUT,
+            reconnect_time_wait=random.uniform(*_RECONNECT_WAIT),  # type: ignore[arg-type]  # any number will do
+            max_reconnect_attempts=-1,
+            ping_interval=_PING_INTERVAL,
+            inbox_prefix=settings.inbox_prefix,
+            user_credentials=settings.credentials_file,
+            tls=await asyncio.to_thread(_tls_context, settings.ca_file),
+        )
+        await self._on_connected()
+
+    async def _run(self) -> None:
+        await self._open()
+        while self._state is not ConnectionState.CLOSED:
+            await self._changed.wait()
+        raise BusClosedError(
+            f"the broker closed the connection of {self._settings.name} for good ({self._last_error}); "
+            "check its credentials and permissions"
+        )
+
+    async def _close(self) -> None:
+        if self._client.is_closed:
+            return
+        with suppress(nats.errors.Error, OSError, TimeoutError):
+            await self._client.close()
+
+    async def _on_connected(self) -> None:
+        self._session += 1
+        self._denied = None
+        self._enter(ConnectionState.CONNECTED)
+        log.info("Connected to the message broker", session=self._session)
+
+    async def _on_disconnected(self) -> None:
+        if self._state is not ConnectionState.CLOSED:
+            self._enter(ConnectionState.DISCONNECTED)
+
+    async def _on_closed(self) -> None:
+        self._enter(ConnectionState.CLOSED)
+
+    async def _on_error(self, error: Exception) -> None:
+        text = str(error) or type(error).__name__
+        if _PERMISSIONS in text.lower():
+            self._denied = text
+        else:
+            self._last_error = text
+        now = time.monotonic()
+        if now - self._logged_at >= _LOG_INTERVAL:
+            self._logged_at = now
+            log.warning("Trouble with the message broker; trying again", error=text, servers=self._settings.servers)
+
+
+@asynccontextmanager
+async def connect(settings: BusSettings) -> AsyncIterator[BusConnection]:
+    """A connection that is opened in the background; an absent broker is no error.
+
+    Raises:
+        ExceptionGroup: of `BusClosedError`, in the middle of the body, when the broker ended the connection for good.
+    """
+    connection = BusConnection(settings)
+    async with asyncio.TaskGroup() as group:
+        runner = group.create_task(connection._run())
+        try:
+            yield connection
+        finally:
+            runner.cancel()
+            await connection._close()
+
+
+def _message(message: Msg) -> Message:
+    return Message(message.subject, message.reply, message.headers or {}, message.data)
+
+
+def _tls_context(ca_file: Path | None) -> ssl.SSLContext | None:
+    return ssl.create_default_context(cafile=str(ca_file)) if ca_file else None

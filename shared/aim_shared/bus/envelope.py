@@ -1,0 +1,216 @@
+"""The envelope of object versions on the bus: CloudEvents 1.0 in binary mode, and what ordering needs.
+
+One version travels twice: as `StateMessage` to the state stream, and then, with the sequence it got there, as
+`LogMessage` to the history. A deletion is a tombstone: a message without a body and without a lifetime.
+"""
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import Final
+
+from aim_shared.bus.part import Key
+from aim_shared.bus.trace import is_traceparent
+from aim_shared.json import JsonObject, loads
+
+SPEC_VERSION: Final = "1.0"
+
+
+class Verb(StrEnum):
+    """What happened to the object."""
+
+    UPSERT = "upsert"
+    DELETE = "delete"
+
+
+class Header(StrEnum):
+    """Headers of the envelope."""
+
+    CE_SPEC_VERSION = "ce-specversion"
+    CE_ID = "ce-id"
+    CE_SOURCE = "ce-source"
+    CE_TYPE = "ce-type"
+    CE_SUBJECT = "ce-subject"
+    CE_TIME = "ce-time"
+    CONTENT_TYPE = "content-type"
+    TRACEPARENT = "traceparent"
+    MESSAGE_ID = "Nats-Msg-Id"
+    EPOCH = "Aim-Epoch"
+    UID = "Aim-Uid"
+    RESOURCE_VERSION = "Aim-Rv"
+    VERB = "Aim-Verb"
+    SEQUENCE = "Aim-Seq"
+    PREVIOUS = "Aim-Prev"
+
+
+EVENT_TYPES: Final[Mapping[Verb, str]] = {
+    Verb.UPSERT: "com.amd.eai.aim.object.upserted",
+    Verb.DELETE: "com.amd.eai.aim.object.deleted",
+}
+
+
+class EnvelopeError(ValueError):
+    """A message on the bus that nobody of ours wrote; consumers drop and count it."""
+
+
+def message_id(epoch: str, uid: str, resource_version: str, verb: Verb, attempt: int = 0) -> str:
+    """The id by which the broker recognises retries.
+
+    ``attempt`` tells a repair of a lost message from a retry: within the broker's window an id that was stored once
+    is acknowledged without being stored, even when the message is gone since.
+    """
+    base = f"{epoch}/{uid}/{resource_version}/{verb}"
+    return f"{base}/{attempt}" if attempt else base
+
+
+@dataclass(frozen=True, slots=True)
+class StateMessage:
+    """A version of an object as the state stream holds it.
+
+    Attributes:
+        part: name of the part.
+        resource_version: Kubernetes' one; for facts a hash of content and predecessor, which has no order.
+        previous: sequence of the subject's version before this one; 0 if there is none.
+        body: the JSON as bytes; empty for a tombstone.
+        time: when the publisher sent it, by its own clock.
+        source: the publishing process.
+        id: the ``Nats-Msg-Id``.
+    """
+
+    part: str
+    key: Key
+    verb: Verb
+    epoch: str
+    uid: str
+    resource_version: str
+    previous: int
+    body: bytes
+    traceparent: str
+    time: datetime
+    source: str
+    id: str
+
+    @property
+    def deleted(self) -> bool:
+        """Whether this is a tombstone."""
+        return self.verb is Verb.DELETE
+
+    @property
+    def digest(self) -> bytes:
+        """Short hash of the body, to tell equal content."""
+        return digest_of(self.body)
+
+    def headers(self) -> dict[str, str]:
+        """The message's headers."""
+        return {
+            Header.CE_SPEC_VERSION: SPEC_VERSION,
+            Header.CE_ID: self.id,
+            Header.CE_SOURCE: self.source,
+            Header.CE_TYPE: EVENT_TYPES[self.verb],
+            Header.CE_SUBJECT: f"{self.part}/{self.key}",
+            Header.CE_TIME: self.time.astimezone(UTC).isoformat(timespec="milliseconds"),
+            Header.CONTENT_TYPE: "application/json",
+            Header.TRACEPARENT: self.traceparent,
+            Header.MESSAGE_ID: self.id,
+            Header.EPOCH: self.epoch,
+            Header.UID: self.uid,
+            Header.RESOURCE_VERSION: self.resource_version,
+            Header.VERB: self.verb,
+            Header.PREVIOUS: str(self.previous),
+        }
+
+    def json(self) -> JsonObject | None:
+        """The object; ``None`` for a tombstone.
+
+        Raises:
+            EnvelopeError: the body is no JSON object.
+        """
+        if self.deleted:
+            return None
+        try:
+            return loads(self.body)
+        except ValueError as error:
+            raise EnvelopeError(f"{self.part} {self.key}: the body is no JSON object: {error}") from error
+
+
+@dataclass(frozen=True, slots=True)
+class LogMessage:
+    """A version of an object as the history keeps it.
+
+    Within one epoch the versions of a subject form a chain: ``state.previous`` is the ``sequence`` of the version
+    before. A broken chain, and a change of the epoch, are where versions may be missing.
+
+    Attributes:
+        sequence: position that the version got in the state stream.
+    """
+
+    state: StateMessage
+    sequence: int
+
+    def headers(self) -> dict[str, str]:
+        """The message's headers."""
+        return {**self.state.headers(), Header.SEQUENCE: str(self.sequence)}
+
+
+def decode_state(part: str, key: Key, headers: Mapping[str, str] | None, body: bytes) -> StateMessage:
+    """Read a message of the state stream; ``part`` and ``key`` come from its subject.
+
+    The body is not decoded here: see `StateMessage.json`.
+
+    Raises:
+        EnvelopeError: a header is missing or makes no sense.
+    """
+    found = headers or {}
+    try:
+        verb = Verb(found[Header.VERB])
+        traceparent = found.get(Header.TRACEPARENT, "")
+        return StateMessage(
+            part=part,
+            key=key,
+            verb=verb,
+            epoch=_present(found, Header.EPOCH),
+            uid=_present(found, Header.UID),
+            resource_version=_present(found, Header.RESOURCE_VERSION),
+            previous=_sequence(found, Header.PREVIOUS),
+            body=b"" if verb is Verb.DELETE else body,
+            traceparent=traceparent if is_traceparent(traceparent) else "",
+            time=datetime.fromisoformat(found[Header.CE_TIME]),
+            source=found.get(Header.CE_SOURCE, ""),
+            id=_present(found, Header.MESSAGE_ID),
+        )
+    except (KeyError, ValueError) as error:
+        raise EnvelopeError(f"{part} {key}: header {error} is missing or invalid") from error
+
+
+def decode_log(part: str, key: Key, headers: Mapping[str, str] | None, body: bytes) -> LogMessage:
+    """Read a version from the history.
+
+    Raises:
+        EnvelopeError: a header is missing or makes no sense.
+    """
+    state = decode_state(part, key, headers, body)
+    try:
+        return LogMessage(state, _sequence(headers or {}, Header.SEQUENCE))
+    except (KeyError, ValueError) as error:
+        raise EnvelopeError(f"{part} {key}: header {error} is missing or invalid") from error
+
+
+def digest_of(body: bytes) -> bytes:
+    """Short hash of a body, to tell equal content without keeping it."""
+    return hashlib.blake2b(body, digest_size=12).digest()
+
+
+def _present(headers: Mapping[str, str], name: Header) -> str:
+    value = headers[name]
+    if not value:
+        raise ValueError(name)
+    return value
+
+
+def _sequence(headers: Mapping[str, str], name: Header) -> int:
+    value = int(headers[name])
+    if value < 0:
+        raise ValueError(name)
+    return value

@@ -1,0 +1,230 @@
+"""Reading streams: one message, or the last one of every subject.
+
+Reads that a decision depends on go to the stream's leader (``STREAM.MSG.GET``), because a direct get may be answered
+by a replica that is behind.
+"""
+
+import asyncio
+import base64
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from email.parser import BytesParser
+from typing import Final
+
+from aim_shared.bus.connection import BusApiError, BusConnection, BusUnavailableError, Message
+from aim_shared.json import JsonObject
+
+STREAM_NOT_FOUND: Final = 10059
+_NO_MESSAGE: Final = 10037
+_NO_SUCH_SEQUENCE: Final = 10043
+_SILENCE: Final = 3.0
+_HEARTBEAT_NANOSECONDS: Final = 1_000_000_000
+_INACTIVE_NANOSECONDS: Final = 10_000_000_000
+_HEARTBEAT: Final = "100"
+
+
+@dataclass(frozen=True, slots=True)
+class StreamState:
+    """What identifies a stream and tells how far it is.
+
+    Attributes:
+        created: when it was made, verbatim; another value means another stream.
+        last_sequence: highest sequence given out.
+        now: the broker's clock.
+    """
+
+    created: str
+    last_sequence: int
+    now: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class StoredMessage:
+    """A message as it lies in a stream; ``stored`` is the broker's time."""
+
+    subject: str
+    sequence: int
+    stored: datetime
+    headers: Mapping[str, str]
+    data: bytes
+
+
+async def stream_state(connection: BusConnection, stream: str) -> StreamState:
+    """Ask for a stream's state.
+
+    Raises:
+        BusUnavailableError: no answer.
+        BusApiError: it does not exist (`STREAM_NOT_FOUND`).
+    """
+    info = await connection.api(f"STREAM.INFO.{stream}")
+    now = broker_time(info["ts"]) if "ts" in info else datetime.now(UTC)
+    return StreamState(str(info["created"]), int(info["state"]["last_seq"]), now)
+
+
+async def last_message(connection: BusConnection, stream: str, subject: str) -> StoredMessage | None:
+    """The subject's last message, from the stream's leader; ``None`` if there is none.
+
+    Raises:
+        BusUnavailableError: no answer.
+        BusApiError: anything else that the broker minds.
+    """
+    return await _get(connection, stream, {"last_by_subj": subject})
+
+
+async def message_at(connection: BusConnection, stream: str, sequence: int) -> StoredMessage | None:
+    """The message at a sequence, from the stream's leader; ``None`` if it is gone.
+
+    Raises:
+        BusUnavailableError: no answer.
+        BusApiError: anything else that the broker minds.
+    """
+    return await _get(connection, stream, {"seq": sequence})
+
+
+async def delete_message(connection: BusConnection, stream: str, sequence: int) -> bool:
+    """Remove exactly one message; whether it was there.
+
+    Raises:
+        BusUnavailableError: no answer.
+        BusApiError: anything else that the broker minds.
+    """
+    try:
+        await connection.api(f"STREAM.MSG.DELETE.{stream}", {"seq": sequence, "no_erase": True})
+    except BusApiError as error:
+        if error.code in {_NO_MESSAGE, _NO_SUCH_SEQUENCE}:
+            return False
+        raise
+    return True
+
+
+async def _get(connection: BusConnection, stream: str, request: JsonObject) -> StoredMessage | None:
+    try:
+        message = (await connection.api(f"STREAM.MSG.GET.{stream}", request))["message"]
+    except BusApiError as error:
+        if error.code == _NO_MESSAGE:
+            return None
+        raise
+    return StoredMessage(
+        str(message["subject"]),
+        int(message["seq"]),
+        broker_time(message["time"]),
+        _headers(base64.b64decode(message.get("hdrs") or "")),
+        base64.b64decode(message.get("data") or ""),
+    )
+
+
+async def last_per_subject(
+    connection: BusConnection, stream: str, subjects: tuple[str, ...], *, headers_only: bool = False
+) -> list[StoredMessage]:
+    """The last message of every subject that matches, in order of their sequences.
+
+    Messages that arrive meanwhile may or may not be among them.
+
+    Raises:
+        BusUnavailableError: the broker fell silent; nothing is returned then, because half a snapshot would read as
+            deletions.
+        BusApiError: the broker refused the consumer.
+    """
+    delivery = _Delivery()
+    inbox = connection.inbox()
+    subscription = await connection.subscribe(inbox, delivery.take)
+    try:
+        created = await connection.api(
+            f"CONSUMER.CREATE.{stream}", _consumer(stream, subjects, inbox, headers_only=headers_only)
+        )
+        if created["num_pending"] == 0:
+            return []
+        return await delivery.collect()
+    finally:
+        await subscription.close()
+
+
+def _consumer(stream: str, subjects: tuple[str, ...], inbox: str, *, headers_only: bool) -> JsonObject:
+    return {
+        "stream_name": stream,
+        "config": {
+            "deliver_policy": "last_per_subject",
+            "deliver_subject": inbox,
+            "filter_subjects": list(subjects),
+            "ack_policy": "none",
+            "max_deliver": 1,
+            "mem_storage": True,
+            "num_replicas": 1,
+            "idle_heartbeat": _HEARTBEAT_NANOSECONDS,
+            "inactive_threshold": _INACTIVE_NANOSECONDS,
+            "headers_only": headers_only,
+        },
+    }
+
+
+class _Delivery:
+    """Collects what a push consumer delivers, and notices gaps and silence."""
+
+    def __init__(self) -> None:
+        self._queue: asyncio.Queue[Message] = asyncio.Queue()
+
+    async def take(self, message: Message) -> None:
+        await self._queue.put(message)
+
+    async def collect(self) -> list[StoredMessage]:
+        found: list[StoredMessage] = []
+        while True:
+            message = await self._next()
+            if message.status == _HEARTBEAT:
+                continue
+            position = DeliveryPosition.of(message.reply)
+            if position.consumer_sequence != len(found) + 1:
+                raise BusUnavailableError(f"a message was lost on the way before {position.stream_sequence}; retry")
+            found.append(
+                StoredMessage(message.subject, position.stream_sequence, position.stored, message.headers, message.data)
+            )
+            if position.pending == 0:
+                return found
+
+    async def _next(self) -> Message:
+        try:
+            async with asyncio.timeout(_SILENCE):
+                return await self._queue.get()
+        except TimeoutError as error:
+            raise BusUnavailableError(f"the broker delivered nothing for {_SILENCE:g} s in a snapshot") from error
+
+
+@dataclass(frozen=True, slots=True)
+class DeliveryPosition:
+    """Where a delivered message stands, as the broker tells in its reply subject.
+
+    Attributes:
+        pending: messages that the consumer still has to deliver.
+    """
+
+    stream_sequence: int
+    consumer_sequence: int
+    stored: datetime
+    pending: int
+
+    @classmethod
+    def of(cls, reply: str) -> "DeliveryPosition":
+        """Read ``$JS.ACK.…``, in its short form or in the one with domain and account.
+
+        Raises:
+            BusUnavailableError: it is no such subject, so the message did not come from a consumer.
+        """
+        tokens = reply.split(".")
+        offset = {9: 4, 11: 6, 12: 6}.get(len(tokens))
+        if offset is None or tokens[:2] != ["$JS", "ACK"]:
+            raise BusUnavailableError(f"a delivery came with the reply subject {reply!r}, which tells no position")
+        _, stream, consumer, nanoseconds, pending = tokens[offset : offset + 5]
+        stored = datetime.fromtimestamp(int(nanoseconds) / 1e9, UTC)
+        return cls(int(stream), int(consumer), stored, int(pending))
+
+
+def broker_time(text: str) -> datetime:
+    """A time in the broker's notation, which has nanoseconds."""
+    whole, _, fraction = text.rstrip("Z").partition(".")
+    return datetime.fromisoformat(f"{whole}.{(fraction or '0')[:6]:0<6}+00:00")
+
+
+def _headers(raw: bytes) -> dict[str, str]:
+    _, _, lines = raw.partition(b"\r\n")
+    return dict(BytesParser().parsebytes(lines).items())

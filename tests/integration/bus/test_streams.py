@@ -1,0 +1,128 @@
+"""Connection, streams and reads against a real broker."""
+
+import asyncio
+
+import pytest
+from support.nats import connected, eventually, new_layout
+
+from aim_local.nats import NatsServer
+from aim_shared.bus.connection import BusApiError, BusConnection, BusUnavailableError, ConnectionState
+from aim_shared.bus.outcome import PubAck, Refused, Unknown, WrongSequence
+from aim_shared.bus.stored import delete_message, last_message, last_per_subject, message_at, stream_state
+from aim_shared.bus.streams import StreamLimits, StreamMismatchError, ensure_streams, history_config
+from aim_shared.bus.subjects import Layout
+
+
+async def test_streams_are_made_once_and_found_again(bus: BusConnection, layout: Layout) -> None:
+    before = await stream_state(bus, layout.state_stream)
+    await ensure_streams(bus, layout)
+    assert (await stream_state(bus, layout.state_stream)).created == before.created
+    config = (await bus.api(f"STREAM.INFO.{layout.state_stream}"))["config"]
+    assert config["max_msgs_per_subject"] == 1
+    assert config["storage"] == "file"
+    assert config["max_bytes"] == -1
+
+
+async def test_limits_of_the_history_can_be_changed(bus: BusConnection, layout: Layout) -> None:
+    await ensure_streams(bus, layout, StreamLimits(history_age=3600, history_bytes=1 << 20))
+    config = (await bus.api(f"STREAM.INFO.{layout.history_stream}"))["config"]
+    assert config["max_age"] == 3600 * 10**9
+    assert config["max_bytes"] == 1 << 20
+
+
+async def test_many_processes_may_make_the_streams_at_once(nats_server: str) -> None:
+    names = new_layout()
+    async with connected(nats_server) as first, connected(nats_server) as second:
+        await first.wait_connected()
+        await second.wait_connected()
+        async with asyncio.TaskGroup() as group:
+            for connection in (first, second, first, second):
+                group.create_task(ensure_streams(connection, names))
+
+
+async def test_a_stream_of_another_nature_is_an_error(nats_server: str) -> None:
+    names = new_layout()
+    async with connected(nats_server) as connection:
+        await connection.wait_connected()
+        config = {**history_config(names, StreamLimits()), "storage": "memory"}
+        await connection.api(f"STREAM.CREATE.{names.history_stream}", config)
+        with pytest.raises(StreamMismatchError, match="storage"):
+            await ensure_streams(connection, names)
+
+
+async def test_a_fence_refuses_what_expects_another_sequence(bus: BusConnection, layout: Layout) -> None:
+    subject = f"{layout.root}.state.pods.ns.a"
+    first = await bus.publish(subject, b"1", {}, expected=0)
+    assert isinstance(first, PubAck)
+    assert await bus.publish(subject, b"2", {}, expected=0) == WrongSequence(first.sequence)
+    second = await bus.publish(subject, b"3", {}, expected=first.sequence)
+    assert isinstance(second, PubAck)
+    assert second.sequence > first.sequence
+
+
+async def test_a_repeated_id_is_a_duplicate(bus: BusConnection, layout: Layout) -> None:
+    subject = f"{layout.root}.log.pods.ns.a"
+    first = await bus.publish(subject, b"1", {"Nats-Msg-Id": "x"})
+    again = await bus.publish(subject, b"1", {"Nats-Msg-Id": "x"})
+    assert isinstance(first, PubAck)
+    assert again == PubAck(first.sequence, duplicate=True)
+
+
+async def test_an_object_of_three_mebibytes_is_stored_and_more_than_four_refused(
+    bus: BusConnection, layout: Layout
+) -> None:
+    subject = f"{layout.root}.state.pods.ns.big"
+    assert isinstance(await bus.publish(subject, b"x" * (3 << 20), {}), PubAck)
+    assert isinstance(await bus.publish(subject, b"x" * (5 << 20), {}), Refused)
+
+
+async def test_reads(bus: BusConnection, layout: Layout) -> None:
+    subjects = [f"{layout.root}.state.pods.ns.{name}" for name in "abc"]
+    for subject in [*subjects, subjects[0]]:
+        await bus.publish(subject, subject.encode(), {"Aim-Uid": subject})
+    found = await last_per_subject(bus, layout.state_stream, (f"{layout.root}.state.pods.>",))
+    assert [message.subject for message in found] == [subjects[1], subjects[2], subjects[0]]
+    assert found[0].headers["Aim-Uid"] == subjects[1]
+    bare = await last_per_subject(bus, layout.state_stream, (f"{layout.root}.state.pods.>",), headers_only=True)
+    assert bare[0].data == b""
+    assert await last_per_subject(bus, layout.state_stream, (f"{layout.root}.state.other.>",)) == []
+    last = await last_message(bus, layout.state_stream, subjects[0])
+    assert last is not None
+    assert (last.data, last.headers["Aim-Uid"]) == (subjects[0].encode(), subjects[0])
+    assert abs((last.stored - found[2].stored).total_seconds()) < 0.001
+    assert await last_message(bus, layout.state_stream, f"{layout.root}.state.pods.ns.none") is None
+    assert await delete_message(bus, layout.state_stream, last.sequence)
+    assert not await delete_message(bus, layout.state_stream, last.sequence)
+    assert await message_at(bus, layout.state_stream, last.sequence) is None
+    assert await last_message(bus, layout.state_stream, subjects[0]) is None
+
+
+async def test_a_missing_stream_is_told(bus: BusConnection) -> None:
+    with pytest.raises(BusApiError):
+        await stream_state(bus, "NO_SUCH_STREAM")
+    assert isinstance(await bus.publish("no.such.stream", b"", {}), Unknown)
+
+
+async def test_an_absent_broker_is_no_error_and_found_later() -> None:
+    server = NatsServer()
+    async with connected(server.url) as connection:
+        assert connection.statistics.state is ConnectionState.CONNECTING
+        assert isinstance(await connection.publish("x", b"", {}), Unknown)
+        with pytest.raises(BusUnavailableError):
+            await connection.request("x")
+        async with server:
+            async with asyncio.timeout(10):
+                assert await connection.wait_connected() == 1
+
+
+async def test_a_restarted_broker_is_a_new_session() -> None:
+    async with NatsServer() as server, connected(server.url) as connection:
+        session = await connection.wait_connected()
+        await server.kill()
+        async with asyncio.timeout(10):
+            await connection.wait_lost(session)
+        assert isinstance(await connection.publish("x", b"", {}), Unknown)
+        await server.start()
+        async with asyncio.timeout(10):
+            assert await connection.wait_connected() == session + 1
+        await eventually(lambda: connection.connected, "connected")

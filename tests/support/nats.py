@@ -1,0 +1,111 @@
+"""A broker for tests, and names in it that no other test uses.
+
+A folder's ``conftest.py`` brings the fixtures in: ``from support.nats import bus, layout, nats_server`` (in
+``__all__``).
+"""
+
+import asyncio
+import os
+import shutil
+import subprocess
+import tempfile
+import time
+import uuid
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import AbstractAsyncContextManager
+from pathlib import Path
+
+import pytest
+
+from aim_local.nats import NatsServer, server_config
+from aim_shared.bus.connection import BusConnection, BusSettings, connect
+from aim_shared.bus.streams import ensure_streams
+from aim_shared.bus.subjects import Layout
+
+
+def new_layout() -> Layout:
+    """Streams and subjects of one test; they are never deleted and made again under the same name."""
+    return Layout(root=f"t{uuid.uuid4().hex[:10]}")
+
+
+def settings_for(url: str, name: str = "test") -> BusSettings:
+    """Connection settings for a test."""
+    return BusSettings.of_urls(url, name)
+
+
+def connected(url: str, name: str = "test") -> AbstractAsyncContextManager[BusConnection]:
+    """A connection to a server."""
+    return connect(settings_for(url, name))
+
+
+async def eventually(
+    condition: Callable[[], bool | Awaitable[bool]], what: str, within: float = 10.0, interval: float = 0.02
+) -> None:
+    """Wait until a condition holds.
+
+    Raises:
+        AssertionError: it did not in time; ``what`` says what was waited for.
+    """
+    deadline = time.monotonic() + within
+    while True:
+        result = condition()
+        if await result if isinstance(result, Awaitable) else result:
+            return
+        if time.monotonic() > deadline:
+            raise AssertionError(f"not within {within:g} s: {what}")
+        await asyncio.sleep(interval)
+
+
+def _docker_answers() -> bool:
+    docker = shutil.which("docker")
+    if docker is None:
+        return False
+    return subprocess.run([docker, "info"], check=False, capture_output=True, timeout=10).returncode == 0
+
+
+def _container() -> Iterator[str]:
+    from testcontainers.nats import NatsContainer
+
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder, "nats.conf").write_text(server_config(Path("/data"), 4222, host="0.0.0.0"), encoding="utf-8")
+        container = NatsContainer("nats:2.12").with_volume_mapping(folder, "/config")
+        with container.with_command("-c /config/nats.conf") as running:
+            yield running.nats_uri()
+
+
+def _process() -> Iterator[str]:
+    with asyncio.Runner() as runner:
+        server = NatsServer()
+        runner.run(server.__aenter__())
+        try:
+            yield server.url
+        finally:
+            runner.run(server.__aexit__(None, None, None))
+
+
+@pytest.fixture(scope="session")
+def nats_server() -> Iterator[str]:
+    """URL of a broker: ``NATS_URL``, else a container where a Docker daemon answers, else the wheel's server."""
+    given = os.environ.get("NATS_URL")
+    if given:
+        yield given
+    elif _docker_answers():
+        yield from _container()
+    else:
+        yield from _process()
+
+
+@pytest.fixture
+def layout() -> Layout:
+    """Names that only this test uses."""
+    return new_layout()
+
+
+@pytest.fixture
+async def bus(nats_server: str, layout: Layout) -> AsyncIterator[BusConnection]:
+    """A connection with both streams made."""
+    async with connected(nats_server) as connection:
+        async with asyncio.timeout(10):
+            await connection.wait_connected()
+        await ensure_streams(connection, layout)
+        yield connection
