@@ -91,12 +91,16 @@ class Event:
 
     Attributes:
         standing: a standing error, which is repeated at most every five minutes (FW-125) instead of on transition.
+        condition: type of the condition it reports; empty for the reasons of FW-130.
+        status: status of that condition, for the log (FW-128).
     """
 
     type: EventType
     reason: str
     message: str
     standing: bool = False
+    condition: str = ""
+    status: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +134,7 @@ class Plan:
         effects: I/O to start.
         requeue_after: look again after that many seconds, unless an error is retried (FW-097).
         retry: the error for which the pass is retried with backoff (FW-094).
+        retry_within: with ``retry``: look again after that many seconds at the latest (FW-068).
     """
 
     patches: tuple[Patch, ...] = ()
@@ -140,13 +145,14 @@ class Plan:
     effects: tuple[Effect, ...] = ()
     requeue_after: float | None = None
     retry: AimError | None = None
+    retry_within: float | None = None
 
 
 NOTHING = Plan()
 """The plan that changes nothing."""
 
 
-def kind_of(body: Mapping[str, Any], kind: Kind) -> JsonObject:
+def kind_of(body: Mapping[str, Any], kind: Kind[Any]) -> JsonObject:
     """The body with ``apiVersion`` and ``kind`` first, as every child is sent (FW-203)."""
     api_version = f"{kind.group}/{kind.version}" if kind.group else kind.version
     return {"apiVersion": api_version, "kind": kind.kind, **body}
