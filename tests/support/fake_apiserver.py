@@ -125,6 +125,46 @@ def watch_answer(*events: dict[str, Any], then_hang: bool = False, cut: bool = F
     return handler
 
 
+class OneObjectStore:
+    """A collection of one object with optimistic locking: what Leases need, as one handler."""
+
+    def __init__(self) -> None:
+        self.object: dict[str, Any] | None = None
+        self.version = 0
+        self.writes = 0
+        self.fails_with: Handler | None = None
+
+    async def __call__(self, request: web.BaseRequest) -> web.StreamResponse:
+        if self.fails_with is not None:
+            return await self.fails_with(request)
+        if request.method == "GET":
+            if self.object is None:
+                return await status_answer(404, "NotFound")(request)
+            return web.json_response(self.object)
+        return await self._write(request.method, json.loads(await request.read()))(request)
+
+    def overwrite_spec(self, **fields: Any) -> None:
+        """Change the object as somebody else would."""
+        assert self.object is not None
+        self.version += 1
+        self.object["spec"] |= fields
+        self.object["metadata"]["resourceVersion"] = str(self.version)
+
+    def _write(self, method: str, body: dict[str, Any]) -> Handler:
+        if method == "POST" and self.object is not None:
+            return status_answer(409, "AlreadyExists")
+        if method == "PUT":
+            if self.object is None:
+                return status_answer(404, "NotFound")
+            if body["metadata"].get("resourceVersion") != str(self.version):
+                return status_answer(409, "Conflict")
+        self.version += 1
+        self.writes += 1
+        body["metadata"] |= {"resourceVersion": str(self.version), "uid": "the-only-one"}
+        self.object = body
+        return json_answer(body)
+
+
 def dropped_connection() -> Handler:
     """Close the connection without an answer."""
 

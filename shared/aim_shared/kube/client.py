@@ -7,11 +7,13 @@ what the JSON itself costs, and a service holds thousands.
 import random
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
+from copy import copy
 from dataclasses import dataclass
 from enum import StrEnum
 from types import TracebackType
 from typing import Final, Self, final
 
+from aim_shared.api.kinds import POD
 from aim_shared.json import JsonObject, dumps, loads
 from aim_shared.kube.config import Connection
 from aim_shared.kube.errors import status_error
@@ -104,6 +106,7 @@ class KubeClient:
         """``service`` and ``version`` make the user agent ``aim-<service>/<version>``."""
         self._transport = Transport(connection, f"aim-{service}/{version}", settings, observer, randomness)
         self._guard: WriteGuard | None = None
+        self._urgent = False
         self._stack = AsyncExitStack()
 
     async def __aenter__(self) -> Self:
@@ -121,11 +124,14 @@ class KubeClient:
         The guard is called before every attempt, repetitions included, and raises to forbid it: a leader
         whose Lease ran out while a call waited for its turn must not write any more (FW-407).
         """
-        twin = object.__new__(KubeClient)
-        twin._transport = self._transport
-        twin._guard = guard
-        twin._stack = AsyncExitStack()
-        return twin
+        return self._twin(guard=guard, urgent=self._urgent)
+
+    def for_leases(self) -> "KubeClient":
+        """The same client without queue and guard.
+
+        A renewal that waits behind slow calls comes too late, and leadership cannot be what permits to lead.
+        """
+        return self._twin(guard=None, urgent=True)
 
     def statistics(self) -> TransportStatistics:
         """Numbers of the shared transport."""
@@ -335,9 +341,17 @@ class KubeClient:
             previous="true" if previous else None,
             limitBytes=limit_bytes,
         )
-        path = object_path(_PODS, name, namespace, "log")
+        path = object_path(POD, name, namespace, "log")
         body = await self._transport.call(Request("get", "GET", path, "pods/log", parameters))
         return body.decode(errors="replace")
+
+    def _twin(self, *, guard: WriteGuard | None, urgent: bool) -> "KubeClient":
+        twin = copy(self)
+        # Leaving a twin must not close what it shares.
+        twin._stack = AsyncExitStack()
+        twin._guard = guard
+        twin._urgent = urgent
+        return twin
 
     async def _send(
         self,
@@ -361,21 +375,9 @@ class KubeClient:
             content_type,
             idempotent,
             None if method == "GET" else self._guard,
+            self._urgent,
         )
         return loads(await self._transport.call(request))
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class _Pods:
-    group: str = ""
-    version: str = "v1"
-    plural: str = "pods"
-    kind: str = "Pod"
-    namespaced: bool = True
-
-
-_PODS: Final = _Pods()
 
 
 def _present(**parameters: object) -> dict[str, str]:

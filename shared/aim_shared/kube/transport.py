@@ -9,7 +9,7 @@ import random
 import socket
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
-from contextlib import aclosing, asynccontextmanager
+from contextlib import aclosing, asynccontextmanager, nullcontext
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Protocol, Self, TypeAlias, final
@@ -74,6 +74,7 @@ class Request:
         content_type: media type of the body.
         idempotent: whether repeating it after a failure of unknown outcome is harmless.
         guard: asked before every attempt.
+        urgent: takes no slot of the concurrency bound.
     """
 
     verb: str
@@ -85,6 +86,7 @@ class Request:
     content_type: str = "application/json"
     idempotent: bool = True
     guard: WriteGuard | None = None
+    urgent: bool = False
 
     def __str__(self) -> str:
         return f"{self.method} {self.path}"
@@ -207,7 +209,8 @@ class Transport:
             sock_connect=self._settings.connect_timeout,
             sock_read=self._settings.read_timeout,
         )
-        async with self._limiter.slot(), self._exchange(request, limits) as response:
+        slot = nullcontext() if request.urgent else self._limiter.slot()
+        async with slot, self._exchange(request, limits) as response:
             try:
                 return await response.read()
             except (aiohttp.ClientError, OSError) as error:

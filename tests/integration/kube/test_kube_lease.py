@@ -1,0 +1,352 @@
+"""Leader election and lock over HTTP, on a clock that the test moves."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from support.fake_apiserver import (
+    CONFIG_MAP,
+    Handler,
+    OneObjectStore,
+    config_map,
+    fake_apiserver,
+    json_answer,
+    status_answer,
+    watch_answer,
+)
+
+from aim_shared.kube.client import KubeClient
+from aim_shared.kube.lease import LeaderElector, LeaseSettings, NotLeaderError
+from aim_shared.kube.lease_lock import LeaseLock, LeaseNotObtainedError, LockSettings, process_identity
+from aim_shared.kube.transport import TransportSettings
+
+EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+@dataclass
+class TestClock:
+    """Stands still until a sleeper or the test moves it."""
+
+    __test__ = False
+
+    seconds: float = 1000.0
+    slept: list[float] = field(default_factory=list)
+
+    def boot(self) -> float:
+        return self.seconds
+
+    def wall(self) -> datetime:
+        return EPOCH + timedelta(seconds=self.seconds)
+
+    async def sleep(self, seconds: float) -> None:
+        self.slept.append(seconds)
+        self.seconds += seconds
+        await asyncio.sleep(0)
+
+
+@dataclass
+class Cluster:
+    """A store of one Lease and the means to take part in its election."""
+
+    client: KubeClient
+    store: OneObjectStore
+    clock: TestClock
+
+    def elector(self, identity: str, **arguments: Any) -> LeaderElector:
+        return LeaderElector(self.client, "aim-system", "aim-serving", identity, clock=self.clock, **arguments)
+
+    def lock(self, identity: str, **arguments: Any) -> LeaseLock:
+        return LeaseLock(self.client, "aim-system", "aim-discovery-lock", identity, clock=self.clock, **arguments)
+
+    @property
+    def spec(self) -> dict[str, Any]:
+        assert self.store.object is not None
+        spec: dict[str, Any] = self.store.object["spec"]
+        return spec
+
+
+@pytest.fixture
+async def cluster() -> AsyncIterator[Cluster]:
+    store = OneObjectStore()
+    async with (
+        fake_apiserver(store) as server,
+        KubeClient(server.connection, service="test", settings=TransportSettings(attempts=1)) as client,
+    ):
+        yield Cluster(client, store, TestClock())
+
+
+@asynccontextmanager
+async def running(elector: LeaderElector) -> AsyncIterator[None]:
+    async with asyncio.TaskGroup() as group:
+        task = group.create_task(elector.run())
+        yield
+        task.cancel()
+
+
+async def rounds(elector: LeaderElector, clock: TestClock, count: int) -> None:
+    """Attempts as `run` makes them, one retry period apart."""
+    for _ in range(count):
+        await elector._attempt()
+        await clock.sleep(2)
+
+
+@pytest.mark.spec("FW-281")
+async def test_the_first_one_leads_for_15_seconds_under_its_name(cluster: Cluster) -> None:
+    elector = cluster.elector("pod-a")
+    assert not elector.statistics().leads
+    await elector._attempt()
+
+    assert elector.is_leader
+    assert cluster.spec == {
+        "holderIdentity": "pod-a",
+        "leaseDurationSeconds": 15,
+        "acquireTime": "2026-01-01T00:16:40.000000Z",
+        "renewTime": "2026-01-01T00:16:40.000000Z",
+        "leaseTransitions": 0,
+    }
+
+
+@pytest.mark.spec("FW-281")
+async def test_a_renewal_changes_the_renew_time_only(cluster: Cluster) -> None:
+    elector = cluster.elector("pod-a")
+    await rounds(elector, cluster.clock, 2)
+
+    assert cluster.spec["acquireTime"] == "2026-01-01T00:16:40.000000Z"
+    assert cluster.spec["renewTime"] == "2026-01-01T00:16:42.000000Z"
+    assert cluster.spec["leaseTransitions"] == 0
+
+
+@pytest.mark.spec("FW-281")
+async def test_a_candidate_waits_until_it_has_seen_15_seconds_of_silence(cluster: Cluster) -> None:
+    leader, candidate = cluster.elector("pod-a"), cluster.elector("pod-b")
+    await leader._attempt()
+    cluster.clock.seconds += 3600
+    taken_after = 0.0
+    started = cluster.clock.seconds
+    while not candidate.is_leader:
+        await candidate._attempt()
+        taken_after = cluster.clock.seconds - started
+        cluster.clock.seconds += 2
+
+    assert 15 < taken_after <= 17
+    assert cluster.spec["holderIdentity"] == "pod-b"
+    assert cluster.spec["leaseTransitions"] == 1
+    await leader._attempt()
+    assert not leader.is_leader
+
+
+async def test_a_leader_that_renews_is_never_replaced(cluster: Cluster) -> None:
+    leader, candidate = cluster.elector("pod-a"), cluster.elector("pod-b")
+    for _ in range(30):
+        await leader._attempt()
+        await candidate._attempt()
+        assert (leader.is_leader, candidate.is_leader) == (True, False)
+        cluster.clock.seconds += 2
+
+
+async def test_a_restarted_container_of_the_same_pod_leads_at_once(cluster: Cluster) -> None:
+    await cluster.elector("pod-a")._attempt()
+    reborn = cluster.elector("pod-a")
+    await reborn._attempt()
+
+    assert reborn.is_leader
+    assert cluster.spec["leaseTransitions"] == 0
+
+
+@pytest.mark.spec("FW-407")
+async def test_leadership_ends_by_the_boot_clock_even_when_nothing_runs(cluster: Cluster) -> None:
+    elector = cluster.elector("pod-a")
+    await elector._attempt()
+    cluster.clock.seconds += 9.9
+    assert elector.is_leader
+    assert elector.renewed_within(10)
+    assert not elector.renewed_within(5)
+    cluster.clock.seconds += 0.2
+    assert not elector.is_leader
+
+
+@pytest.mark.spec("FW-407")
+async def test_a_guarded_client_drops_writes_of_a_former_leader_and_still_reads() -> None:
+    async with (
+        fake_apiserver(OneObjectStore()) as lease_server,
+        fake_apiserver(json_answer(config_map("a"))) as server,
+        KubeClient(lease_server.connection, service="test") as lease_client,
+        KubeClient(server.connection, service="test") as client,
+    ):
+        clock = TestClock()
+        elector = LeaderElector(lease_client, "aim-system", "aim-x", "pod-a", clock=clock)
+        await elector._attempt()
+        writer = client.guarded(elector.guard)
+        await writer.apply(CONFIG_MAP, config_map("a"), "aim-x")
+        clock.seconds += 10
+        with pytest.raises(NotLeaderError, match="write dropped"):
+            await writer.apply(CONFIG_MAP, config_map("a"), "aim-x")
+        await writer.get(CONFIG_MAP, "a", "team")
+
+    assert [seen.method for seen in server.seen] == ["PATCH", "GET"]
+
+
+@pytest.mark.spec("FW-407")
+async def test_a_repetition_of_a_write_is_guarded_too() -> None:
+    allowed = iter([True, False])
+
+    def guard() -> None:
+        if not next(allowed):
+            raise NotLeaderError("lost in between")
+
+    async with (
+        fake_apiserver(status_answer(503, "ServiceUnavailable")) as server,
+        KubeClient(server.connection, service="test") as client,
+    ):
+        with pytest.raises(NotLeaderError):
+            await client.guarded(guard).apply(CONFIG_MAP, config_map("a"), "aim-x")
+
+    assert len(server.seen) == 1
+
+
+@pytest.mark.parametrize(
+    "failure", [status_answer(500, "InternalError"), status_answer(429, "TooManyRequests")], ids=["500", "429"]
+)
+async def test_a_leader_survives_a_short_outage_and_gives_up_in_a_long_one(cluster: Cluster, failure: Handler) -> None:
+    changes: list[bool] = []
+    elector = cluster.elector("pod-a", on_change=changes.append)
+    await rounds(elector, cluster.clock, 1)
+    cluster.store.fails_with = failure
+    await rounds(elector, cluster.clock, 3)
+    assert elector.statistics().leads
+    await rounds(elector, cluster.clock, 2)
+    assert not elector.statistics().leads
+    assert changes == [True, False]
+    cluster.store.fails_with = None
+    await rounds(elector, cluster.clock, 1)
+    assert changes == [True, False, True]
+
+
+async def test_a_lease_taken_by_hand_is_lost_at_the_next_attempt(cluster: Cluster) -> None:
+    elector = cluster.elector("pod-a")
+    await rounds(elector, cluster.clock, 1)
+    cluster.store.overwrite_spec(holderIdentity="somebody")
+    await elector._attempt()
+
+    assert not elector.is_leader
+    assert elector.statistics().holder == "somebody"
+
+
+@pytest.mark.spec("FW-407")
+async def test_confirm_asks_the_server(cluster: Cluster) -> None:
+    elector = cluster.elector("pod-a")
+    assert await elector.confirm()
+    cluster.store.fails_with = status_answer(500, "InternalError")
+    assert not await elector.confirm()
+    assert elector.is_leader
+
+
+async def test_a_deleted_lease_is_made_again(cluster: Cluster) -> None:
+    elector = cluster.elector("pod-a")
+    await rounds(elector, cluster.clock, 1)
+    cluster.store.object = None
+    await rounds(elector, cluster.clock, 2)
+
+    assert elector.is_leader
+    assert cluster.spec["holderIdentity"] == "pod-a"
+
+
+async def test_a_stopping_leader_lets_the_next_one_in_at_once(cluster: Cluster) -> None:
+    first, second = cluster.elector("pod-a"), cluster.elector("pod-b")
+    async with running(first):
+        async with asyncio.timeout(10):
+            await first.gained()
+    await first.lost()
+    assert not first.is_leader
+    assert cluster.spec["holderIdentity"] == ""
+    assert "renewTime" not in cluster.spec
+
+    async with running(second):
+        async with asyncio.timeout(10):
+            await second.gained()
+    assert set(cluster.clock.slept) == {2.0}
+
+
+async def test_a_renewal_that_hangs_ends_leadership_at_the_deadline() -> None:
+    store = OneObjectStore()
+    settings = LeaseSettings(duration=0.5, renew_deadline=0.3, retry_period=0.05)
+    async with (
+        fake_apiserver(store) as server,
+        KubeClient(server.connection, service="test") as client,
+    ):
+        elector = LeaderElector(client, "aim-system", "aim-x", "pod-a", settings=settings)
+        async with running(elector), asyncio.timeout(5):
+            await elector.gained()
+            store.fails_with = watch_answer(then_hang=True)
+            await elector.lost()
+            store.fails_with = None
+            await elector.gained()
+
+
+@pytest.mark.spec("DI-312", "DI-313")
+async def test_the_lock_is_given_back_with_holder_and_renew_time_cleared(cluster: Cluster) -> None:
+    async with cluster.lock("a").hold():
+        assert cluster.spec["holderIdentity"] == "a"
+        assert cluster.spec["leaseDurationSeconds"] == 30
+    assert cluster.spec["holderIdentity"] == ""
+    assert "renewTime" not in cluster.spec
+
+
+@pytest.mark.spec("DI-312", "DI-315")
+async def test_a_lock_in_other_hands_is_tried_every_100_ms_for_30_s(cluster: Cluster) -> None:
+    # A generous duration, so that waiting alone does not make it run out.
+    async with cluster.lock("a", settings=LockSettings(duration=600)).hold():
+        with pytest.raises(LeaseNotObtainedError, match="aim-discovery-lock"):
+            async with cluster.lock("b").hold():
+                pytest.fail("two holders")
+        assert set(cluster.clock.slept) == {0.1}
+        assert sum(cluster.clock.slept) == pytest.approx(30, abs=0.2)
+        assert cluster.spec["holderIdentity"] == "a"
+
+
+@pytest.mark.spec("DI-312")
+async def test_a_lock_that_ran_out_is_taken_over_and_not_given_back_by_the_former_holder(
+    cluster: Cluster,
+) -> None:
+    async with cluster.lock("a").hold():
+        cluster.clock.seconds += 31
+        async with cluster.lock("b").hold():
+            assert cluster.spec["holderIdentity"] == "b"
+            holder_b = dict(cluster.spec)
+        async with cluster.lock("c").hold():
+            pass
+    assert holder_b["leaseTransitions"] == 1
+    assert cluster.spec["holderIdentity"] == ""
+
+
+@pytest.mark.spec("DI-314")
+async def test_one_process_excludes_its_own_users(cluster: Cluster) -> None:
+    lock = cluster.lock("a")
+    inside = 0
+
+    async def use() -> None:
+        nonlocal inside
+        async with lock.hold():
+            inside += 1
+            assert inside == 1
+            await asyncio.sleep(0)
+            inside -= 1
+
+    async with asyncio.TaskGroup() as group:
+        for _ in range(5):
+            group.create_task(use())
+
+
+@pytest.mark.spec("DI-312")
+def test_processes_of_one_pod_differ() -> None:
+    assert process_identity("pod-a").startswith("pod-a_")
+    assert process_identity("pod-a") != process_identity("pod-a")
+
+
+def test_settings_that_would_allow_two_leaders_are_refused() -> None:
+    with pytest.raises(ValueError, match="renew deadline < duration"):
+        LeaseSettings(duration=10, renew_deadline=10)
