@@ -45,19 +45,24 @@ def collection_path(kind: ResourceKind, namespace: str | None) -> str:
         return f"{root}/{kind.plural}"
     if not kind.namespaced:
         raise ValueError(f"{kind.kind} is cluster-scoped, but namespace {namespace!r} was given")
-    return f"{root}/namespaces/{quote(namespace, safe='')}/{kind.plural}"
+    return f"{root}/namespaces/{_segment(kind, 'namespace', namespace)}/{kind.plural}"
 
 
 def object_path(kind: ResourceKind, name: str, namespace: str | None, subresource: str | None = None) -> str:
     """URL path of one object or of its subresource.
 
     Raises:
-        ValueError: the name is empty, or the namespace does not fit the kind's scope. An empty name would
-            otherwise address the whole collection, which for a delete is a catastrophe.
+        ValueError: the name is none, or the namespace does not fit the kind's scope. Without a name the path
+            would address the whole collection, which for a delete is a catastrophe.
     """
-    if not name:
-        raise ValueError(f"{kind.kind}: the object has no name")
     if kind.namespaced and not namespace:
         raise ValueError(f"{kind.kind} {name}: a namespaced kind needs a namespace")
-    path = f"{collection_path(kind, namespace)}/{quote(name, safe='')}"
+    path = f"{collection_path(kind, namespace)}/{_segment(kind, 'name', name)}"
     return f"{path}/{subresource}" if subresource else path
+
+
+def _segment(kind: ResourceKind, role: str, text: str) -> str:
+    # Dots are removed from paths together with the segment before them, on our side as on that of any proxy.
+    if text in {"", ".", ".."}:
+        raise ValueError(f"{kind.kind}: {text!r} is no {role}")
+    return quote(text, safe="")
