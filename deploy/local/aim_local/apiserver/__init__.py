@@ -1,1 +1,10 @@
-"""The embedded Kubernetes API server."""
+"""An embedded Kubernetes API server over memory, for demos and tests. Never for production: no authentication, no disk.
+
+Start it with `async with ControlPlane() as cp:`, or as a process with `python -m aim_local.apiserver`.
+"""
+
+from aim_local.apiserver.controlplane import ControlPlane
+from aim_local.apiserver.http import Handler, Middleware, Request, Response
+from aim_local.apiserver.status import ApiError
+
+__all__ = ["ApiError", "ControlPlane", "Handler", "Middleware", "Request", "Response"]

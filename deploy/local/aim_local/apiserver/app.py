@@ -1,0 +1,147 @@
+"""The ASGI application: finds the handler of a path, runs it behind the middleware, counts it, words its failure."""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from typing import Final
+
+from aim_local.apiserver import discovery, openapi, status
+from aim_local.apiserver.http import (
+    Handler,
+    Middleware,
+    Receive,
+    Request,
+    Response,
+    Scope,
+    Send,
+    json_response,
+    read_request,
+    write_response,
+)
+from aim_local.apiserver.requestinfo import Target, field_manager, parse_target, user_agent, verb_of
+from aim_local.apiserver.requestlog import RequestKind, RequestLog
+from aim_local.apiserver.resourceapi import ResourceApi
+from aim_local.apiserver.resources import Registry
+
+_LOGGER: Final = logging.getLogger(__name__)
+_HEALTH: Final = frozenset({"/healthz", "/livez", "/readyz"})
+_WRITES: Final = frozenset({"create", "update", "patch"})
+
+
+class App:
+    """The API server as an ASGI application."""
+
+    def __init__(
+        self, registry: Registry, resources: ResourceApi, log: RequestLog, middleware: Middleware | None
+    ) -> None:
+        self._registry = registry
+        self._resources = resources
+        self._log = log
+        self._handler: Handler = self._handle if middleware is None else _behind(middleware, self._handle)
+        self._documents: dict[str, Callable[[], object]] = {
+            "/version": lambda: discovery.VERSION,
+            "/api": lambda: discovery.CORE_VERSIONS,
+            "/apis": lambda: discovery.group_list(registry),
+            "/openapi/v3": lambda: openapi.index(registry),
+        }
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one HTTP request."""
+        if scope["type"] != "http":
+            return
+        request = read_request(scope, receive)
+        try:
+            response = await self._handler(request)
+        except status.ApiError as error:
+            response = json_response(error.body(), error.code)
+        except ConnectionAbortedError:
+            return
+        except Exception as error:
+            _LOGGER.exception("%s %s failed", request.method, request.path)
+            response = json_response(status.internal(f"{type(error).__name__}: {error}").body(), 500)
+        self._count(request, response.status)
+        if response.stream is None:
+            await write_response(response, send)
+        else:
+            await _stream(request, response, send)
+
+    async def _handle(self, request: Request) -> Response:
+        target = parse_target(request.path)
+        if target is not None:
+            return await self._resources.handle(verb_of(request, target), target, request)
+        return self._other(request)
+
+    def _other(self, request: Request) -> Response:
+        path = request.path.rstrip("/")
+        if path in _HEALTH:
+            return Response(200, b"ok", "text/plain")
+        if path == "/debug/requests":
+            return self._requests(request)
+        document = self._documents.get(path)
+        value = document() if document else self._group_document(path.split("/")[1:])
+        if value is None:
+            raise status.path_not_found()
+        return json_response(value)
+
+    def _group_document(self, parts: list[str]) -> object:
+        match parts:
+            case ["api", version]:
+                return discovery.resource_list(self._registry, "", version)
+            case ["apis", group]:
+                versions = self._registry.group_versions().get(group)
+                found = discovery.group(group, versions) if versions else None
+                return {"kind": "APIGroup", "apiVersion": "v1"} | found if found else None
+            case ["apis", group, version]:
+                return discovery.resource_list(self._registry, group, version)
+            case ["openapi", "v3", "api", version]:
+                return openapi.document(self._registry, "", version)
+            case ["openapi", "v3", "apis", group, version]:
+                return openapi.document(self._registry, group, version)
+        return None
+
+    def _requests(self, request: Request) -> Response:
+        if request.method == "DELETE":
+            self._log.reset()
+        return json_response(self._log.report())
+
+    def _count(self, request: Request, code: int) -> None:
+        target = parse_target(request.path)
+        if target is None:
+            if request.path.startswith("/debug/"):
+                return
+            target, verb = Target("", "", request.path), request.method.lower()
+        else:
+            verb = verb_of(request, target)
+        if verb == "patch" and "apply-patch" in request.headers.get("content-type", ""):
+            verb = "apply"
+        manager = field_manager(request) if verb in _WRITES or verb == "apply" else ""
+        self._log.count(
+            RequestKind(verb, target.group, target.plural, target.subresource, user_agent(request), manager, code)
+        )
+
+
+def _behind(middleware: Middleware, handler: Handler) -> Handler:
+    async def handle(request: Request) -> Response:
+        return await middleware(request, handler)
+
+    return handle
+
+
+class _ClientGoneError(Exception):
+    """The client closed the connection of a stream."""
+
+
+async def _stream(request: Request, response: Response, send: Send) -> None:
+    """Write a stream until it or the client ends."""
+
+    async def watch_client() -> None:
+        await request.gone()
+        raise _ClientGoneError
+
+    try:
+        async with asyncio.TaskGroup() as tasks:
+            guard = tasks.create_task(watch_client())
+            await write_response(response, send)
+            guard.cancel()
+    except* _ClientGoneError:
+        pass

@@ -1,0 +1,230 @@
+"""Get, list and watch: consistent reads of the present, of pages of the past, and of the stream of changes."""
+
+import asyncio
+import base64
+import binascii
+from collections.abc import AsyncIterator, Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+import orjson
+
+from aim_local.apiserver import status
+from aim_local.apiserver.presentation import Presenter
+from aim_local.apiserver.resources import Key, ResourceType
+from aim_local.apiserver.selectors import Matcher
+from aim_local.apiserver.store import Collection, Event, EventType, Store, Version, Watcher
+from aim_shared.json import JsonObject
+
+
+class VersionMatch(StrEnum):
+    """How a list treats its resourceVersion."""
+
+    UNSET = ""
+    EXACT = "Exact"
+    NOT_OLDER_THAN = "NotOlderThan"
+
+
+@dataclass(frozen=True, slots=True)
+class ListOptions:
+    """metav1.ListOptions of a list or a watch."""
+
+    namespace: str = ""
+    matcher: Matcher | None = None
+    revision: str = ""
+    match: VersionMatch = VersionMatch.UNSET
+    limit: int = 0
+    continued: str = ""
+    timeout_seconds: float = 0
+    bookmarks: bool = False
+    send_initial_events: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Page:
+    """A continue token: the revision that all pages show, and the last key of the former page."""
+
+    revision: int
+    start: Key
+
+    def encode(self) -> str:
+        return base64.urlsafe_b64encode(orjson.dumps([self.revision, *self.start])).decode()
+
+    @classmethod
+    def decode(cls, token: str) -> "_Page":
+        try:
+            revision, namespace, name = orjson.loads(base64.urlsafe_b64decode(token))
+            return cls(int(revision), (str(namespace), str(name)))
+        except (ValueError, TypeError, binascii.Error):
+            raise status.bad_request("continue key is not valid: it was not made by this server") from None
+
+
+class Reader:
+    """Reads the store in the forms of the API."""
+
+    def __init__(self, store: Store, *, bookmark_seconds: float) -> None:
+        self._store = store
+        self._bookmark_seconds = bookmark_seconds
+
+    def get(self, resource: ResourceType, key: Key) -> Version:
+        """The present version of an object, or a 404."""
+        version = self._store.get(resource.storage, key)
+        if version is None:
+            raise status.not_found(resource, key[1])
+        return version
+
+    def list(self, resource: ResourceType, options: ListOptions, presenter: Presenter) -> bytes:
+        """A list, or one page of it.
+
+        Raises:
+            ApiError: 410 for a version that is no longer kept, 504 for one that is still to come.
+        """
+        collection = self._store.collection(resource.storage)
+        page = _Page.decode(options.continued) if options.continued else None
+        revision, versions = self._snapshot(collection, options, page)
+        selected = [version for version in versions if _selects(options, version)]
+        if page is not None:
+            selected = [version for version in selected if version.key > page.start]
+        metadata: JsonObject = {"resourceVersion": str(revision)}
+        if options.limit and len(selected) > options.limit:
+            if options.matcher is None:
+                metadata["remainingItemCount"] = len(selected) - options.limit
+            selected = selected[: options.limit]
+            metadata["continue"] = _Page(revision, selected[-1].key).encode()
+        return presenter.many(selected, metadata)
+
+    def select(self, resource: ResourceType, options: ListOptions) -> tuple[Version, ...]:
+        """The present objects of a selection."""
+        objects = self._store.collection(resource.storage).objects
+        return tuple(version for version in objects.values() if _selects(options, version))
+
+    def _snapshot(
+        self, collection: Collection, options: ListOptions, page: _Page | None
+    ) -> tuple[int, Iterable[Version]]:
+        if page is not None:
+            if page.revision < collection.floor:
+                raise status.expired(
+                    "The provided continue parameter is too old to display a consistent list result. "
+                    "You can start a new list without the continue parameter, or use the continue token "
+                    "in this response to retrieve the remainder of the results."
+                )
+            return page.revision, collection.at(page.revision).values()
+        asked = self._asked_revision(options.revision)
+        if asked > self._store.revision:
+            raise self._too_large(asked)
+        if asked and options.match is VersionMatch.EXACT:
+            if asked < collection.floor:
+                raise status.expired(
+                    f"The resourceVersion for the provided list is too old: {asked} ({collection.floor})"
+                )
+            return asked, collection.at(asked).values()
+        return self._store.revision, (collection.objects[key] for key in collection.ordered())
+
+    def _too_large(self, asked: int) -> status.ApiError:
+        message = f"Timeout: Too large resource version: {asked}, current: {self._store.revision}"
+        cause = {"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}
+        return status.ApiError(504, status.Reason.TIMEOUT, message, {"causes": [cause], "retryAfterSeconds": 1})
+
+    def _asked_revision(self, text: str) -> int:
+        if not text:
+            return 0
+        if not text.isdigit():
+            raise status.bad_request(f'invalid resource version "{text}": it must be a decimal number')
+        return int(text)
+
+    def watch(self, resource: ResourceType, options: ListOptions, presenter: Presenter) -> AsyncIterator[bytes]:
+        """The stream of changes; starts when its first line is asked for, and loses nothing from then on.
+
+        Raises:
+            ApiError: 400 for a malformed resourceVersion.
+        """
+        asked = self._asked_revision(options.revision)
+        stream = _Stream(self._store, resource, options, presenter, self._bookmark_seconds)
+        return stream.lines(asked)
+
+
+class _Stream:
+    """One running watch."""
+
+    def __init__(
+        self, store: Store, resource: ResourceType, options: ListOptions, presenter: Presenter, bookmark_seconds: float
+    ) -> None:
+        self._store = store
+        self._collection = store.collection(resource.storage)
+        self._watcher = Watcher(options.namespace)
+        self._options = options
+        self._presenter = presenter
+        self._bookmark_seconds = bookmark_seconds
+
+    async def lines(self, asked: int) -> AsyncIterator[bytes]:
+        """All lines of the watch, several at once where several are due."""
+        wants_initial = self._options.send_initial_events
+        if asked and not wants_initial and asked < self._collection.floor:
+            yield _expired_line(asked, self._collection.floor)
+            return
+        first = b""
+        if wants_initial or (not asked and wants_initial is None):
+            first = self._initial()
+        elif asked:
+            self._watcher.preload(self._collection.since(asked))
+        self._collection.watchers.add(self._watcher)
+        try:
+            yield first
+            async for chunk in self._live():
+                yield chunk
+        finally:
+            self._collection.watchers.discard(self._watcher)
+
+    def _initial(self) -> bytes:
+        versions = (self._collection.objects[key] for key in self._collection.ordered())
+        lines = [self._presenter.line(EventType.ADDED, v, None) for v in versions if _selects(self._options, v)]
+        if self._options.send_initial_events:
+            lines.append(self._presenter.bookmark(self._store.revision, initial_end=True))
+        return b"".join(lines)
+
+    async def _live(self) -> AsyncIterator[bytes]:
+        loop = asyncio.get_running_loop()
+        end = loop.time() + self._options.timeout_seconds
+        while not self._watcher.closed:
+            left = end - loop.time()
+            try:
+                async with asyncio.timeout(min(left, self._bookmark_seconds)):
+                    events = await self._watcher.drain()
+            except TimeoutError:
+                # A bookmark must not overtake events that came in at this very moment.
+                if self._options.bookmarks and self._watcher.idle:
+                    yield self._presenter.bookmark(self._store.revision, initial_end=False)
+                if left <= self._bookmark_seconds:
+                    return
+                continue
+            lines = [line for line in map(self._line, events) if line]
+            if lines:
+                yield b"".join(lines)
+
+    def _line(self, event: Event) -> bytes | None:
+        matcher = self._options.matcher
+        if matcher is None:
+            return self._presenter.line(event.type, event.current, event)
+        before = event.previous is not None and matcher(event.previous.obj)
+        after = event.type is not EventType.DELETED and matcher(event.current.obj)
+        if after:
+            kind = EventType.MODIFIED if before else EventType.ADDED
+            return self._presenter.line(kind, event.current, event)
+        return self._presenter.line(EventType.DELETED, event.departed(), event) if before else None
+
+
+def _selects(options: ListOptions, version: Version) -> bool:
+    if options.namespace and version.key[0] != options.namespace:
+        return False
+    return options.matcher is None or options.matcher(version.obj)
+
+
+def _expired_line(asked: int, floor: int) -> bytes:
+    """The ERROR event of a watch from a version that is no longer kept; the response itself is a 200."""
+    error = status.expired(f"too old resource version: {asked} ({floor})")
+    return orjson.dumps({"type": str(EventType.ERROR), "object": error.body()}) + b"\n"
+
+
+DEFAULT_WATCH_SECONDS: Final = 1800.0
+"""Watches without timeoutSeconds end after this time, as those of the real server do after 30 to 60 minutes."""

@@ -1,0 +1,137 @@
+"""API errors as the real server words them: metav1.Status with reason, code and details."""
+
+from collections.abc import Sequence
+from enum import StrEnum
+from typing import Final
+
+from aim_local.apiserver.objects.errors import FieldError, causes, render
+from aim_local.apiserver.resources import ResourceType
+from aim_shared.json import JsonObject
+
+
+class Reason(StrEnum):
+    """The metav1.StatusReason values that this server uses."""
+
+    BAD_REQUEST = "BadRequest"
+    FORBIDDEN = "Forbidden"
+    NOT_FOUND = "NotFound"
+    ALREADY_EXISTS = "AlreadyExists"
+    CONFLICT = "Conflict"
+    GONE = "Gone"
+    EXPIRED = "Expired"
+    INVALID = "Invalid"
+    TIMEOUT = "Timeout"
+    METHOD_NOT_ALLOWED = "MethodNotAllowed"
+    UNSUPPORTED_MEDIA_TYPE = "UnsupportedMediaType"
+    INTERNAL_ERROR = "InternalError"
+    UNKNOWN = ""
+
+
+class ApiError(Exception):
+    """A request that fails with a metav1.Status."""
+
+    def __init__(self, code: int, reason: Reason, message: str, details: JsonObject | None = None) -> None:
+        super().__init__(message)
+        self.code: Final = code
+        self.reason: Final = reason
+        self.details: Final = details
+
+    def body(self) -> JsonObject:
+        """The Status object."""
+        status: JsonObject = {
+            "kind": "Status",
+            "apiVersion": "v1",
+            "metadata": {},
+            "status": "Failure",
+            "message": str(self),
+        }
+        if self.reason:
+            status["reason"] = str(self.reason)
+        if self.details:
+            status["details"] = self.details
+        return status | {"code": self.code}
+
+
+def _details(resource: ResourceType, name: str, **more: object) -> JsonObject:
+    details: JsonObject = {"name": name} if name else {}
+    if resource.group:
+        details["group"] = resource.group
+    return details | {"kind": resource.plural} | more
+
+
+def path_not_found() -> ApiError:
+    """The path is none that the server serves."""
+    return ApiError(404, Reason.NOT_FOUND, "the server could not find the requested resource", {})
+
+
+def not_found(resource: ResourceType, name: str) -> ApiError:
+    """No object of that name."""
+    return ApiError(404, Reason.NOT_FOUND, f'{resource.qualified} "{name}" not found', _details(resource, name))
+
+
+def already_exists(resource: ResourceType, name: str) -> ApiError:
+    """A create of a name that is taken."""
+    message = f'{resource.qualified} "{name}" already exists'
+    return ApiError(409, Reason.ALREADY_EXISTS, message, _details(resource, name))
+
+
+MODIFIED: Final = "the object has been modified; please apply your changes to the latest version and try again"
+
+
+def conflict(resource: ResourceType, name: str, why: str = MODIFIED) -> ApiError:
+    """A lost race or a failed precondition."""
+    message = f'Operation cannot be fulfilled on {resource.qualified} "{name}": {why}'
+    return ApiError(409, Reason.CONFLICT, message, _details(resource, name))
+
+
+def bad_request(message: str) -> ApiError:
+    """A request that can't be understood."""
+    return ApiError(400, Reason.BAD_REQUEST, message)
+
+
+def internal(message: str) -> ApiError:
+    """A failure that the real server reports as its own."""
+    return ApiError(500, Reason.INTERNAL_ERROR, message)
+
+
+def method_not_allowed() -> ApiError:
+    """The resource exists, the method does not."""
+    message = "the server does not allow this method on the requested resource"
+    return ApiError(405, Reason.METHOD_NOT_ALLOWED, message, {})
+
+
+def unsupported_media_type(content_type: str, accepted: Sequence[str]) -> ApiError:
+    """A body in a format that the resource does not take."""
+    message = (
+        f"the body of the request was in an unknown format ({content_type}) - "
+        f"accepted media types include: {', '.join(accepted)}"
+    )
+    return ApiError(415, Reason.UNSUPPORTED_MEDIA_TYPE, message, {})
+
+
+def expired(message: str) -> ApiError:
+    """A resourceVersion or continue token older than the event window."""
+    return ApiError(410, Reason.EXPIRED, message)
+
+
+def namespace_terminating(resource: ResourceType, name: str, namespace: str) -> ApiError:
+    """A create in a namespace that is being deleted."""
+    why = f"unable to create new content in namespace {namespace} because it is being terminated"
+    cause = {
+        "reason": "NamespaceTerminating",
+        "message": f"namespace {namespace} is being terminated",
+        "field": "metadata.namespace",
+    }
+    message = f'{resource.qualified} "{name}" is forbidden: {why}'
+    return ApiError(403, Reason.FORBIDDEN, message, _details(resource, name, causes=[cause]))
+
+
+def invalid(resource: ResourceType, name: str, errors: Sequence[FieldError]) -> ApiError:
+    """An object that its schema, its rules or the server's own checks refuse."""
+    details: JsonObject = {"name": name} if name else {}
+    if resource.group:
+        details["group"] = resource.group
+    details["kind"] = resource.kind
+    details["causes"] = causes(errors)
+    message = f'{resource.qualified_kind} "{name}" is invalid: {render(errors)}'
+    return ApiError(422, Reason.INVALID, message, details)

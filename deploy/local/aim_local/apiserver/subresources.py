@@ -1,0 +1,85 @@
+"""The `scale` subresource, and the review kinds that are answered but never stored."""
+
+from collections.abc import Callable
+from typing import Final
+
+from aim_local.apiserver import status
+from aim_local.apiserver.resources import ResourceType, ScalePaths
+from aim_local.apiserver.store import Version
+from aim_shared.json import JsonObject
+
+
+def scale_of(resource: ResourceType, version: Version) -> JsonObject:
+    """The autoscaling/v1 Scale of an object."""
+    assert resource.scale is not None
+    obj, paths = version.obj, resource.scale
+    metadata = {
+        key: obj["metadata"][key]
+        for key in ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
+        if key in obj["metadata"]
+    }
+    scaled: JsonObject = {"replicas": _at(obj, paths.status_replicas) or 0}
+    selector = _selector_text(obj, paths)
+    if selector:
+        scaled["selector"] = selector
+    return {
+        "kind": "Scale",
+        "apiVersion": "autoscaling/v1",
+        "metadata": metadata,
+        "spec": {"replicas": _at(obj, paths.spec_replicas) or 0},
+        "status": scaled,
+    }
+
+
+def with_replicas(resource: ResourceType, obj: JsonObject, scale: JsonObject) -> JsonObject:
+    """The object (changed in place) with the replicas of a Scale.
+
+    Raises:
+        ApiError: 422 for a negative or missing number.
+    """
+    assert resource.scale is not None
+    replicas = (scale.get("spec") or {}).get("replicas", 0)
+    if not isinstance(replicas, int) or replicas < 0:
+        raise status.bad_request(f"spec.replicas: Invalid value: {replicas!r}: must be greater than or equal to 0")
+    parent = obj
+    for step in resource.scale.spec_replicas[:-1]:
+        parent = parent.setdefault(step, {})
+    parent[resource.scale.spec_replicas[-1]] = replicas
+    revision = (scale.get("metadata") or {}).get("resourceVersion")
+    if revision:
+        obj["metadata"]["resourceVersion"] = revision
+    return obj
+
+
+def _at(obj: object, path: tuple[str, ...]) -> object:
+    for step in path:
+        obj = obj.get(step) if isinstance(obj, dict) else None
+    return obj
+
+
+def _selector_text(obj: JsonObject, paths: ScalePaths) -> str:
+    selector = _at(obj, paths.selector) if paths.selector else None
+    if isinstance(selector, dict):
+        return ",".join(f"{key}={value}" for key, value in (selector.get("matchLabels") or {}).items())
+    return selector if isinstance(selector, str) else ""
+
+
+_USER: Final = {"username": "admin", "groups": ["system:masters", "system:authenticated"]}
+
+_REVIEWS: Final[dict[str, Callable[[], JsonObject]]] = {
+    "SelfSubjectAccessReview": lambda: {"allowed": True},
+    "SubjectAccessReview": lambda: {"allowed": True},
+    "SelfSubjectRulesReview": lambda: {
+        "resourceRules": [{"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}],
+        "nonResourceRules": [{"verbs": ["*"], "nonResourceURLs": ["*"]}],
+        "incomplete": False,
+    },
+    "TokenReview": lambda: {"authenticated": True, "user": _USER},
+    "SelfSubjectReview": lambda: {"userInfo": _USER},
+}
+
+
+def review(resource: ResourceType, obj: JsonObject) -> JsonObject:
+    """A review with its answer: this server allows everything to everybody."""
+    answered = {"apiVersion": resource.api_version, "kind": resource.kind} | obj
+    return answered | {"status": _REVIEWS[resource.kind]()}
