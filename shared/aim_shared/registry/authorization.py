@@ -10,7 +10,7 @@ from yarl import URL
 from aim_shared.json import JsonObject
 from aim_shared.registry.challenges import AuthScheme, Challenge, parse_challenges, realm_problem
 from aim_shared.registry.credentials import Credential
-from aim_shared.registry.endpoints import Endpoint
+from aim_shared.registry.endpoints import Endpoint, authority_of
 from aim_shared.registry.errors import RegistryError, RegistryErrorCode
 from aim_shared.registry.manifests import parse_object
 from aim_shared.registry.transport import Request, Response, Transport
@@ -103,7 +103,7 @@ class Authorizer:
             response = await self._refresh(realm, service, key, key.credential)
         if response is None or response.status == 404:
             response = await self._get(realm, service, key)
-        return _token_of(response, URL(realm).authority)
+        return _token_of(response, authority_of(URL(realm)))
 
     def _check_realm(self, realm: str, key: _Key) -> None:
         with_credentials = key.credential is not None

@@ -105,9 +105,13 @@ def is_local_address(host: str) -> bool:
 def is_internal_address(host: str) -> bool:
     """Whether a host is a loopback, link-local or private IP literal, or a name of the loopback (MS-127)."""
     address = _ip(host)
-    if address is None:
-        return host == "localhost" or host.endswith(".localhost")
-    return address.is_loopback or address.is_link_local or address.is_private
+    return is_loopback(host) or (address is not None and (address.is_link_local or address.is_private))
+
+
+def is_loopback(host: str) -> bool:
+    """Whether a host is this machine itself."""
+    address = _ip(host)
+    return host == "localhost" or host.endswith(".localhost") or (address is not None and address.is_loopback)
 
 
 def is_ip_literal(host: str) -> bool:
@@ -118,6 +122,11 @@ def is_ip_literal(host: str) -> bool:
 def host_of(authority: str) -> str:
     """Host of `host[:port]`, without brackets, lower case."""
     return (URL(f"//{authority}").host or authority).lower()
+
+
+def authority_of(url: URL) -> str:
+    """Host with port of a URL, the port only where it is not the scheme's default."""
+    return url.host_port_subcomponent or ""
 
 
 _RFC_1918: Final = tuple(
@@ -138,7 +147,7 @@ def _mirror(registry: str, mirror: Mirror) -> Endpoint:
     return Endpoint(
         registry,
         Scheme(url.scheme),
-        url.authority,
+        authority_of(url),
         root,
         prefix,
         trust=Trust(mirror.ca_file, mirror.insecure_skip_verify),
@@ -152,7 +161,7 @@ def _upstream(registry: str, upstream: Upstream, docker_registry_url: str) -> En
     if registry == DOCKER_HUB:
         url = URL(docker_registry_url)
         root, prefix = _split_path(url.path)
-        return Endpoint(registry, Scheme(url.scheme), url.authority, root, prefix, trust)
+        return Endpoint(registry, Scheme(url.scheme), authority_of(url), root, prefix, trust)
     return Endpoint(registry, _upstream_scheme(registry, upstream), registry, trust=trust)
 
 

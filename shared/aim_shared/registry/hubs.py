@@ -78,7 +78,7 @@ def _check(response: Response, what: str) -> None:
     if response.status >= 400:
         raise RegistryError(
             code_of_status(response.status),
-            f"{what}: {response.url.authority} answered HTTP {response.status}",
+            f"{what}: {response.authority} answered HTTP {response.status}",
             status=response.status,
         )
 

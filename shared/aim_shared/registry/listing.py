@@ -92,7 +92,7 @@ def _strings(names: object, what: str) -> list[str]:
 
 
 def _name_of(response: Response) -> str:
-    return f"the answer of {response.url.authority} to {response.url.path}"
+    return f"the answer of {response.authority} to {response.url.path}"
 
 
 def _catalog_error(endpoint: Endpoint, error: RegistryError) -> RegistryError:

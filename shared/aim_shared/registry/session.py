@@ -1,5 +1,6 @@
 """Talking to one endpoint about one thing: authenticated GETs whose failures are typed errors."""
 
+import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -20,13 +21,16 @@ class SchemeMemory:
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
         self._known: dict[str, Scheme] = {}
+        self._probing: dict[str, asyncio.Lock] = {}
 
     async def base(self, endpoint: Endpoint) -> URL:
         """Scheme and authority to send an endpoint's requests to."""
         scheme = endpoint.scheme
         if scheme is Scheme.HTTPS_THEN_HTTP:
-            scheme = self._known.get(endpoint.authority) or await self._probe(endpoint)
-            self._known[endpoint.authority] = scheme
+            # One probe serves all operations that start at once.
+            async with self._probing.setdefault(endpoint.authority, asyncio.Lock()):
+                scheme = self._known.get(endpoint.authority) or await self._probe(endpoint)
+                self._known[endpoint.authority] = scheme
         return URL(f"{scheme}://{endpoint.authority}", encoded=True)
 
     def forget(self, endpoint: Endpoint) -> None:
@@ -107,7 +111,7 @@ def _oci_error(body: bytes) -> tuple[str, str]:
 def _status_error(response: Response) -> RegistryError:
     code, message = _oci_error(response.body)
     detail = " ".join(part for part in (code, message) if part)[:MESSAGE_LIMIT]
-    answer = f"{response.url.authority} answered HTTP {response.status} to {response.url.path}"
+    answer = f"{response.authority} answered HTTP {response.status} to {response.url.path}"
     return RegistryError(
         code_of_status(response.status),
         f"{answer}: {detail}" if detail else answer,

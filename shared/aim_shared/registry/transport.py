@@ -19,7 +19,7 @@ import aiohttp
 from multidict import CIMultiDictProxy
 from yarl import URL
 
-from aim_shared.registry.endpoints import SYSTEM_TRUST, Trust
+from aim_shared.registry.endpoints import SYSTEM_TRUST, Trust, authority_of, is_loopback
 from aim_shared.registry.errors import RegistryError, RegistryErrorCode, code_of_status
 from aim_shared.registry.headers import announced_wait
 from aim_shared.registry.settings import RegistrySettings
@@ -43,6 +43,11 @@ class Response:
     headers: CIMultiDictProxy[str]
     body: bytes
 
+    @property
+    def authority(self) -> str:
+        """Host with port, by which limits and waits are kept (FW-396)."""
+        return authority_of(self.url)
+
 
 @dataclass(frozen=True, slots=True)
 class Request:
@@ -54,6 +59,11 @@ class Request:
     trust: Trust = SYSTEM_TRUST
     breaks_at_once: bool = False
     """Do not repeat after a broken connection: the caller probes whether the peer speaks TLS."""
+
+    @property
+    def authority(self) -> str:
+        """Host with port, by which limits and waits are kept (FW-396)."""
+        return authority_of(self.url)
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,14 +131,14 @@ class Transport:
             except RegistryError as error:
                 if not _is_worth_repeating(error, request):
                     raise
-                self._retries[request.url.authority] += 1
+                self._retries[request.authority] += 1
                 # An announced wait is sat out at the top of the next attempt.
                 if error.code is not RegistryErrorCode.RATE_LIMITED:
                     await asyncio.sleep(delay * random.uniform(0.9, 1.1))
         return await self._attempt(request)
 
     async def _attempt(self, request: Request) -> Response:
-        await self._sit_out(request.url.authority)
+        await self._sit_out(request.authority)
         response = await self._send_once(request)
         failure = self._failure(response)
         if failure is not None:
@@ -145,14 +155,14 @@ class Transport:
         if code is RegistryErrorCode.SERVER_ERROR and response.status != 501:
             return RegistryError(
                 RegistryErrorCode.SERVER_ERROR,
-                f"{response.url.authority} answered HTTP {response.status}",
+                f"{response.authority} answered HTTP {response.status}",
                 status=response.status,
             )
         return None
 
     def _rate_limited(self, response: Response) -> RegistryError:
         wait = announced_wait(response.headers, time.time())
-        host = response.url.authority
+        host = response.authority
         if wait is not None:
             self._blocked_until[host] = max(self._blocked_until.get(host, 0.0), time.monotonic() + wait)
         return _rate_limit_error(host, wait, response.status)
@@ -165,7 +175,7 @@ class Transport:
             await asyncio.sleep(left)
 
     async def _send_once(self, request: Request) -> Response:
-        authority = request.url.authority
+        authority = request.authority
         slots = self._slots.setdefault(authority, asyncio.Semaphore(self._settings.registry_max_connections))
         async with slots:
             self._requests[authority] += 1
@@ -198,7 +208,7 @@ class Transport:
             if len(body) > limit and answer.status < 400:
                 raise RegistryError(
                     RegistryErrorCode.INVALID_RESPONSE,
-                    f"{request.url.authority} answered more than {limit} bytes; see AIM_REGISTRY_MAX_BODY_BYTES",
+                    f"{request.authority} answered more than {limit} bytes; see AIM_REGISTRY_MAX_BODY_BYTES",
                 )
             # The origin of paging links is the address that was asked, not where a redirect led.
             return Response(answer.status, request.url, answer.headers, body[:limit])
@@ -256,7 +266,8 @@ def _make_context(ca_files: list[str], insecure: bool) -> ssl.SSLContext:
 
 
 def _proxy_for(url: URL) -> str | None:
-    if not url.host or proxy_bypass(url.authority):
+    # No proxy can reach this machine's own loopback, whatever NO_PROXY says.
+    if not url.host or is_loopback(url.host) or proxy_bypass(authority_of(url)):
         return None
     return getproxies_environment().get(url.scheme)
 

@@ -4,16 +4,21 @@ import asyncio
 import base64
 import json
 from collections.abc import AsyncIterator
+from pathlib import Path
 
 import pytest
+from aiohttp import web
+from aiohttp.test_utils import TestServer
 
 from aim_local.registry import BasicAuth, BearerAuth, Fault, ImageStore, LocalRegistry
 from aim_shared.registry.client import RegistryClient
+from aim_shared.registry.config_file import RegistriesFile
 from aim_shared.registry.credentials import DOCKER_CONFIG_JSON, CredentialSet, parse_pull_secret
 from aim_shared.registry.errors import RegistryError, RegistryErrorCategory, RegistryErrorCode
 from aim_shared.registry.image_reference import ImageReference, Repository, canonical_repository, parse_image
 from aim_shared.registry.mirrors import Registries, parse_registries
 from aim_shared.registry.settings import RegistrySettings
+from aim_shared.registry.transport import USER_AGENT
 
 REPOSITORY = "team/model"
 
@@ -37,10 +42,14 @@ def image(registry: LocalRegistry, version: str = ":1.0.0") -> ImageReference:
     return parse_image(f"{registry.host}/{REPOSITORY}{version}")
 
 
+def token_secret(host: str, **entry: str) -> CredentialSet:
+    document = json.dumps({"auths": {host: entry}})
+    data = base64.b64encode(document.encode()).decode()
+    return parse_pull_secret(DOCKER_CONFIG_JSON, {".dockerconfigjson": data})
+
+
 def pull_secret(host: str, username: str, password: str) -> CredentialSet:
-    auth = base64.b64encode(f"{username}:{password}".encode()).decode()
-    document = json.dumps({"auths": {host: {"auth": auth}}})
-    return parse_pull_secret(DOCKER_CONFIG_JSON, {".dockerconfigjson": base64.b64encode(document.encode()).decode()})
+    return token_secret(host, auth=base64.b64encode(f"{username}:{password}".encode()).decode())
 
 
 @pytest.fixture
@@ -379,3 +388,139 @@ async def test_github_listing_needs_a_token(client: RegistryClient) -> None:
     with pytest.raises(RegistryError) as caught:
         await client.list_repositories("ghcr.io", owner="silogen")
     assert caught.value.code is RegistryErrorCode.MISSING_CREDENTIALS
+
+
+@pytest.mark.spec("FW-395")
+async def test_a_changed_configuration_file_is_taken_up_and_a_faulty_one_is_not(
+    client: RegistryClient, registry: LocalRegistry, tmp_path: Path
+) -> None:
+    path = tmp_path / "registries.yaml"
+    follower = RegistriesFile(path, client)
+    path.write_text('registries: {"*": {upstream: {enabled: false}}}')
+    await follower.read()
+    with pytest.raises(RegistryError, match="switched off"):
+        await client.list_tags(at(registry))
+    path.write_text("registries: {")
+    await follower.read()
+    assert follower.failures == 1
+    with pytest.raises(RegistryError, match="switched off"):
+        await client.list_tags(at(registry))
+    path.write_text("")
+    await follower.read()
+    assert (await client.list_tags(at(registry))).names == ("1.0.0",)
+
+
+@pytest.mark.spec("FW-387")
+async def test_unprotected_endpoints_are_counted_once(client: RegistryClient, registry: LocalRegistry) -> None:
+    client.use(parse_registries(f'registries: {{"{registry.host}": {{upstream: {{plainHttp: true}}}}}}'))
+    for _ in range(2):
+        await client.list_tags(at(registry))
+    assert client.insecure_endpoints == 1
+
+
+@pytest.mark.spec("MS-150")
+async def test_a_broken_connection_is_retried(client: RegistryClient, registry: LocalRegistry) -> None:
+    registry.fail("tags", Fault(200, hangs_up=True))
+    assert (await client.list_tags(at(registry))).names == ("1.0.0",)
+
+
+@pytest.mark.spec("MS-154")
+async def test_the_product_introduces_itself(client: RegistryClient, registry: LocalRegistry) -> None:
+    await client.list_tags(at(registry))
+    assert registry.user_agents == {USER_AGENT}
+    assert USER_AGENT.startswith("aim-engine/")
+
+
+@pytest.mark.spec("MS-119")
+async def test_a_local_address_is_probed_for_tls_once(client: RegistryClient, registry: LocalRegistry) -> None:
+    for _ in range(3):
+        await client.image_config(image(registry))
+    statistics = client.statistics()
+    # One probe over TLS that the server never understood, then three requests per inspection and the platform manifest.
+    assert statistics.requests == {registry.host: 1 + 3 * 3}
+    assert registry.total_requests == 3 * 3
+
+
+class GithubStub:
+    """The packages listing of the GitHub API; owners of the set are users, not organisations."""
+
+    def __init__(self) -> None:
+        self.headers: list[str] = []
+
+    async def packages(self, request: web.Request) -> web.Response:
+        self.headers.append(request.headers["Authorization"])
+        if request.match_info["kind"] == "orgs" and request.match_info["owner"] != "silogen":
+            return web.json_response({"message": "Not Found"}, status=404)
+        size = 100 if request.query["page"] == "1" else 1
+        return web.json_response([{"name": f"aim-{request.query['page']}-{number}"} for number in range(size)])
+
+    def application(self) -> web.Application:
+        application = web.Application()
+        application.router.add_get("/{kind}/{owner}/packages", self.packages)
+        return application
+
+
+@pytest.mark.spec("MS-137", "MS-138", "MS-139", "MS-140", "MS-141")
+@pytest.mark.parametrize("owner", ["silogen", "someone"])
+async def test_github_packages_of_organisations_and_users(owner: str) -> None:
+    stub = GithubStub()
+    async with TestServer(stub.application()) as server:
+        address = str(server.make_url("")).rstrip("/")
+        async with RegistryClient(settings(github_api_url=address)) as client:
+            secret = pull_secret("https://ghcr.io", "me", "token")
+            listing = await client.list_repositories("ghcr.io", secret, owner=owner)
+    assert len(listing.names) == 101
+    assert listing.names[0] == f"{owner}/aim-1-0"
+    assert set(stub.headers) == {"Bearer token"}
+
+
+@pytest.mark.spec("MS-126")
+async def test_an_identity_token_is_refreshed_and_a_registry_token_is_sent_as_it_is() -> None:
+    seen: list[str] = []
+
+    async def token(request: web.Request) -> web.Response:
+        form = await request.post()
+        seen.append(" ".join(str(form[name]) for name in ("grant_type", "refresh_token", "scope")))
+        return web.json_response({"access_token": "fresh"})
+
+    async def tags(request: web.Request) -> web.Response:
+        bearer = request.headers.get("Authorization")
+        if bearer in ("Bearer fresh", "Bearer given"):
+            return web.json_response({"tags": [bearer.removeprefix("Bearer ")]})
+        challenge = f'Bearer realm="http://{request.host}/token",service="s"'
+        return web.Response(status=401, headers={"WWW-Authenticate": challenge})
+
+    application = web.Application()
+    application.router.add_post("/token", token)
+    application.router.add_get("/v2/team/model/tags/list", tags)
+    async with TestServer(application) as server, RegistryClient(settings()) as client:
+        host = f"{server.host}:{server.port}"
+        repository = canonical_repository(host, REPOSITORY)
+        given = token_secret(host, registrytoken="given")
+        assert (await client.list_tags(repository, given)).names == ("given",)
+        identity = token_secret(host, identitytoken="long-lived")
+        assert (await client.list_tags(repository, identity)).names == ("fresh",)
+    assert seen == ["refresh_token long-lived repository:team/model:pull"]
+
+
+@pytest.mark.spec("MS-128", "DI-086")
+async def test_a_redirected_blob_gets_no_credentials() -> None:
+    seen: list[str | None] = []
+    auth = BasicAuth("me", "pass")
+    async with LocalRegistry(store=store_with_tags(), auth=auth) as registry:
+        found = registry.store.manifest(REPOSITORY, "1.0.0")
+        assert found is not None
+
+        async def storage(request: web.Request) -> web.Response:
+            seen.append(request.headers.get("Authorization"))
+            digest = request.match_info["digest"]
+            return web.Response(body=registry.store.blob(REPOSITORY, digest))
+
+        application = web.Application()
+        application.router.add_get("/{digest}", storage)
+        config = registry.store.put(REPOSITORY, "1.0.0", labels={"a": "b"}).config_digest
+        async with TestServer(application) as server, RegistryClient(settings()) as client:
+            registry.fail("blob", Fault(307, {"Location": str(server.make_url(f"/{config}"))}))
+            inspected = await client.image_config(image(registry), pull_secret(registry.host, "me", "pass"))
+    assert inspected.labels == {"a": "b"}
+    assert seen == [None]

@@ -35,6 +35,8 @@ class Fault:
     body: bytes = b""
     delay: float = 0.0
     """Seconds before answering."""
+    hangs_up: bool = False
+    """Break the connection off instead of answering."""
 
 
 class LocalRegistry:
@@ -59,6 +61,7 @@ class LocalRegistry:
         self.requests: Counter[str] = Counter()
         """Requests by kind: `ping`, `catalog`, `tags`, `manifest`, `blob`, `token`, `hub`."""
         self.concurrent_peak = 0
+        self.user_agents: set[str] = set()
         self._port = port
         self._auth = auth
         self._page_limit = page_limit
@@ -117,12 +120,13 @@ class LocalRegistry:
     async def _middleware(self, request: web.Request, handler: Handler) -> web.StreamResponse:
         kind = request.match_info.route.name or "other"
         self.requests[kind] += 1
+        self.user_agents.add(request.headers.get("User-Agent", ""))
         self._open += 1
         self.concurrent_peak = max(self.concurrent_peak, self._open)
         try:
             faults = self._faults.get(kind)
             if faults:
-                return await _answer_fault(faults.pop(0))
+                return await _answer_fault(request, faults.pop(0))
             refusal = self._refusal(request, kind)
             return refusal if refusal is not None else await handler(request)
         finally:
@@ -205,8 +209,10 @@ def _scope(kind: str, name: str) -> str:
     return f"repository:{name}:pull" if name else ""
 
 
-async def _answer_fault(fault: Fault) -> web.Response:
+async def _answer_fault(request: web.Request, fault: Fault) -> web.Response:
     await asyncio.sleep(fault.delay)
+    if fault.hangs_up and request.transport is not None:
+        request.transport.close()
     return web.Response(status=fault.status, headers=dict(fault.headers), body=fault.body)
 
 
