@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
@@ -71,6 +72,7 @@ def _scale(scale: Scale) -> JsonObject:
     }
 
 
+@cache
 def rendered() -> dict[str, str]:
     """File name and content of every CRD; the same models always give the same text."""
     return {f"{kind.plural}.yaml": _HEADER + _yaml(definition(kind)) for kind in OWN_KINDS}

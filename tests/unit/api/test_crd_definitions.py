@@ -1,0 +1,207 @@
+"""Names, columns, subresources and structure of the CRDs."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from support.crd_tables import SPECIFICATION, node_at, nodes, schema
+
+from aim_shared.api import AIM_SERVICE, AIM_TEMPLATE_CACHE, OWN_KINDS
+from aim_shared.api.crd import definition, differing, rendered, write
+from aim_shared.api.kinds import Kind
+
+CHECKED_IN = SPECIFICATION.parents[2] / "deploy/crds"
+COLUMNS = {
+    "AIMService": "Status=.status.status Model=.status.resolvedModel.name Template=.status.resolvedTemplate.name"
+    " Replicas=.status.runtime.replicas Age:date",
+    "AIMModel": "Status=.status.status Source=.status.sourceType Image=.spec.image"
+    " Model=.status.imageMetadata.model.canonicalName Age:date",
+    "AIMServiceTemplate": "Model=.spec.modelName Status=.status.status Hardware=.status.hardwareSummary"
+    " Metric=.status.profile.metadata.metric Precision=.status.profile.metadata.precision Age:date",
+    "AIMClusterModelSource": "Status=.status.status Models:integer=.status.discoveredModels"
+    " LastSync:date=.status.lastSyncTime Age:date",
+    "AIMArtifact": "Status=.status.status Mode=.status.mode Model_Size=.status.displaySize"
+    " Progress=.status.progress.displayPercentage Protocol/1=.status.download.protocol"
+    " Attempt/1=.status.download.attempt Age:date",
+    "AIMTemplateCache": "Template=.spec.templateName Mode=.spec.mode Status=.status.status"
+    " Kind=.status.resolvedTemplateKind Age:date",
+    "AIMRuntimeConfig": "",
+}
+COLUMNS |= {
+    "AIMClusterModel": COLUMNS["AIMModel"],
+    "AIMClusterServiceTemplate": COLUMNS["AIMServiceTemplate"],
+    "AIMClusterRuntimeConfig": COLUMNS["AIMRuntimeConfig"],
+}
+ALL_KINDS = pytest.mark.parametrize("kind", OWN_KINDS, ids=str)
+
+
+def _column(column: dict[str, Any]) -> str:
+    name = column["name"].replace(" ", "_")
+    if column["jsonPath"] == ".metadata.creationTimestamp":
+        return f"{name}:{column['type']}"
+    kind = "" if column["type"] == "string" else f":{column['type']}"
+    priority = f"/{column['priority']}" if "priority" in column else ""
+    return f"{name}{kind}{priority}={column['jsonPath']}"
+
+
+def _names_table() -> dict[str, tuple[str, ...]]:
+    lines = [re.sub(r"[` ]", "", line).split("|")[1:-1] for line in SPECIFICATION.read_text().splitlines()]
+    return {line[0]: tuple(line[1:]) for line in lines if len(line) == 5 and line[3].startswith("aim")}
+
+
+@pytest.mark.spec("CC-001", "CC-005", "CC-006", "CC-050")
+def test_names_scopes_and_categories() -> None:
+    table = _names_table()
+    assert set(table) == {kind.kind for kind in OWN_KINDS}
+    for kind in OWN_KINDS:
+        spec = definition(kind)["spec"]
+        names = spec["names"]
+        assert (names["plural"], names["singular"], *names["shortNames"], spec["scope"]) == table[kind.kind]
+        assert names["categories"] == ["aim", "all"]
+        assert names["listKind"] == f"{kind.kind}List"
+        assert [(v["name"], v["served"], v["storage"]) for v in spec["versions"]] == [("v1alpha1", True, True)]
+        assert spec["group"] == "aim.eai.amd.com"
+        assert spec["conversion"] == {"strategy": "None"}
+
+
+@pytest.mark.spec("CC-060", "CC-061", "CC-062", "DI-013", "DI-014")
+@ALL_KINDS
+def test_printer_columns(kind: Kind[Any]) -> None:
+    columns = definition(kind)["spec"]["versions"][0].get("additionalPrinterColumns", [])
+    assert " ".join(_column(column) for column in columns) == COLUMNS[kind.kind]
+
+
+@pytest.mark.spec("CC-003")
+@ALL_KINDS
+def test_subresources(kind: Kind[Any]) -> None:
+    subresources = definition(kind)["spec"]["versions"][0]["subresources"]
+    assert subresources["status"] == {}
+    assert ("scale" in subresources) == (kind is AIM_SERVICE)
+
+
+@pytest.mark.spec("CC-003")
+def test_scale_paths_lead_to_fields() -> None:
+    scale = definition(AIM_SERVICE)["spec"]["versions"][0]["subresources"]["scale"]
+    types = {key: node_at(schema(AIM_SERVICE), path.lstrip("."))["type"] for key, path in scale.items()}
+    assert types == {
+        "specReplicasPath": "integer",
+        "statusReplicasPath": "integer",
+        "labelSelectorPath": "string",
+    }
+
+
+@pytest.mark.spec("CC-002", "CC-009", "CC-010", "CC-020")
+@ALL_KINDS
+def test_schemas_are_structural(kind: Kind[Any]) -> None:
+    free = set()
+    for path, node in nodes(schema(kind)):
+        assert not {"$ref", "nullable", "oneOf", "allOf", "not"} & set(node), path
+        assert node.get("format") in {None, "int32", "int64", "date-time"}, path
+        if node.get("x-kubernetes-int-or-string"):
+            assert node["anyOf"] == [{"type": "integer"}, {"type": "string"}], path
+            assert node["pattern"].startswith(r"^(\+|-)?"), path
+        elif node.get("x-kubernetes-preserve-unknown-fields"):
+            assert "type" not in node
+            free.add(path.rpartition(".")[2])
+        else:
+            assert node["type"] in {"object", "array", "string", "integer", "boolean"}, path
+            assert "anyOf" not in node
+    assert free <= {"engineArgs", "engine_args", "originalDiscoveryOutput"}
+
+
+@pytest.mark.spec("CC-011")
+@ALL_KINDS
+def test_every_property_is_described(kind: Kind[Any]) -> None:
+    root = schema(kind)
+    for path, node in nodes(root):
+        for name, child in node.get("properties", {}).items():
+            if (path, name) != ("", "metadata"):
+                assert child.get("description"), f"{path}.{name}"
+
+
+@pytest.mark.spec("CC-011")
+def test_deprecated_fields_name_their_replacement() -> None:
+    replaced = {"cacheModel": "caching.mode"}
+    config = {
+        "defaultStorageClassName": "storage.defaultStorageClassName",
+        "pvcHeadroomPercent": "storage.pvcHeadroomPercent",
+    }
+    for kind in OWN_KINDS:
+        fields = replaced if kind is AIM_SERVICE else config if kind.kind.endswith("RuntimeConfig") else {}
+        for name, path in fields.items():
+            description = node_at(schema(kind), f"spec.{name}")["description"]
+            assert description.startswith("Deprecated")
+            assert path in description
+
+
+@pytest.mark.spec("CC-022", "CC-023", "CC-024", "CC-041")
+@ALL_KINDS
+def test_list_types(kind: Kind[Any]) -> None:
+    keys = {"conditions": ["type"], "env": ["name"], "claims": ["name"]}
+    for path, node in nodes(schema(kind)):
+        if node.get("type") == "array":
+            name = path.rpartition(".")[2]
+            assert node.get("x-kubernetes-list-map-keys") == keys.get(name), path
+            assert node.get("x-kubernetes-list-type") in ({"map"} if name in keys else {None, "atomic"}), path
+
+
+@pytest.mark.spec("CC-007")
+@ALL_KINDS
+def test_metadata_is_left_to_the_api_server(kind: Kind[Any]) -> None:
+    assert node_at(schema(kind), "metadata") == {"type": "object"}
+
+
+@pytest.mark.spec("CC-030", "FW-022")
+@ALL_KINDS
+def test_status_values(kind: Kind[Any]) -> None:
+    expected = {
+        "AIMService": "Pending Starting Running Degraded Failed",
+        "AIMClusterModelSource": "Pending Starting Progressing Ready Running Degraded NotAvailable Failed",
+        "AIMRuntimeConfig": None,
+        "AIMClusterRuntimeConfig": None,
+    }.get(kind.kind, "Pending Progressing Ready Degraded Failed NotAvailable")
+    status = node_at(schema(kind), "status")["properties"].get("status")
+    assert (status and " ".join(status["enum"])) == expected
+
+
+@pytest.mark.spec("CC-030", "CC-031")
+def test_enumerations() -> None:
+    expected = {
+        "spec.overrides.metric": "latency throughput",
+        "spec.overrides.precision": "auto fp4 fp8 fp16 fp32 bf16 int4 int8",
+        "spec.caching.mode": "Dedicated Shared Auto Always Never",
+        "spec.autoScaling.metrics[].type": "PodMetric",
+        "spec.autoScaling.metrics[].podmetric.target.type": "Value AverageValue Utilization",
+        "spec.autoScaling.metrics[].podmetric.metric.backend": "opentelemetry",
+        "status.resolvedModel.scope": "Namespace Cluster Merged Unknown",
+    }
+    for path, values in expected.items():
+        assert " ".join(node_at(schema(AIM_SERVICE), path)["enum"]) == values
+    cache = schema(AIM_TEMPLATE_CACHE)
+    assert node_at(cache, "spec.templateScope")["enum"] == ["Namespace", "Cluster", "Unknown"]
+    assert node_at(cache, "spec.mode")["enum"] == ["Dedicated", "Shared"]
+
+
+@pytest.mark.spec("CC-012", "CC-S34")
+def test_checked_in_manifests_are_what_the_models_give() -> None:
+    assert differing(CHECKED_IN) == []
+
+
+@pytest.mark.spec("CC-012")
+def test_writing_repairs_a_folder(tmp_path: Path) -> None:
+    assert len(write(tmp_path)) == 10
+    (tmp_path / "aimservices.yaml").write_text("changed")
+    (tmp_path / "aimforgotten.yaml").write_text("old")
+    assert write(tmp_path) == ["aimforgotten.yaml", "aimservices.yaml"]
+    assert differing(tmp_path) == []
+
+
+def test_manifests_are_plain_yaml() -> None:
+    for kind, text in zip(sorted(OWN_KINDS, key=lambda k: k.plural), sorted(rendered().items()), strict=True):
+        assert text[0] == f"{kind.plural}.yaml"
+        assert yaml.safe_load(text[1]) == definition(kind)
+        assert "&id" not in text[1]
