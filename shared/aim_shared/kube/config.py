@@ -180,13 +180,13 @@ async def _load_kubeconfig(path: str, context: str | None) -> "Configuration":
         raise ConfigError(f"kubeconfig {path} does not exist; check KUBECONFIG")
     # Imported here for its weight; see the module's docstring.
     from kubernetes_asyncio.client.configuration import Configuration  # noqa: PLC0415
-    from kubernetes_asyncio.config.config_exception import ConfigException  # noqa: PLC0415
     from kubernetes_asyncio.config.kube_config import load_kube_config  # noqa: PLC0415
 
     configuration = Configuration()
     try:
         await load_kube_config(path, context, configuration, persist_config=False)
-    except (ConfigException, OSError, ValueError) as error:
+    except Exception as error:
+        # A malformed file makes the library fail with whatever it stumbles over: KeyError, TypeError, YAMLError.
         raise ConfigError(f"kubeconfig {path}: {error}; check its current context") from error
     return configuration
 

@@ -1,0 +1,167 @@
+"""Finding the API server and proving who we are."""
+
+import asyncio
+import ssl
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import trustme
+import yaml
+from aiohttp import web
+
+from aim_shared.kube import config
+from aim_shared.kube.client import KubeClient
+from aim_shared.kube.config import ConfigError, TokenFile, from_kubeconfig, in_cluster, load_connection
+from aim_shared.kube.errors import ApiConnectionError
+from aim_shared.kube.transport import TransportSettings
+
+
+def kubeconfig(path: Path, server: str, user: dict[str, object], **cluster: object) -> Path:
+    document = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "current-context": "c",
+        "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}],
+        "clusters": [{"name": "c", "cluster": {"server": server, **cluster}}],
+        "users": [{"name": "u", "user": user}],
+    }
+    path.write_text(yaml.safe_dump(document))
+    return path
+
+
+@pytest.fixture
+def pod(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A mounted service account."""
+    authority = trustme.CA()
+    authority.cert_pem.write_to_path(tmp_path / "ca.crt")
+    (tmp_path / "token").write_text("first\n")
+    monkeypatch.delenv("KUBECONFIG", raising=False)
+    monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "10.0.0.1")
+    monkeypatch.setenv("KUBERNETES_SERVICE_PORT", "443")
+    return tmp_path
+
+
+async def test_a_pod_uses_its_service_account(pod: Path) -> None:
+    connection = await in_cluster(pod)
+
+    assert connection.server == "https://10.0.0.1:443"
+    assert await connection.credentials.authorization() == "Bearer first"
+    assert connection.tls is not None
+    assert connection.tls.verify_mode is ssl.CERT_REQUIRED
+
+
+async def test_an_ipv6_service_address_is_bracketed(pod: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "fd00::1")
+    assert (await in_cluster(pod)).server == "https://[fd00::1]:443"
+
+
+async def test_a_rotated_token_is_found_on_refresh_and_after_its_lifetime(
+    pod: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    token = TokenFile(pod / "token")
+    assert await token.authorization() == "Bearer first"
+    (pod / "token").write_text("second")
+    assert await token.authorization() == "Bearer first"
+    await token.refresh()
+    assert await token.authorization() == "Bearer second"
+    (pod / "token").write_text("third")
+    monkeypatch.setattr(config, "TOKEN_LIFETIME", -1.0)
+    assert await token.authorization() == "Bearer third"
+
+
+@pytest.mark.parametrize("content", [None, "", " \n"])
+async def test_a_missing_token_says_what_to_check(pod: Path, content: str | None) -> None:
+    (pod / "token").unlink()
+    if content is not None:
+        (pod / "token").write_text(content)
+    with pytest.raises(ConfigError, match="is the token mounted"):
+        await in_cluster(pod)
+
+
+async def test_the_environment_kubeconfig_wins_over_the_pod(pod: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = kubeconfig(pod / "config", "http://127.0.0.1:1/", {"token": "t"})
+    monkeypatch.setenv("KUBECONFIG", str(file))
+    connection = await load_connection()
+
+    assert connection.server == "http://127.0.0.1:1"
+    assert await connection.credentials.authorization() == "Bearer t"
+
+
+async def test_a_refresh_loads_the_kubeconfig_again(tmp_path: Path) -> None:
+    file = kubeconfig(tmp_path / "config", "http://127.0.0.1:1", {"token": "old"})
+    credentials = (await from_kubeconfig(str(file))).credentials
+    kubeconfig(file, "http://127.0.0.1:1", {"token": "new"})
+    await credentials.refresh()
+    assert await credentials.authorization() == "Bearer new"
+
+
+async def test_an_exec_plugin_brings_the_token(tmp_path: Path) -> None:
+    credential = '{"apiVersion":"client.authentication.k8s.io/v1","kind":"ExecCredential","status":{"token":"plug"}}'
+    plugin = {
+        "apiVersion": "client.authentication.k8s.io/v1",
+        "command": sys.executable,
+        "args": ["-c", f"print('{credential}')"],
+    }
+    file = kubeconfig(tmp_path / "config", "http://127.0.0.1:1", {"exec": plugin})
+    credentials = (await from_kubeconfig(str(file))).credentials
+    assert await credentials.authorization() == "Bearer plug"
+
+
+@pytest.mark.parametrize("text", ["{}", "current-context: x\ncontexts: []\n", ": [", ""])
+async def test_an_unusable_kubeconfig_says_which(tmp_path: Path, text: str) -> None:
+    (tmp_path / "config").write_text(text)
+    with pytest.raises(ConfigError, match=str(tmp_path / "config")):
+        await from_kubeconfig(str(tmp_path / "config"))
+
+
+async def test_without_anything_the_choices_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.delenv("KUBECONFIG", raising=False)
+    monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
+    with pytest.raises(ConfigError, match="set KUBECONFIG"):
+        await load_connection()
+    with pytest.raises(ConfigError, match="does not exist"):
+        await load_connection(str(tmp_path / "nothing"))
+
+
+async def test_certificates_are_verified_and_presented(tmp_path: Path) -> None:
+    authority, stranger = trustme.CA(), trustme.CA()
+    server_cert, client_cert = authority.issue_cert("127.0.0.1"), authority.issue_cert("me@example.org")
+    tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    server_cert.configure_cert(tls)
+    authority.configure_trust(tls)
+    tls.verify_mode = ssl.CERT_REQUIRED
+    authority.cert_pem.write_to_path(tmp_path / "ca.crt")
+    stranger.cert_pem.write_to_path(tmp_path / "stranger.crt")
+    client_cert.private_key_and_cert_chain_pem.write_to_path(tmp_path / "me.pem")
+    user: dict[str, object] = {"client-certificate": "me.pem", "client-key": "me.pem"}
+
+    async def version(_: web.BaseRequest) -> web.StreamResponse:
+        return web.json_response({"major": "1"})
+
+    runner = web.ServerRunner(web.Server(version), shutdown_timeout=0.1)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0, ssl_context=tls).start()
+    url = f"https://127.0.0.1:{runner.addresses[0][1]}"
+    try:
+        good = kubeconfig(tmp_path / "good", url, user, **{"certificate-authority": "ca.crt"})
+        bad = kubeconfig(tmp_path / "bad", url, user, **{"certificate-authority": "stranger.crt"})
+        lax = kubeconfig(tmp_path / "lax", url, user, **{"insecure-skip-tls-verify": True})
+        for file in (good, lax):
+            async with KubeClient(await from_kubeconfig(str(file)), service="t") as client:
+                assert await client.version() == {"major": "1"}
+        once = TransportSettings(attempts=1)
+        async with KubeClient(await from_kubeconfig(str(bad)), service="t", settings=once) as client:
+            with pytest.raises(ApiConnectionError, match="certificate"):
+                await client.version()
+        # The transports of TLS connections close one turn of the loop after their session.
+        await asyncio.sleep(0)
+    finally:
+        await runner.cleanup()
+
+
+def test_the_library_is_not_imported_without_need() -> None:
+    program = "import sys; import aim_shared.kube.client; sys.exit('kubernetes_asyncio' in sys.modules)"
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=60)
