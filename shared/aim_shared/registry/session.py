@@ -76,7 +76,7 @@ class Session:
                 self.schemes.forget(self.endpoint)
             raise
         if response.status >= 400:
-            raise _status_error(response)
+            raise _status_error(response, self.credential)
         return response
 
     async def _authenticated(self, url: URL, accept: str) -> Response:
@@ -108,9 +108,12 @@ def _oci_error(body: bytes) -> tuple[str, str]:
     return str(first.get("code") or ""), str(first.get("message") or "")
 
 
-def _status_error(response: Response) -> RegistryError:
+def _status_error(response: Response, credential: Credential | None) -> RegistryError:
     code, message = _oci_error(response.body)
     detail = " ".join(part for part in (code, message) if part)[:MESSAGE_LIMIT]
+    if code_of_status(response.status) is RegistryErrorCode.AUTH_FAILED:
+        hint = "no pull secret matches it" if credential is None else "check the credentials of its pull secret"
+        detail = f"{detail} ({hint})".lstrip()
     answer = f"{response.authority} answered HTTP {response.status} to {response.url.path}"
     return RegistryError(
         code_of_status(response.status),

@@ -5,6 +5,7 @@ heal within seconds, and the caller may have another endpoint. A connection that
 """
 
 import asyncio
+import os
 import random
 import ssl
 import time
@@ -273,15 +274,34 @@ def _proxy_for(url: URL) -> str | None:
 
 
 def _rate_limit_error(authority: str, wait: float | None, status: int | None) -> RegistryError:
-    when = f"; it asks to wait {wait:.0f} s" if wait is not None else ""
+    # The seconds left are in `retry_after` only: in the text they would change a status with every attempt.
     return RegistryError(
         RegistryErrorCode.RATE_LIMITED,
-        f"{authority} limits the request rate{when}; authenticate with a pull secret or use a mirror",
+        f"{authority} limits the request rate; authenticate with a pull secret or use a mirror",
         status=status,
         retry_after=wait,
     )
 
 
+_CAUSES: Final = (
+    (aiohttp.ClientConnectorDNSError, "its name does not resolve; check the spelling and the cluster's DNS"),
+    (
+        aiohttp.ClientConnectorCertificateError,
+        "its certificate is not trusted; give its authority with AIM_REGISTRY_CA_FILE or `caFile`",
+    ),
+    (aiohttp.ClientSSLError, "the TLS handshake failed; if it speaks plain HTTP, set `upstream.plainHttp`"),
+    (aiohttp.ClientProxyConnectionError, "the proxy can not be reached; check HTTP_PROXY and HTTPS_PROXY"),
+    (aiohttp.ServerDisconnectedError, "it closed the connection without an answer"),
+    (aiohttp.ClientPayloadError, "it broke its answer off"),
+    (aiohttp.TooManyRedirects, "it redirects more than 5 times"),
+)
+
+
 def _cause(error: BaseException) -> str:
-    # Some connection errors have an empty text; their name says more than nothing.
-    return str(error) or type(error).__name__
+    # The library's own texts hold object addresses, with which a status would change at every attempt.
+    for kind, text in _CAUSES:
+        if isinstance(error, kind):
+            return text
+    if isinstance(error, OSError) and error.errno:
+        return f"{os.strerror(error.errno).lower()}; check address and network policies"
+    return type(error).__name__

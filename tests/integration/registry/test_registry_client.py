@@ -1,67 +1,18 @@
-"""The registry client against the local registry, over real HTTP."""
+"""Listing and inspection against the local registry, over real HTTP."""
 
 import asyncio
-import base64
 import json
-from collections.abc import AsyncIterator
-from pathlib import Path
 
 import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
+from support.oci import REPOSITORY, at, image, pull_secret, settings, store_with_tags
 
-from aim_local.registry import BasicAuth, BearerAuth, Fault, ImageStore, LocalRegistry
+from aim_local.registry import BearerAuth, Fault, LocalRegistry
 from aim_shared.registry.client import RegistryClient
-from aim_shared.registry.config_file import RegistriesFile
-from aim_shared.registry.credentials import DOCKER_CONFIG_JSON, CredentialSet, parse_pull_secret
 from aim_shared.registry.errors import RegistryError, RegistryErrorCategory, RegistryErrorCode
-from aim_shared.registry.image_reference import ImageReference, Repository, canonical_repository, parse_image
-from aim_shared.registry.mirrors import Registries, parse_registries
-from aim_shared.registry.settings import RegistrySettings
+from aim_shared.registry.image_reference import canonical_repository
 from aim_shared.registry.transport import USER_AGENT
-
-REPOSITORY = "team/model"
-
-
-def settings(**values: object) -> RegistrySettings:
-    return RegistrySettings.model_validate({"registry_request_timeout": 5.0, "inspection_timeout": 5.0, **values})
-
-
-def store_with_tags(*tags: str) -> ImageStore:
-    store = ImageStore()
-    for tag in tags or ("1.0.0",):
-        store.put(REPOSITORY, tag, labels={"a": "b"}, env=["X=1"])
-    return store
-
-
-def at(registry: LocalRegistry) -> Repository:
-    return canonical_repository(registry.host, REPOSITORY)
-
-
-def image(registry: LocalRegistry, version: str = ":1.0.0") -> ImageReference:
-    return parse_image(f"{registry.host}/{REPOSITORY}{version}")
-
-
-def token_secret(host: str, **entry: str) -> CredentialSet:
-    document = json.dumps({"auths": {host: entry}})
-    data = base64.b64encode(document.encode()).decode()
-    return parse_pull_secret(DOCKER_CONFIG_JSON, {".dockerconfigjson": data})
-
-
-def pull_secret(host: str, username: str, password: str) -> CredentialSet:
-    return token_secret(host, auth=base64.b64encode(f"{username}:{password}".encode()).decode())
-
-
-@pytest.fixture
-async def client() -> AsyncIterator[RegistryClient]:
-    async with RegistryClient(settings()) as opened:
-        yield opened
-
-
-@pytest.fixture
-async def registry() -> AsyncIterator[LocalRegistry]:
-    async with LocalRegistry(store=store_with_tags(), auth=None) as running:
-        yield running
 
 
 @pytest.mark.spec("MS-114", "MS-115", "MS-116")
@@ -155,52 +106,6 @@ async def test_malformed_tags_are_an_invalid_response(
     registry.fail("tags", Fault(200, body=body))
     with pytest.raises(RegistryError) as caught:
         await client.list_tags(at(registry))
-    assert caught.value.code is RegistryErrorCode.INVALID_RESPONSE
-
-
-@pytest.mark.spec("MS-121", "DI-082")
-async def test_basic_authentication(client: RegistryClient) -> None:
-    async with LocalRegistry(store=store_with_tags(), auth=BasicAuth("me", "pass")) as registry:
-        with pytest.raises(RegistryError) as caught:
-            await client.list_tags(at(registry))
-        assert caught.value.code is RegistryErrorCode.AUTH_FAILED
-        wrong = pull_secret(registry.host, "me", "wrong")
-        with pytest.raises(RegistryError) as caught:
-            await client.image_config(image(registry), wrong)
-        assert caught.value.category is RegistryErrorCategory.AUTH
-        assert "wrong" not in str(caught.value)
-        right = pull_secret(registry.host, "me", "pass")
-        assert (await client.list_tags(at(registry), right)).names == ("1.0.0",)
-
-
-@pytest.mark.spec("MS-121", "MS-122", "MS-129")
-async def test_bearer_tokens_are_asked_for_once_per_scope(client: RegistryClient) -> None:
-    async with LocalRegistry(store=store_with_tags(), auth=BearerAuth("me", "pass", "team/")) as registry:
-        with pytest.raises(RegistryError) as caught:
-            await client.list_tags(at(registry))
-        assert caught.value.code is RegistryErrorCode.AUTH_FAILED
-        credentials = pull_secret(registry.host, "me", "pass")
-        await client.list_tags(at(registry), credentials)
-        await client.image_config(image(registry), credentials)
-        assert registry.requests["token"] == 2
-
-
-@pytest.mark.spec("MS-129")
-async def test_a_refused_token_is_replaced(client: RegistryClient) -> None:
-    auth = BearerAuth("me", "pass", "private/")
-    async with LocalRegistry(store=store_with_tags(), auth=auth) as registry:
-        await client.list_tags(at(registry))
-        auth.revoke_all()
-        assert (await client.list_tags(at(registry))).names == ("1.0.0",)
-        assert registry.requests["token"] == 2
-
-
-@pytest.mark.spec("MS-127")
-async def test_credentials_are_not_sent_to_a_foreign_realm(client: RegistryClient, registry: LocalRegistry) -> None:
-    challenge = {"WWW-Authenticate": 'Bearer realm="https://auth.example.com/token",service="x"'}
-    registry.fail("tags", Fault(401, challenge))
-    with pytest.raises(RegistryError, match="another domain") as caught:
-        await client.list_tags(at(registry), pull_secret(registry.host, "me", "pass"))
     assert caught.value.code is RegistryErrorCode.INVALID_RESPONSE
 
 
@@ -322,100 +227,11 @@ async def test_requests_per_host_are_limited(registry: LocalRegistry) -> None:
     assert registry.concurrent_peak == 3
 
 
-def mirrored(first: LocalRegistry, *, upstream: bool) -> Registries:
-    return parse_registries(
-        json.dumps(
-            {
-                "registries": {
-                    "ghcr.io": {
-                        "mirrors": [{"url": "http://127.0.0.1:1"}, {"url": f"http://{first.host}/proxy"}],
-                        "upstream": {"enabled": upstream},
-                    }
-                }
-            }
-        )
-    )
-
-
-@pytest.mark.spec("FW-384", "FW-388", "FW-391")
-async def test_mirrors_are_asked_in_order(client: RegistryClient) -> None:
-    store = ImageStore()
-    store.put("proxy/team/model", "1.0.0")
-    store.put("elsewhere/model", "1.0.0")
-    async with LocalRegistry(store=store, auth=None) as registry:
-        client.use(mirrored(registry, upstream=False))
-        assert (await client.list_tags(Repository("ghcr.io", REPOSITORY))).names == ("1.0.0",)
-        assert (await client.list_repositories("ghcr.io", owner="team")).names == ("team/model",)
-
-
-@pytest.mark.spec("FW-389", "FW-390")
-async def test_when_no_endpoint_answers_the_outage_decides(client: RegistryClient, registry: LocalRegistry) -> None:
-    client.use(mirrored(registry, upstream=False))
-    with pytest.raises(RegistryError, match=r"127.0.0.1:1: .*NAME_UNKNOWN") as caught:
-        await client.list_tags(Repository("ghcr.io", "team/none"))
-    assert caught.value.code is RegistryErrorCode.UNREACHABLE
-    client.use(parse_registries('registries: {"*": {upstream: {enabled: false}}}'))
-    with pytest.raises(RegistryError, match="switched off") as caught:
-        await client.list_tags(at(registry))
-    assert caught.value.code is RegistryErrorCode.UNREACHABLE
-    assert caught.value.category is RegistryErrorCategory.GENERIC
-
-
-@pytest.mark.spec("FW-392")
-async def test_credentials_of_the_registry_are_not_sent_to_its_mirror() -> None:
-    auth = BasicAuth("mirror", "m")
-    store = ImageStore()
-    store.put("proxy/team/model", "1.0.0")
-    async with LocalRegistry(store=store, auth=auth) as registry:
-
-        async def secret(name: str) -> CredentialSet:
-            assert name == "harbor-pull"
-            return pull_secret(registry.host, "mirror", "m")
-
-        mirror = {"url": f"http://{registry.host}/proxy", "secretName": "harbor-pull"}
-        rules = json.dumps({"registries": {"ghcr.io": {"mirrors": [mirror], "upstream": {"enabled": False}}}})
-        async with RegistryClient(settings(), parse_registries(rules), mirror_secrets=secret) as client:
-            own = pull_secret("ghcr.io", "mirror", "m")
-            assert (await client.list_tags(Repository("ghcr.io", REPOSITORY), own)).names == ("1.0.0",)
-        async with RegistryClient(settings(), parse_registries(rules)) as client:
-            with pytest.raises(RegistryError) as caught:
-                await client.list_tags(Repository("ghcr.io", REPOSITORY), own)
-    assert caught.value.code is RegistryErrorCode.AUTH_FAILED
-
-
 @pytest.mark.spec("MS-140")
 async def test_github_listing_needs_a_token(client: RegistryClient) -> None:
     with pytest.raises(RegistryError) as caught:
         await client.list_repositories("ghcr.io", owner="silogen")
     assert caught.value.code is RegistryErrorCode.MISSING_CREDENTIALS
-
-
-@pytest.mark.spec("FW-395")
-async def test_a_changed_configuration_file_is_taken_up_and_a_faulty_one_is_not(
-    client: RegistryClient, registry: LocalRegistry, tmp_path: Path
-) -> None:
-    path = tmp_path / "registries.yaml"
-    follower = RegistriesFile(path, client)
-    path.write_text('registries: {"*": {upstream: {enabled: false}}}')
-    await follower.read()
-    with pytest.raises(RegistryError, match="switched off"):
-        await client.list_tags(at(registry))
-    path.write_text("registries: {")
-    await follower.read()
-    assert follower.failures == 1
-    with pytest.raises(RegistryError, match="switched off"):
-        await client.list_tags(at(registry))
-    path.write_text("")
-    await follower.read()
-    assert (await client.list_tags(at(registry))).names == ("1.0.0",)
-
-
-@pytest.mark.spec("FW-387")
-async def test_unprotected_endpoints_are_counted_once(client: RegistryClient, registry: LocalRegistry) -> None:
-    client.use(parse_registries(f'registries: {{"{registry.host}": {{upstream: {{plainHttp: true}}}}}}'))
-    for _ in range(2):
-        await client.list_tags(at(registry))
-    assert client.insecure_endpoints == 1
 
 
 @pytest.mark.spec("MS-150")
@@ -472,55 +288,3 @@ async def test_github_packages_of_organisations_and_users(owner: str) -> None:
     assert len(listing.names) == 101
     assert listing.names[0] == f"{owner}/aim-1-0"
     assert set(stub.headers) == {"Bearer token"}
-
-
-@pytest.mark.spec("MS-126")
-async def test_an_identity_token_is_refreshed_and_a_registry_token_is_sent_as_it_is() -> None:
-    seen: list[str] = []
-
-    async def token(request: web.Request) -> web.Response:
-        form = await request.post()
-        seen.append(" ".join(str(form[name]) for name in ("grant_type", "refresh_token", "scope")))
-        return web.json_response({"access_token": "fresh"})
-
-    async def tags(request: web.Request) -> web.Response:
-        bearer = request.headers.get("Authorization")
-        if bearer in ("Bearer fresh", "Bearer given"):
-            return web.json_response({"tags": [bearer.removeprefix("Bearer ")]})
-        challenge = f'Bearer realm="http://{request.host}/token",service="s"'
-        return web.Response(status=401, headers={"WWW-Authenticate": challenge})
-
-    application = web.Application()
-    application.router.add_post("/token", token)
-    application.router.add_get("/v2/team/model/tags/list", tags)
-    async with TestServer(application) as server, RegistryClient(settings()) as client:
-        host = f"{server.host}:{server.port}"
-        repository = canonical_repository(host, REPOSITORY)
-        given = token_secret(host, registrytoken="given")
-        assert (await client.list_tags(repository, given)).names == ("given",)
-        identity = token_secret(host, identitytoken="long-lived")
-        assert (await client.list_tags(repository, identity)).names == ("fresh",)
-    assert seen == ["refresh_token long-lived repository:team/model:pull"]
-
-
-@pytest.mark.spec("MS-128", "DI-086")
-async def test_a_redirected_blob_gets_no_credentials() -> None:
-    seen: list[str | None] = []
-    auth = BasicAuth("me", "pass")
-    async with LocalRegistry(store=store_with_tags(), auth=auth) as registry:
-        found = registry.store.manifest(REPOSITORY, "1.0.0")
-        assert found is not None
-
-        async def storage(request: web.Request) -> web.Response:
-            seen.append(request.headers.get("Authorization"))
-            digest = request.match_info["digest"]
-            return web.Response(body=registry.store.blob(REPOSITORY, digest))
-
-        application = web.Application()
-        application.router.add_get("/{digest}", storage)
-        config = registry.store.put(REPOSITORY, "1.0.0", labels={"a": "b"}).config_digest
-        async with TestServer(application) as server, RegistryClient(settings()) as client:
-            registry.fail("blob", Fault(307, {"Location": str(server.make_url(f"/{config}"))}))
-            inspected = await client.image_config(image(registry), pull_secret(registry.host, "me", "pass"))
-    assert inspected.labels == {"a": "b"}
-    assert seen == [None]

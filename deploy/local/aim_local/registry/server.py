@@ -5,6 +5,7 @@ Hub API, so that wildcards on `docker.io` work against it too. Listens on the lo
 """
 
 import asyncio
+import ssl
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -47,6 +48,7 @@ class LocalRegistry:
         store: content; without it the demo images.
         auth: what protects which repositories; None makes everything public.
         page_limit: most entries of a page, to make paging visible.
+        tls: serve over TLS with this context.
     """
 
     def __init__(
@@ -56,6 +58,7 @@ class LocalRegistry:
         *,
         auth: Auth | None = DEMO_AUTH,
         page_limit: int = _LARGEST_PAGE,
+        tls: ssl.SSLContext | None = None,
     ) -> None:
         self.store = store if store is not None else fill(ImageStore())
         self.requests: Counter[str] = Counter()
@@ -65,6 +68,7 @@ class LocalRegistry:
         self._port = port
         self._auth = auth
         self._page_limit = page_limit
+        self._tls = tls
         self._faults: dict[str, list[Fault]] = {}
         self._open = 0
         self._runner: web.AppRunner | None = None
@@ -88,7 +92,7 @@ class LocalRegistry:
         """Start listening."""
         self._runner = web.AppRunner(self._application(), access_log=None)
         await self._runner.setup()
-        site = web.TCPSite(self._runner, "127.0.0.1", self._port)
+        site = web.TCPSite(self._runner, "127.0.0.1", self._port, ssl_context=self._tls)
         await site.start()
         host, port = self._runner.addresses[0][:2]
         self._host = f"{host}:{port}"
