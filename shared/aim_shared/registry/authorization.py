@@ -111,7 +111,7 @@ class Authorizer:
         if problem is not None:
             raise RegistryError(
                 RegistryErrorCode.INVALID_RESPONSE,
-                f"{key.endpoint} names the token realm {URL(realm).host or realm[:64]}, which {problem}",
+                f"{key.endpoint} names the token realm {realm.partition('?')[0][:128]!r}, which {problem}",
             )
 
     async def _get(self, realm: str, service: str, key: _Key) -> Response:

@@ -58,8 +58,11 @@ def realm_problem(
     The address rules hold for anonymous requests too, because a registry must not be able to make this process call
     internal addresses; the name rule protects credentials only.
     """
-    url = URL(realm)
-    host = (url.host or "").lower()
+    try:
+        url = URL(realm)
+        host = (url.host or "").lower()
+    except ValueError:
+        return "is not a URL"
     if url.scheme not in ("http", "https") or not host:
         return "is not an http(s) URL"
     if host in allowlist:

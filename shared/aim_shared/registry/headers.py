@@ -1,5 +1,6 @@
 """Response headers with rules of their own: announced waits and pagination links."""
 
+import math
 import re
 from collections.abc import Mapping
 from email.utils import parsedate_to_datetime
@@ -19,7 +20,7 @@ def announced_wait(headers: Mapping[str, str], now: float) -> float | None:
         now: Unix time in seconds.
     """
     retry_after = headers.get("Retry-After", "").strip()
-    if retry_after.isdigit():
+    if retry_after.isascii() and retry_after.isdigit():
         return float(retry_after)
     moments = (_http_date(retry_after), *(_unix_time(headers.get(name, "")) for name in _RESET_HEADERS))
     return next((max(0.0, moment - now) for moment in moments if moment is not None), None)
@@ -40,12 +41,13 @@ _RESET_HEADERS: Final = ("X-Retry-After", "X-RateLimit-Reset")
 def _http_date(text: str) -> float | None:
     try:
         return parsedate_to_datetime(text).timestamp()
-    except ValueError:
+    except (ValueError, OverflowError):
         return None
 
 
 def _unix_time(text: str) -> float | None:
     try:
-        return float(text)
+        moment = float(text)
     except ValueError:
         return None
+    return moment if math.isfinite(moment) else None

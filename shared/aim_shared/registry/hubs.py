@@ -94,7 +94,12 @@ def _is_named(entry: JsonObject | object) -> bool:
 
 
 def _same_origin(following: str, origin: URL, what: str) -> URL:
-    url = URL(following, encoded=True)
-    if not url.is_absolute() or url.origin() != origin:
-        raise RegistryError(RegistryErrorCode.INVALID_RESPONSE, f"{what} continues on another origin than {origin}")
-    return url
+    try:
+        url = URL(following, encoded=True)
+        if url.origin() == origin:
+            return url
+    except ValueError as error:
+        raise RegistryError(
+            RegistryErrorCode.INVALID_RESPONSE, f"{what} continues at what is no URL: {error}"
+        ) from error
+    raise RegistryError(RegistryErrorCode.INVALID_RESPONSE, f"{what} continues on another origin than {origin}")

@@ -4,6 +4,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
+from yarl import URL
+
 from aim_shared.registry.endpoints import Endpoint
 from aim_shared.registry.errors import RegistryError, RegistryErrorCode
 from aim_shared.registry.headers import next_page
@@ -53,22 +55,31 @@ async def list_catalog(session: Session, *, max_pages: int) -> Listing:
 
 
 async def _all_pages(session: Session, path: str, parse: Callable[[Response], list[str]], max_pages: int) -> Listing:
-    first = await session.url(path, f"n={PAGE_SIZE}")
+    url = await session.url(path, n=PAGE_SIZE)
     names: list[str] = []
-    url = first
     for _ in range(max_pages):
         response = await session.get(url)
         names += parse(response)
-        following = next_page(response.headers.getall("Link", []), url)
+        following = _next_page(session.endpoint, response, url)
         if following is None:
             return Listing(tuple(names))
-        if following.origin() != first.origin():
-            raise RegistryError(
-                RegistryErrorCode.INVALID_RESPONSE,
-                f"{session.endpoint} names a next page on {following.origin()}, which is another origin",
-            )
         url = following
     return Listing(tuple(names), is_truncated=True)
+
+
+def _next_page(endpoint: Endpoint, response: Response, current: URL) -> URL | None:
+    try:
+        following = next_page(response.headers.getall("Link", []), current)
+        if following is None or following.origin() == current.origin():
+            return following
+    except ValueError as error:
+        raise RegistryError(
+            RegistryErrorCode.INVALID_RESPONSE, f"{endpoint} names a next page that is no URL: {error}"
+        ) from error
+    raise RegistryError(
+        RegistryErrorCode.INVALID_RESPONSE,
+        f"{endpoint} names a next page on another origin than {current.origin()}",
+    )
 
 
 def _tags(response: Response) -> list[str]:

@@ -58,10 +58,10 @@ class Session:
     authorizer: Authorizer
     schemes: SchemeMemory
 
-    async def url(self, path: str, query: str = "") -> URL:
-        """Absolute URL of a path of this endpoint."""
+    async def url(self, path: str, **query: int) -> URL:
+        """Absolute URL of a path of this endpoint; what a catalog put into the path is quoted."""
         base = await self.schemes.base(self.endpoint)
-        return base.join(URL(f"{path}?{query}" if query else path, encoded=True))
+        return base.with_path(path).with_query(query)
 
     async def get(self, url: URL, accept: str = "application/json") -> Response:
         """GET with authentication; a 401 is answered once.

@@ -8,10 +8,10 @@ from aiohttp import web
 from aiohttp.test_utils import TestServer
 from support.oci import REPOSITORY, at, image, pull_secret, settings, store_with_tags
 
-from aim_local.registry import BearerAuth, Fault, LocalRegistry
+from aim_local.registry import DEMO_IMAGES, BearerAuth, Fault, LocalRegistry
 from aim_shared.registry.client import RegistryClient
 from aim_shared.registry.errors import RegistryError, RegistryErrorCategory, RegistryErrorCode
-from aim_shared.registry.image_reference import canonical_repository
+from aim_shared.registry.image_reference import ImageReference, Repository, canonical_repository
 from aim_shared.registry.transport import USER_AGENT
 
 
@@ -42,9 +42,12 @@ async def test_null_tags_are_an_empty_list(client: RegistryClient, registry: Loc
     assert (await client.list_tags(at(registry))).names == ()
 
 
-@pytest.mark.spec("MS-117")
-async def test_next_page_on_another_origin_is_refused(client: RegistryClient, registry: LocalRegistry) -> None:
-    link = {"Link": '<http://127.0.0.1:1/v2/team/model/tags/list>; rel="next"'}
+@pytest.mark.spec("MS-117", "MS-157")
+@pytest.mark.parametrize("target", ["http://127.0.0.1:1/v2/team/model/tags/list", "http://[bad", "http://h:port/"])
+async def test_next_page_on_another_origin_is_refused(
+    client: RegistryClient, registry: LocalRegistry, target: str
+) -> None:
+    link = {"Link": f'<{target}>; rel="next"'}
     registry.fail("tags", Fault(200, link, b'{"tags": ["1"]}'))
     with pytest.raises(RegistryError) as caught:
         await client.list_tags(at(registry))
@@ -288,3 +291,36 @@ async def test_github_packages_of_organisations_and_users(owner: str) -> None:
     assert len(listing.names) == 101
     assert listing.names[0] == f"{owner}/aim-1-0"
     assert set(stub.headers) == {"Bearer token"}
+
+
+async def test_odd_names_from_a_catalog_stay_inside_their_path(client: RegistryClient, registry: LocalRegistry) -> None:
+    for odd in ("a b", "team/model/tags/list?x=", "team/model#", "ümlaut"):
+        with pytest.raises(RegistryError) as caught:
+            await client.list_tags(Repository(registry.host, odd))
+        assert caught.value.code is RegistryErrorCode.NOT_FOUND
+
+
+@pytest.mark.spec("MS-272")
+async def test_the_text_of_a_failure_is_the_same_at_every_attempt(client: RegistryClient, unused_tcp_port: int) -> None:
+    texts = set()
+    for _ in range(3):
+        with pytest.raises(RegistryError) as caught:
+            await client.list_tags(canonical_repository(f"127.0.0.1:{unused_tcp_port}", REPOSITORY))
+        texts.add(str(caught.value))
+    assert texts == {
+        f"127.0.0.1:{unused_tcp_port} can not be reached: connection refused; check address and network policies"
+    }
+
+
+async def test_the_demo_catalogue_is_read_end_to_end(client: RegistryClient) -> None:
+    async with LocalRegistry() as registry:
+        for demo in DEMO_IMAGES:
+            secret = pull_secret(registry.host, "demo", "demo-password")
+            repository = canonical_repository(registry.host, demo.repository)
+            assert set(demo.tags) <= set((await client.list_tags(repository, secret)).names)
+            for tag in demo.tags:
+                config = await client.image_config(ImageReference(repository, tag), secret)
+                assert config.labels == demo.labels(tag)
+        with pytest.raises(RegistryError, match="no pull secret matches") as caught:
+            await client.list_tags(canonical_repository(registry.host, "private/aim-dummy"))
+        assert caught.value.category is RegistryErrorCategory.AUTH

@@ -89,6 +89,7 @@ def test_numbers_inside_other_things_are_no_statuses(text: str) -> None:
         ({"Retry-After": "soon", "x-ratelimit-reset": "1030"}, 30.0),
         ({"x-ratelimit-reset": "900"}, 0.0),
         ({"Retry-After": "soon"}, None),
+        ({"Retry-After": "²", "x-ratelimit-reset": "inf"}, None),
         ({}, None),
     ],
 )

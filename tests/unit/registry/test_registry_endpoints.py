@@ -163,6 +163,8 @@ def endpoint(authority: str, scheme: Scheme = Scheme.HTTPS) -> Endpoint:
         ("https://trusted.example/token", endpoint("ghcr.io"), True),
         ("", endpoint("ghcr.io"), False),
         ("file:///etc/passwd", endpoint("ghcr.io"), False),
+        ("https://[bad/token", endpoint("ghcr.io"), False),
+        ("https://ghcr.io:port/token", endpoint("ghcr.io"), False),
     ],
 )
 def test_realms_that_may_see_credentials(realm: str, registry: Endpoint, *, allowed: bool) -> None:
