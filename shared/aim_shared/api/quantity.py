@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from decimal import ROUND_CEILING, ROUND_HALF_UP, Context, Decimal, InvalidOperation
+from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_UP, Context, Decimal, InvalidOperation
 from fractions import Fraction
 from typing import Annotated, Final, TypeAlias
 
@@ -113,7 +113,7 @@ def _rounded_to_nano(value: Decimal) -> Decimal:
     if isinstance(exponent, int) and exponent >= -9:
         return value
     # Away from zero, so that a tiny request never becomes nothing.
-    rounding = ROUND_CEILING if value > 0 else "ROUND_FLOOR"
+    rounding = ROUND_CEILING if value > 0 else ROUND_FLOOR
     return value.quantize(_NANO, rounding=rounding, context=_EXACT)
 
 

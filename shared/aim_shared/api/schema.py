@@ -80,8 +80,3 @@ def list_map(*keys: str) -> Schema:
 def immutable(name: str) -> Schema:
     """The transition rule `self == oldSelf` on the node called `name` (CC-161)."""
     return Schema(rules=(CelRule("self == oldSelf", f"{name} is immutable"),))
-
-
-def present(path: str, subject: str = "self") -> str:
-    """CEL text that holds when the member `path` exists."""
-    return f"has({subject}.{path})"
