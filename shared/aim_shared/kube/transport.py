@@ -139,6 +139,7 @@ class Transport:
         # The limiter bounds calls; a bound on connections would let watches starve them.
         self._session = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(limit=0, ssl=self._connection.tls or True),
+            cookie_jar=aiohttp.DummyCookieJar(),
             trust_env=True,
             headers={"User-Agent": self._user_agent, "Accept": "application/json"},
         )
