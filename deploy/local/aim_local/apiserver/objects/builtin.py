@@ -20,6 +20,7 @@ _SCHEMAS: Final[dict[tuple[str, str, str], JsonObject]] = {
     ("", "v1", "PersistentVolume"): storage.VOLUME,
     ("", "v1", "PersistentVolumeClaim"): storage.CLAIM,
     ("", "v1", "Pod"): POD,
+    ("", "v1", "ResourceQuota"): cluster.RESOURCE_QUOTA,
     ("", "v1", "Secret"): cluster.SECRET,
     ("", "v1", "Service"): cluster.SERVICE,
     ("", "v1", "ServiceAccount"): cluster.SERVICE_ACCOUNT,
@@ -39,6 +40,7 @@ _SCHEMAS: Final[dict[tuple[str, str, str], JsonObject]] = {
     ("rbac.authorization.k8s.io", "v1", "ClusterRoleBinding"): cluster.ROLE_BINDING,
     ("rbac.authorization.k8s.io", "v1", "Role"): cluster.ROLE,
     ("rbac.authorization.k8s.io", "v1", "RoleBinding"): cluster.ROLE_BINDING,
+    ("scheduling.k8s.io", "v1", "PriorityClass"): workloads.PRIORITY_CLASS,
     ("storage.k8s.io", "v1", "StorageClass"): storage.STORAGE_CLASS,
 }
 
@@ -54,14 +56,22 @@ def schema_for(group: str, version: str, kind: str) -> Schema:
 
     Members that the schema does not name are kept.
     """
-    return Schema.compile(_SCHEMAS.get((group, version, kind), {"type": "object"}), preserve_all=True)
+    return Schema.compile(
+        _SCHEMAS.get((group, version, kind), {"type": "object"}),
+        preserve_all=True,
+        conditional=_of_spec(_CONDITIONAL.get((group, kind))),
+    )
 
 
-def default_builtin(group: str, kind: str, obj: JsonObject) -> None:
-    """Fill in, after `Schema.default`, the defaults of a built-in kind that depend on other fields."""
-    conditional = _CONDITIONAL.get((group, kind))
-    if conditional is not None and isinstance(obj.get("spec"), dict):
-        conditional(obj["spec"])
+def _of_spec(conditional: Callable[[dict[str, Any]], None] | None) -> Callable[[JsonObject], None] | None:
+    if conditional is None:
+        return None
+
+    def fill_in(obj: JsonObject) -> None:
+        if isinstance(obj.get("spec"), dict):
+            conditional(obj["spec"])
+
+    return fill_in
 
 
 def _default_pod_spec(spec: dict[str, Any]) -> None:

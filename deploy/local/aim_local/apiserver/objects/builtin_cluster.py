@@ -134,6 +134,10 @@ NETWORK_POLICY: Final = record(
         egress=listing(ANY_OBJECT), ingress=listing(ANY_OBJECT), podSelector=LABEL_SELECTOR, policyTypes=STRINGS
     )
 )
+RESOURCE_QUOTA: Final = record(
+    spec=record(hard=QUANTITIES, scopeSelector=atomic(ANY_OBJECT), scopes=STRINGS),
+    status=record(hard=QUANTITIES, used=QUANTITIES),
+)
 
 _RULE: Final = record(
     "verbs",

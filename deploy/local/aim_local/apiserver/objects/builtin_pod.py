@@ -153,7 +153,7 @@ POD_SPEC: Final = record(
     topologySpreadConstraints=keyed(_SPREAD, "topologyKey", "whenUnsatisfiable"),
     volumes=keyed(_VOLUME, "name"),
 )
-"""Defaults are those of a pod; `default_pod_spec` adds what depends on other fields."""
+"""Defaults are those of a pod; `builtin.py` adds those that depend on other fields."""
 
 _CONTAINER_STATUSES: Final = listing(ANY_OBJECT)
 POD_STATUS: Final = record(

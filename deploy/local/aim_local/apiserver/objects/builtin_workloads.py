@@ -107,7 +107,7 @@ JOB: Final = record(
         {},
     ),
 )  # fmt: skip
-"""`completions` and `parallelism` have conditional defaults: see `builtin.default_job`."""
+"""`completions` and `parallelism` have conditional defaults: see `builtin.py`."""
 
 AUTOSCALER: Final = record(
     spec=record(
@@ -139,4 +139,11 @@ DISRUPTION_BUDGET: Final = record(
 )
 SCALE: Final = record(
     spec=default(record(replicas=default(INT32, 0)), {}), status=record(replicas=INT32, selector=STRING)
+)
+PRIORITY_CLASS: Final = record(
+    "value",
+    description=STRING,
+    globalDefault=BOOL,
+    preemptionPolicy=default(choice("PreemptLowerPriority", "Never"), "PreemptLowerPriority"),
+    value=INT32,
 )

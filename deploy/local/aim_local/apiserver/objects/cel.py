@@ -7,8 +7,8 @@ from typing import Final, Self
 
 import cel
 
-from aim_local.apiserver.objects.cel_functions import FUNCTIONS, NATIVE
-from aim_local.apiserver.objects.cel_source import calls, escape, members_used, selections, unknown_member
+from aim_local.apiserver.objects.cel_functions import FUNCTIONS, NATIVE, VARIABLES
+from aim_local.apiserver.objects.cel_source import bound_variables, escape, members_used, selections, unknown_member
 from aim_local.apiserver.objects.errors import FieldError, FieldErrorKind
 from aim_local.apiserver.objects.schema import with_object_meta
 from aim_local.apiserver.objects.schema_node import ListType, Node, compile_node
@@ -244,8 +244,10 @@ def _compile_program(source: str, node: Node, path: str) -> _Program:
         program = cel.compile(source)
     except ValueError as error:
         raise CelCompileError(path, source, str(error)) from error
-    names = calls(source)
-    unknown = sorted(names - NATIVE - FUNCTIONS.keys() - {"in"})
+    # Operators are functions, too, with names that are no identifiers (`_&&_`, `@in`).
+    names = {name for name in program.functions() if name.isidentifier() and not name.startswith("_")}
+    variables = set(program.variables()) - bound_variables(source)
+    unknown = sorted(names - NATIVE - FUNCTIONS.keys()) + sorted(variables - VARIABLES)
     if unknown:
         raise CelCompileError(path, source, f"undeclared reference to {unknown[0]!r} (in container '')")
     member = unknown_member(source, node)

@@ -97,10 +97,14 @@ FUNCTIONS: Final[dict[str, Callable[..., object]]] = {
 
 NATIVE: Final = frozenset(
     {
-        "all", "bool", "bytes", "contains", "double", "duration", "dyn", "endsWith", "exists", "exists_one", "filter",
-        "getDate", "getDayOfMonth", "getDayOfWeek", "getDayOfYear", "getFullYear", "getHours", "getMilliseconds",
-        "getMinutes", "getMonth", "getSeconds", "has", "int", "map", "matches", "max", "min", "size", "startsWith",
-        "string", "timestamp", "type", "uint",
+        "bool", "bytes", "contains", "double", "duration", "dyn", "endsWith", "getDate", "getDayOfMonth",
+        "getDayOfWeek", "getDayOfYear", "getFullYear", "getHours", "getMilliseconds", "getMinutes", "getMonth",
+        "getSeconds", "int", "matches", "max", "min", "size", "startsWith", "string", "timestamp", "type", "uint",
     }
 )  # fmt: skip
-"""Functions and macros of the engine itself."""
+"""Functions of the engine itself; its macros are no functions."""
+
+VARIABLES: Final = frozenset(
+    {"self", "oldSelf", "bool", "bytes", "double", "int", "list", "map", "null_type", "string", "type", "uint"}
+)
+"""What a rule may name: the two values, and the types."""

@@ -8,7 +8,7 @@ from aim_local.apiserver.objects.schema_node import Node
 
 _LITERAL: Final = re.compile(r"""[rR]?("(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*')""")
 _ROOTED: Final = re.compile(r"(?<![\w.])(self|oldSelf)((?:\s*\.\s*[A-Za-z_]\w*)*)(\s*\()?")
-_CALL: Final = re.compile(r"([A-Za-z_]\w*)\s*\(")
+_BOUND: Final = re.compile(r"\.\s*(?:all|exists|exists_one|filter|map)\s*\(\s*([A-Za-z_]\w*)\s*,")
 _RESERVED: Final = frozenset(
     {
         "as", "break", "const", "continue", "else", "false", "for", "function", "if", "import", "in", "let", "loop",
@@ -32,9 +32,9 @@ def without_literals(source: str) -> str:
     return _LITERAL.sub('""', source)
 
 
-def calls(source: str) -> set[str]:
-    """Names of the functions, methods and macros that the rule calls."""
-    return set(_CALL.findall(without_literals(source)))
+def bound_variables(source: str) -> set[str]:
+    """The variables that the rule's macros bind."""
+    return set(_BOUND.findall(without_literals(source)))
 
 
 def selections(source: str) -> Iterator[tuple[str, list[str]]]:

@@ -1,6 +1,5 @@
 """Server-side apply and ownership tracking, after the rules of structured-merge-diff."""
 
-import copy
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
@@ -18,6 +17,7 @@ from aim_local.apiserver.objects.schema import Schema
 from aim_local.apiserver.objects.schema_node import Node
 from aim_local.apiserver.objects.typed import Comparison, compare, ensure_named, merge, remove, to_fieldset
 from aim_local.apiserver.objects.typed_check import TypedPatchError, check_typed
+from aim_local.apiserver.objects.values import clone
 from aim_shared.json import JsonObject
 
 __all__ = ["ApplyConflict", "Conflict", "Operation", "TypedPatchError", "apply", "update"]
@@ -122,7 +122,7 @@ def apply(
     if taken and not force:
         raise ApplyConflict(_conflicts(taken))
     if live is not None and mine == last and not (difference.changed or difference.removed):
-        return copy.deepcopy(live)
+        return clone(live)
     managed.disown(taken)
     _forget_removed(managed, difference, except_for=key)
     return _with_managed(result, managed)
@@ -248,7 +248,7 @@ def _conflicts(taken: Mapping[ManagerId, FieldSet]) -> list[Conflict]:
 
 
 def _with_managed(obj: JsonObject, managed: ManagedFields) -> JsonObject:
-    result = copy.deepcopy(_unmanaged(obj))
+    result = clone(_unmanaged(obj))
     entries = managed.encode()
     if entries:
         result.setdefault("metadata", {})["managedFields"] = entries

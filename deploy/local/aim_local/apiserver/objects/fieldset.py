@@ -42,25 +42,17 @@ def trie(paths: Iterable[Path]) -> Trie:
 def encode(paths: Iterable[Path]) -> JsonObject:
     """FieldsV1: as the trie, but a leaf is `{}`; keys are sorted."""
     root: Trie = {}
+    leaf: Trie = {}
     previous: Path = ()
     for path in sorted(paths):
-        node = root
+        if previous and path[: len(previous)] == previous:
+            # A sorted path comes right before those below it: only then is it no leaf.
+            leaf[MEMBER] = {}
+        leaf = root
         for element in path:
-            node = node.setdefault(element, {})
+            leaf = leaf.setdefault(element, {})
         previous = path
-    if previous:
-        _mark_members(root, frozenset(paths), ())
     return root
-
-
-def _mark_members(node: Trie, members: FieldSet, path: Path) -> None:
-    children = list(node.items())
-    if children and path in members:
-        node.clear()
-        node[MEMBER] = {}
-        node.update(children)
-    for element, child in children:
-        _mark_members(child, members, (*path, element))
 
 
 def decode(fields: object) -> FieldSet:

@@ -1,10 +1,9 @@
 """JSON patch (RFC 6902) and JSON merge patch (RFC 7386) on decoded objects; the inputs stay unchanged."""
 
-import copy
 from collections.abc import Callable
 from typing import Final
 
-from aim_local.apiserver.objects.values import JsonValue
+from aim_local.apiserver.objects.values import JsonValue, clone
 from aim_shared.json import JsonObject
 
 
@@ -46,7 +45,7 @@ def _merge(target: object, patch: dict[str, object]) -> JsonObject:
         elif isinstance(value, dict):
             result[key] = _merge(result.get(key), value)
         else:
-            result[key] = copy.deepcopy(value)
+            result[key] = clone(value)
     return result
 
 
@@ -58,7 +57,7 @@ def json_patch(obj: JsonObject, ops: object) -> JsonObject:
     """
     if not isinstance(ops, list):
         raise _malformed("a JSON patch must be a list of operations")
-    document: JsonValue = copy.deepcopy(obj)
+    document: JsonValue = clone(obj)
     for op in ops:
         if not isinstance(op, dict) or not isinstance(op.get("path"), str):
             raise _malformed(f"an operation needs op and path: {op!r}")
@@ -122,7 +121,7 @@ def _take(document: JsonValue, path: list[str]) -> JsonValue:
 def _value(op: dict[str, JsonValue]) -> JsonValue:
     if "value" not in op:
         raise _malformed(f"operation {op['op']} on {op['path']} needs a value")
-    return copy.deepcopy(op["value"])
+    return clone(op["value"])
 
 
 def _add(document: JsonValue, op: dict[str, JsonValue]) -> JsonValue:
@@ -146,7 +145,7 @@ def _move(document: JsonValue, op: dict[str, JsonValue]) -> JsonValue:
 
 
 def _copy(document: JsonValue, op: dict[str, JsonValue]) -> JsonValue:
-    return _put(document, _pointer(op["path"]), copy.deepcopy(_get(document, _pointer(op.get("from")))))
+    return _put(document, _pointer(op["path"]), clone(_get(document, _pointer(op.get("from")))))
 
 
 def _same(left: object, right: object) -> bool:

@@ -25,17 +25,19 @@ def go_pattern(pattern: str) -> re.Pattern[str]:
         re.error: the pattern is malformed.
     """
     out: list[str] = []
-    in_class = False
+    opened = -1
     for piece in _TOKEN.findall(pattern):
         if piece == r"\z":
             out.append(r"\Z")
-        elif in_class:
+        elif opened >= 0:
             out.append(_POSIX.get(piece, piece))
-            in_class = piece != "]" or out[-2:-1] == ["["]
+            # A bracket that comes first in a class is a member of it.
+            if piece == "]" and out[opened:-1] not in (["["], ["[", "^"]):
+                opened = -1
         elif piece == "$":
             # Python's `$` also matches before a final newline, Go's does not.
             out.append(r"\Z")
         else:
-            in_class = piece == "["
             out.append(piece)
+            opened = len(out) - 1 if piece == "[" else -1
     return re.compile("".join(out), re.ASCII)

@@ -1,7 +1,6 @@
 """`Schema`: one compiled structural schema with pruning, defaulting and validation."""
 
-import copy
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -10,6 +9,7 @@ from aim_local.apiserver.objects.objectmeta import OBJECT_META
 from aim_local.apiserver.objects.schema_node import Node, compile_node
 from aim_local.apiserver.objects.shaping import apply_defaults, prune
 from aim_local.apiserver.objects.validation import validate
+from aim_local.apiserver.objects.values import clone
 from aim_shared.json import JsonObject
 
 
@@ -17,14 +17,22 @@ from aim_shared.json import JsonObject
 class Schema:
     """The schema of one version of one kind.
 
-    `openapi` is the source with the standard ObjectMeta put in, fit for publishing; `root` its compiled form.
+    `openapi` is the source with the standard ObjectMeta put in, fit for publishing; `root` its compiled form;
+    `conditional` fills in, after the plain defaults, those that depend on other fields.
     """
 
     openapi: JsonObject
     root: Node
+    conditional: Callable[[JsonObject], None] | None = None
 
     @classmethod
-    def compile(cls, openapi_v3: Mapping[str, Any], *, preserve_all: bool = False) -> Self:
+    def compile(
+        cls,
+        openapi_v3: Mapping[str, Any],
+        *,
+        preserve_all: bool = False,
+        conditional: Callable[[JsonObject], None] | None = None,
+    ) -> Self:
         """Compile the `openAPIV3Schema` of a CRD, or of a built-in kind with `preserve_all`.
 
         Raises:
@@ -33,7 +41,7 @@ class Schema:
         openapi = with_object_meta(openapi_v3)
         root = compile_node(openapi, preserve_all=preserve_all)
         root.embedded = True
-        return cls(openapi, root)
+        return cls(openapi, root, conditional)
 
     def prune(self, obj: JsonObject) -> list[str]:
         """Remove in place what the schema does not name; returns the removed paths."""
@@ -44,6 +52,8 @@ class Schema:
     def default(self, obj: JsonObject) -> None:
         """Fill in defaults in place where the parent exists; null stands for absent unless nullable."""
         apply_defaults(self.root, obj)
+        if self.conditional is not None:
+            self.conditional(obj)
 
     def validate(self, obj: JsonObject, old: JsonObject | None = None) -> list[FieldError]:
         """All violations. What is unchanged since `old` is not reported again (validation ratcheting)."""
@@ -57,7 +67,7 @@ def with_object_meta(openapi_v3: Mapping[str, Any]) -> JsonObject:
     result = dict(openapi_v3)
     result.setdefault("type", "object")
     properties = dict(result.get("properties", {}))
-    meta = copy.deepcopy(OBJECT_META)
+    meta = clone(OBJECT_META)
     for name, limits in properties.get("metadata", {}).get("properties", {}).items():
         meta["properties"].setdefault(name, {}).update(limits)
     properties["metadata"] = meta

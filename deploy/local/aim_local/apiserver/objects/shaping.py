@@ -1,8 +1,7 @@
 """Pruning of unknown fields and defaulting, in place, over compiled nodes."""
 
-import copy
-
 from aim_local.apiserver.objects.schema_node import MISSING, Node
+from aim_local.apiserver.objects.values import clone
 
 
 def prune(node: Node, value: object, path: str, dropped: list[str]) -> None:
@@ -31,7 +30,7 @@ def apply_defaults(node: Node, value: object) -> None:
     elif isinstance(value, list) and node.items is not None:
         for index, item in enumerate(value):
             if item is None and not node.items.nullable and node.items.default is not MISSING:
-                value[index] = copy.deepcopy(node.items.default)
+                value[index] = clone(node.items.default)
             apply_defaults(node.items, value[index])
 
 
@@ -42,7 +41,7 @@ def _default_members(node: Node, value: dict[str, object]) -> None:
             del value[key]
     for key, default in node.defaults:
         if key not in value:
-            value[key] = copy.deepcopy(default)
+            value[key] = clone(default)
     for key, member in value.items():
         if isinstance(member, dict | list):
             child = node.child(key)

@@ -1,13 +1,12 @@
 """Strategic merge patch: lists merge by key where the schema says so, with `$` directives."""
 
-import copy
 from collections.abc import Iterable
 from typing import Any, Final
 
 from aim_local.apiserver.objects.patch import PatchError
 from aim_local.apiserver.objects.schema import Schema
 from aim_local.apiserver.objects.schema_node import ListType, Node
-from aim_local.apiserver.objects.values import JsonValue
+from aim_local.apiserver.objects.values import JsonValue, clone
 from aim_shared.json import JsonObject
 
 _PATCH: Final = "$patch"
@@ -34,7 +33,7 @@ def _bad(detail: str) -> PatchError:
 def _merge_object(target: JsonObject, patch: dict[str, JsonValue], node: Node | None) -> JsonObject:
     match patch.get(_PATCH, "merge"):
         case "replace":
-            return {key: copy.deepcopy(value) for key, value in patch.items() if key != _PATCH}
+            return {key: clone(value) for key, value in patch.items() if key != _PATCH}
         case "delete":
             return {}
         case "merge":
@@ -73,7 +72,7 @@ def _merge_member(result: JsonObject, key: str, value: JsonValue, node: Node | N
     elif isinstance(value, list) and node is not None and merges(node):
         result[key] = _merge_list(result.get(key) or [], value, node, key)
     else:
-        result[key] = copy.deepcopy(value)
+        result[key] = clone(value)
 
 
 def merges(node: Node) -> bool:
@@ -90,7 +89,7 @@ def _merge_list(target: list[JsonValue], patch: list[JsonValue], node: Node, nam
     if not key:
         return target + [item for item in patch if item not in target]
     if any(isinstance(item, dict) and item.get(_PATCH) == "replace" for item in patch):
-        return [copy.deepcopy(item) for item in patch if item.get(_PATCH) != "replace"]
+        return [clone(item) for item in patch if item.get(_PATCH) != "replace"]
     result = list(target)
     for item in patch:
         if not isinstance(item, dict) or key not in item:
