@@ -160,7 +160,7 @@ class RegistryClient:
         raise combined_error(registry, failures)
 
     async def _session(self, endpoint: Endpoint, repository: str | None, credentials: CredentialSet) -> Session:
-        named = "" if repository is None else endpoint.repository_name(repository)
+        named = endpoint.prefix if repository is None else endpoint.repository_name(repository)
         return Session(
             endpoint,
             CATALOG_SCOPE if repository is None else pull_scope(named),

@@ -30,6 +30,7 @@ class RegistryErrorCode(StrEnum):
     UNREACHABLE = "Unreachable"
     SERVER_ERROR = "ServerError"
     INVALID_RESPONSE = "InvalidResponse"
+    TRUNCATED_RESULT = "TruncatedResult"
     WILDCARD_UNSUPPORTED = "WildcardUnsupported"
     MISSING_CREDENTIALS = "MissingCredentials"
 

@@ -25,7 +25,7 @@ class Listing:
 
     names: tuple[str, ...]
     is_truncated: bool = False
-    """The page cap was reached, so names are missing (MS-153, `TruncatedResult`)."""
+    """A cap was reached, so names are missing (MS-153, `TruncatedResult`)."""
 
 
 async def list_tags(session: Session, repository: str, *, max_pages: int) -> Listing:
@@ -58,7 +58,12 @@ async def _all_pages(session: Session, path: str, parse: Callable[[Response], li
     url = await session.url(path, n=PAGE_SIZE)
     names: list[str] = []
     for _ in range(max_pages):
-        response = await session.get(url)
+        try:
+            response = await session.get(url)
+        except RegistryError as error:
+            if error.code is RegistryErrorCode.TRUNCATED_RESULT:
+                break
+            raise
         names += parse(response)
         following = _next_page(session.endpoint, response, url)
         if following is None:

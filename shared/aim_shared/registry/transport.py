@@ -183,15 +183,22 @@ class Transport:
             try:
                 return await self._exchange(request)
             except TimeoutError as error:
-                raise RegistryError(
-                    RegistryErrorCode.TIMEOUT,
-                    f"{authority} did not answer within {self._settings.registry_request_timeout:g} s; "
-                    "check the network path, or raise AIM_REGISTRY_REQUEST_TIMEOUT",
-                ) from error
+                raise self._timeout_error(authority, error) from error
             except (aiohttp.ClientError, OSError) as error:
                 raise RegistryError(
                     RegistryErrorCode.UNREACHABLE, f"{authority} can not be reached: {_cause(error)}"
                 ) from error
+
+    def _timeout_error(self, authority: str, error: TimeoutError) -> RegistryError:
+        did_not, seconds, variable = (
+            ("accept a connection", self._settings.registry_connect_timeout, "AIM_REGISTRY_CONNECT_TIMEOUT")
+            if isinstance(error, aiohttp.ConnectionTimeoutError)
+            else ("answer", self._settings.registry_request_timeout, "AIM_REGISTRY_REQUEST_TIMEOUT")
+        )
+        return RegistryError(
+            RegistryErrorCode.TIMEOUT,
+            f"{authority} did not {did_not} within {seconds:g} s; check the network path, or raise {variable}",
+        )
 
     async def _exchange(self, request: Request) -> Response:
         assert self._session is not None, "use the transport as a context manager"
@@ -206,9 +213,14 @@ class Transport:
         ) as answer:
             limit = self._settings.registry_max_body_bytes if answer.status < 400 else ERROR_BODY_LIMIT
             body = await _read(answer, limit)
-            if len(body) > limit and answer.status < 400:
+            if request.url.scheme == "https" and answer.url.scheme != "https":
                 raise RegistryError(
                     RegistryErrorCode.INVALID_RESPONSE,
+                    f"{request.authority} redirects from https to plain http on {answer.url.host}; refused",
+                )
+            if len(body) > limit and answer.status < 400:
+                raise RegistryError(
+                    RegistryErrorCode.TRUNCATED_RESULT,
                     f"{request.authority} answered more than {limit} bytes; see AIM_REGISTRY_MAX_BODY_BYTES",
                 )
             # The origin of paging links is the address that was asked, not where a redirect led.

@@ -212,11 +212,20 @@ async def test_refused_connection_is_unreachable_at_once(client: RegistryClient,
 
 
 @pytest.mark.spec("MS-153")
-async def test_too_large_a_body_is_refused(registry: LocalRegistry) -> None:
-    registry.fail("tags", Fault(200, body=b'{"tags": ["' + b"x" * 4096 + b'"]}'))
-    async with RegistryClient(settings(registry_max_body_bytes=1024)) as client:
-        with pytest.raises(RegistryError, match="AIM_REGISTRY_MAX_BODY_BYTES"):
-            await client.list_tags(at(registry))
+async def test_too_large_a_page_truncates_a_listing_and_fails_an_inspection() -> None:
+    huge = Fault(200, body=b'{"tags": ["' + b"x" * 4096 + b'"]}')
+    tags = tuple(f"1.0.{number}" for number in range(4))
+    async with (
+        LocalRegistry(store=store_with_tags(*tags), auth=None, page_limit=2) as registry,
+        RegistryClient(settings(registry_max_body_bytes=1024)) as client,
+    ):
+        registry.fail("tags", Fault(200, {"Link": '<?n=2&last=1.0.1>; rel="next"'}, b'{"tags": ["1.0.0"]}'), huge)
+        listing = await client.list_tags(at(registry))
+        assert (listing.names, listing.is_truncated) == (("1.0.0",), True)
+        registry.fail("manifest", huge)
+        with pytest.raises(RegistryError, match="AIM_REGISTRY_MAX_BODY_BYTES") as caught:
+            await client.image_config(image(registry))
+        assert caught.value.code is RegistryErrorCode.TRUNCATED_RESULT
 
 
 @pytest.mark.spec("MS-253")

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from support.oci import REPOSITORY, at, pull_secret, settings, store_with_tags
 
-from aim_local.registry import BasicAuth, ImageStore, LocalRegistry
+from aim_local.registry import BasicAuth, Fault, ImageStore, LocalRegistry
 from aim_shared.registry.client import RegistryClient
 from aim_shared.registry.config_file import RegistriesFile
 from aim_shared.registry.credentials import CredentialSet
@@ -156,3 +156,15 @@ async def test_a_local_address_that_speaks_tls_is_used_with_tls() -> None:
         RegistryClient(settings(registry_ca_file=TLS / "server.pem")) as client,
     ):
         assert (await client.list_tags(at(registry))).names == ("1.0.0",)
+
+
+@pytest.mark.spec("FW-386")
+async def test_a_redirect_does_not_leave_tls(registry: LocalRegistry) -> None:
+    async with LocalRegistry(store=store_with_tags(), auth=None, tls=server_tls()) as secure:
+        target = f"http://{registry.host}/v2/{REPOSITORY}/tags/list"
+        secure.fail("tags", Fault(307, {"Location": target}))
+        rules = only({"url": f"https://{secure.host}", "caFile": str(TLS / "server.pem")})
+        async with RegistryClient(settings(), rules) as client:
+            with pytest.raises(RegistryError, match="plain http") as caught:
+                await client.list_tags(Repository("ghcr.io", REPOSITORY))
+    assert caught.value.code is RegistryErrorCode.INVALID_RESPONSE
