@@ -29,13 +29,43 @@ class Version:
     sequence: int | None = None
     epoch: str = ""
 
+    @property
+    def local(self) -> bool:
+        """Whether this never went over the bus: an own write, or fed by the API server directly."""
+        return self.sequence is None
+
     def is_older_than(self, other: "Version") -> bool:
-        """Whether both are versions of one object in one epoch and this is the older one."""
+        """Whether both are versions of one object in one epoch and this is the older one.
+
+        Equal resource versions are ordered by sequence: a publisher may publish one version again.
+        """
         if self.uid != other.uid or self.epoch != other.epoch:
             return False
-        if self.resource_version and other.resource_version:
+        if self.resource_version != other.resource_version and self._counted and other._counted:
             return int(self.resource_version) < int(other.resource_version)
-        return self.sequence is not None and other.sequence is not None and self.sequence < other.sequence
+        return self.precedes(other)
+
+    def precedes(self, other: "Version") -> bool:
+        """Whether both went over the bus in one epoch, whatever their UIDs, and this came before."""
+        if self.epoch != other.epoch or self.sequence is None or other.sequence is None:
+            return False
+        return self.sequence < other.sequence
+
+    def is_newer_than(self, other: "Version") -> bool:
+        """Whether this surely replaces the other version of the same UID: another epoch always does.
+
+        Of one version known twice, the one that went over the bus is the newer, because its sequence is known.
+        What has no resource version (a fact) and no sequence was made here, just now.
+        """
+        if self.epoch != other.epoch or other.is_older_than(self):
+            return True
+        if self.is_older_than(other) or self.resource_version != other.resource_version:
+            return False
+        return (other.local and not self.local) or (self.local and not self.resource_version)
+
+    @property
+    def _counted(self) -> bool:
+        return self.resource_version.isdecimal()
 
 
 @dataclass(slots=True)
@@ -69,11 +99,31 @@ class Entry(Generic[T]):
                 )
         return self._decoded
 
+    def same_content(self, other: "Entry[T]") -> bool:
+        """Whether nobody could tell the two apart but by the resource version.
+
+        What a trimmed part drops (a node's heartbeat) still counts the resource version up.
+        """
+        if self.raw == other.raw:
+            return True
+        ours, theirs = self.raw, other.raw
+        return {**ours, "metadata": _content(ours)} == {**theirs, "metadata": _content(theirs)}
+
+    def adopt_decoded(self, other: "Entry[T]") -> None:
+        """Take over the typed object of an entry with the same JSON instead of decoding again."""
+        if self._decoded is None and self.raw == other.raw:
+            self._decoded = other._decoded
+
     @property
     def object(self) -> T | None:
         """The typed object; ``None`` when it can not be decoded."""
         decoded = self.decode()
         return None if isinstance(decoded, AimError) else decoded
+
+
+def _content(raw: JsonObject) -> JsonObject:
+    metadata = raw.get("metadata") or {}
+    return {name: value for name, value in metadata.items() if name != "resourceVersion"}
 
 
 @dataclass(frozen=True, slots=True)

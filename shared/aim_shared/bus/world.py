@@ -1,33 +1,45 @@
 """The world: what one service knows of the cluster, in memory, with indexes.
 
-Three rules keep it from going backwards, whatever order messages and answers arrive in:
-an older version never replaces a newer one of the same object; the versions of deleted keys are remembered for
-an hour, so that a late message can not bring them back; and a new epoch replaces instead of merging.
+It never goes backwards, whatever order messages, snapshots and answers to own writes arrive in:
+
+* an older version never replaces a newer one of the same UID and epoch; a new epoch replaces instead of merging;
+* deletions are remembered for an hour, so that a late message can not bring an object back;
+* two objects of one name are ordered by their sequence; once one UID replaced another, the other is gone for good;
+* an own write enters at once and stays until the feed catches up with it.
 """
 
-from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final, TypeVar, cast
+from typing import Any, TypeVar, cast
 
 from aim_shared.api import Resource
+from aim_shared.bus.deleted import DELETED_MEMORY_SECONDS, OWN_WRITE_SECONDS, DeletedMemory, Evidence
 from aim_shared.bus.entry import Change, Entry, Version
+from aim_shared.bus.index_table import IndexTable
 from aim_shared.bus.part import Index, Key, Part
+from aim_shared.bus.published import published_form
+from aim_shared.json import JsonObject
+
+__all__ = ["DELETED_MEMORY_SECONDS", "OWN_WRITE_SECONDS", "World"]
 
 T = TypeVar("T", bound=Resource)
-
-DELETED_MEMORY_SECONDS: Final = 3600.0
-"""How long the version of a deleted key is remembered."""
 
 
 @dataclass(slots=True)
 class _PartStore:
-    """Everything of one part. Typed by the part alone, hence ``Any`` inside and casts at the public face."""
+    """Everything of one part. Typed by the part alone, hence ``Any`` inside and casts at the public face.
+
+    Attributes:
+        own: keys whose entry is an own write not seen in the feed yet, and when it was absorbed.
+        epoch: the epoch of what arrived last; own writes happen in it.
+    """
 
     part: Part[Any]
     entries: dict[Key, Entry[Any]] = field(default_factory=dict)
-    deleted: dict[Key, tuple[Version, float]] = field(default_factory=dict)
-    indexes: dict[str, tuple[Index[Any], dict[str, dict[Key, None]]]] = field(default_factory=dict)
+    deleted: DeletedMemory = field(default_factory=DeletedMemory)
+    indexes: dict[str, IndexTable] = field(default_factory=dict)
+    own: dict[Key, float] = field(default_factory=dict)
+    epoch: str = ""
     synced: bool = False
     fresh: bool = False
 
@@ -35,13 +47,14 @@ class _PartStore:
 class World:
     """In-memory projection of the consumed parts.
 
-    Not thread-safe; all calls come from one event loop and none of them waits.
+    Not thread-safe; all calls come from one event loop and none of them waits. ``now`` is any steadily rising
+    clock, in seconds, the same in all calls.
     """
 
     def __init__(self, parts: Iterable[Part[Any]], indexes: Iterable[Index[Any]] = ()) -> None:
         self._stores = {part.name: _PartStore(part) for part in parts}
         for index in indexes:
-            self._stores[index.part.name].indexes[index.name] = (index, defaultdict(dict))
+            self._stores[index.part.name].indexes[index.name] = IndexTable(index)
 
     @property
     def parts(self) -> list[Part[Any]]:
@@ -57,8 +70,15 @@ class World:
 
     def select(self, index: Index[T], value: str) -> list[Entry[T]]:
         store = self._stores[index.part.name]
-        found = store.indexes[index.name][1].get(value, {})
-        return [cast("Entry[T]", store.entries[key]) for key in found]
+        return [cast("Entry[T]", store.entries[key]) for key in store.indexes[index.name].keys(value)]
+
+    def count(self, part: Part[Any]) -> int:
+        """Number of objects known of a part."""
+        return len(self._stores[part.name].entries)
+
+    def epoch(self, part: Part[Any]) -> str:
+        """The epoch that the part is in; empty before anything was fed."""
+        return self._stores[part.name].epoch
 
     def is_synced(self, part: Part[Any]) -> bool:
         """Whether the part's snapshot is complete and its marker was seen."""
@@ -69,25 +89,30 @@ class World:
         store = self._stores[part.name]
         return store.synced and store.fresh
 
-    # Writing
+    # Feeding
 
-    def mark(self, part: Part[Any], *, synced: bool | None = None, fresh: bool | None = None) -> None:
-        """Record what the feeder of a part knows about its completeness."""
+    def mark(
+        self,
+        part: Part[Any],
+        *,
+        synced: bool | None = None,
+        fresh: bool | None = None,
+        epoch: str | None = None,
+    ) -> None:
+        """Record what the feeder of a part knows about its completeness and epoch."""
         store = self._stores[part.name]
         store.synced = store.synced if synced is None else synced
         store.fresh = store.fresh if fresh is None else fresh
+        store.epoch = store.epoch if epoch is None else epoch
 
     def put(self, entry: Entry[T], now: float) -> list[Change[T]]:
-        """Take in a version unless something newer is known. ``now`` is any steadily rising clock, in seconds."""
+        """Take in a version from the feed unless something newer is known."""
         store = self._stores[entry.part.name]
+        store.epoch = entry.version.epoch
         current = store.entries.get(entry.key)
-        if current is not None and not self._replaces(entry.version, current.version):
-            return []
-        gone = store.deleted.get(entry.key)
-        if gone is not None and now - gone[1] < DELETED_MEMORY_SECONDS and not self._replaces(entry.version, gone[0]):
-            return []
-        store.deleted.pop(entry.key, None)
-        return self._set(store, entry)
+        if current is not None and not entry.version.is_older_than(current.version):
+            store.own.pop(entry.key, None)
+        return self._admit(store, entry, now)
 
     def delete(self, part: Part[T], key: Key, version: Version, now: float) -> list[Change[T]]:
         """Remove an object unless a newer version of it, or another object of that name, is known.
@@ -95,80 +120,143 @@ class World:
         ``version`` is that of the deletion; an equal version deletes as well.
         """
         store = self._stores[part.name]
+        store.deleted.remember(key, version, now, Evidence.MESSAGE)
         current = store.entries.get(key)
-        if current is not None and (version.uid != current.version.uid or version.is_older_than(current.version)):
+        if current is None or _survives(current.version, version):
             return []
-        store.deleted[key] = (version, now)
+        if current.version.uid != version.uid:
+            store.deleted.remember(key, current.version, now, Evidence.FINAL)
         return self._drop(store, key)
 
     def replace(self, part: Part[T], snapshot: Mapping[Key, Entry[T]], now: float) -> list[Change[T]]:
         """Swap in a complete snapshot; keys absent from it are deletions.
 
-        An entry that this process got from its own write, newer than the snapshot's, stays.
+        An own write that the snapshot can not know yet stays.
         """
         store = self._stores[part.name]
+        living = {
+            key: entry
+            for key, entry in snapshot.items()
+            if not store.deleted.bars_from_snapshot(key, entry.version, now)
+        }
         changes: list[Change[T]] = []
-        for key in [key for key in store.entries if key not in snapshot]:
-            store.deleted[key] = (store.entries[key].version, now)
-            changes += self._drop(store, key)
-        for key, entry in snapshot.items():
+        for key in [key for key in store.entries if key not in living]:
+            if not self._stays(store, key, now):
+                store.deleted.remember(key, store.entries[key].version, now, Evidence.ABSENCE)
+                changes += self._drop(store, key)
+        for key, entry in living.items():
             current = store.entries.get(key)
-            if current is None:
-                store.deleted.pop(key, None)
-                changes += self._set(store, entry)
-            elif self._replaces(entry.version, current.version):
-                changes += self._set(store, entry)
+            if current is None or (not self._is_local_fact(current) and _replaces(entry.version, current.version)):
+                changes += self._set(store, entry, now)
         return changes
 
     def forget_deleted(self, now: float) -> None:
         """Drop memories of deletions that are older than an hour."""
         for store in self._stores.values():
-            old = [key for key, (_, at) in store.deleted.items() if now - at >= DELETED_MEMORY_SECONDS]
-            for key in old:
-                del store.deleted[key]
+            store.deleted.forget_old(now)
+
+    # Own writes
+
+    def absorb(self, part: Part[T], obj: JsonObject, now: float, traceparent: str | None = None) -> list[Change[T]]:
+        """Take in the API server's answer to an own write, trimmed as the publisher would (read your own writes).
+
+        Also takes a fact that can not be published now. The caller passes the changes on like those of the feed.
+        """
+        store = self._stores[part.name]
+        raw = published_form(part, obj)
+        metadata = raw["metadata"]
+        key = Key(str(metadata.get("namespace") or ""), str(metadata["name"]))
+        uid, resource_version = str(metadata.get("uid") or ""), str(metadata.get("resourceVersion") or "")
+        current = store.entries.get(key)
+        if resource_version and current is not None:
+            known = current.version
+            if (known.uid, known.resource_version) == (uid, resource_version):
+                return []
+        entry = Entry(part, key, raw, Version(uid, resource_version, None, store.epoch), traceparent)
+        changes = self._admit(store, entry, now)
+        if store.entries.get(key) is entry:
+            store.own[key] = now
+        return changes
+
+    def absorb_deleted(self, part: Part[T], key: Key, uid: str, now: float) -> list[Change[T]]:
+        """Take in that the API server has removed this UID for us; nothing brings it back."""
+        store = self._stores[part.name]
+        current = store.entries.get(key)
+        known = current.version if current is not None and current.version.uid == uid else None
+        version = Version(uid, "", None, store.epoch) if known is None else known
+        store.deleted.remember(key, version, now, Evidence.FINAL)
+        return self._drop(store, key) if known is not None else []
+
+    def unconfirmed(self, part: Part[Any], now: float) -> bool:
+        """Whether an own write stayed unseen in the feed for a minute: time for a new snapshot, which decides."""
+        store = self._stores[part.name]
+        return any(
+            now - at >= OWN_WRITE_SECONDS
+            for key, at in store.own.items()
+            if not self._is_local_fact(store.entries[key])
+        )
+
+    # Inside
+
+    def _admit(self, store: _PartStore, entry: Entry[Any], now: float) -> list[Change[Any]]:
+        current = store.entries.get(entry.key)
+        if current is not None and not _replaces(entry.version, current.version):
+            return []
+        if store.deleted.bars(entry.key, entry.version, now):
+            return []
+        return self._set(store, entry, now)
+
+    def _stays(self, store: _PartStore, key: Key, now: float) -> bool:
+        at = store.own.get(key)
+        return self._is_local_fact(store.entries[key]) or (at is not None and now - at < OWN_WRITE_SECONDS)
 
     @staticmethod
-    def _replaces(new: Version, current: Version) -> bool:
-        same = new.uid == current.uid and new.epoch == current.epoch
-        if same and new.resource_version == current.resource_version:
-            return new.sequence is not None and new.sequence != current.sequence
-        return not new.is_older_than(current)
+    def _is_local_fact(entry: Entry[Any]) -> bool:
+        # A fact made while the bus was away: its owner publishes it as soon as it can, and it is newer than what
+        # the bus still holds.
+        return entry.version.local and not entry.version.resource_version
 
-    def _set(self, store: _PartStore, entry: Entry[Any]) -> list[Change[Any]]:
+    def _set(self, store: _PartStore, entry: Entry[Any], now: float) -> list[Change[Any]]:
         old = store.entries.get(entry.key)
         changes: list[Change[Any]] = []
         if old is not None and old.version.uid != entry.version.uid:
+            replaced_on_bus = old.version.precedes(entry.version)
+            if replaced_on_bus or entry.version.local:
+                evidence = Evidence.FINAL if replaced_on_bus else Evidence.OUTLIVED
+                store.deleted.remember(entry.key, old.version, now, evidence)
             changes += self._drop(store, entry.key)
             old = None
-        self._unindex(store, old)
+        store.deleted.forget(entry.key, entry.version.uid)
+        store.own.pop(entry.key, None)
+        if old is not None:
+            entry.adopt_decoded(old)
         store.entries[entry.key] = entry
-        self._index(store, entry)
-        if old is None or old.raw != entry.raw:
+        for table in store.indexes.values():
+            table.put(entry)
+        if old is None or not entry.same_content(old):
             changes.append(Change(entry.part, entry.key, old, entry))
         return changes
 
-    def _drop(self, store: _PartStore, key: Key) -> list[Change[Any]]:
+    @staticmethod
+    def _drop(store: _PartStore, key: Key) -> list[Change[Any]]:
+        store.own.pop(key, None)
         old = store.entries.pop(key, None)
         if old is None:
             return []
-        self._unindex(store, old)
+        for table in store.indexes.values():
+            table.remove(key)
         return [Change(old.part, key, old, None)]
 
-    @staticmethod
-    def _index(store: _PartStore, entry: Entry[Any]) -> None:
-        obj = entry.object if store.indexes else None
-        if obj is not None:
-            for index, table in store.indexes.values():
-                for value in index.values(obj):
-                    table[value][entry.key] = None
 
-    @staticmethod
-    def _unindex(store: _PartStore, entry: Entry[Any] | None) -> None:
-        obj = entry.object if entry is not None and store.indexes else None
-        if entry is None or obj is None:
-            return
-        for index, table in store.indexes.values():
-            for value in index.values(obj):
-                table[value].pop(entry.key, None)
-                if not table[value]:
-                    del table[value]
+def _replaces(new: Version, current: Version) -> bool:
+    if new.uid == current.uid:
+        return new.is_newer_than(current)
+    # The bus conflates: the end of one UID and the start of the next may both have been skipped.
+    return not new.precedes(current)
+
+
+def _survives(current: Version, deletion: Version) -> bool:
+    if current.uid == deletion.uid:
+        return deletion.is_older_than(current)
+    # Not the UID that was deleted: when the deletion is later on the bus, this one went unseen before it.
+    return not current.precedes(deletion)

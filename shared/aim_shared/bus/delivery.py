@@ -1,0 +1,154 @@
+"""A push consumer of our own making, whose deliveries are complete or end with an error.
+
+The broker numbers what it delivers to a consumer (1, 2, 3, …) and sends heartbeats when it has nothing to deliver. A
+number that is skipped, a position that does not rise, a heartbeat that tells of more than arrived, silence: after each
+of them the consumer is worthless, and the reader makes a new one. It is never resumed by sequence, because a sequence
+means nothing in a stream that was made anew or restored.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Final
+
+from aim_shared.bus.connection import BusConnection, BusError, BusUnavailableError, Message
+from aim_shared.bus.stored import DeliveryPosition
+from aim_shared.json import JsonObject
+
+HEARTBEAT_SECONDS: Final = 2.0
+"""How often an idle consumer tells that it is alive."""
+
+_MISSED_HEARTBEATS: Final = 2.5
+_INACTIVE_SECONDS: Final = 30
+_NANOSECONDS: Final = 1_000_000_000
+_BATCH: Final = 256
+_CONTROL: Final = "100"
+_LAST_CONSUMER: Final = "Nats-Last-Consumer"
+
+
+class DeliveryLostError(BusError):
+    """The consumer missed something, or fell silent: make a new one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Delivered:
+    """A message with its place in the stream and in the delivery."""
+
+    message: Message
+    position: DeliveryPosition
+
+
+class Delivery:
+    """What one consumer delivers. Made by `deliver`.
+
+    Attributes:
+        pending: messages that lay ready when the consumer was made; with 0, none may ever come.
+    """
+
+    def __init__(self, heartbeat: float) -> None:
+        self.pending = 0
+        self._silence = heartbeat * _MISSED_HEARTBEATS
+        self._arrived: deque[Message] = deque()
+        self._stirred = asyncio.Event()
+        self._failure: str | None = None
+        self._consumer_sequence = 0
+        self._stream_sequence = 0
+
+    async def batch(self) -> list[Delivered]:
+        """What has arrived, in order, at most a few hundred; empty after a heartbeat.
+
+        Raises:
+            DeliveryLostError: something is missing, or nothing came for two and a half heartbeats.
+        """
+        try:
+            async with asyncio.timeout(self._silence):
+                await self._stirred.wait()
+        except TimeoutError as error:
+            raise DeliveryLostError(f"the broker sent neither message nor heartbeat for {self._silence:g} s") from error
+        if self._failure is not None:
+            raise DeliveryLostError(self._failure)
+        batch: list[Delivered] = []
+        while self._arrived and len(batch) < _BATCH:
+            message = self._arrived.popleft()
+            if message.status:
+                self._check_control(message)
+            else:
+                batch.append(self._place(message))
+        if not self._arrived:
+            self._stirred.clear()
+        return batch
+
+    def fail(self, reason: str) -> None:
+        """Make the reader's next `batch` end with `DeliveryLostError`."""
+        self._failure = self._failure or reason
+        self._stirred.set()
+
+    async def _take(self, message: Message) -> None:
+        self._arrived.append(message)
+        self._stirred.set()
+
+    def _place(self, message: Message) -> Delivered:
+        try:
+            position = DeliveryPosition.of(message.reply)
+        except BusUnavailableError as error:
+            raise DeliveryLostError(str(error)) from error
+        if position.consumer_sequence != self._consumer_sequence + 1:
+            raise DeliveryLostError(
+                f"delivery {position.consumer_sequence} came after {self._consumer_sequence}: messages were lost"
+            )
+        if position.stream_sequence <= self._stream_sequence:
+            raise DeliveryLostError(
+                f"stream sequence {position.stream_sequence} came after {self._stream_sequence}: not the same stream"
+            )
+        self._consumer_sequence = position.consumer_sequence
+        self._stream_sequence = position.stream_sequence
+        return Delivered(message, position)
+
+    def _check_control(self, message: Message) -> None:
+        if message.status != _CONTROL:
+            raise DeliveryLostError(f"the broker ended the consumer: {message.status}")
+        delivered = message.headers.get(_LAST_CONSUMER, "")
+        if delivered.isdecimal() and int(delivered) != self._consumer_sequence:
+            raise DeliveryLostError(f"the broker delivered {delivered} messages, {self._consumer_sequence} arrived")
+
+
+@asynccontextmanager
+async def deliver(
+    connection: BusConnection,
+    stream: str,
+    subjects: tuple[str, ...],
+    policy: JsonObject,
+    heartbeat: float = HEARTBEAT_SECONDS,
+) -> AsyncIterator[Delivery]:
+    """Make a consumer and receive what it delivers.
+
+    Args:
+        policy: where to begin and how, such as ``{"deliver_policy": "last_per_subject"}``.
+
+    Raises:
+        BusUnavailableError: no connection, or no answer.
+        BusApiError: the broker refused the consumer.
+    """
+    delivery = Delivery(heartbeat)
+    inbox = connection.inbox()
+    subscription = await connection.subscribe(inbox, delivery._take)
+    config = {
+        "deliver_subject": inbox,
+        "filter_subjects": list(subjects),
+        "ack_policy": "none",
+        "max_deliver": 1,
+        "mem_storage": True,
+        "num_replicas": 1,
+        "idle_heartbeat": int(heartbeat * _NANOSECONDS),
+        "inactive_threshold": _INACTIVE_SECONDS * _NANOSECONDS,
+        **policy,
+    }
+    try:
+        created = await connection.api(f"CONSUMER.CREATE.{stream}", {"stream_name": stream, "config": config})
+        delivery.pending = int(created["num_pending"])
+        yield delivery
+    finally:
+        # Without a subscriber the broker removes the consumer by itself.
+        await subscription.close()

@@ -1,0 +1,161 @@
+"""Feeds a part of a world straight from the Kubernetes API, while the bus can not (FW-400, FW-401).
+
+The same reflector, trimming and merge rules as the publisher's, another sink: into the same world, so that what did
+not change causes no change. Objects keep the epoch that the part was in, and compare by resource version with what
+came over the bus; a server that went back in time (a restored store) starts an epoch of its own.
+"""
+
+import asyncio
+import uuid
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AbstractAsyncContextManager
+from typing import Any
+
+import structlog
+
+from aim_shared.bus.entry import Change, Entry, Version
+from aim_shared.bus.part import Key, Part
+from aim_shared.bus.published import published_form
+from aim_shared.bus.trace import trace_of
+from aim_shared.bus.world import World
+from aim_shared.json import JsonObject
+from aim_shared.kube.reflector_state import Bookmark, Delete, Event, Restarted, Upsert
+
+log = structlog.get_logger(__name__)
+
+ReflectorFactory = Callable[[Part[Any]], AbstractAsyncContextManager[AsyncIterator[Event]]]
+"""Opens a list-and-watch of a part's selection; `aim_shared.kube.reflector.Reflector` is one."""
+
+
+class DirectFeed:
+    """One part, fed from the API server. Create, then `run`; cancel to stop.
+
+    A first list may come from a cache that is behind what the world knows already. It is held back then, and the
+    watch followed, until it has caught up; if it does not, the server itself went back.
+    """
+
+    def __init__(
+        self,
+        world: World,
+        part: Part[Any],
+        factory: ReflectorFactory,
+        sink: Callable[[Sequence[Change[Any]]], None],
+        completed: Callable[[], None],
+        *,
+        catch_up: float,
+        clock: Callable[[], float],
+    ) -> None:
+        self._world = world
+        self._part = part
+        self._factory = factory
+        self._sink = sink
+        self._completed = completed
+        self._catch_up = catch_up
+        self._clock = clock
+        self._floor = 0
+        self._stage: dict[Key, Entry[Any]] | None = None
+        self._epoch = world.epoch(part)
+        self._giving_up: asyncio.TimerHandle | None = None
+        self.complete_at: float | None = None
+        """Clock at which the world's content became complete; ``None`` before that."""
+
+    async def run(self) -> None:
+        """Feed until cancelled. What goes wrong with the API server is the reflector's to retry."""
+        try:
+            async with self._factory(self._part) as events:
+                async for event in events:
+                    self._take(event)
+        finally:
+            self.abandon()
+
+    def abandon(self) -> None:
+        """Do nothing to the world from now on."""
+        self._stage = None
+        self._expect_catch_up()
+
+    def _expect_catch_up(self) -> None:
+        """Bound the time for which a list is held back."""
+        if self._stage is None and self._giving_up is not None:
+            self._giving_up.cancel()
+            self._giving_up = None
+        elif self._stage is not None and self._giving_up is None:
+            self._giving_up = asyncio.get_running_loop().call_later(self._catch_up, self._went_back)
+
+    def _take(self, event: Event) -> None:
+        match event:
+            case Restarted(objects, _, rewound):
+                self._restart(objects, rewound=rewound)
+            case Upsert(obj, _):
+                self._upsert(self._entry(obj))
+            case Delete(obj, resource_version):
+                self._delete(obj, resource_version)
+            case Bookmark():
+                pass
+        if self._stage is not None and _number(event.resource_version) >= self._floor:
+            self._swap()
+        self._expect_catch_up()
+
+    def _restart(self, objects: Sequence[JsonObject], *, rewound: bool) -> None:
+        if rewound:
+            self._epoch = _new_epoch()
+        entries = [self._entry(obj) for obj in objects]
+        self._stage = {entry.key: entry for entry in entries}
+        self._floor = 0 if rewound else self._newest_known()
+
+    def _upsert(self, entry: Entry[Any]) -> None:
+        if self._stage is not None:
+            self._stage[entry.key] = entry
+        else:
+            self._tell(self._world.put(entry, self._clock()))
+
+    def _delete(self, obj: JsonObject, resource_version: str) -> None:
+        key = _key_of(obj)
+        version = Version(str(obj["metadata"].get("uid") or ""), resource_version, None, self._epoch)
+        if self._stage is not None:
+            self._stage.pop(key, None)
+        elif self.complete_at is not None:
+            self._tell(self._world.delete(self._part, key, version, self._clock()))
+
+    def _went_back(self) -> None:
+        if self._stage is None:
+            return
+        log.warning("The API server is behind what was known; following it", part=self._part.name)
+        self._epoch = _new_epoch()
+        for entry in self._stage.values():
+            entry.version = Version(entry.version.uid, entry.version.resource_version, None, self._epoch)
+        self._swap()
+        self._expect_catch_up()
+
+    def _swap(self) -> None:
+        stage, self._stage = self._stage, None
+        changes = self._world.replace(self._part, stage or {}, self._clock())
+        self._world.mark(self._part, synced=True, fresh=True, epoch=self._epoch)
+        self.complete_at = self._clock()
+        self._tell(changes)
+        self._completed()
+
+    def _tell(self, changes: Sequence[Change[Any]]) -> None:
+        if changes:
+            self._sink(changes)
+
+    def _entry(self, obj: JsonObject) -> Entry[Any]:
+        metadata = obj["metadata"]
+        version = Version(str(metadata.get("uid") or ""), str(metadata["resourceVersion"]), None, self._epoch)
+        return Entry(self._part, _key_of(obj), published_form(self._part, obj), version, trace_of(obj))
+
+    def _newest_known(self) -> int:
+        entries = (entry.version for entry in self._world.all(self._part))
+        return max((_number(v.resource_version) for v in entries if v.epoch == self._epoch), default=0)
+
+
+def _key_of(obj: JsonObject) -> Key:
+    metadata = obj["metadata"]
+    return Key(str(metadata.get("namespace") or ""), str(metadata["name"]))
+
+
+def _number(resource_version: str) -> int:
+    return int(resource_version) if resource_version.isdecimal() else 0
+
+
+def _new_epoch() -> str:
+    return f"direct-{uuid.uuid4().hex[:12]}"

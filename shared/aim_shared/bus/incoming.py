@@ -1,0 +1,97 @@
+"""What a message of the state stream means to a world: a version of an object, a deletion, or a sync marker."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, Final
+
+from aim_shared.bus.delivery import Delivered
+from aim_shared.bus.entry import Entry, Version
+from aim_shared.bus.envelope import EnvelopeError, decode_state
+from aim_shared.bus.marker import Marker, decode_marker
+from aim_shared.bus.part import Key, Part
+from aim_shared.bus.subjects import FACTS_PART, Layout, SubjectError
+from aim_shared.json import JsonObject
+
+NOT_OURS: Final = (EnvelopeError, SubjectError)
+"""What `Decoder.read` raises for a message that no publisher of ours wrote."""
+
+
+@dataclass(frozen=True, slots=True)
+class Marked:
+    """The publisher of a part was complete when it wrote this marker."""
+
+    part: Part[Any]
+    marker: Marker
+
+
+@dataclass(frozen=True, slots=True)
+class Deletion:
+    """A tombstone."""
+
+    part: Part[Any]
+    key: Key
+    version: Version
+
+
+Incoming = Entry[Any] | Deletion | Marked
+
+
+class Decoder:
+    """Reads the messages of the parts that one service consumes."""
+
+    def __init__(self, layout: Layout, parts: Iterable[Part[Any]], service: str) -> None:
+        self._layout = layout
+        self._parts = {part.name: part for part in parts}
+        self._service = service
+        self._markers = {layout.sync(name, self._owner(name)): part for name, part in self._parts.items()}
+
+    @property
+    def subjects(self) -> tuple[str, ...]:
+        """What to ask the broker for: the parts, of the facts only the service's own, and all their markers."""
+        states = (self._layout.state_filter(name, self._owner(name)) for name in self._parts)
+        return (*states, *self._markers)
+
+    def read(self, delivered: Delivered) -> Incoming:
+        """What the message says.
+
+        Raises:
+            EnvelopeError: header or body make no sense.
+            SubjectError: the subject does not.
+        """
+        message = delivered.message
+        marked = self._markers.get(message.subject)
+        if marked is not None:
+            return Marked(marked, decode_marker(message.data))
+        name, key = self._layout.parse_state(message.subject)
+        if name not in self._parts:
+            raise SubjectError(f"{message.subject!r} belongs to no part that {self._service} consumes")
+        return self._version(self._parts[name], key, delivered)
+
+    def _version(self, part: Part[Any], key: Key, delivered: Delivered) -> Incoming:
+        state = decode_state(part.name, key, delivered.message.headers, delivered.message.data)
+        # A fact is nobody's object: its name is its identity, and only the stream orders it.
+        fact = part.name == FACTS_PART
+        if not fact and not state.resource_version.isdecimal():
+            raise EnvelopeError(f"{part} {key}: resourceVersion {state.resource_version!r} is no number")
+        version = Version(
+            "" if fact else state.uid,
+            "" if fact else state.resource_version,
+            delivered.position.stream_sequence,
+            state.epoch,
+        )
+        raw = state.json()
+        if raw is None:
+            return Deletion(part, key, version)
+        _check_identity(part, key, raw)
+        return Entry(part, key, raw, version, state.traceparent or None)
+
+    def _owner(self, part: str) -> str:
+        return self._service if part == FACTS_PART else ""
+
+
+def _check_identity(part: Part[Any], key: Key, raw: JsonObject) -> None:
+    metadata = raw.get("metadata")
+    if not isinstance(metadata, dict):
+        raise EnvelopeError(f"{part} {key}: the body has no metadata")
+    if (metadata.get("namespace") or "", metadata.get("name")) != key:
+        raise EnvelopeError(f"{part} {key}: the body is another object: {metadata.get('name')!r}")

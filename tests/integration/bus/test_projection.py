@@ -1,0 +1,238 @@
+"""A world follows the state stream of a real broker."""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from support.bus_source import TRACE, Source
+from support.nats import eventually
+from support.world_feed import QUICK, feeding
+from support.world_objects import WIDGET, widgets
+
+from aim_shared.api import Resource
+from aim_shared.bus.connection import BusConnection
+from aim_shared.bus.entry import Change
+from aim_shared.bus.envelope import Header
+from aim_shared.bus.freshness import Source as FedFrom
+from aim_shared.bus.part import Key, Part
+from aim_shared.bus.subjects import FACTS_PART, Layout
+
+A = Key("ns", "a")
+
+
+@pytest.fixture
+def part() -> Part[Resource]:
+    return widgets()
+
+
+@pytest.fixture
+def source(bus: BusConnection, layout: Layout) -> Source:
+    return Source(bus, layout)
+
+
+def verbs(changes: Sequence[Change[Any]]) -> list[tuple[str, str]]:
+    return [(c.key.name, "created" if c.old is None else "deleted" if c.new is None else "changed") for c in changes]
+
+
+@pytest.mark.spec("FW-019")
+async def test_a_snapshot_and_then_what_follows(
+    bus: BusConnection, layout: Layout, part: Part[Resource], source: Source
+) -> None:
+    await source.upsert("a")
+    await source.upsert("gone")
+    await source.delete("gone")
+    await source.mark()
+    async with feeding(bus, layout, [part]) as fed:
+        await asyncio.wait_for(fed.feed.wait_synced(), 5)
+        assert fed.equals(source, part)
+        assert verbs(fed.changes) == [("a", "created")]
+        entry = fed.world.get(part, A)
+        assert entry is not None
+        assert (entry.version.sequence, entry.version.epoch, entry.traceparent) == (1, "e1", TRACE)
+        await source.upsert("b", spec=1)
+        await source.upsert("b", spec=2)
+        await source.delete("a")
+        await eventually(lambda: fed.equals(source, part), "the world follows")
+        assert verbs(fed.changes)[1:] == [("b", "created"), ("b", "changed"), ("a", "deleted")]
+
+
+@pytest.mark.spec("FW-019")
+async def test_an_empty_part_is_synced_by_its_marker_and_not_before(
+    bus: BusConnection, layout: Layout, part: Part[Resource], source: Source
+) -> None:
+    async with feeding(bus, layout, [part], settings=replace(QUICK, stale_grace=60)) as fed:
+        await eventually(lambda: fed.statistics.projection.generations == 1, "the consumer stands")
+        await source.upsert("a")
+        await eventually(lambda: fed.statistics.projection.messages == 1, "the object arrived")
+        assert not fed.feed.synced
+        assert fed.world.get(part, A) is None
+        await source.mark()
+        await eventually(lambda: fed.equals(source, part), "synced")
+
+
+@pytest.mark.spec("FW-019")
+async def test_a_part_without_new_markers_goes_stale_until_the_next(
+    bus: BusConnection, layout: Layout, part: Part[Resource], source: Source
+) -> None:
+    await source.upsert("a")
+    await source.mark()
+    settings = replace(QUICK, marker_lifetime=0.5, stale_grace=60)
+    async with feeding(bus, layout, [part], settings=settings) as fed:
+        await eventually(lambda: fed.world.is_fresh(part), "fresh")
+        await eventually(lambda: not fed.world.is_fresh(part), "stale", within=3)
+        assert fed.world.is_synced(part)
+        assert fed.world.get(part, A) is not None
+        await source.mark()
+        await eventually(lambda: fed.world.is_fresh(part), "fresh again", within=3)
+        assert fed.statistics.projection.generations == 1
+
+
+async def test_an_old_marker_does_not_sync(
+    bus: BusConnection, layout: Layout, part: Part[Resource], source: Source
+) -> None:
+    await source.upsert("a")
+    await source.mark()
+    await asyncio.sleep(0.5)
+    async with feeding(bus, layout, [part], settings=replace(QUICK, marker_lifetime=0.4)) as fed:
+        await eventually(lambda: fed.statistics.projection.messages == 2, "the snapshot arrived")
+        assert not fed.feed.synced
+
+
+async def test_garbage_is_dropped_and_counted(
+    bus: BusConnection, layout: Layout, part: Part[Resource], source: Source
+) -> None:
+    await source.upsert("a")
+    good = source.truth[A]
+    headers: dict[str, str] = {
+        Header.EPOCH: "e1",
+        Header.UID: "u",
+        Header.RESOURCE_VERSION: "7",
+        Header.VERB: "upsert",
+        Header.PREVIOUS: "0",
+        Header.CE_TIME: "2026-01-01T00:00:00+00:00",
+    }
+
+    def at(name: str) -> str:
+        return layout.state("widgets", Key("ns", name))
+
+    garbage: list[tuple[str, bytes, dict[str, str]]] = [
+        (at("bare"), b"{}", {}),
+        (at("text"), b"not json", {**headers}),
+        (at("list"), b"[]", {**headers}),
+        (at("empty"), b"{}", {**headers}),
+        (at("other"), b'{"metadata":{"name":"a","namespace":"ns"}}', {**headers}),
+        (at("version"), b"{}", {**headers, Header.RESOURCE_VERSION: "x"}),
+        (f"{layout.root}.state.widgets.too.many.tokens", b"{}", {**headers}),
+        (layout.sync("widgets"), b"{}", {}),
+    ]
+    for number, (subject, body, message_headers) in enumerate(garbage):
+        await bus.publish(subject, body, {**message_headers, Header.MESSAGE_ID: str(number)})
+    async with feeding(bus, layout, [part]) as fed:
+        await eventually(lambda: fed.statistics.projection.dropped == len(garbage), "all dropped")
+        assert not fed.feed.synced
+        await source.mark()
+        await eventually(lambda: fed.equals(source, part), "the rest arrived")
+        assert fed.content(part) == {A: good}
+
+
+async def test_of_the_facts_only_the_own_ones_are_consumed(
+    bus: BusConnection, layout: Layout, part: Part[Resource]
+) -> None:
+    facts = Part(FACTS_PART, WIDGET)
+    source = Source(bus, layout, FACTS_PART)
+    await source.upsert("mine", namespace="tester")
+    await source.upsert("theirs", namespace="other")
+    await source.mark_facts("tester")
+    async with feeding(bus, layout, [facts]) as fed:
+        await eventually(lambda: fed.world.is_fresh(facts), "synced")
+        assert set(fed.content(facts)) == {Key("tester", "mine")}
+        (entry,) = fed.world.all(facts)
+        version = entry.version
+        assert (version.uid, version.resource_version, version.sequence) == ("", "", 1)
+
+
+async def test_a_snapshot_amid_writes_misses_nothing(
+    bus: BusConnection, layout: Layout, part: Part[Resource], source: Source
+) -> None:
+    for number in range(60):
+        await source.upsert(f"w{number}")
+    await source.mark()
+
+    async def write() -> None:
+        for number in range(200):
+            await source.upsert(f"w{number % 70}", spec=number)
+
+    async with asyncio.TaskGroup() as group:
+        group.create_task(write())
+        async with feeding(bus, layout, [part]) as fed:
+            await asyncio.wait_for(fed.feed.wait_synced(), 5)
+            assert len(fed.content(part)) >= 60
+            await eventually(lambda: fed.equals(source, part) and len(source.truth) == 70, "all arrived")
+
+
+async def test_a_stream_made_later_is_found(nats_server: str, layout: Layout, part: Part[Resource]) -> None:
+    from support.nats import connected
+
+    from aim_shared.bus.streams import ensure_streams
+
+    async with connected(nats_server) as connection:
+        await connection.wait_connected()
+        async with feeding(connection, layout, [part], settings=replace(QUICK, stale_grace=60)) as fed:
+            await eventually(lambda: fed.statistics.projection.last_failure is not None, "no stream yet")
+            await ensure_streams(connection, layout)
+            source = Source(connection, layout)
+            await source.upsert("a")
+            await source.mark()
+            await eventually(lambda: fed.equals(source, part), "found")
+
+
+async def test_an_own_write_that_nobody_publishes_is_undone_by_a_new_snapshot(
+    bus: BusConnection, layout: Layout, part: Part[Resource], source: Source
+) -> None:
+    # The write was undone before the publisher saw it: the feed will never mention it.
+    now = [0.0]
+    await source.upsert("a")
+    await source.mark()
+    async with feeding(bus, layout, [part], clock=lambda: now[0], settings=replace(QUICK, marker_lifetime=1e6)) as fed:
+        await eventually(lambda: fed.world.is_fresh(part), "synced")
+        ghost = {"metadata": {"name": "ghost", "namespace": "ns", "uid": "g", "resourceVersion": "150"}}
+        fed.world.absorb(part, ghost, now[0])
+        assert fed.world.get(part, Key("ns", "ghost")) is not None
+        now[0] = 61.0
+        await eventually(lambda: fed.equals(source, part), "the ghost is gone")
+        assert fed.statistics.projection.generations == 2
+
+
+async def test_a_new_epoch_makes_a_new_consumer(
+    bus: BusConnection, layout: Layout, part: Part[Resource], source: Source
+) -> None:
+    await source.upsert("a", spec=1)
+    await source.mark()
+    async with feeding(bus, layout, [part]) as fed:
+        await eventually(lambda: fed.equals(source, part), "synced")
+        source.rewind(5)
+        source.epoch = "e2"
+        await source.upsert("a", spec=0)
+        await source.mark()
+        await eventually(lambda: fed.statistics.projection.generations == 2, "a new snapshot")
+        await eventually(lambda: fed.equals(source, part), "the older content of the new epoch is taken")
+        assert fed.world.epoch(part) == "e2"
+
+
+async def test_two_parts_are_synced_each_by_its_own_marker(
+    bus: BusConnection, layout: Layout, part: Part[Resource], source: Source
+) -> None:
+    gadgets = widgets("gadgets")
+    await source.upsert("a")
+    await Source(bus, layout, "gadgets").upsert("g")
+    await source.mark()
+    async with feeding(bus, layout, [part, gadgets], settings=replace(QUICK, stale_grace=60)) as fed:
+        await eventually(lambda: fed.equals(source, part), "the first")
+        assert not fed.world.is_synced(gadgets)
+        assert not fed.feed.synced
+        statuses = {status.part: status for status in fed.statistics.parts}
+        assert statuses["widgets"].source is FedFrom.BUS
+        assert statuses["widgets"].age is not None
+        assert statuses["gadgets"].age is None

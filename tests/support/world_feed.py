@@ -1,0 +1,131 @@
+"""A world under feed, for tests, and a cluster that it can be fed from directly."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from support.bus_source import Source
+
+from aim_shared.bus.connection import BusConnection
+from aim_shared.bus.direct import ReflectorFactory
+from aim_shared.bus.entry import Change
+from aim_shared.bus.feed import FeedStatistics, WorldFeed
+from aim_shared.bus.freshness import FeedSettings, boot_seconds
+from aim_shared.bus.part import Key, Part
+from aim_shared.bus.subjects import Layout
+from aim_shared.bus.world import World
+from aim_shared.json import JsonObject
+from aim_shared.kube.reflector_state import Event, Restarted
+
+QUICK = FeedSettings(
+    heartbeat=0.3,
+    marker_lifetime=3.0,
+    start_grace=0.2,
+    outage_grace=0.6,
+    stale_grace=0.6,
+    catch_up=0.5,
+    stream_check=0.5,
+    retry=0.1,
+)
+
+
+@dataclass
+class Fed:
+    """A running feed with the changes that it delivered."""
+
+    world: World
+    changes: list[Change[Any]] = field(default_factory=list)
+    batches: int = 0
+
+    _feed: WorldFeed | None = None
+
+    @property
+    def feed(self) -> WorldFeed:
+        assert self._feed is not None
+        return self._feed
+
+    def take(self, changes: Sequence[Change[Any]]) -> None:
+        self.batches += 1
+        self.changes.extend(changes)
+
+    @property
+    def statistics(self) -> FeedStatistics:
+        return self.feed.statistics
+
+    def content(self, part: Part[Any]) -> dict[Key, JsonObject]:
+        return {entry.key: entry.raw for entry in self.world.all(part)}
+
+    def equals(self, source: Source, part: Part[Any]) -> bool:
+        """Whether the world is fresh and holds exactly what is true."""
+        return self.world.is_fresh(part) and self.content(part) == source.truth
+
+
+@asynccontextmanager
+async def feeding(
+    connection: BusConnection,
+    layout: Layout,
+    parts: Sequence[Part[Any]],
+    *,
+    reflect: ReflectorFactory | None = None,
+    settings: FeedSettings = QUICK,
+    service: str = "tester",
+    clock: Callable[[], float] = boot_seconds,
+) -> AsyncIterator[Fed]:
+    """A feed that runs for as long as the body does."""
+    world = World(parts)
+    fed = Fed(world)
+    fed._feed = WorldFeed(world, connection, service, fed.take, reflect, layout=layout, settings=settings, clock=clock)
+    task = asyncio.create_task(fed.feed.run())
+    try:
+        yield fed
+    finally:
+        task.cancel()
+        results = await asyncio.gather(task, return_exceptions=True)
+        assert isinstance(results[0], asyncio.CancelledError), results
+
+
+class DirectCluster:
+    """Answers list-and-watch requests from what a `Source` says is true.
+
+    Attributes:
+        reachable: while False, a list waits.
+    """
+
+    def __init__(self, source: Source) -> None:
+        self.source = source
+        self.reachable = asyncio.Event()
+        self.reachable.set()
+        self.opened = 0
+        self.open = 0
+        self._watches: list[asyncio.Queue[Event]] = []
+
+    def emit(self, event: Event) -> None:
+        """Tell all open watches."""
+        for watch in self._watches:
+            watch.put_nowait(event)
+
+    @asynccontextmanager
+    async def reflect(self, part: Part[Any]) -> AsyncIterator[AsyncIterator[Event]]:
+        """A `ReflectorFactory`."""
+        assert part.name == self.source.part
+        self.opened += 1
+        self.open += 1
+        watch: asyncio.Queue[Event] = asyncio.Queue()
+        self._watches.append(watch)
+        try:
+            yield self._events(watch)
+        finally:
+            self.open -= 1
+            self._watches.remove(watch)
+
+    async def _events(self, watch: asyncio.Queue[Event]) -> AsyncIterator[Event]:
+        await self.reachable.wait()
+        yield self.listing()
+        while True:
+            yield await watch.get()
+
+    def listing(self) -> Restarted:
+        """A list of what is true now."""
+        return Restarted(tuple(self.source.truth.values()), self.source.resource_version)

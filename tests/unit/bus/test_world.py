@@ -1,0 +1,284 @@
+"""The world takes in versions, deletions, snapshots and own writes without ever going backwards."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from support.world_objects import by_owner, colour_index, entry_of, widget, widgets
+
+from aim_shared.api import Resource
+from aim_shared.bus.entry import Change, Entry, Version
+from aim_shared.bus.part import Key, Part, scoped
+from aim_shared.bus.world import DELETED_MEMORY_SECONDS, OWN_WRITE_SECONDS, World
+
+A = Key("ns", "a")
+
+
+@pytest.fixture
+def part() -> Part[Resource]:
+    return widgets()
+
+
+@pytest.fixture
+def world(part: Part[Resource]) -> World:
+    return World([part], [colour_index(part), by_owner(part)])
+
+
+def verbs(changes: Sequence[Change[Any]]) -> list[str]:
+    return ["created" if c.old is None else "deleted" if c.new is None else "changed" for c in changes]
+
+
+def known(world: World, part: Part[Resource]) -> Entry[Resource]:
+    entry = world.get(part, A)
+    assert entry is not None
+    return entry
+
+
+def names(world: World, part: Part[Resource]) -> dict[str, str]:
+    return {str(entry.key): entry.version.resource_version for entry in world.all(part)}
+
+
+def test_a_version_creates_and_changes(world: World, part: Part[Resource]) -> None:
+    assert verbs(world.put(entry_of(part, widget("a", rv=1), 1), 0)) == ["created"]
+    (change,) = world.put(entry_of(part, widget("a", rv=2, spec=1), 2), 0)
+    assert change.old is not None
+    assert change.new is not None
+    assert change.before is not None
+    assert change.after is not None
+    assert (change.old.version.sequence, change.new.version.sequence) == (1, 2)
+    assert change.before.metadata.resource_version == "1"
+    assert change.after.metadata.resource_version == "2"
+
+
+@pytest.mark.spec("FW-016", "FW-408")
+def test_an_older_version_of_the_same_object_is_dropped(world: World, part: Part[Resource]) -> None:
+    world.put(entry_of(part, widget("a", rv=10), 5), 0)
+    assert world.put(entry_of(part, widget("a", rv=9), 4), 0) == []
+    assert names(world, part) == {"ns/a": "10"}
+
+
+@pytest.mark.spec("FW-408")
+def test_a_lower_version_of_a_new_epoch_replaces(world: World, part: Part[Resource]) -> None:
+    world.put(entry_of(part, widget("a", rv=100), 50), 0)
+    assert verbs(world.put(entry_of(part, widget("a", rv=7, spec=1), 3, "e2"), 0)) == ["changed"]
+    assert names(world, part) == {"ns/a": "7"}
+
+
+def test_a_change_of_the_resource_version_alone_is_no_change(world: World, part: Part[Resource]) -> None:
+    world.put(entry_of(part, widget("a", rv=1), 1), 0)
+    assert world.put(entry_of(part, widget("a", rv=2), 2), 0) == []
+    assert names(world, part) == {"ns/a": "2"}
+
+
+def test_the_same_version_published_again_brings_its_new_sequence(world: World, part: Part[Resource]) -> None:
+    world.put(entry_of(part, widget("a", rv=1), 4), 0)
+    assert world.put(entry_of(part, widget("a", rv=1), 9), 0) == []
+    assert known(world, part).version.sequence == 9
+    world.put(entry_of(part, widget("a", rv=1), 4), 0)
+    assert known(world, part).version.sequence == 9
+
+
+def test_another_uid_is_a_deletion_and_a_creation(world: World, part: Part[Resource]) -> None:
+    world.put(entry_of(part, widget("a", "u1", 5), 1), 0)
+    assert verbs(world.put(entry_of(part, widget("a", "u2", 7), 3), 0)) == ["deleted", "created"]
+    assert world.put(entry_of(part, widget("a", "u1", 6), 2), 0) == []
+    assert known(world, part).version.uid == "u2"
+
+
+class TestDeletion:
+    def test_it_drops_the_object_and_a_late_message_can_not_bring_it_back(
+        self, world: World, part: Part[Resource]
+    ) -> None:
+        world.put(entry_of(part, widget("a", rv=5), 1), 0)
+        assert verbs(world.delete(part, A, Version("u1", "8", 3, "e1"), 0)) == ["deleted"]
+        assert world.put(entry_of(part, widget("a", rv=7), 2), 10) == []
+        assert world.put(entry_of(part, widget("a", rv=5), 1), 10) == []
+        assert names(world, part) == {}
+
+    def test_an_older_deletion_is_ignored(self, world: World, part: Part[Resource]) -> None:
+        world.put(entry_of(part, widget("a", rv=9), 4), 0)
+        assert world.delete(part, A, Version("u1", "8", 3, "e1"), 0) == []
+
+    def test_an_object_that_entered_the_selection_again_comes_back(self, world: World, part: Part[Resource]) -> None:
+        world.put(entry_of(part, widget("a", rv=5), 1), 0)
+        world.delete(part, A, Version("u1", "8", 3, "e1"), 0)
+        assert verbs(world.put(entry_of(part, widget("a", rv=9), 4), 10)) == ["created"]
+
+    def test_a_namesake_may_be_created(self, world: World, part: Part[Resource]) -> None:
+        world.put(entry_of(part, widget("a", rv=5), 1), 0)
+        world.delete(part, A, Version("u1", "8", 3, "e1"), 0)
+        assert verbs(world.put(entry_of(part, widget("a", "u2", 9), 4), 10)) == ["created"]
+
+    def test_a_tombstone_of_a_namesake_that_came_and_went_unseen_deletes(
+        self, world: World, part: Part[Resource]
+    ) -> None:
+        # One message per subject: the end of u1 and the whole life of u2 but its tombstone were conflated.
+        world.put(entry_of(part, widget("a", "u1", 5), 1), 0)
+        assert verbs(world.delete(part, A, Version("u2", "9", 6, "e1"), 0)) == ["deleted"]
+        assert world.put(entry_of(part, widget("a", "u1", 6), 2), 0) == []
+
+    def test_a_late_tombstone_of_a_predecessor_is_ignored(self, world: World, part: Part[Resource]) -> None:
+        world.put(entry_of(part, widget("a", "u2", 9), 6), 0)
+        assert world.delete(part, A, Version("u1", "8", 5, "e1"), 0) == []
+        assert names(world, part) == {"ns/a": "9"}
+
+    def test_the_memory_lasts_an_hour(self, world: World, part: Part[Resource]) -> None:
+        world.put(entry_of(part, widget("a", rv=5), 1), 0)
+        world.delete(part, A, Version("u1", "8", 3, "e1"), 0)
+        world.forget_deleted(DELETED_MEMORY_SECONDS - 1)
+        assert world.put(entry_of(part, widget("a", rv=7), 2), DELETED_MEMORY_SECONDS - 1) == []
+        world.forget_deleted(DELETED_MEMORY_SECONDS)
+        assert verbs(world.put(entry_of(part, widget("a", rv=7), 2), DELETED_MEMORY_SECONDS)) == ["created"]
+
+    def test_a_repair_of_a_lost_message_brings_the_object_back(self, world: World, part: Part[Resource]) -> None:
+        # The stream lost the object, a new consumer saw it absent, then the publisher repaired it.
+        world.put(entry_of(part, widget("a", rv=5), 1), 0)
+        world.replace(part, {}, 0)
+        assert verbs(world.put(entry_of(part, widget("a", rv=5), 7), 1)) == ["created"]
+
+
+class TestSnapshot:
+    def test_absent_keys_are_deletions(self, world: World, part: Part[Resource]) -> None:
+        world.put(entry_of(part, widget("a"), 1), 0)
+        world.put(entry_of(part, widget("b", "u2"), 2), 0)
+        changes = world.replace(part, {A: entry_of(part, widget("a"), 1)}, 0)
+        assert verbs(changes) == ["deleted"]
+        assert names(world, part) == {"ns/a": "1"}
+
+    def test_an_unchanged_snapshot_is_silent(self, world: World, part: Part[Resource]) -> None:
+        world.put(entry_of(part, widget("a", rv=3), 1), 0)
+        assert world.replace(part, {A: entry_of(part, widget("a", rv=3), None)}, 0) == []
+        assert known(world, part).version.sequence == 1
+
+    @pytest.mark.spec("FW-408")
+    def test_a_snapshot_of_a_new_epoch_wins_even_with_lower_versions(self, world: World, part: Part[Resource]) -> None:
+        world.put(entry_of(part, widget("a", rv=30, spec=1), 9), 0)
+        assert verbs(world.replace(part, {A: entry_of(part, widget("a", rv=3), 1, "e2")}, 0)) == ["changed"]
+
+    def test_it_does_not_revive_what_a_tombstone_ended(self, world: World, part: Part[Resource]) -> None:
+        world.put(entry_of(part, widget("a", rv=5), 1), 0)
+        world.delete(part, A, Version("u1", "8", 3, "e1"), 0)
+        assert world.replace(part, {A: entry_of(part, widget("a", rv=5), 1)}, 1) == []
+
+
+class TestOwnWrites:
+    def test_the_answer_enters_at_once_and_its_echo_is_silent(self, world: World, part: Part[Resource]) -> None:
+        world.put(entry_of(part, widget("a", rv=5), 1), 0)
+        assert verbs(world.absorb(part, widget("a", rv=6, spec=2), 0)) == ["changed"]
+        assert world.put(entry_of(part, widget("a", rv=5), 1), 0) == []
+        assert world.put(entry_of(part, widget("a", rv=6, spec=2), 2), 0) == []
+        assert known(world, part).version.sequence == 2
+
+    def test_the_answer_is_trimmed_like_a_published_version(self, world: World, part: Part[Resource]) -> None:
+        answer = widget("a", rv=6)
+        last_applied = {"kubectl.kubernetes.io/last-applied-configuration": "{}"}
+        answer["metadata"] |= {"managedFields": [{}], "annotations": last_applied}
+        world.absorb(part, answer, 0)
+        assert known(world, part).raw == widget("a", rv=6)
+        assert "managedFields" in answer["metadata"]
+
+    def test_a_message_between_the_own_write_and_its_echo_is_older(self, world: World, part: Part[Resource]) -> None:
+        world.put(entry_of(part, widget("a", rv=5), 1), 0)
+        world.absorb(part, widget("a", rv=9, spec=2), 0)
+        assert world.put(entry_of(part, widget("a", rv=7, spec=1), 2), 0) == []
+
+    def test_an_answer_that_changed_nothing_keeps_the_sequence(self, world: World, part: Part[Resource]) -> None:
+        world.put(entry_of(part, widget("a", rv=5), 1), 0)
+        assert world.absorb(part, widget("a", rv=5), 0) == []
+        assert known(world, part).version.sequence == 1
+        assert not world.unconfirmed(part, OWN_WRITE_SECONDS)
+
+    def test_a_snapshot_made_before_the_own_creation_does_not_remove_it(
+        self, world: World, part: Part[Resource]
+    ) -> None:
+        world.absorb(part, widget("a", rv=5), 0)
+        assert world.replace(part, {}, OWN_WRITE_SECONDS - 1) == []
+        assert world.unconfirmed(part, OWN_WRITE_SECONDS)
+        assert verbs(world.replace(part, {}, OWN_WRITE_SECONDS)) == ["deleted"]
+
+    def test_the_echo_confirms(self, world: World, part: Part[Resource]) -> None:
+        world.absorb(part, widget("a", rv=5), 0)
+        world.put(entry_of(part, widget("a", rv=5), None, ""), 1)
+        assert not world.unconfirmed(part, OWN_WRITE_SECONDS)
+
+    def test_an_own_deletion_is_final(self, world: World, part: Part[Resource]) -> None:
+        world.put(entry_of(part, widget("a", rv=5), 1), 0)
+        assert verbs(world.absorb_deleted(part, A, "u1", 0)) == ["deleted"]
+        assert world.put(entry_of(part, widget("a", rv=7), 2), 1) == []
+        assert world.replace(part, {A: entry_of(part, widget("a", rv=7), 2)}, 1) == []
+
+    def test_a_recreated_child_is_not_replaced_by_late_news_of_its_predecessor(
+        self, world: World, part: Part[Resource]
+    ) -> None:
+        world.put(entry_of(part, widget("a", "u1", 5), 1), 0)
+        world.absorb(part, widget("a", "u2", 9), 0)
+        assert world.put(entry_of(part, widget("a", "u1", 7), 2), 0) == []
+        assert world.delete(part, A, Version("u1", "8", 3, "e1"), 0) == []
+        assert world.put(entry_of(part, widget("a", "u2", 9), 4), 0) == []
+        assert known(world, part).version == Version("u2", "9", 4, "e1")
+
+    def test_a_late_answer_that_displaced_a_living_namesake_is_undone_by_the_next_snapshot(
+        self, world: World, part: Part[Resource]
+    ) -> None:
+        living = entry_of(part, widget("a", "u2", 9), 4)
+        world.put(living, 0)
+        world.absorb(part, widget("a", "u1", 5), 0)
+        assert world.unconfirmed(part, OWN_WRITE_SECONDS)
+        world.replace(part, {A: living}, OWN_WRITE_SECONDS)
+        assert known(world, part).version.uid == "u2"
+
+
+class TestLocalFacts:
+    """What has neither resource version nor sequence: a fact that could not be published yet (FW-402)."""
+
+    @staticmethod
+    def fact(part: Part[Resource], value: int, sequence: int | None) -> Entry[Resource]:
+        entry = entry_of(part, widget("a", "", 0, outcome=value), sequence)
+        entry.raw["metadata"].pop("resourceVersion")
+        return Entry(part, entry.key, entry.raw, Version("", "", sequence, "e1"))
+
+    def test_they_replace_each_other_and_survive_snapshots(self, world: World, part: Part[Resource]) -> None:
+        world.put(self.fact(part, 1, 4), 0)
+        for value in (2, 3):
+            assert verbs(world.absorb(part, self.fact(part, value, None).raw, 0)) == ["changed"]
+        assert world.replace(part, {A: self.fact(part, 1, 4)}, 9999) == []
+        assert not world.unconfirmed(part, 9999)
+        assert verbs(world.put(self.fact(part, 4, 5), 9999)) == ["changed"]
+
+    def test_published_facts_are_ordered_by_sequence(self, world: World, part: Part[Resource]) -> None:
+        world.put(self.fact(part, 1, 4), 0)
+        assert world.put(self.fact(part, 0, 3), 0) == []
+        assert verbs(world.put(self.fact(part, 2, 5), 0)) == ["changed"]
+
+
+def test_indexes_follow(world: World, part: Part[Resource]) -> None:
+    colour = colour_index(part)
+    owner = by_owner(part)
+    world.put(entry_of(part, widget("a", rv=1, labels={"colour": "red"}, owner="o1"), 1), 0)
+    assert [e.key for e in world.select(colour, scoped("ns", "red"))] == [A]
+    world.put(entry_of(part, widget("a", rv=2, labels={"colour": "blue"}, owner="o1"), 2), 0)
+    assert world.select(colour, scoped("ns", "red")) == []
+    assert [e.key for e in world.select(colour, scoped("ns", "blue"))] == [A]
+    assert [e.key for e in world.select(owner, "o1")] == [A]
+    world.delete(part, A, Version("u1", "3", 3, "e1"), 0)
+    assert world.select(owner, "o1") == []
+
+
+def test_an_object_that_can_not_be_decoded_is_kept_and_found_by_name_only(world: World, part: Part[Resource]) -> None:
+    world.put(entry_of(part, widget("a", labels={"colour": 7}), 1), 0)
+    world.put(entry_of(part, widget("b", "u2", labels={"colour": "red"}), 2), 0)
+    entry = world.get(part, A)
+    assert entry is not None
+    assert entry.object is None
+    assert [e.key.name for e in world.select(colour_index(part), scoped("ns", "red"))] == ["b"]
+
+
+@pytest.mark.spec("FW-019")
+def test_fresh_needs_synced(world: World, part: Part[Resource]) -> None:
+    world.mark(part, fresh=True)
+    assert not world.is_fresh(part)
+    world.mark(part, synced=True)
+    assert world.is_fresh(part)
+    world.mark(part, fresh=False)
+    assert world.is_synced(part)
+    assert not world.is_fresh(part)
