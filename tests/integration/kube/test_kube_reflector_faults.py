@@ -65,7 +65,9 @@ class Mirror:
             case Restarted(objects):
                 listed = {obj["metadata"]["name"]: obj for obj in objects}
                 assert self.objects.keys() <= listed.keys(), "an object vanished without a Delete"
-                assert all(version(listed[name]) >= version(obj) for name, obj in self.objects.items())
+                for name, obj in self.objects.items():
+                    assert listed[name]["metadata"]["uid"] == obj["metadata"]["uid"], "a successor without a Delete"
+                    assert version(listed[name]) >= version(obj), "a version went back"
                 self.objects = listed
                 self.restarts += 1
             case Upsert(obj):
