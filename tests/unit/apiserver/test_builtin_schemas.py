@@ -123,3 +123,10 @@ def test_owner_references_merge_by_uid() -> None:
     live = apply(apply(None, config("a"), "one", schema=schema), config("b"), "two", schema=schema)
     assert [reference["uid"] for reference in live["metadata"]["ownerReferences"]] == ["a", "b"]
     assert owned(live, "two") == {'.metadata.ownerReferences[uid="b"]'}
+
+
+def test_string_data_of_a_secret_becomes_data() -> None:
+    secret = defaulted("", "v1", "Secret", data={"a": "YQ=="}, stringData={"b": "b"})
+    assert secret["data"] == {"a": "YQ==", "b": "Yg=="}
+    assert "stringData" not in secret
+    assert secret["type"] == "Opaque"

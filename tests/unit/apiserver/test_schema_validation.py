@@ -138,6 +138,11 @@ def test_what_did_not_change_is_not_refused_again() -> None:
     assert [error.path for error in widget_schema().validate(changed, old)] == ["status.conditions[0].status"]
 
 
+def test_true_is_not_the_same_as_one() -> None:
+    errors = widget_schema().validate(widget(replicas=True, color="red"), widget(replicas=1, color="red"))
+    assert [error.path for error in errors] == ["spec.replicas"]
+
+
 @given(st.text(max_size=6), st.integers(0, 5), st.integers(0, 5))
 def test_lengths_agree_with_len(text: str, low: int, high: int) -> None:
     found = problems({"type": "string", "minLength": low, "maxLength": high}, text)

@@ -38,6 +38,12 @@ def test_an_update_that_changes_nothing_changes_nothing() -> None:
     assert update(live, copy.deepcopy(live), "two", now=LATE) == live
 
 
+def test_true_is_another_value_than_one() -> None:
+    live = update(None, widget(free={"a": 1, "l": [1]}), "one")
+    live = update(live, changed(live, free={"a": True, "l": [True]}), "two")
+    assert owned(live, "two") == {".spec.free.a", ".spec.free.l"}
+
+
 def test_a_removed_field_has_no_owner_any_more() -> None:
     live = apply(None, widget(replicas=1, color="red"), "one")
     live = update(live, changed(live, color=None), "two")

@@ -1,8 +1,9 @@
 """The built-in kinds: their schemas, compiled on first use, and the defaults that depend on other fields."""
 
+from base64 import b64encode
 from collections.abc import Callable
 from functools import cache
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from aim_local.apiserver.objects import builtin_cluster as cluster
 from aim_local.apiserver.objects import builtin_storage as storage
@@ -59,19 +60,27 @@ def schema_for(group: str, version: str, kind: str) -> Schema:
     return Schema.compile(
         _SCHEMAS.get((group, version, kind), {"type": "object"}),
         preserve_all=True,
-        conditional=_of_spec(_CONDITIONAL.get((group, kind))),
+        conditional=_CONDITIONAL.get((group, kind)),
     )
 
 
-def _of_spec(conditional: Callable[[dict[str, Any]], None] | None) -> Callable[[JsonObject], None] | None:
-    if conditional is None:
-        return None
+_Conditional: TypeAlias = Callable[[JsonObject], None]
 
+
+def _of_spec(conditional: Callable[[dict[str, Any]], None]) -> _Conditional:
     def fill_in(obj: JsonObject) -> None:
         if isinstance(obj.get("spec"), dict):
             conditional(obj["spec"])
 
     return fill_in
+
+
+def _fold_string_data(secret: JsonObject) -> None:
+    """`stringData` is a form of input only: it becomes part of the encoded data."""
+    texts = secret.pop("stringData", None)
+    if isinstance(texts, dict):
+        encoded = {key: b64encode(str(text).encode()).decode() for key, text in texts.items()}
+        secret["data"] = {**(secret.get("data") or {}), **encoded}
 
 
 def _default_pod_spec(spec: dict[str, Any]) -> None:
@@ -109,11 +118,12 @@ def _default_service(spec: dict[str, Any]) -> None:
         spec.setdefault("externalTrafficPolicy", "Cluster")
 
 
-_CONDITIONAL: Final[dict[tuple[str, str], Callable[[dict[str, Any]], None]]] = {
-    ("", "Pod"): _default_pod_spec,
-    ("", "Service"): _default_service,
-    ("apps", "Deployment"): _default_template,
-    ("apps", "ReplicaSet"): _default_template,
-    ("apps", "StatefulSet"): _default_template,
-    ("batch", "Job"): _default_job,
+_CONDITIONAL: Final[dict[tuple[str, str], _Conditional]] = {
+    ("", "Pod"): _of_spec(_default_pod_spec),
+    ("", "Secret"): _fold_string_data,
+    ("", "Service"): _of_spec(_default_service),
+    ("apps", "Deployment"): _of_spec(_default_template),
+    ("apps", "ReplicaSet"): _of_spec(_default_template),
+    ("apps", "StatefulSet"): _of_spec(_default_template),
+    ("batch", "Job"): _of_spec(_default_job),
 }

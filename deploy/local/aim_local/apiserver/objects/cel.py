@@ -12,7 +12,7 @@ from aim_local.apiserver.objects.cel_source import bound_variables, escape, memb
 from aim_local.apiserver.objects.errors import FieldError, FieldErrorKind
 from aim_local.apiserver.objects.schema import with_object_meta
 from aim_local.apiserver.objects.schema_node import ListType, Node, compile_node
-from aim_local.apiserver.objects.values import JsonValue
+from aim_local.apiserver.objects.values import JsonValue, same
 from aim_shared.json import JsonObject, canonical
 
 _Convert = Callable[[JsonValue], JsonValue]
@@ -79,7 +79,7 @@ class _Rule:
             if self.program.run(value, old, old is not None) is True:
                 return None
             detail = self._message(value, old)
-        except (RuntimeError, TypeError, ValueError, KeyError, IndexError) as error:
+        except (RuntimeError, TypeError, ValueError, LookupError, ArithmeticError) as error:
             reason = f"no such key: {error}" if isinstance(error, KeyError) else str(error)
             detail = f"{reason} evaluating rule: {self.message}"
         return FieldError(path + self.field_path, self.kind, detail, node.type_name)
@@ -109,7 +109,7 @@ class _RuleNode:
         """Evaluate the rules here and below; `old` is the correlated former value or None."""
         if value is None:
             return
-        equal = old is not None and value == old
+        equal = old is not None and same(value, old)
         if self.rules:
             self._check_here(value, old, equal, path, errors)
         if isinstance(value, dict):

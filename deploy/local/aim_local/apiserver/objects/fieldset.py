@@ -5,6 +5,7 @@ is a plain frozenset and union, difference and intersection are those of Python.
 """
 
 from collections.abc import Callable, Iterable
+from functools import lru_cache
 from typing import Any, Final, TypeAlias
 
 from aim_shared.json import JsonObject, canonical, dumps, loads
@@ -16,6 +17,12 @@ Trie: TypeAlias = dict[str, Any]
 EMPTY: Final[FieldSet] = frozenset()
 MEMBER: Final = "."
 """Marks in a trie that the path up to here belongs to the set."""
+
+
+@lru_cache(maxsize=4096)
+def single_key_element(name: str, value: str) -> str:
+    """The element of a list-map item with one key, a text, as nearly all have."""
+    return key_element({name: value})
 
 
 def key_element(keys: dict[str, object]) -> str:

@@ -69,6 +69,8 @@ class ManagedFields:
         for entry in entries if isinstance(entries, list) else []:
             if not entry:
                 continue
+            if not isinstance(entry, dict):
+                raise ValueError(f"managedFields has {entry!r}: expected an object")
             key = manager_id(
                 str(entry.get("manager", "")),
                 Operation(entry.get("operation")),
@@ -126,8 +128,9 @@ def _entry(key: ManagerId, owner: Ownership) -> JsonObject:
         "fieldsV1": encode(owner.fields),
         "manager": key.manager,
         "operation": key.operation.value,
-        "time": owner.time,
     }
+    if owner.time:
+        entry["time"] = owner.time
     if key.subresource:
         entry["subresource"] = key.subresource
     return entry

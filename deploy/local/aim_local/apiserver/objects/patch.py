@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Final
 
-from aim_local.apiserver.objects.values import JsonValue, clone
+from aim_local.apiserver.objects.values import JsonValue, clone, same
 from aim_shared.json import JsonObject
 
 
@@ -148,13 +148,8 @@ def _copy(document: JsonValue, op: dict[str, JsonValue]) -> JsonValue:
     return _put(document, _pointer(op["path"]), clone(_get(document, _pointer(op.get("from")))))
 
 
-def _same(left: object, right: object) -> bool:
-    # JSON keeps booleans and numbers apart, Python does not.
-    return left == right and isinstance(left, bool) == isinstance(right, bool)
-
-
 def _test(document: JsonValue, op: dict[str, JsonValue]) -> JsonValue:
-    if not _same(_get(document, _pointer(op["path"])), _value(op)):
+    if not same(_get(document, _pointer(op["path"])), _value(op)):
         raise _refused(f"testing value {op['path']} failed")
     return document
 

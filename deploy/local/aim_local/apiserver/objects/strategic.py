@@ -99,9 +99,11 @@ def _merge_list(target: list[JsonValue], patch: list[JsonValue], node: Node, nam
 
 
 def _merge_element(result: list[JsonValue], item: dict[str, JsonValue], key: str, node: Node) -> None:
-    matching = [index for index, former in enumerate(result) if former.get(key) == item[key]]
+    matching = [
+        index for index, former in enumerate(result) if isinstance(former, dict) and former.get(key) == item[key]
+    ]
     if item.get(_PATCH) == "delete":
-        result[:] = [former for former in result if former.get(key) != item[key]]
+        result[:] = [former for index, former in enumerate(result) if index not in matching]
     elif matching:
         result[matching[0]] = _merge_object(result[matching[0]], item, node.items)
     else:

@@ -5,9 +5,18 @@ A node of None is a value that the schema says nothing about: its objects are gr
 
 from dataclasses import dataclass, field
 
-from aim_local.apiserver.objects.fieldset import MEMBER, FieldSet, Path, Trie, key_element, trie, value_element
+from aim_local.apiserver.objects.fieldset import (
+    MEMBER,
+    FieldSet,
+    Path,
+    Trie,
+    key_element,
+    single_key_element,
+    trie,
+    value_element,
+)
 from aim_local.apiserver.objects.schema_node import MISSING, ListType, Node
-from aim_local.apiserver.objects.values import JsonValue
+from aim_local.apiserver.objects.values import JsonValue, same
 
 
 def is_atomic(node: Node | None, value: object) -> bool:
@@ -25,6 +34,8 @@ def item_element(node: Node, item: object) -> str | None:
         return value_element(item)
     if not isinstance(item, dict):
         return None
+    if len(node.list_keys) == 1 and isinstance(only := item.get(node.list_keys[0]), str):
+        return single_key_element(node.list_keys[0], only)
     keys: dict[str, object] = {}
     for name in node.list_keys:
         if name in item:
@@ -131,7 +142,7 @@ def compare(node: Node | None, old: object, new: object) -> Comparison:
 
 
 def _compare(node: Node | None, old: JsonValue, new: JsonValue, path: Path, result: Comparison) -> None:
-    if old is new or (type(old) is type(new) and old == new):
+    if same(old, new):
         return
     if type(old) is not type(new) or is_atomic(node, new):
         result.modified.add(path)

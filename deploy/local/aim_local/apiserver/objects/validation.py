@@ -7,6 +7,7 @@ from typing import Final
 
 from aim_local.apiserver.objects.errors import FieldError, FieldErrorKind
 from aim_local.apiserver.objects.schema_node import ListType, Node
+from aim_local.apiserver.objects.values import same
 from aim_shared.json import canonical
 
 _Errors = list[FieldError]
@@ -39,7 +40,7 @@ _DATE_TIME: Final = re.compile(r"\d{4}-\d{2}-\d{2}[Tt]\d{2}:\d{2}:\d{2}(\.\d+)?(
 
 def validate(node: Node, value: object, old: object, path: str, errors: _Errors) -> None:
     """Append all violations of `value` below `path`; what equals `old` was accepted before and passes."""
-    if old is not None and value == old:
+    if old is not None and same(value, old):
         return
     if value is None and node.nullable:
         return
