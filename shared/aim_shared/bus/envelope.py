@@ -71,12 +71,12 @@ class StateMessage:
 
     Attributes:
         part: name of the part.
-        resource_version: Kubernetes' one; for facts a hash of content and predecessor, which has no order.
+        resource_version: Kubernetes' one, a number; empty for facts, which are ordered by sequence alone.
         previous: sequence of the subject's version before this one; 0 if there is none.
         body: the JSON as bytes; empty for a tombstone.
         time: when the publisher sent it, by its own clock.
         source: the publishing process.
-        id: the ``Nats-Msg-Id``.
+        id: identity of the version, and ``Nats-Msg-Id`` of its messages.
     """
 
     part: str
@@ -172,13 +172,13 @@ def decode_state(part: str, key: Key, headers: Mapping[str, str] | None, body: b
             verb=verb,
             epoch=_present(found, Header.EPOCH),
             uid=_present(found, Header.UID),
-            resource_version=_present(found, Header.RESOURCE_VERSION),
+            resource_version=_version(found),
             previous=_sequence(found, Header.PREVIOUS),
             body=b"" if verb is Verb.DELETE else body,
             traceparent=traceparent if is_traceparent(traceparent) else "",
             time=datetime.fromisoformat(found[Header.CE_TIME]),
             source=found.get(Header.CE_SOURCE, ""),
-            id=_present(found, Header.MESSAGE_ID),
+            id=_present(found, Header.CE_ID),
         )
     except (KeyError, ValueError) as error:
         raise EnvelopeError(f"{part} {key}: header {error} is missing or invalid") from error
@@ -206,6 +206,13 @@ def _present(headers: Mapping[str, str], name: Header) -> str:
     value = headers[name]
     if not value:
         raise ValueError(name)
+    return value
+
+
+def _version(headers: Mapping[str, str]) -> str:
+    value = headers[Header.RESOURCE_VERSION]
+    if value and not value.isdecimal():
+        raise ValueError(Header.RESOURCE_VERSION)
     return value
 
 

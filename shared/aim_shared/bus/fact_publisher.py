@@ -1,0 +1,89 @@
+"""Publishes the facts of one service: the results of its effects.
+
+Kubernetes does not know facts, so what the stream holds is their truth, except for what this process gathered or
+removed itself: that it publishes again whenever the stream lost it.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from aim_shared.bus.connection import BusConnection
+from aim_shared.bus.envelope import EnvelopeError, StateMessage, Verb
+from aim_shared.bus.part import Key, Part
+from aim_shared.bus.publisher import DEFAULT_SETTINGS, Publisher, PublisherSettings, PublisherStatistics
+from aim_shared.bus.source import SourceVersion, key_of
+from aim_shared.bus.subjects import DEFAULT_LAYOUT, Layout
+from aim_shared.json import JsonObject
+
+
+def _always() -> bool:
+    return True
+
+
+class FactPublisher:
+    """Keeps the facts of a service on the bus while this process leads.
+
+    Args:
+        part: the facts' part; its name is that of `subjects.FACTS_PART`.
+        service: whose facts; the namespace of their keys.
+    """
+
+    def __init__(
+        self,
+        connection: BusConnection,
+        part: Part[Any],
+        service: str,
+        *,
+        source: str,
+        cluster: str = "",
+        layout: Layout = DEFAULT_LAYOUT,
+        may_write: Callable[[], bool] = _always,
+        settings: PublisherSettings = DEFAULT_SETTINGS,
+    ) -> None:
+        self._own: set[Key] = set()
+        self._publisher = Publisher(
+            connection,
+            part,
+            source=source,
+            cluster=cluster,
+            service=service,
+            layout=layout,
+            may_write=may_write,
+            loaded=self._adopt,
+            settings=settings,
+        )
+        self._publisher.restart_empty()
+
+    @property
+    def statistics(self) -> PublisherStatistics:
+        """A snapshot for metrics."""
+        return self._publisher.statistics
+
+    def publish_fact(self, fact: JsonObject) -> None:
+        """Publish the result of an effect (the JSON of a `Fact` with name, namespace and UID); never waits."""
+        key = key_of(fact)
+        self._own.add(key)
+        self._publisher.put(SourceVersion(key, Verb.UPSERT, fact["metadata"]["uid"], "", fact))
+
+    def remove_fact(self, key: Key) -> None:
+        """Remove a fact that nothing refers to any more; never waits."""
+        self._own.add(key)
+        self._publisher.remove(key)
+
+    async def run(self) -> None:
+        """Publish until cancelled.
+
+        Raises:
+            SupersededError: another process publishes the service's facts.
+        """
+        await self._publisher.run()
+
+    def _adopt(self, message: StateMessage) -> None:
+        if message.key in self._own or message.deleted:
+            return
+        try:
+            obj = message.json()
+        except EnvelopeError:
+            # Nobody can read it, so nobody misses it; comparing will remove it.
+            return
+        self._publisher.assume(SourceVersion(message.key, Verb.UPSERT, message.uid, "", obj))

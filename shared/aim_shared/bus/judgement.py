@@ -1,0 +1,181 @@
+"""Whether a version may be put over what the state stream holds. Pure.
+
+The rule that nothing else may break: in one epoch an older version never replaces a newer one, whoever writes it and
+however late.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from enum import Enum
+
+from aim_shared.bus.envelope import StateMessage, Verb
+from aim_shared.bus.part import Key
+from aim_shared.bus.source import SourceVersion
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """What the state stream holds of one subject, without the body.
+
+    Attributes:
+        previous: sequence of the version before.
+        digest: short hash of the body.
+        stored: the broker's time, where it was told; an ack tells none.
+    """
+
+    sequence: int
+    previous: int
+    verb: Verb
+    epoch: str
+    uid: str
+    resource_version: str
+    id: str
+    source: str
+    digest: bytes
+    stored: datetime | None = None
+
+    @classmethod
+    def of(cls, message: StateMessage, sequence: int, stored: datetime | None = None) -> "Stored":
+        """What lies in the stream after the message got this sequence."""
+        return cls(
+            sequence,
+            message.previous,
+            message.verb,
+            message.epoch,
+            message.uid,
+            message.resource_version,
+            message.id,
+            message.source,
+            message.digest,
+            stored,
+        )
+
+    @property
+    def deleted(self) -> bool:
+        """Whether it is a tombstone."""
+        return self.verb is Verb.DELETE
+
+
+class Verdict(Enum):
+    """What to do with a version."""
+
+    PUBLISH = "publish"
+    DONE = "the stream holds it"
+    STALE = "the stream holds a newer one"
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """What may be compared.
+
+    Attributes:
+        epoch: the present one; epochs sort by age.
+        comparable_since: the first epoch in which resource versions count as they do now (another one starts when
+            the cluster's store was restored or replaced).
+    """
+
+    epoch: str
+    comparable_since: str
+
+
+def judge(wanted: SourceVersion, digest: bytes | None, stored: Stored | None, scope: Scope) -> Verdict:
+    """Compare a version with what the stream holds.
+
+    Args:
+        digest: of the body to be published; ``None`` = do not look at the content.
+    """
+    if stored is None:
+        return Verdict.PUBLISH
+    if stored.epoch > scope.epoch:
+        return Verdict.STALE
+    if _is_same(wanted, digest, stored):
+        return Verdict.DONE
+    comparable = stored.epoch >= scope.comparable_since
+    return Verdict.STALE if comparable and _is_older(wanted, stored) else Verdict.PUBLISH
+
+
+def _is_same(wanted: SourceVersion, digest: bytes | None, stored: Stored) -> bool:
+    if (wanted.uid, wanted.verb) != (stored.uid, stored.verb):
+        return False
+    return wanted.resource_version == stored.resource_version and digest in {None, stored.digest}
+
+
+def _is_older(wanted: SourceVersion, stored: Stored) -> bool:
+    """By resourceVersion, which in one cluster is comparable over all objects of a kind; facts are never older."""
+    if not wanted.resource_version or not stored.resource_version:
+        return False
+    new, old = int(wanted.resource_version), int(stored.resource_version)
+    # At the same version the deletion is the later one.
+    return new < old or (new == old and stored.deleted and wanted.verb is Verb.UPSERT and wanted.uid == stored.uid)
+
+
+def differences(
+    present: Mapping[Key, SourceVersion],
+    stored: Mapping[Key, Stored],
+    *,
+    pending: Mapping[Key, SourceVersion],
+    version: str,
+    scope: Scope,
+    digest: Callable[[SourceVersion], bytes] | None,
+) -> list[SourceVersion]:
+    """What must be published so that the stream says what Kubernetes says.
+
+    Args:
+        pending: the newest version of every object that has versions under way; they count as published.
+        version: of the list; that of the deletions found by it.
+        digest: hash of the body to be published; ``None`` = versions tell enough. Content differs under the same
+            version when another release trims objects otherwise.
+    """
+    return [
+        *_missing(present, stored, pending, scope, digest),
+        *_vanished(present, stored, pending, version),
+    ]
+
+
+def _missing(
+    present: Mapping[Key, SourceVersion],
+    stored: Mapping[Key, Stored],
+    pending: Mapping[Key, SourceVersion],
+    scope: Scope,
+    digest: Callable[[SourceVersion], bytes] | None,
+) -> Iterable[SourceVersion]:
+    for key, found in present.items():
+        coming = pending.get(key)
+        if coming is not None:
+            if (coming.uid, coming.verb, coming.resource_version) != (found.uid, found.verb, found.resource_version):
+                yield found
+            continue
+        body = digest(found) if digest else None
+        if judge(found, body, stored.get(key), scope) is Verdict.PUBLISH:
+            yield found
+
+
+def _vanished(
+    present: Mapping[Key, SourceVersion],
+    stored: Mapping[Key, Stored],
+    pending: Mapping[Key, SourceVersion],
+    version: str,
+) -> Iterable[SourceVersion]:
+    for key in (stored.keys() | pending.keys()) - present.keys():
+        last = pending.get(key) or stored[key]
+        if last.verb is not Verb.DELETE:
+            yield SourceVersion(key, Verb.DELETE, last.uid, version, None)
+
+
+def is_ahead(stored: Mapping[Key, Stored], present: Mapping[Key, SourceVersion], scope: Scope) -> bool:
+    """Whether the stream holds a version newer than the present one of an object that exists."""
+    return any(
+        (held := stored.get(key)) is not None
+        and scope.comparable_since <= held.epoch <= scope.epoch
+        and _is_older(found, held)
+        for key, found in present.items()
+    )
+
+
+def newest_version(stored: Iterable[Stored], comparable_since: str) -> int:
+    """The newest resourceVersion among what the stream holds, as far as it compares; 0 without any."""
+    versions = (
+        int(held.resource_version) for held in stored if held.resource_version and held.epoch >= comparable_since
+    )
+    return max(versions, default=0)

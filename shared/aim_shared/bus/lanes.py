@@ -1,0 +1,102 @@
+"""Versions that wait to be published: in order per object, many objects at once, in bounded memory. No I/O."""
+
+from collections import deque
+from dataclasses import dataclass, field
+from typing import Final
+
+from aim_shared.bus.part import Key
+from aim_shared.bus.source import SourceVersion
+
+MAX_WAITING: Final = 20_000
+"""Versions that may wait; beyond, only the newest of each object is kept."""
+
+
+@dataclass(slots=True)
+class _Lane:
+    waiting: deque[tuple[int, SourceVersion]] = field(default_factory=deque)
+    busy: bool = False
+
+
+class Lanes:
+    """One queue per object. A version leaves its lane only when it is done, so nothing is lost in between."""
+
+    def __init__(self, limit: int = MAX_WAITING) -> None:
+        self._limit = limit
+        self._lanes: dict[Key, _Lane] = {}
+        self._ready: deque[Key] = deque()
+        self._open: dict[int, None] = {}
+        self._tickets = 0
+        self._dropped = 0
+
+    def __len__(self) -> int:
+        return len(self._open)
+
+    def newest(self) -> dict[Key, SourceVersion]:
+        """The last version under way of every object that has any."""
+        return {key: lane.waiting[-1][1] for key, lane in self._lanes.items() if lane.waiting}
+
+    @property
+    def dropped(self) -> int:
+        """Versions that newer ones replaced before they were published."""
+        return self._dropped
+
+    @property
+    def last_ticket(self) -> int:
+        """Number of the latest version added."""
+        return self._tickets
+
+    def is_done(self, ticket: int) -> bool:
+        """Whether every version up to that number is done."""
+        return next(iter(self._open), ticket + 1) > ticket
+
+    def add(self, version: SourceVersion, *, latest_only: bool = False) -> None:
+        """Queue a version behind the object's earlier ones, or in their place."""
+        lane = self._lanes.setdefault(version.key, _Lane())
+        if latest_only or len(self._open) >= self._limit:
+            self._shorten(lane, 1 if lane.busy else 0)
+        self._tickets += 1
+        self._open[self._tickets] = None
+        lane.waiting.append((self._tickets, version))
+        if not lane.busy and len(lane.waiting) == 1:
+            self._ready.append(version.key)
+
+    def take(self) -> SourceVersion | None:
+        """The next version to work on; its object is busy until `finish`."""
+        while self._ready:
+            lane = self._lanes.get(self._ready.popleft())
+            if lane is not None and lane.waiting and not lane.busy:
+                lane.busy = True
+                return lane.waiting[0][1]
+        return None
+
+    def finish(self, key: Key) -> None:
+        """The version taken is done."""
+        lane = self._lanes[key]
+        ticket, _ = lane.waiting.popleft()
+        del self._open[ticket]
+        lane.busy = False
+        if lane.waiting:
+            self._ready.append(key)
+        else:
+            del self._lanes[key]
+
+    def put_back(self) -> None:
+        """Nothing is being worked on any more; what was begun will be begun again."""
+        for lane in self._lanes.values():
+            lane.busy = False
+        self._ready = deque(self._lanes)
+
+    def collapse(self) -> None:
+        """Keep only the newest version of every object."""
+        for lane in self._lanes.values():
+            self._shorten(lane, 0, keep_last=1)
+
+    def _shorten(self, lane: _Lane, first: int, *, keep_last: int = 0) -> None:
+        while len(lane.waiting) > first + keep_last:
+            if first:
+                # The one being worked on stays; what goes is what waits behind it.
+                ticket, _ = lane.waiting.pop()
+            else:
+                ticket, _ = lane.waiting.popleft()
+            del self._open[ticket]
+            self._dropped += 1

@@ -1,0 +1,74 @@
+"""The sync marker of a part: its publisher's word that the stream says what Kubernetes says.
+
+It lies in the state stream itself, so that its place among the messages means something, and is written with a fence,
+so that two publishers notice each other. It also carries what the next publisher needs to know of this one.
+"""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from typing import Final
+
+from aim_shared.bus.envelope import EnvelopeError, Header
+from aim_shared.json import dumps, loads
+
+MARKER_INTERVAL: Final = 10.0
+"""Seconds between two markers."""
+
+FRESH_SECONDS: Final = 30.0
+"""How long a marker vouches for its part, by the broker's clock."""
+
+
+@dataclass(frozen=True, slots=True)
+class Marker:
+    """What a publisher vouches for.
+
+    Attributes:
+        source: the publishing process.
+        number: counts up within one process.
+        epoch: the present epoch of the part.
+        comparable_since: first epoch whose resource versions compare with the present ones.
+        cluster: UID of kube-system.
+        resource_version: newest version seen; empty for facts.
+        stream_created: when the state stream was made.
+        state_sequence: highest sequence known in it before this marker.
+    """
+
+    source: str
+    number: int
+    epoch: str
+    comparable_since: str
+    cluster: str
+    resource_version: str
+    stream_created: str
+    state_sequence: int
+
+    @property
+    def id(self) -> str:
+        """The marker's message id."""
+        return f"{self.epoch}/{self.source}/{self.number}/marker"
+
+    def headers(self) -> dict[str, str]:
+        """The message's headers."""
+        return {Header.MESSAGE_ID: self.id, Header.EPOCH: self.epoch, Header.CE_SOURCE: self.source}
+
+    def body(self) -> bytes:
+        """The message's body."""
+        return dumps(asdict(self))
+
+
+_TYPES: Final[Mapping[object, type]] = {str: str, int: int}
+
+
+def decode_marker(body: bytes) -> Marker:
+    """Read a marker.
+
+    Raises:
+        EnvelopeError: it is none.
+    """
+    try:
+        found = loads(body)
+        if not all(isinstance(found[field.name], _TYPES[field.type]) for field in fields(Marker)):
+            raise TypeError("a field has another type")
+        return Marker(**found)
+    except (KeyError, TypeError, ValueError) as error:
+        raise EnvelopeError(f"a message on a sync subject is no marker: {error}") from error

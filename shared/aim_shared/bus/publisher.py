@@ -1,0 +1,623 @@
+"""Publishes one part: every version the watch gives, in order per object, and repairs whatever the streams lost.
+
+The publisher lives in *sessions*. Each begins with reading what the stream holds, copying into the history what a
+crash may have left out of it, comparing with Kubernetes, and only then writing the part's marker. A lost connection,
+a doubtful outcome, a new list and the time for a comparison all lead to the next session: there is one way to become
+sure, and it is always the same.
+"""
+
+import asyncio
+import random
+import secrets
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from enum import StrEnum
+from typing import Any, Final, TypeVar
+
+import structlog
+
+from aim_shared.bus.connection import BusApiError, BusConnection, BusUnavailableError
+from aim_shared.bus.envelope import EnvelopeError, StateMessage, digest_of
+from aim_shared.bus.epoch import Reason, Sight, continued, reason_for_new, started
+from aim_shared.bus.judgement import Scope, differences, is_ahead, newest_version
+from aim_shared.bus.lanes import Lanes
+from aim_shared.bus.marker import MARKER_INTERVAL, Marker, decode_marker
+from aim_shared.bus.outcome import PubAck
+from aim_shared.bus.part import Key, Part
+from aim_shared.bus.source import Source, SourceVersion
+from aim_shared.bus.stored import StoredMessage, StreamState, last_message, last_per_subject, stream_state
+from aim_shared.bus.streams import StreamLimits, ensure_streams
+from aim_shared.bus.subjects import DEFAULT_LAYOUT, Layout
+from aim_shared.bus.sweep import TOMBSTONE_AGE, sweep, tombstones
+from aim_shared.bus.writer import InterruptedSessionError, Writer, is_logged
+from aim_shared.kube.reflector_state import Event, Restarted
+
+log = structlog.get_logger(__name__)
+T = TypeVar("T")
+
+_BACKOFF: Final = (0.1, 2.0)
+_LEASE_POLL: Final = 0.25
+_MARKER_ATTEMPTS: Final = 5
+
+
+class SupersededError(Exception):
+    """Another process publishes this part; this one must stop, or prove anew that it leads."""
+
+
+class _CompareDueError(InterruptedSessionError):
+    """The session ends because it is time to compare again."""
+
+
+class Phase(StrEnum):
+    """Where a publisher stands."""
+
+    WAITING = "waiting"
+    """For the broker or the Lease."""
+    LOADING = "loading"
+    """Reads the streams and compares."""
+    LIVE = "live"
+    """Publishes what the watch brings."""
+
+
+@dataclass(frozen=True, slots=True)
+class PublisherSettings:
+    """Times and sizes; seconds where not said otherwise.
+
+    Attributes:
+        concurrency: objects that are published at the same time.
+        compare_interval: between comparisons with Kubernetes; varied by a fifth.
+        list_grace: how long a list that is older than what the stream holds may be a server's lagging cache.
+    """
+
+    marker_interval: float = MARKER_INTERVAL
+    compare_interval: float = 600.0
+    sweep_interval: float = 600.0
+    tombstone_age: timedelta = TOMBSTONE_AGE
+    list_grace: float = 5.0
+    concurrency: int = 64
+    limits: StreamLimits = field(default_factory=StreamLimits)
+
+
+DEFAULT_SETTINGS: Final = PublisherSettings()
+
+
+@dataclass(frozen=True, slots=True)
+class PublisherStatistics:
+    """A moment of a publisher, for metrics.
+
+    Attributes:
+        waiting: versions under way.
+        dropped: versions that newer ones replaced before they were published.
+        stale: versions not written because the stream held a newer one.
+        rereads: outcomes that had to be looked up.
+        copied: present versions that the history lacked.
+        differences: repairs that the last comparison brought.
+        repaired: repairs in all.
+        markers: markers written.
+        swept: tombstones removed.
+    """
+
+    phase: Phase
+    epoch: str
+    objects: int
+    waiting: int
+    published: int
+    dropped: int
+    stale: int
+    refused: int
+    rereads: int
+    copied: int
+    sessions: int
+    differences: int
+    repaired: int
+    markers: int
+    swept: int
+    interrupted_by: str | None
+
+
+def _always() -> bool:
+    return True
+
+
+class Publisher:
+    """Publishes one part while this process leads.
+
+    Feed it with `take` (or `consume`) from the moment the watch starts, connected or not, and let `run` work.
+
+    Args:
+        source: name of this process; two of the same name at once are not noticed.
+        cluster: UID of kube-system; empty if it is not to be checked.
+        service: for facts, which service's.
+        may_write: asked before every write: was the Lease renewed within 10 s?
+        relist: asks the reflector for a list not older than what it saw, which comes as `Restarted`.
+        loaded: told of every message found in the stream when a session begins.
+    """
+
+    def __init__(
+        self,
+        connection: BusConnection,
+        part: Part[Any],
+        *,
+        source: str,
+        cluster: str = "",
+        service: str = "",
+        layout: Layout = DEFAULT_LAYOUT,
+        may_write: Callable[[], bool] = _always,
+        relist: Callable[[], None] | None = None,
+        loaded: Callable[[StateMessage], None] | None = None,
+        settings: PublisherSettings = DEFAULT_SETTINGS,
+    ) -> None:
+        self._connection = connection
+        self._part = part
+        self._source_name = source
+        self._cluster = cluster
+        self._service = service
+        self._layout = layout
+        self._may_write = may_write
+        self._relist = relist
+        self._loaded = loaded
+        self._settings = settings
+        self._source = Source()
+        self._lanes = Lanes()
+        self._writer = Writer(connection, part, layout, source, may_write)
+        self._scope: Scope | None = None
+        self._stream_created = ""
+        self._marker_sequence = 0
+        self._marked = False
+        self._marker_number = 0
+        self._phase = Phase.WAITING
+        self._workers = 0
+        self._sessions = self._markers = self._swept = self._repaired = self._differences = 0
+        self._dropped_seen = self._rewinds_seen = 0
+        self._content_compared = False
+        self._unwritable: dict[Key, str] = {}
+        self._interrupted_by: str | None = None
+        self._arrived = asyncio.Event()
+        self._finished = asyncio.Event()
+        self._relisted = asyncio.Event()
+        self._moved = asyncio.Event()
+
+    # What others see
+
+    @property
+    def statistics(self) -> PublisherStatistics:
+        """A snapshot for metrics."""
+        counts = self._writer.counts
+        return PublisherStatistics(
+            self._phase,
+            self.epoch,
+            len(self._source.present),
+            len(self._lanes),
+            counts.published,
+            self._lanes.dropped,
+            counts.stale,
+            counts.refused,
+            counts.rereads,
+            counts.copied,
+            self._sessions,
+            self._differences,
+            self._repaired,
+            self._markers,
+            self._swept,
+            self._interrupted_by,
+        )
+
+    @property
+    def epoch(self) -> str:
+        """The present epoch; empty before the first session."""
+        return self._scope.epoch if self._scope else ""
+
+    # What comes in
+
+    def take(self, event: Event) -> None:
+        """Take in an event of the reflector; never waits."""
+        version = self._source.take(event)
+        if isinstance(event, Restarted):
+            self._relisted.set()
+        self._moved.set()
+        if version is not None:
+            self._enqueue(version)
+
+    async def consume(self, events: AsyncIterator[Event]) -> None:
+        """Take in everything that a reflector tells."""
+        async for event in events:
+            self.take(event)
+
+    def restart_empty(self) -> None:
+        """Begin without a list, for what Kubernetes does not know (facts)."""
+        self.take(Restarted((), ""))
+
+    def assume(self, version: SourceVersion) -> None:
+        """The stream's own word for what Kubernetes does not know."""
+        self._source.put(version)
+
+    def put(self, version: SourceVersion) -> None:
+        """Publish a version that no watch brought."""
+        self._enqueue(self._source.put(version))
+
+    def remove(self, key: Key) -> None:
+        """Publish a deletion that no watch brought."""
+        self._enqueue(self._source.remove(key, "", ""))
+
+    def compare(self) -> None:
+        """Ask for a comparison with Kubernetes as soon as possible."""
+        if self._relist is not None:
+            self._relist()
+        else:
+            self._relisted.set()
+
+    def _enqueue(self, version: SourceVersion) -> None:
+        # Without a broker only the newest version of an object is kept; that others are missing becomes an epoch.
+        self._lanes.add(version, latest_only=not self._connection.connected)
+        self._arrived.set()
+
+    # Sessions
+
+    async def run(self) -> None:
+        """Publish until cancelled.
+
+        Raises:
+            SupersededError: another process publishes the part.
+        """
+        failures = 0
+        while True:
+            await self._wait_for_lease()
+            session = await self._connection.wait_connected()
+            outcome = await self._session(session)
+            _raise_if_cancelled()
+            if isinstance(outcome, _CompareDueError):
+                failures = 0
+                continue
+            self._phase = Phase.WAITING
+            if not self._connection.connected:
+                self._lanes.collapse()
+            self._interrupted_by = str(outcome)
+            failures = 0 if not self._connection.connected else failures + 1
+            log.warning("Publishing was interrupted; going on soon", part=self._part.name, cause=str(outcome))
+            low, high = _BACKOFF
+            await asyncio.sleep(random.uniform(low, min(high, low * 2 ** min(failures, 8))))
+
+    async def _wait_for_lease(self) -> None:
+        while not self._may_write():
+            # Somebody else may have led meanwhile, and rightly so.
+            self._marked = False
+            await asyncio.sleep(_LEASE_POLL)
+
+    async def _session(self, session: int) -> InterruptedSessionError:
+        self._sessions += 1
+        superseded: SupersededError | None = None
+        interrupted = InterruptedSessionError("cancelled")
+        try:
+            async with asyncio.TaskGroup() as group:
+                group.create_task(self._until_lost(session))
+                await self._load()
+                self._phase = Phase.LIVE
+                for duty in (self._mark_forever(), self._sweep_forever(), self._compare_in_time()):
+                    group.create_task(duty)
+                await self._pump(group)
+        except* SupersededError as errors:
+            superseded = _first(errors, SupersededError)
+        except* InterruptedSessionError as errors:
+            interrupted = _first(errors, InterruptedSessionError)
+        self._lanes.put_back()
+        self._workers = 0
+        if superseded is not None:
+            self._phase = Phase.WAITING
+            raise superseded
+        return interrupted
+
+    async def _until_lost(self, session: int) -> None:
+        await self._connection.wait_lost(session)
+        raise InterruptedSessionError("the connection to the message broker was lost")
+
+    async def _compare_in_time(self) -> None:
+        interval = self._settings.compare_interval * random.uniform(0.8, 1.2)
+        if not await _within(interval, self._relisted.wait()) and self._relist is not None:
+            self._relist()
+            await self._relisted.wait()
+        raise _CompareDueError("time to compare")
+
+    # Beginning of a session
+
+    async def _load(self) -> None:
+        self._phase = Phase.LOADING
+        with _interrupting():
+            await ensure_streams(self._connection, self._layout, self._settings.limits)
+            state = await stream_state(self._connection, self._layout.state_stream)
+            marker = await self._read_marker()
+            await self._read_stored()
+        await self._wait_listed()
+        # A list that comes from now on needs another comparison.
+        relisted = self._relisted.is_set()
+        self._relisted.clear()
+        self._scope, fresh = await self._choose_scope(state, marker)
+        self._compare(state.now, relisted=relisted, fresh=fresh)
+
+    async def _read_marker(self) -> Marker | None:
+        subject = self._layout.sync(self._part.name, self._service)
+        found = await last_message(self._connection, self._layout.state_stream, subject)
+        marker = _decode(found)
+        self._marker_sequence = found.sequence if found else 0
+        if marker is not None and marker.source != self._source_name and self._marked:
+            raise SupersededError(_superseded(self._part.name, marker))
+        return marker
+
+    async def _read_stored(self) -> None:
+        """Read what the streams hold, and log what the history lacks."""
+        layout, part = self._layout, self._part.name
+        held = await last_per_subject(
+            self._connection, layout.state_stream, (layout.state_filter(part, self._service),)
+        )
+        logged = {
+            message.subject: message.headers
+            for message in await last_per_subject(
+                self._connection,
+                layout.history_stream,
+                (layout.log_filter(part, self._service),),
+                headers_only=True,
+            )
+        }
+        self._writer.stored.clear()
+        unlogged: list[tuple[StateMessage, int]] = []
+        for message in held:
+            _, key = layout.parse_state(message.subject)
+            adopted = await self._writer.adopt(key, message)
+            if adopted is None:
+                continue
+            stored, state = adopted
+            if self._loaded is not None:
+                self._loaded(state)
+            if not is_logged(logged.get(layout.log(part, key), {}), stored.id, stored.sequence):
+                unlogged.append((state, stored.sequence))
+        await _in_parallel(self._settings.concurrency, self._writer.copy_to_history, unlogged)
+
+    async def _wait_listed(self) -> None:
+        while not self._source.lists:
+            await self._relisted.wait()
+
+    async def _choose_scope(self, state: StreamState, marker: Marker | None) -> tuple[Scope, bool]:
+        """The epoch to publish in, and whether it is a new one."""
+        stored = self._writer.stored.values()
+        since = max(marker.comparable_since if marker else "", self._scope.comparable_since if self._scope else "")
+        floor = max(newest_version(stored, since), int(marker.resource_version or 0) if marker else 0)
+        rewound = self._source.rewinds != self._rewinds_seen
+        self._rewinds_seen = self._source.rewinds
+        changed = bool(marker and self._cluster and marker.cluster and marker.cluster != self._cluster)
+        sight = Sight(
+            marker=marker,
+            created=state.created,
+            last_sequence=state.last_sequence,
+            high_sequence=self._writer.high_sequence if self._stream_created == state.created else 0,
+            known_created=self._stream_created,
+            cluster=self._cluster,
+            version_fell=rewound or (not changed and not await self._caught_up(floor)),
+            newest_stored_epoch=max((held.epoch for held in stored), default=""),
+        )
+        reason = reason_for_new(sight)
+        scope = continued(sight, self._scope)
+        if reason is not None:
+            scope = self._begin(scope, reason, state.now)
+        self._stream_created = state.created
+        self._writer.high_sequence = state.last_sequence
+        return scope, reason is not None
+
+    async def _caught_up(self, floor: int) -> bool:
+        """Whether the watch has reached a version; a server's cache may lag behind for a moment."""
+        if not self._source.version:
+            return True
+
+        async def reached() -> None:
+            while int(self._source.version) < floor:
+                self._moved.clear()
+                await self._moved.wait()
+
+        return await _within(self._settings.list_grace, reached())
+
+    def _begin(self, scope: Scope, reason: Reason, now: datetime) -> Scope:
+        new = started(scope, reason, now, secrets.token_hex(3))
+        log.info("A new epoch begins", part=self._part.name, epoch=new.epoch, reason=reason.value)
+        return new
+
+    def _compare(self, now: datetime, *, relisted: bool, fresh: bool) -> None:
+        """Queue what the stream lacks, in a new epoch if versions may be missing before it."""
+        assert self._scope is not None
+        if not fresh and is_ahead(self._writer.stored, self._source.present, self._scope):
+            # The watch has caught up with the stream, so Kubernetes itself went back.
+            self._scope, fresh = self._begin(self._scope, Reason.VERSION_FELL, now), True
+        found = self._find_differences(self._scope)
+        dropped = self._lanes.dropped != self._dropped_seen
+        self._dropped_seen = self._lanes.dropped
+        missed = bool(found) or dropped or (relisted and len(self._lanes) > 0)
+        if missed and not fresh:
+            self._scope = self._begin(self._scope, Reason.VERSIONS_MISSED, now)
+        self._differences = len(found)
+        self._repaired += len(found)
+        for version in found:
+            self._lanes.add(version)
+        self._arrived.set()
+
+    def _find_differences(self, scope: Scope) -> list[SourceVersion]:
+        # Content under an equal version differs only when another release trims otherwise: look once.
+        by_content = not self._content_compared or not self._source.version
+        self._content_compared = True
+        found = differences(
+            self._source.present,
+            self._writer.stored,
+            pending=self._lanes.newest(),
+            version=self._source.version,
+            scope=scope,
+            digest=(lambda version: digest_of(self._writer.body(version))) if by_content else None,
+        )
+        return [version for version in found if self._unwritable.get(version.key) != version.resource_version]
+
+    # Publishing
+
+    async def _pump(self, group: asyncio.TaskGroup) -> None:
+        """Keep as many workers as there is work for."""
+        while True:
+            while self._workers < self._settings.concurrency and (version := self._lanes.take()) is not None:
+                self._workers += 1
+                group.create_task(self._work(version))
+            self._arrived.clear()
+            await self._arrived.wait()
+
+    async def _work(self, version: SourceVersion | None) -> None:
+        while version is not None:
+            assert self._scope is not None
+            if self._lanes.dropped != self._dropped_seen:
+                self._note_gap()
+            written = await self._writer.write(version, self._scope)
+            self._lanes.finish(version.key)
+            if not written:
+                self._unwritable[version.key] = version.resource_version
+                self._note_gap()
+            self._finished.set()
+            version = self._lanes.take()
+        self._workers -= 1
+        self._arrived.set()
+
+    def _note_gap(self) -> None:
+        """What follows belongs to another epoch, so that the history shows that something is missing."""
+        assert self._scope is not None
+        self._dropped_seen = self._lanes.dropped
+        self._scope = self._begin(self._scope, Reason.VERSIONS_MISSED, datetime.now(UTC))
+
+    async def _settled(self) -> None:
+        """Wait until everything that is under way now is acknowledged."""
+        ticket = self._lanes.last_ticket
+        while not self._lanes.is_done(ticket):
+            self._finished.clear()
+            await self._finished.wait()
+
+    # Regular duties
+
+    async def _mark_forever(self) -> None:
+        while True:
+            await self._settled()
+            await self._mark()
+            await asyncio.sleep(self._settings.marker_interval)
+
+    async def _mark(self) -> None:
+        subject = self._layout.sync(self._part.name, self._service)
+        for _ in range(_MARKER_ATTEMPTS):
+            marker = self._next_marker()
+            if not self._may_write():
+                raise InterruptedSessionError("the Lease was not renewed in time; another replica may lead")
+            outcome = await self._connection.publish(
+                subject, marker.body(), marker.headers(), expected=self._marker_sequence
+            )
+            if isinstance(outcome, PubAck) and not outcome.duplicate:
+                return self._marked_at(outcome.sequence)
+            with _interrupting():
+                found = await last_message(self._connection, self._layout.state_stream, subject)
+            holder = _decode(found)
+            self._marker_sequence = found.sequence if found else 0
+            if holder is not None and holder.id == marker.id:
+                return self._marked_at(self._marker_sequence)
+            if holder is not None and holder.source != self._source_name:
+                self._contested(holder)
+        raise InterruptedSessionError(f"{subject}: the marker could not be written")
+
+    def _contested(self, holder: Marker) -> None:
+        """Another process wrote the marker: whoever had it before is out; whoever takes over looks again."""
+        if self._marked:
+            raise SupersededError(_superseded(self._part.name, holder))
+        raise InterruptedSessionError(f"{holder.source} still published {self._part.name} during the take-over")
+
+    def _next_marker(self) -> Marker:
+        assert self._scope is not None
+        self._marker_number += 1
+        return Marker(
+            self._source_name,
+            self._marker_number,
+            self._scope.epoch,
+            self._scope.comparable_since,
+            self._cluster,
+            self._source.version,
+            self._stream_created,
+            self._writer.high_sequence,
+        )
+
+    def _marked_at(self, sequence: int) -> None:
+        self._marker_sequence = sequence
+        self._writer.high_sequence = max(self._writer.high_sequence, sequence)
+        self._marked = True
+        self._markers += 1
+        self._interrupted_by = None
+
+    async def _sweep_forever(self) -> None:
+        stream = self._layout.state_stream
+        while True:
+            if candidates := tombstones(self._writer.stored):
+                with _interrupting():
+                    now = (await stream_state(self._connection, stream)).now
+                    age = self._settings.tombstone_age
+                    gone = await sweep(
+                        self._connection, stream, candidates, now=now, age=age, may_write=self._may_write
+                    )
+                self._swept += len(gone)
+                for key, held in gone:
+                    if self._writer.stored.get(key) == held:
+                        del self._writer.stored[key]
+            await asyncio.sleep(self._settings.sweep_interval * random.uniform(0.8, 1.2))
+
+
+@contextmanager
+def _interrupting() -> Iterator[None]:
+    """What the broker does not answer or refuses ends the session, not the process."""
+    try:
+        yield
+    except (BusUnavailableError, BusApiError) as error:
+        raise InterruptedSessionError(str(error)) from error
+
+
+def _raise_if_cancelled() -> None:
+    # A task group that fails and is cancelled at the same time reports the failure alone.
+    task = asyncio.current_task()
+    if task is not None and task.cancelling():
+        raise asyncio.CancelledError
+
+
+async def _within(seconds: float, waiting: Awaitable[object]) -> bool:
+    try:
+        async with asyncio.timeout(seconds):
+            await waiting
+    except TimeoutError:
+        return False
+    return True
+
+
+async def _in_parallel(
+    limit: int, work: Callable[[StateMessage, int], Awaitable[None]], items: list[tuple[StateMessage, int]]
+) -> None:
+    remaining = iter(items)
+
+    async def worker() -> None:
+        for item in remaining:
+            await work(*item)
+
+    async with asyncio.TaskGroup() as group:
+        for _ in range(min(limit, len(items))):
+            group.create_task(worker())
+
+
+def _decode(message: StoredMessage | None) -> Marker | None:
+    try:
+        return decode_marker(message.data) if message is not None else None
+    except EnvelopeError:
+        return None
+
+
+def _superseded(part: str, holder: Marker) -> str:
+    return f"{part} is published by {holder.source} as well; this process must stop publishing it"
+
+
+def _first(group: BaseExceptionGroup[Any], kind: type[T]) -> T:
+    for error in group.exceptions:
+        if isinstance(error, kind):
+            return error
+        if isinstance(error, BaseExceptionGroup):
+            return _first(error, kind)
+    raise AssertionError("an exception group without the exception it was caught for")

@@ -1,0 +1,97 @@
+"""What Kubernetes has of a part, as the watch told it: the truth that the streams are compared with."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from aim_shared.bus.envelope import Verb
+from aim_shared.bus.part import Key
+from aim_shared.json import JsonObject
+from aim_shared.kube.reflector_state import Bookmark, Delete, Event, Restarted, Upsert
+
+
+@dataclass(frozen=True, slots=True)
+class SourceVersion:
+    """One version of an object, to be published.
+
+    Attributes:
+        obj: the object as Kubernetes sent it; shared, never to be modified. ``None`` for a deletion.
+    """
+
+    key: Key
+    verb: Verb
+    uid: str
+    resource_version: str
+    obj: JsonObject | None
+
+
+def upsert_of(obj: JsonObject) -> SourceVersion:
+    """The version that an object is."""
+    metadata = obj["metadata"]
+    return SourceVersion(key_of(obj), Verb.UPSERT, metadata["uid"], str(metadata.get("resourceVersion") or ""), obj)
+
+
+def key_of(obj: JsonObject) -> Key:
+    """Namespace and name of an object."""
+    metadata = obj["metadata"]
+    return Key(metadata.get("namespace") or "", metadata["name"])
+
+
+class Source:
+    """The present objects of a part, and the newest version seen. No I/O."""
+
+    def __init__(self) -> None:
+        self._present: dict[Key, SourceVersion] = {}
+        self._version = ""
+        self._lists = 0
+        self._rewinds = 0
+
+    @property
+    def present(self) -> Mapping[Key, SourceVersion]:
+        """The objects that exist."""
+        return self._present
+
+    @property
+    def version(self) -> str:
+        """Newest resourceVersion seen; empty before the first list and for facts."""
+        return self._version
+
+    @property
+    def lists(self) -> int:
+        """Lists seen; 0 means that nothing is known yet."""
+        return self._lists
+
+    @property
+    def rewinds(self) -> int:
+        """How often the server was found behind what it had shown before."""
+        return self._rewinds
+
+    def take(self, event: Event) -> SourceVersion | None:
+        """Take in what the watch says; returns the version to publish, if it is one the watch has seen happen."""
+        match event:
+            case Upsert(obj, version):
+                self._version = version
+                return self.put(upsert_of(obj))
+            case Delete(obj, version, synthetic):
+                self._version = version
+                gone = self.remove(key_of(obj), obj["metadata"].get("uid", ""), version)
+                # A deletion found by comparison is published by comparison: versions may be missing before it.
+                return None if synthetic else gone
+            case Bookmark(version):
+                self._version = version
+            case Restarted(objects, version, rewound):
+                versions = [upsert_of(obj) for obj in objects]
+                self._present = {found.key: found for found in versions}
+                self._version = version
+                self._lists += 1
+                self._rewinds += rewound
+        return None
+
+    def put(self, version: SourceVersion) -> SourceVersion:
+        """An object exists in this version."""
+        self._present[version.key] = version
+        return version
+
+    def remove(self, key: Key, uid: str, resource_version: str) -> SourceVersion:
+        """An object is gone."""
+        known = self._present.pop(key, None)
+        return SourceVersion(key, Verb.DELETE, uid or (known.uid if known else ""), resource_version, None)

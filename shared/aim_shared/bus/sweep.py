@@ -1,0 +1,54 @@
+"""Removes old tombstones from the state stream, each by its sequence.
+
+By subject would be shorter and wrong: an object made again meanwhile would be deleted with its predecessor's tombstone.
+"""
+
+from collections.abc import Callable, Mapping
+from datetime import datetime, timedelta
+from typing import Final
+
+from aim_shared.bus.connection import BusConnection
+from aim_shared.bus.judgement import Stored
+from aim_shared.bus.part import Key
+from aim_shared.bus.stored import delete_message, message_at
+
+TOMBSTONE_AGE: Final = timedelta(hours=1)
+"""How long a tombstone stays; worlds remember deletions as long."""
+
+
+def tombstones(stored: Mapping[Key, Stored]) -> list[tuple[Key, Stored]]:
+    """What a sweep has to look at."""
+    return [(key, held) for key, held in stored.items() if held.deleted]
+
+
+async def sweep(
+    connection: BusConnection,
+    stream: str,
+    candidates: list[tuple[Key, Stored]],
+    *,
+    now: datetime,
+    age: timedelta,
+    may_write: Callable[[], bool],
+) -> list[tuple[Key, Stored]]:
+    """Remove the tombstones that are old enough; returns those that are gone.
+
+    Args:
+        now: the broker's clock, as are the times of the messages.
+
+    Raises:
+        BusUnavailableError: no answer.
+        BusApiError: the broker refused.
+    """
+    gone: list[tuple[Key, Stored]] = []
+    for key, held in candidates:
+        if not may_write():
+            break
+        stored = held.stored
+        if stored is None:
+            message = await message_at(connection, stream, held.sequence)
+            stored = message.stored if message else None
+        if stored is None or now - stored < age:
+            continue
+        if await delete_message(connection, stream, held.sequence):
+            gone.append((key, held))
+    return gone

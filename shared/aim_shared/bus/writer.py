@@ -1,0 +1,246 @@
+"""Puts one version onto the bus: into the state stream with a fence, then into the history, both acknowledged."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Any, Final, assert_never
+
+import structlog
+
+from aim_shared.bus.connection import BusApiError, BusConnection, BusUnavailableError
+from aim_shared.bus.envelope import (
+    EnvelopeError,
+    Header,
+    LogMessage,
+    StateMessage,
+    decode_state,
+    digest_of,
+    message_id,
+)
+from aim_shared.bus.judgement import Scope, Stored, Verdict, judge
+from aim_shared.bus.outcome import PubAck, Refused, Unknown, WrongSequence
+from aim_shared.bus.part import Key, Part
+from aim_shared.bus.published import published_form
+from aim_shared.bus.source import SourceVersion
+from aim_shared.bus.stored import StoredMessage, delete_message, last_message
+from aim_shared.bus.subjects import Layout
+from aim_shared.bus.trace import trace_of
+from aim_shared.json import dumps
+
+log = structlog.get_logger(__name__)
+
+_LOG_ATTEMPTS: Final = 3
+
+
+class InterruptedSessionError(Exception):
+    """Writing can not go on for now; what was not acknowledged is looked at again in the next session."""
+
+
+@dataclass(slots=True)
+class WriteCounts:
+    """Counters of a writer."""
+
+    published: int = 0
+    """Versions in both streams."""
+    done_before: int = 0
+    """Versions that the stream held already."""
+    stale: int = 0
+    """Versions not written because a newer one was there."""
+    refused: int = 0
+    """Versions that the broker will never take."""
+    rereads: int = 0
+    """Times the outcome had to be looked up."""
+    copied: int = 0
+    """Present versions that the history lacked."""
+
+
+class Writer:
+    """Writes versions of one part. Calls for different objects may overlap, for one object they must not."""
+
+    def __init__(
+        self,
+        connection: BusConnection,
+        part: Part[Any],
+        layout: Layout,
+        source: str,
+        may_write: Callable[[], bool],
+    ) -> None:
+        self._connection = connection
+        self._part = part
+        self._layout = layout
+        self._source = source
+        self._may_write = may_write
+        self.stored: dict[Key, Stored] = {}
+        self.counts = WriteCounts()
+        self.high_sequence = 0
+
+    def body(self, version: SourceVersion) -> bytes:
+        """The bytes that are published for a version."""
+        return b"" if version.obj is None else dumps(published_form(self._part, version.obj))
+
+    async def write(self, version: SourceVersion, scope: Scope) -> bool:
+        """Put a version onto the bus, unless it or a newer one is there.
+
+        Returns whether the bus knows the version or a newer one; not so if the broker will never take it.
+
+        Raises:
+            InterruptedSessionError: the outcome is not known.
+        """
+        body, attempt = self.body(version), 0
+        digest = digest_of(body)
+        while True:
+            held = self.stored.get(version.key)
+            verdict = judge(version, digest, held, scope)
+            if verdict is Verdict.STALE:
+                self.counts.stale += 1
+                return True
+            if verdict is Verdict.DONE:
+                self.counts.done_before += 1
+                return True
+            message = self._message(version, body, scope, held.sequence if held else 0, attempt)
+            self._check_lease()
+            outcome = await self._connection.publish(
+                self._layout.state(self._part.name, version.key),
+                body,
+                message.headers(),
+                expected=message.previous,
+            )
+            match outcome:
+                case PubAck(sequence, duplicate=False):
+                    await self._stored_now(message, sequence)
+                    return True
+                case PubAck():
+                    # The id was stored once. If the message is gone since, only another id will bring it back.
+                    attempt += 1
+                    if await self._resolve(message):
+                        return True
+                case WrongSequence() | Unknown():
+                    if await self._resolve(message):
+                        return True
+                case Refused(code, reason):
+                    self.counts.refused += 1
+                    log.error(
+                        "The broker refuses an object; its consumers keep the last version they have. "
+                        "Raise the broker's max_payload if it is too large",
+                        part=self._part.name,
+                        object=str(version.key),
+                        code=code,
+                        reason=reason,
+                    )
+                    return False
+                case _:
+                    assert_never(outcome)
+
+    def _message(self, version: SourceVersion, body: bytes, scope: Scope, previous: int, attempt: int) -> StateMessage:
+        # Facts have no version of their own; predecessor and content identify one.
+        identity = version.resource_version or f"{previous}-{digest_of(body).hex()}"
+        return StateMessage(
+            part=self._part.name,
+            key=version.key,
+            verb=version.verb,
+            epoch=scope.epoch,
+            uid=version.uid,
+            resource_version=version.resource_version,
+            previous=previous,
+            body=body,
+            traceparent=trace_of(version.obj if version.obj is not None else {"metadata": {"uid": version.uid}}),
+            time=datetime.now(UTC),
+            source=self._source,
+            id=message_id(scope.epoch, version.uid, identity, version.verb, attempt),
+        )
+
+    async def _resolve(self, message: StateMessage) -> bool:
+        """Look up what the stream holds; whether it is this very message, which then also enters the history."""
+        self.counts.rereads += 1
+        found = await self.reread(message.key)
+        if found is None:
+            return False
+        stored, actual = found
+        if stored.id == message.id:
+            await self._stored_now(replace(message, previous=stored.previous), stored.sequence)
+            return True
+        # Somebody else's version, which only they know to be in the history.
+        await self.copy_to_history(actual, stored.sequence)
+        return False
+
+    async def reread(self, key: Key) -> tuple[Stored, StateMessage] | None:
+        """What the stream holds of an object now, from its leader.
+
+        Raises:
+            InterruptedSessionError: no answer.
+        """
+        subject = self._layout.state(self._part.name, key)
+        try:
+            message = await last_message(self._connection, self._layout.state_stream, subject)
+        except (BusUnavailableError, BusApiError) as error:
+            raise InterruptedSessionError(str(error)) from error
+        self.stored.pop(key, None)
+        return None if message is None else await self.adopt(key, message)
+
+    async def adopt(self, key: Key, message: StoredMessage) -> tuple[Stored, StateMessage] | None:
+        """Take note of what the stream holds; what nobody can read is removed, so that it can be replaced."""
+        self.high_sequence = max(self.high_sequence, message.sequence)
+        try:
+            state = decode_state(self._part.name, key, message.headers, message.data)
+        except EnvelopeError as error:
+            log.warning("Removing an unreadable message from the state stream", error=str(error))
+            await self._remove(message.sequence)
+            return None
+        stored = self.stored[key] = Stored.of(state, message.sequence, message.stored)
+        return stored, state
+
+    async def _remove(self, sequence: int) -> None:
+        self._check_lease()
+        try:
+            await delete_message(self._connection, self._layout.state_stream, sequence)
+        except (BusUnavailableError, BusApiError) as error:
+            raise InterruptedSessionError(str(error)) from error
+
+    async def _stored_now(self, message: StateMessage, sequence: int) -> None:
+        self.high_sequence = max(self.high_sequence, sequence)
+        await self._log(message, sequence)
+        self.stored[message.key] = Stored.of(message, sequence)
+        self.counts.published += 1
+
+    async def copy_to_history(self, message: StateMessage, sequence: int) -> None:
+        """Log a present version that may be missing there; the one thing a crash can leave undone.
+
+        Raises:
+            InterruptedSessionError: no answer.
+        """
+        if await self._is_in_history(message, sequence):
+            return
+        if await self._log(message, sequence) and not await self._is_in_history(message, sequence):
+            # The broker remembers the id of a message that is gone since.
+            await self._log(message, sequence, suffix="/copy")
+        self.counts.copied += 1
+
+    async def _is_in_history(self, message: StateMessage, sequence: int) -> bool:
+        subject = self._layout.log(self._part.name, message.key)
+        try:
+            last = await last_message(self._connection, self._layout.history_stream, subject)
+        except (BusUnavailableError, BusApiError) as error:
+            raise InterruptedSessionError(str(error)) from error
+        return last is not None and is_logged(last.headers, message.id, sequence)
+
+    async def _log(self, message: StateMessage, sequence: int, suffix: str = "") -> bool:
+        """Write a version to the history; whether the broker took it for a repetition."""
+        subject = self._layout.log(message.part, message.key)
+        headers = LogMessage(message, sequence).headers()
+        headers[Header.MESSAGE_ID] += suffix
+        for _ in range(_LOG_ATTEMPTS):
+            self._check_lease()
+            outcome = await self._connection.publish(subject, message.body, headers)
+            if isinstance(outcome, PubAck):
+                return outcome.duplicate
+            # Not known: the id makes repeating harmless.
+        raise InterruptedSessionError(f"{subject}: {outcome}")
+
+    def _check_lease(self) -> None:
+        if not self._may_write():
+            raise InterruptedSessionError("the Lease was not renewed in time; another replica may lead")
+
+
+def is_logged(headers: Mapping[str, str], identity: str, sequence: int) -> bool:
+    """Whether a message of the history is the version with that id and sequence."""
+    return headers.get(Header.CE_ID) == identity and headers.get(Header.SEQUENCE) == str(sequence)

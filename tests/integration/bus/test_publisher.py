@@ -1,0 +1,413 @@
+"""A publisher on a broker that works: order, history, repair, markers, epochs."""
+
+import asyncio
+from datetime import timedelta
+
+import pytest
+from support.nats import connected, eventually
+from support.publishing import (
+    QUICK,
+    Cluster,
+    agrees,
+    all_states,
+    history,
+    of,
+    publishing,
+    repeated,
+    settles,
+    unnamed_holes,
+)
+from support.world_objects import widgets
+
+from aim_shared.bus.connection import BusConnection
+from aim_shared.bus.envelope import Verb
+from aim_shared.bus.marker import decode_marker
+from aim_shared.bus.part import Key
+from aim_shared.bus.publisher import PublisherSettings, SupersededError
+from aim_shared.bus.stored import delete_message, last_message
+from aim_shared.bus.subjects import Layout
+from aim_shared.kube.reflector_state import Delete
+
+PART = "widgets"
+
+
+async def epoch_in_marker(bus: BusConnection, layout: Layout) -> str:
+    found = await last_message(bus, layout.state_stream, layout.sync(PART))
+    return decode_marker(found.data).epoch if found else ""
+
+
+async def test_every_version_is_kept_in_order_and_the_last_one_is_present(bus: BusConnection, layout: Layout) -> None:
+    cluster = Cluster()
+    async with publishing(bus, widgets(), layout) as publisher:
+        publisher.take(cluster.listing())
+        for number in range(20):
+            publisher.take(cluster.put("a", number=number))
+            publisher.take(cluster.put("b", number=number))
+        await settles(bus, layout, PART, cluster, publisher)
+    versions = await history(bus, layout, PART)
+    for name in "ab":
+        assert [version.state.json()["spec"]["number"] for version in of(versions, name)] == list(range(20))  # type: ignore[index]  # no tombstone
+    assert unnamed_holes(versions) == []
+    assert len({version.state.epoch for version in versions}) == 1
+
+
+async def test_a_deletion_is_a_tombstone_and_a_recreation_a_new_object(bus: BusConnection, layout: Layout) -> None:
+    cluster = Cluster()
+    async with publishing(bus, widgets(), layout) as publisher:
+        publisher.take(cluster.listing())
+        publisher.take(cluster.put("a"))
+        publisher.take(cluster.delete("a"))
+        publisher.take(cluster.put("a"))
+        publisher.take(cluster.put("b"))
+        publisher.take(cluster.delete("b"))
+        await settles(bus, layout, PART, cluster, publisher)
+    versions = await history(bus, layout, PART)
+    assert [version.state.verb for version in of(versions, "a")] == [Verb.UPSERT, Verb.DELETE, Verb.UPSERT]
+    assert len({version.state.uid for version in of(versions, "a")}) == 2
+    states = await all_states(bus, layout, PART)
+    assert states[Key("ns", "b")].deleted
+    assert unnamed_holes(versions) == []
+
+
+async def test_noise_is_dropped(bus: BusConnection, layout: Layout) -> None:
+    cluster = Cluster()
+    async with publishing(bus, widgets(), layout) as publisher:
+        publisher.take(cluster.listing())
+        change = cluster.put("a")
+        metadata = change.obj["metadata"]
+        clean = {**change.obj, "metadata": dict(metadata)}
+        metadata["managedFields"] = [{"manager": "kubectl"}]
+        metadata["annotations"] = {"kubectl.kubernetes.io/last-applied-configuration": "{}"}
+        publisher.take(change)
+        await eventually(lambda: publisher.statistics.published == 1, "published")
+    states = await all_states(bus, layout, PART)
+    assert states[Key("ns", "a")].json() == clean
+
+
+async def test_the_first_list_is_compared_with_what_the_stream_holds(bus: BusConnection, layout: Layout) -> None:
+    cluster = Cluster()
+    async with publishing(bus, widgets(), layout) as publisher:
+        publisher.take(cluster.listing())
+        for name in ("kept", "changed", "gone"):
+            publisher.take(cluster.put(name))
+        await settles(bus, layout, PART, cluster, publisher)
+        epoch = publisher.epoch
+    cluster.put("changed", now=True)
+    cluster.delete("gone")
+    cluster.put("new")
+    async with publishing(bus, widgets(), layout, source="second") as publisher:
+        publisher.take(cluster.listing())
+        await settles(bus, layout, PART, cluster, publisher)
+        assert publisher.statistics.repaired == 3
+        assert publisher.epoch > epoch, "versions may be missing in between, so the history must say so"
+    versions = await history(bus, layout, PART)
+    assert len(of(versions, "kept")) == 1
+    assert unnamed_holes(versions) == []
+
+
+async def test_a_restart_without_changes_continues_the_epoch(bus: BusConnection, layout: Layout) -> None:
+    cluster = Cluster()
+    async with publishing(bus, widgets(), layout) as publisher:
+        publisher.take(cluster.listing())
+        publisher.take(cluster.put("a"))
+        await settles(bus, layout, PART, cluster, publisher)
+        epoch = publisher.epoch
+    async with publishing(bus, widgets(), layout, source="second") as publisher:
+        publisher.take(cluster.listing())
+        await settles(bus, layout, PART, cluster, publisher)
+        publisher.take(cluster.put("a"))
+        await settles(bus, layout, PART, cluster, publisher)
+        assert publisher.epoch == epoch
+        assert publisher.statistics.repaired == 0
+    assert len(await history(bus, layout, PART)) == 2
+
+
+async def test_a_marker_comes_only_after_the_comparison(bus: BusConnection, layout: Layout) -> None:
+    cluster = Cluster()
+    for number in range(50):
+        cluster.put(f"w{number}")
+    async with publishing(bus, widgets(), layout) as publisher:
+        await eventually(lambda: publisher.statistics.phase == "loading", "loading")
+        assert await last_message(bus, layout.state_stream, layout.sync(PART)) is None
+        publisher.take(cluster.listing())
+        await eventually(lambda: publisher.statistics.markers > 0, "marker")
+        assert await agrees(bus, layout, PART, cluster)
+        found = await last_message(bus, layout.state_stream, layout.sync(PART))
+        assert found is not None
+        assert decode_marker(found.data).resource_version == str(cluster.version)
+
+
+async def test_a_marker_never_vouches_for_what_is_not_acknowledged(bus: BusConnection, layout: Layout) -> None:
+    cluster = Cluster()
+    settings = PublisherSettings(marker_interval=0.01)
+    async with publishing(bus, widgets(), layout, settings=settings) as publisher:
+        publisher.take(cluster.listing())
+        for number in range(400):
+            publisher.take(cluster.put(f"w{number % 40}", number=number))
+            if number % 20 == 0:
+                await asyncio.sleep(0.005)
+                marker = await last_message(bus, layout.state_stream, layout.sync(PART))
+                if marker is not None:
+                    vouched = decode_marker(marker.data)
+                    held = {m.resource_version for m in (await all_states(bus, layout, PART)).values()}
+                    # Whatever the marker knew when it was prepared was stored before it, or replaced by newer ones.
+                    assert vouched.state_sequence <= marker.sequence
+                    assert held
+        await settles(bus, layout, PART, cluster, publisher)
+    assert len(await history(bus, layout, PART)) == 400
+
+
+async def test_a_lost_message_is_repaired_by_the_next_comparison(bus: BusConnection, layout: Layout) -> None:
+    cluster = Cluster()
+    async with publishing(bus, widgets(), layout) as publisher:
+        publisher.take(cluster.listing())
+        publisher.take(cluster.put("a"))
+        await settles(bus, layout, PART, cluster, publisher)
+        epoch = publisher.epoch
+        stored = await last_message(bus, layout.state_stream, layout.state(PART, Key("ns", "a")))
+        assert stored is not None
+        await delete_message(bus, layout.state_stream, stored.sequence)
+        publisher.compare()
+        await settles(bus, layout, PART, cluster, publisher)
+        assert publisher.epoch > epoch
+        assert await epoch_in_marker(bus, layout) == publisher.epoch
+
+
+async def test_comparing_asks_the_reflector_for_a_list(bus: BusConnection, layout: Layout) -> None:
+    cluster = Cluster()
+    asked = asyncio.Event()
+    settings = PublisherSettings(marker_interval=0.1, compare_interval=0.3)
+    async with publishing(bus, widgets(), layout, settings=settings, relist=asked.set) as publisher:
+        publisher.take(cluster.listing())
+        await eventually(asked.is_set, "asked")
+        cluster.put("a")
+        publisher.take(cluster.listing())
+        await settles(bus, layout, PART, cluster, publisher)
+
+
+async def test_what_vanished_between_lists_is_deleted_even_if_it_waits_to_be_published(
+    bus: BusConnection, layout: Layout
+) -> None:
+    cluster = Cluster()
+    async with publishing(bus, widgets(), layout) as publisher:
+        publisher.take(cluster.listing())
+        await settles(bus, layout, PART, cluster, publisher)
+        change = cluster.put("a")
+        publisher.take(change)
+        gone = cluster.delete("a")
+        publisher.take(Delete(gone.obj, gone.resource_version, synthetic=True))
+        publisher.take(cluster.listing())
+        await settles(bus, layout, PART, cluster, publisher)
+        await eventually(lambda: agrees(bus, layout, PART, cluster), "gone")
+    assert (await all_states(bus, layout, PART))[Key("ns", "a")].deleted
+
+
+async def test_an_unreadable_message_is_replaced(bus: BusConnection, layout: Layout) -> None:
+    cluster = Cluster()
+    await bus.publish(layout.state(PART, Key("ns", "a")), b"garbage", {})
+    await bus.publish(layout.state(PART, Key("ns", "b")), b"garbage", {"Aim-Verb": "upsert"})
+    await bus.publish(layout.sync(PART), b"garbage", {})
+    cluster.put("a")
+    async with publishing(bus, widgets(), layout) as publisher:
+        publisher.take(cluster.listing())
+        await settles(bus, layout, PART, cluster, publisher)
+
+
+async def test_an_older_list_is_waited_for_before_it_counts_as_a_restored_cluster(
+    bus: BusConnection, layout: Layout
+) -> None:
+    cluster = Cluster()
+    async with publishing(bus, widgets(), layout) as publisher:
+        publisher.take(cluster.listing())
+        publisher.take(cluster.put("a"))
+        await settles(bus, layout, PART, cluster, publisher)
+        epoch = publisher.epoch
+    stale = cluster.listing()
+    change = cluster.put("a", newer=True)
+    async with publishing(bus, widgets(), layout, source="second") as publisher:
+        publisher.take(cluster.listing())
+        await settles(bus, layout, PART, cluster, publisher)
+        epoch = publisher.epoch
+    async with publishing(
+        bus, widgets(), layout, source="third", settings=PublisherSettings(marker_interval=0.1)
+    ) as publisher:
+        publisher.take(stale)
+        await eventually(lambda: publisher.statistics.phase == "loading", "loading")
+        publisher.take(change)
+        await settles(bus, layout, PART, cluster, publisher)
+        versions = await history(bus, layout, PART)
+        assert [v.state.resource_version for v in versions] == sorted(v.state.resource_version for v in versions)
+    assert epoch
+
+
+async def test_a_restored_cluster_begins_an_epoch_in_which_older_versions_count(
+    bus: BusConnection, layout: Layout
+) -> None:
+    cluster = Cluster()
+    async with publishing(bus, widgets(), layout) as publisher:
+        publisher.take(cluster.listing())
+        publisher.take(cluster.put("a", number=1))
+        for number in range(5):
+            publisher.take(cluster.put("a", number=number))
+        await settles(bus, layout, PART, cluster, publisher)
+        epoch = publisher.epoch
+        restored = Cluster(version=50)
+        restored.put("a", restored=True)
+        publisher.take(restored.listing(rewound=True))
+        await settles(bus, layout, PART, restored, publisher)
+        assert publisher.epoch > epoch
+        publisher.take(restored.put("a", restored=2))
+        await settles(bus, layout, PART, restored, publisher)
+
+
+async def test_another_cluster_behind_the_same_broker_begins_an_epoch(bus: BusConnection, layout: Layout) -> None:
+    cluster, other = Cluster(), Cluster(version=10)
+    async with publishing(bus, widgets(), layout) as publisher:
+        publisher.take(cluster.listing())
+        publisher.take(cluster.put("a"))
+        await settles(bus, layout, PART, cluster, publisher)
+        epoch = publisher.epoch
+    other.put("b")
+    from aim_shared.bus.publisher import Publisher
+
+    publisher = Publisher(bus, widgets(), source="second", cluster="cluster-2", layout=layout, settings=QUICK)
+    publisher.take(other.listing())
+    async with asyncio.TaskGroup() as group:
+        runner = group.create_task(publisher.run())
+        await settles(bus, layout, PART, other, publisher)
+        assert publisher.epoch > epoch
+        runner.cancel()
+
+
+async def test_a_second_publisher_is_noticed_by_the_first(bus: BusConnection, nats_server: str, layout: Layout) -> None:
+    cluster = Cluster()
+    cluster.put("a")
+    async with connected(nats_server, "other") as second_bus:
+        await second_bus.wait_connected()
+
+        async def first() -> None:
+            async with publishing(bus, widgets(), layout) as publisher:
+                publisher.take(cluster.listing())
+                await settles(bus, layout, PART, cluster, publisher)
+                async with publishing(second_bus, widgets(), layout, source="second") as second:
+                    second.take(cluster.listing())
+                    await eventually(lambda: second.statistics.markers > 3, "the second leads")
+                    await asyncio.sleep(5)
+
+        with pytest.raises(ExceptionGroup) as raised:
+            async with asyncio.timeout(10):
+                await first()
+        assert raised.group_contains(SupersededError, match="stop publishing")
+
+
+async def test_an_old_leaders_late_write_never_replaces_a_newer_version(
+    bus: BusConnection, nats_server: str, layout: Layout
+) -> None:
+    """The old leader still has a version in its hands when the new one has published newer ones."""
+    cluster = Cluster()
+    async with connected(nats_server, "other") as second_bus:
+        await second_bus.wait_connected()
+        quiet = PublisherSettings(marker_interval=60)
+        async with publishing(bus, widgets(), layout, settings=quiet) as old:
+            old.take(cluster.listing())
+            old.take(cluster.put("a", number=0))
+            await eventually(lambda: agrees(bus, layout, PART, cluster), "first version")
+            late = cluster.put("a", number=1)
+            async with publishing(second_bus, widgets(), layout, source="second") as new:
+                new.take(cluster.listing())
+                new.take(cluster.put("a", number=2))
+                await settles(bus, layout, PART, cluster, new)
+                old.take(late)
+                await eventually(lambda: old.statistics.stale == 1, "the late write was refused")
+                assert await agrees(bus, layout, PART, cluster)
+    assert repeated(await history(bus, layout, PART)) == []
+
+
+async def test_without_the_lease_nothing_is_written(bus: BusConnection, layout: Layout) -> None:
+    cluster = Cluster()
+    leads = True
+
+    def may_write() -> bool:
+        return leads
+
+    async with publishing(bus, widgets(), layout, may_write=may_write) as publisher:
+        publisher.take(cluster.listing())
+        publisher.take(cluster.put("a"))
+        await settles(bus, layout, PART, cluster, publisher)
+        leads = False
+        before = await all_states(bus, layout, PART)
+        publisher.take(cluster.put("a", later=True))
+        await eventually(lambda: publisher.statistics.phase == "waiting", "waiting")
+        assert await all_states(bus, layout, PART) == before
+        leads = True
+        await settles(bus, layout, PART, cluster, publisher)
+
+
+async def test_old_tombstones_are_swept_and_a_recreation_survives(bus: BusConnection, layout: Layout) -> None:
+    cluster = Cluster()
+    settings = PublisherSettings(marker_interval=0.1, sweep_interval=0.05, tombstone_age=timedelta(0))
+    async with publishing(bus, widgets(), layout, settings=settings) as publisher:
+        publisher.take(cluster.listing())
+        for _ in range(30):
+            for name in "abc":
+                publisher.take(cluster.put(name))
+                publisher.take(cluster.delete(name))
+            await asyncio.sleep(0.01)
+        for name in "ab":
+            publisher.take(cluster.put(name))
+        await settles(bus, layout, PART, cluster, publisher)
+
+        async def swept() -> bool:
+            return set(await all_states(bus, layout, PART)) == {Key("ns", "a"), Key("ns", "b")}
+
+        await eventually(swept, "tombstone removed")
+        assert publisher.statistics.swept > 0
+    versions = await history(bus, layout, PART)
+    assert len(versions) == 30 * 6 + 2
+    assert unnamed_holes(versions) == []
+
+
+async def test_young_tombstones_stay(bus: BusConnection, layout: Layout) -> None:
+    cluster = Cluster()
+    settings = PublisherSettings(marker_interval=0.05, sweep_interval=0.02)
+    async with publishing(bus, widgets(), layout, settings=settings) as publisher:
+        publisher.take(cluster.listing())
+        publisher.take(cluster.put("a"))
+        publisher.take(cluster.delete("a"))
+        await settles(bus, layout, PART, cluster, publisher)
+        await eventually(lambda: publisher.statistics.markers > 6, "time passes")
+    assert (await all_states(bus, layout, PART))[Key("ns", "a")].deleted
+
+
+async def test_an_object_too_large_for_the_broker_holds_nobody_up(bus: BusConnection, layout: Layout) -> None:
+    cluster = Cluster()
+    async with publishing(bus, widgets(), layout) as publisher:
+        publisher.take(cluster.listing())
+        publisher.take(cluster.put("big", text="x"))
+        await settles(bus, layout, PART, cluster, publisher)
+        epoch = publisher.epoch
+        publisher.take(cluster.put("big", text="x" * (5 << 20)))
+        publisher.take(cluster.put("small"))
+        await eventually(lambda: publisher.statistics.refused == 1, "refused")
+        publisher.take(cluster.put("big", text="y"))
+        await settles(bus, layout, PART, cluster, publisher)
+        assert publisher.epoch > epoch
+    assert unnamed_holes(await history(bus, layout, PART)) == []
+
+
+async def test_what_a_crash_left_out_of_the_history_is_copied(bus: BusConnection, layout: Layout) -> None:
+    """A version in the state stream whose second write never happened."""
+    cluster = Cluster()
+    async with publishing(bus, widgets(), layout) as publisher:
+        publisher.take(cluster.listing())
+        publisher.take(cluster.put("a"))
+        await settles(bus, layout, PART, cluster, publisher)
+    logged = await last_message(bus, layout.history_stream, layout.log(PART, Key("ns", "a")))
+    assert logged is not None
+    await delete_message(bus, layout.history_stream, logged.sequence)
+    async with publishing(bus, widgets(), layout, source="second") as publisher:
+        publisher.take(cluster.listing())
+        await settles(bus, layout, PART, cluster, publisher)
+        assert publisher.statistics.copied == 1
+    versions = await history(bus, layout, PART)
+    assert [version.state.resource_version for version in versions] == ["101"]

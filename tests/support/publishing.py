@@ -1,0 +1,189 @@
+"""Objects to publish, and what the streams say of them afterwards."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+from support.nats import eventually
+
+from aim_shared.bus.connection import BusConnection, BusUnavailableError
+from aim_shared.bus.envelope import EnvelopeError, LogMessage, StateMessage, decode_log, decode_state
+from aim_shared.bus.part import Key, Part
+from aim_shared.bus.publisher import Publisher, PublisherSettings
+from aim_shared.bus.source import key_of
+from aim_shared.bus.stored import DeliveryPosition, StoredMessage, last_per_subject
+from aim_shared.bus.subjects import Layout
+from aim_shared.json import JsonObject
+from aim_shared.kube.reflector_state import Bookmark, Delete, Restarted, Upsert
+
+QUICK = PublisherSettings(marker_interval=0.2, list_grace=0.3)
+"""Settings for tests that can not wait ten seconds for a marker."""
+
+
+@dataclass
+class Cluster:
+    """The objects of one kind, with versions that count up as etcd's do."""
+
+    version: int = 100
+    objects: dict[Key, JsonObject] = field(default_factory=dict)
+    made: int = 0
+
+    def listing(self, *, rewound: bool = False) -> Restarted:
+        """What a list would bring."""
+        return Restarted(tuple(self.objects.values()), str(self.version), rewound)
+
+    def put(self, name: str, **spec: Any) -> Upsert:
+        """Create or change an object."""
+        self.version += 1
+        key = Key("ns", name)
+        known = self.objects.get(key)
+        if known is None:
+            self.made += 1
+        uid = known["metadata"]["uid"] if known else f"uid-{self.made}"
+        self.objects[key] = {
+            "apiVersion": "example.com/v1",
+            "kind": "Widget",
+            "metadata": {"namespace": "ns", "name": name, "uid": uid, "resourceVersion": str(self.version)},
+            "spec": spec,
+        }
+        return Upsert(self.objects[key], str(self.version))
+
+    def delete(self, name: str) -> Delete:
+        """Delete an object."""
+        self.version += 1
+        gone = self.objects.pop(Key("ns", name))
+        return Delete(gone, str(self.version))
+
+    def bookmark(self) -> Bookmark:
+        """Nothing happened up to now."""
+        return Bookmark(str(self.version))
+
+
+async def present(bus: BusConnection, layout: Layout, part: str) -> dict[Key, StateMessage]:
+    """What the state stream says exists."""
+    found = await last_per_subject(bus, layout.state_stream, (layout.state_filter(part),))
+    return {message.key: message for message in map(_state(layout), found) if not message.deleted}
+
+
+async def all_states(bus: BusConnection, layout: Layout, part: str) -> dict[Key, StateMessage]:
+    """What the state stream holds, tombstones included."""
+    found = await last_per_subject(bus, layout.state_stream, (layout.state_filter(part),))
+    return {message.key: message for message in map(_state(layout), found)}
+
+
+def _state(layout: Layout) -> Any:
+    def read(message: StoredMessage) -> StateMessage:
+        part, key = layout.parse_state(message.subject)
+        return decode_state(part, key, message.headers, message.data)
+
+    return read
+
+
+async def history(bus: BusConnection, layout: Layout, part: str) -> list[LogMessage]:
+    """Every version in the history, oldest first."""
+    queue: asyncio.Queue[StoredMessage] = asyncio.Queue()
+    pending = 0
+
+    async def take(message: Any) -> None:
+        nonlocal pending
+        if not message.status:
+            position = DeliveryPosition.of(message.reply)
+            pending = position.pending
+            await queue.put(
+                StoredMessage(message.subject, position.stream_sequence, position.stored, message.headers, message.data)
+            )
+
+    inbox = bus.inbox()
+    subscription = await bus.subscribe(inbox, take)
+    try:
+        created = await bus.api(
+            f"CONSUMER.CREATE.{layout.history_stream}",
+            {
+                "stream_name": layout.history_stream,
+                "config": {
+                    "deliver_policy": "all",
+                    "deliver_subject": inbox,
+                    "filter_subject": layout.log_filter(part),
+                    "ack_policy": "none",
+                    "mem_storage": True,
+                },
+            },
+        )
+        expected = created["num_pending"]
+        found: list[StoredMessage] = []
+        async with asyncio.timeout(10):
+            while len(found) < expected:
+                found.append(await queue.get())
+    finally:
+        await subscription.close()
+    versions = []
+    for message in found:
+        name, key = layout.parse_log(message.subject)
+        versions.append(decode_log(name, key, message.headers, message.data))
+    return versions
+
+
+def of(versions: list[LogMessage], name: str) -> list[LogMessage]:
+    """The versions of one object."""
+    return [version for version in versions if version.state.key.name == name]
+
+
+def unnamed_holes(versions: list[LogMessage]) -> list[str]:
+    """Breaks of a chain within one epoch. An empty result means that whatever is missing, the history says so."""
+    holes = []
+    last: dict[Key, LogMessage] = {}
+    for version in versions:
+        before = last.get(version.state.key)
+        same_epoch = before is not None and before.state.epoch == version.state.epoch
+        if before is not None and same_epoch and version.state.previous not in {before.sequence, 0}:
+            holes.append(f"{version.state.key} {version.state.resource_version}")
+        if before is not None and same_epoch and version.state.previous == 0 and not before.state.deleted:
+            holes.append(f"{version.state.key} {version.state.resource_version} lost its predecessor")
+        last[version.state.key] = version
+    return holes
+
+
+def repeated(versions: list[LogMessage]) -> list[str]:
+    """Ids that occur more than once."""
+    ids = [version.state.id for version in versions]
+    return sorted({identity for identity in ids if ids.count(identity) > 1}) if len(set(ids)) < len(ids) else []
+
+
+async def agrees(bus: BusConnection, layout: Layout, part: str, cluster: Cluster) -> bool:
+    """Whether the state stream says exactly what the cluster has."""
+    try:
+        found = await present(bus, layout, part)
+    except (BusUnavailableError, EnvelopeError):
+        return False
+    return {key: message.json() for key, message in found.items()} == cluster.objects
+
+
+async def settles(bus: BusConnection, layout: Layout, part: str, cluster: Cluster, publisher: Publisher) -> None:
+    """Wait until stream and cluster agree and the publisher said so in a marker."""
+    markers = publisher.statistics.markers
+    await eventually(lambda: agrees(bus, layout, part, cluster), f"stream = cluster, {publisher.statistics}")
+    await eventually(lambda: publisher.statistics.markers > markers + 1, "a later marker")
+
+
+@asynccontextmanager
+async def publishing(
+    connection: BusConnection, part: Part[Any], layout: Layout, source: str = "first", **options: Any
+) -> AsyncIterator[Publisher]:
+    """A running publisher."""
+    options.setdefault("settings", QUICK)
+    publisher = Publisher(connection, part, source=source, cluster="cluster-1", layout=layout, **options)
+    async with asyncio.TaskGroup() as group:
+        runner = group.create_task(publisher.run())
+        try:
+            yield publisher
+        finally:
+            runner.cancel()
+            with suppress(asyncio.CancelledError):
+                await runner
+
+
+def keys_of(cluster: Cluster) -> set[Key]:
+    """Names of what exists."""
+    return {key_of(obj) for obj in cluster.objects.values()}
