@@ -3,12 +3,18 @@
 Use them in a `conftest.py` with `from support.controlplane import controlplane`.
 """
 
-from collections.abc import AsyncIterator
+import asyncio
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
+import aiohttp
+import orjson
 import pytest_asyncio
 
-from aim_local.apiserver import ControlPlane
+from aim_local.apiserver import EXTERNAL_CRDS, ControlPlane
+from aim_shared.json import JsonObject
 
 CRDS = Path(__file__).parents[2] / "deploy" / "crds"
 """The generated definitions of the platform's own kinds."""
@@ -16,7 +22,142 @@ CRDS = Path(__file__).parents[2] / "deploy" / "crds"
 
 @pytest_asyncio.fixture
 async def controlplane() -> AsyncIterator[ControlPlane]:
-    """A control plane on a free port, with the platform's own kinds."""
+    """A control plane on a free port, with the platform's own kinds and its neighbours'."""
     async with ControlPlane() as plane:
-        plane.install_crds([CRDS])
+        plane.install_crds([EXTERNAL_CRDS, CRDS])
         yield plane
+
+
+@pytest_asyncio.fixture
+async def api(controlplane: ControlPlane) -> AsyncIterator["RawApi"]:
+    """Plain HTTP access to `controlplane`."""
+    async with raw_api(controlplane.url) as client:
+        yield client
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """A decoded answer."""
+
+    status: int
+    body: JsonObject
+    headers: Mapping[str, str]
+
+    @property
+    def reason(self) -> str:
+        """The reason of a Status."""
+        return str(self.body.get("reason", ""))
+
+    @property
+    def message(self) -> str:
+        """The message of a Status."""
+        return str(self.body.get("message", ""))
+
+
+class RawApi:
+    """A Kubernetes API by plain HTTP; paths are given in full."""
+
+    def __init__(self, session: aiohttp.ClientSession) -> None:
+        self.session = session
+
+    async def send(self, method: str, path: str, body: object = None, content_type: str = "", **query: str) -> Reply:
+        """Send a request and decode the answer."""
+        headers = {"content-type": content_type or "application/json", "user-agent": "suite/1.0"}
+        data = None if body is None else orjson.dumps(body)
+        async with self.session.request(method, path, params=query, data=data, headers=headers) as response:
+            return Reply(response.status, orjson.loads(await response.read()), response.headers)
+
+    async def get(self, path: str, **query: str) -> Reply:
+        """GET."""
+        return await self.send("GET", path, **query)
+
+    async def post(self, path: str, body: object, **query: str) -> Reply:
+        """POST."""
+        return await self.send("POST", path, body, **query)
+
+    async def put(self, path: str, body: object, **query: str) -> Reply:
+        """PUT."""
+        return await self.send("PUT", path, body, **query)
+
+    async def delete(self, path: str, body: object = None, **query: str) -> Reply:
+        """DELETE."""
+        return await self.send("DELETE", path, body, **query)
+
+    async def merge(self, path: str, body: object, **query: str) -> Reply:
+        """PATCH with a merge patch."""
+        return await self.send("PATCH", path, body, "application/merge-patch+json", **query)
+
+    async def apply(self, path: str, body: object, manager: str, **query: str) -> Reply:
+        """Server-side apply."""
+        return await self.send("PATCH", path, body, "application/apply-patch+yaml", fieldManager=manager, **query)
+
+    async def created(self, path: str, body: object) -> JsonObject:
+        """POST that has to succeed; the created object."""
+        reply = await self.post(path, body)
+        assert reply.status == 201, reply.body
+        return reply.body
+
+    async def until(self, path: str, accept: Callable[[Reply], bool], seconds: float = 5) -> Reply:
+        """GET again and again until the answer is as wished.
+
+        Raises:
+            TimeoutError: it was not within `seconds`.
+        """
+        async with asyncio.timeout(seconds):
+            while True:
+                reply = await self.get(path)
+                if accept(reply):
+                    return reply
+                await asyncio.sleep(0.01)
+
+    async def until_gone(self, path: str) -> None:
+        """Wait for a 404."""
+        await self.until(path, lambda reply: reply.status == 404)
+
+
+@asynccontextmanager
+async def raw_api(url: str) -> AsyncIterator[RawApi]:
+    """A client of the API at `url`."""
+    async with aiohttp.ClientSession(url, read_bufsize=2**21) as session:
+        yield RawApi(session)
+
+
+@asynccontextmanager
+async def watching(api: RawApi, path: str, **query: str) -> AsyncIterator[AsyncIterator[JsonObject]]:
+    """The events of a watch; the stream is established when the context is entered."""
+    async with api.session.get(path, params={"watch": "1"} | query) as response:
+        assert response.status == 200, await response.text()
+        yield _events(response)
+
+
+async def _events(response: aiohttp.ClientResponse) -> AsyncIterator[JsonObject]:
+    async for line in response.content:
+        yield orjson.loads(line)
+
+
+async def take(events: AsyncIterator[JsonObject], count: int, seconds: float = 5) -> list[JsonObject]:
+    """The next events of a watch.
+
+    Raises:
+        TimeoutError: fewer came within `seconds`.
+    """
+    taken: list[JsonObject] = []
+    async with asyncio.timeout(seconds):
+        async for event in events:
+            taken.append(event)
+            if len(taken) == count:
+                break
+    return taken
+
+
+async def eventually(condition: Callable[[], bool], seconds: float = 5) -> None:
+    """Wait until a condition holds.
+
+    Raises:
+        TimeoutError: it did not within `seconds`.
+    """
+    async with asyncio.timeout(seconds):
+        while True:
+            if condition():
+                return
+            await asyncio.sleep(0.01)

@@ -3,8 +3,8 @@
 Start it with `async with ControlPlane() as cp:`, or as a process with `python -m aim_local.apiserver`.
 """
 
-from aim_local.apiserver.controlplane import ControlPlane
+from aim_local.apiserver.controlplane import EXTERNAL_CRDS, ControlPlane
 from aim_local.apiserver.http import Handler, Middleware, Request, Response
 from aim_local.apiserver.status import ApiError
 
-__all__ = ["ApiError", "ControlPlane", "Handler", "Middleware", "Request", "Response"]
+__all__ = ["EXTERNAL_CRDS", "ApiError", "ControlPlane", "Handler", "Middleware", "Request", "Response"]

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 import uvloop
 
-from aim_local.apiserver.controlplane import ControlPlane
+from aim_local.apiserver.controlplane import EXTERNAL_CRDS, ControlPlane
 
 
 async def _serve(port: int, kubeconfig: Path | None, crds: list[Path]) -> None:
@@ -17,7 +17,7 @@ async def _serve(port: int, kubeconfig: Path | None, crds: list[Path]) -> None:
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stop.set)
     control_plane = ControlPlane(port)
-    control_plane.install_crds(crds)
+    control_plane.install_crds([EXTERNAL_CRDS, *crds])
     async with control_plane:
         if kubeconfig is not None:
             await asyncio.to_thread(kubeconfig.write_text, control_plane.kubeconfig())
@@ -28,7 +28,10 @@ async def _serve(port: int, kubeconfig: Path | None, crds: list[Path]) -> None:
 def main(
     port: Annotated[int, typer.Option(help="TCP port on 127.0.0.1; 0 takes a free one.")] = 0,
     kubeconfig: Annotated[Path | None, typer.Option(help="Write a kubeconfig to this file.")] = None,
-    crds: Annotated[list[Path] | None, typer.Option(help="CRD file or folder; may be repeated.")] = None,
+    crds: Annotated[
+        list[Path] | None,
+        typer.Option(help="CRD file or folder beside those of KServe, KEDA, Gateway API; may be repeated."),
+    ] = None,
 ) -> None:
     """Serve the Kubernetes API from memory. Never for production."""
     uvloop.run(_serve(port, kubeconfig, crds or []))

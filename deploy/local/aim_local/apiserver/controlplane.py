@@ -28,12 +28,26 @@ from aim_local.apiserver.writing import WriteContext, Writer
 from aim_shared.json import JsonObject
 
 HOST: Final = "127.0.0.1"
+EXTERNAL_CRDS: Final = Path(__file__).parents[1] / "crds"
+"""Definitions of the neighbours' kinds: KServe, KEDA, Gateway API and the OpenTelemetry operator."""
 _FIRST_NAMESPACES: Final = ("default", "kube-system", "kube-public")
 _MANAGER: Final = "aim-local"
 
 
 class _Server(uvicorn.Server):
-    """A server that leaves the process's signals alone: it may live inside a test or a demo."""
+    """A server that leaves the process's signals alone, as it may live inside a test or a demo, and stops at once."""
+
+    def __init__(self, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self._stop = asyncio.Event()
+
+    def stop(self) -> None:
+        """Stop accepting and let running requests end."""
+        self.should_exit = True
+        self._stop.set()
+
+    async def main_loop(self) -> None:
+        await self._stop.wait()
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -115,7 +129,11 @@ class ControlPlane:
 
     async def __aenter__(self) -> Self:
         """Listen; requests are answered when this returns."""
-        listener = socket.create_server((HOST, self._port), backlog=512)
+        # Only with the protocol given asyncio sets TCP_NODELAY on accepted connections; else each answer may wait 40 ms.
+        listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind((HOST, self._port))
+        listener.listen(512)
         self._port = listener.getsockname()[1]
         config = uvicorn.Config(
             self._app,
@@ -125,6 +143,7 @@ class ControlPlane:
             lifespan="off",
             log_config=None,
             access_log=False,
+            date_header=False,
             timeout_keep_alive=120,
             timeout_graceful_shutdown=2,
         )
@@ -141,7 +160,7 @@ class ControlPlane:
         assert self._server is not None
         assert self._runner is not None
         self.store.close_watchers()
-        self._server.should_exit = True
+        self._server.stop()
         await self._runner
 
     async def _run(self, server: _Server, listener: socket.socket, started: asyncio.Event) -> None:

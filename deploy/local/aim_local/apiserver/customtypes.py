@@ -1,16 +1,24 @@
 """CustomResourceDefinitions: their checks, defaults and conditions, and the resource types they bring."""
 
 from collections.abc import Iterator
+from functools import lru_cache
 
 from aim_local.apiserver.objects.cel import CelRules
 from aim_local.apiserver.objects.errors import FieldError, FieldErrorKind
 from aim_local.apiserver.objects.schema import Schema
 from aim_local.apiserver.resources import ResourceType, ScalePaths
 from aim_local.apiserver.tables import printer_columns, timestamp
-from aim_shared.json import JsonObject
+from aim_shared.json import JsonObject, canonical, loads
 
 CLEANUP_FINALIZER = "customresourcecleanup.apiextensions.k8s.io"
 STORAGE = "customresourcedefinitions.apiextensions.k8s.io"
+
+
+@lru_cache(maxsize=256)
+def _compiled(openapi: bytes) -> tuple[Schema, CelRules]:
+    """Compiled once per process: a definition is checked, then served, and a test makes the same one again."""
+    decoded = loads(openapi)
+    return Schema.compile(decoded), CelRules.compile(decoded)
 
 
 def complete(crd: JsonObject) -> None:
@@ -56,8 +64,7 @@ def _check_version(path: str, version: JsonObject) -> Iterator[FieldError]:
         yield FieldError(f"{path}.schema.openAPIV3Schema", FieldErrorKind.REQUIRED, "schemas are required", None)
         return
     try:
-        Schema.compile(openapi)
-        CelRules.compile(openapi)
+        _compiled(canonical(openapi))
         printer_columns(version.get("additionalPrinterColumns", []))
     except ValueError as error:
         yield FieldError(f"{path}.schema.openAPIV3Schema", FieldErrorKind.INVALID, str(error), None)
@@ -115,6 +122,7 @@ def _type(crd: JsonObject, version: JsonObject) -> ResourceType:
     api_version, stored_version = (f"{spec['group']}/{name}" for name in (version["name"], stored))
     converts = api_version != stored_version
     subresources = version.get("subresources") or {}
+    schema, rules = _compiled(canonical(openapi))
     return ResourceType(
         group=spec["group"],
         version=version["name"],
@@ -133,8 +141,8 @@ def _type(crd: JsonObject, version: JsonObject) -> ResourceType:
         columns=printer_columns(version.get("additionalPrinterColumns", [])),
         selectable_fields=tuple(f["jsonPath"].lstrip(".") for f in version.get("selectableFields", ())),
         openapi=openapi,
-        schema=Schema.compile(openapi),
-        rules=CelRules.compile(openapi),
+        schema=schema,
+        rules=rules,
         to_storage=(lambda obj: obj | {"apiVersion": stored_version}) if converts else None,
         from_storage=(lambda obj: obj | {"apiVersion": api_version}) if converts else None,
     )

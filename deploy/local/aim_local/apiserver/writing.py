@@ -50,7 +50,7 @@ class Writer:
         Raises:
             ApiError: the object is refused.
         """
-        obj = self._typed(resource, obj)
+        resource, obj = self._stored(resource, obj)
         if obj["metadata"].get("resourceVersion"):
             raise status.internal("resourceVersion should not be set on objects to be created")
         self._place(resource, key, obj)
@@ -66,7 +66,7 @@ class Writer:
             ApiError: the object does not exist, was changed meanwhile, or is refused.
         """
         live = self.live(resource, key)
-        obj = self._typed(resource, obj)
+        resource, obj = self._stored(resource, obj)
         self._place(resource, key, obj)
         self._check_preconditions(resource, live, obj)
         self._shape(resource, obj, context)
@@ -80,7 +80,7 @@ class Writer:
         Raises:
             ApiError: a conflict with another manager, or the merged object is refused.
         """
-        config = self._typed(resource, config)
+        resource, config = self._stored(resource, config)
         self._place(resource, key, config)
         live = self._store.get(resource.storage, key)
         if live is None and subresource:
@@ -240,6 +240,15 @@ class Writer:
                 crd["metadata"]["finalizers"] = [customtypes.CLEANUP_FINALIZER]
             customtypes.establish(crd, self._clock())
         return errors
+
+    def _stored(self, resource: ResourceType, given: JsonObject) -> tuple[ResourceType, JsonObject]:
+        """The object in the form that is stored, and the type of that form."""
+        obj = self._typed(resource, given)
+        if resource.to_storage is None:
+            return resource, obj
+        stored = self._registry.storage_type(resource.storage)
+        assert stored is not None
+        return stored, resource.to_storage(obj)
 
     def _typed(self, resource: ResourceType, given: JsonObject) -> JsonObject:
         """The object with its type, first of all fields; refused if it is of another one."""

@@ -1,0 +1,135 @@
+"""Watches: initial events, resuming, bookmarks, selections, expiry."""
+
+import asyncio
+
+from support.controlplane import RawApi, eventually, raw_api, take, watching
+
+from aim_local.apiserver import ControlPlane
+from aim_shared.json import JsonObject
+
+CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"
+
+
+def _config_map(name: str, **labels: str) -> JsonObject:
+    return {"metadata": {"name": name, "labels": labels}}
+
+
+def _seen(events: list[JsonObject]) -> list[tuple[str, str]]:
+    return [(event["type"], event["object"]["metadata"].get("name", "")) for event in events]
+
+
+async def _version(api: RawApi) -> str:
+    return str((await api.get(CONFIG_MAPS)).body["metadata"]["resourceVersion"])
+
+
+async def test_a_watch_without_version_starts_with_what_is_there(api: RawApi) -> None:
+    await api.created(CONFIG_MAPS, _config_map("a"))
+    async with watching(api, CONFIG_MAPS) as events:
+        assert _seen(await take(events, 1)) == [("ADDED", "a")]
+        await api.merge(f"{CONFIG_MAPS}/a", {"data": {"x": "y"}})
+        await api.delete(f"{CONFIG_MAPS}/a")
+        assert _seen(await take(events, 2)) == [("MODIFIED", "a"), ("DELETED", "a")]
+
+
+async def test_a_watch_resumes_without_loss(api: RawApi) -> None:
+    version = await _version(api)
+    for name in "abc":
+        await api.created(CONFIG_MAPS, _config_map(name))
+    async with watching(api, CONFIG_MAPS, resourceVersion=version) as events:
+        seen = await take(events, 3)
+    assert _seen(seen) == [("ADDED", "a"), ("ADDED", "b"), ("ADDED", "c")]
+    async with watching(api, CONFIG_MAPS, resourceVersion=seen[0]["object"]["metadata"]["resourceVersion"]) as events:
+        assert _seen(await take(events, 2)) == [("ADDED", "b"), ("ADDED", "c")]
+
+
+async def test_a_deletion_carries_its_own_version(api: RawApi) -> None:
+    made = await api.created(CONFIG_MAPS, _config_map("a"))
+    version = made["metadata"]["resourceVersion"]
+    async with watching(api, CONFIG_MAPS, resourceVersion=version) as events:
+        await api.delete(f"{CONFIG_MAPS}/a")
+        (deleted,) = await take(events, 1)
+    assert int(deleted["object"]["metadata"]["resourceVersion"]) > int(version)
+
+
+async def test_leaving_and_entering_a_selection(api: RawApi) -> None:
+    await api.created(CONFIG_MAPS, _config_map("a", tier="web"))
+    query = {"resourceVersion": await _version(api), "labelSelector": "tier=web"}
+    async with watching(api, CONFIG_MAPS, **query) as events:
+        await api.created(CONFIG_MAPS, _config_map("other", tier="db"))
+        changed = (await api.merge(f"{CONFIG_MAPS}/a", {"metadata": {"labels": {"tier": "db"}}})).body
+        await api.merge(f"{CONFIG_MAPS}/a", {"metadata": {"labels": {"tier": "web"}}})
+        left, back = await take(events, 2)
+    assert left["type"] == "DELETED"
+    assert left["object"]["metadata"]["labels"] == {"tier": "web"}
+    assert left["object"]["metadata"]["resourceVersion"] == changed["metadata"]["resourceVersion"]
+    assert back["type"] == "ADDED"
+
+
+async def test_a_watch_sees_its_namespace_only(api: RawApi) -> None:
+    async with watching(api, CONFIG_MAPS, resourceVersion=await _version(api)) as events:
+        await api.created("/api/v1/namespaces/kube-system/configmaps", _config_map("elsewhere"))
+        await api.created(CONFIG_MAPS, _config_map("here"))
+        assert _seen(await take(events, 1)) == [("ADDED", "here")]
+
+
+async def test_initial_events_end_with_a_marked_bookmark(api: RawApi) -> None:
+    await api.created(CONFIG_MAPS, _config_map("a"))
+    query = {"sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan", "allowWatchBookmarks": "true"}
+    async with watching(api, CONFIG_MAPS, **query) as events:
+        first, mark = await take(events, 2)
+        assert first["type"] == "ADDED"
+        assert mark["type"] == "BOOKMARK"
+        assert mark["object"]["metadata"]["annotations"] == {"k8s.io/initial-events-end": "true"}
+        await api.created(CONFIG_MAPS, _config_map("b"))
+        assert _seen(await take(events, 1)) == [("ADDED", "b")]
+    alone = await api.get(CONFIG_MAPS, watch="1", sendInitialEvents="true")
+    assert (alone.status, alone.reason) == (422, "Invalid")
+
+
+async def test_idle_watches_get_bookmarks() -> None:
+    async with (
+        ControlPlane(bookmark_seconds=0.05) as plane,
+        raw_api(plane.url) as api,
+        watching(api, CONFIG_MAPS, resourceVersion=await _version(api), allowWatchBookmarks="true") as events,
+    ):
+        await api.created("/api/v1/namespaces/default/secrets", {"metadata": {"name": "s"}})
+        marks = await take(events, 3)
+    assert {mark["type"] for mark in marks} == {"BOOKMARK"}
+    assert int(marks[-1]["object"]["metadata"]["resourceVersion"]) == plane.store.revision
+
+
+async def test_a_watch_ends_after_its_time(api: RawApi) -> None:
+    async with watching(api, CONFIG_MAPS, resourceVersion=await _version(api), timeoutSeconds="1") as events:
+        assert [event async for event in events] == []
+
+
+async def test_a_compacted_version_is_an_error_event(api: RawApi, controlplane: ControlPlane) -> None:
+    version = await _version(api)
+    await api.created(CONFIG_MAPS, _config_map("a"))
+    controlplane.store.compact()
+    async with watching(api, CONFIG_MAPS, resourceVersion=version) as events:
+        (error,) = [event async for event in events]
+    assert error["type"] == "ERROR"
+    assert (error["object"]["code"], error["object"]["reason"]) == (410, "Expired")
+
+
+async def test_twenty_watchers_see_the_same(api: RawApi) -> None:
+    version = await _version(api)
+
+    async def follow() -> list[tuple[str, str]]:
+        async with watching(api, CONFIG_MAPS, resourceVersion=version) as events:
+            return _seen(await take(events, 10))
+
+    async with asyncio.TaskGroup() as tasks:
+        followers = [tasks.create_task(follow()) for _ in range(20)]
+        for number in range(10):
+            await api.created(CONFIG_MAPS, _config_map(f"c{number}"))
+    assert {tuple(follower.result()) for follower in followers} == {tuple(("ADDED", f"c{n}") for n in range(10))}
+
+
+async def test_watchers_are_forgotten_when_clients_leave(api: RawApi, controlplane: ControlPlane) -> None:
+    async with watching(api, CONFIG_MAPS) as events:
+        await api.created(CONFIG_MAPS, _config_map("a"))
+        await take(events, 1)
+        assert len(controlplane.store.collection("configmaps").watchers) == 1
+    await eventually(lambda: not controlplane.store.collection("configmaps").watchers)
