@@ -1,0 +1,87 @@
+"""What the gateway made of a route (RT-140…RT-148)."""
+
+from typing import Final
+
+from aim_shared.api import ConditionStatus, HTTPRoute, ParentReference
+from aim_shared.api.external.http_route import RouteParentStatus
+from aim_shared.api.meta import Condition, find_condition
+from aim_shared.reconcile.components import Observability
+from aim_shared.reconcile.conditions import Desired
+
+HTTP_ROUTE_READY: Final = "HTTPRouteReady"
+_BACKEND_REASONS: Final = frozenset({"BackendNotFound", "RefNotPermitted", "InvalidKind", "UnsupportedProtocol"})
+_UNDECIDED_REASON: Final = "Pending"
+
+
+def verdict(status: ConditionStatus, reason: str, message: str, observe: Observability) -> Desired:
+    """The condition of an AIMService about its route."""
+    return Desired(HTTP_ROUTE_READY, status, reason, message, observe)
+
+
+def pending(message: str, reason: str = "HTTPRoutePending") -> Desired:
+    """Nothing is wrong, somebody still has to act."""
+    return verdict(ConditionStatus.FALSE, reason, message, Observability.INFO)
+
+
+def broken(reason: str, message: str) -> Desired:
+    """Somebody has to correct something."""
+    return verdict(ConditionStatus.FALSE, reason, message, Observability.ERROR)
+
+
+def acceptance(route: HTTPRoute, gateway: ParentReference) -> Desired:
+    """The condition that follows from the route's status; one accepting parent entry is enough."""
+    entries = [entry for entry in route.status.parents if _is_about(entry, route, gateway)]
+    by_entry = [_verdict_of(entry, route, gateway) for entry in entries]
+    decided = [one for one in by_entry if one is not None]
+    for wanted in (_is_accepted, _is_unresolved, _is_any):
+        chosen = next((one for one in decided if wanted(one)), None)
+        if chosen is not None:
+            return chosen
+    return pending(f"Gateway {_name(route, gateway)} has not accepted HTTPRoute {route.name} yet")
+
+
+def _is_accepted(desired: Desired) -> bool:
+    return desired.status is ConditionStatus.TRUE
+
+
+def _is_unresolved(desired: Desired) -> bool:
+    return desired.observe is not Observability.ERROR
+
+
+def _is_any(_: Desired) -> bool:
+    return True
+
+
+def _verdict_of(entry: RouteParentStatus, route: HTTPRoute, gateway: ParentReference) -> Desired | None:
+    current = tuple(one for one in entry.conditions if (one.observed_generation or 0) >= route.metadata.generation)
+    accepted, resolved = find_condition(current, "Accepted"), find_condition(current, "ResolvedRefs")
+    if resolved is not None and resolved.status is ConditionStatus.FALSE:
+        return _unresolved(resolved)
+    if accepted is None or accepted.status is ConditionStatus.UNKNOWN or accepted.reason == _UNDECIDED_REASON:
+        return None
+    if accepted.status is ConditionStatus.TRUE:
+        message = f"Gateway {_name(route, gateway)} accepted HTTPRoute {route.name}"
+        return verdict(ConditionStatus.TRUE, "HTTPRouteAccepted", message, Observability.INFO)
+    return broken(
+        accepted.reason,
+        f"Gateway {_name(route, gateway)} rejected HTTPRoute {route.name}: {accepted.message or accepted.reason}",
+    )
+
+
+def _unresolved(resolved: Condition) -> Desired:
+    if resolved.reason in _BACKEND_REASONS:
+        return pending(resolved.message or resolved.reason, resolved.reason)
+    return pending(f"{resolved.reason}: {resolved.message}", "RouteRefsUnresolved")
+
+
+def _is_about(entry: RouteParentStatus, route: HTTPRoute, gateway: ParentReference) -> bool:
+    return _identity(entry.parent_ref, route) == _identity(gateway, route)
+
+
+def _identity(parent: ParentReference, route: HTTPRoute) -> tuple[object, ...]:
+    namespace = parent.namespace or route.namespace
+    return (parent.group, parent.kind, namespace, parent.name, parent.section_name or None, parent.port)
+
+
+def _name(route: HTTPRoute, gateway: ParentReference) -> str:
+    return f"{gateway.namespace or route.namespace}/{gateway.name}"

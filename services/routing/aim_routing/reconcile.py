@@ -1,0 +1,121 @@
+"""The routing part of an AIMService: its HTTPRoute, ``HTTPRouteReady`` and ``status.routing`` (routing.md)."""
+
+from dataclasses import replace
+from datetime import datetime
+
+from aim_routing.acceptance import HTTP_ROUTE_READY, acceptance, broken, pending
+from aim_routing.conflict import conflict_event
+from aim_routing.path import PathProblem, path_of
+from aim_routing.route import build_route
+from aim_shared.api import AIMService, ConditionStatus, HTTPRoute
+from aim_shared.api.meta import find_condition
+from aim_shared.bus.parts import HTTP_ROUTES
+from aim_shared.bus.view import Lookup, View
+from aim_shared.errors import RETRIED_CATEGORIES, AimError
+from aim_shared.json import JsonObject
+from aim_shared.naming import http_route_name
+from aim_shared.reconcile.conditions import Desired, condition_json, events_of, settle
+from aim_shared.reconcile.plan import Child, Delete, Plan
+from aim_shared.runtimeconfig.resolve import resolve_config
+from aim_shared.runtimeconfig.routing import RoutingSettings, routing_settings
+
+ALREADY_EXISTS = "AlreadyExists"
+FETCH_ERROR = "HTTPRouteFetchError"
+
+
+def reconcile(service: AIMService, view: View, now: datetime) -> Plan:
+    """Route and routing status of one service; other writers' status is never touched (FW-371)."""
+    config = resolve_config(view, service.namespace, service.spec.runtime_config_name)
+    if config.error is not None:
+        # Without a config nobody knows whether a route is wanted: keep what there is (RT-008).
+        return Plan(retry=_retried(config.error))
+    settings = routing_settings(service, config.spec)
+    found = view.get(HTTP_ROUTES, service.namespace, http_route_name(service.name, service.namespace))
+    if not settings.enabled:
+        return _without_route(service, found)
+    if settings.fault is not None:
+        return _report(service, broken(settings.fault.reason, settings.fault.message), found.value, now)
+    error = view.failure or found.error
+    if error is not None:
+        return _failed(service, error, found.value, now)
+    if found.value is not None and not is_controlled_by(found.value, service):
+        return _report(service, _occupied(found.value), None, now)
+    path = path_of(service, settings.path_template)
+    if path.problem is not None:
+        waiting = path.problem is PathProblem.NOT_YET and found.value is None
+        desired = pending(path.message) if waiting else broken("PathTemplateInvalid", path.message)
+        return _report(service, desired, found.value, now)
+    child = build_route(service, settings, path.value, config.spec.label_propagation)
+    plan = _report(service, _condition(found.value, settings, child, path.value), found.value, now, child)
+    conflict = conflict_event(view, service, settings, path.value)
+    return plan if conflict is None else replace(plan, events=(*plan.events, conflict))
+
+
+def is_controlled_by(route: HTTPRoute, service: AIMService) -> bool:
+    """Whether the service made the route (RT-183, RT-184)."""
+    return any(owner.uid == service.uid and owner.controller for owner in route.metadata.owner_references)
+
+
+def _condition(route: HTTPRoute | None, settings: RoutingSettings, child: Child, path: str) -> Desired:
+    assert settings.gateway is not None
+    if route is None or path_in_effect(route) != path:
+        # What the gateway said is about the former route; the plan that carries this applies the new one.
+        return pending(f"HTTPRoute {child.name} is applied, waiting for gateway {settings.gateway.name} to accept it")
+    return acceptance(route, settings.gateway)
+
+
+def path_in_effect(route: HTTPRoute) -> str | None:
+    """The path prefix that the stored route serves (RT-171)."""
+    matches = [match for rule in route.spec.rules for match in rule.matches]
+    return matches[0].path.value if matches and matches[0].path else None
+
+
+def _without_route(service: AIMService, found: Lookup[HTTPRoute]) -> Plan:
+    route = found.value
+    own = route is not None and is_controlled_by(route, service)
+    deletes = (
+        (Delete(HTTP_ROUTES, route.namespace, route.name, route.uid, "routing is disabled"),)
+        if own and route is not None and not route.deleting
+        else ()
+    )
+    return Plan(deletes=deletes, status={})
+
+
+def _occupied(route: HTTPRoute) -> Desired:
+    return broken(
+        ALREADY_EXISTS,
+        f"HTTPRoute {route.namespace}/{route.name} exists and belongs to somebody else; delete or rename it",
+    )
+
+
+def _failed(service: AIMService, error: AimError, route: HTTPRoute | None, now: datetime) -> Plan:
+    """A route that can not be read or written: a working one is still believed in, and it is tried again (RT-141)."""
+    retry = _retried(error)
+    if retry is None:
+        return _report(service, broken("InvalidSpec", error.message), route, now)
+    stored = find_condition(service.status.conditions, HTTP_ROUTE_READY)
+    if stored is not None and stored.status is ConditionStatus.TRUE:
+        return Plan(retry=retry)
+    plan = _report(service, broken(FETCH_ERROR, error.message), route, now)
+    return replace(plan, retry=retry)
+
+
+def _report(
+    service: AIMService, desired: Desired, route: HTTPRoute | None, now: datetime, child: Child | None = None
+) -> Plan:
+    stored = tuple(one for one in service.status.conditions if one.type == HTTP_ROUTE_READY)
+    settled = settle([desired], stored, generation=service.metadata.generation, now=now)
+    status: JsonObject = {"conditions": [condition_json(one) for one in settled]}
+    path = _planned_path(child) if child is not None else path_in_effect(route) if route is not None else None
+    if path is not None:
+        status["routing"] = {"path": path}
+    children = (child,) if child is not None else ()
+    return Plan(children=children, status=status, events=events_of([desired], settled, stored))
+
+
+def _planned_path(child: Child) -> str:
+    return str(child.body["spec"]["rules"][0]["matches"][0]["path"]["value"])
+
+
+def _retried(error: AimError) -> AimError | None:
+    return error if error.category in RETRIED_CATEGORIES else None

@@ -1,0 +1,59 @@
+"""The HTTPRoute of a service (RT-040…RT-057)."""
+
+from aim_shared.api import AIMService, labels, to_json
+from aim_shared.api.kinds import HTTP_ROUTE
+from aim_shared.api.runtime_config import LabelPropagation
+from aim_shared.bus.parts import HTTP_ROUTES
+from aim_shared.json import JsonObject
+from aim_shared.naming import http_route_name, label_value, predictor_name
+from aim_shared.reconcile.plan import Child, kind_of
+from aim_shared.runtimeconfig.propagation import propagated_labels
+from aim_shared.runtimeconfig.routing import RoutingSettings
+
+BACKEND_PORT = 80
+"""Port of the Service that KServe makes for the predictor (RT-052)."""
+
+
+def build_route(
+    service: AIMService, settings: RoutingSettings, path: str, propagation: LabelPropagation | None
+) -> Child:
+    """The complete desired route; settings must be without fault."""
+    metadata: JsonObject = {
+        "name": http_route_name(service.name, service.namespace),
+        "namespace": service.namespace,
+        "labels": _labels(service, propagation),
+    }
+    if settings.annotations:
+        metadata["annotations"] = dict(settings.annotations)
+    assert settings.gateway is not None
+    spec = {"parentRefs": [to_json(settings.gateway)], "rules": [_rule(service, settings, path)]}
+    return Child(HTTP_ROUTES, kind_of({"metadata": metadata, "spec": spec}, HTTP_ROUTE))
+
+
+def _labels(service: AIMService, propagation: LabelPropagation | None) -> dict[str, str]:
+    name = label_value(service.name)
+    return {
+        **propagated_labels(service.metadata.labels, propagation),
+        labels.APP_COMPONENT: labels.APP_COMPONENT_ROUTING,
+        labels.APP_MANAGED_BY: labels.APP_MANAGED_BY_ENGINE,
+        labels.SERVICE: name,
+        labels.SERVICE_NAME: name,
+    }
+
+
+def _rule(service: AIMService, settings: RoutingSettings, path: str) -> JsonObject:
+    rewrite = {"type": "URLRewrite", "urlRewrite": {"path": {"type": "ReplacePrefixMatch", "replacePrefixMatch": "/"}}}
+    backend = {
+        "kind": "Service",
+        "name": predictor_name(settings.inference_service),
+        "namespace": service.namespace,
+        "port": BACKEND_PORT,
+    }
+    rule: JsonObject = {
+        "matches": [{"path": {"type": "PathPrefix", "value": path}}],
+        "filters": [rewrite],
+        "backendRefs": [backend],
+    }
+    if settings.request_timeout is not None:
+        rule["timeouts"] = {"request": settings.request_timeout}
+    return rule

@@ -1,0 +1,126 @@
+"""Path templates: grammar, values, normalisation, errors."""
+
+from typing import Any
+
+import pytest
+from support.builders import make
+
+from aim_routing.path import PathProblem, normalise, path_of
+from aim_routing.path_template import PathTemplateError, parse
+from aim_shared.api import AIMService
+from aim_shared.api.kinds import AIM_SERVICE
+
+
+def service(**members: Any) -> AIMService:
+    body = {
+        "uid": "12345678-90ab",
+        "labels": {"team.io/x": "Core_Team"},
+        "annotations": {"route.suffix": "Team-A/B", "empty": " "},
+        "spec": {
+            "model": {"name": "Meta/Llama-3-8B"},
+            "replicas": 3,
+            "overrides": {"hardware": {"gpu": {"requests": 2}}},
+        },
+        **members,
+    }
+    return AIMService.model_validate(make(AIM_SERVICE, "Chat", namespace="Testing", **body))
+
+
+@pytest.mark.spec("RT-071", "RT-072")
+@pytest.mark.parametrize("template", [None, ""])
+def test_without_template_the_path_is_namespace_and_uid(template: str | None) -> None:
+    assert path_of(service(), template).value == "/testing/12345678-90ab"
+
+
+@pytest.mark.spec("RT-073", "RT-074", "RT-075", "RT-077", "RT-080", "RT-091", "RT-092")
+@pytest.mark.parametrize(
+    ("template", "path"),
+    [
+        ("/{.metadata.namespace}/{ .metadata.name }", "/testing/chat"),
+        ("/{$.spec.model.name}", "/meta-llama-3-8b"),
+        ("/{.spec.replicas}", "/3"),
+        ("/{.metadata.labels['team.io/x']}", "/core-team"),
+        ('/{.metadata.labels["team.io/x"]}', "/core-team"),
+        ("/{.metadata.labels.team\\.io/x}", "/core-team"),
+        ("/{.metadata.annotations['route.suffix']}", "/team-a/b"),
+        ("/{.metadata.annotations.route\\.suffix}", "/team-a-b"),
+        ("/x{}/{y", "/x/y"),
+        ("/", "/"),
+    ],
+)
+def test_placeholders_are_replaced(template: str, path: str) -> None:
+    assert path_of(service(), template).value == path
+
+
+@pytest.mark.spec("RT-077", "RT-079")
+@pytest.mark.parametrize(
+    ("expression", "path"),
+    [
+        (".a[0].n", "/one"),
+        (".a[-1].n", "/two"),
+        (".a[1:2].n", "/two"),
+        ('.a[?(@.n=="two")].v', "/7"),
+        (".a[?(@.v>6)].n", "/two"),
+        (".a[?(@.v<=6)].n", "/one"),
+    ],
+)
+def test_lists_are_addressed(expression: str, path: str) -> None:
+    listed = service(spec={"a": [{"n": "one", "v": 5}, {"n": "two", "v": 7}]})
+    assert path_of(listed, f"/{{.spec{expression}}}").value == path
+
+
+@pytest.mark.spec("RT-079", "RT-080", "RT-093", "RT-107", "RT-110", "RT-113")
+@pytest.mark.parametrize(
+    ("template", "cause"),
+    [
+        ("/{.metadata.labels['nope']}", "label 'nope' not found"),
+        ("/{.metadata.annotations['nope']}", "annotation 'nope' not found"),
+        ("/{.metadata.annotations['empty']}", "the value is empty"),
+        ("/{.spec.nothing}", "no result"),
+        ("/{.spec.model}", "no string, number or boolean"),
+        ("/{ }", "invalid expression"),
+        ("/{.spec..name}", "invalid expression"),
+        ("/{.spec.*}", "invalid expression"),
+        ("/{name}", "invalid expression"),
+        ("/___/", "would capture all traffic"),
+        ("/" + "a" * 201, "longer than 200"),
+    ],
+)
+def test_errors_name_expression_and_cause(template: str, cause: str) -> None:
+    outcome = path_of(service(), template)
+    assert outcome.problem is PathProblem.INVALID
+    assert cause in outcome.message
+
+
+@pytest.mark.spec("RT-115")
+def test_a_status_field_that_is_not_populated_is_waited_for() -> None:
+    assert path_of(service(), "/{.status.resolvedModel.name}").problem is PathProblem.NOT_YET
+    assert path_of(service(), "/{.status.noSuchField}").problem is PathProblem.INVALID
+
+
+@pytest.mark.spec("RT-100", "RT-101", "RT-102", "RT-103", "RT-104", "RT-105", "RT-106", "RT-108")
+@pytest.mark.parametrize(
+    ("rendered", "path"),
+    [
+        ("/Testing/workload-42/", "/testing/workload-42"),
+        ("//a///b//", "/a/b"),
+        ("models/qwen", "/models/qwen"),
+        ("/my_path/v1.0", "/my-path/v1-0"),
+        ("/a b/c", "/a-b/c"),
+        ("/---/x", "/x"),
+        ("/" + "x" * 70, "/" + "x" * 63),
+    ],
+)
+def test_normalisation(rendered: str, path: str) -> None:
+    assert normalise(rendered) == path
+
+
+@pytest.mark.spec("RT-100", "RT-102", "RT-106")
+@pytest.mark.parametrize("rendered", ["", "   ", "/".join(["", *["x" * 63] * 4])])
+def test_unusable_paths_are_refused(rendered: str) -> None:
+    with pytest.raises(PathTemplateError):
+        normalise(rendered)
+
+
+def test_steps_of_an_expression_are_typed() -> None:
+    assert len(parse("$.a.b[0]['c d']")) == 4

@@ -1,0 +1,316 @@
+"""The routing part of an AIMService, pass by pass."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from support.builders import NOW, BuiltWorld, condition, make, owner, world_of
+
+from aim_routing.service import definition
+from aim_shared.api.kinds import AIM_CLUSTER_RUNTIME_CONFIG, AIM_SERVICE, HTTP_ROUTE
+from aim_shared.bus.entry import Change
+from aim_shared.bus.part import Key
+from aim_shared.bus.parts import CLUSTER_RUNTIME_CONFIGS, HTTP_ROUTES, SERVICES
+from aim_shared.errors import AimError, Category
+from aim_shared.json import JsonObject
+from aim_shared.reconcile.plan import Plan
+from aim_shared.runtime.settings import Settings
+
+ROUTING = definition(Settings())
+RECONCILER = ROUTING.reconcilers[0]
+GATEWAY = {"name": "gw", "namespace": "infra"}
+ROUTE = "qwen-chat-a04542d9"
+
+
+def service(routing: JsonObject | None = None, **members: Any) -> JsonObject:
+    spec = {"model": {"image": "a/b:1"}, **({} if routing is None else {"routing": routing})}
+    return make(AIM_SERVICE, "qwen-chat", namespace="ml-team", **{"spec": spec, **members})
+
+
+def config(routing: JsonObject) -> JsonObject:
+    return make(AIM_CLUSTER_RUNTIME_CONFIG, "default", spec={"routing": routing})
+
+
+def world(*objects: JsonObject) -> BuiltWorld:
+    return world_of(ROUTING.consumes, *objects, indexes=ROUTING.indexes)
+
+
+def passes(known: BuiltWorld, failure: AimError | None = None) -> Plan:
+    return RECONCILER.reconcile(known.object(SERVICES, "ml-team", "qwen-chat"), known.view(failure), NOW)
+
+
+def stored_route(plan: Plan, *parents: JsonObject, owner_of: JsonObject | None = None, **metadata: Any) -> JsonObject:
+    body = plan.children[0].body
+    owners = [owner(owner_of or service())]
+    labels = body["metadata"]["labels"]
+    return make(
+        HTTP_ROUTE,
+        ROUTE,
+        namespace="ml-team",
+        owners=owners,
+        labels=labels,
+        spec=body["spec"],
+        status={"parents": list(parents)},
+        **metadata,
+    )
+
+
+def parent(*conditions: JsonObject, ref: JsonObject | None = None) -> JsonObject:
+    return {
+        "parentRef": ref or GATEWAY,
+        "controllerName": "x",
+        "conditions": [{**one, "observedGeneration": 1} for one in conditions],
+    }
+
+
+def ready_of(plan: Plan) -> tuple[str, str]:
+    assert plan.status is not None
+    (only,) = plan.status["conditions"]
+    assert only["type"] == "HTTPRouteReady"
+    return only["status"], only["reason"]
+
+
+@pytest.mark.spec("RT-001", "RT-002", "RT-004")
+@pytest.mark.parametrize(
+    ("own", "base", "on"),
+    [
+        (None, None, False),
+        (None, False, False),
+        (None, True, True),
+        (True, None, True),
+        (True, False, True),
+        (True, True, True),
+        (False, None, False),
+        (False, False, False),
+        (False, True, False),
+    ],
+)
+def test_when_routing_is_enabled(own: bool | None, base: bool | None, on: bool) -> None:
+    routing = {} if own is None else {"enabled": own}
+    known = world(service(routing), config({"gatewayRef": GATEWAY, **({} if base is None else {"enabled": base})}))
+    assert bool(passes(known).children) is on
+
+
+@pytest.mark.spec(
+    "RT-007",
+    "RT-024",
+    "RT-040",
+    "RT-041",
+    "RT-044",
+    "RT-045",
+    "RT-049",
+    "RT-050",
+    "RT-051",
+    "RT-052",
+    "RT-053",
+    "RT-055",
+)
+def test_the_route_is_made_while_nothing_else_is_ready() -> None:
+    labels = {"aim.eai.amd.com/team": "x", "other": "y"}
+    plan = passes(world(service({"enabled": True}, labels=labels), config({"gatewayRef": GATEWAY})))
+    (child,) = plan.children
+    assert child.owned
+    assert child.body["metadata"] == {
+        "name": ROUTE,
+        "namespace": "ml-team",
+        "labels": {
+            "aim.eai.amd.com/team": "x",
+            "app.kubernetes.io/component": "routing",
+            "app.kubernetes.io/managed-by": "aim-engine",
+            "aim.eai.amd.com/service": "qwen-chat",
+            "aim.eai.amd.com/service.name": "qwen-chat",
+        },
+    }
+    assert child.body["spec"] == {
+        "parentRefs": [GATEWAY],
+        "rules": [
+            {
+                "matches": [{"path": {"type": "PathPrefix", "value": "/ml-team/aimservice-qwen-chat-uid"}}],
+                "filters": [
+                    {
+                        "type": "URLRewrite",
+                        "urlRewrite": {"path": {"type": "ReplacePrefixMatch", "replacePrefixMatch": "/"}},
+                    }
+                ],
+                "backendRefs": [{"kind": "Service", "name": f"{ROUTE}-predictor", "namespace": "ml-team", "port": 80}],
+            }
+        ],
+    }
+
+
+@pytest.mark.spec("RT-142", "RT-170", "FW-370", "FW-371")
+def test_the_first_pass_reports_pending_and_the_path_and_nothing_of_others() -> None:
+    plan = passes(world(service({"enabled": True}), config({"gatewayRef": GATEWAY})))
+    assert plan.status is not None
+    assert set(plan.status) == {"conditions", "routing"}
+    assert plan.status["routing"] == {"path": "/ml-team/aimservice-qwen-chat-uid"}
+    assert ready_of(plan) == ("False", "HTTPRoutePending")
+
+
+@pytest.mark.spec("RT-143", "RT-144", "RT-145", "RT-146", "RT-147", "RT-148")
+@pytest.mark.parametrize(
+    ("parents", "expected"),
+    [
+        (
+            [parent(condition("Accepted", True, "Accepted"), condition("ResolvedRefs", True))],
+            ("True", "HTTPRouteAccepted"),
+        ),
+        ([parent(condition("Accepted", True))], ("True", "HTTPRouteAccepted")),
+        ([parent(condition("Accepted", False, "NotAllowedByListeners"))], ("False", "NotAllowedByListeners")),
+        ([parent(condition("Accepted", False, "Pending"))], ("False", "HTTPRoutePending")),
+        ([parent(condition("Accepted", "Unknown", "Whatever"))], ("False", "HTTPRoutePending")),
+        (
+            [parent(condition("Accepted", True), condition("ResolvedRefs", False, "BackendNotFound"))],
+            ("False", "BackendNotFound"),
+        ),
+        (
+            [parent(condition("Accepted", True), condition("ResolvedRefs", False, "Odd"))],
+            ("False", "RouteRefsUnresolved"),
+        ),
+        (
+            [parent(condition("Accepted", False, "NoMatchingParent"), ref={"name": "old"})],
+            ("False", "HTTPRoutePending"),
+        ),
+        ([], ("False", "HTTPRoutePending")),
+    ],
+)
+def test_what_the_gateway_says_becomes_the_condition(parents: list[JsonObject], expected: tuple[str, str]) -> None:
+    known = world(service({"enabled": True}), config({"gatewayRef": GATEWAY}))
+    known.put(HTTP_ROUTES, stored_route(passes(known), *parents))
+    assert ready_of(passes(known)) == expected
+
+
+@pytest.mark.spec("RT-147")
+def test_conditions_about_an_older_route_are_ignored() -> None:
+    known = world(service({"enabled": True}), config({"gatewayRef": GATEWAY}))
+    known.put(HTTP_ROUTES, stored_route(passes(known), parent(condition("Accepted", True)), generation=2))
+    assert ready_of(passes(known)) == ("False", "HTTPRoutePending")
+
+
+@pytest.mark.spec("RT-027", "RT-028")
+def test_without_gateway_nothing_is_made_and_both_places_are_named() -> None:
+    plan = passes(world(service({"enabled": True})))
+    assert plan.children == ()
+    assert ready_of(plan) == ("False", "GatewayNotConfigured")
+    assert plan.status is not None
+    message = plan.status["conditions"][0]["message"]
+    assert "spec.routing.gatewayRef" in message
+    assert "runtime config" in message
+
+
+@pytest.mark.spec("RT-054")
+def test_a_namespace_that_is_too_long_is_an_input_error() -> None:
+    routed = make(AIM_SERVICE, "s", namespace="n" * 43, spec={"routing": {"enabled": True, "gatewayRef": GATEWAY}})
+    known = world(routed)
+    plan = RECONCILER.reconcile(known.object(SERVICES, "n" * 43, "s"), known.view(), NOW)
+    assert plan.children == ()
+    assert ready_of(plan) == ("False", "InvalidSpec")
+
+
+@pytest.mark.spec("RT-134")
+@pytest.mark.parametrize("timeout", ["soon", "-1s", "1us", "100000h"])
+def test_an_unusable_timeout_is_an_input_error(timeout: str) -> None:
+    plan = passes(world(service({"enabled": True, "gatewayRef": GATEWAY, "requestTimeout": timeout})))
+    assert plan.children == ()
+    assert ready_of(plan) == ("False", "InvalidSpec")
+
+
+@pytest.mark.spec("RT-110", "RT-112", "RT-171")
+def test_a_template_error_keeps_the_route_as_it_is() -> None:
+    known = world(service({"enabled": True, "gatewayRef": GATEWAY}))
+    known.put(HTTP_ROUTES, stored_route(passes(known), parent(condition("Accepted", True))))
+    known.put(SERVICES, service({"enabled": True, "gatewayRef": GATEWAY, "pathTemplate": "/{.spec.nope}"}))
+    plan = passes(known)
+    assert plan.children == ()
+    assert plan.deletes == ()
+    assert ready_of(plan) == ("False", "PathTemplateInvalid")
+    assert plan.status is not None
+    assert plan.status["routing"] == {"path": "/ml-team/aimservice-qwen-chat-uid"}
+
+
+@pytest.mark.spec("RT-182", "RT-183", "RT-162", "FW-372")
+def test_turning_routing_off_deletes_the_own_route_and_clears_the_status() -> None:
+    known = world(service({"enabled": True, "gatewayRef": GATEWAY}))
+    known.put(HTTP_ROUTES, stored_route(passes(known)))
+    known.put(SERVICES, service({"enabled": False}))
+    plan = passes(known)
+    assert [(one.name, one.uid) for one in plan.deletes] == [(ROUTE, f"httproute-{ROUTE}-uid")]
+    assert plan.status == {}
+
+
+@pytest.mark.spec("RT-183", "RT-184")
+def test_a_route_of_somebody_else_is_left_alone() -> None:
+    other = make(AIM_SERVICE, "other", namespace="ml-team", uid="other-uid")
+    known = world(service({"enabled": True, "gatewayRef": GATEWAY}))
+    known.put(HTTP_ROUTES, stored_route(passes(known), owner_of=other))
+    plan = passes(known)
+    assert plan.children == ()
+    assert ready_of(plan) == ("False", "AlreadyExists")
+    known.put(SERVICES, service({"enabled": False}))
+    assert passes(known).deletes == ()
+
+
+@pytest.mark.spec("RT-008")
+def test_a_config_that_can_not_be_resolved_changes_nothing() -> None:
+    spec = {"model": {"image": "a/b:1"}, "runtimeConfigName": "gone", "routing": {"enabled": True}}
+    plan = passes(world(service(spec=spec)))
+    assert plan == Plan()
+
+
+@pytest.mark.spec("RT-141")
+def test_a_working_route_is_believed_in_while_the_api_is_away() -> None:
+    known = world(
+        service({"enabled": True, "gatewayRef": GATEWAY}, status={"conditions": [condition("HTTPRouteReady", True)]})
+    )
+    away = AimError(Category.INFRASTRUCTURE, "Timeout", "apply HTTPRoute: timed out")
+    plan = passes(known, away)
+    assert plan.status is None
+    assert plan.retry == away
+    rejected = passes(known, AimError(Category.INVALID_SPEC, "InvalidSpec", "refused"))
+    assert ready_of(rejected) == ("False", "InvalidSpec")
+    assert rejected.retry is None
+
+
+@pytest.mark.spec("RT-121")
+def test_the_younger_of_two_services_on_one_path_is_told() -> None:
+    routing = {"enabled": True, "gatewayRef": GATEWAY, "pathTemplate": "/same"}
+    known = world(service(routing))
+    older = stored_route(passes(known), created=NOW - timedelta(hours=1))
+    older["metadata"] |= {"name": "older", "uid": "older-uid", "ownerReferences": []}
+    known.put(HTTP_ROUTES, older)
+    events = passes(known).events
+    assert [event.reason for event in events if event.reason == "RoutePathConflict"] == ["RoutePathConflict"]
+
+
+@pytest.mark.spec("RT-204")
+def test_the_same_world_gives_the_same_plan() -> None:
+    known = world(service({"enabled": True}), config({"gatewayRef": GATEWAY, "annotations": {"b": "1", "a": "2"}}))
+    assert passes(known) == passes(known)
+
+
+@pytest.mark.spec("FW-378")
+def test_status_changes_of_serving_wake_nothing_but_resolved_references_do() -> None:
+    known = world(service({"enabled": True}))
+    before = known.world.get(SERVICES, Key("ml-team", "qwen-chat"))
+
+    def ignored(**status: object) -> bool:
+        known.put(SERVICES, service({"enabled": True}, status=status))
+        after = known.world.get(SERVICES, Key("ml-team", "qwen-chat"))
+        return RECONCILER.ignores(Change(SERVICES, Key("ml-team", "qwen-chat"), before, after))
+
+    assert ignored(conditions=[condition("ModelReady", True)])
+    assert not ignored(resolvedModel={"name": "m"})
+    assert not ignored(conditions=[condition("HTTPRouteReady", True)])
+
+
+@pytest.mark.spec("RT-187", "RT-188")
+def test_configs_and_routes_wake_their_services() -> None:
+    known = world(service({"enabled": True}), config({"gatewayRef": GATEWAY}))
+    entry = known.world.get(CLUSTER_RUNTIME_CONFIGS, Key("", "default"))
+    route_wake, _, cluster_wake = RECONCILER.wakes
+    found = cluster_wake.keys(Change(CLUSTER_RUNTIME_CONFIGS, Key("", "default"), None, entry), known.view())
+    assert list(found) == [Key("ml-team", "qwen-chat")]
+    known.put(HTTP_ROUTES, stored_route(passes(known)))
+    stored = known.world.get(HTTP_ROUTES, Key("ml-team", ROUTE))
+    found = route_wake.keys(Change(HTTP_ROUTES, Key("ml-team", ROUTE), stored, None), known.view())
+    assert list(found) == [Key("ml-team", "qwen-chat")]
