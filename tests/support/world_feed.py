@@ -90,13 +90,15 @@ class DirectCluster:
     """Answers list-and-watch requests from what a `Source` says is true.
 
     Attributes:
-        reachable: while False, a list waits.
+        reachable: while it is not set, a list waits.
+        listed: answer of a list, instead of the truth.
     """
 
     def __init__(self, source: Source) -> None:
         self.source = source
         self.reachable = asyncio.Event()
         self.reachable.set()
+        self.listed: Restarted | None = None
         self.opened = 0
         self.open = 0
         self._watches: list[asyncio.Queue[Event]] = []
@@ -127,5 +129,7 @@ class DirectCluster:
             yield await watch.get()
 
     def listing(self) -> Restarted:
-        """A list of what is true now."""
+        """A list of what is true now, or what was prepared instead."""
+        if self.listed is not None:
+            return self.listed
         return Restarted(tuple(self.source.truth.values()), self.source.resource_version)

@@ -1,0 +1,172 @@
+"""A part is fed from the API server while the bus can not, silently, and goes back when the bus is fresh."""
+
+import asyncio
+from dataclasses import replace
+
+import pytest
+from support.bus_source import Source
+from support.nats import connected, eventually
+from support.world_feed import QUICK, DirectCluster, feeding
+from support.world_objects import WIDGET, widget, widgets
+
+from aim_shared.api import Resource
+from aim_shared.bus.connection import BusConnection
+from aim_shared.bus.freshness import Source as FedFrom
+from aim_shared.bus.part import Key, Part
+from aim_shared.bus.subjects import FACTS_PART, Layout
+from aim_shared.kube.reflector_state import Bookmark, Delete, Restarted, Upsert
+
+ABSENT = "nats://127.0.0.1:1"
+A = Key("ns", "a")
+
+
+@pytest.fixture
+def part() -> Part[Resource]:
+    return widgets()
+
+
+@pytest.fixture
+def source(bus: BusConnection, layout: Layout) -> Source:
+    return Source(bus, layout)
+
+
+@pytest.fixture
+def cluster(source: Source) -> DirectCluster:
+    return DirectCluster(source)
+
+
+@pytest.mark.spec("FW-400", "FW-401")
+async def test_without_a_broker_at_start_the_api_server_is_asked_at_once(
+    layout: Layout, part: Part[Resource], source: Source, cluster: DirectCluster
+) -> None:
+    source.change("a")
+    async with connected(ABSENT) as nowhere, feeding(nowhere, layout, [part], reflect=cluster.reflect) as fed:
+        await asyncio.wait_for(fed.feed.wait_synced(), 2)
+        assert fed.equals(source, part)
+        (status,) = fed.statistics.parts
+        assert (status.source, status.fresh) == (FedFrom.DIRECT, True)
+        changed = source.change("a", spec=1)
+        cluster.emit(Upsert(changed, source.resource_version))
+        await eventually(lambda: fed.equals(source, part), "a change")
+        gone = source.remove("a")
+        cluster.emit(Delete(gone, source.resource_version))
+        await eventually(lambda: fed.equals(source, part), "a deletion")
+        assert fed.content(part) == {}
+
+
+@pytest.mark.spec("FW-403")
+async def test_with_direct_watch_switched_off_the_part_stays_unsynced(layout: Layout, part: Part[Resource]) -> None:
+    async with connected(ABSENT) as nowhere, feeding(nowhere, layout, [part], reflect=None) as fed:
+        await asyncio.sleep(2 * QUICK.start_grace)
+        assert not fed.feed.synced
+        assert not fed.world.is_fresh(part)
+
+
+@pytest.mark.spec("FW-401")
+async def test_a_part_whose_publisher_is_gone_is_fed_directly_and_goes_back(
+    bus: BusConnection, layout: Layout, part: Part[Resource], source: Source, cluster: DirectCluster
+) -> None:
+    await source.upsert("a")
+    await source.upsert("b")
+    await source.mark()
+    settings = replace(QUICK, marker_lifetime=0.5)
+    async with feeding(bus, layout, [part], reflect=cluster.reflect, settings=settings) as fed:
+        await eventually(lambda: fed.equals(source, part), "synced by the bus")
+        changes = len(fed.changes)
+        await eventually(lambda: fed.statistics.direct == ("widgets",), "the change-over")
+        await eventually(lambda: fed.equals(source, part), "fresh")
+        assert len(fed.changes) == changes, "what did not change causes no change"
+        # The publisher comes back, and has something to publish that the direct feed has told already.
+        changed = source.change("a", spec=1)
+        cluster.emit(Upsert(changed, source.resource_version))
+        await eventually(lambda: fed.equals(source, part), "the direct feed tells")
+        assert len(fed.changes) == changes + 1
+        await source.publish(A, changed)
+        await source.mark()
+        await eventually(lambda: fed.statistics.direct == (), "the way back")
+        await eventually(lambda: cluster.open == 0, "the watch is closed")
+        assert fed.equals(source, part)
+        assert len(fed.changes) == changes + 1, "the way back is silent"
+        await source.upsert("c")
+        await eventually(lambda: fed.equals(source, part), "live again")
+
+
+@pytest.mark.spec("FW-401")
+async def test_only_the_stale_part_changes_over(
+    bus: BusConnection, layout: Layout, part: Part[Resource], source: Source, cluster: DirectCluster
+) -> None:
+    gadgets = widgets("gadgets")
+    other = Source(bus, layout, "gadgets")
+    await other.upsert("g")
+    async with asyncio.TaskGroup() as group:
+        marking = group.create_task(other.keep_marking())
+        source.change("a")
+        async with feeding(bus, layout, [part, gadgets], reflect=cluster.reflect) as fed:
+            await asyncio.wait_for(fed.feed.wait_synced(), 5)
+            assert fed.statistics.direct == ("widgets",)
+            assert fed.equals(source, part)
+            assert fed.equals(other, gadgets)
+        marking.cancel()
+
+
+@pytest.mark.spec("FW-402")
+async def test_facts_stay_in_memory(layout: Layout) -> None:
+    facts = Part(FACTS_PART, WIDGET)
+    async with connected(ABSENT) as nowhere, feeding(nowhere, layout, [facts]) as fed:
+        await eventually(lambda: fed.world.is_fresh(facts), "an empty part that nobody else knows")
+        fed.world.absorb(facts, {"metadata": {"name": "f", "namespace": "tester"}, "outcome": 1}, 0.0)
+        fed.world.absorb(facts, {"metadata": {"name": "f", "namespace": "tester"}, "outcome": 2}, 0.0)
+        (entry,) = fed.world.all(facts)
+        assert entry.raw["outcome"] == 2
+
+
+@pytest.mark.spec("FW-401", "FW-019")
+async def test_a_list_that_is_behind_is_held_back_until_the_watch_caught_up(
+    bus: BusConnection, layout: Layout, part: Part[Resource], source: Source, cluster: DirectCluster
+) -> None:
+    await source.upsert("a")
+    stale = cluster.listing()
+    await source.upsert("b")
+    await source.mark()
+    cluster.listed = stale
+    settings = replace(QUICK, marker_lifetime=0.5, catch_up=30)
+    async with feeding(bus, layout, [part], reflect=cluster.reflect, settings=settings) as fed:
+        await eventually(lambda: fed.equals(source, part), "synced by the bus")
+        await eventually(lambda: cluster.open == 1, "the change-over")
+        changes = len(fed.changes)
+        cluster.emit(Upsert(source.truth[Key("ns", "b")], source.resource_version))
+        await eventually(lambda: fed.equals(source, part), "caught up")
+        assert len(fed.changes) == changes
+
+
+@pytest.mark.spec("FW-408")
+async def test_a_server_that_went_back_in_time_is_followed(
+    bus: BusConnection, layout: Layout, part: Part[Resource], source: Source, cluster: DirectCluster
+) -> None:
+    await source.upsert("a", spec=1)
+    await source.upsert("b")
+    await source.mark()
+    settings = replace(QUICK, marker_lifetime=0.5)
+    restored = Restarted((widget("a", source.truth[A]["metadata"]["uid"], 7, spec=0),), "9")
+    cluster.listed = restored
+    async with feeding(bus, layout, [part], reflect=cluster.reflect, settings=settings) as fed:
+        await eventually(lambda: fed.equals(source, part), "synced by the bus")
+        await eventually(lambda: fed.world.is_fresh(part) and len(fed.content(part)) == 1, "the restored content")
+        assert fed.content(part)[A]["spec"] == 0
+        cluster.emit(Bookmark("10"))
+        again = Restarted((widget("a", "other", 3),), "4", rewound=True)
+        cluster.emit(again)
+        await eventually(lambda: fed.content(part)[A]["metadata"]["uid"] == "other", "restored once more")
+
+
+async def test_changes_while_the_list_is_awaited_are_not_lost(
+    layout: Layout, part: Part[Resource], source: Source, cluster: DirectCluster
+) -> None:
+    cluster.reachable.clear()
+    source.change("a")
+    async with connected(ABSENT) as nowhere, feeding(nowhere, layout, [part], reflect=cluster.reflect) as fed:
+        await eventually(lambda: cluster.open == 1, "waiting for the list")
+        assert not fed.feed.synced
+        cluster.reachable.set()
+        await asyncio.wait_for(fed.feed.wait_synced(), 2)
+        assert fed.equals(source, part)
