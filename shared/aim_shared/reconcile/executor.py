@@ -1,0 +1,298 @@
+"""Carries out a plan: patches, deletes, owned children, other children, status (FW-007…FW-013, FW-200…FW-213).
+
+What is in order stays untouched: a plan that changes nothing sends nothing (FW-013). Before every request the executor
+asks whether it may still write (FW-407), and every answer goes into the world at once, so that the next pass sees what
+this one did.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any, Final, TypeAlias
+
+from aim_shared.bus.part import Key, Part
+from aim_shared.errors import AimError
+from aim_shared.json import JsonObject
+from aim_shared.kube.client import KubeClient
+from aim_shared.kube.errors import ApiError, KubeError
+from aim_shared.kube.lease import NotLeaderError
+from aim_shared.reconcile.child_body import (
+    Target,
+    foreign_owner,
+    in_order,
+    refers_to,
+    to_create,
+    to_update,
+    with_owner,
+)
+from aim_shared.reconcile.classify import Verb, classify, is_quiet
+from aim_shared.reconcile.difference import needs_apply
+from aim_shared.reconcile.events import EventWriter
+from aim_shared.reconcile.execution import Drop, Execution, Write, WriteResult
+from aim_shared.reconcile.plan import Child, Delete, Event, Patch, Plan, WriteMode
+from aim_shared.reconcile.reconciler import Reconciler
+from aim_shared.reconcile.status_writer import Absorb, StatusWriter
+
+STALE_RETRY_SECONDS: Final = 2.0
+"""When a delete that was refused on a stale view is tried again."""
+CONFLICT_RETRY_SECONDS: Final = 0.2
+"""Safety net after a conflict; usually the newer version brings a pass before."""
+
+Live: TypeAlias = Callable[[Part[Any], Key], JsonObject | None]
+"""The object as the world knows it; ``None`` when it knows none."""
+MayWrite: TypeAlias = Callable[[], bool]
+"""Whether this process still leads (FW-407)."""
+
+
+class _StopError(Exception):
+    """Nothing more of this plan may be carried out."""
+
+    def __init__(self, drop: Drop, look_again: float | None = None) -> None:
+        super().__init__(drop.value)
+        self.drop = drop
+        self.look_again = look_again
+
+
+@dataclass(slots=True)
+class _Run:
+    """What one execution has come to so far."""
+
+    target: Target
+    writes: list[Write] = field(default_factory=list)
+    failure: AimError | None = None
+    failed_children: list[Child] = field(default_factory=list)
+
+    def note_failure(self, error: AimError) -> None:
+        """Keep the first error; all of them are in the writes."""
+        self.failure = self.failure or error
+
+
+class Executor:
+    """Carries out the plans of one controller."""
+
+    def __init__(
+        self,
+        kube: KubeClient,
+        reconciler: Reconciler[Any],
+        *,
+        field_manager: str,
+        live: Live,
+        absorb: Absorb,
+        may_write: MayWrite,
+        events: EventWriter,
+    ) -> None:
+        self._kube = kube
+        self._manager = field_manager
+        self._live = live
+        self._absorb = absorb
+        self._may_write = may_write
+        self._events = events
+        self._status = StatusWriter(kube, field_manager, reconciler.status, absorb)
+        self._source = reconciler.event_source or f"aim-{reconciler.controller}-controller"
+
+    async def execute(self, target: Target, plan: Plan, *, stale: bool = False) -> Execution:
+        """Carry out a whole plan. The status follows only when nothing failed: a failure changes it (FW-010).
+
+        Args:
+            stale: whether anything that the pass read was not fresh; then nothing is deleted (FW-019).
+        """
+        run = _Run(target)
+        try:
+            await self._patch(run, plan.patches)
+            await self._delete(run, plan.deletes, stale=stale)
+            await self._apply(run, plan.children)
+        except _StopError as stop:
+            return await self._stopped(run, plan, stop)
+        if run.failure is not None:
+            return Execution(tuple(run.writes), run.failure)
+        return await self._finish(run, plan)
+
+    async def report(self, target: Target, plan: Plan) -> Execution:
+        """Carry out the status and the events of a plan, and nothing else (FW-010)."""
+        return await self._finish(_Run(target), plan)
+
+    def forget(self, uid: str) -> None:
+        """Drop what is remembered about an object that is gone."""
+        self._status.forget(uid)
+        self._events.forget(uid)
+
+    async def _stopped(self, run: _Run, plan: Plan, stop: _StopError) -> Execution:
+        if stop.drop is Drop.STALE:
+            # What the pass found out is still worth telling.
+            done = await self._finish(run, plan)
+            return Execution(done.writes, None, done.status_failure, stop.drop, stop.look_again)
+        return Execution(tuple(run.writes), drop=stop.drop, look_again=stop.look_again)
+
+    async def _finish(self, run: _Run, plan: Plan) -> Execution:
+        events: tuple[Event, ...] = plan.events
+        failure = None
+        try:
+            if plan.status is not None and self._status.is_due(run.target, plan.status):
+                self._check_lease()
+                outcome = await self._status.write(run.target, plan.status)
+                failure = outcome.failure
+                run.writes += [outcome.write] if outcome.write else []
+                events += (outcome.event,) if outcome.event else ()
+            if events:
+                self._check_lease()
+                await self._events.emit(run.target, self._source, events)
+        except (_StopError, NotLeaderError):
+            return Execution(tuple(run.writes), drop=Drop.NOT_LEADER)
+        return Execution(tuple(run.writes), status_failure=failure)
+
+    def _check_lease(self) -> None:
+        if not self._may_write():
+            raise _StopError(Drop.NOT_LEADER)
+
+    # Patches and deletes
+
+    async def _patch(self, run: _Run, patches: Iterable[Patch]) -> None:
+        for patch in patches:
+            self._check_lease()
+            await self._patch_one(run, patch)
+
+    async def _patch_one(self, run: _Run, patch: Patch) -> None:
+        kind = patch.part.kind
+        try:
+            answer = await self._kube.merge_patch(
+                kind,
+                patch.name,
+                patch.namespace or None,
+                patch.body,
+                resource_version=patch.resource_version,
+                field_manager=self._manager,
+            )
+        except KubeError as error:
+            if isinstance(error, ApiError) and (error.is_conflict or error.is_not_found):
+                run.writes.append(_write(Verb.PATCH, patch, WriteResult.CONFLICT, error=str(error)))
+                raise _StopError(Drop.CONFLICT, CONFLICT_RETRY_SECONDS) from error
+            self._failed(run, Verb.PATCH, patch, error)
+        else:
+            self._done(run, Verb.PATCH, patch, answer)
+
+    async def _delete(self, run: _Run, deletes: Iterable[Delete], *, stale: bool) -> None:
+        """Delete all, also after a failure (FW-184)."""
+        wanted = tuple(deletes)
+        if wanted and stale:
+            raise _StopError(Drop.STALE, STALE_RETRY_SECONDS)
+        for delete in wanted:
+            self._check_lease()
+            await self._delete_one(run, delete)
+
+    async def _delete_one(self, run: _Run, delete: Delete) -> None:
+        try:
+            await self._kube.delete(delete.part.kind, delete.name, delete.namespace or None, uid=delete.uid)
+        except KubeError as error:
+            if is_quiet(error, Verb.DELETE):
+                run.writes.append(_write(Verb.DELETE, delete, WriteResult.GONE))
+            else:
+                self._failed(run, Verb.DELETE, delete, error)
+        else:
+            run.writes.append(_write(Verb.DELETE, delete, WriteResult.DONE))
+
+    # Children
+
+    async def _apply(self, run: _Run, children: Iterable[Child]) -> None:
+        """Owned children, then the others; a failure in one group skips the next (FW-007, FW-008)."""
+        wanted = tuple(children)
+        for owned in (True, False):
+            if run.failure is not None:
+                return
+            for child in in_order(child for child in wanted if child.owned is owned):
+                if not any(refers_to(child, failed) for failed in run.failed_children):
+                    await self._apply_one(run, child)
+
+    async def _apply_one(self, run: _Run, child: Child) -> None:
+        live = self._live(child.part, Key(child.namespace, child.name))
+        verb = Verb.APPLY if child.mode is WriteMode.APPLY else Verb.CREATE
+        body = with_owner(run.target, child)
+        try:
+            if live is None and (child.mode is WriteMode.CREATE or not child.part.label_selector):
+                await self._bring_into_being(run, child, body)
+                return
+            if live is None:
+                # A foreign object without the part's label is invisible in the world: look before applying (FW-207).
+                live = await self._read(child)
+            await self._bring_up_to_date(run, child, body, live)
+        except KubeError as error:
+            self._child_failed(run, child, verb, error)
+
+    async def _bring_into_being(self, run: _Run, child: Child, body: JsonObject) -> None:
+        self._check_lease()
+        if child.mode is WriteMode.APPLY:
+            desired = to_create(body, run.target.traceparent, hashed=True)
+            self._done(run, Verb.APPLY, child, await self._kube.apply(child.part.kind, desired, self._manager))
+            return
+        desired = to_create(body, run.target.traceparent, hashed=False)
+        try:
+            answer = await self._kube.create(child.part.kind, desired, self._manager)
+        except ApiError as error:
+            if not error.is_already_exists:
+                raise
+            await self._meet_existing(run, child)
+        else:
+            self._done(run, Verb.CREATE, child, answer)
+
+    async def _bring_up_to_date(self, run: _Run, child: Child, body: JsonObject, live: JsonObject | None) -> None:
+        foreign = None if live is None else foreign_owner(run.target, child, live)
+        if foreign is not None:
+            run.note_failure(foreign)
+            run.failed_children.append(child)
+        elif child.mode is WriteMode.APPLY and needs_apply(body, live):
+            self._check_lease()
+            fresh = to_create(body, run.target.traceparent, hashed=True)
+            desired = fresh if live is None else to_update(body, live)
+            self._done(run, Verb.APPLY, child, await self._kube.apply(child.part.kind, desired, self._manager))
+
+    async def _meet_existing(self, run: _Run, child: Child) -> None:
+        """The name was taken: by our own child that the world does not know yet, or by somebody else's (FW-207)."""
+        live = await self._read(child)
+        if live is None:
+            # Deleted in between; the next pass creates it.
+            raise _StopError(Drop.CONFLICT, CONFLICT_RETRY_SECONDS)
+        foreign = foreign_owner(run.target, child, live)
+        if foreign is None:
+            self._absorb(child.part, live)
+            run.writes.append(_write(Verb.CREATE, child, WriteResult.EXISTS, version=_version(live)))
+            return
+        run.writes.append(_write(Verb.CREATE, child, WriteResult.FAILED, error=str(foreign)))
+        run.note_failure(foreign)
+        run.failed_children.append(child)
+
+    async def _read(self, child: Child) -> JsonObject | None:
+        try:
+            return await self._kube.get(child.part.kind, child.name, child.namespace or None)
+        except ApiError as error:
+            if error.is_not_found:
+                return None
+            raise
+
+    def _child_failed(self, run: _Run, child: Child, verb: Verb, error: KubeError) -> None:
+        if is_quiet(error, verb):
+            run.writes.append(_write(verb, child, WriteResult.FAILED, error=str(error)))
+            raise _StopError(Drop.TERMINATING) from error
+        run.failed_children.append(child)
+        self._failed(run, verb, child, error)
+
+    # Results
+
+    def _done(self, run: _Run, verb: Verb, item: Child | Patch, answer: JsonObject) -> None:
+        self._absorb(item.part, answer)
+        run.writes.append(_write(verb, item, WriteResult.DONE, version=_version(answer)))
+
+    def _failed(self, run: _Run, verb: Verb, item: Child | Delete | Patch, error: KubeError) -> None:
+        if isinstance(error, NotLeaderError):
+            raise _StopError(Drop.NOT_LEADER) from error
+        classified = classify(error, verb=verb)
+        what = f"{verb.value} of {item.part.kind.kind} {Key(item.namespace, item.name)} failed"
+        run.note_failure(AimError(classified.category, classified.reason, f"{what}: {classified.message}"))
+        run.writes.append(_write(verb, item, WriteResult.FAILED, error=str(error)))
+
+
+def _version(answer: JsonObject) -> str:
+    return str(answer["metadata"].get("resourceVersion") or "")
+
+
+def _write(
+    verb: Verb, item: Child | Delete | Patch, result: WriteResult, *, version: str = "", error: str = ""
+) -> Write:
+    return Write(verb, item.part.kind.kind, item.namespace, item.name, result, version, error)

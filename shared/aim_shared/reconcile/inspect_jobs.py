@@ -1,0 +1,78 @@
+"""Health of a Job (FW-160…FW-162)."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from types import MappingProxyType
+from typing import Final
+
+from aim_shared.api.enums import ConditionStatus
+from aim_shared.api.external.job import Job
+from aim_shared.api.meta import Condition, find_condition
+from aim_shared.errors import AimError, Category
+from aim_shared.reconcile.components import ERROR_STATES, Component, Dependency, Observability, State
+
+_FAILURES: Final[Mapping[str, tuple[Category, str]]] = MappingProxyType(
+    {
+        "BackoffLimitExceeded": (Category.INVALID_SPEC, "JobBackoffLimitExceeded"),
+        "DeadlineExceeded": (Category.INVALID_SPEC, "JobDeadlineExceeded"),
+        "Evicted": (Category.INFRASTRUCTURE, "JobEvicted"),
+    }
+)
+
+
+def inspect_job(name: str, job: Job | None, *, what: str) -> Component:
+    """Component of a Job.
+
+    Args:
+        what: kind and name for messages, needed where the Job is missing.
+    """
+    component = Component(name, dependency=Dependency.DOWNSTREAM)
+    if job is None:
+        missing = AimError(Category.MISSING_DOWNSTREAM, "JobNotFound", f"{what} does not exist")
+        return replace(component, errors=(missing,))
+    if is_job_complete(job):
+        return replace(component, state=State.READY)
+    failed = failed_condition(job)
+    if failed is None:
+        return replace(component, state=State.PROGRESSING, reason="JobRunning", message=f"{what} is running")
+    category, reason = _FAILURES.get(failed.reason, (Category.INVALID_SPEC, "JobFailed"))
+    error = AimError(category, reason, f"{what} failed ({failed.reason or 'no reason given'}): {failed.message}")
+    return replace(component, errors=(error,))
+
+
+def is_job_complete(job: Job) -> bool:
+    """Whether the Job has succeeded."""
+    return _holds(job, "Complete") is not None
+
+
+def failed_condition(job: Job) -> Condition | None:
+    """The condition that says that the Job has failed for good, if it has."""
+    return _holds(job, "Failed")
+
+
+def is_job_finished(job: Job) -> bool:
+    """Whether the Job has come to an end, good or bad."""
+    return is_job_complete(job) or failed_condition(job) is not None
+
+
+def blame_pods(job: Component, pods: Component) -> tuple[Component, Component]:
+    """Job and pods such that the pods' verdict, being more specific, decides category and ``Ready`` (FW-162).
+
+    The Job's condition keeps its reason and message, but the Job counts as progressing.
+    """
+    if not job.errors or pods.effective_state not in ERROR_STATES:
+        return job, pods
+    muted = replace(
+        job,
+        state=State.PROGRESSING,
+        reason=job.effective_reason,
+        message=job.effective_message,
+        errors=(),
+        observe=Observability.ERROR,
+    )
+    return muted, pods
+
+
+def _holds(job: Job, type_: str) -> Condition | None:
+    condition = find_condition(job.status.conditions, type_)
+    return condition if condition is not None and condition.status == ConditionStatus.TRUE else None

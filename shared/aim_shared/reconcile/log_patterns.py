@@ -1,0 +1,118 @@
+"""What the log of a failed container says about the cause (FW-147, FW-150…FW-152)."""
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Final
+
+LOG_TAIL_LINES: Final = 50
+"""Lines of the container's log that are read (FW-146)."""
+_EXCERPT_LINES: Final = 3
+
+
+class LogGroup(Enum):
+    """Groups of patterns, with their number in FW-150."""
+
+    CLUSTER_PERMISSIONS = 1
+    SOURCE_NOT_FOUND = 2
+    AUTH = 3
+    STORAGE_FULL = 4
+
+
+@dataclass(frozen=True, slots=True)
+class LogMatch:
+    """The group that decides and the trimmed line that matched."""
+
+    group: LogGroup
+    line: str
+
+
+def _compiled(*patterns: str) -> tuple[re.Pattern[str], ...]:
+    return tuple(re.compile(pattern, re.IGNORECASE) for pattern in patterns)
+
+
+_PERMISSIONS: Final = _compiled(
+    r"RBAC:.*not found",
+    r"clusterrole.*not found",
+    r"forbidden.*cannot.*resource",
+    r"serviceaccount.*cannot",
+)
+_GROUPS: Final = (
+    (
+        LogGroup.SOURCE_NOT_FOUND,
+        _compiled(
+            r"Repository Not Found",
+            r"RepositoryNotFoundError",
+            r"404.*not.*found",
+            r"not.*found.*404",
+            r"NoSuchKey",
+            r"NoSuchBucket",
+            r"model.*not.*found",
+            r"file.*not.*found",
+            r"s3.*404",
+        ),
+    ),
+    (
+        LogGroup.AUTH,
+        _compiled(
+            r"access.*denied.*s3",
+            r"s3.*403",
+            r"InvalidAccessKeyId",
+            r"SignatureDoesNotMatch",
+            r"s3.*unauthorized",
+            r"aws.*credentials.*not.*found",
+            r"NoCredentialProviders",
+            r"Access to model .* is restricted",
+            r"Cannot access gated repo",
+            r"Invalid.*token.*huggingface",
+            r"huggingface.*authentication.*failed",
+            r"401.*Unauthorized.*hf\.co",
+            r"403.*Forbidden.*hf\.co",
+        ),
+    ),
+    (
+        LogGroup.STORAGE_FULL,
+        _compiled(
+            r"no space left on device",
+            r"disk.*full",
+            r"ENOSPC",
+            r"quota.*exceeded",
+            r"storage.*full",
+        ),
+    ),
+)
+# Missing sources come before auth because Hugging Face answers 401 for repositories that do not exist (FW-151).
+
+
+def match_log(tail: str) -> LogMatch | None:
+    """The cause that a log tail names, if any.
+
+    Lines about cluster permissions often say "not found": they are set aside first, and decide only when nothing
+    else does, lest a failed status patch hide the real cause (FW-150).
+    """
+    permission_lines: list[str] = []
+    others: list[str] = []
+    for line in _lines(tail):
+        (permission_lines if _first([line], _PERMISSIONS) else others).append(line)
+    for group, patterns in _GROUPS:
+        hit = _first(others, patterns)
+        if hit is not None:
+            return LogMatch(group, hit)
+    if permission_lines:
+        return LogMatch(LogGroup.CLUSTER_PERMISSIONS, permission_lines[0])
+    return None
+
+
+def excerpt(tail: str) -> str:
+    """What is quoted when no pattern matches: the last three lines (FW-147)."""
+    return " | ".join(_lines(tail)[-_EXCERPT_LINES:])
+
+
+def _lines(tail: str) -> list[str]:
+    return [line.strip() for line in tail.splitlines() if line.strip()]
+
+
+def _first(lines: Sequence[str], patterns: Iterable[re.Pattern[str]]) -> str | None:
+    """The first line that the first matching pattern finds: patterns in order, each over all lines (FW-152)."""
+    return next((line for pattern in patterns for line in lines if pattern.search(line)), None)

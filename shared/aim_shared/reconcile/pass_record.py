@@ -1,0 +1,73 @@
+"""The decision record of one pass (design item 7)."""
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+from uuid import uuid4
+
+from aim_shared.bus.decision import DecisionRecord, RecordedFailure, RecordedWrite, recorded_reads
+from aim_shared.bus.entry import Entry
+from aim_shared.bus.view import WorldView
+from aim_shared.json import JsonObject
+from aim_shared.reconcile.execution import Execution
+from aim_shared.reconcile.plan import Plan
+from aim_shared.reconcile.plan_json import plan_to_json
+from aim_shared.telemetry.tracing import current_traceparent
+
+
+@dataclass(frozen=True, slots=True)
+class PassRecord:
+    """What is known of a pass when it begins.
+
+    Attributes:
+        at: the clock that the pass is given.
+        traceparent: trace context of the pass.
+    """
+
+    service: str
+    controller: str
+    entry: Entry[Any]
+    generation: int
+    at: datetime
+    traceparent: str | None = field(default_factory=current_traceparent)
+
+    def of_plan(self, view: WorldView, plan: Plan, execution: Execution) -> DecisionRecord:
+        """The record of a pass that came to a plan."""
+        writes = tuple(RecordedWrite.model_validate(write.to_json()) for write in execution.writes)
+        return self._record(view, _outcome(execution), plan_to_json(plan), writes)
+
+    def of_bug(self, view: WorldView, what: str) -> DecisionRecord:
+        """The record of a pass that ended in an exception."""
+        return self._record(view, f"exception: {what}", {}, ())
+
+    def _record(
+        self, view: WorldView, outcome: str, plan: JsonObject, writes: tuple[RecordedWrite, ...]
+    ) -> DecisionRecord:
+        failure = view.failure
+        return DecisionRecord(
+            id=uuid4().hex,
+            service=self.service,
+            controller=self.controller,
+            part=self.entry.part.name,
+            namespace=self.entry.key.namespace,
+            name=self.entry.key.name,
+            uid=self.entry.version.uid,
+            at=self.at,
+            generation=self.generation,
+            traceparent=self.traceparent or "",
+            reads=recorded_reads(view.reads),
+            failure=None
+            if failure is None
+            else RecordedFailure(category=failure.category, reason=failure.reason, message=failure.message),
+            plan=plan,
+            writes=writes,
+            outcome=outcome,
+        )
+
+
+def _outcome(execution: Execution) -> str:
+    if execution.failure is not None:
+        return f"failed: {execution.failure}"
+    if execution.status_failure is not None:
+        return f"status failed: {execution.status_failure}"
+    return "done" if execution.drop is None else f"dropped: {execution.drop.value}"

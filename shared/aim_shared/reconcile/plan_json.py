@@ -1,0 +1,80 @@
+"""A plan as canonical JSON, for the decision record and for comparing in a replay.
+
+Equal plans give equal JSON: parts appear by name, children in the order in which they are written, absent members not
+at all.
+"""
+
+from aim_shared.errors import AimError
+from aim_shared.json import JsonObject
+from aim_shared.reconcile.child_body import in_order
+from aim_shared.reconcile.conditions import timestamp
+from aim_shared.reconcile.plan import Child, Delete, Effect, Event, Patch, Plan
+
+
+def plan_to_json(plan: Plan) -> JsonObject:
+    """The plan with sorted, complete and minimal content."""
+    children = [*in_order(c for c in plan.children if c.owned), *in_order(c for c in plan.children if not c.owned)]
+    return _compact(
+        patches=[_patch(patch) for patch in plan.patches],
+        deletes=[_delete(delete) for delete in plan.deletes],
+        children=[_child(child) for child in children],
+        status=plan.status,
+        events=[_event(event) for event in plan.events],
+        effects=[_effect(effect) for effect in plan.effects],
+        requeueAfter=plan.requeue_after,
+        retry=None if plan.retry is None else error_to_json(plan.retry),
+        retryWithin=plan.retry_within,
+    )
+
+
+def error_to_json(error: AimError) -> JsonObject:
+    """A classified error."""
+    return {"category": error.category.value, "reason": error.reason, "message": error.message}
+
+
+def is_nothing(plan: Plan) -> bool:
+    """Whether the plan asks for nothing at all, not even to look again."""
+    return not plan_to_json(plan)
+
+
+def _patch(patch: Patch) -> JsonObject:
+    return _compact(
+        part=patch.part.name,
+        namespace=patch.namespace,
+        name=patch.name,
+        resourceVersion=patch.resource_version,
+        body=patch.body,
+        why=patch.why,
+    )
+
+
+def _delete(delete: Delete) -> JsonObject:
+    return _compact(part=delete.part.name, namespace=delete.namespace, name=delete.name, uid=delete.uid, why=delete.why)
+
+
+def _child(child: Child) -> JsonObject:
+    return {"part": child.part.name, "mode": child.mode.value, "owned": child.owned, "body": child.body}
+
+
+def _event(event: Event) -> JsonObject:
+    return _compact(
+        type=event.type.value,
+        reason=event.reason,
+        message=event.message,
+        standing=event.standing or None,
+        condition=event.condition,
+        status=event.status,
+    )
+
+
+def _effect(effect: Effect) -> JsonObject:
+    return _compact(
+        kind=effect.kind,
+        key=effect.key,
+        params=effect.params,
+        notBefore=None if effect.not_before is None else timestamp(effect.not_before),
+    )
+
+
+def _compact(**members: object) -> JsonObject:
+    return {name: value for name, value in members.items() if value is not None and value not in ("", [], ())}

@@ -1,0 +1,153 @@
+"""Writes the status: only what this service owns, only when it differs (FW-011, FW-018, FW-106, FW-412)."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final, TypeAlias
+
+from aim_shared.bus.part import Part
+from aim_shared.errors import AimError
+from aim_shared.json import JsonObject, canonical
+from aim_shared.kube.client import KubeClient
+from aim_shared.kube.errors import ApiError, KubeError
+from aim_shared.kube.lease import NotLeaderError
+from aim_shared.reconcile.child_body import Target
+from aim_shared.reconcile.classify import Verb, classify, is_quiet
+from aim_shared.reconcile.difference import same_status
+from aim_shared.reconcile.execution import Write, WriteResult
+from aim_shared.reconcile.plan import Event, EventType, kind_of
+from aim_shared.reconcile.reconciler import StatusOwnership
+
+Absorb: TypeAlias = Callable[[Part[Any], JsonObject], object]
+"""Takes the API server's answer to an own write into the world."""
+
+STATUS_REJECTED: Final = "StatusRejected"
+"""Reason of the event about a status that the API server refuses (FW-018)."""
+
+
+@dataclass(frozen=True, slots=True)
+class StatusOutcome:
+    """What came of a status: nothing to do, a write, a failure, an event about a refusal."""
+
+    write: Write | None = None
+    failure: AimError | None = None
+    event: Event | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Refused:
+    """A status that was refused; sent again only when its content differs."""
+
+    content: bytes
+    generation: int
+
+
+class StatusWriter:
+    """Writes the statuses of one controller.
+
+    Keeps in memory which contents the API server refused, one per object, until `forget`.
+    """
+
+    def __init__(self, kube: KubeClient, field_manager: str, ownership: StatusOwnership, absorb: Absorb) -> None:
+        self._kube = kube
+        self._manager = field_manager
+        self._ownership = ownership
+        self._absorb = absorb
+        self._refused: dict[str, _Refused] = {}
+
+    def is_due(self, target: Target, status: JsonObject | None) -> bool:
+        """Whether the status has to be written: it differs, and was not refused as it is."""
+        if status is None or same_status(status, self._ownership.own(target.raw.get("status") or {})):
+            return False
+        refused = self._refused.get(target.uid)
+        return refused is None or refused.content != canonical(status)
+
+    def forget(self, uid: str) -> None:
+        """Drop what is remembered about an object that is gone."""
+        self._refused.pop(uid, None)
+
+    async def write(self, target: Target, status: JsonObject) -> StatusOutcome:
+        """Apply the status; a conflict is not an error, a refusal is remembered (FW-012, FW-018).
+
+        Raises:
+            NotLeaderError: this process may not write any more (FW-407).
+        """
+        try:
+            answer = await self._apply(target, status)
+        except NotLeaderError:
+            raise
+        except KubeError as error:
+            return self._failed(target, status, error)
+        self._refused.pop(target.uid, None)
+        self._absorb(target.part, answer)
+        version = str(answer["metadata"].get("resourceVersion") or "")
+        return StatusOutcome(_write(target, WriteResult.DONE, version=version))
+
+    async def _apply(self, target: Target, status: JsonObject) -> JsonObject:
+        body = self._body(target, status)
+        kind = target.part.kind
+        try:
+            return await self._kube.apply(kind, body, self._manager, subresource="status")
+        except ApiError as error:
+            if not _is_ownerless_condition(error):
+                raise
+        await self._drop_conditions(target, status)
+        return await self._kube.apply(kind, body, self._manager, subresource="status")
+
+    def _body(self, target: Target, status: JsonObject) -> JsonObject:
+        namespace = {"namespace": target.namespace} if target.namespace else {}
+        metadata = {"name": target.name, **namespace}
+        return kind_of({"metadata": metadata, "status": status}, target.part.kind)
+
+    async def _drop_conditions(self, target: Target, status: JsonObject) -> None:
+        """Remove own conditions that an apply can not drop, because others own leaves of them (FW-412)."""
+        kind = target.part.kind
+        live = await self._kube.get(kind, target.name, target.namespace or None)
+        wanted = {condition["type"] for condition in status.get("conditions") or ()}
+        owned = {c["type"] for c in self._ownership.own(live.get("status") or {}).get("conditions") or ()}
+        operations: list[JsonObject] = [
+            {"op": "test", "path": "/metadata/resourceVersion", "value": live["metadata"]["resourceVersion"]}
+        ]
+        # From the end, so that removing one does not move the others.
+        for index, condition in reversed(list(enumerate(live["status"].get("conditions") or ()))):
+            if condition["type"] in owned - wanted:
+                path = f"/status/conditions/{index}"
+                operations += [
+                    {"op": "test", "path": f"{path}/type", "value": condition["type"]},
+                    {"op": "remove", "path": path},
+                ]
+        await self._kube.json_patch(
+            kind,
+            target.name,
+            target.namespace or None,
+            operations,
+            field_manager=self._manager,
+            subresource="status",
+        )
+
+    def _failed(self, target: Target, status: JsonObject, error: KubeError) -> StatusOutcome:
+        if is_quiet(error, Verb.STATUS):
+            return StatusOutcome(_write(target, WriteResult.CONFLICT, error=str(error)))
+        write = _write(target, WriteResult.FAILED, error=str(error))
+        if not (isinstance(error, ApiError) and (error.code == 422 or error.is_typed_patch_failure)):
+            return StatusOutcome(write, failure=classify(error, verb=Verb.STATUS))
+        before = self._refused.get(target.uid)
+        self._refused[target.uid] = _Refused(canonical(status), target.generation)
+        told = before is not None and before.generation == target.generation
+        return StatusOutcome(write, event=None if told else _rejection(error))
+
+
+def _is_ownerless_condition(error: ApiError) -> bool:
+    return (
+        error.code == 422
+        and any("status.conditions" in cause.field for cause in error.causes)
+        and "Required value" in error.message
+    )
+
+
+def _rejection(error: ApiError) -> Event:
+    paths = ", ".join(cause.field for cause in error.causes if cause.field) or "the status"
+    return Event(EventType.WARNING, STATUS_REJECTED, f"the API server refuses {paths}: {error.message}")
+
+
+def _write(target: Target, result: WriteResult, *, version: str = "", error: str = "") -> Write:
+    return Write(Verb.STATUS, target.part.kind.kind, target.namespace, target.name, result, version, error)

@@ -1,0 +1,279 @@
+"""Runs the passes of one controller: take a key, decide, carry out, record, and know when to look again.
+
+A bug in a reconcile, or an object nobody foresaw, concerns that object alone: it is logged, retried with backoff, and
+all others go on.
+"""
+
+import asyncio
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import Any, Final, Generic, Protocol, TypeAlias, TypeVar
+
+import structlog
+
+from aim_shared.api.meta import Resource
+from aim_shared.bus.decision import DecisionRecord
+from aim_shared.bus.entry import Change, Entry
+from aim_shared.bus.fact import FactOwner
+from aim_shared.bus.part import Key
+from aim_shared.bus.view import WorldView
+from aim_shared.bus.world import World
+from aim_shared.errors import RETRIED_CATEGORIES, AimError
+from aim_shared.reconcile.child_body import Target
+from aim_shared.reconcile.decide import decide
+from aim_shared.reconcile.execution import Drop, Execution
+from aim_shared.reconcile.executor import Executor
+from aim_shared.reconcile.pass_record import PassRecord
+from aim_shared.reconcile.plan import Effect, Plan
+from aim_shared.reconcile.queue import Priority, QueueClosedError, WorkQueue
+from aim_shared.reconcile.reconciler import Reconciler
+from aim_shared.telemetry.tracing import span
+
+T = TypeVar("T", bound=Resource)
+
+DEFAULT_WORKERS: Final = 8
+"""Passes of one controller that run at the same time, each of another object."""
+
+_log = structlog.get_logger(__name__)
+
+
+class Result(StrEnum):
+    """How a pass ended; values of the metric label ``result`` (FW-284)."""
+
+    SUCCESS = "success"
+    ERROR = "error"
+    REQUEUE = "requeue"
+    REQUEUE_AFTER = "requeue_after"
+
+
+class Effects(Protocol):
+    """Where effects are started; asking again for one that runs changes nothing."""
+
+    def submit(self, effect: Effect, owner: FactOwner) -> None: ...
+
+    def forget(self, owner_uid: str) -> None: ...
+
+
+class Recorder(Protocol):
+    """Takes decision records; never waits and never raises."""
+
+    def __call__(self, record: DecisionRecord) -> None: ...
+
+
+Observer: TypeAlias = Callable[[str, Result, float], None]
+"""Takes controller, result and duration in seconds of each pass."""
+
+
+def _utc_now() -> datetime:
+    return datetime.now(UTC)
+
+
+def _unobserved(_controller: str, _result: Result, _seconds: float) -> None:
+    """For processes without metrics."""
+
+
+@dataclass(slots=True)
+class _Known:
+    """What the worker remembers about an object until it is gone."""
+
+    uid: str
+    effects: frozenset[tuple[str, str, datetime | None]] = frozenset()
+
+
+class Worker(Generic[T]):
+    """The passes of one controller of one service."""
+
+    def __init__(
+        self,
+        service: str,
+        reconciler: Reconciler[T],
+        world: World,
+        queue: WorkQueue[Key],
+        executor: Executor,
+        *,
+        effects: Effects,
+        record: Recorder,
+        observe: Observer = _unobserved,
+        now: Callable[[], datetime] = _utc_now,
+    ) -> None:
+        self._service = service
+        self._reconciler = reconciler
+        self._world = world
+        self._queue = queue
+        self._executor = executor
+        self._effects = effects
+        self._record = record
+        self._observe = observe
+        self._now = now
+        self._known: dict[Key, _Known] = {}
+        self._active = 0
+
+    @property
+    def active(self) -> int:
+        """Passes that run right now."""
+        return self._active
+
+    # Waking
+
+    def on_change(self, change: Change[Any]) -> None:
+        """Queue what a change of the world concerns; call it for every change of a consumed part."""
+        try:
+            if change.part is self._reconciler.part and not self._reconciler.ignores(change):
+                self._queue.add(change.key, Priority.USER)
+            for key in self._woken(change):
+                self._queue.add(key, Priority.DEPENDENCY)
+        except Exception:
+            # A wake that stumbles over one object must not keep the others from being fed into the world.
+            _log.exception("change not understood", part=change.part.name, key=str(change.key))
+
+    def resync(self) -> None:
+        """Queue every object, after everything that is really urgent (FW-017)."""
+        for entry in self._world.all(self._reconciler.part):
+            self._queue.add(entry.key, Priority.RESYNC)
+
+    def _woken(self, change: Change[Any]) -> Iterable[Key]:
+        view = WorldView(self._world)
+        for wake in self._reconciler.wakes:
+            if wake.part is change.part:
+                yield from wake.keys(change, view)
+
+    # Running
+
+    async def run(self, workers: int = DEFAULT_WORKERS) -> None:
+        """Work until the queue is closed. Cancelling abandons the running passes (FW-048)."""
+        async with asyncio.TaskGroup() as group:
+            for number in range(workers):
+                group.create_task(self._work(), name=f"{self._reconciler.controller} worker {number}")
+
+    async def _work(self) -> None:
+        while True:
+            try:
+                taken = await self._queue.get()
+            except QueueClosedError:
+                return
+            self._active += 1
+            try:
+                await self.process(taken.key)
+            finally:
+                self._active -= 1
+                self._queue.done(taken.key)
+
+    async def process(self, key: Key) -> None:
+        """One pass of one object, whatever happens in it."""
+        started = time.monotonic()
+        names = {"controller": self._reconciler.controller, "namespace": key.namespace, "name": key.name}
+        with structlog.contextvars.bound_contextvars(**names):
+            try:
+                result = await self._pass(key)
+            except Exception:
+                _log.exception("pass failed unexpectedly")
+                self._queue.retry(key)
+                result = Result.ERROR
+        self._observe(self._reconciler.controller, result, time.monotonic() - started)
+
+    async def _pass(self, key: Key) -> Result:
+        entry = self._world.get(self._reconciler.part, key)
+        if entry is None:
+            self._forget(key)
+            return Result.SUCCESS
+        self._remember(key, entry.version.uid)
+        undecodable = entry.decode()
+        if isinstance(undecodable, AimError):
+            # Its next version brings the next pass; retrying this one would change nothing (CC-014).
+            _log.error(undecodable.message, reason=undecodable.reason)
+            return Result.ERROR
+        with span(f"reconcile {self._reconciler.controller}", entry.traceparent):
+            return await self._decide_and_execute(entry, undecodable)
+
+    async def _decide_and_execute(self, entry: Entry[T], obj: T) -> Result:
+        plan, execution = await self._attempt(entry, obj)
+        if execution.failure is not None and not obj.deleting:
+            entry = self._world.get(self._reconciler.part, entry.key) or entry
+            plan, reported = await self._attempt(entry, entry.object or obj, execution.failure)
+            execution = Execution(
+                (*execution.writes, *reported.writes),
+                execution.failure,
+                reported.status_failure,
+                reported.drop,
+                reported.look_again,
+            )
+        return self._schedule(entry.key, plan, execution)
+
+    async def _attempt(self, entry: Entry[T], obj: T, failure: AimError | None = None) -> tuple[Plan, Execution]:
+        """Decide and carry out; with a failure, for the status only (FW-010)."""
+        view = WorldView(self._world, failure)
+        view.get(self._reconciler.part, entry.key.namespace, entry.key.name)
+        record = PassRecord(self._service, self._reconciler.controller, entry, obj.metadata.generation, self._now())
+        try:
+            plan = decide(self._reconciler, obj, view, record.at)
+        except Exception as bug:
+            self._record(record.of_bug(view, f"{type(bug).__name__}: {bug}"))
+            raise
+        target = Target(self._reconciler.part, entry.raw, record.traceparent)
+        if failure is not None:
+            execution = await self._executor.report(target, plan)
+        else:
+            execution = await self._executor.execute(target, plan, stale=bool(view.reads.stale_parts))
+        started = failure is None and execution.drop is not Drop.NOT_LEADER and self._start_effects(entry, plan)
+        if execution.changed or execution.failure is not None or started:
+            self._record(record.of_plan(view, plan, execution))
+        return plan, execution
+
+    def _start_effects(self, entry: Entry[T], plan: Plan) -> bool:
+        """Start what the plan asks for; whether it asks for something else than the last time."""
+        owner = FactOwner(
+            part=entry.part.name, namespace=entry.key.namespace, name=entry.key.name, uid=entry.version.uid
+        )
+        for effect in plan.effects:
+            self._effects.submit(effect, owner)
+        asked = frozenset((effect.kind, effect.key, effect.not_before) for effect in plan.effects)
+        known = self._known[entry.key]
+        news = bool(asked - known.effects)
+        known.effects = asked
+        return news
+
+    def _schedule(self, key: Key, plan: Plan, execution: Execution) -> Result:
+        error = _retried(plan, execution)
+        if execution.look_again is not None:
+            self._queue.add_after(key, execution.look_again, Priority.USER)
+        if error is not None:
+            delay = self._queue.retry(key, within=plan.retry_within)
+            _log.info("pass is retried", reason=error.reason, error=error.message, seconds=round(delay, 3))
+            return Result.ERROR
+        self._queue.succeeded(key)
+        if execution.failure is not None:
+            return Result.ERROR
+        if plan.requeue_after is None:
+            return Result.SUCCESS
+        self._queue.add_after(key, plan.requeue_after)
+        return Result.REQUEUE_AFTER if plan.requeue_after else Result.REQUEUE
+
+    # Memory of objects
+
+    def _remember(self, key: Key, uid: str) -> None:
+        known = self._known.get(key)
+        if known is not None and known.uid == uid:
+            return
+        if known is not None:
+            self._drop(known)
+        self._known[key] = _Known(uid)
+
+    def _forget(self, key: Key) -> None:
+        self._queue.forget(key)
+        known = self._known.pop(key, None)
+        if known is not None:
+            self._drop(known)
+
+    def _drop(self, known: _Known) -> None:
+        self._executor.forget(known.uid)
+        self._effects.forget(known.uid)
+
+
+def _retried(plan: Plan, execution: Execution) -> AimError | None:
+    """The error for which the pass is tried again, if any; others wait for an event (FW-094, FW-095)."""
+    failed = (execution.failure, execution.status_failure)
+    errors = (error for error in failed if error is not None and error.category in RETRIED_CATEGORIES)
+    return next(errors, plan.retry)

@@ -1,0 +1,234 @@
+"""Objects and worlds for unit tests of reconcilers: plain data in, a fresh and synced view out.
+
+world = world_of([parts.SERVICES, parts.MODELS], aim_service("chat"), aim_model("qwen"))
+plan = decide(RECONCILER, world.object(parts.SERVICES, "ml", "chat"), world.view(), NOW)
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from itertools import count
+from typing import Any, TypeVar
+
+from aim_shared.api import Resource
+from aim_shared.api.external.pod import Pod
+from aim_shared.api.kinds import POD, Kind, kind_of
+from aim_shared.bus.entry import Entry, Version
+from aim_shared.bus.fact import FACT, fact_key
+from aim_shared.bus.part import Index, Key, Part
+from aim_shared.bus.view import WorldView
+from aim_shared.bus.world import World
+from aim_shared.errors import AimError
+from aim_shared.json import JsonObject
+from aim_shared.reconcile.conditions import timestamp
+
+T = TypeVar("T", bound=Resource)
+
+NOW = datetime(2026, 11, 21, 12, 0, 0, tzinfo=UTC)
+"""The usual clock of a pass."""
+NAMESPACE = "ml"
+"""The usual namespace."""
+
+_versions = count(1000)
+
+
+def make(
+    kind: Kind[Any],
+    name: str,
+    *,
+    namespace: str | None = None,
+    uid: str | None = None,
+    generation: int = 1,
+    created: datetime = NOW,
+    labels: Mapping[str, str] | None = None,
+    annotations: Mapping[str, str] | None = None,
+    owners: Iterable[JsonObject] = (),
+    finalizers: Iterable[str] = (),
+    deleting: datetime | None = None,
+    **body: Any,
+) -> JsonObject:
+    """Stored JSON of an object of any kind; ``body`` are its other members, usually spec and status."""
+    scope = {"namespace": namespace or NAMESPACE} if kind.namespaced else {}
+    optional = {
+        "labels": dict(labels or {}),
+        "annotations": dict(annotations or {}),
+        "ownerReferences": list(owners),
+        "finalizers": list(finalizers),
+        "deletionTimestamp": None if deleting is None else timestamp(deleting),
+    }
+    metadata = {
+        "name": name,
+        **scope,
+        "uid": uid or f"{kind.singular}-{name}-uid",
+        "resourceVersion": str(next(_versions)),
+        "generation": generation,
+        "creationTimestamp": timestamp(created),
+        **{key: value for key, value in optional.items() if value},
+    }
+    return {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": metadata, **body}
+
+
+def owner(obj: JsonObject, *, controller: bool = True) -> JsonObject:
+    """An owner reference to an object."""
+    metadata = obj["metadata"]
+    reference = {"apiVersion": obj["apiVersion"], "kind": obj["kind"], "name": metadata["name"], "uid": metadata["uid"]}
+    return {**reference, "controller": True} if controller else reference
+
+
+def condition(
+    type_: str, status: bool | str, reason: str = "Because", message: str = "", since: datetime = NOW
+) -> JsonObject:
+    """A stored condition."""
+    text = status if isinstance(status, str) else str(status)
+    return {
+        "type": type_,
+        "status": text,
+        "reason": reason,
+        "message": message,
+        "lastTransitionTime": timestamp(since),
+    }
+
+
+def ready_status(**fields: Any) -> JsonObject:
+    """A status with value Ready and the condition of it."""
+    return {"status": "Ready", "conditions": [condition("Ready", True, "AllComponentsReady")], **fields}
+
+
+def waiting(
+    container: str, reason: str, message: str = "", *, restarts: int = 0, last_exit: int | None = None
+) -> JsonObject:
+    """Status of a container that waits."""
+    last = {} if last_exit is None else {"terminated": {"exitCode": last_exit}}
+    return {
+        "name": container,
+        "restartCount": restarts,
+        "state": {"waiting": {"reason": reason, "message": message}},
+        "lastState": last,
+    }
+
+
+def terminated(container: str, exit_code: int, reason: str = "Error", message: str = "") -> JsonObject:
+    """Status of a container that has ended."""
+    return {"name": container, "state": {"terminated": {"exitCode": exit_code, "reason": reason, "message": message}}}
+
+
+def pod(
+    name: str = "p",
+    phase: str = "Running",
+    *containers: JsonObject,
+    init: Iterable[JsonObject] = (),
+    ready: bool | None = None,
+    conditions: Iterable[JsonObject] = (),
+    reason: str = "",
+    **metadata: Any,
+) -> Pod:
+    """A typed pod; further arguments go to `make`."""
+    status = {
+        "phase": phase,
+        "reason": reason,
+        "containerStatuses": list(containers),
+        "initContainerStatuses": list(init),
+        "conditions": [*conditions, *([] if ready is None else [condition("Ready", ready)])],
+    }
+    return Pod.model_validate(make(POD, name, status=status, **metadata))
+
+
+def fact(
+    service: str,
+    effect: str,
+    key: str,
+    about: JsonObject,
+    part: Part[Any],
+    *,
+    outcome: JsonObject | None = None,
+    failure: AimError | None = None,
+    attempts: int = 0,
+    observed: datetime = NOW,
+) -> JsonObject:
+    """The fact that an effect left behind; put it into a world that has the part of facts."""
+    where = fact_key(service, effect, key)
+    metadata = about["metadata"]
+    problem = (
+        None
+        if failure is None
+        else {"category": failure.category.value, "reason": failure.reason, "message": failure.message}
+    )
+    return {
+        "apiVersion": FACT.api_version,
+        "kind": FACT.kind,
+        "metadata": {"namespace": where.namespace, "name": where.name, "uid": where.name},
+        "effect": effect,
+        "about": key,
+        "owner": {
+            "part": part.name,
+            "namespace": metadata.get("namespace", ""),
+            "name": metadata["name"],
+            "uid": metadata["uid"],
+        },
+        "observedAt": observed.isoformat(),
+        "attempts": attempts,
+        "outcome": outcome,
+        "failure": problem,
+    }
+
+
+@dataclass(frozen=True)
+class BuiltWorld:
+    """A world in which every part is synced and fresh, unless a test makes it stale."""
+
+    world: World
+    sequences: Iterator[int]
+
+    def view(self, failure: AimError | None = None) -> WorldView:
+        """A new view for one pass."""
+        return WorldView(self.world, failure)
+
+    def object(self, part: Part[T], namespace: str, name: str) -> T:
+        """An object that must be there and be readable."""
+        entry = self.world.get(part, Key(namespace if part.kind.namespaced else "", name))
+        assert entry is not None, f"{part} has no {namespace}/{name}"
+        decoded = entry.decode()
+        assert not isinstance(decoded, AimError), decoded
+        return decoded
+
+    def put(self, part: Part[Any], *objects: JsonObject) -> None:
+        """Add objects, or replace them by newer versions."""
+        for obj in objects:
+            metadata = obj["metadata"]
+            key = Key(metadata.get("namespace") or "", metadata["name"])
+            version = Version(metadata["uid"], metadata.get("resourceVersion", ""), next(self.sequences), "e1")
+            self.world.put(Entry(part, key, obj, version), 0.0)
+
+    def make_stale(self, part: Part[Any]) -> None:
+        """Let the part's publisher be down (FW-019)."""
+        self.world.mark(part, fresh=False)
+
+
+def world_of(parts: Iterable[Part[Any]], *objects: JsonObject, indexes: Iterable[Index[Any]] = ()) -> BuiltWorld:
+    """A world with these parts and objects; each object goes to the first part of its kind that selects it."""
+    known = tuple(parts)
+    world = World(known, indexes)
+    for part in known:
+        world.mark(part, synced=True, fresh=True, epoch="e1")
+    result = BuiltWorld(world, count(1))
+    for obj in objects:
+        result.put(_part_for(known, obj), obj)
+    return result
+
+
+def _part_for(parts: Iterable[Part[Any]], obj: JsonObject) -> Part[Any]:
+    labels = obj["metadata"].get("labels") or {}
+    for part in parts:
+        same_kind = (part.kind.api_version, part.kind.kind) == (obj["apiVersion"], obj["kind"])
+        if same_kind and _selects(part.label_selector, labels):
+            return part
+    known = "a kind of this world" if kind_of(obj["apiVersion"], obj["kind"]) else "a known kind"
+    raise AssertionError(f"no part takes {obj['kind']} {obj['metadata']['name']}: not {known}, or its labels differ")
+
+
+def _selects(selector: str, labels: Mapping[str, str]) -> bool:
+    for term in filter(None, selector.split(",")):
+        key, equals, value = term.partition("=")
+        if key not in labels or (equals and labels[key] != value.lstrip("=")):
+            return False
+    return True

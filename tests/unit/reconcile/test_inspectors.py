@@ -1,0 +1,312 @@
+"""Health of pods, Jobs and claims."""
+
+from collections.abc import Iterable
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from support.builders import NOW, condition, make, pod, terminated, waiting
+
+from aim_shared.api import to_json
+from aim_shared.api.external.event import Event
+from aim_shared.api.external.job import Job
+from aim_shared.api.external.persistent_volume_claim import PersistentVolumeClaim
+from aim_shared.api.external.pod import Pod
+from aim_shared.api.kinds import EVENT, JOB, PERSISTENT_VOLUME_CLAIM, POD
+from aim_shared.bus.entry import Change, Entry, Version
+from aim_shared.bus.part import Key, Part
+from aim_shared.errors import Category
+from aim_shared.reconcile.components import Component, State
+from aim_shared.reconcile.inspect_jobs import blame_pods, inspect_job, is_job_finished
+from aim_shared.reconcile.inspect_pods import LogRequest, inspect_pods, wanted_logs
+from aim_shared.reconcile.inspect_pvcs import inspect_pvc
+from aim_shared.reconcile.log_patterns import LogGroup, excerpt, match_log
+from aim_shared.reconcile.pod_changes import is_significant
+
+PODS = Part("pods", POD)
+CRASHING = waiting("engine", "CrashLoopBackOff", restarts=4, last_exit=139)
+
+
+def only_error(component: Component) -> tuple[Category, str]:
+    [error] = component.errors
+    return error.category, error.reason
+
+
+def logs(text: str) -> Any:
+    return lambda _: text
+
+
+@pytest.mark.spec("FW-142")
+def test_no_pods() -> None:
+    assert only_error(inspect_pods("Pods", [])) == (Category.MISSING_DOWNSTREAM, "NoPods")
+
+
+@pytest.mark.spec("FW-143", "FW-141", "FW-051")
+@pytest.mark.parametrize(
+    ("message", "expected"),
+    [
+        ("401 unauthorized", (Category.AUTH, "ImagePullAuthFailure")),
+        ("manifest unknown", (Category.MISSING_UPSTREAM, "ImageNotFound")),
+        ("connection reset", (Category.INFRASTRUCTURE, "ImagePullBackOff")),
+    ],
+)
+def test_image_pull_problems_come_first(message: str, expected: tuple[Category, str]) -> None:
+    pods = [
+        pod("a", "Running", ready=True),
+        pod("b", "Failed", terminated("engine", 1)),
+        pod("c", "Pending", waiting("engine", "ImagePullBackOff", message)),
+    ]
+    component = inspect_pods("Pods", pods)
+    assert only_error(component) == expected
+    assert "container engine" in component.effective_message
+    assert not component.blocks
+
+
+@pytest.mark.spec("FW-144")
+def test_a_container_that_can_not_be_made() -> None:
+    component = inspect_pods("Pods", [pod("a", "Pending", waiting("x", "CreateContainerConfigError", "secret gone"))])
+    assert only_error(component) == (Category.INVALID_SPEC, "CreateContainerConfigError")
+    assert "secret gone" in component.effective_message
+
+
+@pytest.mark.spec("FW-145")
+def test_the_first_container_with_a_code_is_to_blame() -> None:
+    failed = pod("a", "Failed", terminated("side", 0, "Completed"), init=[terminated("init", 7)])
+    assert "container init" in inspect_pods("Pods", [failed]).effective_message
+    by_pod = pod("a", "Failed", reason="Evicted")
+    assert only_error(inspect_pods("Pods", [by_pod])) == (Category.INFRASTRUCTURE, "PodEvicted")
+
+
+@pytest.mark.spec("FW-145")
+def test_of_a_job_the_newest_pod_decides() -> None:
+    old = pod("old", "Failed", terminated("main", 1))
+    new = pod("new", "Running", created=NOW + timedelta(seconds=5))
+    assert inspect_pods("Pods", [old, new], of_job=True).effective_reason == "PodsStarting"
+    assert only_error(inspect_pods("Pods", [old, new])) == (Category.INVALID_SPEC, "PodFailed")
+
+
+@pytest.mark.spec("FW-149", "FW-146")
+@pytest.mark.parametrize(
+    ("reason", "expected"),
+    [
+        ("OOMKilled", (Category.RESOURCE_EXHAUSTION, "PodOOMKilled")),
+        ("Error", (Category.INVALID_SPEC, "PodFailed")),
+        ("DeadlineExceeded", (Category.INVALID_SPEC, "PodDeadlineExceeded")),
+        ("Odd", (Category.INVALID_SPEC, "PodFailed")),
+    ],
+)
+def test_termination_reasons(reason: str, expected: tuple[Category, str]) -> None:
+    assert only_error(inspect_pods("Pods", [pod("a", "Failed", terminated("main", 1, reason))])) == expected
+
+
+@pytest.mark.spec("FW-148", "FW-147")
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("RepositoryNotFoundError: 401", (Category.INVALID_SPEC, "SourceNotFound")),
+        ("Cannot access gated repo", (Category.AUTH, "AuthError")),
+        ("No space left on device", (Category.RESOURCE_EXHAUSTION, "StorageFull")),
+        ("RBAC: clusterrole x not found", (Category.INFRASTRUCTURE, "PodInfrastructureError")),
+        ("boom", (Category.INVALID_SPEC, "PodFailed")),
+    ],
+)
+def test_the_log_decides_before_the_termination_reason(line: str, expected: tuple[Category, str]) -> None:
+    failed = pod("a", "Failed", terminated("main", 1))
+    component = inspect_pods("Pods", [failed], log_of=logs(f"start\n  {line}  \nend"))
+    assert only_error(component) == expected
+    assert line in component.effective_message
+
+
+@pytest.mark.spec("FW-150", "FW-151", "FW-152")
+def test_permission_lines_take_no_part_in_the_other_groups() -> None:
+    denied = 'forbidden: user cannot patch resource "aimartifacts", file not found'
+    match = match_log(f"{denied}\nENOSPC")
+    assert match is not None
+    assert match.group is LogGroup.STORAGE_FULL
+    alone = match_log(denied)
+    assert alone is not None
+    assert alone.group is LogGroup.CLUSTER_PERMISSIONS
+    both = match_log("401 Client Error: Unauthorized for hf.co\nRepository Not Found")
+    assert both is not None
+    assert both.group is LogGroup.SOURCE_NOT_FOUND
+    assert match_log("all is well") is None
+
+
+@pytest.mark.spec("FW-147")
+def test_without_a_match_the_last_lines_are_quoted() -> None:
+    assert excerpt("1\n2\n\n3\n4\n") == "2 | 3 | 4"
+
+
+@pytest.mark.spec("FW-146", "FW-157")
+def test_wanted_logs() -> None:
+    pods = [
+        pod("a", "Failed", terminated("main", 1)),
+        pod("b", "Failed", terminated("main", 137, "OOMKilled")),
+        pod("c", "Running", CRASHING),
+    ]
+    assert wanted_logs(pods) == (
+        LogRequest("ml", "a", "pod-a-uid", "main", previous=False),
+        LogRequest("ml", "c", "pod-c-uid", "engine", previous=True),
+    )
+
+
+@pytest.mark.spec("FW-153", "FW-154", "FW-156")
+@pytest.mark.parametrize(
+    ("pods", "state", "reason"),
+    [
+        ([pod("a", "Running", ready=False), pod("b", "Running", ready=True)], State.READY, "PodsReady"),
+        ([pod("a", "Succeeded")], State.READY, "PodsReady"),
+        ([pod("a", "Pending"), pod("b", "Running", ready=False)], State.STARTING, "PodsStarting"),
+        ([pod("a", "Pending")], State.PENDING, "PodsPending"),
+        ([pod("a", "Unknown")], State.PROGRESSING, "PodsProgressing"),
+        ([pod("a", "Running", CRASHING), pod("b", "Running", ready=True)], State.READY, "PodsReady"),
+    ],
+)
+def test_readiness(pods: list[Pod], state: State, reason: str) -> None:
+    component = inspect_pods("Pods", pods)
+    assert (component.effective_state, component.effective_reason) == (state, reason)
+
+
+@pytest.mark.spec("FW-157")
+def test_a_crash_loop() -> None:
+    crashing = pod("a", "Running", CRASHING, ready=False)
+    component = inspect_pods("Pods", [crashing])
+    assert (component.effective_state, component.effective_reason) == (State.DEGRADED, "CrashLoopBackOff")
+    assert component.errors == ()
+    assert "4 restarts, last exit code 139" in component.effective_message
+    assert only_error(inspect_pods("Pods", [crashing], log_of=logs("ENOSPC"))) == (
+        Category.RESOURCE_EXHAUSTION,
+        "StorageFull",
+    )
+
+
+def pod_event(of: Pod, reason: str, second: int, message: str = "") -> Event:
+    about = {"kind": "Pod", "name": of.name, "uid": of.uid}
+    moment = (NOW + timedelta(seconds=second)).isoformat()
+    name = f"{of.name}.{reason}.{second}"
+    return Event.model_validate(
+        make(EVENT, name, involvedObject=about, reason=reason, message=message, lastTimestamp=moment)
+    )
+
+
+@pytest.mark.spec("FW-155")
+@pytest.mark.parametrize(
+    ("history", "state", "reason"),
+    [
+        (["FailedScheduling", "FailedMount"], State.PENDING, "FailedMount"),
+        (["FailedScheduling", "Scheduled"], State.PENDING, "PodsPending"),
+        (["FailedScheduling", "Scheduled", "Pulling"], State.PROGRESSING, "Pulling"),
+        (["Scheduled", "FailedMount"], State.PENDING, "FailedMount"),
+        ([], State.PENDING, "PodsPending"),
+    ],
+)
+def test_a_pending_pod_is_explained_by_its_events(history: list[str], state: State, reason: str) -> None:
+    waiting_pod = pod("a", "Pending")
+    events = [pod_event(waiting_pod, name, second, "why") for second, name in enumerate(history)]
+    foreign = pod_event(pod("b"), "FailedScheduling", 99)
+
+    def events_of(_: Pod) -> Iterable[Event]:
+        return [*events, foreign]
+
+    component = inspect_pods("Pods", [waiting_pod], events_of=lambda one: list(events_of(one)))
+    assert (component.effective_state, component.effective_reason) == (state, reason)
+
+
+def change(before: Pod | None, after: Pod | None) -> Change[Pod]:
+    def entry(of: Pod | None) -> Entry[Pod] | None:
+        return None if of is None else Entry(PODS, Key("ml", of.name), to_json(of), Version(of.uid, "1"))
+
+    return Change(PODS, Key("ml", "a"), entry(before), entry(after))
+
+
+@pytest.mark.spec("FW-170")
+@pytest.mark.parametrize(
+    ("after", "matters"),
+    [
+        (None, True),
+        (pod("a", "Running", waiting("x", "ContainerCreating"), labels={"new": "label"}), False),
+        (pod("a", "Failed", waiting("x", "ContainerCreating")), True),
+        (pod("a", "Running", waiting("x", "ContainerCreating"), ready=True), True),
+        (pod("a", "Running", waiting("x", "ImagePullBackOff")), True),
+        (pod("a", "Running", waiting("x", "ContainerCreating"), waiting("y", "ContainerCreating")), True),
+        (
+            pod(
+                "a",
+                "Running",
+                waiting("x", "ContainerCreating"),
+                conditions=[condition("PodScheduled", False, "Unschedulable")],
+            ),
+            True,
+        ),
+    ],
+)
+def test_significant_pod_changes(after: Pod | None, matters: bool) -> None:
+    before = pod("a", "Running", waiting("x", "ContainerCreating"))
+    assert is_significant(change(before, after)) is matters
+    assert is_significant(change(None, before))
+
+
+def job(*conditions: dict[str, Any]) -> Job:
+    return Job.model_validate(make(JOB, "j", status={"conditions": list(conditions)}))
+
+
+@pytest.mark.spec("FW-160")
+def test_job_states() -> None:
+    assert only_error(inspect_job("J", None, what="Job ml/j")) == (Category.MISSING_DOWNSTREAM, "JobNotFound")
+    assert inspect_job("J", job(condition("Complete", True)), what="x").effective_state is State.READY
+    running = inspect_job("J", job(condition("Failed", False)), what="x")
+    assert (running.effective_state, running.effective_reason) == (State.PROGRESSING, "JobRunning")
+    assert not is_job_finished(job())
+    assert is_job_finished(job(condition("Failed", True)))
+
+
+@pytest.mark.spec("FW-161")
+@pytest.mark.parametrize(
+    ("reason", "expected"),
+    [
+        ("BackoffLimitExceeded", (Category.INVALID_SPEC, "JobBackoffLimitExceeded")),
+        ("DeadlineExceeded", (Category.INVALID_SPEC, "JobDeadlineExceeded")),
+        ("Evicted", (Category.INFRASTRUCTURE, "JobEvicted")),
+        ("Other", (Category.INVALID_SPEC, "JobFailed")),
+    ],
+)
+def test_job_failures(reason: str, expected: tuple[Category, str]) -> None:
+    component = inspect_job("J", job(condition("Failed", True, reason, "details")), what="Job ml/j")
+    assert only_error(component) == expected
+    assert "Job ml/j" in component.effective_message
+    assert "details" in component.effective_message
+
+
+@pytest.mark.spec("FW-162")
+def test_the_pods_explain_a_failed_job() -> None:
+    failed = inspect_job("J", job(condition("Failed", True, "BackoffLimitExceeded")), what="x")
+    pods = inspect_pods("P", [pod("a", "Failed", terminated("main", 1))], log_of=logs("ENOSPC"))
+    muted, same = blame_pods(failed, pods)
+    assert (muted.errors, muted.effective_reason) == ((), "JobBackoffLimitExceeded")
+    assert muted.effective_state is State.PROGRESSING
+    assert same is pods
+    assert blame_pods(failed, inspect_pods("P", []))[0] is failed
+
+
+@pytest.mark.spec("FW-165")
+@pytest.mark.parametrize(
+    ("status", "expected"),
+    [
+        ({"phase": "Bound"}, (State.READY, "Ready")),
+        ({"phase": "Pending"}, (State.PROGRESSING, "PvcPending")),
+        ({"phase": "Lost"}, (State.DEGRADED, "PvcLost")),
+        (
+            {"phase": "Pending", "conditions": [condition("Resizing", False, "ProvisioningFailed")]},
+            (State.DEGRADED, "PvcProvisioningFailed"),
+        ),
+    ],
+)
+def test_claims(status: dict[str, Any], expected: tuple[State, str]) -> None:
+    claim = PersistentVolumeClaim.model_validate(make(PERSISTENT_VOLUME_CLAIM, "c", status=status))
+    component = inspect_pvc("C", claim, what="claim ml/c")
+    assert (component.effective_state, component.effective_reason) == expected
+
+
+@pytest.mark.spec("FW-165")
+def test_a_missing_claim() -> None:
+    assert only_error(inspect_pvc("C", None, what="x")) == (Category.MISSING_DOWNSTREAM, "PvcNotFound")
