@@ -1,0 +1,123 @@
+"""What every pass has in common: finalizers, pause, deletion; and the plan as JSON."""
+
+from datetime import datetime
+from typing import Any
+
+import pytest
+from support.builders import NOW, make, world_of
+
+from aim_shared.api import kinds, labels
+from aim_shared.api.external.namespace import Namespace
+from aim_shared.api.service import AIMService
+from aim_shared.bus.part import Part
+from aim_shared.bus.view import Lookup, View
+from aim_shared.errors import AimError, Category
+from aim_shared.json import canonical
+from aim_shared.reconcile.decide import decide
+from aim_shared.reconcile.finalizers import namespace_terminating
+from aim_shared.reconcile.plan import NOTHING, Child, Delete, Effect, Event, EventType, Plan
+from aim_shared.reconcile.plan_json import is_nothing, plan_to_json
+from aim_shared.reconcile.reconciler import Reconciler
+
+SERVICES = Part("aimservices", kinds.AIM_SERVICE)
+CONFIG_MAPS = Part("configmaps", kinds.CONFIG_MAP)
+REGULAR = Plan(status={"status": "Running"})
+FINALIZER = labels.FINALIZER_SERVICE
+STALE = Delete(SERVICES, "ml", "cache", "u", "unused")
+
+
+def plan_of(clean_up: Plan | None = None, *, finalizer: str | None = FINALIZER, **metadata: Any) -> Plan:
+    world = world_of([SERVICES], make(kinds.AIM_SERVICE, "chat", **metadata))
+
+    def finalize(_obj: AIMService, _view: View, _now: datetime) -> Plan | None:
+        return clean_up
+
+    reconciler = Reconciler(
+        "service", SERVICES, lambda _obj, _view, _now: REGULAR, finalizer=finalizer, finalize=finalize
+    )
+    return decide(reconciler, world.object(SERVICES, "ml", "chat"), world.view(), NOW)
+
+
+@pytest.mark.spec("FW-181", "FW-190", "FW-411")
+def test_the_finalizer_comes_first_and_ends_the_pass() -> None:
+    plan = plan_of(finalizers=["other"])
+    [patch] = plan.patches
+    assert patch.body == {"metadata": {"finalizers": ["other", FINALIZER]}}
+    assert patch.resource_version
+    assert (plan.status, plan.requeue_after) == (None, 0.0)
+
+
+@pytest.mark.spec("FW-001")
+def test_a_regular_pass() -> None:
+    assert plan_of(finalizers=[FINALIZER]) is REGULAR
+    assert plan_of(finalizer=None) is REGULAR
+
+
+@pytest.mark.spec("FW-002")
+@pytest.mark.parametrize(("value", "paused"), [("true", True), ("True", False), ("false", False), ("", False)])
+def test_pause(value: str, paused: bool) -> None:
+    plan = plan_of(finalizers=[FINALIZER], annotations={labels.ANNOTATION_PAUSED: value})
+    assert plan is (NOTHING if paused else REGULAR)
+
+
+@pytest.mark.spec("FW-003", "FW-182")
+def test_a_paused_object_gets_its_finalizer_and_can_be_deleted() -> None:
+    paused = {labels.ANNOTATION_PAUSED: "true"}
+    assert plan_of(annotations=paused).patches
+    deleted = plan_of(Plan(deletes=(STALE,)), annotations=paused, finalizers=[FINALIZER], deleting=NOW)
+    assert deleted.deletes == (STALE,)
+
+
+@pytest.mark.spec("FW-182", "FW-184")
+def test_a_deletion_runs_the_clean_up_only() -> None:
+    child = Child(CONFIG_MAPS, make(kinds.CONFIG_MAP, "c"))
+    plan = plan_of(
+        Plan(deletes=(STALE,), children=(child,), status={"status": "Failed"}), finalizers=[FINALIZER], deleting=NOW
+    )
+    assert plan == Plan(deletes=(STALE,))
+
+
+@pytest.mark.spec("FW-190", "FW-188")
+def test_after_the_clean_up_the_finalizer_goes() -> None:
+    [patch] = plan_of(None, finalizers=["other", FINALIZER], deleting=NOW).patches
+    assert patch.body == {"metadata": {"finalizers": ["other"]}}
+    [last] = plan_of(None, finalizers=[FINALIZER], deleting=NOW).patches
+    assert last.body == {"metadata": {"finalizers": None}}
+    assert plan_of(None, finalizers=["other"], deleting=NOW) is NOTHING
+
+
+@pytest.mark.spec("FW-186", "FW-187")
+def test_a_terminating_namespace() -> None:
+    alive = Namespace.model_validate(make(kinds.NAMESPACE, "ml"))
+    dying = Namespace.model_validate(make(kinds.NAMESPACE, "ml", deleting=NOW))
+    unknown = AimError(Category.INFRASTRUCTURE, "ViewStale", "x")
+    assert namespace_terminating("", Lookup()) is False
+    assert namespace_terminating("ml", Lookup(alive)) is False
+    assert namespace_terminating("ml", Lookup(dying)) is True
+    assert namespace_terminating("ml", Lookup()) is True
+    assert namespace_terminating("ml", Lookup(error=unknown)) == unknown
+
+
+def test_plans_as_json_are_canonical() -> None:
+    a, b = (Child(CONFIG_MAPS, make(kinds.CONFIG_MAP, name, uid="x", generation=1)) for name in "ab")
+    for body in (a.body, b.body):
+        body["metadata"]["resourceVersion"] = "1"
+    one = Plan(
+        children=(b, a),
+        status={},
+        deletes=(STALE,),
+        events=(Event(EventType.NORMAL, "R", "m"),),
+        effects=(Effect("inspect", "k", not_before=NOW),),
+        retry=AimError(Category.UNKNOWN, "R", "m"),
+    )
+    other = Plan(
+        children=(a, b), status={}, deletes=one.deletes, events=one.events, effects=one.effects, retry=one.retry
+    )
+    assert canonical(plan_to_json(one)) == canonical(plan_to_json(other))
+    assert plan_to_json(one)["effects"] == [
+        {"kind": "inspect", "key": "k", "params": {}, "notBefore": "2026-11-21T12:00:00Z"}
+    ]
+    assert plan_to_json(one)["status"] == {}
+    assert plan_to_json(NOTHING) == {}
+    assert is_nothing(NOTHING)
+    assert not is_nothing(one)

@@ -1,0 +1,51 @@
+"""De-duplication, combination and rates of Kubernetes Events."""
+
+import pytest
+
+from aim_shared.reconcile.event_rates import EventRates
+from aim_shared.reconcile.plan import Event, EventType
+
+
+def event(message: str = "m", *, standing: bool = False, condition: str = "CacheReady") -> Event:
+    return Event(EventType.WARNING, "CacheFailed", message, standing=standing, condition=condition)
+
+
+@pytest.mark.spec("FW-125")
+def test_a_standing_error_is_repeated_every_five_minutes() -> None:
+    rates = EventRates()
+    assert rates.admit("u", event(), 0)
+    assert rates.admit("u", event(standing=True), 299) is None
+    assert rates.admit("u", event(standing=True), 300)
+    assert rates.admit("u", event(standing=True), 301) is None
+    assert rates.admit("u", event(standing=True, condition="Ready"), 301)
+    assert rates.admit("other", event(standing=True), 301)
+
+
+@pytest.mark.spec("FW-125")
+def test_a_burst_and_then_one_per_five_minutes() -> None:
+    rates = EventRates()
+    assert sum(rates.admit("u", event(), 0) is not None for _ in range(40)) == 25
+    assert rates.admit("u", event(), 299) is None
+    assert rates.admit("u", event(), 300)
+    assert rates.admit("u", event(), 301) is None
+
+
+@pytest.mark.spec("FW-125")
+def test_similar_events_are_combined_after_the_tenth() -> None:
+    rates = EventRates()
+    postings = [rates.admit("u", event(f"m{number}"), number) for number in range(12)]
+    identities = [posting.identity for posting in postings if posting]
+    assert len(set(identities[:10])) == 10
+    assert identities[10] == identities[11] == ("Warning", "CacheFailed", "")
+    assert postings[11]
+    assert postings[11].message == "(combined from similar events): m11"
+    late = rates.admit("u", event("new"), 5000)
+    assert late
+    assert late.message == "new"
+
+
+@pytest.mark.spec("FW-413")
+def test_messages_are_cut() -> None:
+    posting = EventRates().admit("u", event("x" * 3000), 0)
+    assert posting
+    assert len(posting.message) == 1024

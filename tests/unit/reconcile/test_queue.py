@@ -1,0 +1,157 @@
+"""The work queue on virtual time."""
+
+import asyncio
+import random
+
+import pytest
+from support.virtual_clock import VirtualClock
+
+from aim_shared.reconcile.queue import Priority, QueueClosedError, Taken, WorkQueue
+from aim_shared.reconcile.retry_rate import Backoff, TokenBucket
+
+
+@pytest.fixture
+def clock() -> VirtualClock:
+    return VirtualClock()
+
+
+@pytest.fixture
+def queue(clock: VirtualClock) -> WorkQueue[str]:
+    return WorkQueue(clock, backoff=Backoff(jitter=0.0), randomness=random.Random(1))
+
+
+async def take(queue: WorkQueue[str]) -> Taken[str] | None:
+    """The next key, if one is ready now."""
+    try:
+        async with asyncio.timeout(0.001):
+            return await queue.get()
+    except TimeoutError:
+        return None
+
+
+async def keys(queue: WorkQueue[str]) -> list[str]:
+    taken = []
+    while (next_ := await take(queue)) is not None:
+        taken.append(next_.key)
+    return taken
+
+
+async def test_what_a_user_did_goes_first(queue: WorkQueue[str]) -> None:
+    queue.add("resync", Priority.RESYNC)
+    queue.add("dependency", Priority.DEPENDENCY)
+    queue.add("promoted", Priority.RESYNC)
+    queue.add("user", Priority.USER)
+    queue.add("promoted", Priority.USER)
+    assert await keys(queue) == ["user", "promoted", "dependency", "resync"]
+
+
+async def test_requests_for_one_key_are_joined(queue: WorkQueue[str]) -> None:
+    for _ in range(5):
+        queue.add("a")
+    assert queue.statistics.depth == 1
+    assert await keys(queue) == ["a"]
+
+
+@pytest.mark.spec("FW-015")
+async def test_one_worker_per_key(queue: WorkQueue[str]) -> None:
+    queue.add("a")
+    assert await take(queue) is not None
+    queue.add("a")
+    assert await take(queue) is None
+    queue.done("a")
+    assert await keys(queue) == ["a"]
+    queue.done("a")
+    assert await take(queue) is None
+
+
+async def test_a_waiting_worker_is_woken(queue: WorkQueue[str]) -> None:
+    async with asyncio.TaskGroup() as group:
+        waiting = group.create_task(queue.get())
+        await asyncio.sleep(0)
+        queue.add("a")
+    assert waiting.result().key == "a"
+
+
+async def test_the_earliest_of_several_timers_counts(queue: WorkQueue[str], clock: VirtualClock) -> None:
+    queue.add_after("a", 10)
+    queue.add_after("a", 5)
+    queue.add_after("a", 60)
+    clock.advance(4.9)
+    assert await take(queue) is None
+    clock.advance(0.1)
+    assert await keys(queue) == ["a"]
+    queue.done("a")
+    clock.advance(100)
+    assert await take(queue) is None
+    queue.add_after("a", 0)
+    assert await keys(queue) == ["a"]
+
+
+@pytest.mark.spec("FW-098")
+def test_backoff_doubles_up_to_its_maximum_and_starts_anew(queue: WorkQueue[str], clock: VirtualClock) -> None:
+    delays = [queue.retry("a") for _ in range(15)]
+    assert delays[:4] == pytest.approx([0.2, 0.4, 0.8, 1.6])
+    assert delays[-1] == 1000.0
+    queue.succeeded("a")
+    assert queue.retry("a") == pytest.approx(0.2)
+    assert queue.statistics.retries == 16
+
+
+@pytest.mark.spec("FW-098")
+def test_jitter_is_ten_percent_either_way() -> None:
+    randomness = random.Random(4)
+    delays = [Backoff().delay(0, randomness) for _ in range(500)]
+    assert 0.18 <= min(delays) < 0.185
+    assert 0.215 < max(delays) <= 0.22
+
+
+@pytest.mark.spec("FW-098")
+def test_the_overall_retry_rate() -> None:
+    bucket = TokenBucket()
+    assert [bucket.reserve(0.0) for _ in range(100)] == [0.0] * 100
+    assert [bucket.reserve(0.0) for _ in range(3)] == pytest.approx([0.1, 0.2, 0.3])
+    assert bucket.reserve(100.0) == 0.0
+
+
+@pytest.mark.spec("FW-068")
+async def test_a_retry_comes_no_later_than_the_grace_period_ends(queue: WorkQueue[str], clock: VirtualClock) -> None:
+    for _ in range(8):
+        queue.retry("a")
+    queue.forget("a")
+    for _ in range(8):
+        queue.retry("b", within=3.0)
+    clock.advance(3.0)
+    assert await keys(queue) == ["b"]
+
+
+async def test_a_key_that_is_gone_is_forgotten(queue: WorkQueue[str], clock: VirtualClock) -> None:
+    queue.add("a")
+    queue.retry("b")
+    queue.forget("a")
+    queue.forget("b")
+    clock.advance(10)
+    assert await take(queue) is None
+    assert (queue.statistics.depth, queue.statistics.delayed) == (0, 0)
+    queue.add("a")
+    assert await keys(queue) == ["a"]
+
+
+async def test_statistics(queue: WorkQueue[str], clock: VirtualClock) -> None:
+    queue.add("a")
+    clock.advance(2)
+    taken = await queue.get()
+    assert (taken.waited, taken.attempt) == (2.0, 0)
+    clock.advance(3)
+    running = queue.statistics
+    assert (running.processing, running.unfinished_seconds, running.longest_running_seconds) == (1, 3.0, 3.0)
+    queue.done("a")
+    done = queue.statistics
+    assert (done.queue_seconds, done.work_seconds, done.taken, done.adds, done.processing) == (2.0, 3.0, 1, 1, 0)
+
+
+async def test_closing_ends_waiting(queue: WorkQueue[str], clock: VirtualClock) -> None:
+    queue.add_after("a", 1)
+    queue.close()
+    clock.advance(2)
+    with pytest.raises(QueueClosedError):
+        await queue.get()
