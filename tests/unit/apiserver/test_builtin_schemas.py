@@ -102,6 +102,11 @@ def test_an_unknown_kind_has_a_schema_of_its_metadata() -> None:
     assert [error.path for error in schema.validate(obj)] == ["metadata.labels.a"]
 
 
+def test_unknown_metadata_is_dropped_as_everywhere() -> None:
+    obj: JsonObject = {"metadata": {"name": "x", "bogus": 1, "ownerReferences": [{"uid": "u", "bogus": 1}]}}
+    assert schema_for("", "v1", "ConfigMap").prune(obj) == ["metadata.bogus", "metadata.ownerReferences[0].bogus"]
+
+
 def test_two_managers_share_a_deployment() -> None:
     schema = schema_for("apps", "v1", "Deployment")
     base = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "x", "namespace": "d"}}

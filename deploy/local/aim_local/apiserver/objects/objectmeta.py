@@ -65,5 +65,9 @@ _PROPERTIES: Final[dict[str, Any]] = {
     "uid": _STRING,
 }
 
-OBJECT_META: Final[JsonObject] = {"type": "object", "properties": _PROPERTIES}
+OBJECT_META: Final[JsonObject] = {
+    "type": "object",
+    "properties": _PROPERTIES,
+    "x-kubernetes-preserve-unknown-fields": False,
+}
 """ObjectMeta: labels and annotations granular, finalizers a set, ownerReferences a map by uid."""

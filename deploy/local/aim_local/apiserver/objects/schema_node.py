@@ -121,6 +121,8 @@ def compile_node(source: Mapping[str, Any], *, preserve_all: bool = False) -> No
     Raises:
         ValueError: a pattern or a list type is malformed.
     """
+    # An explicit false, as ObjectMeta has it, stands against the leniency of built-in kinds for all below.
+    preserve_all = preserve_all and source.get("x-kubernetes-preserve-unknown-fields", True)
     node = Node(**{attribute: source[name] for name, attribute in _PLAIN.items() if name in source})
     node.required = tuple(source.get("required", ()))
     node.enum = tuple(source.get("enum", ()))
