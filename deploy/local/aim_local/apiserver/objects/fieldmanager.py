@@ -3,7 +3,7 @@
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from aim_local.apiserver.objects.fieldset import EMPTY, FieldSet, Path, render
+from aim_local.apiserver.objects.fieldset import EMPTY, FieldSet, render
 from aim_local.apiserver.objects.managedfields import (
     ManagedFields,
     ManagerId,
@@ -210,16 +210,15 @@ def _restore_system_metadata(result: JsonObject, live: JsonObject | None) -> Non
 
 def _prune(root: Node, merged: JsonObject, last: FieldSet, managed: ManagedFields) -> JsonObject:
     """Remove what the manager owned, left out now, and nobody else owns."""
-    gone = last - frozenset[Path]().union(*(owner.fields for owner in managed.owners.values()))
-    if not last or not gone:
+    claimed = EMPTY.union(*(owner.fields for owner in managed.owners.values()))
+    if last <= claimed:
         return merged
     everything = ensure_named(root, to_fieldset(root, merged))
     former = ensure_named(root, last)
     without_mine: JsonObject = remove(root, merged, former)
     left = ensure_named(root, to_fieldset(root, without_mine))
-    owned = ensure_named(root, EMPTY.union(*(owner.fields for owner in managed.owners.values())))
-    with_owned: JsonObject = remove(root, merged, everything - left - owned)
-    kept = ensure_named(root, to_fieldset(root, with_owned))
+    with_claimed: JsonObject = remove(root, merged, everything - left - ensure_named(root, claimed))
+    kept = ensure_named(root, to_fieldset(root, with_claimed))
     # What nobody owns stays, unless it was this manager's.
     result: JsonObject = remove(root, merged, (everything - kept) & former)
     return result
