@@ -8,7 +8,7 @@ from typing import Any
 
 from support.nats import eventually
 
-from aim_shared.bus.connection import BusConnection, BusUnavailableError
+from aim_shared.bus.connection import BusConnection, BusError
 from aim_shared.bus.envelope import EnvelopeError, LogMessage, StateMessage, decode_log, decode_state
 from aim_shared.bus.part import Key, Part
 from aim_shared.bus.publisher import Publisher, PublisherSettings
@@ -29,6 +29,8 @@ class Cluster:
     version: int = 100
     objects: dict[Key, JsonObject] = field(default_factory=dict)
     made: int = 0
+    past: dict[str, list[str]] = field(default_factory=dict)
+    """Every version of every name, in order."""
 
     def listing(self, *, rewound: bool = False) -> Restarted:
         """What a list would bring."""
@@ -38,6 +40,7 @@ class Cluster:
         """Create or change an object."""
         self.version += 1
         key = Key("ns", name)
+        self.past.setdefault(name, []).append(str(self.version))
         known = self.objects.get(key)
         if known is None:
             self.made += 1
@@ -53,6 +56,7 @@ class Cluster:
     def delete(self, name: str) -> Delete:
         """Delete an object."""
         self.version += 1
+        self.past[name].append(str(self.version))
         gone = self.objects.pop(Key("ns", name))
         return Delete(gone, str(self.version))
 
@@ -145,6 +149,26 @@ def unnamed_holes(versions: list[LogMessage]) -> list[str]:
     return holes
 
 
+def skipped(versions: list[LogMessage], cluster: Cluster) -> list[str]:
+    """Versions that the cluster had and that the history misses between two of one epoch, without saying so."""
+    missing = []
+    last: dict[Key, LogMessage] = {}
+    for version in versions:
+        before = last.get(version.state.key)
+        if before is not None and before.state.epoch == version.state.epoch:
+            past = cluster.past[version.state.key.name]
+            first, second = past.index(before.state.resource_version), past.index(version.state.resource_version)
+            missing += [f"{version.state.key} {lost}" for lost in past[first + 1 : second]]
+        last[version.state.key] = version
+    return missing
+
+
+def latest(versions: list[LogMessage]) -> dict[Key, JsonObject]:
+    """What the history says exists in the end."""
+    last = {version.state.key: version.state for version in versions}
+    return {key: obj for key, state in last.items() if (obj := state.json()) is not None}
+
+
 def repeated(versions: list[LogMessage]) -> list[str]:
     """Ids that occur more than once."""
     ids = [version.state.id for version in versions]
@@ -155,7 +179,7 @@ async def agrees(bus: BusConnection, layout: Layout, part: str, cluster: Cluster
     """Whether the state stream says exactly what the cluster has."""
     try:
         found = await present(bus, layout, part)
-    except (BusUnavailableError, EnvelopeError):
+    except (BusError, EnvelopeError):
         return False
     return {key: message.json() for key, message in found.items()} == cluster.objects
 

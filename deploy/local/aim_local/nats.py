@@ -91,8 +91,7 @@ class NatsServer:
             NatsServerError: it ended or did not answer in time; its log is in the message.
         """
         config, log = self.store_dir / "nats.conf", self.store_dir / "nats.log"
-        text = server_config(self.store_dir, self.port)
-        await asyncio.to_thread(config.write_text, text, encoding="utf-8")
+        await asyncio.to_thread(_write, config, server_config(self.store_dir, self.port))
         self._process = await asyncio.create_subprocess_exec(
             str(server_binary()), "-c", str(config), "-l", str(log), stdin=asyncio.subprocess.DEVNULL
         )
@@ -157,6 +156,11 @@ def _free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
+
+
+def _write(config: Path, text: str) -> None:
+    config.parent.mkdir(parents=True, exist_ok=True)
+    config.write_text(text, encoding="utf-8")
 
 
 def _tail(log: Path) -> str:

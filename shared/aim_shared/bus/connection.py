@@ -159,6 +159,7 @@ class BusConnection:
         self._logged_at = float("-inf")
         self._published = 0
         self._unknown = 0
+        self._opened = False
 
     # State
 
@@ -283,6 +284,8 @@ class BusConnection:
     async def _open(self) -> None:
         """Connect, however long it takes."""
         settings = self._settings
+        tls = await asyncio.to_thread(_tls_context, settings.ca_file)
+        self._opened = True
         await self._client.connect(
             list(settings.servers),
             name=settings.name,
@@ -296,7 +299,7 @@ class BusConnection:
             ping_interval=_PING_INTERVAL,
             inbox_prefix=settings.inbox_prefix,
             user_credentials=settings.credentials_file,
-            tls=await asyncio.to_thread(_tls_context, settings.ca_file),
+            tls=tls,
         )
         await self._on_connected()
 
@@ -310,7 +313,8 @@ class BusConnection:
         )
 
     async def _close(self) -> None:
-        if self._client.is_closed:
+        # The library can not close what it never began to open.
+        if not self._opened or self._client.is_closed:
             return
         with suppress(nats.errors.Error, OSError, TimeoutError):
             await self._client.close()
@@ -354,6 +358,7 @@ async def connect(settings: BusSettings) -> AsyncIterator[BusConnection]:
             yield connection
         finally:
             runner.cancel()
+            await asyncio.wait({runner})
             await connection._close()
 
 

@@ -1,0 +1,38 @@
+"""A publisher in a process of its own, to be killed: ``python -m support.publisher_process URL ROOT COUNT OBJECTS``."""
+
+import asyncio
+import sys
+
+from support.nats import settings_for
+from support.publishing import QUICK, Cluster
+from support.world_objects import widgets
+
+from aim_shared.bus.connection import connect
+from aim_shared.bus.publisher import Publisher
+from aim_shared.bus.subjects import Layout
+from aim_shared.kube.reflector_state import Upsert
+
+
+def change(cluster: Cluster, number: int, objects: int) -> Upsert:
+    """One change of the burst that test and process agree on."""
+    return cluster.put(f"w{number % objects}", number=number, padding="x" * 500)
+
+
+async def main(url: str, root: str, count: int, objects: int) -> None:
+    """Publish the burst, as fast as it goes."""
+    cluster = Cluster()
+    async with connect(settings_for(url, "victim")) as connection, asyncio.TaskGroup() as group:
+        publisher = Publisher(
+            connection, widgets(), source="victim", cluster="cluster-1", layout=Layout(root), settings=QUICK
+        )
+        await connection.wait_connected()
+        publisher.take(cluster.listing())
+        group.create_task(publisher.run())
+        for number in range(count):
+            publisher.take(change(cluster, number, objects))
+            if publisher.statistics.waiting > 500:
+                await asyncio.sleep(0.01)
+
+
+if __name__ == "__main__":
+    asyncio.run(main(sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])))
