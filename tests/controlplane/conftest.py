@@ -1,21 +1,11 @@
 """Fixtures of the API suite: the control plane, plain HTTP, kubectl, and a small custom kind."""
 
-import asyncio
-import shutil
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
-from pathlib import Path
-
-import pytest
 import pytest_asyncio
-from support.controlplane import RawApi, api, controlplane
+from support.controlplane import RawApi, api, controlplane, kubectl
 
-from aim_local.apiserver import ControlPlane
 from aim_shared.json import JsonObject
 
-__all__ = ["api", "controlplane"]
-
-WIDGETS = "/apis/test.example.com/v1/namespaces/default/widgets"
+__all__ = ["api", "controlplane", "kubectl"]
 
 
 def widget_crd() -> JsonObject:
@@ -71,54 +61,8 @@ def widget_crd() -> JsonObject:
     }
 
 
-def widget(name: str, /, **spec: object) -> JsonObject:
-    """A widget of size 3, unless said otherwise."""
-    return {
-        "apiVersion": "test.example.com/v1",
-        "kind": "Widget",
-        "metadata": {"name": name},
-        "spec": {"size": 3} | spec,
-    }
-
-
 @pytest_asyncio.fixture
 async def widgets(api: RawApi) -> RawApi:
     """The API with the widget kind."""
     await api.created("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", widget_crd())
     return api
-
-
-@dataclass(frozen=True, slots=True)
-class Ran:
-    """The end of a kubectl process."""
-
-    code: int
-    out: str
-    err: str
-
-
-Kubectl = Callable[..., Awaitable[Ran]]
-
-
-@pytest.fixture
-def kubectl(controlplane: ControlPlane, tmp_path: Path) -> Kubectl:
-    """Runs the real kubectl against the control plane; skipped only where none is installed."""
-    binary = shutil.which("kubectl")
-    if binary is None:
-        pytest.skip("no kubectl on this machine")
-    config = tmp_path / "kubeconfig"
-    config.write_text(controlplane.kubeconfig())
-
-    async def run(*arguments: str, stdin: str = "", check: bool = True) -> Ran:
-        process = await asyncio.create_subprocess_exec(
-            binary, "--kubeconfig", str(config), "--cache-dir", str(tmp_path / "cache"), *arguments,
-            stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
-        )  # fmt: skip
-        async with asyncio.timeout(30):
-            out, err = await process.communicate(stdin.encode())
-        assert process.returncode is not None
-        ran = Ran(process.returncode, out.decode(), err.decode())
-        assert not check or ran.code == 0, ran
-        return ran
-
-    return run

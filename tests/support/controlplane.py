@@ -4,13 +4,17 @@ Use them in a `conftest.py` with `from support.controlplane import controlplane`
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping
+import os
+import shutil
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeAlias
 
 import aiohttp
 import orjson
+import pytest
 import pytest_asyncio
 
 from aim_local.apiserver import EXTERNAL_CRDS, ControlPlane
@@ -161,3 +165,42 @@ async def eventually(condition: Callable[[], bool], seconds: float = 5) -> None:
             if condition():
                 return
             await asyncio.sleep(0.01)
+
+
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """The end of a kubectl process."""
+
+    code: int
+    out: str
+    err: str
+
+
+Kubectl: TypeAlias = Callable[..., Coroutine[None, None, Ran]]
+
+
+@pytest.fixture
+def kubectl(controlplane: ControlPlane, tmp_path: Path) -> Kubectl:
+    """Runs the real kubectl against the control plane; skipped only where none is installed."""
+    binary = shutil.which("kubectl")
+    if binary is None:
+        pytest.skip("no kubectl on this machine")
+    config = tmp_path / "kubeconfig"
+    config.write_text(controlplane.kubeconfig())
+
+    async def run(
+        *arguments: str, stdin: str = "", check: bool = True, environment: Mapping[str, str] | None = None
+    ) -> Ran:
+        process = await asyncio.create_subprocess_exec(
+            binary, "--kubeconfig", str(config), "--cache-dir", str(tmp_path / "cache"), *arguments,
+            stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
+            env={**os.environ, **(environment or {})},
+        )  # fmt: skip
+        async with asyncio.timeout(30):
+            out, err = await process.communicate(stdin.encode())
+        assert process.returncode is not None
+        ran = Ran(process.returncode, out.decode(), err.decode())
+        assert not check or ran.code == 0, ran
+        return ran
+
+    return run

@@ -129,7 +129,7 @@ class ControlPlane:
 
     async def __aenter__(self) -> Self:
         """Listen; requests are answered when this returns."""
-        # Only with the protocol given asyncio sets TCP_NODELAY on accepted connections; else each answer may wait 40 ms.
+        # Only with the protocol given asyncio sets TCP_NODELAY on accepted connections; else answers may wait 40 ms.
         listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind((HOST, self._port))

@@ -94,6 +94,7 @@ class Watcher:
             return
         self._pending.append(event)
         if len(self._pending) > WATCHER_BACKLOG:
+            self._pending.clear()
             self.closed = True
         self._wake.set()
 
@@ -113,12 +114,12 @@ class Watcher:
         return not self._pending
 
     async def drain(self) -> list[Event]:
-        """Wait until something happened and return it; an empty list when the watcher was closed."""
+        """Wait until something happened or the watcher was closed; what happened until then."""
         await self._wake.wait()
         self._wake.clear()
         events = list(self._pending)
         self._pending.clear()
-        return [] if self.closed else events
+        return events
 
 
 class Collection:

@@ -1,0 +1,90 @@
+"""Pod logs through the kubelet endpoint of the pod's node."""
+
+import asyncio
+import ssl
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+
+import trustme
+from aiohttp import web
+from support.controlplane import Kubectl, RawApi
+
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+PODS = "/api/v1/namespaces/default/pods"
+
+
+@asynccontextmanager
+async def _kubelet(handler: Handler) -> AsyncIterator[int]:
+    """A kubelet endpoint with a certificate that nobody knows."""
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    trustme.CA().issue_cert("127.0.0.1").configure_cert(context)
+    application = web.Application()
+    application.router.add_get("/containerLogs/{namespace}/{pod}/{container}", handler)
+    runner = web.AppRunner(application)
+    await runner.setup()
+    site = web.TCPSite(runner, "127.0.0.1", 0, ssl_context=context)
+    await site.start()
+    try:
+        yield runner.addresses[0][1]
+    finally:
+        await runner.cleanup()
+
+
+async def _pod_on_node(api: RawApi, port: int) -> None:
+    await api.created("/api/v1/nodes", {"metadata": {"name": "n1"}})
+    status = {
+        "addresses": [{"type": "InternalIP", "address": "127.0.0.1"}],
+        "daemonEndpoints": {"kubeletEndpoint": {"Port": port}},
+    }
+    await api.merge("/api/v1/nodes/n1/status", {"status": status})
+    spec = {"nodeName": "n1", "containers": [{"name": "main", "image": "i"}]}
+    await api.created(PODS, {"metadata": {"name": "p"}, "spec": spec})
+
+
+async def test_logs_come_from_the_kubelet(api: RawApi, kubectl: Kubectl) -> None:
+    async def logs(request: web.Request) -> web.Response:
+        where = "/".join(request.match_info.values())
+        return web.Response(text=f"{where} {dict(request.query)}\n")
+
+    async with _kubelet(logs) as port:
+        await _pod_on_node(api, port)
+        async with api.session.get(f"{PODS}/p/log", params={"tailLines": "5", "previous": "true"}) as response:
+            assert response.content_type == "text/plain"
+            assert await response.text() == "default/p/main {'previous': 'true', 'tailLines': '5'}\n"
+        assert (await kubectl("logs", "p")).out == "default/p/main {}\n"
+
+
+async def test_following_streams_as_lines_come(api: RawApi) -> None:
+    more = asyncio.Event()
+
+    async def logs(request: web.Request) -> web.StreamResponse:
+        response = web.StreamResponse()
+        await response.prepare(request)
+        await response.write(b"one\n")
+        await more.wait()
+        await response.write(b"two\n")
+        return response
+
+    async with _kubelet(logs) as port:
+        await _pod_on_node(api, port)
+        async with api.session.get(f"{PODS}/p/log", params={"follow": "true"}) as response, asyncio.timeout(5):
+            assert await response.content.readline() == b"one\n"
+            more.set()
+            assert await response.content.readline() == b"two\n"
+            assert await response.content.readline() == b""
+
+
+async def test_a_kubelet_that_is_not_there_is_named(api: RawApi) -> None:
+    await _pod_on_node(api, 1)
+    reply = await api.get(f"{PODS}/p/log")
+    assert (reply.status, reply.reason) == (500, "InternalError")
+    assert "https://127.0.0.1:1/containerLogs/default/p/main" in reply.message
+
+
+async def test_logs_need_a_node_and_a_known_container(api: RawApi) -> None:
+    containers = [{"name": "one", "image": "i"}, {"name": "two", "image": "i"}]
+    await api.created(PODS, {"metadata": {"name": "p"}, "spec": {"containers": containers}})
+    assert "choose one of: [one two]" in (await api.get(f"{PODS}/p/log")).message
+    assert (await api.get(f"{PODS}/p/log", container="three")).message == "container three is not valid for pod p"
+    assert "does not have a host assigned" in (await api.get(f"{PODS}/p/log", container="one")).message
