@@ -60,10 +60,15 @@ class RecordedIndex(_Record):
 
 
 class RecordedReads(_Record):
-    """Everything a pass read."""
+    """Everything a pass read.
+
+    Attributes:
+        stale: names of the parts that were not fresh, where finding nothing was an error (FW-019).
+    """
 
     objects: tuple[RecordedObject, ...] = ()
     indexes: tuple[RecordedIndex, ...] = ()
+    stale: tuple[str, ...] = ()
 
 
 class RecordedFailure(_Record):
@@ -150,6 +155,7 @@ def recorded_reads(log: ReadLog) -> RecordedReads:
             RecordedIndex(part=read.part, index=read.index, value=read.value, keys=read.keys)
             for read in log.indexes.values()
         ),
+        stale=tuple(sorted(log.stale_parts)),
     )
 
 

@@ -1,0 +1,183 @@
+"""The versions of one object as the history tells them, with the places where it can not tell. Pure.
+
+Within one epoch the versions of a subject form a chain: each names the sequence of the one before. Where a link is
+missing, versions may be missing; that is shown as a hole and never guessed (design, item 8).
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from enum import StrEnum
+
+from aim_shared.bus.entry import Version
+from aim_shared.bus.envelope import LogMessage, StateMessage, Verb
+from aim_shared.bus.part import Key
+from aim_shared.json import JsonObject
+
+
+class Hole(StrEnum):
+    """Why something before a version is not known."""
+
+    BEGINNING = "older versions are no longer kept"
+    GAP = "versions before this one are missing"
+    EPOCH = "a new epoch began; versions before it may be missing"
+
+
+@dataclass(frozen=True, slots=True)
+class LoggedVersion:
+    """One version of one object.
+
+    Attributes:
+        sequence: position in the state stream.
+        previous: that of the version before; 0 if there is none.
+        time: when the publisher sent it, by its clock.
+        body: the object; ``None`` for a deletion.
+        pending: only the state stream holds it so far.
+        hole: what is unknown between the version before and this one.
+    """
+
+    part: str
+    key: Key
+    verb: Verb
+    epoch: str
+    uid: str
+    resource_version: str
+    sequence: int
+    previous: int
+    time: datetime
+    traceparent: str
+    body: JsonObject | None
+    pending: bool = False
+    hole: Hole | None = None
+
+    @property
+    def deleted(self) -> bool:
+        """Whether this is the end of the object."""
+        return self.verb is Verb.DELETE
+
+    def is_version(self, wanted: Version) -> bool:
+        """Whether this is exactly the version that was read.
+
+        By sequence and epoch, where it was read from the bus. What was read before it went over the bus is told by
+        UID and resource version, because it may have been published in a later epoch.
+        """
+        if wanted.sequence is not None:
+            return (wanted.sequence, wanted.epoch) == (self.sequence, self.epoch)
+        return bool(wanted.uid) and (wanted.uid, wanted.resource_version) == (self.uid, self.resource_version)
+
+
+def from_log(message: LogMessage) -> LoggedVersion:
+    """A version as the history holds it.
+
+    Raises:
+        EnvelopeError: the body is no JSON object.
+    """
+    return _version(message.state, message.sequence, pending=False)
+
+
+def from_state(message: StateMessage, sequence: int) -> LoggedVersion:
+    """A version as the state stream holds it.
+
+    Raises:
+        EnvelopeError: the body is no JSON object.
+    """
+    return _version(message, sequence, pending=True)
+
+
+def _version(message: StateMessage, sequence: int, *, pending: bool) -> LoggedVersion:
+    return LoggedVersion(
+        part=message.part,
+        key=message.key,
+        verb=message.verb,
+        epoch=message.epoch,
+        uid=message.uid,
+        resource_version=message.resource_version,
+        sequence=sequence,
+        previous=message.previous,
+        time=message.time,
+        traceparent=message.traceparent,
+        body=message.json(),
+        pending=pending,
+    )
+
+
+def chained(logged: Iterable[LoggedVersion], present: LoggedVersion | None) -> tuple[LoggedVersion, ...]:
+    """Put the versions of one subject in order, without repetition, with the present one, and mark the holes.
+
+    Args:
+        logged: in the order of the history, where a version may stand twice.
+        present: what the state stream holds, which the history may lack.
+    """
+    unique = {(version.epoch, version.sequence): version for version in logged}
+    if present is not None:
+        unique.setdefault((present.epoch, present.sequence), present)
+    versions = list(unique.values())
+    befores = [None, *versions]
+    return tuple(
+        replace(version, hole=hole_between(before, version)) for before, version in zip(befores, versions, strict=False)
+    )
+
+
+def hole_between(before: LoggedVersion | None, version: LoggedVersion) -> Hole | None:
+    """What is unknown between two neighbours."""
+    if before is None:
+        return Hole.BEGINNING if version.previous else None
+    if before.epoch != version.epoch:
+        return Hole.EPOCH
+    return None if version.previous == before.sequence else Hole.GAP
+
+
+class Knowledge(StrEnum):
+    """What can be said of an object at some time."""
+
+    PRESENT = "present"
+    ABSENT = "absent"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class StateAt:
+    """An object as it was at some time.
+
+    Attributes:
+        version: the last version before that time; the deletion, where it was deleted; ``None`` if there is none.
+        hole: set where a later version that is not kept may have replaced it before that time.
+    """
+
+    part: str
+    key: Key
+    knowledge: Knowledge
+    version: LoggedVersion | None = None
+    hole: Hole | None = None
+
+
+def state_at(
+    before: LoggedVersion | None, after: LoggedVersion | None, present: LoggedVersion | None, at: datetime
+) -> StateAt:
+    """Decide what is known of one subject.
+
+    Args:
+        before: the last version in the history not later than ``at``.
+        after: the first one later than ``at``.
+        present: what the state stream holds.
+    """
+    if present is not None and present.time <= at and _later(present, before):
+        before, after = present, None
+    elif after is None and present is not None and present.time > at:
+        after = present
+    some = before or after
+    assert some is not None, "a subject has at least one message"
+    if before is None:
+        knowledge = Knowledge.UNKNOWN if after is None or after.previous else Knowledge.ABSENT
+        return StateAt(some.part, some.key, knowledge, None, hole_between(None, some))
+    hole = hole_between(before, after) if after is not None else None
+    return StateAt(some.part, some.key, Knowledge.ABSENT if before.deleted else Knowledge.PRESENT, before, hole)
+
+
+def _later(present: LoggedVersion, before: LoggedVersion | None) -> bool:
+    return before is None or (present.time, present.sequence) > (before.time, before.sequence)
+
+
+def find(versions: Sequence[LoggedVersion], wanted: Version) -> LoggedVersion | None:
+    """Exactly the version that was read; ``None`` if it is not kept."""
+    return next((version for version in reversed(versions) if version.is_version(wanted)), None)

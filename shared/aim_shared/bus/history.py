@@ -1,0 +1,222 @@
+"""The reading side of the history: versions of objects, decisions about them, the state at some time.
+
+Everything asks the broker for the subjects concerned and nothing else, so that one object among a hundred thousand
+events costs as much as its own events.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+import structlog
+
+from aim_shared.bus.chain import LoggedVersion, StateAt, chained, find, from_log, from_state, state_at
+from aim_shared.bus.connection import BusConnection
+from aim_shared.bus.decision import DecisionRecord
+from aim_shared.bus.delivery import Delivered, deliver
+from aim_shared.bus.entry import Version
+from aim_shared.bus.envelope import EnvelopeError, decode_log, decode_state
+from aim_shared.bus.part import Key
+from aim_shared.bus.stored import StoredMessage, last_message, last_per_subject
+from aim_shared.bus.subjects import CLUSTER_SCOPE, DEFAULT_LAYOUT, Layout, SubjectError, encode_token
+from aim_shared.json import JsonObject, loads
+
+log = structlog.get_logger(__name__)
+
+_ALL: Final[JsonObject] = {"deliver_policy": "all"}
+# Pushed faster than this, a long history would pile up in memory while it is decoded.
+_UNHURRIED: Final[JsonObject] = {"rate_limit_bps": 400_000_000}
+_CONCURRENT_FETCHES: Final = 16
+
+
+@dataclass(frozen=True, slots=True)
+class StoredDecision:
+    """A decision record and where it lies.
+
+    Attributes:
+        stored: the broker's time.
+        sequence: in the history.
+    """
+
+    record: DecisionRecord
+    stored: datetime
+    sequence: int
+
+
+@dataclass(frozen=True, slots=True)
+class DecisionFilter:
+    """Which decisions; ``None`` = any. Times are those that the passes were given."""
+
+    service: str | None = None
+    part: str | None = None
+    namespace: str | None = None
+    name: str | None = None
+    since: datetime | None = None
+    until: datetime | None = None
+
+    def subject(self, layout: Layout) -> str:
+        """The subjects on which matching decisions lie."""
+        tokens = (
+            _token(self.service),
+            self.part or "*",
+            CLUSTER_SCOPE if self.namespace == "" else _token(self.namespace),
+            _token(self.name),
+        )
+        return ".".join((layout.root, "decision", *tokens))
+
+    def admits(self, record: DecisionRecord) -> bool:
+        """Whether the record's time is in the span."""
+        return (self.since is None or record.at >= self.since) and (self.until is None or record.at <= self.until)
+
+
+@dataclass(frozen=True, slots=True)
+class FetchedReads:
+    """The versions that a decision read, as far as they are kept.
+
+    Attributes:
+        objects: by part and key.
+        holes: what was read and is not kept.
+    """
+
+    objects: Mapping[tuple[str, Key], LoggedVersion]
+    holes: tuple[tuple[str, Key], ...]
+
+
+class History:
+    """Reads both streams. Nothing is cached: what is asked for is read.
+
+    All methods raise `BusUnavailableError` without an answer, `BusApiError` when the broker refuses, and
+    `DeliveryLostError` when a delivery was incomplete; asking again is harmless.
+    """
+
+    def __init__(self, connection: BusConnection, layout: Layout = DEFAULT_LAYOUT) -> None:
+        self._connection = connection
+        self._layout = layout
+        self.dropped = 0
+        """Messages that could not be read."""
+
+    async def versions(self, part: str, key: Key) -> tuple[LoggedVersion, ...]:
+        """Every version of an object that is kept, oldest first, the present one included, with holes marked."""
+        logged = [
+            version
+            async for delivered in self._read((self._layout.log(part, key),), _ALL)
+            if (version := self._logged(delivered)) is not None
+        ]
+        return chained(logged, await self._present(part, key))
+
+    async def fetch(self, part: str, key: Key, version: Version) -> LoggedVersion | None:
+        """Exactly one version; ``None`` if it is not kept. The present one costs a single request."""
+        present = await self._present(part, key)
+        if present is not None and present.is_version(version):
+            return present
+        return find(await self.versions(part, key), version)
+
+    async def fetch_reads(self, record: DecisionRecord) -> FetchedReads:
+        """All versions that a decision read."""
+        wanted = [(read.part, read.key, read.version) for read in record.reads.objects if read.version is not None]
+        limit = asyncio.Semaphore(_CONCURRENT_FETCHES)
+
+        async def fetch(part: str, key: Key, version: Version) -> LoggedVersion | None:
+            async with limit:
+                return await self.fetch(part, key, version)
+
+        async with asyncio.TaskGroup() as group:
+            tasks = {(part, key): group.create_task(fetch(part, key, version)) for part, key, version in wanted}
+        found = {where: task.result() for where, task in tasks.items()}
+        return FetchedReads(
+            {where: version for where, version in found.items() if version is not None},
+            tuple(where for where, version in found.items() if version is None),
+        )
+
+    async def decisions(self, wanted: DecisionFilter = DecisionFilter()) -> list[StoredDecision]:
+        """The decisions that match, in the order of the clocks that they were given."""
+        found = [
+            decision
+            async for delivered in self._read((wanted.subject(self._layout),), {**_ALL, **_UNHURRIED})
+            if (decision := self._decision(delivered)) is not None and wanted.admits(decision.record)
+        ]
+        return sorted(found, key=lambda decision: (decision.record.at, decision.sequence))
+
+    async def decisions_of(self, part: str, key: Key) -> list[StoredDecision]:
+        """The decisions of all services about one object."""
+        return await self.decisions(DecisionFilter(part=part, namespace=key.namespace, name=key.name))
+
+    async def state_at(self, at: datetime, parts: Sequence[str]) -> dict[tuple[str, Key], StateAt]:
+        """What is known of every object of some parts at some time.
+
+        For each the last version before it; the present one where that is older; unknown where the first one kept is
+        later and has a predecessor.
+        """
+        before: dict[tuple[str, Key], LoggedVersion] = {}
+        after: dict[tuple[str, Key], LoggedVersion] = {}
+        subjects = tuple(self._layout.log_filter(part) for part in parts)
+        async for delivered in self._read(subjects, {**_ALL, **_UNHURRIED}):
+            version = self._logged(delivered)
+            if version is None:
+                continue
+            where = (version.part, version.key)
+            if version.time <= at:
+                before[where] = version
+            else:
+                after.setdefault(where, version)
+        present = {(version.part, version.key): version for version in await self._all_present(parts)}
+        return {
+            where: state_at(before.get(where), after.get(where), present.get(where), at)
+            for where in sorted({*before, *after, *present})
+        }
+
+    # Inside
+
+    async def _read(self, subjects: tuple[str, ...], policy: JsonObject) -> AsyncIterator[Delivered]:
+        """What the history holds now of some subjects; what arrives meanwhile is left for the next time."""
+        async with deliver(self._connection, self._layout.history_stream, subjects, policy) as delivery:
+            left = delivery.pending
+            while left > 0:
+                for delivered in await delivery.batch():
+                    yield delivered
+                    left = 0 if delivered.position.pending == 0 else left - 1
+
+    async def _present(self, part: str, key: Key) -> LoggedVersion | None:
+        subject = self._layout.state(part, key)
+        message = await last_message(self._connection, self._layout.state_stream, subject)
+        return None if message is None else self._stated(message)
+
+    async def _all_present(self, parts: Sequence[str]) -> Iterable[LoggedVersion]:
+        subjects = tuple(self._layout.state_filter(part) for part in parts)
+        messages = await last_per_subject(self._connection, self._layout.state_stream, subjects)
+        return [version for message in messages if (version := self._stated(message)) is not None]
+
+    def _logged(self, delivered: Delivered) -> LoggedVersion | None:
+        message = delivered.message
+        try:
+            part, key = self._layout.parse_log(message.subject)
+            return from_log(decode_log(part, key, message.headers, message.data))
+        except (EnvelopeError, SubjectError) as error:
+            self._drop(error)
+            return None
+
+    def _stated(self, message: StoredMessage) -> LoggedVersion | None:
+        try:
+            part, key = self._layout.parse_state(message.subject)
+            return from_state(decode_state(part, key, message.headers, message.data), message.sequence)
+        except (EnvelopeError, SubjectError) as error:
+            self._drop(error)
+            return None
+
+    def _decision(self, delivered: Delivered) -> StoredDecision | None:
+        try:
+            record = DecisionRecord.model_validate(loads(delivered.message.data))
+        except ValueError as error:
+            self._drop(error)
+            return None
+        return StoredDecision(record, delivered.position.stored, delivered.position.stream_sequence)
+
+    def _drop(self, error: Exception) -> None:
+        self.dropped += 1
+        log.warning("Left out a message that can not be read", error=str(error))
+
+
+def _token(name: str | None) -> str:
+    return "*" if name is None else encode_token(name)

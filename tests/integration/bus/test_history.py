@@ -1,0 +1,205 @@
+"""What the history can tell of objects and decisions, and what it says where it can not."""
+
+import time
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from support.bus_source import TRACE, Source
+
+from aim_shared.bus.chain import Hole, Knowledge
+from aim_shared.bus.connection import BusConnection
+from aim_shared.bus.decision import DecisionRecord, RecordedObject, RecordedReads
+from aim_shared.bus.entry import Version
+from aim_shared.bus.envelope import Verb
+from aim_shared.bus.history import DecisionFilter, History
+from aim_shared.bus.outcome import PubAck
+from aim_shared.bus.part import Key
+from aim_shared.bus.stored import delete_message
+from aim_shared.bus.subjects import Layout
+
+A = Key("ns", "a")
+NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
+
+
+@pytest.fixture
+def source(bus: BusConnection, layout: Layout) -> Source:
+    return Source(bus, layout)
+
+
+@pytest.fixture
+def history(bus: BusConnection, layout: Layout) -> History:
+    return History(bus, layout)
+
+
+async def record(
+    bus: BusConnection,
+    layout: Layout,
+    identity: str,
+    *,
+    service: str = "s1",
+    name: str = "a",
+    minute: int = 0,
+    reads: RecordedReads | None = None,
+) -> DecisionRecord:
+    decision = DecisionRecord(
+        id=identity,
+        service=service,
+        controller="c",
+        part="widgets",
+        namespace="ns",
+        name=name,
+        at=NOON + timedelta(minutes=minute),
+        reads=reads or RecordedReads(),
+    )
+    subject = layout.decision(service, "widgets", Key("ns", name))
+    outcome = await bus.publish(subject, decision.to_json(), {"Nats-Msg-Id": identity})
+    assert isinstance(outcome, PubAck)
+    return decision
+
+
+async def test_versions_of_an_object(history: History, source: Source) -> None:
+    first = await source.upsert("a", spec=1)
+    await source.upsert("other")
+    second = await source.upsert("a", spec=2)
+    third = await source.delete("a")
+    versions = await history.versions("widgets", A)
+    assert [(v.sequence, v.previous, v.verb, v.hole) for v in versions] == [
+        (first, 0, Verb.UPSERT, None),
+        (second, first, Verb.UPSERT, None),
+        (third, second, Verb.DELETE, None),
+    ]
+    body = versions[1].body
+    assert body is not None
+    assert body["spec"] == 2
+    assert (versions[0].uid, versions[0].epoch, versions[0].traceparent) == ("widgets-1", "e1", TRACE)
+    assert (await history.versions("widgets", Key("ns", "never"))) == ()
+
+
+async def test_the_version_that_only_the_state_holds_is_included(history: History, source: Source) -> None:
+    await source.upsert("a", spec=1)
+    source.history = False
+    await source.upsert("a", spec=2)
+    versions = await history.versions("widgets", A)
+    assert [(v.pending, v.hole) for v in versions] == [(False, None), (True, None)]
+
+
+async def test_a_broken_chain_is_a_hole(history: History, source: Source) -> None:
+    await source.upsert("a", spec=1)
+    source.history = False
+    await source.upsert("a", spec=2)
+    source.history = True
+    await source.upsert("a", spec=3)
+    versions = await history.versions("widgets", A)
+    assert [v.hole for v in versions] == [None, Hole.GAP]
+
+
+async def test_exactly_the_version_that_was_read(
+    bus: BusConnection, layout: Layout, history: History, source: Source
+) -> None:
+    first = await source.upsert("a", spec=1)
+    rv = source.truth[A]["metadata"]["resourceVersion"]
+    second = await source.upsert("a", spec=2)
+    for wanted, spec in [
+        (Version("widgets-1", rv, first, "e1"), 1),
+        (Version("widgets-1", rv, None, "e1"), 1),
+        (Version("widgets-1", source.resource_version, second, "e1"), 2),
+    ]:
+        found = await history.fetch("widgets", A, wanted)
+        assert found is not None
+        assert found.body is not None
+        assert found.body["spec"] == spec
+    assert await history.fetch("widgets", A, Version("widgets-1", rv, first, "e2")) is None
+    assert await history.fetch("widgets", A, Version("widgets-1", "1", None, "e1")) is None
+
+
+async def test_the_reads_of_a_decision(bus: BusConnection, layout: Layout, history: History, source: Source) -> None:
+    first = await source.upsert("a", spec=1)
+    await source.upsert("a", spec=2)
+    lost = await source.upsert("b", spec=1)
+    await source.upsert("b", spec=2)
+    versions = await history.versions("widgets", Key("ns", "b"))
+    assert versions[0].sequence == lost
+    # The history's first message of b: positions there count messages of both streams' publishes.
+    await delete_message(bus, layout.history_stream, 3)
+    reads = RecordedReads(
+        objects=(
+            RecordedObject(part="widgets", namespace="ns", name="a", uid="widgets-1", sequence=first, epoch="e1"),
+            RecordedObject(part="widgets", namespace="ns", name="b", uid="widgets-2", sequence=lost, epoch="e1"),
+            RecordedObject(part="widgets", namespace="ns", name="absent"),
+        )
+    )
+    decision = await record(bus, layout, "d1", reads=reads)
+    fetched = await history.fetch_reads(decision)
+    assert [(where, v.body and v.body["spec"]) for where, v in fetched.objects.items()] == [(("widgets", A), 1)]
+    assert fetched.holes == (("widgets", Key("ns", "b")),)
+
+
+async def test_decisions_by_object_service_and_time(bus: BusConnection, layout: Layout, history: History) -> None:
+    for identity, service, name, minute in [
+        ("d3", "s1", "a", 3),
+        ("d1", "s2", "a", 1),
+        ("d2", "s1", "b.dot", 2),
+        ("d4", "s1", "a", 4),
+    ]:
+        await record(bus, layout, identity, service=service, name=name, minute=minute)
+    await bus.publish(layout.decision("s1", "widgets", A), b"garbage", {"Nats-Msg-Id": "g"})
+
+    async def ids(wanted: DecisionFilter) -> list[str]:
+        return [d.record.id for d in await history.decisions(wanted)]
+
+    assert await ids(DecisionFilter()) == ["d1", "d2", "d3", "d4"]
+    assert await ids(DecisionFilter(service="s2")) == ["d1"]
+    assert await ids(DecisionFilter(name="b.dot")) == ["d2"]
+    assert await ids(DecisionFilter(namespace="ns", since=NOON + timedelta(minutes=3))) == ["d3", "d4"]
+    assert await ids(DecisionFilter(until=NOON + timedelta(minutes=1))) == ["d1"]
+    assert await ids(DecisionFilter(part="other")) == []
+    assert [d.record.id for d in await history.decisions_of("widgets", A)] == ["d1", "d3", "d4"]
+    assert history.dropped > 0
+
+
+async def test_state_at(bus: BusConnection, layout: Layout, history: History, source: Source) -> None:
+    await source.upsert("old")
+    await source.upsert("changed", spec=1)
+    await source.upsert("deleted")
+    await source.delete("deleted")
+    await source.upsert("expired", spec=1)
+    source.history = False
+    await source.upsert("unlogged")
+    source.history = True
+    at = datetime.now(UTC) + timedelta(milliseconds=2)
+    while datetime.now(UTC) <= at + timedelta(milliseconds=2):
+        await bus.api(f"STREAM.INFO.{layout.state_stream}")
+    await source.upsert("changed", spec=2)
+    await source.upsert("new")
+    await source.upsert("expired", spec=2)
+    await delete_message(bus, layout.history_stream, 5)
+    states = await history.state_at(at, ["widgets"])
+    known = {key.name: (state.knowledge, state.hole) for (_, key), state in states.items()}
+    assert known == {
+        "old": (Knowledge.PRESENT, None),
+        "changed": (Knowledge.PRESENT, None),
+        "deleted": (Knowledge.ABSENT, None),
+        "unlogged": (Knowledge.PRESENT, None),
+        "new": (Knowledge.ABSENT, None),
+        "expired": (Knowledge.UNKNOWN, Hole.BEGINNING),
+    }
+    changed = states["widgets", Key("ns", "changed")].version
+    assert changed is not None
+    assert changed.body is not None
+    assert changed.body["spec"] == 1
+
+
+async def test_an_empty_history(history: History) -> None:
+    assert await history.decisions() == []
+    assert await history.state_at(NOON, ["widgets"]) == {}
+
+
+async def test_one_object_among_many_events_is_found_quickly(
+    bus: BusConnection, layout: Layout, history: History, source: Source
+) -> None:
+    for number in range(1500):
+        await source.upsert(f"w{number % 50}", spec=number)
+    began = time.perf_counter()
+    versions = await history.versions("widgets", Key("ns", "w7"))
+    assert time.perf_counter() - began < 0.25
+    assert len(versions) == 30

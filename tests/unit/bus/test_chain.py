@@ -1,0 +1,95 @@
+"""Versions of one object in a row, the holes between them, and what is known of it at some time."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from aim_shared.bus.chain import Hole, Knowledge, LoggedVersion, StateAt, chained, find, state_at
+from aim_shared.bus.entry import Version
+from aim_shared.bus.envelope import Verb
+from aim_shared.bus.part import Key
+
+NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
+
+
+def version(
+    sequence: int, previous: int, *, minute: int = 0, epoch: str = "e1", verb: Verb = Verb.UPSERT
+) -> LoggedVersion:
+    return LoggedVersion(
+        part="widgets",
+        key=Key("ns", "a"),
+        verb=verb,
+        epoch=epoch,
+        uid="u",
+        resource_version=str(sequence * 10),
+        sequence=sequence,
+        previous=previous,
+        time=NOON + timedelta(minutes=minute),
+        traceparent="",
+        body=None if verb is Verb.DELETE else {},
+    )
+
+
+def holes(versions: tuple[LoggedVersion, ...]) -> list[tuple[int, Hole | None]]:
+    return [(v.sequence, v.hole) for v in versions]
+
+
+@pytest.mark.parametrize(
+    ("logged", "present", "expected"),
+    [
+        ([], None, []),
+        ([version(1, 0), version(4, 1)], None, [(1, None), (4, None)]),
+        ([version(1, 0), version(1, 0), version(4, 1)], None, [(1, None), (4, None)]),
+        ([version(4, 1)], None, [(4, Hole.BEGINNING)]),
+        ([version(1, 0), version(9, 4)], None, [(1, None), (9, Hole.GAP)]),
+        ([version(1, 0), version(9, 4, epoch="e2")], None, [(1, None), (9, Hole.EPOCH)]),
+        ([version(1, 0)], version(4, 1), [(1, None), (4, None)]),
+        ([version(1, 0)], version(9, 4), [(1, None), (9, Hole.GAP)]),
+        ([version(1, 0), version(4, 1)], version(4, 1), [(1, None), (4, None)]),
+        ([], version(9, 4), [(9, Hole.BEGINNING)]),
+    ],
+)
+def test_holes(
+    logged: list[LoggedVersion], present: LoggedVersion | None, expected: list[tuple[int, Hole | None]]
+) -> None:
+    assert holes(chained(logged, present)) == expected
+
+
+def test_a_version_is_found_by_sequence_and_epoch_or_by_uid_and_version() -> None:
+    versions = [version(4, 0), version(4, 0, epoch="e2"), version(7, 4, epoch="e2")]
+    assert find(versions, Version("u", "40", 4, "e1")) is versions[0]
+    assert find(versions, Version("u", "40", 4, "e2")) is versions[1]
+    assert find(versions, Version("u", "70", None, "e1")) is versions[2]
+    assert find(versions, Version("", "", 7, "e2")) is versions[2]
+    assert find(versions, Version("u", "70", 7, "e1")) is None
+    assert find(versions, Version("", "", None, "e2")) is None
+
+
+def known(state: StateAt) -> tuple[Knowledge, int | None, Hole | None]:
+    return state.knowledge, state.version.sequence if state.version else None, state.hole
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "present", "expected"),
+    [
+        (version(5, 1, minute=-1), None, None, (Knowledge.PRESENT, 5, None)),
+        (version(5, 1, minute=-1), version(8, 5, minute=1), None, (Knowledge.PRESENT, 5, None)),
+        (version(5, 1, minute=-1), version(9, 8, minute=1), None, (Knowledge.PRESENT, 5, Hole.GAP)),
+        (version(5, 1, minute=-1, verb=Verb.DELETE), None, None, (Knowledge.ABSENT, 5, None)),
+        (None, version(5, 0, minute=1), None, (Knowledge.ABSENT, None, None)),
+        (None, version(5, 1, minute=1), None, (Knowledge.UNKNOWN, None, Hole.BEGINNING)),
+        (None, None, version(5, 1, minute=-1), (Knowledge.PRESENT, 5, None)),
+        (None, None, version(5, 1, minute=1), (Knowledge.UNKNOWN, None, Hole.BEGINNING)),
+        (None, None, version(5, 0, minute=1), (Knowledge.ABSENT, None, None)),
+        (version(5, 1, minute=-2), None, version(9, 5, minute=-1), (Knowledge.PRESENT, 9, None)),
+        (version(5, 1, minute=-2), None, version(9, 5, minute=1), (Knowledge.PRESENT, 5, None)),
+        (version(5, 1, minute=-2), None, version(9, 8, minute=1), (Knowledge.PRESENT, 5, Hole.GAP)),
+    ],
+)
+def test_state_at_noon(
+    before: LoggedVersion | None,
+    after: LoggedVersion | None,
+    present: LoggedVersion | None,
+    expected: tuple[Knowledge, int | None, Hole | None],
+) -> None:
+    assert known(state_at(before, after, present, NOON)) == expected

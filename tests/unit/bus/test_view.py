@@ -1,0 +1,109 @@
+"""What a reconcile sees, what it can not know, and that every look is remembered."""
+
+import pytest
+from support.world_objects import colour_index, entry_of, widget, widgets
+
+from aim_shared.api import Resource
+from aim_shared.api.kinds import Kind
+from aim_shared.bus.part import Index, Key, Part, scoped
+from aim_shared.bus.view import IndexRead, ObjectRead, WorldView
+from aim_shared.bus.world import World
+from aim_shared.errors import AimError, Category
+
+RED = {"colour": "red"}
+
+
+@pytest.fixture
+def part() -> Part[Resource]:
+    return widgets()
+
+
+@pytest.fixture
+def index(part: Part[Resource]) -> Index[Resource]:
+    return colour_index(part)
+
+
+@pytest.fixture
+def world(part: Part[Resource], index: Index[Resource]) -> World:
+    world = World([part], [index])
+    world.put(entry_of(part, widget("b", "u2", 4, labels=RED), 2), 0)
+    world.put(entry_of(part, widget("a", "u1", 3, labels=RED), 1), 0)
+    world.mark(part, synced=True, fresh=True)
+    return world
+
+
+@pytest.mark.spec("FW-004")
+def test_an_object_by_name(world: World, part: Part[Resource]) -> None:
+    view = WorldView(world)
+    found = view.get(part, "ns", "a")
+    assert found.error is None
+    assert found.value is not None
+    assert found.value.name == "a"
+    entry = world.get(part, Key("ns", "a"))
+    assert entry is not None
+    assert list(view.reads.objects.values()) == [ObjectRead("widgets", Key("ns", "a"), entry.version)]
+
+
+def test_the_absence_of_an_object_counts_as_read(world: World, part: Part[Resource]) -> None:
+    view = WorldView(world)
+    found = view.get(part, "ns", "none")
+    assert (found.value, found.error) == (None, None)
+    assert list(view.reads.objects.values()) == [ObjectRead("widgets", Key("ns", "none"), None)]
+
+
+@pytest.mark.spec("FW-004", "FW-019")
+def test_what_is_not_found_in_a_stale_part_is_not_known(
+    world: World, part: Part[Resource], index: Index[Resource]
+) -> None:
+    world.mark(part, fresh=False)
+    view = WorldView(world)
+    assert view.get(part, "ns", "a").value is not None
+    assert view.get(part, "ns", "a").error is None
+    for error in (view.get(part, "ns", "none").error, view.select(index, scoped("ns", "blue")).error):
+        assert error is not None
+        assert (error.category, error.reason) == (Category.INFRASTRUCTURE, "ViewStale")
+    assert view.select(index, scoped("ns", "red")).error is None
+    assert view.reads.stale_parts == {"widgets"}
+
+
+def test_many_by_an_index_sorted_and_each_remembered(
+    world: World, part: Part[Resource], index: Index[Resource]
+) -> None:
+    view = WorldView(world)
+    assert [item.name for item in view.select(index, scoped("ns", "red")).items] == ["a", "b"]
+    keys = (Key("ns", "a"), Key("ns", "b"))
+    assert list(view.reads.indexes.values()) == [IndexRead("widgets", "label:colour", "ns/red", keys)]
+    assert {read.key for read in view.reads.objects.values()} == set(keys)
+
+
+def test_everything_of_a_part(world: World, part: Part[Resource]) -> None:
+    view = WorldView(world)
+    assert [item.name for item in view.all(part).items] == ["a", "b"]
+    assert [(read.index, read.value) for read in view.reads.indexes.values()] == [("", "")]
+
+
+def test_an_object_that_can_not_be_decoded_is_an_error_by_name_and_left_out_of_a_selection(
+    world: World, part: Part[Resource]
+) -> None:
+    world.put(entry_of(part, widget("bad", "u3", labels={"colour": 7}), 3), 0)
+    view = WorldView(world)
+    error = view.get(part, "ns", "bad").error
+    assert error is not None
+    assert error.category is Category.INVALID_SPEC
+    assert "ns/bad" in error.message
+    assert [item.name for item in view.all(part).items] == ["a", "b"]
+
+
+def test_the_namespace_of_a_cluster_scoped_kind_is_ignored() -> None:
+    kind = Kind("example.com", "v1", "Gadget", "gadgets", namespaced=False, model=Resource)
+    part = Part("gadgets", kind)
+    world = World([part])
+    world.put(entry_of(part, widget("g", namespace=""), 1), 0)
+    world.mark(part, synced=True, fresh=True)
+    assert WorldView(world).get(part, "any", "g").value is not None
+
+
+def test_the_failure_is_passed_on(world: World) -> None:
+    failure = AimError(Category.AUTH, "Forbidden", "no")
+    assert WorldView(world, failure).failure is failure
+    assert WorldView(world).failure is None

@@ -1,0 +1,237 @@
+"""Whatever the order, repetition and loss of what arrives, a world ends up equal to its source.
+
+The machine plays a cluster, its publisher, the bus and the executor of the service. Messages are delivered late, twice
+or never; snapshots are taken at one time and swapped in at another; own writes are absorbed before anybody published
+them.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+from support.world_objects import by_owner, colour_index, entry_of, widget, widgets
+
+from aim_shared.api import Resource
+from aim_shared.bus.deleted import OWN_WRITE_SECONDS
+from aim_shared.bus.entry import Change, Entry, Version
+from aim_shared.bus.index_table import IndexTable
+from aim_shared.bus.part import Key
+from aim_shared.bus.world import World
+from aim_shared.json import JsonObject
+
+NAMES = st.sampled_from(["a", "b", "c"])
+COLOURS = st.sampled_from(["red", "blue"])
+
+
+@dataclass(frozen=True)
+class Tombstone:
+    """A deletion on the bus."""
+
+    key: Key
+    version: Version
+
+
+Message = Entry[Resource] | Tombstone
+
+
+class WorldMachine(RuleBasedStateMachine):
+    """See the module."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.part = widgets()
+        self.indexes = [colour_index(self.part), by_owner(self.part)]
+        self.world = World([self.part], self.indexes)
+        self.now = 0.0
+        self.counter = 100
+        self.uids = 0
+        self.sequence = 0
+        self.epoch = "e1"
+        # No pass runs, and nothing is written, before a marker has named the epoch.
+        self.world.mark(self.part, epoch=self.epoch)
+        self.truth: dict[str, JsonObject] = {}
+        self.unpublished: list[tuple[str, JsonObject, bool]] = []
+        self.bus: dict[str, Message] = {}
+        self.messages: list[Message] = []
+        self.staged: dict[Key, Entry[Resource]] | None = None
+        self.seen_dead: set[str] = set()
+        self.newest: dict[str, int] = {}
+        self.mirror: dict[Key, JsonObject] = {}
+
+    # The cluster and its publisher
+
+    def _write(self, name: str, colour: str) -> JsonObject:
+        self.counter += 1
+        if name in self.truth:
+            uid = self.truth[name]["metadata"]["uid"]
+        else:
+            self.uids += 1
+            uid = f"u{self.uids}"
+        obj = widget(name, uid, self.counter, labels={"colour": colour}, owner=f"o-{colour}", n=self.counter)
+        self.truth[name] = obj
+        self.unpublished.append((name, obj, False))
+        return obj
+
+    @rule(name=NAMES, colour=COLOURS)
+    def someone_writes(self, name: str, colour: str) -> None:
+        self._write(name, colour)
+
+    @rule(name=NAMES)
+    def someone_deletes(self, name: str) -> None:
+        if name in self.truth:
+            self._remove(name)
+
+    def _remove(self, name: str) -> JsonObject:
+        self.counter += 1
+        obj = self.truth.pop(name)
+        gone = {**obj, "metadata": {**obj["metadata"], "resourceVersion": str(self.counter)}}
+        self.unpublished.append((name, gone, True))
+        return obj
+
+    @precondition(lambda self: self.unpublished)
+    @rule()
+    def the_publisher_publishes(self) -> None:
+        name, obj, deleted = self.unpublished.pop(0)
+        self.sequence += 1
+        entry = entry_of(self.part, obj, self.sequence, self.epoch)
+        message: Message = Tombstone(entry.key, entry.version) if deleted else entry
+        self.bus[name] = message
+        self.messages.append(message)
+
+    # What reaches the world
+
+    @precondition(lambda self: self.messages)
+    @rule(data=st.data())
+    def any_message_arrives(self, data: st.DataObject) -> None:
+        self._deliver(data.draw(st.sampled_from(self.messages)))
+
+    @precondition(lambda self: self.messages)
+    @rule()
+    def the_latest_message_arrives(self) -> None:
+        self._deliver(self.messages[-1])
+
+    def _deliver(self, message: Message) -> None:
+        if isinstance(message, Tombstone):
+            self._apply(self.world.delete(self.part, message.key, message.version, self.now))
+            self.seen_dead.add(message.version.uid)
+        else:
+            self._apply(self.world.put(message, self.now))
+
+    @rule()
+    def a_snapshot_is_taken(self) -> None:
+        self.staged = {m.key: m for m in self.bus.values() if isinstance(m, Entry)}
+
+    @precondition(lambda self: self.staged is not None)
+    @rule()
+    def the_snapshot_is_swapped_in(self) -> None:
+        assert self.staged is not None
+        self._apply(self.world.replace(self.part, self.staged, self.now))
+        self.staged = None
+
+    # Own writes
+
+    @rule(name=NAMES, colour=COLOURS)
+    def the_executor_writes(self, name: str, colour: str) -> None:
+        obj = self._write(name, colour)
+        self._apply(self.world.absorb(self.part, obj, self.now))
+        held = self.world.get(self.part, Key("ns", name))
+        assert held is not None
+        assert held.raw == obj, "an own write is read at once"
+
+    @rule(name=NAMES)
+    def the_executor_deletes(self, name: str) -> None:
+        if name in self.truth:
+            uid = self._remove(name)["metadata"]["uid"]
+            self._apply(self.world.absorb_deleted(self.part, Key("ns", name), uid, self.now))
+            self.seen_dead.add(uid)
+
+    @rule(seconds=st.sampled_from([1.0, 20.0, 3600.0]))
+    def time_passes(self, seconds: float) -> None:
+        self.now += seconds
+        self.world.forget_deleted(self.now)
+        if seconds >= 3600.0:
+            # Nothing is under way for as long as deletions are remembered: markers would not be renewed.
+            while self.unpublished:
+                self.the_publisher_publishes()
+            self.messages.clear()
+            self.seen_dead.clear()
+            self.staged = None
+
+    @rule()
+    def a_new_epoch_begins(self) -> None:
+        """The cluster was restored: versions fall; the projection stages anew and drops what was under way."""
+        while self.unpublished:
+            self.the_publisher_publishes()
+        self.epoch += "+"
+        self.counter = max(0, self.counter - 50)
+        for name, obj in self.truth.items():
+            self.counter += 1
+            metadata = {**obj["metadata"], "resourceVersion": str(self.counter)}
+            self.truth[name] = {**obj, "metadata": metadata, "n": self.counter}
+            self.unpublished.append((name, self.truth[name], False))
+        while self.unpublished:
+            self.the_publisher_publishes()
+        self.messages.clear()
+        self.newest.clear()
+        self.seen_dead.clear()
+        self._settle()
+
+    def _settle(self) -> None:
+        self.a_snapshot_is_taken()
+        self.the_snapshot_is_swapped_in()
+        self.world.mark(self.part, epoch=self.epoch)
+
+    # What always holds
+
+    def _apply(self, changes: list[Change[Any]]) -> None:
+        for change in changes:
+            held = self.mirror.get(change.key)
+            assert held == (_content(change.old.raw) if change.old else None), "changes follow each other"
+            if change.new is None:
+                del self.mirror[change.key]
+            else:
+                self.mirror[change.key] = _content(change.new.raw)
+
+    @invariant()
+    def changes_add_up_to_the_content(self) -> None:
+        assert self.mirror == {entry.key: _content(entry.raw) for entry in self.world.all(self.part)}
+
+    @invariant()
+    def indexes_equal_a_recomputation(self) -> None:
+        for index in self.indexes:
+            fresh = IndexTable(index)
+            for entry in self.world.all(self.part):
+                fresh.put(entry)
+            assert self.world._stores[self.part.name].indexes[index.name].snapshot() == fresh.snapshot()
+
+    @invariant()
+    def what_is_known_to_be_deleted_never_comes_back(self) -> None:
+        assert not self.seen_dead & {entry.version.uid for entry in self.world.all(self.part)}
+
+    @invariant()
+    def no_object_goes_backwards(self) -> None:
+        for entry in self.world.all(self.part):
+            newest = int(entry.version.resource_version)
+            assert newest >= self.newest.get(entry.version.uid, 0)
+            self.newest[entry.version.uid] = newest
+
+    def teardown(self) -> None:
+        while self.unpublished:
+            self.the_publisher_publishes()
+        self.now += OWN_WRITE_SECONDS
+        self._settle()
+        assert {entry.key.name: entry.raw for entry in self.world.all(self.part)} == self.truth
+        self.changes_add_up_to_the_content()
+
+
+def _content(raw: JsonObject) -> JsonObject:
+    metadata = {name: value for name, value in raw["metadata"].items() if name != "resourceVersion"}
+    return {**raw, "metadata": metadata}
+
+
+TestWorldMachine = WorldMachine.TestCase
+TestWorldMachine.settings = settings(
+    max_examples=120, stateful_step_count=40, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
