@@ -11,7 +11,8 @@ from support.nats import eventually
 from aim_shared.bus.connection import BusConnection, BusError
 from aim_shared.bus.envelope import EnvelopeError, LogMessage, StateMessage, decode_log, decode_state
 from aim_shared.bus.part import Key, Part
-from aim_shared.bus.publisher import Publisher, PublisherSettings
+from aim_shared.bus.publisher import Publisher
+from aim_shared.bus.publisher_state import PublisherSettings
 from aim_shared.bus.source import key_of
 from aim_shared.bus.stored import DeliveryPosition, StoredMessage, last_per_subject
 from aim_shared.bus.subjects import Layout

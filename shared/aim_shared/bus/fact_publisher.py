@@ -10,7 +10,8 @@ from typing import Any
 from aim_shared.bus.connection import BusConnection
 from aim_shared.bus.envelope import EnvelopeError, StateMessage, Verb
 from aim_shared.bus.part import Key, Part
-from aim_shared.bus.publisher import DEFAULT_SETTINGS, Publisher, PublisherSettings, PublisherStatistics
+from aim_shared.bus.publisher import Publisher
+from aim_shared.bus.publisher_state import DEFAULT_SETTINGS, PublisherSettings, PublisherStatistics
 from aim_shared.bus.source import SourceVersion, key_of
 from aim_shared.bus.subjects import DEFAULT_LAYOUT, Layout
 from aim_shared.json import JsonObject
@@ -68,7 +69,12 @@ class FactPublisher:
     def remove_fact(self, key: Key) -> None:
         """Remove a fact that nothing refers to any more; never waits."""
         self._own.add(key)
-        self._publisher.remove(key)
+        # A fact's UID is its name: effect and subject make it what it is.
+        self._publisher.remove(key, key.name)
+
+    def compare(self) -> None:
+        """Ask for a comparison with the stream as soon as possible."""
+        self._publisher.compare()
 
     async def run(self) -> None:
         """Publish until cancelled.

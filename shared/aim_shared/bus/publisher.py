@@ -9,29 +9,34 @@ sure, and it is always the same.
 import asyncio
 import random
 import secrets
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
-from enum import StrEnum
+from collections.abc import AsyncIterator, Awaitable, Callable
+from datetime import UTC, datetime
 from typing import Any, Final, TypeVar
 
 import structlog
 
-from aim_shared.bus.connection import BusApiError, BusConnection, BusUnavailableError
-from aim_shared.bus.envelope import EnvelopeError, StateMessage, digest_of
+from aim_shared.bus.connection import BusConnection
+from aim_shared.bus.envelope import StateMessage, digest_of
 from aim_shared.bus.epoch import Reason, Sight, continued, reason_for_new, started
+from aim_shared.bus.interruption import InterruptedSessionError, interrupting
 from aim_shared.bus.judgement import Scope, differences, is_ahead, newest_version
 from aim_shared.bus.lanes import Lanes
-from aim_shared.bus.marker import MARKER_INTERVAL, Marker, decode_marker
-from aim_shared.bus.outcome import PubAck
+from aim_shared.bus.marker import Marker
+from aim_shared.bus.marker_writer import MarkerWriter
 from aim_shared.bus.part import Key, Part
+from aim_shared.bus.publisher_state import (
+    DEFAULT_SETTINGS,
+    Phase,
+    PublisherSettings,
+    PublisherStatistics,
+    SupersededError,
+)
 from aim_shared.bus.source import Source, SourceVersion
-from aim_shared.bus.stored import StoredMessage, StreamState, last_message, last_per_subject, stream_state
-from aim_shared.bus.streams import StreamLimits, ensure_streams
+from aim_shared.bus.stored import StreamState, read_present, stream_state
+from aim_shared.bus.streams import ensure_streams
 from aim_shared.bus.subjects import DEFAULT_LAYOUT, Layout
-from aim_shared.bus.sweep import TOMBSTONE_AGE, sweep, tombstones
-from aim_shared.bus.writer import InterruptedSessionError, Writer, is_logged
+from aim_shared.bus.sweep import sweep, tombstones
+from aim_shared.bus.writer import Writer, is_logged
 from aim_shared.kube.reflector_state import Event, Restarted
 
 log = structlog.get_logger(__name__)
@@ -39,82 +44,10 @@ T = TypeVar("T")
 
 _BACKOFF: Final = (0.1, 2.0)
 _LEASE_POLL: Final = 0.25
-_MARKER_ATTEMPTS: Final = 5
-
-
-class SupersededError(Exception):
-    """Another process publishes this part; this one must stop, or prove anew that it leads."""
 
 
 class _CompareDueError(InterruptedSessionError):
     """The session ends because it is time to compare again."""
-
-
-class Phase(StrEnum):
-    """Where a publisher stands."""
-
-    WAITING = "waiting"
-    """For the broker or the Lease."""
-    LOADING = "loading"
-    """Reads the streams and compares."""
-    LIVE = "live"
-    """Publishes what the watch brings."""
-
-
-@dataclass(frozen=True, slots=True)
-class PublisherSettings:
-    """Times and sizes; seconds where not said otherwise.
-
-    Attributes:
-        concurrency: objects that are published at the same time.
-        compare_interval: between comparisons with Kubernetes; varied by a fifth.
-        list_grace: how long a list that is older than what the stream holds may be a server's lagging cache.
-    """
-
-    marker_interval: float = MARKER_INTERVAL
-    compare_interval: float = 600.0
-    sweep_interval: float = 600.0
-    tombstone_age: timedelta = TOMBSTONE_AGE
-    list_grace: float = 5.0
-    concurrency: int = 64
-    limits: StreamLimits = field(default_factory=StreamLimits)
-
-
-DEFAULT_SETTINGS: Final = PublisherSettings()
-
-
-@dataclass(frozen=True, slots=True)
-class PublisherStatistics:
-    """A moment of a publisher, for metrics.
-
-    Attributes:
-        waiting: versions under way.
-        dropped: versions that newer ones replaced before they were published.
-        stale: versions not written because the stream held a newer one.
-        rereads: outcomes that had to be looked up.
-        copied: present versions that the history lacked.
-        differences: repairs that the last comparison brought.
-        repaired: repairs in all.
-        markers: markers written.
-        swept: tombstones removed.
-    """
-
-    phase: Phase
-    epoch: str
-    objects: int
-    waiting: int
-    published: int
-    dropped: int
-    stale: int
-    refused: int
-    rereads: int
-    copied: int
-    sessions: int
-    differences: int
-    repaired: int
-    markers: int
-    swept: int
-    interrupted_by: str | None
 
 
 def _always() -> bool:
@@ -151,7 +84,6 @@ class Publisher:
     ) -> None:
         self._connection = connection
         self._part = part
-        self._source_name = source
         self._cluster = cluster
         self._service = service
         self._layout = layout
@@ -162,14 +94,12 @@ class Publisher:
         self._source = Source()
         self._lanes = Lanes()
         self._writer = Writer(connection, part, layout, source, may_write)
+        self._markers = MarkerWriter(connection, layout, part.name, service=service, source=source, may_write=may_write)
         self._scope: Scope | None = None
         self._stream_created = ""
-        self._marker_sequence = 0
-        self._marked = False
-        self._marker_number = 0
         self._phase = Phase.WAITING
         self._workers = 0
-        self._sessions = self._markers = self._swept = self._repaired = self._differences = 0
+        self._sessions = self._swept = self._repaired = self._differences = 0
         self._dropped_seen = self._rewinds_seen = 0
         self._content_compared = False
         self._unwritable: dict[Key, str] = {}
@@ -199,7 +129,7 @@ class Publisher:
             self._sessions,
             self._differences,
             self._repaired,
-            self._markers,
+            self._markers.written,
             self._swept,
             self._interrupted_by,
         )
@@ -237,9 +167,9 @@ class Publisher:
         """Publish a version that no watch brought."""
         self._enqueue(self._source.put(version))
 
-    def remove(self, key: Key) -> None:
+    def remove(self, key: Key, uid: str) -> None:
         """Publish a deletion that no watch brought."""
-        self._enqueue(self._source.remove(key, "", ""))
+        self._enqueue(self._source.remove(key, uid, ""))
 
     def compare(self) -> None:
         """Ask for a comparison with Kubernetes as soon as possible."""
@@ -282,7 +212,7 @@ class Publisher:
     async def _wait_for_lease(self) -> None:
         while not self._may_write():
             # Somebody else may have led meanwhile, and rightly so.
-            self._marked = False
+            self._markers.forget()
             await asyncio.sleep(_LEASE_POLL)
 
     async def _session(self, session: int) -> InterruptedSessionError:
@@ -323,11 +253,11 @@ class Publisher:
 
     async def _load(self) -> None:
         self._phase = Phase.LOADING
-        with _interrupting():
+        with interrupting():
             await ensure_streams(self._connection, self._layout, self._settings.limits)
             state = await stream_state(self._connection, self._layout.state_stream)
-            marker = await self._read_marker()
-            await self._read_stored()
+            marker = await self._markers.read()
+            await self._read_streams()
         await self._wait_listed()
         # A list that comes from now on needs another comparison.
         relisted = self._relisted.is_set()
@@ -335,41 +265,18 @@ class Publisher:
         self._scope, fresh = await self._choose_scope(state, marker)
         self._compare(state.now, relisted=relisted, fresh=fresh)
 
-    async def _read_marker(self) -> Marker | None:
-        subject = self._layout.sync(self._part.name, self._service)
-        found = await last_message(self._connection, self._layout.state_stream, subject)
-        marker = _decode(found)
-        self._marker_sequence = found.sequence if found else 0
-        if marker is not None and marker.source != self._source_name and self._marked:
-            raise SupersededError(_superseded(self._part.name, marker))
-        return marker
-
-    async def _read_stored(self) -> None:
-        """Read what the streams hold, and log what the history lacks."""
-        layout, part = self._layout, self._part.name
-        held = await last_per_subject(
-            self._connection, layout.state_stream, (layout.state_filter(part, self._service),)
-        )
-        logged = {
-            message.subject: message.headers
-            for message in await last_per_subject(
-                self._connection,
-                layout.history_stream,
-                (layout.log_filter(part, self._service),),
-                headers_only=True,
-            )
-        }
+    async def _read_streams(self) -> None:
+        held = await read_present(self._connection, self._layout, self._part.name, self._service)
         self._writer.stored.clear()
         unlogged: list[tuple[StateMessage, int]] = []
-        for message in held:
-            _, key = layout.parse_state(message.subject)
-            adopted = await self._writer.adopt(key, message)
+        for found in held:
+            adopted = await self._writer.adopt(found.key, found.message)
             if adopted is None:
                 continue
             stored, state = adopted
             if self._loaded is not None:
                 self._loaded(state)
-            if not is_logged(logged.get(layout.log(part, key), {}), stored.id, stored.sequence):
+            if not is_logged(found.logged, stored.id, stored.sequence):
                 unlogged.append((state, stored.sequence))
         await _in_parallel(self._settings.concurrency, self._writer.copy_to_history, unlogged)
 
@@ -500,58 +407,19 @@ class Publisher:
             await asyncio.sleep(self._settings.marker_interval)
 
     async def _mark(self) -> None:
-        subject = self._layout.sync(self._part.name, self._service)
-        for _ in range(_MARKER_ATTEMPTS):
-            marker = self._next_marker()
-            if not self._may_write():
-                raise InterruptedSessionError("the Lease was not renewed in time; another replica may lead")
-            outcome = await self._connection.publish(
-                subject, marker.body(), marker.headers(), expected=self._marker_sequence
-            )
-            if isinstance(outcome, PubAck) and not outcome.duplicate:
-                return self._marked_at(outcome.sequence)
-            with _interrupting():
-                found = await last_message(self._connection, self._layout.state_stream, subject)
-            holder = _decode(found)
-            self._marker_sequence = found.sequence if found else 0
-            if holder is not None and holder.id == marker.id:
-                return self._marked_at(self._marker_sequence)
-            if holder is not None and holder.source != self._source_name:
-                self._contested(holder)
-        raise InterruptedSessionError(f"{subject}: the marker could not be written")
-
-    def _contested(self, holder: Marker) -> None:
-        """Another process wrote the marker: whoever had it before is out; whoever takes over looks again."""
-        if self._marked:
-            raise SupersededError(_superseded(self._part.name, holder))
-        raise InterruptedSessionError(f"{holder.source} still published {self._part.name} during the take-over")
-
-    def _next_marker(self) -> Marker:
         assert self._scope is not None
-        self._marker_number += 1
-        return Marker(
-            self._source_name,
-            self._marker_number,
-            self._scope.epoch,
-            self._scope.comparable_since,
-            self._cluster,
-            self._source.version,
-            self._stream_created,
-            self._writer.high_sequence,
-        )
-
-    def _marked_at(self, sequence: int) -> None:
-        self._marker_sequence = sequence
+        with interrupting():
+            sequence = await self._markers.write(
+                self._scope, self._cluster, self._source.version, self._stream_created, self._writer.high_sequence
+            )
         self._writer.high_sequence = max(self._writer.high_sequence, sequence)
-        self._marked = True
-        self._markers += 1
         self._interrupted_by = None
 
     async def _sweep_forever(self) -> None:
         stream = self._layout.state_stream
         while True:
             if candidates := tombstones(self._writer.stored):
-                with _interrupting():
+                with interrupting():
                     now = (await stream_state(self._connection, stream)).now
                     age = self._settings.tombstone_age
                     gone = await sweep(
@@ -562,15 +430,6 @@ class Publisher:
                     if self._writer.stored.get(key) == held:
                         del self._writer.stored[key]
             await asyncio.sleep(self._settings.sweep_interval * random.uniform(0.8, 1.2))
-
-
-@contextmanager
-def _interrupting() -> Iterator[None]:
-    """What the broker does not answer or refuses ends the session, not the process."""
-    try:
-        yield
-    except (BusUnavailableError, BusApiError) as error:
-        raise InterruptedSessionError(str(error)) from error
 
 
 def _raise_if_cancelled() -> None:
@@ -601,17 +460,6 @@ async def _in_parallel(
     async with asyncio.TaskGroup() as group:
         for _ in range(min(limit, len(items))):
             group.create_task(worker())
-
-
-def _decode(message: StoredMessage | None) -> Marker | None:
-    try:
-        return decode_marker(message.data) if message is not None else None
-    except EnvelopeError:
-        return None
-
-
-def _superseded(part: str, holder: Marker) -> str:
-    return f"{part} is published by {holder.source} as well; this process must stop publishing it"
 
 
 def _first(group: BaseExceptionGroup[Any], kind: type[T]) -> T:

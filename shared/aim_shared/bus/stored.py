@@ -13,6 +13,8 @@ from email.parser import BytesParser
 from typing import Final
 
 from aim_shared.bus.connection import BusApiError, BusConnection, BusUnavailableError, Message
+from aim_shared.bus.part import Key
+from aim_shared.bus.subjects import Layout
 from aim_shared.json import JsonObject
 
 STREAM_NOT_FOUND: Final = 10059
@@ -138,6 +140,31 @@ async def last_per_subject(
         return await delivery.collect()
     finally:
         await subscription.close()
+
+
+@dataclass(frozen=True, slots=True)
+class PresentMessage:
+    """A present version of a part, and the headers of its subject's last version in the history."""
+
+    key: Key
+    message: StoredMessage
+    logged: Mapping[str, str]
+
+
+async def read_present(connection: BusConnection, layout: Layout, part: str, service: str = "") -> list[PresentMessage]:
+    """Everything that the state stream holds of a part (or of the facts of one service), tombstones included.
+
+    Raises:
+        BusUnavailableError: the broker fell silent.
+        BusApiError: the broker refused.
+    """
+    held = await last_per_subject(connection, layout.state_stream, (layout.state_filter(part, service),))
+    past = await last_per_subject(
+        connection, layout.history_stream, (layout.log_filter(part, service),), headers_only=True
+    )
+    logged = {message.subject: message.headers for message in past}
+    keys = ((layout.parse_state(message.subject)[1], message) for message in held)
+    return [PresentMessage(key, message, logged.get(layout.log(part, key), {})) for key, message in keys]
 
 
 def _consumer(stream: str, subjects: tuple[str, ...], inbox: str, *, headers_only: bool) -> JsonObject:

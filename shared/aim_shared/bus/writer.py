@@ -7,7 +7,7 @@ from typing import Any, Final, assert_never
 
 import structlog
 
-from aim_shared.bus.connection import BusApiError, BusConnection, BusUnavailableError
+from aim_shared.bus.connection import BusConnection
 from aim_shared.bus.envelope import (
     EnvelopeError,
     Header,
@@ -17,6 +17,7 @@ from aim_shared.bus.envelope import (
     digest_of,
     message_id,
 )
+from aim_shared.bus.interruption import InterruptedSessionError, interrupting
 from aim_shared.bus.judgement import Scope, Stored, Verdict, judge
 from aim_shared.bus.outcome import PubAck, Refused, Unknown, WrongSequence
 from aim_shared.bus.part import Key, Part
@@ -30,10 +31,6 @@ from aim_shared.json import dumps
 log = structlog.get_logger(__name__)
 
 _LOG_ATTEMPTS: Final = 3
-
-
-class InterruptedSessionError(Exception):
-    """Writing can not go on for now; what was not acknowledged is looked at again in the next session."""
 
 
 @dataclass(slots=True)
@@ -170,10 +167,8 @@ class Writer:
             InterruptedSessionError: no answer.
         """
         subject = self._layout.state(self._part.name, key)
-        try:
+        with interrupting():
             message = await last_message(self._connection, self._layout.state_stream, subject)
-        except (BusUnavailableError, BusApiError) as error:
-            raise InterruptedSessionError(str(error)) from error
         self.stored.pop(key, None)
         return None if message is None else await self.adopt(key, message)
 
@@ -191,10 +186,8 @@ class Writer:
 
     async def _remove(self, sequence: int) -> None:
         self._check_lease()
-        try:
+        with interrupting():
             await delete_message(self._connection, self._layout.state_stream, sequence)
-        except (BusUnavailableError, BusApiError) as error:
-            raise InterruptedSessionError(str(error)) from error
 
     async def _stored_now(self, message: StateMessage, sequence: int) -> None:
         self.high_sequence = max(self.high_sequence, sequence)
@@ -217,10 +210,8 @@ class Writer:
 
     async def _is_in_history(self, message: StateMessage, sequence: int) -> bool:
         subject = self._layout.log(self._part.name, message.key)
-        try:
+        with interrupting():
             last = await last_message(self._connection, self._layout.history_stream, subject)
-        except (BusUnavailableError, BusApiError) as error:
-            raise InterruptedSessionError(str(error)) from error
         return last is not None and is_logged(last.headers, message.id, sequence)
 
     async def _log(self, message: StateMessage, sequence: int, suffix: str = "") -> bool:

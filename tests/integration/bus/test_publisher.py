@@ -23,7 +23,8 @@ from aim_shared.bus.connection import BusConnection
 from aim_shared.bus.envelope import Verb
 from aim_shared.bus.marker import decode_marker
 from aim_shared.bus.part import Key
-from aim_shared.bus.publisher import PublisherSettings, SupersededError
+from aim_shared.bus.publisher import Publisher
+from aim_shared.bus.publisher_state import PublisherSettings, SupersededError
 from aim_shared.bus.stored import delete_message, last_message
 from aim_shared.bus.subjects import Layout
 from aim_shared.kube.reflector_state import Delete
@@ -268,8 +269,6 @@ async def test_another_cluster_behind_the_same_broker_begins_an_epoch(bus: BusCo
         await settles(bus, layout, PART, cluster, publisher)
         epoch = publisher.epoch
     other.put("b")
-    from aim_shared.bus.publisher import Publisher
-
     publisher = Publisher(bus, widgets(), source="second", cluster="cluster-2", layout=layout, settings=QUICK)
     publisher.take(other.listing())
     async with asyncio.TaskGroup() as group:

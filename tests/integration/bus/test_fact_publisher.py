@@ -1,0 +1,97 @@
+"""Facts: published, replaced, removed, kept over restarts, published again after a loss."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+
+from support.nats import eventually
+from support.publishing import QUICK, all_states, history, unnamed_holes
+from support.world_objects import widgets
+
+from aim_shared.bus.connection import BusConnection
+from aim_shared.bus.fact_publisher import FactPublisher
+from aim_shared.bus.part import Key
+from aim_shared.bus.stored import delete_message, last_message
+from aim_shared.bus.subjects import FACTS_PART, Layout
+from aim_shared.json import JsonObject
+
+SERVICE = "discovery"
+
+
+def fact(name: str, outcome: object) -> JsonObject:
+    return {"metadata": {"namespace": SERVICE, "name": name, "uid": name}, "outcome": outcome}
+
+
+@asynccontextmanager
+async def facts(bus: BusConnection, layout: Layout, source: str = "first") -> AsyncIterator[FactPublisher]:
+    publisher = FactPublisher(bus, widgets(FACTS_PART), SERVICE, source=source, layout=layout, settings=QUICK)
+    async with asyncio.TaskGroup() as group:
+        runner = group.create_task(publisher.run())
+        yield publisher
+        runner.cancel()
+        with suppress(asyncio.CancelledError):
+            await runner
+
+
+async def outcomes(bus: BusConnection, layout: Layout) -> dict[str, object]:
+    states = await all_states(bus, layout, FACTS_PART)
+    return {key.name: obj["outcome"] for key, state in states.items() if (obj := state.json()) is not None}
+
+
+async def stands(bus: BusConnection, layout: Layout, expected: dict[str, object]) -> None:
+    async def equal() -> bool:
+        return await outcomes(bus, layout) == expected
+
+    await eventually(equal, f"facts {expected}")
+
+
+async def test_facts_are_published_replaced_and_removed(bus: BusConnection, layout: Layout) -> None:
+    async with facts(bus, layout) as publisher:
+        publisher.publish_fact(fact("a", 1))
+        publisher.publish_fact(fact("b", 1))
+        # The same content again, after another one, is a version of its own.
+        publisher.publish_fact(fact("a", 2))
+        publisher.publish_fact(fact("a", 1))
+        await stands(bus, layout, {"a": 1, "b": 1})
+        publisher.remove_fact(Key(SERVICE, "b"))
+        await stands(bus, layout, {"a": 1})
+        assert await last_message(bus, layout.state_stream, layout.sync(FACTS_PART, SERVICE)) is not None
+    versions = await history(bus, layout, FACTS_PART)
+    assert [v.state.json() for v in versions if v.state.key.name == "a"] == [fact("a", n) for n in (1, 2, 1)]
+    assert unnamed_holes(versions) == []
+
+
+async def test_a_new_leader_keeps_what_it_finds(bus: BusConnection, layout: Layout) -> None:
+    async with facts(bus, layout) as publisher:
+        for name in "abc":
+            publisher.publish_fact(fact(name, 1))
+        await stands(bus, layout, {"a": 1, "b": 1, "c": 1})
+    async with facts(bus, layout, "second") as publisher:
+        publisher.publish_fact(fact("b", 2))
+        publisher.remove_fact(Key(SERVICE, "c"))
+        await stands(bus, layout, {"a": 1, "b": 2})
+        await eventually(lambda: publisher.statistics.markers > 1, "marker")
+        await stands(bus, layout, {"a": 1, "b": 2})
+
+
+async def test_facts_that_the_stream_lost_are_published_again(bus: BusConnection, layout: Layout) -> None:
+    async with facts(bus, layout) as publisher:
+        publisher.publish_fact(fact("a", 1))
+        await stands(bus, layout, {"a": 1})
+        stored = await last_message(bus, layout.state_stream, layout.state(FACTS_PART, Key(SERVICE, "a")))
+        assert stored is not None
+        await delete_message(bus, layout.state_stream, stored.sequence)
+        publisher.compare()
+        await stands(bus, layout, {"a": 1})
+
+
+async def test_services_do_not_touch_each_others_facts(bus: BusConnection, layout: Layout) -> None:
+    other = FactPublisher(bus, widgets(FACTS_PART), "artifacts", source="x", layout=layout, settings=QUICK)
+    async with facts(bus, layout) as publisher, asyncio.TaskGroup() as group:
+        runner = group.create_task(other.run())
+        publisher.publish_fact(fact("a", 1))
+        other.publish_fact({"metadata": {"namespace": "artifacts", "name": "z", "uid": "z"}, "outcome": 9})
+        await stands(bus, layout, {"a": 1, "z": 9})
+        await eventually(lambda: min(publisher.statistics.markers, other.statistics.markers) > 2, "both mark")
+        await stands(bus, layout, {"a": 1, "z": 9})
+        runner.cancel()
