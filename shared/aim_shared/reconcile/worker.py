@@ -57,12 +57,8 @@ class Effects(Protocol):
     def forget(self, owner_uid: str) -> None: ...
 
 
-class Recorder(Protocol):
-    """Takes decision records; never waits and never raises."""
-
-    def __call__(self, record: DecisionRecord) -> None: ...
-
-
+Recorder: TypeAlias = Callable[[DecisionRecord], object]
+"""Takes decision records; never waits and never raises."""
 Observer: TypeAlias = Callable[[str, Result, float], None]
 """Takes controller, result and duration in seconds of each pass."""
 

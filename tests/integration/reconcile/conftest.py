@@ -1,0 +1,5 @@
+"""Fixtures of the reconcile engine's integration tests."""
+
+from support.reconcile_bench import bench
+
+__all__ = ["bench"]

@@ -1,0 +1,208 @@
+"""Whole passes: queue, decision, execution, record."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from datetime import timedelta
+
+import pytest
+import structlog
+from structlog.testing import capture_logs
+from support.reconcile_bench import CONFIG_MAPS, SERVICES, Bench, config_map, service
+
+from aim_shared.api.external.config_map import ConfigMap
+from aim_shared.api.kinds import AIM_SERVICE
+from aim_shared.api.service import AIMService
+from aim_shared.bus.entry import Change
+from aim_shared.bus.part import Key
+from aim_shared.bus.view import View, WorldView
+from aim_shared.errors import AimError, Category
+from aim_shared.json import canonical
+from aim_shared.reconcile.components import Component, Dependency, State
+from aim_shared.reconcile.decide import decide
+from aim_shared.reconcile.plan import Child, Effect, Plan
+from aim_shared.reconcile.plan_json import plan_to_json
+from aim_shared.reconcile.queue import Priority
+from aim_shared.reconcile.state_engine import assemble, evaluate, status_json
+
+CHAT = Key("default", "chat")
+
+
+@asynccontextmanager
+async def running(bench: Bench, workers: int = 2) -> AsyncIterator[None]:
+    async with asyncio.TaskGroup() as group:
+        group.create_task(bench.worker.run(workers))
+        try:
+            yield
+        finally:
+            bench.queue.close()
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    """Wait for a condition that passes bring about."""
+    async with asyncio.timeout(10):
+        for _ in iter(condition, True):
+            await asyncio.sleep(0.005)
+
+
+def serve(obj: AIMService, view: View) -> Plan:
+    """A small reconciler: one ConfigMap, one component, one status."""
+    child = view.get(CONFIG_MAPS, "default", "c")
+    component = Component(
+        "InferenceService", State.READY if child.value else State.PROGRESSING, dependency=Dependency.DOWNSTREAM
+    )
+    evaluation = evaluate(
+        "AIMService",
+        [component],
+        generation=obj.metadata.generation,
+        stored=obj.status.conditions,
+        stored_status=obj.status.status,
+        now=Bench.clock,
+        failure=view.failure,
+    )
+    running_ = {"Ready": "Running", "Progressing": "Starting"}
+    status = {**status_json(evaluation), "status": running_.get(evaluation.status, evaluation.status)}
+    return assemble(evaluation, status=status, children=[Child(CONFIG_MAPS, config_map("c", a="1"))])
+
+
+@pytest.mark.spec("FW-001", "FW-013", "FW-015")
+async def test_an_object_converges_and_then_nothing_is_written(bench: Bench) -> None:
+    bench.decision = serve
+    async with running(bench):
+        await until(lambda: bench.stored_status() == "Running" and bench.idle)
+        records = len(bench.records)
+        bench.faults.seen.clear()
+        passes = bench.queue.statistics.taken
+        bench.worker.resync()
+        await until(lambda: bench.queue.statistics.taken > passes and bench.idle)
+    assert bench.faults.seen == []
+    assert len(bench.records) == records == 2
+
+
+async def test_a_record_allows_the_same_decision_again(bench: Bench) -> None:
+    bench.decision = serve
+    obj = bench.world.get(SERVICES, CHAT)
+    assert obj is not None
+    assert obj.object is not None
+    before = decide(bench.reconciler, obj.object, WorldView(bench.world), bench.clock)
+    await bench.worker.process(CHAT)
+    [record] = bench.records
+    assert canonical(record.plan) == canonical(plan_to_json(before))
+    assert (record.service, record.controller, record.part) == ("serving", "service", "aimservices")
+    assert (record.key, record.at, record.outcome) == (CHAT, bench.clock, "done")
+    read = {(one.part, one.name): one.uid for one in record.reads.objects}
+    assert read == {("aimservices", "chat"): record.uid, ("configmaps", "c"): None}
+    assert [(write.verb, write.kind, write.result) for write in record.writes] == [
+        ("apply", "ConfigMap", "done"),
+        ("status", "AIMService", "done"),
+    ]
+    assert record.traceparent.startswith("00-") or record.traceparent == ""
+
+
+@pytest.mark.spec("FW-010", "FW-094")
+async def test_a_failed_apply_is_reported_in_the_status_and_retried(bench: Bench) -> None:
+    bench.decision = serve
+    bench.faults.fail("PATCH", "configmaps/c", 503, reason="ServiceUnavailable", message="down")
+    await bench.worker.process(CHAT)
+    live = await bench.get(AIM_SERVICE, "chat")
+    conditions = {condition["type"]: condition for condition in live["status"]["conditions"]}
+    assert conditions["DependenciesReachable"]["status"] == "False"
+    assert "apply of ConfigMap default/c failed" in conditions["DependenciesReachable"]["message"]
+    assert bench.queue.statistics.retries == 1
+    failed, reported = bench.records
+    assert failed.outcome.startswith("failed: ServiceUnavailable")
+    assert reported.failure is not None
+    assert reported.failure.reason == "ServiceUnavailable"
+    bench.faults.rules.clear()
+    bench.clock += timedelta(seconds=30)
+    async with running(bench):
+        await until(lambda: (bench.world.get(CONFIG_MAPS, Key("default", "c"))) is not None)
+
+
+@pytest.mark.spec("FW-010", "FW-095")
+async def test_a_rejected_child_fails_the_object_without_timed_retry(bench: Bench) -> None:
+    bench.decision = serve
+    bench.faults.fail("PATCH", "configmaps/c", 422, reason="Invalid", message="no", details={"name": "c"})
+    await bench.worker.process(CHAT)
+    live = await bench.get(AIM_SERVICE, "chat")
+    assert live["status"]["status"] == "Failed"
+    assert bench.queue.statistics.retries == 0
+
+
+@pytest.mark.spec("FW-014")
+async def test_a_missing_object_is_forgotten(bench: Bench) -> None:
+    await bench.worker.process(CHAT)
+    entry = bench.world.get(SERVICES, CHAT)
+    assert entry is not None
+    bench.world.absorb_deleted(SERVICES, CHAT, entry.version.uid, 0.0)
+    await bench.worker.process(CHAT)
+    assert bench.forgotten == [entry.version.uid]
+    assert bench.faults.seen == []
+
+
+async def test_a_bug_concerns_its_object_alone(bench: Bench) -> None:
+    def decision(obj: AIMService, _: View) -> Plan:
+        if obj.name == "chat":
+            raise KeyError("surprise")
+        return Plan(children=(Child(CONFIG_MAPS, config_map(obj.name)),))
+
+    bench.decision = decision
+    await bench.create(SERVICES, service("other"))
+    with capture_logs(processors=[structlog.contextvars.merge_contextvars]) as logs:
+        async with running(bench):
+            bench.queue.add(CHAT)
+            bench.queue.add(Key("default", "other"))
+            await until(lambda: bench.queue.statistics.retries >= 2)
+            await until(lambda: bench.world.get(CONFIG_MAPS, Key("default", "other")) is not None)
+    assert any(record.outcome == "exception: KeyError: 'surprise'" for record in bench.records)
+    failed = next(line for line in logs if line["event"] == "pass failed unexpectedly")
+    assert (failed["controller"], failed["namespace"], failed["name"]) == ("service", "default", "chat")
+
+
+async def test_effects_are_started_and_recorded_once(bench: Bench) -> None:
+    effect = Effect("image-inspection", "ghcr.io/x:1")
+    bench.decision = lambda _obj, _view: Plan(effects=(effect,))
+    await bench.worker.process(CHAT)
+    await bench.worker.process(CHAT)
+    assert bench.effects == [effect, effect]
+    assert len(bench.records) == 1
+
+
+@pytest.mark.spec("FW-128")
+async def test_conditions_are_logged(bench: Bench) -> None:
+    bench.decision = serve
+    with capture_logs(processors=[structlog.contextvars.merge_contextvars]) as logs:
+        await bench.worker.process(CHAT)
+    line = next(line for line in logs if line.get("condition") == "Ready")
+    assert {"controller": "service", "namespace": "default", "name": "chat", "status": "False"}.items() <= line.items()
+    assert (line["reason"], line["log_level"]) == ("Progressing", "info")
+
+
+@pytest.mark.spec("FW-097")
+async def test_a_requested_delay_counts_only_without_error(bench: Bench) -> None:
+    bench.decision = lambda _obj, _view: Plan(requeue_after=60)
+    await bench.worker.process(CHAT)
+    assert (bench.queue.statistics.delayed, bench.queue.statistics.retries) == (1, 0)
+    bench.queue.forget(CHAT)
+    failing = AimError(Category.INFRASTRUCTURE, "Timeout", "x")
+    bench.decision = lambda _obj, _view: Plan(requeue_after=60, retry=failing)
+    await bench.worker.process(CHAT)
+    assert (bench.queue.statistics.delayed, bench.queue.statistics.retries) == (1, 1)
+
+
+async def test_changes_wake_the_right_keys(bench: Bench) -> None:
+    await bench.queue.get()
+    bench.queue.done(CHAT)
+    bench.woken_by = _other_service
+    await bench.create(CONFIG_MAPS, config_map("c"))
+    await bench.create(CONFIG_MAPS, config_map("ignored"))
+    taken = await bench.queue.get()
+    assert (taken.key, taken.priority) == (Key("default", "other"), Priority.DEPENDENCY)
+    await bench.create(SERVICES, service("new"))
+    taken = await bench.queue.get()
+    assert (taken.key, taken.priority) == (Key("default", "new"), Priority.USER)
+    assert bench.queue.statistics.depth == 0
+
+
+def _other_service(change: Change[ConfigMap]) -> list[Key]:
+    return [Key("default", "other")] if change.key.name == "c" else []

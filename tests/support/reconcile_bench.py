@@ -1,0 +1,189 @@
+"""A bench with a control plane, an executor and a worker, whose reconciler a test sets."""
+
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+import orjson
+import pytest
+from support.controlplane import CRDS
+
+from aim_local.apiserver import EXTERNAL_CRDS, ControlPlane
+from aim_local.apiserver.http import Handler, Request, Response
+from aim_shared.api import kinds
+from aim_shared.api.external.config_map import ConfigMap
+from aim_shared.api.kinds import Kind
+from aim_shared.api.service import AIMService
+from aim_shared.bus.decision import DecisionRecord
+from aim_shared.bus.entry import Change
+from aim_shared.bus.fact import FactOwner
+from aim_shared.bus.part import Key, Part
+from aim_shared.bus.view import View
+from aim_shared.bus.world import World
+from aim_shared.json import JsonObject
+from aim_shared.kube.client import KubeClient
+from aim_shared.kube.config import Connection, NoCredentials
+from aim_shared.kube.transport import TransportSettings
+from aim_shared.reconcile.child_body import Target
+from aim_shared.reconcile.events import EventWriter
+from aim_shared.reconcile.executor import Executor
+from aim_shared.reconcile.plan import NOTHING, Effect, Plan
+from aim_shared.reconcile.queue import WorkQueue
+from aim_shared.reconcile.reconciler import Reconciler, WakeBy
+from aim_shared.reconcile.retry_rate import Backoff
+from aim_shared.reconcile.worker import Worker
+from aim_shared.reconcile.world_access import WorldAccess
+
+SERVICES = Part("aimservices", kinds.AIM_SERVICE)
+CONFIG_MAPS = Part("configmaps", kinds.CONFIG_MAP)
+LABELLED = Part("configmaps-labelled", kinds.CONFIG_MAP, label_selector="ours=true")
+CLAIMS = Part("claims", kinds.PERSISTENT_VOLUME_CLAIM)
+PARTS = (SERVICES, CONFIG_MAPS, LABELLED, CLAIMS)
+
+Decision = Callable[[AIMService, View], Plan]
+
+
+@dataclass
+class Faults:
+    """Answers given instead of the API server's, by predicate; the first that fits is used."""
+
+    rules: list[tuple[Callable[[Request], bool], int, JsonObject]] = field(default_factory=list)
+    seen: list[tuple[str, str]] = field(default_factory=list)
+
+    def fail(self, method: str, path: str, code: int, **status: Any) -> None:
+        """Fail requests of that method whose path ends so."""
+        self.rules.append(
+            (lambda request: request.method == method and request.path.endswith(path), code, {"code": code, **status})
+        )
+
+    async def __call__(self, request: Request, handler: Handler) -> Response:
+        if request.method != "GET":
+            self.seen.append((request.method, request.path))
+        for applies, code, status in self.rules:
+            if applies(request):
+                body = {"kind": "Status", "apiVersion": "v1", "status": "Failure", **status}
+                return Response(code, orjson.dumps(body))
+        return await handler(request)
+
+
+@dataclass
+class Bench:
+    """Everything around one AIMService that a test looks at."""
+
+    kube: KubeClient
+    faults: Faults
+    world: World = field(default_factory=lambda: World(PARTS))
+    decision: Decision = field(default=lambda _obj, _view: NOTHING)
+    leads: bool = True
+    records: list[DecisionRecord] = field(default_factory=list)
+    effects: list[Effect] = field(default_factory=list)
+    forgotten: list[str] = field(default_factory=list)
+    clock: datetime = datetime(2026, 11, 21, 12, tzinfo=UTC)
+    woken_by: Callable[[Change[ConfigMap]], list[Key]] = field(default=lambda _: [])
+
+    def __post_init__(self) -> None:
+        for part in PARTS:
+            self.world.mark(part, synced=True, fresh=True)
+        self.reconciler = Reconciler(
+            "service",
+            SERVICES,
+            lambda obj, view, _now: self.decision(obj, view),
+            wakes=(WakeBy(CONFIG_MAPS, lambda change, _: self.woken_by(change)),),
+        )
+        self.queue: WorkQueue[Key] = WorkQueue(backoff=Backoff(initial=0.01))
+        self.access = WorldAccess(self.world, self._dispatch)
+        self.executor = Executor(
+            self.kube,
+            self.reconciler,
+            field_manager="aim-serving",
+            live=self.access.live,
+            absorb=self.access.absorb,
+            may_write=lambda: self.leads,
+            events=EventWriter(self.kube, "aim-serving"),
+        )
+        self.worker = Worker(
+            "serving",
+            self.reconciler,
+            self.world,
+            self.queue,
+            self.executor,
+            effects=self,
+            record=self.records.append,
+            now=lambda: self.clock,
+        )
+
+    def submit(self, effect: Effect, owner: FactOwner) -> None:
+        assert owner.part == "aimservices"
+        self.effects.append(effect)
+
+    def forget(self, owner_uid: str) -> None:
+        self.forgotten.append(owner_uid)
+
+    def _dispatch(self, change: Change[Any]) -> None:
+        self.worker.on_change(change)
+
+    async def create(self, part: Part[Any], body: JsonObject) -> JsonObject:
+        """Create an object as a user, and let the world see it."""
+        created = await self.kube.create(part.kind, body, "user")
+        self.access.absorb(part, created)
+        return created
+
+    async def see(self, part: Part[Any], name: str) -> JsonObject:
+        """The world catches up with an object of the namespace `default`."""
+        live = await self.get(part.kind, name)
+        self.access.absorb(part, live)
+        return live
+
+    async def get(self, kind: Kind[Any], name: str) -> JsonObject:
+        return await self.kube.get(kind, name, "default")
+
+    def target(self, name: str = "chat") -> Target:
+        entry = self.world.get(SERVICES, Key("default", name))
+        assert entry is not None
+        return Target(SERVICES, entry.raw, "00-11111111111111111111111111111111-2222222222222222-01")
+
+    @property
+    def idle(self) -> bool:
+        """Whether no pass runs or waits."""
+        now = self.queue.statistics
+        return now.depth + now.processing == 0
+
+    def stored_status(self) -> str:
+        """The status value of the service as the world knows it."""
+        return str((self.target().raw.get("status") or {}).get("status") or "")
+
+    @property
+    def writes(self) -> list[tuple[str, str]]:
+        """Method and last two path segments of every write so far, without Events."""
+        tails = [(method, "/".join(path.split("/")[-2:])) for method, path in self.faults.seen]
+        return [(method, tail) for method, tail in tails if not tail.endswith("events") and "/events" not in tail]
+
+
+def service(name: str = "chat", **metadata: Any) -> JsonObject:
+    return {
+        "apiVersion": "aim.eai.amd.com/v1alpha1",
+        "kind": "AIMService",
+        "metadata": {"name": name, "namespace": "default", **metadata},
+        "spec": {"model": {"name": "qwen"}},
+    }
+
+
+def config_map(name: str, *, labels: dict[str, str] | None = None, **data: str) -> JsonObject:
+    metadata: JsonObject = {"name": name, "namespace": "default", **({"labels": labels} if labels else {})}
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data}
+
+
+@pytest.fixture
+async def bench() -> AsyncIterator[Bench]:
+    faults = Faults()
+    quick = TransportSettings(attempts=1)
+    async with (
+        ControlPlane(middleware=faults) as plane,
+        KubeClient(Connection(plane.url, NoCredentials()), service="t", settings=quick) as kube,
+    ):
+        plane.install_crds([EXTERNAL_CRDS, CRDS])
+        bench = Bench(kube, faults)
+        await bench.create(SERVICES, service())
+        faults.seen.clear()
+        yield bench
