@@ -3,11 +3,13 @@
 import asyncio
 import json
 
+import pytest
 import yaml
 from support.controlplane import Kubectl, RawApi
 
 from aim_shared.json import JsonObject
 
+RBAC = "rbac.authorization.k8s.io/v1"
 WIDGETS = "/apis/test.example.com/v1/namespaces/default/widgets"
 
 
@@ -146,3 +148,21 @@ async def test_edit_writes_what_the_editor_left(widgets: RawApi, kubectl: Kubect
     await kubectl("create", "-f", "-", stdin=_manifest())
     await kubectl("edit", "widget", "a", environment={"KUBE_EDITOR": "sed -i s/size:.3/size:\\ 7/"})
     assert (await widgets.get(f"{WIDGETS}/a")).body["spec"]["size"] == 7
+
+
+@pytest.mark.parametrize(
+    ("kind", "arguments", "path"),
+    [
+        ("secret", ("generic", "x", "--from-literal=a=b"), "/api/v1/namespaces/default/secrets/x"),
+        ("serviceaccount", ("x",), "/api/v1/namespaces/default/serviceaccounts/x"),
+        ("role", ("x", "--verb=get,list", "--resource=pods"), f"/apis/{RBAC}/namespaces/default/roles/x"),
+        ("clusterrolebinding", ("x", "--clusterrole=y", "--user=me"), f"/apis/{RBAC}/clusterrolebindings/x"),
+        ("priorityclass", ("x", "--value=7"), "/apis/scheduling.k8s.io/v1/priorityclasses/x"),
+    ],
+)
+async def test_generators(api: RawApi, kubectl: Kubectl, kind: str, arguments: tuple[str, ...], path: str) -> None:
+    await kubectl("create", kind, *arguments)
+    made = (await api.get(path)).body
+    dry = yaml.safe_load((await kubectl("create", kind, *arguments, "--dry-run=client", "-o", "yaml")).out)
+    for name in set(dry) - {"metadata", "apiVersion", "kind"}:
+        assert made[name] == dry[name]

@@ -202,3 +202,15 @@ async def test_reviews_allow_everything(api: RawApi) -> None:
     review = {"spec": {"resourceAttributes": {"verb": "create", "resource": "pods"}}}
     reply = await api.post("/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", review)
     assert (reply.status, reply.body["status"]["allowed"]) == (201, True)
+
+
+async def test_a_binding_gives_a_pod_its_node_once(api: RawApi) -> None:
+    pods = "/api/v1/namespaces/default/pods"
+    await api.created(pods, {"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "image": "i"}]}})
+    binding = {"apiVersion": "v1", "kind": "Binding", "target": {"kind": "Node", "name": "n1"}}
+    assert (await api.post(f"{pods}/p/binding", binding)).status == 201
+    pod = (await api.get(f"{pods}/p")).body
+    assert pod["spec"]["nodeName"] == "n1"
+    assert [c["type"] for c in pod["status"]["conditions"]] == ["PodScheduled"]
+    assert (await api.post(f"{pods}/p/binding", binding)).status == 409
+    assert (await api.merge(f"{pods}/p", {"spec": {"nodeName": "n2"}})).status == 422

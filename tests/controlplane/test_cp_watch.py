@@ -133,3 +133,26 @@ async def test_watchers_are_forgotten_when_clients_leave(api: RawApi, controlpla
         await take(events, 1)
         assert len(controlplane.store.collection("configmaps").watchers) == 1
     await eventually(lambda: not controlplane.store.collection("configmaps").watchers)
+
+
+async def test_bookmarks_come_although_others_are_busy() -> None:
+    async with ControlPlane(bookmark_seconds=0.1) as plane, raw_api(plane.url) as api:
+        query = {"resourceVersion": await _version(api), "allowWatchBookmarks": "true", "labelSelector": "never=there"}
+
+        async def write() -> None:
+            for number in range(100):
+                await api.created(CONFIG_MAPS, _config_map(f"c{number}"))
+                await asyncio.sleep(0.005)
+
+        async with asyncio.TaskGroup() as tasks, watching(api, CONFIG_MAPS, **query) as events:
+            writing = tasks.create_task(write())
+            assert [event["type"] for event in await take(events, 2)] == ["BOOKMARK", "BOOKMARK"]
+            assert not writing.done()
+
+
+async def test_the_last_finalizer_ends_in_one_event(api: RawApi) -> None:
+    made = await api.created(CONFIG_MAPS, {"metadata": {"name": "a", "finalizers": ["x.io/hold"]}})
+    async with watching(api, CONFIG_MAPS, resourceVersion=made["metadata"]["resourceVersion"]) as events:
+        await api.delete(f"{CONFIG_MAPS}/a")
+        await api.merge(f"{CONFIG_MAPS}/a", {"metadata": {"finalizers": None}})
+        assert _seen(await take(events, 2)) == [("MODIFIED", "a"), ("DELETED", "a")]

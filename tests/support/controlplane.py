@@ -4,6 +4,7 @@ Use them in a `conftest.py` with `from support.controlplane import controlplane`
 """
 
 import asyncio
+import functools
 import os
 import shutil
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
@@ -18,17 +19,24 @@ import pytest
 import pytest_asyncio
 
 from aim_local.apiserver import EXTERNAL_CRDS, ControlPlane
+from aim_local.apiserver.controlplane import load_crds
 from aim_shared.json import JsonObject
 
 CRDS = Path(__file__).parents[2] / "deploy" / "crds"
 """The generated definitions of the platform's own kinds."""
 
 
+@functools.cache
+def _definitions() -> tuple[JsonObject, ...]:
+    """Read once per test run."""
+    return (*load_crds(EXTERNAL_CRDS), *load_crds(CRDS))
+
+
 @pytest_asyncio.fixture
 async def controlplane() -> AsyncIterator[ControlPlane]:
     """A control plane on a free port, with the platform's own kinds and its neighbours'."""
     async with ControlPlane() as plane:
-        plane.install_crds([EXTERNAL_CRDS, CRDS])
+        plane.install_crds(_definitions())
         yield plane
 
 

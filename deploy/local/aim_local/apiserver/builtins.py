@@ -111,7 +111,7 @@ def _core_types() -> Iterator[ResourceType]:
     yield _type("", "v1", "ServiceAccount", short="sa")
     yield _type("", "v1", "Event", short="ev", fields=_EVENT_FIELDS)
     yield _type(
-        "", "v1", "Pod", short="po", status=True, generation=True, everything=True, extra=("log",),
+        "", "v1", "Pod", short="po", status=True, generation=True, everything=True, extra=("log", "binding"),
         fields=_POD_FIELDS,
     )  # fmt: skip
     yield _type("", "v1", "Node", namespaced=False, short="no", status=True, fields=("spec.unschedulable",))

@@ -5,6 +5,7 @@ custom resource definition. All are driven by the store's events; nothing polls.
 """
 
 import asyncio
+import logging
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -19,6 +20,7 @@ from aim_local.apiserver.tables import timestamp
 from aim_local.apiserver.writing import WriteContext, Writer, is_released
 from aim_shared.json import JsonObject
 
+_LOGGER: Final = logging.getLogger(__name__)
 _BATCH: Final = 64
 _COLLECTOR: Final = "garbage-collector-controller"
 _NAMESPACES: Final = "namespaces"
@@ -80,7 +82,10 @@ class Collector:
         done = 0
         while True:
             storage, key = await self._queue.get()
-            self._process(storage, key)
+            try:
+                self._process(storage, key)
+            except Exception:
+                _LOGGER.exception("collecting %s %s/%s failed; the object stays as it is", storage, *key)
             done += 1
             if done % _BATCH == 0:
                 await asyncio.sleep(0)
@@ -137,9 +142,7 @@ class Collector:
             self._index.namespaces.pop(name, None)
             released = version.copy()
             released["spec"] = {}
-            self._store.put(_NAMESPACES, version.key, released)
-            if is_released(released):
-                self._store.remove(_NAMESPACES, version.key)
+            self._settle(_NAMESPACES, version.key, released)
 
     def _empty_definition(self, resource: ResourceType, version: Version) -> None:
         storage = customtypes.storage_of(version.obj)
@@ -220,9 +223,14 @@ class Collector:
         obj["metadata"]["finalizers"] = [name for name in obj["metadata"]["finalizers"] if name != finalizer]
         if not obj["metadata"]["finalizers"]:
             del obj["metadata"]["finalizers"]
-        self._store.put(resource.storage, version.key, obj)
+        self._settle(resource.storage, version.key, obj)
+
+    def _settle(self, storage: str, key: Key, obj: JsonObject) -> None:
+        """Store an object that lost a finalizer, or remove it if that was the last one."""
         if is_released(obj):
-            self._store.remove(resource.storage, version.key)
+            self._store.remove(storage, key)
+        else:
+            self._store.put(storage, key, obj)
 
     def _report(self, version: Version, owner: JsonObject) -> None:
         """Tell about an owner in another namespace, as the real collector does."""

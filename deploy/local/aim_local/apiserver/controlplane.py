@@ -25,7 +25,7 @@ from aim_local.apiserver.resourceapi import ResourceApi
 from aim_local.apiserver.resources import Registry
 from aim_local.apiserver.store import Event, EventType, Store
 from aim_local.apiserver.writing import WriteContext, Writer
-from aim_shared.json import JsonObject
+from aim_shared.json import JsonObject, dumps, loads
 
 HOST: Final = "127.0.0.1"
 EXTERNAL_CRDS: Final = Path(__file__).parents[1] / "crds"
@@ -69,7 +69,7 @@ class ControlPlane:
         self,
         port: int = 0,
         *,
-        window: int = 10_000,
+        window: int = 4_000,
         bookmark_seconds: float = 60.0,
         middleware: Middleware | None = None,
         clock: Callable[[], float] = time.time,
@@ -178,7 +178,8 @@ class ControlPlane:
         assert resource is not None
         self._writer.create(resource, ("", obj["metadata"]["name"]), obj, WriteContext(_MANAGER))
 
-    def _install(self, crd: JsonObject) -> None:
+    def _install(self, given: JsonObject) -> None:
+        crd = loads(dumps(given))
         resource = self._registry.storage_type(customtypes.STORAGE)
         assert resource is not None
         if crd.get("kind") != resource.kind:

@@ -24,6 +24,8 @@ CORE_VERSIONS: Final[JsonObject] = {
     "serverAddressByClientCIDRs": [],
 }
 
+_EXTRA_VERBS: Final = {"log": ("get",), "binding": ("create",), "finalize": ("update",)}
+
 
 def _preferred(versions: Sequence[str]) -> list[str]:
     """Versions as Kubernetes ranks them: GA first, then beta, then alpha, higher numbers first."""
@@ -77,8 +79,7 @@ def _entries(resource: ResourceType) -> list[JsonObject]:
     if resource.scale:
         scale = _subresource(resource, "scale", STATUS_VERBS)
         entries.append(scale | {"group": "autoscaling", "version": "v1", "kind": "Scale"})
-    extras = resource.extra_subresources
-    return entries + [_subresource(resource, name, ("get",) if name == "log" else ("update",)) for name in extras]
+    return entries + [_subresource(resource, name, _EXTRA_VERBS[name]) for name in resource.extra_subresources]
 
 
 def _subresource(resource: ResourceType, name: str, verbs: Sequence[str]) -> JsonObject:

@@ -133,6 +133,7 @@ def check_update(resource: ResourceType, old: JsonObject, new: JsonObject) -> li
 
 
 _IMMUTABLE: Final = {
+    "pods": ("spec.nodeName",),
     "jobs.batch": ("spec.template", "spec.selector", "spec.completions", "spec.completionMode"),
     "deployments.apps": ("spec.selector",),
     "replicasets.apps": ("spec.selector",),

@@ -3,6 +3,7 @@
 import asyncio
 import base64
 import binascii
+import contextlib
 from collections.abc import AsyncIterator, Iterable
 from dataclasses import dataclass
 from enum import StrEnum
@@ -186,19 +187,18 @@ class _Stream:
     async def _live(self) -> AsyncIterator[bytes]:
         loop = asyncio.get_running_loop()
         end = loop.time() + self._options.timeout_seconds
-        while not self._watcher.closed:
-            left = end - loop.time()
-            try:
-                async with asyncio.timeout(min(left, self._bookmark_seconds)):
-                    events = await self._watcher.drain()
-            except TimeoutError:
-                # A bookmark must not overtake events that came in at this very moment.
-                if self._options.bookmarks and self._watcher.idle:
-                    yield self._presenter.bookmark(self._store.revision, initial_end=False)
-                if left <= self._bookmark_seconds:
-                    return
-                continue
+        bookmark_at = min(end, loop.time() + self._bookmark_seconds)
+        while not self._watcher.closed and loop.time() < end:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout_at(bookmark_at):
+                    await self._watcher.wait()
+            # Taken together, so the bookmark covers exactly what the events before it show.
+            events, revision = self._watcher.take(), self._store.revision
             lines = [line for line in map(self._line, events) if line]
+            if loop.time() >= bookmark_at:
+                bookmark_at = min(end, loop.time() + self._bookmark_seconds)
+                if self._options.bookmarks and not self._watcher.closed:
+                    lines.append(self._presenter.bookmark(revision, initial_end=False))
             if lines:
                 yield b"".join(lines)
 

@@ -15,7 +15,7 @@ from aim_local.apiserver.reading import Reader
 from aim_local.apiserver.requestinfo import Target, is_dry_run, list_options, write_context
 from aim_local.apiserver.resources import Propagation, Registry, ResourceType
 from aim_local.apiserver.store import Version
-from aim_local.apiserver.subresources import review, scale_of, with_replicas
+from aim_local.apiserver.subresources import bound_pod, review, scale_of, with_replicas
 from aim_local.apiserver.writing import WriteContext, Writer
 from aim_shared.json import JsonObject
 
@@ -61,6 +61,7 @@ class ResourceApi:
             ("update", "scale"): self._update_scale,
             ("patch", "scale"): self._patch_scale,
             ("get", "log"): self._get_log,
+            ("create", "binding"): self._bind,
             ("update", "finalize"): self._finalize,
         }
 
@@ -210,6 +211,14 @@ class ResourceApi:
     async def _get_log(self, resource: ResourceType, target: Target, request: Request) -> Response:
         pod = self._reader.get(resource, target.key)
         return await self._logs.fetch(resource, pod.obj, request.query)
+
+    async def _bind(self, resource: ResourceType, target: Target, request: Request) -> Response:
+        live = self._writer.live(resource, target.key)
+        bound = bound_pod(resource, live, await self._object(request), self._clock())
+        self._writer.bind(resource, live, bound, write_context(request))
+        return json_response(
+            {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}, 201
+        )
 
     async def _finalize(self, resource: ResourceType, target: Target, request: Request) -> Response:
         """Namespaces are finalized by the collector alone; the subresource answers with the present object."""

@@ -108,14 +108,12 @@ class Watcher:
         self.closed = True
         self._wake.set()
 
-    @property
-    def idle(self) -> bool:
-        """True if no event waits to be drained."""
-        return not self._pending
-
-    async def drain(self) -> list[Event]:
-        """Wait until something happened or the watcher was closed; what happened until then."""
+    async def wait(self) -> None:
+        """Wait until there are events to take or the watcher was closed."""
         await self._wake.wait()
+
+    def take(self) -> list[Event]:
+        """The events since the last call."""
         self._wake.clear()
         events = list(self._pending)
         self._pending.clear()

@@ -6,6 +6,7 @@ from typing import Final
 from aim_local.apiserver import status
 from aim_local.apiserver.resources import ResourceType, ScalePaths
 from aim_local.apiserver.store import Version
+from aim_local.apiserver.tables import timestamp
 from aim_shared.json import JsonObject
 
 
@@ -62,6 +63,28 @@ def _selector_text(obj: JsonObject, paths: ScalePaths) -> str:
     if isinstance(selector, dict):
         return ",".join(f"{key}={value}" for key, value in (selector.get("matchLabels") or {}).items())
     return selector if isinstance(selector, str) else ""
+
+
+def bound_pod(resource: ResourceType, live: Version, binding: JsonObject, now: float) -> JsonObject:
+    """The pod after a scheduler's Binding.
+
+    Raises:
+        ApiError: 409 for a pod that has a node or is being deleted, 400 for a binding without a node.
+    """
+    name, node = live.key[1], (binding.get("target") or {}).get("name")
+    if not node:
+        raise status.bad_request(f'the binding of pod "{name}" names no node: set target.name')
+    if live.obj["metadata"].get("deletionTimestamp"):
+        raise status.conflict(resource, name, f"pod {name} is being deleted, cannot be assigned to a host")
+    if live.obj["spec"].get("nodeName"):
+        assigned = f'pod {name} is already assigned to node "{live.obj["spec"]["nodeName"]}"'
+        raise status.conflict(resource, name, assigned)
+    pod = live.copy()
+    pod["spec"]["nodeName"] = node
+    others = [c for c in pod["status"].get("conditions", []) if c.get("type") != "PodScheduled"]
+    scheduled = {"type": "PodScheduled", "status": "True", "lastProbeTime": None, "lastTransitionTime": timestamp(now)}
+    pod["status"]["conditions"] = [*others, scheduled]
+    return pod
 
 
 _USER: Final = {"username": "admin", "groups": ["system:masters", "system:authenticated"]}

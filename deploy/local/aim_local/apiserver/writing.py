@@ -10,7 +10,7 @@ from aim_local.apiserver.objects import fieldmanager
 from aim_local.apiserver.objects.errors import FieldError, FieldErrorKind, rules_unchecked
 from aim_local.apiserver.objects.patch import PatchError
 from aim_local.apiserver.resources import Key, Registry, ResourceType
-from aim_local.apiserver.store import Store, Version
+from aim_local.apiserver.store import Store, Version, with_revision
 from aim_local.apiserver.tables import timestamp
 from aim_shared.json import JsonObject
 
@@ -98,6 +98,10 @@ class Writer:
             return self._insert(resource, merged, context, applied=True), True
         return self._replace(resource, live, merged, context, subresource, applied=True), False
 
+    def bind(self, resource: ResourceType, live: Version, pod: JsonObject, context: WriteContext) -> Version:
+        """Store a pod that got its node; spec and status change together here and nowhere else."""
+        return self._commit(live, self._track(resource, live, pod, context, "binding"), context, resource.storage)
+
     def live(self, resource: ResourceType, key: Key) -> Version:
         """The present version of an object, or a 404."""
         version = self._store.get(resource.storage, key)
@@ -177,18 +181,18 @@ class Writer:
             new["metadata"]["managedFields"] = managed
         else:
             new = self._track(resource, live, new, context, subresource)
-        return self._commit(resource, live, new, context)
+        return self._commit(live, new, context, resource.storage)
 
-    def _commit(self, resource: ResourceType, live: Version, new: JsonObject, context: WriteContext) -> Version:
+    def _commit(self, live: Version, new: JsonObject, context: WriteContext, storage: str) -> Version:
         new["metadata"]["resourceVersion"] = live.obj["metadata"]["resourceVersion"]
         if new == live.obj:
             return live
         if context.dry_run:
             return Version(live.key, new, live.revision)
-        version = self._store.put(resource.storage, live.key, new)
-        if is_released(version.obj):
-            return self._store.remove(resource.storage, live.key)
-        return version
+        if is_released(new):
+            gone = self._store.remove(storage, live.key)
+            return Version(live.key, with_revision(new, gone.revision), gone.revision)
+        return self._store.put(storage, live.key, new)
 
     def _track(
         self, resource: ResourceType, live: Version | None, new: JsonObject, context: WriteContext, subresource: str
