@@ -16,7 +16,7 @@ from aim_local.apiserver import customtypes, status
 from aim_local.apiserver.deletion import FOREGROUND_FINALIZER, ORPHAN_FINALIZER, DeleteOptions, Deleter
 from aim_local.apiserver.resources import Key, Propagation, Registry, ResourceType
 from aim_local.apiserver.store import Event, EventType, Store, Version
-from aim_local.apiserver.tables import timestamp
+from aim_local.apiserver.values import timestamp
 from aim_local.apiserver.writing import WriteContext, Writer, is_released
 from aim_shared.json import JsonObject
 

@@ -7,7 +7,8 @@ from aim_local.apiserver.objects.cel import CelRules
 from aim_local.apiserver.objects.errors import FieldError, FieldErrorKind
 from aim_local.apiserver.objects.schema import Schema
 from aim_local.apiserver.resources import ResourceType, ScalePaths
-from aim_local.apiserver.tables import printer_columns, timestamp
+from aim_local.apiserver.tables import printer_columns
+from aim_local.apiserver.values import timestamp
 from aim_shared.json import JsonObject, canonical, loads
 
 CLEANUP_FINALIZER = "customresourcecleanup.apiextensions.k8s.io"

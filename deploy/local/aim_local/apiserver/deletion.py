@@ -7,7 +7,7 @@ from typing import Final
 from aim_local.apiserver import status
 from aim_local.apiserver.resources import Key, Propagation, ResourceType
 from aim_local.apiserver.store import Store, Version
-from aim_local.apiserver.tables import timestamp
+from aim_local.apiserver.values import timestamp
 from aim_local.apiserver.writing import is_released
 from aim_shared.json import JsonObject
 

@@ -9,7 +9,7 @@ from typing import Final
 
 from aim_local.apiserver.objects.errors import FieldError, FieldErrorKind
 from aim_local.apiserver.resources import ResourceType
-from aim_local.apiserver.tables import dig, timestamp
+from aim_local.apiserver.values import dig, timestamp
 from aim_shared.json import JsonObject
 
 _DNS_SUBDOMAIN: Final = re.compile(r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$")

@@ -10,7 +10,7 @@ from aim_local.apiserver import status
 from aim_local.apiserver.http import Response
 from aim_local.apiserver.resources import ResourceType
 from aim_local.apiserver.store import Store
-from aim_local.apiserver.tables import dig
+from aim_local.apiserver.values import dig
 from aim_shared.json import JsonObject
 
 _PASSED_ON: Final = ("follow", "previous", "sinceSeconds", "sinceTime", "timestamps", "tailLines", "limitBytes")

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from aim_local.apiserver import status
-from aim_local.apiserver.tables import timestamp
+from aim_local.apiserver.values import timestamp
 from aim_shared.json import JsonObject
 
 MEDIA_TYPE: Final = "application/vnd.kubernetes.protobuf"

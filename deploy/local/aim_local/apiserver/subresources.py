@@ -6,7 +6,7 @@ from typing import Final
 from aim_local.apiserver import status
 from aim_local.apiserver.resources import ResourceType, ScalePaths
 from aim_local.apiserver.store import Version
-from aim_local.apiserver.tables import timestamp
+from aim_local.apiserver.values import timestamp
 from aim_shared.json import JsonObject
 
 

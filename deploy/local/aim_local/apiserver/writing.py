@@ -11,7 +11,7 @@ from aim_local.apiserver.objects.errors import FieldError, FieldErrorKind, rules
 from aim_local.apiserver.objects.patch import PatchError
 from aim_local.apiserver.resources import Key, Registry, ResourceType
 from aim_local.apiserver.store import Store, Version, with_revision
-from aim_local.apiserver.tables import timestamp
+from aim_local.apiserver.values import timestamp
 from aim_shared.json import JsonObject
 
 MAX_WARNINGS: Final = 50
