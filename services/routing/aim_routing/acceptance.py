@@ -28,6 +28,11 @@ def broken(reason: str, message: str) -> Desired:
     return verdict(ConditionStatus.FALSE, reason, message, Observability.ERROR)
 
 
+def awaiting(route: str, namespace: str, gateway: ParentReference) -> Desired:
+    """The gateway has said nothing yet; the same words before and after the route exists, to save a status write."""
+    return pending(f"Gateway {gateway.namespace or namespace}/{gateway.name} has not accepted HTTPRoute {route} yet")
+
+
 def acceptance(route: HTTPRoute, gateway: ParentReference) -> Desired:
     """The condition that follows from the route's status; one accepting parent entry is enough."""
     entries = [entry for entry in route.status.parents if _is_about(entry, route, gateway)]
@@ -37,7 +42,7 @@ def acceptance(route: HTTPRoute, gateway: ParentReference) -> Desired:
         chosen = next((one for one in decided if wanted(one)), None)
         if chosen is not None:
             return chosen
-    return pending(f"Gateway {_name(route, gateway)} has not accepted HTTPRoute {route.name} yet")
+    return awaiting(route.name, route.namespace, gateway)
 
 
 def _is_accepted(desired: Desired) -> bool:

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from datetime import datetime
 
-from aim_routing.acceptance import HTTP_ROUTE_READY, acceptance, broken, pending
+from aim_routing.acceptance import HTTP_ROUTE_READY, acceptance, awaiting, broken, pending
 from aim_routing.conflict import conflict_event
 from aim_routing.path import PathProblem, path_of
 from aim_routing.route import build_route
@@ -60,7 +60,7 @@ def _condition(route: HTTPRoute | None, settings: RoutingSettings, child: Child,
     assert settings.gateway is not None
     if route is None or path_in_effect(route) != path:
         # What the gateway said is about the former route; the plan that carries this applies the new one.
-        return pending(f"HTTPRoute {child.name} is applied, waiting for gateway {settings.gateway.name} to accept it")
+        return awaiting(child.name, child.namespace, settings.gateway)
     return acceptance(route, settings.gateway)
 
 

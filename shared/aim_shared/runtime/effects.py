@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Final
+from typing import Final, Self
 
 import structlog
 
@@ -60,6 +60,7 @@ class EffectHost:
         service: str,
         runners: Mapping[str, EffectRunner],
         facts: Part[Fact],
+        *,
         previous: Callable[[str, str], Fact | None],
         publish: PublishFact,
         concurrency: int = DEFAULT_CONCURRENCY,
@@ -75,7 +76,7 @@ class EffectHost:
         self._succeeded = 0
         self._failed = 0
 
-    async def __aenter__(self) -> "EffectHost":
+    async def __aenter__(self) -> Self:
         self._group = await asyncio.TaskGroup().__aenter__()
         return self
 

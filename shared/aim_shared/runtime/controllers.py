@@ -1,0 +1,111 @@
+"""The controllers of a service during one term of leadership: queues, workers and what feeds them."""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from aim_shared.bus.entry import Change
+from aim_shared.bus.fact import Fact
+from aim_shared.bus.freshness import boot_seconds
+from aim_shared.bus.part import Key
+from aim_shared.bus.parts import FACTS
+from aim_shared.bus.world import World
+from aim_shared.kube.client import KubeClient
+from aim_shared.reconcile.events import EventWriter
+from aim_shared.reconcile.executor import Executor
+from aim_shared.reconcile.queue import Priority, QueueStatistics, WorkQueue
+from aim_shared.reconcile.reconciler import Reconciler, ServiceDefinition
+from aim_shared.reconcile.retry_rate import Backoff
+from aim_shared.reconcile.worker import Effects, Observer, Recorder, Worker
+from aim_shared.reconcile.world_access import WorldAccess
+from aim_shared.runtime.settings import Settings
+
+
+@dataclass(frozen=True, slots=True)
+class Controller:
+    """One reconciler at work."""
+
+    reconciler: Reconciler[Any]
+    queue: WorkQueue[Key]
+    worker: Worker[Any]
+
+
+class Controllers:
+    """All controllers of the service. Changes of the world reach them through `dispatch`.
+
+    Args:
+        kube: refuses writes when the Lease was not renewed in time.
+        effects: starts what plans ask for.
+        record: takes decision records.
+        observe: takes the duration of every pass.
+        tell: passes on the changes that own writes make.
+    """
+
+    def __init__(
+        self,
+        definition: ServiceDefinition,
+        settings: Settings,
+        world: World,
+        kube: KubeClient,
+        *,
+        effects: Effects,
+        record: Recorder,
+        observe: Observer,
+        may_write: Callable[[], bool],
+        tell: Callable[[Change[Any]], object],
+    ) -> None:
+        access = WorldAccess(world, tell, boot_seconds)
+        events = EventWriter(kube, definition.field_manager)
+        self._resync_interval = settings.resync_interval
+        self._controllers: list[Controller] = []
+        for reconciler in definition.reconcilers:
+            executor = Executor(
+                kube,
+                reconciler,
+                field_manager=definition.field_manager,
+                live=access.live,
+                absorb=access.absorb,
+                may_write=may_write,
+                events=events,
+            )
+            queue: WorkQueue[Key] = WorkQueue(backoff=Backoff(settings.backoff_initial, settings.backoff_max))
+            worker: Worker[Any] = Worker(
+                definition.name, reconciler, world, queue, executor, effects=effects, record=record, observe=observe
+            )
+            self._controllers.append(Controller(reconciler, queue, worker))
+
+    def dispatch(self, change: Change[Any]) -> None:
+        """Tell every controller of a change; never waits."""
+        if change.part is FACTS:
+            self._wake_owner(change)
+        for controller in self._controllers:
+            controller.worker.on_change(change)
+
+    @property
+    def queues(self) -> dict[str, QueueStatistics]:
+        """State of each controller's queue."""
+        return {one.reconciler.controller: one.queue.statistics for one in self._controllers}
+
+    @property
+    def active(self) -> dict[str, int]:
+        """Passes that run right now, by controller."""
+        return {one.reconciler.controller: one.worker.active for one in self._controllers}
+
+    async def run(self) -> None:
+        """Work until cancelled; begins with a pass of every object."""
+        async with asyncio.TaskGroup() as group:
+            for controller in self._controllers:
+                group.create_task(controller.worker.run())
+            while True:
+                for controller in self._controllers:
+                    controller.worker.resync()
+                await asyncio.sleep(self._resync_interval)
+
+    def _wake_owner(self, change: Change[Fact]) -> None:
+        fact = change.after
+        if fact is None:
+            return
+        for controller in self._controllers:
+            if controller.reconciler.part.name == fact.owner.part:
+                controller.queue.add(Key(fact.owner.namespace, fact.owner.name), Priority.DEPENDENCY)

@@ -1,0 +1,134 @@
+"""What a service does only while it leads: publish its parts, reconcile, run effects."""
+
+import asyncio
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from aim_shared.bus.connection import BusConnection
+from aim_shared.bus.fact_publisher import FactPublisher
+from aim_shared.bus.feed import WorldFeed
+from aim_shared.bus.part import Part
+from aim_shared.bus.parts import FACTS
+from aim_shared.bus.publisher import Publisher
+from aim_shared.bus.publisher_state import PublisherSettings, PublisherStatistics
+from aim_shared.bus.streams import StreamLimits
+from aim_shared.bus.world import World
+from aim_shared.kube.client import KubeClient
+from aim_shared.kube.reflector import Reflector
+from aim_shared.reconcile.reconciler import EffectRunner, ServiceDefinition
+from aim_shared.reconcile.worker import Observer, Recorder
+from aim_shared.runtime.controllers import Controllers
+from aim_shared.runtime.dispatch import Dispatcher
+from aim_shared.runtime.effects import EffectHost
+from aim_shared.runtime.facts import FactKeeper
+from aim_shared.runtime.settings import Settings
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What a term of leadership works with.
+
+    Attributes:
+        kube: refuses writes when the Lease was not renewed in time.
+        may_write: whether the Lease was renewed in time (FW-407).
+        cluster: UID of the namespace kube-system, which identifies the cluster's store.
+    """
+
+    definition: ServiceDefinition
+    settings: Settings
+    world: World
+    feed: WorldFeed
+    dispatcher: Dispatcher
+    kube: KubeClient
+    bus: BusConnection
+    runners: Mapping[str, EffectRunner]
+    record: Recorder
+    observe: Observer
+    may_write: Callable[[], bool]
+    cluster: str
+
+
+class Term:
+    """One term of leadership; `run` it until leadership is lost, then throw it away."""
+
+    def __init__(self, around: Surroundings) -> None:
+        self._around = around
+        self._facts = self._fact_publisher()
+        self._keeper = FactKeeper(around.definition, around.world, self._facts, around.dispatcher)
+        self._effects = EffectHost(
+            around.definition.name, around.runners, FACTS, previous=self._keeper.previous, publish=self._keeper.publish
+        )
+        self.controllers = Controllers(
+            around.definition,
+            around.settings,
+            around.world,
+            around.kube,
+            effects=self._effects,
+            record=around.record,
+            observe=around.observe,
+            may_write=around.may_write,
+            tell=lambda change: around.dispatcher((change,)),
+        )
+        self._publishers: dict[str, Publisher] = {}
+
+    @property
+    def publishers(self) -> dict[str, PublisherStatistics]:
+        """State of each publisher, by part."""
+        own = {name: publisher.statistics for name, publisher in self._publishers.items()}
+        return {**own, FACTS.name: self._facts.statistics}
+
+    async def run(self) -> None:
+        """Publish at once; reconcile as soon as every consumed part is known (FW-019).
+
+        Raises:
+            ExceptionGroup: with a `SupersededError`, another process publishes the same parts.
+        """
+        around = self._around
+        try:
+            async with self._effects, asyncio.TaskGroup() as group:
+                group.create_task(self._facts.run())
+                for part in around.definition.publishes:
+                    group.create_task(self._publish(part), name=f"publish {part}")
+                await around.feed.wait_synced()
+                around.dispatcher.listen(self._keeper.on_change, self.controllers.dispatch)
+                group.create_task(self.controllers.run())
+        finally:
+            around.dispatcher.listen()
+
+    async def _publish(self, part: Part[Any]) -> None:
+        around = self._around
+        async with Reflector(
+            around.kube, part.kind, label_selector=part.label_selector, field_selector=part.field_selector
+        ) as reflector:
+            publisher = Publisher(
+                around.bus,
+                part,
+                source=around.settings.pod_name,
+                cluster=around.cluster,
+                may_write=around.may_write,
+                relist=reflector.relist,
+                settings=publisher_settings(around.settings),
+            )
+            self._publishers[part.name] = publisher
+            async with asyncio.TaskGroup() as group:
+                group.create_task(publisher.run())
+                group.create_task(publisher.consume(reflector))
+
+    def _fact_publisher(self) -> FactPublisher:
+        around = self._around
+        return FactPublisher(
+            around.bus,
+            FACTS,
+            around.definition.name,
+            source=around.settings.pod_name,
+            cluster=around.cluster,
+            may_write=around.may_write,
+            settings=publisher_settings(around.settings),
+        )
+
+
+def publisher_settings(settings: Settings) -> PublisherSettings:
+    """Publisher settings of a process."""
+    limits = StreamLimits(settings.nats_history_age, settings.nats_history_bytes, settings.nats_replicas)
+    return PublisherSettings(marker_interval=settings.nats_heartbeat, limits=limits)
