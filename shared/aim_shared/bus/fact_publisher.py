@@ -41,7 +41,7 @@ class FactPublisher:
         may_write: Callable[[], bool] = _always,
         settings: PublisherSettings = DEFAULT_SETTINGS,
     ) -> None:
-        self._own: set[Key] = set()
+        self._removed: set[Key] = set()
         self._publisher = Publisher(
             connection,
             part,
@@ -63,12 +63,12 @@ class FactPublisher:
     def publish_fact(self, fact: JsonObject) -> None:
         """Publish the result of an effect (the JSON of a `Fact` with name, namespace and UID); never waits."""
         key = key_of(fact)
-        self._own.add(key)
+        self._removed.discard(key)
         self._publisher.put(SourceVersion(key, Verb.UPSERT, fact["metadata"]["uid"], "", fact))
 
     def remove_fact(self, key: Key) -> None:
         """Remove a fact that nothing refers to any more; never waits."""
-        self._own.add(key)
+        self._removed.add(key)
         # A fact's UID is its name: effect and subject make it what it is.
         self._publisher.remove(key, key.name)
 
@@ -85,7 +85,10 @@ class FactPublisher:
         await self._publisher.run()
 
     def _adopt(self, message: StateMessage) -> None:
-        if message.key in self._own or message.deleted:
+        if message.deleted:
+            self._removed.discard(message.key)
+            return
+        if message.key in self._removed or self._publisher.knows(message.key):
             return
         try:
             obj = message.json()

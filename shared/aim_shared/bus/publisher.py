@@ -60,7 +60,7 @@ class Publisher:
     Feed it with `take` (or `consume`) from the moment the watch starts, connected or not, and let `run` work.
 
     Args:
-        source: name of this process; two of the same name at once are not noticed.
+        source: name of this process.
         cluster: UID of kube-system; empty if it is not to be checked.
         service: for facts, which service's.
         may_write: asked before every write: was the Lease renewed within 10 s?
@@ -93,6 +93,8 @@ class Publisher:
         self._settings = settings
         self._source = Source()
         self._lanes = Lanes()
+        # Two processes of one name, or two terms of one process, must be able to tell each other apart.
+        source = f"{source}/{secrets.token_hex(4)}"
         self._writer = Writer(connection, part, layout, source, may_write)
         self._markers = MarkerWriter(connection, layout, part.name, service=service, source=source, may_write=may_write)
         self._scope: Scope | None = None
@@ -162,6 +164,10 @@ class Publisher:
     def assume(self, version: SourceVersion) -> None:
         """The stream's own word for what Kubernetes does not know."""
         self._source.put(version)
+
+    def knows(self, key: Key) -> bool:
+        """Whether an object exists, as far as this process knows."""
+        return key in self._source.present
 
     def put(self, version: SourceVersion) -> None:
         """Publish a version that no watch brought."""

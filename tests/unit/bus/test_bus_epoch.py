@@ -1,0 +1,80 @@
+"""When a new epoch begins, and that it always sorts behind the old one."""
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from aim_shared.bus.envelope import EnvelopeError
+from aim_shared.bus.epoch import Reason, Sight, continued, reason_for_new, started
+from aim_shared.bus.judgement import Scope
+from aim_shared.bus.marker import Marker, decode_marker
+
+MARKER = Marker("first", 3, "20260101T000000.000Z-aa", "20260101T000000.000Z-aa", "cluster", "100", "made", 50)
+CALM = Sight(
+    marker=MARKER,
+    created="made",
+    last_sequence=60,
+    high_sequence=0,
+    known_created="",
+    cluster="cluster",
+    version_fell=False,
+    newest_stored_epoch="",
+)
+
+
+@pytest.mark.parametrize(
+    ("sight", "reason"),
+    [
+        (CALM, None),
+        (replace(CALM, marker=None), Reason.FIRST),
+        (replace(CALM, created="anew"), Reason.STREAM_REMADE),
+        (replace(CALM, known_created="before"), Reason.STREAM_REMADE),
+        (replace(CALM, marker=None, known_created="before"), Reason.STREAM_REMADE),
+        (replace(CALM, last_sequence=49), Reason.SEQUENCE_FELL),
+        (replace(CALM, high_sequence=61), Reason.SEQUENCE_FELL),
+        (replace(CALM, cluster="other"), Reason.CLUSTER_CHANGED),
+        (replace(CALM, cluster=""), None),
+        (replace(CALM, version_fell=True), Reason.VERSION_FELL),
+    ],
+)
+def test_reasons(sight: Sight, reason: Reason | None) -> None:
+    assert reason_for_new(sight) is reason
+
+
+def test_the_newest_epoch_known_goes_on() -> None:
+    assert continued(CALM, None) == Scope(MARKER.epoch, MARKER.comparable_since)
+    # A publisher that died before its first marker of an epoch had begun to use it.
+    assert continued(replace(CALM, newest_stored_epoch="2027"), None).epoch == "2027"
+    assert continued(CALM, Scope("2028", "2027")) == Scope("2028", "2027")
+
+
+@pytest.mark.parametrize("reason", Reason)
+def test_versions_compare_on_unless_the_cluster_changed(reason: Reason) -> None:
+    scope = started(Scope("2020", "2019"), reason, datetime(2026, 1, 1, tzinfo=UTC), "bb")
+    lasting = reason in {Reason.STREAM_REMADE, Reason.SEQUENCE_FELL, Reason.VERSIONS_MISSED}
+    assert scope.comparable_since == ("2019" if lasting else scope.epoch)
+
+
+@given(st.lists(st.integers(-5000, 5000), min_size=1, max_size=20), st.text("0123456789abcdef", min_size=6, max_size=6))
+def test_epochs_sort_by_age_whatever_the_clock_does(steps: list[int], nonce: str) -> None:
+    now, scope = datetime(2026, 1, 1, tzinfo=UTC), Scope("", "")
+    for step in steps:
+        now += timedelta(milliseconds=step)
+        new = started(scope, Reason.VERSIONS_MISSED, now, nonce)
+        assert new.epoch > scope.epoch
+        scope = new
+
+
+def test_a_marker_comes_back() -> None:
+    assert decode_marker(MARKER.body()) == MARKER
+
+
+@pytest.mark.parametrize(
+    "body", [b"", b"{}", b"[]", b'{"source": 1}', MARKER.body().replace(b'"number":3', b'"number":"3"')]
+)
+def test_what_is_no_marker_is_an_error(body: bytes) -> None:
+    with pytest.raises(EnvelopeError):
+        decode_marker(body)

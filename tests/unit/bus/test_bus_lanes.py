@@ -1,0 +1,117 @@
+"""Waiting versions: order per object, nothing lost, bounded, compared with a model."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from aim_shared.bus.envelope import Verb
+from aim_shared.bus.lanes import Lanes
+from aim_shared.bus.part import Key
+from aim_shared.bus.source import SourceVersion
+
+
+def version(name: str, number: int) -> SourceVersion:
+    return SourceVersion(Key("ns", name), Verb.UPSERT, name, str(number), {})
+
+
+def drain(lanes: Lanes) -> list[str]:
+    order = []
+    while (taken := lanes.take()) is not None:
+        order.append(f"{taken.key.name}{taken.resource_version}")
+        lanes.finish(taken.key)
+    return order
+
+
+def test_an_objects_versions_go_one_after_the_other() -> None:
+    lanes = Lanes()
+    lanes.add(version("a", 1))
+    lanes.add(version("a", 2))
+    lanes.add(version("b", 3))
+    first, second = lanes.take(), lanes.take()
+    assert first is not None
+    assert second is not None
+    assert (first.key.name, second.key.name) == ("a", "b")
+    assert lanes.take() is None, "a's second version waits for its first"
+    lanes.finish(first.key)
+    third = lanes.take()
+    assert third is not None
+    assert third.resource_version == "2"
+
+
+def test_a_ticket_is_done_with_all_before_it() -> None:
+    lanes = Lanes()
+    lanes.add(version("a", 1))
+    ticket = lanes.last_ticket
+    lanes.add(version("b", 2))
+    a, b = lanes.take(), lanes.take()
+    assert a is not None
+    assert b is not None
+    lanes.finish(b.key)
+    assert not lanes.is_done(ticket)
+    lanes.finish(a.key)
+    assert lanes.is_done(ticket)
+
+
+def test_what_was_begun_is_begun_again() -> None:
+    lanes = Lanes()
+    lanes.add(version("a", 1))
+    lanes.add(version("a", 2))
+    lanes.take()
+    lanes.put_back()
+    assert drain(lanes) == ["a1", "a2"]
+
+
+def test_collapsing_keeps_the_newest_and_counts_the_others() -> None:
+    lanes = Lanes()
+    for number in range(1, 4):
+        lanes.add(version("a", number))
+    lanes.add(version("b", 9))
+    lanes.collapse()
+    assert lanes.dropped == 2
+    assert sorted(drain(lanes)) == ["a3", "b9"]
+    assert len(lanes) == 0
+
+
+def test_beyond_the_limit_only_the_newest_waits_and_the_one_under_way_stays() -> None:
+    lanes = Lanes(limit=3)
+    for number in range(1, 4):
+        lanes.add(version("a", number))
+    lanes.take()
+    for number in range(4, 10):
+        lanes.add(version("a", number))
+    assert len(lanes) == 3
+    lanes.finish(Key("ns", "a"))
+    assert drain(lanes)[-1] == "a9"
+    assert lanes.dropped > 0
+
+
+@given(st.lists(st.tuples(st.sampled_from(["add", "take", "finish", "put_back", "latest"]), st.sampled_from("abc"))))
+def test_order_and_completeness_hold_whatever_happens(steps: list[tuple[str, str]]) -> None:
+    lanes, number = Lanes(), 0
+    taken: dict[Key, SourceVersion] = {}
+    added: dict[str, list[int]] = {}
+    done: dict[str, list[int]] = {}
+    for step, name in steps:
+        if step in {"add", "latest"}:
+            number += 1
+            added.setdefault(name, []).append(number)
+            lanes.add(version(name, number), latest_only=step == "latest")
+        elif step == "take":
+            found = lanes.take()
+            if found is not None:
+                assert found.key not in taken
+                taken[found.key] = found
+        elif step == "finish" and (key := Key("ns", name)) in taken:
+            done.setdefault(name, []).append(int(taken.pop(key).resource_version))
+            lanes.finish(key)
+        elif step == "put_back":
+            taken.clear()
+            lanes.put_back()
+    for key in list(taken):
+        done.setdefault(key.name, []).append(int(taken.pop(key).resource_version))
+        lanes.finish(key)
+    for entry in drain(lanes):
+        done.setdefault(entry[0], []).append(int(entry[1:]))
+    for name, numbers in added.items():
+        assert done[name] == sorted(done[name])
+        assert done[name][-1] == numbers[-1], "the newest always comes through"
+    assert sum(map(len, done.values())) + lanes.dropped == sum(map(len, added.values()))
