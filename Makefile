@@ -35,6 +35,9 @@ crds: setup
 crds-check: setup
 	$(BIN)/python -m aim_shared.api.crd --check deploy/crds
 
+spec-coverage: setup
+	$(BIN)/python tests/spec_coverage.py
+
 lock: setup
 	$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-header --no-annotate --python-version 3.11 requirements.in -o requirements.lock
 
