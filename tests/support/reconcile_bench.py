@@ -1,7 +1,7 @@
 """A bench with a control plane, an executor and a worker, whose reconciler a test sets."""
 
 from collections.abc import AsyncIterator, Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -91,6 +91,14 @@ class Bench:
             lambda obj, view, _now: self.decision(obj, view),
             wakes=(WakeBy(CONFIG_MAPS, lambda change, _: self.woken_by(change)),),
         )
+        self._start()
+
+    def finalizing(self, finalizer: str, clean_up: Callable[[], Plan | None]) -> None:
+        """Give the reconciler a finalizer."""
+        self.reconciler = replace(self.reconciler, finalizer=finalizer, finalize=lambda *_: clean_up())
+        self._start()
+
+    def _start(self) -> None:
         self.queue: WorkQueue[Key] = WorkQueue(backoff=Backoff(initial=0.01))
         self.access = WorldAccess(self.world, self._dispatch)
         self.executor = Executor(

@@ -1,1 +1,9 @@
-"""The reconcile engine: queue, plan, executor, conditions."""
+"""The reconcile engine.
+
+Pure, used by reconcilers and by replay: `components` and `inspect_*` say how one aspect is doing, `state_engine` turns
+components into conditions, status and decisions (`evaluate`, `status_json`, `assemble`), `plan` is what comes out,
+`decide` wraps it with finalizers, pause and deletion, `plan_json` makes it comparable.
+
+With I/O, used by the runtime: `queue` orders the work, `worker` runs passes, `executor` (with `status_writer` and
+`events`) carries plans out, `world_access` is its way into the world.
+"""

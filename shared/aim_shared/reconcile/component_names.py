@@ -88,6 +88,8 @@ COMPONENT_ORDER: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
             _N.DOWNLOAD_JOB_PODS,
         ),
         "AIMClusterModelSource": (_N.EXISTING_MODELS, _N.FILTERS),
+        "AIMRuntimeConfig": (),
+        "AIMClusterRuntimeConfig": (),
     }
 )
 """Components of each kind. Only these take part in the aggregation of FW-076, in this order (FW-080)."""

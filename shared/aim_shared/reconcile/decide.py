@@ -10,6 +10,7 @@ from aim_shared.api import labels
 from aim_shared.api.meta import Resource
 from aim_shared.bus.part import Part
 from aim_shared.bus.view import View
+from aim_shared.errors import AimError, Category
 from aim_shared.reconcile.plan import NOTHING, Patch, Plan
 from aim_shared.reconcile.reconciler import Reconciler
 
@@ -41,12 +42,19 @@ def is_paused(obj: Resource) -> bool:
     return obj.metadata.annotations.get(labels.ANNOTATION_PAUSED) == labels.TRUE
 
 
+def is_forbidden(failure: AimError) -> bool:
+    """Whether a write failed for lack of permission."""
+    return failure.category is Category.AUTH and failure.reason == "Forbidden"
+
+
 def _clean_up(reconciler: Reconciler[T], obj: T, view: View, now: datetime) -> Plan:
     """Only the clean-up, no children and no status; then the finalizer goes (FW-182, FW-184)."""
     finalizer = reconciler.finalizer
     if finalizer is None or finalizer not in obj.metadata.finalizers:
         return NOTHING
-    plan = None if reconciler.finalize is None else reconciler.finalize(obj, view, now)
+    # What is forbidden will stay so, as in a namespace that goes away: it must not keep the object for ever (FW-184).
+    given_up = view.failure is not None and is_forbidden(view.failure)
+    plan = None if given_up or reconciler.finalize is None else reconciler.finalize(obj, view, now)
     if plan is not None:
         return Plan(
             patches=plan.patches,

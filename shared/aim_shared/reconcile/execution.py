@@ -81,6 +81,12 @@ class Execution:
     drop: Drop | None = None
     look_again: float | None = None
 
+    def followed_by(self, report: "Execution") -> "Execution":
+        """This failed execution together with the pass that reported its failure."""
+        return Execution(
+            (*self.writes, *report.writes), self.failure, report.status_failure, report.drop, report.look_again
+        )
+
     @property
     def changed(self) -> bool:
         """Whether anything was sent to the API server."""

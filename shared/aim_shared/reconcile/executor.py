@@ -28,9 +28,9 @@ from aim_shared.reconcile.classify import Verb, classify, is_quiet
 from aim_shared.reconcile.difference import needs_apply
 from aim_shared.reconcile.events import EventWriter
 from aim_shared.reconcile.execution import Drop, Execution, Write, WriteResult
-from aim_shared.reconcile.plan import Child, Delete, Event, Patch, Plan, WriteMode
+from aim_shared.reconcile.plan import Child, Delete, Patch, Plan, WriteMode
 from aim_shared.reconcile.reconciler import Reconciler
-from aim_shared.reconcile.status_writer import Absorb, StatusWriter
+from aim_shared.reconcile.status_writer import Absorb, Due, StatusWriter
 
 STALE_RETRY_SECONDS: Final = 2.0
 """When a delete that was refused on a stale view is tried again."""
@@ -123,21 +123,28 @@ class Executor:
         return Execution(tuple(run.writes), drop=stop.drop, look_again=stop.look_again)
 
     async def _finish(self, run: _Run, plan: Plan) -> Execution:
-        events: tuple[Event, ...] = plan.events
-        failure = None
         try:
-            if plan.status is not None and self._status.is_due(run.target, plan.status):
-                self._check_lease()
-                outcome = await self._status.write(run.target, plan.status)
-                failure = outcome.failure
-                run.writes += [outcome.write] if outcome.write else []
-                events += (outcome.event,) if outcome.event else ()
-            if events:
-                self._check_lease()
-                await self._events.emit(run.target, self._source, events)
+            failure = await self._tell(run, plan)
         except (_StopError, NotLeaderError):
             return Execution(tuple(run.writes), drop=Drop.NOT_LEADER)
         return Execution(tuple(run.writes), status_failure=failure)
+
+    async def _tell(self, run: _Run, plan: Plan) -> AimError | None:
+        """Status and events; returns the failure of the status write."""
+        due = self._status.due(run.target, plan.status)
+        outcome = None
+        if due is Due.WRITE and plan.status is not None:
+            self._check_lease()
+            outcome = await self._status.write(run.target, plan.status)
+            run.writes.append(outcome.write)
+        stored = due is Due.SETTLED or (outcome is not None and outcome.stored)
+        # A transition that was not stored will be seen, and told, again.
+        events = [event for event in plan.events if stored or event.standing or not event.condition]
+        events += [outcome.event] if outcome is not None and outcome.event is not None else []
+        if events:
+            self._check_lease()
+            await self._events.emit(run.target, self._source, events)
+        return None if outcome is None else outcome.failure
 
     def _check_lease(self) -> None:
         if not self._may_write():

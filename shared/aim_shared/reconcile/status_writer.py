@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from enum import Enum
 from typing import Any, Final, TypeAlias
 
 from aim_shared.bus.part import Part
@@ -24,13 +25,28 @@ STATUS_REJECTED: Final = "StatusRejected"
 """Reason of the event about a status that the API server refuses (FW-018)."""
 
 
+class Due(Enum):
+    """What is to be done about a status."""
+
+    SETTLED = "settled"
+    """It is stored already, or nobody wants one."""
+    WRITE = "write"
+    HELD_BACK = "held back"
+    """The API server has refused exactly this content before (FW-018)."""
+
+
 @dataclass(frozen=True, slots=True)
 class StatusOutcome:
-    """What came of a status: nothing to do, a write, a failure, an event about a refusal."""
+    """What came of a status: a write, a failure, an event about a refusal."""
 
-    write: Write | None = None
+    write: Write
     failure: AimError | None = None
     event: Event | None = None
+
+    @property
+    def stored(self) -> bool:
+        """Whether the API server has taken the status."""
+        return self.write.result is WriteResult.DONE
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,12 +70,12 @@ class StatusWriter:
         self._absorb = absorb
         self._refused: dict[str, _Refused] = {}
 
-    def is_due(self, target: Target, status: JsonObject | None) -> bool:
+    def due(self, target: Target, status: JsonObject | None) -> Due:
         """Whether the status has to be written: it differs, and was not refused as it is."""
         if status is None or same_status(status, self._ownership.own(target.raw.get("status") or {})):
-            return False
+            return Due.SETTLED
         refused = self._refused.get(target.uid)
-        return refused is None or refused.content != canonical(status)
+        return Due.HELD_BACK if refused is not None and refused.content == canonical(status) else Due.WRITE
 
     def forget(self, uid: str) -> None:
         """Drop what is remembered about an object that is gone."""

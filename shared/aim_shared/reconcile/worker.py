@@ -23,7 +23,7 @@ from aim_shared.bus.view import WorldView
 from aim_shared.bus.world import World
 from aim_shared.errors import RETRIED_CATEGORIES, AimError
 from aim_shared.reconcile.child_body import Target
-from aim_shared.reconcile.decide import decide
+from aim_shared.reconcile.decide import decide, is_forbidden
 from aim_shared.reconcile.execution import Drop, Execution
 from aim_shared.reconcile.executor import Executor
 from aim_shared.reconcile.pass_record import PassRecord
@@ -186,20 +186,14 @@ class Worker(Generic[T]):
 
     async def _decide_and_execute(self, entry: Entry[T], obj: T) -> Result:
         plan, execution = await self._attempt(entry, obj)
-        if execution.failure is not None and not obj.deleting:
+        if execution.failure is not None and (not obj.deleting or is_forbidden(execution.failure)):
             entry = self._world.get(self._reconciler.part, entry.key) or entry
             plan, reported = await self._attempt(entry, entry.object or obj, execution.failure)
-            execution = Execution(
-                (*execution.writes, *reported.writes),
-                execution.failure,
-                reported.status_failure,
-                reported.drop,
-                reported.look_again,
-            )
+            execution = execution.followed_by(reported)
         return self._schedule(entry.key, plan, execution)
 
     async def _attempt(self, entry: Entry[T], obj: T, failure: AimError | None = None) -> tuple[Plan, Execution]:
-        """Decide and carry out; with a failure, for the status only (FW-010)."""
+        """Decide and carry out; with a failure, for the status only (FW-010), or to end a clean-up (FW-184)."""
         view = WorldView(self._world, failure)
         view.get(self._reconciler.part, entry.key.namespace, entry.key.name)
         record = PassRecord(self._service, self._reconciler.controller, entry, obj.metadata.generation, self._now())
@@ -209,7 +203,7 @@ class Worker(Generic[T]):
             self._record(record.of_bug(view, f"{type(bug).__name__}: {bug}"))
             raise
         target = Target(self._reconciler.part, entry.raw, record.traceparent)
-        if failure is not None:
+        if failure is not None and not obj.deleting:
             execution = await self._executor.report(target, plan)
         else:
             execution = await self._executor.execute(target, plan, stale=bool(view.reads.stale_parts))

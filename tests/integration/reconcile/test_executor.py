@@ -11,6 +11,8 @@ from aim_shared.errors import Category
 from aim_shared.json import JsonObject
 from aim_shared.reconcile.execution import Drop, WriteResult
 from aim_shared.reconcile.plan import Child, Delete, Event, EventType, Patch, Plan, WriteMode
+from aim_shared.reconcile.reconciler import StatusOwnership
+from aim_shared.reconcile.status_writer import Due, StatusWriter
 
 STATUS: JsonObject = {
     "status": "Running",
@@ -268,6 +270,37 @@ async def test_a_refused_status_is_told_once_and_not_sent_again(bench: Bench) ->
     assert "status" in rejected["message"]
     fine = await bench.executor.execute(bench.target(), Plan(status=STATUS))
     assert [write.result for write in fine.writes] == [WriteResult.DONE]
+
+
+@pytest.mark.spec("FW-018", "FW-122")
+async def test_a_transition_is_told_when_it_is_stored(bench: Bench) -> None:
+    event = Event(EventType.NORMAL, "Resolved", "m", condition="ModelReady")
+    refused = {**STATUS, "status": "NotAvailable"}
+    for _ in range(2):
+        await bench.executor.execute(bench.target(), Plan(status=refused, events=(event,)))
+    assert {stored["reason"] for stored in (await bench.kube.list(EVENT, "default")).items} == {"StatusRejected"}
+    await bench.executor.execute(bench.target(), Plan(status=STATUS, events=(event,)))
+    assert "Resolved" in {stored["reason"] for stored in (await bench.kube.list(EVENT, "default")).items}
+
+
+@pytest.mark.spec("FW-371", "FW-372", "FW-106")
+async def test_two_writers_share_a_status(bench: Bench) -> None:
+    ownership = StatusOwnership(only_fields=frozenset({"routing"}), only_conditions=frozenset({"HTTPRouteReady"}))
+    routing = StatusWriter(bench.kube, "aim-routing", ownership, bench.access.absorb)
+    await bench.executor.execute(bench.target(), Plan(status=STATUS))
+    ready = {**STATUS["conditions"][0], "type": "HTTPRouteReady"}
+    theirs: JsonObject = {"routing": {"path": "/ml/chat"}, "conditions": [ready]}
+    assert routing.due(bench.target(), theirs) is Due.WRITE
+    assert (await routing.write(bench.target(), theirs)).stored
+    assert routing.due(bench.target(), theirs) is Due.SETTLED
+    both = (await bench.get(AIM_SERVICE, "chat"))["status"]
+    assert {condition["type"] for condition in both["conditions"]} == {"Ready", "HTTPRouteReady"}
+    assert routing.due(bench.target(), {}) is Due.WRITE
+    assert (await routing.write(bench.target(), {})).stored
+    left = (await bench.get(AIM_SERVICE, "chat"))["status"]
+    assert "routing" not in left
+    assert [condition["type"] for condition in left["conditions"]] == ["Ready"]
+    assert routing.due(bench.target(), {}) is Due.SETTLED
 
 
 @pytest.mark.spec("FW-120", "FW-125", "FW-413", "FW-126")

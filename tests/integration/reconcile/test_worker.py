@@ -17,10 +17,11 @@ from aim_shared.bus.entry import Change
 from aim_shared.bus.part import Key
 from aim_shared.bus.view import View, WorldView
 from aim_shared.errors import AimError, Category
-from aim_shared.json import canonical
+from aim_shared.json import JsonObject, canonical
+from aim_shared.kube.errors import ApiError
 from aim_shared.reconcile.components import Component, Dependency, State
 from aim_shared.reconcile.decide import decide
-from aim_shared.reconcile.plan import Child, Effect, Plan
+from aim_shared.reconcile.plan import Child, Delete, Effect, Plan
 from aim_shared.reconcile.plan_json import plan_to_json
 from aim_shared.reconcile.queue import Priority
 from aim_shared.reconcile.state_engine import assemble, evaluate, status_json
@@ -127,6 +128,45 @@ async def test_a_rejected_child_fails_the_object_without_timed_retry(bench: Benc
     live = await bench.get(AIM_SERVICE, "chat")
     assert live["status"]["status"] == "Failed"
     assert bench.queue.statistics.retries == 0
+
+
+@pytest.mark.spec("FW-182", "FW-184", "FW-188")
+async def test_a_clean_up_and_then_the_finalizer(bench: Bench) -> None:
+    cache = await bench.create(CONFIG_MAPS, config_map("cache"))
+    bench.finalizing("aim.eai.amd.com/x", lambda: None if gone(bench) else Plan(deletes=(deletion(cache),)))
+    await bench.worker.process(CHAT)
+    live = await bench.get(AIM_SERVICE, "chat")
+    assert live["metadata"]["finalizers"] == ["aim.eai.amd.com/x"]
+    await bench.kube.delete(AIM_SERVICE, "chat", "default", uid=live["metadata"]["uid"])
+    await bench.see(SERVICES, "chat")
+    await bench.worker.process(CHAT)
+    bench.world.absorb_deleted(CONFIG_MAPS, Key("default", "cache"), cache["metadata"]["uid"], 0.0)
+    await bench.worker.process(CHAT)
+    with pytest.raises(ApiError) as error:
+        await bench.get(AIM_SERVICE, "chat")
+    assert error.value.is_not_found
+
+
+@pytest.mark.spec("FW-184")
+async def test_a_forbidden_clean_up_lets_the_object_go(bench: Bench) -> None:
+    cache = await bench.create(CONFIG_MAPS, config_map("cache"))
+    bench.finalizing("aim.eai.amd.com/x", lambda: Plan(deletes=(deletion(cache),)))
+    bench.faults.fail("DELETE", "configmaps/cache", 403, reason="Forbidden", message="no")
+    await bench.worker.process(CHAT)
+    live = await bench.see(SERVICES, "chat")
+    await bench.kube.delete(AIM_SERVICE, "chat", "default", uid=live["metadata"]["uid"])
+    await bench.see(SERVICES, "chat")
+    await bench.worker.process(CHAT)
+    with pytest.raises(ApiError):
+        await bench.get(AIM_SERVICE, "chat")
+
+
+def gone(bench: Bench) -> bool:
+    return bench.world.get(CONFIG_MAPS, Key("default", "cache")) is None
+
+
+def deletion(obj: JsonObject) -> Delete:
+    return Delete(CONFIG_MAPS, "default", obj["metadata"]["name"], obj["metadata"]["uid"], "unused")
 
 
 @pytest.mark.spec("FW-014")

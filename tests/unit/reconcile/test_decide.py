@@ -86,6 +86,26 @@ def test_after_the_clean_up_the_finalizer_goes() -> None:
     assert plan_of(None, finalizers=["other"], deleting=NOW) is NOTHING
 
 
+@pytest.mark.spec("FW-184")
+@pytest.mark.parametrize(
+    ("category", "reason", "given_up"),
+    [(Category.AUTH, "Forbidden", True), (Category.INFRASTRUCTURE, "Timeout", False)],
+)
+def test_a_forbidden_clean_up_does_not_keep_the_object(category: Category, reason: str, given_up: bool) -> None:
+    world = world_of([SERVICES], make(kinds.AIM_SERVICE, "chat", finalizers=[FINALIZER], deleting=NOW))
+    reconciler = Reconciler(
+        "service",
+        SERVICES,
+        lambda _obj, _view, _now: REGULAR,
+        finalizer=FINALIZER,
+        finalize=lambda _obj, _view, _now: Plan(deletes=(STALE,)),
+    )
+    view = world.view(AimError(category, reason, "no"))
+    plan = decide(reconciler, world.object(SERVICES, "ml", "chat"), view, NOW)
+    assert bool(plan.patches) is given_up
+    assert bool(plan.deletes) is not given_up
+
+
 @pytest.mark.spec("FW-186", "FW-187")
 def test_a_terminating_namespace() -> None:
     alive = Namespace.model_validate(make(kinds.NAMESPACE, "ml"))
