@@ -138,3 +138,34 @@ async def test_routes_get_defaults_inside_their_lists(api: RawApi) -> None:
     before = (await api.get(path)).body["metadata"]["resourceVersion"]
     again = await api.apply(path, route, "one")
     assert again.body["metadata"]["resourceVersion"] == before
+
+
+async def test_managed_fields_can_be_reset_on_the_main_resource_only(widgets: RawApi) -> None:
+    await widgets.apply(f"{WIDGETS}/a", _widget("a", size=3), "one")
+    reset: JsonObject = {"metadata": {"managedFields": [{}]}}
+    ignored = await widgets.merge(f"{WIDGETS}/a/status", reset)
+    assert ignored.status == 200
+    assert ignored.body["metadata"]["managedFields"]
+    assert "managedFields" not in (await widgets.merge(f"{WIDGETS}/a", reset)).body["metadata"]
+
+
+async def test_fields_taken_by_force_and_left_out_are_deleted(widgets: RawApi) -> None:
+    await widgets.apply(f"{WIDGETS}/a", _widget("a", size=3, replicas=1), "one")
+    await widgets.apply(f"{WIDGETS}/a", _widget("a", size=3, replicas=2), "two", force="true")
+    left = await widgets.apply(f"{WIDGETS}/a", _widget("a", size=3), "two")
+    assert "replicas" not in left.body["spec"]
+
+
+async def test_an_apply_after_the_deletion_makes_the_object_again(widgets: RawApi) -> None:
+    first = await widgets.apply(f"{WIDGETS}/a", _widget("a", size=3), "one")
+    await widgets.delete(f"{WIDGETS}/a")
+    second = await widgets.apply(f"{WIDGETS}/a", _widget("a", size=3), "one")
+    assert second.status == 201
+    assert second.body["metadata"]["uid"] != first.body["metadata"]["uid"]
+
+
+async def test_a_removed_field_of_a_client_side_manager_is_no_conflict(widgets: RawApi) -> None:
+    await widgets.created(WIDGETS, _widget("a", size=3, replicas=1))
+    await widgets.merge(f"{WIDGETS}/a", {"spec": {"replicas": None}}, fieldManager="other")
+    applied = await widgets.apply(f"{WIDGETS}/a", _widget("a", size=3, replicas=7), "one")
+    assert (applied.status, applied.body["spec"]["replicas"]) == (200, 7)

@@ -1,7 +1,8 @@
 """Decodes the few protobuf bodies that kubectl's generators send (`kubectl create namespace`, `auth can-i`, …).
 
 Typed clients may send the built-in kinds only in this form. The tables name the fields by number, as the generated
-`.proto` files of the Kubernetes API do; kinds that are not listed are refused, and a manifest file does the same.
+`.proto` files of the Kubernetes API do. Kinds and fields that are not listed are refused, never dropped; a manifest
+file does the same.
 """
 
 import base64
@@ -120,8 +121,31 @@ _ACCESS: Final[_Message] = {
     2: _Field("nonResourceAttributes", _message(_strings("path", "verb"))),
 }
 
+_SERVER_SET: Final = _Field("", lambda _value: "")
+"""A field that typed clients write although only the server sets it."""
+
+_CONTAINER: Final[_Message] = {
+    1: _Field("name", _text),
+    2: _Field("image", _text),
+    3: _texts("command"),
+    4: _texts("args"),
+    6: _Field("ports", _message({3: _Field("containerPort", _int), 4: _Field("protocol", _text)}), repeated=True),
+}
+_POD: Final[_Message] = {
+    2: _Field("containers", _message(_CONTAINER), repeated=True),
+    3: _Field("restartPolicy", _text),
+}
+_TEMPLATE: Final = _Field("template", _message({1: _META, 2: _Field("spec", _message(_POD))}))
+_SELECTOR: Final = _Field("selector", _message({1: _map("matchLabels")}))
+
 _KINDS: Final[Mapping[str, _Message]] = {
-    "Namespace": {1: _META},
+    "Namespace": {1: _META, 3: _SERVER_SET},
+    "Deployment": {
+        1: _META,
+        2: _Field("spec", _message({1: _Field("replicas", _int), 2: _SELECTOR, 3: _TEMPLATE, 4: _SERVER_SET})),
+        3: _SERVER_SET,
+    },
+    "Job": {1: _META, 2: _Field("spec", _message({6: _TEMPLATE})), 3: _SERVER_SET},
     "ConfigMap": {1: _META, 2: _map("data"), 3: _map("binaryData", _base64), 4: _Field("immutable", _bool)},
     "Secret": {
         1: _META,
@@ -135,9 +159,9 @@ _KINDS: Final[Mapping[str, _Message]] = {
     "ClusterRole": {1: _META, 2: _RULES},
     "RoleBinding": _BINDING,
     "ClusterRoleBinding": _BINDING,
-    "SelfSubjectAccessReview": {1: _META, 2: _Field("spec", _message(_ACCESS))},
-    "SelfSubjectRulesReview": {1: _META, 2: _Field("spec", _message(_strings("namespace")))},
-    "SelfSubjectReview": {1: _META},
+    "SelfSubjectAccessReview": {1: _META, 2: _Field("spec", _message(_ACCESS)), 3: _SERVER_SET},
+    "SelfSubjectRulesReview": {1: _META, 2: _Field("spec", _message(_strings("namespace"))), 3: _SERVER_SET},
+    "SelfSubjectReview": {1: _META, 2: _SERVER_SET},
     "PriorityClass": {
         1: _META,
         2: _Field("value", _int),
@@ -171,7 +195,9 @@ def _decode(fields: _Message, data: Wire) -> JsonObject:
     for number, value in _entries(data):
         known = fields.get(number)
         if known is None:
-            continue
+            if value in (b"", 0):
+                continue
+            raise ValueError(f"field {number} is not known")
         decoded = known.decode(value)
         if known.mapping:
             assert isinstance(decoded, dict)

@@ -99,13 +99,11 @@ class Registry:
     def __init__(self) -> None:
         self._types: dict[tuple[str, str, str], ResourceType] = {}
         self._kinds: dict[tuple[str, str], ResourceType] = {}
-        self.generation = 0
 
     def add(self, resource: ResourceType) -> None:
         """Serve a type, replacing a former one of the same group, version and plural."""
         self._types[resource.group, resource.version, resource.plural] = resource
         self._kinds[resource.api_version, resource.kind] = resource
-        self.generation += 1
 
     def remove_storage(self, storage: str) -> None:
         """Stop serving every version of a storage."""
@@ -113,7 +111,6 @@ class Registry:
             if resource.storage == storage:
                 del self._types[key]
                 self._kinds.pop((resource.api_version, resource.kind), None)
-        self.generation += 1
 
     def find(self, group: str, version: str, plural: str) -> ResourceType | None:
         """The type served under a path, None if there is none."""
