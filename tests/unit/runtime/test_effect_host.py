@@ -1,0 +1,146 @@
+"""Effects become facts: once per request, with the count of failures, and never at the cost of another effect."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from aim_shared.bus.entry import Entry
+from aim_shared.bus.fact import Fact, FactOwner
+from aim_shared.bus.parts import FACTS
+from aim_shared.errors import AimError, Category
+from aim_shared.json import JsonObject
+from aim_shared.reconcile.plan import Effect
+from aim_shared.reconcile.reconciler import EffectError
+from aim_shared.runtime.effects import EffectHost
+
+OWNER = FactOwner(part="aimmodels", namespace="ml", name="qwen", uid="u1")
+REFUSED = AimError(Category.AUTH, "Unauthorized", "the registry refused")
+
+
+class Inspector:
+    """A runner that a test can hold back, let fail, or break."""
+
+    def __init__(self) -> None:
+        self.calls: list[str] = []
+        self.gate = asyncio.Event()
+        self.gate.set()
+        self.error: Exception | None = None
+
+    async def __call__(self, effect: Effect) -> JsonObject:
+        self.calls.append(effect.key)
+        await self.gate.wait()
+        if self.error is not None:
+            raise self.error
+        return {"labels": {"about": effect.key}}
+
+
+class Facts:
+    """Facts in the order in which they became known."""
+
+    def __init__(self) -> None:
+        self.known: list[Fact] = []
+        self.arrived = asyncio.Event()
+
+    async def publish(self, entry: Entry[Fact]) -> None:
+        fact = entry.object
+        assert fact is not None
+        self.known.append(fact)
+        self.arrived.set()
+
+    def previous(self, effect: str, about: str) -> Fact | None:
+        return next((one for one in reversed(self.known) if (one.effect, one.about) == (effect, about)), None)
+
+    async def next(self) -> Fact:
+        async with asyncio.timeout(5):
+            await self.arrived.wait()
+        self.arrived.clear()
+        return self.known[-1]
+
+
+@asynccontextmanager
+async def host(inspector: Inspector, facts: Facts) -> AsyncIterator[EffectHost]:
+    async with EffectHost(
+        "discovery", {"inspect": inspector}, FACTS, previous=facts.previous, publish=facts.publish
+    ) as running:
+        yield running
+
+
+async def test_an_outcome_becomes_a_fact_of_its_owner() -> None:
+    facts = Facts()
+    async with host(Inspector(), facts) as running:
+        running.submit(Effect("inspect", "image:1"), OWNER)
+        fact = await facts.next()
+    assert (fact.effect, fact.about, fact.owner, fact.attempts) == ("inspect", "image:1", OWNER, 0)
+    assert fact.outcome == {"labels": {"about": "image:1"}}
+    assert fact.namespace == "discovery"
+
+
+async def test_asking_again_while_it_runs_changes_nothing() -> None:
+    inspector, facts = Inspector(), Facts()
+    inspector.gate.clear()
+    async with host(inspector, facts) as running:
+        for _ in range(3):
+            running.submit(Effect("inspect", "image:1"), OWNER)
+            await asyncio.sleep(0)
+        running.submit(Effect("inspect", "image:2"), OWNER)
+        inspector.gate.set()
+        while len(facts.known) < 2:
+            await facts.next()
+    assert sorted(inspector.calls) == ["image:1", "image:2"]
+    assert running.statistics.succeeded == 2
+
+
+@pytest.mark.spec("FW-004")
+async def test_failures_are_facts_and_are_counted_until_a_success() -> None:
+    inspector, facts = Inspector(), Facts()
+    inspector.error = EffectError(REFUSED)
+    async with host(inspector, facts) as running:
+        for attempt in (1, 2):
+            running.submit(Effect("inspect", "image:1"), OWNER)
+            failed = await facts.next()
+            assert (failed.error, failed.attempts, failed.outcome) == (REFUSED, attempt, None)
+        inspector.error = None
+        running.submit(Effect("inspect", "image:1"), OWNER)
+        assert (await facts.next()).attempts == 0
+
+
+async def test_a_bug_in_a_runner_is_an_unknown_error_and_others_go_on() -> None:
+    inspector, facts = Inspector(), Facts()
+    inspector.error = RuntimeError("unforeseen")
+    async with host(inspector, facts) as running:
+        running.submit(Effect("inspect", "image:1"), OWNER)
+        broken = await facts.next()
+        inspector.error = None
+        running.submit(Effect("inspect", "image:2"), OWNER)
+        assert (await facts.next()).outcome is not None
+    assert broken.error is not None
+    assert broken.error.category is Category.UNKNOWN
+    assert "unforeseen" in broken.error.message
+
+
+async def test_an_earlier_start_replaces_a_later_one_and_not_the_reverse() -> None:
+    inspector, facts = Inspector(), Facts()
+    later = datetime.now(UTC) + timedelta(hours=1)
+    async with host(inspector, facts) as running:
+        running.submit(Effect("inspect", "image:1", not_before=later), OWNER)
+        running.submit(Effect("inspect", "image:1", not_before=later + timedelta(hours=1)), OWNER)
+        assert (running.statistics.waiting, inspector.calls) == (1, [])
+        running.submit(Effect("inspect", "image:1"), OWNER)
+        await facts.next()
+    assert inspector.calls == ["image:1"]
+
+
+async def test_nothing_is_gathered_for_an_object_that_is_gone() -> None:
+    inspector, facts = Inspector(), Facts()
+    inspector.gate.clear()
+    async with host(inspector, facts) as running:
+        running.submit(Effect("inspect", "image:1"), OWNER)
+        await asyncio.sleep(0)
+        running.forget("u1")
+        for _ in range(5):
+            await asyncio.sleep(0)
+        assert (running.statistics.running, running.statistics.waiting) == (0, 0)
+    assert facts.known == []

@@ -1,0 +1,54 @@
+"""Settings: variables, flags, mistakes."""
+
+import pytest
+
+from aim_shared.runtime.settings import Settings, load, unknown_variables
+from aim_shared.telemetry.logs import LogFormat, LogLevel
+
+
+@pytest.mark.spec("FW-271", "FW-273")
+def test_variables_with_units() -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("AIM_RESYNC_INTERVAL", "2m30s")
+        patch.setenv("AIM_NATS_HISTORY_BYTES", "2Gi")
+        patch.setenv("AIM_LOG_FORMAT", "console")
+        settings = load(Settings, [])
+    assert (settings.resync_interval, settings.nats_history_bytes) == (150.0, 2 << 30)
+    assert settings.log_format is LogFormat.CONSOLE
+
+
+@pytest.mark.spec("FW-273")
+def test_defaults() -> None:
+    settings = load(Settings, [])
+    assert (settings.nats_url, settings.nats_heartbeat, settings.direct_watch) == ("nats://aim-nats:4222", 10.0, True)
+    assert (settings.backoff_initial, settings.backoff_max, settings.resync_interval) == (0.2, 1000.0, 600.0)
+    assert (settings.metrics_bind_address, settings.health_probe_bind_address) == ("0", ":8081")
+    assert settings.leader_elect is False
+
+
+@pytest.mark.spec("FW-272")
+def test_a_flag_wins_over_its_variable() -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("AIM_LOG_LEVEL", "error")
+        assert load(Settings, ["--log-level", "debug", "--leader-elect"]).log_level is LogLevel.DEBUG
+
+
+@pytest.mark.spec("FW-272")
+@pytest.mark.parametrize(
+    ("argv", "named"), [(["--no-such-flag"], "--no-such-flag"), (["--backoff-max", "soon"], "AIM_BACKOFF_MAX")]
+)
+def test_mistakes_end_the_process_and_are_named(
+    argv: list[str], named: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        load(Settings, argv)
+    assert ended.value.code == 2
+    assert named in capsys.readouterr().err
+
+
+@pytest.mark.spec("FW-272")
+def test_unknown_variables_are_found() -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("AIM_TYPO", "1")
+        patch.setenv("AIM_LOG_LEVEL", "info")
+        assert unknown_variables(Settings) == ["AIM_TYPO"]
