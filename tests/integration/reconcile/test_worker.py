@@ -11,7 +11,7 @@ from structlog.testing import capture_logs
 from support.reconcile_bench import CONFIG_MAPS, SERVICES, Bench, config_map, service
 
 from aim_shared.api.external.config_map import ConfigMap
-from aim_shared.api.kinds import AIM_SERVICE
+from aim_shared.api.kinds import AIM_SERVICE, CONFIG_MAP
 from aim_shared.api.service import AIMService
 from aim_shared.bus.entry import Change
 from aim_shared.bus.part import Key
@@ -197,6 +197,49 @@ async def test_a_bug_concerns_its_object_alone(bench: Bench) -> None:
     assert any(record.outcome == "exception: KeyError: 'surprise'" for record in bench.records)
     failed = next(line for line in logs if line["event"] == "pass failed unexpectedly")
     assert (failed["controller"], failed["namespace"], failed["name"]) == ("service", "default", "chat")
+
+
+@pytest.mark.spec("CC-014")
+async def test_an_unreadable_object_is_reported_and_left_alone(bench: Bench) -> None:
+    bench.decision = serve
+    garbage = {**bench.target().raw, "spec": "not an object"}
+    garbage["metadata"] = {**garbage["metadata"], "resourceVersion": "999999"}
+    bench.access.absorb(SERVICES, garbage)
+    with capture_logs() as logs:
+        await bench.worker.process(CHAT)
+    assert bench.faults.seen == []
+    assert bench.queue.statistics.retries == 0
+    [line] = logs
+    assert line["event"].startswith("AIMService default/chat can not be read: spec")
+
+
+@pytest.mark.spec("FW-407")
+async def test_a_pass_of_a_former_leader_starts_and_writes_nothing(bench: Bench) -> None:
+    bench.leads = False
+    bench.decision = lambda _obj, _view: Plan(
+        children=(Child(CONFIG_MAPS, config_map("c")),), effects=(Effect("inspect", "x"),)
+    )
+    await bench.worker.process(CHAT)
+    assert (bench.faults.seen, bench.effects, bench.records) == ([], [], [])
+
+
+@pytest.mark.spec("FW-019", "FW-016")
+async def test_a_stale_view_deletes_nothing(bench: Bench) -> None:
+    old = await bench.create(CONFIG_MAPS, config_map("old"))
+    bench.world.mark(CONFIG_MAPS, fresh=False)
+
+    def decision(_: AIMService, view: View) -> Plan:
+        view.get(CONFIG_MAPS, "default", "old")
+        return Plan(deletes=(deletion(old),))
+
+    bench.decision = decision
+    await bench.worker.process(CHAT)
+    assert (await bench.get(CONFIG_MAP, "old"))["metadata"]["uid"] == old["metadata"]["uid"]
+    assert bench.queue.statistics.delayed == 1
+    bench.world.mark(CONFIG_MAPS, fresh=True)
+    await bench.worker.process(CHAT)
+    with pytest.raises(ApiError):
+        await bench.get(CONFIG_MAP, "old")
 
 
 async def test_effects_are_started_and_recorded_once(bench: Bench) -> None:
