@@ -4,12 +4,15 @@ The broker numbers what it delivers to a consumer (1, 2, 3, …) and sends heart
 number that is skipped, a position that does not rise, a heartbeat that tells of more than arrived, silence: after each
 of them the consumer is worthless, and the reader makes a new one. It is never resumed by sequence, because a sequence
 means nothing in a stream that was made anew or restored.
+
+The broker cuts the connection of a reader for whom more than 64 MB wait. So it delivers at most a window ahead, and
+the reader acknowledges as it goes; the acknowledgements mean nothing else, and nothing is ever delivered again.
 """
 
 import asyncio
 from collections import deque
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from typing import Final
 
@@ -21,9 +24,12 @@ HEARTBEAT_SECONDS: Final = 2.0
 """How often an idle consumer tells that it is alive."""
 
 _MISSED_HEARTBEATS: Final = 2.5
-_INACTIVE_SECONDS: Final = 30
+_INACTIVE_SECONDS: Final = 10
 _NANOSECONDS: Final = 1_000_000_000
 _BATCH: Final = 256
+_WINDOW: Final = 2 * _BATCH
+_NEVER_SECONDS: Final = 365 * 24 * 3600
+_ACKNOWLEDGE: Final = b"+ACK"
 _CONTROL: Final = "100"
 _LAST_CONSUMER: Final = "Nats-Last-Consumer"
 
@@ -47,8 +53,10 @@ class Delivery:
         pending: messages that lay ready when the consumer was made; with 0, none may ever come.
     """
 
-    def __init__(self, heartbeat: float) -> None:
+    def __init__(self, connection: BusConnection, heartbeat: float) -> None:
         self.pending = 0
+        self._connection = connection
+        self._unacknowledged = 0
         self._silence = heartbeat * _MISSED_HEARTBEATS
         self._arrived: deque[Message] = deque()
         self._stirred = asyncio.Event()
@@ -78,12 +86,24 @@ class Delivery:
                 batch.append(self._place(message))
         if not self._arrived:
             self._stirred.clear()
+        await self._acknowledge(batch)
         return batch
 
     def fail(self, reason: str) -> None:
         """Make the reader's next `batch` end with `DeliveryLostError`."""
         self._failure = self._failure or reason
         self._stirred.set()
+
+    async def _acknowledge(self, batch: list[Delivered]) -> None:
+        """Move the window on, each time that half of it is used up."""
+        self._unacknowledged += len(batch)
+        if not batch or self._unacknowledged < _BATCH:
+            return
+        self._unacknowledged = 0
+        try:
+            await self._connection.request(batch[-1].message.reply, _ACKNOWLEDGE)
+        except BusUnavailableError as error:
+            raise DeliveryLostError(f"the broker does not move on: {error}") from error
 
     async def _take(self, message: Message) -> None:
         self._arrived.append(message)
@@ -131,13 +151,15 @@ async def deliver(
         BusUnavailableError: no connection, or no answer.
         BusApiError: the broker refused the consumer.
     """
-    delivery = Delivery(heartbeat)
+    delivery = Delivery(connection, heartbeat)
     inbox = connection.inbox()
     subscription = await connection.subscribe(inbox, delivery._take)
     config = {
         "deliver_subject": inbox,
         "filter_subjects": list(subjects),
-        "ack_policy": "none",
+        "ack_policy": "all",
+        "ack_wait": _NEVER_SECONDS * _NANOSECONDS,
+        "max_ack_pending": _WINDOW,
         "max_deliver": 1,
         "mem_storage": True,
         "num_replicas": 1,
@@ -148,7 +170,11 @@ async def deliver(
     try:
         created = await connection.api(f"CONSUMER.CREATE.{stream}", {"stream_name": stream, "config": config})
         delivery.pending = int(created["num_pending"])
-        yield delivery
+        try:
+            yield delivery
+        finally:
+            # What is not removed here, the broker removes after a while without a subscriber.
+            with suppress(BusError):
+                await connection.api(f"CONSUMER.DELETE.{stream}.{created['name']}")
     finally:
-        # Without a subscriber the broker removes the consumer by itself.
         await subscription.close()

@@ -26,8 +26,6 @@ from aim_shared.json import JsonObject, loads
 log = structlog.get_logger(__name__)
 
 _ALL: Final[JsonObject] = {"deliver_policy": "all"}
-# Pushed faster than this, a long history would pile up in memory while it is decoded.
-_UNHURRIED: Final[JsonObject] = {"rate_limit_bps": 400_000_000}
 _CONCURRENT_FETCHES: Final = 16
 
 
@@ -134,7 +132,7 @@ class History:
         """The decisions that match, in the order of the clocks that they were given."""
         found = [
             decision
-            async for delivered in self._read((wanted.subject(self._layout),), {**_ALL, **_UNHURRIED})
+            async for delivered in self._read((wanted.subject(self._layout),), _ALL)
             if (decision := self._decision(delivered)) is not None and wanted.admits(decision.record)
         ]
         return sorted(found, key=lambda decision: (decision.record.at, decision.sequence))
@@ -152,7 +150,7 @@ class History:
         before: dict[tuple[str, Key], LoggedVersion] = {}
         after: dict[tuple[str, Key], LoggedVersion] = {}
         subjects = tuple(self._layout.log_filter(part) for part in parts)
-        async for delivered in self._read(subjects, {**_ALL, **_UNHURRIED}):
+        async for delivered in self._read(subjects, _ALL):
             version = self._logged(delivered)
             if version is None:
                 continue
