@@ -169,3 +169,16 @@ async def test_a_removed_field_of_a_client_side_manager_is_no_conflict(widgets: 
     await widgets.merge(f"{WIDGETS}/a", {"spec": {"replicas": None}}, fieldManager="other")
     applied = await widgets.apply(f"{WIDGETS}/a", _widget("a", size=3, replicas=7), "one")
     assert (applied.status, applied.body["spec"]["replicas"]) == (200, 7)
+
+
+async def test_bodies_may_be_yaml(widgets: RawApi) -> None:
+    metadata = b"metadata: {name: a, annotations: {at: 2026-01-01}}\n"
+    text = b"apiVersion: test.example.com/v1\nkind: Widget\n" + metadata + b"spec: {size: 3}\n"
+    headers = {"content-type": "application/apply-patch+yaml"}
+    async with widgets.session.patch(f"{WIDGETS}/a?fieldManager=one", data=text, headers=headers) as response:
+        assert response.status == 201
+        assert (await response.json())["metadata"]["annotations"] == {"at": "2026-01-01"}
+    async with widgets.session.post(WIDGETS, data=b"{a: [", headers={"content-type": "application/yaml"}) as response:
+        assert response.status == 400
+    refused = await widgets.send("POST", WIDGETS, {}, "text/plain")
+    assert (refused.status, refused.reason) == (415, "UnsupportedMediaType")

@@ -67,7 +67,11 @@ _Loader.yaml_implicit_resolvers = {
 
 def _decode_yaml(body: bytes) -> object:
     try:
-        value: object = yaml.load(body, Loader=_Loader)  # noqa: S506 - a SafeLoader
+        loader = _Loader(body)
+        try:
+            value: object = loader.get_single_data()
+        finally:
+            loader.dispose()
     except yaml.YAMLError as error:
         raise status.bad_request(f"the body of the request can't be decoded as JSON or YAML: {error}") from error
     return value
