@@ -1,0 +1,121 @@
+"""The ``aim`` command: what happened, why, and would it happen again."""
+
+import asyncio
+import logging
+from collections import Counter
+from collections.abc import Coroutine
+from typing import Annotated, Any, Final, TypeVar
+
+import structlog
+import typer
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from aim_cli.connecting import UnreachableError, history
+from aim_cli.replay import Replayed, Verdict, replay
+from aim_cli.services import definitions
+from aim_cli.targets import TargetError, target
+from aim_cli.timeline import Moment, deeds, timeline
+from aim_shared.bus.connection import BusError
+
+T = TypeVar("T")
+app = typer.Typer(no_args_is_help=True, add_completion=False, help=__doc__, pretty_exceptions_enable=False)
+_out: Final = Console(soft_wrap=True)
+_errors: Final = Console(stderr=True, soft_wrap=True)
+
+NatsUrl = Annotated[str, typer.Option("--nats-url", envvar="AIM_NATS_URL", help="Message broker with the event log.")]
+KindName = Annotated[str, typer.Argument(help="Kind, plural or short name, such as aimservice or aimsvc.")]
+ObjectName = Annotated[str, typer.Argument(help="namespace/name, or name for cluster-scoped kinds.")]
+_LOCAL: Final = "nats://127.0.0.1:4222"
+_STYLES: Final = {Verdict.SAME: "green", Verdict.DIFFERS: "bold red", Verdict.UNKNOWN: "yellow"}
+
+
+@app.command("replay")
+def replay_command(kind: KindName, name: ObjectName, nats_url: NatsUrl = _LOCAL) -> None:
+    """Take every recorded decision about an object again, from the log alone, and compare.
+
+    Exits with 1 when today's code decides differently, with 3 when there is nothing to compare.
+    """
+    results = _run(_replay(kind, name, nats_url))
+    for one in results:
+        _print_replayed(one)
+    counts = Counter(one.verdict for one in results)
+    _out.print(
+        f"{len(results)} decisions: {counts[Verdict.SAME]} same, {counts[Verdict.DIFFERS]} different, "
+        f"{counts[Verdict.UNKNOWN]} that cannot be told"
+    )
+    if counts[Verdict.DIFFERS]:
+        raise typer.Exit(1)
+    if not results:
+        _errors.print(f"the event log holds no decision about {escape(kind)} {escape(name)}")
+        raise typer.Exit(3)
+
+
+@app.command("timeline")
+def timeline_command(kind: KindName, name: ObjectName, nats_url: NatsUrl = _LOCAL) -> None:
+    """Tell the story of an object in order, across all services.
+
+    Exits with 3 when the log knows nothing of it.
+    """
+    moments = _run(_timeline(kind, name, nats_url))
+    if not moments:
+        _errors.print(f"the event log knows nothing of {escape(kind)} {escape(name)}")
+        raise typer.Exit(3)
+    _out.print(_table(moments))
+    traces = Counter(moment.trace for moment in moments if moment.trace)
+    for trace, count in traces.most_common():
+        services = sorted({moment.who for moment in moments if moment.trace == trace})
+        _out.print(f"trace {trace}: {count} of {len(moments)} moments, in {', '.join(services)}")
+
+
+async def _replay(kind: str, name: str, nats_url: str) -> list[Replayed]:
+    wanted = target(kind, name)
+    declared = definitions()
+    async with history(nats_url) as log:
+        return [await replay(log, declared, one) for one in await log.decisions_of(wanted.part.name, wanted.key)]
+
+
+async def _timeline(kind: str, name: str, nats_url: str) -> list[Moment]:
+    async with history(nats_url) as log:
+        return await timeline(log, target(kind, name))
+
+
+def _print_replayed(one: Replayed) -> None:
+    record = one.stored.record
+    reads = record.reads.objects
+    absent = sum(read.uid is None for read in reads)
+    saw = f"saw {len(reads) - absent} objects, {absent} absent, {len(record.reads.indexes)} look-ups"
+    verdict = f"[{_STYLES[one.verdict]}]{one.verdict.value}[/]"
+    when = record.at.strftime("%H:%M:%S.%f")[:-3]
+    _out.print(f"{when}  {record.service:10}  {saw:45}  {escape(deeds(record))}  {verdict}")
+    for line in (*one.differences, *one.notes):
+        _out.print(f"              {escape(line)}", style="dim")
+
+
+def _table(moments: list[Moment]) -> Table:
+    table = Table(box=None, pad_edge=False)
+    for title in ("TIME", "WHO", "ABOUT", "WHAT"):
+        table.add_column(title, overflow="fold")
+    for moment in moments:
+        when = moment.at.strftime("%H:%M:%S.%f")[:-3]
+        table.add_row(when, moment.who, escape(moment.about), escape(moment.what))
+    return table
+
+
+def _run(work: Coroutine[Any, Any, T]) -> T:
+    try:
+        return asyncio.run(work)
+    except (TargetError, UnreachableError, BusError) as error:
+        _errors.print(f"aim: {escape(str(error))}")
+        raise typer.Exit(2) from None
+
+
+def main() -> None:
+    """Entry point of ``aim``."""
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.ERROR))
+    app()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,34 @@
+"""The way to the event log."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Final
+
+from aim_shared.bus.connection import BusSettings, connect
+from aim_shared.bus.history import History
+
+_PATIENCE: Final = 5.0
+
+
+class UnreachableError(Exception):
+    """The broker does not answer."""
+
+
+@asynccontextmanager
+async def history(nats_url: str) -> AsyncIterator[History]:
+    """Open the event log.
+
+    Raises:
+        UnreachableError: no connection within five seconds.
+    """
+    async with connect(BusSettings.of_urls(nats_url, "aim-cli")) as connection:
+        try:
+            async with asyncio.timeout(_PATIENCE):
+                await connection.wait_connected()
+        except TimeoutError:
+            raise UnreachableError(
+                f"the message broker at {nats_url} does not answer; set --nats-url or AIM_NATS_URL "
+                "(in a cluster: kubectl port-forward service/aim-nats 4222)"
+            ) from None
+        yield History(connection)
