@@ -189,3 +189,12 @@ async def test_the_end_of_a_definition_ends_its_objects(widgets: RawApi) -> None
             assert [event async for event in events] == []
     await widgets.until_gone(definition)
     assert (await widgets.get(path)).status == 404
+
+
+@pytest.mark.parametrize("name", ["default", "kube-system", "kube-public"])
+async def test_the_first_namespaces_stay(api: RawApi, name: str) -> None:
+    refused = await api.delete(f"/api/v1/namespaces/{name}")
+    assert (refused.status, refused.message) == (
+        403,
+        f'namespaces "{name}" is forbidden: this namespace may not be deleted',
+    )

@@ -13,6 +13,7 @@ from aim_shared.json import JsonObject
 
 FOREGROUND_FINALIZER: Final = "foregroundDeletion"
 ORPHAN_FINALIZER: Final = "orphan"
+_IMMORTAL: Final = frozenset({"default", "kube-system", "kube-public"})
 _DEFAULT_GRACE: Final = 30
 
 
@@ -38,7 +39,7 @@ class Deleter:
         """Delete one object; the flag tells whether it is gone now.
 
         Raises:
-            ApiError: 404, or 409 for a failed precondition.
+            ApiError: 404, 409 for a failed precondition, 403 for a namespace that has to stay.
         """
         live = self._store.get(resource.storage, key)
         if live is None:
@@ -54,6 +55,8 @@ class Deleter:
         return self._store.put(resource.storage, key, marked), False
 
     def _check(self, resource: ResourceType, live: Version, options: DeleteOptions) -> None:
+        if resource.qualified == "namespaces" and live.key[1] in _IMMORTAL:
+            raise status.forbidden(resource, live.key[1], "this namespace may not be deleted")
         if options.uid and options.uid != live.uid:
             why = f"Precondition failed: UID in precondition: {options.uid}, UID in object meta: {live.uid}"
             raise status.conflict(resource, live.key[1], why)

@@ -122,8 +122,13 @@ def namespace_terminating(resource: ResourceType, name: str, namespace: str) -> 
         "message": f"namespace {namespace} is being terminated",
         "field": "metadata.namespace",
     }
+    return forbidden(resource, name, why, causes=[cause])
+
+
+def forbidden(resource: ResourceType, name: str, why: str, **details: object) -> ApiError:
+    """A request that the server's admission refuses."""
     message = f'{resource.qualified} "{name}" is forbidden: {why}'
-    return ApiError(403, Reason.FORBIDDEN, message, _details(resource, name, causes=[cause]))
+    return ApiError(403, Reason.FORBIDDEN, message, _details(resource, name, **details))
 
 
 def invalid(resource: ResourceType, name: str, errors: Sequence[FieldError]) -> ApiError:
