@@ -77,8 +77,9 @@ async def _replay(kind: str, name: str, nats_url: str) -> list[Replayed]:
 
 
 async def _timeline(kind: str, name: str, nats_url: str) -> list[Moment]:
+    wanted = target(kind, name)
     async with history(nats_url) as log:
-        return await timeline(log, target(kind, name))
+        return await timeline(log, wanted)
 
 
 def _print_replayed(one: Replayed) -> None:
@@ -104,11 +105,24 @@ def _table(moments: list[Moment]) -> Table:
 
 
 def _run(work: Coroutine[Any, Any, T]) -> T:
+    """Run to the end; an error that the user can do something about ends the command with 2 and one line."""
+    causes: list[BaseException] = []
+    results: list[T] = []
     try:
-        return asyncio.run(work)
-    except (TargetError, UnreachableError, BusError) as error:
-        _errors.print(f"aim: {escape(str(error))}")
-        raise typer.Exit(2) from None
+        results.append(asyncio.run(work))
+    except* (TargetError, UnreachableError, BusError) as group:
+        causes = leaves(group)
+    if causes:
+        _errors.print(f"aim: {escape(str(causes[0]))}")
+        raise typer.Exit(2)
+    return results[0]
+
+
+def leaves(error: BaseException) -> list[BaseException]:
+    """The errors inside of nested groups."""
+    if not isinstance(error, BaseExceptionGroup):
+        return [error]
+    return [leaf for inner in error.exceptions for leaf in leaves(inner)]
 
 
 def main() -> None:
