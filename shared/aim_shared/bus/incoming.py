@@ -69,12 +69,12 @@ class Decoder:
 
     def _version(self, part: Part[Any], key: Key, delivered: Delivered) -> Incoming:
         state = decode_state(part.name, key, delivered.message.headers, delivered.message.data)
-        # A fact is nobody's object: its name is its identity, and only the stream orders it.
+        # What stands for the resource version of a fact has no order: only the stream orders facts.
         fact = part.name == FACTS_PART
         if not fact and not state.resource_version.isdecimal():
             raise EnvelopeError(f"{part} {key}: resourceVersion {state.resource_version!r} is no number")
         version = Version(
-            "" if fact else state.uid,
+            state.uid,
             "" if fact else state.resource_version,
             delivered.position.stream_sequence,
             state.epoch,

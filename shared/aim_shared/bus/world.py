@@ -18,6 +18,7 @@ from aim_shared.bus.entry import Change, Entry, Version
 from aim_shared.bus.index_table import IndexTable
 from aim_shared.bus.part import Index, Key, Part
 from aim_shared.bus.published import published_form
+from aim_shared.bus.subjects import FACTS_PART
 from aim_shared.json import JsonObject
 
 __all__ = ["DELETED_MEMORY_SECONDS", "OWN_WRITE_SECONDS", "World"]
@@ -179,12 +180,16 @@ class World:
         return changes
 
     def absorb_deleted(self, part: Part[T], key: Key, uid: str, now: float) -> list[Change[T]]:
-        """Take in that the API server has removed this UID for us; nothing brings it back."""
+        """Take in that the API server has removed this UID for us; nothing brings it back.
+
+        A fact that was removed may be gathered again: it has no UID of its own.
+        """
         store = self._stores[part.name]
         current = store.entries.get(key)
         known = current.version if current is not None and current.version.uid == uid else None
         version = Version(uid, "", None, store.epoch) if known is None else known
-        store.deleted.remember(key, version, now, Evidence.FINAL)
+        evidence = Evidence.MESSAGE if part.name == FACTS_PART else Evidence.FINAL
+        store.deleted.remember(key, version, now, evidence)
         return self._drop(store, key) if known is not None else []
 
     def unconfirmed(self, part: Part[Any], now: float) -> bool:

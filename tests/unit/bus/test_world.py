@@ -9,6 +9,7 @@ from support.world_objects import by_owner, colour_index, entry_of, widget, widg
 from aim_shared.api import Resource
 from aim_shared.bus.entry import Change, Entry, Version
 from aim_shared.bus.part import Key, Part, scoped
+from aim_shared.bus.subjects import FACTS_PART
 from aim_shared.bus.world import DELETED_MEMORY_SECONDS, OWN_WRITE_SECONDS, World
 
 A = Key("ns", "a")
@@ -244,6 +245,18 @@ class TestLocalFacts:
         assert world.replace(part, {A: self.fact(part, 1, 4)}, 9999) == []
         assert not world.unconfirmed(part, 9999)
         assert verbs(world.put(self.fact(part, 4, 5), 9999)) == ["changed"]
+
+    def test_a_fact_that_was_removed_may_be_gathered_again(self) -> None:
+        facts = widgets(FACTS_PART)
+        world = World([facts])
+        for sequence in (4, None):
+            world.put(self.fact(facts, 1, sequence), 0)
+            assert verbs(world.absorb_deleted(facts, A, "", 1)) == ["deleted"]
+            assert verbs(world.absorb(facts, self.fact(facts, 2, None).raw, 2)) == ["created"]
+            assert world.put(self.fact(facts, 2, 6 + (sequence or 0)), 3) == []
+            world.delete(facts, A, Version("", "", 20, "e1"), 4)
+            assert world.put(self.fact(facts, 1, 19), 5) == []
+            world = World([facts])
 
     def test_published_facts_are_ordered_by_sequence(self, world: World, part: Part[Resource]) -> None:
         world.put(self.fact(part, 1, 4), 0)
