@@ -22,8 +22,11 @@ class NatsServerError(Exception):
     """The server could not be found or started."""
 
 
-def server_config(store_dir: Path, port: int, host: str = "127.0.0.1") -> str:
-    """The configuration file: every write is synced, and an object of etcd's largest size fits in a message."""
+def server_config(store_dir: Path, port: int, host: str = "127.0.0.1", extra: str = "") -> str:
+    """The configuration file: every write is synced, and an object of etcd's largest size fits in a message.
+
+    ``extra`` is appended, for example an ``authorization`` block.
+    """
     return f"""\
 host: "{host}"
 port: {port}
@@ -32,6 +35,7 @@ jetstream {{
   store_dir: "{store_dir}"
   sync_interval: always
 }}
+{extra}
 """
 
 
@@ -56,8 +60,9 @@ class NatsServer:
     The port is chosen once, so that clients find the server again after `kill` and `start`.
     """
 
-    def __init__(self, store_dir: Path | None = None, port: int = 0) -> None:
+    def __init__(self, store_dir: Path | None = None, port: int = 0, extra_config: str = "") -> None:
         """``store_dir`` is kept; without one a temporary directory is used and removed."""
+        self._extra_config = extra_config
         self._temporary = None if store_dir else tempfile.TemporaryDirectory(prefix="aim-nats-")
         self.store_dir = store_dir or Path(self._temporary.name if self._temporary else "")
         self.port = port or _free_port()
@@ -91,7 +96,7 @@ class NatsServer:
             NatsServerError: it ended or did not answer in time; its log is in the message.
         """
         config, log = self.store_dir / "nats.conf", self.store_dir / "nats.log"
-        await asyncio.to_thread(_write, config, server_config(self.store_dir, self.port))
+        await asyncio.to_thread(_write, config, server_config(self.store_dir, self.port, extra=self._extra_config))
         self._process = await asyncio.create_subprocess_exec(
             str(server_binary()), "-c", str(config), "-l", str(log), stdin=asyncio.subprocess.DEVNULL
         )

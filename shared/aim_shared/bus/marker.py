@@ -28,7 +28,7 @@ class Marker:
         epoch: the present epoch of the part.
         comparable_since: first epoch whose resource versions compare with the present ones.
         cluster: UID of kube-system.
-        resource_version: newest version seen; empty for facts.
+        resource_version: every change up to this version lies before the marker; empty for facts.
         stream_created: when the state stream was made.
         state_sequence: highest sequence known in it before this marker.
     """

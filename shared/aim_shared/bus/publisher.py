@@ -408,15 +408,17 @@ class Publisher:
 
     async def _mark_forever(self) -> None:
         while True:
+            version = self._source.version
             await self._settled()
-            await self._mark()
+            await self._mark(version)
             await asyncio.sleep(self._settings.marker_interval)
 
-    async def _mark(self) -> None:
+    async def _mark(self, version: str) -> None:
+        """Vouch for everything up to a version."""
         assert self._scope is not None
         with interrupting():
             sequence = await self._markers.write(
-                self._scope, self._cluster, self._source.version, self._stream_created, self._writer.high_sequence
+                self._scope, self._cluster, version, self._stream_created, self._writer.high_sequence
             )
         self._writer.high_sequence = max(self._writer.high_sequence, sequence)
         self._interrupted_by = None

@@ -1,7 +1,7 @@
 """Puts one version onto the bus: into the state stream with a fence, then into the history, both acknowledged."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final, assert_never
 
@@ -109,11 +109,9 @@ class Writer:
                 case PubAck():
                     # The id was stored once. If the message is gone since, only another id will bring it back.
                     attempt += 1
-                    if await self._resolve(message):
-                        return True
+                    await self._resolve(version.key)
                 case WrongSequence() | Unknown():
-                    if await self._resolve(message):
-                        return True
+                    await self._resolve(version.key)
                 case Refused(code, reason):
                     self.counts.refused += 1
                     log.error(
@@ -146,31 +144,21 @@ class Writer:
             id=message_id(scope.epoch, version.uid, identity, version.verb, attempt),
         )
 
-    async def _resolve(self, message: StateMessage) -> bool:
-        """Look up what the stream holds; whether it is this very message, which then also enters the history."""
-        self.counts.rereads += 1
-        found = await self.reread(message.key)
-        if found is None:
-            return False
-        stored, actual = found
-        if stored.id == message.id:
-            await self._stored_now(replace(message, previous=stored.previous), stored.sequence)
-            return True
-        # Somebody else's version, which only they know to be in the history.
-        await self.copy_to_history(actual, stored.sequence)
-        return False
+    async def _resolve(self, key: Key) -> None:
+        """Look up what the stream holds: the message in question, or somebody else's.
 
-    async def reread(self, key: Key) -> tuple[Stored, StateMessage] | None:
-        """What the stream holds of an object now, from its leader.
-
-        Raises:
-            InterruptedSessionError: no answer.
+        Either way the history may lack it, as its writer may have come no further.
         """
-        subject = self._layout.state(self._part.name, key)
+        self.counts.rereads += 1
         with interrupting():
-            message = await last_message(self._connection, self._layout.state_stream, subject)
+            message = await last_message(
+                self._connection, self._layout.state_stream, self._layout.state(self._part.name, key)
+            )
         self.stored.pop(key, None)
-        return None if message is None else await self.adopt(key, message)
+        found = await self.adopt(key, message) if message is not None else None
+        if found is not None:
+            stored, state = found
+            await self.copy_to_history(state, stored.sequence)
 
     async def adopt(self, key: Key, message: StoredMessage) -> tuple[Stored, StateMessage] | None:
         """Take note of what the stream holds; what nobody can read is removed, so that it can be replaced."""

@@ -6,7 +6,7 @@ import pytest
 from support.nats import connected, eventually, new_layout
 
 from aim_local.nats import NatsServer
-from aim_shared.bus.connection import BusApiError, BusConnection, BusUnavailableError, ConnectionState
+from aim_shared.bus.connection import BusApiError, BusConnection, BusUnavailableError, ConnectionState, Message
 from aim_shared.bus.outcome import PubAck, Refused, Unknown, WrongSequence
 from aim_shared.bus.stored import delete_message, last_message, last_per_subject, message_at, stream_state
 from aim_shared.bus.streams import StreamLimits, StreamMismatchError, ensure_streams, history_config
@@ -126,3 +126,41 @@ async def test_a_restarted_broker_is_a_new_session() -> None:
         async with asyncio.timeout(10):
             assert await connection.wait_connected() == session + 1
         await eventually(lambda: connection.connected, "connected")
+
+
+AUTHORIZATION = """
+authorization { users = [ { user: limited, password: secret,
+  permissions: { publish: { deny: ["secret.>"] }, subscribe: { deny: ["secret.>"] } } } ] }
+"""
+
+
+def with_user(url: str, user: str) -> str:
+    return url.replace("nats://", f"nats://{user}@")
+
+
+async def test_a_denied_permission_is_told_and_not_taken_for_a_timeout() -> None:
+    async with (
+        NatsServer(extra_config=AUTHORIZATION) as server,
+        connected(with_user(server.url, "limited:secret")) as connection,
+    ):
+        await connection.wait_connected()
+        await connection.subscribe("secret.a", _ignore)
+        await eventually(lambda: connection.statistics.denied is not None, "the denied subscription shows")
+        assert "subscription" in str(connection.statistics.denied).lower()
+        outcome = await connection.publish("secret.b", b"", {})
+        assert isinstance(outcome, Unknown)
+        assert "permissions violation" in outcome.reason
+        assert connection.connected
+
+
+async def test_wrong_credentials_are_told_while_it_keeps_trying() -> None:
+    async with (
+        NatsServer(extra_config=AUTHORIZATION) as server,
+        connected(with_user(server.url, "limited:wrong")) as connection,
+    ):
+        await eventually(lambda: "authorization" in str(connection.statistics.last_error).lower(), "told")
+        assert connection.statistics.state is ConnectionState.CONNECTING
+
+
+async def _ignore(_: Message) -> None:
+    """Nothing ever comes."""
