@@ -26,10 +26,12 @@ def widget(name: str, uid: str = "u1", rv: int = 1, *, namespace: str = "ns", **
     return {"apiVersion": "example.com/v1", "kind": "Widget", "metadata": metadata, **fields}
 
 
-def entry_of(part: Part[Resource], obj: JsonObject, sequence: int | None = None, epoch: str = "e1") -> Entry[Resource]:
+def entry_of(
+    part: Part[Resource], obj: JsonObject, sequence: int | None = None, epoch: str = "e1", era: str = ""
+) -> Entry[Resource]:
     """An entry holding the object."""
     metadata = obj["metadata"]
-    version = Version(metadata["uid"], metadata["resourceVersion"], sequence, epoch)
+    version = Version(metadata["uid"], metadata["resourceVersion"], sequence, epoch, era)
     return Entry(part, Key(metadata["namespace"], metadata["name"]), obj, version)
 
 

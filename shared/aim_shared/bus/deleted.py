@@ -103,10 +103,10 @@ class DeletedMemory:
 
     def _known(self, key: Key, version: Version, now: float) -> _Deletion | None:
         known = self._deletions.get((key, version.uid))
-        return known if known is not None and known.version.epoch == version.epoch and known.holds(now) else None
+        return known if known is not None and known.version.compares_with(version) and known.holds(now) else None
 
 
 def _outweighs(known: _Deletion, version: Version) -> bool:
-    if known.version.epoch != version.epoch:
+    if not known.version.compares_with(version):
         return False
     return known.evidence is Evidence.FINAL or version.is_older_than(known.version)

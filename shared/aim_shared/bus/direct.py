@@ -54,7 +54,7 @@ class DirectFeed:
         self._clock = clock
         self._floor = 0
         self._stage: dict[Key, Entry[Any]] | None = None
-        self._epoch = world.epoch(part)
+        self._epoch, self._era = world.epoch(part), world.era(part)
         self._giving_up: asyncio.TimerHandle | None = None
         self.complete_at: float | None = None
         """Clock at which the world's content became complete; ``None`` before that."""
@@ -97,7 +97,7 @@ class DirectFeed:
 
     def _restart(self, objects: Sequence[JsonObject], *, rewound: bool) -> None:
         if rewound:
-            self._epoch = _new_epoch()
+            self._epoch, self._era = _new_epoch(), ""
         entries = [self._entry(obj) for obj in objects]
         self._stage = {entry.key: entry for entry in entries}
         self._floor = 0 if rewound else self._newest_known()
@@ -110,7 +110,7 @@ class DirectFeed:
 
     def _delete(self, obj: JsonObject, resource_version: str) -> None:
         key = _key_of(obj)
-        version = Version(str(obj["metadata"].get("uid") or ""), resource_version, None, self._epoch)
+        version = Version(str(obj["metadata"].get("uid") or ""), resource_version, None, self._epoch, self._era)
         if self._stage is not None:
             self._stage.pop(key, None)
         elif self.complete_at is not None:
@@ -120,7 +120,7 @@ class DirectFeed:
         if self._stage is None:
             return
         log.warning("The API server is behind what was known; following it", part=self._part.name)
-        self._epoch = _new_epoch()
+        self._epoch, self._era = _new_epoch(), ""
         for entry in self._stage.values():
             entry.version = Version(entry.version.uid, entry.version.resource_version, None, self._epoch)
         self._swap()
@@ -129,7 +129,7 @@ class DirectFeed:
     def _swap(self) -> None:
         stage, self._stage = self._stage, None
         changes = self._world.replace(self._part, stage or {}, self._clock())
-        self._world.mark(self._part, synced=True, fresh=True, epoch=self._epoch)
+        self._world.mark(self._part, synced=True, fresh=True, epoch=self._epoch, era=self._era)
         self.complete_at = self._clock()
         self._tell(changes)
         self._completed()
@@ -140,12 +140,15 @@ class DirectFeed:
 
     def _entry(self, obj: JsonObject) -> Entry[Any]:
         metadata = obj["metadata"]
-        version = Version(str(metadata.get("uid") or ""), str(metadata["resourceVersion"]), None, self._epoch)
+        version = Version(
+            str(metadata.get("uid") or ""), str(metadata["resourceVersion"]), None, self._epoch, self._era
+        )
         return Entry(self._part, _key_of(obj), published_form(self._part, obj), version, trace_of(obj))
 
     def _newest_known(self) -> int:
-        entries = (entry.version for entry in self._world.all(self._part))
-        return max((_number(v.resource_version) for v in entries if v.epoch == self._epoch), default=0)
+        ours = Version("", "", None, self._epoch, self._era)
+        versions = (entry.version for entry in self._world.all(self._part))
+        return max((_number(v.resource_version) for v in versions if v.compares_with(ours)), default=0)
 
 
 def _key_of(obj: JsonObject) -> Key:

@@ -19,15 +19,18 @@ class Version:
 
     Attributes:
         uid: identity of the object; another UID under the same name is another object.
-        resource_version: compares only within the same UID and epoch (FW-408); empty for facts.
+        resource_version: compares only within the same UID and epoch, or era (FW-408); empty for facts.
         sequence: position in AIM_STATE; ``None`` for what came from the API server directly.
-        epoch: sequences and resource versions compare only within one.
+        epoch: sequences compare only within one.
+        era: first epoch whose resource versions compare with this one's, as the sync marker tells; empty = unknown,
+            they compare within the own epoch only.
     """
 
     uid: str
     resource_version: str
     sequence: int | None = None
     epoch: str = ""
+    era: str = field(default="", compare=False)
 
     @property
     def local(self) -> bool:
@@ -35,15 +38,19 @@ class Version:
         return self.sequence is None
 
     def is_older_than(self, other: "Version") -> bool:
-        """Whether both are versions of one object in one epoch and this is the older one.
+        """Whether both are comparable versions of one object and this is the older one.
 
         Equal resource versions are ordered by sequence: a publisher may publish one version again.
         """
-        if self.uid != other.uid or self.epoch != other.epoch:
+        if self.uid != other.uid or not self.compares_with(other):
             return False
         if self.resource_version != other.resource_version and self._counted and other._counted:
             return int(self.resource_version) < int(other.resource_version)
         return self.precedes(other)
+
+    def compares_with(self, other: "Version") -> bool:
+        """Whether the resource versions of both come from one uninterrupted life of the cluster's store."""
+        return self.epoch == other.epoch or (self.era != "" and self.era == other.era)
 
     def precedes(self, other: "Version") -> bool:
         """Whether both went over the bus in one epoch, whatever their UIDs, and this came before."""
@@ -52,15 +59,17 @@ class Version:
         return self.sequence < other.sequence
 
     def is_newer_than(self, other: "Version") -> bool:
-        """Whether this surely replaces the other version of the same UID: another epoch always does.
+        """Whether this surely replaces the other version of the same UID: one that does not compare always does.
 
         Of one version known twice, the one that went over the bus is the newer, because its sequence is known.
         What has no resource version (a fact) and no sequence was made here, just now.
         """
-        if self.epoch != other.epoch or other.is_older_than(self):
+        if not self.compares_with(other) or other.is_older_than(self):
             return True
         if self.is_older_than(other) or self.resource_version != other.resource_version:
             return False
+        if self.epoch != other.epoch and not self.local:
+            return True
         return (other.local and not self.local) or (self.local and not self.resource_version)
 
     @property

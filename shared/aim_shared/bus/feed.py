@@ -24,6 +24,7 @@ log = structlog.get_logger(__name__)
 
 DEFAULT_SETTINGS: Final = FeedSettings()
 _IDLE_SECONDS: Final = 5.0
+_FORGET_SECONDS: Final = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +115,7 @@ class WorldFeed:
         self._direct: dict[str, _Direct] = {}
         self._stale_since: dict[str, float] = {part.name: self._link.since for part in world.parts}
         self._switches = 0
+        self._forgot_at = self._link.since
         self._stirred = asyncio.Event()
         self._synced = asyncio.Event()
 
@@ -180,6 +182,9 @@ class WorldFeed:
     def _review(self, group: asyncio.TaskGroup) -> float:
         """Bring every part to where it belongs; returns the seconds until the next look."""
         now = self._clock()
+        if now - self._forgot_at >= _FORGET_SECONDS:
+            self._forgot_at = now
+            self._world.forget_deleted(now)
         deadlines = [self._review_part(part, now, group) for part in self._world.parts]
         if all(self._world.is_synced(part) for part in self._world.parts):
             self._synced.set()

@@ -9,7 +9,7 @@ silently stale world impossible: a stream restored from an old copy has an old m
 
 import asyncio
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Final, Protocol
 
@@ -18,7 +18,7 @@ import structlog
 from aim_shared.bus.connection import BusApiError, BusConnection, BusUnavailableError
 from aim_shared.bus.deleted import OWN_WRITE_SECONDS
 from aim_shared.bus.delivery import Delivered, Delivery, DeliveryLostError, deliver
-from aim_shared.bus.entry import Change, Entry
+from aim_shared.bus.entry import Change, Entry, Version
 from aim_shared.bus.freshness import BrokerClock, FeedSettings
 from aim_shared.bus.incoming import NOT_OURS, Decoder, Deletion, Incoming, Marked
 from aim_shared.bus.part import Key, Part
@@ -29,7 +29,6 @@ from aim_shared.bus.world import World
 log = structlog.get_logger(__name__)
 
 _SNAPSHOT: Final = {"deliver_policy": "last_per_subject"}
-_FORGET_SECONDS: Final = 60.0
 
 Deliver = Callable[[Sequence[Change[Any]]], None]
 """Receives changes of the world, after they happened, in order."""
@@ -56,6 +55,7 @@ class _PartState:
         stage: the snapshot in the making; ``None`` once it was swapped in (or while somebody else feeds the part).
         marked_at: broker's time of the last marker that counts.
         epoch: the one that the last marker named.
+        era: first epoch whose resource versions compare with those of that one.
     """
 
     part: Part[Any]
@@ -63,6 +63,22 @@ class _PartState:
     stage: dict[Key, Entry[Any]] | None = None
     marked_at: datetime | None = None
     epoch: str = ""
+    era: str = ""
+
+    def dated(self, version: Version) -> Version:
+        """A version that just arrived, with its era as far as the marker tells it.
+
+        Until the marker names a new epoch, nothing is known of its versions: they do not compare, and replace.
+        """
+        return replace(version, era=self.era) if version.epoch == self.epoch else version
+
+    def finished_stage(self) -> dict[Key, Entry[Any]]:
+        """The snapshot, with the eras that its marker tells."""
+        stage, self.stage = self.stage or {}, None
+        for entry in stage.values():
+            if self.era <= entry.version.epoch <= self.epoch:
+                entry.version = replace(entry.version, era=self.era)
+        return stage
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +156,6 @@ class Projection:
         self._delivery: Delivery | None = None
         self._counters = _Counters()
         self._restaged_at = float("-inf")
-        self._forgot_at = clock()
 
     # What others ask
 
@@ -289,7 +304,8 @@ class Projection:
         if not state.attached:
             return []
         if isinstance(incoming, Deletion):
-            return self._world.delete(incoming.part, incoming.key, incoming.version, now)
+            return self._world.delete(incoming.part, incoming.key, state.dated(incoming.version), now)
+        incoming.version = state.dated(incoming.version)
         return self._world.put(incoming, now)
 
     def _mark(self, marked: Marked, delivered: Delivered) -> None:
@@ -301,7 +317,7 @@ class Projection:
             return
         state = self._parts[marked.part.name]
         state.marked_at = delivered.position.stored
-        known_epoch, state.epoch = state.epoch, marker.epoch
+        known_epoch, state.epoch, state.era = state.epoch, marker.epoch, marker.comparable_since
         if state.stage is None and self._delivery is not None:
             if not state.attached:
                 self._delivery.fail(f"the publisher of {marked.part} is back")
@@ -317,18 +333,15 @@ class Projection:
             age = self.marker_age(state.part, now)
             if state.stage is None or age is None or age >= self._settings.marker_lifetime:
                 continue
-            stage, state.stage = state.stage, None
+            stage = state.finished_stage()
             self._attachment.attach(state.part)
             state.attached = True
             changes += self._world.replace(state.part, stage, now)
-            self._world.mark(state.part, synced=True, fresh=True, epoch=state.epoch)
+            self._world.mark(state.part, synced=True, fresh=True, epoch=state.epoch, era=state.era)
             self._attachment.stirred()
         return changes
 
     def _tend(self, now: float) -> None:
-        if now - self._forgot_at >= _FORGET_SECONDS:
-            self._forgot_at = now
-            self._world.forget_deleted(now)
         if now - self._restaged_at < OWN_WRITE_SECONDS or self._delivery is None:
             return
         for state in self._parts.values():

@@ -2,7 +2,8 @@
 
 It never goes backwards, whatever order messages, snapshots and answers to own writes arrive in:
 
-* an older version never replaces a newer one of the same UID and epoch; a new epoch replaces instead of merging;
+* an older version never replaces a newer one of the same UID; what does not compare (the cluster's store was
+  restored) replaces instead of merging;
 * deletions are remembered for an hour, so that a late message can not bring an object back;
 * two objects of one name are ordered by their sequence; once one UID replaced another, the other is gone for good;
 * an own write enters at once and stays until the feed catches up with it.
@@ -33,6 +34,7 @@ class _PartStore:
     Attributes:
         own: keys whose entry is an own write not seen in the feed yet, and when it was absorbed.
         epoch: the epoch of what arrived last; own writes happen in it.
+        era: that of what arrived last.
     """
 
     part: Part[Any]
@@ -41,6 +43,7 @@ class _PartStore:
     indexes: dict[str, IndexTable] = field(default_factory=dict)
     own: dict[Key, float] = field(default_factory=dict)
     epoch: str = ""
+    era: str = ""
     synced: bool = False
     fresh: bool = False
 
@@ -81,6 +84,10 @@ class World:
         """The epoch that the part is in; empty before anything was fed."""
         return self._stores[part.name].epoch
 
+    def era(self, part: Part[Any]) -> str:
+        """The era that the part is in: first epoch whose resource versions compare with the present ones."""
+        return self._stores[part.name].era
+
     def is_synced(self, part: Part[Any]) -> bool:
         """Whether the part's snapshot is complete and its marker was seen."""
         return self._stores[part.name].synced
@@ -99,17 +106,19 @@ class World:
         synced: bool | None = None,
         fresh: bool | None = None,
         epoch: str | None = None,
+        era: str | None = None,
     ) -> None:
         """Record what the feeder of a part knows about its completeness and epoch."""
         store = self._stores[part.name]
         store.synced = store.synced if synced is None else synced
         store.fresh = store.fresh if fresh is None else fresh
         store.epoch = store.epoch if epoch is None else epoch
+        store.era = store.era if era is None else era
 
     def put(self, entry: Entry[T], now: float) -> list[Change[T]]:
         """Take in a version from the feed unless something newer is known."""
         store = self._stores[entry.part.name]
-        store.epoch = entry.version.epoch
+        store.epoch, store.era = entry.version.epoch, entry.version.era
         current = store.entries.get(entry.key)
         if current is not None and not entry.version.is_older_than(current.version):
             store.own.pop(entry.key, None)
@@ -173,7 +182,7 @@ class World:
             known = current.version
             if (known.uid, known.resource_version) == (uid, resource_version):
                 return []
-        entry = Entry(part, key, raw, Version(uid, resource_version, None, store.epoch), traceparent)
+        entry = Entry(part, key, raw, Version(uid, resource_version, None, store.epoch, store.era), traceparent)
         changes = self._admit(store, entry, now)
         if store.entries.get(key) is entry:
             store.own[key] = now
@@ -187,7 +196,7 @@ class World:
         store = self._stores[part.name]
         current = store.entries.get(key)
         known = current.version if current is not None and current.version.uid == uid else None
-        version = Version(uid, "", None, store.epoch) if known is None else known
+        version = Version(uid, "", None, store.epoch, store.era) if known is None else known
         evidence = Evidence.MESSAGE if part.name == FACTS_PART else Evidence.FINAL
         store.deleted.remember(key, version, now, evidence)
         return self._drop(store, key) if known is not None else []

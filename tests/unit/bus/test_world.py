@@ -65,6 +65,17 @@ def test_a_lower_version_of_a_new_epoch_replaces(world: World, part: Part[Resour
     assert names(world, part) == {"ns/a": "7"}
 
 
+@pytest.mark.spec("FW-408")
+def test_versions_compare_across_epochs_of_one_era(world: World, part: Part[Resource]) -> None:
+    # A publisher that takes over starts an epoch; the cluster's store is the same.
+    world.mark(part, epoch="e1", era="e1")
+    world.absorb(part, widget("a", rv=9, spec=2), 0)
+    assert world.put(entry_of(part, widget("a", rv=7, spec=1), 4, "e2", "e1"), 0) == []
+    assert world.put(entry_of(part, widget("a", rv=9, spec=2), 5, "e2", "e1"), 0) == []
+    assert known(world, part).version == Version("u1", "9", 5, "e2")
+    assert verbs(world.put(entry_of(part, widget("a", rv=3, spec=0), 1, "e3", "e3"), 0)) == ["changed"]
+
+
 def test_a_change_of_the_resource_version_alone_is_no_change(world: World, part: Part[Resource]) -> None:
     world.put(entry_of(part, widget("a", rv=1), 1), 0)
     assert world.put(entry_of(part, widget("a", rv=2), 2), 0) == []

@@ -48,9 +48,9 @@ class WorldMachine(RuleBasedStateMachine):
         self.counter = 100
         self.uids = 0
         self.sequence = 0
-        self.epoch = "e1"
+        self.epoch = self.era = "e1"
         # No pass runs, and nothing is written, before a marker has named the epoch.
-        self.world.mark(self.part, epoch=self.epoch)
+        self.world.mark(self.part, epoch=self.epoch, era=self.era)
         self.truth: dict[str, JsonObject] = {}
         self.unpublished: list[tuple[str, JsonObject, bool]] = []
         self.bus: dict[str, Message] = {}
@@ -95,7 +95,7 @@ class WorldMachine(RuleBasedStateMachine):
     def the_publisher_publishes(self) -> None:
         name, obj, deleted = self.unpublished.pop(0)
         self.sequence += 1
-        entry = entry_of(self.part, obj, self.sequence, self.epoch)
+        entry = entry_of(self.part, obj, self.sequence, self.epoch, self.era)
         message: Message = Tombstone(entry.key, entry.version) if deleted else entry
         self.bus[name] = message
         self.messages.append(message)
@@ -165,6 +165,7 @@ class WorldMachine(RuleBasedStateMachine):
         while self.unpublished:
             self.the_publisher_publishes()
         self.epoch += "+"
+        self.era = self.epoch
         self.counter = max(0, self.counter - 50)
         for name, obj in self.truth.items():
             self.counter += 1
@@ -178,10 +179,17 @@ class WorldMachine(RuleBasedStateMachine):
         self.seen_dead.clear()
         self._settle()
 
+    @rule()
+    def a_new_epoch_of_the_same_era_begins(self) -> None:
+        """Another publisher took over: a new snapshot, but resource versions go on; own writes outlive it."""
+        self.epoch += "-"
+        self.messages.clear()
+        self._settle()
+
     def _settle(self) -> None:
         self.a_snapshot_is_taken()
         self.the_snapshot_is_swapped_in()
-        self.world.mark(self.part, epoch=self.epoch)
+        self.world.mark(self.part, epoch=self.epoch, era=self.era)
 
     # What always holds
 
