@@ -13,19 +13,20 @@ from typing import Final
 import structlog
 
 from aim_shared.bus.chain import LoggedVersion, StateAt, chained, find, from_log, from_state, state_at
-from aim_shared.bus.connection import BusConnection
+from aim_shared.bus.connection import BusConnection, Message
 from aim_shared.bus.decision import DecisionRecord
 from aim_shared.bus.delivery import Delivered, deliver
 from aim_shared.bus.entry import Version
 from aim_shared.bus.envelope import EnvelopeError, decode_log, decode_state
 from aim_shared.bus.part import Key
-from aim_shared.bus.stored import StoredMessage, last_message, last_per_subject
+from aim_shared.bus.stored import StoredMessage, last_message
 from aim_shared.bus.subjects import CLUSTER_SCOPE, DEFAULT_LAYOUT, Layout, SubjectError, encode_token
 from aim_shared.json import JsonObject, loads
 
 log = structlog.get_logger(__name__)
 
 _ALL: Final[JsonObject] = {"deliver_policy": "all"}
+_PRESENT: Final[JsonObject] = {"deliver_policy": "last_per_subject"}
 _CONCURRENT_FETCHES: Final = 16
 
 
@@ -167,9 +168,11 @@ class History:
 
     # Inside
 
-    async def _read(self, subjects: tuple[str, ...], policy: JsonObject) -> AsyncIterator[Delivered]:
-        """What the history holds now of some subjects; what arrives meanwhile is left for the next time."""
-        async with deliver(self._connection, self._layout.history_stream, subjects, policy) as delivery:
+    async def _read(
+        self, subjects: tuple[str, ...], policy: JsonObject, stream: str | None = None
+    ) -> AsyncIterator[Delivered]:
+        """What a stream (by default the history) holds now of some subjects; what arrives meanwhile is left out."""
+        async with deliver(self._connection, stream or self._layout.history_stream, subjects, policy) as delivery:
             left = delivery.pending
             while left > 0:
                 for delivered in await delivery.batch():
@@ -179,12 +182,15 @@ class History:
     async def _present(self, part: str, key: Key) -> LoggedVersion | None:
         subject = self._layout.state(part, key)
         message = await last_message(self._connection, self._layout.state_stream, subject)
-        return None if message is None else self._stated(message)
+        return None if message is None else self._stated(message, message.sequence)
 
     async def _all_present(self, parts: Sequence[str]) -> Iterable[LoggedVersion]:
         subjects = tuple(self._layout.state_filter(part) for part in parts)
-        messages = await last_per_subject(self._connection, self._layout.state_stream, subjects)
-        return [version for message in messages if (version := self._stated(message)) is not None]
+        return [
+            version
+            async for delivered in self._read(subjects, _PRESENT, self._layout.state_stream)
+            if (version := self._stated(delivered.message, delivered.position.stream_sequence)) is not None
+        ]
 
     def _logged(self, delivered: Delivered) -> LoggedVersion | None:
         message = delivered.message
@@ -195,10 +201,10 @@ class History:
             self._drop(error)
             return None
 
-    def _stated(self, message: StoredMessage) -> LoggedVersion | None:
+    def _stated(self, message: StoredMessage | Message, sequence: int) -> LoggedVersion | None:
         try:
             part, key = self._layout.parse_state(message.subject)
-            return from_state(decode_state(part, key, message.headers, message.data), message.sequence)
+            return from_state(decode_state(part, key, message.headers, message.data), sequence)
         except (EnvelopeError, SubjectError) as error:
             self._drop(error)
             return None
