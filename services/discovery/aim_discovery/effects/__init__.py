@@ -1,0 +1,1 @@
+"""I/O that decisions ask for; results become facts."""

@@ -1,0 +1,88 @@
+"""Effects ``job-log`` and ``pod-log``: what discovery containers printed (DI-259…DI-266, FW-146)."""
+
+from typing import Final
+
+from aim_discovery.templates.attempts import RESULT_UNREADABLE
+from aim_discovery.templates.job import CONTAINER
+from aim_discovery.templates.output import InvalidOutputError, first_profile
+from aim_shared.api import POD, PodPhase, labels
+from aim_shared.errors import AimError, Category
+from aim_shared.json import JsonObject, dumps
+from aim_shared.kube.client import KubeClient
+from aim_shared.kube.errors import KubeError
+from aim_shared.masking import masked
+from aim_shared.reconcile.log_patterns import LOG_TAIL_LINES
+from aim_shared.reconcile.plan import Effect
+from aim_shared.reconcile.reconciler import EffectError
+
+_LARGEST_LOG: Final = 16 << 20
+_LARGEST_TAIL: Final = 64 << 10
+_LARGEST_ELEMENT: Final = 1 << 20
+"""Facts travel in messages of at most 4 MB."""
+
+
+class JobLogReader:
+    """Reads the result of a finished Job from the log of its succeeded pod."""
+
+    def __init__(self, kube: KubeClient) -> None:
+        self._kube = kube
+
+    async def __call__(self, effect: Effect) -> JsonObject:
+        """``element``, the first profile as it was printed; or ``fault``, why there is none (DI-280).
+
+        Raises:
+            EffectError: the log can not be read; reason ``ResultUnreadable`` (DI-260).
+        """
+        namespace, job = str(effect.params["namespace"]), str(effect.params["job"])
+        try:
+            log = await self._log(namespace, job)
+        except KubeError as error:
+            raise _unreadable(namespace, job, str(error)) from error
+        try:
+            element = first_profile(log)
+        except InvalidOutputError as fault:
+            return {"fault": str(fault)}
+        if len(dumps(element)) > _LARGEST_ELEMENT:
+            return {"fault": f"the profile has more than {_LARGEST_ELEMENT} bytes"}
+        return {"element": element}
+
+    async def _log(self, namespace: str, job: str) -> str:
+        page = await self._kube.list(POD, namespace, label_selector=f"{labels.JOB_NAME}={job}")
+        for pod in page.items:
+            if (pod.get("status") or {}).get("phase") == PodPhase.SUCCEEDED:
+                return await self._kube.pod_log(namespace, pod["metadata"]["name"], CONTAINER, limit_bytes=_LARGEST_LOG)
+        raise _unreadable(namespace, job, "it has no succeeded pod")
+
+
+class PodLogReader:
+    """Reads the end of a container's log, credentials masked."""
+
+    def __init__(self, kube: KubeClient) -> None:
+        self._kube = kube
+
+    async def __call__(self, effect: Effect) -> JsonObject:
+        """``tail``: the last lines.
+
+        Raises:
+            EffectError: the API server does not give them, for example because the pod is gone.
+        """
+        params = effect.params
+        namespace, pod, container = str(params["namespace"]), str(params["pod"]), str(params["container"])
+        try:
+            tail = await self._kube.pod_log(
+                namespace,
+                pod,
+                container,
+                tail_lines=LOG_TAIL_LINES,
+                previous=bool(params["previous"]),
+                limit_bytes=_LARGEST_TAIL,
+            )
+        except KubeError as error:
+            message = f"log of container {container} of pod {namespace}/{pod}: {error}"
+            raise EffectError(AimError(Category.INFRASTRUCTURE, "LogUnreadable", message)) from error
+        return {"tail": masked(tail)}
+
+
+def _unreadable(namespace: str, job: str, why: str) -> EffectError:
+    message = f"the result of Job {namespace}/{job} can not be read: {why}"
+    return EffectError(AimError(Category.INFRASTRUCTURE, RESULT_UNREADABLE, message))

@@ -1,0 +1,1 @@
+"""Models: image inspection, creation of templates, status."""

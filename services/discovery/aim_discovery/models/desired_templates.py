@@ -1,0 +1,193 @@
+"""The templates that a model shall have (DI-119…DI-124, DI-130…DI-145)."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Final
+
+from aim_discovery.models.custom_merge import cpu_resources, merge_hardware, overlay_env
+from aim_discovery.models.expectation import recommended
+from aim_discovery.models.flags import DiscoveryFlags
+from aim_discovery.models.template_names import (
+    custom_template_name,
+    generated_template_name,
+    recommended_template_name,
+)
+from aim_shared.api import (
+    AIMModelSpec,
+    CustomTemplate,
+    Hardware,
+    ImageMetadata,
+    Metric,
+    Precision,
+    ProfileType,
+    RecommendedDeployment,
+    labels,
+    to_json,
+)
+from aim_shared.errors import AimError, Category
+from aim_shared.json import JsonObject
+from aim_shared.naming import label_value
+from aim_shared.reconcile.plan import Event, EventType
+
+_LONGEST_GPU_MODEL: Final = 64
+_LABEL_VALUE: Final = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?")
+
+
+@dataclass(frozen=True, slots=True)
+class DesiredTemplate:
+    """Name, own labels and spec of one template."""
+
+    name: str
+    labels: dict[str, str]
+    spec: JsonObject
+
+
+@dataclass(slots=True)
+class DesiredTemplates:
+    """All templates of a model, with what is wrong about those that were left out."""
+
+    templates: dict[str, DesiredTemplate] = field(default_factory=dict)
+    warnings: list[Event] = field(default_factory=list)
+    error: AimError | None = None
+
+
+def desired_templates(
+    model: str, spec: AIMModelSpec, flags: DiscoveryFlags, effective: ImageMetadata | None
+) -> DesiredTemplates:
+    """What the model creates; nothing of it depends on the cluster."""
+    result = DesiredTemplates()
+    if flags.suppressed:
+        return result
+    result.error = _bad_alias(spec)
+    if not spec.model_sources and flags.create:
+        for deployment in recommended(effective):
+            _add_recommended(result, model, spec, deployment)
+    for template in _custom_templates(model, spec):
+        result.templates.setdefault(template.name, template)
+    return result
+
+
+def _add_recommended(
+    result: DesiredTemplates, model: str, spec: AIMModelSpec, deployment: RecommendedDeployment
+) -> None:
+    fault = _fault(deployment)
+    if fault:
+        message = f"recommended deployment {_shown(deployment)} of {spec.image} is left out: {fault}"
+        result.warnings.append(_warning("InvalidRecommendedDeployment", message))
+        return
+    name = recommended_template_name(model, spec.image, deployment)
+    if name in result.templates:
+        message = f"recommended deployment {_shown(deployment)} of {spec.image} gives template {name} a second time"
+        result.warnings.append(_warning("DuplicateRecommendedDeployment", message))
+        return
+    result.templates[name] = DesiredTemplate(name, _labels(model), _recommended_spec(model, spec, deployment))
+
+
+def _fault(deployment: RecommendedDeployment) -> str:
+    """Why the API server would refuse a template of the deployment (DI-123)."""
+    if deployment.metric and not Metric(deployment.metric).known:
+        return f"metric {deployment.metric!r} is none of {', '.join(Metric)}"
+    if deployment.precision and not Precision(deployment.precision).known:
+        return f"precision {deployment.precision!r} is none of {', '.join(Precision)}"
+    if len(deployment.gpu_model or "") > _LONGEST_GPU_MODEL:
+        return f"gpuModel has more than {_LONGEST_GPU_MODEL} characters"
+    return ""
+
+
+def _recommended_spec(model: str, spec: AIMModelSpec, deployment: RecommendedDeployment) -> JsonObject:
+    count = deployment.gpu_count or 0
+    has_gpu = bool(deployment.gpu_model) and count > 0
+    own: JsonObject = {
+        "metric": deployment.metric or None,
+        "precision": deployment.precision or None,
+        "profileId": deployment.profile_id or None,
+        "hardware": {"gpu": {"requests": count, "model": deployment.gpu_model}} if has_gpu else None,
+    }
+    return {**_common_spec(model, spec), **{name: value for name, value in own.items() if value is not None}}
+
+
+def _custom_templates(model: str, spec: AIMModelSpec) -> Iterator[DesiredTemplate]:
+    for index, entry in enumerate(spec.custom_templates):
+        alias = {labels.TEMPLATE_ALIAS: entry.name} if entry.name else {}
+        name = custom_template_name(model, entry, index)
+        yield DesiredTemplate(name, {**_labels(model), **alias}, _entry_spec(model, spec, entry))
+    if spec.model_sources and not spec.custom_templates:
+        name = generated_template_name(model)
+        yield DesiredTemplate(name, _labels(model), _generated_spec(model, spec))
+
+
+def _entry_spec(model: str, spec: AIMModelSpec, entry: CustomTemplate) -> JsonObject:
+    default = spec.custom.hardware if spec.custom is not None else None
+    hardware = merge_hardware(default, entry.hardware)
+    kind = entry.type if entry.has("type") else None
+    given = to_json(entry)
+    profile = entry.profile
+    own: JsonObject = {
+        "type": (kind or _default_type(spec)).value,
+        "env": [to_json(variable) for variable in overlay_env(spec.env, entry.env)] or None,
+        "metric": profile.metric.value if profile is not None and profile.metric else None,
+        "precision": profile.precision.value if profile is not None and profile.precision else None,
+        **{name: given.get(name) for name in ("aimId", "modelId", "customProfile")},
+    }
+    return _with_sources(model, spec, hardware, own)
+
+
+def _generated_spec(model: str, spec: AIMModelSpec) -> JsonObject:
+    own: JsonObject = {
+        "type": _default_type(spec).value,
+        "env": [to_json(variable) for variable in spec.env] or None,
+    }
+    return _with_sources(model, spec, spec.custom.hardware if spec.custom is not None else None, own)
+
+
+def _with_sources(model: str, spec: AIMModelSpec, hardware: Hardware | None, own: JsonObject) -> JsonObject:
+    resources = cpu_resources(hardware)
+    shared: JsonObject = {
+        "modelSources": [to_json(source) for source in spec.model_sources] or None,
+        "hardware": None if hardware is None else to_json(hardware),
+        "resources": None if resources is None else to_json(resources),
+    }
+    return {
+        **_common_spec(model, spec),
+        **{name: value for name, value in {**own, **shared}.items() if value is not None},
+    }
+
+
+def _common_spec(model: str, spec: AIMModelSpec) -> JsonObject:
+    secrets = [to_json(secret) for secret in spec.image_pull_secrets]
+    return {
+        "modelName": model,
+        **({"imagePullSecrets": secrets} if secrets else {}),
+        **({"serviceAccountName": spec.service_account_name} if spec.service_account_name else {}),
+    }
+
+
+def _default_type(spec: AIMModelSpec) -> ProfileType:
+    """Type where an entry names none (DI-137)."""
+    return (spec.custom.type if spec.custom is not None else None) or ProfileType.UNOPTIMIZED
+
+
+def _labels(model: str) -> dict[str, str]:
+    return {labels.MODEL: label_value(model), labels.ORIGIN: labels.ORIGIN_AUTO_GENERATED}
+
+
+def _bad_alias(spec: AIMModelSpec) -> AimError | None:
+    """An entry whose name can not become a label (DI-145)."""
+    for entry in spec.custom_templates:
+        if entry.name and not _LABEL_VALUE.fullmatch(entry.name):
+            message = (
+                f"customTemplates: name {entry.name!r} is no label value; "
+                "use at most 63 letters, digits, '-', '_' and '.', beginning and ending with a letter or digit"
+            )
+            return AimError(Category.INVALID_SPEC, "InvalidTemplateName", message)
+    return None
+
+
+def _shown(deployment: RecommendedDeployment) -> str:
+    parts = (f"{name}={value}" for name, value in to_json(deployment).items() if name != "description" and value)
+    return f"({', '.join(parts)})"
+
+
+def _warning(reason: str, message: str) -> Event:
+    return Event(EventType.WARNING, reason, message, standing=True)

@@ -1,0 +1,72 @@
+"""Whether a model is expected to have templates (DI-115…DI-118), and how its templates sum up (DI-155…DI-160)."""
+
+from collections.abc import Sequence
+from enum import Enum
+from typing import Final
+
+from aim_discovery.models.flags import DiscoveryFlags
+from aim_shared.api import AIMModelSpec, ImageMetadata, RecommendedDeployment, StatusValue
+from aim_shared.reconcile.components import Component, State
+
+
+class Expectation(Enum):
+    """Whether there will be templates."""
+
+    YES = "yes"
+    NO = "no"
+    UNKNOWN = "unknown"
+
+
+def recommended(metadata: ImageMetadata | None) -> tuple[RecommendedDeployment, ...]:
+    """The recommended deployments of the effective metadata."""
+    return metadata.model.recommended_deployments if metadata is not None and metadata.model is not None else ()
+
+
+def expectation(spec: AIMModelSpec, flags: DiscoveryFlags, effective: ImageMetadata | None) -> Expectation:
+    """The table of section 5.1, first match wins."""
+    if flags.suppressed:
+        return Expectation.NO
+    if spec.model_sources or spec.custom_templates:
+        return Expectation.YES
+    if not flags.create:
+        return Expectation.NO
+    if effective is not None:
+        return Expectation.YES if recommended(effective) else Expectation.NO
+    return Expectation.UNKNOWN if flags.extract else Expectation.NO
+
+
+_WITHOUT_TEMPLATES: Final = {
+    Expectation.UNKNOWN: (State.PROGRESSING, "AwaitingMetadata", "Templates depend on the image's metadata"),
+    Expectation.YES: (State.PROGRESSING, "CreatingTemplates", "Templates are being created"),
+    Expectation.NO: (State.READY, "NoTemplatesExpected", "The model has no templates of its own"),
+}
+_BROKEN: Final = frozenset({StatusValue.DEGRADED, StatusValue.FAILED})
+_UNDER_WAY: Final = frozenset({StatusValue.PROGRESSING, StatusValue.PENDING})
+
+
+def templates_component(name: str, statuses: Sequence[StatusValue], expected: Expectation) -> Component:
+    """The component of a model's templates (DI-156); an unset status reads as Pending (DI-157)."""
+    if not statuses:
+        state, reason, message = _WITHOUT_TEMPLATES[expected]
+        return Component(name, state, reason, message)
+    state, reason = _verdict(frozenset(statuses))
+    return Component(name, state, reason, _summary(statuses))
+
+
+def _verdict(found: frozenset[StatusValue]) -> tuple[State, str]:
+    if found == {StatusValue.READY}:
+        return State.READY, "AllTemplatesReady"
+    if found <= _BROKEN:
+        return State.FAILED, "AllTemplatesFailed"
+    if found == {StatusValue.NOT_AVAILABLE}:
+        return State.NOT_AVAILABLE, "NoTemplatesAvailable"
+    if found & _BROKEN:
+        return State.DEGRADED, "SomeTemplatesDegraded"
+    if not found & _UNDER_WAY and found == {StatusValue.READY, StatusValue.NOT_AVAILABLE}:
+        return State.READY, "SomeTemplatesReady"
+    return State.PROGRESSING, "TemplatesProgressing"
+
+
+def _summary(statuses: Sequence[StatusValue]) -> str:
+    counts = (f"{statuses.count(status)} {status}" for status in sorted(set(statuses)))
+    return f"{len(statuses)} template(s): {', '.join(counts)}"

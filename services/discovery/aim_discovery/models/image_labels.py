@@ -1,0 +1,129 @@
+"""Image metadata from the labels of an image (DI-100…DI-114)."""
+
+import ast
+import json
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from aim_shared.json import JsonObject
+
+_VENDOR_PREFIXES: Final = ("com.amd.aim.", "org.amd.silogen.")
+"""The newer prefix wins, label by label (DI-104)."""
+_OCI_PREFIX: Final = "org.opencontainers.image."
+_OCI_FIELDS: Final = (
+    "title",
+    "description",
+    "licenses",
+    "vendor",
+    "authors",
+    "source",
+    "documentation",
+    "created",
+    "revision",
+    "version",
+)
+_TRUE: Final = frozenset({"1", "t", "T", "true", "True", "TRUE"})
+_TEXT_KEYS: Final = ("gpuModel", "precision", "metric", "profileId", "description")
+_COUNT_KEY: Final = "gpuCount"
+_LARGEST_COUNT: Final = 2**31 - 1
+
+
+class MalformedMetadataError(ValueError):
+    """A label can not be understood; the message names the label and the fault (DI-098)."""
+
+    def __init__(self, message: str = "") -> None:
+        super().__init__(message or "metadata malformed")
+
+
+def parse_labels(labels: Mapping[str, str]) -> JsonObject:
+    """The JSON of `ImageMetadata`; no label is mandatory (DI-103).
+
+    Raises:
+        MalformedMetadataError: the deployment list is unusable (DI-112).
+    """
+    oci = {name: text for name in _OCI_FIELDS if (text := labels.get(_OCI_PREFIX + name))}
+    model: JsonObject = {}
+    for suffix, (field, parse) in _MODEL_LABELS.items():
+        text = _vendor_value(labels, suffix)
+        if text:
+            model[field] = parse(text)
+    return {"model": model, "oci": oci, "originalLabels": dict(sorted(labels.items()))}
+
+
+def _vendor_value(labels: Mapping[str, str], suffix: str) -> str:
+    return next((text for prefix in _VENDOR_PREFIXES if (text := labels.get(prefix + suffix))), "")
+
+
+def comma_list(text: str) -> list[str]:
+    """Trimmed, non-empty parts in their order (DI-108)."""
+    return [part for raw in text.split(",") if (part := raw.strip())]
+
+
+def boolean(text: str) -> bool:
+    """Whether the text is one of the spellings of true; anything else is false (DI-109)."""
+    return text in _TRUE
+
+
+def deployments(text: str) -> list[JsonObject]:
+    """The recommended deployments, in any of the four spellings (DI-110, DI-113).
+
+    Raises:
+        MalformedMetadataError: none of the spellings, or a value of another type.
+    """
+    for read in (json.loads, ast.literal_eval):
+        for candidate in (text, f"[{text}]"):
+            found = _attempt(read, candidate)
+            if isinstance(found, list):
+                return [_deployment(entry) for entry in found]
+    raise MalformedMetadataError(
+        "label model.recommendedDeployments is neither a JSON array nor a Python list of objects: "
+        f"{text[:80]!r}; correct the label and push the image anew"
+    )
+
+
+def _attempt(read: Callable[[str], object], text: str) -> object:
+    try:
+        return read(text)
+    except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
+        return None
+
+
+def _deployment(entry: object) -> JsonObject:
+    if not isinstance(entry, dict):
+        raise MalformedMetadataError(f"label model.recommendedDeployments: {entry!r} is not an object")
+    result: JsonObject = {}
+    for key in _TEXT_KEYS:
+        value = entry.get(key)
+        if value is None:
+            continue
+        if not isinstance(value, str):
+            raise _wrong_type(key, value, "a string")
+        result[key] = value
+    count = entry.get(_COUNT_KEY)
+    if count is not None:
+        if isinstance(count, bool) or not isinstance(count, int) or abs(count) > _LARGEST_COUNT:
+            raise _wrong_type(_COUNT_KEY, count, "an integer")
+        result[_COUNT_KEY] = count
+    return result
+
+
+def _wrong_type(key: str, value: object, expected: str) -> MalformedMetadataError:
+    return MalformedMetadataError(f"label model.recommendedDeployments: {key} is {value!r}, expected {expected}")
+
+
+def _verbatim(text: str) -> str:
+    return text
+
+
+_MODEL_LABELS: Final[Mapping[str, tuple[str, Callable[[str], object]]]] = {
+    "model.canonicalName": ("canonicalName", _verbatim),
+    "model.source": ("source", _verbatim),
+    "model.tags": ("tags", comma_list),
+    "model.versions": ("versions", comma_list),
+    "model.variants": ("variants", comma_list),
+    "hfToken.required": ("hfTokenRequired", boolean),
+    "title": ("title", _verbatim),
+    "description.full": ("descriptionFull", _verbatim),
+    "release.notes": ("releaseNotes", _verbatim),
+    "model.recommendedDeployments": ("recommendedDeployments", deployments),
+}

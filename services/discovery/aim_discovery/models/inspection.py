@@ -1,0 +1,202 @@
+"""Image metadata of a model: where it comes from, when the registry is asked, what is reported (DI-057…DI-103)."""
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from types import MappingProxyType
+from typing import Final
+
+from aim_discovery.effect_kinds import SERVICE_NAME, EffectKind, inputs_key
+from aim_discovery.models.flags import DiscoveryFlags
+from aim_discovery.models.image_labels import MalformedMetadataError, parse_labels
+from aim_discovery.scopes import Model
+from aim_shared.api import ConditionStatus, ImageMetadata, find_condition
+from aim_shared.bus.fact import Fact, get_fact
+from aim_shared.bus.parts import FACTS
+from aim_shared.bus.view import View
+from aim_shared.errors import AimError, Category
+from aim_shared.json import JsonObject
+from aim_shared.reconcile.component_names import ComponentName
+from aim_shared.reconcile.components import Component, Dependency, State
+from aim_shared.reconcile.plan import Effect
+from aim_shared.registry.errors import RegistryErrorCategory
+from aim_shared.registry.image_reference import InvalidReferenceError, parse_image
+
+SECRET_INTERVAL: Final = timedelta(seconds=60)
+"""How often the Secrets of a model are read while it is not inspected (FW-096)."""
+
+REGISTRY_REASONS: Final[Mapping[RegistryErrorCategory, str]] = MappingProxyType(
+    {
+        RegistryErrorCategory.AUTH: "ImagePullAuthFailure",
+        RegistryErrorCategory.NOT_FOUND: "ImageNotFound",
+        RegistryErrorCategory.GENERIC: "MetadataExtractionFailed",
+    }
+)
+"""Reasons of a failed inspection (DI-093)."""
+FORMAT_INVALID: Final = "MetadataFormatInvalid"
+
+
+def is_transient(reason: str) -> bool:
+    """Whether trying again soon can help a failed extraction (DI-097); an empty reason is no failure."""
+    return reason not in ("", REGISTRY_REASONS[RegistryErrorCategory.NOT_FOUND], FORMAT_INVALID)
+
+
+@dataclass(frozen=True, slots=True)
+class RetrySchedule:
+    """Seconds between attempts to inspect an image (DI-096)."""
+
+    initial: float
+    longest: float
+
+    def delay(self, reason: str, attempts: int, key: str) -> timedelta:
+        """Wait after that many failures in a row; the jitter of up to 10 % is drawn from the key, to stay pure."""
+        if not is_transient(reason):
+            return timedelta(seconds=self.longest)
+        plain = min(self.initial * 2.0 ** min(max(attempts - 1, 0), 32), self.longest)
+        digest = hashlib.sha256(f"{key}/{attempts}".encode()).digest()
+        return timedelta(seconds=plain * (1 + 0.1 * digest[0] / 255))
+
+
+@dataclass(frozen=True, slots=True)
+class Inspection:
+    """What is known of the image.
+
+    Attributes:
+        effective: metadata for decisions; the spec's wins as a whole (DI-066).
+        status: metadata for ``status.imageMetadata``.
+        effects: what still has to be read.
+    """
+
+    component: Component
+    effective: ImageMetadata | None
+    status: ImageMetadata | None
+    effects: tuple[Effect, ...] = ()
+
+
+def inspect_image(
+    model: Model, flags: DiscoveryFlags, namespace: str, view: View, schedule: RetrySchedule
+) -> Inspection:
+    """The decision of section 4.2, first match wins.
+
+    Args:
+        namespace: where pull secrets and service account are (DI-070).
+    """
+    given, known = model.spec.image_metadata, model.status.image_metadata
+    if not flags.extract:
+        effective = given or known
+        message = "" if effective is not None else "Reading the image's metadata is switched off"
+        return Inspection(_found(effective, message), effective, known)
+    if given is not None:
+        return Inspection(_found(given, "Metadata is given in the spec"), given, given)
+    if known is not None and _is_current(model):
+        return Inspection(_found(known), known, known)
+    return _ask_registry(model, namespace, view, schedule)
+
+
+def _is_current(model: Model) -> bool:
+    """Whether the stored metadata belongs to the present spec (DI-067)."""
+    condition = find_condition(model.status.conditions, ComponentName.IMAGE_METADATA.condition)
+    if condition is None:
+        return True
+    if condition.status == ConditionStatus.FALSE:
+        return False
+    return condition.observed_generation in (None, 0, model.metadata.generation)
+
+
+def _ask_registry(model: Model, namespace: str, view: View, schedule: RetrySchedule) -> Inspection:
+    spec, known = model.spec, model.status.image_metadata
+    try:
+        image = parse_image(spec.image)
+    except InvalidReferenceError as error:
+        return _failed(AimError(Category.INVALID_SPEC, "InvalidImageReference", str(error)), known, ())
+    secrets = _pull_secrets(model, namespace, view)
+    if secrets.error is not None:
+        return _failed(secrets.error, known, secrets.watch)
+    if secrets.versions is None:
+        return _waiting("Reading the pull secrets", known, secrets.watch)
+    params: JsonObject = {
+        "image": spec.image,
+        "namespace": namespace,
+        "secrets": [secret.name for secret in spec.image_pull_secrets],
+        "serviceAccount": spec.service_account_name or "default",
+    }
+    key = inputs_key(model.uid, {**params, "generation": model.metadata.generation, "versions": secrets.versions})
+    lookup = get_fact(view, FACTS, SERVICE_NAME, EffectKind.IMAGE_INSPECTION, key)
+    if lookup.error is not None:
+        return _failed(lookup.error, known, ())
+    fact = lookup.value
+    if fact is None:
+        effect = Effect(EffectKind.IMAGE_INSPECTION, key, params)
+        return _waiting(f"Reading the metadata of {image}", known, (effect,))
+    if fact.error is not None:
+        due = fact.observed_at + schedule.delay(fact.error.reason, fact.attempts, key)
+        effect = Effect(EffectKind.IMAGE_INSPECTION, key, params, not_before=due)
+        return _failed(fact.error, known, (effect, *secrets.watch))
+    return _inspected(spec.image, fact, known)
+
+
+def _inspected(image: str, fact: Fact, known: ImageMetadata | None) -> Inspection:
+    labels = (fact.outcome or {}).get("labels") or {}
+    try:
+        metadata = ImageMetadata.model_validate(parse_labels(labels))
+    except MalformedMetadataError as fault:
+        error = AimError(Category.INVALID_SPEC, FORMAT_INVALID, f"metadata of {image} is malformed: {fault}")
+        return _failed(error, known, ())
+    return Inspection(_found(metadata), metadata, metadata)
+
+
+def _found(metadata: ImageMetadata | None, message: str = "") -> Component:
+    """Success; the reason follows from the metadata in force, wherever it comes from (DI-100, DI-101)."""
+    named = metadata is not None and metadata.model is not None and metadata.model.canonical_name
+    reason = "ImageMetadataFound" if named else "ImageFound"
+    return _component(State.READY, reason, message)
+
+
+def _waiting(message: str, known: ImageMetadata | None, effects: tuple[Effect, ...]) -> Inspection:
+    # Stored metadata is of another spec: it stays visible (DI-099), but no templates are made of it.
+    return Inspection(_component(State.PROGRESSING, "ExtractingMetadata", message), None, known, effects)
+
+
+def _failed(error: AimError, known: ImageMetadata | None, effects: tuple[Effect, ...]) -> Inspection:
+    component = Component(ComponentName.IMAGE_METADATA, errors=(error,), is_input=True)
+    return Inspection(component, None, known, effects)
+
+
+def _component(state: State, reason: str, message: str) -> Component:
+    return Component(ComponentName.IMAGE_METADATA, state, reason, message, dependency=Dependency.UNSPECIFIED)
+
+
+# Pull secrets
+
+
+@dataclass(frozen=True, slots=True)
+class _Secrets:
+    """Versions of the listed Secrets (``None`` while unknown), or why they can not be used; and the next reading."""
+
+    versions: JsonObject | None
+    error: AimError | None = None
+    watch: tuple[Effect, ...] = ()
+
+
+def _pull_secrets(model: Model, namespace: str, view: View) -> _Secrets:
+    names = [secret.name for secret in model.spec.image_pull_secrets]
+    if not names:
+        return _Secrets({})
+    params: JsonObject = {"namespace": namespace, "secrets": names}
+    key = inputs_key(model.uid, params)
+    lookup = get_fact(view, FACTS, SERVICE_NAME, EffectKind.PULL_SECRETS, key)
+    if lookup.error is not None:
+        return _Secrets(None, lookup.error)
+    fact = lookup.value
+    if fact is None:
+        return _Secrets(None, None, (Effect(EffectKind.PULL_SECRETS, key, params),))
+    watch = (Effect(EffectKind.PULL_SECRETS, key, params, not_before=fact.observed_at + SECRET_INTERVAL),)
+    if fact.error is not None:
+        return _Secrets(None, fact.error, watch)
+    versions: JsonObject = (fact.outcome or {}).get("versions") or {}
+    missing = next((name for name in names if versions.get(name) is None), None)
+    if missing is not None:
+        message = f"pull secret {namespace}/{missing} does not exist; create it or remove it from imagePullSecrets"
+        return _Secrets(None, AimError(Category.MISSING_UPSTREAM, "SecretNotFound", message), watch)
+    return _Secrets(versions, None, watch)

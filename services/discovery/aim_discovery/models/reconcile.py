@@ -1,0 +1,153 @@
+"""One pass over a model: inspect its image, make its templates, sum them up (sections 4 to 6)."""
+
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from aim_discovery.models.desired_templates import DesiredTemplate, DesiredTemplates, desired_templates
+from aim_discovery.models.expectation import Expectation, expectation, templates_component
+from aim_discovery.models.flags import discovery_flags
+from aim_discovery.models.inspection import RetrySchedule, inspect_image
+from aim_discovery.namespaces import work_namespace
+from aim_discovery.own_schedule import on_own_schedule
+from aim_discovery.scopes import Model, ModelScope, Template
+from aim_shared.api import Hardware, ModelSourceType, TemplateSpec, to_json
+from aim_shared.bus.part import scoped
+from aim_shared.bus.view import Selection, View
+from aim_shared.reconcile.children import child_labels
+from aim_shared.reconcile.component_names import ComponentName
+from aim_shared.reconcile.components import Component
+from aim_shared.reconcile.plan import Child, Event, EventType, Plan, kind_of
+from aim_shared.reconcile.state_engine import assemble, evaluate, status_json
+from aim_shared.runtimeconfig.resolve import ResolvedConfig, resolve_config
+
+
+@dataclass(frozen=True, slots=True)
+class ModelReconcile:
+    """The decision about models of one scope.
+
+    Attributes:
+        system_namespace: where cluster models find their Secrets (DI-070).
+    """
+
+    scope: ModelScope
+    system_namespace: str
+    schedule: RetrySchedule
+
+    def __call__(self, model: Model, view: View, now: datetime) -> Plan:
+        scope, spec = self.scope, model.spec
+        config = resolve_config(view, model.namespace or None, spec.runtime_config_name)
+        flags = discovery_flags(spec, config.spec)
+        image = inspect_image(model, flags, model.namespace or self.system_namespace, view, self.schedule)
+        existing = view.select(scope.templates_by_model, scoped(model.namespace, model.name))
+        desired = desired_templates(model.name, spec, flags, image.effective)
+        expected = expectation(spec, flags, image.effective)
+        namespace = work_namespace(view, model.namespace)
+        components = (
+            config.component(missing=scope.missing_config),
+            replace(image.component, dependency=scope.dependency),
+            self._templates(existing, desired, expected),
+        )
+        evaluation = evaluate(
+            scope.kind,
+            components,
+            generation=model.metadata.generation,
+            stored=model.status.conditions,
+            stored_status=model.status.status,
+            now=now,
+            errors=namespace.errors,
+            failure=view.failure,
+        )
+        status = status_json(
+            evaluation,
+            {
+                "sourceType": (ModelSourceType.CUSTOM if spec.model_sources else ModelSourceType.IMAGE).value,
+                "imageMetadata": None if image.status is None else to_json(image.status),
+                "resolvedRuntimeConfig": None if config.reference is None else to_json(config.reference),
+            },
+        )
+        wanted = desired.templates.values() if namespace.usable else ()
+        children, conflicts = self._children(model, view, config, tuple(wanted))
+        plan = assemble(
+            evaluation,
+            status=status,
+            children=children,
+            events=(*desired.warnings, *conflicts),
+            effects=image.effects if config.error is None else (),
+        )
+        # Without an effect under way nothing but the general retry would look again.
+        scheduled = frozenset({ComponentName.IMAGE_METADATA}) if image.effects else frozenset()
+        return on_own_schedule(plan, components, scheduled, view.failure or next(iter(namespace.errors), None))
+
+    def _templates(self, existing: Selection[Template], desired: DesiredTemplates, expected: Expectation) -> Component:
+        scope = self.scope
+        fault = desired.error or existing.error
+        if fault is not None:
+            component = Component(scope.component, reason=fault.reason, errors=(fault,), is_input=True)
+        else:
+            statuses = [template.status.status for template in existing.items]
+            component = templates_component(scope.component, statuses, expected)
+        return replace(component, dependency=scope.dependency)
+
+    def _children(
+        self, model: Model, view: View, config: ResolvedConfig, wanted: tuple[DesiredTemplate, ...]
+    ) -> tuple[list[Child], list[Event]]:
+        children: list[Child] = []
+        conflicts: list[Event] = []
+        for template in wanted:
+            found = view.get(self.scope.templates, model.namespace or None, template.name).value
+            conflict = None if found is None else conflict_with(found, model, template)
+            if conflict is None:
+                children.append(self._child(model, config, template))
+            else:
+                conflicts.append(conflict)
+        return children, conflicts
+
+    def _child(self, model: Model, config: ResolvedConfig, template: DesiredTemplate) -> Child:
+        labels = child_labels(
+            template.labels,
+            parent=model,
+            controller=self.scope.controller,
+            propagation=config.spec.label_propagation,
+        )
+        metadata = {
+            "name": template.name,
+            **({"namespace": model.namespace} if model.namespace else {}),
+            "labels": labels,
+        }
+        return Child(
+            self.scope.templates, kind_of({"metadata": metadata, "spec": template.spec}, self.scope.template_kind)
+        )
+
+
+def conflict_with(found: Template, model: Model, wanted: DesiredTemplate) -> Event | None:
+    """Why an existing template of the name is left alone, if it is (DI-153, DI-154)."""
+    controller = next((owner for owner in found.metadata.owner_references if owner.controller), None)
+    if controller is not None and controller.uid != model.uid:
+        message = f"template {found.key} belongs to {controller.kind} {controller.name} and is left alone"
+        return Event(EventType.WARNING, "TemplateNameConflict", message, standing=True)
+    spec = TemplateSpec.model_validate(wanted.spec)
+    changed = [
+        name
+        for name, before, after in (
+            ("modelName", found.spec.model_name, spec.model_name),
+            ("metric", found.spec.metric, spec.metric),
+            ("precision", found.spec.precision, spec.precision),
+            ("hardware", _effective(found.spec.hardware), _effective(spec.hardware)),
+        )
+        if before != after
+    ]
+    if not changed:
+        return None
+    message = f"template {found.key} would have to change {', '.join(changed)}, which is immutable; delete it"
+    return Event(EventType.WARNING, "TemplateImmutable", message, standing=True)
+
+
+def _effective(hardware: Hardware | None) -> tuple[object, ...]:
+    """Hardware as values, with defaults filled in the way admission does."""
+    if hardware is None:
+        return ()
+    gpu, cpu = hardware.gpu, hardware.cpu
+    return (
+        None if gpu is None else (gpu.requests, gpu.model, str(gpu.min_vram), gpu.resource_name),
+        None if cpu is None else (str(cpu.requests), str(cpu.limits)),
+    )

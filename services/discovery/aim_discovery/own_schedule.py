@@ -1,0 +1,28 @@
+"""Passes whose retry has a schedule of its own (FW-095).
+
+An error that only an effect or a planned attempt can clear is not helped by running the pass again: the fact wakes
+the object. Such a pass looks again when the grace period ends, and otherwise when it planned to.
+"""
+
+from dataclasses import replace
+
+from aim_shared.errors import RETRIED_CATEGORIES, AimError
+from aim_shared.reconcile.components import Component
+from aim_shared.reconcile.plan import Plan
+
+
+def on_own_schedule(
+    plan: Plan, components: tuple[Component, ...], scheduled: frozenset[str], failure: AimError | None
+) -> Plan:
+    """The plan without the general retry, if no error but those of the scheduled components asks for one.
+
+    Args:
+        scheduled: names of the components whose errors have a schedule of their own.
+        failure: the failed write of the previous plan.
+    """
+    others = (error for part in components if part.name not in scheduled for error in part.errors)
+    soft = [error for error in (failure, *others) if error is not None and error.category in RETRIED_CATEGORIES]
+    if plan.retry is None or soft:
+        return plan
+    times = [seconds for seconds in (plan.requeue_after, plan.retry_within) if seconds is not None]
+    return replace(plan, retry=None, retry_within=None, requeue_after=min(times, default=None))

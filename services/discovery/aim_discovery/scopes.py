@@ -1,0 +1,92 @@
+"""What differs between the namespaced and the cluster-scoped kind, as data."""
+
+from dataclasses import dataclass
+from typing import Any, Final, TypeAlias
+
+from aim_shared.api import (
+    AIM_CLUSTER_SERVICE_TEMPLATE,
+    AIM_SERVICE_TEMPLATE,
+    AIMClusterModel,
+    AIMClusterServiceTemplate,
+    AIMModel,
+    AIMServiceTemplate,
+    Kind,
+)
+from aim_shared.bus.part import Index, Part, owner_index, scoped
+from aim_shared.bus.parts import CLUSTER_MODELS, CLUSTER_TEMPLATES, MODELS, TEMPLATES
+from aim_shared.reconcile.component_names import ComponentName
+from aim_shared.reconcile.components import Dependency
+
+Model: TypeAlias = AIMModel | AIMClusterModel
+Template: TypeAlias = AIMServiceTemplate | AIMClusterServiceTemplate
+
+TEMPLATES_BY_MODEL: Final = Index(
+    TEMPLATES, "model", lambda template: [scoped(template.namespace, template.spec.model_name)]
+)
+CLUSTER_TEMPLATES_BY_MODEL: Final = Index(
+    CLUSTER_TEMPLATES, "model", lambda template: [scoped(None, template.spec.model_name)]
+)
+TEMPLATES_BY_OWNER: Final = owner_index(TEMPLATES)
+CLUSTER_TEMPLATES_BY_OWNER: Final = owner_index(CLUSTER_TEMPLATES)
+
+
+@dataclass(frozen=True, slots=True)
+class ModelScope:
+    """A model kind.
+
+    Attributes:
+        controller: name of FW-201.
+        templates: kind and part of the templates it creates.
+        missing_config: reason for a runtime config that does not exist (RC-061).
+        dependency: of its components (DI-045).
+    """
+
+    kind: str
+    controller: str
+    part: Part[Any]
+    templates: Part[Any]
+    template_kind: Kind[Any]
+    templates_by_model: Index[Any]
+    component: ComponentName
+    missing_config: str
+    dependency: Dependency
+
+
+NAMESPACED_MODEL: Final = ModelScope(
+    "AIMModel",
+    "model",
+    MODELS,
+    TEMPLATES,
+    AIM_SERVICE_TEMPLATE,
+    TEMPLATES_BY_MODEL,
+    ComponentName.SERVICE_TEMPLATES,
+    "ConfigNotFound",
+    Dependency.UNSPECIFIED,
+)
+CLUSTER_MODEL: Final = ModelScope(
+    "AIMClusterModel",
+    "cluster-model",
+    CLUSTER_MODELS,
+    CLUSTER_TEMPLATES,
+    AIM_CLUSTER_SERVICE_TEMPLATE,
+    CLUSTER_TEMPLATES_BY_MODEL,
+    ComponentName.CLUSTER_SERVICE_TEMPLATES,
+    "ReferenceNotFound",
+    Dependency.UPSTREAM,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class TemplateScope:
+    """A template kind."""
+
+    kind: str
+    controller: str
+    part: Part[Any]
+    model_component: ComponentName
+
+
+NAMESPACED_TEMPLATE: Final = TemplateScope("AIMServiceTemplate", "service-template", TEMPLATES, ComponentName.MODEL)
+CLUSTER_TEMPLATE: Final = TemplateScope(
+    "AIMClusterServiceTemplate", "cluster-service-template", CLUSTER_TEMPLATES, ComponentName.CLUSTER_MODEL
+)

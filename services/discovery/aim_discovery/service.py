@@ -1,0 +1,131 @@
+"""What discovery publishes, consumes and reconciles."""
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from typing import Any
+
+from aim_discovery.effect_kinds import SERVICE_NAME, EffectKind
+from aim_discovery.effects.image_inspection import ImageInspector
+from aim_discovery.effects.logs import JobLogReader, PodLogReader
+from aim_discovery.effects.secrets import PullSecrets
+from aim_discovery.models.inspection import RetrySchedule
+from aim_discovery.models.reconcile import ModelReconcile
+from aim_discovery.scopes import (
+    CLUSTER_MODEL,
+    CLUSTER_TEMPLATE,
+    CLUSTER_TEMPLATES_BY_MODEL,
+    NAMESPACED_MODEL,
+    NAMESPACED_TEMPLATE,
+    TEMPLATES_BY_MODEL,
+    ModelScope,
+    TemplateScope,
+)
+from aim_discovery.settings import DiscoverySettings
+from aim_discovery.templates.discovery import JOBS_BY_OWNER, PODS_BY_JOB
+from aim_discovery.templates.reconcile import GPU_NODES, TemplateReconcile
+from aim_discovery.templates.slots import ACTIVE_JOBS, WAITING_CLUSTER_TEMPLATES, WAITING_TEMPLATES
+from aim_discovery.wakes import (
+    CLUSTER_MODEL_WAKES,
+    CLUSTER_TEMPLATE_WAKES,
+    INDEXES,
+    MODEL_WAKES,
+    TEMPLATE_WAKES,
+)
+from aim_shared.bus.parts import (
+    CLUSTER_MODELS,
+    CLUSTER_RUNTIME_CONFIGS,
+    CLUSTER_TEMPLATES,
+    CUSTOM_PROFILES,
+    DISCOVERY_JOBS,
+    DISCOVERY_PODS,
+    FACTS,
+    MODELS,
+    NAMESPACES,
+    NODES,
+    RUNTIME_CONFIGS,
+    TEMPLATE_CACHES,
+    TEMPLATES,
+)
+from aim_shared.kube.client import KubeClient
+from aim_shared.reconcile.reconciler import EffectRunner, Reconciler, ServiceDefinition, Wake
+from aim_shared.registry.client import RegistryClient
+from aim_shared.registry.config_file import RegistriesFile
+from aim_shared.registry.credentials import CredentialSet
+from aim_shared.registry.mirrors import load_registries
+from aim_shared.registry.settings import RegistrySettings
+
+_PUBLISHED = (
+    MODELS,
+    CLUSTER_MODELS,
+    TEMPLATES,
+    CLUSTER_TEMPLATES,
+    DISCOVERY_JOBS,
+    DISCOVERY_PODS,
+    NODES,
+    CUSTOM_PROFILES,
+)
+
+
+def definition(settings: DiscoverySettings) -> ServiceDefinition:
+    """The declaration of the discovery service."""
+    return ServiceDefinition(
+        name=SERVICE_NAME,
+        publishes=_PUBLISHED,
+        consumes=(*_PUBLISHED, RUNTIME_CONFIGS, CLUSTER_RUNTIME_CONFIGS, NAMESPACES, TEMPLATE_CACHES, FACTS),
+        indexes=(
+            *INDEXES,
+            TEMPLATES_BY_MODEL,
+            CLUSTER_TEMPLATES_BY_MODEL,
+            JOBS_BY_OWNER,
+            PODS_BY_JOB,
+            GPU_NODES,
+            ACTIVE_JOBS,
+            WAITING_TEMPLATES,
+            WAITING_CLUSTER_TEMPLATES,
+        ),
+        reconcilers=(
+            _models(NAMESPACED_MODEL, settings, MODEL_WAKES),
+            _models(CLUSTER_MODEL, settings, CLUSTER_MODEL_WAKES),
+            _templates(NAMESPACED_TEMPLATE, settings, TEMPLATE_WAKES),
+            _templates(CLUSTER_TEMPLATE, settings, CLUSTER_TEMPLATE_WAKES),
+        ),
+        effect_kinds=frozenset(EffectKind),
+    )
+
+
+def _models(scope: ModelScope, settings: DiscoverySettings, wakes: tuple[Wake, ...]) -> Reconciler[Any]:
+    schedule = RetrySchedule(settings.extraction_retry_initial, settings.extraction_retry_max)
+    reconcile = ModelReconcile(scope, settings.system_namespace, schedule)
+    return Reconciler(controller=scope.controller, part=scope.part, reconcile=reconcile, wakes=wakes)
+
+
+def _templates(scope: TemplateScope, settings: DiscoverySettings, wakes: tuple[Wake, ...]) -> Reconciler[Any]:
+    reconcile = TemplateReconcile(scope, settings)
+    return Reconciler(controller=scope.controller, part=scope.part, reconcile=reconcile, wakes=wakes)
+
+
+@asynccontextmanager
+async def effect_runners(settings: DiscoverySettings, kube: KubeClient) -> AsyncIterator[Mapping[str, EffectRunner]]:
+    """Runners with their registry client, which follows the mirror configuration while it is open (FW-395)."""
+    secrets = PullSecrets(kube)
+
+    async def mirror_secrets(name: str) -> CredentialSet:
+        return await secrets.mirror(settings.system_namespace, name)
+
+    own = RegistrySettings()
+    registries = await asyncio.to_thread(load_registries, own.registry_config)
+    async with (
+        RegistryClient(own, registries, mirror_secrets=mirror_secrets) as registry,
+        asyncio.TaskGroup() as group,
+    ):
+        path = own.registry_config
+        follower = None if path is None else group.create_task(RegistriesFile(path, registry).follow())
+        yield {
+            EffectKind.PULL_SECRETS: secrets,
+            EffectKind.IMAGE_INSPECTION: ImageInspector(registry, secrets),
+            EffectKind.JOB_LOG: JobLogReader(kube),
+            EffectKind.POD_LOG: PodLogReader(kube),
+        }
+        if follower is not None:
+            follower.cancel()

@@ -1,0 +1,14 @@
+"""Settings of the discovery service (FW-273, DI-370)."""
+
+from pydantic import Field
+
+from aim_shared.runtime.settings import Seconds, Settings
+
+
+class DiscoverySettings(Settings):
+    """What discovery can be told beside the common settings; registry access has its own (`RegistrySettings`)."""
+
+    extraction_retry_initial: Seconds = Field(10.0, gt=0, description="first retry of a failed inspection (DI-096)")
+    extraction_retry_max: Seconds = Field(600.0, gt=0, description="longest retry of a failed inspection (DI-096)")
+    discovery_job_deadline: Seconds = Field(3600.0, ge=1, description="deadline of discovery Jobs (DI-229)")
+    max_discovery_jobs: int = Field(10, ge=1, description="active discovery Jobs in the cluster (DI-309)")

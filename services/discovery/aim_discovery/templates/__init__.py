@@ -1,0 +1,1 @@
+"""Templates: model resolution, GPU availability, discovery, results."""

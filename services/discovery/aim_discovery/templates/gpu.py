@@ -1,0 +1,74 @@
+"""Whether the GPU that a template requires is in the cluster (DI-191…DI-201), and where it is (DI-331…DI-337)."""
+
+from aim_shared.api import GpuRequirements, Hardware, TemplateSpec, labels, quantity
+from aim_shared.errors import AimError, Category
+from aim_shared.gpu.devices import device_ids
+from aim_shared.gpu.inventory import GpuInventory
+from aim_shared.json import JsonObject
+from aim_shared.reconcile.component_names import ComponentName
+from aim_shared.reconcile.components import Component, State
+
+_GIB = 1 << 30
+
+
+def effective_requirement(spec: TemplateSpec, resolved: Hardware | None) -> GpuRequirements | None:
+    """The GPU requirement that counts: the spec's hardware when there is any, else what discovery found."""
+    hardware = spec.hardware or resolved
+    return None if hardware is None else hardware.gpu
+
+
+def requires_gpu(requirement: GpuRequirements | None) -> bool:
+    """Whether a GPU is needed; zero requests with a model target GPU nodes (DI-201)."""
+    return requirement is not None and ((requirement.requests or 0) > 0 or bool((requirement.model or "").strip()))
+
+
+def min_vram(requirement: GpuRequirements) -> int:
+    """Smallest memory in bytes; 0 when none is asked for."""
+    amount = quantity.parse_or_none(requirement.min_vram)
+    return 0 if amount is None else amount.ceiling
+
+
+def gpu_component(
+    requirement: GpuRequirements | None, inventory: GpuInventory, error: AimError | None
+) -> Component | None:
+    """The component ``GPU``; ``None`` when no GPU is required (DI-192).
+
+    Args:
+        error: why the nodes are not known.
+    """
+    if requirement is None or not requires_gpu(requirement):
+        return None
+    if error is not None:
+        fault = AimError(Category.INFRASTRUCTURE, "GPUCheckFailed", f"the cluster's nodes are unknown: {error.message}")
+        return Component(ComponentName.GPU, State.DEGRADED, errors=(fault,))
+    needed = min_vram(requirement)
+    if needed and not inventory.with_vram(needed):
+        return Component(ComponentName.GPU, State.NOT_AVAILABLE, "VRAMNotAvailable", _too_small(needed, inventory))
+    wanted = (requirement.model or "").strip()
+    if inventory.find(wanted) if wanted else inventory.models:
+        return Component(ComponentName.GPU, State.READY, "GPUAvailable", f"{wanted or 'A GPU'} is in the cluster")
+    available = ", ".join(inventory.names) or "none"
+    message = f"no node has GPU {wanted or 'of any model'}; available: {available}"
+    return Component(ComponentName.GPU, State.NOT_AVAILABLE, "GPUNotAvailable", message)
+
+
+def _too_small(needed: int, inventory: GpuInventory) -> str:
+    best = inventory.best
+    found = "no GPU was detected" if best is None else f"the best is {best.name} with {best.vram_bytes // _GIB}Gi"
+    return f"no GPU has {needed // _GIB}Gi of memory; {found}"
+
+
+def node_affinity(requirement: GpuRequirements | None, inventory: GpuInventory) -> JsonObject | None:
+    """Nodes that have the required GPU, by device id (DI-334…DI-336)."""
+    if requirement is None or not requires_gpu(requirement):
+        return None
+    wanted, needed = (requirement.model or "").strip(), min_vram(requirement)
+    found = [inventory.find(wanted)] if wanted else inventory.with_vram(needed) if needed else ()
+    models = [model for model in found if model is not None]
+    names = [wanted] if wanted else [model.name for model in models]
+    ids = sorted({device_id for name in names for device_id in device_ids(name)})
+    if not ids:
+        return None
+    keys = [labels.GPU_DEVICE_ID, *([labels.BETA_GPU_DEVICE_ID] if any(m.beta_only for m in models) else [])]
+    terms = [{"matchExpressions": [{"key": key, "operator": "In", "values": ids}]} for key in keys]
+    return {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}

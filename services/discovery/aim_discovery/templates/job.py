@@ -1,0 +1,113 @@
+"""The discovery Job (DI-220…DI-238, FW-276)."""
+
+from collections.abc import Iterable
+
+from aim_discovery.scopes import Template, TemplateScope
+from aim_discovery.templates.identity import DiscoveryInputs
+from aim_shared.api import JOB, EnvVar, LabelPropagation, TemplateSpec, labels, to_json
+from aim_shared.bus.parts import DISCOVERY_JOBS
+from aim_shared.json import JsonObject
+from aim_shared.naming import label_value
+from aim_shared.reconcile.children import child_labels
+from aim_shared.reconcile.plan import Child, WriteMode, kind_of
+
+CONTAINER = "discovery"
+MANAGED_BY = "aim-controller"
+_USER_ID = 65532
+_SECONDS_TO_LIVE = 60
+
+
+def build_job(
+    template: Template,
+    scope: TemplateScope,
+    inputs: DiscoveryInputs,
+    namespace: str,
+    *,
+    deadline: float,
+    propagation: LabelPropagation | None,
+) -> Child:
+    """The complete Job; it is created once and never changed (DI-222)."""
+    name = label_value(template.name)
+    pod_own = {labels.TEMPLATE: name, labels.APP_COMPONENT: labels.APP_COMPONENT_DISCOVERY}
+    own = {**pod_own, labels.APP_NAME: labels.APP_NAME_DISCOVERY, labels.APP_MANAGED_BY: MANAGED_BY}
+
+    def labelled(own_labels: dict[str, str]) -> dict[str, str]:
+        return child_labels(own_labels, parent=template, controller=scope.controller, propagation=propagation)
+
+    pod_labels = labelled(pod_own)
+    body: JsonObject = {
+        "metadata": {"name": inputs.job_name(template.name), "namespace": namespace, "labels": labelled(own)},
+        "spec": {
+            "backoffLimit": 0,
+            "ttlSecondsAfterFinished": _SECONDS_TO_LIVE,
+            "activeDeadlineSeconds": int(deadline),
+            "template": {
+                "metadata": {"labels": pod_labels},
+                "spec": _pod_spec(inputs, is_shared=not template.namespace),
+            },
+        },
+    }
+    return Child(DISCOVERY_JOBS, kind_of(body, JOB), mode=WriteMode.CREATE)
+
+
+def _pod_spec(inputs: DiscoveryInputs, *, is_shared: bool) -> JsonObject:
+    container: JsonObject = {
+        "name": CONTAINER,
+        "image": inputs.image,
+        "args": ["dry-run", "--format=json"],
+        "env": container_env(inputs.spec, inputs.env, is_shared=is_shared),
+        "securityContext": {
+            "allowPrivilegeEscalation": False,
+            "runAsNonRoot": True,
+            "capabilities": {"drop": ["ALL"]},
+        },
+    }
+    secrets = [{"name": name} for name in inputs.pull_secrets]
+    return {
+        "restartPolicy": "Never",
+        **({"imagePullSecrets": secrets} if secrets else {}),
+        **({"serviceAccountName": inputs.service_account} if inputs.service_account else {}),
+        "securityContext": {
+            "runAsNonRoot": True,
+            "runAsUser": _USER_ID,
+            "seccompProfile": {"type": "RuntimeDefault"},
+        },
+        "containers": [container],
+    }
+
+
+def container_env(spec: TemplateSpec, user: Iterable[EnvVar], *, is_shared: bool) -> list[JsonObject]:
+    """Variables of the container: log levels, the user's, then the wanted profile; the user wins (DI-236, DI-237).
+
+    Args:
+        is_shared: of a cluster template, whose users' Secrets may be absent here (DI-235).
+    """
+    levels = {name: {"name": name, "value": "CRITICAL"} for name in ("AIM_LOG_LEVEL_ROOT", "AIM_LOG_LEVEL")}
+    given = {variable.name: _variable(variable, is_shared=is_shared) for variable in user}
+    wanted = {name: {"name": name, "value": value} for name, value in _wanted(spec).items() if name not in given}
+    return list({**levels, **given, **wanted}.values())
+
+
+def _wanted(spec: TemplateSpec) -> dict[str, str]:
+    gpu = spec.hardware.gpu if spec.hardware is not None else None
+    count = (gpu.requests or 0) if gpu is not None else 0
+    values = {
+        "AIM_METRIC": str(spec.metric or ""),
+        "AIM_PRECISION": str(spec.precision or ""),
+        "AIM_GPU_MODEL": (gpu.model or "") if gpu is not None else "",
+        "AIM_GPU_COUNT": str(count) if count > 0 else "",
+        "AIM_PROFILE_ID": spec.profile_id or "",
+    }
+    return {name: value for name, value in values.items() if value}
+
+
+def _variable(variable: EnvVar, *, is_shared: bool) -> JsonObject:
+    result = to_json(variable)
+    source = result.get("valueFrom")
+    if not is_shared or not source:
+        return result
+    relaxed = {
+        name: {**reference, "optional": True} if name in ("secretKeyRef", "configMapKeyRef") else reference
+        for name, reference in source.items()
+    }
+    return {**result, "valueFrom": relaxed}

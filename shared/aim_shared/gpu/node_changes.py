@@ -1,0 +1,23 @@
+"""Which changes of nodes matter to somebody who looks at GPUs (FW-115, DI-363)."""
+
+from typing import Final
+
+from aim_shared.api import Node, labels
+from aim_shared.bus.entry import Change
+
+_LABEL_PREFIXES: Final = (labels.AMD_PREFIX, labels.AMD_BETA_PREFIX)
+
+
+def is_significant(change: Change[Node]) -> bool:
+    """Creation, deletion, and changes of AMD labels or of the amounts of AMD resources."""
+    before, after = change.before, change.after
+    return before is None or after is None or _digest(before) != _digest(after)
+
+
+def _digest(node: Node) -> tuple[object, ...]:
+    own = {key: value for key, value in node.metadata.labels.items() if key.startswith(_LABEL_PREFIXES)}
+    amounts = (
+        {name: str(amount) for name, amount in side.items() if name.startswith(labels.AMD_PREFIX)}
+        for side in (node.status.capacity, node.status.allocatable)
+    )
+    return (own, *amounts)
