@@ -19,8 +19,11 @@ import pytest
 
 from aim_local.nats import NatsServer, server_config
 from aim_shared.bus.connection import BusConnection, BusSettings, connect
-from aim_shared.bus.streams import ensure_streams
+from aim_shared.bus.streams import StreamLimits, ensure_streams
 from aim_shared.bus.subjects import Layout
+
+TEST_LIMITS = StreamLimits(history_bytes=64 << 20)
+"""A stream reserves its largest size, and a test session makes many."""
 
 
 def new_layout() -> Layout:
@@ -107,5 +110,5 @@ async def bus(nats_server: str, layout: Layout) -> AsyncIterator[BusConnection]:
     async with connected(nats_server) as connection:
         async with asyncio.timeout(10):
             await connection.wait_connected()
-        await ensure_streams(connection, layout)
+        await ensure_streams(connection, layout, TEST_LIMITS)
         yield connection

@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from support.nats import eventually
+from support.nats import TEST_LIMITS, eventually
 
 from aim_shared.bus.connection import BusConnection, BusError
 from aim_shared.bus.envelope import EnvelopeError, LogMessage, StateMessage, decode_log, decode_state
@@ -19,7 +19,7 @@ from aim_shared.bus.subjects import Layout
 from aim_shared.json import JsonObject
 from aim_shared.kube.reflector_state import Bookmark, Delete, Restarted, Upsert
 
-QUICK = PublisherSettings(marker_interval=0.2, list_grace=0.3)
+QUICK = PublisherSettings(marker_interval=0.2, list_grace=0.3, limits=TEST_LIMITS)
 """Settings for tests that can not wait ten seconds for a marker."""
 
 

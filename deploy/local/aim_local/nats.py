@@ -25,6 +25,8 @@ class NatsServerError(Exception):
 def server_config(store_dir: Path, port: int, host: str = "127.0.0.1", extra: str = "") -> str:
     """The configuration file: every write is synced, and an object of etcd's largest size fits in a message.
 
+    The limit of the store is out of reach because streams reserve their largest size when they are made, and what is
+    free on a small disk would not do for the history's.
     ``extra`` is appended, for example an ``authorization`` block.
     """
     return f"""\
@@ -34,6 +36,7 @@ max_payload: 4194304
 jetstream {{
   store_dir: "{store_dir}"
   sync_interval: always
+  max_file_store: 1TB
 }}
 {extra}
 """

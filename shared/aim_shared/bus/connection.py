@@ -249,7 +249,9 @@ class BusConnection:
         if not self.connected or not self._client.is_connected:
             raise BusUnavailableError(f"{subject}: not connected to the message broker")
         try:
-            return await self._client.request(subject, payload, timeout=self._settings.request_timeout, headers=headers)
+            answer = await self._client.request(
+                subject, payload, timeout=self._settings.request_timeout, headers=headers
+            )
         except nats.errors.NoRespondersError as error:
             raise BusUnavailableError(f"{subject}: nobody answers; does the stream exist?") from error
         except nats.errors.MaxPayloadError:
@@ -257,6 +259,10 @@ class BusConnection:
         except (nats.errors.Error, OSError, TimeoutError) as error:
             denied = f"; the broker denied: {self._denied}" if self._denied else ""
             raise BusUnavailableError(f"{subject}: {error}{denied}") from error
+        # The library waits with wait_for, which on Python 3.11 forgets a cancellation that meets the answer; whoever
+        # loops over requests would then never end.
+        raise_if_cancelled()
+        return answer
 
     # Subscriptions
 
@@ -360,6 +366,17 @@ async def connect(settings: BusSettings) -> AsyncIterator[BusConnection]:
             runner.cancel()
             await asyncio.wait({runner})
             await connection._close()
+
+
+def raise_if_cancelled() -> None:
+    """Take up a cancellation of this task that somebody swallowed.
+
+    Raises:
+        asyncio.CancelledError: it was requested and is still due.
+    """
+    task = asyncio.current_task()
+    if task is not None and task.cancelling():
+        raise asyncio.CancelledError
 
 
 def _message(message: Msg) -> Message:

@@ -15,7 +15,7 @@ from typing import Any, Final, TypeVar
 
 import structlog
 
-from aim_shared.bus.connection import BusConnection
+from aim_shared.bus.connection import BusConnection, raise_if_cancelled
 from aim_shared.bus.envelope import StateMessage, digest_of
 from aim_shared.bus.epoch import Reason, Sight, continued, reason_for_new, started
 from aim_shared.bus.interruption import InterruptedSessionError, interrupting
@@ -202,7 +202,8 @@ class Publisher:
             await self._wait_for_lease()
             session = await self._connection.wait_connected()
             outcome = await self._session(session)
-            _raise_if_cancelled()
+            # A task group that fails and is cancelled at the same time reports the failure alone.
+            raise_if_cancelled()
             if isinstance(outcome, _CompareDueError):
                 failures = 0
                 continue
@@ -438,13 +439,6 @@ class Publisher:
                     if self._writer.stored.get(key) == held:
                         del self._writer.stored[key]
             await asyncio.sleep(self._settings.sweep_interval * random.uniform(0.8, 1.2))
-
-
-def _raise_if_cancelled() -> None:
-    # A task group that fails and is cancelled at the same time reports the failure alone.
-    task = asyncio.current_task()
-    if task is not None and task.cancelling():
-        raise asyncio.CancelledError
 
 
 async def _within(seconds: float, waiting: Awaitable[object]) -> bool:

@@ -6,7 +6,14 @@ import pytest
 from support.nats import connected, eventually, new_layout
 
 from aim_local.nats import NatsServer
-from aim_shared.bus.connection import BusApiError, BusConnection, BusUnavailableError, ConnectionState, Message
+from aim_shared.bus.connection import (
+    BusApiError,
+    BusClosedError,
+    BusConnection,
+    BusUnavailableError,
+    ConnectionState,
+    Message,
+)
 from aim_shared.bus.outcome import PubAck, Refused, Unknown, WrongSequence
 from aim_shared.bus.stored import delete_message, last_message, last_per_subject, message_at, stream_state
 from aim_shared.bus.streams import StreamLimits, StreamMismatchError, ensure_streams, history_config
@@ -164,3 +171,31 @@ async def test_wrong_credentials_are_told_while_it_keeps_trying() -> None:
 
 async def _ignore(_: Message) -> None:
     """Nothing ever comes."""
+
+
+async def test_a_connection_that_is_closed_for_good_ends_the_process() -> None:
+    async def serve(url: str) -> None:
+        async with connected(url) as connection, asyncio.timeout(10):
+            await connection.wait_connected()
+            await connection._client.close()
+            await asyncio.Event().wait()
+
+    async with NatsServer() as server:
+        with pytest.raises(ExceptionGroup) as raised:
+            await serve(server.url)
+    assert raised.group_contains(BusClosedError, match="credentials and permissions")
+
+
+async def test_a_cancellation_that_meets_an_answer_is_not_forgotten(bus: BusConnection, layout: Layout) -> None:
+    """A loop over requests ends whenever it is cancelled."""
+
+    async def ask_forever() -> None:
+        while True:
+            await bus.api(f"STREAM.INFO.{layout.state_stream}")
+
+    for attempt in range(300):
+        task = asyncio.create_task(ask_forever())
+        await asyncio.sleep(0.0005 + attempt % 10 * 0.0001)
+        task.cancel()
+        done, _ = await asyncio.wait({task}, timeout=2)
+        assert done, f"still asking after cancellation {attempt}"
