@@ -1,0 +1,14 @@
+"""The artifacts service."""
+
+from aim_artifacts.service import definition, effect_runners
+from aim_artifacts.settings import ArtifactsSettings
+from aim_shared.runtime.run import run_service
+
+
+def main() -> None:
+    """Run until SIGTERM."""
+    run_service(ArtifactsSettings, definition, effect_runners)
+
+
+if __name__ == "__main__":
+    main()

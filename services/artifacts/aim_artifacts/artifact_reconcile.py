@@ -1,0 +1,209 @@
+"""One pass over an AIMArtifact (artifacts.md sections 4 to 11)."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime
+from typing import Final
+
+from aim_artifacts.binding import build_binding
+from aim_artifacts.claim import is_controlled_by, is_verified, storage_request
+from aim_artifacts.conditions import DOWNLOAD_COMPLETE, DOWNLOAD_FILTER_IGNORED, MODEL_ID_MISSING
+from aim_artifacts.download_filter import filter_to_pin, is_filter_ignored
+from aim_artifacts.download_stage import download, provision, settled
+from aim_artifacts.indexes import PODS_BY_JOB, USERS_BY_CLAIM
+from aim_artifacts.last_used import last_used
+from aim_artifacts.pod_facts import PodFacts
+from aim_artifacts.progress import DownloadOutcome, download_complete, progress_fields
+from aim_artifacts.settings import STATUS_UPDATER, ArtifactsSettings
+from aim_artifacts.size_stage import discover_size
+from aim_artifacts.sizing import display_size, headroom_annotation, headroom_percent, stated_size
+from aim_artifacts.source import effective_model_id
+from aim_artifacts.stage import JobSeen, Seen, Stage
+from aim_shared.api import (
+    AIMArtifact,
+    CacheMode,
+    InferenceService,
+    PersistentVolumeClaim,
+    RoleBinding,
+    StatusValue,
+    labels,
+)
+from aim_shared.api.meta import find_condition
+from aim_shared.bus.part import scoped
+from aim_shared.bus.parts import ARTIFACT_CLAIMS, ARTIFACT_JOBS, ARTIFACTS, STATUS_UPDATER_BINDINGS
+from aim_shared.bus.view import Lookup, View
+from aim_shared.errors import AimError, Category
+from aim_shared.json import JsonObject
+from aim_shared.naming import check_size_job_name, claim_name, download_job_name
+from aim_shared.reconcile.conditions import Desired, timestamp
+from aim_shared.reconcile.plan import Child, Event, EventType, Patch, Plan
+from aim_shared.reconcile.state_engine import Evaluation, assemble, evaluate, status_json
+from aim_shared.runtimeconfig.resolve import resolve_config
+
+LOOK_AGAIN: Final = 10.0
+"""Seconds after which a progressing artifact is looked at again (AR-103)."""
+
+
+def reconcile_artifact(settings: ArtifactsSettings, artifact: AIMArtifact, view: View, now: datetime) -> Plan:
+    """Bring the artifact one step closer to a verified volume."""
+    seen = _observe(artifact, view)
+    stage = _stage(seen, PodFacts(view), settings, now)
+    evaluation = evaluate(
+        "AIMArtifact",
+        (seen.config.component(), *stage.components),
+        generation=artifact.metadata.generation,
+        stored=artifact.status.conditions,
+        stored_status=artifact.status.status,
+        now=now,
+        errors=(*stage.errors, *_unreadable(seen.binding)),
+        extra=_download_complete(artifact, stage),
+        failure=view.failure,
+        progressing=stage.progressing,
+    )
+    return assemble(
+        evaluation,
+        status=_status(seen, stage, evaluation, view),
+        patches=(*_pin_filter(seen, stage), *stage.patches),
+        deletes=stage.deletes,
+        children=(*_binding(seen, settings), *stage.children),
+        events=_events(artifact),
+        effects=stage.effects,
+        requeue_after=LOOK_AGAIN if evaluation.status is StatusValue.PROGRESSING else None,
+    )
+
+
+# What there is
+
+
+def _observe(artifact: AIMArtifact, view: View) -> Seen:
+    return Seen(
+        artifact,
+        resolve_config(view, artifact.namespace, artifact.spec.runtime_config_name),
+        _own_claim(artifact, view),
+        view.get(STATUS_UPDATER_BINDINGS, artifact.namespace, STATUS_UPDATER),
+        _job(view, artifact.namespace, check_size_job_name(artifact.name, artifact.uid)),
+        _job(view, artifact.namespace, download_job_name(artifact.name, artifact.uid)),
+    )
+
+
+def _own_claim(artifact: AIMArtifact, view: View) -> Lookup[PersistentVolumeClaim]:
+    found = view.get(ARTIFACT_CLAIMS, artifact.namespace, claim_name(artifact.name, artifact.uid))
+    if found.value is None or is_controlled_by(found.value, artifact):
+        return found
+    message = (
+        f"PersistentVolumeClaim {found.value.key} exists and does not belong to AIMArtifact {artifact.key}; "
+        "delete one of the two"
+    )
+    return Lookup(error=AimError(Category.INVALID_SPEC, "AlreadyExists", message))
+
+
+def _job(view: View, namespace: str, name: str) -> JobSeen:
+    lookup = view.get(ARTIFACT_JOBS, namespace, name)
+    pods = view.select(PODS_BY_JOB, lookup.value.uid).items if lookup.value is not None else ()
+    return JobSeen(f"{namespace}/{name}", lookup, pods)
+
+
+def _unreadable(binding: Lookup[RoleBinding]) -> tuple[AimError, ...]:
+    return () if binding.error is None else (binding.error,)
+
+
+# What to do
+
+
+def _stage(seen: Seen, facts: PodFacts, settings: ArtifactsSettings, now: datetime) -> Stage:
+    size = stated_size(seen.artifact) or seen.artifact.status.discovered_size_bytes
+    if size is None:
+        discovery = discover_size(seen, facts, settings)
+        if discovery.size is None:
+            return discovery
+        size = discovery.size
+    claim = seen.claim.value
+    if claim is None or claim.deleting:
+        return provision(seen, size)
+    if is_verified(claim, seen.artifact):
+        return settled(seen, claim, size, now)
+    return replace(download(seen, claim, size, facts=facts, settings=settings, now=now), size=size)
+
+
+def _binding(seen: Seen, settings: ArtifactsSettings) -> tuple[Child, ...]:
+    if seen.binding.value is not None:
+        return ()
+    return (build_binding(seen.artifact.namespace, settings),)
+
+
+def _pin_filter(seen: Seen, stage: Stage) -> tuple[Patch, ...]:
+    """Pin the effective filter together with the first Job, so that estimate and download agree (AR-407)."""
+    if not any(child.part is ARTIFACT_JOBS for child in stage.children):
+        return ()
+    pinned = filter_to_pin(seen.artifact, seen.config.spec)
+    if pinned is None:
+        return ()
+    metadata = seen.artifact.metadata
+    body = {"metadata": {"annotations": {labels.ANNOTATION_RESOLVED_DOWNLOAD_FILTER: pinned}}}
+    why = "pin the download filter"
+    return (Patch(ARTIFACTS, metadata.namespace, metadata.name, metadata.resource_version, body, why),)
+
+
+# What to say
+
+
+def _download_complete(artifact: AIMArtifact, stage: Stage) -> Sequence[Desired]:
+    """The condition exists once a download Job has existed (AR-310)."""
+    existed = find_condition(artifact.status.conditions, DOWNLOAD_COMPLETE) is not None
+    if stage.outcome is None and not existed:
+        return ()
+    return (download_complete(artifact.status, stage.outcome or DownloadOutcome()),)
+
+
+def _status(seen: Seen, stage: Stage, evaluation: Evaluation, view: View) -> JsonObject:
+    artifact = seen.artifact
+    stored = artifact.status.discovered_size_bytes
+    discovered = stored if stored is not None or stated_size(artifact) is not None else stage.size
+    used = last_used(artifact, _users(seen, view))
+    progress = {} if stage.outcome is None else progress_fields(artifact.status, stage.outcome, stage.size)
+    return status_json(
+        evaluation,
+        {
+            "mode": (CacheMode.DEDICATED if artifact.metadata.owner_references else CacheMode.SHARED).value,
+            "displaySize": display_size(artifact, discovered),
+            "discoveredSizeBytes": discovered,
+            "lastUsed": None if used is None else timestamp(used),
+            **_volume_fields(seen),
+            **progress,
+        },
+    )
+
+
+def _users(seen: Seen, view: View) -> Sequence[InferenceService]:
+    claim = seen.claim.value
+    return () if claim is None else view.select(USERS_BY_CLAIM, scoped(claim.namespace, claim.name)).items
+
+
+def _volume_fields(seen: Seen) -> JsonObject:
+    """Name, size and headroom of the volume, as they stand on the claim itself (AR-204, AR-205, AR-214)."""
+    claim = seen.claim.value
+    if claim is None:
+        return {}
+    applied = headroom_annotation(claim.metadata.annotations.get(labels.ANNOTATION_HEADROOM))
+    return {
+        "persistentVolumeClaim": claim.name,
+        "allocatedSize": storage_request(claim),
+        "headroomPercent": headroom_percent(seen.artifact, seen.config.spec) if applied is None else applied,
+    }
+
+
+def _events(artifact: AIMArtifact) -> tuple[Event, ...]:
+    """Warnings about the spec, once per object: with its first status (AR-113, AR-405)."""
+    if artifact.status.observed_generation is not None:
+        return ()
+    spec, events = artifact.spec, []
+    if not effective_model_id(spec.model_id, spec.source_uri):
+        message = (
+            f"no modelId is given for {spec.source_uri} and none can be derived; "
+            f"inference containers will find the weights under the artifact's name, {artifact.name}"
+        )
+        events.append(Event(EventType.WARNING, MODEL_ID_MISSING, message))
+    if is_filter_ignored(artifact):
+        message = "downloadFilter concerns hf:// sources only; everything below the S3 key is downloaded"
+        events.append(Event(EventType.WARNING, DOWNLOAD_FILTER_IGNORED, message))
+    return tuple(events)

@@ -1,0 +1,140 @@
+"""One pass over an AIMTemplateCache (artifacts.md section 13)."""
+
+from collections.abc import Iterable
+from datetime import datetime
+
+from aim_artifacts.artifact_blueprint import build_artifact, promote
+from aim_artifacts.artifact_matching import match_artifact, promotable_artifact
+from aim_artifacts.cache_status import Match, artifacts_component, artifacts_status
+from aim_artifacts.claim import is_controlled_by
+from aim_artifacts.conditions import DUPLICATE_MODEL_SOURCE
+from aim_artifacts.indexes import ARTIFACTS_BY_CACHE, ARTIFACTS_BY_SOURCE, CACHES_BY_ARTIFACT, CLAIMS_BY_OWNER
+from aim_artifacts.model_sources import IndexedSource, sources_to_keep
+from aim_artifacts.template_resolution import ResolvedTemplate, resolve_template
+from aim_shared.api import AIMArtifact, AIMTemplateCache, StatusValue, to_json
+from aim_shared.bus.part import scoped
+from aim_shared.bus.parts import ARTIFACTS, NAMESPACES
+from aim_shared.bus.view import Selection, View
+from aim_shared.errors import AimError
+from aim_shared.json import JsonObject
+from aim_shared.naming import label_value
+from aim_shared.reconcile.finalizers import namespace_terminating
+from aim_shared.reconcile.plan import Child, Delete, Event, EventType, Patch, Plan
+from aim_shared.reconcile.state_engine import assemble, evaluate, status_json
+from aim_shared.runtimeconfig.resolve import ResolvedConfig, resolve_config
+
+_LOOK_AGAIN = 1.0
+"""Seconds until a clean-up looks whether the artifacts are gone, should no change tell it."""
+
+
+def reconcile_cache(cache: AIMTemplateCache, view: View, now: datetime) -> Plan:
+    """Make sure that every model source of the template has an artifact, and say how they are."""
+    config = resolve_config(view, cache.namespace, cache.spec.runtime_config_name)
+    template = resolve_template(cache, view)
+    kept = sources_to_keep(cache.spec.model_sources, template.sources)
+    errors: list[AimError] = []
+    matches = [_match(cache, entry, view, errors) for entry in kept.sources]
+    evaluation = evaluate(
+        "AIMTemplateCache",
+        (config.component(), template.component, artifacts_component(matches)),
+        generation=cache.metadata.generation,
+        stored=cache.status.conditions,
+        stored_status=cache.status.status,
+        now=now,
+        errors=errors,
+        failure=view.failure,
+    )
+    promotions, children = _wanted(cache, config, template, matches, view)
+    return assemble(
+        evaluation,
+        status=status_json(evaluation, _fields(config, template, matches)),
+        patches=promotions,
+        children=children,
+        events=_duplicates(cache, kept.duplicates),
+    )
+
+
+def clean_up_cache(cache: AIMTemplateCache, view: View, _: datetime) -> Plan | None:
+    """Delete artifacts that never became Ready; ``None`` once nothing is left to do (AR-586, AR-589, AR-590)."""
+    terminating = namespace_terminating(cache.namespace, view.get(NAMESPACES, None, cache.namespace))
+    if isinstance(terminating, AimError):
+        return Plan(retry=terminating)
+    if terminating:
+        return None
+    found = view.select(ARTIFACTS_BY_CACHE, scoped(cache.namespace, label_value(cache.name)))
+    if found.error is not None:
+        return Plan(retry=found.error)
+    deletes = tuple(_removal(one) for one in found.items if _is_left_over(one, cache, view))
+    return Plan(deletes=deletes, requeue_after=_LOOK_AGAIN) if deletes else None
+
+
+def _match(cache: AIMTemplateCache, entry: IndexedSource, view: View, errors: list[AimError]) -> Match:
+    found = _candidates(cache, entry, view)
+    if found.error is not None:
+        errors.append(found.error)
+    artifact = match_artifact(cache, entry.source, found.items)
+    return Match(entry) if artifact is None else Match(entry, artifact, _claim_of(artifact, view))
+
+
+def _candidates(cache: AIMTemplateCache, entry: IndexedSource, view: View) -> Selection[AIMArtifact]:
+    return view.select(ARTIFACTS_BY_SOURCE, scoped(cache.namespace, entry.source.source_uri))
+
+
+def _claim_of(artifact: AIMArtifact, view: View) -> str | None:
+    """The claim by ownership, not by the artifact's status, which download pods can write (AR-575)."""
+    claims = view.select(CLAIMS_BY_OWNER, artifact.uid).items
+    return next((claim.name for claim in claims if is_controlled_by(claim, artifact)), None)
+
+
+def _wanted(
+    cache: AIMTemplateCache, config: ResolvedConfig, template: ResolvedTemplate, matches: Iterable[Match], view: View
+) -> tuple[list[Patch], list[Child]]:
+    """Promotions and new artifacts; none unless the template is Ready (AR-535)."""
+    promotions: list[Patch] = []
+    children: list[Child] = []
+    if not template.is_ready:
+        return promotions, children
+    for match in matches:
+        if match.artifact is not None:
+            continue
+        owned = promotable_artifact(cache, match.entry.source, _candidates(cache, match.entry, view).items)
+        if owned is not None:
+            promotions.append(promote(cache, owned))
+        else:
+            children.append(build_artifact(cache, match.entry, config.spec))
+    return promotions, children
+
+
+def _fields(config: ResolvedConfig, template: ResolvedTemplate, matches: list[Match]) -> JsonObject:
+    artifacts = artifacts_status(matches)
+    return {
+        "resolvedRuntimeConfig": None if config.reference is None else to_json(config.reference),
+        "resolvedTemplateKind": None if template.template is None else template.template.kind,
+        "artifacts": dict(artifacts) if artifacts else None,
+    }
+
+
+def _duplicates(cache: AIMTemplateCache, models: Iterable[str]) -> tuple[Event, ...]:
+    """One warning per generation and model (AR-537)."""
+    if cache.status.observed_generation == cache.metadata.generation:
+        return ()
+    return tuple(
+        Event(
+            EventType.WARNING,
+            DUPLICATE_MODEL_SOURCE,
+            f"model {model} has more than one source; only the first is kept, remove the others",
+        )
+        for model in models
+    )
+
+
+def _is_left_over(artifact: AIMArtifact, cache: AIMTemplateCache, view: View) -> bool:
+    if artifact.deleting or artifact.status.status is StatusValue.READY:
+        return False
+    users = view.select(CACHES_BY_ARTIFACT, artifact.uid).items
+    return not any(user.uid != cache.uid and not user.deleting for user in users)
+
+
+def _removal(artifact: AIMArtifact) -> Delete:
+    why = "its cache is deleted before it became Ready"
+    return Delete(ARTIFACTS, artifact.namespace, artifact.name, artifact.uid, why)

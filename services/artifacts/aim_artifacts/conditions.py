@@ -1,0 +1,24 @@
+"""Condition types and reasons of AIMArtifact and AIMTemplateCache (AR-315, AR-570)."""
+
+from typing import Final
+
+DOWNLOAD_COMPLETE: Final = "DownloadComplete"
+"""Domain condition of an artifact; takes no part in the aggregation (AR-310)."""
+
+DOWNLOADING: Final = "Downloading"
+VERIFYING: Final = "Verifying"
+VERIFIED: Final = "Verified"
+VERIFICATION_FAILED: Final = "VerificationFailed"
+INVALID_SIZE_OUTPUT: Final = "InvalidSizeOutput"
+QUOTA_AVAILABLE: Final = "QuotaAvailable"
+RESOURCE_NOT_READY: Final = "ResourceNotReady"
+
+ALL_CACHES_READY: Final = "AllCachesReady"
+CACHES_NOT_READY: Final = "CachesNotReady"
+CREATING_CACHES: Final = "CreatingCaches"
+NO_CACHES: Final = "NoCaches"
+
+# Reasons of events (FW-130).
+MODEL_ID_MISSING: Final = "ModelIdMissing"
+DOWNLOAD_FILTER_IGNORED: Final = "DownloadFilterIgnored"
+DUPLICATE_MODEL_SOURCE: Final = "DuplicateModelSource"

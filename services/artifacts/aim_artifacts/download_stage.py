@@ -1,0 +1,108 @@
+"""The stages from the volume to the verified download (AR-100 steps 5 to 7, AR-101, AR-102, AR-104, AR-106)."""
+
+from dataclasses import replace
+from datetime import datetime
+
+from aim_artifacts.claim import build_claim, has_marker, mark_verified
+from aim_artifacts.conditions import RESOURCE_NOT_READY
+from aim_artifacts.failures import pod_failure
+from aim_artifacts.job_health import inspect_job_and_pods
+from aim_artifacts.jobs import build_download_job, is_outdated, is_stale, removal
+from aim_artifacts.pod_facts import PodFacts
+from aim_artifacts.progress import DownloadOutcome
+from aim_artifacts.settings import ArtifactsSettings
+from aim_artifacts.stage import JobSeen, Seen, Stage
+from aim_shared.api import Job, PersistentVolumeClaim, PodPhase
+from aim_shared.naming import claim_name
+from aim_shared.reconcile.component_names import ComponentName
+from aim_shared.reconcile.components import Component, Dependency, State, downstream
+from aim_shared.reconcile.inspect_jobs import failed_condition, is_job_complete
+from aim_shared.reconcile.inspect_pods import newest_pod
+from aim_shared.reconcile.inspect_pvcs import inspect_pvc
+
+_CLAIM = ComponentName.CACHE_PVC
+_JOB = ComponentName.DOWNLOAD_JOB
+_PODS = ComponentName.DOWNLOAD_JOB_PODS
+
+
+def provision(seen: Seen, size: int) -> Stage:
+    """Make the volume; one that is being deleted has to be gone first (P-33)."""
+    name = claim_name(seen.artifact.name, seen.artifact.uid)
+    what = f"PersistentVolumeClaim {name}"
+    if seen.claim.value is not None:
+        message = f"{what} is being deleted; it is made anew once it is gone"
+        leaving = Component(_CLAIM, State.PROGRESSING, RESOURCE_NOT_READY, message, dependency=Dependency.DOWNSTREAM)
+        return Stage((leaving,), size=size)
+    missing = downstream(_CLAIM, seen.claim, what=what)
+    return Stage((missing,), (build_claim(seen.artifact, seen.config.spec, size),), size=size)
+
+
+def settled(seen: Seen, claim: PersistentVolumeClaim, size: int | None, now: datetime) -> Stage:
+    """The content is verified: only the volume matters from here on (AR-107, AR-313)."""
+    patches = () if has_marker(claim) else (mark_verified(claim, now),)
+    return Stage(
+        (_volume(claim), *_finished(seen.download_job)),
+        patches=patches,
+        size=size,
+        outcome=DownloadOutcome(succeeded=True),
+    )
+
+
+def download(
+    seen: Seen, claim: PersistentVolumeClaim, size: int, *, facts: PodFacts, settings: ArtifactsSettings, now: datetime
+) -> Stage:
+    """Run the download Job and follow it."""
+    found = seen.download_job
+    volume, job = _volume(claim), found.lookup.value
+    if job is None:
+        return _start(seen, claim, size, settings).with_components(volume)
+    if job.deleting or is_stale(job, claim):
+        return _replace(found, job, "it belongs to another volume").with_components(volume)
+    if is_job_complete(job):
+        return settled(seen, claim, size, now)
+    if failed_condition(job) is not None and is_outdated(job, seen.artifact):
+        return _replace(found, job, "the artifact's spec has changed").with_components(volume)
+    return replace(_follow(found, job, facts).with_components(volume), size=size)
+
+
+def _volume(claim: PersistentVolumeClaim) -> Component:
+    return inspect_pvc(_CLAIM, claim, what=f"PersistentVolumeClaim {claim.name}")
+
+
+def _finished(found: JobSeen) -> tuple[Component, ...]:
+    job = found.lookup.value
+    if job is None or not is_job_complete(job):
+        return ()
+    return (Component(_JOB, State.READY, dependency=Dependency.DOWNSTREAM),)
+
+
+def _start(seen: Seen, claim: PersistentVolumeClaim, size: int, settings: ArtifactsSettings) -> Stage:
+    found = seen.download_job
+    missing = downstream(_JOB, found.lookup, what=found.what)
+    if seen.binding.value is None:
+        # Without the binding the pod's reports would be refused (AR-102); this pass makes it.
+        return Stage((missing,), size=size, outcome=DownloadOutcome())
+    job = build_download_job(seen.artifact, seen.config.spec, settings, claim, size)
+    return Stage((missing,), (job,), size=size, outcome=DownloadOutcome())
+
+
+def _replace(found: JobSeen, job: Job, why: str) -> Stage:
+    message = f"{found.what} is replaced: {why}"
+    leaving = Component(_JOB, State.PROGRESSING, RESOURCE_NOT_READY, message, dependency=Dependency.DOWNSTREAM)
+    return Stage((leaving,), deletes=() if job.deleting else (removal(job, why),), outcome=DownloadOutcome())
+
+
+def _follow(found: JobSeen, job: Job, facts: PodFacts) -> Stage:
+    components = inspect_job_and_pods(_JOB, _PODS, found, job, facts)
+    outcome = _outcome(found, facts, job_failed=failed_condition(job) is not None)
+    return Stage(components, effects=facts.effects(found.pods), outcome=outcome)
+
+
+def _outcome(found: JobSeen, facts: PodFacts, *, job_failed: bool) -> DownloadOutcome:
+    newest = newest_pod(found.pods)
+    failures = [failure for pod in newest if (failure := pod_failure(pod, facts.log_of)) is not None]
+    return DownloadOutcome(
+        running=any(pod.status.phase is PodPhase.RUNNING for pod in newest),
+        failed=job_failed or bool(failures),
+        exit_code=failures[0].exit_code if failures else 0,
+    )

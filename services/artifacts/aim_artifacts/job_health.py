@@ -1,0 +1,35 @@
+"""Health of a Job and its pods together (AR-161, AR-354…AR-356)."""
+
+from aim_artifacts.failures import inspect_job_pods
+from aim_artifacts.pod_facts import PodFacts
+from aim_artifacts.stage import JobSeen
+from aim_shared.api import Job
+from aim_shared.reconcile.components import Component, Dependency, State
+from aim_shared.reconcile.inspect_jobs import blame_pods, failed_condition, inspect_job
+
+
+def inspect_job_and_pods(
+    job_name: str, pods_name: str, found: JobSeen, job: Job, facts: PodFacts
+) -> tuple[Component, Component]:
+    """Components of a Job that has not succeeded, and of its newest pod."""
+    reading = facts.is_reading_log(found.pods)
+    pods = inspect_job_pods(
+        pods_name,
+        found.pods,
+        job_failed=failed_condition(job) is not None,
+        log_of=facts.log_of,
+        events_of=facts.events_of,
+        reading_log=reading,
+    )
+    verdict = inspect_job(job_name, job, what=found.what)
+    if reading and verdict.errors:
+        # The log decides what the failure means: until it is read nothing is final, lest a cause be announced
+        # that the next pass takes back.
+        verdict = Component(
+            job_name,
+            State.PROGRESSING,
+            verdict.effective_reason,
+            verdict.effective_message,
+            dependency=Dependency.DOWNSTREAM,
+        )
+    return blame_pods(verdict, pods)

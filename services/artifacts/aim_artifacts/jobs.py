@@ -1,0 +1,171 @@
+"""The Jobs of an artifact: download and size discovery (AR-150…AR-165, AR-250…AR-257)."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from aim_artifacts.claim import CONTROLLER
+from aim_artifacts.exit_codes import TERMINAL_CODES
+from aim_artifacts.job_environment import MOUNT_PATH, check_size_environment, download_environment
+from aim_artifacts.settings import ArtifactsSettings
+from aim_shared.api import AIMArtifact, EnvVar, Job, PersistentVolumeClaim, RuntimeConfigSpec, labels, to_json
+from aim_shared.api.kinds import JOB
+from aim_shared.bus.parts import ARTIFACT_JOBS
+from aim_shared.json import JsonObject
+from aim_shared.naming import check_size_job_name, download_job_name, label_value
+from aim_shared.reconcile.children import child_labels
+from aim_shared.reconcile.plan import Child, Delete, WriteMode, kind_of
+
+_USER: Final = 1000
+_BACKOFF_LIMIT: Final = 2
+_DOWNLOAD_TTL: Final = 600
+"""Seconds that a finished download Job stays (AR-250)."""
+_CHECK_SIZE_TTL: Final = 300
+"""Seconds that a finished check-size Job stays (AR-151)."""
+_VOLUME: Final = "cache"
+
+
+@dataclass(frozen=True, slots=True)
+class _Blueprint:
+    """What distinguishes the two Jobs."""
+
+    name: str
+    component: str
+    container: JsonObject
+    ttl: int
+    annotations: dict[str, str]
+    pod: JsonObject
+
+
+def build_download_job(
+    artifact: AIMArtifact,
+    config: RuntimeConfigSpec,
+    settings: ArtifactsSettings,
+    claim: PersistentVolumeClaim,
+    size: int,
+) -> Child:
+    """The Job that fills the volume."""
+    env = download_environment(artifact, config, size)
+    container = {
+        **_container("model-download", artifact, settings, env),
+        "volumeMounts": [{"name": _VOLUME, "mountPath": MOUNT_PATH}],
+    }
+    container["securityContext"] |= {"runAsUser": _USER, "runAsGroup": _USER}
+    pod: JsonObject = {"volumes": [{"name": _VOLUME, "persistentVolumeClaim": {"claimName": claim.name}}]}
+    if settings.artifact_service_account != "default":
+        pod["serviceAccountName"] = settings.artifact_service_account
+    return _job(
+        artifact,
+        config,
+        _Blueprint(
+            name=download_job_name(artifact.name, artifact.uid),
+            component=labels.COMPONENT_DOWNLOAD,
+            container=container,
+            ttl=_DOWNLOAD_TTL,
+            annotations={labels.ANNOTATION_PVC_UID: claim.uid},
+            pod={**pod, "securityContext": {**_security(), "fsGroup": _USER}},
+        ),
+    )
+
+
+def build_check_size_job(artifact: AIMArtifact, config: RuntimeConfigSpec, settings: ArtifactsSettings) -> Child:
+    """The Job that finds out how large the weights are."""
+    container = {
+        **_container("check-size", artifact, settings, check_size_environment(artifact, config)),
+        "command": ["/check-size.sh"],
+    }
+    return _job(
+        artifact,
+        config,
+        _Blueprint(
+            name=check_size_job_name(artifact.name, artifact.uid),
+            component=labels.COMPONENT_CHECK_SIZE,
+            container=container,
+            ttl=_CHECK_SIZE_TTL,
+            annotations={},
+            pod={"securityContext": _security()},
+        ),
+    )
+
+
+def is_stale(job: Job, claim: PersistentVolumeClaim) -> bool:
+    """Whether the Job writes, or wrote, to another volume than the claim's (AR-106)."""
+    written = job.metadata.annotations.get(labels.ANNOTATION_PVC_UID)
+    if written is not None:
+        return written != claim.uid
+    made, available = job.metadata.creation_timestamp, claim.metadata.creation_timestamp
+    return made is not None and available is not None and made < available
+
+
+def is_outdated(job: Job, artifact: AIMArtifact) -> bool:
+    """Whether the artifact's spec has changed since the Job was built (AR-362)."""
+    built_from = job.metadata.annotations.get(labels.ANNOTATION_ARTIFACT_GENERATION, "")
+    return built_from.isdecimal() and int(built_from) < artifact.metadata.generation
+
+
+def removal(job: Job, why: str) -> Delete:
+    """Delete a Job and, in the background, its pods."""
+    return Delete(ARTIFACT_JOBS, job.namespace, job.name, job.uid, why)
+
+
+def _job(artifact: AIMArtifact, config: RuntimeConfigSpec, plan: _Blueprint) -> Child:
+    name = label_value(artifact.name)
+    own = {
+        labels.CACHE_NAME: name,
+        labels.CACHE_TYPE: labels.CACHE_TYPE_ARTIFACT,
+        labels.COMPONENT: plan.component,
+        labels.ARTIFACT: name,
+    }
+    on_job = child_labels(own, parent=artifact, controller=CONTROLLER, propagation=config.label_propagation)
+    on_pod = {key: value for key, value in on_job.items() if key != labels.APP_MANAGED_BY}
+    generation = {labels.ANNOTATION_ARTIFACT_GENERATION: str(artifact.metadata.generation)}
+    pod: JsonObject = {"restartPolicy": "Never", "containers": [plan.container], **plan.pod}
+    if artifact.spec.image_pull_secrets:
+        pod["imagePullSecrets"] = [to_json(secret) for secret in artifact.spec.image_pull_secrets]
+    body = {
+        "metadata": {
+            "name": plan.name,
+            "namespace": artifact.namespace,
+            "labels": on_job,
+            "annotations": {**plan.annotations, **generation},
+        },
+        "spec": {
+            "backoffLimit": _BACKOFF_LIMIT,
+            "ttlSecondsAfterFinished": plan.ttl,
+            "podFailurePolicy": _failure_policy(str(plan.container["name"])),
+            "template": {"metadata": {"labels": on_pod}, "spec": pod},
+        },
+    }
+    return Child(ARTIFACT_JOBS, kind_of(body, JOB), mode=WriteMode.CREATE)
+
+
+def _container(name: str, artifact: AIMArtifact, settings: ArtifactsSettings, env: Sequence[EnvVar]) -> JsonObject:
+    return {
+        "name": name,
+        "image": artifact.spec.model_download_image or settings.artifact_downloader_image,
+        "imagePullPolicy": "IfNotPresent",
+        "args": [artifact.spec.source_uri],
+        "env": [to_json(variable) for variable in env],
+        "securityContext": {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}},
+    }
+
+
+def _security() -> JsonObject:
+    return {
+        "runAsUser": _USER,
+        "runAsGroup": _USER,
+        "runAsNonRoot": True,
+        "seccompProfile": {"type": "RuntimeDefault"},
+    }
+
+
+def _failure_policy(container: str) -> JsonObject:
+    """Disruptions cost no attempt; causes that no attempt can cure end the Job at once (AR-257)."""
+    codes = {"containerName": container, "operator": "In", "values": [int(code) for code in TERMINAL_CODES]}
+    disrupted = {"type": "DisruptionTarget", "status": "True"}
+    return {
+        "rules": [
+            {"action": "Ignore", "onPodConditions": [disrupted]},
+            {"action": "FailJob", "onExitCodes": codes},
+        ]
+    }

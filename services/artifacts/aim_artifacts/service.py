@@ -1,0 +1,72 @@
+"""What the artifacts service publishes, consumes and reconciles."""
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from functools import partial
+
+from aim_artifacts.artifact_reconcile import reconcile_artifact
+from aim_artifacts.cache_reconcile import clean_up_cache, reconcile_cache
+from aim_artifacts.effects.pod_events import PodEventsReader
+from aim_artifacts.effects.pod_logs import PodLogReader
+from aim_artifacts.indexes import INDEXES
+from aim_artifacts.pod_facts import POD_EVENTS, POD_LOG, SERVICE
+from aim_artifacts.settings import ArtifactsSettings
+from aim_artifacts.wakes import ARTIFACT_WAKES, CACHE_WAKES
+from aim_shared.api import labels
+from aim_shared.bus import parts
+from aim_shared.kube.client import KubeClient
+from aim_shared.reconcile.reconciler import EffectRunner, Reconciler, ServiceDefinition, StatusOwnership
+
+_PUBLISHED = (
+    parts.ARTIFACTS,
+    parts.TEMPLATE_CACHES,
+    parts.ARTIFACT_CLAIMS,
+    parts.ARTIFACT_JOBS,
+    parts.ARTIFACT_PODS,
+    parts.STATUS_UPDATER_BINDINGS,
+)
+_OF_OTHERS = (
+    parts.TEMPLATES,
+    parts.CLUSTER_TEMPLATES,
+    parts.RUNTIME_CONFIGS,
+    parts.CLUSTER_RUNTIME_CONFIGS,
+    parts.NAMESPACES,
+    parts.SERVICES,
+    parts.INFERENCE_SERVICES,
+    parts.PREDICTOR_PODS,
+    parts.FACTS,
+)
+
+
+def definition(settings: ArtifactsSettings) -> ServiceDefinition:
+    """The declaration of the artifacts service."""
+    return ServiceDefinition(
+        name=SERVICE,
+        publishes=_PUBLISHED,
+        consumes=(*_PUBLISHED, *_OF_OTHERS),
+        indexes=INDEXES,
+        reconcilers=(
+            Reconciler(
+                controller="artifact",
+                part=parts.ARTIFACTS,
+                reconcile=partial(reconcile_artifact, settings),
+                wakes=ARTIFACT_WAKES,
+                status=StatusOwnership(foreign_fields=frozenset({"progress", "download"})),
+            ),
+            Reconciler(
+                controller="template-cache",
+                part=parts.TEMPLATE_CACHES,
+                reconcile=reconcile_cache,
+                wakes=CACHE_WAKES,
+                finalizer=labels.FINALIZER_TEMPLATE_CACHE,
+                finalize=clean_up_cache,
+            ),
+        ),
+        effect_kinds=frozenset({POD_LOG, POD_EVENTS}),
+    )
+
+
+@asynccontextmanager
+async def effect_runners(_: ArtifactsSettings, kube: KubeClient) -> AsyncIterator[Mapping[str, EffectRunner]]:
+    """Readers of what pods say."""
+    yield {POD_LOG: PodLogReader(kube), POD_EVENTS: PodEventsReader(kube)}

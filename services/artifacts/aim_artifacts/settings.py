@@ -1,0 +1,28 @@
+"""Settings of the artifacts service (FW-273)."""
+
+from importlib.metadata import PackageNotFoundError, version
+
+from pydantic import Field
+
+from aim_shared.runtime.settings import Settings
+
+STATUS_UPDATER = "aim-engine-artifact-status-updater"
+"""Name of the RoleBinding of every namespace, and usual name of the ClusterRole (AR-270, AR-271)."""
+
+
+def _release() -> str:
+    try:
+        return version("aim-artifacts")
+    except PackageNotFoundError:
+        return "latest"
+
+
+class ArtifactsSettings(Settings):
+    """What the artifacts service can be told beside the common settings."""
+
+    artifact_downloader_image: str = Field(
+        default_factory=lambda: f"docker.io/amdenterpriseai/aim-artifact-downloader:{_release()}",
+        description="image of download and check-size Jobs (AR-255)",
+    )
+    artifact_status_clusterrole: str = Field(STATUS_UPDATER, description="ClusterRole bound for download pods (AR-272)")
+    artifact_service_account: str = Field("default", description="ServiceAccount of download pods (FW-304)")

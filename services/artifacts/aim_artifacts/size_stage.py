@@ -1,0 +1,81 @@
+"""The stage in which the size of the weights is found out (AR-150…AR-162)."""
+
+from aim_artifacts.conditions import INVALID_SIZE_OUTPUT, RESOURCE_NOT_READY
+from aim_artifacts.job_health import inspect_job_and_pods
+from aim_artifacts.jobs import build_check_size_job, is_outdated, removal
+from aim_artifacts.pod_facts import PodFacts
+from aim_artifacts.settings import ArtifactsSettings
+from aim_artifacts.size_output import find_size, has_report
+from aim_artifacts.stage import JobSeen, Seen, Stage
+from aim_shared.api import Pod, PodPhase
+from aim_shared.reconcile.component_names import ComponentName
+from aim_shared.reconcile.components import Component, Dependency, State, downstream
+from aim_shared.reconcile.inspect_jobs import failed_condition, is_job_complete
+from aim_shared.reconcile.inspect_pods import LogRequest, newest_pod
+
+_JOB = ComponentName.CHECK_SIZE_JOB
+_PODS = ComponentName.CHECK_SIZE_JOB_PODS
+_OUTPUT = ComponentName.CHECK_SIZE_OUTPUT
+
+
+def discover_size(seen: Seen, facts: PodFacts, settings: ArtifactsSettings) -> Stage:
+    """Run the check-size Job and read its result; the stage is over once ``size`` is known."""
+    found = seen.size_job
+    job = found.lookup.value
+    if job is None:
+        children = (build_check_size_job(seen.artifact, seen.config.spec, settings),)
+        return Stage((downstream(_JOB, found.lookup, what=found.what),), children)
+    if failed_condition(job) is not None and is_outdated(job, seen.artifact):
+        deletes = () if job.deleting else (removal(job, "the artifact's spec has changed"),)
+        return Stage((_replaced(found),), deletes=deletes)
+    if is_job_complete(job):
+        return _read_output(found, facts)
+    return Stage(inspect_job_and_pods(_JOB, _PODS, found, job, facts), effects=facts.effects(found.pods))
+
+
+def _replaced(found: JobSeen) -> Component:
+    message = f"{found.what} failed and is replaced, because the spec has changed"
+    return Component(_JOB, State.PROGRESSING, RESOURCE_NOT_READY, message, dependency=Dependency.DOWNSTREAM)
+
+
+def _read_output(found: JobSeen, facts: PodFacts) -> Stage:
+    done = Component(_JOB, State.READY, dependency=Dependency.DOWNSTREAM)
+    pod = next(iter(newest_pod([pod for pod in found.pods if pod.status.phase is PodPhase.SUCCEEDED])), None)
+    if pod is None:
+        # The result went with the pod; the Job's time to live brings another one (AR-160).
+        message = f"the pod of {found.what} is gone before its result was read; the Job will run again"
+        return Stage((done, _waiting(message)))
+    message = _termination_message(pod)
+    request = LogRequest(pod.namespace, pod.name, pod.uid, _container(pod), previous=False)
+    tail = facts.log_of(request)
+    if tail is None and not has_report(message):
+        waiting = _waiting(f"reading the result of {found.what}")
+        return Stage((done, waiting), effects=(facts.log_again(request),))
+    size = find_size(message, tail)
+    return Stage((done,), size=size) if size is not None else Stage((done, _invalid(found, message or tail or "")))
+
+
+def _waiting(message: str) -> Component:
+    return Component(_OUTPUT, State.PROGRESSING, RESOURCE_NOT_READY, message, dependency=Dependency.DOWNSTREAM)
+
+
+def _invalid(found: JobSeen, output: str) -> Component:
+    lines = output.strip().splitlines()
+    quoted = f" (last line: {lines[-1][:200]!r})" if lines else ""
+    message = (
+        f"{found.what} reported no usable size{quoted}; set spec.size, or use a downloader image that "
+        "prints a JSON object with sizeBytes"
+    )
+    return Component(_OUTPUT, State.FAILED, INVALID_SIZE_OUTPUT, message, dependency=Dependency.DOWNSTREAM)
+
+
+def _container(pod: Pod) -> str:
+    statuses = pod.status.container_statuses
+    return statuses[0].name if statuses else "check-size"
+
+
+def _termination_message(pod: Pod) -> str:
+    for status in pod.status.container_statuses:
+        if status.state.terminated is not None:
+            return status.state.terminated.message
+    return ""

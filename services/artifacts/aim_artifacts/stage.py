@@ -1,0 +1,62 @@
+"""What one stage of an artifact's life contributes to the plan (AR-099, AR-100)."""
+
+from dataclasses import dataclass, replace
+
+from aim_artifacts.progress import DownloadOutcome
+from aim_shared.api import AIMArtifact, Job, PersistentVolumeClaim, Pod, RoleBinding
+from aim_shared.bus.view import Lookup
+from aim_shared.errors import AimError
+from aim_shared.reconcile.components import Component
+from aim_shared.reconcile.plan import Child, Delete, Effect, Patch
+from aim_shared.runtimeconfig.resolve import ResolvedConfig
+
+
+@dataclass(frozen=True, slots=True)
+class JobSeen:
+    """A Job of the artifact as found, with its own pods."""
+
+    name: str
+    lookup: Lookup[Job]
+    pods: tuple[Pod, ...] = ()
+
+    @property
+    def what(self) -> str:
+        """Kind and name for messages."""
+        return f"Job {self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """Everything a pass found about one artifact."""
+
+    artifact: AIMArtifact
+    config: ResolvedConfig
+    claim: Lookup[PersistentVolumeClaim]
+    binding: Lookup[RoleBinding]
+    size_job: JobSeen
+    download_job: JobSeen
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """Contribution of a stage.
+
+    Attributes:
+        size: bytes of the weights, as far as known in this pass.
+        outcome: how the download stands; ``None`` while there is none.
+        progressing: reason and message of ``Ready`` when something special is waited for (AR-485).
+    """
+
+    components: tuple[Component, ...] = ()
+    children: tuple[Child, ...] = ()
+    deletes: tuple[Delete, ...] = ()
+    patches: tuple[Patch, ...] = ()
+    effects: tuple[Effect, ...] = ()
+    errors: tuple[AimError, ...] = ()
+    size: int | None = None
+    outcome: DownloadOutcome | None = None
+    progressing: tuple[str, str] | None = None
+
+    def with_components(self, *components: Component) -> "Stage":
+        """The stage with further components."""
+        return replace(self, components=(*self.components, *components))

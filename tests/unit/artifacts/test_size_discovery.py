@@ -1,0 +1,110 @@
+"""Size discovery: Job, result, failures."""
+
+import pytest
+from support.artifacts import ARTIFACT, URI, Cluster, artifact, children_of, conditions_of, environment, value_of
+from support.builders import fact
+
+from aim_shared.bus.parts import ARTIFACT_CLAIMS, ARTIFACT_JOBS, ARTIFACT_PODS, ARTIFACTS, FACTS
+from aim_shared.reconcile.plan import Plan
+
+JOB = "qwen-check-size-16b81fda"
+
+
+def asked() -> Cluster:
+    known = Cluster.of(artifact())
+    known.settle(ARTIFACT, "qwen")
+    return known
+
+
+def answered(message: str) -> tuple[Cluster, Plan]:
+    known = asked()
+    known.end_pod(known.start_pod(), 0, message)
+    known.end_job()
+    return known, known.run(ARTIFACT, "qwen")
+
+
+@pytest.mark.spec("AR-150", "AR-151", "AR-152", "AR-153", "AR-154", "AR-165", "SC-003")
+def test_without_a_size_a_job_asks_for_it() -> None:
+    known = Cluster.of(artifact())
+    plan = known.run(ARTIFACT, "qwen")
+    (job,) = children_of(plan, ARTIFACT_JOBS)
+    assert job["metadata"]["name"] == JOB
+    assert job["metadata"]["labels"]["aim.eai.amd.com/component"] == "check-size"
+    assert (job["spec"]["backoffLimit"], job["spec"]["ttlSecondsAfterFinished"]) == (2, 300)
+    pod = job["spec"]["template"]["spec"]
+    (container,) = pod["containers"]
+    assert (container["name"], container["command"], container["args"]) == ("check-size", ["/check-size.sh"], [URI])
+    assert environment(container) == {"AIM_DOWNLOAD_FILTER": '{"exclude":["*/*"]}'}
+    assert "volumes" not in pod
+    assert "fsGroup" not in pod["securityContext"]
+    assert not children_of(plan, ARTIFACT_CLAIMS)
+    assert value_of(plan) == "Progressing"
+    assert conditions_of(plan)["CheckSizeJobReady"] == ("False", "ResourceNotReady")
+    assert conditions_of(known.run(ARTIFACT, "qwen"))["CheckSizeJobReady"] == ("False", "JobRunning")
+
+
+@pytest.mark.spec("AR-155", "AR-156", "AR-158", "AR-162", "SC-004")
+def test_the_answer_leads_to_the_volume() -> None:
+    known, plan = answered('{"url":"hf://a/b","sizeBytes":10737418240,"more":1}')
+    assert plan.status is not None
+    assert plan.status["discoveredSizeBytes"] == 10737418240
+    assert plan.status["displaySize"] == "10 GiB"
+    (claim,) = children_of(plan, ARTIFACT_CLAIMS)
+    assert claim["spec"]["resources"]["requests"]["storage"] == "11Gi"
+    assert not [type_ for type_, (status, _) in conditions_of(plan).items() if type_.startswith("CheckSize")]
+    known.remove(ARTIFACT_JOBS, JOB)
+    again = known.run(ARTIFACT, "qwen")
+    assert again.status is not None
+    assert again.status["discoveredSizeBytes"] == 10737418240
+    assert [child.name for child in again.children] == ["qwen-download-16b81fda"]
+
+
+@pytest.mark.spec("AR-156")
+def test_without_a_termination_message_the_log_is_read() -> None:
+    known, plan = answered("")
+    (effect,) = plan.effects
+    assert effect.kind == "pod-log"
+    assert value_of(plan) == "Progressing"
+    uid = known.raw(ARTIFACT_PODS, known.names(ARTIFACT_PODS)[0])["metadata"]["uid"]
+    tail = 'warning: slow\n{"url":"x","sizeBytes":5}\nbye'
+    about = known.raw(ARTIFACTS, "qwen")
+    known.world.put(
+        FACTS, fact("artifacts", "pod-log", f"{uid}/model-download", about, ARTIFACTS, outcome={"tail": tail})
+    )
+    plan = known.run(ARTIFACT, "qwen")
+    assert plan.status is not None
+    assert plan.status["discoveredSizeBytes"] == 5
+
+
+@pytest.mark.spec("AR-157", "AR-159", "SC-005")
+@pytest.mark.parametrize(
+    "message",
+    ['{"sizeBytes":0}', '{"sizeBytes":1125899906842625}', '{"sizeBytes":"7"}', '{"sizeBytes":true}'],
+)
+def test_an_unusable_answer_fails(message: str) -> None:
+    _, plan = answered(message)
+    assert conditions_of(plan)["CheckSizeOutputReady"] == ("False", "InvalidSizeOutput")
+    assert value_of(plan) == "Failed"
+    assert not children_of(plan, ARTIFACT_CLAIMS)
+
+
+@pytest.mark.spec("AR-160")
+def test_an_answer_that_is_gone_is_waited_for() -> None:
+    known, _ = answered("")
+    known.remove(ARTIFACT_PODS, known.names(ARTIFACT_PODS)[0])
+    plan = known.run(ARTIFACT, "qwen")
+    assert value_of(plan) == "Progressing"
+    known.remove(ARTIFACT_JOBS, JOB)
+    assert [child.name for child in known.run(ARTIFACT, "qwen").children] == [JOB]
+
+
+@pytest.mark.spec("AR-161", "AR-354")
+def test_a_failed_question_fails_the_artifact_until_it_is_asked_again() -> None:
+    known = asked()
+    known.end_pod(known.start_pod(), 11, '{"category":"SourceNotFound","message":"no such repository"}')
+    known.end_job("Failed", "PodFailurePolicy")
+    plan = known.run(ARTIFACT, "qwen")
+    assert conditions_of(plan)["CheckSizeJobPodsReady"] == ("False", "SourceNotFound")
+    assert value_of(plan) == "Failed"
+    known.remove(ARTIFACT_JOBS, JOB)
+    assert [child.name for child in known.run(ARTIFACT, "qwen").children] == [JOB]
