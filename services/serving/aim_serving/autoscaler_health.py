@@ -1,0 +1,34 @@
+"""Component ``HPA`` of an autoscaled service (SV-207, SV-208)."""
+
+from aim_shared.api import ConditionStatus, HorizontalPodAutoscaler, find_condition
+from aim_shared.bus.view import Lookup
+from aim_shared.reconcile.component_names import ComponentName
+from aim_shared.reconcile.components import Component, Dependency, State
+
+
+def autoscaler_component(name: str, found: Lookup[HorizontalPodAutoscaler], *, workload_ready: bool) -> Component:
+    """How autoscaling is doing; it is observed only, so nothing here blocks (SV-224)."""
+    if found.error is not None:
+        return Component(
+            ComponentName.HPA,
+            State.FAILED,
+            "HPAFetchError",
+            errors=(found.error,),
+            dependency=Dependency.DOWNSTREAM,
+        )
+    if found.value is None:
+        return _hpa(State.PROGRESSING, "HPANotFound", f"HorizontalPodAutoscaler {name} does not exist yet")
+    conditions = found.value.status.conditions
+    active, able = find_condition(conditions, "ScalingActive"), find_condition(conditions, "AbleToScale")
+    if active is None or active.status is not ConditionStatus.TRUE:
+        why = active.message if active else f"HorizontalPodAutoscaler {name} has not reported ScalingActive"
+        if workload_ready:
+            return _hpa(State.FAILED, "MetricsFailed", why)
+        return _hpa(State.PROGRESSING, "WaitingForMetrics", why)
+    if able is not None and able.status is not ConditionStatus.TRUE:
+        return _hpa(State.PROGRESSING, "ScaleTargetNotReady", able.message)
+    return _hpa(State.READY, "HPAOperational", f"HorizontalPodAutoscaler {name} is operational")
+
+
+def _hpa(state: State, reason: str, message: str) -> Component:
+    return Component(ComponentName.HPA, state, reason, message, dependency=Dependency.DOWNSTREAM)

@@ -1,0 +1,160 @@
+"""Component ``Cache``, and the single retry of a failed cache (SV-130…SV-139, SV-206)."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final
+
+from aim_shared.api import AIMArtifact, CacheMode, StatusValue, find_condition, labels
+from aim_shared.api.meta import Condition
+from aim_shared.api.template_cache import AIMTemplateCache
+from aim_shared.bus.parts import ARTIFACTS
+from aim_shared.errors import AimError
+from aim_shared.reconcile.component_names import ComponentName
+from aim_shared.reconcile.components import Component, Dependency, State
+from aim_shared.reconcile.plan import Delete
+
+CREATING: Final = "CacheCreating"
+RETRYING: Final = "CacheRetrying"
+FAILED: Final = "CacheFailed"
+
+_SETTLING: Final = timedelta(seconds=10)
+"""How long after the retry an artifact that it deleted may still show in the world."""
+
+
+@dataclass(frozen=True, slots=True)
+class CacheState:
+    """The cache of a service as a pass sees it.
+
+    Attributes:
+        cache: the cache in use.
+        error: why it is not known whether there is one.
+        artifacts: those that the cache lists and that exist (SV-135).
+        mode: how the service shares weights.
+        mounted: whether the InferenceService mounts claims of weights.
+        cacheable: whether the template names weights at all (SV-133).
+        retries: ``status.cache.retryAttempts``.
+    """
+
+    cache: AIMTemplateCache | None
+    error: AimError | None
+    artifacts: tuple[AIMArtifact, ...]
+    mode: CacheMode
+    mounted: bool
+    cacheable: bool
+    retries: int
+
+
+@dataclass(frozen=True, slots=True)
+class CacheVerdict:
+    """The component, and what the retry asks for.
+
+    Attributes:
+        deletes: failed artifacts that the retry removes.
+        retries: the counter after this pass, if its deletes may be carried out.
+        settles_in: seconds until a doubtful view is to be looked at again.
+    """
+
+    component: Component
+    deletes: tuple[Delete, ...] = ()
+    retries: int = 0
+    settles_in: float | None = None
+
+
+def judge_cache(state: CacheState, before: Condition | None, now: datetime) -> CacheVerdict:
+    """How the cache is doing.
+
+    Args:
+        before: the stored condition ``CacheReady``; it tells when the retry took place.
+    """
+    if state.error is not None:
+        errors = (state.error,)
+        component = Component(ComponentName.CACHE, errors=errors, dependency=Dependency.DOWNSTREAM, is_input=True)
+        return CacheVerdict(component, retries=state.retries)
+    cache = state.cache
+    if cache is None:
+        return CacheVerdict(_absent(state), retries=state.retries)
+    if cache.status.status is StatusValue.FAILED:
+        return _failed(cache, state, before, now)
+    return CacheVerdict(_present(cache), retries=state.retries)
+
+
+def _absent(state: CacheState) -> Component:
+    if not state.mounted:
+        message = "the template cache is being created"
+        if not state.cacheable:
+            message = "the template has no model sources, so that nothing can be cached; see the template's discovery"
+        return _cache(State.PROGRESSING, CREATING, message)
+    message = "the template cache is gone while the InferenceService still refers to its volumes; it is created again"
+    return _cache(State.DEGRADED, CREATING if state.mode is CacheMode.DEDICATED else "CacheLost", message)
+
+
+def _present(cache: AIMTemplateCache) -> Component:
+    status = cache.status.status
+    if status is StatusValue.READY:
+        return _cache(State.READY, "CacheReady", f"AIMTemplateCache {cache.key} is ready")
+    if status is StatusValue.PROGRESSING:
+        return _cache(State.PROGRESSING, "CacheNotReady", f"AIMTemplateCache {cache.key} is downloading")
+    artifacts = find_condition(cache.status.conditions, "ArtifactsReady")
+    why = f": {artifacts.message}" if artifacts and artifacts.message else ""
+    return _cache(State.PROGRESSING, CREATING, f"AIMTemplateCache {cache.key} is {status.value}{why}")
+
+
+# A failed cache
+
+
+def _failed(cache: AIMTemplateCache, state: CacheState, before: Condition | None, now: datetime) -> CacheVerdict:
+    """Retried once if artifacts are to blame; never counted back (SV-134…SV-139)."""
+    failed = [one for one in state.artifacts if one.status.status is StatusValue.FAILED and not one.deleting]
+    if state.retries == 0:
+        if not failed:
+            message = f"AIMTemplateCache {cache.key} has failed: {_cause(cache)}"
+            return CacheVerdict(_cache(State.FAILED, FAILED, message))
+        deletes = tuple(_delete(one) for one in failed if labels.TEMPLATE_CACHE_NAME in one.metadata.labels)
+        return CacheVerdict(_retrying(cache), deletes, retries=1)
+    still_failed, settles_in = _without_retried(failed, before, now)
+    if not still_failed:
+        return CacheVerdict(_retrying(cache), retries=state.retries, settles_in=settles_in)
+    names = ", ".join(one.name for one in still_failed)
+    message = f"AIMTemplateCache {cache.key} has failed again after one retry (artifacts {names}): {_cause(cache)}"
+    return CacheVerdict(_cache(State.DEGRADED, FAILED, message), retries=state.retries)
+
+
+def _without_retried(
+    failed: Sequence[AIMArtifact], before: Condition | None, now: datetime
+) -> tuple[list[AIMArtifact], float | None]:
+    """Failed artifacts without those that the retry has just deleted, and seconds until none can be left.
+
+    A deletion reaches the world a moment after it was carried out; what is older than the retry shows there until then.
+    """
+    since = before.last_transition_time if before is not None and before.reason == RETRYING else None
+    if since is None or now - since >= _SETTLING:
+        return list(failed), None
+    left = (_SETTLING - (now - since)).total_seconds()
+    newer = [one for one in failed if not _is_retried(one, since)]
+    return newer, left if len(newer) < len(failed) else None
+
+
+def _is_retried(artifact: AIMArtifact, since: datetime) -> bool:
+    created = artifact.metadata.creation_timestamp
+    return labels.TEMPLATE_CACHE_NAME in artifact.metadata.labels and created is not None and created < since
+
+
+def _retrying(cache: AIMTemplateCache) -> Component:
+    message = f"artifacts of AIMTemplateCache {cache.key} failed; they are deleted and downloaded once more"
+    return _cache(State.PROGRESSING, RETRYING, message)
+
+
+def _delete(artifact: AIMArtifact) -> Delete:
+    return Delete(ARTIFACTS, artifact.namespace, artifact.name, artifact.uid, "single retry of a failed cache")
+
+
+def _cause(cache: AIMTemplateCache) -> str:
+    conditions: Iterable[Condition | None] = (
+        find_condition(cache.status.conditions, type_) for type_ in ("ArtifactsReady", "Ready")
+    )
+    return next((one.message or one.reason for one in conditions if one is not None), "see its conditions")
+
+
+def _cache(state: State, reason: str, message: str) -> Component:
+    return Component(ComponentName.CACHE, state, reason, message, dependency=Dependency.DOWNSTREAM)

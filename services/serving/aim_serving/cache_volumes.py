@@ -1,0 +1,86 @@
+"""Volumes of the serving pods: shared memory, and the weights of the cache (SV-168…SV-174)."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final
+
+from aim_serving.container_env import CACHE_PATH
+from aim_shared.api import CachedArtifact, InferenceService, StatusValue, to_json
+from aim_shared.api.template_cache import AIMTemplateCache
+from aim_shared.json import JsonObject
+from aim_shared.naming import sanitise_segment
+
+SHARED_MEMORY: Final = "dshm"
+CUSTOM_PROFILE: Final = "custom-profile"
+"""Volume that is always computed anew and never taken over (SV-174)."""
+
+_SHARED_MEMORY_VOLUME: Final[JsonObject] = {
+    "name": SHARED_MEMORY,
+    "emptyDir": {"medium": "Memory", "sizeLimit": "8Gi"},
+}
+_SHARED_MEMORY_MOUNT: Final[JsonObject] = {"name": SHARED_MEMORY, "mountPath": "/dev/shm"}  # noqa: S108 - a mount, no file of ours
+
+
+@dataclass(frozen=True, slots=True)
+class Volumes:
+    """Volumes of the pod and mounts of its container, in the order in which they are applied."""
+
+    volumes: tuple[JsonObject, ...] = (_SHARED_MEMORY_VOLUME,)
+    mounts: tuple[JsonObject, ...] = (_SHARED_MEMORY_MOUNT,)
+
+    def with_new(self, volumes: Iterable[JsonObject], mounts: Iterable[JsonObject]) -> "Volumes":
+        """These and the others, as far as their names are new."""
+        return Volumes((*self.volumes, *_new(self.volumes, volumes)), (*self.mounts, *_new(self.mounts, mounts)))
+
+
+def _new(known: Iterable[JsonObject], others: Iterable[JsonObject]) -> list[JsonObject]:
+    taken = {item["name"] for item in known} | {CUSTOM_PROFILE}
+    return [item for item in others if item["name"] not in taken]
+
+
+def volumes_of_cache(cache: AIMTemplateCache) -> Volumes:
+    """For a new InferenceService: one claim per Ready artifact, by name (SV-168, SV-169)."""
+    usable = [
+        one
+        for one in cache.status.artifacts.values()
+        if one.status is StatusValue.READY and one.persistent_volume_claim
+    ]
+    ordered = sorted(usable, key=lambda one: one.name)
+    volumes = [
+        {"name": _volume_name(one), "persistentVolumeClaim": {"claimName": one.persistent_volume_claim}}
+        for one in ordered
+    ]
+    mounts = [{"name": _volume_name(one), "mountPath": mount_path(one)} for one in ordered]
+    return Volumes().with_new(volumes, mounts)
+
+
+def volumes_of_workload(workload: InferenceService) -> Volumes:
+    """For an existing InferenceService: what it has, so that a running service never loses its weights (SV-171)."""
+    predictor = workload.spec.predictor
+    if not predictor.containers:
+        return Volumes()
+    mounts = to_json(predictor.containers[0]).get("volumeMounts") or []
+    return Volumes().with_new([to_json(volume) for volume in predictor.volumes], mounts)
+
+
+def claims_of_workload(workload: InferenceService) -> tuple[str, ...]:
+    """Claims that it mounts, sorted."""
+    claims = (volume.persistent_volume_claim for volume in workload.spec.predictor.volumes)
+    return tuple(sorted({claim.claim_name for claim in claims if claim is not None and claim.claim_name}))
+
+
+def claims_of_cache(cache: AIMTemplateCache) -> tuple[str, ...]:
+    """Claims of its artifacts, sorted."""
+    return tuple(sorted({one.persistent_volume_claim or "" for one in cache.status.artifacts.values()} - {""}))
+
+
+def mount_path(artifact: CachedArtifact) -> str:
+    """Where an artifact is mounted; a model id can not lead out of the cache directory (FW-346)."""
+    if artifact.mount_point:
+        return artifact.mount_point
+    model = artifact.model.replace("..", "").strip("/")
+    return f"{CACHE_PATH}/{model if model not in ('', '.') else _volume_name(artifact)}"
+
+
+def _volume_name(artifact: CachedArtifact) -> str:
+    return sanitise_segment(artifact.name)

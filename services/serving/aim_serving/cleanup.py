@@ -1,0 +1,57 @@
+"""What a deleted service takes along: caches that are not Ready and that nobody else wants (SV-234…SV-240)."""
+
+from datetime import datetime
+from typing import Final
+
+from aim_serving.indexes import CACHES_BY_SERVICE, SERVICES_BY_STORED_TEMPLATE
+from aim_serving.template_cache import mode_of
+from aim_shared.api import AIMService, CacheMode, ResolutionScope, StatusValue, TemplateScope
+from aim_shared.api.template_cache import AIMTemplateCache
+from aim_shared.bus.part import scoped
+from aim_shared.bus.parts import NAMESPACES, TEMPLATE_CACHES
+from aim_shared.bus.view import View
+from aim_shared.errors import AimError
+from aim_shared.naming import optional_label_value
+from aim_shared.reconcile.finalizers import namespace_terminating
+from aim_shared.reconcile.plan import Delete, Plan
+
+_LOOK_AGAIN: Final = 2.0
+"""Seconds after which clean-up goes on even if nobody reports that the caches are going."""
+
+
+def finalize(service: AIMService, view: View, now: datetime) -> Plan | None:  # noqa: ARG001 - shape of the reconciler
+    """The clean-up plan; ``None`` when nothing is left to do and the finalizer can go."""
+    terminating = namespace_terminating(service.namespace, view.get(NAMESPACES, None, service.namespace))
+    if isinstance(terminating, AimError):
+        return Plan(retry=terminating)
+    name = optional_label_value(service.name)
+    if terminating or name is None:
+        return None
+    caches = view.select(CACHES_BY_SERVICE, scoped(service.namespace, name))
+    if caches.error is not None:
+        return Plan(retry=caches.error)
+    doomed = [cache for cache in caches.items if not cache.deleting and is_doomed(view, service, cache)]
+    return Plan(deletes=tuple(map(_delete, doomed)), requeue_after=_LOOK_AGAIN) if doomed else None
+
+
+def is_doomed(view: View, service: AIMService, cache: AIMTemplateCache) -> bool:
+    """Whether a cache labelled with the service goes with it (SV-234)."""
+    if cache.status.status is StatusValue.READY:
+        return False
+    if cache.spec.mode is CacheMode.DEDICATED:
+        return any(owner.uid == service.uid for owner in cache.metadata.owner_references)
+    users = view.select(SERVICES_BY_STORED_TEMPLATE, scoped(service.namespace, cache.spec.template_name)).items
+    return not any(other.uid != service.uid and demands(other, cache) for other in users)
+
+
+def demands(service: AIMService, cache: AIMTemplateCache) -> bool:
+    """Whether a live service wants a shared cache: it has resolved to the cache's template (AR-464, AR-637)."""
+    template = service.status.resolved_template
+    if service.deleting or template is None or mode_of(service) is not CacheMode.SHARED:
+        return False
+    wanted = TemplateScope.CLUSTER if template.scope is ResolutionScope.CLUSTER else TemplateScope.NAMESPACE
+    return template.name == cache.spec.template_name and cache.spec.template_scope is wanted
+
+
+def _delete(cache: AIMTemplateCache) -> Delete:
+    return Delete(TEMPLATE_CACHES, cache.namespace, cache.name, cache.uid, "its service is deleted")

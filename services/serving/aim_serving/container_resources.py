@@ -1,0 +1,96 @@
+"""Requests and limits of the serving container: five layers, merged key by key (SV-161…SV-167)."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+from aim_shared.api import DEFAULT_GPU_RESOURCE, Hardware, ResourceRequirements, labels, quantity
+from aim_shared.json import JsonObject
+
+CPUS_PER_GPU: Final = 4
+REQUESTED_GIB_PER_GPU: Final = 32
+LIMITED_GIB_PER_GPU: Final = 48
+
+Amount: TypeAlias = str | int
+_DEFAULT_LAYER: Final = 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Value:
+    """An amount, and the layer it stems from."""
+
+    amount: Amount
+    layer: int
+
+
+_Side: TypeAlias = dict[str, _Value]
+
+
+def container_resources(hardware: Hardware | None, layers: Iterable[ResourceRequirements | None]) -> JsonObject:
+    """Resources as they are applied; empty without any layer.
+
+    Args:
+        hardware: the template's resolved hardware.
+        layers: of model, template and service, lowest first.
+    """
+    every = (_gpu_defaults(hardware), _of_cpu(hardware), *(layer or ResourceRequirements() for layer in layers))
+    requests = _merge(layer.requests for layer in every)
+    limits = _merge(layer.limits for layer in every)
+    for name in {*requests, *limits}:
+        if name == _gpu_resource(hardware) or name.startswith(labels.AMD_PREFIX):
+            _equalise(name, requests, limits)
+    for name in {*requests} & {*limits}:
+        _yield_to_explicit(name, requests, limits)
+    sides = (("requests", requests), ("limits", limits))
+    return {side: {name: held[name].amount for name in sorted(held)} for side, held in sides if held}
+
+
+def _gpu_resource(hardware: Hardware | None) -> str:
+    gpu = hardware.gpu if hardware else None
+    return (gpu.resource_name if gpu else "") or DEFAULT_GPU_RESOURCE
+
+
+def _gpu_defaults(hardware: Hardware | None) -> ResourceRequirements:
+    count = (hardware.gpu.requests or 0) if hardware and hardware.gpu else 0
+    if count <= 0:
+        return ResourceRequirements()
+    gpus = {_gpu_resource(hardware): str(count)}
+    return ResourceRequirements(
+        requests={"cpu": str(CPUS_PER_GPU * count), "memory": f"{REQUESTED_GIB_PER_GPU * count}Gi", **gpus},
+        limits={"memory": f"{LIMITED_GIB_PER_GPU * count}Gi", **gpus},
+    )
+
+
+def _of_cpu(hardware: Hardware | None) -> ResourceRequirements:
+    cpu = hardware.cpu if hardware else None
+    if cpu is None:
+        return ResourceRequirements()
+    return ResourceRequirements(
+        requests={"cpu": cpu.requests}, limits={} if cpu.limits is None else {"cpu": cpu.limits}
+    )
+
+
+def _merge(sides: Iterable[Mapping[str, Amount]]) -> _Side:
+    return {name: _Value(amount, layer) for layer, side in enumerate(sides) for name, amount in side.items()}
+
+
+def _equalise(name: str, requests: _Side, limits: _Side) -> None:
+    """Extended resources can not be overcommitted: the side named by the higher layer decides (SV-165)."""
+    request, limit = requests.get(name), limits.get(name)
+    if limit is None or (request is not None and request.layer > limit.layer):
+        assert request is not None
+        limits[name] = request
+    elif request is None or limit.layer > request.layer:
+        requests[name] = limit
+
+
+def _yield_to_explicit(name: str, requests: _Side, limits: _Side) -> None:
+    """A default that contradicts what somebody wrote moves to it (SV-166)."""
+    request, limit = requests[name], limits[name]
+    asked, allowed = quantity.parse_or_none(request.amount), quantity.parse_or_none(limit.amount)
+    if asked is None or allowed is None or asked <= allowed:
+        return
+    if request.layer == _DEFAULT_LAYER < limit.layer:
+        requests[name] = limit
+    elif limit.layer == _DEFAULT_LAYER < request.layer:
+        limits[name] = request

@@ -1,0 +1,168 @@
+"""Look-ups in the world that serving needs, other than by name."""
+
+from collections.abc import Iterable
+from typing import Final
+
+from aim_serving.references import Model
+from aim_shared.api import AIMService, Event, InferenceService, Node, Resource, labels
+from aim_shared.api.template_cache import AIMTemplateCache
+from aim_shared.bus.part import Index, label_index, scoped
+from aim_shared.bus.parts import (
+    CLUSTER_MODELS,
+    CLUSTER_TEMPLATES,
+    INFERENCE_SERVICE_EVENTS,
+    INFERENCE_SERVICES,
+    MODELS,
+    NODES,
+    PREDICTOR_PODS,
+    SERVICES,
+    TEMPLATE_CACHES,
+    TEMPLATES,
+)
+from aim_shared.gpu.inventory import gpu_model_of
+from aim_shared.gpu.names import canonical_model
+from aim_shared.registry.image_reference import InvalidReferenceError, parse_image
+from aim_shared.runtimeconfig.resolve import effective_name
+
+
+def canonical_image(uri: str) -> str:
+    """One text for all spellings of an image (MS-061); what is no reference stands for itself."""
+    try:
+        return str(parse_image(uri))
+    except InvalidReferenceError:
+        return uri
+
+
+def _namespaces(obj: Resource, values: Iterable[str]) -> list[str]:
+    """Values to be found from inside the namespace, and from the cluster scope."""
+    return [key for value in values for key in (scoped(obj.namespace, value), scoped(None, value))]
+
+
+# Models and templates
+
+MODELS_BY_IMAGE: Final = Index(MODELS, "image", lambda model: [scoped(model.namespace, model.spec.image)])
+CLUSTER_MODELS_BY_IMAGE: Final = Index(CLUSTER_MODELS, "image", lambda model: [model.spec.image])
+MODELS_BY_CANONICAL_IMAGE: Final = Index(
+    MODELS, "canonical-image", lambda model: [scoped(model.namespace, canonical_image(model.spec.image))]
+)
+CLUSTER_MODELS_BY_CANONICAL_IMAGE: Final = Index(
+    CLUSTER_MODELS, "canonical-image", lambda model: [canonical_image(model.spec.image)]
+)
+TEMPLATES_BY_MODEL: Final = Index(
+    TEMPLATES, "model", lambda template: [scoped(template.namespace, template.spec.model_name)]
+)
+CLUSTER_TEMPLATES_BY_MODEL: Final = Index(CLUSTER_TEMPLATES, "model", lambda template: [template.spec.model_name])
+
+
+def _gpu_models(node: Node) -> list[str]:
+    """Literal and canonical name: unknown devices are asked for literally (DI-190)."""
+    model = gpu_model_of(node)
+    return sorted({model, canonical_model(model)} - {""})
+
+
+NODES_BY_GPU: Final = Index(NODES, "gpu", _gpu_models)
+
+# Caches and the workload
+
+
+def _cache_templates(cache: AIMTemplateCache) -> list[str]:
+    return [scoped(cache.namespace, cache.spec.template_name)]
+
+
+def _claims(workload: InferenceService) -> list[str]:
+    claims = (volume.persistent_volume_claim for volume in workload.spec.predictor.volumes)
+    return [scoped(workload.namespace, claim.claim_name) for claim in claims if claim is not None]
+
+
+def _involved(event: Event) -> list[str]:
+    return [event.involved_object.uid]
+
+
+CACHES_BY_TEMPLATE: Final = Index(TEMPLATE_CACHES, "template", _cache_templates)
+CACHES_BY_SERVICE: Final = label_index(TEMPLATE_CACHES, labels.SERVICE)
+WORKLOADS_BY_CLAIM: Final = Index(INFERENCE_SERVICES, "claim", _claims)
+EVENTS_BY_OBJECT: Final = Index(INFERENCE_SERVICE_EVENTS, "involved", _involved)
+PODS_BY_WORKLOAD: Final = label_index(PREDICTOR_PODS, labels.KSERVE_INFERENCE_SERVICE)
+
+# Services, for waking them
+
+
+def _model_names(service: AIMService) -> list[str]:
+    stored, named = service.status.resolved_model, service.spec.model.name
+    names = {named.strip() if named else "", (stored.name or "") if stored else ""}
+    return _namespaces(service, sorted(names - {""}))
+
+
+def _images(service: AIMService) -> list[str]:
+    model = service.spec.model
+    image = model.custom.base_image if model.custom else model.image
+    return _namespaces(service, [canonical_image(image.strip())]) if image else []
+
+
+def _template_names(service: AIMService) -> list[str]:
+    named = service.spec.template.name if service.spec.template else None
+    stored = service.status.resolved_template
+    names = {named.strip() if named else "", (stored.name or "") if stored else ""}
+    return _namespaces(service, sorted(names - {""}))
+
+
+def _retrying(service: AIMService) -> list[str]:
+    return [service.namespace] if service.status.cache and service.status.cache.retry_attempts else []
+
+
+def _config_names(service: AIMService) -> list[str]:
+    return _namespaces(service, [effective_name(service.spec.runtime_config_name)])
+
+
+def _cache_reference(service: AIMService) -> list[str]:
+    stored = service.status.cache.template_cache_ref if service.status.cache else None
+    return [scoped(service.namespace, stored.name)] if stored and stored.name else []
+
+
+def _stored_template(service: AIMService) -> list[str]:
+    stored = service.status.resolved_template
+    return [scoped(service.namespace, stored.name)] if stored and stored.name else []
+
+
+def _selecting(service: AIMService) -> list[str]:
+    """Services that wait for a template to be selected: only they care for new nodes."""
+    named = service.spec.template and service.spec.template.name
+    return [] if named or service.status.resolved_template else ["waiting"]
+
+
+SERVICES_BY_MODEL: Final = Index(SERVICES, "model", _model_names)
+SERVICES_BY_IMAGE: Final = Index(SERVICES, "image", _images)
+SERVICES_BY_TEMPLATE: Final = Index(SERVICES, "template", _template_names)
+SERVICES_BY_STORED_TEMPLATE: Final = Index(SERVICES, "stored-template", _stored_template)
+SERVICES_BY_CONFIG: Final = Index(SERVICES, "config", _config_names)
+SERVICES_BY_CACHE: Final = Index(SERVICES, "cache", _cache_reference)
+SERVICES_RETRYING: Final = Index(SERVICES, "retrying", _retrying)
+SERVICES_SELECTING: Final = Index(SERVICES, "selecting", _selecting)
+
+ALL: Final = (
+    MODELS_BY_IMAGE,
+    CLUSTER_MODELS_BY_IMAGE,
+    MODELS_BY_CANONICAL_IMAGE,
+    CLUSTER_MODELS_BY_CANONICAL_IMAGE,
+    TEMPLATES_BY_MODEL,
+    CLUSTER_TEMPLATES_BY_MODEL,
+    NODES_BY_GPU,
+    CACHES_BY_TEMPLATE,
+    CACHES_BY_SERVICE,
+    WORKLOADS_BY_CLAIM,
+    EVENTS_BY_OBJECT,
+    PODS_BY_WORKLOAD,
+    SERVICES_BY_MODEL,
+    SERVICES_BY_IMAGE,
+    SERVICES_BY_TEMPLATE,
+    SERVICES_BY_STORED_TEMPLATE,
+    SERVICES_BY_CONFIG,
+    SERVICES_BY_CACHE,
+    SERVICES_RETRYING,
+    SERVICES_SELECTING,
+)
+
+
+def model_images(model: Model) -> str:
+    """The index value of a model's image for `SERVICES_BY_IMAGE`."""
+    return scoped(model.namespace, canonical_image(model.spec.image))

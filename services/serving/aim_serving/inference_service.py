@@ -1,0 +1,108 @@
+"""The InferenceService of a service, in every field (serving.md sections 9 and 10)."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final
+
+from aim_serving.cache_volumes import Volumes
+from aim_serving.container_env import container_env
+from aim_serving.container_resources import container_resources
+from aim_serving.references import Template
+from aim_serving.replicas import Scaling, scaling_annotations
+from aim_serving.template_traits import metadata_of
+from aim_shared.api import AIMService, LocalObjectReference, ResourceRequirements, RuntimeConfigSpec, labels, to_json
+from aim_shared.api.kinds import INFERENCE_SERVICE
+from aim_shared.bus.parts import INFERENCE_SERVICES
+from aim_shared.json import JsonObject
+from aim_shared.naming import optional_label_value
+from aim_shared.reconcile.children import child_labels
+from aim_shared.reconcile.plan import Child, kind_of
+
+CONTAINER: Final = "kserve-container"
+HTTP_PORT: Final = 8000
+
+
+@dataclass(frozen=True, slots=True)
+class ModelPart:
+    """What a model contributes; only the image is known when its object is away (SV-143)."""
+
+    image: str
+    resources: ResourceRequirements | None = None
+    pull_secrets: tuple[LocalObjectReference, ...] = ()
+
+
+def build_inference_service(
+    service: AIMService,
+    name: str,
+    template: Template,
+    *,
+    model: ModelPart,
+    config: RuntimeConfigSpec,
+    scaling: Scaling,
+    volumes: Volumes,
+) -> Child:
+    """The complete desired object; a repeated call gives the same body (FW-205)."""
+    metadata = {
+        "name": name,
+        "namespace": service.namespace,
+        "labels": child_labels(
+            _labels(service, template), parent=service, controller="service", propagation=config.label_propagation
+        ),
+        "annotations": scaling_annotations(scaling, name),
+    }
+    container = {
+        "name": CONTAINER,
+        "image": model.image,
+        "env": container_env(service, template, config),
+        "resources": container_resources(
+            template.status.resolved_hardware, (model.resources, template.spec.resources, service.spec.resources)
+        ),
+        "ports": [{"name": "http", "containerPort": HTTP_PORT, "protocol": "TCP"}],
+        "volumeMounts": list(volumes.mounts),
+    }
+    predictor: JsonObject = {
+        "minReplicas": scaling.minimum,
+        "maxReplicas": scaling.maximum,
+        "containers": [container],
+        "volumes": list(volumes.volumes),
+        **_optional(service, template, model, scaling),
+    }
+    body = kind_of({"metadata": metadata, "spec": {"predictor": predictor}}, INFERENCE_SERVICE)
+    return Child(INFERENCE_SERVICES, body)
+
+
+def _labels(service: AIMService, template: Template) -> dict[str, str]:
+    found = metadata_of(template.status.profile)
+    derived = {
+        labels.SERVICE: service.name,
+        labels.TEMPLATE: template.name,
+        labels.MODEL: template.spec.model_name,
+        labels.METRIC: found.metric or "",
+        labels.PRECISION: found.precision or "",
+    }
+    valued = {key: optional_label_value(text) for key, text in derived.items()}
+    return {
+        labels.APP_COMPONENT: labels.APP_COMPONENT_INFERENCE,
+        labels.APP_MANAGED_BY: labels.APP_MANAGED_BY_ENGINE,
+        **{key: value for key, value in valued.items() if value},
+    }
+
+
+def _optional(service: AIMService, template: Template, model: ModelPart, scaling: Scaling) -> JsonObject:
+    """Fields that are left out when there is nothing to say, so that nobody's value is overwritten (SV-179)."""
+    secrets = pull_secrets(service.spec.image_pull_secrets, template.spec.image_pull_secrets, model.pull_secrets)
+    affinity = template.status.resolved_node_affinity
+    fields: JsonObject = {
+        "imagePullSecrets": secrets or None,
+        "serviceAccountName": service.spec.service_account_name or template.spec.service_account_name or None,
+        "priorityClassName": service.spec.priority_class_name or None,
+        "affinity": None if affinity is None else {"nodeAffinity": to_json(affinity)},
+        "autoScaling": None if scaling.metrics is None else {"metrics": list(scaling.metrics)},
+    }
+    return {name: value for name, value in fields.items() if value is not None}
+
+
+def pull_secrets(*levels: Iterable[LocalObjectReference]) -> list[JsonObject]:
+    """Union by name, in the order of the levels (SV-151)."""
+    names = dict.fromkeys(secret.name for level in levels for secret in level if secret.name)
+    return [{"name": name} for name in names]

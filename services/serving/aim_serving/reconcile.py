@@ -1,0 +1,223 @@
+"""One pass over an AIMService (serving.md section 4): look up, decide, plan, report."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from aim_serving.cache_health import CacheState, CacheVerdict, judge_cache
+from aim_serving.cache_volumes import (
+    Volumes,
+    claims_of_cache,
+    claims_of_workload,
+    volumes_of_cache,
+    volumes_of_workload,
+)
+from aim_serving.inference_service import ModelPart, build_inference_service
+from aim_serving.model_health import model_component
+from aim_serving.model_search import ModelResult, find_model
+from aim_serving.references import Template, is_ready
+from aim_serving.replicas import runtime_status
+from aim_serving.route_health import route_component
+from aim_serving.status import cache_json, references_json, runtime_json, service_status, waiting_for
+from aim_serving.template_cache import find_cache, mode_of, new_cache
+from aim_serving.template_health import template_component
+from aim_serving.template_search import TemplateResult, ready_template
+from aim_serving.template_use import TemplateUse, use_template
+from aim_serving.workload import Observation, Workload, observe_workload, read_workload
+from aim_shared.api import AIMService, InferenceService, StatusValue, find_condition
+from aim_shared.api.template_cache import AIMTemplateCache
+from aim_shared.bus.parts import ARTIFACT_CLAIMS, ARTIFACTS
+from aim_shared.bus.view import Lookup, View
+from aim_shared.reconcile.component_names import ComponentName
+from aim_shared.reconcile.components import Component
+from aim_shared.reconcile.plan import Child, Plan
+from aim_shared.reconcile.state_engine import assemble, evaluate, status_json
+from aim_shared.runtimeconfig.resolve import ResolvedConfig, resolve_config
+from aim_shared.runtimeconfig.routing import RoutingSettings, routing_settings
+
+CONTROLLER = "service"
+
+
+@dataclass(frozen=True, slots=True)
+class Situation:
+    """Everything a pass looked up."""
+
+    config: ResolvedConfig
+    routing: RoutingSettings
+    workload: Workload
+    model: ModelResult
+    template: TemplateUse
+    cache: Lookup[AIMTemplateCache]
+
+    @property
+    def ready_template(self) -> Template | None:
+        return ready_template(self.template.result)
+
+    @property
+    def running(self) -> InferenceService | None:
+        return self.workload.found
+
+
+def reconcile(service: AIMService, view: View, now: datetime) -> Plan:
+    """The plan of one pass; nothing is decided from the order or the content of notifications (SV-003)."""
+    seen = look_up(view, service)
+    workload = _workload_child(view, service, seen)
+    new = tuple(child for child in (seen.model.create, _cache_child(view, service, seen), workload) if child)
+    creating = workload is not None and seen.running is None and _inputs_are_sound(view, seen)
+    observed = observe_workload(view, service, seen.workload, being_created=creating)
+    cache = _judge_cache(view, service, seen, now)
+    components = _components(service, seen, observed, cache)
+    evaluation = evaluate(
+        service.kind,
+        components,
+        generation=service.metadata.generation,
+        stored=service.status.conditions,
+        stored_status=service.status.status,
+        now=now,
+        failure=view.failure,
+        progressing=("Progressing", waiting_for(components)),
+    )
+    retries = cache.retries if evaluation.may_apply else _retries(service)
+    status = status_json(
+        evaluation,
+        {
+            **references_json(service, seen.config.reference, seen.model.model, seen.template.result.template),
+            "cache": cache_json(service, seen.cache.value, retries),
+            "runtime": runtime_json(runtime_status(service, seen.workload.name, observed.autoscaler)),
+        },
+        value=service_status(evaluation.status, workload_exists=seen.running is not None),
+    )
+    return assemble(
+        evaluation,
+        status=status,
+        patches=seen.template.patches,
+        deletes=(*cache.deletes, *seen.template.deletes),
+        children=(*new, *seen.template.children),
+        effects=observed.effects,
+        requeue_after=cache.settles_in,
+    )
+
+
+def look_up(view: View, service: AIMService) -> Situation:
+    """Steps 5 to 9: with an unreadable InferenceService nothing upstream is resolved (SV-044, FW-112)."""
+    config = resolve_config(view, service.namespace, service.spec.runtime_config_name)
+    workload = read_workload(view, service)
+    if workload.unreadable is not None:
+        model, template = ModelResult(), TemplateUse(TemplateResult())
+    else:
+        model = find_model(view, service, config.spec.label_propagation)
+        template = use_template(view, service, model.model, config.spec.label_propagation)
+    return Situation(
+        config=config,
+        routing=routing_settings(service, config.spec),
+        workload=workload,
+        model=model,
+        template=template,
+        cache=find_cache(view, service, template.result.template),
+    )
+
+
+# Children
+
+
+def _cache_child(view: View, service: AIMService, seen: Situation) -> Child | None:
+    """A cache is planned when the template is Ready and none is usable (SV-122, SV-130)."""
+    template = seen.ready_template
+    if template is None or seen.cache.value is not None or seen.cache.error is not None:
+        return None
+    return new_cache(view, service, template, seen.config.spec)
+
+
+def _workload_child(view: View, service: AIMService, seen: Situation) -> Child | None:
+    """The InferenceService, when its gate is open (SV-140…SV-143)."""
+    template, workload = seen.ready_template, seen.workload
+    if template is None or workload.scaling is None or workload.invalid is not None or not workload.name:
+        return None
+    model = _model_part(seen)
+    volumes = _volumes(view, seen)
+    if model is None or volumes is None:
+        return None
+    return build_inference_service(
+        service,
+        workload.name,
+        template,
+        model=model,
+        config=seen.config.spec,
+        scaling=workload.scaling,
+        volumes=volumes,
+    )
+
+
+def _model_part(seen: Situation) -> ModelPart | None:
+    model = seen.model.model
+    if model is not None and (is_ready(model) or seen.running is not None):
+        return ModelPart(model.spec.image, model.spec.resources, model.spec.image_pull_secrets)
+    if seen.running is None:
+        return None
+    containers = seen.running.spec.predictor.containers
+    # Without model and without a container there is no image, and an empty one must never be applied (SV-143).
+    return ModelPart(containers[0].image) if containers and containers[0].image else None
+
+
+def _volumes(view: View, seen: Situation) -> Volumes | None:
+    cache, running = seen.cache.value, seen.running
+    ready = cache is not None and cache.status.status is StatusValue.READY
+    if running is None:
+        return volumes_of_cache(cache) if cache is not None and ready else None
+    if cache is not None and ready and _lost_claims(view, running, cache):
+        return volumes_of_cache(cache)
+    return volumes_of_workload(running)
+
+
+def _lost_claims(view: View, running: InferenceService, cache: AIMTemplateCache) -> bool:
+    """Whether a mounted claim is gone for good while the rebuilt cache has others (SV-173)."""
+    mounted = claims_of_workload(running)
+    if mounted == claims_of_cache(cache):
+        return False
+    found = [view.get(ARTIFACT_CLAIMS, running.namespace, claim) for claim in mounted]
+    return any(one.error is None and (one.value is None or one.value.deleting) for one in found)
+
+
+def _inputs_are_sound(view: View, seen: Situation) -> bool:
+    """Whether nothing but the gate decides about the InferenceService; the other inputs close the gate (SV-223)."""
+    return view.failure is None and seen.config.error is None and seen.routing.fault is None
+
+
+# Components
+
+
+def _components(
+    service: AIMService, seen: Situation, observed: Observation, cache: CacheVerdict
+) -> tuple[Component, ...]:
+    running = seen.running is not None
+    status = service.status
+    always = (
+        model_component(seen.model, status.resolved_model, running=running),
+        template_component(seen.template.result, status.resolved_template, running=running),
+        seen.config.component(found="RuntimeConfigResolved"),
+        *observed.components,
+        cache.component,
+    )
+    if not seen.routing.enabled:
+        return always
+    route = find_condition(status.conditions, ComponentName.HTTP_ROUTE.condition)
+    return (*always, route_component(route, seen.routing.fault))
+
+
+def _judge_cache(view: View, service: AIMService, seen: Situation, now: datetime) -> CacheVerdict:
+    cache, template = seen.cache.value, seen.ready_template
+    listed = cache.status.artifacts.values() if cache is not None else ()
+    artifacts = (view.get(ARTIFACTS, service.namespace, one.name).value for one in listed)
+    state = CacheState(
+        cache=cache,
+        error=seen.cache.error,
+        artifacts=tuple(one for one in artifacts if one is not None),
+        mode=mode_of(service),
+        mounted=seen.running is not None and bool(claims_of_workload(seen.running)),
+        cacheable=template is None or bool(template.status.model_sources),
+        retries=_retries(service),
+    )
+    return judge_cache(state, find_condition(service.status.conditions, ComponentName.CACHE.condition), now)
+
+
+def _retries(service: AIMService) -> int:
+    return (service.status.cache.retry_attempts or 0) if service.status.cache else 0

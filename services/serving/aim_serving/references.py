@@ -1,0 +1,43 @@
+"""References to what a service resolved to (SV-227…SV-231), and the kinds that come in two scopes."""
+
+from typing import TypeAlias
+
+from aim_shared.api import (
+    AIMClusterModel,
+    AIMClusterServiceTemplate,
+    AIMModel,
+    AIMServiceTemplate,
+    ResolutionScope,
+    ResolvedReference,
+    Resource,
+    StatusValue,
+)
+
+Model: TypeAlias = AIMModel | AIMClusterModel
+Template: TypeAlias = AIMServiceTemplate | AIMClusterServiceTemplate
+
+
+def scope_of(obj: Resource) -> ResolutionScope:
+    """Whether an object of a two-scoped kind belongs to a namespace or to the cluster."""
+    return ResolutionScope.NAMESPACE if obj.namespace else ResolutionScope.CLUSTER
+
+
+def reference_to(obj: Resource) -> ResolvedReference:
+    """The reference as it is stored: complete, with the qualified kind (SV-231)."""
+    return ResolvedReference(
+        name=obj.name,
+        **({"namespace": obj.namespace} if obj.namespace else {}),
+        scope=scope_of(obj),
+        kind=f"{obj.api_version}/{obj.kind}",
+        uid=obj.uid,
+    )
+
+
+def described(obj: Resource) -> str:
+    """Kind and name for messages."""
+    return f"{obj.kind} {obj.key}"
+
+
+def is_ready(obj: Model | Template) -> bool:
+    """Whether the object's own status says Ready."""
+    return obj.status.status is StatusValue.READY

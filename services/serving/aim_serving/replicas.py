@@ -1,0 +1,155 @@
+"""Fixed replicas or autoscaling (serving.md section 10), and ``status.runtime`` (11.5)."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+from aim_shared.api import AIMService, HorizontalPodAutoscaler, PodMetric, ScalingMetric, labels, quantity
+from aim_shared.api.service import AIMServiceSpec, MetricTarget, RuntimeStatus
+from aim_shared.errors import AimError, Category
+from aim_shared.json import JsonObject
+from aim_shared.naming import autoscaler_name, predictor_name
+
+METRICS_PORT: Final = "8000"
+
+
+class AutoscalerClass(StrEnum):
+    """Who scales, as KServe is told."""
+
+    NONE = "none"
+    HPA = "hpa"
+    KEDA = "keda"
+
+
+@dataclass(frozen=True, slots=True)
+class Scaling:
+    """Effective bounds; equal ones without autoscaling.
+
+    Attributes:
+        metrics: as the InferenceService takes them; ``None`` leaves the field out (SV-183).
+    """
+
+    minimum: int
+    maximum: int
+    scaler: AutoscalerClass
+    metrics: tuple[JsonObject, ...] | None = None
+
+    @property
+    def autoscaled(self) -> bool:
+        return self.scaler is not AutoscalerClass.NONE
+
+
+def scaling_of(spec: AIMServiceSpec) -> Scaling | AimError:
+    """What the service asks for, or why that can not be (SV-180…SV-189)."""
+    if spec.auto_scaling is None and spec.min_replicas is None and spec.max_replicas is None:
+        if spec.replicas < 1:
+            return _invalid(f"spec.replicas is {spec.replicas}; scaling to zero is not supported, give at least 1")
+        return Scaling(spec.replicas, spec.replicas, AutoscalerClass.NONE)
+    minimum = spec.min_replicas if spec.min_replicas is not None else 1
+    maximum = spec.max_replicas if spec.max_replicas is not None else minimum
+    if maximum < minimum:
+        return _invalid(f"spec.maxReplicas {maximum} is below spec.minReplicas {minimum}; raise it")
+    given = spec.auto_scaling.metrics if spec.auto_scaling else ()
+    if any(metric.podmetric is None for metric in given):
+        return _invalid("a metric of spec.autoScaling.metrics has no podmetric; describe the metric there")
+    scaler = AutoscalerClass.KEDA if given else AutoscalerClass.HPA
+    metrics = None if spec.auto_scaling is None else tuple(_metric(metric) for metric in given)
+    return Scaling(minimum, maximum, scaler, metrics)
+
+
+def _invalid(message: str) -> AimError:
+    return AimError(Category.INVALID_SPEC, "InvalidSpec", message)
+
+
+def _metric(metric: ScalingMetric) -> JsonObject:
+    assert metric.podmetric is not None
+    source = metric.podmetric
+    return {
+        "type": metric.type.value,
+        "podmetric": {"metric": _pod_metric(source.metric), "target": _target(source.target)},
+    }
+
+
+def _pod_metric(metric: PodMetric) -> JsonObject:
+    optional: JsonObject = {
+        "serverAddress": metric.server_address,
+        "metricNames": list(metric.metric_names),
+        "query": metric.query,
+        "operationOverTime": metric.operation_over_time,
+    }
+    return {"backend": metric.backend.value, **{name: value for name, value in optional.items() if value}}
+
+
+def _target(target: MetricTarget) -> JsonObject:
+    utilization = target.average_utilization
+    return {
+        "type": target.type.value,
+        **({"value": _quantity(target.value)} if target.value else {}),
+        **({"averageValue": _quantity(target.average_value)} if target.average_value else {}),
+        **({"averageUtilization": utilization} if utilization is not None else {}),
+    }
+
+
+def _quantity(text: str) -> str:
+    return quantity.canonical(text) if quantity.parse_or_none(text) is not None else text
+
+
+def scaling_annotations(scaling: Scaling, workload: str) -> dict[str, str]:
+    """Annotations of the InferenceService that choose and feed the autoscaler (SV-147, SV-181)."""
+    chosen = {labels.ANNOTATION_AUTOSCALER_CLASS: scaling.scaler.value}
+    if scaling.scaler is not AutoscalerClass.KEDA:
+        return chosen
+    return {
+        **chosen,
+        labels.ANNOTATION_OTEL_INJECT: predictor_name(workload),
+        labels.ANNOTATION_PROMETHEUS_PORT: METRICS_PORT,
+    }
+
+
+def hpa_name(scaling: Scaling, workload: str) -> str:
+    """Name of the autoscaler that KEDA or KServe makes (SV-185)."""
+    return autoscaler_name(workload) if scaling.scaler is AutoscalerClass.KEDA else predictor_name(workload)
+
+
+# Status
+
+
+def runtime_status(service: AIMService, workload: str, hpa: HorizontalPodAutoscaler | None) -> RuntimeStatus:
+    """``status.runtime``: of the autoscaler if there is one, else as configured (SV-209…SV-213, SV-276).
+
+    Args:
+        workload: name of the InferenceService; empty when it has none.
+    """
+    scaling = scaling_of(service.spec)
+    numbers = _numbers(service, scaling, hpa)
+    current, desired, minimum, maximum = numbers
+    fixed = minimum == maximum
+    return RuntimeStatus(
+        current_replicas=current,
+        desired_replicas=desired,
+        min_replicas=minimum,
+        max_replicas=maximum,
+        replicas=str(current) if fixed else f"{current}/{desired} ({minimum}-{maximum})",
+        **({"selector": f"{labels.KSERVE_INFERENCE_SERVICE}={workload}"} if workload else {}),
+    )
+
+
+def _numbers(
+    service: AIMService, scaling: Scaling | AimError, hpa: HorizontalPodAutoscaler | None
+) -> tuple[int, int, int, int]:
+    """Current, desired, smallest, largest."""
+    if isinstance(scaling, AimError):
+        return _same(service.spec.replicas)
+    if scaling.autoscaled and hpa is not None:
+        status, lowest = hpa.status, hpa.spec.min_replicas
+        return (
+            status.current_replicas,
+            status.desired_replicas,
+            1 if lowest is None else lowest,
+            hpa.spec.max_replicas,
+        )
+    return (scaling.minimum, scaling.minimum, scaling.minimum, scaling.maximum)
+
+
+def _same(count: int) -> tuple[int, int, int, int]:
+    return (count, count, count, count)

@@ -1,0 +1,119 @@
+"""Whether a runtime config makes sense, said on the config itself (RC-070…RC-074, RC-117)."""
+
+from datetime import datetime
+from typing import Final
+
+from aim_shared.api import AIMClusterRuntimeConfig, AIMRuntimeConfig, ConditionStatus, RuntimeConfigSpec, quantity
+from aim_shared.api.duration import DurationError
+from aim_shared.api.meta import find_condition
+from aim_shared.bus.view import View
+from aim_shared.reconcile.component_names import ParentCondition
+from aim_shared.reconcile.components import Observability
+from aim_shared.reconcile.conditions import Desired, condition_json, events_of, settle
+from aim_shared.reconcile.plan import Event, EventType, Plan
+from aim_shared.runtimeconfig.propagation import compile_pattern
+from aim_shared.runtimeconfig.resolve import DEFAULT_NAME
+from aim_shared.runtimeconfig.routing import gateway_duration
+
+_DEPRECATED: Final = (
+    ("default_storage_class_name", "spec.defaultStorageClassName", "spec.storage.defaultStorageClassName"),
+    ("pvc_headroom_percent", "spec.pvcHeadroomPercent", "spec.storage.pvcHeadroomPercent"),
+)
+
+
+def reconcile_config(config: AIMRuntimeConfig, view: View, now: datetime) -> Plan:  # noqa: ARG001 - shape of reconcilers
+    """Status and Events of a namespace's config."""
+    return _plan(config, problems_of(config.spec), _deprecations(config.spec), now)
+
+
+def reconcile_cluster_config(config: AIMClusterRuntimeConfig, view: View, now: datetime) -> Plan:  # noqa: ARG001
+    """Status and Events of the cluster's config; quotas count on the one named default only (RC-117)."""
+    found = [*problems_of(config.spec), *_quota_problems(config)]
+    return _plan(config, found, [*_deprecations(config.spec), *_quota_events(config)], now)
+
+
+def problems_of(spec: RuntimeConfigSpec) -> list[str]:
+    """What the schema can not refuse, each with its path (RC-072)."""
+    return [*_timeout_problems(spec), *_template_problems(spec), *_pattern_problems(spec)]
+
+
+def _timeout_problems(spec: RuntimeConfigSpec) -> list[str]:
+    timeout = spec.routing.request_timeout if spec.routing else None
+    if timeout is None:
+        return []
+    try:
+        gateway_duration(timeout)
+    except DurationError as error:
+        return [f"spec.routing.requestTimeout: {error}"]
+    return []
+
+
+def _template_problems(spec: RuntimeConfigSpec) -> list[str]:
+    template = spec.routing.path_template if spec.routing else None
+    if not template or template.count("{") == template.count("}"):
+        return []
+    return [f"spec.routing.pathTemplate: braces do not match in {template!r}"]
+
+
+def _pattern_problems(spec: RuntimeConfigSpec) -> list[str]:
+    patterns = spec.label_propagation.match if spec.label_propagation else ()
+    return [
+        f"spec.labelPropagation.match[{place}]: {pattern!r} is no pattern"
+        for place, pattern in enumerate(patterns)
+        if compile_pattern(pattern) is None
+    ]
+
+
+def _quota_problems(config: AIMClusterRuntimeConfig) -> list[str]:
+    quota = config.spec.artifact_storage_quota
+    limits = {
+        "clusterLimit": quota.cluster_limit if quota else None,
+        "defaultNamespaceLimit": quota.default_namespace_limit if quota else None,
+    }
+    return [
+        f"spec.artifactStorageQuota.{name}: {text!r} is no quantity"
+        for name, text in limits.items()
+        if text is not None and quantity.parse_or_none(text) is None
+    ]
+
+
+def _quota_events(config: AIMClusterRuntimeConfig) -> list[Event]:
+    if config.spec.artifact_storage_quota is None:
+        return []
+    invalid = [Event(EventType.WARNING, "InvalidQuota", problem, standing=True) for problem in _quota_problems(config)]
+    if config.name == DEFAULT_NAME:
+        return invalid
+    message = f"artifactStorageQuota is read from AIMClusterRuntimeConfig {DEFAULT_NAME} only; move it there"
+    return [*invalid, Event(EventType.WARNING, "QuotaIgnored", message, standing=True)]
+
+
+def _deprecations(spec: RuntimeConfigSpec) -> list[Event]:
+    return [
+        Event(EventType.WARNING, "DeprecatedField", f"{old} is deprecated; use {new}", standing=True)
+        for attribute, old, new in _DEPRECATED
+        if getattr(spec, attribute) is not None
+    ]
+
+
+def _plan(
+    config: AIMRuntimeConfig | AIMClusterRuntimeConfig, found: list[str], events: list[Event], now: datetime
+) -> Plan:
+    valid = not found
+    status = ConditionStatus.TRUE if valid else ConditionStatus.FALSE
+    reason = "ConfigurationValid" if valid else "InvalidSpec"
+    message = "The configuration is valid" if valid else "; ".join(found)
+    observe = Observability.INFO if valid else Observability.ERROR
+    desired = (
+        Desired(ParentCondition.CONFIG_VALID, status, reason, message, observe),
+        # One Event says it all.
+        Desired(ParentCondition.READY, status, reason, message, Observability.SILENT),
+    )
+    stored = config.status.conditions
+    settled = settle(desired, stored, generation=config.metadata.generation, now=now)
+    body = {
+        "observedGeneration": config.metadata.generation,
+        "conditions": [condition_json(condition) for condition in settled],
+    }
+    first = valid and find_condition(stored, ParentCondition.CONFIG_VALID) is None
+    transitions = () if first else events_of(desired, settled, stored)
+    return Plan(status=body, events=(*transitions, *events))

@@ -1,0 +1,96 @@
+"""What serving publishes, consumes and reconciles."""
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from typing import Final
+
+from aim_serving import indexes
+from aim_serving.cleanup import finalize
+from aim_serving.effects.pod_reading import PodEventReader, PodLogReader
+from aim_serving.pod_facts import POD_EVENTS, POD_LOG
+from aim_serving.reconcile import CONTROLLER, reconcile
+from aim_serving.runtime_config import reconcile_cluster_config, reconcile_config
+from aim_serving.wakes import WAKES
+from aim_shared.api import labels
+from aim_shared.bus.parts import (
+    ARTIFACT_CLAIMS,
+    ARTIFACTS,
+    AUTOSCALERS,
+    CLUSTER_MODELS,
+    CLUSTER_RUNTIME_CONFIGS,
+    CLUSTER_TEMPLATES,
+    CUSTOM_PROFILES,
+    FACTS,
+    INFERENCE_SERVICE_EVENTS,
+    INFERENCE_SERVICES,
+    MODELS,
+    NAMESPACES,
+    NODES,
+    PREDICTOR_PODS,
+    RUNTIME_CONFIGS,
+    SERVICES,
+    TEMPLATE_CACHES,
+    TEMPLATES,
+)
+from aim_shared.kube.client import KubeClient
+from aim_shared.reconcile.component_names import ComponentName
+from aim_shared.reconcile.reconciler import EffectRunner, Reconciler, ServiceDefinition, StatusOwnership
+from aim_shared.runtime.settings import Settings
+
+PUBLISHED: Final = (
+    SERVICES,
+    RUNTIME_CONFIGS,
+    CLUSTER_RUNTIME_CONFIGS,
+    INFERENCE_SERVICES,
+    INFERENCE_SERVICE_EVENTS,
+    AUTOSCALERS,
+    PREDICTOR_PODS,
+    NAMESPACES,
+)
+CONSUMED: Final = (
+    *PUBLISHED,
+    MODELS,
+    CLUSTER_MODELS,
+    TEMPLATES,
+    CLUSTER_TEMPLATES,
+    NODES,
+    TEMPLATE_CACHES,
+    ARTIFACTS,
+    ARTIFACT_CLAIMS,
+    CUSTOM_PROFILES,
+    FACTS,
+)
+
+SERVICE_RECONCILER: Final = Reconciler(
+    controller=CONTROLLER,
+    part=SERVICES,
+    reconcile=reconcile,
+    wakes=WAKES,
+    finalizer=labels.FINALIZER_SERVICE,
+    finalize=finalize,
+    status=StatusOwnership(
+        foreign_fields=frozenset({"routing"}), foreign_conditions=frozenset({ComponentName.HTTP_ROUTE.condition})
+    ),
+)
+CONFIG_RECONCILER: Final = Reconciler(controller="runtime-config", part=RUNTIME_CONFIGS, reconcile=reconcile_config)
+CLUSTER_CONFIG_RECONCILER: Final = Reconciler(
+    controller="cluster-runtime-config", part=CLUSTER_RUNTIME_CONFIGS, reconcile=reconcile_cluster_config
+)
+
+
+def definition(_: Settings) -> ServiceDefinition:
+    """The declaration of the serving service."""
+    return ServiceDefinition(
+        name="serving",
+        publishes=PUBLISHED,
+        consumes=CONSUMED,
+        indexes=indexes.ALL,
+        reconcilers=(SERVICE_RECONCILER, CONFIG_RECONCILER, CLUSTER_CONFIG_RECONCILER),
+        effect_kinds=frozenset({POD_LOG, POD_EVENTS}),
+    )
+
+
+@asynccontextmanager
+async def effect_runners(_settings: Settings, kube: KubeClient) -> AsyncIterator[Mapping[str, EffectRunner]]:
+    """Runners for what is read of pods on demand."""
+    yield {POD_LOG: PodLogReader(kube), POD_EVENTS: PodEventReader(kube)}

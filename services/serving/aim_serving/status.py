@@ -1,0 +1,75 @@
+"""The status of a service: mapping of the overall value, resolved references, replicas (serving.md 12.3, 13)."""
+
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import Final
+
+from aim_serving.references import Model, Template, is_ready, reference_to
+from aim_shared.api import AIMService, ResolvedReference, RuntimeStatus, StatusValue, to_json
+from aim_shared.api.template_cache import AIMTemplateCache
+from aim_shared.json import JsonObject
+from aim_shared.reconcile.component_names import ComponentName
+from aim_shared.reconcile.components import Component, State
+
+_MAPPED: Final[Mapping[StatusValue, StatusValue]] = MappingProxyType(
+    {
+        StatusValue.PROGRESSING: StatusValue.STARTING,
+        StatusValue.READY: StatusValue.RUNNING,
+    }
+)
+
+
+def service_status(value: StatusValue, *, workload_exists: bool) -> StatusValue:
+    """The framework's value in the words of an AIMService (FW-023, FW-024, SV-220)."""
+    if value is StatusValue.NOT_AVAILABLE:
+        return StatusValue.DEGRADED if workload_exists else StatusValue.PENDING
+    return _MAPPED.get(value, value)
+
+
+def references_json(
+    service: AIMService,
+    config: ResolvedReference | None,
+    model: Model | None,
+    template: Template | None,
+) -> JsonObject:
+    """References to what is Ready; what was written stays until another Ready object takes its place (SV-230)."""
+    before = service.status
+    return {
+        "resolvedRuntimeConfig": None if config is None else to_json(config),
+        "resolvedModel": _reference(model, before.resolved_model),
+        "resolvedTemplate": _reference(template, before.resolved_template),
+    }
+
+
+def _reference(found: Model | Template | None, before: ResolvedReference | None) -> JsonObject | None:
+    if found is not None and is_ready(found):
+        return to_json(reference_to(found))
+    return None if before is None else to_json(before)
+
+
+def cache_json(service: AIMService, cache: AIMTemplateCache | None, retries: int) -> JsonObject | None:
+    """``status.cache``; the counter outlives any change of the reference (SV-139, SV-229)."""
+    before = service.status.cache.template_cache_ref if service.status.cache else None
+    ready = cache is not None and cache.status.status is StatusValue.READY
+    reference = reference_to(cache) if cache is not None and ready else before
+    block: JsonObject = {
+        **({} if reference is None else {"templateCacheRef": to_json(reference)}),
+        **({"retryAttempts": retries} if retries else {}),
+    }
+    return block or None
+
+
+def runtime_json(runtime: RuntimeStatus) -> JsonObject:
+    """``status.runtime`` (SV-213)."""
+    return to_json(runtime)
+
+
+def waiting_for(components: Sequence[Component]) -> str:
+    """What ``Ready`` waits for.
+
+    The route is named only when nothing else is left: its condition is written by routing, and a change of it alone
+    shall not make serving write a status that says nothing new.
+    """
+    names = [one.name for one in components if one.effective_state is not State.READY]
+    own = [name for name in names if name != ComponentName.HTTP_ROUTE]
+    return f"Waiting for {', '.join(own or names)}"

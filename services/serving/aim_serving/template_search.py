@@ -1,0 +1,207 @@
+"""Which template a service uses: the stored one, a named one, the model's default, or the best (SV-082…SV-103)."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Final
+
+from aim_serving.hardware import canonical_hardware
+from aim_serving.indexes import CLUSTER_TEMPLATES_BY_MODEL, NODES_BY_GPU, TEMPLATES_BY_MODEL
+from aim_serving.overrides import Declared, declares, effective_overrides
+from aim_serving.references import Model, Template, described, is_ready
+from aim_serving.template_selection import Choice, Criteria, Stage, select_template
+from aim_serving.template_traits import traits_of
+from aim_shared.api import AIMService, Overrides, ResolutionScope, labels
+from aim_shared.bus.part import scoped
+from aim_shared.bus.parts import CLUSTER_TEMPLATES, TEMPLATES
+from aim_shared.bus.view import View
+from aim_shared.errors import AimError, Category
+from aim_shared.gpu.names import canonical_model
+
+TEMPLATE_NOT_FOUND: Final = "TemplateNotFound"
+
+
+class Unresolved(Enum):
+    """Why no template is there, when that is not an error."""
+
+    NOTHING = "nothing"
+    NONE_READY = "none ready"
+    DERIVING = "deriving"
+    AMBIGUOUS = "ambiguous"
+
+
+@dataclass(frozen=True, slots=True)
+class TemplateResult:
+    """What the search came to.
+
+    Attributes:
+        template: the template, Ready or not (SV-084).
+        base: the overrides are to be laid on this one: a derived template is used instead (SV-105, SV-106).
+        unresolved: why there is neither, with ``message``.
+    """
+
+    template: Template | None = None
+    base: Template | None = None
+    unresolved: Unresolved = Unresolved.NOTHING
+    message: str = ""
+    error: AimError | None = None
+    choice: Choice = field(default_factory=Choice)
+
+
+def find_template(view: View, service: AIMService, model: Model | None) -> TemplateResult:
+    """The template of this pass; the order of the steps is SV-082's."""
+    overrides = effective_overrides(service.spec.overrides)
+    if explicit := base_name(service, None):
+        return _named(view, service, explicit, overrides, needed_by=None)
+    if default := base_name(service, model):
+        return _named(view, service, default, overrides, needed_by=model)
+    if model is None:
+        return TemplateResult(message="no template can be selected before the model is resolved")
+    return _selected(view, service, model, overrides)
+
+
+def stored_template(view: View, service: AIMService) -> TemplateResult:
+    """The template that an earlier pass resolved to (SV-083)."""
+    reference = service.status.resolved_template
+    if reference is None or not reference.name:
+        return TemplateResult()
+    if reference.scope is ResolutionScope.CLUSTER:
+        in_cluster = view.get(CLUSTER_TEMPLATES, None, reference.name)
+        return TemplateResult(in_cluster.value, error=in_cluster.error)
+    local = view.get(TEMPLATES, service.namespace, reference.name)
+    return TemplateResult(local.value, error=local.error)
+
+
+def still_fits(template: Template, service: AIMService, model: Model | None) -> bool:
+    """Whether a stored, not derived template is what the spec would lead to, without selecting anew (SV-057)."""
+    overrides = effective_overrides(service.spec.overrides)
+    named = base_name(service, model)
+    if named:
+        return overrides is None and template.name == named
+    if model is None or template.spec.model_name != model.name:
+        return False
+    return overrides is None or declares_overrides(template, overrides)
+
+
+def base_name(service: AIMService, model: Model | None) -> str:
+    """Name of the template that the service, or else its model, asks for; empty when it is to be selected."""
+    named = service.spec.template.name if service.spec.template else None
+    default = model.spec.default_service_template if model is not None else None
+    return (named or "").strip() or (default or "").strip()
+
+
+def declares_overrides(template: Template, overrides: Overrides) -> bool:
+    """Whether the template can be used as it is (SV-106)."""
+    declared = Declared(traits_of(template), canonical_hardware(template.spec.hardware))
+    return declares(declared, overrides, canonical_model)
+
+
+# Named
+
+
+def _named(
+    view: View, service: AIMService, name: str, overrides: Overrides | None, *, needed_by: Model | None
+) -> TemplateResult:
+    """The namespace's template wins (SV-085). Neither filter applies to it (SV-088)."""
+    local = view.get(TEMPLATES, service.namespace, name)
+    if local.error is not None:
+        return TemplateResult(error=local.error)
+    found: Template | None = local.value
+    if found is None:
+        in_cluster = view.get(CLUSTER_TEMPLATES, None, name)
+        if in_cluster.error is not None:
+            return TemplateResult(error=in_cluster.error)
+        found = in_cluster.value
+    if found is None:
+        return _missing(service, name, needed_by)
+    return TemplateResult(found) if overrides is None else TemplateResult(base=found)
+
+
+def _missing(service: AIMService, name: str, needed_by: Model | None) -> TemplateResult:
+    where = f"neither AIMServiceTemplate {service.namespace}/{name} nor AIMClusterServiceTemplate {name} exists"
+    if needed_by is not None:
+        message = f"{where}; it is the default template of {described(needed_by)}"
+        return TemplateResult(message=message)
+    message = f"{where}; create it or correct spec.template.name"
+    return TemplateResult(error=AimError(Category.MISSING_UPSTREAM, TEMPLATE_NOT_FOUND, message))
+
+
+# Selected
+
+
+def _selected(view: View, service: AIMService, model: Model, overrides: Overrides | None) -> TemplateResult:
+    local = view.select(TEMPLATES_BY_MODEL, scoped(service.namespace, model.name))
+    in_cluster = view.select(CLUSTER_TEMPLATES_BY_MODEL, model.name)
+    error = local.error or in_cluster.error
+    if error is not None:
+        return TemplateResult(error=error)
+    every: tuple[Template, ...] = (*local.items, *in_cluster.items)
+    candidates = [one for one in every if one.metadata.labels.get(labels.ORIGIN) != labels.ORIGIN_DERIVED]
+    presence = _GpuPresence(view)
+    wants = service.spec.template
+    criteria = Criteria(
+        allow_unoptimized=bool(wants and wants.allow_unoptimized),
+        overrides=overrides,
+        gpu_present=presence.has,
+        normalise=canonical_model,
+    )
+    choice = select_template([traits_of(one) for one in candidates], criteria)
+    if presence.error is not None and choice.chosen is None:
+        return TemplateResult(error=presence.error, choice=choice)
+    return _chosen(candidates, choice, model, overrides)
+
+
+def _chosen(
+    candidates: Sequence[Template], choice: Choice, model: Model, overrides: Overrides | None
+) -> TemplateResult:
+    if choice.chosen is None:
+        why, message = _explain(choice, model)
+        return TemplateResult(unresolved=why, message=message, choice=choice)
+    won = choice.chosen
+    winner = next(one for one in candidates if (one.name, bool(one.namespace)) == (won.name, won.namespaced))
+    if overrides is not None and not declares_overrides(winner, overrides):
+        return TemplateResult(base=winner, choice=choice)
+    return TemplateResult(winner, choice=choice)
+
+
+def _explain(choice: Choice, model: Model) -> tuple[Unresolved, str]:
+    what = described(model)
+    if choice.tied:
+        advice = "name one in spec.template.name, or narrow the choice with spec.overrides"
+        return Unresolved.AMBIGUOUS, f"{choice.tied} templates of {what} are equally good; {advice}"
+    if not choice.before:
+        return Unresolved.NOTHING, f"{what} has no template"
+    if choice.emptied_by is Stage.AVAILABILITY:
+        return Unresolved.NONE_READY, f"{what} has templates, but none is ready"
+    messages = {
+        Stage.OPTIMISATION: (
+            f"all {choice.before} ready templates of {what} are unoptimized; "
+            "set spec.template.allowUnoptimized to use one of them"
+        ),
+        Stage.OVERRIDES: f"no ready template of {what} matches spec.overrides",
+        Stage.GPU: f"no node has a GPU that a ready template of {what} requires",
+    }
+    return Unresolved.NOTHING, messages[choice.emptied_by or Stage.OPTIMISATION]
+
+
+class _GpuPresence:
+    """Whether nodes with a GPU exist; remembers the look-up that could not tell."""
+
+    def __init__(self, view: View) -> None:
+        self._view = view
+        self.error: AimError | None = None
+
+    def has(self, model: str) -> bool:
+        """Whether a node carries the model, under its normalised or its literal name (DI-190)."""
+        for key in {canonical_model(model), model.strip().upper()}:
+            found = self._view.select(NODES_BY_GPU, key)
+            if found.items:
+                return True
+            self.error = self.error or found.error
+        return False
+
+
+def ready_template(result: TemplateResult) -> Template | None:
+    """The template, if it is Ready: what cache and InferenceService depend on (SV-140)."""
+    template = result.template
+    return template if template is not None and is_ready(template) else None

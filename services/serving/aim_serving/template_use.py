@@ -1,0 +1,156 @@
+"""From the search to the template in use: the stored one, the one found, or a derived one (7.1, 7.5, 7.6)."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from aim_serving.derived_template import (
+    derived_name,
+    derived_spec,
+    is_derived,
+    is_the_same,
+    new_derived_template,
+    other_derived_name,
+    owner_reference,
+)
+from aim_serving.overrides import effective_overrides
+from aim_serving.references import Model, Template, described, is_ready
+from aim_serving.template_search import (
+    TemplateResult,
+    Unresolved,
+    base_name,
+    declares_overrides,
+    find_template,
+    still_fits,
+    stored_template,
+)
+from aim_shared.api import AIMService, AIMServiceTemplate, LabelPropagation, Overrides, OwnerReference, to_json
+from aim_shared.bus.parts import TEMPLATES
+from aim_shared.bus.view import View
+from aim_shared.json import JsonObject
+from aim_shared.reconcile.plan import Child, Delete, Patch
+
+
+@dataclass(frozen=True, slots=True)
+class TemplateUse:
+    """The template of this pass, and what using it asks for.
+
+    Attributes:
+        children: a derived template to be made.
+        patches: owner references to be added to or removed from derived templates (FW-213).
+        deletes: a derived template that nobody uses any more (SV-266).
+    """
+
+    result: TemplateResult
+    children: tuple[Child, ...] = ()
+    patches: tuple[Patch, ...] = ()
+    deletes: tuple[Delete, ...] = ()
+
+
+def use_template(
+    view: View, service: AIMService, model: Model | None, propagation: LabelPropagation | None
+) -> TemplateUse:
+    """The stored template while it is Ready and fits, else what the spec leads to (SV-083)."""
+    stored = stored_template(view, service)
+    if stored.error is not None:
+        return TemplateUse(stored)
+    kept = stored.template
+    if kept is not None and is_ready(kept) and still_fits(kept, service, model):
+        return TemplateUse(stored, patches=_joined(kept, service))
+    found = find_template(view, service, model)
+    overrides = effective_overrides(service.spec.overrides)
+    if overrides is not None:
+        found_use = _overridden(view, service, model, found=found, overrides=overrides, propagation=propagation)
+    else:
+        found_use = TemplateUse(found)
+    return _leaving(found_use, kept, service)
+
+
+# Derived templates
+
+
+def _overridden(
+    view: View,
+    service: AIMService,
+    model: Model | None,
+    *,
+    found: TemplateResult,
+    overrides: Overrides,
+    propagation: LabelPropagation | None,
+) -> TemplateUse:
+    """The derived template of the base; one that outlived its base still serves (SV-086)."""
+    if found.base is None:
+        survivor = None if found.template else _survivor(view, service, model, overrides)
+        if survivor is None:
+            return TemplateUse(found)
+        return TemplateUse(TemplateResult(survivor), patches=_joined(survivor, service))
+    base = found.base
+    spec = derived_spec(base, service, overrides, model.name if model else "")
+    for name in (derived_name(base.name, overrides), other_derived_name(base, overrides)):
+        there = view.get(TEMPLATES, service.namespace, name)
+        if there.error is not None:
+            return TemplateUse(TemplateResult(error=there.error))
+        if there.value is not None and is_the_same(there.value, spec):
+            return TemplateUse(replace(found, template=there.value, base=None), patches=_joined(there.value, service))
+        if there.value is None:
+            return _to_be_made(service, base, name, spec, propagation)
+    message = f"no name is free for the derived template of {described(base)}; delete {name}"
+    return TemplateUse(TemplateResult(unresolved=Unresolved.DERIVING, message=message))
+
+
+def _to_be_made(
+    service: AIMService, base: Template, name: str, spec: JsonObject, propagation: LabelPropagation | None
+) -> TemplateUse:
+    """It need not wait for the base to be Ready (SV-108)."""
+    message = f"derived template {name} of {described(base)} is being created for spec.overrides"
+    child = new_derived_template(service, name, spec, propagation)
+    return TemplateUse(TemplateResult(unresolved=Unresolved.DERIVING, message=message), children=(child,))
+
+
+def _survivor(view: View, service: AIMService, model: Model | None, overrides: Overrides) -> AIMServiceTemplate | None:
+    named = base_name(service, model)
+    if not named:
+        return None
+    there = view.get(TEMPLATES, service.namespace, derived_name(named, overrides)).value
+    fits = there is not None and is_derived(there) and declares_overrides(there, overrides)
+    return there if fits else None
+
+
+# Who uses a derived template
+
+
+def _joined(template: Template, service: AIMService) -> tuple[Patch, ...]:
+    """The service adds itself as an owner that is no controller (SV-110, SV-266)."""
+    if not isinstance(template, AIMServiceTemplate) or not is_derived(template):
+        return ()
+    owners = template.metadata.owner_references
+    own = next((owner for owner in owners if owner.uid == service.uid), None)
+    if own is not None and not own.controller:
+        return ()
+    others = [to_json(owner) for owner in _others(owners, service)]
+    return (_owners_patch(template, [*others, owner_reference(service)], "use this derived template"),)
+
+
+def _leaving(use: TemplateUse, former: Template | None, service: AIMService) -> TemplateUse:
+    """A service that has moved on lets go of its former derived template; the last one removes it (SV-266)."""
+    current = use.result.template
+    if current is None or not is_ready(current) or not isinstance(former, AIMServiceTemplate):
+        return use
+    owners = former.metadata.owner_references
+    if current.uid == former.uid or not is_derived(former) or all(owner.uid != service.uid for owner in owners):
+        return use
+    others = _others(owners, service)
+    if not others:
+        gone = Delete(TEMPLATES, former.namespace, former.name, former.uid, "no service uses this derived template")
+        return replace(use, deletes=(gone,))
+    patch = _owners_patch(former, [to_json(owner) for owner in others], "stop using this derived template")
+    return replace(use, patches=(*use.patches, patch))
+
+
+def _others(owners: Iterable[OwnerReference], service: AIMService) -> list[OwnerReference]:
+    return [owner for owner in owners if owner.uid != service.uid]
+
+
+def _owners_patch(template: AIMServiceTemplate, owners: list[JsonObject], why: str) -> Patch:
+    metadata = template.metadata
+    body = {"metadata": {"ownerReferences": owners}}
+    return Patch(TEMPLATES, metadata.namespace, metadata.name, metadata.resource_version, body, why)

@@ -1,0 +1,128 @@
+"""The running workload as a pass sees it: InferenceService, Events, pods, autoscaler (serving.md section 11)."""
+
+from dataclasses import dataclass, field
+
+from aim_serving.autoscaler_health import autoscaler_component
+from aim_serving.indexes import EVENTS_BY_OBJECT, PODS_BY_WORKLOAD
+from aim_serving.pod_facts import PodFacts
+from aim_serving.replicas import Scaling, hpa_name, scaling_of
+from aim_serving.workload_health import (
+    absent_workload,
+    invalid_workload,
+    occupied,
+    unreadable_workload,
+    workload_component,
+)
+from aim_shared.api import AIMService, HorizontalPodAutoscaler, InferenceService, find_condition
+from aim_shared.api.meta import Condition
+from aim_shared.bus.part import scoped
+from aim_shared.bus.parts import AUTOSCALERS, INFERENCE_SERVICES
+from aim_shared.bus.view import Lookup, View
+from aim_shared.errors import AimError, Category
+from aim_shared.naming import NamingError, inference_service_name
+from aim_shared.reconcile.component_names import ComponentName
+from aim_shared.reconcile.components import Component, Dependency, State
+from aim_shared.reconcile.inspect_pods import inspect_pods
+from aim_shared.reconcile.plan import Effect
+
+
+@dataclass(frozen=True, slots=True)
+class Workload:
+    """What is known of a service's InferenceService.
+
+    Attributes:
+        name: its name; empty when none can be derived (SV-145).
+        found: the object, if it exists and is the service's own.
+        unreadable: why it is not known whether it exists.
+        invalid: why it can not be as the service asks.
+        scaling: effective replicas; ``None`` when they are invalid.
+    """
+
+    name: str = ""
+    found: InferenceService | None = None
+    unreadable: AimError | None = None
+    invalid: AimError | None = None
+    scaling: Scaling | None = None
+
+
+def read_workload(view: View, service: AIMService) -> Workload:
+    """Look it up under its derived name."""
+    scaling = scaling_of(service.spec)
+    fault = scaling if isinstance(scaling, AimError) else None
+    wanted = None if isinstance(scaling, AimError) else scaling
+    try:
+        name = inference_service_name(service.name, service.namespace)
+    except NamingError as error:
+        return Workload(invalid=AimError(Category.INVALID_SPEC, "InvalidSpec", str(error)), scaling=wanted)
+    lookup = view.get(INFERENCE_SERVICES, service.namespace, name)
+    foreign = None if lookup.value is None else occupied(lookup.value, service.uid)
+    found = None if foreign is not None else lookup.value
+    return Workload(name, found, lookup.error, foreign or fault, wanted)
+
+
+@dataclass(frozen=True, slots=True)
+class Observation:
+    """Components of the workload, and what has to be read to know more."""
+
+    components: tuple[Component, ...]
+    effects: tuple[Effect, ...] = ()
+    autoscaler: HorizontalPodAutoscaler | None = field(default=None)
+
+
+def observe_workload(view: View, service: AIMService, workload: Workload, *, being_created: bool) -> Observation:
+    """How the workload is doing.
+
+    Args:
+        being_created: this pass creates the InferenceService, so the status speaks of it as existing.
+    """
+    component = _workload_component(view, workload, being_created=being_created)
+    pods, effects = _pods(view, service, workload, being_created=being_created)
+    hpa, autoscaler = _autoscaler(view, workload, component)
+    present = (one for one in (component, pods, hpa) if one is not None)
+    return Observation(tuple(present), effects, autoscaler)
+
+
+def _workload_component(view: View, workload: Workload, *, being_created: bool) -> Component:
+    if workload.unreadable is not None:
+        return unreadable_workload(workload.unreadable)
+    if workload.invalid is not None:
+        return invalid_workload(workload.invalid)
+    if workload.found is None:
+        return absent_workload(workload.name, being_created=being_created)
+    events = view.select(EVENTS_BY_OBJECT, workload.found.uid)
+    return workload_component(workload.found, events.items)
+
+
+def _pods(
+    view: View, service: AIMService, workload: Workload, *, being_created: bool
+) -> tuple[Component | None, tuple[Effect, ...]]:
+    if workload.found is None:
+        none_yet = inspect_pods(ComponentName.INFERENCE_SERVICE_PODS, ())
+        return (none_yet if being_created else None), ()
+    pods = view.select(PODS_BY_WORKLOAD, scoped(service.namespace, workload.name)).items
+    facts = PodFacts(view, service, pods)
+    component = inspect_pods(ComponentName.INFERENCE_SERVICE_PODS, pods, log_of=facts.log_of, events_of=facts.events_of)
+    if component.effective_state is State.PENDING and not facts.complete:
+        component = _unchanged(component, find_condition(service.status.conditions, component.condition_type))
+    return component, facts.effects()
+
+
+def _unchanged(component: Component, before: Condition | None) -> Component:
+    """What was reported before, until the first reading of a pending pod's Events says what it waits for."""
+    if before is None or before.reason not in ("NoPods", "PodsPending"):
+        return component
+    state = State.PENDING if before.reason == component.effective_reason else State.PROGRESSING
+    return Component(component.name, state, before.reason, before.message, dependency=Dependency.DOWNSTREAM)
+
+
+def _autoscaler(
+    view: View, workload: Workload, component: Component
+) -> tuple[Component | None, HorizontalPodAutoscaler | None]:
+    if workload.scaling is None or not workload.scaling.autoscaled:
+        return None, None
+    name = hpa_name(workload.scaling, workload.name)
+    lookup: Lookup[HorizontalPodAutoscaler] = Lookup()
+    if workload.found is not None:
+        lookup = view.get(AUTOSCALERS, workload.found.namespace, name)
+    ready = component.effective_state is State.READY
+    return autoscaler_component(name, lookup, workload_ready=ready), lookup.value

@@ -1,0 +1,105 @@
+"""Component ``InferenceService``: what KServe says about it (SV-190…SV-197, SV-275)."""
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from typing import Final
+
+from aim_shared.api import ConditionStatus, Event, EventType, InferenceService, find_condition
+from aim_shared.api.meta import Condition
+from aim_shared.errors import AimError, Category
+from aim_shared.reconcile.component_names import ComponentName
+from aim_shared.reconcile.components import Component, Dependency, State
+
+CREATING: Final = "CreatingRuntime"
+_NO_KNATIVE: Final = "ServerlessModeRejected"
+_INTERNAL: Final = "InternalError"
+_CONFLICTS: Final = ("the object has been modified", "operation cannot be fulfilled")
+_LIMITS_NOT_BLANKED: Final = "must be less than or equal to cpu limit"
+_CRD_MISSING: Final = "no matches for kind"
+_HINTS: Final = (
+    (_LIMITS_NOT_BLANKED, "blank KServe's default container limits and requests"),
+    (_CRD_MISSING, "restart KServe after KEDA and the OpenTelemetry operator are installed"),
+)
+
+
+def absent_workload(name: str, *, being_created: bool) -> Component:
+    """Nothing is there yet (SV-190), or only just."""
+    words = "is not ready yet" if being_created else "does not exist yet"
+    return _component(State.PROGRESSING, CREATING, f"InferenceService {name} {words}")
+
+
+def unreadable_workload(error: AimError) -> Component:
+    """It is not known whether it exists: nothing may be applied (SV-191)."""
+    return _component(State.FAILED, "FetchError", error.message, error)
+
+
+def invalid_workload(error: AimError) -> Component:
+    """The service asks for an InferenceService that can not be (SV-145, SV-146, SV-186…SV-189)."""
+    return _component(State.FAILED, error.reason, error.message, error)
+
+
+def occupied(workload: InferenceService, service_uid: str) -> AimError | None:
+    """The error of an InferenceService that somebody else controls (SV-146)."""
+    owners = workload.metadata.owner_references
+    controller = next((owner for owner in owners if owner.controller and owner.uid != service_uid), None)
+    if controller is None:
+        return None
+    return AimError(
+        Category.INVALID_SPEC,
+        "AlreadyExists",
+        f"InferenceService {workload.key} exists and is controlled by {controller.kind} {controller.name}; "
+        "rename the AIMService or delete that object",
+    )
+
+
+def workload_component(workload: InferenceService, events: Sequence[Event]) -> Component:
+    """How it is doing, by its Events and its condition ``Ready``; never an error category (SV-197)."""
+    own = [event for event in events if event.involved_object.uid == workload.uid]
+    if any(event.reason == _NO_KNATIVE for event in own):
+        message = "KServe rejected the InferenceService: Knative is missing; run KServe in raw (Standard) mode"
+        return _component(State.FAILED, _NO_KNATIVE, message)
+    ready = find_condition(workload.status.conditions, "Ready")
+    is_ready = ready is not None and ready.status is ConditionStatus.TRUE
+    trouble = _latest_trouble(own, ready if is_ready else None)
+    if trouble is not None:
+        return _component(State.FAILED, _INTERNAL, _with_hint(trouble.message))
+    if is_ready:
+        return _component(State.READY, "RuntimeReady", f"InferenceService {workload.name} is ready")
+    return _component(State.PROGRESSING, CREATING, f"InferenceService {workload.name} is not ready yet")
+
+
+def _latest_trouble(events: Iterable[Event], ready: Condition | None) -> Event | None:
+    """The newest Warning that counts; one that the workload has outlived does not (SV-193, SV-195)."""
+    healed = ready.last_transition_time if ready is not None else None
+    counted = [event for event in events if _is_trouble(event) and not _is_before(event.last_seen, healed)]
+    return max(counted, key=lambda event: str(event.last_seen or ""), default=None)
+
+
+def _is_trouble(event: Event) -> bool:
+    text = event.message.lower()
+    return (
+        event.type is EventType.WARNING
+        and event.reason == _INTERNAL
+        and not any(conflict in text for conflict in _CONFLICTS)
+    )
+
+
+def _is_before(moment: datetime | None, healed: datetime | None) -> bool:
+    return healed is not None and (moment is None or moment < healed)
+
+
+def _with_hint(message: str) -> str:
+    hint = next((advice for pattern, advice in _HINTS if pattern in message), None)
+    return f"{message} ({hint})" if hint else message
+
+
+def _component(state: State, reason: str, message: str, error: AimError | None = None) -> Component:
+    return Component(
+        ComponentName.INFERENCE_SERVICE,
+        state,
+        reason,
+        message,
+        () if error is None else (error,),
+        Dependency.DOWNSTREAM,
+        is_input=error is not None,
+    )

@@ -1,0 +1,262 @@
+"""A service by image from the first pass to Running, and the failure path of a download (README sections 5 and 6)."""
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+from support.builders import NOW, BuiltWorld, make
+from support.serving import (
+    ARTIFACT,
+    CLAIM,
+    GATEWAY,
+    IMAGE,
+    TEAM,
+    WORKLOAD,
+    aim_service,
+    artifact,
+    cache,
+    carry_out,
+    children_of,
+    condition_of,
+    config,
+    model,
+    node,
+    overall,
+    plan_for,
+    pod_events,
+    predictor_pod,
+    remove,
+    route_reports,
+    serving_world,
+    stored,
+    template,
+    workload,
+)
+
+from aim_serving.service import SERVICE_RECONCILER
+from aim_shared.api import kinds, labels, to_json
+from aim_shared.bus.parts import ARTIFACTS, FACTS, INFERENCE_SERVICES, MODELS, PREDICTOR_PODS, SERVICES, TEMPLATE_CACHES
+from aim_shared.errors import AimError, Category
+from aim_shared.reconcile.decide import decide
+from aim_shared.reconcile.difference import applied_hash
+
+CACHE = "qwen3-lat-a04542d9"
+
+
+@pytest.mark.spec("SV-233")
+def test_finalizer_first() -> None:
+    world = serving_world(make(kinds.AIM_SERVICE, "qwen-chat", namespace=TEAM, spec={"model": {"image": IMAGE}}))
+    plan = decide(SERVICE_RECONCILER, world.object(SERVICES, TEAM, "qwen-chat"), world.view(), NOW)
+    assert plan.patches[0].body == {"metadata": {"finalizers": [labels.FINALIZER_SERVICE]}}
+    assert (plan.children, plan.status) == ((), None)
+
+
+@pytest.mark.spec("SV-061", "SV-066", "SV-067", "SV-068", "SV-069", "SV-070", "SV-071", "SV-216", "SV-220")
+def test_model_is_made_for_the_image() -> None:
+    world = serving_world(aim_service(), config(cluster=True, **GATEWAY), node())
+    plan = plan_for(world)
+    (made,) = plan.children
+    assert not made.owned
+    assert made.body["spec"] == {"image": IMAGE}
+    assert made.body["metadata"]["labels"][labels.ORIGIN] == labels.ORIGIN_AUTO_GENERATED
+    assert made.body["metadata"]["name"].startswith("aim-qwen-qwen3-32b-0-8-5-")
+    assert condition_of(plan, "ModelReady") == ("False", "CreatingModel")
+    assert overall(plan) == "Pending"
+    assert condition_of(plan, "HTTPRouteReady") is None
+
+
+def prepared() -> BuiltWorld:
+    """The state after step 19: model and template are Ready, nothing else is there."""
+    return serving_world(aim_service(), config(cluster=True, **GATEWAY), node(), model(), template())
+
+
+@pytest.mark.spec("SV-122", "SV-123", "SV-125", "SV-126", "SV-131", "SV-141", "SV-229", "SV-228", "SV-227")
+def test_cache_is_made_before_the_workload() -> None:
+    plan = plan_for(prepared())
+    (made,) = plan.children
+    assert (made.name, made.owned) == (CACHE, False)
+    assert made.body["spec"] == {"templateName": "qwen3-lat", "templateScope": "Namespace", "mode": "Shared"}
+    assert made.body["metadata"]["labels"][labels.SERVICE] == "qwen-chat"
+    assert condition_of(plan, "CacheReady") == ("False", "CacheCreating")
+    assert overall(plan) == "Starting"
+    assert plan.status is not None
+    assert plan.status["resolvedTemplate"]["kind"] == "aim.eai.amd.com/v1alpha1/AIMServiceTemplate"
+    assert plan.status["resolvedModel"]["namespace"] == TEAM
+    assert "cache" not in plan.status
+
+
+@pytest.mark.spec("SV-140", "SV-141", "SV-190", "SV-229", "SV-168", "FW-200")
+def test_workload_follows_the_ready_cache() -> None:
+    world = prepared()
+    carry_out(world, plan_for(world))
+    world.put(TEMPLATE_CACHES, cache(CACHE, status="Progressing"))
+    waiting = plan_for(world)
+    assert children_of(waiting, "InferenceService") == []
+    assert condition_of(waiting, "CacheReady") == ("False", "CacheNotReady")
+    world.put(TEMPLATE_CACHES, cache(CACHE))
+    plan = plan_for(world)
+    (made,) = plan.children
+    assert (made.name, made.owned) == (WORKLOAD, True)
+    volumes = made.body["spec"]["predictor"]["volumes"]
+    assert volumes[1] == {"name": ARTIFACT, "persistentVolumeClaim": {"claimName": CLAIM}}
+    assert condition_of(plan, "CacheReady") == ("True", "CacheReady")
+    assert condition_of(plan, "InferenceServiceReady") == ("False", "CreatingRuntime")
+    assert plan.status is not None
+    assert plan.status["cache"]["templateCacheRef"]["name"] == CACHE
+
+
+def running_world() -> BuiltWorld:
+    """The state after step 33."""
+    world = prepared()
+    world.put(TEMPLATE_CACHES, cache(CACHE))
+    carry_out(world, plan_for(world))
+    return world
+
+
+@pytest.mark.spec("SV-171", "SV-177", "FW-013", "FW-205")
+def test_a_plan_carried_out_leaves_nothing_to_do() -> None:
+    world = running_world()
+    before = stored(world)
+    plan = plan_for(world)
+    (again,) = children_of(plan, "InferenceService")
+    assert again["spec"] == to_json(before.spec)
+    assert applied_hash(again) == applied_hash({**again, "spec": to_json(before.spec)})
+    assert plan.status == plan_for(world).status
+    carry_out(world, plan)
+    assert plan_for(world) == plan_for(world)
+
+
+@pytest.mark.spec("SV-198", "SV-196", "SV-212", "SV-222", "SV-241", "FW-374", "FW-375", "FW-076", "FW-023")
+def test_pods_route_and_runtime_make_it_run() -> None:
+    world = running_world()
+    service = world.world.get(SERVICES, world.object(SERVICES, TEAM, "qwen-chat").key)
+    assert service is not None
+    pending = predictor_pod("Pending")
+    world.put(PREDICTOR_PODS, pending)
+    first = plan_for(world)
+    assert condition_of(first, "InferenceServicePodsReady") == ("False", "NoPods")
+    assert [effect.kind for effect in first.effects] == ["pod-events"]
+    world.put(FACTS, pod_events(service.raw, pending, ("Pulling", "pulling image")))
+    plan = plan_for(world)
+    assert (condition_of(plan, "InferenceServicePodsReady"), overall(plan)) == (("False", "Pulling"), "Starting")
+    carry_out(world, plan)
+    world.put(PREDICTOR_PODS, predictor_pod("Running", ready=False))
+    plan = plan_for(world)
+    assert (condition_of(plan, "InferenceServicePodsReady"), overall(plan)) == (("False", "PodsStarting"), "Starting")
+    carry_out(world, plan)
+    route_reports(world, True, "HTTPRouteAccepted")
+    assert plan_for(world).status == plan.status
+    world.put(PREDICTOR_PODS, predictor_pod("Running", ready=True))
+    world.put(INFERENCE_SERVICES, ready_copy(world))
+    plan = plan_for(world)
+    assert condition_of(plan, "InferenceServicePodsReady") == ("True", "PodsReady")
+    assert condition_of(plan, "InferenceServiceReady") == ("True", "RuntimeReady")
+    assert condition_of(plan, "Ready") == ("True", "AllComponentsReady")
+    assert overall(plan) == "Running"
+    assert {event.reason for event in plan.events} == {"PodsReady", "RuntimeReady", "AllComponentsReady"}
+    assert plan.status is not None
+    assert plan.status["runtime"]["replicas"] == "1"
+    assert plan.status["runtime"]["selector"] == f"serving.kserve.io/inferenceservice={WORKLOAD}"
+
+
+def ready_copy(world: BuiltWorld) -> dict[str, object]:
+    """The InferenceService, which KServe calls ready."""
+    entry = world.world.get(INFERENCE_SERVICES, stored(world).key)
+    assert entry is not None
+    ready = workload({"apiVersion": "v1", "kind": "X", "metadata": {"name": "x", "uid": "x"}}, ready=True)
+    metadata = {**entry.raw["metadata"], "resourceVersion": "99999999"}
+    return {**entry.raw, "metadata": metadata, "status": ready["status"]}
+
+
+# A download that fails
+
+
+def failed_world() -> BuiltWorld:
+    """The cache and its artifact have failed for the first time."""
+    world = prepared()
+    carry_out(world, plan_for(world))
+    world.put(TEMPLATE_CACHES, cache(CACHE, status="Failed"))
+    world.put(ARTIFACTS, artifact(created=NOW - timedelta(minutes=5)))
+    return world
+
+
+@pytest.mark.spec("SV-134", "SV-135", "AR-625", "AR-626")
+def test_a_failed_cache_is_retried_once() -> None:
+    plan = plan_for(failed_world())
+    assert [(delete.name, delete.uid) for delete in plan.deletes] == [(ARTIFACT, f"aimartifact-{ARTIFACT}-uid")]
+    assert condition_of(plan, "CacheReady") == ("False", "CacheRetrying")
+    assert overall(plan) == "Starting"
+    assert plan.status is not None
+    assert plan.status["cache"] == {"retryAttempts": 1}
+
+
+@pytest.mark.spec("SV-134")
+def test_the_retry_counts_only_when_its_deletes_were_carried_out() -> None:
+    failure = AimError(Category.INFRASTRUCTURE, "InfrastructureError", "delete failed")
+    plan = plan_for(failed_world(), failure=failure)
+    assert plan.deletes == ()
+    assert plan.status is not None
+    assert "cache" not in plan.status
+
+
+@pytest.mark.spec("SV-136", "SV-137", "SV-138", "SV-139", "AR-628")
+def test_a_second_failure_degrades_and_a_success_heals() -> None:
+    world = failed_world()
+    carry_out(world, plan_for(world))
+    stale = plan_for(world)
+    assert condition_of(stale, "CacheReady") == ("False", "CacheRetrying")
+    later = NOW + timedelta(minutes=2)
+    world.put(ARTIFACTS, artifact(uid="second", created=NOW + timedelta(seconds=1)))
+    again = plan_for(world, now=later)
+    assert again.deletes == ()
+    assert (condition_of(again, "CacheReady"), overall(again)) == (("False", "CacheFailed"), "Degraded")
+    assert children_of(again, "InferenceService") == []
+    carry_out(world, again)
+    world.put(ARTIFACTS, artifact("Ready", uid="second"))
+    world.put(TEMPLATE_CACHES, cache(CACHE))
+    healed = plan_for(world, now=later)
+    assert condition_of(healed, "CacheReady") == ("True", "CacheReady")
+    assert len(children_of(healed, "InferenceService")) == 1
+    assert healed.status is not None
+    assert healed.status["cache"]["retryAttempts"] == 1
+
+
+@pytest.mark.spec("SV-136")
+def test_an_artifact_that_the_retry_deleted_may_show_a_moment_longer() -> None:
+    world = failed_world()
+    carry_out(world, replace(plan_for(world), deletes=()))
+    soon = plan_for(world, now=NOW + timedelta(seconds=1))
+    assert condition_of(soon, "CacheReady") == ("False", "CacheRetrying")
+    assert soon.requeue_after == pytest.approx(9.0)
+    remove(world, ARTIFACTS, TEAM, ARTIFACT)
+    assert condition_of(plan_for(world, now=NOW + timedelta(seconds=1)), "CacheReady") == ("False", "CacheRetrying")
+
+
+@pytest.mark.spec("SV-134", "AR-627")
+def test_hand_made_artifacts_are_not_deleted() -> None:
+    world = failed_world()
+    world.put(ARTIFACTS, artifact(made_by_cache=False))
+    plan = plan_for(world)
+    assert plan.deletes == ()
+    assert plan.status is not None
+    assert plan.status["cache"] == {"retryAttempts": 1}
+
+
+@pytest.mark.spec("SV-138")
+def test_a_cache_that_fails_without_artifacts_is_not_retried() -> None:
+    world = failed_world()
+    remove(world, ARTIFACTS, TEAM, ARTIFACT)
+    plan = plan_for(world)
+    assert (condition_of(plan, "CacheReady"), overall(plan)) == (("False", "CacheFailed"), "Failed")
+    assert plan.status is not None
+    assert "cache" not in plan.status
+
+
+@pytest.mark.spec("SV-072")
+def test_two_services_with_one_image_make_one_model() -> None:
+    world = serving_world(aim_service(), aim_service("other"))
+    first, second = plan_for(world), plan_for(world, "other")
+    assert first.children[0].name == second.children[0].name
+    carry_out(world, first)
+    assert plan_for(world, "other").children == ()
+    assert len(world.world.all(MODELS)) == 1
