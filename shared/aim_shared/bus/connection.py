@@ -257,6 +257,7 @@ class BusConnection:
         except nats.errors.MaxPayloadError:
             raise
         except (nats.errors.Error, OSError, TimeoutError) as error:
+            raise_if_cancelled()
             denied = f"; the broker denied: {self._denied}" if self._denied else ""
             raise BusUnavailableError(f"{subject}: {error}{denied}") from error
         # The library waits with wait_for, which on Python 3.11 forgets a cancellation that meets the answer; whoever
