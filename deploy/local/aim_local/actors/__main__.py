@@ -1,0 +1,59 @@
+"""`python -m aim_local.actors`: simulated cluster and inference engine as a process, until SIGTERM or SIGINT."""
+
+import asyncio
+import dataclasses
+import signal
+from pathlib import Path
+from typing import Annotated
+
+import typer
+import uvloop
+
+from aim_local.actors.cluster import SimulatedCluster
+from aim_local.actors.settings import ActorSettings
+from aim_local.engine import Backends, engine
+from aim_shared import __version__
+from aim_shared.kube.client import KubeClient
+from aim_shared.kube.config import load_connection
+from aim_shared.kube.transport import TransportSettings
+from aim_shared.telemetry import logs
+from aim_shared.telemetry.logs import LogFormat, LogLevel
+
+
+async def _serve(settings: ActorSettings, engine_port: int) -> None:
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, stop.set)
+    backends = Backends()
+    connection = await load_connection()
+    # The actors stand for many clients, so one client's usual bound would make the cluster slow.
+    transport = TransportSettings(concurrency=100)
+    async with (
+        KubeClient(connection, service="local-actors", version=__version__, settings=transport) as client,
+        SimulatedCluster(client, settings, backends).running(),
+        engine(backends, engine_port) as url,
+    ):
+        typer.echo(f"ready: engine on {url}")
+        await stop.wait()
+
+
+def main(
+    data: Annotated[Path, typer.Option(help="Folder for what volumes hold.")],
+    engine_port: Annotated[int, typer.Option(help="TCP port of the engine on 127.0.0.1; 0 takes a free one.")] = 0,
+    delay: Annotated[float, typer.Option(help="Seconds that each step of a real component takes.")] = 0.02,
+    retry_delay: Annotated[float, typer.Option(help="Seconds before a pull, container or Job is retried.")] = 0.5,
+    real_downloads: Annotated[
+        bool, typer.Option("--real-downloads", help="Let the downloader fetch real weights instead of made-up data.")
+    ] = False,
+) -> None:
+    """Play nodes, kubelet, Jobs, volumes, KServe, autoscaling and gateway against the API server of KUBECONFIG."""
+    logs.configure(LogLevel.INFO, LogFormat.JSON, "local-actors")
+    settings = ActorSettings(data.absolute(), delay=delay, retry_delay=retry_delay)
+    if real_downloads:
+        settings = dataclasses.replace(settings, downloader_env={})
+    uvloop.run(_serve(settings, engine_port))
+
+
+if __name__ == "__main__":
+    typer.run(main)

@@ -1,0 +1,84 @@
+"""The Gateway controller: programs Gateways, accepts HTTPRoutes."""
+
+import asyncio
+from collections import defaultdict
+from typing import final
+
+from aim_local.actors.gateway_status import gateway_status, gateways_of, route_parents
+from aim_local.actors.informer import Informer
+from aim_local.actors.kinds import GATEWAY
+from aim_local.actors.objects import is_going, now_text
+from aim_local.actors.settings import ActorSettings
+from aim_local.actors.workers import Workers
+from aim_local.actors.writer import Writer
+from aim_local.keys import Key
+from aim_shared.api.kinds import HTTP_ROUTE
+from aim_shared.json import JsonObject
+
+
+@final
+class Gateways:
+    """Writes the status of Gateways and routes, again whenever something they refer to comes or goes."""
+
+    def __init__(
+        self, writer: Writer, settings: ActorSettings, *, gateways: Informer, routes: Informer, services: Informer
+    ) -> None:
+        self._writer = writer
+        self._settings = settings
+        self._gateways = gateways
+        self._routes = routes
+        self._services = services
+        self._by_reference: defaultdict[Key, set[Key]] = defaultdict(set)
+        self._references: dict[Key, frozenset[Key]] = {}
+        self.gateway_workers = Workers("gateways", self._handle_gateway)
+        self.route_workers = Workers("routes", self._handle_route)
+        gateways.listen(self._on_gateway)
+        routes.listen(self._on_route)
+        services.listen(lambda key, _: self._wake(key))
+
+    def _on_gateway(self, key: Key, _: JsonObject) -> None:
+        self.gateway_workers.add(key)
+        self._wake(key)
+
+    def _on_route(self, key: Key, route: JsonObject) -> None:
+        present = self._routes.get(key) is not None
+        references = frozenset([*gateways_of(route), *_backends_of(route)]) if present else frozenset[Key]()
+        for gone in self._references.pop(key, frozenset()) - references:
+            self._by_reference[gone].discard(key)
+        for one in references:
+            self._by_reference[one].add(key)
+        if references:
+            self._references[key] = references
+        self.route_workers.add(key)
+
+    def _wake(self, key: Key) -> None:
+        for route in self._by_reference.get(key, ()):
+            self.route_workers.add(route)
+
+    async def _handle_gateway(self, key: Key) -> None:
+        gateway = self._gateways.get(key)
+        if gateway is None or is_going(gateway):
+            return
+        status = gateway_status(gateway, now_text())
+        if status != gateway.get("status"):
+            await asyncio.sleep(self._settings.delay)
+            await self._writer.status(GATEWAY, gateway, status)
+
+    async def _handle_route(self, key: Key) -> None:
+        route = self._routes.get(key)
+        if route is None or is_going(route):
+            return
+        parents = route_parents(route, self._gateways.get, self._services.get, now_text())
+        if parents != ((route.get("status") or {}).get("parents") or []):
+            await asyncio.sleep(self._settings.delay)
+            written = await self._writer.status(HTTP_ROUTE, route, {"parents": parents})
+            if written is not None:
+                self._routes.put(written)
+
+
+def _backends_of(route: JsonObject) -> list[Key]:
+    return [
+        Key(backend.get("namespace") or route["metadata"]["namespace"], backend["name"])
+        for rule in route["spec"].get("rules") or ()
+        for backend in rule.get("backendRefs") or ()
+    ]

@@ -1,0 +1,101 @@
+"""Objects of one kind, kept from a watch, with the keys of changed objects for whoever listens."""
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import TypeAlias, final
+
+from aim_local.actors.objects import key_of
+from aim_local.keys import Key
+from aim_shared.json import JsonObject
+from aim_shared.kube.client import KubeClient
+from aim_shared.kube.kinds import ResourceKind
+from aim_shared.kube.reflector import Bookmark, Delete, Reflector, Restarted, Upsert
+
+Listener: TypeAlias = Callable[[Key, JsonObject], None]
+"""Told the key and the content of an object that appeared, changed or went away (then its last content)."""
+Grouping: TypeAlias = Callable[[JsonObject], str]
+_NOTHING: Mapping[Key, JsonObject] = MappingProxyType({})
+
+
+@final
+class Informer:
+    """A cache of one selection. Objects are shared, so nobody may change them."""
+
+    def __init__(
+        self, client: KubeClient, kind: ResourceKind, *, label_selector: str = "", group_by: Grouping | None = None
+    ) -> None:
+        """``group_by`` gives objects a group (such as their owner's UID), empty for none; see `group`."""
+        self._reflector = Reflector(client, kind, label_selector=label_selector)
+        self._group_by = group_by
+        self._groups: defaultdict[str, dict[Key, JsonObject]] = defaultdict(dict)
+        self._listeners: list[Listener] = []
+        self.objects: dict[Key, JsonObject] = {}
+        self.synced = asyncio.Event()
+
+    def listen(self, listener: Listener) -> None:
+        """Be told of every change, after the cache has it. Listeners must not block."""
+        self._listeners.append(listener)
+
+    def get(self, key: Key) -> JsonObject | None:
+        """The object as last seen."""
+        return self.objects.get(key)
+
+    def group(self, name: str) -> Mapping[Key, JsonObject]:
+        """The objects of a group."""
+        return self._groups.get(name, _NOTHING)
+
+    def put(self, obj: JsonObject) -> None:
+        """Take over what one of our own writes returned, so that the next step does not act on the past."""
+        held = self.objects.get(key_of(obj))
+        if held is None or _version(held) < _version(obj):
+            self._store(obj)
+
+    async def run(self) -> None:
+        """Follow the API server until cancelled."""
+        async with self._reflector as events:
+            async for event in events:
+                match event:
+                    case Upsert(obj):
+                        self._store(obj)
+                    case Delete(obj):
+                        self._drop(obj)
+                    case Restarted(objects):
+                        for obj in objects:
+                            self._store(obj)
+                        self.synced.set()
+                    case Bookmark():
+                        pass
+
+    def _store(self, obj: JsonObject) -> None:
+        key = key_of(obj)
+        self._leave(key)
+        self.objects[key] = obj
+        if self._group_by is not None:
+            self._groups[self._group_by(obj)][key] = obj
+        self._tell(key, obj)
+
+    def _drop(self, obj: JsonObject) -> None:
+        key = key_of(obj)
+        self._leave(key)
+        self._tell(key, self.objects.pop(key, obj))
+
+    def _leave(self, key: Key) -> None:
+        held = self.objects.get(key)
+        if held is None or self._group_by is None:
+            return
+        name = self._group_by(held)
+        members = self._groups[name]
+        members.pop(key, None)
+        if not members:
+            del self._groups[name]
+
+    def _tell(self, key: Key, obj: JsonObject) -> None:
+        for listener in self._listeners:
+            listener(key, obj)
+
+
+def _version(obj: JsonObject) -> int:
+    text = str(obj["metadata"].get("resourceVersion", ""))
+    return int(text) if text.isdecimal() else 0

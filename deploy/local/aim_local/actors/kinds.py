@@ -1,0 +1,26 @@
+"""Kinds that only the simulated cluster handles; those of the platform are in `aim_shared.api.kinds`."""
+
+from dataclasses import dataclass
+from typing import Final
+
+
+@dataclass(frozen=True, slots=True)
+class PlainKind:
+    """Coordinates of a kind whose objects stay JSON."""
+
+    group: str
+    version: str
+    kind: str
+    plural: str
+    namespaced: bool
+
+    @property
+    def api_version(self) -> str:
+        """`group/version`, or the version alone in the core group."""
+        return f"{self.group}/{self.version}" if self.group else self.version
+
+
+SERVICE: Final = PlainKind("", "v1", "Service", "services", True)
+PERSISTENT_VOLUME: Final = PlainKind("", "v1", "PersistentVolume", "persistentvolumes", False)
+STORAGE_CLASS: Final = PlainKind("storage.k8s.io", "v1", "StorageClass", "storageclasses", False)
+GATEWAY: Final = PlainKind("gateway.networking.k8s.io", "v1", "Gateway", "gateways", True)

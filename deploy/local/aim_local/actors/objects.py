@@ -1,0 +1,104 @@
+"""Small readings and writings of undecoded objects, shared by the actors."""
+
+import hashlib
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+from typing import Final
+
+from aim_local.keys import Key
+from aim_shared.json import JsonObject, canonical
+
+LOCAL_PREFIX: Final = "local.aim/"
+"""Annotations with this prefix speak to the actors."""
+
+
+def key_of(obj: JsonObject) -> Key:
+    """The object's key."""
+    return Key(obj["metadata"].get("namespace") or "", obj["metadata"]["name"])
+
+
+def uid_of(obj: JsonObject) -> str:
+    """The object's UID."""
+    return str(obj["metadata"]["uid"])
+
+
+def labels_of(obj: JsonObject) -> dict[str, str]:
+    """The object's labels."""
+    return obj["metadata"].get("labels") or {}
+
+
+def annotations_of(obj: JsonObject) -> dict[str, str]:
+    """The object's annotations."""
+    return obj["metadata"].get("annotations") or {}
+
+
+def local_annotations(obj: JsonObject) -> dict[str, str]:
+    """The annotations that speak to the actors; what they create for an object inherits them."""
+    return {name: value for name, value in annotations_of(obj).items() if name.startswith(LOCAL_PREFIX)}
+
+
+def is_going(obj: JsonObject) -> bool:
+    """Whether the object is being deleted."""
+    return bool(obj["metadata"].get("deletionTimestamp"))
+
+
+def controller_uid(obj: JsonObject) -> str:
+    """UID of the controlling owner; empty without one."""
+    for owner in obj["metadata"].get("ownerReferences") or ():
+        if owner.get("controller"):
+            return str(owner["uid"])
+    return ""
+
+
+def controlled_by(owner: JsonObject) -> JsonObject:
+    """An owner reference with which the owner controls the new object."""
+    return {
+        "apiVersion": owner["apiVersion"],
+        "kind": owner["kind"],
+        "name": owner["metadata"]["name"],
+        "uid": owner["metadata"]["uid"],
+        "controller": True,
+        "blockOwnerDeletion": True,
+    }
+
+
+def now_text() -> str:
+    """The present time as Kubernetes writes it."""
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def time_of(text: str) -> datetime:
+    """A Kubernetes time."""
+    return datetime.fromisoformat(text)
+
+
+def short_hash(value: object, length: int = 10) -> str:
+    """Hex digits that are the same for equal values."""
+    return hashlib.sha256(canonical(value)).hexdigest()[:length]
+
+
+def condition(type_: str, holds: bool | None, reason: str = "", message: str = "", **extra: object) -> JsonObject:
+    """A condition without its time; ``holds`` None is Unknown."""
+    status = "Unknown" if holds is None else str(holds)
+    made: JsonObject = {"type": type_, "status": status, **extra}
+    if reason:
+        made["reason"] = reason
+    if message:
+        made["message"] = message
+    return made
+
+
+def timed(wanted: Iterable[JsonObject], present: Iterable[JsonObject], now: str) -> list[JsonObject]:
+    """Conditions with `lastTransitionTime`, which stays while the status does."""
+    before = {one["type"]: one for one in present}
+    result = []
+    for one in wanted:
+        old = before.get(one["type"], {})
+        kept = old.get("lastTransitionTime") if old.get("status") == one["status"] else None
+        result.append({**one, "lastTransitionTime": kept or now})
+    return result
+
+
+def matches(selector: Mapping[str, str], labels: Mapping[str, str]) -> bool:
+    """Whether labels satisfy an equality selector."""
+    return all(labels.get(name) == value for name, value in selector.items())

@@ -1,0 +1,141 @@
+"""What the containers do: print a discovery, run the real downloader, serve, or nothing in particular."""
+
+import asyncio
+import os
+import shutil
+import signal
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from aim_local.actors.container_logs import ContainerLog
+from aim_local.actors.failures import Ending, Role
+from aim_local.actors.objects import controller_uid, labels_of
+from aim_local.actors.settings import SIMULATED_SIZE, ActorSettings
+from aim_local.keys import Key
+from aim_local.processes import dying_with_parent, stop_process
+from aim_local.registry import discovery_log
+from aim_shared.api import labels
+from aim_shared.json import JsonObject
+
+_DOWNLOADERS: Final[Mapping[Role, str]] = {
+    Role.DOWNLOAD: "aim_artifacts.downloader",
+    Role.CHECK_SIZE: "aim_artifacts.downloader.check_size",
+}
+_CHUNK: Final = 16 * 1024
+_PATIENCE: Final = 3.0
+_MOUNTED: Final = ("TARGET_DIR", "MOUNT_PATH")
+_ARTIFACT_ROLES: Final = {labels.COMPONENT_DOWNLOAD: Role.DOWNLOAD, labels.COMPONENT_CHECK_SIZE: Role.CHECK_SIZE}
+
+
+def role_of(pod: JsonObject) -> Role:
+    """What a pod is for, by the labels that the platform gives it."""
+    own = labels_of(pod)
+    if labels.KSERVE_INFERENCE_SERVICE in own:
+        return Role.PREDICTOR
+    if own.get(labels.APP_COMPONENT) == labels.COMPONENT_DISCOVERY:
+        return Role.DISCOVERY
+    return _ARTIFACT_ROLES.get(own.get(labels.COMPONENT, ""), Role.OTHER)
+
+
+@dataclass(frozen=True, slots=True)
+class Execution:
+    """A container about to run."""
+
+    pod: JsonObject
+    container: JsonObject
+    role: Role
+    env: Mapping[str, str]
+    log: ContainerLog
+
+
+async def run_program(execution: Execution, settings: ActorSettings) -> Ending:
+    """Run the container's program to its end; servers never end by themselves."""
+    role = execution.role
+    if role is Role.DISCOVERY:
+        return _discover(execution)
+    if role in _DOWNLOADERS:
+        return await _download(execution, settings)
+    if role is Role.OTHER and controller_uid(execution.pod):
+        return Ending()
+    await asyncio.get_running_loop().create_future()
+    raise AssertionError("a future that nobody resolves has a result")
+
+
+def _discover(execution: Execution) -> Ending:
+    printed = discovery_log(execution.container["image"], execution.env)
+    if printed is None:
+        return Ending(1, log="ERROR: no profile fits the requested GPU, metric and precision\n")
+    return Ending(0, log=printed)
+
+
+async def _download(execution: Execution, settings: ActorSettings) -> Ending:
+    """Run the downloader as a child process; it ends with the actors however those end."""
+    work = settings.data / "containers" / execution.pod["metadata"]["uid"]
+    volume = volume_of(execution.pod, settings) or work / "volume"
+    report = work / "termination-log"
+    await asyncio.to_thread(_make, volume, work / "tmp")
+    command = [sys.executable, "-m", _DOWNLOADERS[execution.role], *(execution.container.get("args") or ())]
+    process = await asyncio.create_subprocess_exec(
+        *command,
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.STDOUT,
+        env=_downloader_environment(execution.env, settings, volume, work, report),
+        cwd=volume,
+        start_new_session=True,
+        preexec_fn=dying_with_parent(signal.SIGTERM),
+    )
+    try:
+        assert process.stdout is not None
+        while chunk := await process.stdout.read(_CHUNK):
+            execution.log.write(chunk)
+        code = await process.wait()
+        message = await asyncio.to_thread(_read, report)
+        # A signal ends a container with 128 plus its number.
+        return Ending(code if code >= 0 else 128 - code, message=message)
+    finally:
+        await stop_process(process, _PATIENCE)
+        await asyncio.to_thread(shutil.rmtree, work, ignore_errors=True)
+
+
+def volume_of(pod: JsonObject, settings: ActorSettings) -> Path | None:
+    """The folder behind the pod's first claim."""
+    for volume in pod["spec"].get("volumes") or ():
+        claim = volume.get("persistentVolumeClaim")
+        if claim:
+            return claim_folder(settings, Key(pod["metadata"]["namespace"], claim["claimName"]))
+    return None
+
+
+def claim_folder(settings: ActorSettings, claim: Key) -> Path:
+    """Where the data of a claim lies."""
+    return settings.data / "volumes" / claim.namespace / claim.name
+
+
+def _downloader_environment(
+    own: Mapping[str, str], settings: ActorSettings, volume: Path, work: Path, report: Path
+) -> dict[str, str]:
+    inherited = {name: os.environ[name] for name in ("PATH", "HOME", "LANG", "KUBECONFIG") if name in os.environ}
+    env = {**inherited, **settings.downloader_env, **own}
+    if settings.simulates_downloads:
+        size = env.get("EXPECTED_SIZE_BYTES", "")
+        env["EXPECTED_SIZE_BYTES"] = str(min(int(size), SIMULATED_SIZE) if size.isdecimal() else SIMULATED_SIZE)
+    env.update(dict.fromkeys(_MOUNTED, str(volume)))
+    env.update({"TMPDIR": str(work / "tmp"), "HF_HOME": str(work / "tmp" / "hf")})
+    env["AIM_TERMINATION_LOG"] = str(report)
+    return env
+
+
+def _make(*folders: Path) -> None:
+    for folder in folders:
+        folder.mkdir(parents=True, exist_ok=True)
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8", errors="replace")[:4096]
+    except FileNotFoundError:
+        return ""
