@@ -66,12 +66,14 @@ class Inspection:
         effective: metadata for decisions; the spec's wins as a whole (DI-066).
         status: metadata for ``status.imageMetadata``.
         effects: what still has to be read.
+        pending: the first answer is outstanding; until then nothing is made of the image (DI-095).
     """
 
     component: Component
     effective: ImageMetadata | None
     status: ImageMetadata | None
     effects: tuple[Effect, ...] = ()
+    pending: bool = False
 
 
 def inspect_image(
@@ -155,7 +157,7 @@ def _found(metadata: ImageMetadata | None, message: str = "") -> Component:
 
 def _waiting(message: str, known: ImageMetadata | None, effects: tuple[Effect, ...]) -> Inspection:
     # Stored metadata is of another spec: it stays visible (DI-099), but no templates are made of it.
-    return Inspection(_component(State.PROGRESSING, "ExtractingMetadata", message), None, known, effects)
+    return Inspection(_component(State.PROGRESSING, "ExtractingMetadata", message), None, known, effects, pending=True)
 
 
 def _failed(error: AimError, known: ImageMetadata | None, effects: tuple[Effect, ...]) -> Inspection:

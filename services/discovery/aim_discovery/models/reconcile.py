@@ -65,7 +65,7 @@ class ModelReconcile:
                 "resolvedRuntimeConfig": None if config.reference is None else to_json(config.reference),
             },
         )
-        wanted = desired.templates.values() if namespace.usable else ()
+        wanted = desired.templates.values() if namespace.usable and not image.pending else ()
         children, conflicts = self._children(model, view, config, tuple(wanted))
         plan = assemble(
             evaluation,
