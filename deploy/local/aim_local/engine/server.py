@@ -18,7 +18,7 @@ from aim_local.engine.completions import (
     models,
     question_of,
 )
-from aim_shared.json import JsonObject, loads
+from aim_shared.json import JsonObject, dumps, loads
 
 READY_PATH: Final = "/-/ready"
 """Whether this process serves; of no backend in particular."""
@@ -115,5 +115,5 @@ async def _stream(request: web.Request, events: Iterator[bytes]) -> web.StreamRe
 
 
 def _error(kind: type[web.HTTPException], message: str, name: str) -> web.HTTPException:
-    body = web.json_response(failure(message, name, kind.status_code)).body
-    return kind(body=body, content_type="application/json")
+    text = dumps(failure(message, name, kind.status_code)).decode()
+    return kind(text=text, content_type="application/json")
