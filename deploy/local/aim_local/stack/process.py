@@ -1,0 +1,172 @@
+"""One supervised process: its log, its readiness, its end."""
+
+import asyncio
+import contextlib
+import os
+import re
+import signal
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, TypeAlias, final
+
+from aim_local.processes import dying_with_parent, stop_process
+from aim_local.stack.settings import StackError
+
+_RETRY: Final = 0.02
+_TAIL_BYTES: Final = 16 * 1024
+_TAIL_LINES: Final = 15
+_RESIDENT: Final = re.compile(r"^VmRSS:\s+(\d+) kB", re.MULTILINE)
+
+Probe: TypeAlias = Callable[[], Awaitable[str]]
+"""Asks a process whether it is ready; empty when it is, else what is missing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """What to run.
+
+    Attributes:
+        name: for people and for the log file.
+        command: program and arguments.
+        env: the whole environment.
+        probe: its readiness.
+        url: where it answers HTTP; empty if it does not.
+    """
+
+    name: str
+    command: Sequence[str]
+    env: Mapping[str, str]
+    probe: Probe
+    url: str = ""
+
+
+@final
+class Supervised:
+    """A program that can be started, stopped, killed and started again; never more than one process at a time."""
+
+    def __init__(self, program: Program, log: Path, *, start_timeout: float, stop_patience: float) -> None:
+        self.program = program
+        self.log = log
+        self.start_seconds = 0.0
+        """From the last start to readiness."""
+        self._start_timeout = start_timeout
+        self._stop_patience = stop_patience
+        self._process: asyncio.subprocess.Process | None = None
+
+    @property
+    def name(self) -> str:
+        """Name of the program."""
+        return self.program.name
+
+    @property
+    def url(self) -> str:
+        """Where it answers HTTP."""
+        return self.program.url
+
+    @property
+    def running(self) -> bool:
+        """Whether the process lives."""
+        return self._process is not None and self._process.returncode is None
+
+    @property
+    def pid(self) -> int:
+        """Process id.
+
+        Raises:
+            StackError: it is not running.
+        """
+        if self._process is None or not self.running:
+            raise StackError(f"{self.name} is not running; start it first")
+        return self._process.pid
+
+    @property
+    def resident_bytes(self) -> int | None:
+        """Memory that it holds now; None where the system does not tell."""
+        try:
+            status = Path(f"/proc/{self.pid}/status").read_text(encoding="ascii", errors="replace")
+        except (OSError, StackError):
+            return None
+        found = _RESIDENT.search(status)
+        return int(found[1]) * 1024 if found else None
+
+    async def start(self) -> None:
+        """Start it and wait until it is ready.
+
+        Raises:
+            StackError: it ended or was not ready in time; it does not run then.
+        """
+        if self.running:
+            return
+        begun = time.monotonic()
+        with await asyncio.to_thread(self.log.open, "ab") as output:
+            try:
+                self._process = await asyncio.create_subprocess_exec(
+                    *self.program.command,
+                    stdin=asyncio.subprocess.DEVNULL,
+                    stdout=output,
+                    stderr=asyncio.subprocess.STDOUT,
+                    env=dict(self.program.env),
+                    start_new_session=True,
+                    preexec_fn=dying_with_parent(signal.SIGKILL),
+                )
+            except OSError as error:
+                raise StackError(f"{self.name} can not be run: {error}; command {self.program.command[0]}") from error
+        try:
+            await self._ready()
+        except BaseException:
+            await self.kill()
+            raise
+        self.start_seconds = time.monotonic() - begun
+
+    async def stop(self) -> None:
+        """Ask it to end, and end it if it does not."""
+        if self._process is not None:
+            await stop_process(self._process, self._stop_patience)
+
+    async def kill(self) -> None:
+        """End it at once with SIGKILL, as a crash does."""
+        if self._process is None:
+            return
+        if self.running:
+            self._process.kill()
+            await self._process.wait()
+        # What it started lives in its process group; a crash leaves nobody else to end that.
+        await stop_process(self._process, 0)
+
+    async def restart(self) -> None:
+        """Stop and start."""
+        await self.stop()
+        await self.start()
+
+    async def ended(self) -> None:
+        """Wait until the process ends."""
+        if self._process is not None:
+            await self._process.wait()
+
+    def tail(self) -> str:
+        """The last lines of its log."""
+        with contextlib.suppress(OSError), self.log.open("rb") as file:
+            file.seek(0, os.SEEK_END)
+            file.seek(max(0, file.tell() - _TAIL_BYTES))
+            return "\n".join(file.read().decode(errors="replace").splitlines()[-_TAIL_LINES:])
+        return ""
+
+    def failure(self, what: str) -> StackError:
+        """An error about this process that quotes its log."""
+        return StackError(f"{self.name} {what}\nlast lines of {self.log}:\n{self.tail() or '(nothing)'}")
+
+    async def _ready(self) -> None:
+        missing = ""
+        try:
+            async with asyncio.timeout(self._start_timeout):
+                while missing := await self.program.probe():
+                    if not self.running:
+                        break
+                    await asyncio.sleep(_RETRY)
+        except TimeoutError:
+            raise self.failure(f"was not ready after {self._start_timeout:g} s: {missing}") from None
+        if not self.running:
+            code = self._process.returncode if self._process else None
+            raise self.failure(f"ended with code {code} before it was ready")

@@ -1,0 +1,159 @@
+"""Which programs make up a stack, with which arguments and variables."""
+
+import importlib.util
+import os
+import socket
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from aim_local.nats import NatsServerError, server_binary, server_config
+from aim_local.stack.probes import http_probe, nats_probe
+from aim_local.stack.process import Program
+from aim_local.stack.settings import SERVICES, StackError, StackSettings
+
+SYSTEM_NAMESPACE: Final = "aim-system"
+_HOST: Final = "127.0.0.1"
+_OWN_PREFIX: Final = "AIM_"
+_KEPT: Final = frozenset({"AIM_LOG_LEVEL"})
+_USES_REGISTRIES: Final = frozenset({"model-sync", "discovery"})
+
+
+@dataclass(frozen=True, slots=True)
+class Addresses:
+    """Ports on the loopback."""
+
+    nats: int
+    control_plane: int
+    registry: int
+    engine: int
+    gateway: int
+    services: Mapping[str, int]
+
+    @classmethod
+    def choose(cls, services: tuple[str, ...]) -> "Addresses":
+        """Free ports; held together while choosing, so that all differ."""
+        held = [socket.socket() for _ in range(5 + len(services))]
+        try:
+            for one in held:
+                one.bind((_HOST, 0))
+            ports = [int(one.getsockname()[1]) for one in held]
+        finally:
+            for one in held:
+                one.close()
+        nats, control_plane, registry, engine, gateway, *rest = ports
+        return cls(nats, control_plane, registry, engine, gateway, dict(zip(services, rest, strict=True)))
+
+    @staticmethod
+    def url(port: int) -> str:
+        """Base URL of a port."""
+        return f"http://{_HOST}:{port}"
+
+
+@dataclass(frozen=True, slots=True)
+class Programs:
+    """Builds the programs of one stack."""
+
+    settings: StackSettings
+    addresses: Addresses
+
+    @property
+    def kubeconfig(self) -> Path:
+        """Written by the control plane when it starts."""
+        return self.settings.folder / "kubeconfig"
+
+    def nats(self) -> Program:
+        """The broker; its store begins empty, as the control plane's does.
+
+        Raises:
+            StackError: there is no nats-server.
+        """
+        store = self.settings.folder / "nats"
+        store.mkdir(parents=True, exist_ok=True)
+        config = store / "nats.conf"
+        config.write_text(server_config(store, self.addresses.nats), encoding="utf-8")
+        try:
+            command = [str(server_binary()), "-c", str(config)]
+        except NatsServerError as error:
+            raise StackError(str(error)) from error
+        return Program("nats", command, _inherited(), nats_probe(self.addresses.nats))
+
+    def control_plane(self) -> Program:
+        """The API server with all definitions."""
+        port = self.addresses.control_plane
+        command = _python("aim_local.apiserver", "--port", port, "--kubeconfig", self.kubeconfig)
+        command += ["--crds", str(self.settings.crds)]
+        url = Addresses.url(port)
+        return Program("control-plane", command, _inherited(), http_probe(f"{url}/readyz"), url)
+
+    def registry(self) -> Program:
+        """The registry that plays docker.io."""
+        url = Addresses.url(self.addresses.registry)
+        command = _python("aim_local.registry", "--port", self.addresses.registry)
+        return Program("registry", command, _inherited(), http_probe(f"{url}/v2/"), url)
+
+    def actors(self) -> Program:
+        """The simulated cluster, with the engine."""
+        url = Addresses.url(self.addresses.engine)
+        settings = self.settings
+        command = _python(
+            "aim_local.actors", "--data", settings.folder / "data", "--engine-port", self.addresses.engine
+        )
+        command += ["--delay", str(settings.actor_delay), "--retry-delay", str(settings.actor_retry_delay)]
+        return Program("actors", command, self._client_env(), http_probe(f"{url}/-/ready"), url)
+
+    def gateway(self) -> Program:
+        """The gateway."""
+        url = Addresses.url(self.addresses.gateway)
+        command = _python("aim_local.gateway", "--port", self.addresses.gateway)
+        command += ["--engine-url", Addresses.url(self.addresses.engine)]
+        return Program("gateway", command, self._client_env(), http_probe(f"{url}/-/ready"), url)
+
+    def service(self, name: str) -> Program:
+        """One of the five services.
+
+        Raises:
+            StackError: there is no such service, or it is not installed.
+        """
+        module = f"aim_{name.replace('-', '_')}"
+        if name not in SERVICES:
+            raise StackError(f"{name} is no service; there are {', '.join(SERVICES)}")
+        if importlib.util.find_spec(module) is None or importlib.util.find_spec(f"{module}.__main__") is None:
+            raise StackError(
+                f"service {name} can not be started: `python -m {module}` does not exist; run `make setup`"
+            )
+        port = self.addresses.services[name]
+        env = {**self._client_env(), **self._service_env(name, port)}
+        url = Addresses.url(port)
+        return Program(name, _python(module), env, http_probe(f"{url}/readyz"), url)
+
+    def _service_env(self, name: str, port: int) -> dict[str, str]:
+        settings, address = self.settings, f"{_HOST}:{port}"
+        env = {
+            "AIM_NATS_URL": f"nats://{_HOST}:{self.addresses.nats}",
+            "AIM_HEALTH_PROBE_BIND_ADDRESS": address,
+            "AIM_METRICS_BIND_ADDRESS": address,
+            "AIM_LEADER_ELECT": str(settings.leader_elect).lower(),
+            "AIM_POD_NAME": f"aim-{name}-0",
+            "AIM_SYSTEM_NAMESPACE": SYSTEM_NAMESPACE,
+        }
+        if name in _USES_REGISTRIES:
+            registry = Addresses.url(self.addresses.registry)
+            env |= {"AIM_DOCKER_REGISTRY_URL": registry, "AIM_DOCKER_HUB_API_URL": registry}
+        return {**env, **settings.env, **settings.service_env.get(name, {})}
+
+    def _client_env(self) -> dict[str, str]:
+        return {**_inherited(), "KUBECONFIG": str(self.kubeconfig)}
+
+
+def _inherited() -> dict[str, str]:
+    """Our environment without settings meant for other services, and without proxies before the loopback."""
+    env = {name: value for name, value in os.environ.items() if not name.startswith(_OWN_PREFIX) or name in _KEPT}
+    exempt = ",".join(filter(None, (env.get("NO_PROXY", env.get("no_proxy", "")), _HOST, "localhost")))
+    return {**env, "NO_PROXY": exempt, "no_proxy": exempt, "PYTHONUNBUFFERED": "1"}
+
+
+def _python(module: str, *arguments: object) -> list[str]:
+    return [sys.executable, "-m", module, *map(str, arguments)]

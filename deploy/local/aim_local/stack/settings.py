@@ -1,0 +1,43 @@
+"""What a stack can be told."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import MappingProxyType
+from typing import Final
+
+SERVICES: Final = ("model-sync", "discovery", "artifacts", "serving", "routing")
+"""The five services, by the names of their processes."""
+
+
+class StackError(Exception):
+    """Something could not be started, or ended by itself; the message names it and quotes its log."""
+
+
+@dataclass(frozen=True, slots=True)
+class StackSettings:
+    """How a stack runs; durations are seconds.
+
+    Attributes:
+        folder: logs, kubeconfig and data; what an earlier stack left there is replaced.
+        crds: folder with the platform's definitions.
+        services: which of the five run.
+        start_timeout: how long any process may take until it is ready.
+        stop_patience: how long a process may take to end before it is killed.
+        actor_delay: what each step of a simulated component takes.
+        actor_retry_delay: first wait before simulated containers, pulls and Jobs are tried again.
+        leader_elect: whether services use Leases.
+        env: variables for all services, such as `AIM_LOG_LEVEL`.
+        service_env: variables for single services, by name.
+    """
+
+    folder: Path
+    crds: Path
+    services: tuple[str, ...] = SERVICES
+    start_timeout: float = 30.0
+    stop_patience: float = 5.0
+    actor_delay: float = 0.02
+    actor_retry_delay: float = 0.5
+    leader_elect: bool = False
+    env: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    service_env: Mapping[str, Mapping[str, str]] = field(default_factory=lambda: MappingProxyType({}))

@@ -1,0 +1,142 @@
+"""A stack starts as real processes, says what went wrong, and leaves nothing behind."""
+
+import asyncio
+import os
+import signal
+import socket
+import sys
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
+
+import aiohttp
+import pytest
+from support.controlplane import CRDS, eventually
+
+from aim_local.stack import Stack, StackError, StackSettings
+
+INFRASTRUCTURE = ("nats", "control-plane", "registry", "actors", "gateway")
+
+
+def settings(folder: Path, *services: str) -> StackSettings:
+    return StackSettings(folder=folder, crds=CRDS, services=services)
+
+
+def lives(pid: int) -> bool:
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()[0]
+    except OSError:
+        return False
+    return state != "Z"
+
+
+def is_closed(url: str) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", int(url.rpartition(":")[2]))) != 0
+
+
+async def none_left(pids: Iterable[int]) -> None:
+    await eventually(lambda: not any(lives(pid) for pid in pids), 10)
+
+
+async def test_everything_answers_and_ends_with_the_context(tmp_path: Path) -> None:
+    async with Stack(settings(tmp_path / "run")) as stack, aiohttp.ClientSession() as http:
+        pids = [one.pid for one in stack.processes]
+        urls = [stack.api_url, stack.gateway_url, stack.registry_url, stack.nats_url]
+        async with http.get(f"{stack.api_url}/api/v1/nodes") as answer:
+            nodes = await answer.json()
+        async with http.get(f"{stack.gateway_url}/x") as answer:
+            assert answer.status == 404
+        report = await stack.requests()
+        memory = [one.resident_bytes for one in stack.processes]
+
+    assert [one.name for one in stack.processes] == list(INFRASTRUCTURE)
+    assert len(nodes["items"]) == 1
+    assert report["total"] > 0
+    assert all(amount and amount > 1_000_000 for amount in memory)
+    assert not any(lives(pid) for pid in pids)
+    assert all(is_closed(url) for url in urls)
+
+
+async def test_a_killed_process_can_be_started_again(tmp_path: Path) -> None:
+    async with Stack(settings(tmp_path / "run")) as stack, aiohttp.ClientSession() as http:
+        first = stack["registry"].pid
+        await stack["registry"].kill()
+        assert not lives(first)
+        await stack["registry"].start()
+        async with http.get(f"{stack.registry_url}/v2/") as answer:
+            assert answer.status == 200
+
+        assert stack["registry"].pid != first
+
+
+async def test_a_crash_is_reported_with_the_log(tmp_path: Path) -> None:
+    async with Stack(settings(tmp_path / "run")) as stack:
+        os.kill(stack["gateway"].pid, signal.SIGKILL)
+        async with asyncio.timeout(5):
+            crash = await stack.crash()
+
+    assert "gateway ended by itself" in str(crash)
+    assert "ready: http://" in str(crash)
+
+
+async def test_a_service_that_does_not_start_is_named_with_its_log(tmp_path: Path) -> None:
+    broken = replace(settings(tmp_path / "run", "routing"), service_env={"routing": {"AIM_LOG_LEVEL": "loud"}})
+    stack = Stack(broken)
+
+    with pytest.raises(StackError, match=r"(?s)routing ended with code 2 before it was ready.*AIM_LOG_LEVEL"):
+        async with stack:
+            pass
+
+    assert not any(one.running for one in stack.processes)
+    assert is_closed(stack.api_url)
+
+
+async def test_an_unknown_service_starts_nothing(tmp_path: Path) -> None:
+    stack = Stack(settings(tmp_path / "run", "cooking"))
+
+    with pytest.raises(StackError, match="cooking is no service"):
+        async with stack:
+            pass
+
+    assert stack.processes == ()
+
+
+async def test_a_folder_is_used_by_one_stack_at_a_time(tmp_path: Path) -> None:
+    async with Stack(settings(tmp_path / "run")) as first:
+        with pytest.raises(StackError, match=f"another stack .process {os.getpid()}. uses"):
+            async with Stack(settings(tmp_path / "run")):
+                pass
+        assert first["nats"].running
+
+
+SCRIPT = """
+import asyncio, sys
+from pathlib import Path
+from aim_local.stack import Stack, StackSettings
+
+async def main():
+    async with Stack(StackSettings(folder=Path(sys.argv[1]), crds=Path(sys.argv[2]), services=())) as stack:
+        print(*(one.pid for one in stack.processes), flush=True)
+        await asyncio.sleep(60)
+
+asyncio.run(main())
+"""
+
+
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])
+async def test_nothing_survives_the_end_of_its_owner(tmp_path: Path, how: signal.Signals) -> None:
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", SCRIPT, str(tmp_path / "run"), str(CRDS),
+        stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.DEVNULL,
+    )  # fmt: skip
+    assert process.stdout is not None
+    async with asyncio.timeout(30):
+        pids = [int(word) for word in (await process.stdout.readline()).split()]
+    assert len(pids) == len(INFRASTRUCTURE)
+
+    process.send_signal(how)
+    async with asyncio.timeout(15):
+        await process.wait()
+
+    await none_left(pids)
