@@ -1,0 +1,329 @@
+"""Which model a service gets, and what it says when there is none (serving.md section 6)."""
+
+import pytest
+from support.builders import make
+from support.serving import (
+    TEAM,
+    aim_service,
+    carry_out,
+    children_of,
+    cluster_model,
+    condition_of,
+    message_of,
+    model,
+    node,
+    overall,
+    plan_for,
+    serving_world,
+    template,
+    workload,
+)
+
+from aim_serving.image_name import ImageNameError, parse_image_name
+from aim_shared.api import kinds, labels
+from aim_shared.bus.parts import INFERENCE_SERVICES, MODELS
+from aim_shared.json import JsonObject
+from aim_shared.naming import image_model_name
+
+DUMMY = "ghcr.io/silogen/aim-dummy:0.1.10"
+
+
+def by_name(name: str, **status: object) -> JsonObject:
+    return aim_service(model={"name": name}, status=dict(status) or None)
+
+
+def custom(base: str = "ghcr.io/silogen/aim-base:0.7.0", endpoint: str = "", **hardware: object) -> JsonObject:
+    source: JsonObject = {"modelId": "my-org/my-model", "sourceUri": "s3://bucket/model"}
+    if endpoint:
+        source["env"] = [{"name": "AWS_ENDPOINT_URL", "value": endpoint}]
+    wanted = hardware or {"gpu": {"requests": 1, "model": "MI300X"}}
+    return aim_service(model={"custom": {"baseImage": base, "modelSources": [source], "hardware": wanted}})
+
+
+# By name
+
+
+@pytest.mark.spec("SV-058", "SV-227", "SV-231")
+def test_namespace_wins_by_name() -> None:
+    plan = plan_for(serving_world(by_name("shared-name"), model("shared-name"), cluster_model("shared-name")))
+    assert plan.status is not None
+    reference = plan.status["resolvedModel"]
+    assert (reference["scope"], reference["kind"]) == ("Namespace", "aim.eai.amd.com/v1alpha1/AIMModel")
+
+
+@pytest.mark.spec("SV-058", "SV-227")
+def test_cluster_model_by_name() -> None:
+    plan = plan_for(serving_world(by_name("only-cluster"), cluster_model("only-cluster")))
+    assert plan.status is not None
+    assert plan.status["resolvedModel"]["scope"] == "Cluster"
+    assert "namespace" not in plan.status["resolvedModel"]
+    assert condition_of(plan, "ModelReady") == ("True", "ModelResolved")
+
+
+@pytest.mark.spec("SV-059", "SV-214", "SV-223")
+def test_missing_model() -> None:
+    plan = plan_for(serving_world(by_name("nonexistent-model")))
+    assert overall(plan) == "Failed"
+    assert condition_of(plan, "ModelReady") == ("False", "ModelNotFound")
+    assert condition_of(plan, "ConfigValid") == ("False", "ReferenceNotFound")
+    assert "nonexistent-model" in message_of(plan, "ModelReady")
+    assert TEAM in message_of(plan, "ModelReady")
+    assert (plan.children, plan.retry) == ((), None)
+
+
+@pytest.mark.spec("SV-060", "FW-019")
+def test_a_stale_view_declares_nothing_missing() -> None:
+    world = serving_world(by_name("qwen"))
+    world.make_stale(MODELS)
+    plan = plan_for(world)
+    assert condition_of(plan, "ModelReady") == ("False", "ViewStale")
+    assert plan.retry is not None
+    assert plan.children == ()
+
+
+@pytest.mark.spec("SV-081")
+def test_no_model_at_all() -> None:
+    plan = plan_for(serving_world(aim_service(model={"name": "  "})))
+    assert condition_of(plan, "ModelReady") == ("False", "ModelNotFound")
+    assert condition_of(plan, "ConfigValid") == ("False", "InvalidSpec")
+
+
+@pytest.mark.spec("SV-216", "SV-220", "SV-221", "SV-227")
+@pytest.mark.parametrize(
+    ("status", "value"),
+    [("Progressing", "Pending"), ("Pending", "Pending"), ("Failed", "Failed"), ("Degraded", "Failed"), ("", "Pending")],
+)
+def test_a_model_that_is_not_ready(status: str, value: str) -> None:
+    plan = plan_for(serving_world(by_name("qwen"), model(status=status), template()))
+    assert (condition_of(plan, "ModelReady"), overall(plan)) == (("False", "ModelNotReady"), value)
+    assert plan.status is not None
+    assert "resolvedModel" not in plan.status
+
+
+# Stored
+
+
+STORED = {"name": "cached-model", "namespace": TEAM, "scope": "Namespace", "kind": "k", "uid": "u"}
+
+
+@pytest.mark.spec("SV-054", "SV-056")
+def test_a_ready_stored_model_is_kept() -> None:
+    service = by_name("different-name", resolvedModel=STORED)
+    plan = plan_for(serving_world(service, model("cached-model"), model("different-name", "other/image:1")))
+    assert plan.status is not None
+    assert plan.status["resolvedModel"]["name"] == "cached-model"
+
+
+@pytest.mark.spec("SV-055", "SV-230")
+@pytest.mark.parametrize("former", [[model("cached-model", status="Pending")], []])
+def test_a_stored_model_that_is_not_ready_is_looked_for_anew(former: list[JsonObject]) -> None:
+    service = by_name("ready-model", resolvedModel=STORED)
+    plan = plan_for(serving_world(service, *former, model("ready-model", "other/image:1")))
+    assert plan.status is not None
+    assert plan.status["resolvedModel"]["name"] == "ready-model"
+
+
+# By image
+
+
+@pytest.mark.spec("SV-061", "SV-065")
+def test_an_existing_model_with_the_image_is_used() -> None:
+    plan = plan_for(serving_world(aim_service(), model("existing")))
+    assert plan.status is not None
+    assert plan.status["resolvedModel"]["name"] == "existing"
+    assert children_of(plan, "AIMModel") == []
+
+
+@pytest.mark.spec("SV-062")
+def test_namespace_wins_by_image() -> None:
+    plan = plan_for(serving_world(aim_service(), model("a"), cluster_model("b"), cluster_model("c")))
+    assert plan.status is not None
+    assert plan.status["resolvedModel"]["name"] == "a"
+
+
+@pytest.mark.spec("SV-063")
+def test_several_models_with_one_image() -> None:
+    plan = plan_for(serving_world(aim_service(), model("a1"), model("a2")))
+    assert (condition_of(plan, "ModelReady"), overall(plan)) == (("False", "MultipleModelsFound"), "Failed")
+    assert "a1" in message_of(plan, "ModelReady")
+    assert "a2" in message_of(plan, "ModelReady")
+    assert plan.children == ()
+
+
+@pytest.mark.spec("SV-061")
+def test_another_spelling_of_the_image() -> None:
+    service = aim_service(model={"image": "docker.io/a/b:1"})
+    in_cluster = cluster_model("catalogue", "a/b:1")
+    plan = plan_for(serving_world(service, in_cluster))
+    assert plan.status is not None
+    assert plan.status["resolvedModel"]["name"] == "catalogue"
+    plan = plan_for(serving_world(service, in_cluster, model("own", "docker.io/a/b:1")))
+    assert plan.status is not None
+    assert plan.status["resolvedModel"]["name"] == "own"
+
+
+@pytest.mark.spec("SV-064", "SV-214")
+def test_an_image_that_is_no_reference() -> None:
+    plan = plan_for(serving_world(aim_service(model={"image": ":::invalid"})))
+    assert (condition_of(plan, "ModelReady"), overall(plan)) == (("False", "InvalidImageReference"), "Failed")
+    assert condition_of(plan, "ConfigValid") == ("False", "InvalidSpec")
+    assert ":::invalid" in message_of(plan, "ModelReady")
+    assert plan.children == ()
+
+
+@pytest.mark.spec("SV-066", "SV-069")
+def test_the_made_model_takes_over_how_to_pull() -> None:
+    service = aim_service(
+        model={"image": DUMMY},
+        serviceAccountName="my-sa",
+        runtimeConfigName="rc",
+        imagePullSecrets=[{"name": "regcred"}],
+        env=[{"name": "A", "value": "1"}],
+    )
+    config = make(kinds.AIM_RUNTIME_CONFIG, "rc", namespace=TEAM, spec={})
+    (made,) = plan_for(serving_world(service, config)).children
+    assert made.name == "aim-dummy-0-1-10-9bf80281"
+    assert made.body["spec"] == {
+        "image": DUMMY,
+        "serviceAccountName": "my-sa",
+        "runtimeConfigName": "rc",
+        "imagePullSecrets": [{"name": "regcred"}],
+    }
+
+
+@pytest.mark.spec("SV-267")
+def test_a_taken_name_is_left_alone() -> None:
+    other = model("aim-dummy-0-1-10-9bf80281", "something/else:1")
+    plan = plan_for(serving_world(aim_service(model={"image": DUMMY}), other))
+    assert condition_of(plan, "ModelReady") == ("False", "AlreadyExists")
+    assert plan.children == ()
+
+
+@pytest.mark.spec("SV-034", "SV-037", "SV-066", "SV-259")
+@pytest.mark.parametrize(
+    ("uri", "name"),
+    [
+        ("ghcr.io/amd/llama-3-8b:v1.0.0", "llama-3-8b-v1-0-0-f15afcca"),
+        (DUMMY, "aim-dummy-0-1-10-9bf80281"),
+        ("ghcr.io/amd/model", "model-latest-962085c9"),
+        ("ghcr.io/amd/model@sha256:abc123", "model-abc123-58c6ba56"),
+        ("registry.example.com:5000/models/mistral:latest", "mistral-latest-cc9c0d55"),
+    ],
+)
+def test_names_of_made_models(uri: str, name: str) -> None:
+    parsed = parse_image_name(uri)
+    assert image_model_name(parsed.name, parsed.tag, uri) == name
+
+
+@pytest.mark.spec("SV-037")
+@pytest.mark.parametrize("uri", ["", ":::invalid", "a/b:", "a/b@sha256", "a/b@sha256:", "ghcr.io/@@@"])
+def test_images_without_a_name(uri: str) -> None:
+    with pytest.raises(ImageNameError):
+        parse_image_name(uri)
+
+
+@pytest.mark.spec("SV-103", "SV-143", "SV-071")
+def test_a_running_service_keeps_its_image_when_its_model_is_gone() -> None:
+    service = aim_service()
+    world = serving_world(service, model(), template(), node())
+    carry_out(world, plan_for(world))
+    stored = world.world.all(MODELS)[0]
+    world.world.absorb_deleted(MODELS, stored.key, stored.version.uid, 0.0)
+    raw = workload(service)
+    world.put(INFERENCE_SERVICES, raw)
+    plan = plan_for(world)
+    assert [child["metadata"]["labels"][labels.ORIGIN] for child in children_of(plan, "AIMModel")] == ["auto-generated"]
+    assert condition_of(plan, "ModelReady") == ("False", "CreatingModel")
+    assert condition_of(plan, "TemplateReady") == ("True", "Resolved")
+    assert children_of(plan, "InferenceService") == []
+    explicit = aim_service(template={"name": "qwen3-lat"})
+    world = serving_world(explicit, template(), workload(explicit, image="kept/image:1"))
+    (applied,) = children_of(plan_for(world), "InferenceService")
+    assert applied["spec"]["predictor"]["containers"][0]["image"] == "kept/image:1"
+
+
+# Described inline
+
+
+@pytest.mark.spec("SV-075", "SV-259", "SV-264")
+@pytest.mark.parametrize(
+    ("hardware", "endpoint", "name"),
+    [
+        ({}, "", "my-org-my-model-6257467c"),
+        ({}, "https://minio-1.local", "my-org-my-model-df7fbf63"),
+        ({}, "https://minio-2.local", "my-org-my-model-bc532829"),
+        ({"gpu": {"requests": 2, "model": "MI300X"}}, "", "my-org-my-model-167aa5cb"),
+        ({"gpu": {"requests": 1, "minVram": "64Gi"}}, "", "my-org-my-model-70e902e4"),
+        ({"gpu": {"requests": 1}}, "", "my-org-my-model-73203fcd"),
+        ({"gpu": {"requests": 1, "resourceName": "amd.com/gpu"}}, "", "my-org-my-model-73203fcd"),
+        ({"cpu": {"requests": "500m"}}, "", "my-org-my-model-b1c20c55"),
+        ({"cpu": {"requests": "0.5"}}, "", "my-org-my-model-b1c20c55"),
+        (
+            {"gpu": {"requests": 1, "model": "MI300X"}, "cpu": {"requests": "4", "limits": "8"}},
+            "",
+            "my-org-my-model-39383734",
+        ),
+    ],
+)
+def test_names_of_custom_models(hardware: JsonObject, endpoint: str, name: str) -> None:
+    (made,) = plan_for(serving_world(custom(endpoint=endpoint, **hardware))).children
+    assert made.name == name
+
+
+@pytest.mark.spec("SV-076", "SV-077", "SV-078", "SV-079")
+def test_the_made_custom_model() -> None:
+    plan = plan_for(serving_world(custom(cpu={"requests": "500m"})))
+    (made,) = plan.children
+    assert not made.owned
+    assert made.body["spec"]["image"] == "ghcr.io/silogen/aim-base:0.7.0"
+    assert made.body["spec"]["custom"] == {"hardware": {"cpu": {"requests": "500m"}}}
+    assert made.body["metadata"]["labels"][labels.CUSTOM_MODEL] == "true"
+    assert made.body["metadata"]["labels"][labels.SERVICE] == "qwen-chat"
+    assert condition_of(plan, "ModelReady") == ("False", "CreatingModel")
+    assert "my-org/my-model" in message_of(plan, "ModelReady")
+
+
+@pytest.mark.spec("SV-073", "SV-074")
+@pytest.mark.parametrize(
+    ("change", "fits"),
+    [
+        ({}, True),
+        ({"image": "ghcr.io/silogen/aim-base:0.8.0"}, False),
+        ({"modelSources": [{"modelId": "my-org/my-model", "sourceUri": "s3://bucket/other"}]}, False),
+        ({"custom": {"hardware": {"gpu": {"requests": 2, "model": "MI300X"}}}}, False),
+        ({"custom": None}, False),
+        (
+            {
+                "modelSources": [
+                    {
+                        "modelId": "my-org/my-model",
+                        "sourceUri": "s3://bucket/model",
+                        "size": "1Gi",
+                        "env": [
+                            {
+                                "name": "AWS_ENDPOINT_URL",
+                                "valueFrom": {"secretKeyRef": {"name": "minio", "key": "url"}},
+                            }
+                        ],
+                    }
+                ]
+            },
+            True,
+        ),
+    ],
+)
+def test_which_model_is_the_described_one(change: JsonObject, fits: bool) -> None:
+    spec = {
+        "image": "ghcr.io/silogen/aim-base:0.7.0",
+        "modelSources": [{"modelId": "my-org/my-model", "sourceUri": "s3://bucket/model"}],
+        "custom": {"hardware": {"gpu": {"requests": 1, "model": "MI300X"}}},
+        **change,
+    }
+    existing = [
+        make(kinds.AIM_MODEL, name, namespace=TEAM, spec=spec, status={"status": "Ready"})
+        for name in ("zz", "hand-made")
+    ]
+    plan = plan_for(serving_world(custom(), *existing))
+    assert plan.status is not None
+    assert (plan.status.get("resolvedModel") or {}).get("name") == ("hand-made" if fits else None)
+    assert len(children_of(plan, "AIMModel")) == (0 if fits else 1)

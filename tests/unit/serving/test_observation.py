@@ -1,0 +1,313 @@
+"""What the running workload, the route and the autoscaler make of the status (serving.md sections 11 and 12)."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from support.builders import NOW, BuiltWorld, condition, make, terminated, waiting
+from support.serving import (
+    GATEWAY,
+    TEAM,
+    WORKLOAD,
+    aim_service,
+    cache,
+    carry_out,
+    children_of,
+    condition_of,
+    config,
+    message_of,
+    model,
+    node,
+    overall,
+    plan_for,
+    pod_events,
+    predictor_pod,
+    route_reports,
+    serving_world,
+    template,
+    workload,
+)
+
+from aim_serving.pod_facts import POD_EVENTS, POD_LOG
+from aim_shared.api import kinds, labels
+from aim_shared.bus.parts import INFERENCE_SERVICES, PREDICTOR_PODS
+from aim_shared.errors import AimError, Category
+from aim_shared.json import JsonObject
+
+SERVICE = aim_service(template={"name": "qwen3-lat"})
+
+
+def running(*objects: JsonObject, service: JsonObject = SERVICE, ready: bool | None = True) -> BuiltWorld:
+    """A service whose inputs are fine and whose InferenceService exists."""
+    around = [template(), model(), node(), cache("qwen3-lat-a04542d9"), workload(service, ready=ready)]
+    return serving_world(service, *around, *objects)
+
+
+def event(reason: str, message: str, *, uid: str = f"inferenceservice-{WORKLOAD}-uid", age: int = 0) -> JsonObject:
+    """A Warning about the InferenceService."""
+    body: JsonObject = {
+        "type": "Warning",
+        "reason": reason,
+        "message": message,
+        "involvedObject": {"kind": "InferenceService", "name": WORKLOAD, "namespace": TEAM, "uid": uid},
+        "lastTimestamp": (NOW - timedelta(seconds=age)).isoformat(),
+    }
+    return make(kinds.EVENT, f"event-{reason.lower()}", namespace=TEAM, **body)
+
+
+# InferenceService
+
+
+@pytest.mark.spec("SV-192", "SV-197")
+def test_knative_is_missing() -> None:
+    plan = plan_for(running(event("ServerlessModeRejected", "no"), ready=None))
+    assert (condition_of(plan, "InferenceServiceReady"), overall(plan)) == (
+        ("False", "ServerlessModeRejected"),
+        "Failed",
+    )
+    assert len(children_of(plan, "InferenceService")) == 1
+
+
+@pytest.mark.spec("SV-193", "SV-194", "SV-195", "SV-197", "SV-275")
+@pytest.mark.parametrize(
+    ("found", "ready", "reason"),
+    [
+        (event("InternalError", "boom"), None, "InternalError"),
+        (event("InternalError", "Operation cannot be fulfilled on x"), None, "CreatingRuntime"),
+        (event("InternalError", "x: the object has been modified; try again"), None, "CreatingRuntime"),
+        (event("InternalError", "boom", uid="earlier"), None, "CreatingRuntime"),
+        (event("InternalError", "boom", age=60), True, "RuntimeReady"),
+        (event("InternalError", "boom"), True, "InternalError"),
+    ],
+)
+def test_events_of_the_workload(found: JsonObject, ready: bool | None, reason: str) -> None:
+    plan = plan_for(running(found, predictor_pod("Running", ready=True), ready=ready))
+    seen = condition_of(plan, "InferenceServiceReady")
+    assert seen is not None
+    assert seen[1] == reason
+    hinted = plan_for(running(event("InternalError", "must be less than or equal to cpu limit"), ready=None))
+    assert "blank" in message_of(hinted, "InferenceServiceReady")
+
+
+@pytest.mark.spec("SV-191", "FW-112", "SV-044")
+def test_an_unreadable_workload_stops_everything() -> None:
+    world = serving_world(SERVICE, template(), model(), node(), cache("qwen3-lat-a04542d9"))
+    world.make_stale(INFERENCE_SERVICES)
+    plan = plan_for(world)
+    assert condition_of(plan, "InferenceServiceReady") == ("False", "FetchError")
+    assert condition_of(plan, "DependenciesReachable") == ("False", "InfrastructureError")
+    assert plan.children == ()
+    assert plan.retry is not None
+    assert "resolvedTemplate" not in (plan.status or {})
+
+
+# Pods
+
+
+@pytest.mark.spec("SV-198", "SV-199", "SV-205", "SV-224")
+@pytest.mark.parametrize(
+    ("text", "reason", "parent", "value"),
+    [
+        ("unauthorized: authentication required", "ImagePullAuthFailure", ("AuthValid", "AuthError"), "Failed"),
+        ("manifest unknown", "ImageNotFound", ("ConfigValid", "ReferenceNotFound"), "Failed"),
+        ("weather", "ImagePullBackOff", ("DependenciesReachable", "InfrastructureError"), "Starting"),
+    ],
+)
+def test_images_that_can_not_be_pulled(text: str, reason: str, parent: tuple[str, str], value: str) -> None:
+    blocked = predictor_pod("Pending", containers=[waiting("kserve-container", "ImagePullBackOff", text)])
+    plan = plan_for(running(blocked, ready=None))
+    assert condition_of(plan, "InferenceServicePodsReady") == ("False", reason)
+    assert condition_of(plan, parent[0]) == ("False", parent[1])
+    assert overall(plan) in (value, "Degraded")
+    assert len(children_of(plan, "InferenceService")) == 1
+
+
+@pytest.mark.spec("SV-201", "SV-202", "SV-203")
+@pytest.mark.parametrize(
+    ("events", "reason", "value"),
+    [
+        ([("FailedScheduling", "20 GPUs are too many")], "FailedScheduling", "Pending"),
+        ([("Pulling", "pulling image")], "Pulling", "Starting"),
+        ([], "PodsPending", "Pending"),
+    ],
+)
+def test_pending_pods(events: list[tuple[str, str]], reason: str, value: str) -> None:
+    pod = predictor_pod("Pending")
+    plan = plan_for(running(pod, pod_events(SERVICE, pod, *events), ready=None))
+    assert (condition_of(plan, "InferenceServicePodsReady"), overall(plan)) == (("False", reason), value)
+    (effect,) = plan.effects
+    assert effect.kind == POD_EVENTS
+    assert effect.not_before == NOW + timedelta(seconds=10)
+
+
+@pytest.mark.spec("FW-155", "SV-201")
+def test_until_events_are_read_a_pending_pod_changes_nothing() -> None:
+    world = running(ready=None)
+    carry_out(world, plan_for(world))
+    world.put(PREDICTOR_PODS, predictor_pod("Pending"))
+    plan = plan_for(world)
+    assert condition_of(plan, "InferenceServicePodsReady") == ("False", "NoPods")
+    assert [effect.not_before for effect in plan.effects] == [None]
+
+
+@pytest.mark.spec("SV-198", "SV-200", "SV-204", "FW-146")
+def test_failed_and_crashing_pods() -> None:
+    failed = predictor_pod("Failed", containers=[terminated("kserve-container", 1)])
+    plan = plan_for(running(failed, ready=None))
+    assert condition_of(plan, "InferenceServicePodsReady") == ("False", "PodFailed")
+    (effect,) = plan.effects
+    assert (effect.kind, effect.params["container"]) == (POD_LOG, "kserve-container")
+    crashing = predictor_pod("Running", ready=False, containers=[waiting("kserve-container", "CrashLoopBackOff")])
+    plan = plan_for(running(crashing, ready=None))
+    assert (condition_of(plan, "InferenceServicePodsReady"), overall(plan)) == (
+        ("False", "CrashLoopBackOff"),
+        "Degraded",
+    )
+
+
+@pytest.mark.spec("SV-198")
+def test_pods_that_start_and_run() -> None:
+    plan = plan_for(running(predictor_pod("Running", ready=False), ready=None))
+    assert (condition_of(plan, "InferenceServicePodsReady"), overall(plan)) == (("False", "PodsStarting"), "Starting")
+    assert overall(plan_for(running(predictor_pod("Running", ready=True)))) == "Running"
+
+
+@pytest.mark.spec("SV-217", "FW-038")
+def test_conditions_of_what_is_absent_are_left_out() -> None:
+    stored = [condition("HPAReady", False, "HPANotFound"), condition("InferenceServicePodsReady", False, "NoPods")]
+    service = aim_service(template={"name": "qwen3-lat"}, status={"conditions": stored})
+    plan = plan_for(serving_world(service, template(), model()))
+    assert condition_of(plan, "HPAReady") is None
+    assert condition_of(plan, "InferenceServicePodsReady") is None
+
+
+# Autoscaler
+
+
+def autoscaler(*conditions: JsonObject) -> JsonObject:
+    """The autoscaler that KServe makes for class hpa."""
+    spec = {"minReplicas": 1, "maxReplicas": 8}
+    status = {"currentReplicas": 2, "desiredReplicas": 4, "conditions": list(conditions)}
+    own = {labels.SERVICE: "qwen-chat"}
+    name = f"{WORKLOAD}-predictor"
+    return make(kinds.HORIZONTAL_POD_AUTOSCALER, name, namespace=TEAM, labels=own, spec=spec, status=status)
+
+
+@pytest.mark.spec("SV-207", "SV-185", "SV-209", "SV-212")
+@pytest.mark.parametrize(
+    ("conditions", "ready", "reason", "value"),
+    [
+        ([], None, "WaitingForMetrics", "Starting"),
+        ([condition("ScalingActive", False)], True, "MetricsFailed", "Failed"),
+        ([condition("ScalingActive", True), condition("AbleToScale", False)], True, "ScaleTargetNotReady", "Starting"),
+        ([condition("ScalingActive", True), condition("AbleToScale", True)], True, "HPAOperational", "Running"),
+        ([condition("ScalingActive", True)], True, "HPAOperational", "Running"),
+    ],
+)
+def test_autoscaler(conditions: list[JsonObject], ready: bool | None, reason: str, value: str) -> None:
+    service = aim_service(template={"name": "qwen3-lat"}, minReplicas=1, maxReplicas=8)
+    pod = predictor_pod("Running", ready=True)
+    plan = plan_for(running(autoscaler(*conditions), pod, service=service, ready=ready))
+    seen = condition_of(plan, "HPAReady")
+    assert seen is not None
+    assert (seen[1], overall(plan)) == (reason, value)
+    assert plan.status is not None
+    assert plan.status["runtime"]["replicas"] == "2/4 (1-8)"
+
+
+@pytest.mark.spec("SV-211")
+def test_a_left_over_autoscaler_does_not_count() -> None:
+    plan = plan_for(running(autoscaler(condition("ScalingActive", True))))
+    assert plan.status is not None
+    assert plan.status["runtime"]["replicas"] == "1"
+    assert condition_of(plan, "HPAReady") is None
+
+
+# Route
+
+
+def routed(reason: str | None, status: bool = False, **routing: Any) -> BuiltWorld:
+    """A running service with routing enabled."""
+    own = GATEWAY if not routing else {"routing": routing}
+    world = running(config(**own), predictor_pod("Running", ready=True))
+    if reason is not None:
+        route_reports(world, status, reason)
+    return world
+
+
+@pytest.mark.spec("FW-374", "FW-375", "SV-004", "SV-224", "FW-371")
+@pytest.mark.parametrize(
+    ("status", "reason", "value"),
+    [
+        (False, None, "Starting"),
+        (True, "HTTPRouteAccepted", "Running"),
+        (False, "HTTPRoutePending", "Starting"),
+        (False, "BackendNotFound", "Starting"),
+        (False, "RouteRefsUnresolved", "Starting"),
+        (False, "PathTemplateInvalid", "Degraded"),
+        (False, "HTTPRouteFetchError", "Degraded"),
+        (False, "NotAllowedByListeners", "Failed"),
+        (False, "AlreadyExists", "Failed"),
+    ],
+)
+def test_route(status: bool, reason: str | None, value: str) -> None:
+    plan = plan_for(routed(reason, status))
+    assert overall(plan) == value
+    assert condition_of(plan, "HTTPRouteReady") is None
+    assert len(children_of(plan, "InferenceService")) == 1
+
+
+@pytest.mark.spec("FW-376", "FW-092", "SV-224")
+def test_a_missing_gateway_blocks() -> None:
+    around = [template(), model(), node(), cache("qwen3-lat-a04542d9"), config(routing={"enabled": True})]
+    plan = plan_for(serving_world(SERVICE, *around))
+    assert condition_of(plan, "ConfigValid") == ("False", "InvalidSpec")
+    assert overall(plan) == "Failed"
+    assert plan.children == ()
+    assert condition_of(plan, "InferenceServicePodsReady") is None
+
+
+@pytest.mark.spec("FW-374")
+def test_without_routing_a_left_over_condition_is_ignored() -> None:
+    world = running(predictor_pod("Running", ready=True))
+    route_reports(world, False, "NotAllowedByListeners")
+    assert overall(plan_for(world)) == "Running"
+
+
+# The rest of the status
+
+
+@pytest.mark.spec("SV-049", "SV-051", "RC-061")
+def test_runtime_config() -> None:
+    missing = aim_service(template={"name": "qwen3-lat"}, runtimeConfigName="missing")
+    plan = plan_for(serving_world(missing, template(), model(), cache("qwen3-lat-a04542d9")))
+    assert (condition_of(plan, "RuntimeConfigReady"), overall(plan)) == (("False", "ReferenceNotFound"), "Failed")
+    assert plan.children == ()
+    without = plan_for(running())
+    assert condition_of(without, "RuntimeConfigReady") == ("True", "DefaultConfigNotFound")
+    assert "resolvedRuntimeConfig" not in (without.status or {})
+    both = plan_for(running(config(), config(cluster=True)))
+    assert both.status is not None
+    assert both.status["resolvedRuntimeConfig"]["scope"] == "Merged"
+
+
+@pytest.mark.spec("SV-225", "SV-226", "SV-223")
+def test_a_failed_write_is_reported() -> None:
+    failure = AimError(Category.INFRASTRUCTURE, "InfrastructureError", "apply of InferenceService failed")
+    plan = plan_for(running(), failure=failure)
+    assert condition_of(plan, "DependenciesReachable") == ("False", "InfrastructureError")
+    assert "apply of InferenceService" in message_of(plan, "DependenciesReachable")
+    assert plan.children == ()
+    assert plan.retry is not None
+
+
+@pytest.mark.spec("SV-031", "SV-218")
+def test_generation_and_transition_times() -> None:
+    world = running(predictor_pod("Running", ready=True))
+    carry_out(world, plan_for(world))
+    later = plan_for(world, now=NOW + timedelta(hours=1))
+    assert later.status == plan_for(world).status
+    assert later.events == ()
+    assert later.status is not None
+    assert later.status["observedGeneration"] == 1
+    assert {one["observedGeneration"] for one in later.status["conditions"]} == {1}

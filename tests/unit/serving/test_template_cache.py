@@ -1,0 +1,249 @@
+"""Finding, making and giving up template caches (serving.md sections 8 and 14)."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from support.builders import NOW, make, owner
+from support.serving import (
+    TEAM,
+    aim_service,
+    cache,
+    children_of,
+    condition_of,
+    config,
+    message_of,
+    model,
+    node,
+    overall,
+    plan_for,
+    serving_world,
+    template,
+    workload,
+)
+
+from aim_serving.service import SERVICE_RECONCILER
+from aim_shared.api import kinds, labels
+from aim_shared.bus.parts import NAMESPACES, SERVICES, TEMPLATE_CACHES
+from aim_shared.json import JsonObject, loads
+from aim_shared.reconcile.decide import decide
+from aim_shared.reconcile.plan import Plan
+
+USUAL = "qwen3-lat-a04542d9"
+
+
+def service(mode: str | None = None, **spec: Any) -> JsonObject:
+    caching: JsonObject = {"caching": {"mode": mode}} if mode else {}
+    return aim_service(template={"name": "qwen3-lat"}, **caching, **spec)
+
+
+def planned(of_service: JsonObject, *objects: JsonObject, of: JsonObject | None = None) -> JsonObject | None:
+    """The cache that a pass makes, if it makes one."""
+    made = children_of(plan_for(serving_world(of_service, of or template(), model(), *objects)), "AIMTemplateCache")
+    return made[0] if made else None
+
+
+def cache_used(of_service: JsonObject, *objects: JsonObject) -> str | None:
+    """The cache that a pass reports as in use."""
+    plan = plan_for(serving_world(of_service, template(), model(), *objects))
+    assert plan.status is not None
+    reference = (plan.status.get("cache") or {}).get("templateCacheRef") or {}
+    name = reference.get("name")
+    assert name is None or isinstance(name, str)
+    return name
+
+
+# Making
+
+
+@pytest.mark.spec("SV-116", "SV-117", "SV-125", "SV-123")
+@pytest.mark.parametrize("mode", [None, "Shared", "Always", "Auto", "Dedicated", "Never"])
+def test_modes(mode: str | None) -> None:
+    plan = plan_for(serving_world(service(mode), template(), model()))
+    (child,) = (one for one in plan.children if one.body["kind"] == "AIMTemplateCache")
+    dedicated = mode in ("Dedicated", "Never")
+    assert child.owned is dedicated
+    assert child.body["spec"]["mode"] == ("Dedicated" if dedicated else "Shared")
+    assert (child.name == USUAL) is not dedicated
+
+
+@pytest.mark.spec("SV-126", "SV-128", "SV-053")
+def test_content() -> None:
+    def variable(name: str, value: str) -> JsonObject:
+        return {"name": name, "value": value}
+
+    of = template(
+        caching={"env": [variable("HF_TOKEN", "template"), variable("HTTP_PROXY", "p")]},
+        env=[variable("HF_TOKEN", "t")],
+    )
+    own = service(
+        env=[variable("HF_TOKEN", "service"), variable("HTTPS_PROXY", "s")],
+        storage={"pvcHeadroomPercent": 20, "downloadFilter": {"include": ["*.safetensors"]}},
+        imagePullSecrets=[{"name": "regcred"}],
+    )
+    made = planned(own, config(env=[variable("FROM_CONFIG", "x")], storage={"defaultStorageClassName": "fast"}), of=of)
+    assert made is not None
+    assert made["spec"] == {
+        "templateName": "qwen3-lat",
+        "templateScope": "Namespace",
+        "mode": "Shared",
+        "storageClassName": "fast",
+        "env": [variable("HF_TOKEN", "service"), variable("HTTP_PROXY", "p"), variable("HTTPS_PROXY", "s")],
+        "imagePullSecrets": [{"name": "regcred"}],
+    }
+    annotations = made["metadata"]["annotations"]
+    assert annotations[labels.ANNOTATION_PVC_HEADROOM] == "20"
+    assert loads(annotations[labels.ANNOTATION_DOWNLOAD_FILTER]) == {"include": ["*.safetensors"]}
+    assert made["metadata"]["labels"][labels.SERVICE_NAME] == "qwen-chat"
+
+
+@pytest.mark.spec("SV-127", "SV-050")
+def test_storage_class() -> None:
+    fast = config(storage={"defaultStorageClassName": "fast"})
+    own = planned(service(storage={"defaultStorageClassName": "own"}), fast)
+    assert own is not None
+    assert own["spec"]["storageClassName"] == "own"
+    default = planned(service(storage={"defaultStorageClassName": ""}), fast)
+    assert default is not None
+    assert "storageClassName" not in default["spec"]
+
+
+@pytest.mark.spec("SV-122", "SV-133")
+def test_nothing_to_cache() -> None:
+    plan = plan_for(serving_world(service(), template(sources=()), model()))
+    assert plan.children == ()
+    assert (condition_of(plan, "CacheReady"), overall(plan)) == (("False", "CacheCreating"), "Starting")
+    assert "no model sources" in message_of(plan, "CacheReady")
+    assert planned(service(), of=template(status="Progressing")) is None
+
+
+@pytest.mark.spec("SV-124")
+def test_a_taken_name() -> None:
+    other = planned(service(), cache(USUAL, "another-template"))
+    assert other is not None
+    assert other["metadata"]["name"] not in (USUAL, "")
+    assert planned(service(), cache(USUAL)) is None
+
+
+# Finding
+
+
+@pytest.mark.spec("SV-118", "SV-119", "SV-120", "SV-121")
+def test_which_cache_is_used() -> None:
+    assert cache_used(service(), cache("by-template")) == "by-template"
+    assert cache_used(service(), cache("x", scope="Unknown")) == "x"
+    assert cache_used(service(), cache("x", scope="Cluster")) is None
+    assert cache_used(service(), cache("x", mode="Dedicated")) is None
+    assert cache_used(service(), cache("b"), cache("a")) == "a"
+    assert cache_used(service(), cache("a", status="Progressing"), cache("b")) == "b"
+    own = service("Dedicated")
+    name = plan_for(serving_world(own, template(), model())).children[0].name
+    assert cache_used(own, cache(name, mode="Dedicated", owners=[owner(own)])) == name
+    assert cache_used(own, cache(name, mode="Dedicated")) is None
+    assert cache_used(own, cache(USUAL)) is None
+
+
+@pytest.mark.spec("SV-118", "SV-139", "SV-230")
+def test_the_stored_cache() -> None:
+    stored = {"cache": {"templateCacheRef": {"name": "former", "namespace": TEAM}, "retryAttempts": 1}}
+    assert cache_used(service(status=stored), cache("former"), cache("another")) == "former"
+    moved = service(status=stored)
+    assert cache_used(moved, cache("former", "template-a"), cache("another")) == "another"
+    plan = plan_for(serving_world(moved, template(), model(), cache("another")))
+    assert plan.status is not None
+    assert plan.status["cache"]["retryAttempts"] == 1
+
+
+@pytest.mark.spec("SV-206", "SV-130")
+@pytest.mark.parametrize(
+    ("status", "reason", "value"),
+    [
+        ("Ready", "CacheReady", "Starting"),
+        ("Progressing", "CacheNotReady", "Starting"),
+        ("Pending", "CacheCreating", "Starting"),
+        ("NotAvailable", "CacheCreating", "Starting"),
+    ],
+)
+def test_health(status: str, reason: str, value: str) -> None:
+    plan = plan_for(serving_world(service(), template(), model(), cache(USUAL, status=status)))
+    seen = condition_of(plan, "CacheReady")
+    assert seen is not None
+    assert (seen[1], overall(plan)) == (reason, value)
+
+
+@pytest.mark.spec("SV-130")
+def test_a_lost_dedicated_cache() -> None:
+    own = service("Dedicated")
+    plan = plan_for(serving_world(own, template(), model(), workload(own)))
+    assert (condition_of(plan, "CacheReady"), overall(plan)) == (("False", "CacheCreating"), "Degraded")
+
+
+@pytest.mark.spec("FW-019", "SV-191")
+def test_an_unknown_cache_is_not_made_again() -> None:
+    world = serving_world(service(), template(), model(), node())
+    world.make_stale(TEMPLATE_CACHES)
+    plan = plan_for(world)
+    assert plan.children == ()
+    assert plan.retry is not None
+
+
+# Deletion
+
+
+def deleting(*objects: JsonObject, namespace: bool = True, doomed: bool = False) -> Plan:
+    """The plan for a service that is being deleted."""
+    finalizers = [labels.FINALIZER_SERVICE]
+    gone = make(kinds.AIM_SERVICE, "qwen-chat", namespace=TEAM, finalizers=finalizers, deleting=NOW)
+    there = [make(kinds.NAMESPACE, TEAM, deleting=NOW if doomed else None)] if namespace else []
+    world = serving_world(gone, *there, *objects)
+    return decide(SERVICE_RECONCILER, world.object(SERVICES, TEAM, "qwen-chat"), world.view(), NOW)
+
+
+def mine(name: str = USUAL, **more: Any) -> JsonObject:
+    """A cache that the deleted service made."""
+    return cache(name, labels={labels.SERVICE: "qwen-chat"}, **more)
+
+
+def deleted(plan: Plan) -> list[str]:
+    """Names of deleted caches; with none the finalizer must go."""
+    assert bool(plan.deletes) is not bool(plan.patches)
+    assert (plan.children, plan.status) == ((), None)
+    return [one.name for one in plan.deletes]
+
+
+@pytest.mark.spec("SV-234", "SV-235", "SV-240", "FW-182", "FW-183")
+def test_unfinished_caches_go_with_the_service() -> None:
+    assert deleted(deleting(mine(status="Failed"))) == [USUAL]
+    assert deleted(deleting(mine(status="Ready"))) == []
+    assert deleted(deleting(cache("of-another", status="Failed"))) == []
+    assert deleted(deleting(mine(status="Failed", deleting=NOW))) == []
+
+
+@pytest.mark.spec("SV-234", "AR-637", "AR-464")
+def test_caches_of_others_stay() -> None:
+    reference = {"name": "qwen3-lat", "scope": "Namespace", "namespace": TEAM}
+    user = aim_service("user", status={"resolvedTemplate": reference})
+    assert deleted(deleting(mine(status="Progressing"), user)) == []
+    alone = aim_service("alone", caching={"mode": "Dedicated"}, status={"resolvedTemplate": reference})
+    assert deleted(deleting(mine(status="Progressing"), alone)) == [USUAL]
+    foreign = mine(status="Failed", mode="Dedicated", owners=[owner(alone)])
+    assert deleted(deleting(foreign)) == []
+
+
+@pytest.mark.spec("SV-236", "FW-186", "FW-187")
+def test_a_terminating_namespace_takes_everything_along() -> None:
+    assert deleted(deleting(mine(status="Failed"), namespace=False)) == []
+    assert deleted(deleting(mine(status="Failed"), doomed=True)) == []
+
+
+@pytest.mark.spec("FW-186", "FW-184")
+def test_an_unknown_namespace_keeps_the_finalizer() -> None:
+    finalizers = [labels.FINALIZER_SERVICE]
+    gone = make(kinds.AIM_SERVICE, "qwen-chat", namespace=TEAM, finalizers=finalizers, deleting=NOW)
+    world = serving_world(gone)
+    world.make_stale(NAMESPACES)
+    plan = decide(
+        SERVICE_RECONCILER, world.object(SERVICES, TEAM, "qwen-chat"), world.view(), NOW + timedelta(seconds=1)
+    )
+    assert plan.patches == ()
+    assert plan.retry is not None

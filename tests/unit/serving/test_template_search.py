@@ -1,0 +1,249 @@
+"""Which template a service gets: stored, named, default, selected, derived (serving.md section 7)."""
+
+import pytest
+from support.serving import (
+    TEAM,
+    aim_service,
+    carry_out,
+    children_of,
+    condition_of,
+    message_of,
+    model,
+    node,
+    overall,
+    plan_for,
+    serving_world,
+    template,
+    workload,
+)
+
+from aim_serving.derived_template import derived_name
+from aim_shared.api import Overrides, labels
+from aim_shared.bus.parts import CLUSTER_TEMPLATES, NODES, TEMPLATES
+from aim_shared.json import JsonObject
+from aim_shared.reconcile.plan import Plan
+
+
+def used(plan: Plan) -> JsonObject:
+    """The template that the plan reports."""
+    assert plan.status is not None
+    found = plan.status.get("resolvedTemplate") or {}
+    assert isinstance(found, dict)
+    return found
+
+
+STORED = {"name": "qwen3-lat", "namespace": TEAM, "scope": "Namespace", "kind": "k", "uid": "u"}
+
+
+# Named
+
+
+@pytest.mark.spec("SV-085", "SV-228", "SV-088", "SV-089")
+def test_named_template() -> None:
+    service = aim_service(template={"name": "t"}, model={"name": "gone"})
+    both = [template("t", type_="unoptimized"), template("t", cluster=True)]
+    assert used(plan_for(serving_world(service, *both)))["scope"] == "Namespace"
+    assert used(plan_for(serving_world(service, both[1])))["scope"] == "Cluster"
+
+
+@pytest.mark.spec("SV-086", "SV-214")
+def test_missing_named_template() -> None:
+    plan = plan_for(serving_world(aim_service(template={"name": "nonexistent-template"}), model()))
+    assert (condition_of(plan, "TemplateReady"), overall(plan)) == (("False", "TemplateNotFound"), "Failed")
+    assert condition_of(plan, "ConfigValid") == ("False", "ReferenceNotFound")
+    assert "nonexistent-template" in message_of(plan, "TemplateReady")
+    assert plan.children == ()
+
+
+@pytest.mark.spec("SV-082", "SV-087")
+def test_default_template_of_the_model() -> None:
+    default = model(defaultServiceTemplate="t-default")
+    candidates = [template("t-default", gpu="MI210"), template("t-best", gpu="MI325X"), node()]
+    assert used(plan_for(serving_world(aim_service(), default, *candidates)))["name"] == "t-default"
+    plan = plan_for(serving_world(aim_service(), model(defaultServiceTemplate="gone"), *candidates))
+    assert (condition_of(plan, "TemplateReady"), overall(plan)) == (("False", "TemplateNotFound"), "Pending")
+    assert "gone" in message_of(plan, "TemplateReady")
+    assert condition_of(plan, "ConfigValid") is None
+
+
+@pytest.mark.spec("SV-220", "SV-084", "FW-024")
+def test_a_template_without_gpu() -> None:
+    service = aim_service(template={"name": "qwen3-lat"})
+    absent = template(status="NotAvailable")
+    plan = plan_for(serving_world(service, model(), absent))
+    assert (condition_of(plan, "TemplateReady"), overall(plan)) == (("False", "TemplateNotReady"), "Pending")
+    assert "resolvedTemplate" not in (plan.status or {})
+    assert overall(plan_for(serving_world(service, model(), absent, workload(service)))) == "Degraded"
+
+
+@pytest.mark.spec("SV-216", "SV-221")
+@pytest.mark.parametrize(
+    ("status", "value"), [("Pending", "Pending"), ("Progressing", "Pending"), ("Failed", "Failed")]
+)
+def test_a_template_that_is_not_ready(status: str, value: str) -> None:
+    plan = plan_for(serving_world(aim_service(template={"name": "qwen3-lat"}), model(), template(status=status)))
+    assert (condition_of(plan, "TemplateReady"), overall(plan)) == (("False", "TemplateNotReady"), value)
+    assert plan.children == ()
+
+
+# Selected
+
+
+@pytest.mark.spec("SV-090", "SV-091", "SV-042")
+def test_selection_among_the_templates_of_the_model() -> None:
+    others = [template("other", "other-model", metric="latency"), node()]
+    plan = plan_for(
+        serving_world(aim_service(), model(), template(), template("b", cluster=True, precision="fp4"), *others)
+    )
+    assert used(plan)["name"] == "qwen3-lat"
+    plan = plan_for(serving_world(aim_service(), model(), *others))
+    assert (condition_of(plan, "TemplateReady"), overall(plan)) == (("False", "TemplateNotFound"), "Pending")
+    assert "qwen" in message_of(plan, "TemplateReady")
+
+
+@pytest.mark.spec("SV-102")
+def test_outcomes_without_a_template() -> None:
+    none_ready = plan_for(serving_world(aim_service(), model(), template(status="Failed"), node()))
+    assert (condition_of(none_ready, "TemplateReady"), overall(none_ready)) == (
+        ("False", "TemplateNotReady"),
+        "Pending",
+    )
+    unoptimized = plan_for(serving_world(aim_service(), model(), template(type_="unoptimized"), node()))
+    assert condition_of(unoptimized, "TemplateReady") == ("False", "TemplateNotFound")
+    assert "1 ready" in message_of(unoptimized, "TemplateReady")
+    assert "allowUnoptimized" in message_of(unoptimized, "TemplateReady")
+    no_gpu = plan_for(serving_world(aim_service(), model(), template(), node(device_id="740f")))
+    assert condition_of(no_gpu, "TemplateReady") == ("False", "TemplateNotFound")
+    assert "GPU" in message_of(no_gpu, "TemplateReady")
+
+
+@pytest.mark.spec("SV-102", "FW-019")
+@pytest.mark.parametrize("part", [TEMPLATES, CLUSTER_TEMPLATES, NODES])
+def test_selection_from_a_stale_view(part: object) -> None:
+    objects = [aim_service(), model(), *([template()] if part is NODES else [])]
+    world = serving_world(*objects)
+    for stale in (TEMPLATES, CLUSTER_TEMPLATES, NODES):
+        if stale is part:
+            world.make_stale(stale)
+    plan = plan_for(world)
+    assert condition_of(plan, "TemplateReady") == ("False", "ViewStale")
+    assert plan.retry is not None
+
+
+@pytest.mark.spec("SV-100", "SV-222", "SV-083", "SV-103")
+def test_ambiguity() -> None:
+    tied = [template("a"), template("b"), node()]
+    plan = plan_for(serving_world(aim_service(), model(), *tied))
+    assert (condition_of(plan, "TemplateReady"), overall(plan)) == (("False", "TemplateSelectionAmbiguous"), "Failed")
+    assert condition_of(plan, "Ready") == ("False", "TemplateSelectionAmbiguous")
+    assert "2" in message_of(plan, "Ready")
+    stored = aim_service(status={"resolvedTemplate": {**STORED, "name": "b"}})
+    assert used(plan_for(serving_world(stored, model(), *tied)))["name"] == "b"
+    gone = aim_service(status={"resolvedTemplate": {**STORED, "name": "gone"}})
+    running = plan_for(serving_world(gone, model(), *tied, workload(gone)))
+    assert condition_of(running, "TemplateReady") == ("True", "Resolved")
+    assert children_of(running, "InferenceService") == []
+
+
+@pytest.mark.spec("SV-083", "SV-057")
+def test_the_stored_template_stays_while_it_fits() -> None:
+    stored = aim_service(status={"resolvedTemplate": STORED})
+    better = template("better", precision="fp4")
+    assert used(plan_for(serving_world(stored, model(), template(), better, node())))["name"] == "qwen3-lat"
+    renamed = aim_service(template={"name": "better"}, status={"resolvedTemplate": STORED})
+    assert used(plan_for(serving_world(renamed, model(), template(), better, node())))["name"] == "better"
+    not_ready = template(status="Degraded")
+    assert used(plan_for(serving_world(stored, model(), not_ready, better, node())))["name"] == "better"
+
+
+# Derived
+
+
+def overridden(**overrides: object) -> JsonObject:
+    return aim_service(template={"name": "t"}, overrides=overrides)
+
+
+@pytest.mark.spec("SV-112", "SV-259")
+@pytest.mark.parametrize(
+    ("base", "overrides", "name"),
+    [
+        ("base", {"hardware": {"gpu": {"model": "MI300X"}}}, "base-ovr-mi300x-a61e"),
+        ("base", {"hardware": {"gpu": {"requests": 4}}}, "base-ovr-4gpu-2da2"),
+        ("base", {"hardware": {"gpu": {"model": "MI325X", "requests": 8}}}, "base-ovr-mi325x-8gpu-eeea"),
+        ("base", {"precision": "fp16"}, "base-ovr-fp16-fe0f"),
+        ("base", {"precision": "fp8"}, "base-ovr-fp8-f7cb"),
+        ("base", {"metric": "latency"}, "base-ovr-latency-817c"),
+        (
+            "my-template",
+            {"hardware": {"gpu": {"model": "MI300X", "requests": 4}}, "precision": "fp8", "metric": "throughput"},
+            "my-template-ovr-mi300x-4gpu-fp8-throughput-b295",
+        ),
+        ("base", {"hardware": {"gpu": {"minVram": "64Gi"}}}, "base-ovr-hw-1345"),
+        ("base", {"hardware": {"gpu": {"requests": 2, "minVram": "64Gi"}}}, "base-ovr-2gpu-hw-ffb1"),
+        ("base", {"hardware": {"cpu": {"requests": "500m"}}}, "base-ovr-hw-8ff0"),
+        ("base", {"hardware": {"gpu": {"requests": 1, "resourceName": "amd.com/gpu-x"}}}, "base-ovr-1gpu-hw-49b4"),
+    ],
+)
+def test_names_of_derived_templates(base: str, overrides: JsonObject, name: str) -> None:
+    assert derived_name(base, Overrides.model_validate(overrides)) == name
+
+
+@pytest.mark.spec("SV-105", "SV-108", "SV-109", "SV-110", "SV-111", "SV-113", "SV-114")
+@pytest.mark.parametrize("cluster", [False, True])
+def test_a_derived_template_is_made_and_awaited(cluster: bool) -> None:
+    base = template("t", status="NotAvailable", cluster=cluster, profileId="pinned", env=[{"name": "A", "value": "1"}])
+    world = serving_world(overridden(precision="fp16"), model(), base)
+    plan = plan_for(world)
+    (made,) = plan.children
+    assert (made.body["kind"], made.owned) == ("AIMServiceTemplate", False)
+    assert made.name.startswith("t-ovr-fp16-")
+    (reference,) = made.body["metadata"]["ownerReferences"]
+    assert (reference["kind"], reference.get("controller")) == ("AIMService", None)
+    assert made.body["metadata"]["labels"][labels.ORIGIN] == labels.ORIGIN_DERIVED
+    assert made.body["metadata"]["labels"][labels.APP_MANAGED_BY] == "aim-engine"
+    assert made.body["spec"]["precision"] == "fp16"
+    assert "profileId" not in made.body["spec"]
+    assert (condition_of(plan, "TemplateReady"), overall(plan)) == (("False", "TemplateNotReady"), "Pending")
+    assert made.name in message_of(plan, "TemplateReady")
+    carry_out(world, plan)
+    assert children_of(plan_for(world), "AIMServiceTemplate") == []
+
+
+@pytest.mark.spec("SV-110", "SV-266", "FW-213")
+def test_users_of_a_derived_template_are_its_owners() -> None:
+    base, first = template("t"), overridden(precision="fp16")
+    second = aim_service("second", template={"name": "t"}, overrides={"precision": "fp16"})
+    made = plan_for(serving_world(first, model(), base)).children[0].body
+    stamped = {**made["metadata"], "uid": "d", "resourceVersion": "7"}
+    derived = {**made, "metadata": stamped, "status": {"status": "Ready"}}
+    world = serving_world(first, second, model(), base, derived)
+    assert plan_for(world).patches == ()
+    (patch,) = plan_for(world, "second").patches
+    assert [one["name"] for one in patch.body["metadata"]["ownerReferences"]] == ["qwen-chat", "second"]
+    assert patch.resource_version == "7"
+    former = {**STORED, "name": made["metadata"]["name"]}
+    moved = aim_service(template={"name": "other"}, status={"resolvedTemplate": former})
+    leaving = plan_for(serving_world(moved, model(), base, derived, template("other")))
+    assert [delete.uid for delete in leaving.deletes] == ["d"]
+
+
+@pytest.mark.spec("SV-265")
+def test_a_taken_derived_name_is_left_alone() -> None:
+    service = overridden(precision="fp16")
+    usual = plan_for(serving_world(service, model(), template("t"))).children[0].name
+    plan = plan_for(serving_world(service, model(), template("t"), template(usual)))
+    assert plan.children[0].name != usual
+    assert plan.children[0].name.startswith("t-ovr-fp16-")
+
+
+@pytest.mark.spec("SV-092", "SV-106", "SV-107")
+def test_overrides_with_selection() -> None:
+    service = aim_service(overrides={"metric": "latency", "precision": "fp8"})
+    plan = plan_for(serving_world(service, model(), template(), node()))
+    assert used(plan)["name"] == "qwen3-lat"
+    derived = template("derived", precision="fp4", metadata={"labels": {labels.ORIGIN: labels.ORIGIN_DERIVED}})
+    assert used(plan_for(serving_world(aim_service(), model(), template(), derived, node())))["name"] == "qwen3-lat"
+    empty = aim_service(template={"name": "t"}, overrides={"hardware": {"gpu": {"requests": 0}}})
+    assert used(plan_for(serving_world(empty, model(), template("t"))))["name"] == "t"
+    more = aim_service(overrides={"hardware": {"cpu": {"requests": "8"}}})
+    assert plan_for(serving_world(more, model(), template(), node())).children[0].name.startswith("qwen3-lat-ovr-hw-")
