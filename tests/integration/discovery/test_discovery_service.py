@@ -1,0 +1,132 @@
+"""The discovery service as it runs: API server, broker, registry, Jobs with logs."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.cluster import NAMESPACE, path
+from support.controlplane import RawApi, Reply
+from support.nats import settings_for
+
+from aim_discovery.service import definition, effect_runners
+from aim_discovery.settings import DiscoverySettings
+from aim_local.apiserver import ControlPlane
+from aim_local.nats import NatsServer
+from aim_local.registry import LocalRegistry
+from aim_shared.bus.connection import connect
+from aim_shared.bus.parts import CLUSTER_RUNTIME_CONFIGS, FACTS, NAMESPACES, RUNTIME_CONFIGS, TEMPLATE_CACHES
+from aim_shared.json import JsonObject
+from aim_shared.kube.client import KubeClient
+from aim_shared.kube.config import load_connection
+from aim_shared.reconcile.reconciler import ServiceDefinition
+from aim_shared.runtime.process import Connections, ServiceProcess
+from aim_shared.telemetry.metrics import Metrics
+
+pytestmark = pytest.mark.usefixtures("backends")
+
+OTHERS = ServiceDefinition(
+    "others", publishes=(RUNTIME_CONFIGS, CLUSTER_RUNTIME_CONFIGS, NAMESPACES, TEMPLATE_CACHES), consumes=(FACTS,)
+)
+"""What other services publish for discovery."""
+MODELS = "aim.eai.amd.com/v1alpha1/aimmodels"
+TEMPLATES = "aim.eai.amd.com/v1alpha1/aimservicetemplates"
+
+
+@pytest.fixture
+async def registry() -> AsyncIterator[LocalRegistry]:
+    async with LocalRegistry() as running:
+        yield running
+
+
+@pytest.fixture
+async def service(controlplane: ControlPlane, tmp_path: Path) -> AsyncIterator[None]:
+    """Discovery, and somebody who publishes what it consumes."""
+    kubeconfig = tmp_path / "kubeconfig-discovery"
+    kubeconfig.write_text(controlplane.kubeconfig())
+    settings = DiscoverySettings(system_namespace=NAMESPACE, health_probe_bind_address="0", direct_watch=False)
+    async with AsyncExitStack() as stack:
+        broker = await stack.enter_async_context(NatsServer())
+        group = await stack.enter_async_context(asyncio.TaskGroup())
+        tasks = []
+        for declared in (definition(settings), OTHERS):
+            connection = await load_connection(str(kubeconfig))
+            kube = await stack.enter_async_context(KubeClient(connection, service=declared.name))
+            bus = await stack.enter_async_context(connect(settings_for(broker.url, declared.name)))
+            runners: Any = {}
+            if declared is not OTHERS:
+                runners = await stack.enter_async_context(effect_runners(settings, kube))
+            process = ServiceProcess(declared, settings, Connections(kube, bus, runners, Metrics()))
+            tasks.append(group.create_task(process.run()))
+        yield
+        for task in tasks:
+            task.cancel()
+
+
+def model(image: str, name: str = "qwen", **spec: Any) -> JsonObject:
+    return {
+        "apiVersion": "aim.eai.amd.com/v1alpha1",
+        "kind": "AIMModel",
+        "metadata": {"name": name, "namespace": NAMESPACE},
+        "spec": {"image": image, **spec},
+    }
+
+
+def has_status(value: str) -> Callable[[Reply], bool]:
+    return lambda reply: (reply.body.get("status") or {}).get("status") == value
+
+
+def condition(body: JsonObject, type_: str) -> tuple[str, str]:
+    (found,) = [one for one in body["status"]["conditions"] if one["type"] == type_]
+    return found["status"], found["reason"]
+
+
+@pytest.mark.usefixtures("service")
+@pytest.mark.spec("DI-047", "DI-119", "DI-156", "DI-207", "DI-258", "DI-278", "DI-011")
+async def test_an_image_becomes_a_ready_model_with_ready_templates(api: RawApi, registry: LocalRegistry) -> None:
+    image = f"{registry.host}/amdenterpriseai/aim-qwen-qwen3-32b:0.8.5"
+    await api.created(path(MODELS), model(image))
+
+    done = (await api.until(path(MODELS, "qwen"), has_status("Ready"), 20)).body
+
+    assert condition(done, "ImageMetadataReady") == ("True", "ImageMetadataFound")
+    assert condition(done, "ServiceTemplatesReady") == ("True", "SomeTemplatesReady")
+    templates = (await api.get(path(TEMPLATES))).body["items"]
+    states = sorted(one["status"]["status"] for one in templates)
+    assert states == ["NotAvailable", "Ready", "Ready"]
+    ready = next(one for one in templates if one["status"]["status"] == "Ready")
+    assert ready["status"]["profile"]["engine_args"]["no-enable-log-requests"] is None
+    assert ready["status"]["modelSources"][0]["size"]
+    await still(api, [path(MODELS, "qwen"), *(path(TEMPLATES, one["metadata"]["name"]) for one in templates)])
+
+
+async def still(api: RawApi, paths: list[str]) -> None:
+    """Settled objects are not written any more (FW-011)."""
+    versions: list[str] = []
+    for _ in range(2):
+        versions.append(str([(await api.get(one)).body["metadata"]["resourceVersion"] for one in paths]))
+        await asyncio.sleep(0.5)
+    assert versions[0] == versions[1]
+
+
+@pytest.mark.usefixtures("service")
+@pytest.mark.spec("DI-081", "DI-090", "DI-093", "DI-098")
+@pytest.mark.parametrize(
+    ("repository", "value", "reason"),
+    [
+        ("amdenterpriseai/aim-nowhere:1", "Degraded", "ImageNotFound"),
+        ("private/aim-dummy:0.1.0", "Degraded", "ImagePullAuthFailure"),
+        ("badcases/malformed-labels:1.0.0", "Failed", "MetadataFormatInvalid"),
+    ],
+)
+async def test_bad_images_are_reported(
+    api: RawApi, registry: LocalRegistry, repository: str, value: str, reason: str
+) -> None:
+    await api.created(path(MODELS), model(f"{registry.host}/{repository}"))
+
+    def reported(reply: Reply) -> bool:
+        return has_status(value)(reply) and condition(reply.body, "ImageMetadataReady") == ("False", reason)
+
+    await api.until(path(MODELS, "qwen"), reported, 20)
