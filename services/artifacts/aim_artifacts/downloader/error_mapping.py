@@ -1,0 +1,89 @@
+"""From exceptions of the clients to exit codes (AR-766)."""
+
+import errno
+from collections.abc import Iterator
+from typing import Final
+
+from huggingface_hub.errors import (
+    DisabledRepoError,
+    EntryNotFoundError,
+    GatedRepoError,
+    HfHubHTTPError,
+    HFValidationError,
+    LocalTokenNotFoundError,
+    RepositoryNotFoundError,
+    RevisionNotFoundError,
+)
+from obstore.exceptions import PermissionDeniedError, UnauthenticatedError
+
+from aim_artifacts.downloader.failure import DownloadError
+from aim_artifacts.exit_codes import ExitCode
+
+_FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
+_AUTH_STATUSES: Final = frozenset({401, 403})
+_S3_TEXTS: Final = (
+    ("NoSuchBucket", ExitCode.SOURCE_NOT_FOUND),
+    ("NoSuchKey", ExitCode.SOURCE_NOT_FOUND),
+    ("AccessDenied", ExitCode.AUTH),
+    ("InvalidAccessKeyId", ExitCode.AUTH),
+    ("SignatureDoesNotMatch", ExitCode.AUTH),
+    ("InvalidToken", ExitCode.AUTH),
+    ("ExpiredToken", ExitCode.AUTH),
+)
+"""Error codes of S3 in the text of otherwise unspecific exceptions."""
+
+
+def download_error(error: BaseException) -> DownloadError:
+    """The failure that an exception means; what nobody knows is a transient failure of the transfer."""
+    if isinstance(error, DownloadError):
+        return error
+    for cause in _chain(error):
+        code = _code(cause)
+        if code is not None:
+            return DownloadError(code, _text(cause))
+    return DownloadError(ExitCode.DOWNLOAD_FAILED, _text(error))
+
+
+def _chain(error: BaseException) -> Iterator[BaseException]:
+    """The exception and what caused it: clients wrap the decisive one."""
+    seen: set[int] = set()
+    current: BaseException | None = error
+    while current is not None and id(current) not in seen:
+        seen.add(id(current))
+        yield current
+        current = current.__cause__ or current.__context__
+
+
+def _code(error: BaseException) -> ExitCode | None:
+    # A gated repository is a kind of missing one to the client, and an HTTP error is a kind of OSError.
+    if isinstance(error, GatedRepoError | DisabledRepoError | LocalTokenNotFoundError):
+        return ExitCode.AUTH
+    if isinstance(error, RepositoryNotFoundError | RevisionNotFoundError | HFValidationError):
+        return ExitCode.SOURCE_NOT_FOUND
+    if isinstance(error, HfHubHTTPError):
+        return _code_of_status(error)
+    if isinstance(error, PermissionDeniedError | UnauthenticatedError):
+        return ExitCode.AUTH
+    if isinstance(error, OSError) and error.errno in _FULL:
+        return ExitCode.STORAGE_FULL
+    if type(error).__module__.startswith("obstore"):
+        return _code_of_s3(str(error))
+    return None
+
+
+def _code_of_status(error: HfHubHTTPError) -> ExitCode | None:
+    status = error.response.status_code
+    if status in _AUTH_STATUSES:
+        return ExitCode.AUTH
+    if status == 404 or isinstance(error, EntryNotFoundError):
+        return ExitCode.SOURCE_NOT_FOUND
+    return ExitCode.DOWNLOAD_FAILED
+
+
+def _code_of_s3(text: str) -> ExitCode | None:
+    return next((code for marker, code in _S3_TEXTS if marker in text), None)
+
+
+def _text(error: BaseException) -> str:
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return " ".join(lines[:3]) or type(error).__name__

@@ -1,0 +1,139 @@
+"""Hugging Face repositories: listing, transfer and verification (AR-720, AR-728, AR-729, AR-755…AR-758)."""
+
+import hashlib
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Final
+
+from huggingface_hub import HfApi, hf_hub_download
+from huggingface_hub.hf_api import RepoFile
+
+from aim_artifacts.downloader.failure import DownloadError, log
+from aim_artifacts.exit_codes import ExitCode
+from aim_artifacts.file_selection import FileSelection
+from aim_shared.json import JsonObject
+
+_BLOCK: Final = 1 << 20
+_BOOKKEEPING: Final = Path(".cache", "huggingface", "download")
+
+
+@dataclass(frozen=True, slots=True)
+class RemoteFile:
+    """A file of a repository.
+
+    Attributes:
+        size: bytes; 0 when the Hub does not know (AR-163).
+        sha256: checksum of a large file; regular files have only ``blob_id``, a git object id.
+    """
+
+    path: str
+    size: int
+    blob_id: str
+    sha256: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Repository:
+    """A repository at one commit, reduced to the selected files."""
+
+    repo_id: str
+    commit: str
+    files: tuple[RemoteFile, ...]
+
+    @property
+    def size(self) -> int:
+        """Bytes of all files."""
+        return sum(file.size for file in self.files)
+
+    def to_json(self) -> JsonObject:
+        """For the transfer process."""
+        return asdict(self)
+
+
+def list_repository(repo_id: str, selection: FileSelection) -> Repository:
+    """Resolve the default revision once, and list what the filter selects. Blocks.
+
+    Raises:
+        DownloadError: nothing is selected (AR-410).
+        Exception: whatever the Hub client raises; see `error_mapping`.
+    """
+    api = HfApi()
+    commit = api.repo_info(repo_id).sha
+    entries = api.list_repo_tree(repo_id, recursive=True, revision=commit)
+    files = tuple(_remote_file(entry) for entry in entries if isinstance(entry, RepoFile))
+    selected = tuple(file for file in files if selection.selects(file.path))
+    if not selected:
+        raise DownloadError(
+            ExitCode.NO_MATCHING_FILES,
+            f"none of the {len(files)} files of {repo_id} is selected by the download filter; correct downloadFilter",
+        )
+    return Repository(repo_id, str(commit), selected)
+
+
+def _remote_file(entry: RepoFile) -> RemoteFile:
+    return RemoteFile(entry.path, entry.size or 0, entry.blob_id, entry.lfs.sha256 if entry.lfs else None)
+
+
+def transfer(repo_id: str, commit: str, paths: Sequence[str], target: Path, workers: int) -> None:
+    """Download the files into the target; complete ones are skipped, incomplete ones continued (AR-745). Blocks."""
+    with ThreadPoolExecutor(workers) as pool:
+        futures = [pool.submit(hf_hub_download, repo_id, path, revision=commit, local_dir=target) for path in paths]
+        done, pending = wait(futures, return_when=FIRST_EXCEPTION)
+        for future in pending:
+            future.cancel()
+        for future in done:
+            future.result()
+
+
+def verify(repository: Repository, target: Path, workers: int) -> None:
+    """Compare every file with the Hub's checksum, and remove those that differ (AR-755, AR-757). Blocks.
+
+    Raises:
+        DownloadError: a file is missing or differs.
+    """
+    with ThreadPoolExecutor(workers) as pool:
+        intact = pool.map(lambda file: is_intact(file, target), repository.files)
+    bad = [file.path for file, good in zip(repository.files, intact, strict=True) if not good]
+    for path in bad:
+        _remove(path, target)
+    if bad:
+        named = ", ".join(bad[:5])
+        raise DownloadError(
+            ExitCode.VERIFICATION_FAILED,
+            f"{len(bad)} of {len(repository.files)} files of {repository.repo_id} are missing or differ from the "
+            f"source and were removed: {named}",
+        )
+    log(f"verified {len(repository.files)} files of {repository.repo_id} at {repository.commit}")
+
+
+def is_intact(file: RemoteFile, target: Path) -> bool:
+    """Whether the local file has the Hub's checksum."""
+    path = target / file.path
+    if not path.is_file():
+        return False
+    if file.sha256 is not None:
+        return _digest(hashlib.sha256(), path) == file.sha256
+    header = f"blob {path.stat().st_size}\0".encode()
+    # Git's object ids are SHA-1; this proves completeness, not authenticity.
+    return _digest(hashlib.sha1(header, usedforsecurity=False), path) == file.blob_id
+
+
+def _digest(digest: "hashlib._Hash", path: Path) -> str:
+    for block in _blocks(path):
+        digest.update(block)
+    return digest.hexdigest()
+
+
+def _blocks(path: Path) -> Iterator[bytes]:
+    with path.open("rb") as stream:
+        while block := stream.read(_BLOCK):
+            yield block
+
+
+def _remove(path: str, target: Path) -> None:
+    """The file and the client's note that it is complete."""
+    leftovers: Iterable[Path] = (target / path, target / _BOOKKEEPING / f"{path}.metadata")
+    for leftover in leftovers:
+        leftover.unlink(missing_ok=True)

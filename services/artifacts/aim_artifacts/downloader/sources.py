@@ -1,0 +1,98 @@
+"""What can be downloaded: one interface over Hub repositories and S3 prefixes."""
+
+import asyncio
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from aim_artifacts.downloader import hub, s3
+from aim_artifacts.downloader.environment import Environment
+from aim_artifacts.downloader.error_mapping import download_error
+from aim_artifacts.downloader.transfer import Kind
+from aim_artifacts.source import Scheme, Source
+from aim_shared.json import JsonObject
+
+
+class Listed(Protocol):
+    """A listed source: how large it is, how a child process gets it, and whether it arrived."""
+
+    @property
+    def size(self) -> int:
+        """Bytes of everything selected."""
+
+    def job(self, environment: Environment) -> JsonObject:
+        """What the transfer process is told."""
+
+    async def verify(self, environment: Environment) -> None:
+        """Compare what arrived with the source; raises `DownloadError`."""
+
+
+@dataclass(frozen=True, slots=True)
+class ListedRepository:
+    """A Hugging Face repository."""
+
+    repository: hub.Repository
+
+    @property
+    def size(self) -> int:
+        """Bytes of the selected files."""
+        return self.repository.size
+
+    def job(self, environment: Environment) -> JsonObject:
+        """Files by name at one commit (AR-729)."""
+        return {
+            "kind": Kind.HUB,
+            "repo": self.repository.repo_id,
+            "commit": self.repository.commit,
+            "paths": [file.path for file in self.repository.files],
+            "target": str(environment.target),
+            "workers": environment.max_workers,
+        }
+
+    async def verify(self, environment: Environment) -> None:
+        """By checksum."""
+        await asyncio.to_thread(hub.verify, self.repository, environment.target, environment.max_workers)
+
+
+@dataclass(frozen=True, slots=True)
+class ListedPrefix:
+    """Objects below an S3 key."""
+
+    uri: str
+    objects: tuple[s3.RemoteObject, ...]
+
+    @property
+    def size(self) -> int:
+        """Bytes of all objects."""
+        return sum(item.size for item in self.objects)
+
+    def job(self, environment: Environment) -> JsonObject:
+        """Objects with the versions that were listed."""
+        return {
+            "kind": Kind.S3,
+            "uri": self.uri,
+            "objects": s3.to_json(self.objects),
+            "target": str(environment.target),
+            "workers": environment.max_workers,
+        }
+
+    async def verify(self, environment: Environment) -> None:
+        """By size, and checksum where the store has one."""
+        await asyncio.to_thread(s3.verify, self.objects, environment.target)
+
+
+async def list_source(source: Source, environment: Environment, variables: Mapping[str, str] = os.environ) -> Listed:
+    """Ask the source what there is.
+
+    Raises:
+        DownloadError: it can not be read, or nothing is selected.
+    """
+    try:
+        if source.scheme is Scheme.HUGGING_FACE:
+            found = await asyncio.to_thread(hub.list_repository, source.path, environment.selection)
+            return ListedRepository(found)
+        store = s3.open_store(source, variables)
+        return ListedPrefix(f"{source.scheme}://{source.path}", await s3.list_objects(store, source))
+    except Exception as error:
+        raise download_error(error) from error

@@ -1,0 +1,77 @@
+"""The transfer process: does what its standard input says and ends with an exit code of AR-764.
+
+It is a process of its own so that it can be killed when it stalls, and so that the Hub client, which reads its
+environment when it is imported, can be told a protocol per attempt.
+"""
+
+import asyncio
+import os
+import sys
+import time
+from enum import StrEnum
+from pathlib import Path
+from typing import Final
+
+from aim_artifacts.downloader.child import REPORT
+from aim_artifacts.downloader.failure import DownloadError, log
+from aim_artifacts.exit_codes import ExitCode
+from aim_artifacts.source import parse_source
+from aim_shared.json import JsonObject, loads
+
+_FOREVER: Final = 1_000_000
+
+
+class Kind(StrEnum):
+    """What a transfer process can do."""
+
+    HUB = "hub"
+    S3 = "s3"
+    HANG = "hang"
+
+
+def main() -> int:
+    """Read the job, carry it out, report a failure to the parent."""
+    job = loads(sys.stdin.buffer.read())
+    try:
+        _run(job)
+    except DownloadError as error:
+        return _report(error)
+    return ExitCode.SUCCESS
+
+
+def _run(job: JsonObject) -> None:
+    if job["kind"] == Kind.HANG:
+        time.sleep(_FOREVER)
+        return
+    # Imported here: a simulated hang needs neither client.
+    from aim_artifacts.downloader.error_mapping import download_error  # noqa: PLC0415
+
+    try:
+        _hub(job) if job["kind"] == Kind.HUB else asyncio.run(_s3(job))
+    except Exception as error:
+        raise download_error(error) from error
+
+
+def _hub(job: JsonObject) -> None:
+    from aim_artifacts.downloader import hub  # noqa: PLC0415
+
+    hub.transfer(job["repo"], job["commit"], job["paths"], Path(job["target"]), job["workers"])
+
+
+async def _s3(job: JsonObject) -> None:
+    from aim_artifacts.downloader import s3  # noqa: PLC0415
+
+    store = s3.open_store(parse_source(job["uri"]), os.environ)
+    await s3.copy(store, job["objects"], Path(job["target"]), job["workers"])
+
+
+def _report(error: DownloadError) -> int:
+    try:
+        Path(os.environ[REPORT]).write_bytes(error.termination_message())
+    except (KeyError, OSError) as problem:
+        log(f"{error.line()} (not reported: {problem})")
+    return int(error.code)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
