@@ -2,23 +2,28 @@
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import Any
 
+from aim_shared.api import Resource
 from aim_shared.bus.entry import Change
 from aim_shared.bus.fact import Fact
 from aim_shared.bus.freshness import boot_seconds
 from aim_shared.bus.part import Key
 from aim_shared.bus.parts import FACTS
+from aim_shared.bus.view import View, WorldView
 from aim_shared.bus.world import World
 from aim_shared.kube.client import KubeClient
 from aim_shared.reconcile.events import EventWriter
 from aim_shared.reconcile.executor import Executor
+from aim_shared.reconcile.plan import Plan
 from aim_shared.reconcile.queue import Priority, QueueStatistics, WorkQueue
 from aim_shared.reconcile.reconciler import Reconciler, ServiceDefinition
 from aim_shared.reconcile.retry_rate import Backoff
 from aim_shared.reconcile.worker import Effects, Observer, Recorder, Worker
 from aim_shared.reconcile.world_access import WorldAccess
+from aim_shared.runtime.facts import FactKeeper
 from aim_shared.runtime.settings import Settings
 
 
@@ -40,6 +45,7 @@ class Controllers:
         record: takes decision records.
         observe: takes the duration of every pass.
         tell: passes on the changes that own writes make.
+        facts: learns which facts the passes look at.
     """
 
     def __init__(
@@ -54,12 +60,15 @@ class Controllers:
         observe: Observer,
         may_write: Callable[[], bool],
         tell: Callable[[Change[Any]], object],
+        facts: FactKeeper,
     ) -> None:
         access = WorldAccess(world, tell, boot_seconds)
         events = EventWriter(kube, definition.field_manager)
         self._resync_interval = settings.resync_interval
+        self._facts = facts
         self._controllers: list[Controller] = []
-        for reconciler in definition.reconcilers:
+        for declared in definition.reconcilers:
+            reconciler = self._watched(declared)
             executor = Executor(
                 kube,
                 reconciler,
@@ -97,10 +106,28 @@ class Controllers:
         async with asyncio.TaskGroup() as group:
             for controller in self._controllers:
                 group.create_task(controller.worker.run())
-            while True:
+            try:
+                while True:
+                    self._facts.next_round()
+                    for controller in self._controllers:
+                        controller.worker.resync()
+                    await asyncio.sleep(self._resync_interval)
+            finally:
+                # Timers of a term that is over would keep all of it alive until they fire.
                 for controller in self._controllers:
-                    controller.worker.resync()
-                await asyncio.sleep(self._resync_interval)
+                    controller.queue.close()
+
+    def _watched(self, reconciler: Reconciler[Any]) -> Reconciler[Any]:
+        """The same reconciler; what its passes read of the facts is noted."""
+
+        def reconcile(obj: Resource, view: View, now: datetime) -> Plan:
+            try:
+                return reconciler.reconcile(obj, view, now)
+            finally:
+                if isinstance(view, WorldView):
+                    self._facts.looked_at(key for part, key in view.reads.objects if part == FACTS.name)
+
+        return replace(reconciler, reconcile=reconcile)
 
     def _wake_owner(self, change: Change[Fact]) -> None:
         fact = change.after

@@ -82,7 +82,7 @@ class EffectHost:
 
     async def __aexit__(self, *exception: object) -> None:
         assert self._group is not None
-        for pending in self._pending.values():
+        for pending in list(self._pending.values()):
             pending.task.cancel()
         await self._group.__aexit__(None, None, None)
         self._group = None
@@ -93,8 +93,14 @@ class EffectHost:
         return EffectStatistics(running, len(self._pending) - running, self._succeeded, self._failed)
 
     def submit(self, effect: Effect, owner: FactOwner) -> None:
-        """Start an effect, unless it is under way already; an earlier ``not_before`` replaces a later one."""
+        """Start an effect, unless it is under way already; an earlier ``not_before`` replaces a later one.
+
+        Raises:
+            KeyError: nobody carries out effects of this kind.
+        """
         assert self._group is not None, "effects run only while the service leads"
+        if effect.kind not in self._runners:
+            raise KeyError(f"no runner for effects of kind {effect.kind!r}; add one to the service's effect_runners")
         identity = (effect.kind, effect.key)
         pending = self._pending.get(identity)
         if pending is not None:
@@ -103,40 +109,42 @@ class EffectHost:
             pending.task.cancel()
         task = self._group.create_task(self._run(effect, owner), name=f"effect {effect.kind}")
         self._pending[identity] = _Pending(owner, effect, task)
+        # Not a ``finally`` of the task: one that is cancelled before its first step has none.
+        task.add_done_callback(lambda done: self._ended(identity, done))
 
     def forget(self, owner_uid: str) -> None:
         """Cancel everything under way for an object that is gone."""
         for pending in [p for p in self._pending.values() if p.owner.uid == owner_uid]:
             pending.task.cancel()
 
-    async def _run(self, effect: Effect, owner: FactOwner) -> None:
-        identity, me = (effect.kind, effect.key), asyncio.current_task()
-        try:
-            if effect.not_before is not None:
-                await asyncio.sleep((effect.not_before - datetime.now(UTC)).total_seconds())
-            async with self._limits[effect.kind]:
-                self._pending[identity].started = True
-                outcome = await self._attempt(effect, owner)
-            await self._publish(self._fact(effect, owner, outcome))
-        finally:
-            current = self._pending.get(identity)
-            if current is not None and current.task is me:
-                del self._pending[identity]
+    def _ended(self, identity: tuple[str, str], task: asyncio.Task[None] | None) -> None:
+        pending = self._pending.get(identity)
+        if pending is not None and pending.task is task:
+            del self._pending[identity]
 
-    async def _attempt(self, effect: Effect, owner: FactOwner) -> JsonObject | AimError:
+    async def _run(self, effect: Effect, owner: FactOwner) -> None:
+        if effect.not_before is not None:
+            await asyncio.sleep((effect.not_before - datetime.now(UTC)).total_seconds())
+        async with self._limits[effect.kind]:
+            self._pending[effect.kind, effect.key].started = True
+            fact = await self._gather(effect, owner)
+        # Before the fact is told of: what it wakes may ask for the same effect again.
+        self._ended((effect.kind, effect.key), asyncio.current_task())
+        await self._publish(fact)
+
+    async def _gather(self, effect: Effect, owner: FactOwner) -> Entry[Fact]:
         try:
-            return await self._runners[effect.kind](effect)
+            return self._fact(effect, owner, await self._runners[effect.kind](effect))
         except EffectError as failure:
-            return failure.error
+            return self._fact(effect, owner, failure.error)
         except Exception as bug:
             # A bug in one runner must neither stop the service nor leave the object waiting for ever.
             _log.exception("effect failed unexpectedly", effect=effect.kind, part=owner.part, name=owner.name)
-            return AimError(Category.UNKNOWN, "UnknownError", f"{effect.kind} failed: {type(bug).__name__}: {bug}")
+            why = f"{effect.kind} failed: {type(bug).__name__}: {bug}"
+            return self._fact(effect, owner, AimError(Category.UNKNOWN, "UnknownError", why))
 
     def _fact(self, effect: Effect, owner: FactOwner, outcome: JsonObject | AimError) -> Entry[Fact]:
         failed = isinstance(outcome, AimError)
-        self._failed += failed
-        self._succeeded += not failed
         previous = self._previous(effect.kind, effect.key)
         key = fact_key(self._service, effect.kind, effect.key)
         body = to_json(
@@ -152,6 +160,8 @@ class EffectHost:
                 }
             )
         )
+        self._failed += failed
+        self._succeeded += not failed
         return Entry(self._facts, key, body, Version(uid=key.name, resource_version=""))
 
 

@@ -1,11 +1,13 @@
-"""The facts of a service while it leads: gathered by effects, published, and dropped with the object they are about."""
+"""The facts of a service while it leads: gathered by effects, published, and dropped when nothing refers to them."""
 
+from collections.abc import Iterable
 from typing import Any
 
 from aim_shared.bus.entry import Change, Entry
 from aim_shared.bus.fact import Fact, fact_key, facts_by_owner
 from aim_shared.bus.fact_publisher import FactPublisher
 from aim_shared.bus.freshness import boot_seconds
+from aim_shared.bus.part import Key
 from aim_shared.bus.parts import FACTS
 from aim_shared.bus.world import World
 from aim_shared.reconcile.reconciler import ServiceDefinition
@@ -16,16 +18,22 @@ FACTS_BY_OWNER = facts_by_owner(FACTS)
 
 
 class FactKeeper:
-    """Puts facts into the world and onto the bus, and takes them away again."""
+    """Puts facts into the world and onto the bus, and takes them away again.
+
+    A fact goes with its owner, and when no pass looked at it for a whole round: objects outlive what facts are about
+    (a pod's log, an image of an earlier generation), and a store that only grows fills up one day.
+    """
 
     def __init__(
         self, definition: ServiceDefinition, world: World, publisher: FactPublisher, dispatcher: Dispatcher
     ) -> None:
         self._service = definition.name
-        self._reconciled = frozenset(reconciler.part.name for reconciler in definition.reconcilers)
+        self._parts = {reconciler.part.name: reconciler.part for reconciler in definition.reconcilers}
         self._world = world
         self._publisher = publisher
         self._dispatcher = dispatcher
+        self._round = 0
+        self._used: dict[Key, int] = {}
 
     def previous(self, effect: str, about: str) -> Fact | None:
         """The last fact of an effect, to count consecutive failures."""
@@ -34,13 +42,44 @@ class FactKeeper:
 
     async def publish(self, entry: Entry[Fact]) -> None:
         """Make a fact known: to this process at once, to the bus as soon as it can be reached."""
+        self._used[entry.key] = self._round
         self._dispatcher(self._world.absorb(FACTS, entry.raw, boot_seconds(), entry.traceparent))
         self._publisher.publish_fact(entry.raw)
 
     def on_change(self, change: Change[Any]) -> None:
         """Remove the facts of an object that is gone."""
-        if change.part.name not in self._reconciled or change.new is not None or change.old is None:
+        if change.old is None or change.part.name not in self._parts:
             return
-        for fact in self._world.select(FACTS_BY_OWNER, change.old.version.uid):
+        if change.new is None or change.new.version.uid != change.old.version.uid:
+            self._remove(self._world.select(FACTS_BY_OWNER, change.old.version.uid))
+
+    def looked_at(self, keys: Iterable[Key]) -> None:
+        """A pass read these facts, or looked for them."""
+        for key in keys:
+            self._used[key] = self._round
+
+    def next_round(self) -> None:
+        """Remove what nothing referred to in the round that ends, and what is left of objects that went unseen."""
+        known = self._world.all(FACTS)
+        present = {entry.key for entry in known}
+        self._used = {key: last for key, last in self._used.items() if key in present}
+        self._remove([entry for entry in known if not self._is_needed(entry)])
+        self._round += 1
+
+    def _is_needed(self, entry: Entry[Fact]) -> bool:
+        fact = entry.object
+        if fact is None:
+            return False
+        part = self._parts.get(fact.owner.part)
+        if part is None or not self._world.is_fresh(part):
+            return True
+        owner = self._world.get(part, Key(fact.owner.namespace, fact.owner.name))
+        if owner is None or owner.version.uid != fact.owner.uid:
+            return False
+        return self._used.setdefault(entry.key, self._round) >= self._round - 1
+
+    def _remove(self, facts: Iterable[Entry[Fact]]) -> None:
+        for fact in facts:
             self._publisher.remove_fact(fact.key)
             self._world.absorb_deleted(FACTS, fact.key, fact.version.uid, boot_seconds())
+            self._used.pop(fact.key, None)

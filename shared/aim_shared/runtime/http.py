@@ -1,5 +1,9 @@
 """The HTTP face of a service: probes, metrics, and a look inside (FW-282, FW-283)."""
 
+import asyncio
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Final
 
 import uvicorn
@@ -7,12 +11,15 @@ from fastapi import FastAPI, Response
 from fastapi.responses import JSONResponse, PlainTextResponse
 
 from aim_shared.json import JsonObject, dumps
+from aim_shared.runtime.failure import StartError
+from aim_shared.runtime.settings import Address
 from aim_shared.runtime.state import ServiceState
 from aim_shared.telemetry.metrics import Metrics
 
-OFF: Final = "0"
-"""Bind address of a server that is switched off."""
 _EVERY_INTERFACE: Final = "0.0.0.0"  # noqa: S104  the kubelet probes the pod's address, not loopback
+_BACKLOG: Final = 128
+_STOP_SECONDS: Final = 1
+"""How long a stopping server waits for open requests."""
 
 
 def probes(state: ServiceState, metrics: Metrics | None) -> FastAPI:
@@ -58,22 +65,72 @@ def _json(page: JsonObject) -> Response:
     return Response(dumps(page), media_type="application/json")
 
 
-class Server(uvicorn.Server):
-    """A uvicorn server that leaves signals to the process."""
+class _Uvicorn(uvicorn.Server):
+    """Leaves signals to the process, and does not look ten times a second whether it is to stop."""
 
-    def install_signal_handlers(self) -> None:
-        """Signals end the whole service, not its HTTP face alone."""
+    def __init__(self, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self._stop = asyncio.Event()
+
+    def stop(self) -> None:
+        """Let `serve` end."""
+        self.should_exit = True
+        self._stop.set()
+
+    async def main_loop(self) -> None:
+        await self._stop.wait()
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
 
 
-def server(app: FastAPI, address: str) -> Server:
-    """A server on ``host:port``; without a host on all interfaces."""
-    host, _, port = address.rpartition(":")
-    config = uvicorn.Config(
-        app,
-        host=host.strip("[]") or _EVERY_INTERFACE,
-        port=int(port),
-        log_level="warning",
-        access_log=False,
-        lifespan="off",
-    )
-    return Server(config)
+class HttpServer:
+    """One address that is served until the process stops."""
+
+    def __init__(self, app: FastAPI, address: Address) -> None:
+        """Take the address.
+
+        Raises:
+            StartError: it can not be had.
+        """
+        self._listener = _listen(address)
+        config = uvicorn.Config(
+            app,
+            http="httptools",
+            loop="none",
+            ws="none",
+            lifespan="off",
+            log_config=None,
+            access_log=False,
+            date_header=False,
+            timeout_graceful_shutdown=_STOP_SECONDS,
+        )
+        self._server = _Uvicorn(config)
+
+    async def run(self) -> None:
+        """Serve until cancelled; open requests get a moment to end."""
+        serving = asyncio.ensure_future(self._server.serve(sockets=[self._listener]))
+        try:
+            await asyncio.shield(serving)
+        finally:
+            self._server.stop()
+            await asyncio.wait((serving,))
+
+
+def _listen(address: Address) -> socket.socket:
+    host = address.host or _EVERY_INTERFACE
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    # Only with the protocol given asyncio sets TCP_NODELAY on accepted connections.
+    listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind((host, address.port))
+        listener.listen(_BACKLOG)
+    except OSError as error:
+        listener.close()
+        raise StartError(
+            f"can not listen on {host}:{address.port}: {error.strerror or error}; "
+            "choose another AIM_HEALTH_PROBE_BIND_ADDRESS or AIM_METRICS_BIND_ADDRESS"
+        ) from error
+    return listener

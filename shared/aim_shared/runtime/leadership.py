@@ -6,8 +6,10 @@ from typing import Final, Protocol
 
 import structlog
 
+from aim_shared.bus.connection import raise_if_cancelled
 from aim_shared.bus.publisher_state import SupersededError
 from aim_shared.kube.lease import LeaderElector
+from aim_shared.runtime.failure import leaves
 
 _log = structlog.get_logger(__name__)
 
@@ -26,6 +28,14 @@ class Leadership(Protocol):
         """Whether a write is allowed at this moment (FW-407)."""
         ...
 
+    def guard(self) -> None:
+        """Asked by the Kubernetes client right before each write.
+
+        Raises:
+            NotLeaderError: `may_write` says no.
+        """
+        ...
+
     async def run(self, term: Callable[[], Awaitable[None]]) -> None:
         """Run a term whenever this process leads, until cancelled."""
         ...
@@ -39,10 +49,13 @@ class AlwaysLeading:
     def may_write(self) -> bool:
         return True
 
+    def guard(self) -> None:
+        """Never forbids."""
+
     async def run(self, term: Callable[[], Awaitable[None]]) -> None:
         while True:
-            if await _superseded(term()):
-                await asyncio.sleep(_PAUSE)
+            await _superseded(term())
+            await asyncio.sleep(_PAUSE)
 
 
 class Elected:
@@ -58,14 +71,17 @@ class Elected:
     def may_write(self) -> bool:
         return self._elector.renewed_within(FRESH_SECONDS)
 
+    def guard(self) -> None:
+        self._elector.guard()
+
     async def run(self, term: Callable[[], Awaitable[None]]) -> None:
         async with asyncio.TaskGroup() as group:
             group.create_task(self._elector.run())
             while True:
                 await self._elector.gained()
-                _log.info("leading")
-                superseded = await self._until_lost(term)
-                if superseded and not await self._elector.confirm():
+                if await self._until_lost(term):
+                    await self._elector.confirm()
+                    # Also when the Lease is ours: two that supersede each other must not do so as fast as they can.
                     await asyncio.sleep(_PAUSE)
 
     async def _until_lost(self, term: Callable[[], Awaitable[None]]) -> bool:
@@ -73,14 +89,11 @@ class Elected:
         serving = asyncio.ensure_future(_superseded(term()))
         try:
             await asyncio.wait((lost, serving), return_when=asyncio.FIRST_COMPLETED)
-            if serving.done():
-                return serving.result()
-            _log.info("leadership lost")
-            return False
         finally:
             for task in (lost, serving):
                 task.cancel()
             await asyncio.wait((lost, serving))
+        return not serving.cancelled() and serving.result()
 
 
 async def _superseded(term: Awaitable[None]) -> bool:
@@ -89,7 +102,9 @@ async def _superseded(term: Awaitable[None]) -> bool:
     try:
         await term
     except* SupersededError as group:
-        superseded.extend(group.exceptions)
+        superseded.extend(leaves(group))
+    # A task group that fails and is cancelled at the same time reports the failure alone.
+    raise_if_cancelled()
     if superseded:
         _log.error("another process publishes the same parts; asking the Lease again", why=str(superseded[0]))
     return bool(superseded)

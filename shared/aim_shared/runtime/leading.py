@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from aim_shared.bus.connection import BusConnection
+from aim_shared.bus.entry import Change
 from aim_shared.bus.fact_publisher import FactPublisher
 from aim_shared.bus.feed import WorldFeed
 from aim_shared.bus.part import Part
@@ -20,7 +21,7 @@ from aim_shared.reconcile.reconciler import EffectRunner, ServiceDefinition
 from aim_shared.reconcile.worker import Observer, Recorder
 from aim_shared.runtime.controllers import Controllers
 from aim_shared.runtime.dispatch import Dispatcher
-from aim_shared.runtime.effects import EffectHost
+from aim_shared.runtime.effects import EffectHost, EffectStatistics
 from aim_shared.runtime.facts import FactKeeper
 from aim_shared.runtime.settings import Settings
 
@@ -69,6 +70,7 @@ class Term:
             observe=around.observe,
             may_write=around.may_write,
             tell=lambda change: around.dispatcher((change,)),
+            facts=self._keeper,
         )
         self._publishers: dict[str, Publisher] = {}
 
@@ -77,6 +79,11 @@ class Term:
         """State of each publisher, by part."""
         own = {name: publisher.statistics for name, publisher in self._publishers.items()}
         return {**own, FACTS.name: self._facts.statistics}
+
+    @property
+    def effects(self) -> EffectStatistics:
+        """State of the effects."""
+        return self._effects.statistics
 
     async def run(self) -> None:
         """Publish at once; reconcile as soon as every consumed part is known (FW-019).
@@ -91,10 +98,16 @@ class Term:
                 for part in around.definition.publishes:
                     group.create_task(self._publish(part), name=f"publish {part}")
                 await around.feed.wait_synced()
-                around.dispatcher.listen(self._keeper.on_change, self.controllers.dispatch)
+                around.dispatcher.listen(self._on_change, self.controllers.dispatch)
                 group.create_task(self.controllers.run())
         finally:
             around.dispatcher.listen()
+
+    def _on_change(self, change: Change[Any]) -> None:
+        """Let go of what is known about an object that is gone."""
+        self._keeper.on_change(change)
+        if change.old is not None and change.new is None:
+            self._effects.forget(change.old.version.uid)
 
     async def _publish(self, part: Part[Any]) -> None:
         around = self._around

@@ -1,29 +1,41 @@
 """A service between opened connections and the signal to stop: world, leadership, HTTP face."""
 
 import asyncio
+import random
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from itertools import count
+from typing import Any, Final
+
+import structlog
 
 from aim_shared.api.kinds import NAMESPACE
 from aim_shared.bus.connection import BusConnection
-from aim_shared.bus.decision import DecisionRecord
 from aim_shared.bus.feed import WorldFeed
+from aim_shared.bus.freshness import FeedSettings
 from aim_shared.bus.part import Part
 from aim_shared.bus.recorder import Recorder
 from aim_shared.bus.world import World
+from aim_shared.kube.backoff import Backoff
 from aim_shared.kube.client import KubeClient
+from aim_shared.kube.errors import KubeError
 from aim_shared.kube.lease import LeaderElector
 from aim_shared.kube.reflector import Reflector
 from aim_shared.reconcile.reconciler import EffectRunner, ServiceDefinition
+from aim_shared.runtime.decisions import DecisionLog
 from aim_shared.runtime.dispatch import Dispatcher
 from aim_shared.runtime.facts import FACTS_BY_OWNER
-from aim_shared.runtime.http import OFF, Server, metrics_only, probes, server
+from aim_shared.runtime.failure import StartError
+from aim_shared.runtime.http import HttpServer, metrics_only, probes
 from aim_shared.runtime.leadership import AlwaysLeading, Elected, Leadership
 from aim_shared.runtime.leading import Surroundings, Term
-from aim_shared.runtime.settings import Settings
+from aim_shared.runtime.settings import Settings, address_of
 from aim_shared.runtime.state import ServiceState
 from aim_shared.telemetry.metrics import Metrics
+
+_log = structlog.get_logger(__name__)
+_RETRY: Final = Backoff(base=0.2, cap=5.0)
+"""Pauses while the API server does not answer at start."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,34 +52,54 @@ class ServiceProcess:
     """Runs one service; `run` ends only by cancellation or an error that a restart may cure."""
 
     def __init__(self, definition: ServiceDefinition, settings: Settings, connections: Connections) -> None:
+        if missing := sorted(definition.effect_kinds - set(connections.runners)):
+            raise StartError(f"nothing carries out the effects {', '.join(missing)}; effect_runners has to bring them")
         self._settings = settings
         self._connections = connections
         self._dispatcher = Dispatcher()
+        self._random = random.Random()
         kube, bus = connections.kube, connections.bus
         world = World(definition.consumes, (*definition.indexes, FACTS_BY_OWNER))
         reflect = self._reflect if settings.direct_watch else None
+        times = feed_settings(settings.nats_heartbeat)
+        feed = WorldFeed(world, bus, definition.name, self._dispatcher, reflect, settings=times)
         self.state = ServiceState(
             definition=definition,
             world=world,
-            feed=WorldFeed(world, bus, definition.name, self._dispatcher, reflect),
+            feed=feed,
             bus=bus,
             kube=kube,
-            recorder=Recorder(bus, definition.name),
+            metrics=connections.metrics,
+            decisions=DecisionLog(Recorder(bus, definition.name), feed, bus),
             leadership=_leadership(definition, settings, kube),
         )
-        connections.metrics.watch(self.state.gauges)
+        connections.metrics.watch(self.state.readings, [one.controller for one in definition.reconcilers])
 
     async def run(self) -> None:
         """Run until cancelled."""
         state = self.state
         async with asyncio.TaskGroup() as group:
             for http in self._servers():
-                group.create_task(http.serve())
+                group.create_task(http.run())
             group.create_task(state.feed.run())
-            group.create_task(state.recorder.run())
-            cluster = await state.kube.get(NAMESPACE, "kube-system")
-            uid = str(cluster["metadata"]["uid"])
+            group.create_task(state.decisions.run())
+            uid = await self._cluster()
             group.create_task(state.leadership.run(lambda: self._lead(uid)))
+
+    async def _cluster(self) -> str:
+        """UID of the namespace kube-system; waits for an API server that tells."""
+        for attempt in count(1):
+            try:
+                found = await self.state.kube.get(NAMESPACE, "kube-system")
+            except (KubeError, ValueError) as error:
+                if self.state.api_server != str(error):
+                    self.state.api_server = str(error)
+                    _log.warning("waiting for the API server", error=str(error))
+                await asyncio.sleep(_RETRY.delay(attempt, self._random))
+            else:
+                break
+        self.state.api_server = None
+        return str(found["metadata"]["uid"])
 
     async def _lead(self, cluster: str) -> None:
         state = self.state
@@ -78,10 +110,10 @@ class ServiceProcess:
                 world=state.world,
                 feed=state.feed,
                 dispatcher=self._dispatcher,
-                kube=state.kube,
+                kube=state.kube.guarded(state.leadership.guard),
                 bus=state.bus,
                 runners=self._connections.runners,
-                record=self._record,
+                record=self.state.decisions.record,
                 observe=self._connections.metrics.on_pass,
                 may_write=state.leadership.may_write,
                 cluster=cluster,
@@ -92,21 +124,23 @@ class ServiceProcess:
         finally:
             state.term = None
 
-    def _record(self, record: DecisionRecord) -> None:
-        headers = {"Nats-Msg-Id": record.id, **({"traceparent": record.traceparent} if record.traceparent else {})}
-        self.state.recorder.record(record.part, record.key, record.to_json(), headers)
-
     def _reflect(self, part: Part[Any]) -> Reflector:
         return Reflector(
             self._connections.kube, part.kind, label_selector=part.label_selector, field_selector=part.field_selector
         )
 
-    def _servers(self) -> list[Server]:
-        probe, separate = self._settings.health_probe_bind_address, self._settings.metrics_bind_address
+    def _servers(self) -> list[HttpServer]:
+        probe = address_of(self._settings.health_probe_bind_address)
+        separate = address_of(self._settings.metrics_bind_address)
         metrics = self._connections.metrics
         shared = separate == probe
-        servers = [server(probes(self.state, metrics if shared else None), probe)] if probe != OFF else []
-        return [*servers, server(metrics_only(metrics), separate)] if separate != OFF and not shared else servers
+        servers = [] if probe is None else [HttpServer(probes(self.state, metrics if shared else None), probe)]
+        return servers if separate is None or shared else [*servers, HttpServer(metrics_only(metrics), separate)]
+
+
+def feed_settings(heartbeat: float) -> FeedSettings:
+    """Times of the feed that follow from the renewal of markers: three of them make a part stale (FW-019)."""
+    return FeedSettings(marker_lifetime=3 * heartbeat)
 
 
 def _leadership(definition: ServiceDefinition, settings: Settings, kube: KubeClient) -> Leadership:

@@ -1,6 +1,7 @@
 """Entry point of every service: settings, connections, signals."""
 
 import asyncio
+import faulthandler
 import signal
 import sys
 from collections.abc import Callable, Coroutine, Mapping
@@ -14,8 +15,8 @@ from aim_shared import __version__
 from aim_shared.bus.connection import BusSettings, connect
 from aim_shared.kube.client import KubeClient
 from aim_shared.kube.config import load_connection
-from aim_shared.kube.errors import KubeError
 from aim_shared.reconcile.reconciler import EffectRunner, ServiceDefinition
+from aim_shared.runtime.failure import report
 from aim_shared.runtime.process import Connections, ServiceProcess
 from aim_shared.runtime.settings import Settings, load, unknown_variables
 from aim_shared.telemetry import logs, tracing
@@ -27,6 +28,8 @@ EffectRunners = AbstractAsyncContextManager[Mapping[str, EffectRunner]]
 
 _log = structlog.get_logger(__name__)
 _STOP_SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
+_STOP_SECONDS: Final = 9.0
+"""A process that has not ended this long after a signal ends itself, before the kubelet kills it (FW-287)."""
 
 
 def run_service(
@@ -40,25 +43,31 @@ def run_service(
     logs.configure(chosen.log_level, chosen.log_format, declared.name)
     for name in unknown_variables(settings):
         _log.warning("unknown variable is ignored", variable=name)
-    provider = tracing.configure(declared.name)
+    with tracing.exporting(declared.name):
+        code = _run(_serve(declared, chosen, lambda kube: effects(chosen, kube)))
+    faulthandler.cancel_dump_traceback_later()
+    sys.exit(code)
+
+
+def _run(service: Coroutine[Any, Any, None]) -> int:
     try:
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-            runner.run(_until_signal(_serve(declared, chosen, lambda kube: effects(chosen, kube))))
-    except* KubeError as group:
-        _log.error("can not go on", error=str(group.exceptions[0]))
-        sys.exit(1)
-    finally:
-        provider.shutdown()
+            runner.run(_until_signal(service))
+    except Exception as error:
+        # Whatever it was, a restart is the cure; what matters here is that the log says why.
+        report(error, "the service ends")
+        return 1
+    return 0
 
 
 async def _serve(
     definition: ServiceDefinition, settings: Settings, effects: Callable[[KubeClient], EffectRunners]
 ) -> None:
-    metrics = Metrics()
+    connection = await load_connection()
+    metrics = Metrics(connection.server)
     bus_settings = BusSettings.of_urls(
         settings.nats_url, definition.field_manager, settings.nats_credentials_file, settings.nats_ca_file
     )
-    connection = await load_connection()
     async with (
         KubeClient(connection, service=definition.name, version=__version__, observer=metrics) as kube,
         connect(bus_settings) as bus,
@@ -70,9 +79,25 @@ async def _serve(
 async def _until_signal(service: Coroutine[Any, Any, None]) -> None:
     """Run until the service fails, or a signal cancels it."""
     running = asyncio.ensure_future(service)
+    stopping = False
+
+    def stop(number: signal.Signals) -> None:
+        nonlocal stopping
+        # A second signal must not interrupt the clean-up that the first one began.
+        if stopping:
+            return
+        stopping = True
+        _log.info("stopping", signal=number.name)
+        faulthandler.dump_traceback_later(_STOP_SECONDS, exit=True)
+        running.cancel()
+
     loop = asyncio.get_running_loop()
     for number in _STOP_SIGNALS:
-        loop.add_signal_handler(number, running.cancel)
+        loop.add_signal_handler(number, stop, number)
     await asyncio.wait((running,))
-    if not running.cancelled():
-        running.result()
+    error = None if running.cancelled() else running.exception()
+    if error is None:
+        return
+    if not stopping:
+        raise error
+    report(error, "trouble while stopping")

@@ -3,10 +3,11 @@
 import os
 import socket
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Final, TypeVar
 
-from pydantic import BeforeValidator, Field, ValidationError
+from pydantic import AfterValidator, BeforeValidator, Field, ValidationError
 from pydantic_settings import BaseSettings, CliSettingsSource, SettingsConfigDict, SettingsError
 
 from aim_shared.api import quantity
@@ -30,6 +31,40 @@ def _bytes(value: object) -> object:
 Seconds = Annotated[float, BeforeValidator(_seconds)]
 """A duration as of MS-028 (``10s``, ``2h30m``), held in seconds."""
 
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where to listen; an empty host means every interface."""
+
+    host: str
+    port: int
+
+
+def address_of(text: str) -> Address | None:
+    """Read ``host:port``, ``:port`` or ``[v6]:port``; ``0`` means that nothing listens.
+
+    Raises:
+        ValueError: it is none of these.
+    """
+    if text == "0":
+        return None
+    host, colon, port = text.rpartition(":")
+    if not colon or not port.isdecimal() or not 0 < int(port) < 1 << 16:
+        raise ValueError("expected host:port, :port, or 0 for off")
+    return Address(host.strip("[]"), int(port))
+
+
+def _checked_address(text: str) -> str:
+    address_of(text)
+    return text
+
+
+BindAddress = Annotated[str, AfterValidator(_checked_address)]
+"""``host:port``, or ``0``."""
+
+PositiveSeconds = Annotated[float, BeforeValidator(_seconds), Field(gt=0)]
+"""A duration that can not be zero."""
+
 Bytes = Annotated[int, BeforeValidator(_bytes)]
 """A Kubernetes quantity (``1Gi``), held in bytes."""
 
@@ -46,23 +81,23 @@ class Settings(BaseSettings):
     model_config = SettingsConfigDict(env_prefix=PREFIX, frozen=True, extra="forbid", env_ignore_empty=True)
 
     system_namespace: str = Field(default_factory=_system_namespace, description="operator namespace (FW-270)")
-    pod_name: str = Field(default_factory=socket.gethostname, description="identity in Leases (FW-281)")
+    pod_name: str = Field(default_factory=socket.gethostname, min_length=1, description="identity in Leases (FW-281)")
     nats_url: str = Field("nats://aim-nats:4222", description="message broker, comma-separated list")
     nats_credentials_file: Path | None = Field(None, description="broker authentication")
     nats_ca_file: Path | None = Field(None, description="CA bundle of the broker")
     nats_history_age: Seconds = Field(7 * 24 * 3600.0, description="age limit of the history")
     nats_history_bytes: Bytes = Field(1 << 30, description="size limit of the history")
-    nats_heartbeat: Seconds = Field(10.0, description="renewal of a part's sync marker; stale after three")
+    nats_heartbeat: PositiveSeconds = Field(10.0, description="renewal of a part's sync marker; stale after three")
     nats_replicas: int = Field(1, ge=1, le=5, description="stream replicas")
     direct_watch: bool = Field(True, description="feed the world from Kubernetes while the broker is away (FW-400)")
     leader_elect: bool = Field(False, description="leader election by Lease (FW-281)")
-    metrics_bind_address: str = Field("0", description="metrics over HTTP, host:port; 0 = off (FW-280)")
-    health_probe_bind_address: str = Field(":8081", description="probes and debug endpoints (FW-282)")
+    metrics_bind_address: BindAddress = Field("0", description="metrics over HTTP, host:port; 0 = off (FW-280)")
+    health_probe_bind_address: BindAddress = Field(":8081", description="probes and debug endpoints (FW-282)")
     log_level: LogLevel = LogLevel.INFO
     log_format: LogFormat = LogFormat.JSON
-    resync_interval: Seconds = Field(600.0, description="full re-evaluation (FW-017)")
-    backoff_initial: Seconds = Field(0.2, description="first error backoff (FW-098)")
-    backoff_max: Seconds = Field(1000.0, description="longest error backoff (FW-098)")
+    resync_interval: PositiveSeconds = Field(600.0, description="full re-evaluation (FW-017)")
+    backoff_initial: PositiveSeconds = Field(0.2, description="first error backoff (FW-098)")
+    backoff_max: PositiveSeconds = Field(1000.0, description="longest error backoff (FW-098)")
 
 
 def load(settings: type[S], argv: list[str] | None = None) -> S:

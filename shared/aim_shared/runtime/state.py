@@ -3,43 +3,64 @@
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
+from typing import Final, TypeAlias
 
-from aim_shared.api import labels
+from aim_shared.api.labels import ANNOTATION_PAUSED
 from aim_shared.bus.connection import BusConnection, ConnectionState
-from aim_shared.bus.feed import WorldFeed
-from aim_shared.bus.recorder import Recorder
+from aim_shared.bus.feed import PartStatus, WorldFeed
+from aim_shared.bus.freshness import Source
 from aim_shared.bus.world import World
 from aim_shared.json import JsonObject
 from aim_shared.kube.client import KubeClient
+from aim_shared.reconcile.queue import QueueStatistics
 from aim_shared.reconcile.reconciler import ServiceDefinition
+from aim_shared.reconcile.worker import DEFAULT_WORKERS
+from aim_shared.runtime.decisions import DecisionLog
 from aim_shared.runtime.leadership import Leadership
 from aim_shared.runtime.leading import Term
-from aim_shared.telemetry.metrics import Gauges, gauges_of
+from aim_shared.telemetry.metrics import Metrics, Readings, Summary, gauges_of
+
+_Sample: TypeAlias = tuple[Mapping[str, str], float | Summary]
+_Named: TypeAlias = tuple[str, Mapping[str, str], float | Summary]
+
+_API_GRACE: Final = 10.0
+"""Seconds without an answer after which a service is not ready; a restarting API server takes less."""
 
 
 @dataclass(slots=True)
 class ServiceState:
-    """The live parts of a process; ``term`` is ``None`` while another replica leads."""
+    """The live parts of a process.
+
+    Attributes:
+        term: ``None`` while another replica leads.
+        api_server: why the API server could not be reached at start; ``None`` since it was.
+    """
 
     definition: ServiceDefinition
     world: World
     feed: WorldFeed
     bus: BusConnection
     kube: KubeClient
-    recorder: Recorder
+    metrics: Metrics
+    decisions: DecisionLog
     leadership: Leadership
     term: Term | None = None
+    api_server: str | None = "the API server was not asked yet"
 
     def not_ready(self) -> list[str]:
         """What keeps the service from being ready, in words; empty when it is ready (FW-282, FW-402)."""
-        reasons = [
-            f"{part.part} is not synced: its publisher has not vouched for it yet"
-            for part in self.feed.statistics.parts
-            if not part.synced
-        ]
         connection = self.bus.statistics
+        connected = connection.state is ConnectionState.CONNECTED
+        parts = self.feed.statistics.parts
+        reasons = [_unsynced(part, connected=connected) for part in parts if not part.synced]
+        if not connected and any(not part.fresh and part.source is Source.BUS for part in parts):
+            reasons.append(f"the message broker is {connection.state.value}: {connection.last_error or 'no answer'}")
         if connection.denied is not None:
             reasons.append(f"the message broker denies {connection.denied}; check the permissions of this identity")
+        if self.api_server is not None:
+            reasons.append(self.api_server)
+        elif self.metrics.unanswered_seconds >= _API_GRACE:
+            reasons.append(f"the API server has not answered for {self.metrics.unanswered_seconds:.0f} s")
         return reasons
 
     def readiness(self) -> JsonObject:
@@ -75,7 +96,7 @@ class ServiceState:
             "leads": self.leadership.leads,
             "queues": {} if term is None else {name: asdict(one) for name, one in term.controllers.queues.items()},
             "publishers": {} if term is None else {name: asdict(one) for name, one in term.publishers.items()},
-            "recorder": asdict(self.recorder.statistics),
+            "recorder": asdict(self.decisions.statistics),
             "requests": asdict(self.kube.statistics()),
             "paused": self._paused(),
         }
@@ -85,34 +106,63 @@ class ServiceState:
         for reconciler in self.definition.reconcilers:
             for entry in self.world.all(reconciler.part):
                 annotations = entry.raw["metadata"].get("annotations") or {}
-                if annotations.get(labels.ANNOTATION_PAUSED) == "true":
+                if annotations.get(ANNOTATION_PAUSED) == "true":
                     found.append(f"{reconciler.part} {entry.key}")
         return found
 
-    def gauges(self) -> Gauges:
+    def readings(self) -> Readings:
         """Everything that metrics show of the present state."""
-        samples: defaultdict[str, list[tuple[Mapping[str, str], float]]] = defaultdict(list)
-        for name, sample in self._samples():
-            samples[name].append(sample)
+        samples: defaultdict[str, list[_Sample]] = defaultdict(list)
+        for name, labels, value in self._samples():
+            samples[name].append((labels, value))
         return samples
 
-    def _samples(self) -> Iterable[tuple[str, tuple[Mapping[str, str], float]]]:
+    def _samples(self) -> Iterable[_Named]:
         leads = float(self.leadership.leads)
-        yield "leader_election_master_status", ({"name": self.definition.field_manager}, leads)
+        yield "leader_election_master_status", {"name": self.definition.field_manager}, leads
         for part in self.feed.statistics.parts:
             which = {"part": part.part, "source": part.source.value}
-            yield "aim_part_fresh", (which, float(part.fresh))
-            yield "aim_part_objects", (which, float(part.objects))
-        yield from gauges_of("aim_decisions", self.recorder.statistics, {}).items()
-        yield "aim_paused_objects", ({}, float(len(self._paused())))
+            yield "aim_part_fresh", which, float(part.fresh)
+            yield "aim_part_objects", which, float(part.objects)
+        yield from _numbers("aim_decisions", self.decisions.statistics, {})
+        yield "aim_paused_objects", {}, float(len(self._paused()))
         if self.term is not None:
-            yield from self._term_samples(self.term)
+            yield from _term_samples(self.term)
+        else:
+            for reconciler in self.definition.reconcilers:
+                yield "workqueue_depth", {"name": reconciler.controller}, 0.0
 
-    @staticmethod
-    def _term_samples(term: Term) -> Iterable[tuple[str, tuple[Mapping[str, str], float]]]:
-        for controller, queue in term.controllers.queues.items():
-            yield from gauges_of("workqueue", queue, {"name": controller}).items()
-        for controller, active in term.controllers.active.items():
-            yield "controller_runtime_active_workers", ({"controller": controller}, float(active))
-        for part, publisher in term.publishers.items():
-            yield from gauges_of("aim_publisher", publisher, {"part": part}).items()
+
+def _term_samples(term: Term) -> Iterable[_Named]:
+    for controller, queue in term.controllers.queues.items():
+        yield from _queue_samples({"name": controller}, queue)
+    for controller, active in term.controllers.active.items():
+        yield "controller_runtime_active_workers", {"controller": controller}, float(active)
+        yield "controller_runtime_max_concurrent_reconciles", {"controller": controller}, float(DEFAULT_WORKERS)
+    for part, publisher in term.publishers.items():
+        yield from _numbers("aim_publisher", publisher, {"part": part})
+    yield from _numbers("aim_effects", term.effects, {})
+
+
+def _queue_samples(labels: Mapping[str, str], queue: QueueStatistics) -> Iterable[_Named]:
+    """A queue under the names of FW-284."""
+    yield "workqueue_depth", labels, float(queue.depth)
+    yield "workqueue_adds_total", labels, float(queue.adds)
+    yield "workqueue_retries_total", labels, float(queue.retries)
+    yield "workqueue_queue_duration_seconds", labels, Summary(queue.taken, queue.queue_seconds)
+    yield "workqueue_work_duration_seconds", labels, Summary(queue.taken - queue.processing, queue.work_seconds)
+    yield "workqueue_unfinished_work_seconds", labels, queue.unfinished_seconds
+    yield "workqueue_longest_running_processor_seconds", labels, queue.longest_running_seconds
+
+
+def _numbers(prefix: str, statistics: object, labels: Mapping[str, str]) -> Iterable[_Named]:
+    for name, (own, value) in gauges_of(prefix, statistics, labels).items():
+        yield name, own, value
+
+
+def _unsynced(part: PartStatus, *, connected: bool) -> str:
+    if part.source is Source.DIRECT:
+        return f"{part.part} is not synced: the API server has not listed it yet"
+    if not connected:
+        return f"{part.part} is not synced: the message broker is not connected"
+    return f"{part.part} is not synced: its publisher has not vouched for it yet"

@@ -4,24 +4,47 @@ What others count already (queues, publishers, the feed) is read when the page i
 results of passes and requests are recorded as they happen.
 """
 
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import asdict, is_dataclass
+from dataclasses import asdict, dataclass, is_dataclass
 from typing import Final
 
 from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
-from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric, SummaryMetricFamily
 from prometheus_client.registry import Collector
 
 _BUCKETS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 
-Gauges = Mapping[str, Iterable[tuple[Mapping[str, str], float]]]
-"""Metric name → its samples as (labels, value)."""
+_METHODS: Final = {"create": "POST", "update": "PUT", "patch": "PATCH", "apply": "PATCH", "delete": "DELETE"}
+_RESULTS: Final = ("success", "error", "requeue", "requeue_after")
+_NO_ANSWER: Final = "<error>"
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """How often something happened, and how many seconds it took in all."""
+
+    count: int
+    seconds: float
+
+
+Samples = Iterable[tuple[Mapping[str, str], float | Summary]]
+"""Values of one metric with their labels."""
+Readings = Mapping[str, Samples]
+"""Metric name → its samples. A name in ``_total`` is a counter; summaries are given as such; the rest are gauges."""
 
 
 class Metrics:
-    """The metrics of one process."""
+    """The metrics of one process.
 
-    def __init__(self) -> None:
+    Args:
+        api_server: label ``host`` of requests to it.
+    """
+
+    def __init__(self, api_server: str = "", clock: Callable[[], float] = time.monotonic) -> None:
+        self._api_server = api_server.partition("://")[2]
+        self._clock = clock
+        self._silent_since: float | None = None
         self._registry = CollectorRegistry()
         self._passes = Counter(
             "controller_runtime_reconcile", "Passes by result", ["controller", "result"], registry=self._registry
@@ -39,13 +62,18 @@ class Metrics:
         self._requests = Counter(
             "rest_client_requests",
             "Requests to the Kubernetes API",
-            ["code", "method", "resource"],
+            ["code", "method", "host"],
             registry=self._registry,
         )
 
-    def watch(self, gauges: Callable[[], Gauges]) -> None:
-        """Ask ``gauges`` for the present state at each scrape."""
-        self._registry.register(_State(gauges))
+    def watch(self, readings: Callable[[], Readings], controllers: Iterable[str] = ()) -> None:
+        """Ask ``readings`` for the present state at each scrape; show the passes of ``controllers`` from the start."""
+        self._registry.register(_State(readings))
+        for controller in controllers:
+            self._errors.labels(controller)
+            self._seconds.labels(controller)
+            for result in _RESULTS:
+                self._passes.labels(controller, result)
 
     def on_pass(self, controller: str, result: str, seconds: float) -> None:
         """A pass ended."""
@@ -54,9 +82,18 @@ class Metrics:
         if result == "error":
             self._errors.labels(controller).inc()
 
-    def on_request(self, verb: str, resource: str, code: int, _seconds: float) -> None:
+    def on_request(self, verb: str, _resource: str, code: int, _seconds: float) -> None:
         """A request to the API server ended; code 0 stands for no answer."""
-        self._requests.labels(str(code), verb, resource).inc()
+        self._requests.labels(str(code) if code else _NO_ANSWER, _METHODS.get(verb, "GET"), self._api_server).inc()
+        if code:
+            self._silent_since = None
+        elif self._silent_since is None:
+            self._silent_since = self._clock()
+
+    @property
+    def unanswered_seconds(self) -> float:
+        """For how long every request to the API server went without an answer."""
+        return 0.0 if self._silent_since is None else self._clock() - self._silent_since
 
     def page(self) -> bytes:
         """The page as Prometheus reads it."""
@@ -64,17 +101,27 @@ class Metrics:
 
 
 class _State(Collector):
-    def __init__(self, gauges: Callable[[], Gauges]) -> None:
-        self._gauges = gauges
+    def __init__(self, readings: Callable[[], Readings]) -> None:
+        self._readings = readings
 
     def collect(self) -> Iterator[Metric]:
-        for name, samples in self._gauges().items():
-            listed = list(samples)
-            keys = sorted({key for labels, _ in listed for key in labels})
-            family = GaugeMetricFamily(name, name.replace("_", " "), labels=keys)
-            for labels, value in listed:
-                family.add_metric([labels.get(key, "") for key in keys], value)
-            yield family
+        for name, samples in self._readings().items():
+            yield _family(name, list(samples))
+
+
+def _family(name: str, samples: list[tuple[Mapping[str, str], float | Summary]]) -> Metric:
+    keys = sorted({key for labels, _ in samples for key in labels})
+    summary = SummaryMetricFamily(name, name.replace("_", " "), labels=keys)
+    number = (CounterMetricFamily if name.endswith("_total") else GaugeMetricFamily)(
+        name, name.replace("_", " "), labels=keys
+    )
+    for labels, value in samples:
+        values = [labels.get(key, "") for key in keys]
+        if isinstance(value, Summary):
+            summary.add_metric(values, count_value=value.count, sum_value=value.seconds)
+        else:
+            number.add_metric(values, value)
+    return summary if summary.samples else number
 
 
 def gauges_of(prefix: str, statistics: object, labels: Mapping[str, str]) -> dict[str, tuple[Mapping[str, str], float]]:

@@ -5,8 +5,10 @@ ids for logs, headers and decision records, and are dropped when they end.
 """
 
 import os
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Final
 
 from opentelemetry import trace
 from opentelemetry.context import Context
@@ -17,11 +19,26 @@ from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapProp
 
 _PROPAGATOR = TraceContextTextMapPropagator()
 _TRACEPARENT = "traceparent"
+_FLUSH_SECONDS: Final = 2.0
+
+
+@contextmanager
+def exporting(service: str) -> Iterator[None]:
+    """Trace for the length of the block; what is left to export at its end gets a moment."""
+    provider = configure(service)
+    try:
+        yield
+    finally:
+        # A collector that does not answer holds up the flush for longer than a stopping process may take (FW-287).
+        flush = threading.Thread(target=provider.shutdown, name="flush spans", daemon=True)
+        flush.start()
+        flush.join(_FLUSH_SECONDS)
 
 
 def configure(service: str) -> TracerProvider:
-    """Install the tracer provider of this process; shut it down at exit to flush spans."""
-    provider = TracerProvider(resource=Resource.create({"service.name": f"aim-{service}"}))
+    """Install the tracer provider of this process."""
+    # Its own hook at exit would wait for the collector once more.
+    provider = TracerProvider(resource=Resource.create({"service.name": f"aim-{service}"}), shutdown_on_exit=False)
     if os.environ.get("OTEL_EXPORTER_OTLP_ENDPOINT") or os.environ.get("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"):
         # Imported only when used: the exporter pulls in an HTTP stack and protobuf (about 15 MB).
         from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter  # noqa: PLC0415
