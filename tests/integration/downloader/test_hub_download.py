@@ -1,0 +1,107 @@
+"""Downloads from a Hub, by the real program as a process."""
+
+import asyncio
+import signal
+
+import pytest
+from support.downloads import FakeHub, Program
+
+URI = "hf://org/model"
+TOP = {"config.json", "model.safetensors", ".gitattributes"}
+
+
+@pytest.mark.spec("AR-401", "AR-403", "AR-408", "AR-720", "AR-728", "AR-729", "AR-755", "SC-050", "SC-054")
+async def test_selected_files_arrive_and_are_verified(program: Program, hub: FakeHub) -> None:
+    ended = await program.download(URI, HF_ENDPOINT=hub.url, AIM_DOWNLOADER_PROTOCOL="HTTP")
+    assert ended.code == 0, ended.err
+    assert program.files() == {name: hub.files[name] for name in TOP}
+    assert "verified 3 files" in ended.err
+
+
+@pytest.mark.spec("AR-402", "AR-406", "AR-410", "SC-050", "AR-163")
+@pytest.mark.parametrize(
+    ("text", "selected"),
+    [
+        (
+            "{}",
+            {"config.json", "model.safetensors", "onnx/model.onnx", "original/consolidated.00.pth", ".gitattributes"},
+        ),
+        ('{"include":["onnx/"]}', {"onnx/model.onnx"}),
+    ],
+)
+async def test_estimate_and_download_agree(program: Program, hub: FakeHub, text: str, selected: set[str]) -> None:
+    size = await program.check_size(URI, HF_ENDPOINT=hub.url, AIM_DOWNLOAD_FILTER=text)
+    assert size.termination == {"url": URI, "sizeBytes": sum(len(hub.files[name]) for name in selected)}
+    ended = await program.download(URI, HF_ENDPOINT=hub.url, AIM_DOWNLOAD_FILTER=text)
+    assert ended.code == 0, ended.err
+    assert set(program.files()) == selected
+
+
+@pytest.mark.spec("AR-410", "AR-764", "AR-765", "SC-120", "AR-770")
+async def test_a_filter_that_selects_nothing(program: Program, hub: FakeHub) -> None:
+    nothing = '{"include":["*"],"exclude":["*"]}'
+    ended = await program.check_size(URI, HF_ENDPOINT=hub.url, AIM_DOWNLOAD_FILTER=nothing)
+    assert (ended.code, ended.out) == (16, "")
+    assert ended.termination["category"] == "NoMatchingFiles"
+
+
+@pytest.mark.spec("AR-727", "AR-764", "AR-765", "AR-766", "SC-125")
+@pytest.mark.parametrize(
+    ("refusal", "code", "category"),
+    [
+        ((401, "GatedRepo"), 10, "Auth"),
+        ((403, "GatedRepo"), 10, "Auth"),
+        ((401, "RepoNotFound"), 11, "SourceNotFound"),
+        ((404, "RepoNotFound"), 11, "SourceNotFound"),
+    ],
+)
+async def test_refusals_of_the_hub(
+    program: Program, hub: FakeHub, refusal: tuple[int, str], code: int, category: str
+) -> None:
+    hub.refusal = refusal
+    ended = await program.download(URI, HF_ENDPOINT=hub.url, AIM_DOWNLOADER_PROTOCOL="XET,HTTP")
+    assert (ended.code, ended.termination["category"]) == (code, category), ended.err
+
+
+@pytest.mark.spec("AR-745", "AR-757", "SC-029")
+async def test_a_corrupt_file_is_removed_and_downloaded_again(program: Program, hub: FakeHub) -> None:
+    hub.corrupt = {"model.safetensors"}
+    first = await program.download(URI, HF_ENDPOINT=hub.url, AIM_DOWNLOADER_PROTOCOL="HTTP")
+    assert (first.code, first.termination["category"]) == (13, "VerificationFailed"), first.err
+    assert set(program.files()) == TOP - {"model.safetensors"}
+    hub.downloads.clear()
+    second = await program.download(URI, HF_ENDPOINT=hub.url, AIM_DOWNLOADER_PROTOCOL="HTTP")
+    assert second.code == 0, second.err
+    assert hub.downloads == ["model.safetensors"]
+
+
+@pytest.mark.spec("AR-726", "AR-748", "AR-749", "SC-027")
+async def test_a_stalled_protocol_is_killed_and_the_next_is_watched_too(program: Program, hub: FakeHub) -> None:
+    hub.hanging = True
+    ended = await program.download(
+        URI, HF_ENDPOINT=hub.url, AIM_DOWNLOADER_PROTOCOL="HTTP,HF_TRANSFER", STALL_TIMEOUT="2", PROGRESS_INTERVAL="0.2"
+    )
+    assert (ended.code, ended.termination["category"]) == (14, "Stalled"), ended.err
+    assert "attempt 1 of 2" in ended.err
+    assert "attempt 2 of 2" in ended.err
+
+
+@pytest.mark.spec("AR-711", "AR-764")
+async def test_sigterm_ends_program_and_transfer(program: Program, hub: FakeHub) -> None:
+    hub.hanging = True
+    process = await program.start("aim_artifacts.downloader", URI, {"HF_ENDPOINT": hub.url})
+    async with asyncio.timeout(20):
+        await hub.asked.wait()
+    process.send_signal(signal.SIGTERM)
+    ended = await program.ended(process)
+    assert ended.code == 143, ended.err
+
+
+@pytest.mark.spec("AR-702", "AR-406", "SC-120")
+@pytest.mark.parametrize(
+    ("uri", "variables"),
+    [("ftp://x", {}), ("hf://", {}), (URI, {"AIM_DOWNLOAD_FILTER": "no json"}), (URI, {"STALL_TIMEOUT": "soon"})],
+)
+async def test_usage_errors(program: Program, uri: str, variables: dict[str, str]) -> None:
+    ended = await program.download(uri, **variables)
+    assert (ended.code, ended.termination["category"]) == (2, "Usage")

@@ -1,0 +1,67 @@
+"""Downloads from an S3 store, by the real program as a process."""
+
+from pathlib import Path
+
+import pytest
+from support.downloads import FakeS3, Program
+
+URI = "s3://models/models/tiny"
+KEYS = {"AWS_ACCESS_KEY_ID": "AKIAEXAMPLE", "AWS_SECRET_ACCESS_KEY": "not-a-secret"}
+
+
+def access(bucket: FakeS3) -> dict[str, str | Path]:
+    return {**KEYS, "AWS_ENDPOINT_URL": bucket.url}
+
+
+@pytest.mark.spec("AR-164", "AR-155", "AR-771", "SC-121", "SC-122")
+async def test_size_counts_what_is_below_the_key(program: Program, bucket: FakeS3) -> None:
+    ended = await program.check_size(URI, **access(bucket))
+    assert ended.code == 0, ended.err
+    assert ended.out.splitlines()[-1] == '{"url":"s3://models/models/tiny","sizeBytes":12}'
+
+
+@pytest.mark.spec("AR-735", "AR-745", "AR-746", "SC-055", "SC-123")
+async def test_objects_are_copied_once(program: Program, bucket: FakeS3) -> None:
+    ended = await program.download(URI, **access(bucket))
+    assert ended.code == 0, ended.err
+    assert program.files() == {"a.bin": b"a" * 10, "sub/b.json": b"{}"}
+    assert not list(program.target.rglob("*.part"))
+    bucket.downloads.clear()
+    (program.target / "a.bin").write_bytes(b"torn")
+    assert (await program.download(URI, **access(bucket))).code == 0
+    assert bucket.downloads == ["models/tiny/a.bin"]
+
+
+@pytest.mark.spec("AR-736")
+async def test_a_single_object_keeps_its_last_segment(program: Program, bucket: FakeS3) -> None:
+    assert (await program.download("s3://models/models/tiny/a.bin", **access(bucket))).code == 0
+    assert program.files() == {"a.bin": b"a" * 10}
+
+
+@pytest.mark.spec("AR-736", "AR-766", "SC-032", "SC-125")
+@pytest.mark.parametrize(
+    ("uri", "error", "code"),
+    [
+        ("s3://models/nothing", None, 11),
+        ("s3://absent/x", None, 11),
+        (URI, (403, "InvalidAccessKeyId"), 10),
+        (URI, (403, "SignatureDoesNotMatch"), 10),
+        (URI, (403, "AccessDenied"), 10),
+    ],
+)
+async def test_refusals_of_the_store(
+    program: Program, bucket: FakeS3, uri: str, error: tuple[int, str] | None, code: int
+) -> None:
+    bucket.error = error
+    ended = await program.download(uri, **access(bucket))
+    assert ended.code == code, ended.err
+    assert "not-a-secret" not in ended.err
+
+
+@pytest.mark.spec("AR-756")
+async def test_content_that_differs_from_its_etag_is_refused(program: Program, bucket: FakeS3) -> None:
+    assert (await program.download(URI, **access(bucket))).code == 0
+    (program.target / "a.bin").write_bytes(b"x" * 10)
+    ended = await program.download(URI, **access(bucket))
+    assert ended.code == 13
+    assert not (program.target / "a.bin").exists()

@@ -1,0 +1,137 @@
+"""What the program writes into the artifact's status, on a real API."""
+
+import asyncio
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import pytest
+from support.controlplane import RawApi
+from support.downloads import FakeHub, Program
+
+from aim_local.apiserver import ControlPlane
+from aim_shared.api.kinds import AIM_ARTIFACT
+from aim_shared.kube.client import KubeClient
+from aim_shared.kube.config import Connection, NoCredentials
+
+Expected: TypeAlias = tuple[int, str, int, int, str]
+
+BASE = "/apis/aim.eai.amd.com/v1alpha1/namespaces/default/aimartifacts"
+
+
+@pytest.fixture
+async def variables(controlplane: ControlPlane, api: RawApi, tmp_path: Path) -> dict[str, str | Path]:
+    body = {
+        "apiVersion": "aim.eai.amd.com/v1alpha1",
+        "kind": "AIMArtifact",
+        "metadata": {"name": "qwen"},
+        "spec": {"sourceUri": "hf://org/model"},
+    }
+    reply = await api.send("POST", BASE, body)
+    assert reply.status == 201, reply.body
+    path = tmp_path / "kubeconfig"
+    path.write_text(controlplane.kubeconfig(), encoding="utf-8")
+    return {
+        "KUBECONFIG": path,
+        "ARTIFACT_NAME": "qwen",
+        "ARTIFACT_NAMESPACE": "default",
+        "PROGRESS_INTERVAL": "0.2",
+        "EXPECTED_SIZE_BYTES": "1048576",
+        "AIM_DOWNLOADER_PROTOCOL": "XET,HTTP",
+    }
+
+
+async def half_way(plane: ControlPlane) -> None:
+    connection = Connection(plane.url, NoCredentials())
+    async with (
+        KubeClient(connection, service="test") as kube,
+        kube.watch(AIM_ARTIFACT, "default", resource_version="0") as events,
+    ):
+        async for event in events:
+            progress = event.object.get("status", {}).get("progress", {})
+            if progress.get("percentage") == 50:
+                return
+
+
+async def stored(api: RawApi) -> dict[str, Any]:
+    return (await api.send("GET", f"{BASE}/qwen")).body
+
+
+@pytest.mark.spec("AR-300", "AR-301", "AR-302", "AR-713", "AR-759", "AR-760", "FW-200", "FW-278")
+async def test_simulated_download(
+    program: Program, api: RawApi, controlplane: ControlPlane, variables: dict[str, str | Path]
+) -> None:
+    debug = {
+        "AIM_DEBUG_SIMULATE_DOWNLOAD": "true",
+        "AIM_DEBUG_DOWNLOAD_DURATION": "2",
+        "AIM_DEBUG_VERIFY_DURATION": "0.1",
+    }
+    process = await program.start("aim_artifacts.downloader", "hf://org/model", {**variables, **debug})
+    async with asyncio.timeout(20):
+        await half_way(controlplane)
+    assert (await program.ended(process)).code == 0
+    artifact = await stored(api)
+    assert artifact["status"]["progress"] == {
+        "percentage": 100,
+        "displayPercentage": "100 %",
+        "downloadedBytes": 1048576,
+        "totalBytes": 1048576,
+    }
+    assert {entry["manager"] for entry in artifact["metadata"]["managedFields"]} >= {"aim-downloader"}
+
+
+@pytest.mark.spec("AR-306", "AR-307", "AR-721", "AR-725", "AR-726", "SC-022", "SC-023", "SC-024")
+@pytest.mark.parametrize(
+    ("attempts", "expected"),
+    [
+        (("XET,HTTP", "XET"), (0, "HTTP", 2, 2, "Verifying integrity...")),
+        (("XET,HTTP", "XET,HTTP"), (15, "HTTP", 2, 2, "All 2 attempts exhausted")),
+        (("XET,FOO,HTTP", "XET"), (0, "HTTP", 3, 3, "Verifying integrity...")),
+    ],
+)
+async def test_attempts(
+    program: Program, api: RawApi, variables: dict[str, str | Path], attempts: tuple[str, str], expected: Expected
+) -> None:
+    sequence, failing = attempts
+    debug = {
+        "AIM_DOWNLOADER_PROTOCOL": sequence,
+        "AIM_DEBUG_SIMULATE_HF_DOWNLOAD": "true",
+        "AIM_DEBUG_SIMULATE_HF_DURATION": "0.1",
+        "AIM_DEBUG_SIMULATE_HF_FAIL_PROTOCOLS": failing,
+    }
+    code = (await program.download("hf://org/model", **{**variables, **debug})).code
+    state = (await stored(api))["status"]["download"]
+    assert (code, state["protocol"], state["attempt"], state["totalAttempts"], state["message"]) == expected
+    assert state["protocolSequence"] == sequence
+
+
+@pytest.mark.spec("AR-712", "SC-028")
+async def test_a_refused_report_never_fails_the_download(
+    program: Program, api: RawApi, hub: FakeHub, variables: dict[str, str | Path]
+) -> None:
+    await api.send("DELETE", f"{BASE}/qwen")
+    ended = await program.download("hf://org/model", **{**variables, "HF_ENDPOINT": hub.url})
+    assert ended.code == 0, ended.err
+    assert "warning: the status of the artifact could not be patched" in ended.err
+
+
+@pytest.mark.spec("AR-748", "AR-759", "SC-026")
+async def test_a_hanging_transfer_is_killed(program: Program, variables: dict[str, str | Path]) -> None:
+    debug = {"AIM_DEBUG_CAUSE_HANG": "true", "STALL_TIMEOUT": "1"}
+    ended = await program.download("hf://org/model", **{**variables, **debug})
+    assert (ended.code, ended.termination["category"]) == (14, "Stalled")
+
+
+@pytest.mark.spec("AR-759", "AR-760")
+async def test_simulated_failures(program: Program) -> None:
+    failure = await program.download("s3://a/b", AIM_DEBUG_CAUSE_FAILURE="true")
+    assert failure.code == 1
+    verification = await program.download(
+        "s3://a/b",
+        AIM_DEBUG_SIMULATE_DOWNLOAD="1",
+        AIM_DEBUG_DOWNLOAD_DURATION="0",
+        AIM_DEBUG_VERIFY_DURATION="0",
+        AIM_DEBUG_VERIFY_FAIL="1",
+    )
+    assert (verification.code, verification.termination["category"]) == (13, "VerificationFailed")
+    size = await program.check_size("hf://a/b", AIM_DEBUG_SIMULATE_SIZE_BYTES="77", AIM_DEBUG_CAUSE_FAILURE="1")
+    assert (size.code, size.out) == (0, '{"url":"hf://a/b","sizeBytes":77}\n')

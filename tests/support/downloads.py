@@ -1,0 +1,220 @@
+"""A Hugging Face Hub and an S3 store on local ports, and the downloader as a process."""
+
+import asyncio
+import hashlib
+import json
+import os
+import signal
+import sys
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from xml.sax.saxutils import escape
+
+from aiohttp import web
+
+COMMIT = "0123456789abcdef0123456789abcdef01234567"
+_INHERITED = ("PATH", "HOME", "PYTHONPATH", "LANG")
+
+
+@dataclass
+class FakeHub:
+    """One repository, served as the Hub serves it.
+
+    Attributes:
+        files: contents by path; those in ``large`` are announced as LFS files.
+        refusal: status and X-Error-Code of every answer instead.
+        corrupt: paths that are served with other bytes than announced, once each.
+        hanging: content requests never end.
+        asked: set with the first request for content.
+    """
+
+    repo: str = "org/model"
+    files: dict[str, bytes] = field(default_factory=dict)
+    large: set[str] = field(default_factory=set)
+    refusal: tuple[int, str] | None = None
+    corrupt: set[str] = field(default_factory=set)
+    hanging: bool = False
+    downloads: list[str] = field(default_factory=list)
+    asked: asyncio.Event = field(default_factory=asyncio.Event)
+    url: str = ""
+
+    async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
+        if self.refusal is not None:
+            status, code = self.refusal
+            return web.json_response({"error": code}, status=status, headers={"X-Error-Code": code})
+        path = request.path
+        api = f"/api/models/{self.repo}"
+        if path == api or path.startswith(f"{api}/revision/"):
+            return web.json_response({"id": self.repo, "sha": COMMIT, "siblings": []})
+        if path.startswith(f"{api}/tree/"):
+            return web.json_response([self._entry(name) for name in self.files])
+        prefix = f"/{self.repo}/resolve/{COMMIT}/"
+        name = path.removeprefix(prefix)
+        if path.startswith(prefix) and name in self.files:
+            return await self._content(request, name)
+        return web.json_response({"error": "none"}, status=404, headers={"X-Error-Code": "RepoNotFound"})
+
+    def _entry(self, name: str) -> dict[str, Any]:
+        content = self.files[name]
+        entry: dict[str, Any] = {"type": "file", "path": name, "size": len(content), "oid": _blob_id(content)}
+        if name in self.large:
+            digest = hashlib.sha256(content).hexdigest()
+            entry["lfs"] = {"oid": digest, "size": len(content), "pointerSize": 100}
+        return entry
+
+    async def _content(self, request: web.BaseRequest, name: str) -> web.StreamResponse:
+        content = self.files[name]
+        etag = hashlib.sha256(content).hexdigest() if name in self.large else _blob_id(content)
+        headers = {"ETag": f'"{etag}"', "X-Repo-Commit": COMMIT, "Accept-Ranges": "bytes"}
+        if request.method == "HEAD":
+            return web.Response(headers={**headers, "Content-Length": str(len(content))})
+        self.downloads.append(name)
+        self.asked.set()
+        if self.hanging:
+            await asyncio.sleep(3600)
+        if name in self.corrupt:
+            self.corrupt.discard(name)
+            content = bytes(len(content))
+        start = request.http_range.start or 0
+        status = 206 if start else 200
+        return web.Response(body=content[start:], status=status, headers=headers)
+
+
+def _blob_id(content: bytes) -> str:
+    return hashlib.sha1(f"blob {len(content)}\0".encode() + content, usedforsecurity=False).hexdigest()
+
+
+@dataclass
+class FakeS3:
+    """One bucket with path-style addressing.
+
+    Attributes:
+        error: status and S3 error code of every answer instead.
+    """
+
+    bucket: str = "models"
+    objects: dict[str, bytes] = field(default_factory=dict)
+    error: tuple[int, str] | None = None
+    downloads: list[str] = field(default_factory=list)
+    url: str = ""
+
+    async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
+        if self.error is not None:
+            return _s3_error(*self.error)
+        bucket, _, key = request.path.lstrip("/").partition("/")
+        if bucket != self.bucket:
+            return _s3_error(404, "NoSuchBucket")
+        if not key:
+            return self._listing(request.query.get("prefix", ""))
+        if key not in self.objects:
+            return _s3_error(404, "NoSuchKey")
+        content = self.objects[key]
+        headers = {"ETag": _etag(content), "Last-Modified": "Sat, 21 Nov 2026 12:00:00 GMT"}
+        if request.method == "HEAD":
+            return web.Response(headers={**headers, "Content-Length": str(len(content))})
+        self.downloads.append(key)
+        return web.Response(body=content, headers=headers)
+
+    def _listing(self, prefix: str) -> web.Response:
+        entries = "".join(
+            f"<Contents><Key>{escape(key)}</Key><LastModified>2026-11-21T12:00:00.000Z</LastModified>"
+            f"<ETag>{escape(_etag(content))}</ETag><Size>{len(content)}</Size></Contents>"
+            for key, content in sorted(self.objects.items())
+            if key.startswith(prefix)
+        )
+        body = f"<ListBucketResult><IsTruncated>false</IsTruncated>{entries}</ListBucketResult>"
+        return web.Response(body=body.encode(), content_type="application/xml")
+
+
+def _etag(content: bytes) -> str:
+    return f'"{hashlib.md5(content, usedforsecurity=False).hexdigest()}"'
+
+
+def _s3_error(status: int, code: str) -> web.Response:
+    body = f"<Error><Code>{code}</Code><Message>{code}</Message></Error>"
+    return web.Response(body=body.encode(), status=status, content_type="application/xml")
+
+
+@asynccontextmanager
+async def serving(store: FakeHub | FakeS3) -> AsyncIterator[None]:
+    """Run a store on a free port."""
+    runner = web.ServerRunner(web.Server(store.handle), shutdown_timeout=0.1)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    host, port = runner.addresses[0][:2]
+    store.url = f"http://{host}:{port}"
+    try:
+        yield
+    finally:
+        await runner.cleanup()
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a run of the program ended."""
+
+    code: int
+    out: str
+    err: str
+    termination: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Program:
+    """The downloader as a process, with directories of its own."""
+
+    directory: Path
+
+    @property
+    def target(self) -> Path:
+        return self.directory / "target"
+
+    async def start(self, module: str, uri: str, variables: Mapping[str, str | Path]) -> asyncio.subprocess.Process:
+        """Start it; the caller waits for its end."""
+        base = {name: os.environ[name] for name in _INHERITED if name in os.environ}
+        own = {
+            "TARGET_DIR": self.target,
+            "HF_HOME": self.directory / "hf",
+            "AIM_TERMINATION_MESSAGE_PATH": self.directory / "termination",
+            "HF_HUB_DISABLE_TELEMETRY": "1",
+        }
+        env = {name: str(value) for name, value in {**base, **own, **variables}.items()}
+        return await asyncio.create_subprocess_exec(
+            sys.executable,
+            "-m",
+            module,
+            uri,
+            env=env,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+        )
+
+    async def ended(self, process: asyncio.subprocess.Process) -> Ended:
+        """Wait for the end, at most half a minute."""
+        try:
+            async with asyncio.timeout(30):
+                out, err = await process.communicate()
+        finally:
+            if process.returncode is None:
+                process.send_signal(signal.SIGKILL)
+        message = self.directory / "termination"
+        termination = json.loads(message.read_bytes()) if message.exists() else {}
+        assert process.returncode is not None
+        return Ended(process.returncode, out.decode(), err.decode(), termination)
+
+    async def download(self, uri: str, **variables: str | Path) -> Ended:
+        """Run a download to its end."""
+        return await self.ended(await self.start("aim_artifacts.downloader", uri, variables))
+
+    async def check_size(self, uri: str, **variables: str | Path) -> Ended:
+        """Run a size discovery to its end."""
+        return await self.ended(await self.start("aim_artifacts.downloader.check_size", uri, variables))
+
+    def files(self) -> dict[str, bytes]:
+        """What arrived, without bookkeeping."""
+        found = (path for path in self.target.rglob("*") if path.is_file())
+        named = {path.relative_to(self.target).as_posix(): path.read_bytes() for path in found}
+        return {name: content for name, content in named.items() if not name.startswith(".cache/")}
