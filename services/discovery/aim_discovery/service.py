@@ -22,8 +22,10 @@ from aim_discovery.scopes import (
     TemplateScope,
 )
 from aim_discovery.settings import DiscoverySettings
+from aim_discovery.templates.caching import CACHES_BY_OWNER
 from aim_discovery.templates.discovery import JOBS_BY_OWNER, PODS_BY_JOB
-from aim_discovery.templates.reconcile import GPU_NODES, TemplateReconcile
+from aim_discovery.templates.reconcile import TemplateReconcile
+from aim_discovery.templates.result import GPU_NODES
 from aim_discovery.templates.slots import ACTIVE_JOBS, WAITING_CLUSTER_TEMPLATES, WAITING_TEMPLATES
 from aim_discovery.wakes import (
     CLUSTER_MODEL_WAKES,
@@ -83,6 +85,7 @@ def definition(settings: DiscoverySettings) -> ServiceDefinition:
             ACTIVE_JOBS,
             WAITING_TEMPLATES,
             WAITING_CLUSTER_TEMPLATES,
+            CACHES_BY_OWNER,
         ),
         reconcilers=(
             _models(NAMESPACED_MODEL, settings, MODEL_WAKES),

@@ -24,12 +24,14 @@ from aim_shared.bus.parts import (
     CLUSTER_MODELS,
     CLUSTER_RUNTIME_CONFIGS,
     CLUSTER_TEMPLATES,
+    CUSTOM_PROFILES,
     DISCOVERY_JOBS,
     DISCOVERY_PODS,
     MODELS,
     NAMESPACES,
     NODES,
     RUNTIME_CONFIGS,
+    TEMPLATE_CACHES,
     TEMPLATES,
 )
 from aim_shared.bus.view import View
@@ -224,6 +226,11 @@ def _by_node(index: Index[R]) -> Wake:
     return WakeBy(NODES, find)
 
 
+def _by_owned(part: Part[R], kind: str, namespaced: bool) -> Wake:
+    """The template that owns what changed."""
+    return WakeBy(part, lambda change, _: _owner_of(change.either, kind, namespaced))
+
+
 MODEL_WAKES: Final[tuple[Wake, ...]] = (
     WakeBy(TEMPLATES, _models_of),
     _by_config(MODELS_BY_CONFIG),
@@ -243,6 +250,8 @@ TEMPLATE_WAKES: Final[tuple[Wake, ...]] = (
     _by_pod("AIMServiceTemplate", True),
     _by_node(GPU_TEMPLATES),
     _by_namespace(TEMPLATES_BY_NAMESPACE),
+    _by_owned(CUSTOM_PROFILES, "AIMServiceTemplate", True),
+    _by_owned(TEMPLATE_CACHES, "AIMServiceTemplate", True),
 )
 CLUSTER_TEMPLATE_WAKES: Final[tuple[Wake, ...]] = (
     WakeBy(CLUSTER_MODELS, _cluster_templates_of_model),
@@ -250,4 +259,5 @@ CLUSTER_TEMPLATE_WAKES: Final[tuple[Wake, ...]] = (
     _by_job("AIMClusterServiceTemplate", False, WAITING_CLUSTER_TEMPLATES),
     _by_pod("AIMClusterServiceTemplate", False),
     _by_node(GPU_CLUSTER_TEMPLATES),
+    _by_owned(CUSTOM_PROFILES, "AIMClusterServiceTemplate", False),
 )

@@ -6,8 +6,9 @@ from aim_discovery.scopes import Template, TemplateScope
 from aim_discovery.templates.identity import DiscoveryInputs
 from aim_shared.api import JOB, EnvVar, LabelPropagation, TemplateSpec, labels, to_json
 from aim_shared.bus.parts import DISCOVERY_JOBS
+from aim_shared.custom_profile import VOLUME, RenderedProfile
 from aim_shared.json import JsonObject
-from aim_shared.naming import label_value
+from aim_shared.naming import label_value, template_profile_name
 from aim_shared.reconcile.children import child_labels
 from aim_shared.reconcile.plan import Child, WriteMode, kind_of
 
@@ -25,6 +26,7 @@ def build_job(
     *,
     deadline: float,
     propagation: LabelPropagation | None,
+    profile: RenderedProfile | None = None,
 ) -> Child:
     """The complete Job; it is created once and never changed (DI-222)."""
     name = label_value(template.name)
@@ -35,27 +37,27 @@ def build_job(
         return child_labels(own_labels, parent=template, controller=scope.controller, propagation=propagation)
 
     pod_labels = labelled(pod_own)
+    pod_spec = _pod_spec(inputs, profile, is_shared=not template.namespace)
+    if profile is not None:
+        pod_spec = _with_profile(pod_spec, profile, template_profile_name(template.name))
     body: JsonObject = {
         "metadata": {"name": inputs.job_name(template.name), "namespace": namespace, "labels": labelled(own)},
         "spec": {
             "backoffLimit": 0,
             "ttlSecondsAfterFinished": _SECONDS_TO_LIVE,
             "activeDeadlineSeconds": int(deadline),
-            "template": {
-                "metadata": {"labels": pod_labels},
-                "spec": _pod_spec(inputs, is_shared=not template.namespace),
-            },
+            "template": {"metadata": {"labels": pod_labels}, "spec": pod_spec},
         },
     }
     return Child(DISCOVERY_JOBS, kind_of(body, JOB), mode=WriteMode.CREATE)
 
 
-def _pod_spec(inputs: DiscoveryInputs, *, is_shared: bool) -> JsonObject:
+def _pod_spec(inputs: DiscoveryInputs, profile: RenderedProfile | None, *, is_shared: bool) -> JsonObject:
     container: JsonObject = {
         "name": CONTAINER,
         "image": inputs.image,
         "args": ["dry-run", "--format=json"],
-        "env": container_env(inputs.spec, inputs.env, is_shared=is_shared),
+        "env": container_env(inputs.spec, inputs.env, profile, is_shared=is_shared),
         "securityContext": {
             "allowPrivilegeEscalation": False,
             "runAsNonRoot": True,
@@ -76,15 +78,29 @@ def _pod_spec(inputs: DiscoveryInputs, *, is_shared: bool) -> JsonObject:
     }
 
 
-def container_env(spec: TemplateSpec, user: Iterable[EnvVar], *, is_shared: bool) -> list[JsonObject]:
+def _with_profile(pod: JsonObject, profile: RenderedProfile, config_map: str) -> JsonObject:
+    """The pod with the profile file where the runtime looks for it (DI-251)."""
+    (container,) = pod["containers"]
+    mount = {"name": VOLUME, "mountPath": profile.mount_path, "readOnly": True}
+    volume = {"name": VOLUME, "configMap": {"name": config_map}}
+    return {**pod, "containers": [{**container, "volumeMounts": [mount]}], "volumes": [volume]}
+
+
+def container_env(
+    spec: TemplateSpec, user: Iterable[EnvVar], profile: RenderedProfile | None, *, is_shared: bool
+) -> list[JsonObject]:
     """Variables of the container: log levels, the user's, then the wanted profile; the user wins (DI-236, DI-237).
 
     Args:
+        profile: a custom profile; its variables can not be overridden.
         is_shared: of a cluster template, whose users' Secrets may be absent here (DI-235).
     """
     levels = {name: {"name": name, "value": "CRITICAL"} for name in ("AIM_LOG_LEVEL_ROOT", "AIM_LOG_LEVEL")}
-    given = {variable.name: _variable(variable, is_shared=is_shared) for variable in user}
-    wanted = {name: {"name": name, "value": value} for name, value in _wanted(spec).items() if name not in given}
+    forced = profile.env if profile is not None else {}
+    given = {one.name: _variable(one, is_shared=is_shared) for one in user if one.name not in forced}
+    wanted = {
+        name: {"name": name, "value": value} for name, value in {**_wanted(spec), **forced}.items() if name not in given
+    }
     return list({**levels, **given, **wanted}.values())
 
 
