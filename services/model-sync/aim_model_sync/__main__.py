@@ -1,0 +1,14 @@
+"""The model-sync service."""
+
+from aim_model_sync.service import definition, effect_runners
+from aim_model_sync.settings import ModelSyncSettings
+from aim_shared.runtime.run import run_service
+
+
+def main() -> None:
+    """Run until SIGTERM."""
+    run_service(ModelSyncSettings, definition, effect_runners)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,90 @@
+"""Which AIMClusterModels there are: those of a source, and those of an image (MS-175…MS-177)."""
+
+from dataclasses import dataclass, field
+from typing import Final
+
+from aim_shared.api import AIMClusterModel, AIMClusterModelSource, labels
+from aim_shared.bus.part import Index, label_index, owner_index, scoped
+from aim_shared.bus.parts import CLUSTER_MODELS
+from aim_shared.bus.view import View
+from aim_shared.errors import AimError
+from aim_shared.naming import label_value
+from aim_shared.registry.image_reference import ImageReference, InvalidReferenceError, Repository, parse_image
+
+_SOURCE_KIND: Final = "AIMClusterModelSource"
+
+
+def image_of_model(model: AIMClusterModel) -> ImageReference | None:
+    """The canonical image of a model; ``None`` for a text that is no reference."""
+    try:
+        return parse_image(model.spec.image)
+    except InvalidReferenceError:
+        return None
+
+
+def _repository(model: AIMClusterModel) -> list[str]:
+    image = image_of_model(model)
+    return [] if image is None else [str(image.repository)]
+
+
+MODELS_BY_LABEL: Final = label_index(CLUSTER_MODELS, labels.MODEL_SOURCE)
+MODELS_BY_OWNER: Final = owner_index(CLUSTER_MODELS)
+MODELS_BY_REPOSITORY: Final = Index(CLUSTER_MODELS, "repository", _repository)
+"""Models by canonical repository: one look-up answers for all tags of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Managed:
+    """The models of a source.
+
+    Attributes:
+        error: why they are not known (MS-283).
+    """
+
+    models: tuple[AIMClusterModel, ...] = ()
+    error: AimError | None = None
+
+    @property
+    def images(self) -> frozenset[ImageReference]:
+        """Their canonical images."""
+        return frozenset(image for model in self.models if (image := image_of_model(model)) is not None)
+
+
+def managed_models(view: View, source: AIMClusterModelSource) -> Managed:
+    """Models with the source's label and no other source as controller, and all it controls (MS-175, MS-240)."""
+    labelled = view.select(MODELS_BY_LABEL, scoped(None, label_value(source.name)))
+    owned = view.select(MODELS_BY_OWNER, source.uid)
+    found = {model.name: model for model in labelled.items if not _belongs_to_another(model, source)}
+    found |= {model.name: model for model in owned.items if source.uid in controllers(model)}
+    if not found and (labelled.error or owned.error):
+        return Managed(error=labelled.error or owned.error)
+    return Managed(tuple(found[name] for name in sorted(found)))
+
+
+def controllers(model: AIMClusterModel) -> tuple[str, ...]:
+    """UIDs of the sources that control a model (at most one, if Kubernetes had its way)."""
+    references = model.metadata.owner_references
+    return tuple(one.uid for one in references if one.controller and one.kind == _SOURCE_KIND)
+
+
+def _belongs_to_another(model: AIMClusterModel, source: AIMClusterModelSource) -> bool:
+    return any(uid != source.uid for uid in controllers(model))
+
+
+@dataclass(slots=True)
+class Elsewhere:
+    """Images that have a model which is not the source's; looked up once per repository."""
+
+    view: View
+    managed: frozenset[str]
+    _images: dict[Repository, frozenset[ImageReference]] = field(default_factory=dict)
+
+    def __call__(self, image: ImageReference) -> bool:
+        """Whether the image has such a model (MS-177)."""
+        known = self._images.get(image.repository)
+        if known is None:
+            found = self.view.select(MODELS_BY_REPOSITORY, str(image.repository)).items
+            foreign = (image_of_model(model) for model in found if model.name not in self.managed)
+            known = frozenset(one for one in foreign if one is not None)
+            self._images[image.repository] = known
+        return image in known

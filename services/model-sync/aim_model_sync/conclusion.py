@@ -1,0 +1,147 @@
+"""What a finished sync comes to: overall status, conditions, fields (MS-302…MS-317, MS-283)."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from aim_model_sync import conditions
+from aim_model_sync.conditions import Fault, Reason, SourceCondition
+from aim_model_sync.outcome import SyncOutcome
+from aim_model_sync.status import Fields, Written, written
+from aim_model_sync.words import counted, shortened, some
+from aim_shared.api import AIMClusterModelSource, StatusValue
+from aim_shared.errors import AimError
+from aim_shared.reconcile.conditions import Desired, condition
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """A sync with what became of its candidates.
+
+    Attributes:
+        finished: when the registries had answered.
+        models: the source's models, those this plan creates included.
+        withheld: candidates that ``maxModels`` kept out.
+        missing: models that could not be created.
+        collisions: images whose model name another image has.
+        failure: why models could not be created.
+    """
+
+    outcome: SyncOutcome
+    finished: datetime
+    models: int = 0
+    withheld: int = 0
+    missing: int = 0
+    collisions: tuple[str, ...] = ()
+    failure: AimError | None = None
+
+    @property
+    def creation_fault(self) -> Fault | None:
+        """The creation's part of what is wrong (MS-233, MS-235)."""
+        parts = []
+        if self.failure is not None:
+            parts.append(f"{counted(self.missing, 'model')} could not be created: {self.failure.message}")
+        if self.collisions:
+            names = some(self.collisions)
+            parts.append(f"NameCollision: the model name of {names} belongs to another image; rename that model")
+        return Fault(Reason.MODEL_CREATION_FAILED, "; ".join(parts)) if parts else None
+
+    @property
+    def fault(self) -> Fault | None:
+        """What stands in the way of Ready: the first of the rows that applies, with the details of all."""
+        faults = [one for one in (conditions.filter_fault(self.outcome), self.creation_fault) if one is not None]
+        if not faults:
+            return None
+        return Fault(faults[0].reason, shortened("; ".join(one.message for one in faults)))
+
+    @property
+    def status(self) -> StatusValue:
+        """Overall status (MS-307…MS-310)."""
+        if self.outcome.all_failed:
+            return StatusValue.FAILED
+        if self.fault is None:
+            return StatusValue.READY
+        came_to_nothing = self.creation_fault is not None and not self.models
+        return StatusValue.FAILED if came_to_nothing else StatusValue.DEGRADED
+
+
+def concluded(source: AIMClusterModelSource, result: Result, namespace: str, now: datetime) -> Written:
+    """The status after a sync; of a failed one the counts of the last successful one stay (MS-293…MS-299)."""
+    failed = result.status is StatusValue.FAILED
+    fields = Fields(
+        status=result.status,
+        last_sync_time=None if failed else result.finished,
+        discovered_models=result.models,
+        available_models=None if failed else result.outcome.available,
+        models_limit_reached=None if failed else result.withheld > 0,
+        observed_generation=source.metadata.generation,
+    )
+    return written(source, fields, _desired(source, result, namespace), now)
+
+
+def _desired(source: AIMClusterModelSource, result: Result, namespace: str) -> tuple[Desired, ...]:
+    outcome, stored = result.outcome, source.status.conditions
+    failed = result.status is StatusValue.FAILED
+    unfinished = failed or result.failure is not None
+    return (
+        *conditions.ready(result.fault, len(outcome.selectors)),
+        conditions.syncing(False, Reason.SYNC_FAILED if unfinished else Reason.SYNC_COMPLETED),
+        conditions.registry_reachable(outcome),
+        conditions.filters_ready(outcome),
+        conditions.existing_models(result.models),
+        *([conditions.limit_reached(result.models, result.withheld)] if not failed else []),
+        *conditions.lasting(SourceCondition.CONFIG_VALID, conditions.config_fault(outcome, namespace), stored),
+        *conditions.lasting(SourceCondition.AUTH_VALID, conditions.auth_fault(outcome), stored),
+        *conditions.lasting(
+            SourceCondition.DEPENDENCIES_REACHABLE, conditions.dependencies_fault(result.failure), stored
+        ),
+    )
+
+
+def broken_off(source: AIMClusterModelSource, error: AimError, now: datetime, *, listing: bool = False) -> Written:
+    """The status when Kubernetes, not a registry, kept a sync from ending (MS-283, MS-306, MS-338).
+
+    Args:
+        listing: whether it is the source's models that are not known.
+    """
+    fault = Fault(Reason.INFRASTRUCTURE_ERROR, error.message)
+    desired = (
+        *conditions.ready(fault, 0),
+        conditions.syncing(False, Reason.SYNC_FAILED),
+        *([conditions.existing_models(0, error)] if listing else []),
+        *conditions.lasting(SourceCondition.DEPENDENCIES_REACHABLE, fault, source.status.conditions),
+    )
+    fields = Fields(StatusValue.DEGRADED, observed_generation=source.metadata.generation)
+    return written(source, fields, desired, now)
+
+
+def rejected(source: AIMClusterModelSource, problem: str, models: int | None, now: datetime) -> Written:
+    """The status of a spec that is unusable as a whole (MS-031, MS-034, MS-304)."""
+    fault = Fault(Reason.INVALID_SPEC, problem)
+    desired = (
+        *conditions.ready(fault, 0),
+        conditions.syncing(False, Reason.SYNC_FAILED),
+        *conditions.lasting(SourceCondition.CONFIG_VALID, fault, source.status.conditions),
+    )
+    generation = source.metadata.generation
+    fields = Fields(StatusValue.FAILED, discovered_models=models, observed_generation=generation)
+    return written(source, fields, desired, now)
+
+
+def started(source: AIMClusterModelSource, now: datetime) -> Written:
+    """The status while a sync runs; ``Ready`` changes only for a generation that never completed one (MS-311)."""
+    running = conditions.syncing(True, Reason.SYNC_IN_PROGRESS)
+    if source.status.observed_generation == source.metadata.generation:
+        return written(source, Fields(), (running,), now)
+    text = f"syncing generation {source.metadata.generation} for the first time"
+    progressing = condition(SourceCondition.READY, False, Reason.PROGRESSING, text)
+    return written(source, Fields(StatusValue.PROGRESSING), (progressing, running), now)
+
+
+def recounted(source: AIMClusterModelSource, models: int, now: datetime) -> Written | None:
+    """The status after models came or went without a sync (MS-246); ``None`` when the number is as stored."""
+    if source.status.discovered_models in (None, models):
+        return None
+    desired = [conditions.existing_models(models)]
+    if source.status.models_limit_reached is False:
+        desired.append(conditions.limit_reached(models, 0))
+    return written(source, Fields(discovered_models=models), desired, now)

@@ -1,0 +1,192 @@
+"""Conditions of a source after a sync (MS-321…MS-342).
+
+This kind is the exception to the general aggregation (FW-076, FW-082): every condition follows from the sync alone.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+from aim_model_sync.outcome import SecretReason, SelectorState, SyncOutcome
+from aim_model_sync.words import counted, selector_details, some
+from aim_shared.api import ConditionStatus
+from aim_shared.api.meta import Condition, find_condition
+from aim_shared.errors import RETRIED_CATEGORIES, AimError
+from aim_shared.reconcile.components import Observability
+from aim_shared.reconcile.conditions import Desired, condition
+
+
+class SourceCondition(StrEnum):
+    """Condition types of the kind, in the order in which they are written."""
+
+    READY = "Ready"
+    DEGRADED = "Degraded"
+    SYNCING = "Syncing"
+    REGISTRY_REACHABLE = "RegistryReachable"
+    FILTERS_READY = "FiltersReady"
+    EXISTING_MODELS_READY = "ExistingModelsReady"
+    MAX_MODELS_LIMIT_REACHED = "MaxModelsLimitReached"
+    CONFIG_VALID = "ConfigValid"
+    AUTH_VALID = "AuthValid"
+    DEPENDENCIES_REACHABLE = "DependenciesReachable"
+
+
+class Reason(StrEnum):
+    """Reasons of these conditions."""
+
+    ALL_COMPONENTS_READY = "AllComponentsReady"
+    PROGRESSING = "Progressing"
+    INVALID_SPEC = "InvalidSpec"
+    INFRASTRUCTURE_ERROR = "InfrastructureError"
+    ALL_FILTERS_FAILED = "AllFiltersFailed"
+    SOME_FILTERS_FAILED = "SomeFiltersFailed"
+    ALL_FILTERS_SUCCEEDED = "AllFiltersSucceeded"
+    MODEL_CREATION_FAILED = "ModelCreationFailed"
+    AS_EXPECTED = "AsExpected"
+    LIMIT_REACHED = "LimitReached"
+    WITHIN_LIMIT = "WithinLimit"
+    AWAITING_FIRST_SYNC = "AwaitingFirstSync"
+    SYNC_IN_PROGRESS = "SyncInProgress"
+    SYNC_COMPLETED = "SyncCompleted"
+    SYNC_FAILED = "SyncFailed"
+    REACHABLE = "Reachable"
+    REGISTRY_UNREACHABLE = "RegistryUnreachable"
+    NOT_CHECKED = "NotChecked"
+    LISTED = "Listed"
+    REFERENCE_NOT_FOUND = "ReferenceNotFound"
+    AUTH_ERROR = "AuthError"
+    CONFIGURATION_VALID = "ConfigurationValid"
+    AUTHENTICATION_VALID = "AuthenticationValid"
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """A problem that a lasting condition tells of while it stands."""
+
+    reason: Reason
+    message: str
+
+
+_ERROR: Final = Observability.ERROR
+_SILENT: Final = Observability.SILENT
+
+
+def ready(problem: Fault | None, selectors: int) -> tuple[Desired, Desired]:
+    """``Ready`` and ``Degraded``, which always say the same (MS-322, MS-323)."""
+    if problem is None:
+        text = f"all {counted(selectors, 'selector')} succeeded"
+        return (
+            condition(SourceCondition.READY, True, Reason.ALL_COMPONENTS_READY, text),
+            condition(SourceCondition.DEGRADED, False, Reason.AS_EXPECTED, text),
+        )
+    return (
+        condition(SourceCondition.READY, False, problem.reason, problem.message, _ERROR),
+        condition(SourceCondition.DEGRADED, True, problem.reason, problem.message, _ERROR),
+    )
+
+
+def syncing(now: bool, reason: Reason) -> Desired:
+    """Whether a sync runs, or how the last one ended (MS-326, MS-347)."""
+    return condition(SourceCondition.SYNCING, now, reason, observe=_SILENT)
+
+
+def filters_ready(outcome: SyncOutcome) -> Desired:
+    """How the selectors fared (MS-330…MS-332); also when they come from ``images`` (MS-341)."""
+    total = counted(len(outcome.selectors), "selector")
+    if all(one.state is SelectorState.SUCCEEDED for one in outcome.selectors):
+        return condition(SourceCondition.FILTERS_READY, True, Reason.ALL_FILTERS_SUCCEEDED, f"all {total} succeeded")
+    fault = filter_fault(outcome)
+    assert fault is not None
+    return condition(SourceCondition.FILTERS_READY, False, fault.reason, fault.message, _ERROR)
+
+
+def filter_fault(outcome: SyncOutcome) -> Fault | None:
+    """The selectors' part of what is wrong (MS-307, MS-308)."""
+    bad = sum(one.code is not None for one in outcome.selectors)
+    if not bad:
+        return None
+    total = counted(len(outcome.selectors), "selector")
+    reason = Reason.ALL_FILTERS_FAILED if outcome.all_failed else Reason.SOME_FILTERS_FAILED
+    count = f"all {total} failed" if outcome.all_failed else f"{bad} of {total} failed"
+    return Fault(reason, f"{count}: {selector_details(outcome)}")
+
+
+def registry_reachable(outcome: SyncOutcome) -> Desired:
+    """Whether every registry that was asked gave an answer, even a refusal (MS-327…MS-329, FW-397)."""
+    type_ = SourceCondition.REGISTRY_REACHABLE
+    asked = {one.registry for one in outcome.selectors if one.contacted}
+    down = {one.registry for one in outcome.selectors if one.contacted and one.code is not None and one.code.is_outage}
+    if down:
+        text = f"no usable answer from {some(sorted(down))}; check network and registry"
+        return condition(type_, False, Reason.REGISTRY_UNREACHABLE, text, _ERROR)
+    if asked:
+        return condition(type_, True, Reason.REACHABLE, f"{some(sorted(asked))} answered", _SILENT)
+    text = "no registry had to be asked"
+    return Desired(type_, ConditionStatus.UNKNOWN, Reason.NOT_CHECKED, text, _SILENT)
+
+
+def existing_models(number: int, error: AimError | None = None) -> Desired:
+    """Whether the source's models are known (MS-333, MS-334)."""
+    type_ = SourceCondition.EXISTING_MODELS_READY
+    if error is not None:
+        return condition(type_, False, error.reason, error.message, _ERROR)
+    return condition(type_, True, Reason.LISTED, f"the source has {counted(number, 'model')}")
+
+
+def limit_reached(models: int, withheld: int) -> Desired:
+    """Whether ``maxModels`` keeps images from becoming models (MS-324, MS-325)."""
+    type_ = SourceCondition.MAX_MODELS_LIMIT_REACHED
+    if withheld:
+        text = (
+            f"{counted(models, 'model')} created, {counted(withheld, 'image')} not created because of maxModels; "
+            "raise it, or select fewer images"
+        )
+        return condition(type_, True, Reason.LIMIT_REACHED, text)
+    return condition(type_, False, Reason.WITHIN_LIMIT, f"{counted(models, 'model')}, none withheld")
+
+
+def config_fault(outcome: SyncOutcome, namespace: str) -> Fault | None:
+    """Selectors that have to be corrected, or a Secret that has to be made (MS-335, MS-336)."""
+    wrong = [index for index, one in enumerate(outcome.selectors) if one.code and one.code.is_configuration]
+    if wrong:
+        text = f"correct selector {some(map(str, wrong))}: {selector_details(outcome)}"
+        return Fault(Reason.INVALID_SPEC, text)
+    missing = [one.name for one in outcome.secret_problems if one.reason is SecretReason.NOT_FOUND]
+    if missing and any(one.code and one.code.lacks_credentials for one in outcome.selectors):
+        text = f"Secret {some(missing)} does not exist in namespace {namespace}; create it there"
+        return Fault(Reason.REFERENCE_NOT_FOUND, text)
+    return None
+
+
+def auth_fault(outcome: SyncOutcome) -> Fault | None:
+    """Registries that refused access or need a credential (MS-337)."""
+    refused = sorted({one.registry for one in outcome.selectors if one.code and one.code.is_auth})
+    if not refused:
+        return None
+    return Fault(Reason.AUTH_ERROR, f"no access to {some(refused)}: {selector_details(outcome)}")
+
+
+def dependencies_fault(*errors: AimError | None) -> Fault | None:
+    """Failures of the Kubernetes API (MS-338)."""
+    for error in errors:
+        if error is not None and error.category in RETRIED_CATEGORIES:
+            return Fault(Reason.INFRASTRUCTURE_ERROR, error.message)
+    return None
+
+
+_RECOVERED: Final = {
+    SourceCondition.CONFIG_VALID: (Reason.CONFIGURATION_VALID, "the configuration is valid"),
+    SourceCondition.AUTH_VALID: (Reason.AUTHENTICATION_VALID, "all registries gave access"),
+    SourceCondition.DEPENDENCIES_REACHABLE: (Reason.REACHABLE, "the Kubernetes API is reachable"),
+}
+
+
+def lasting(type_: SourceCondition, fault: Fault | None, stored: Sequence[Condition]) -> tuple[Desired, ...]:
+    """A condition that appears with its first problem and then stays (MS-339, MS-340)."""
+    if fault is not None:
+        return (condition(type_, False, fault.reason, fault.message, _ERROR),)
+    if find_condition(tuple(stored), type_) is None:
+        return ()
+    reason, text = _RECOVERED[type_]
+    return (condition(type_, True, reason, text),)

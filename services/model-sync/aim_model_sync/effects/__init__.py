@@ -1,0 +1,1 @@
+"""I/O of model-sync: registries and pull secrets."""

@@ -1,0 +1,127 @@
+"""Evaluates one selector against its registry (MS-099…MS-113)."""
+
+import asyncio
+from collections.abc import Awaitable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final, TypeVar
+
+from aim_model_sync.candidates import RepositoryImages, newest_first
+from aim_model_sync.codes import OF_REGISTRY, SelectorError, SyncCode
+from aim_model_sync.selectors import Selector, repositories_of
+from aim_model_sync.words import some
+from aim_shared.registry.client import RegistryClient
+from aim_shared.registry.credentials import CredentialSet
+from aim_shared.registry.errors import RegistryError
+from aim_shared.registry.image_reference import Repository
+from aim_shared.registry.listing import Listing
+
+MAX_PARALLEL: Final = 10
+"""Repositories of one wildcard that are listed at the same time (MS-142, MS-148)."""
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluation:
+    """What a selector yielded, and what kept it from yielding more."""
+
+    images: tuple[RepositoryImages, ...] = ()
+    error: SelectorError | None = None
+    contacted: bool = False
+
+    @property
+    def matched(self) -> int:
+        """Number of images."""
+        return sum(len(group.versions) for group in self.images)
+
+
+class Evaluator:
+    """Evaluates the selectors of one sync.
+
+    Args:
+        deadline: time of the event loop at which whatever is unfinished ends with ``Timeout`` (MS-149).
+    """
+
+    def __init__(self, client: RegistryClient, credentials: CredentialSet, deadline: float) -> None:
+        self._client = client
+        self._credentials = credentials
+        self._deadline = deadline
+
+    async def evaluate(self, selector: Selector) -> Evaluation:
+        """The candidates of a selector; errors are values."""
+        repository = selector.repository
+        if not selector.is_wildcard and not selector.selects_repository(repository.path):
+            return Evaluation()
+        if selector.is_pinned:
+            return Evaluation((RepositoryImages(repository, (selector.pinned_image.version,)),))
+        try:
+            if selector.is_wildcard:
+                return await self._wildcard(selector)
+            return await self._tags(selector, repository)
+        except SelectorError as error:
+            # The packages API of GitHub is not asked without a token (MS-140).
+            return Evaluation(error=error, contacted=error.code is not SyncCode.MISSING_CREDENTIALS)
+
+    async def _wildcard(self, selector: Selector) -> Evaluation:
+        registry = selector.repository.registry
+        listing = await self._bounded(
+            registry, self._client.list_repositories(registry, self._credentials, owner=selector.owner)
+        )
+        repositories = repositories_of(selector, listing.names)
+        limit = asyncio.Semaphore(MAX_PARALLEL)
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(self._one_of_many(selector, one, limit)) for one in repositories]
+        found = [task.result() for task in tasks]
+        truncated = _truncated(registry) if listing.is_truncated else None
+        error = _collected(repositories, found) or truncated
+        return Evaluation(tuple(group for one in found for group in one.images), error, contacted=True)
+
+    async def _one_of_many(self, selector: Selector, repository: Repository, limit: asyncio.Semaphore) -> Evaluation:
+        async with limit:
+            try:
+                return await self._tags(selector, repository)
+            except SelectorError as error:
+                return Evaluation(error=error, contacted=True)
+
+    async def _tags(self, selector: Selector, repository: Repository) -> Evaluation:
+        listing: Listing = await self._bounded(str(repository), self._client.list_tags(repository, self._credentials))
+        tags = newest_first(tag for tag in listing.names if selector.selects_tag(tag))
+        images = (RepositoryImages(repository, tags),) if tags else ()
+        error = _truncated(str(repository)) if listing.is_truncated else None
+        return Evaluation(images, error, contacted=True)
+
+    async def _bounded(self, what: str, request: Awaitable[T]) -> T:
+        try:
+            async with asyncio.timeout_at(self._deadline):
+                return await request
+        except TimeoutError as error:
+            text = f"{what} was not listed within the time of one sync; raise AIM_SYNC_DEADLINE or select less"
+            raise SelectorError(SyncCode.TIMEOUT, text) from error
+        except RegistryError as error:
+            raise SelectorError(OF_REGISTRY[error.code], _cause(error), error.retry_after) from error
+
+
+def _cause(error: RegistryError) -> str:
+    if OF_REGISTRY[error.code] is SyncCode.AUTH_FAILED:
+        # Registries commonly refuse rather than admit that there is nothing (MS-282).
+        return f"{error}; the repository may not exist or may be private"
+    return str(error)
+
+
+def _truncated(what: str) -> SelectorError:
+    return SelectorError(
+        SyncCode.TRUNCATED_RESULT,
+        f"the listing of {what} is longer than the safety cap; select less, or raise AIM_REGISTRY_MAX_PAGES",
+    )
+
+
+def _collected(repositories: Sequence[Repository], found: Iterable[Evaluation]) -> SelectorError | None:
+    """One error for all repositories that failed, with the code of the first (MS-112, MS-113, MS-281)."""
+    failed = [(one, each.error) for one, each in zip(repositories, found, strict=True) if each.error is not None]
+    if not failed:
+        return None
+    # What can be retried decides, so that a transient failure beside a lasting one is retried too.
+    first = next((error for _, error in failed if error.code.is_transient), failed[0][1])
+    waits = [error.retry_after for _, error in failed if error.retry_after is not None]
+    names = some(one.path for one, _ in failed)
+    return SelectorError(first.code, f"tags of {names} could not be listed: {first}", max(waits, default=None))

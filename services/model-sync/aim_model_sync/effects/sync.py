@@ -1,0 +1,183 @@
+"""One sync: all selectors of a source at once, each with its own outcome (MS-110, MS-278)."""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import structlog
+
+from aim_model_sync.candidates import RepositoryImages, combine
+from aim_model_sync.codes import SelectorError, SyncCode
+from aim_model_sync.effect_kinds import SyncParams
+from aim_model_sync.effects.evaluation import Evaluation, Evaluator
+from aim_model_sync.effects.pull_secrets import PullSecrets, SecretReader, unreachable
+from aim_model_sync.outcome import FoundImages, SecretReason, SelectorOutcome, SyncOutcome
+from aim_model_sync.schedule import RECOMMENDED_INTERVAL, sync_deadline
+from aim_model_sync.selectors import Selector, SelectorText, resolve
+from aim_shared.api import to_json
+from aim_shared.json import JsonObject
+from aim_shared.kube.errors import KubeError
+from aim_shared.reconcile.plan import Effect
+from aim_shared.registry.client import RegistryClient
+
+_log: Final = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class _Evaluated:
+    """A selector with what came of it; unresolvable texts have no registry."""
+
+    text: str
+    registry: str
+    evaluation: Evaluation
+
+
+class SyncRunner:
+    """Runner of `SYNC`.
+
+    Args:
+        limit: seconds that one sync may take at most (MS-149).
+    """
+
+    def __init__(self, client: RegistryClient, secrets: SecretReader, limit: float) -> None:
+        self._client = client
+        self._secrets = secrets
+        self._limit = limit
+        self._unclean = UncleanSyncs()
+
+    async def __call__(self, effect: Effect) -> JsonObject:
+        """Evaluate all selectors.
+
+        Raises:
+            EffectError: the API server could not be asked for pull secrets; then no registry is asked (MS-370).
+        """
+        params = SyncParams.model_validate(effect.params)
+        log = _log.bind(source=params.source, generation=params.generation, attempt=params.attempt)
+        if params.interval < RECOMMENDED_INTERVAL and params.attempt == 1 and self._unclean.is_new(params):
+            log.warning("syncInterval is shorter than 15 minutes", seconds=params.interval)
+        try:
+            secrets = await self._secrets.read_all(params.secrets)
+        except KubeError as error:
+            raise unreachable(error) from error
+        evaluated = await self._evaluate_all(params, secrets)
+        self._unclean.remember(params, evaluated)
+        outcome = _outcome(params, evaluated, secrets)
+        for index, one in enumerate(outcome.selectors):
+            if one.code is not None:
+                log.error("selector failed", index=index, selector=one.text, code=one.code, cause=one.message)
+        log.info("registries asked", candidates=outcome.available, transient=outcome.is_transient)
+        return to_json(outcome)
+
+    async def _evaluate_all(self, params: SyncParams, secrets: PullSecrets) -> list[_Evaluated]:
+        deadline = asyncio.get_running_loop().time() + sync_deadline(self._limit, params.interval)
+        evaluator = Evaluator(self._client, secrets.credentials, deadline)
+        done = self._unclean.succeeded(params)
+        async with asyncio.TaskGroup() as group:
+            tasks = [
+                group.create_task(self._evaluate(evaluator, one, params.registry, done.get(index)))
+                for index, one in enumerate(params.selectors)
+            ]
+        return [task.result() for task in tasks]
+
+    async def _evaluate(
+        self, evaluator: Evaluator, one: SelectorText, registry: str, done: _Evaluated | None
+    ) -> _Evaluated:
+        if done is not None:
+            return done
+        selector: Selector | None = None
+        try:
+            selector = resolve(one, registry)
+            evaluation = await evaluator.evaluate(selector)
+        except SelectorError as error:
+            evaluation = Evaluation(error=error)
+        except Exception as bug:
+            # One selector that nobody foresaw must not keep the others from being synced (MS-278).
+            _log.exception("selector failed unexpectedly", selector=one.text)
+            text = f"{type(bug).__name__}: {bug}; see the log of model-sync"
+            evaluation = Evaluation(error=SelectorError(SyncCode.INTERNAL_ERROR, text))
+        return _Evaluated(one.text, selector.repository.registry if selector else "", evaluation)
+
+
+class UncleanSyncs:
+    """What the last sync of each source got from selectors that succeeded beside others that did not (MS-256).
+
+    In memory only: a restart costs the requests of one sync.
+    """
+
+    def __init__(self, capacity: int = 1000) -> None:
+        self._capacity = capacity
+        self._kept: dict[str, tuple[int, dict[int, _Evaluated]]] = {}
+        self._generations: dict[str, int] = {}
+
+    def is_new(self, params: SyncParams) -> bool:
+        """Whether this generation of the source has not been synced by this process before."""
+        return self._generations.get(params.uid) != params.generation
+
+    def remember(self, params: SyncParams, evaluated: Sequence[_Evaluated]) -> None:
+        """Keep what a retry need not ask again; nothing after a clean sync."""
+        self._kept.pop(params.uid, None)
+        self._generations.pop(params.uid, None)
+        self._generations[params.uid] = params.generation
+        done = {index: one for index, one in enumerate(evaluated) if one.evaluation.error is None}
+        if len(done) < len(evaluated):
+            self._kept[params.uid] = (params.generation, done)
+        for known in (self._kept, self._generations):
+            while len(known) > self._capacity:
+                # Dictionaries keep insertion order: the first is the one not synced for longest.
+                del known[next(iter(known))]
+
+    def succeeded(self, params: SyncParams) -> dict[int, _Evaluated]:
+        """Results that a retry takes over, by selector index; a regular sync asks everything anew."""
+        generation, done = self._kept.get(params.uid, (0, {}))
+        return done if params.attempt > 1 and generation == params.generation else {}
+
+
+def _outcome(params: SyncParams, evaluated: Sequence[_Evaluated], secrets: PullSecrets) -> SyncOutcome:
+    candidates = combine([one.evaluation.images for one in evaluated])
+    waits = [one.evaluation.error.retry_after for one in evaluated if one.evaluation.error is not None]
+    return SyncOutcome(
+        generation=params.generation,
+        attempt=params.attempt,
+        selectors=tuple(
+            _selector(one, own, secrets) for one, own in zip(evaluated, candidates.by_selector, strict=True)
+        ),
+        available=candidates.size,
+        secrets=secrets.versions,
+        secret_problems=secrets.problems,
+        retry_after=max((wait for wait in waits if wait is not None), default=None),
+    )
+
+
+def _selector(one: _Evaluated, own: Sequence[RepositoryImages], secrets: PullSecrets) -> SelectorOutcome:
+    code, message = _explained(one.evaluation.error, secrets)
+    found = (
+        FoundImages(registry=group.repository.registry, repository=group.repository.path, versions=group.versions)
+        for group in own
+    )
+    return SelectorOutcome(
+        text=one.text,
+        code=code,
+        message=message,
+        registry=one.registry,
+        contacted=one.evaluation.contacted,
+        matched=one.evaluation.matched,
+        found=tuple(found),
+    )
+
+
+_BECAUSE_OF_SECRET: Final = {
+    SecretReason.INVALID: SyncCode.SECRET_INVALID,
+    SecretReason.ACCESS_FAILED: SyncCode.SECRET_ACCESS_FAILED,
+}
+
+
+def _explained(error: SelectorError | None, secrets: PullSecrets) -> tuple[SyncCode | None, str]:
+    """Code and message; a refusal is blamed on the pull secret that could not be used (MS-165…MS-167)."""
+    if error is None:
+        return None, ""
+    if not error.code.lacks_credentials or not secrets.problems:
+        return error.code, str(error)
+    codes = (_BECAUSE_OF_SECRET.get(problem.reason) for problem in secrets.problems)
+    code = next((one for one in codes if one is not None), error.code)
+    return code, f"{'; '.join(problem.message for problem in secrets.problems)}; {error}"

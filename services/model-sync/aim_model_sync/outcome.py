@@ -1,0 +1,123 @@
+"""What a sync found out, as it is published in its fact (MS-369): no credentials, no raw listings."""
+
+from collections.abc import Iterator
+from enum import StrEnum
+
+from aim_model_sync.candidates import RepositoryImages
+from aim_model_sync.codes import SyncCode
+from aim_shared.api.base import ApiModel
+from aim_shared.registry.image_reference import ImageReference, Repository
+
+
+class SelectorState(StrEnum):
+    """How a selector ended (MS-110)."""
+
+    SUCCEEDED = "succeeded"
+    PARTIAL = "partial"
+    FAILED = "failed"
+
+
+class FoundImages(ApiModel):
+    """Selected images of one repository in candidate order."""
+
+    registry: str
+    repository: str
+    versions: tuple[str, ...]
+
+    def images(self) -> Iterator[ImageReference]:
+        """The single images."""
+        return RepositoryImages(Repository(self.registry, self.repository), self.versions).images()
+
+
+class SelectorOutcome(ApiModel):
+    """Result of one selector.
+
+    Attributes:
+        matched: images it selected, those of earlier selectors included.
+        found: images that no earlier selector selected.
+        registry: canonical host it is about; empty when that is not known.
+        contacted: whether a request was sent to the registry.
+    """
+
+    text: str
+    code: SyncCode | None = None
+    message: str = ""
+    registry: str = ""
+    contacted: bool = False
+    matched: int = 0
+    found: tuple[FoundImages, ...] = ()
+
+    @property
+    def state(self) -> SelectorState:
+        """How it ended."""
+        if self.code is None:
+            return SelectorState.SUCCEEDED
+        return SelectorState.PARTIAL if self.matched else SelectorState.FAILED
+
+
+class SecretVersion(ApiModel):
+    """Which version of a Secret was read; empty strings when there was none (FW-096)."""
+
+    name: str
+    uid: str = ""
+    resource_version: str = ""
+
+
+class SecretReason(StrEnum):
+    """Why a pull secret could not be used (MS-165…MS-167)."""
+
+    NOT_FOUND = "SecretNotFound"
+    INVALID = "SecretInvalid"
+    ACCESS_FAILED = "SecretAccessFailed"
+
+
+class SecretProblem(ApiModel):
+    """A pull secret that could not be used."""
+
+    name: str
+    reason: SecretReason
+    message: str
+
+
+class SyncOutcome(ApiModel):
+    """Result of one sync.
+
+    Attributes:
+        generation: of the source that it was based on.
+        attempt: consecutive attempts up to this one, 1 for the first.
+        available: different images selected (MS-289).
+        retry_after: seconds after the end of the sync before which a registry does not want to be asked again.
+    """
+
+    generation: int
+    attempt: int = 1
+    selectors: tuple[SelectorOutcome, ...] = ()
+    available: int = 0
+    secrets: tuple[SecretVersion, ...] = ()
+    secret_problems: tuple[SecretProblem, ...] = ()
+    retry_after: float | None = None
+
+    @property
+    def is_transient(self) -> bool:
+        """Whether a selector ended with an error that soon may be gone (MS-254)."""
+        return any(one.code is not None and one.code.is_transient for one in self.selectors)
+
+    @property
+    def lacks_access(self) -> bool:
+        """Whether a changed Secret could help (MS-247)."""
+        return bool(self.secret_problems) or any(one.code is not None and one.code.is_auth for one in self.selectors)
+
+    @property
+    def all_failed(self) -> bool:
+        """Whether no selector yielded anything."""
+        return all(one.state is SelectorState.FAILED for one in self.selectors)
+
+    def images(self) -> Iterator[ImageReference]:
+        """All candidates in candidate order."""
+        return (image for one in self.selectors for found in one.found for image in found.images())
+
+
+class SecretsOutcome(ApiModel):
+    """Result of re-reading the pull secrets of a source (FW-096)."""
+
+    secrets: tuple[SecretVersion, ...] = ()

@@ -1,0 +1,96 @@
+"""What model-sync publishes, consumes and reconciles."""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterable, Mapping
+from contextlib import asynccontextmanager
+from typing import Final
+
+from aim_model_sync.catalogue import MODELS_BY_LABEL, MODELS_BY_OWNER, MODELS_BY_REPOSITORY
+from aim_model_sync.effect_kinds import PULL_SECRETS, SERVICE_NAME, SYNC
+from aim_model_sync.effects.pull_secrets import SecretReader
+from aim_model_sync.effects.sync import SyncRunner
+from aim_model_sync.model import CONTROLLER
+from aim_model_sync.reconcile import reconciler
+from aim_model_sync.settings import ModelSyncSettings
+from aim_shared.api import AIMClusterModel, AIMClusterModelSource, labels
+from aim_shared.bus.entry import Change
+from aim_shared.bus.part import Index, Key
+from aim_shared.bus.parts import CLUSTER_MODELS, CLUSTER_RUNTIME_CONFIGS, FACTS, MODEL_SOURCES
+from aim_shared.bus.view import View
+from aim_shared.kube.client import KubeClient
+from aim_shared.naming import optional_label_value
+from aim_shared.reconcile.reconciler import EffectRunner, Reconciler, ServiceDefinition, WakeBy
+from aim_shared.registry.client import RegistryClient
+from aim_shared.registry.config_file import RegistriesFile
+from aim_shared.registry.mirrors import load_registries
+
+SOURCES_BY_LABEL_VALUE: Final = Index(
+    MODEL_SOURCES, "label-value", lambda source: [value] if (value := optional_label_value(source.name)) else []
+)
+
+
+def _sources_of_model(change: Change[AIMClusterModel], view: View) -> Iterable[Key]:
+    """Sources whose number of models changes; a model's status and spec do not matter (MS-245, MS-246, MS-316)."""
+    before, after = change.before, change.after
+    if before is not None and after is not None and _belonging(before) == _belonging(after):
+        return
+    for model in (before, after):
+        if model is None:
+            continue
+        value = model.metadata.labels.get(labels.MODEL_SOURCE)
+        if value:
+            yield from (source.key for source in view.select(SOURCES_BY_LABEL_VALUE, value).items)
+        yield from (Key("", owner.name) for owner in model.metadata.owner_references if owner.controller)
+
+
+def _belonging(model: AIMClusterModel) -> tuple[object, ...]:
+    owners = tuple((owner.uid, owner.controller) for owner in model.metadata.owner_references)
+    return (model.uid, model.metadata.labels.get(labels.MODEL_SOURCE), owners)
+
+
+def _is_irrelevant(change: Change[AIMClusterModelSource]) -> bool:
+    """Own status writes need no pass: what follows from them was planned with them (MS-245)."""
+    before, after = change.before, change.after
+    return before is not None and after is not None and _read_part(before) == _read_part(after)
+
+
+def _read_part(source: AIMClusterModelSource) -> tuple[object, ...]:
+    metadata = source.metadata
+    paused = metadata.annotations.get(labels.ANNOTATION_PAUSED)
+    return (source.uid, metadata.generation, metadata.deletion_timestamp, paused)
+
+
+def definition(settings: ModelSyncSettings) -> ServiceDefinition:
+    """The declaration of the model-sync service."""
+    return ServiceDefinition(
+        name=SERVICE_NAME,
+        publishes=(MODEL_SOURCES,),
+        consumes=(MODEL_SOURCES, CLUSTER_MODELS, CLUSTER_RUNTIME_CONFIGS, FACTS),
+        indexes=(MODELS_BY_LABEL, MODELS_BY_OWNER, MODELS_BY_REPOSITORY, SOURCES_BY_LABEL_VALUE),
+        reconcilers=(
+            Reconciler(
+                controller=CONTROLLER,
+                part=MODEL_SOURCES,
+                reconcile=reconciler(settings.system_namespace),
+                wakes=(WakeBy(CLUSTER_MODELS, _sources_of_model),),
+                ignores=_is_irrelevant,
+            ),
+        ),
+        effect_kinds=frozenset({SYNC, PULL_SECRETS}),
+    )
+
+
+@asynccontextmanager
+async def effect_runners(settings: ModelSyncSettings, kube: KubeClient) -> AsyncIterator[Mapping[str, EffectRunner]]:
+    """One registry client for all sources, so that its limits per host hold for all of them (MS-253)."""
+    secrets = SecretReader(kube, settings.system_namespace)
+    registries = await asyncio.to_thread(load_registries, settings.registry_config)
+    async with (
+        RegistryClient(settings, registries, mirror_secrets=secrets.credentials) as client,
+        asyncio.TaskGroup() as group,
+    ):
+        path = settings.registry_config
+        follower = None if path is None else group.create_task(RegistriesFile(path, client).follow())
+        yield {SYNC: SyncRunner(client, secrets, settings.sync_deadline), PULL_SECRETS: secrets.versions}
+        if follower is not None:
+            follower.cancel()
