@@ -1,6 +1,7 @@
 """The discovery service as it runs: API server, broker, registry, Jobs with logs."""
 
 import asyncio
+from base64 import b64encode
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack
 from pathlib import Path
@@ -15,10 +16,10 @@ from aim_discovery.service import definition, effect_runners
 from aim_discovery.settings import DiscoverySettings
 from aim_local.apiserver import ControlPlane
 from aim_local.nats import NatsServer
-from aim_local.registry import LocalRegistry
+from aim_local.registry import DEMO_AUTH, LocalRegistry
 from aim_shared.bus.connection import connect
 from aim_shared.bus.parts import CLUSTER_RUNTIME_CONFIGS, FACTS, NAMESPACES, RUNTIME_CONFIGS, TEMPLATE_CACHES
-from aim_shared.json import JsonObject
+from aim_shared.json import JsonObject, dumps
 from aim_shared.kube.client import KubeClient
 from aim_shared.kube.config import load_connection
 from aim_shared.reconcile.reconciler import ServiceDefinition
@@ -32,6 +33,7 @@ OTHERS = ServiceDefinition(
 )
 """What other services publish for discovery."""
 MODELS = "aim.eai.amd.com/v1alpha1/aimmodels"
+PROFILES = "aim.eai.amd.com/component=custom-profile"
 TEMPLATES = "aim.eai.amd.com/v1alpha1/aimservicetemplates"
 
 
@@ -130,3 +132,65 @@ async def test_bad_images_are_reported(
         return has_status(value)(reply) and condition(reply.body, "ImageMetadataReady") == ("False", reason)
 
     await api.until(path(MODELS, "qwen"), reported, 20)
+
+
+@pytest.mark.usefixtures("service")
+@pytest.mark.spec("DI-072", "DI-076", "DI-078")
+async def test_a_pull_secret_opens_a_private_image(api: RawApi, registry: LocalRegistry) -> None:
+    auth = {"auths": {registry.host: {"username": DEMO_AUTH.username, "password": DEMO_AUTH.password}}}
+    secret = {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": {"name": "registry", "namespace": NAMESPACE},
+        "type": "kubernetes.io/dockerconfigjson",
+        "data": {".dockerconfigjson": b64encode(dumps(auth)).decode()},
+    }
+    await api.created(path("v1/secrets"), secret)
+    image = f"{registry.host}/private/aim-dummy:0.1.0"
+    await api.created(path(MODELS), model(image, imagePullSecrets=[{"name": "registry"}]))
+
+    done = (await api.until(path(MODELS, "qwen"), has_status("Ready"), 20)).body
+
+    assert condition(done, "ImageMetadataReady") == ("True", "ImageMetadataFound")
+    (job_template,) = (await api.get(path(TEMPLATES))).body["items"]
+    assert job_template["spec"]["imagePullSecrets"] == [{"name": "registry"}]
+
+
+@pytest.mark.usefixtures("service")
+@pytest.mark.spec("DI-263", "DI-280", "DI-306")
+async def test_output_without_a_profile_fails_the_template_and_its_model(api: RawApi, registry: LocalRegistry) -> None:
+    await api.created(path(MODELS), model(f"{registry.host}/badcases/noisy-output:1.0.0"))
+
+    done = (await api.until(path(MODELS, "qwen"), has_status("Failed"), 20)).body
+
+    assert condition(done, "ServiceTemplatesReady") == ("False", "AllTemplatesFailed")
+    (failed,) = (await api.get(path(TEMPLATES))).body["items"]
+    assert condition(failed, "Discovered") == ("False", "DiscoveryFailed")
+    assert failed["status"]["discovery"]["lastFailureReason"].startswith("InvalidDiscoveryOutput: ")
+    await still(api, [path(MODELS, "qwen"), path(TEMPLATES, failed["metadata"]["name"])])
+
+
+@pytest.mark.usefixtures("service")
+@pytest.mark.spec("DI-239", "DI-251", "DI-252")
+async def test_a_custom_profile_is_discovered(api: RawApi, registry: LocalRegistry) -> None:
+    image = f"{registry.host}/amdenterpriseai/aim-base:0.9.0"
+    await api.created(path(MODELS), model(image, discovery={"createServiceTemplates": False}))
+    template = {
+        "apiVersion": "aim.eai.amd.com/v1alpha1",
+        "kind": "AIMServiceTemplate",
+        "metadata": {"name": "mine", "namespace": NAMESPACE},
+        "spec": {
+            "modelName": "qwen",
+            "aimId": "meta-llama/Llama-3-8B",
+            "modelId": "org/weights",
+            "hardware": {"gpu": {"requests": 1, "model": "MI300X"}},
+            "metric": "latency",
+            "precision": "fp16",
+            "customProfile": {"engineArgs": {"max-model-len": 4096}},
+        },
+    }
+    await api.created(path(TEMPLATES), template)
+
+    await api.until(path(TEMPLATES, "mine"), has_status("Ready"), 20)
+    (config_map,) = (await api.get(path("v1/configmaps"), labelSelector=PROFILES)).body["items"]
+    assert list(config_map["data"]) == ["vllm-mi300x-fp16-tp1-latency.yaml"]
