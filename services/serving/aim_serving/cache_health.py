@@ -18,6 +18,8 @@ CREATING: Final = "CacheCreating"
 RETRYING: Final = "CacheRetrying"
 FAILED: Final = "CacheFailed"
 
+_BEING_CREATED: Final = "the template cache is being created"
+"""Said until the cache's own controller has reported: that it exists by now is no news worth a write."""
 _SETTLING: Final = timedelta(seconds=10)
 """How long after the retry an artifact that it deleted may still show in the world."""
 
@@ -81,7 +83,7 @@ def judge_cache(state: CacheState, before: Condition | None, now: datetime) -> C
 
 def _absent(state: CacheState) -> Component:
     if not state.mounted:
-        message = "the template cache is being created"
+        message = _BEING_CREATED
         if not state.cacheable:
             message = "the template has no model sources, so that nothing can be cached; see the template's discovery"
         return _cache(State.PROGRESSING, CREATING, message)
@@ -96,6 +98,8 @@ def _present(cache: AIMTemplateCache) -> Component:
     if status is StatusValue.PROGRESSING:
         return _cache(State.PROGRESSING, "CacheNotReady", f"AIMTemplateCache {cache.key} is downloading")
     artifacts = find_condition(cache.status.conditions, "ArtifactsReady")
+    if artifacts is None and status is StatusValue.PENDING:
+        return _cache(State.PROGRESSING, CREATING, _BEING_CREATED)
     why = f": {artifacts.message}" if artifacts and artifacts.message else ""
     return _cache(State.PROGRESSING, CREATING, f"AIMTemplateCache {cache.key} is {status.value}{why}")
 

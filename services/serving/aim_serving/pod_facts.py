@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Final
 
-from aim_shared.api import AIMService, ApiModel, Event, Items, Pod, to_json
+from aim_shared.api import AIMService, ApiModel, ConditionStatus, Event, Items, Pod, find_condition, to_json
 from aim_shared.bus.fact import Fact, get_fact
 from aim_shared.bus.parts import FACTS
 from aim_shared.bus.view import View
@@ -16,6 +16,11 @@ POD_LOG: Final = "pod-log"
 POD_EVENTS: Final = "pod-events"
 EVENTS_INTERVAL: Final = timedelta(seconds=10)
 """How often the Events of a pod are read again while it is pending (FW-098)."""
+PATIENCE: Final = timedelta(seconds=2)
+"""How long a pod that nothing is known against may be pending before its Events are read.
+
+Most pods are not pending for longer, and cost neither the request nor a status that is replaced at once.
+"""
 
 
 class PodLogParams(ApiModel):
@@ -93,7 +98,7 @@ class PodFacts:
 
     def _events_effect(self, pod: Pod) -> Effect:
         fact = self._events[pod.uid]
-        due: datetime | None = fact.observed_at + EVENTS_INTERVAL if fact else None
+        due = fact.observed_at + EVENTS_INTERVAL if fact else _first_reading(pod)
         params = PodEventsParams(namespace=pod.namespace, pod=pod.name, uid=pod.uid)
         return Effect(POD_EVENTS, self._events_key(pod), to_json(params), not_before=due)
 
@@ -102,3 +107,15 @@ class PodFacts:
 
     def _events_key(self, pod: Pod) -> str:
         return f"{self._service.uid}/{pod.uid}"
+
+
+def is_unschedulable(pod: Pod) -> bool:
+    """Whether the pod itself says that no node takes it."""
+    scheduled = find_condition(pod.status.conditions, "PodScheduled")
+    return scheduled is not None and scheduled.status is ConditionStatus.FALSE
+
+
+def _first_reading(pod: Pod) -> datetime | None:
+    """At once when the scheduler has given up already; its Event tells why."""
+    created = pod.metadata.creation_timestamp
+    return None if is_unschedulable(pod) or created is None else created + PATIENCE

@@ -63,7 +63,7 @@ def reconcile(service: AIMService, view: View, now: datetime) -> Plan:
     workload = _workload_child(view, service, seen)
     new = tuple(child for child in (seen.model.create, _cache_child(view, service, seen), workload) if child)
     creating = workload is not None and seen.running is None and _inputs_are_sound(view, seen)
-    observed = observe_workload(view, service, seen.workload, being_created=creating)
+    observed = observe_workload(view, service, seen.workload, now, being_created=creating)
     cache = _judge_cache(view, service, seen, now)
     components = _components(service, seen, observed, cache)
     evaluation = evaluate(
@@ -93,7 +93,7 @@ def reconcile(service: AIMService, view: View, now: datetime) -> Plan:
         deletes=(*cache.deletes, *seen.template.deletes),
         children=(*new, *seen.template.children),
         effects=observed.effects,
-        requeue_after=cache.settles_in,
+        requeue_after=min((one for one in (cache.settles_in, observed.settles_in) if one is not None), default=None),
     )
 
 

@@ -1,11 +1,13 @@
 """The running workload as a pass sees it: InferenceService, Events, pods, autoscaler (serving.md section 11)."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from datetime import datetime
 
 from aim_serving.autoscaler_health import autoscaler_component
 from aim_serving.indexes import EVENTS_BY_OBJECT, PODS_BY_WORKLOAD
 from aim_serving.pod_facts import PodFacts
 from aim_serving.replicas import Scaling, hpa_name, scaling_of
+from aim_serving.settling import as_before, seconds_to_wait
 from aim_serving.workload_health import (
     absent_workload,
     invalid_workload,
@@ -14,14 +16,13 @@ from aim_serving.workload_health import (
     workload_component,
 )
 from aim_shared.api import AIMService, HorizontalPodAutoscaler, InferenceService, find_condition
-from aim_shared.api.meta import Condition
 from aim_shared.bus.part import scoped
 from aim_shared.bus.parts import AUTOSCALERS, INFERENCE_SERVICES
 from aim_shared.bus.view import Lookup, View
 from aim_shared.errors import AimError, Category
 from aim_shared.naming import NamingError, inference_service_name
 from aim_shared.reconcile.component_names import ComponentName
-from aim_shared.reconcile.components import Component, Dependency, State
+from aim_shared.reconcile.components import Component, State
 from aim_shared.reconcile.inspect_pods import inspect_pods
 from aim_shared.reconcile.plan import Effect
 
@@ -62,24 +63,37 @@ def read_workload(view: View, service: AIMService) -> Workload:
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """Components of the workload, and what has to be read to know more."""
+    """Components of the workload, what has to be read to know more, and when to look again."""
 
     components: tuple[Component, ...]
     effects: tuple[Effect, ...] = ()
-    autoscaler: HorizontalPodAutoscaler | None = field(default=None)
+    autoscaler: HorizontalPodAutoscaler | None = None
+    settles_in: float | None = None
 
 
-def observe_workload(view: View, service: AIMService, workload: Workload, *, being_created: bool) -> Observation:
+@dataclass(frozen=True, slots=True)
+class _State:
+    """What the judgement of the pods depends on beside them."""
+
+    being_created: bool
+    ready: bool
+    now: datetime
+
+
+def observe_workload(
+    view: View, service: AIMService, workload: Workload, now: datetime, *, being_created: bool
+) -> Observation:
     """How the workload is doing.
 
     Args:
         being_created: this pass creates the InferenceService, so the status speaks of it as existing.
     """
     component = _workload_component(view, workload, being_created=being_created)
-    pods, effects = _pods(view, service, workload, being_created=being_created)
-    hpa, autoscaler = _autoscaler(view, workload, component)
+    ready = component.effective_state is State.READY
+    pods, effects, settles_in = _pods(view, service, workload, _State(being_created, ready, now))
+    hpa, autoscaler = _autoscaler(view, workload, ready=ready)
     present = (one for one in (component, pods, hpa) if one is not None)
-    return Observation(tuple(present), effects, autoscaler)
+    return Observation(tuple(present), effects, autoscaler, settles_in)
 
 
 def _workload_component(view: View, workload: Workload, *, being_created: bool) -> Component:
@@ -94,29 +108,24 @@ def _workload_component(view: View, workload: Workload, *, being_created: bool) 
 
 
 def _pods(
-    view: View, service: AIMService, workload: Workload, *, being_created: bool
-) -> tuple[Component | None, tuple[Effect, ...]]:
+    view: View, service: AIMService, workload: Workload, state: _State
+) -> tuple[Component | None, tuple[Effect, ...], float | None]:
+    """Component, what is to be read, and seconds after which a held back step is to be told."""
     if workload.found is None:
         none_yet = inspect_pods(ComponentName.INFERENCE_SERVICE_PODS, ())
-        return (none_yet if being_created else None), ()
+        return (none_yet if state.being_created else None), (), None
     pods = view.select(PODS_BY_WORKLOAD, scoped(service.namespace, workload.name)).items
     facts = PodFacts(view, service, pods)
     component = inspect_pods(ComponentName.INFERENCE_SERVICE_PODS, pods, log_of=facts.log_of, events_of=facts.events_of)
-    if component.effective_state is State.PENDING and not facts.complete:
-        component = _unchanged(component, find_condition(service.status.conditions, component.condition_type))
-    return component, facts.effects()
-
-
-def _unchanged(component: Component, before: Condition | None) -> Component:
-    """What was reported before, until the first reading of a pending pod's Events says what it waits for."""
-    if before is None or before.reason not in ("NoPods", "PodsPending"):
-        return component
-    state = State.PENDING if before.reason == component.effective_reason else State.PROGRESSING
-    return Component(component.name, state, before.reason, before.message, dependency=Dependency.DOWNSTREAM)
+    before = find_condition(service.status.conditions, component.condition_type)
+    settles_in = seconds_to_wait(component, pods, workload_ready=state.ready, now=state.now)
+    unexplained = component.effective_state is State.PENDING and not facts.complete
+    held = as_before(component, before) if unexplained or settles_in is not None else component
+    return held, facts.effects(), settles_in if held is not component else None
 
 
 def _autoscaler(
-    view: View, workload: Workload, component: Component
+    view: View, workload: Workload, *, ready: bool
 ) -> tuple[Component | None, HorizontalPodAutoscaler | None]:
     if workload.scaling is None or not workload.scaling.autoscaled:
         return None, None
@@ -124,5 +133,4 @@ def _autoscaler(
     lookup: Lookup[HorizontalPodAutoscaler] = Lookup()
     if workload.found is not None:
         lookup = view.get(AUTOSCALERS, workload.found.namespace, name)
-    ready = component.effective_state is State.READY
     return autoscaler_component(name, lookup, workload_ready=ready), lookup.value

@@ -147,7 +147,11 @@ def test_until_events_are_read_a_pending_pod_changes_nothing() -> None:
     world.put(PREDICTOR_PODS, predictor_pod("Pending"))
     plan = plan_for(world)
     assert condition_of(plan, "InferenceServicePodsReady") == ("False", "NoPods")
-    assert [effect.not_before for effect in plan.effects] == [None]
+    assert [effect.not_before for effect in plan.effects] == [NOW + timedelta(seconds=2)]
+    unschedulable = predictor_pod("Pending")
+    unschedulable["status"]["conditions"] = [condition("PodScheduled", False, "Unschedulable")]
+    world.put(PREDICTOR_PODS, unschedulable)
+    assert [effect.not_before for effect in plan_for(world).effects] == [None]
 
 
 @pytest.mark.spec("SV-198", "SV-200", "SV-204", "FW-146")
@@ -170,6 +174,25 @@ def test_pods_that_start_and_run() -> None:
     plan = plan_for(running(predictor_pod("Running", ready=False), ready=None))
     assert (condition_of(plan, "InferenceServicePodsReady"), overall(plan)) == (("False", "PodsStarting"), "Starting")
     assert overall(plan_for(running(predictor_pod("Running", ready=True)))) == "Running"
+
+
+@pytest.mark.spec("SV-198", "FW-013")
+def test_steps_that_are_overtaken_at_once_are_not_written() -> None:
+    world = running(ready=None)
+    carry_out(world, plan_for(world))
+    started = {"name": "kserve-container", "state": {"running": {"startedAt": NOW.isoformat()}}}
+    world.put(PREDICTOR_PODS, predictor_pod("Running", ready=False, containers=[started]))
+    soon = plan_for(world, now=NOW + timedelta(seconds=0.5))
+    assert condition_of(soon, "InferenceServicePodsReady") == ("False", "NoPods")
+    assert soon.requeue_after == pytest.approx(1.5)
+    carry_out(world, plan_for(world, now=NOW + timedelta(seconds=2)))
+    world.put(PREDICTOR_PODS, predictor_pod("Running", ready=True))
+    assert condition_of(plan_for(world), "InferenceServicePodsReady") == ("False", "PodsStarting")
+    lasting = plan_for(world, now=NOW + timedelta(seconds=3))
+    assert condition_of(lasting, "InferenceServicePodsReady") == ("True", "PodsReady")
+    assert lasting.requeue_after is None
+    world.put(INFERENCE_SERVICES, workload(SERVICE, ready=True))
+    assert overall(plan_for(world)) == "Running"
 
 
 @pytest.mark.spec("SV-217", "FW-038")

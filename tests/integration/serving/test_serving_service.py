@@ -1,0 +1,236 @@
+"""The serving service as it runs: API server, broker, KServe and pods; the test plays discovery and artifacts."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.cluster import IMAGE, NAMESPACE, path
+from support.controlplane import RawApi, Reply
+from support.nats import settings_for
+
+from aim_local.apiserver import ControlPlane
+from aim_local.nats import NatsServer
+from aim_serving.service import CONSUMED, PUBLISHED, definition, effect_runners
+from aim_shared.bus.connection import connect
+from aim_shared.bus.parts import FACTS
+from aim_shared.json import JsonObject
+from aim_shared.kube.client import KubeClient
+from aim_shared.kube.config import load_connection
+from aim_shared.reconcile.reconciler import ServiceDefinition
+from aim_shared.runtime.process import Connections, ServiceProcess
+from aim_shared.runtime.settings import Settings
+from aim_shared.telemetry.metrics import Metrics
+
+pytestmark = [pytest.mark.usefixtures("backends"), pytest.mark.usefixtures("serving")]
+
+GROUP = "aim.eai.amd.com/v1alpha1"
+SERVICES, MODELS, TEMPLATES = f"{GROUP}/aimservices", f"{GROUP}/aimmodels", f"{GROUP}/aimservicetemplates"
+CACHES, ARTIFACTS = f"{GROUP}/aimtemplatecaches", f"{GROUP}/aimartifacts"
+WORKLOADS = "serving.kserve.io/v1beta1/inferenceservices"
+CACHE, WORKLOAD, CLAIM, ARTIFACT = "qwen3-lat-a04542d9", "qwen-chat-a04542d9", "weights", "hf-qwen"
+OTHERS = ServiceDefinition(
+    "others", publishes=tuple(part for part in CONSUMED if part not in (*PUBLISHED, FACTS)), consumes=(FACTS,)
+)
+"""What other services publish for serving."""
+
+
+@pytest.fixture
+async def serving(controlplane: ControlPlane, tmp_path: Path) -> AsyncIterator[None]:
+    """Serving, and somebody who publishes what it consumes."""
+    kubeconfig = tmp_path / "kubeconfig-serving"
+    kubeconfig.write_text(controlplane.kubeconfig())
+    settings = Settings(system_namespace=NAMESPACE, health_probe_bind_address="0", direct_watch=False)
+    async with AsyncExitStack() as stack:
+        broker = await stack.enter_async_context(NatsServer())
+        group = await stack.enter_async_context(asyncio.TaskGroup())
+        tasks = []
+        for declared in (definition(settings), OTHERS):
+            connection = await load_connection(str(kubeconfig))
+            metrics = Metrics(connection.server)
+            kube = await stack.enter_async_context(KubeClient(connection, service=declared.name, observer=metrics))
+            bus = await stack.enter_async_context(connect(settings_for(broker.url, declared.name)))
+            runners: Any = {}
+            if declared is not OTHERS:
+                runners = await stack.enter_async_context(effect_runners(settings, kube))
+            process = ServiceProcess(declared, settings, Connections(kube, bus, runners, metrics))
+            tasks.append(group.create_task(process.run()))
+        yield
+        for task in tasks:
+            task.cancel()
+
+
+def named(kind: str, name: str, **body: Any) -> JsonObject:
+    return {"apiVersion": GROUP, "kind": kind, "metadata": {"name": name, "namespace": NAMESPACE}, **body}
+
+
+async def has(api: RawApi, collection: str, name: str, status: JsonObject) -> None:
+    """Let an object's own controller report."""
+    reply = await api.merge(f"{path(collection, name)}/status", {"status": status})
+    assert reply.status == 200, reply.body
+
+
+async def prepared(api: RawApi, **spec: Any) -> None:
+    """A Ready model with one Ready template, and a service for its image."""
+    await api.created(path(MODELS), named("AIMModel", "qwen", spec={"image": IMAGE}))
+    await has(api, MODELS, "qwen", {"status": "Ready"})
+    await api.created(path(TEMPLATES), named("AIMServiceTemplate", "qwen3-lat", spec={"modelName": "qwen"}))
+    source = {"modelId": "Qwen/Qwen3-32B", "sourceUri": "hf://Qwen/Qwen3-32B"}
+    profile = {"metadata": {"type": "optimized", "metric": "latency", "precision": "fp8", "gpu": "MI300X"}}
+    hardware = {"gpu": {"requests": 1, "model": "MI300X"}}
+    found = {"status": "Ready", "profile": profile, "modelSources": [source], "resolvedHardware": hardware}
+    await has(api, TEMPLATES, "qwen3-lat", found)
+    await api.created(path(SERVICES), named("AIMService", "qwen-chat", spec={"model": {"image": IMAGE}, **spec}))
+
+
+async def downloaded(api: RawApi) -> None:
+    """Let the cache's weights be there."""
+    claim = {
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "metadata": {"name": CLAIM, "namespace": NAMESPACE, "labels": {"aim.eai.amd.com/cache.name": "x"}},
+        "spec": {"accessModes": ["ReadWriteMany"], "resources": {"requests": {"storage": "1Gi"}}},
+    }
+    await api.created(path("v1/persistentvolumeclaims"), claim)
+    await has(api, CACHES, CACHE, cache_status("Ready", uid="u"))
+
+
+def cache_status(value: str, *, uid: str) -> JsonObject:
+    entry = {"uid": uid, "name": ARTIFACT, "model": "Qwen/Qwen3-32B", "status": value, "persistentVolumeClaim": CLAIM}
+    return {"status": value, "artifacts": {"Qwen/Qwen3-32B": entry}}
+
+
+def has_status(value: str) -> Callable[[Reply], bool]:
+    return lambda reply: (reply.body.get("status") or {}).get("status") == value
+
+
+def exists(reply: Reply) -> bool:
+    return reply.status == 200
+
+
+def reason(reply: Reply, type_: str) -> str:
+    conditions = (reply.body.get("status") or {}).get("conditions") or []
+    return next((str(one["reason"]) for one in conditions if one["type"] == type_), "")
+
+
+@pytest.mark.spec("SV-233", "SV-122", "SV-141", "SV-177", "SV-220", "SV-276", "CC-003", "FW-011", "FW-013")
+async def test_a_service_runs_and_follows_its_spec(controlplane: ControlPlane, api: RawApi) -> None:
+    await prepared(api)
+    await api.until(path(CACHES, CACHE), exists, 10)
+    await downloaded(api)
+    done = (await api.until(path(SERVICES, "qwen-chat"), has_status("Running"), 15)).body
+
+    assert done["metadata"]["finalizers"] == ["aim.eai.amd.com/template-cache-cleanup"]
+    assert done["status"]["resolvedTemplate"]["name"] == "qwen3-lat"
+    assert done["status"]["cache"]["templateCacheRef"]["name"] == CACHE
+    assert done["status"]["runtime"]["replicas"] == "1"
+    # Usually six: finalizer, cache, InferenceService, and a status for cache awaited, workload awaited, running.
+    assert writes_of_serving(controlplane) <= 8
+
+    await api.merge(path(SERVICES, "qwen-chat"), {"spec": {"replicas": 2}})
+    two = await api.until(path(WORKLOADS, WORKLOAD), lambda reply: predictor(reply)["minReplicas"] == 2, 10)
+    assert [one["name"] for one in predictor(two)["volumes"]] == ["dshm", ARTIFACT]
+    await api.until(f"{path(SERVICES, 'qwen-chat')}/scale", lambda reply: reply.body["status"].get("replicas") == 2, 10)
+    scale = (await api.get(f"{path(SERVICES, 'qwen-chat')}/scale")).body
+    assert scale["status"]["selector"] == f"serving.kserve.io/inferenceservice={WORKLOAD}"
+
+    await settled(api)
+    controlplane.requests.reset()
+    await asyncio.sleep(0.5)
+    assert writes_of_serving(controlplane) == 0
+
+
+def predictor(reply: Reply) -> JsonObject:
+    found: JsonObject = reply.body["spec"]["predictor"]
+    return found
+
+
+def writes_of_serving(controlplane: ControlPlane) -> int:
+    """Writes of the service, Events and Leases left out."""
+    counted = controlplane.requests.report()["requests"]
+    return sum(
+        one["count"]
+        for one in counted
+        if one["userAgent"].partition("/")[0] == "aim-serving"
+        and one["verb"] in ("create", "update", "patch", "delete", "apply")
+        and one["resource"] not in ("events", "leases")
+    )
+
+
+async def settled(api: RawApi) -> None:
+    """Wait until the service's object has stood still for half a second."""
+    before = ""
+    async with asyncio.timeout(15):
+        while True:
+            version = str((await api.get(path(SERVICES, "qwen-chat"))).body["metadata"]["resourceVersion"])
+            if version == before:
+                return
+            before = version
+            await asyncio.sleep(0.5)
+
+
+@pytest.mark.spec("SV-134", "SV-137", "SV-139", "AR-625", "AR-628")
+async def test_a_failed_download_is_retried_once(api: RawApi) -> None:
+    await prepared(api)
+    await api.until(path(CACHES, CACHE), exists, 10)
+    first = await failing_artifact(api)
+    await api.until_gone(path(ARTIFACTS, ARTIFACT))
+    retried = await api.until(
+        path(SERVICES, "qwen-chat"), lambda reply: reason(reply, "CacheReady") == "CacheRetrying", 10
+    )
+    assert retried.body["status"]["cache"]["retryAttempts"] == 1
+    assert await failing_artifact(api) != first
+    degraded = await api.until(path(SERVICES, "qwen-chat"), has_status("Degraded"), 20)
+    assert reason(degraded, "CacheReady") == "CacheFailed"
+    assert (await api.get(path(ARTIFACTS, ARTIFACT))).status == 200
+    await downloaded(api)
+    await api.until(path(WORKLOADS, WORKLOAD), exists, 10)
+
+
+async def failing_artifact(api: RawApi) -> str:
+    """An artifact of the cache that fails, and its UID."""
+    body = named("AIMArtifact", ARTIFACT, spec={"sourceUri": "hf://Qwen/Qwen3-32B"})
+    body["metadata"]["labels"] = {"aim.eai.amd.com/template-cache.name": CACHE}
+    uid = str((await api.created(path(ARTIFACTS), body))["metadata"]["uid"])
+    await has(api, ARTIFACTS, ARTIFACT, {"status": "Failed"})
+    await has(api, CACHES, CACHE, cache_status("Failed", uid=uid))
+    return uid
+
+
+@pytest.mark.spec("SV-234", "SV-236", "SV-239")
+async def test_deletion_takes_the_unfinished_cache_along(api: RawApi) -> None:
+    await prepared(api)
+    await api.until(path(CACHES, CACHE), exists, 10)
+    await has(api, CACHES, CACHE, {"status": "Failed"})
+    await api.until(path(SERVICES, "qwen-chat"), lambda reply: reason(reply, "CacheReady") == "CacheFailed", 10)
+    await api.delete(path(SERVICES, "qwen-chat"))
+    await api.until_gone(path(SERVICES, "qwen-chat"))
+    await api.until_gone(path(CACHES, CACHE))
+
+
+@pytest.mark.spec("SV-059", "SV-086", "SV-064", "SV-049", "RC-072")
+async def test_bad_input_is_explained(api: RawApi) -> None:
+    bad = {
+        "no-model": {"model": {"name": "nonexistent"}},
+        "no-template": {"model": {"image": IMAGE}, "template": {"name": "nonexistent"}},
+        "no-image": {"model": {"image": ":::invalid"}},
+        "no-config": {"model": {"image": IMAGE}, "runtimeConfigName": "nonexistent"},
+    }
+    for name, spec in bad.items():
+        await api.created(path(SERVICES), named("AIMService", name, spec=spec))
+    expected = {
+        "no-model": ("ModelReady", "ModelNotFound"),
+        "no-template": ("TemplateReady", "TemplateNotFound"),
+        "no-image": ("ModelReady", "InvalidImageReference"),
+        "no-config": ("RuntimeConfigReady", "ReferenceNotFound"),
+    }
+    for name, (condition, wanted) in expected.items():
+        reply = await api.until(path(SERVICES, name), has_status("Failed"), 10)
+        assert reason(reply, condition) == wanted
+    config = named("AIMRuntimeConfig", "default", spec={"routing": {"requestTimeout": "soon"}})
+    await api.created(path(f"{GROUP}/aimruntimeconfigs"), config)
+    await api.until(
+        path(f"{GROUP}/aimruntimeconfigs", "default"), lambda reply: reason(reply, "ConfigValid") == "InvalidSpec", 10
+    )
