@@ -57,6 +57,15 @@ class StatusOwnership:
         own = {name: value for name, value in status.items() if name != "conditions" and self._owns_field(name)}
         return {**own, "conditions": conditions} if conditions else own
 
+    def compared(self, status: Mapping[str, Any], desired: Mapping[str, Any]) -> JsonObject:
+        """The portion of a stored status to compare with what is desired.
+
+        A foreign field that the plan takes over for once (AR-303, AR-304) counts as well; otherwise the plan would
+        seem to differ for ever.
+        """
+        taken_over = {name: status[name] for name in desired if name in status and name != "conditions"}
+        return {**taken_over, **self.own(status)}
+
     def _owns_field(self, name: str) -> bool:
         return name in self.only_fields if self._listed else name not in self.foreign_fields
 

@@ -72,7 +72,9 @@ class StatusWriter:
 
     def due(self, target: Target, status: JsonObject | None) -> Due:
         """Whether the status has to be written: it differs, and was not refused as it is."""
-        if status is None or same_status(status, self._ownership.own(target.raw.get("status") or {})):
+        if status is None:
+            return Due.SETTLED
+        if same_status(status, self._ownership.compared(target.raw.get("status") or {}, status)):
             return Due.SETTLED
         refused = self._refused.get(target.uid)
         return Due.HELD_BACK if refused is not None and refused.content == canonical(status) else Due.WRITE
