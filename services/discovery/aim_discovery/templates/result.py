@@ -5,7 +5,7 @@ from typing import Final
 
 from aim_discovery.scopes import Template
 from aim_discovery.templates.discovery import Finding
-from aim_discovery.templates.gpu import effective_requirement, gpu_component, node_affinity
+from aim_discovery.templates.gpu import effective_requirement, gpu_component, node_affinity, requires_gpu
 from aim_discovery.templates.hardware import hardware_summary, resolved_hardware
 from aim_shared.api import Hardware, Node, ProfileMetadata, TemplateSpec
 from aim_shared.bus.part import Index
@@ -58,7 +58,8 @@ class Result:
         hardware = resolved_hardware(spec, metadata) if known else None
         typed = None if hardware is None else Hardware.model_validate(hardware)
         requirement = effective_requirement(spec, typed)
-        inventory, error = _inventory(view)
+        # Whoever needs no GPU shall not depend on every node of the cluster.
+        inventory, error = _inventory(view) if requires_gpu(requirement) else (GpuInventory(), None)
         affinity = node_affinity(requirement, inventory) if known else None
         gpu = gpu_component(requirement, inventory, error)
         return cls(profile, hardware, hardware_summary(typed), affinity, gpu)

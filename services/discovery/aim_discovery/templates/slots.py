@@ -1,5 +1,6 @@
 """The limit on concurrent discovery Jobs, and whose turn it is (DI-309…DI-320)."""
 
+from datetime import UTC, datetime
 from typing import Final
 
 from aim_discovery.scopes import Template
@@ -62,12 +63,14 @@ def waiting(view: View) -> tuple[Template, ...]:
 def has_slot(template: Template, view: View, limit: int) -> bool:
     """Whether a Job may be started now: free slots go to the oldest (DI-318); an unknown count gives none (DI-320)."""
     active = view.select(ACTIVE_JOBS, _YES)
-    if active.error is not None:
+    free = limit - len(active.items)
+    # Looking at everybody who waits is left out where it can change nothing, which is when most are waiting.
+    if active.error is not None or free <= 0:
         return False
-    before = sum(1 for other in waiting(view) if other.uid != template.uid and _age(other) < _age(template))
-    return len(active.items) + before < limit
+    mine = _age(template)
+    return sum(1 for other in waiting(view) if other.uid != template.uid and _age(other) < mine) < free
 
 
-def _age(template: Template) -> tuple[str, str, str]:
+def _age(template: Template) -> tuple[datetime, str, str]:
     created = template.metadata.creation_timestamp
-    return ("" if created is None else created.isoformat(), template.namespace, template.name)
+    return (created or datetime.min.replace(tzinfo=UTC), template.namespace, template.name)

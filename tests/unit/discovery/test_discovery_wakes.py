@@ -1,0 +1,174 @@
+"""What wakes models and templates, and what leaves them alone (section 18)."""
+
+from typing import Any
+
+import pytest
+from support.builders import make, owner, pod
+from support.discovery_world import (
+    MI300X,
+    SYSTEM,
+    DiscoveryWorld,
+    cluster_model,
+    cluster_template,
+    discovery_world,
+    gpu_node,
+    model,
+    template,
+)
+
+from aim_discovery.service import definition
+from aim_shared.api import (
+    AIM_CLUSTER_RUNTIME_CONFIG,
+    AIM_RUNTIME_CONFIG,
+    AIM_TEMPLATE_CACHE,
+    CONFIG_MAP,
+    JOB,
+    to_json,
+)
+from aim_shared.api import (
+    NAMESPACE as NAMESPACE_KIND,
+)
+from aim_shared.bus.entry import Change, Entry, Version
+from aim_shared.bus.part import Key, Part
+from aim_shared.bus.parts import (
+    CLUSTER_MODELS,
+    CLUSTER_RUNTIME_CONFIGS,
+    CLUSTER_TEMPLATES,
+    CUSTOM_PROFILES,
+    DISCOVERY_JOBS,
+    DISCOVERY_PODS,
+    MODELS,
+    NAMESPACES,
+    NODES,
+    RUNTIME_CONFIGS,
+    TEMPLATE_CACHES,
+    TEMPLATES,
+)
+from aim_shared.json import JsonObject
+
+
+def woken(cluster: DiscoveryWorld, part: Part[Any], before: JsonObject | None, after: JsonObject | None) -> set[str]:
+    """Who is woken by a change: ``<controller>:<namespace>/<name>``."""
+    some = after or before
+    assert some is not None
+    key = Key(some["metadata"].get("namespace") or "", some["metadata"]["name"])
+    change = Change(part, key, _entry(part, key, before), _entry(part, key, after))
+    view = cluster.world.view()
+    return {
+        f"{reconciler.controller}:{found}"
+        for reconciler in definition(cluster.settings).reconcilers
+        for wake in reconciler.wakes
+        if wake.part is part
+        for found in wake.keys(change, view)
+    }
+
+
+def _entry(part: Part[Any], key: Key, obj: JsonObject | None) -> Entry[Any] | None:
+    return None if obj is None else Entry(part, key, obj, Version(obj["metadata"]["uid"], "1"))
+
+
+@pytest.mark.spec("DI-360", "DI-362")
+def test_a_template_wakes_the_model_that_it_names() -> None:
+    cluster = discovery_world()
+    pending, ready = template(), {**template(), "status": {"status": "Ready"}}
+    assert woken(cluster, TEMPLATES, None, pending) == {"model:ml/qwen"}
+    assert woken(cluster, TEMPLATES, pending, ready) == {"model:ml/qwen"}
+    assert woken(cluster, TEMPLATES, ready, None) == {"model:ml/qwen"}
+    noted = {**ready, "status": {**ready["status"], "observedGeneration": 2}}
+    assert woken(cluster, TEMPLATES, ready, noted) == set()
+    assert woken(cluster, CLUSTER_TEMPLATES, None, cluster_template()) == {"cluster-model:qwen"}
+
+
+@pytest.mark.spec("DI-162", "DI-164", "DI-360")
+def test_a_model_wakes_its_templates_and_a_cluster_model_those_that_fall_back() -> None:
+    cluster = discovery_world(
+        model("both"), template("own", "both"), template("fallback", "only"), cluster_template("shared", "only")
+    )
+    assert woken(cluster, MODELS, None, model("both")) == {"service-template:ml/own"}
+    fallen = {"service-template:ml/fallback", "cluster-service-template:shared"}
+    assert woken(cluster, CLUSTER_MODELS, None, cluster_model("only")) == fallen
+    assert woken(cluster, CLUSTER_MODELS, None, cluster_model("both")) == set()
+    noted = {**model("both"), "status": {"observedGeneration": 2}}
+    assert woken(cluster, MODELS, model("both"), noted) == set()
+
+
+@pytest.mark.spec("DI-360", "DI-361")
+def test_configs_wake_those_whose_effective_name_it_is() -> None:
+    other = {"runtimeConfigName": "other"}
+    cluster = discovery_world(model(), model("b", **other), template(), cluster_model(), cluster_template(**other))
+    local = make(AIM_RUNTIME_CONFIG, "default", spec={})
+    assert woken(cluster, RUNTIME_CONFIGS, None, local) == {"model:ml/qwen", "service-template:ml/tpl"}
+    shared = make(AIM_CLUSTER_RUNTIME_CONFIG, "default", spec={})
+    everyone = {"model:ml/qwen", "service-template:ml/tpl", "cluster-model:qwen"}
+    assert woken(cluster, CLUSTER_RUNTIME_CONFIGS, shared, None) == everyone
+    named = make(AIM_CLUSTER_RUNTIME_CONFIG, "other", spec={})
+    assert woken(cluster, CLUSTER_RUNTIME_CONFIGS, None, named) == {"model:ml/b", "cluster-service-template:tpl"}
+    assert woken(cluster, CLUSTER_RUNTIME_CONFIGS, shared, {**shared, "status": {"conditions": []}}) == set()
+
+
+@pytest.mark.spec("DI-360", "DI-363", "DI-367", "FW-115")
+def test_nodes_wake_only_templates_that_need_a_gpu_and_only_by_what_matters() -> None:
+    found = {**template("discovered"), "status": {"resolvedHardware": MI300X}}
+    cluster = discovery_world(
+        template("plain"), template("gpu", hardware=MI300X), found, cluster_template(hardware=MI300X)
+    )
+    everyone = {"service-template:ml/gpu", "service-template:ml/discovered", "cluster-service-template:tpl"}
+    assert woken(cluster, NODES, None, gpu_node("new")) == everyone
+    heartbeat = {**gpu_node("new"), "status": {"conditions": []}}
+    assert woken(cluster, NODES, gpu_node("new"), heartbeat) == set()
+
+
+def job(owner_of: JsonObject, namespace: str = "ml", ended: str = "") -> JsonObject:
+    labels = {
+        "app.kubernetes.io/name": "aim-discovery",
+        "app.kubernetes.io/component": "discovery",
+        "app.kubernetes.io/managed-by": "aim-controller",
+    }
+    conditions = [{"type": ended, "status": "True"}] if ended else []
+    status = {"conditions": conditions}
+    return make(JOB, "j", namespace=namespace, labels=labels, owners=[owner(owner_of)], status=status)
+
+
+@pytest.mark.spec("DI-317", "DI-360")
+def test_a_job_wakes_its_template_and_when_it_ends_all_that_wait_for_a_slot() -> None:
+    done = {**template("done"), "status": {"status": "Ready", "conditions": [{"type": "Ready", "status": "True"}]}}
+    cluster = discovery_world(template("waiting"), done)
+    own = cluster.raw(TEMPLATES, "done")
+    assert woken(cluster, DISCOVERY_JOBS, None, job(own)) == {"service-template:ml/done"}
+    both = {"service-template:ml/done", "service-template:ml/waiting"}
+    assert woken(cluster, DISCOVERY_JOBS, job(own), job(own, ended="Failed")) == both
+    assert woken(cluster, DISCOVERY_JOBS, job(own), None) == both
+    assert woken(cluster, DISCOVERY_JOBS, job(own, ended="Failed"), None) == {"service-template:ml/done"}
+    shared = cluster_template()
+    assert woken(cluster, DISCOVERY_JOBS, None, job(shared, SYSTEM)) == {"cluster-service-template:tpl"}
+
+
+@pytest.mark.spec("DI-364", "FW-170")
+def test_a_pod_wakes_the_template_of_its_job() -> None:
+    own = template()
+    cluster = discovery_world(own, job(own))
+    labels = {"job-name": "j", "app.kubernetes.io/component": "discovery"}
+    pending, running = (to_json(pod("p", phase, labels=labels)) for phase in ("Pending", "Running"))
+    assert woken(cluster, DISCOVERY_PODS, pending, running) == {"service-template:ml/tpl"}
+    assert woken(cluster, DISCOVERY_PODS, running, running) == set()
+
+
+@pytest.mark.spec("DI-360")
+def test_owned_caches_and_profiles_wake_their_template() -> None:
+    cluster = discovery_world()
+    own, shared = template(), cluster_template()
+    cache = make(AIM_TEMPLATE_CACHE, "c", owners=[owner(own)])
+    assert woken(cluster, TEMPLATE_CACHES, None, cache) == {"service-template:ml/tpl"}
+    labels = {"aim.eai.amd.com/component": "custom-profile"}
+    file = make(CONFIG_MAP, "c", namespace=SYSTEM, labels=labels, owners=[owner(shared)])
+    assert woken(cluster, CUSTOM_PROFILES, file, None) == {"cluster-service-template:tpl"}
+
+
+@pytest.mark.spec("DI-010")
+def test_a_namespace_that_appears_or_goes_wakes_what_is_in_it() -> None:
+    cluster = discovery_world(model(), template())
+    here = make(NAMESPACE_KIND, "ml")
+    everyone = {"model:ml/qwen", "service-template:ml/tpl"}
+    assert woken(cluster, NAMESPACES, None, here) == everyone
+    assert woken(cluster, NAMESPACES, here, make(NAMESPACE_KIND, "ml", deleting=cluster.now)) == everyone
+    assert woken(cluster, NAMESPACES, here, make(NAMESPACE_KIND, "ml", annotations={"a": "b"})) == set()
