@@ -16,6 +16,9 @@ $(STAMP): requirements.lock $(addsuffix /pyproject.toml,$(PACKAGES))
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation $(addprefix -e ,$(PACKAGES))
 	@touch $@
 
+demo: setup
+	$(BIN)/python -m aim_local demo
+
 test: setup
 	$(BIN)/python -m pytest tests/unit tests/integration tests/controlplane tests/e2e tests/chaos
 

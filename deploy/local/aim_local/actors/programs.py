@@ -24,6 +24,12 @@ _DOWNLOADERS: Final[Mapping[Role, str]] = {
     Role.DOWNLOAD: "aim_artifacts.downloader",
     Role.CHECK_SIZE: "aim_artifacts.downloader.check_size",
 }
+_SIMULATIONS: Final = (
+    "AIM_DEBUG_CAUSE_HANG",
+    "AIM_DEBUG_CAUSE_FAILURE",
+    "AIM_DEBUG_SIMULATE_DOWNLOAD",
+    "AIM_DEBUG_SIMULATE_HF_DOWNLOAD",
+)
 _CHUNK: Final = 16 * 1024
 _PATIENCE: Final = 3.0
 _MOUNTED: Final = ("TARGET_DIR", "MOUNT_PATH")
@@ -119,13 +125,16 @@ def _downloader_environment(
     own: Mapping[str, str], settings: ActorSettings, volume: Path, work: Path, report: Path
 ) -> dict[str, str]:
     inherited = {name: os.environ[name] for name in ("PATH", "HOME", "LANG", "KUBECONFIG") if name in os.environ}
-    env = {**inherited, **settings.downloader_env, **own}
+    # A container that chooses a simulation of its own must not get ours on top.
+    chooses = any(own.get(name) for name in _SIMULATIONS)
+    given = {name: value for name, value in settings.downloader_env.items() if not (chooses and name in _SIMULATIONS)}
+    env = {**inherited, **given, **own}
     if settings.simulates_downloads:
         size = env.get("EXPECTED_SIZE_BYTES", "")
         env["EXPECTED_SIZE_BYTES"] = str(min(int(size), SIMULATED_SIZE) if size.isdecimal() else SIMULATED_SIZE)
     env.update(dict.fromkeys(_MOUNTED, str(volume)))
     env.update({"TMPDIR": str(work / "tmp"), "HF_HOME": str(work / "tmp" / "hf")})
-    env["AIM_TERMINATION_LOG"] = str(report)
+    env["AIM_TERMINATION_MESSAGE_PATH"] = str(report)
     return env
 
 

@@ -1,0 +1,60 @@
+"""The demo's manifests, read from YAML and applied as kubectl does."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import yaml
+
+from aim_local.actors.kinds import GATEWAY
+from aim_shared.api.kinds import kind_of
+from aim_shared.json import JsonObject
+from aim_shared.kube.client import KubeClient
+from aim_shared.kube.kinds import ResourceKind
+
+EXAMPLES: Final = Path(__file__).parents[2] / "examples"
+"""The folder of example manifests; those whose names begin with a digit make up the demo."""
+_MANAGER: Final = "kubectl"
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """One object to apply."""
+
+    kind: ResourceKind
+    body: JsonObject
+
+    def __str__(self) -> str:
+        metadata = self.body["metadata"]
+        where = f"{metadata['namespace']}/" if "namespace" in metadata else ""
+        return f"{self.kind.kind} {where}{metadata['name']}"
+
+
+def read_manifests(files: Sequence[Path]) -> list[Manifest]:
+    """All objects of the files, in order.
+
+    Raises:
+        ValueError: an object's kind is not one that the demo can apply.
+    """
+    return [_manifest(file, body) for file in files for body in yaml.safe_load_all(file.read_text("utf-8")) if body]
+
+
+def demo_files() -> list[Path]:
+    """The manifests of the demo, in the order of their names."""
+    return sorted(EXAMPLES.glob("[0-9]*.yaml"))
+
+
+async def apply_all(client: KubeClient, manifests: Sequence[Manifest]) -> None:
+    """Apply the objects one after the other."""
+    for manifest in manifests:
+        await client.apply(manifest.kind, manifest.body, _MANAGER)
+
+
+def _manifest(file: Path, body: JsonObject) -> Manifest:
+    if (body["apiVersion"], body["kind"]) == (GATEWAY.api_version, GATEWAY.kind):
+        return Manifest(GATEWAY, body)
+    kind = kind_of(body["apiVersion"], body["kind"])
+    if kind is None:
+        raise ValueError(f"{file}: {body['apiVersion']} {body['kind']} can't be applied here; use kubectl")
+    return Manifest(kind, body)

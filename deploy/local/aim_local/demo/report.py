@@ -1,0 +1,50 @@
+"""The figures at the end: time, requests, memory."""
+
+from collections import Counter
+from typing import Final
+
+from rich.console import Console
+from rich.table import Table
+
+from aim_local.stack import SERVICES, Stack
+from aim_shared.json import JsonObject
+
+_READS: Final = frozenset({"get", "list", "watch"})
+_AGENT: Final = "aim-"
+
+
+def print_report(console: Console, stack: Stack, requests: JsonObject, seconds: float) -> None:
+    """Print what it took."""
+    console.print(f"\nFrom apply to Running: {seconds:.2f} s", highlight=False)
+    counts = count_requests(requests)
+    table = Table("process", "ready after", "memory", "API reads", "API writes", box=None, pad_edge=False)
+    for column in table.columns[1:]:
+        column.justify = "right"
+    for process in stack.processes:
+        memory = process.resident_bytes
+        reads, writes = counts.get(process.name, (0, 0))
+        traffic = (str(reads), str(writes)) if process.name in SERVICES else ("", "")
+        shown = "unknown" if memory is None else f"{memory / 1e6:.0f} MB"
+        table.add_row(process.name, f"{process.start_seconds:.2f} s", shown, *traffic)
+    console.print(table)
+    reads = sum(one[0] for name, one in counts.items() if name in SERVICES)
+    writes = sum(one[1] for name, one in counts.items() if name in SERVICES)
+    console.print(
+        f"The five services made {reads} reads (lists and watches included) and {writes} writes for the service and "
+        "the catalogue together.",
+        highlight=False,
+        soft_wrap=True,
+    )
+
+
+def count_requests(report: JsonObject) -> dict[str, tuple[int, int]]:
+    """Reads and writes by the service that the user agent names; Leases are left out, being a matter of time."""
+    reads: Counter[str] = Counter()
+    writes: Counter[str] = Counter()
+    for entry in report["requests"]:
+        agent = str(entry["userAgent"]).partition("/")[0]
+        if not agent.startswith(_AGENT) or entry["resource"] == "leases":
+            continue
+        into = reads if entry["verb"] in _READS else writes
+        into[agent.removeprefix(_AGENT)] += int(entry["count"])
+    return {name: (reads[name], writes[name]) for name in {*reads, *writes}}

@@ -1,0 +1,88 @@
+"""From `kubectl apply` to an answer, through all five services, real NATS and real HTTP."""
+
+import pytest
+from support.stack import OWN, Platform, status_of
+
+from aim_local.demo.manifests import EXAMPLES, demo_files
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+IMAGE = "amdenterpriseai/aim-qwen-qwen3-32b:0.8.5"
+
+
+@pytest.mark.spec("SV-222", "RT-051", "RT-052")
+async def test_a_service_by_image_runs_and_answers(platform: Platform) -> None:
+    await platform.apply([demo_files()[-1]])
+    service = await platform.running(f"{OWN}/namespaces/demo/aimservices/qwen-chat")
+
+    answer = await platform.chat(service["status"]["routing"]["path"], "what is 6 times 7?")
+
+    assert service["status"]["routing"]["path"] == "/demo/qwen-chat"
+    assert answer["model"] == "aim-qwen-qwen3-32b"
+    assert answer["choices"][0]["message"]["content"].endswith("what is 6 times 7?")
+
+
+async def test_a_second_service_of_its_own_yaml_runs_beside_it(platform: Platform) -> None:
+    await platform.apply([demo_files()[-1], EXAMPLES / "second-service.yaml"])
+    service = await platform.running(f"{OWN}/namespaces/demo/aimservices/qwen-batch")
+
+    answer = await platform.chat(service["status"]["routing"]["path"], "hello")
+
+    assert service["status"]["routing"]["path"] == "/batch/demo/qwen-batch"
+    assert service["status"]["runtime"]["replicas"] == "2"
+    assert answer["choices"][0]["message"]["content"].endswith("hello")
+
+
+@pytest.mark.spec("SV-237")
+async def test_a_deleted_service_stops_answering(platform: Platform) -> None:
+    await platform.namespace("short-lived")
+    path = await platform.service("short-lived", "chat", model={"image": IMAGE})
+    service = await platform.running(path)
+    await platform.chat(service["status"]["routing"]["path"], "hello")
+
+    await platform.api.delete(path)
+
+    await platform.api.until_gone(path)
+    pods = "/api/v1/namespaces/short-lived/pods?labelSelector=component%3Dpredictor"
+    await platform.api.until(pods, lambda reply: reply.body["items"] == [])
+    routes = "/apis/gateway.networking.k8s.io/v1/namespaces/short-lived/httproutes"
+    await platform.api.until(routes, lambda reply: reply.body["items"] == [])
+
+
+async def test_the_catalogue_of_the_model_source_is_complete(platform: Platform) -> None:
+    source = await platform.until(f"{OWN}/aimclustermodelsources/amd-catalogue", lambda obj: status_of(obj) == "Ready")
+
+    models = (await platform.api.get(f"{OWN}/aimclustermodels")).body["items"]
+    images = {model["spec"]["image"] for model in models}
+
+    assert source["status"]["discoveredModels"] == len(models) > 0
+    assert any(image.endswith("amdenterpriseai/aim-qwen-qwen3-32b:0.8.5") for image in images)
+    assert not any("aim-base" in image for image in images)
+
+
+@pytest.mark.spec("SV-198")
+async def test_an_image_that_can_not_be_pulled_is_named_in_the_status(platform: Platform) -> None:
+    await platform.namespace("no-pull", **{"local.aim/fail": "predictor=image-pull"})
+    path = await platform.service("no-pull", "chat", model={"image": IMAGE})
+
+    service = await platform.until(path, lambda obj: status_of(obj) == "Failed")
+
+    reasons = {one["type"]: one["reason"] for one in service["status"]["conditions"]}
+    assert reasons["InferenceServicePodsReady"] == "ImageNotFound"
+
+    await platform.api.merge("/api/v1/namespaces/no-pull", {"metadata": {"annotations": {"local.aim/fail": None}}})
+    await platform.running(path)
+
+
+async def test_kubectl_shows_what_is_there(platform: Platform) -> None:
+    await platform.apply([demo_files()[-1]])
+    await platform.running(f"{OWN}/namespaces/demo/aimservices/qwen-chat")
+
+    listed = await platform.kubectl("get", "aimservices,inferenceservices,httproutes,pods", "-n", "demo")
+    described = await platform.kubectl("describe", "aimservice", "-n", "demo", "qwen-chat")
+    pods = await platform.kubectl("get", "pods", "-n", "demo", "-l", "component=predictor", "-o", "name")
+    logs = await platform.kubectl("logs", "-n", "demo", pods.out.split()[0])
+
+    assert "Running" in listed.out
+    assert "AllComponentsReady" in described.out
+    assert "Application startup complete" in logs.out

@@ -1,0 +1,124 @@
+"""A whole platform for end-to-end tests: every process real, the cluster simulated with short delays.
+
+Use it in a `conftest.py` with `from support.stack import platform`; one platform serves a module's tests, so each test
+makes objects of its own.
+"""
+
+import asyncio
+import shutil
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import aiohttp
+import pytest
+import pytest_asyncio
+from support.controlplane import CRDS, Ran, RawApi, raw_api
+
+from aim_local.demo.manifests import apply_all, demo_files, read_manifests
+from aim_local.demo.summary import complaints
+from aim_local.stack import SERVICES, Stack, StackSettings
+from aim_shared.json import JsonObject, loads
+from aim_shared.kube.client import KubeClient
+from aim_shared.kube.config import from_kubeconfig
+
+OWN = "/apis/aim.eai.amd.com/v1alpha1"
+
+
+@dataclass(frozen=True, slots=True)
+class Platform:
+    """A running stack, and what tests do with it."""
+
+    stack: Stack
+    api: RawApi
+
+    async def apply(self, files: Sequence[Path]) -> None:
+        """Apply YAML files as kubectl does."""
+        async with KubeClient(await from_kubeconfig(str(self.stack.kubeconfig)), service="suite") as client:
+            await apply_all(client, read_manifests(files))
+
+    async def namespace(self, name: str, **annotations: str) -> None:
+        """Make a namespace."""
+        body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "annotations": annotations}}
+        await self.api.created("/api/v1/namespaces", body)
+
+    async def service(self, namespace: str, name: str, **spec: object) -> str:
+        """Make an AIMService; returns its path."""
+        body = {
+            "apiVersion": "aim.eai.amd.com/v1alpha1",
+            "kind": "AIMService",
+            "metadata": {"name": name, "namespace": namespace},
+            "spec": spec,
+        }
+        collection = f"{OWN}/namespaces/{namespace}/aimservices"
+        await self.api.created(collection, body)
+        return f"{collection}/{name}"
+
+    async def until(self, path: str, accept: Callable[[JsonObject], bool], seconds: float = 30) -> JsonObject:
+        """The object once it is as wished; else the test fails with the conditions that do not hold."""
+        last: JsonObject = {}
+
+        def holds(obj: JsonObject) -> bool:
+            nonlocal last
+            last = obj
+            return accept(obj)
+
+        try:
+            found = await self.api.until(path, lambda reply: reply.status == 200 and holds(reply.body), seconds)
+        except TimeoutError:
+            state = last.get("status") or {}
+            pytest.fail(f"{path} after {seconds} s: {state.get('status', 'no status')}\n{complaints(last)}")
+        return found.body
+
+    async def running(self, path: str, seconds: float = 30) -> JsonObject:
+        """The AIMService once it runs."""
+        return await self.until(path, lambda obj: status_of(obj) == "Running", seconds)
+
+    async def chat(self, path: str, text: str) -> JsonObject:
+        """The answer of the model behind a gateway path."""
+        body = {"messages": [{"role": "user", "content": text}]}
+        async with (
+            aiohttp.ClientSession(self.stack.gateway_url) as session,
+            session.post(f"{path}/v1/chat/completions", json=body) as answer,
+        ):
+            assert answer.status == 200, await answer.text()
+            return loads(await answer.read())
+
+    async def kubectl(self, *arguments: str) -> Ran:
+        """Run the real kubectl."""
+        binary = shutil.which("kubectl")
+        if binary is None:
+            pytest.skip("no kubectl on this machine")
+        cache = self.stack.settings.folder / "kubectl-cache"
+        process = await asyncio.create_subprocess_exec(
+            binary, "--kubeconfig", str(self.stack.kubeconfig), "--cache-dir", str(cache), *arguments,
+            stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
+        )  # fmt: skip
+        async with asyncio.timeout(30):
+            out, err = await process.communicate()
+        ran = Ran(process.returncode or 0, out.decode(), err.decode())
+        assert ran.code == 0, ran
+        return ran
+
+
+def status_of(obj: JsonObject) -> str:
+    """The overall status."""
+    return str((obj.get("status") or {}).get("status") or "")
+
+
+@asynccontextmanager
+async def started_platform(folder: Path, services: tuple[str, ...] = SERVICES) -> AsyncIterator[Platform]:
+    """A platform with the demo's gateway, runtime config and model source, but no AIMService."""
+    settings = StackSettings(folder, CRDS, services, actor_delay=0.005, actor_retry_delay=0.1)
+    async with Stack(settings) as stack, raw_api(stack.api_url) as api:
+        platform = Platform(stack, api)
+        await platform.apply(demo_files()[:-1])
+        yield platform
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def platform(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Platform]:
+    """One platform for all tests of a module; they need `pytest.mark.asyncio(loop_scope="module")`."""
+    async with started_platform(tmp_path_factory.mktemp("platform")) as found:
+        yield found
