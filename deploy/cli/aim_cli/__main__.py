@@ -10,7 +10,6 @@ import structlog
 import typer
 from rich.console import Console
 from rich.markup import escape
-from rich.table import Table
 
 from aim_cli.connecting import UnreachableError, history
 from aim_cli.replay import Replayed, Verdict, replay
@@ -28,6 +27,7 @@ NatsUrl = Annotated[str, typer.Option("--nats-url", envvar="AIM_NATS_URL", help=
 KindName = Annotated[str, typer.Argument(help="Kind, plural or short name, such as aimservice or aimsvc.")]
 ObjectName = Annotated[str, typer.Argument(help="namespace/name, or name for cluster-scoped kinds.")]
 _LOCAL: Final = "nats://127.0.0.1:4222"
+_WIDEST_NAME: Final = 60
 _STYLES: Final = {Verdict.SAME: "green", Verdict.DIFFERS: "bold red", Verdict.UNKNOWN: "yellow"}
 
 
@@ -62,11 +62,14 @@ def timeline_command(kind: KindName, name: ObjectName, nats_url: NatsUrl = _LOCA
     if not moments:
         _errors.print(f"the event log knows nothing of {escape(kind)} {escape(name)}")
         raise typer.Exit(3)
-    _out.print(_table(moments))
+    width = min(_WIDEST_NAME, max(len(moment.about) for moment in moments))
+    for moment in moments:
+        _print_moment(moment, width)
     traces = Counter(moment.trace for moment in moments if moment.trace)
     for trace, count in traces.most_common():
-        services = sorted({moment.who for moment in moments if moment.trace == trace})
-        _out.print(f"trace {trace}: {count} of {len(moments)} moments, in {', '.join(services)}")
+        of_trace = [moment for moment in moments if moment.trace == trace]
+        services = ", ".join(sorted({moment.who for moment in of_trace}))
+        _out.print(f"trace {trace} of {of_trace[0].about}: {count} moments, in {services}")
 
 
 async def _replay(kind: str, name: str, nats_url: str) -> list[Replayed]:
@@ -94,14 +97,10 @@ def _print_replayed(one: Replayed) -> None:
         _out.print(f"              {escape(line)}", style="dim")
 
 
-def _table(moments: list[Moment]) -> Table:
-    table = Table(box=None, pad_edge=False)
-    for title in ("TIME", "WHO", "ABOUT", "WHAT"):
-        table.add_column(title, overflow="fold")
-    for moment in moments:
-        when = moment.at.strftime("%H:%M:%S.%f")[:-3]
-        table.add_row(when, moment.who, escape(moment.about), escape(moment.what))
-    return table
+def _print_moment(moment: Moment, width: int) -> None:
+    when = moment.at.strftime("%H:%M:%S.%f")[:-3]
+    trace = moment.trace[:6]
+    _out.print(f"{when}  {trace:6}  {moment.who:10}  {escape(moment.about):{width}}  {escape(moment.what)}")
 
 
 def _run(work: Coroutine[Any, Any, T]) -> T:

@@ -2,12 +2,16 @@
 
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Final
 
-from aim_cli.targets import Target, kind_name
+from aim_cli.targets import PARTS, Target, kind_name
 from aim_shared.bus.chain import LoggedVersion
 from aim_shared.bus.decision import DecisionRecord
 from aim_shared.bus.history import DecisionFilter, History
+from aim_shared.bus.part import Key
 from aim_shared.json import JsonObject
+
+_LARGEST_FAMILY: Final = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,23 +37,61 @@ def trace_id(traceparent: str) -> str:
     return fields[1] if len(fields) == 4 else ""
 
 
-async def timeline(history: History, target: Target) -> list[Moment]:
-    """The versions of the object, the decisions about it, and every decision that belongs to its traces."""
-    versions = await history.versions(target.part.name, target.key)
-    own = await history.decisions_of(target.part.name, target.key)
-    traces = {trace_id(version.traceparent) for version in versions} | {
-        trace_id(decision.record.traceparent) for decision in own
-    }
+async def timeline(history: History, wanted: Target) -> list[Moment]:
+    """The versions of the object, and every decision that belongs to its story.
+
+    Those are the decisions about it, about what it refers to and what that was made from, and all that share one of
+    its traces.
+    """
+    versions = await history.versions(wanted.part.name, wanted.key)
+    own = [decision.record for decision in await history.decisions_of(wanted.part.name, wanted.key)]
+    traces = {trace_id(one.traceparent) for one in versions} | {trace_id(one.traceparent) for one in own}
     traces.discard("")
-    related = [
-        decision.record
+    concerned = await _family(history, wanted, versions)
+    records = [
+        record
         for decision in await history.decisions(DecisionFilter())
-        if trace_id(decision.record.traceparent) in traces
+        if _belongs(record := decision.record, traces, concerned)
     ]
-    mine = {decision.record.id for decision in own}
-    records = [decision.record for decision in own] + [record for record in related if record.id not in mine]
     moments = [*_of_versions(versions), *(_of_record(record) for record in records)]
     return sorted(moments, key=lambda moment: moment.at)
+
+
+def _belongs(record: DecisionRecord, traces: set[str], concerned: set[Target]) -> bool:
+    if trace_id(record.traceparent) in traces:
+        return True
+    return any(one.part.name == record.part and one.key == record.key for one in concerned)
+
+
+async def _family(history: History, first: Target, versions: tuple[LoggedVersion, ...]) -> set[Target]:
+    """The object, what it refers to, their owners, and so on; bounded, because a log may hold loops."""
+    known = {first}
+    waiting = [body for version in versions[-1:] if (body := version.body) is not None]
+    while waiting and len(known) < _LARGEST_FAMILY:
+        for relative in relatives(waiting.pop()) - known:
+            known.add(relative)
+            present = await history.versions(relative.part.name, relative.key)
+            waiting += [body for version in present[-1:] if (body := version.body) is not None]
+    return known
+
+
+def relatives(obj: JsonObject) -> set[Target]:
+    """What an object resolved to, and its owners."""
+    status = obj.get("status") or {}
+    cache = (status.get("cache") or {}).get("templateCacheRef")
+    references = [status.get("resolvedModel"), status.get("resolvedTemplate"), cache]
+    owners = obj["metadata"].get("ownerReferences") or []
+    namespace = obj["metadata"].get("namespace") or ""
+    found = [_target(one.get("kind", ""), one.get("namespace") or "", one["name"]) for one in references if one]
+    found += [_target(one["kind"], namespace, one["name"]) for one in owners]
+    return {one for one in found if one is not None}
+
+
+def _target(kind: str, namespace: str, name: str) -> Target | None:
+    part = next((part for part in PARTS if part.kind.kind == kind.rpartition("/")[2]), None)
+    if part is None:
+        return None
+    return Target(part, Key(namespace if part.kind.namespaced else "", name))
 
 
 def _of_versions(versions: tuple[LoggedVersion, ...]) -> list[Moment]:

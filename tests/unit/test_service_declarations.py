@@ -1,0 +1,63 @@
+"""The declarations of the five services fit together: one publisher per part, nothing consumed unpublished."""
+
+from collections import Counter
+
+import pytest
+
+from aim_cli.services import definitions
+from aim_cli.targets import PARTS
+from aim_shared.bus.parts import FACTS
+from aim_shared.reconcile.reconciler import ServiceDefinition
+
+SERVICES = definitions()
+NAMES = [service.name for service in SERVICES]
+
+
+def test_there_are_five_services() -> None:
+    assert NAMES == ["model-sync", "discovery", "artifacts", "serving", "routing"]
+
+
+def test_every_part_is_published_by_exactly_one_service() -> None:
+    publishers = Counter(part.name for service in SERVICES for part in service.publishes)
+    assert publishers == Counter(part.name for part in PARTS if part is not FACTS)
+
+
+@pytest.mark.parametrize("service", SERVICES, ids=NAMES)
+def test_every_consumed_part_is_published_by_somebody(service: ServiceDefinition) -> None:
+    published = {part.name for one in SERVICES for part in one.publishes}
+    # Facts are published by each service for itself.
+    assert {part.name for part in service.consumes} - published == {FACTS.name}
+
+
+@pytest.mark.parametrize("service", SERVICES, ids=NAMES)
+def test_what_is_reconciled_or_wakes_is_consumed(service: ServiceDefinition) -> None:
+    consumed = {part.name for part in service.consumes}
+    needed = {reconciler.part.name for reconciler in service.reconcilers}
+    needed |= {wake.part.name for reconciler in service.reconcilers for wake in reconciler.wakes}
+    needed |= {index.part.name for index in service.indexes}
+    assert needed <= consumed
+
+
+@pytest.mark.spec("FW-201", "FW-200")
+def test_controllers_and_field_managers_have_their_names() -> None:
+    controllers = {one.controller: service.name for service in SERVICES for one in service.reconcilers}
+    assert controllers == {
+        "cluster-model-source": "model-sync",
+        "model": "discovery",
+        "cluster-model": "discovery",
+        "service-template": "discovery",
+        "cluster-service-template": "discovery",
+        "template-cache": "artifacts",
+        "artifact": "artifacts",
+        "service": "serving",
+        "runtime-config": "serving",
+        "cluster-runtime-config": "serving",
+        "routing": "routing",
+    }
+    assert [service.field_manager for service in SERVICES] == [f"aim-{name}" for name in NAMES]
+
+
+@pytest.mark.parametrize("service", SERVICES, ids=NAMES)
+def test_an_index_has_one_name(service: ServiceDefinition) -> None:
+    names = Counter((index.part.name, index.name) for index in service.indexes)
+    assert [name for name, count in names.items() if count > 1] == []
