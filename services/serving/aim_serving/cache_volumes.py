@@ -5,15 +5,14 @@ from dataclasses import dataclass
 from typing import Final
 
 from aim_serving.container_env import CACHE_PATH
+from aim_serving.profile_mount import ProfileMount
 from aim_shared.api import CachedArtifact, InferenceService, StatusValue, to_json
 from aim_shared.api.template_cache import AIMTemplateCache
+from aim_shared.custom_profile import VOLUME as PROFILE_VOLUME
 from aim_shared.json import JsonObject
 from aim_shared.naming import sanitise_segment
 
 SHARED_MEMORY: Final = "dshm"
-CUSTOM_PROFILE: Final = "custom-profile"
-"""Volume that is always computed anew and never taken over (SV-174)."""
-
 _SHARED_MEMORY_VOLUME: Final[JsonObject] = {
     "name": SHARED_MEMORY,
     "emptyDir": {"medium": "Memory", "sizeLimit": "8Gi"},
@@ -32,9 +31,16 @@ class Volumes:
         """These and the others, as far as their names are new."""
         return Volumes((*self.volumes, *_new(self.volumes, volumes)), (*self.mounts, *_new(self.mounts, mounts)))
 
+    def with_profile(self, profile: ProfileMount | None) -> "Volumes":
+        """These and the custom profile (SV-176)."""
+        if profile is None:
+            return self
+        return Volumes((*self.volumes, profile.volume), (*self.mounts, profile.mount))
+
 
 def _new(known: Iterable[JsonObject], others: Iterable[JsonObject]) -> list[JsonObject]:
-    taken = {item["name"] for item in known} | {CUSTOM_PROFILE}
+    # The profile's volume is computed anew every time and never taken over (SV-174).
+    taken = {item["name"] for item in known} | {PROFILE_VOLUME}
     return [item for item in others if item["name"] not in taken]
 
 

@@ -1,9 +1,11 @@
 """Environment of the serving container: six layers, sorted by name (SV-154…SV-160)."""
 
+from collections.abc import Mapping
 from typing import Final
 
 from aim_serving.references import Template
 from aim_shared.api import AIMService, EnvVar, RuntimeConfigSpec, to_json
+from aim_shared.custom_profile import RenderedProfile
 from aim_shared.json import JsonObject
 from aim_shared.runtimeconfig.env import merge_env
 
@@ -14,11 +16,18 @@ _DEFAULTS: Final = (
 )
 
 
-def container_env(service: AIMService, template: Template, config: RuntimeConfigSpec) -> list[JsonObject]:
-    """The variables as they are applied; a higher layer replaces, AIM_ENGINE_ARGS is merged (SV-038)."""
-    merged = merge_env(
-        _DEFAULTS, _of_profile(template), config.env, _of_template(template), template.spec.env, service.spec.env
-    )
+def container_env(
+    service: AIMService, template: Template, config: RuntimeConfigSpec, profile: RenderedProfile | None = None
+) -> list[JsonObject]:
+    """The variables as they are applied; a higher layer replaces, AIM_ENGINE_ARGS is merged (SV-038).
+
+    Args:
+        profile: the mounted custom profile, whose ids nothing overrides (SV-158).
+    """
+    custom = _variables(profile.env) if profile else ()
+    derived = () if profile else _ids(template)
+    layers = (_DEFAULTS, _of_profile(template), config.env, (*derived, *_purpose(template)))
+    merged = merge_env(*layers, template.spec.env, service.spec.env, custom)
     return [to_json(variable) for variable in sorted(merged, key=lambda variable: variable.name)]
 
 
@@ -27,13 +36,16 @@ def _of_profile(template: Template) -> tuple[EnvVar, ...]:
     return tuple(EnvVar(name=name, value=value) for name, value in (profile.env_vars if profile else {}).items())
 
 
-def _of_template(template: Template) -> tuple[EnvVar, ...]:
-    """What the runtime in the image has to know: always of the spec, never of what was discovered (SV-155, SV-157)."""
+def _ids(template: Template) -> tuple[EnvVar, ...]:
+    """Profile and weights: always of the spec, never of what was discovered (SV-156, SV-157)."""
     spec = template.spec
-    known = {
-        "AIM_PROFILE_ID": spec.profile_id,
-        "AIM_METRIC": spec.metric,
-        "AIM_PRECISION": spec.precision,
-        "AIM_MODEL_ID": spec.model_sources[0].model_id if spec.model_sources else None,
-    }
-    return tuple(EnvVar(name=name, value=str(value)) for name, value in known.items() if value)
+    model_id = spec.model_sources[0].model_id if spec.model_sources else None
+    return _variables({"AIM_PROFILE_ID": spec.profile_id, "AIM_MODEL_ID": model_id})
+
+
+def _purpose(template: Template) -> tuple[EnvVar, ...]:
+    return _variables({"AIM_METRIC": template.spec.metric, "AIM_PRECISION": template.spec.precision})
+
+
+def _variables(values: Mapping[str, str | None]) -> tuple[EnvVar, ...]:
+    return tuple(EnvVar(name=name, value=str(value)) for name, value in values.items() if value)

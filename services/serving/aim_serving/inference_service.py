@@ -7,6 +7,7 @@ from typing import Final
 from aim_serving.cache_volumes import Volumes
 from aim_serving.container_env import container_env
 from aim_serving.container_resources import container_resources
+from aim_serving.profile_mount import ProfileMount
 from aim_serving.references import Template
 from aim_serving.replicas import Scaling, scaling_annotations
 from aim_serving.template_traits import metadata_of
@@ -20,6 +21,8 @@ from aim_shared.reconcile.plan import Child, kind_of
 
 CONTAINER: Final = "kserve-container"
 HTTP_PORT: Final = 8000
+PROFILE_HASH: Final = f"{labels.PREFIX}profile-hash"
+"""Annotation of the pods that changes with the mounted profile (SV-268)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +43,10 @@ def build_inference_service(
     config: RuntimeConfigSpec,
     scaling: Scaling,
     volumes: Volumes,
+    profile: ProfileMount | None = None,
 ) -> Child:
     """The complete desired object; a repeated call gives the same body (FW-205)."""
+    mounted = volumes.with_profile(profile)
     metadata = {
         "name": name,
         "namespace": service.namespace,
@@ -53,18 +58,19 @@ def build_inference_service(
     container = {
         "name": CONTAINER,
         "image": model.image,
-        "env": container_env(service, template, config),
+        "env": container_env(service, template, config, profile.rendered if profile else None),
         "resources": container_resources(
             template.status.resolved_hardware, (model.resources, template.spec.resources, service.spec.resources)
         ),
         "ports": [{"name": "http", "containerPort": HTTP_PORT, "protocol": "TCP"}],
-        "volumeMounts": list(volumes.mounts),
+        "volumeMounts": list(mounted.mounts),
     }
     predictor: JsonObject = {
         "minReplicas": scaling.minimum,
         "maxReplicas": scaling.maximum,
         "containers": [container],
-        "volumes": list(volumes.volumes),
+        "volumes": list(mounted.volumes),
+        **({"annotations": {PROFILE_HASH: profile.hash}} if profile else {}),
         **_optional(service, template, model, scaling),
     }
     body = kind_of({"metadata": metadata, "spec": {"predictor": predictor}}, INFERENCE_SERVICE)

@@ -1,6 +1,6 @@
 """One pass over an AIMService (serving.md section 4): look up, decide, plan, report."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from aim_serving.cache_health import CacheState, CacheVerdict, judge_cache
@@ -14,6 +14,7 @@ from aim_serving.cache_volumes import (
 from aim_serving.inference_service import ModelPart, build_inference_service
 from aim_serving.model_health import model_component
 from aim_serving.model_search import ModelResult, find_model
+from aim_serving.profile_mount import ProfileMount, profile_mount
 from aim_serving.references import Template, is_ready
 from aim_serving.replicas import runtime_status
 from aim_serving.route_health import route_component
@@ -27,6 +28,7 @@ from aim_shared.api import AIMService, InferenceService, StatusValue, find_condi
 from aim_shared.api.template_cache import AIMTemplateCache
 from aim_shared.bus.parts import ARTIFACT_CLAIMS, ARTIFACTS
 from aim_shared.bus.view import Lookup, View
+from aim_shared.errors import AimError
 from aim_shared.reconcile.component_names import ComponentName
 from aim_shared.reconcile.components import Component
 from aim_shared.reconcile.plan import Child, Plan
@@ -47,6 +49,7 @@ class Situation:
     model: ModelResult
     template: TemplateUse
     cache: Lookup[AIMTemplateCache]
+    profile: ProfileMount | None = None
 
     @property
     def ready_template(self) -> Template | None:
@@ -61,7 +64,8 @@ def reconcile(service: AIMService, view: View, now: datetime) -> Plan:
     """The plan of one pass; nothing is decided from the order or the content of notifications (SV-003)."""
     seen = look_up(view, service)
     workload = _workload_child(view, service, seen)
-    new = tuple(child for child in (seen.model.create, _cache_child(view, service, seen), workload) if child)
+    copy = seen.profile.copy if seen.profile is not None and workload is not None else None
+    new = tuple(child for child in (seen.model.create, _cache_child(view, service, seen), copy, workload) if child)
     creating = workload is not None and seen.running is None and _inputs_are_sound(view, seen)
     observed = observe_workload(view, service, seen.workload, now, being_created=creating)
     cache = _judge_cache(view, service, seen, now)
@@ -106,6 +110,9 @@ def look_up(view: View, service: AIMService) -> Situation:
     else:
         model = find_model(view, service, config.spec.label_propagation)
         template = use_template(view, service, model.model, config.spec.label_propagation)
+    profile = _profile(service, template.result, config)
+    if isinstance(profile, AimError):
+        workload = replace(workload, invalid=profile)
     return Situation(
         config=config,
         routing=routing_settings(service, config.spec),
@@ -113,7 +120,13 @@ def look_up(view: View, service: AIMService) -> Situation:
         model=model,
         template=template,
         cache=find_cache(view, service, template.result.template),
+        profile=None if isinstance(profile, AimError) else profile,
     )
+
+
+def _profile(service: AIMService, found: TemplateResult, config: ResolvedConfig) -> ProfileMount | AimError | None:
+    template = ready_template(found)
+    return None if template is None else profile_mount(service, template, config.spec.label_propagation)
 
 
 # Children
@@ -144,6 +157,7 @@ def _workload_child(view: View, service: AIMService, seen: Situation) -> Child |
         config=seen.config.spec,
         scaling=workload.scaling,
         volumes=volumes,
+        profile=seen.profile,
     )
 
 

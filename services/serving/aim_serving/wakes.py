@@ -27,6 +27,7 @@ from aim_shared.api import (
     AIMService,
     AIMServiceTemplate,
     ConditionStatus,
+    ConfigMap,
     Event,
     EventType,
     HorizontalPodAutoscaler,
@@ -48,6 +49,7 @@ from aim_shared.bus.parts import (
     CLUSTER_MODELS,
     CLUSTER_RUNTIME_CONFIGS,
     CLUSTER_TEMPLATES,
+    CUSTOM_PROFILES,
     INFERENCE_SERVICE_EVENTS,
     INFERENCE_SERVICES,
     MODELS,
@@ -206,6 +208,10 @@ def _of_workload(change: Change[InferenceService], _: View) -> Iterable[Key]:
     return _owners(change.either)
 
 
+def _of_profile(change: Change[ConfigMap], _: View) -> Iterable[Key]:
+    return _owners(change.either)
+
+
 def _of_event(change: Change[Event], view: View) -> Iterable[Key]:
     """Warnings, except the conflicts that KServe reports on every change (SV-193)."""
     event = change.after
@@ -266,6 +272,7 @@ WAKES: Final = (
     WakeBy(ARTIFACTS, _of_artifact),
     WakeBy(ARTIFACT_CLAIMS, _of_claim),
     WakeBy(INFERENCE_SERVICES, _of_workload),
+    WakeBy(CUSTOM_PROFILES, _of_profile),
     WakeBy(INFERENCE_SERVICE_EVENTS, _of_event),
     WakeBy(PREDICTOR_PODS, _of_pod),
     WakeBy(AUTOSCALERS, _of_autoscaler),
