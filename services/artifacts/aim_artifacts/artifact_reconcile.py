@@ -5,9 +5,15 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Final
 
+from aim_artifacts.admission import Admission, in_effect, judge
 from aim_artifacts.binding import build_binding
 from aim_artifacts.claim import is_controlled_by, is_verified, storage_request
-from aim_artifacts.conditions import DOWNLOAD_COMPLETE, DOWNLOAD_FILTER_IGNORED, MODEL_ID_MISSING
+from aim_artifacts.conditions import (
+    DOWNLOAD_COMPLETE,
+    DOWNLOAD_FILTER_IGNORED,
+    INVALID_QUOTA_ANNOTATION,
+    MODEL_ID_MISSING,
+)
 from aim_artifacts.download_filter import filter_to_pin, is_filter_ignored
 from aim_artifacts.download_stage import download, provision, settled
 from aim_artifacts.indexes import PODS_BY_JOB, USERS_BY_CLAIM
@@ -43,11 +49,14 @@ from aim_shared.runtimeconfig.resolve import resolve_config
 LOOK_AGAIN: Final = 10.0
 """Seconds after which a progressing artifact is looked at again (AR-103)."""
 
+LOOK_AGAIN_BLOCKED: Final = 60.0
+"""Seconds after which an artifact without storage is looked at again (AR-472)."""
+
 
 def reconcile_artifact(settings: ArtifactsSettings, artifact: AIMArtifact, view: View, now: datetime) -> Plan:
     """Bring the artifact one step closer to a verified volume."""
     seen = _observe(artifact, view)
-    stage = _stage(seen, PodFacts(view), settings, now)
+    stage = _stage(seen, view, settings, now)
     evaluation = evaluate(
         "AIMArtifact",
         (seen.config.component(), *stage.components),
@@ -66,10 +75,16 @@ def reconcile_artifact(settings: ArtifactsSettings, artifact: AIMArtifact, view:
         patches=(*_pin_filter(seen, stage), *stage.patches),
         deletes=stage.deletes,
         children=(*_binding(seen, settings), *stage.children),
-        events=_events(artifact),
+        events=_events(artifact, stage),
         effects=stage.effects,
-        requeue_after=LOOK_AGAIN if evaluation.status is StatusValue.PROGRESSING else None,
+        requeue_after=_look_again(evaluation, stage),
     )
+
+
+def _look_again(evaluation: Evaluation, stage: Stage) -> float | None:
+    if stage.progressing is not None:
+        return LOOK_AGAIN_BLOCKED
+    return LOOK_AGAIN if evaluation.status is StatusValue.PROGRESSING else None
 
 
 # What there is
@@ -110,7 +125,8 @@ def _unreadable(binding: Lookup[RoleBinding]) -> tuple[AimError, ...]:
 # What to do
 
 
-def _stage(seen: Seen, facts: PodFacts, settings: ArtifactsSettings, now: datetime) -> Stage:
+def _stage(seen: Seen, view: View, settings: ArtifactsSettings, now: datetime) -> Stage:
+    facts = PodFacts(view)
     size = stated_size(seen.artifact) or seen.artifact.status.discovered_size_bytes
     if size is None:
         discovery = discover_size(seen, facts, settings)
@@ -119,10 +135,18 @@ def _stage(seen: Seen, facts: PodFacts, settings: ArtifactsSettings, now: dateti
         size = discovery.size
     claim = seen.claim.value
     if claim is None or claim.deleting:
-        return provision(seen, size)
+        admission = judge(seen.artifact, seen.config.spec, size, view)
+        return _admitted(provision(seen, size, admission), admission)
     if is_verified(claim, seen.artifact):
-        return settled(seen, claim, size, now)
-    return replace(download(seen, claim, size, facts=facts, settings=settings, now=now), size=size)
+        stage = settled(seen, claim, size, now)
+    else:
+        stage = replace(download(seen, claim, size, facts=facts, settings=settings, now=now), size=size)
+    return _admitted(stage, in_effect(seen.artifact, view))
+
+
+def _admitted(stage: Stage, admission: Admission) -> Stage:
+    stage = replace(stage, limits=admission.limits)
+    return stage if admission.component is None else stage.with_components(admission.component)
 
 
 def _binding(seen: Seen, settings: ArtifactsSettings) -> tuple[Child, ...]:
@@ -192,8 +216,8 @@ def _volume_fields(seen: Seen) -> JsonObject:
     }
 
 
-def _events(artifact: AIMArtifact) -> tuple[Event, ...]:
-    """Warnings about the spec, once per object: with its first status (AR-113, AR-405)."""
+def _events(artifact: AIMArtifact, stage: Stage) -> tuple[Event, ...]:
+    """Warnings about the spec, once per object: with its first status (AR-113, AR-405, AR-444)."""
     if artifact.status.observed_generation is not None:
         return ()
     spec, events = artifact.spec, []
@@ -206,4 +230,10 @@ def _events(artifact: AIMArtifact) -> tuple[Event, ...]:
     if is_filter_ignored(artifact):
         message = "downloadFilter concerns hf:// sources only; everything below the S3 key is downloaded"
         events.append(Event(EventType.WARNING, DOWNLOAD_FILTER_IGNORED, message))
+    if stage.limits.bad_annotation is not None:
+        message = (
+            f"annotation {labels.ANNOTATION_STORAGE_QUOTA} of namespace {artifact.namespace} is "
+            f"{stage.limits.bad_annotation!r}, which is no quantity; the cluster's default applies"
+        )
+        events.append(Event(EventType.WARNING, INVALID_QUOTA_ANNOTATION, message))
     return tuple(events)

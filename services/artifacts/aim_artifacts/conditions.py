@@ -21,4 +21,5 @@ NO_CACHES: Final = "NoCaches"
 # Reasons of events (FW-130).
 MODEL_ID_MISSING: Final = "ModelIdMissing"
 DOWNLOAD_FILTER_IGNORED: Final = "DownloadFilterIgnored"
+INVALID_QUOTA_ANNOTATION: Final = "InvalidQuotaAnnotation"
 DUPLICATE_MODEL_SOURCE: Final = "DuplicateModelSource"

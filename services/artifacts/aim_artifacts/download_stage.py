@@ -3,6 +3,7 @@
 from dataclasses import replace
 from datetime import datetime
 
+from aim_artifacts.admission import Admission
 from aim_artifacts.claim import build_claim, has_marker, mark_verified
 from aim_artifacts.conditions import RESOURCE_NOT_READY
 from aim_artifacts.failures import pod_failure
@@ -25,7 +26,7 @@ _JOB = ComponentName.DOWNLOAD_JOB
 _PODS = ComponentName.DOWNLOAD_JOB_PODS
 
 
-def provision(seen: Seen, size: int) -> Stage:
+def provision(seen: Seen, size: int, admission: Admission) -> Stage:
     """Make the volume; one that is being deleted has to be gone first (P-33)."""
     name = claim_name(seen.artifact.name, seen.artifact.uid)
     what = f"PersistentVolumeClaim {name}"
@@ -33,6 +34,9 @@ def provision(seen: Seen, size: int) -> Stage:
         message = f"{what} is being deleted; it is made anew once it is gone"
         leaving = Component(_CLAIM, State.PROGRESSING, RESOURCE_NOT_READY, message, dependency=Dependency.DOWNSTREAM)
         return Stage((leaving,), size=size)
+    if admission.blocked is not None:
+        reason = (admission.blocked.reason.value, admission.blocked.message)
+        return Stage(size=size, progressing=reason)
     missing = downstream(_CLAIM, seen.claim, what=what)
     return Stage((missing,), (build_claim(seen.artifact, seen.config.spec, size),), size=size)
 

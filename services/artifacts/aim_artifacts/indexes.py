@@ -34,6 +34,10 @@ ARTIFACTS_BY_CACHE: Final = label_index(ARTIFACTS, labels.TEMPLATE_CACHE_NAME)
 ARTIFACTS_BY_CONFIG: Final = Index(
     ARTIFACTS, "config", lambda artifact: [effective_name(artifact.spec.runtime_config_name)]
 )
+WAITING_ARTIFACTS: Final = Index(
+    ARTIFACTS, "waiting", lambda artifact: [] if artifact.status.persistent_volume_claim else [""]
+)
+"""Artifacts of all namespaces that report no volume, under one value: they compete for storage."""
 
 CACHES_BY_CONFIG: Final = Index(
     TEMPLATE_CACHES, "config", lambda cache: [effective_name(cache.spec.runtime_config_name)]
@@ -99,6 +103,7 @@ INDEXES: Final = (
     ARTIFACTS_BY_SOURCE,
     ARTIFACTS_BY_CACHE,
     ARTIFACTS_BY_CONFIG,
+    WAITING_ARTIFACTS,
     CACHES_BY_CONFIG,
     CACHES_BY_LABEL,
     CACHES_BY_ARTIFACT,

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, replace
 
 from aim_artifacts.progress import DownloadOutcome
+from aim_artifacts.quota import NO_LIMITS, Limits
 from aim_shared.api import AIMArtifact, Job, PersistentVolumeClaim, Pod, RoleBinding
 from aim_shared.bus.view import Lookup
 from aim_shared.errors import AimError
@@ -45,6 +46,7 @@ class Stage:
         size: bytes of the weights, as far as known in this pass.
         outcome: how the download stands; ``None`` while there is none.
         progressing: reason and message of ``Ready`` when something special is waited for (AR-485).
+        limits: storage limits of the namespace.
     """
 
     components: tuple[Component, ...] = ()
@@ -56,6 +58,7 @@ class Stage:
     size: int | None = None
     outcome: DownloadOutcome | None = None
     progressing: tuple[str, str] | None = None
+    limits: Limits = NO_LIMITS
 
     def with_components(self, *components: Component) -> "Stage":
         """The stage with further components."""

@@ -14,6 +14,7 @@ from aim_artifacts.indexes import (
     CACHES_BY_TEMPLATE,
     CLUSTER_TEMPLATES_BY_SOURCE,
     TEMPLATES_BY_SOURCE,
+    WAITING_ARTIFACTS,
     mounted_claims,
     owning_artifacts,
     owning_job,
@@ -27,6 +28,7 @@ from aim_shared.api import (
     AIMTemplateCache,
     InferenceService,
     Job,
+    Namespace,
     PersistentVolumeClaim,
     Pod,
     RoleBinding,
@@ -43,6 +45,7 @@ from aim_shared.bus.parts import (
     CLUSTER_RUNTIME_CONFIGS,
     CLUSTER_TEMPLATES,
     INFERENCE_SERVICES,
+    NAMESPACES,
     RUNTIME_CONFIGS,
     STATUS_UPDATER_BINDINGS,
     TEMPLATES,
@@ -50,6 +53,7 @@ from aim_shared.bus.parts import (
 from aim_shared.bus.view import View
 from aim_shared.reconcile.pod_changes import is_significant
 from aim_shared.reconcile.reconciler import Wake, WakeBy
+from aim_shared.runtimeconfig.resolve import DEFAULT_NAME
 
 # Artifacts
 
@@ -104,6 +108,30 @@ def _artifacts_of_cluster_config(change: Change[AIMClusterRuntimeConfig], view: 
 def _changed_spec(change: Change[AIMRuntimeConfig] | Change[AIMClusterRuntimeConfig]) -> bool:
     before, after = change.before, change.after
     return before is None or after is None or (before.uid, before.spec) != (after.uid, after.spec)
+
+
+# Artifacts that wait for storage (AR-472)
+
+
+def _waiting_for_claim(change: Change[PersistentVolumeClaim], view: View) -> Iterable[Key]:
+    return _waiting(view) if change.new is None else []
+
+
+def _waiting_for_config(change: Change[AIMClusterRuntimeConfig], view: View) -> Iterable[Key]:
+    return _waiting(view) if change.key.name == DEFAULT_NAME and _changed_spec(change) else []
+
+
+def _waiting_for_namespace(change: Change[Namespace], view: View) -> Iterable[Key]:
+    before, after = change.before, change.after
+    limits = [
+        None if one is None else one.metadata.annotations.get(labels.ANNOTATION_STORAGE_QUOTA)
+        for one in (before, after)
+    ]
+    return _waiting(view) if limits[0] != limits[1] else []
+
+
+def _waiting(view: View) -> Iterable[Key]:
+    return [artifact.key for artifact in view.select(WAITING_ARTIFACTS, "").items]
 
 
 # Caches
@@ -199,6 +227,9 @@ ARTIFACT_WAKES: Final[tuple[Wake, ...]] = (
     WakeBy(RUNTIME_CONFIGS, _artifacts_of_config),
     WakeBy(CLUSTER_RUNTIME_CONFIGS, _artifacts_of_cluster_config),
     WakeBy(INFERENCE_SERVICES, _mounted),
+    WakeBy(ARTIFACT_CLAIMS, _waiting_for_claim),
+    WakeBy(CLUSTER_RUNTIME_CONFIGS, _waiting_for_config),
+    WakeBy(NAMESPACES, _waiting_for_namespace),
 )
 CACHE_WAKES: Final[tuple[Wake, ...]] = (
     WakeBy(ARTIFACTS, _users_of_artifact),

@@ -1,0 +1,197 @@
+"""Sources, filters, sizes, names of directories, masking: plain values in, plain values out."""
+
+from pathlib import Path
+
+import pytest
+from support.artifacts import artifact
+
+from aim_artifacts.download_filter import effective_filter
+from aim_artifacts.downloader.environment import read_environment
+from aim_artifacts.downloader.failure import DownloadError
+from aim_artifacts.downloader.monitor import progress_of
+from aim_artifacts.downloader.protocols import drop_incomplete
+from aim_artifacts.downloader.s3 import _endpoint
+from aim_artifacts.exit_codes import ExitCode
+from aim_artifacts.file_selection import FilterError, parse_selection
+from aim_artifacts.masking import masked
+from aim_artifacts.size_output import find_size
+from aim_artifacts.source import SourceError, effective_model_id, mount_point, parse_source
+from aim_shared.api import AIMArtifact, RuntimeConfigSpec
+from aim_shared.json import JsonObject
+from aim_shared.reconcile.log_patterns import LogGroup, match_log
+
+FILES = ["config.json", "model.safetensors", "onnx/model.onnx", "original/consolidated.00.pth", ".gitattributes"]
+
+
+@pytest.mark.spec("AR-110", "AR-111", "AR-112", "AR-113")
+@pytest.mark.parametrize(
+    ("uri", "given", "effective"),
+    [
+        ("hf://meta-llama/Llama-3-8B", None, "meta-llama/Llama-3-8B"),
+        ("hf://meta-llama/Llama-3-8B/", None, "meta-llama/Llama-3-8B"),
+        ("hf://gpt2", None, "gpt2"),
+        ("hf://a/b/c", None, "a/b"),
+        ("s3://bucket/team/llama", "my-team/fine-tuned-llama", "my-team/fine-tuned-llama"),
+        ("s3://bucket/team/llama", None, ""),
+    ],
+)
+def test_effective_model_id(uri: str, given: str | None, effective: str) -> None:
+    assert effective_model_id(given, uri) == effective
+
+
+@pytest.mark.spec("AR-575", "FW-346")
+@pytest.mark.parametrize(
+    ("model", "directory"),
+    [("a/b", "a/b"), ("", "fallback"), (".", "fallback"), ("..", "fallback"), ("../a", "a"), ("a/../b", "a//b")],
+)
+def test_mount_point(model: str, directory: str) -> None:
+    assert mount_point(model, "fallback") == f"/workspace/cache/{directory}"
+
+
+@pytest.mark.spec("AR-702")
+@pytest.mark.parametrize("uri", ["", "hf://", "ftp://a/b", "org/model"])
+def test_texts_that_are_no_source(uri: str) -> None:
+    with pytest.raises(SourceError):
+        parse_source(uri)
+
+
+@pytest.mark.spec("AR-401", "AR-402", "AR-403", "AR-404", "AR-406", "SC-050")
+@pytest.mark.parametrize(
+    ("text", "selected"),
+    [
+        (None, ["config.json", "model.safetensors", ".gitattributes"]),
+        ("", ["config.json", "model.safetensors", ".gitattributes"]),
+        ("{}", FILES),
+        ('{"include":["*.safetensors","config.json"]}', ["config.json", "model.safetensors"]),
+        ('{"exclude":["*.bin"]}', FILES),
+        ('{"exclude":["*/*","*.safetensors"]}', ["config.json", ".gitattributes"]),
+        ('{"include":["onnx/"]}', ["onnx/model.onnx"]),
+        ('{"include":[],"exclude":[]}', FILES),
+        ('{"include":["*"],"exclude":["*"]}', []),
+        ('{"include":["CONFIG.JSON"]}', []),
+    ],
+)
+def test_selected_files(text: str | None, selected: list[str]) -> None:
+    assert parse_selection(text).select(FILES) == selected
+
+
+@pytest.mark.spec("AR-406")
+@pytest.mark.parametrize("text", ["no json", "[]", '{"include":"x"}', '{"exclude":[1]}'])
+def test_texts_that_are_no_filter(text: str) -> None:
+    with pytest.raises(FilterError):
+        parse_selection(text)
+
+
+@pytest.mark.spec("AR-400", "SC-051", "SC-052")
+@pytest.mark.parametrize(
+    ("own", "configured", "effective"),
+    [
+        (None, None, '{"exclude":["*/*"]}'),
+        (None, {}, "{}"),
+        ({"exclude": ["*.bin"]}, {}, '{"exclude":["*.bin"]}'),
+        ({}, {"include": ["*.json"]}, "{}"),
+        (None, {"include": ["*.json"]}, '{"include":["*.json"]}'),
+    ],
+)
+def test_precedence_of_filters(own: JsonObject | None, configured: JsonObject | None, effective: str) -> None:
+    spec = {} if own is None else {"downloadFilter": own}
+    config = {} if configured is None else {"storage": {"downloadFilter": configured}}
+    found = effective_filter(AIMArtifact.model_validate(artifact(spec=spec)), RuntimeConfigSpec.model_validate(config))
+    assert found == effective
+
+
+@pytest.mark.spec("AR-156", "AR-157")
+@pytest.mark.parametrize(
+    ("message", "tail", "size"),
+    [
+        ('{"sizeBytes":5}', '{"sizeBytes":6}', 5),
+        ("", 'x\n{"sizeBytes":6}\ny', 6),
+        ("garbage", '{"sizeBytes":6}\n{"sizeBytes":7}', 7),
+        ("", "\n".join(['{"sizeBytes":6}', *["x"] * 20]), None),
+        ("", None, None),
+        (f'{{"sizeBytes":{1 << 50}}}', None, 1 << 50),
+    ],
+)
+def test_size_output(message: str, tail: str | None, size: int | None) -> None:
+    assert find_size(message, tail) == size
+
+
+@pytest.mark.spec("AR-352", "FW-343")
+@pytest.mark.parametrize(
+    "secret",
+    [
+        "hf_abcdefghij",
+        "AKIAIOSFODNN7EXAMPLE",
+        "https://x/?Signature=abc%2Bdef&b=1",
+        "Authorization: Bearer abc.def",
+        "https://user:password@proxy/",
+    ],
+)
+def test_credentials_are_masked(secret: str) -> None:
+    shown = masked(f"before {secret}")
+    assert "***" in shown
+    for part in ("abcdefghij", "IOSFODNN7", "abc%2Bdef", "abc.def", "password"):
+        assert part not in shown
+
+
+@pytest.mark.spec("AR-765")
+@pytest.mark.parametrize(
+    ("code", "group"),
+    [
+        (ExitCode.AUTH, LogGroup.AUTH),
+        (ExitCode.SOURCE_NOT_FOUND, LogGroup.SOURCE_NOT_FOUND),
+        (ExitCode.STORAGE_FULL, LogGroup.STORAGE_FULL),
+    ],
+)
+def test_the_line_for_people_matches_the_log_patterns(code: ExitCode, group: LogGroup) -> None:
+    found = match_log(DownloadError(code, "something").line())
+    assert found is not None
+    assert found.group is group
+
+
+@pytest.mark.spec("AR-765")
+def test_the_termination_message_fits() -> None:
+    assert len(DownloadError(ExitCode.AUTH, "ü" * 100_000).termination_message()) <= 4096
+
+
+@pytest.mark.spec("AR-300", "AR-301")
+@pytest.mark.parametrize(("current", "expected", "percentage"), [(0, 10, 0), (5, 0, 0), (1, 3, 33), (10, 10, 99)])
+def test_progress(current: int, expected: int, percentage: int) -> None:
+    members = progress_of(current, expected)
+    assert members["percentage"] == percentage
+    assert members["displayPercentage"] == f"{percentage} %"
+
+
+@pytest.mark.spec("AR-703", "AR-721")
+def test_environment() -> None:
+    found = read_environment({"AIM_DOWNLOADER_PROTOCOL": " xet, ,Http"})
+    assert found.protocols == ("XET", "HTTP")
+    assert (found.stall_timeout, found.progress_interval, found.max_workers) == (120, 5, 8)
+    assert found.expected_size is None
+    assert str(found.target) == "/cache"
+
+
+@pytest.mark.spec("AR-703")
+@pytest.mark.parametrize(
+    ("variables", "endpoint"),
+    [
+        ({}, None),
+        ({"AWS_ENDPOINT_URL": "http://minio:9000/"}, "http://minio:9000"),
+        ({"AWS_ENDPOINT_URL": "https://minio", "S3_NO_SSL": "true"}, "http://minio"),
+        ({"S3_ENDPOINT": "minio:9000", "S3_USE_HTTPS": "0"}, "http://minio:9000"),
+        ({"S3_ENDPOINT": "minio:9000"}, "https://minio:9000"),
+        ({"S3_ENDPOINT": "a", "AWS_ENDPOINT_URL": "http://b"}, "http://b"),
+    ],
+)
+def test_s3_endpoint(variables: dict[str, str], endpoint: str | None) -> None:
+    assert _endpoint(variables) == endpoint
+
+
+@pytest.mark.spec("AR-724", "SC-124")
+def test_a_switch_of_protocols_drops_what_is_incomplete(tmp_path: Path) -> None:
+    below = tmp_path / ".cache" / "huggingface" / "download" / "sub"
+    below.mkdir(parents=True)
+    (below / "x.incomplete").write_bytes(b"x")
+    (below / "x.metadata").write_bytes(b"x")
+    drop_incomplete(tmp_path)
+    assert [path.name for path in below.iterdir()] == ["x.metadata"]

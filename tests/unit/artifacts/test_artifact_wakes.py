@@ -1,0 +1,122 @@
+"""Which changes wake which artifacts and caches."""
+
+from typing import Any
+
+import pytest
+from support.artifacts import ARTIFACT, CACHE, MODEL, SERVICE, TEAM, Cluster, artifact, cache, source, template
+from support.builders import make
+
+from aim_shared.api.kinds import AIM_CLUSTER_RUNTIME_CONFIG, INFERENCE_SERVICE
+from aim_shared.bus.entry import Change, Entry, Version
+from aim_shared.bus.part import Key, Part
+from aim_shared.bus.parts import (
+    ARTIFACT_CLAIMS,
+    ARTIFACT_JOBS,
+    ARTIFACT_PODS,
+    ARTIFACTS,
+    CLUSTER_RUNTIME_CONFIGS,
+    INFERENCE_SERVICES,
+    STATUS_UPDATER_BINDINGS,
+    TEMPLATES,
+)
+from aim_shared.json import JsonObject
+from aim_shared.reconcile.reconciler import Reconciler
+
+
+def entry(part: Part[Any], obj: JsonObject | None) -> Entry[Any] | None:
+    if obj is None:
+        return None
+    metadata = obj["metadata"]
+    key = Key(metadata.get("namespace", ""), metadata["name"])
+    return Entry(part, key, obj, Version(metadata["uid"], "1", 1, "e1"))
+
+
+def woken(
+    known: Cluster, reconciler: Reconciler[Any], part: Part[Any], before: JsonObject | None, after: JsonObject | None
+) -> set[str]:
+    old, new = entry(part, before), entry(part, after)
+    either = new or old
+    assert either is not None
+    change = Change(part, either.key, old, new)
+    wakes = [wake for wake in reconciler.wakes if wake.part is part]
+    return {key.name for wake in wakes for key in wake.keys(change, known.world.view())}
+
+
+def with_status(obj: JsonObject, **status: Any) -> JsonObject:
+    return {**obj, "status": {**(obj.get("status") or {}), **status}}
+
+
+@pytest.mark.spec("AR-800", "FW-170")
+def test_children_wake_their_artifact() -> None:
+    known = Cluster.of(artifact(spec={"size": "1Gi"}))
+    known.settle(ARTIFACT, "qwen")
+    pod = known.raw(ARTIFACT_PODS, known.start_pod())
+    for part, child in (
+        (ARTIFACT_CLAIMS, known.only(ARTIFACT_CLAIMS)),
+        (ARTIFACT_JOBS, known.only(ARTIFACT_JOBS)),
+        (ARTIFACT_PODS, pod),
+        (STATUS_UPDATER_BINDINGS, known.only(STATUS_UPDATER_BINDINGS)),
+    ):
+        assert woken(known, ARTIFACT, part, child, None) == {"qwen"}, part
+    assert not woken(known, ARTIFACT, ARTIFACT_PODS, pod, with_status(pod, hostIP="10.0.0.1"))
+    assert woken(known, ARTIFACT, ARTIFACT_PODS, pod, with_status(pod, phase="Failed")) == {"qwen"}
+
+
+@pytest.mark.spec("AR-046")
+def test_runtime_configs_wake_their_users() -> None:
+    known = Cluster.of(artifact(), artifact("other", uid="u2", spec={"runtimeConfigName": "special"}), cache())
+    config = make(AIM_CLUSTER_RUNTIME_CONFIG, "special", spec={})
+    default = make(AIM_CLUSTER_RUNTIME_CONFIG, "default", spec={"env": [{"name": "A", "value": "1"}]})
+    assert woken(known, ARTIFACT, CLUSTER_RUNTIME_CONFIGS, None, config) == {"other"}
+    assert "qwen" in woken(known, ARTIFACT, CLUSTER_RUNTIME_CONFIGS, None, default)
+    assert woken(known, CACHE, CLUSTER_RUNTIME_CONFIGS, default, None) == {"qwen"}
+    assert not woken(known, CACHE, CLUSTER_RUNTIME_CONFIGS, default, with_status(default, observedGeneration=2))
+
+
+@pytest.mark.spec("AR-426", "AR-800")
+def test_a_deployment_wakes_the_artifacts_it_mounts() -> None:
+    known = Cluster.of(artifact(spec={"size": "1Gi"}))
+    known.settle(ARTIFACT, "qwen")
+    claim = known.only(ARTIFACT_CLAIMS)["metadata"]["name"]
+    volumes = [{"name": "w", "persistentVolumeClaim": {"claimName": claim}}]
+    user = make(INFERENCE_SERVICE, "chat", namespace=TEAM, spec={"predictor": {"volumes": volumes}})
+    assert woken(known, ARTIFACT, INFERENCE_SERVICES, None, user) == {"qwen"}
+    assert not woken(known, ARTIFACT, INFERENCE_SERVICES, user, with_status(user, url="http://x"))
+
+
+@pytest.mark.spec("AR-580")
+def test_artifacts_wake_every_cache_that_may_use_them() -> None:
+    listed = {"artifacts": {MODEL: {"uid": "uid-x", "name": "x", "model": MODEL, "status": "Ready"}}}
+    known = Cluster.of(
+        cache("lists", spec={"templateName": "none"}, status=listed),
+        cache("labels", spec={"templateName": "none"}),
+        cache("wants", spec={"templateName": "none", "modelSources": [source()]}),
+        cache("by-template"),
+        cache("stranger", spec={"templateName": "none"}),
+        template(source()),
+    )
+    body = artifact("x", uid="uid-x", labels={"aim.eai.amd.com/template-cache.name": "labels"})
+    body = with_status(body, status="Progressing")
+    everybody = {"lists", "labels", "wants", "by-template"}
+    assert woken(known, CACHE, ARTIFACTS, None, body) == everybody
+    assert woken(known, CACHE, ARTIFACTS, body, with_status(body, status="Ready")) == everybody
+    assert woken(known, CACHE, ARTIFACTS, body, None) == everybody
+    assert not woken(known, CACHE, ARTIFACTS, body, with_status(body, progress={"percentage": 3}))
+
+
+@pytest.mark.spec("AR-580", "FW-116")
+def test_templates_wake_caches_when_sources_or_readiness_change() -> None:
+    before = template(source(), status="Progressing", ready=False)
+    known = Cluster.of(cache(), cache("cluster-only", spec={"templateScope": "Cluster"}))
+    assert woken(known, CACHE, TEMPLATES, None, before) == {"qwen"}
+    assert woken(known, CACHE, TEMPLATES, before, template(source())) == {"qwen"}
+    more = [source(), source("a/b", "hf://a/b")]
+    assert woken(known, CACHE, TEMPLATES, before, with_status(before, modelSources=more)) == {"qwen"}
+    assert not woken(known, CACHE, TEMPLATES, before, with_status(before, hardwareSummary="x"))
+
+
+def test_everything_that_is_watched_for_is_consumed() -> None:
+    consumed = {part.name for part in SERVICE.consumes}
+    assert {part.name for part in SERVICE.publishes} <= consumed
+    assert {wake.part.name for one in SERVICE.reconcilers for wake in one.wakes} <= consumed
+    assert {index.part.name for index in SERVICE.indexes} <= consumed

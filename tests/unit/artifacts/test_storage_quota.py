@@ -1,0 +1,113 @@
+"""Storage limits: what fits, what is refused, and how it is shown."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from support.artifacts import ARTIFACT, TEAM, Cluster, artifact, children_of, conditions_of, namespace, value_of
+from support.builders import NOW, make
+
+from aim_artifacts.quota import Limits, Refusal, Request, Volume, admit, limits_of
+from aim_shared.api import AIMClusterRuntimeConfig, Namespace
+from aim_shared.api.kinds import AIM_CLUSTER_RUNTIME_CONFIG
+from aim_shared.bus.parts import ARTIFACT_CLAIMS, CLUSTER_RUNTIME_CONFIGS
+from aim_shared.json import JsonObject
+
+GI = 1 << 30
+
+
+def config(**quota: Any) -> JsonObject:
+    return make(AIM_CLUSTER_RUNTIME_CONFIG, "default", spec={"artifactStorageQuota": quota})
+
+
+def request(size: int, name: str = "x", space: str = "a", created: str = "2026-01-02") -> Request:
+    return Request(created, space, name, size * GI)
+
+
+def reason(wanted: Request, *volumes: Volume, limits: Limits, others: tuple[Request, ...] = ()) -> Refusal | None:
+    blocked = admit(wanted, others, volumes, lambda _: limits)
+    return None if blocked is None else blocked.reason
+
+
+@pytest.mark.spec("AR-441", "AR-442", "AR-444", "SC-061")
+@pytest.mark.parametrize(
+    ("annotation", "limit"),
+    [("200Gi", 200), ("unlimited", None), ("Unlimited", None), (None, 50), ("oops", 50), ("-1", 50), ("0", 0)],
+)
+def test_limit_of_a_namespace(annotation: str | None, limit: int | None) -> None:
+    annotations = {} if annotation is None else {"aim.eai.amd.com/artifact-storage-quota": annotation}
+    cluster = AIMClusterRuntimeConfig.model_validate(config(defaultNamespaceLimit="50Gi"))
+    found = limits_of(cluster, Namespace.model_validate(namespace(annotations=annotations)))
+    assert found.namespace == (None if limit is None else limit * GI)
+    assert found.cluster is None
+    assert (found.bad_annotation is not None) is (annotation in {"oops", "-1"})
+
+
+@pytest.mark.spec("AR-445", "AR-446", "AR-470", "SC-060")
+def test_reaching_the_limit_exactly_is_allowed() -> None:
+    limits = Limits(cluster=100 * GI)
+    assert reason(request(40), Volume("b", 60 * GI), limits=limits) is None
+    assert reason(request(41), Volume("b", 60 * GI), limits=limits) is Refusal.CLUSTER
+
+
+@pytest.mark.spec("AR-470", "SC-062", "SC-068", "AR-448")
+def test_reasons() -> None:
+    limits = Limits(namespace=10 * GI, cluster=100 * GI)
+    assert reason(request(11), limits=limits) is Refusal.TOO_LARGE
+    assert reason(request(5), Volume("a", 6 * GI), limits=limits) is Refusal.NAMESPACE
+    assert reason(request(5), Volume("b", 96 * GI), limits=limits) is Refusal.CLUSTER
+    assert reason(request(5), Volume("a", 6 * GI, leaving=True), limits=limits) is Refusal.WAITING
+
+
+@pytest.mark.spec("AR-449", "AR-471", "SC-073")
+def test_of_two_that_compete_the_older_wins_and_the_smaller_is_not_held_up() -> None:
+    limits = Limits(cluster=40 * GI)
+    older, younger = request(30, "older", created="2026-01-01"), request(30, "younger")
+    assert reason(older, limits=limits, others=(younger,)) is None
+    assert reason(younger, limits=limits, others=(older,)) is Refusal.CLUSTER
+    huge = request(40, "huge", created="2026-01-01")
+    assert reason(request(5), Volume("b", 10 * GI), limits=limits, others=(huge,)) is None
+
+
+@pytest.mark.spec("AR-485", "AR-486", "AR-472", "AR-099", "SC-062")
+def test_a_blocked_artifact_waits_until_the_limit_is_raised() -> None:
+    known = Cluster.of(artifact(spec={"size": "10Gi"}), namespace(), config(clusterLimit="10Gi"))
+    plan = known.run(ARTIFACT, "qwen")
+    assert not children_of(plan, ARTIFACT_CLAIMS)
+    assert value_of(plan) == "Pending"
+    conditions = conditions_of(plan)
+    assert conditions["StorageQuotaReady"] == conditions["Ready"] == ("False", "ExceedsQuotaLimit")
+    assert "CachePvcReady" not in conditions
+    assert plan.status is not None
+    assert plan.status["displaySize"] == "10 GiB"
+    assert "allocatedSize" not in plan.status
+    assert plan.requeue_after == 60
+    known.world.put(CLUSTER_RUNTIME_CONFIGS, config(clusterLimit="20Gi"))
+    plan = known.run(ARTIFACT, "qwen")
+    assert children_of(plan, ARTIFACT_CLAIMS)
+    assert conditions_of(plan)["StorageQuotaReady"] == ("True", "QuotaAvailable")
+    assert conditions_of(known.settle(ARTIFACT, "qwen"))["StorageQuotaReady"] == ("True", "QuotaAvailable")
+
+
+@pytest.mark.spec("AR-446", "AR-471", "SC-072")
+def test_volumes_count_until_they_are_gone() -> None:
+    first = artifact("first", uid="uid-1", spec={"size": "10Gi"}, created=NOW - timedelta(hours=1))
+    known = Cluster.of(
+        first, artifact("second", uid="uid-2", spec={"size": "10Gi"}), namespace(), config(clusterLimit="15Gi")
+    )
+    assert not children_of(known.run(ARTIFACT, "second"), ARTIFACT_CLAIMS)
+    known.settle(ARTIFACT, "first")
+    plan = known.run(ARTIFACT, "second")
+    assert conditions_of(plan)["StorageQuotaReady"] == ("False", "ClusterQuotaExceeded")
+    claim = known.only(ARTIFACT_CLAIMS)["metadata"]["name"]
+    known.change_metadata(ARTIFACT_CLAIMS, claim, deletionTimestamp="2026-11-21T12:00:00Z")
+    plan = known.run(ARTIFACT, "second")
+    assert conditions_of(plan)["StorageQuotaReady"] == ("False", "WaitingForEviction")
+    assert known.raw(ARTIFACT_CLAIMS, claim)["metadata"]["namespace"] == TEAM
+
+
+@pytest.mark.spec("AR-470")
+def test_without_limits_nothing_is_said() -> None:
+    plan = Cluster.of(artifact(spec={"size": "10Gi"}), namespace()).run(ARTIFACT, "qwen")
+    assert "StorageQuotaReady" not in conditions_of(plan)
+    assert children_of(plan, ARTIFACT_CLAIMS)
