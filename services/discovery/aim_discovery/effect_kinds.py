@@ -21,6 +21,8 @@ class EffectKind(StrEnum):
     """What a finished discovery Job printed."""
     POD_LOG = "pod-log"
     """Log tail of a failed container."""
+    POD_EVENTS = "pod-events"
+    """Kubernetes Events of a pending pod."""
 
 
 def inputs_key(owner_uid: str, inputs: object) -> str:

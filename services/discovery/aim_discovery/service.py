@@ -7,7 +7,7 @@ from typing import Any
 
 from aim_discovery.effect_kinds import SERVICE_NAME, EffectKind
 from aim_discovery.effects.image_inspection import ImageInspector
-from aim_discovery.effects.logs import JobLogReader, PodLogReader
+from aim_discovery.effects.logs import JobLogReader, PodEventReader, PodLogReader
 from aim_discovery.effects.secrets import PullSecrets
 from aim_discovery.models.inspection import RetrySchedule
 from aim_discovery.models.reconcile import ModelReconcile
@@ -129,6 +129,7 @@ async def effect_runners(settings: DiscoverySettings, kube: KubeClient) -> Async
             EffectKind.IMAGE_INSPECTION: ImageInspector(registry, secrets),
             EffectKind.JOB_LOG: JobLogReader(kube),
             EffectKind.POD_LOG: PodLogReader(kube),
+            EffectKind.POD_EVENTS: PodEventReader(kube),
         }
         if follower is not None:
             follower.cancel()

@@ -4,7 +4,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from support.builders import terminated, waiting
+from support.builders import make, terminated, waiting
 from support.discovery_world import (
     MI300X,
     SYSTEM,
@@ -19,10 +19,13 @@ from support.discovery_world import (
 )
 
 from aim_discovery.effect_kinds import EffectKind
+from aim_discovery.service import definition
 from aim_discovery.templates.attempts import backoff
+from aim_shared.api import EVENT
 from aim_shared.bus.parts import CLUSTER_TEMPLATES, DISCOVERY_JOBS, DISCOVERY_PODS, MODELS, NODES, TEMPLATES
 from aim_shared.errors import AimError, Category
 from aim_shared.json import JsonObject
+from aim_shared.reconcile.decide import decide
 
 ELEMENT: JsonObject = {
     "profile": {"metadata": {"engine": "vllm", "gpu": "MI300X", "gpu_count": 1, "type": "general"}},
@@ -256,6 +259,24 @@ def test_a_job_whose_pod_can_not_start_is_given_up_after_five_minutes() -> None:
     assert cluster.status(TEMPLATES, "tpl")["discovery"]["lastFailureReason"].startswith("ImageNotFound: ")
 
 
+@pytest.mark.spec("DI-286", "FW-155")
+def test_the_events_of_a_pending_pod_say_what_it_waits_for() -> None:
+    cluster, job = started()
+    pending = cluster.job_pod(job, "Pending")
+    cluster.world.put(DISCOVERY_PODS, pending)
+    plan = cluster.settle(TEMPLATES, "tpl")
+    assert cluster.condition(TEMPLATES, "tpl", "DiscoveryPodsReady") == ("False", "PodsPending")
+    effect = effect_of(plan, EffectKind.POD_EVENTS)
+    assert effect.not_before == cluster.now + timedelta(seconds=2)
+    cluster.later(2)
+    about = {"lastTimestamp": "2026-11-21T12:00:01Z", "involvedObject": {"uid": pending["metadata"]["uid"]}}
+    cluster.answer(effect, {"events": [{**make(EVENT, "e"), "reason": "FailedMount", "message": "no", **about}]})
+    plan = cluster.settle(TEMPLATES, "tpl")
+    assert cluster.condition(TEMPLATES, "tpl", "DiscoveryPodsReady") == ("False", "FailedMount")
+    assert cluster.value(TEMPLATES, "tpl") == "Pending"
+    assert effect_of(plan, EffectKind.POD_EVENTS).not_before == cluster.now + timedelta(seconds=10)
+
+
 # Results
 
 
@@ -351,3 +372,18 @@ def test_nothing_is_created_in_a_namespace_that_is_gone() -> None:
     cluster = discovery_world(model(), template())
     cluster.remove(NAMESPACES, "ml")
     assert cluster.run(TEMPLATES, "tpl").children == ()
+
+
+@pytest.mark.spec("DI-309", "DI-311", "DI-318")
+def test_passes_at_the_same_moment_do_not_exceed_the_limit() -> None:
+    names = [f"t{number:02}" for number in range(25)]
+    cluster = discovery_world(model(), *(template(name, profileId=name) for name in names))
+    reconciler = next(one for one in definition(cluster.settings).reconcilers if one.part is TEMPLATES)
+    # None of the plans is carried out before the last is made, as if all workers had looked at once.
+    objects = [cluster.world.object(TEMPLATES, "ml", name) for name in names]
+    plans = {one.name: decide(reconciler, one, cluster.world.view(), cluster.now) for one in objects}
+    assert [name for name, plan in plans.items() if plan.children] == names[:10]
+    for name in names[:10]:
+        cluster.run(TEMPLATES, name)
+    assert not any(cluster.run(TEMPLATES, name).children for name in names)
+    assert len(cluster.all(DISCOVERY_JOBS)) == 10

@@ -10,6 +10,7 @@ from aim_discovery.scopes import Template
 from aim_discovery.templates.attempts import INVALID_OUTPUT, RESULT_UNREADABLE, Attempts
 from aim_discovery.templates.identity import DiscoveryInputs
 from aim_discovery.templates.output import InvalidOutputError, profile_and_sources
+from aim_discovery.templates.pod_facts import PodFacts
 from aim_discovery.templates.slots import JOB_NOT_CREATED
 from aim_shared.api import (
     ConditionStatus,
@@ -32,7 +33,7 @@ from aim_shared.reconcile.component_names import ComponentName
 from aim_shared.reconcile.components import Component, Dependency, Observability, State
 from aim_shared.reconcile.conditions import Desired, condition
 from aim_shared.reconcile.inspect_jobs import inspect_job, is_job_complete, is_job_finished
-from aim_shared.reconcile.inspect_pods import CREATION_REASONS, LogRequest, inspect_pods, wanted_logs
+from aim_shared.reconcile.inspect_pods import CREATION_REASONS, inspect_pods
 from aim_shared.reconcile.plan import Delete, Effect
 
 JOBS_BY_OWNER: Final = owner_index(DISCOVERY_JOBS)
@@ -252,20 +253,22 @@ class _Progress:
         )
 
     def _failed_job(self, job: Job, pods: Sequence[Pod]) -> Finding:
-        missing = [request for request in wanted_logs(pods, of_job=True) if self._log_state(request) is None]
-        if missing:
-            effects = tuple(_log_effect(request) for request in missing)
+        facts = PodFacts(self.view, pods)
+        effects = facts.log_effects()
+        if effects:
             reading = _progressing("ReadingFailure", f"Job {job.key} has failed; reading why")
             return replace(self.known, condition=_awaiting(), job=reading, effects=effects)
-        observed = self._pods(pods)
+        observed = _observed(pods, facts)
         component = inspect_job(ComponentName.DISCOVERY_JOB, job, what=f"Job {job.key}")
         errors = (*(observed.errors if observed is not None else ()), *component.errors)
         return replace(self._record(errors[0]), pods=observed)
 
     def _active(self, job: Job, pods: Sequence[Pod]) -> Finding:
-        observed = self._pods(pods)
+        facts = PodFacts(self.view, pods)
+        observed = _observed(pods, facts)
         component = inspect_job(ComponentName.DISCOVERY_JOB, job, what=f"Job {job.key}")
-        running = replace(self.known, condition=_awaiting(), job=component, pods=observed)
+        effects = facts.event_effects()
+        running = replace(self.known, condition=_awaiting(), job=component, pods=observed, effects=effects)
         if observed is None or not observed.errors or observed.effective_reason not in _STUCK_REASONS:
             return running
         stored = find_condition(self.template.status.conditions, ComponentName.DISCOVERY_PODS.condition)
@@ -279,17 +282,12 @@ class _Progress:
     def _record(self, error: AimError) -> Finding:
         return self._after_failure(self.known.attempts.failed_with(error, self.inputs.spec_hash, self.now))
 
-    def _pods(self, pods: Sequence[Pod]) -> Component | None:
-        if not pods:
-            return None
-        return inspect_pods(ComponentName.DISCOVERY_PODS, pods, log_of=self._log_state, of_job=True)
 
-    def _log_state(self, request: LogRequest) -> str | None:
-        """Tail of a log; empty when it can not be read, ``None`` while it is not known."""
-        fact = get_fact(self.view, FACTS, SERVICE_NAME, EffectKind.POD_LOG, _log_key(request)).value
-        if fact is None:
-            return None
-        return str((fact.outcome or {}).get("tail") or "")
+def _observed(pods: Sequence[Pod], facts: PodFacts) -> Component | None:
+    if not pods:
+        return None
+    name = ComponentName.DISCOVERY_PODS
+    return inspect_pods(name, pods, log_of=facts.log_of, events_of=facts.events_of, of_job=True)
 
 
 def job_reference(job: Job) -> ResolvedReference:
@@ -333,17 +331,3 @@ def _progressing(reason: str, message: str) -> Component:
 
 def _delete(job: Job, why: str) -> Delete:
     return Delete(DISCOVERY_JOBS, job.namespace, job.name, job.uid, why)
-
-
-def _log_key(request: LogRequest) -> str:
-    return f"{request.pod_uid}/{request.container}/{'previous' if request.previous else 'current'}"
-
-
-def _log_effect(request: LogRequest) -> Effect:
-    params: JsonObject = {
-        "namespace": request.namespace,
-        "pod": request.pod,
-        "container": request.container,
-        "previous": request.previous,
-    }
-    return Effect(EffectKind.POD_LOG, _log_key(request), params)

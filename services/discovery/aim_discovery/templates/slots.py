@@ -68,7 +68,9 @@ def has_slot(template: Template, view: View, limit: int) -> bool:
     if active.error is not None or free <= 0:
         return False
     mine = _age(template)
-    return sum(1 for other in waiting(view) if other.uid != template.uid and _age(other) < mine) < free
+    # The status of one whose Job was created a moment ago still says that it waits.
+    served = {template.uid, *(owner.uid for job in active.items for owner in job.metadata.owner_references)}
+    return sum(1 for other in waiting(view) if other.uid not in served and _age(other) < mine) < free
 
 
 def _age(template: Template) -> tuple[datetime, str, str]:
