@@ -174,6 +174,20 @@ def test_a_changed_image_is_inspected_again_and_keeps_the_old_templates() -> Non
     assert {obj["metadata"]["name"] for obj in cluster.all(TEMPLATES)} > old
 
 
+@pytest.mark.spec("DI-067", "DI-068")
+def test_metadata_of_another_image_never_passes_for_that_of_this_one() -> None:
+    cluster = discovery_world(model())
+    image = find_image("amdenterpriseai/aim-qwen-qwen3-32b:0.8.5")
+    assert image is not None
+    cluster.answer(effect_of(cluster.run(MODELS, "qwen"), IMAGES), {"labels": image.labels("0.8.5")})
+    cluster.settle(MODELS, "qwen")
+    cluster.change(MODELS, "qwen", spec={"image": "amdenterpriseai/aim-dummy:0.1.0"})
+    cluster.world.make_stale(FACTS)
+    cluster.run(MODELS, "qwen")
+    assert cluster.condition(MODELS, "qwen", "ImageMetadataReady") == ("False", "ViewStale")
+    assert cluster.run(MODELS, "qwen").children == ()
+
+
 @pytest.mark.spec("DI-058", "DI-059", "DI-057", "DI-102", "DI-115")
 def test_automatic_discovery_switched_off_by_the_config_is_switched_on_by_the_spec() -> None:
     config = make(AIM_CLUSTER_RUNTIME_CONFIG, "default", spec={"model": {"autoDiscovery": False}})

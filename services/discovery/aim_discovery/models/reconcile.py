@@ -6,18 +6,19 @@ from datetime import datetime
 from aim_discovery.models.desired_templates import DesiredTemplate, DesiredTemplates, desired_templates
 from aim_discovery.models.expectation import Expectation, expectation, templates_component
 from aim_discovery.models.flags import discovery_flags
-from aim_discovery.models.inspection import RetrySchedule, inspect_image
+from aim_discovery.models.inspection import Inspection, RetrySchedule, inspect_image
 from aim_discovery.namespaces import work_namespace
 from aim_discovery.own_schedule import on_own_schedule
 from aim_discovery.scopes import Model, ModelScope, Template
-from aim_shared.api import Hardware, ModelSourceType, TemplateSpec, to_json
+from aim_shared.api import Condition, Hardware, ModelSourceType, TemplateSpec, to_json
 from aim_shared.bus.part import scoped
 from aim_shared.bus.view import Selection, View
+from aim_shared.json import JsonObject
 from aim_shared.reconcile.children import child_labels
 from aim_shared.reconcile.component_names import ComponentName
 from aim_shared.reconcile.components import Component
 from aim_shared.reconcile.plan import Child, Event, EventType, Plan, kind_of
-from aim_shared.reconcile.state_engine import assemble, evaluate, status_json
+from aim_shared.reconcile.state_engine import Evaluation, assemble, evaluate, status_json
 from aim_shared.runtimeconfig.resolve import ResolvedConfig, resolve_config
 
 
@@ -51,25 +52,17 @@ class ModelReconcile:
             scope.kind,
             components,
             generation=model.metadata.generation,
-            stored=model.status.conditions,
+            stored=_believed(model, image),
             stored_status=model.status.status,
             now=now,
             errors=namespace.errors,
             failure=view.failure,
         )
-        status = status_json(
-            evaluation,
-            {
-                "sourceType": (ModelSourceType.CUSTOM if spec.model_sources else ModelSourceType.IMAGE).value,
-                "imageMetadata": None if image.status is None else to_json(image.status),
-                "resolvedRuntimeConfig": None if config.reference is None else to_json(config.reference),
-            },
-        )
         wanted = desired.templates.values() if namespace.usable and not image.pending else ()
         children, conflicts = self._children(model, view, config, tuple(wanted))
         plan = assemble(
             evaluation,
-            status=status,
+            status=_status(model, evaluation, image, config),
             children=children,
             events=(*desired.warnings, *conflicts),
             effects=image.effects if config.error is None else (),
@@ -117,6 +110,28 @@ class ModelReconcile:
         return Child(
             self.scope.templates, kind_of({"metadata": metadata, "spec": template.spec}, self.scope.template_kind)
         )
+
+
+def _status(model: Model, evaluation: Evaluation, image: Inspection, config: ResolvedConfig) -> JsonObject:
+    kind = ModelSourceType.CUSTOM if model.spec.model_sources else ModelSourceType.IMAGE
+    fields = {
+        "sourceType": kind.value,
+        "imageMetadata": None if image.status is None else to_json(image.status),
+        "resolvedRuntimeConfig": None if config.reference is None else to_json(config.reference),
+    }
+    return status_json(evaluation, fields)
+
+
+def _believed(model: Model, image: Inspection) -> tuple[Condition, ...]:
+    """Stored conditions; without the success of another generation when the present image can not be read.
+
+    The grace period would carry it over, and the metadata of another image would pass for that of this one (DI-067).
+    """
+    stored = model.status.conditions
+    if not image.component.errors:
+        return stored
+    type_, present = ComponentName.IMAGE_METADATA.condition, (None, 0, model.metadata.generation)
+    return tuple(one for one in stored if one.type != type_ or one.observed_generation in present)
 
 
 def conflict_with(found: Template, model: Model, wanted: DesiredTemplate) -> Event | None:
