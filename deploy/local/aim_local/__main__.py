@@ -13,6 +13,7 @@ from rich.console import Console
 
 from aim_local.demo import DemoError, DemoSettings, demo
 from aim_local.stack import StackError, StackSettings
+from aim_shared.kube.errors import KubeError
 
 _ROOT: Final = Path(__file__).parents[3]
 _INTERRUPTED: Final = 130
@@ -38,7 +39,7 @@ def run_demo(
     console = Console()
     try:
         asyncio.run(_interruptible(demo(DemoSettings(stack, timeout, stays), console)))
-    except (DemoError, StackError) as error:
+    except (DemoError, StackError, KubeError) as error:
         console.print(f"\nThe demo failed: {error}", highlight=False, markup=False, soft_wrap=True)
         raise typer.Exit(1) from error
     except (KeyboardInterrupt, asyncio.CancelledError):

@@ -66,9 +66,18 @@ async def _unless_crashed(stack: Stack, story: Coroutine[Any, Any, None]) -> Non
             task.cancel()
         await asyncio.wait((telling, crashing))
     if not telling.cancelled():
-        telling.result()
+        try:
+            telling.result()
+        except ExceptionGroup as group:
+            # The watches behind the story are a task group, which wraps what goes wrong among them.
+            raise _first(group) from group
     elif not crashing.cancelled():
         raise crashing.result()
+
+
+def _first(group: ExceptionGroup) -> Exception:
+    error = group.exceptions[0]
+    return _first(error) if isinstance(error, ExceptionGroup) else error
 
 
 async def _story(settings: DemoSettings, stack: Stack, console: Console, manifests: list[Manifest]) -> None:
