@@ -75,7 +75,7 @@ _SILENT: Final = Observability.SILENT
 def ready(problem: Fault | None, selectors: int) -> tuple[Desired, Desired]:
     """``Ready`` and ``Degraded``, which always say the same (MS-322, MS-323)."""
     if problem is None:
-        text = f"all {counted(selectors, 'selector')} succeeded"
+        text = _share(selectors, selectors, "succeeded")
         return (
             condition(SourceCondition.READY, True, Reason.ALL_COMPONENTS_READY, text),
             condition(SourceCondition.DEGRADED, False, Reason.AS_EXPECTED, text),
@@ -93,9 +93,10 @@ def syncing(now: bool, reason: Reason) -> Desired:
 
 def filters_ready(outcome: SyncOutcome) -> Desired:
     """How the selectors fared (MS-330…MS-332); also when they come from ``images`` (MS-341)."""
-    total = counted(len(outcome.selectors), "selector")
+    total = len(outcome.selectors)
     if all(one.state is SelectorState.SUCCEEDED for one in outcome.selectors):
-        return condition(SourceCondition.FILTERS_READY, True, Reason.ALL_FILTERS_SUCCEEDED, f"all {total} succeeded")
+        text = _share(total, total, "succeeded")
+        return condition(SourceCondition.FILTERS_READY, True, Reason.ALL_FILTERS_SUCCEEDED, text)
     fault = filter_fault(outcome)
     assert fault is not None
     return condition(SourceCondition.FILTERS_READY, False, fault.reason, fault.message, _ERROR)
@@ -106,10 +107,12 @@ def filter_fault(outcome: SyncOutcome) -> Fault | None:
     bad = sum(one.code is not None for one in outcome.selectors)
     if not bad:
         return None
-    total = counted(len(outcome.selectors), "selector")
     reason = Reason.ALL_FILTERS_FAILED if outcome.all_failed else Reason.SOME_FILTERS_FAILED
-    count = f"all {total} failed" if outcome.all_failed else f"{bad} of {total} failed"
-    return Fault(reason, f"{count}: {selector_details(outcome)}")
+    return Fault(reason, f"{_share(bad, len(outcome.selectors), 'failed')}: {selector_details(outcome)}")
+
+
+def _share(number: int, total: int, what: str) -> str:
+    return f"{number} of {counted(total, 'selector')} {what}"
 
 
 def registry_reachable(outcome: SyncOutcome) -> Desired:

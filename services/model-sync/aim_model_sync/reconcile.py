@@ -123,8 +123,7 @@ def _conclude(this: _Pass) -> Plan:
         failure=failure,
     )
     done = concluded(this.source, result, this.namespace, this.now)
-    told = _secret_events(outcome) if this.progress.is_answered and failure is None else ()
-    events = (*done.events, *told, *_created(len(models) if failure is None else 0))
+    events = (*_told(this, done, outcome), *_created(len(models) if failure is None else 0))
     plan = Plan(children=models, status=done.status, events=events, retry=_retried(failure))
     return _waiting(this, plan)
 
@@ -160,6 +159,13 @@ def _without_models(this: _Pass, error: AimError) -> Plan:
 def _retried(failure: AimError | None) -> AimError | None:
     """A failed creation is tried again whatever the cause, with the registries' answers at hand (MS-235, MS-276)."""
     return None if failure is None else replace(failure, category=Category.INFRASTRUCTURE)
+
+
+def _told(this: _Pass, done: Written, outcome: SyncOutcome) -> tuple[Event, ...]:
+    """What stands is told once per sync, not by every pass that looks at its result again (MS-345, MS-348)."""
+    if this.progress.is_answered and this.view.failure is None:
+        return (*done.events, *_secret_events(outcome))
+    return tuple(event for event in done.events if not event.standing)
 
 
 def _secret_events(outcome: SyncOutcome) -> tuple[Event, ...]:

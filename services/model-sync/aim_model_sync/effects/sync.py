@@ -26,11 +26,23 @@ _log: Final = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class _Evaluated:
-    """A selector with what came of it; unresolvable texts have no registry."""
+    """A selector with what came of it.
+
+    Attributes:
+        registry: canonical host; empty for a text that names none.
+        at: time of the event loop when it was evaluated.
+    """
 
     text: str
     registry: str
     evaluation: Evaluation
+    at: float
+
+    @property
+    def is_lasting(self) -> bool:
+        """Whether asking again soon would be in vain: it succeeded, or failed for a reason that stays (MS-255)."""
+        error = self.evaluation.error
+        return error is None or not error.code.is_transient
 
 
 class SyncRunner:
@@ -72,7 +84,7 @@ class SyncRunner:
     async def _evaluate_all(self, params: SyncParams, secrets: PullSecrets) -> list[_Evaluated]:
         deadline = asyncio.get_running_loop().time() + sync_deadline(self._limit, params.interval)
         evaluator = Evaluator(self._client, secrets.credentials, deadline)
-        done = self._unclean.succeeded(params)
+        done = self._unclean.reusable(params)
         async with asyncio.TaskGroup() as group:
             tasks = [
                 group.create_task(self._evaluate(evaluator, one, params.registry, done.get(index)))
@@ -96,11 +108,12 @@ class SyncRunner:
             _log.exception("selector failed unexpectedly", selector=one.text)
             text = f"{type(bug).__name__}: {bug}; see the log of model-sync"
             evaluation = Evaluation(error=SelectorError(SyncCode.INTERNAL_ERROR, text))
-        return _Evaluated(one.text, selector.repository.registry if selector else "", evaluation)
+        registry = selector.repository.registry if selector else ""
+        return _Evaluated(one.text, registry, evaluation, asyncio.get_running_loop().time())
 
 
 class UncleanSyncs:
-    """What the last sync of each source got from selectors that succeeded beside others that did not (MS-256).
+    """What a retry need not ask again, from the last sync of each source that has to be retried (MS-255, MS-256).
 
     In memory only: a restart costs the requests of one sync.
     """
@@ -115,22 +128,29 @@ class UncleanSyncs:
         return self._generations.get(params.uid) != params.generation
 
     def remember(self, params: SyncParams, evaluated: Sequence[_Evaluated]) -> None:
-        """Keep what a retry need not ask again; nothing after a clean sync."""
+        """Keep the lasting results if there are others; nothing when there is nothing to retry."""
         self._kept.pop(params.uid, None)
         self._generations.pop(params.uid, None)
         self._generations[params.uid] = params.generation
-        done = {index: one for index, one in enumerate(evaluated) if one.evaluation.error is None}
-        if len(done) < len(evaluated):
-            self._kept[params.uid] = (params.generation, done)
+        lasting = {index: one for index, one in enumerate(evaluated) if one.is_lasting}
+        if len(lasting) < len(evaluated):
+            self._kept[params.uid] = (params.generation, lasting)
         for known in (self._kept, self._generations):
             while len(known) > self._capacity:
                 # Dictionaries keep insertion order: the first is the one not synced for longest.
                 del known[next(iter(known))]
 
-    def succeeded(self, params: SyncParams) -> dict[int, _Evaluated]:
-        """Results that a retry takes over, by selector index; a regular sync asks everything anew."""
-        generation, done = self._kept.get(params.uid, (0, {}))
-        return done if params.attempt > 1 and generation == params.generation else {}
+    def reusable(self, params: SyncParams) -> dict[int, _Evaluated]:
+        """Results that a retry takes over, by selector index.
+
+        None of them gets older than the interval: one registry that is down for days must not keep the images of
+        the others from being found.
+        """
+        generation, kept = self._kept.get(params.uid, (0, {}))
+        if params.attempt == 1 or generation != params.generation:
+            return {}
+        since = asyncio.get_running_loop().time() - params.interval
+        return {index: one for index, one in kept.items() if one.at > since}
 
 
 def _outcome(params: SyncParams, evaluated: Sequence[_Evaluated], secrets: PullSecrets) -> SyncOutcome:

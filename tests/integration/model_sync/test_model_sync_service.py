@@ -1,0 +1,261 @@
+"""The model-sync service as it runs: API server, broker, registry."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.controlplane import RawApi, Reply
+from support.nats import eventually, settings_for
+
+from aim_local.apiserver import ControlPlane
+from aim_local.nats import NatsServer
+from aim_local.registry import Fault, ImageStore, LocalRegistry
+from aim_model_sync.service import definition, effect_runners
+from aim_model_sync.settings import ModelSyncSettings
+from aim_shared.bus.connection import connect
+from aim_shared.bus.parts import CLUSTER_MODELS, CLUSTER_RUNTIME_CONFIGS, FACTS
+from aim_shared.json import JsonObject
+from aim_shared.kube.client import KubeClient
+from aim_shared.kube.config import load_connection
+from aim_shared.reconcile.reconciler import ServiceDefinition
+from aim_shared.runtime.process import Connections, ServiceProcess
+from aim_shared.telemetry.metrics import Metrics
+
+OTHERS = ServiceDefinition("others", publishes=(CLUSTER_MODELS, CLUSTER_RUNTIME_CONFIGS), consumes=(FACTS,))
+"""What other services publish for model-sync."""
+GROUP = "/apis/aim.eai.amd.com/v1alpha1"
+SOURCES, MODELS = f"{GROUP}/aimclustermodelsources", f"{GROUP}/aimclustermodels"
+
+EVENTS = "/api/v1/namespaces/default/events"
+
+
+@pytest.fixture
+async def registry() -> AsyncIterator[LocalRegistry]:
+    content = ImageStore()
+    for repository in ("org/aim-a", "org/aim-b", "org/base"):
+        for tag in ("0.8.4", "0.8.5", "0.9.0", "latest"):
+            content.put(repository, tag)
+    async with LocalRegistry(store=content, auth=None) as running:
+        yield running
+
+
+@pytest.fixture
+async def service(controlplane: ControlPlane, tmp_path: Path) -> AsyncIterator[None]:
+    """Model-sync, and somebody who publishes what it consumes."""
+    kubeconfig = tmp_path / "kubeconfig"
+    kubeconfig.write_text(controlplane.kubeconfig())
+    settings = ModelSyncSettings(health_probe_bind_address="0", direct_watch=False, registry_request_timeout=2.0)
+    async with AsyncExitStack() as stack:
+        broker = await stack.enter_async_context(NatsServer())
+        group = await stack.enter_async_context(asyncio.TaskGroup())
+        tasks = []
+        for declared in (definition(settings), OTHERS):
+            connection = await load_connection(str(kubeconfig))
+            kube = await stack.enter_async_context(KubeClient(connection, service=declared.name))
+            bus = await stack.enter_async_context(connect(settings_for(broker.url, declared.name)))
+            runners: Any = {}
+            if declared is not OTHERS:
+                runners = await stack.enter_async_context(effect_runners(settings, kube))
+            process = ServiceProcess(declared, settings, Connections(kube, bus, runners, Metrics()))
+            tasks.append(group.create_task(process.run()))
+        yield
+        for task in tasks:
+            task.cancel()
+
+
+def source(name: str = "catalog", **spec: Any) -> JsonObject:
+    return {
+        "apiVersion": "aim.eai.amd.com/v1alpha1",
+        "kind": "AIMClusterModelSource",
+        "metadata": {"name": name, "labels": {"aim.eai.amd.com/tier": "gold"}},
+        "spec": spec,
+    }
+
+
+def is_settled(value: str, generation: int = 1) -> Callable[[Reply], bool]:
+    def accept(reply: Reply) -> bool:
+        status = reply.body.get("status") or {}
+        return (status.get("status"), status.get("observedGeneration")) == (value, generation)
+
+    return accept
+
+
+async def until(api: RawApi, value: str, name: str = "catalog", generation: int = 1) -> JsonObject:
+    reply = await api.until(f"{SOURCES}/{name}", is_settled(value, generation), 20)
+    status: JsonObject = reply.body["status"]
+    return status
+
+
+def condition(status: JsonObject, type_: str) -> JsonObject:
+    found: JsonObject = next(one for one in status["conditions"] if one["type"] == type_)
+    return found
+
+
+def models_created(reply: Reply) -> bool:
+    """The event is the last one of a sync."""
+    return any(one["reason"] == "ModelsCreated" for one in reply.body["items"])
+
+
+async def models(api: RawApi) -> dict[str, JsonObject]:
+    return {one["spec"]["image"]: one for one in (await api.get(MODELS)).body["items"]}
+
+
+@pytest.mark.usefixtures("service")
+@pytest.mark.spec(
+    "MS-105", "MS-222", "MS-239", "MS-245", "MS-S096", "MS-S097", "MS-S105", "MS-S106", "MS-206", "MS-343"
+)  # fmt: skip
+async def test_the_life_of_a_source(api: RawApi, registry: LocalRegistry) -> None:
+    """Synced once, limited, calm while its models change, synced again by an edit, garbage-collected."""
+    spec: JsonObject = {
+        "registry": registry.host,
+        "filters": [{"image": "org/aim-*"}],
+        "versions": [">=0.8.5"],
+        "maxModels": 3,
+    }
+    created = await api.created(SOURCES, source(**spec))
+    status = await until(api, "Ready")
+    assert (status["discoveredModels"], status["availableModels"], status["modelsLimitReached"]) == (3, 4, True)
+    assert condition(status, "MaxModelsLimitReached")["status"] == "True"
+    made = await models(api)
+    assert sorted(made) == [f"{registry.host}/org/{image}" for image in ("aim-a:0.8.5", "aim-a:0.9.0", "aim-b:0.9.0")]
+    one = made[f"{registry.host}/org/aim-a:0.9.0"]["metadata"]
+    assert one["ownerReferences"] == [
+        {
+            "apiVersion": "aim.eai.amd.com/v1alpha1",
+            "kind": "AIMClusterModelSource",
+            "name": "catalog",
+            "uid": created["metadata"]["uid"],
+            "controller": True,
+        }
+    ]
+    assert one["labels"]["aim.eai.amd.com/tier"] == "gold"
+    asked = registry.requests.copy()
+    assert (asked["catalog"], asked["tags"]) == (1, 2)
+
+    await api.merge(f"{SOURCES}/catalog", {"metadata": {"annotations": {"some": "note"}}})
+    for model in made.values():
+        await api.merge(f"{MODELS}/{model['metadata']['name']}/status", {"status": {"status": "Ready"}})
+    await api.delete(f"{MODELS}/{one['name']}")
+    await api.until(f"{SOURCES}/catalog", lambda reply: reply.body["status"]["discoveredModels"] == 2, 10)
+    assert registry.requests == asked
+
+    await api.merge(f"{SOURCES}/catalog", {"spec": {"maxModels": 50}})
+    status = await until(api, "Ready", generation=2)
+    assert (status["discoveredModels"], status["modelsLimitReached"]) == (4, False)
+    assert len(await models(api)) == 4
+
+    await api.delete(f"{SOURCES}/catalog")
+    await api.until(MODELS, lambda reply: reply.body["items"] == [], 10)
+
+
+@pytest.mark.usefixtures("service")
+@pytest.mark.spec("MS-279", "MS-308", "MS-S100", "MS-S103", "MS-S093")
+async def test_partial_failure_is_told_honestly(api: RawApi, registry: LocalRegistry) -> None:
+    filters = [
+        {"image": "org/aim-a", "versions": ["0.9.0"]},
+        {"image": "org/nowhere"},
+        {"image": "org/aim-b", "versions": ["newest"]},
+        {"image": "127.0.0.1:1/org/x"},
+        {"image": "org/aim-b:0.8.4"},
+    ]
+    await api.created(SOURCES, source(registry=registry.host, filters=filters))
+    status = await until(api, "Degraded")
+    assert sorted(await models(api)) == [f"{registry.host}/org/{image}" for image in ("aim-a:0.9.0", "aim-b:0.8.4")]
+    message = condition(status, "FiltersReady")["message"]
+    for words in ("3 of 5", "[1] org/nowhere: NotFound", "[2] org/aim-b: InvalidVersionConstraint", "[3]", "'newest'"):
+        assert words in message
+    assert condition(status, "ConfigValid")["reason"] == "InvalidSpec"
+    assert condition(status, "RegistryReachable")["reason"] == "RegistryUnreachable"
+
+
+@pytest.mark.usefixtures("service")
+@pytest.mark.spec("MS-177", "MS-231", "MS-S104", "MS-S075", "MS-S076")
+async def test_two_sources_do_not_fight_for_a_pinned_image(api: RawApi) -> None:
+    pinned = ["amdenterpriseai/aim-qwen-qwen3-32b:0.8.5", "amdenterpriseai/aim-deepseek-deepseek-r1:0.8.5"]
+    await api.created(SOURCES, source(images=pinned))
+    assert (await until(api, "Ready"))["discoveredModels"] == 2
+    names = {one["metadata"]["name"] for one in (await models(api)).values()}
+    assert names == {
+        "amdenterpriseai-aim-qwen-qwen3-32b-0-8-5-72f726",
+        "amdenterpriseai-aim-deepseek-deepseek-r1-0-8-5-355166",
+    }
+    before = {name: one["metadata"]["resourceVersion"] for name, one in (await models(api)).items()}
+    await api.created(SOURCES, source("second", images=pinned))
+    status = await until(api, "Ready", "second")
+    assert (status["discoveredModels"], status["availableModels"]) == (0, 2)
+    assert condition(status, "RegistryReachable")["status"] == "Unknown"
+    assert {name: one["metadata"]["resourceVersion"] for name, one in (await models(api)).items()} == before
+
+
+@pytest.mark.usefixtures("service")
+@pytest.mark.spec("MS-244", "MS-301", "MS-311", "FW-013")
+async def test_a_periodic_sync_that_finds_nothing_new_costs_two_status_writes(
+    api: RawApi, controlplane: ControlPlane, registry: LocalRegistry
+) -> None:
+    spec: JsonObject = {"registry": registry.host, "images": ["org/aim-a"], "syncInterval": "2s"}
+    await api.created(SOURCES, source(**spec))
+    await until(api, "Ready")
+    await api.until(EVENTS, models_created, 10)
+    controlplane.requests.reset()
+    asked = registry.requests["tags"]
+    seen: list[JsonObject] = []
+
+    def synced_twice(reply: Reply) -> bool:
+        seen.append(reply.body["status"])
+        return (
+            registry.requests["tags"] >= asked + 2 and condition(reply.body["status"], "Syncing")["status"] == "False"
+        )
+
+    await api.until(f"{SOURCES}/catalog", synced_twice, 20)
+    assert {(one["status"], condition(one, "Ready")["status"]) for one in seen} == {("Ready", "True")}
+    written = [
+        (one["verb"], one["resource"], one["count"])
+        for one in controlplane.requests.report()["requests"]
+        if one["fieldManager"] == "aim-model-sync" and one["verb"] != "get"
+    ]
+    assert written == [("apply", "aimclustermodelsources", 4)]
+
+
+@pytest.mark.usefixtures("service")
+@pytest.mark.spec("MS-241", "MS-S107")
+async def test_a_source_deleted_during_its_sync_creates_nothing(api: RawApi, registry: LocalRegistry) -> None:
+    registry.fail("tags", Fault(503, delay=1.0))
+    await api.created(SOURCES, source(registry=registry.host, images=["org/aim-a", "org/base:0.9.0"]))
+    await eventually(lambda: registry.requests["tags"] > 0, "the sync has begun")
+    await api.delete(f"{SOURCES}/catalog")
+    await api.until_gone(f"{SOURCES}/catalog")
+    await asyncio.sleep(2.5)
+    assert registry.requests["tags"] == 1
+    assert (await api.get(MODELS)).body["items"] == []
+
+
+@pytest.mark.usefixtures("service")
+@pytest.mark.spec("MS-248", "MS-258", "MS-S108")
+async def test_a_paused_source_is_synced_when_it_is_released(api: RawApi, registry: LocalRegistry) -> None:
+    paused = source(registry=registry.host, images=["org/aim-a"])
+    paused["metadata"]["annotations"] = {"aim.eai.amd.com/reconciliation-paused": "true"}
+    await api.created(SOURCES, paused)
+    await api.created(SOURCES, source("other", registry=registry.host, images=["org/base"]))
+    await until(api, "Ready", "other")
+    held = (await api.get(f"{SOURCES}/catalog")).body
+    assert not held.get("status")
+    assert registry.requests["tags"] == 1
+    await api.merge(
+        f"{SOURCES}/catalog", {"metadata": {"annotations": {"aim.eai.amd.com/reconciliation-paused": None}}}
+    )
+    assert (await until(api, "Ready"))["discoveredModels"] == 4
+
+
+@pytest.mark.usefixtures("service")
+@pytest.mark.spec("MS-343", "MS-344", "MS-346", "MS-347")
+async def test_events_tell_what_happened_once(api: RawApi, registry: LocalRegistry) -> None:
+    await api.created(SOURCES, source(registry=registry.host, images=["org/aim-a"]))
+    await until(api, "Ready")
+    events = (await api.until(EVENTS, models_created, 10)).body["items"]
+    own = [one for one in events if one["involvedObject"]["kind"] == "AIMClusterModelSource"]
+    assert {one["source"]["component"] for one in own} == {"aim-cluster-model-source-controller"}
+    assert all(one["type"] == "Normal" for one in own)
+    assert not {"SyncInProgress", "SyncCompleted", "Reachable"} & {one["reason"] for one in own}
