@@ -25,7 +25,7 @@ class FakeHub:
 
     Attributes:
         files: contents by path; those in ``large`` are announced as LFS files.
-        refusal: status and X-Error-Code of every answer instead.
+        refusal: status, and X-Error-Code and X-Error-Message, of every answer instead.
         corrupt: paths that are served with other bytes than announced, once each.
         hanging: content requests never end.
         asked: set with the first request for content.
@@ -44,7 +44,9 @@ class FakeHub:
     async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
         if self.refusal is not None:
             status, code = self.refusal
-            return web.json_response({"error": code}, status=status, headers={"X-Error-Code": code})
+            return web.json_response(
+                {"error": code}, status=status, headers={"X-Error-Code": code, "X-Error-Message": code}
+            )
         path = request.path
         api = f"/api/models/{self.repo}"
         if path == api or path.startswith(f"{api}/revision/"):

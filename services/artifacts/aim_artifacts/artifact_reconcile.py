@@ -64,7 +64,7 @@ def reconcile_artifact(settings: ArtifactsSettings, artifact: AIMArtifact, view:
         stored=artifact.status.conditions,
         stored_status=artifact.status.status,
         now=now,
-        errors=(*stage.errors, *_unreadable(seen.binding)),
+        errors=_unreadable(seen.binding),
         extra=_download_complete(artifact, stage),
         failure=view.failure,
         progressing=stage.progressing,

@@ -6,7 +6,6 @@ from aim_artifacts.progress import DownloadOutcome
 from aim_artifacts.quota import NO_LIMITS, Limits
 from aim_shared.api import AIMArtifact, Job, PersistentVolumeClaim, Pod, RoleBinding
 from aim_shared.bus.view import Lookup
-from aim_shared.errors import AimError
 from aim_shared.reconcile.components import Component
 from aim_shared.reconcile.plan import Child, Delete, Effect, Patch
 from aim_shared.runtimeconfig.resolve import ResolvedConfig
@@ -54,7 +53,6 @@ class Stage:
     deletes: tuple[Delete, ...] = ()
     patches: tuple[Patch, ...] = ()
     effects: tuple[Effect, ...] = ()
-    errors: tuple[AimError, ...] = ()
     size: int | None = None
     outcome: DownloadOutcome | None = None
     progressing: tuple[str, str] | None = None

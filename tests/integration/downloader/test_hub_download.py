@@ -51,6 +51,8 @@ async def test_a_filter_that_selects_nothing(program: Program, hub: FakeHub) -> 
     [
         ((401, "GatedRepo"), 10, "Auth"),
         ((403, "GatedRepo"), 10, "Auth"),
+        ((401, "Invalid credentials in Authorization header"), 10, "Auth"),
+        ((500, "Overloaded"), 15, "DownloadFailed"),
         ((401, "RepoNotFound"), 11, "SourceNotFound"),
         ((404, "RepoNotFound"), 11, "SourceNotFound"),
     ],

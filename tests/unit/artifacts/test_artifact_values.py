@@ -6,6 +6,7 @@ import pytest
 from support.artifacts import artifact
 
 from aim_artifacts.download_filter import effective_filter
+from aim_artifacts.downloader.download import _check_space
 from aim_artifacts.downloader.environment import read_environment
 from aim_artifacts.downloader.failure import DownloadError
 from aim_artifacts.downloader.monitor import progress_of
@@ -195,3 +196,12 @@ def test_a_switch_of_protocols_drops_what_is_incomplete(tmp_path: Path) -> None:
     (below / "x.metadata").write_bytes(b"x")
     drop_incomplete(tmp_path)
     assert [path.name for path in below.iterdir()] == ["x.metadata"]
+
+
+@pytest.mark.spec("AR-751")
+def test_a_download_that_can_not_fit_does_not_begin(tmp_path: Path) -> None:
+    environment = read_environment({"TARGET_DIR": str(tmp_path)})
+    _check_space(environment, 1)
+    with pytest.raises(DownloadError) as failure:
+        _check_space(environment, 1 << 60)
+    assert failure.value.code is ExitCode.STORAGE_FULL

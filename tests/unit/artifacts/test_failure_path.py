@@ -1,0 +1,81 @@
+"""The failure path: a refused token, the service's single retry, the user's repair (docs/spec/README.md section 6)."""
+
+import pytest
+from support.artifacts import ARTIFACT, CACHE, Cluster, cache, conditions_of, namespace, source, template, value_of
+
+from aim_shared.bus.parts import ARTIFACT_CLAIMS, ARTIFACT_JOBS, ARTIFACTS
+from aim_shared.json import dumps
+from aim_shared.reconcile.plan import EventType, Plan
+
+TERMINATION = dumps({"category": "Auth", "message": "401 for token hf_invalidtoken"}).decode()
+
+
+def refused(known: Cluster) -> Plan:
+    """The one artifact's download is refused; the failure policy ends the Job with its first pod."""
+    (name,) = known.names(ARTIFACTS)
+    known.settle(ARTIFACT, name)
+    known.bind_claim()
+    known.end_pod(known.start_pod(), 10, TERMINATION)
+    known.end_job("Failed", "PodFailurePolicy")
+    plan = known.run(ARTIFACT, name)
+    known.settle(CACHE, "qwen")
+    return plan
+
+
+@pytest.mark.spec(
+    "AR-023",
+    "AR-109",
+    "AR-304",
+    "AR-310",
+    "AR-350",
+    "AR-352",
+    "AR-353",
+    "AR-356",
+    "AR-362",
+    "AR-560",
+    "AR-570",
+    "AR-572",
+    "AR-632",
+    "FW-072",
+    "FW-090",
+)
+def test_from_a_refused_token_to_a_ready_cache() -> None:
+    known = Cluster.of(cache(), template(source(size="2Gi")), namespace())
+    known.settle(CACHE, "qwen")
+    (name,) = known.names(ARTIFACTS)
+
+    failed = refused(known)
+    conditions = conditions_of(failed)
+    assert {conditions[type_] for type_ in ("DownloadJobPodsReady", "AuthValid", "Ready")} == {("False", "AuthError")}
+    assert conditions["DownloadComplete"] == ("False", "Downloading")
+    assert value_of(failed) == "Failed"
+    warnings = [event.condition for event in failed.events if event.type is EventType.WARNING]
+    assert {"DownloadJobPodsReady", "AuthValid", "Ready"} <= set(warnings)
+    assert "hf_invalidtoken" not in str(failed)
+    of_cache = known.plan(CACHE, "qwen")
+    assert value_of(of_cache) == "Failed"
+    assert conditions_of(of_cache)["ArtifactsReady"] == ("False", "AuthError")
+    assert not of_cache.children
+
+    # The serving service spends its single retry: it deletes the failed artifact, and all it owns goes with it.
+    before = known.names(ARTIFACT_CLAIMS) + known.names(ARTIFACT_JOBS)
+    known.remove(ARTIFACTS, name)
+    assert not known.names(ARTIFACT_CLAIMS)
+    known.settle(CACHE, "qwen")
+    assert known.names(ARTIFACTS) == [name]
+
+    assert value_of(refused(known)) == "Failed"
+    after = known.names(ARTIFACT_CLAIMS) + known.names(ARTIFACT_JOBS)
+    assert len(after) == 2
+    assert not set(before) & set(after)
+
+    # The user corrects the artifact's env: the failed Job goes at once, the next one succeeds.
+    known.change_metadata(ARTIFACTS, name, generation=2)
+    assert [delete.part for delete in known.run(ARTIFACT, name).deletes] == [ARTIFACT_JOBS]
+    known.settle(ARTIFACT, name)
+    known.start_pod()
+    known.end_job()
+    ready = known.settle(ARTIFACT, name)
+    assert value_of(ready) == "Ready"
+    assert conditions_of(ready)["AuthValid"] == ("True", "AuthenticationValid")
+    assert value_of(known.settle(CACHE, "qwen")) == "Ready"
