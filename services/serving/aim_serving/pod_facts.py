@@ -80,9 +80,14 @@ class PodFacts:
         return outcome.events if outcome else ()
 
     @property
-    def complete(self) -> bool:
+    def events_known(self) -> bool:
         """Whether the Events of every pending pod have been read once."""
         return all(fact is not None for fact in self._events.values())
+
+    @property
+    def logs_known(self) -> bool:
+        """Whether every log that tells why a container failed has been read, or could not be."""
+        return all(fact is not None for fact in self._logs.values())
 
     def effects(self) -> tuple[Effect, ...]:
         """What to read, and when: a log once, Events again and again while the pod is pending."""

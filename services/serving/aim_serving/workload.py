@@ -22,7 +22,7 @@ from aim_shared.bus.view import Lookup, View
 from aim_shared.errors import AimError, Category
 from aim_shared.naming import NamingError, inference_service_name
 from aim_shared.reconcile.component_names import ComponentName
-from aim_shared.reconcile.components import Component, State
+from aim_shared.reconcile.components import ERROR_STATES, Component, State
 from aim_shared.reconcile.inspect_pods import inspect_pods
 from aim_shared.reconcile.plan import Effect
 
@@ -119,9 +119,15 @@ def _pods(
     component = inspect_pods(ComponentName.INFERENCE_SERVICE_PODS, pods, log_of=facts.log_of, events_of=facts.events_of)
     before = find_condition(service.status.conditions, component.condition_type)
     settles_in = seconds_to_wait(component, pods, workload_ready=state.ready, now=state.now)
-    unexplained = component.effective_state is State.PENDING and not facts.complete
-    held = as_before(component, before) if unexplained or settles_in is not None else component
+    held = as_before(component, before) if settles_in is not None or _is_unexplained(component, facts) else component
     return held, facts.effects(), settles_in if held is not component else None
+
+
+def _is_unexplained(component: Component, facts: PodFacts) -> bool:
+    """Whether what is being read right now may give the state another reason."""
+    if component.effective_state is State.PENDING:
+        return not facts.events_known
+    return component.effective_state in ERROR_STATES and not facts.logs_known
 
 
 def _autoscaler(

@@ -234,3 +234,59 @@ async def test_bad_input_is_explained(api: RawApi) -> None:
     await api.until(
         path(f"{GROUP}/aimruntimeconfigs", "default"), lambda reply: reason(reply, "ConfigValid") == "InvalidSpec", 10
     )
+
+
+async def started(api: RawApi, failure: str) -> None:
+    """A service whose predictor pods fail in this way."""
+    annotations = {"local.aim/fail": f"predictor={failure}"}
+    await api.merge(f"/api/v1/namespaces/{NAMESPACE}", {"metadata": {"annotations": annotations}})
+    await prepared(api)
+    await api.until(path(CACHES, CACHE), exists, 10)
+    await downloaded(api)
+
+
+PODS = "InferenceServicePodsReady"
+
+
+@pytest.mark.spec("SV-198", "SV-199", "SV-201", "SV-202", "SV-204", "FW-155")
+@pytest.mark.parametrize(
+    ("failure", "wanted", "value"),
+    [
+        ("unschedulable", "FailedScheduling", "Pending"),
+        ("image-auth", "ImagePullAuthFailure", "Failed"),
+        ("crash", "CrashLoopBackOff", "Degraded"),
+        ("not-ready", "PodsStarting", "Starting"),
+    ],
+)
+async def test_pods_that_do_not_run(api: RawApi, failure: str, wanted: str, value: str) -> None:
+    await started(api, failure)
+    told = await api.until(path(SERVICES, "qwen-chat"), lambda reply: reason(reply, PODS) == wanted, 15)
+    assert told.body["status"]["status"] == value
+
+
+@pytest.mark.spec("SV-205", "SV-224", "SV-177")
+async def test_a_correction_reaches_pods_that_can_not_pull(api: RawApi) -> None:
+    await started(api, "image-auth")
+    await api.until(path(SERVICES, "qwen-chat"), has_status("Failed"), 15)
+    await api.merge(path(SERVICES, "qwen-chat"), {"spec": {"imagePullSecrets": [{"name": "regcred"}]}})
+    await api.until(
+        path(WORKLOADS, WORKLOAD), lambda reply: predictor(reply).get("imagePullSecrets") == [{"name": "regcred"}], 10
+    )
+    await api.merge(f"/api/v1/namespaces/{NAMESPACE}", {"metadata": {"annotations": {"local.aim/fail": None}}})
+    await api.until(path(SERVICES, "qwen-chat"), has_status("Running"), 20)
+
+
+@pytest.mark.spec("SV-105", "SV-110", "SV-266", "FW-213")
+async def test_services_share_a_derived_template(api: RawApi) -> None:
+    overridden = {"template": {"name": "qwen3-lat"}, "overrides": {"precision": "fp16"}}
+    await prepared(api, **overridden)
+    second = named("AIMService", "second", spec={"model": {"image": IMAGE}, **overridden})
+    await api.created(path(SERVICES), second)
+
+    def owners(reply: Reply) -> set[str]:
+        items = [one for one in reply.body["items"] if one["metadata"]["name"].startswith("qwen3-lat-ovr-fp16-")]
+        return {owner["name"] for one in items for owner in one["metadata"].get("ownerReferences") or []}
+
+    await api.until(path(TEMPLATES), lambda reply: owners(reply) == {"qwen-chat", "second"}, 10)
+    await api.delete(path(SERVICES, "second"))
+    await api.until(path(TEMPLATES), lambda reply: owners(reply) == {"qwen-chat"}, 10)

@@ -4,7 +4,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from support.builders import NOW, BuiltWorld, condition, make, terminated, waiting
+from support.builders import NOW, BuiltWorld, condition, fact, make, terminated, waiting
 from support.serving import (
     GATEWAY,
     TEAM,
@@ -30,7 +30,7 @@ from support.serving import (
 
 from aim_serving.pod_facts import POD_EVENTS, POD_LOG
 from aim_shared.api import kinds, labels
-from aim_shared.bus.parts import INFERENCE_SERVICES, PREDICTOR_PODS
+from aim_shared.bus.parts import FACTS, INFERENCE_SERVICES, PREDICTOR_PODS, SERVICES
 from aim_shared.errors import AimError, Category
 from aim_shared.json import JsonObject
 
@@ -167,6 +167,23 @@ def test_failed_and_crashing_pods() -> None:
         ("False", "CrashLoopBackOff"),
         "Degraded",
     )
+
+
+@pytest.mark.spec("FW-146", "FW-147", "SV-200")
+def test_a_failure_is_told_once_its_log_is_read() -> None:
+    world = running(ready=None)
+    carry_out(world, plan_for(world))
+    failed = predictor_pod("Failed", containers=[terminated("kserve-container", 1)])
+    world.put(PREDICTOR_PODS, failed)
+    plan = plan_for(world)
+    assert condition_of(plan, "InferenceServicePodsReady") == ("False", "NoPods")
+    (effect,) = plan.effects
+    outcome = {"tail": "An error occurred: s3 answered 403"}
+    world.put(FACTS, fact("serving", POD_LOG, effect.key, SERVICE, SERVICES, outcome=outcome))
+    told = plan_for(world)
+    assert condition_of(told, "InferenceServicePodsReady") == ("False", "AuthError")
+    assert condition_of(told, "AuthValid") == ("False", "AuthError")
+    assert told.effects == ()
 
 
 @pytest.mark.spec("SV-198")
