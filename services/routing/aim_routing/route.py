@@ -7,7 +7,7 @@ from aim_shared.bus.parts import HTTP_ROUTES
 from aim_shared.json import JsonObject
 from aim_shared.naming import http_route_name, label_value, predictor_name
 from aim_shared.reconcile.plan import Child, kind_of
-from aim_shared.runtimeconfig.propagation import propagated_labels
+from aim_shared.reconcile.propagation import propagated_labels
 from aim_shared.runtimeconfig.routing import RoutingSettings
 
 BACKEND_PORT = 80

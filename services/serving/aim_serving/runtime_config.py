@@ -11,7 +11,7 @@ from aim_shared.reconcile.component_names import ParentCondition
 from aim_shared.reconcile.components import Observability
 from aim_shared.reconcile.conditions import Desired, condition_json, events_of, settle
 from aim_shared.reconcile.plan import Event, EventType, Plan
-from aim_shared.runtimeconfig.propagation import compile_pattern
+from aim_shared.reconcile.propagation import compile_pattern
 from aim_shared.runtimeconfig.resolve import DEFAULT_NAME
 from aim_shared.runtimeconfig.routing import gateway_duration
 

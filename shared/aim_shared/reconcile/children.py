@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from aim_shared.api import LabelPropagation, Resource, labels
 from aim_shared.naming import optional_label_value
-from aim_shared.runtimeconfig.propagation import propagated_labels
+from aim_shared.reconcile.propagation import propagated_labels
 
 
 def child_labels(

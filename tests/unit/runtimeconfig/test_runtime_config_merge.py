@@ -11,9 +11,9 @@ from aim_shared.api.runtime_config import LabelPropagation
 from aim_shared.bus.parts import CLUSTER_RUNTIME_CONFIGS, RUNTIME_CONFIGS
 from aim_shared.errors import Category
 from aim_shared.json import JsonObject
+from aim_shared.reconcile.propagation import compile_pattern, matches, propagated_labels
 from aim_shared.runtimeconfig.env import merge_env
 from aim_shared.runtimeconfig.merge import merge_specs
-from aim_shared.runtimeconfig.propagation import compile_pattern, matches, propagated_labels
 from aim_shared.runtimeconfig.resolve import ResolvedConfig, resolve_config
 from aim_shared.runtimeconfig.routing import gateway_duration
 
