@@ -6,8 +6,8 @@ from aim_shared.api.runtime_config import LabelPropagation
 from aim_shared.bus.parts import HTTP_ROUTES
 from aim_shared.json import JsonObject
 from aim_shared.naming import http_route_name, label_value, predictor_name
+from aim_shared.reconcile.children import child_labels
 from aim_shared.reconcile.plan import Child, kind_of
-from aim_shared.reconcile.propagation import propagated_labels
 from aim_shared.runtimeconfig.routing import RoutingSettings
 
 BACKEND_PORT = 80
@@ -31,14 +31,13 @@ def build_route(
 
 
 def _labels(service: AIMService, propagation: LabelPropagation | None) -> dict[str, str]:
-    name = label_value(service.name)
-    return {
-        **propagated_labels(service.metadata.labels, propagation),
+    own = {
         labels.APP_COMPONENT: labels.APP_COMPONENT_ROUTING,
         labels.APP_MANAGED_BY: labels.APP_MANAGED_BY_ENGINE,
-        labels.SERVICE: name,
-        labels.SERVICE_NAME: name,
+        labels.SERVICE: label_value(service.name),
     }
+    # Routing acts for the controller of AIMServices (FW-201).
+    return child_labels(own, parent=service, controller="service", propagation=propagation)
 
 
 def _rule(service: AIMService, settings: RoutingSettings, path: str) -> JsonObject:
