@@ -18,6 +18,7 @@ from aim_serving.profile_mount import ProfileMount, profile_mount
 from aim_serving.references import Template, is_ready
 from aim_serving.replicas import runtime_status
 from aim_serving.route_health import route_component
+from aim_serving.scaler_leftovers import scaler_removal
 from aim_serving.status import cache_json, references_json, runtime_json, service_status, waiting_for
 from aim_serving.template_cache import find_cache, mode_of, new_cache
 from aim_serving.template_health import template_component
@@ -96,7 +97,7 @@ def reconcile(service: AIMService, view: View, now: datetime) -> Plan:
         patches=seen.template.patches,
         deletes=(*cache.deletes, *seen.template.deletes),
         children=(*new, *seen.template.children),
-        effects=observed.effects,
+        effects=(*observed.effects, *scaler_removal(view, seen.running, seen.workload.scaling, now)),
         requeue_after=min((one for one in (cache.settles_in, observed.settles_in) if one is not None), default=None),
     )
 

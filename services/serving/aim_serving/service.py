@@ -7,9 +7,11 @@ from typing import Final
 from aim_serving import indexes
 from aim_serving.cleanup import finalize
 from aim_serving.effects.pod_reading import PodEventReader, PodLogReader
+from aim_serving.effects.scaler_removal import ScalerRemover
 from aim_serving.pod_facts import POD_EVENTS, POD_LOG
 from aim_serving.reconcile import CONTROLLER, reconcile
 from aim_serving.runtime_config import reconcile_cluster_config, reconcile_config
+from aim_serving.scaler_leftovers import SCALER_REMOVAL
 from aim_serving.wakes import WAKES
 from aim_shared.api import labels
 from aim_shared.bus.parts import (
@@ -86,11 +88,15 @@ def definition(_: Settings) -> ServiceDefinition:
         consumes=CONSUMED,
         indexes=indexes.ALL,
         reconcilers=(SERVICE_RECONCILER, CONFIG_RECONCILER, CLUSTER_CONFIG_RECONCILER),
-        effect_kinds=frozenset({POD_LOG, POD_EVENTS}),
+        effect_kinds=frozenset({POD_LOG, POD_EVENTS, SCALER_REMOVAL}),
     )
 
 
 @asynccontextmanager
 async def effect_runners(_settings: Settings, kube: KubeClient) -> AsyncIterator[Mapping[str, EffectRunner]]:
-    """Runners for what is read of pods on demand."""
-    yield {POD_LOG: PodLogReader(kube), POD_EVENTS: PodEventReader(kube)}
+    """Runners for what is read of pods on demand, and for what KServe leaves behind."""
+    yield {
+        POD_LOG: PodLogReader(kube),
+        POD_EVENTS: PodEventReader(kube),
+        SCALER_REMOVAL: ScalerRemover(kube),
+    }

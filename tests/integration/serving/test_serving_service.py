@@ -290,3 +290,43 @@ async def test_services_share_a_derived_template(api: RawApi) -> None:
     await api.until(path(TEMPLATES), lambda reply: owners(reply) == {"qwen-chat", "second"}, 10)
     await api.delete(path(SERVICES, "second"))
     await api.until(path(TEMPLATES), lambda reply: owners(reply) == {"qwen-chat"}, 10)
+
+
+@pytest.mark.spec("SV-272", "SV-181", "SV-217")
+async def test_the_end_of_autoscaling_leaves_nothing_behind(api: RawApi) -> None:
+    metric = {"type": "PodMetric", "podmetric": {"metric": {"query": "q"}, "target": {"type": "Value", "value": "1"}}}
+    await prepared(api, minReplicas=1, maxReplicas=2, autoScaling={"metrics": [metric]})
+    await api.until(path(CACHES, CACHE), exists, 10)
+    await downloaded(api)
+    made = await api.until(path(WORKLOADS, WORKLOAD), exists, 10)
+    await api.until(path(SERVICES, "qwen-chat"), lambda reply: reason(reply, "HPAReady") != "", 10)
+    scaled = path("keda.sh/v1alpha1/scaledobjects", f"{WORKLOAD}-predictor")
+    if (await api.get(scaled)).status != 200:
+        await api.created(path("keda.sh/v1alpha1/scaledobjects"), scaled_object(made.body))
+    fixed = {"minReplicas": None, "maxReplicas": None, "autoScaling": None, "replicas": 1}
+    await api.merge(path(SERVICES, "qwen-chat"), {"spec": fixed})
+    await api.until(scaled, lambda reply: reply.status == 404, 15)
+    changed = await api.until(
+        path(WORKLOADS, WORKLOAD),
+        lambda reply: reply.body["metadata"]["annotations"]["serving.kserve.io/autoscalerClass"] == "none",
+        10,
+    )
+    assert "sidecar.opentelemetry.io/inject" not in changed.body["metadata"]["annotations"]
+    await api.until(path(SERVICES, "qwen-chat"), lambda reply: reason(reply, "HPAReady") == "", 10)
+
+
+def scaled_object(workload: JsonObject) -> JsonObject:
+    owner = {
+        "apiVersion": workload["apiVersion"],
+        "kind": workload["kind"],
+        "name": WORKLOAD,
+        "uid": workload["metadata"]["uid"],
+        "controller": True,
+    }
+    name = f"{WORKLOAD}-predictor"
+    return {
+        "apiVersion": "keda.sh/v1alpha1",
+        "kind": "ScaledObject",
+        "metadata": {"name": name, "namespace": NAMESPACE, "ownerReferences": [owner]},
+        "spec": {"scaleTargetRef": {"name": name}, "triggers": [{"type": "external", "metadata": {}}]},
+    }

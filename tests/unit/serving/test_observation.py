@@ -29,12 +29,14 @@ from support.serving import (
 )
 
 from aim_serving.pod_facts import POD_EVENTS, POD_LOG
+from aim_serving.scaler_leftovers import SCALER_REMOVAL
 from aim_shared.api import kinds, labels
 from aim_shared.bus.parts import FACTS, INFERENCE_SERVICES, PREDICTOR_PODS, SERVICES
 from aim_shared.errors import AimError, Category
 from aim_shared.json import JsonObject
 
 SERVICE = aim_service(template={"name": "qwen3-lat"})
+METRIC: JsonObject = {"type": "PodMetric", "podmetric": {"metric": {}, "target": {"type": "Value", "value": "1"}}}
 
 
 def running(*objects: JsonObject, service: JsonObject = SERVICE, ready: bool | None = True) -> BuiltWorld:
@@ -261,6 +263,23 @@ def test_a_left_over_autoscaler_does_not_count() -> None:
     assert plan.status is not None
     assert plan.status["runtime"]["replicas"] == "1"
     assert condition_of(plan, "HPAReady") is None
+
+
+@pytest.mark.spec("SV-272")
+def test_what_keda_leaves_behind_is_removed() -> None:
+    was_keda = workload(SERVICE, ready=True)
+    was_keda["metadata"]["annotations"] = {labels.ANNOTATION_AUTOSCALER_CLASS: "keda"}
+    around = [template(), model(), node(), cache("qwen3-lat-a04542d9"), predictor_pod("Running", ready=True)]
+    world = serving_world(SERVICE, was_keda, *around)
+    (effect,) = plan_for(world).effects
+    assert (effect.kind, effect.params["name"]) == (SCALER_REMOVAL, f"{WORKLOAD}-predictor")
+    world.put(FACTS, fact("serving", SCALER_REMOVAL, effect.key, SERVICE, SERVICES, outcome={"removed": []}))
+    assert plan_for(world).effects == ()
+    left_over = autoscaler()
+    left_over["metadata"]["name"] = f"keda-hpa-{WORKLOAD}-predictor"
+    assert [one.kind for one in plan_for(running(left_over)).effects] == [SCALER_REMOVAL]
+    keda = aim_service(template={"name": "qwen3-lat"}, autoScaling={"metrics": [METRIC]})
+    assert plan_for(serving_world(keda, was_keda, *around)).effects == ()
 
 
 # Route
