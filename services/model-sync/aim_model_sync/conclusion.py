@@ -9,6 +9,7 @@ from aim_model_sync.outcome import SyncOutcome
 from aim_model_sync.status import Fields, Written, written
 from aim_model_sync.words import counted, shortened, some
 from aim_shared.api import AIMClusterModelSource, StatusValue
+from aim_shared.api.meta import find_condition
 from aim_shared.errors import AimError
 from aim_shared.reconcile.conditions import Desired, condition
 
@@ -117,9 +118,11 @@ def broken_off(source: AIMClusterModelSource, error: AimError, now: datetime, *,
 def rejected(source: AIMClusterModelSource, problem: str, models: int | None, now: datetime) -> Written:
     """The status of a spec that is unusable as a whole (MS-031, MS-034, MS-304)."""
     fault = Fault(Reason.INVALID_SPEC, problem)
+    syncing = find_condition(source.status.conditions, SourceCondition.SYNCING)
+    never = syncing is None or syncing.reason == Reason.AWAITING_FIRST_SYNC
     desired = (
         *conditions.ready(fault, 0),
-        conditions.syncing(False, Reason.SYNC_FAILED),
+        conditions.syncing(False, Reason.AWAITING_FIRST_SYNC if never else Reason.SYNC_FAILED),
         *conditions.lasting(SourceCondition.CONFIG_VALID, fault, source.status.conditions),
     )
     generation = source.metadata.generation
@@ -134,7 +137,10 @@ def started(source: AIMClusterModelSource, now: datetime) -> Written:
         return written(source, Fields(), (running,), now)
     text = f"syncing generation {source.metadata.generation} for the first time"
     progressing = condition(SourceCondition.READY, False, Reason.PROGRESSING, text)
-    return written(source, Fields(StatusValue.PROGRESSING), (progressing, running), now)
+    known = find_condition(source.status.conditions, SourceCondition.DEGRADED) is not None
+    # It is true exactly while the status is Degraded or Failed (MS-323).
+    relieved = [condition(SourceCondition.DEGRADED, False, Reason.AS_EXPECTED, text)] if known else []
+    return written(source, Fields(StatusValue.PROGRESSING), (progressing, *relieved, running), now)
 
 
 def recounted(source: AIMClusterModelSource, models: int, now: datetime) -> Written | None:

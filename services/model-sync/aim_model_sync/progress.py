@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Self
 
 from aim_model_sync.conditions import Reason, SourceCondition
 from aim_model_sync.outcome import SecretsOutcome, SyncOutcome
@@ -14,21 +15,25 @@ from aim_shared.errors import AimError
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """The newest facts about a source, read against its stored status.
+    """The newest facts about a source, read against its stored status; make it with `of`.
 
     The condition ``Syncing`` tells whether the newest sync has been concluded: it turns true with the start and false
     with the models and the status that follow from the result. It outlives a restart, and a model that a user deletes
     afterwards is not made again before the next sync (MS-238).
+
+    Attributes:
+        outcome: result of the newest sync; ``None`` also when it could not be carried out.
     """
 
     source: AIMClusterModelSource
     fact: Fact | None
     secrets_fact: Fact | None
+    outcome: SyncOutcome | None
 
-    @property
-    def outcome(self) -> SyncOutcome | None:
-        """Result of the newest sync; ``None`` also when it could not be carried out."""
-        return None if self.fact is None else self.fact.read(SyncOutcome)
+    @classmethod
+    def of(cls, source: AIMClusterModelSource, fact: Fact | None, secrets_fact: Fact | None) -> Self:
+        """Decode the result, which may be large, once."""
+        return cls(source, fact, secrets_fact, None if fact is None else fact.read(SyncOutcome))
 
     @property
     def failure(self) -> AimError | None:
@@ -65,6 +70,8 @@ class Progress:
             return LastSync(fact.observed_at, current if generation is None else generation, fact.attempts)
         syncing = self._syncing
         if syncing is None or syncing.status is ConditionStatus.TRUE or syncing.last_transition_time is None:
+            return None
+        if syncing.reason == Reason.AWAITING_FIRST_SYNC:
             return None
         return None if generation is None else LastSync(syncing.last_transition_time, generation)
 

@@ -52,7 +52,7 @@ def reconciler(namespace: str) -> Callable[[AIMClusterModelSource, View, datetim
         if problem is not None:
             known = None if managed.error else len(managed.models)
             return _plan(rejected(source, problem, known, now))
-        progress = Progress(
+        progress = Progress.of(
             source,
             get_fact(view, FACTS, SERVICE_NAME, SYNC, source.uid).value,
             get_fact(view, FACTS, SERVICE_NAME, PULL_SECRETS, source.uid).value,

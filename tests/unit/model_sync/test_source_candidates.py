@@ -1,6 +1,8 @@
 """Candidate order, de-duplication, limit, and names."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from aim_model_sync.candidates import RepositoryImages, combine, image_of, newest_first
 from aim_model_sync.selection import choose, model_name
@@ -73,6 +75,13 @@ def test_image_texts() -> None:
 def test_versions_come_newest_first_then_other_tags_by_text() -> None:
     tags = ["latest", "1.0.0", "v1.0.0", "1.10.0", "1.2.0-rc1", "dev", "1.2.0"]
     assert newest_first(tags) == ("1.10.0", "1.2.0", "1.2.0-rc1", "1.0.0", "v1.0.0", "dev", "latest")
+
+
+@pytest.mark.spec("MS-143", "MS-174")
+@given(st.permutations(["latest", "1.0.0", "v1.0.0", "1.0.0-rc.2", "1.0.0-rc.10", "0.9.9", "dev", "10.0.0"]))
+def test_the_order_does_not_depend_on_the_registry(tags: list[str]) -> None:
+    expected = ("10.0.0", "1.0.0", "v1.0.0", "1.0.0-rc.10", "1.0.0-rc.2", "0.9.9", "dev", "latest")
+    assert newest_first(tags) == expected
 
 
 @pytest.mark.spec("MS-172", "MS-173", "MS-174", "MS-S086")

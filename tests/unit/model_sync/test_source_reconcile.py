@@ -182,6 +182,7 @@ def test_an_unusable_spec_asks_no_registry(spec: JsonObject, words: str) -> None
         assert cond(plan, type_) == ("False", "InvalidSpec")
         assert words in message(plan, type_)
     assert cond(plan, "Degraded") == ("True", "InvalidSpec")
+    assert cond(plan, "Syncing") == ("False", "AwaitingFirstSync")
     assert scene.store(plan).reconcile(NOW + timedelta(hours=9)).status == plan.status
 
 
@@ -598,6 +599,19 @@ def test_after_a_restart_without_facts_the_schedule_comes_from_the_status() -> N
     late = Scene(source(stored)).reconcile(NOW + timedelta(hours=3))
     assert [effect.kind for effect in late.effects] == [SYNC]
     assert late.effects[0].not_before is not None
+
+
+@pytest.mark.spec("MS-243", "MS-305", "MS-311", "MS-323")
+def test_an_edit_of_a_failed_source_starts_over() -> None:
+    scene = Scene(source(syncing())).synced(outcome(selected("org/a", code="Unreachable")))
+    scene.store(scene.reconcile())
+    scene.obj = {**scene.obj, "metadata": {**scene.obj["metadata"], "generation": 2, "resourceVersion": "999999"}}
+    scene.world.put(MODEL_SOURCES, scene.obj)
+    plan = scene.reconcile(NOW + timedelta(seconds=3))
+    assert sync_of(plan)["attempt"] == 1
+    assert plan.status is not None
+    assert (plan.status["status"], plan.status["observedGeneration"]) == ("Progressing", 1)
+    assert cond(plan, "Degraded") == ("False", "AsExpected")
 
 
 # Wakes
