@@ -87,8 +87,10 @@ class Board:
         """What to show now."""
         for kind in SHOWN:
             for key in sorted(self._informers[kind.kind].objects):
-                if key.namespace == self._namespace:
-                    yield Line(kind.kind, key.name, self._summaries[kind.kind, key])
+                summary = self._summaries[kind.kind, key]
+                # Pods that ended well are told by their Job's line.
+                if key.namespace == self._namespace and (kind.kind, summary.state) != (kinds.POD.kind, "Succeeded"):
+                    yield Line(kind.kind, key.name, summary)
         for kind in COUNTED:
             found = [self._summaries[kind.kind, key] for key in self._informers[kind.kind].objects]
             if found:

@@ -6,16 +6,21 @@ from typing import Final
 from rich.console import Console
 from rich.table import Table
 
+from aim_local.demo.board import COUNTED, Board
 from aim_local.stack import SERVICES, Stack
 from aim_shared.json import JsonObject
 
+_CATALOGUE: Final = frozenset(kind.kind for kind in COUNTED)
 _READS: Final = frozenset({"get", "list", "watch"})
 _AGENT: Final = "aim-"
 
 
-def print_report(console: Console, stack: Stack, requests: JsonObject, seconds: float) -> None:
+def print_report(console: Console, stack: Stack, board: Board, requests: JsonObject, seconds: float) -> None:
     """Print what it took."""
     console.print(f"\nFrom apply to Running: {seconds:.2f} s", highlight=False)
+    catalogue = [line for line in board.lines() if line.kind in _CATALOGUE]
+    for line in catalogue:
+        console.print(f"{line.kind} {line.name}: {line.summary.state}", highlight=False)
     counts = count_requests(requests)
     table = Table("process", "ready after", "memory", "API reads", "API writes", box=None, pad_edge=False)
     for column in table.columns[1:]:

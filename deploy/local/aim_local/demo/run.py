@@ -95,7 +95,7 @@ async def _story(settings: DemoSettings, stack: Stack, console: Console, manifes
         raise DemoError(f"the service runs, but gives no answer: {error}") from error
     exchange = f"\nPOST {url}/v1/chat/completions\n  user:      {QUESTION}\n  assistant: {answer}"
     console.print(exchange, highlight=False, markup=False, soft_wrap=True)
-    print_report(console, stack, requests, seconds)
+    print_report(console, stack, board, requests, seconds)
     if settings.keep:
         _invite(console, stack, url)
         await asyncio.get_running_loop().create_future()

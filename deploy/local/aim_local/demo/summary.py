@@ -55,8 +55,10 @@ def _own(obj: JsonObject) -> Summary:
     if state in _GOOD:
         return _made(state, _finding(obj))
     lacking = [one for one in _conditions(status) if one["status"] != "True"]
-    # Ready only repeats what the others say.
-    specific = [one for one in lacking if one["type"] != "Ready"] or lacking
+    # Ready only repeats what another one says, which knows it better.
+    ready = next((one.get("reason") for one in lacking if one["type"] == "Ready"), None)
+    others = [one for one in lacking if one["type"] != "Ready"]
+    specific = [one for one in others if one.get("reason") == ready] or others or lacking
     why = f"{specific[0]['type']}: {_reason(specific[0])}" if specific else ""
     return _made(state, " ".join(filter(None, (_progress(status), why))))
 

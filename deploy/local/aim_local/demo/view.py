@@ -17,6 +17,18 @@ from aim_local.keys import Key
 
 _LEAST_SECONDS: Final = 0.1
 """Between two drawings of the table."""
+_SHORTEST_NAME: Final = 26
+_SHORTEST_WHY: Final = 10
+_GAP: Final = 2
+_KIND_WIDTH: Final = 18
+_STATE_WIDTH: Final = 12
+_SHORT: Final = {
+    "PersistentVolumeClaim": "PVC",
+    "AIMClusterModelSource": "ClusterModelSource",
+    "AIMClusterModel": "ClusterModels",
+    "AIMClusterServiceTemplate": "ClusterTemplates",
+}
+"""Kinds whose names leave no room for the rest."""
 _LINE_KINDS: Final = frozenset(kind.kind for kind in SHOWN)
 
 
@@ -52,7 +64,7 @@ async def _table(board: Board, console: Console) -> AsyncIterator[None]:
 
         async def draw() -> None:
             while True:
-                live.update(_drawn(board, time.monotonic() - begun), refresh=True)
+                live.update(_drawn(board, time.monotonic() - begun, console.width), refresh=True)
                 await asyncio.sleep(_LEAST_SECONDS)
                 await board.changed()
 
@@ -62,13 +74,26 @@ async def _table(board: Board, console: Console) -> AsyncIterator[None]:
                 yield
             finally:
                 drawing.cancel()
-                live.update(_drawn(board, time.monotonic() - begun), refresh=True)
+                live.update(_drawn(board, time.monotonic() - begun, console.width), refresh=True)
 
 
-def _drawn(board: Board, seconds: float) -> Table:
-    table = Table(title=f"after {seconds:.1f} s", title_justify="left", box=None, pad_edge=False)
-    for column in ("kind", "name", "state", "why"):
-        table.add_column(column, no_wrap=column != "why")
+def _drawn(board: Board, seconds: float, width: int) -> Table:
+    table = Table(
+        title=f"after {seconds:.1f} s", title_justify="left", box=None, pad_edge=False, padding=(0, _GAP, 0, 0)
+    )
+    names = max(_SHORTEST_NAME, width // 3)
+    rest = max(_SHORTEST_WHY, width - _KIND_WIDTH - names - _STATE_WIDTH - 3 * _GAP)
+    for column, size in (("kind", _KIND_WIDTH), ("name", names), ("state", _STATE_WIDTH), ("why", rest)):
+        table.add_column(column, no_wrap=True, overflow="ellipsis", width=size)
     for line in board.lines():
-        table.add_row(line.kind, line.name, Text(line.summary.state, line.summary.mood.value), Text(line.summary.why))
+        state = Text(line.summary.state, line.summary.mood.value)
+        table.add_row(_SHORT.get(line.kind, line.kind), shortened(line.name, names), state, Text(line.summary.why))
     return table
+
+
+def shortened(name: str, length: int) -> str:
+    """The name in at most that many characters: its middle goes, because both ends tell names apart."""
+    if len(name) <= length:
+        return name
+    head = (length - 1) * 2 // 3
+    return f"{name[:head]}…{name[len(name) - (length - 1 - head) :]}"
