@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from datetime import datetime
+from typing import Final
 
 from aim_artifacts.admission import Admission
 from aim_artifacts.claim import build_claim, has_marker, mark_verified
@@ -102,11 +103,15 @@ def _follow(found: JobSeen, job: Job, facts: PodFacts) -> Stage:
     return Stage(components, effects=facts.effects(found.pods), outcome=outcome)
 
 
+_AT_WORK: Final = frozenset({PodPhase.RUNNING, PodPhase.SUCCEEDED})
+"""Phases of a pod that downloads, or has, while its Job says nothing yet: what it reported still holds."""
+
+
 def _outcome(found: JobSeen, facts: PodFacts, *, job_failed: bool) -> DownloadOutcome:
     newest = newest_pod(found.pods)
     failures = [failure for pod in newest if (failure := pod_failure(pod, facts.log_of)) is not None]
     return DownloadOutcome(
-        running=any(pod.status.phase is PodPhase.RUNNING for pod in newest),
+        running=any(pod.status.phase in _AT_WORK for pod in newest),
         failed=job_failed or bool(failures),
         exit_code=failures[0].exit_code if failures else 0,
     )

@@ -23,7 +23,8 @@ class DownloadOutcome:
 
     Attributes:
         succeeded: the content of the volume is verified.
-        running: the newest pod is at work; only then its progress is more than what an earlier pod left behind.
+        running: the newest pod is at work or has just ended well; only then the progress is more than what an
+            earlier pod left behind.
         failed: the newest pod or the Job has failed.
         exit_code: of the newest pod's container, when it failed.
     """

@@ -11,6 +11,7 @@ from aim_shared.api.kinds import AIM_CLUSTER_RUNTIME_CONFIG, AIM_RUNTIME_CONFIG,
 from aim_shared.bus.parts import (
     ARTIFACT_CLAIMS,
     ARTIFACT_JOBS,
+    ARTIFACT_PODS,
     ARTIFACTS,
     INFERENCE_SERVICES,
     STATUS_UPDATER_BINDINGS,
@@ -161,6 +162,8 @@ def test_progress_belongs_to_the_pod_until_the_job_succeeds() -> None:
     plan = known.run(ARTIFACT, "qwen")
     assert conditions_of(plan)["DownloadComplete"] == ("True", "Verifying")
     assert value_of(plan) == "Progressing"
+    known.change(ARTIFACT_PODS, known.only(ARTIFACT_PODS)["metadata"]["name"], status={"phase": "Succeeded"})
+    assert conditions_of(known.run(ARTIFACT, "qwen"))["DownloadComplete"] == ("True", "Verifying")
 
 
 @pytest.mark.spec("AR-316")
