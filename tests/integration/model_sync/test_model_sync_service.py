@@ -259,3 +259,38 @@ async def test_events_tell_what_happened_once(api: RawApi, registry: LocalRegist
     assert {one["source"]["component"] for one in own} == {"aim-cluster-model-source-controller"}
     assert all(one["type"] == "Normal" for one in own)
     assert not {"SyncInProgress", "SyncCompleted", "Reachable"} & {one["reason"] for one in own}
+
+
+@pytest.mark.usefixtures("service")
+@pytest.mark.spec("MS-242")
+async def test_models_of_an_earlier_installation_are_recognised(api: RawApi, registry: LocalRegistry) -> None:
+    image = "amdenterpriseai/aim-qwen-qwen3-32b:0.8.5"
+    labels = {"aim.eai.amd.com/model-source": "catalog", "aim.eai.amd.com/origin": "auto-generated"}
+    metadata = {"name": "amdenterpriseai-aim-qwen-qwen3-32b-0-8-5-72f726", "labels": labels}
+    kind = {"apiVersion": "aim.eai.amd.com/v1alpha1", "kind": "AIMClusterModel"}
+    before = await api.created(MODELS, {**kind, "metadata": metadata, "spec": {"image": image}})
+    await api.created(SOURCES, source(images=[image]))
+    status = await until(api, "Ready")
+    assert (status["discoveredModels"], status["availableModels"]) == (1, 1)
+    assert (await models(api))[image]["metadata"]["resourceVersion"] == before["metadata"]["resourceVersion"]
+
+
+@pytest.mark.spec("MS-011", "MS-014", "MS-015", "MS-016", "MS-021", "MS-022", "MS-023", "MS-024", "MS-029", "MS-S099")
+@pytest.mark.parametrize(
+    "spec",
+    [
+        {"images": ["a/b"], "filters": [{"image": "a/b"}]},
+        {},
+        {"filters": []},
+        {"images": []},
+        {"images": ["a/b"], "maxModels": 0},
+        {"images": ["a/b"], "maxModels": 10001},
+        {"filters": [{"image": "a/b"}] * 101},
+        {"filters": [{"image": "a" * 513}]},
+        {"filters": [{"image": ""}]},
+        {"images": ["a/b"], "syncInterval": "1d"},
+        {"images": ["a/b"], "syncInterval": "-1h"},
+    ],
+)
+async def test_the_api_server_refuses_unusable_sources(api: RawApi, spec: JsonObject) -> None:
+    assert (await api.post(SOURCES, source(**spec))).status == 422

@@ -26,6 +26,7 @@ from aim_shared.kube.config import load_connection
 from aim_shared.reconcile.plan import Effect
 from aim_shared.registry.client import RegistryClient
 from aim_shared.registry.credentials import ANONYMOUS
+from aim_shared.registry.mirrors import Registries
 
 NAMESPACE = "aim-system"
 SECRETS = f"/api/v1/namespaces/{NAMESPACE}/secrets"
@@ -287,3 +288,14 @@ async def test_versions_of_secrets_are_all_that_is_told_about_them(
     (there, missing) = told["secrets"]
     assert set(there) == {"name", "uid", "resourceVersion"}
     assert missing == {"name": "missing"}
+
+
+@pytest.mark.spec("MS-118", "MS-372", "MS-S111")
+async def test_a_mirror_is_asked_and_never_shown(registry: LocalRegistry, kube: KubeClient) -> None:
+    rules = {"docker.io": {"mirrors": [{"url": f"http://{registry.host}"}], "upstream": {"enabled": False}}}
+    async with RegistryClient(ModelSyncSettings(), Registries.model_validate({"registries": rules})) as mirrored:
+        runner = SyncRunner(mirrored, SecretReader(kube, NAMESPACE), 600.0)
+        outcome = await sync(runner, "org/aim-b", "org/aim-a*:1.0.0")
+    assert [str(image) for image in outcome.images()] == ["org/aim-b:1.0.0", "org/aim-b:0.9.0", "org/aim-a:1.0.0"]
+    assert {one.registry for one in outcome.selectors} == {"docker.io"}
+    assert registry.host not in outcome.model_dump_json()

@@ -659,3 +659,72 @@ def test_long_lists_of_failures_stay_readable() -> None:
 
 def test_the_source_is_decoded_as_its_own_kind() -> None:
     assert RECONCILER.part.model is AIMClusterModelSource
+
+
+@pytest.mark.spec("MS-179", "MS-S089", "MS-230")
+def test_raising_the_limit_makes_the_withheld_ones_and_touches_no_other() -> None:
+    tags = ",".join(f"1.0.{patch}" for patch in reversed(range(12)))
+    result = outcome(selected("org/a", f"org/a:{tags}"))
+    scene = Scene(source(syncing(), spec={"maxModels": 8})).synced(result)
+    scene.store(scene.reconcile())
+    for generation, limit, new in ((2, 3, 0), (3, 20, 4)):
+        spec = {**scene.obj["spec"], "maxModels": limit, "imagePullSecrets": [{"name": "new"}]}
+        metadata = {**scene.obj["metadata"], "generation": generation, "resourceVersion": str(10**6 + generation)}
+        scene.obj = {**scene.obj, "spec": spec, "metadata": metadata}
+        scene.world.put(MODEL_SOURCES, scene.obj)
+        when = NOW + timedelta(minutes=generation)
+        scene.store(scene.reconcile(when))
+        scene.synced(SyncOutcome(**{**dict(result), "generation": generation}), when + timedelta(seconds=1))
+        plan = scene.reconcile(when + timedelta(seconds=1))
+        assert (len(plan.children), plan.deletes) == (new, ())
+        scene.store(plan)
+
+
+@pytest.mark.spec("MS-297", "MS-325")
+def test_a_full_source_that_withholds_nothing_is_within_its_limit() -> None:
+    plan = Scene(source(syncing(), spec={"maxModels": 1})).synced(outcome(selected("org/a", "org/a:1"))).reconcile()
+    assert cond(plan, "MaxModelsLimitReached") == ("False", "WithinLimit")
+
+
+@pytest.mark.spec("MS-313")
+def test_refused_access_alone_is_no_failure_of_the_source() -> None:
+    result = outcome(
+        selected("org/a", "org/a:1"), selected("org/b", code="AuthFailed"), selected("org/*", code="InvalidSelector")
+    )
+    plan = Scene(source(syncing())).synced(result).reconcile()
+    assert plan.status is not None
+    assert plan.status["status"] == "Degraded"
+    assert cond(plan, "AuthValid") == ("False", "AuthError")
+    assert cond(plan, "ConfigValid") == ("False", "InvalidSpec")
+
+
+@pytest.mark.spec("MS-318", "MS-319", "MS-320", "MS-340")
+def test_conditions_keep_their_time_and_appear_only_when_needed() -> None:
+    scene = Scene(source(syncing()))
+    plan = scene.store(scene.synced(outcome(selected("org/a", "org/a:1"))).reconcile())
+    scene.store(scene.reconcile(NOW + timedelta(minutes=62)))
+    later = NOW + timedelta(minutes=62, seconds=1)
+    again = scene.synced(outcome(selected("org/a", "org/a:2,1")), later).reconcile(later)
+    assert again.status is not None
+    assert plan.obj["status"] is not None
+    since = {one["type"]: one["lastTransitionTime"] for one in again.status["conditions"]}
+    assert since["FiltersReady"] == "2026-11-21T12:00:00Z"
+    assert since["Syncing"] == "2026-11-21T13:02:01Z"
+    assert not {"ConfigValid", "AuthValid", "DependenciesReachable"} & set(since)
+    assert all(one["observedGeneration"] == 1 for one in again.status["conditions"])
+
+
+@pytest.mark.spec("MS-345")
+def test_what_stands_is_told_once_per_sync() -> None:
+    scene = Scene(source(syncing())).synced(outcome(selected("org/a", code="NotFound")))
+    first = scene.reconcile()
+    assert [event for event in first.events if event.condition == "FiltersReady"]
+    assert scene.store(first).reconcile(NOW + timedelta(minutes=10)).events == ()
+
+
+@pytest.mark.spec("MS-026", "MS-036")
+def test_defaults_hold_where_the_server_did_not_set_them() -> None:
+    bare = make(AIM_CLUSTER_MODEL_SOURCE, "bare", spec={"images": ["org/a"]})
+    params = sync_of(Scene(bare).reconcile())
+    assert (params["registry"], params["interval"]) == ("docker.io", 3600.0)
+    assert AIMClusterModelSource.model_validate(bare).spec.max_models == 100

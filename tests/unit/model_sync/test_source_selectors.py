@@ -8,6 +8,8 @@ from aim_model_sync.codes import SelectorError, SyncCode
 from aim_model_sync.selectors import Selector, SelectorText, resolve, selector_texts
 from aim_model_sync.wildcards import literal_owner, matches
 from aim_shared.api.cluster_model_source import AIMClusterModelSourceSpec
+from aim_shared.json import JsonObject
+from aim_shared.registry.image_reference import ImageReference, parse_image
 
 DIGEST = "sha256:" + "ab" * 32
 
@@ -25,7 +27,8 @@ def refusal(text: str, registry: str = "docker.io", *, images: bool = False, **m
 @pytest.mark.spec(
     "MS-039", "MS-040", "MS-041", "MS-042", "MS-043", "MS-044", "MS-045", "MS-046", "MS-047", "MS-048", "MS-049",
     "MS-050", "MS-054", "MS-055", "MS-056", "MS-057", "MS-058", "MS-059", "MS-067", "MS-068",
-    *(f"MS-S{number:03}" for number in range(1, 14)),
+    "MS-S001", "MS-S002", "MS-S003", "MS-S004", "MS-S005", "MS-S006", "MS-S007", "MS-S008", "MS-S009",
+    "MS-S010", "MS-S011", "MS-S012", "MS-S013",
 )  # fmt: skip
 @pytest.mark.parametrize(
     ("text", "source", "registry", "repository", "tag"),
@@ -105,7 +108,7 @@ def test_constraints_do_not_touch_pinned_selectors() -> None:
     assert refusal("org/repo", versions=("nonsense",)).code is SyncCode.INVALID_VERSION_CONSTRAINT
 
 
-@pytest.mark.spec("MS-065", *(f"MS-S{number:03}" for number in range(19, 27)))
+@pytest.mark.spec("MS-065", "MS-S019", "MS-S020", "MS-S021", "MS-S022", "MS-S023", "MS-S024", "MS-S025", "MS-S026")
 @pytest.mark.parametrize(
     ("pattern", "name", "expected"),
     [
@@ -181,3 +184,82 @@ def test_lists_of_a_source_apply_where_a_filter_has_none() -> None:
     assert [one.exclude for one in texts] == [("a/c",), ()]
     images = AIMClusterModelSourceSpec.model_validate({"versions": [">=1"], "images": ["a/b"]})
     assert selector_texts(images) == (SelectorText(text="a/b", versions=(">=1",)),)
+
+
+AIM = {"image": "amdenterpriseai/aim-*"}
+
+
+@pytest.mark.spec(
+    "MS-037",
+    "MS-074",
+    "MS-096",
+    "MS-S051",
+    "MS-S052",
+    "MS-S053",
+    "MS-S054",
+    "MS-S055",
+    "MS-S056",
+    "MS-S057",
+    "MS-S058",
+    "MS-S059",
+    "MS-S060",
+    "MS-S061",
+    "MS-S062",
+    "MS-S063",
+    "MS-S064",
+    "MS-S065",
+    "MS-S066",
+    "MS-S068",
+    "MS-S069",
+    "MS-S070",
+)
+@pytest.mark.parametrize(
+    ("image", "spec", "expected"),
+    [
+        ("amdenterpriseai/aim-llama3:1.0.0", {"filters": [{"image": "amdenterpriseai/aim-llama3"}]}, True),
+        ("amdenterpriseai/aim-llama3:1.0.0", {"filters": [AIM]}, True),
+        ("otherorg/model:1.0.0", {"filters": [AIM]}, False),
+        ("amdenterpriseai/aim-base:1.0.0", {"filters": [{**AIM, "exclude": ["amdenterpriseai/aim-base"]}]}, False),
+        ("amdenterpriseai/aim-llama3:1.0.0", {"filters": [{**AIM, "exclude": ["amdenterpriseai/aim-base"]}]}, True),
+        ("amdenterpriseai/aim-llama3:1.5.0", {"filters": [{**AIM, "versions": [">=1.0.0", "<2.0.0"]}]}, True),
+        ("amdenterpriseai/aim-llama3:2.5.0", {"filters": [{**AIM, "versions": [">=1.0.0", "<2.0.0"]}]}, False),
+        ("amdenterpriseai/aim-llama3:1.5.0", {"filters": [AIM], "versions": [">=1.0.0"]}, True),
+        (
+            "amdenterpriseai/aim-llama3:0.9.0",
+            {"filters": [{**AIM, "versions": [">=0.8.0"]}], "versions": [">=1.0.0"]},
+            True,
+        ),
+        ("amdenterpriseai/aim-llama3:latest", {"filters": [{**AIM, "versions": [">=1.0.0"]}]}, False),
+        ("amdenterpriseai/aim-llama3:latest", {"filters": [AIM]}, True),
+        ("ghcr.io/silogen/aim-g:0.8.1-rc1", {"filters": [{"image": "ghcr.io/silogen/aim-g:0.8.1-rc1"}]}, True),
+        ("ghcr.io/silogen/aim-g:0.8.2", {"filters": [{"image": "ghcr.io/silogen/aim-g:0.8.1-rc1"}]}, False),
+        ("silogen/aim-llama:1.0.0", {"filters": [{"image": "ghcr.io/silogen/aim-llama:1.0.0"}]}, False),
+        ("ghcr.io/silogen/aim-llama:1.0.0", {"filters": [{"image": "ghcr.io/silogen/aim-llama"}]}, True),
+        ("ghcr.io/silogen/aim-llama3:1.0.0", {"filters": [{"image": "ghcr.io/silogen/aim-*"}]}, True),
+        ("silogen/aim-llama3:1.0.0", {"filters": [{"image": "ghcr.io/silogen/aim-*"}]}, False),
+        ("otherorg/model:1.0.0", {"filters": [AIM, {"image": "otherorg/*"}]}, True),
+        ("thirdorg/model:1.0.0", {"filters": [AIM, {"image": "otherorg/*"}]}, False),
+        (
+            "amdenterpriseai/aim-llama3:0.9.0",
+            {"filters": [{**AIM, "versions": [">=1.0.0"]}, {**AIM, "versions": [">=0.8.0", "<1.0.0"]}]},
+            True,
+        ),
+        ("any/image:1.0.0", {"filters": []}, False),
+        ("silogen/aim-llama:1.0.0", {"filters": [{"image": "silogen/aim-llama:1.0.0"}]}, True),
+        ("ghcr.io/silogen/a1:1", {"registry": "docker.io", "filters": [{"image": "ghcr.io/silogen/a1:1"}]}, True),
+        ("org/a1:1", {"registry": "ghcr.io", "images": ["docker.io/org/a1:1"]}, True),
+        ("ghcr.io/org/a1:1", {"registry": "ghcr.io", "images": ["docker.io/org/a1:1"]}, False),
+    ],
+)
+def test_what_a_source_selects(image: str, spec: JsonObject, expected: bool) -> None:
+    """The union of all selectors, as far as it can be told without the registry's lists."""
+    parsed = AIMClusterModelSourceSpec.model_validate(spec)
+    wanted = parse_image(image)
+    found = [resolve(text, parsed.registry) for text in selector_texts(parsed)]
+    assert any(_selects(one, wanted) for one in found) is expected
+
+
+def _selects(one: Selector, image: ImageReference) -> bool:
+    if one.repository.registry != image.repository.registry or not one.selects_repository(image.repository.path):
+        return False
+    return one.pinned_image == image if one.is_pinned else one.selects_tag(image.version)
