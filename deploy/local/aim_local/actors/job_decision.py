@@ -56,7 +56,8 @@ def next_step(job: JsonObject, pods: Sequence[JsonObject], now: datetime, retry_
     if active:
         return JobStep(changed, again=left)
     wait = _wait(pods, now, retry_delay)
-    return JobStep(changed, again=wait) if wait > 0 else JobStep(changed, create=len(pods), again=left)
+    # The new pod is a change of its own, after which the status is written: once instead of twice.
+    return JobStep(changed, again=wait) if wait > 0 else JobStep(create=len(pods))
 
 
 def is_finished(status: JsonObject) -> bool:

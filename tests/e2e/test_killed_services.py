@@ -1,0 +1,55 @@
+"""Every service may be killed at any moment: what it was doing is finished by its next start."""
+
+import asyncio
+
+import pytest
+from support.stack import Platform
+
+from aim_local.stack import SERVICES
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+IMAGE = "amdenterpriseai/aim-qwen-qwen3-32b:0.8.5"
+
+
+@pytest.mark.parametrize("name", SERVICES)
+async def test_a_service_killed_on_the_way_finishes_after_its_restart(platform: Platform, name: str) -> None:
+    namespace = f"killed-{name}"
+    await platform.namespace(namespace)
+    path = await platform.service(namespace, "chat", model={"image": IMAGE})
+    await platform.until(path, lambda obj: "status" in obj)
+
+    await platform.stack[name].kill()
+    await platform.stack[name].start()
+
+    service = await platform.running(path, 60)
+    await platform.chat(service["status"]["routing"]["path"], "still there?")
+
+
+async def test_all_services_killed_at_once_finish_after_their_restart(platform: Platform) -> None:
+    await platform.namespace("killed-all")
+    path = await platform.service("killed-all", "chat", model={"image": IMAGE})
+    await platform.until(path, lambda obj: "status" in obj)
+    services = [platform.stack[name] for name in SERVICES]
+
+    async with asyncio.TaskGroup() as group:
+        for process in services:
+            group.create_task(process.kill())
+    async with asyncio.TaskGroup() as group:
+        for process in services:
+            group.create_task(process.start())
+
+    service = await platform.running(path, 60)
+    await platform.chat(service["status"]["routing"]["path"], "still there?")
+
+
+async def test_a_broker_killed_on_the_way_costs_time_only(platform: Platform) -> None:
+    await platform.namespace("killed-nats")
+    path = await platform.service("killed-nats", "chat", model={"image": IMAGE})
+    await platform.until(path, lambda obj: "status" in obj)
+
+    await platform.stack["nats"].kill()
+    await platform.stack["nats"].start()
+
+    service = await platform.running(path, 60)
+    await platform.chat(service["status"]["routing"]["path"], "still there?")
