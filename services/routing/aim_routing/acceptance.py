@@ -9,7 +9,9 @@ from aim_shared.reconcile.components import Observability
 from aim_shared.reconcile.conditions import Desired
 
 HTTP_ROUTE_READY: Final = "HTTPRouteReady"
-_BACKEND_REASONS: Final = frozenset({"BackendNotFound", "RefNotPermitted", "InvalidKind", "UnsupportedProtocol"})
+PENDING: Final = "HTTPRoutePending"
+BACKEND_NOT_FOUND: Final = "BackendNotFound"
+_BACKEND_REASONS: Final = frozenset({BACKEND_NOT_FOUND, "RefNotPermitted", "InvalidKind", "UnsupportedProtocol"})
 _UNDECIDED_REASON: Final = "Pending"
 
 
@@ -18,7 +20,7 @@ def verdict(status: ConditionStatus, reason: str, message: str, observe: Observa
     return Desired(HTTP_ROUTE_READY, status, reason, message, observe)
 
 
-def pending(message: str, reason: str = "HTTPRoutePending") -> Desired:
+def pending(message: str, reason: str = PENDING) -> Desired:
     """Nothing is wrong, somebody still has to act."""
     return verdict(ConditionStatus.FALSE, reason, message, Observability.INFO)
 

@@ -1,13 +1,14 @@
 """The routing part of an AIMService: its HTTPRoute, ``HTTPRouteReady`` and ``status.routing`` (routing.md)."""
 
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
+from typing import Final
 
-from aim_routing.acceptance import HTTP_ROUTE_READY, acceptance, awaiting, broken, pending
+from aim_routing.acceptance import BACKEND_NOT_FOUND, HTTP_ROUTE_READY, PENDING, acceptance, awaiting, broken, pending
 from aim_routing.conflict import conflict_event
 from aim_routing.path import PathProblem, path_of
 from aim_routing.route import build_route
-from aim_shared.api import AIMService, ConditionStatus, HTTPRoute
+from aim_shared.api import AIMService, ConditionStatus, HTTPRoute, ParentReference
 from aim_shared.api.meta import find_condition
 from aim_shared.bus.parts import HTTP_ROUTES
 from aim_shared.bus.view import Lookup, View
@@ -19,8 +20,10 @@ from aim_shared.reconcile.plan import Child, Delete, Plan
 from aim_shared.runtimeconfig.resolve import resolve_config
 from aim_shared.runtimeconfig.routing import RoutingSettings, routing_settings
 
-ALREADY_EXISTS = "AlreadyExists"
-FETCH_ERROR = "HTTPRouteFetchError"
+ALREADY_EXISTS: Final = "AlreadyExists"
+FETCH_ERROR: Final = "HTTPRouteFetchError"
+BACKEND_PATIENCE: Final = timedelta(seconds=2)
+"""How long the predictor's Service may be missing behind a new route before it is told."""
 
 
 def reconcile(service: AIMService, view: View, now: datetime) -> Plan:
@@ -46,7 +49,11 @@ def reconcile(service: AIMService, view: View, now: datetime) -> Plan:
         desired = pending(path.message) if waiting else broken("PathTemplateInvalid", path.message)
         return _report(service, desired, found.value, now)
     child = build_route(service, settings, path.value, config.spec.label_propagation)
-    plan = _report(service, _condition(found.value, settings, child, path.value), found.value, now, child)
+    desired = _condition(found.value, settings, child, path.value)
+    early = _too_early_to_tell(service, desired, now)
+    if early is not None:
+        desired = awaiting(child.name, child.namespace, _gateway(settings))
+    plan = replace(_report(service, desired, found.value, now, child), requeue_after=early)
     conflict = conflict_event(view, service, settings, path.value)
     return plan if conflict is None else replace(plan, events=(*plan.events, conflict))
 
@@ -56,12 +63,26 @@ def is_controlled_by(route: HTTPRoute, service: AIMService) -> bool:
     return any(owner.uid == service.uid and owner.controller for owner in route.metadata.owner_references)
 
 
-def _condition(route: HTTPRoute | None, settings: RoutingSettings, child: Child, path: str) -> Desired:
+def _too_early_to_tell(service: AIMService, desired: Desired, now: datetime) -> float | None:
+    """Seconds for which a missing backend is no news, because KServe is just making it; saves a status write."""
+    stored = find_condition(service.status.conditions, HTTP_ROUTE_READY)
+    if desired.reason != BACKEND_NOT_FOUND or stored is None or stored.reason != PENDING:
+        return None
+    left = BACKEND_PATIENCE - (now - (stored.last_transition_time or now))
+    return left.total_seconds() if left > timedelta() else None
+
+
+def _gateway(settings: RoutingSettings) -> ParentReference:
     assert settings.gateway is not None
+    return settings.gateway
+
+
+def _condition(route: HTTPRoute | None, settings: RoutingSettings, child: Child, path: str) -> Desired:
+    gateway = _gateway(settings)
     if route is None or path_in_effect(route) != path:
         # What the gateway said is about the former route; the plan that carries this applies the new one.
-        return awaiting(child.name, child.namespace, settings.gateway)
-    return acceptance(route, settings.gateway)
+        return awaiting(child.name, child.namespace, gateway)
+    return acceptance(route, gateway)
 
 
 def path_in_effect(route: HTTPRoute) -> str | None:

@@ -180,6 +180,21 @@ def test_what_the_gateway_says_becomes_the_condition(parents: list[JsonObject], 
     assert ready_of(passes(known)) == expected
 
 
+@pytest.mark.spec("RT-145")
+def test_a_backend_that_kserve_is_just_making_is_told_after_two_seconds() -> None:
+    missing = parent(condition("Accepted", True), condition("ResolvedRefs", False, "BackendNotFound"))
+
+    def since(seconds: float) -> Plan:
+        waiting = condition("HTTPRouteReady", False, "HTTPRoutePending", since=NOW - timedelta(seconds=seconds))
+        known = world(service({"enabled": True, "gatewayRef": GATEWAY}, status={"conditions": [waiting]}))
+        known.put(HTTP_ROUTES, stored_route(passes(known), missing))
+        return passes(known)
+
+    assert ready_of(since(1)) == ("False", "HTTPRoutePending")
+    assert since(1).requeue_after == 1.0
+    assert ready_of(since(2)) == ("False", "BackendNotFound")
+
+
 @pytest.mark.spec("RT-147")
 def test_conditions_about_an_older_route_are_ignored() -> None:
     known = world(service({"enabled": True}), config({"gatewayRef": GATEWAY}))
