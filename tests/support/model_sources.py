@@ -1,0 +1,127 @@
+"""Model sources in a world: builders, and a scene that runs passes and carries out their plans."""
+
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any
+
+from support.builders import NOW, BuiltWorld, condition, fact, make, owner, world_of
+
+from aim_model_sync.effect_kinds import SERVICE_NAME, SYNC
+from aim_model_sync.outcome import FoundImages, SelectorOutcome, SyncOutcome
+from aim_model_sync.service import definition
+from aim_model_sync.settings import ModelSyncSettings
+from aim_shared.api import to_json
+from aim_shared.api.kinds import AIM_CLUSTER_MODEL, AIM_CLUSTER_MODEL_SOURCE
+from aim_shared.bus.parts import CLUSTER_MODELS, MODEL_SOURCES
+from aim_shared.errors import AimError, Category
+from aim_shared.json import JsonObject
+from aim_shared.reconcile.decide import decide
+from aim_shared.reconcile.plan import Plan
+
+DEFINITION = definition(ModelSyncSettings(system_namespace="aim-system"))
+RECONCILER = DEFINITION.reconcilers[0]
+FINISHED = NOW - timedelta(seconds=1)
+BROKEN = AimError(Category.INFRASTRUCTURE, "ServiceUnavailable", "create of AIMClusterModel x failed: 503")
+
+
+def source(status: JsonObject | None = None, name: str = "catalog", **more: Any) -> JsonObject:
+    spec = {"filters": [{"image": "org/a"}, {"image": "org/b"}], **more.pop("spec", {})}
+    spec = {key: value for key, value in spec.items() if value is not None}
+    return make(AIM_CLUSTER_MODEL_SOURCE, name, spec=spec, status=status or {}, **more)
+
+
+def syncing(since: datetime = NOW - timedelta(minutes=1)) -> JsonObject:
+    return {"status": "Progressing", "conditions": [condition("Syncing", True, "SyncInProgress", since=since)]}
+
+
+def found(*images: str, registry: str = "docker.io") -> tuple[FoundImages, ...]:
+    parts = [image.partition(":") for image in images]
+    return tuple(
+        FoundImages(registry=registry, repository=name, versions=tuple(tags.split(","))) for name, _, tags in parts
+    )
+
+
+def selected(text: str, *images: str, code: str | None = None, **more: Any) -> SelectorOutcome:
+    own = found(*images)
+    matched = sum(len(one.versions) for one in own)
+    about = {"registry": "docker.io", "contacted": True, "matched": matched, "found": own, **more}
+    return SelectorOutcome.model_validate({"text": text, "code": code, "message": "why" if code else "", **about})
+
+
+def outcome(*selectors: SelectorOutcome, **more: Any) -> SyncOutcome:
+    size = sum(len(one.versions) for selector in selectors for one in selector.found)
+    return SyncOutcome(**{"generation": 1, "selectors": selectors, "available": size, **more})
+
+
+def model(image: str, name: str = "", labels: dict[str, str] | None = None, **more: Any) -> JsonObject:
+    label = {"aim.eai.amd.com/model-source": "catalog"} if labels is None else labels
+    return make(
+        AIM_CLUSTER_MODEL,
+        name or image.replace("/", "-").replace(":", "-"),
+        labels=label,
+        spec={"image": image},
+        **more,
+    )
+
+
+@dataclass
+class Scene:
+    """A source in a world; runs passes and applies their status."""
+
+    obj: JsonObject
+    others: tuple[JsonObject, ...] = ()
+    world: BuiltWorld = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.world = world_of(DEFINITION.consumes, self.obj, *self.others, indexes=DEFINITION.indexes)
+
+    def reconcile(self, now: datetime = NOW, failure: AimError | None = None) -> Plan:
+        name = self.obj["metadata"]["name"]
+        return decide(RECONCILER, self.world.object(MODEL_SOURCES, "", name), self.world.view(failure), now)
+
+    def synced(self, result: SyncOutcome, when: datetime = FINISHED) -> "Scene":
+        body = fact(
+            SERVICE_NAME,
+            SYNC,
+            self.obj["metadata"]["uid"],
+            self.obj,
+            MODEL_SOURCES,
+            outcome=to_json(result),
+            observed=when,
+        )
+        self.world.put(facts_part(), body)
+        return self
+
+    def store(self, plan: Plan) -> "Scene":
+        """Carry the plan out."""
+        if plan.status is not None:
+            self.obj = {**self.obj, "status": plan.status}
+            self.world.put(MODEL_SOURCES, self.obj)
+        for child in plan.children:
+            owned = {**child.body["metadata"], "uid": f"{child.name}-uid", "ownerReferences": [owner(self.obj)]}
+            self.world.put(CLUSTER_MODELS, {**child.body, "metadata": owned})
+        return self
+
+
+def facts_part() -> Any:
+    return next(part for part in DEFINITION.consumes if part.name == "facts")
+
+
+def cond(plan: Plan, type_: str) -> tuple[str, str]:
+    assert plan.status is not None
+    one = next(entry for entry in plan.status["conditions"] if entry["type"] == type_)
+    return one["status"], one["reason"]
+
+
+def message(plan: Plan, type_: str) -> str:
+    assert plan.status is not None
+    return str(next(entry for entry in plan.status["conditions"] if entry["type"] == type_)["message"])
+
+
+def images(plan: Plan) -> list[str]:
+    return [child.body["spec"]["image"] for child in plan.children]
+
+
+def sync_of(plan: Plan) -> JsonObject:
+    effect = next(effect for effect in plan.effects if effect.kind == SYNC)
+    return effect.params
