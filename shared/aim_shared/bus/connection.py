@@ -312,6 +312,8 @@ class BusConnection:
 
     async def _run(self) -> None:
         await self._open()
+        # Connecting forgets a cancellation as requests do, see `_exchange`; leaving `connect` would wait for ever.
+        raise_if_cancelled()
         while self._state is not ConnectionState.CLOSED:
             await self._changed.wait()
         raise BusClosedError(

@@ -1,12 +1,12 @@
 """Who leads: the holder of the Lease ``aim-<service>``, or always this process when elections are off (FW-281)."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
-from typing import Final, Protocol
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager
+from typing import Any, Final, Protocol, TypeAlias
 
 import structlog
 
-from aim_shared.bus.connection import raise_if_cancelled
 from aim_shared.bus.publisher_state import SupersededError
 from aim_shared.kube.lease import LeaderElector
 from aim_shared.runtime.failure import leaves
@@ -16,6 +16,9 @@ _log = structlog.get_logger(__name__)
 FRESH_SECONDS: Final = 10.0
 """A write needs a Lease that was renewed less than this ago (FW-407)."""
 _PAUSE: Final = 2.0
+
+Term: TypeAlias = Callable[[], Coroutine[Any, Any, None]]
+"""Does the work of a leader until cancelled."""
 
 
 class Leadership(Protocol):
@@ -36,7 +39,7 @@ class Leadership(Protocol):
         """
         ...
 
-    async def run(self, term: Callable[[], Awaitable[None]]) -> None:
+    async def run(self, term: Term) -> None:
         """Run a term whenever this process leads, until cancelled."""
         ...
 
@@ -52,9 +55,9 @@ class AlwaysLeading:
     def guard(self) -> None:
         """Never forbids."""
 
-    async def run(self, term: Callable[[], Awaitable[None]]) -> None:
+    async def run(self, term: Term) -> None:
         while True:
-            await _superseded(term())
+            await _superseded(term)
             await asyncio.sleep(_PAUSE)
 
 
@@ -74,7 +77,7 @@ class Elected:
     def guard(self) -> None:
         self._elector.guard()
 
-    async def run(self, term: Callable[[], Awaitable[None]]) -> None:
+    async def run(self, term: Term) -> None:
         async with asyncio.TaskGroup() as group:
             group.create_task(self._elector.run())
             while True:
@@ -84,27 +87,37 @@ class Elected:
                     # Also when the Lease is ours: two that supersede each other must not do so as fast as they can.
                     await asyncio.sleep(_PAUSE)
 
-    async def _until_lost(self, term: Callable[[], Awaitable[None]]) -> bool:
-        lost = asyncio.ensure_future(self._elector.lost())
-        serving = asyncio.ensure_future(_superseded(term()))
-        try:
-            await asyncio.wait((lost, serving), return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            for task in (lost, serving):
-                task.cancel()
-            await asyncio.wait((lost, serving))
-        return not serving.cancelled() and serving.result()
+    async def _until_lost(self, term: Term) -> bool:
+        async with _in_background(self._elector.lost()) as lost:
+            return await _superseded(term, lost)
 
 
-async def _superseded(term: Awaitable[None]) -> bool:
-    """Run a term; whether it ended because another process publishes the same parts."""
+@asynccontextmanager
+async def _in_background(work: Coroutine[Any, Any, None]) -> AsyncIterator[asyncio.Task[None]]:
+    """A task that has ended, one way or the other, when the block is left."""
+    task = asyncio.ensure_future(work)
+    try:
+        yield task
+    finally:
+        task.cancel()
+        await asyncio.wait((task,))
+
+
+async def _superseded(term: Term, *until: asyncio.Task[None]) -> bool:
+    """Run a term, to its end or until a task ends; whether another process publishes the same parts.
+
+    The term has a task of its own, because a task group that failed while it waited for its last members leaves a
+    request for cancellation in its task (up to Python 3.12), and there are more terms to come.
+    """
+    async with _in_background(term()) as serving:
+        await asyncio.wait((serving, *until), return_when=asyncio.FIRST_COMPLETED)
+    if serving.cancelled():
+        return False
     superseded: list[BaseException] = []
     try:
-        await term
+        serving.result()
     except* SupersededError as group:
         superseded.extend(leaves(group))
-    # A task group that fails and is cancelled at the same time reports the failure alone.
-    raise_if_cancelled()
     if superseded:
         _log.error("another process publishes the same parts; asking the Lease again", why=str(superseded[0]))
     return bool(superseded)

@@ -99,7 +99,7 @@ class Term:
                     group.create_task(self._publish(part), name=f"publish {part}")
                 await around.feed.wait_synced()
                 around.dispatcher.listen(self._on_change, self.controllers.dispatch)
-                group.create_task(self.controllers.run())
+                await self.controllers.run()
         finally:
             around.dispatcher.listen()
 

@@ -84,7 +84,7 @@ class ServiceProcess:
             group.create_task(state.feed.run())
             group.create_task(state.decisions.run())
             uid = await self._cluster()
-            group.create_task(state.leadership.run(lambda: self._lead(uid)))
+            await state.leadership.run(lambda: self._lead(uid))
 
     async def _cluster(self) -> str:
         """UID of the namespace kube-system; waits for an API server that tells."""

@@ -95,9 +95,8 @@ async def _until_signal(service: Coroutine[Any, Any, None]) -> None:
     for number in _STOP_SIGNALS:
         loop.add_signal_handler(number, stop, number)
     await asyncio.wait((running,))
-    error = None if running.cancelled() else running.exception()
-    if error is None:
-        return
-    if not stopping:
+    error = RuntimeError("cancelled by nobody") if running.cancelled() else running.exception()
+    if not stopping and error is not None:
         raise error
-    report(error, "trouble while stopping")
+    if not running.cancelled() and error is not None:
+        report(error, "trouble while stopping")

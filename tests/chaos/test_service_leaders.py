@@ -1,0 +1,141 @@
+"""Two replicas of one service: one writer at any time, and another one soon after it is gone."""
+
+import asyncio
+import signal
+import time
+
+import pytest
+from support.controlplane import RawApi
+from support.runtime_fixtures import MAPS, MODELS, api, controlplane, model, seen, stage
+from support.services import Platform, ServiceUnderTest
+from support.tiny_service import SLOW
+
+__all__ = ["api", "controlplane", "stage"]
+
+LEASE = "/apis/coordination.k8s.io/v1/namespaces/default/leases/aim-tiny"
+LEASE_SECONDS = 15
+ELECTED = {"LEADER_ELECT": "true", "NATS_HEARTBEAT": "1s", "RESYNC_INTERVAL": "2s"}
+
+
+async def pair(stage: Platform) -> tuple[ServiceUnderTest, ServiceUnderTest]:
+    """A leader and a follower, both ready."""
+    leader = await stage.started("pod-0", **ELECTED)
+    await leader.leads()
+    follower = await stage.started("pod-1", **ELECTED)
+    page = await follower.ready()
+    assert page["leads"] is False
+    return leader, follower
+
+
+async def looker(stage: Platform, image: str) -> int:
+    """Process id of whoever looked at an image."""
+    lines = stage.looks.read_text(encoding="utf-8").splitlines()
+    (found,) = [int(line.split()[0]) for line in lines if line.split()[1] == image]
+    return found
+
+
+@pytest.mark.spec("FW-281")
+async def test_only_the_leader_works_and_the_follower_knows_as_much(stage: Platform, api: RawApi) -> None:
+    leader, follower = await pair(stage)
+    for number in range(5):
+        await api.created(MODELS, model(f"m{number}", f"image:{number}"))
+    for number in range(5):
+        await seen(api, f"m{number}", f"image:{number}")
+        assert await looker(stage, f"image:{number}") == leader.pid
+    world = await follower.until("/debug/world", lambda _, page: page["facts"]["objects"] == 5)
+    assert len(world["tinymodels"]["keys"]) == 5
+    queue = await follower.page("/debug/queue")
+    assert (queue["leads"], queue["publishers"], queue["queues"]) == (False, {}, {})
+    assert await follower.metric('leader_election_master_status{name="aim-tiny"}') == 0
+    assert await follower.metric('workqueue_depth{name="tiny"}') == 0
+    assert (await leader.stop(), await follower.stop()) == (0, 0)
+
+
+@pytest.mark.spec("FW-281")
+async def test_a_successor_takes_over_at_once_when_the_leader_stops(stage: Platform, api: RawApi) -> None:
+    leader, follower = await pair(stage)
+    await api.created(MODELS, model("slow", SLOW))
+    await stage.until_looked(SLOW)
+    assert await leader.stop() == 0
+    began = time.monotonic()
+    await follower.leads()
+    assert time.monotonic() - began < 5
+    # What the first one had begun is begun again.
+    await stage.until_looked(SLOW, times=2)
+
+
+@pytest.mark.spec("FW-281")
+async def test_a_successor_takes_over_when_the_leader_dies(stage: Platform, api: RawApi) -> None:
+    leader, follower = await pair(stage)
+    await api.created(MODELS, model("before", "before:1"))
+    await seen(api, "before", "before:1")
+    await follower.until("/debug/world", lambda _, page: page["facts"]["objects"] == 1)
+    await leader.kill()
+    await api.created(MODELS, model("after", "after:1"))
+    began = time.monotonic()
+    await seen(api, "after", "after:1", within=LEASE_SECONDS + 10)
+    assert time.monotonic() - began < LEASE_SECONDS + 5
+    assert await looker(stage, "after:1") == follower.pid
+    assert stage.looked("before:1") == 1
+
+
+@pytest.mark.spec("FW-281")
+async def test_a_restarted_pod_needs_not_wait_for_its_own_lease(stage: Platform, api: RawApi) -> None:
+    first = await stage.started("pod-0", **ELECTED)
+    await first.leads()
+    await first.kill()
+    began = time.monotonic()
+    again = await stage.started("pod-0", **ELECTED)
+    await again.leads()
+    assert time.monotonic() - began < 8
+    await api.created(MODELS, model("qwen", "qwen:1"))
+    await seen(api, "qwen", "qwen:1")
+
+
+@pytest.mark.spec("FW-407", "FW-281")
+async def test_a_leader_that_slept_does_not_write_when_it_wakes(stage: Platform, api: RawApi) -> None:
+    sleeper, follower = await pair(stage)
+    for number in range(20):
+        await api.created(MODELS, model(f"m{number}", f"image:{number}"))
+    for number in range(20):
+        await seen(api, f"m{number}", f"image:{number}")
+    sleeper.signal(signal.SIGSTOP)
+    # What it is about to do when it wakes: repair all of these, as the follower will have done meanwhile.
+    for number in range(20):
+        await api.delete(f"{MAPS}/m{number}")
+    await follower.leads(LEASE_SECONDS + 15)
+    for number in range(20):
+        await seen(api, f"m{number}", f"image:{number}")
+    stage.plane.requests.reset()
+    for number in range(20):
+        await api.delete(f"{MAPS}/m{number}")
+    sleeper.signal(signal.SIGCONT)
+    page = await sleeper.until("/readyz", lambda _, page: page["leads"] is False)
+    assert page["leads"] is False
+    for number in range(20):
+        await seen(api, f"m{number}", f"image:{number}")
+    await sleeper.ready()
+    assert stage.writes() == 20, "each ConfigMap is restored once, by the one that leads"
+    assert [stage.looked(f"image:{number}") for number in range(20)] == [1] * 20
+    lease = (await api.get(LEASE)).body
+    assert lease["spec"]["holderIdentity"] == "pod-1"
+    await follower.kill()
+    await sleeper.leads(LEASE_SECONDS + 15)
+    assert "Traceback" not in sleeper.log
+
+
+@pytest.mark.spec("FW-407")
+async def test_two_that_both_believe_to_lead_neither_fight_fast_nor_die(stage: Platform, api: RawApi) -> None:
+    # Without elections nothing keeps the second from publishing; the markers' fence has to.
+    one = await stage.started("pod-0", NATS_HEARTBEAT="1s")
+    await one.ready()
+    two = await stage.started("pod-1", NATS_HEARTBEAT="1s")
+    await two.ready()
+    await asyncio.sleep(8)
+    told = [line for service in (one, two) for line in service.lines if "another process publishes" in line["message"]]
+    assert 1 <= len(told) <= 12
+    assert await one.stop() == 0
+    await api.created(MODELS, model("qwen", "qwen:1"))
+    await seen(api, "qwen", "qwen:1")
+    assert await two.stop() == 0
+    assert "Traceback" not in one.log + two.log

@@ -1,0 +1,145 @@
+"""The life of a service process: start, probes, pages, stop."""
+
+import asyncio
+import signal
+import socket
+import time
+
+import aiohttp
+import pytest
+from support.controlplane import RawApi
+from support.runtime_fixtures import MODELS, model, seen
+from support.services import Platform, free_port
+from support.tiny_service import SLOW
+
+QUICK = {"NATS_HEARTBEAT": "1s"}
+
+
+@pytest.mark.spec("FW-282", "FW-283", "FW-284", "FW-285")
+async def test_a_service_does_its_work_and_tells_about_it(stage: Platform, api: RawApi) -> None:
+    service = await stage.started()
+    await service.ready()
+    created = await api.created(MODELS, model("qwen", "qwen:1"))
+    child = await seen(api, "qwen", "qwen:1")
+    assert child["metadata"]["ownerReferences"][0]["uid"] == created["metadata"]["uid"]
+    assert await service.ask("/healthz") == (200, "ok")
+    world = await service.page("/debug/world")
+    assert list(world["tinymodels"]["keys"]) == ["default/qwen"]
+    assert world["tinymodels"]["source"] == "bus"
+    queue = await service.until("/debug/queue", lambda _, page: page["publishers"]["facts"]["published"] == 1)
+    assert queue["queues"]["tiny"]["taken"] >= 2
+    assert await service.metric('controller_runtime_reconcile_total{controller="tiny",result="success"}')
+    for sample in (
+        'controller_runtime_reconcile_errors_total{controller="tiny"}',
+        'workqueue_depth{name="tiny"}',
+        'workqueue_retries_total{name="tiny"}',
+        'workqueue_unfinished_work_seconds{name="tiny"}',
+    ):
+        assert await service.metric(sample) == 0, sample
+    for sample in (
+        'controller_runtime_reconcile_time_seconds_count{controller="tiny"}',
+        'controller_runtime_max_concurrent_reconciles{controller="tiny"}',
+        'workqueue_adds_total{name="tiny"}',
+        'workqueue_queue_duration_seconds_count{name="tiny"}',
+        'leader_election_master_status{name="aim-tiny"}',
+        f'rest_client_requests_total{{code="200",host="{stage.plane.url[7:]}",method="GET"}}',
+    ):
+        assert await service.metric(sample), sample
+
+
+@pytest.mark.spec("FW-287")
+async def test_a_signal_ends_it_with_success_and_without_noise(stage: Platform) -> None:
+    service = await stage.started(LEADER_ELECT="true")
+    await service.leads()
+    lease = "/apis/coordination.k8s.io/v1/namespaces/default/leases/aim-tiny"
+    async with aiohttp.ClientSession(stage.plane.url) as session:
+        async with session.get(lease) as held:
+            assert (await held.json())["spec"]["holderIdentity"] == "pod-0"
+        began = time.monotonic()
+        assert await service.stop() == 0
+        assert time.monotonic() - began < 5
+        async with session.get(lease) as left:
+            assert not (await left.json())["spec"].get("holderIdentity")
+    assert "Traceback" not in service.log
+
+
+@pytest.mark.spec("FW-287")
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+async def test_a_running_effect_and_open_connections_do_not_hold_it_up(
+    stage: Platform, api: RawApi, number: signal.Signals
+) -> None:
+    service = await stage.started()
+    await service.ready()
+    await api.created(MODELS, model("slow", SLOW))
+    await stage.until_looked(SLOW)
+    host, port = service.url.removeprefix("http://").split(":")
+    _, idle = await asyncio.open_connection(host, int(port))
+    _, half = await asyncio.open_connection(host, int(port))
+    half.write(b"GET /healthz HTTP/1.1\r\nhost: x\r\n")
+    await half.drain()
+    service.signal(number)
+    assert await service.ended(10) == 0
+    assert "Traceback" not in service.log
+    idle.close()
+    half.close()
+
+
+@pytest.mark.spec("FW-287", "FW-402")
+async def test_it_stops_in_time_while_the_broker_is_away(stage: Platform) -> None:
+    service = await stage.started(**QUICK)
+    await service.ready()
+    await stage.nats.kill()
+    await service.until("/readyz", lambda _, page: page["broker"] == "disconnected")
+    assert await service.stop() == 0
+    assert "Traceback" not in service.log
+
+
+async def test_a_collector_that_does_not_answer_does_not_hold_it_up(stage: Platform, api: RawApi) -> None:
+    with socket.socket() as silent:
+        silent.bind(("127.0.0.1", 0))
+        silent.listen(8)
+        endpoint = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        service = await stage.started(OTEL_EXPORTER_OTLP_ENDPOINT=endpoint)
+        await service.ready()
+        await api.created(MODELS, model("qwen", "qwen:1"))
+        await seen(api, "qwen", "qwen:1")
+        assert await service.stop() == 0
+
+
+async def test_a_taken_port_is_told_in_one_line(stage: Platform) -> None:
+    port = free_port()
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", port))
+        other.listen()
+        service = await stage.started(HEALTH_PROBE_BIND_ADDRESS=f"127.0.0.1:{port}", METRICS_BIND_ADDRESS="0")
+        assert await service.ended() == 1
+    (line,) = [line for line in service.lines if line["level"] == "error"]
+    assert f"127.0.0.1:{port}" in line["error"]
+    assert "AIM_HEALTH_PROBE_BIND_ADDRESS" in line["error"]
+    assert "Traceback" not in service.log
+
+
+async def test_a_stream_of_another_nature_is_told_in_one_line(stage: Platform) -> None:
+    from support.nats import connected
+
+    async with connected(stage.nats.url) as bus:
+        await bus.wait_connected()
+        await bus.api(
+            "STREAM.CREATE.AIM_STATE",
+            {"name": "AIM_STATE", "subjects": ["aim.state.>"], "storage": "memory", "retention": "limits"},
+        )
+    service = await stage.started()
+    assert await service.ended(20) == 1
+    (line,) = [line for line in service.lines if line["level"] == "error"]
+    assert "AIM_STATE" in line["error"]
+    assert "Traceback" not in service.log
+
+
+async def test_without_a_description_of_the_api_server_it_says_so(stage: Platform) -> None:
+    service = stage.service()
+    (stage.folder / "kubeconfig").unlink()
+    await service.start()
+    assert await service.ended() == 1
+    (line,) = [line for line in service.lines if line["level"] == "error"]
+    assert "KUBECONFIG" in line["error"]
+    assert "Traceback" not in service.log

@@ -1,0 +1,105 @@
+"""Start order does not matter: what is missing is named and waited for."""
+
+from pathlib import Path
+
+import pytest
+from support.controlplane import CRDS, RawApi, raw_api
+from support.runtime_fixtures import MAPS, MODELS, model, seen
+from support.services import Platform, free_port
+
+from aim_local.apiserver import EXTERNAL_CRDS, ControlPlane
+from aim_local.apiserver.controlplane import load_crds
+from aim_local.nats import NatsServer
+
+
+@pytest.mark.spec("FW-282")
+async def test_a_service_waits_for_the_api_server_and_says_so(tmp_path: Path) -> None:
+    port = free_port()
+    plane = ControlPlane(port)
+    async with NatsServer() as nats:
+        stage = Platform(plane, nats, tmp_path)
+        try:
+            service = await stage.started()
+            waiting = await service.until(
+                "/readyz", lambda status, page: status == 503 and any("refused" in one for one in page["reasons"])
+            )
+            assert any("tinymodels is not synced" in reason for reason in waiting["reasons"])
+            assert (await service.ask("/healthz"))[0] == 200
+            async with plane:
+                plane.install_crds((*load_crds(EXTERNAL_CRDS), *load_crds(CRDS)))
+                await service.ready(30)
+                async with raw_api(plane.url) as api:
+                    await api.created(MODELS, model("qwen", "qwen:1"))
+                    await seen(api, "qwen", "qwen:1")
+                warned = [line for line in service.lines if line["message"] == "waiting for the API server"]
+                assert len(warned) == 1
+                assert await service.stop() == 0
+            assert "Traceback" not in service.log
+        finally:
+            await stage.close()
+
+
+@pytest.mark.spec("FW-400", "FW-401", "FW-402")
+async def test_without_a_broker_it_reads_kubernetes_and_hands_over_its_facts_later(
+    stage: Platform, api: RawApi
+) -> None:
+    await stage.nats.stop()
+    service = await stage.started(NATS_HEARTBEAT="1s")
+    page = await service.ready()
+    assert sorted(page["direct"]) == ["facts", "tinymaps", "tinymodels"]
+    await api.created(MODELS, model("qwen", "qwen:1"))
+    await seen(api, "qwen", "qwen:1")
+    lost = await service.metric("aim_decisions_lost")
+    assert lost is not None
+    assert lost >= 1
+    assert len([line for line in service.lines if "leave no record" in line["message"]]) == 1
+    before = stage.writes()
+    await stage.nats.start()
+    await service.until("/readyz", lambda status, now: status == 200 and now["direct"] == [])
+    await service.until("/debug/queue", lambda _, now: now["publishers"]["facts"]["published"] == 1)
+    world = await service.page("/debug/world")
+    assert world["facts"]["objects"] == 1
+    assert (stage.looked("qwen:1"), stage.writes()) == (1, before)
+    assert await service.metric("aim_decisions_recorded") == 0
+
+
+@pytest.mark.spec("FW-403")
+async def test_without_broker_and_direct_watch_readiness_names_the_broker(stage: Platform) -> None:
+    await stage.nats.stop()
+    service = await stage.started(DIRECT_WATCH="false")
+    page = await service.until("/readyz", lambda status, _: status == 503)
+    assert any("tinymodels" in reason and "broker" in reason for reason in page["reasons"])
+
+
+@pytest.mark.spec("FW-402")
+async def test_an_outage_of_the_broker_stops_no_decision(stage: Platform, api: RawApi) -> None:
+    service = await stage.started(NATS_HEARTBEAT="1s")
+    await service.ready()
+    await api.created(MODELS, model("one", "one:1"))
+    await seen(api, "one", "one:1")
+    await stage.nats.kill()
+    await service.until("/readyz", lambda status, page: status == 200 and len(page["direct"]) == 3, within=25)
+    before = stage.writes()
+    await api.created(MODELS, model("two", "two:1"))
+    await seen(api, "two", "two:1")
+    assert stage.writes() == before + 1
+    await stage.nats.start()
+    await service.until("/readyz", lambda status, page: status == 200 and not page["direct"], within=25)
+    assert stage.writes() == before + 1
+    assert (stage.looked("one:1"), stage.looked("two:1")) == (1, 1)
+    (await api.delete(f"{MAPS}/one"))
+    await seen(api, "one", "one:1")
+
+
+@pytest.mark.spec("FW-282")
+async def test_a_silent_api_server_makes_it_unready_until_it_answers(stage: Platform, api: RawApi) -> None:
+    service = await stage.started(LEADER_ELECT="true")
+    await service.leads()
+    await stage.plane.__aexit__(None, None, None)
+    await service.until(
+        "/readyz", lambda status, page: status == 503 and any("API server" in one for one in page["reasons"]), 30
+    )
+    await stage.plane.__aenter__()
+    await service.leads(30)
+    await api.created(MODELS, model("qwen", "qwen:1"))
+    await seen(api, "qwen", "qwen:1")

@@ -1,0 +1,110 @@
+"""A whole service in a few lines, to try the runtime with: ``python -m support.tiny_service``.
+
+For every AIMModel it looks at the image (an effect that leaves a line in the file ``TINY_LOOKS``) and writes a
+ConfigMap with what it saw. Some images misbehave on purpose, by name.
+"""
+
+import asyncio
+import os
+from collections.abc import AsyncIterator, Iterable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from datetime import datetime
+from pathlib import Path
+from typing import Final
+
+import structlog
+from pydantic import model_validator
+
+from aim_shared.api import AIMModel, ConfigMap
+from aim_shared.api.kinds import AIM_MODEL, CONFIG_MAP
+from aim_shared.bus.entry import Change
+from aim_shared.bus.fact import get_fact
+from aim_shared.bus.part import Key, Part
+from aim_shared.bus.parts import FACTS
+from aim_shared.bus.view import View
+from aim_shared.json import JsonObject
+from aim_shared.kube.client import KubeClient
+from aim_shared.reconcile.plan import Child, Effect, Plan
+from aim_shared.reconcile.reconciler import EffectRunner, Reconciler, ServiceDefinition, WakeBy
+from aim_shared.runtime.run import run_service
+from aim_shared.runtime.settings import Settings
+
+NAME: Final = "tiny"
+BUG: Final = "bug:1"
+UNREADABLE: Final = "unreadable:1"
+SLOW: Final = "slow:1"
+LOOK: Final = "look"
+
+
+class TinyModel(AIMModel):
+    """An AIMModel that can be unreadable although the API server takes it."""
+
+    @model_validator(mode="after")
+    def _readable(self) -> "TinyModel":
+        if self.spec.image == UNREADABLE:
+            raise ValueError("nobody can read this")
+        return self
+
+
+MODELS: Final = Part("tinymodels", replace(AIM_MODEL, model=TinyModel))
+CONFIG_MAPS: Final = Part("tinymaps", CONFIG_MAP, label_selector="tiny=yes")
+
+
+def reconcile(model: AIMModel, view: View, _now: datetime) -> Plan:
+    """A ConfigMap with what was seen of the image."""
+    image = model.spec.image
+    if image == BUG:
+        raise RuntimeError("a bug of this very object")
+    structlog.get_logger().info("looking", image=image)
+    key = f"{model.uid}/{image}"
+    fact = get_fact(view, FACTS, NAME, LOOK, key).value
+    if fact is None:
+        return Plan(effects=(Effect(LOOK, key, {"image": image}),))
+    body = {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": model.metadata.name, "namespace": model.namespace, "labels": {"tiny": "yes"}},
+        "data": {"seen": str((fact.outcome or {}).get("seen"))},
+    }
+    return Plan(children=(Child(CONFIG_MAPS, body),))
+
+
+def _owner(change: Change[ConfigMap], _view: View) -> Iterable[Key]:
+    return [Key(change.key.namespace, change.key.name)]
+
+
+def definition(_: Settings) -> ServiceDefinition:
+    """The declaration."""
+    return ServiceDefinition(
+        name=NAME,
+        publishes=(MODELS, CONFIG_MAPS),
+        consumes=(MODELS, CONFIG_MAPS, FACTS),
+        reconcilers=(
+            Reconciler(controller=NAME, part=MODELS, reconcile=reconcile, wakes=(WakeBy(CONFIG_MAPS, _owner),)),
+        ),
+        effect_kinds=frozenset({LOOK}),
+    )
+
+
+async def _look(effect: Effect) -> JsonObject:
+    image = str(effect.params["image"])
+    await asyncio.to_thread(_note, image)
+    if image == SLOW:
+        await asyncio.sleep(3600)
+    return {"seen": image}
+
+
+def _note(image: str) -> None:
+    with Path(os.environ["TINY_LOOKS"]).open("a", encoding="utf-8") as looks:
+        looks.write(f"{os.getpid()} {image}\n")
+
+
+@asynccontextmanager
+async def effect_runners(_settings: Settings, _kube: KubeClient) -> AsyncIterator[Mapping[str, EffectRunner]]:
+    """Looks at images."""
+    yield {LOOK: _look}
+
+
+if __name__ == "__main__":
+    run_service(Settings, definition, effect_runners)
