@@ -29,7 +29,7 @@ EffectRunners = AbstractAsyncContextManager[Mapping[str, EffectRunner]]
 _log = structlog.get_logger(__name__)
 _STOP_SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
 _STOP_SECONDS: Final = 9.0
-"""A process that has not ended this long after a signal ends itself, before the kubelet kills it (FW-287)."""
+"""A process that has not ended this long after a signal or a failure ends itself, showing where it hangs (FW-287)."""
 
 
 def run_service(
@@ -73,7 +73,15 @@ async def _serve(
         connect(bus_settings) as bus,
         effects(kube) as runners,
     ):
-        await ServiceProcess(definition, settings, Connections(kube, bus, runners, metrics)).run()
+        try:
+            await ServiceProcess(definition, settings, Connections(kube, bus, runners, metrics)).run()
+        finally:
+            _bound_the_end()
+
+
+def _bound_the_end() -> None:
+    """From now on the process ends in time, whatever its clean-up does."""
+    faulthandler.dump_traceback_later(_STOP_SECONDS, exit=True)
 
 
 async def _until_signal(service: Coroutine[Any, Any, None]) -> None:
@@ -88,7 +96,7 @@ async def _until_signal(service: Coroutine[Any, Any, None]) -> None:
             return
         stopping = True
         _log.info("stopping", signal=number.name)
-        faulthandler.dump_traceback_later(_STOP_SECONDS, exit=True)
+        _bound_the_end()
         running.cancel()
 
     loop = asyncio.get_running_loop()
