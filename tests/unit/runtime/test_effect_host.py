@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from support.nats import eventually
 
 from aim_shared.bus.entry import Entry
 from aim_shared.bus.fact import Fact, FactOwner
@@ -144,3 +145,31 @@ async def test_nothing_is_gathered_for_an_object_that_is_gone() -> None:
             await asyncio.sleep(0)
         assert (running.statistics.running, running.statistics.waiting) == (0, 0)
     assert facts.known == []
+
+
+async def test_an_effect_that_was_forgotten_before_it_began_can_be_asked_for_again() -> None:
+    inspector, facts = Inspector(), Facts()
+    async with host(inspector, facts) as running:
+        running.submit(Effect("inspect", "image:1"), OWNER)
+        running.forget("u1")
+        await eventually(lambda: running.statistics.waiting == 0, "the effect is forgotten", interval=0)
+        running.submit(Effect("inspect", "image:1"), OWNER)
+        assert (await facts.next()).outcome is not None
+
+
+async def test_an_outcome_that_is_none_and_a_kind_without_a_runner_concern_nobody_else() -> None:
+    facts = Facts()
+
+    async def broken(effect: Effect) -> JsonObject:
+        return ["not an object"]  # type: ignore[return-value]  # that is the bug
+
+    async with EffectHost(
+        "discovery", {"inspect": broken}, FACTS, previous=facts.previous, publish=facts.publish
+    ) as running:
+        with pytest.raises(KeyError, match="nobody-knows"):
+            running.submit(Effect("nobody-knows", "image:1"), OWNER)
+        running.submit(Effect("inspect", "image:1"), OWNER)
+        fact = await facts.next()
+    assert fact.error is not None
+    assert fact.error.category is Category.UNKNOWN
+    assert (running.statistics.failed, running.statistics.succeeded) == (1, 0)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from aim_shared.runtime.settings import Settings, load, unknown_variables
+from aim_shared.runtime.settings import Address, Settings, address_of, load, unknown_variables
 from aim_shared.telemetry.logs import LogFormat, LogLevel
 
 
@@ -52,3 +52,36 @@ def test_unknown_variables_are_found() -> None:
         patch.setenv("AIM_TYPO", "1")
         patch.setenv("AIM_LOG_LEVEL", "info")
         assert unknown_variables(Settings) == ["AIM_TYPO"]
+
+
+@pytest.mark.spec("FW-272")
+@pytest.mark.parametrize(
+    ("variable", "value"),
+    [
+        ("AIM_HEALTH_PROBE_BIND_ADDRESS", "8081"),
+        ("AIM_METRICS_BIND_ADDRESS", ":http"),
+        ("AIM_RESYNC_INTERVAL", "0s"),
+        ("AIM_NATS_HEARTBEAT", "0s"),
+    ],
+)
+def test_values_that_could_not_work_are_refused_at_start(
+    variable: str, value: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(variable, value)
+        with pytest.raises(SystemExit):
+            load(Settings, [])
+    assert variable in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("text", "address"),
+    [
+        ("0", None),
+        (":8081", Address("", 8081)),
+        ("127.0.0.1:80", Address("127.0.0.1", 80)),
+        ("[::1]:80", Address("::1", 80)),
+    ],
+)
+def test_addresses(text: str, address: Address | None) -> None:
+    assert address_of(text) == address

@@ -1,0 +1,103 @@
+"""Spans continue the trace they are given, logs name it, metrics show what was counted."""
+
+import json
+
+import pytest
+import structlog
+from opentelemetry import trace
+from opentelemetry.sdk.trace import TracerProvider
+
+from aim_shared.runtime.failure import StartError, leaves, report
+from aim_shared.telemetry import logs, tracing
+from aim_shared.telemetry.metrics import Metrics, Summary
+
+TRACE = "0af7651916cd43dd8448eb211c80319c"
+PARENT = f"00-{TRACE}-b7ad6b7169203331-01"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _tracing() -> None:
+    if not isinstance(trace.get_tracer_provider(), TracerProvider):
+        tracing.configure("tiny")
+
+
+def test_a_span_continues_the_trace_and_names_its_service() -> None:
+    with tracing.span("reconcile tiny", PARENT) as current:
+        assert trace.format_trace_id(current.get_span_context().trace_id) == TRACE
+        stamped = tracing.current_traceparent()
+        assert stamped is not None
+        assert stamped.split("-")[1] == TRACE
+        assert stamped != PARENT
+    provider = trace.get_tracer_provider()
+    assert isinstance(provider, TracerProvider)
+    assert str(provider.resource.attributes["service.name"]).startswith("aim-")
+
+
+@pytest.mark.spec("FW-128")
+def test_a_log_line_is_json_with_the_ids_of_its_trace(capsys: pytest.CaptureFixture[str]) -> None:
+    logs.configure(logs.LogLevel.INFO, logs.LogFormat.JSON, "tiny")
+    try:
+        with tracing.span("reconcile tiny", PARENT):
+            structlog.get_logger().info("hello", name="qwen")
+        structlog.get_logger().info("outside")
+        structlog.get_logger().debug("too much")
+    finally:
+        structlog.reset_defaults()
+        structlog.contextvars.clear_contextvars()
+    inside, outside = map(json.loads, capsys.readouterr().err.splitlines())
+    assert (inside["message"], inside["trace_id"], inside["service"]) == ("hello", TRACE, "tiny")
+    assert "trace_id" not in outside
+
+
+@pytest.mark.spec("FW-284")
+def test_names_decide_what_a_reading_is() -> None:
+    metrics = Metrics("https://api:6443")
+    metrics.watch(
+        lambda: {
+            "workqueue_adds_total": [({"name": "tiny"}, 3.0)],
+            "workqueue_depth": [({"name": "tiny"}, 1.0)],
+            "workqueue_queue_duration_seconds": [({"name": "tiny"}, Summary(2, 0.5))],
+        },
+        ["tiny"],
+    )
+    metrics.on_request("apply", "aimmodels", 200, 0.1)
+    metrics.on_request("list", "aimmodels", 0, 0.1)
+    page = metrics.page().decode()
+    for line in (
+        "# TYPE workqueue_adds_total counter",
+        'workqueue_adds_total{name="tiny"} 3.0',
+        "# TYPE workqueue_depth gauge",
+        'workqueue_queue_duration_seconds_count{name="tiny"} 2.0',
+        'workqueue_queue_duration_seconds_sum{name="tiny"} 0.5',
+        'controller_runtime_reconcile_total{controller="tiny",result="requeue_after"} 0.0',
+        'rest_client_requests_total{code="200",host="api:6443",method="PATCH"} 1.0',
+        'rest_client_requests_total{code="<error>",host="api:6443",method="GET"} 1.0',
+    ):
+        assert line in page.splitlines()
+
+
+@pytest.mark.spec("FW-282")
+def test_silence_lasts_until_the_first_answer() -> None:
+    now = 0.0
+    metrics = Metrics(clock=lambda: now)
+    metrics.on_request("get", "leases", 0, 0.1)
+    now = 12.0
+    metrics.on_request("get", "leases", 0, 0.1)
+    assert metrics.unanswered_seconds == 12.0
+    metrics.on_request("get", "leases", 503, 0.1)
+    assert metrics.unanswered_seconds == 0.0
+
+
+def test_expected_failures_are_told_once_and_without_a_traceback(capsys: pytest.CaptureFixture[str]) -> None:
+    logs.configure(logs.LogLevel.INFO, logs.LogFormat.JSON, "tiny")
+    try:
+        nested = ExceptionGroup("", [StartError("port taken"), ExceptionGroup("", [StartError("port taken")])])
+        assert len(list(leaves(nested))) == 2
+        report(nested, "the service ends")
+        report(ZeroDivisionError("a bug"), "the service ends")
+    finally:
+        structlog.reset_defaults()
+        structlog.contextvars.clear_contextvars()
+    expected, bug = map(json.loads, capsys.readouterr().err.splitlines())
+    assert (expected["error"], "exception" in expected) == ("port taken", False)
+    assert "ZeroDivisionError" in bug["exception"]
