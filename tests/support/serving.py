@@ -14,6 +14,7 @@ from aim_shared.bus.part import Key, Part
 from aim_shared.bus.parts import INFERENCE_SERVICES, SERVICES
 from aim_shared.errors import AimError
 from aim_shared.json import JsonObject
+from aim_shared.pods.facts import POD_EVENTS
 from aim_shared.reconcile.decide import decide
 from aim_shared.reconcile.plan import Child, Plan, WriteMode
 
@@ -170,8 +171,7 @@ def predictor_pod(
 def pod_events(of_service: JsonObject, pod: JsonObject, *events: tuple[str, str], at: datetime = NOW) -> JsonObject:
     """The fact that holds Events of a pod, each given as reason and message."""
     uid = pod["metadata"]["uid"]
-    key = f"{of_service['metadata']['uid']}/{uid}"
-    where = fact_key("serving", "pod-events", key)
+    where = fact_key("serving", POD_EVENTS, uid)
     outcome = [
         {"reason": reason, "message": message, "involvedObject": {"uid": uid}, "lastTimestamp": at.isoformat()}
         for reason, message in events
@@ -180,8 +180,8 @@ def pod_events(of_service: JsonObject, pod: JsonObject, *events: tuple[str, str]
         "apiVersion": FACT.api_version,
         "kind": FACT.kind,
         "metadata": {"namespace": where.namespace, "name": where.name, "uid": where.name},
-        "effect": "pod-events",
-        "about": key,
+        "effect": POD_EVENTS,
+        "about": uid,
         "owner": {"part": SERVICES.name, "name": of_service["metadata"]["name"], "uid": of_service["metadata"]["uid"]},
         "observedAt": at.isoformat(),
         "outcome": {"events": outcome},

@@ -5,6 +5,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Final
 
+from aim_artifacts import SERVICE_NAME
 from aim_artifacts.admission import Admission, in_effect, judge
 from aim_artifacts.binding import build_binding
 from aim_artifacts.claim import is_controlled_by, is_verified, storage_request
@@ -18,7 +19,6 @@ from aim_artifacts.download_filter import filter_to_pin, is_filter_ignored
 from aim_artifacts.download_stage import download, provision, settled
 from aim_artifacts.indexes import PODS_BY_JOB, USERS_BY_CLAIM
 from aim_artifacts.last_used import last_used
-from aim_artifacts.pod_facts import PodFacts
 from aim_artifacts.progress import DownloadOutcome, download_complete, progress_fields
 from aim_artifacts.settings import STATUS_UPDATER, ArtifactsSettings
 from aim_artifacts.size_stage import discover_size
@@ -41,6 +41,7 @@ from aim_shared.bus.view import Lookup, View
 from aim_shared.errors import AimError, Category
 from aim_shared.json import JsonObject
 from aim_shared.naming import check_size_job_name, claim_name, download_job_name
+from aim_shared.pods.facts import PodFacts
 from aim_shared.reconcile.conditions import Desired, timestamp
 from aim_shared.reconcile.plan import Child, Event, EventType, Patch, Plan
 from aim_shared.reconcile.state_engine import Evaluation, assemble, evaluate, status_json
@@ -126,7 +127,7 @@ def _unreadable(binding: Lookup[RoleBinding]) -> tuple[AimError, ...]:
 
 
 def _stage(seen: Seen, view: View, settings: ArtifactsSettings, now: datetime) -> Stage:
-    facts = PodFacts(view)
+    facts = PodFacts(view, SERVICE_NAME)
     size = stated_size(seen.artifact) or seen.artifact.status.discovered_size_bytes
     if size is None:
         discovery = discover_size(seen, facts, settings)

@@ -8,14 +8,14 @@ from aim_artifacts.admission import Admission
 from aim_artifacts.claim import build_claim, has_marker, mark_verified
 from aim_artifacts.conditions import RESOURCE_NOT_READY
 from aim_artifacts.failures import pod_failure
-from aim_artifacts.job_health import inspect_job_and_pods
+from aim_artifacts.job_health import inspect_job_and_pods, pod_reading
 from aim_artifacts.jobs import build_download_job, is_outdated, is_stale, removal
-from aim_artifacts.pod_facts import PodFacts
 from aim_artifacts.progress import DownloadOutcome
 from aim_artifacts.settings import ArtifactsSettings
 from aim_artifacts.stage import JobSeen, Seen, Stage
 from aim_shared.api import Job, PersistentVolumeClaim, PodPhase
 from aim_shared.naming import claim_name
+from aim_shared.pods.facts import PodFacts
 from aim_shared.reconcile.component_names import ComponentName
 from aim_shared.reconcile.components import Component, Dependency, State, downstream
 from aim_shared.reconcile.inspect_jobs import failed_condition, is_job_complete
@@ -100,7 +100,7 @@ def _replace(found: JobSeen, job: Job, why: str) -> Stage:
 def _follow(found: JobSeen, job: Job, facts: PodFacts) -> Stage:
     components = inspect_job_and_pods(_JOB, _PODS, found, job, facts)
     outcome = _outcome(found, facts, job_failed=failed_condition(job) is not None)
-    return Stage(components, effects=facts.effects(found.pods), outcome=outcome)
+    return Stage(components, effects=pod_reading(found.pods, facts), outcome=outcome)
 
 
 _AT_WORK: Final = frozenset({PodPhase.RUNNING, PodPhase.SUCCEEDED})

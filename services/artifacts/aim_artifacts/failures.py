@@ -6,15 +6,16 @@ from types import MappingProxyType
 from typing import Final
 
 from aim_artifacts.exit_codes import CATEGORY_OF_CODE, FailureCategory
-from aim_artifacts.masking import masked
 from aim_shared.api import Pod, PodPhase
 from aim_shared.errors import AimError, Category
 from aim_shared.json import loads
+from aim_shared.masking import masked
 from aim_shared.reconcile.components import Component, Dependency, Observability, State
 from aim_shared.reconcile.inspect_pods import (
     EventsOf,
     Failure,
     LogOf,
+    LogRequest,
     classify_failure,
     creation_error,
     failure_of,
@@ -98,9 +99,12 @@ def _told(failure: Failure) -> PodFailure | None:
     return PodFailure(cause, message, failure.exit_code)
 
 
-def is_told(pod: Pod) -> bool:
-    """Whether the pod's own words decide, so that its log need not be read."""
-    return _told(failure_of(pod)) is not None
+def logs_to_read(pods: Sequence[Pod]) -> tuple[LogRequest, ...]:
+    """Logs of the newest pod that would sharpen its classification; none when it speaks for itself (AR-350)."""
+    newest = newest_pod(pods)
+    if any(pod.status.phase is PodPhase.FAILED and _told(failure_of(pod)) is not None for pod in newest):
+        return ()
+    return wanted_logs(newest)
 
 
 def inspect_job_pods(

@@ -1,18 +1,22 @@
 """Health of a Job and its pods together (AR-161, AR-354…AR-356)."""
 
-from aim_artifacts.failures import inspect_job_pods
-from aim_artifacts.pod_facts import PodFacts
+from collections.abc import Sequence
+
+from aim_artifacts.failures import inspect_job_pods, logs_to_read
 from aim_artifacts.stage import JobSeen
-from aim_shared.api import Job
+from aim_shared.api import Job, Pod
+from aim_shared.pods.facts import PodFacts
 from aim_shared.reconcile.components import Component, Dependency, State
 from aim_shared.reconcile.inspect_jobs import blame_pods, failed_condition, inspect_job
+from aim_shared.reconcile.inspect_pods import newest_pod
+from aim_shared.reconcile.plan import Effect
 
 
 def inspect_job_and_pods(
     job_name: str, pods_name: str, found: JobSeen, job: Job, facts: PodFacts
 ) -> tuple[Component, Component]:
     """Components of a Job that has not succeeded, and of its newest pod."""
-    reading = facts.is_reading_log(found.pods)
+    reading = bool(facts.unread_logs(logs_to_read(found.pods)))
     pods = inspect_job_pods(
         pods_name,
         found.pods,
@@ -33,3 +37,8 @@ def inspect_job_and_pods(
             dependency=Dependency.DOWNSTREAM,
         )
     return blame_pods(verdict, pods)
+
+
+def pod_reading(pods: Sequence[Pod], facts: PodFacts) -> tuple[Effect, ...]:
+    """What to read about a Job's pods now."""
+    return (*facts.unread_logs(logs_to_read(pods)), *facts.due_events(newest_pod(pods)))

@@ -4,17 +4,17 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from functools import partial
 
+from aim_artifacts import SERVICE_NAME
 from aim_artifacts.artifact_reconcile import reconcile_artifact
 from aim_artifacts.cache_reconcile import clean_up_cache, reconcile_cache
-from aim_artifacts.effects.pod_events import PodEventsReader
-from aim_artifacts.effects.pod_logs import PodLogReader
 from aim_artifacts.indexes import INDEXES
-from aim_artifacts.pod_facts import POD_EVENTS, POD_LOG, SERVICE
 from aim_artifacts.settings import ArtifactsSettings
 from aim_artifacts.wakes import ARTIFACT_WAKES, CACHE_WAKES
 from aim_shared.api import labels
 from aim_shared.bus import parts
 from aim_shared.kube.client import KubeClient
+from aim_shared.pods.facts import POD_EFFECTS
+from aim_shared.pods.readers import pod_readers
 from aim_shared.reconcile.reconciler import EffectRunner, Reconciler, ServiceDefinition, StatusOwnership
 
 _PUBLISHED = (
@@ -41,7 +41,7 @@ _OF_OTHERS = (
 def definition(settings: ArtifactsSettings) -> ServiceDefinition:
     """The declaration of the artifacts service."""
     return ServiceDefinition(
-        name=SERVICE,
+        name=SERVICE_NAME,
         publishes=_PUBLISHED,
         consumes=(*_PUBLISHED, *_OF_OTHERS),
         indexes=INDEXES,
@@ -62,11 +62,11 @@ def definition(settings: ArtifactsSettings) -> ServiceDefinition:
                 finalize=clean_up_cache,
             ),
         ),
-        effect_kinds=frozenset({POD_LOG, POD_EVENTS}),
+        effect_kinds=POD_EFFECTS,
     )
 
 
 @asynccontextmanager
 async def effect_runners(_: ArtifactsSettings, kube: KubeClient) -> AsyncIterator[Mapping[str, EffectRunner]]:
     """Readers of what pods say."""
-    yield {POD_LOG: PodLogReader(kube), POD_EVENTS: PodEventsReader(kube)}
+    yield pod_readers(kube)

@@ -1,13 +1,13 @@
 """The stage in which the size of the weights is found out (AR-150…AR-162)."""
 
 from aim_artifacts.conditions import INVALID_SIZE_OUTPUT, RESOURCE_NOT_READY
-from aim_artifacts.job_health import inspect_job_and_pods
+from aim_artifacts.job_health import inspect_job_and_pods, pod_reading
 from aim_artifacts.jobs import build_check_size_job, is_outdated, removal
-from aim_artifacts.pod_facts import PodFacts
 from aim_artifacts.settings import ArtifactsSettings
 from aim_artifacts.size_output import find_size, has_report
 from aim_artifacts.stage import JobSeen, Seen, Stage
 from aim_shared.api import Pod, PodPhase
+from aim_shared.pods.facts import PodFacts
 from aim_shared.reconcile.component_names import ComponentName
 from aim_shared.reconcile.components import Component, Dependency, State, downstream
 from aim_shared.reconcile.inspect_jobs import failed_condition, is_job_complete
@@ -30,7 +30,7 @@ def discover_size(seen: Seen, facts: PodFacts, settings: ArtifactsSettings) -> S
         return Stage((_replaced(found),), deletes=deletes)
     if is_job_complete(job):
         return _read_output(found, facts)
-    return Stage(inspect_job_and_pods(_JOB, _PODS, found, job, facts), effects=facts.effects(found.pods))
+    return Stage(inspect_job_and_pods(_JOB, _PODS, found, job, facts), effects=pod_reading(found.pods, facts))
 
 
 def _replaced(found: JobSeen) -> Component:

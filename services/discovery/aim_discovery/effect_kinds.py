@@ -19,10 +19,6 @@ class EffectKind(StrEnum):
     """Labels of an image."""
     JOB_LOG = "job-log"
     """What a finished discovery Job printed."""
-    POD_LOG = "pod-log"
-    """Log tail of a failed container."""
-    POD_EVENTS = "pod-events"
-    """Kubernetes Events of a pending pod."""
 
 
 def inputs_key(owner_uid: str, inputs: object) -> str:

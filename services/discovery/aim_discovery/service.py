@@ -7,7 +7,7 @@ from typing import Any
 
 from aim_discovery.effect_kinds import SERVICE_NAME, EffectKind
 from aim_discovery.effects.image_inspection import ImageInspector
-from aim_discovery.effects.logs import JobLogReader, PodEventReader, PodLogReader
+from aim_discovery.effects.logs import JobLogReader
 from aim_discovery.effects.secrets import PullSecrets
 from aim_discovery.models.inspection import RetrySchedule
 from aim_discovery.models.reconcile import ModelReconcile
@@ -50,6 +50,8 @@ from aim_shared.bus.parts import (
     TEMPLATES,
 )
 from aim_shared.kube.client import KubeClient
+from aim_shared.pods.facts import POD_EFFECTS
+from aim_shared.pods.readers import pod_readers
 from aim_shared.reconcile.reconciler import EffectRunner, Reconciler, ServiceDefinition, Wake
 from aim_shared.registry.client import RegistryClient
 from aim_shared.registry.config_file import RegistriesFile
@@ -93,7 +95,7 @@ def definition(settings: DiscoverySettings) -> ServiceDefinition:
             _templates(NAMESPACED_TEMPLATE, settings, TEMPLATE_WAKES),
             _templates(CLUSTER_TEMPLATE, settings, CLUSTER_TEMPLATE_WAKES),
         ),
-        effect_kinds=frozenset(EffectKind),
+        effect_kinds=POD_EFFECTS.union(EffectKind),
     )
 
 
@@ -128,8 +130,7 @@ async def effect_runners(settings: DiscoverySettings, kube: KubeClient) -> Async
             EffectKind.PULL_SECRETS: secrets,
             EffectKind.IMAGE_INSPECTION: ImageInspector(registry, secrets),
             EffectKind.JOB_LOG: JobLogReader(kube),
-            EffectKind.POD_LOG: PodLogReader(kube),
-            EffectKind.POD_EVENTS: PodEventReader(kube),
+            **pod_readers(kube),
         }
         if follower is not None:
             follower.cancel()

@@ -3,7 +3,7 @@
 from datetime import datetime, timedelta
 from typing import Final
 
-from aim_serving.pod_facts import SERVICE
+from aim_serving import SERVICE_NAME
 from aim_serving.replicas import AutoscalerClass, Scaling
 from aim_shared.api import ApiModel, InferenceService, labels, to_json
 from aim_shared.bus.fact import get_fact
@@ -37,7 +37,7 @@ def scaler_removal(
     if not changing and left_over is None:
         return ()
     key = f"{workload.uid}/{workload.metadata.generation}"
-    fact = get_fact(view, FACTS, SERVICE, SCALER_REMOVAL, key).value
+    fact = get_fact(view, FACTS, SERVICE_NAME, SCALER_REMOVAL, key).value
     if fact is not None and fact.failure is None:
         return ()
     params = RemovalParams(namespace=workload.namespace, name=predictor_name(workload.name), workload_uid=workload.uid)

@@ -4,11 +4,9 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Final
 
-from aim_serving import indexes
+from aim_serving import SERVICE_NAME, indexes
 from aim_serving.cleanup import finalize
-from aim_serving.effects.pod_reading import PodEventReader, PodLogReader
 from aim_serving.effects.scaler_removal import ScalerRemover
-from aim_serving.pod_facts import POD_EVENTS, POD_LOG
 from aim_serving.reconcile import CONTROLLER, reconcile
 from aim_serving.runtime_config import reconcile_cluster_config, reconcile_config
 from aim_serving.scaler_leftovers import SCALER_REMOVAL
@@ -35,6 +33,8 @@ from aim_shared.bus.parts import (
     TEMPLATES,
 )
 from aim_shared.kube.client import KubeClient
+from aim_shared.pods.facts import POD_EFFECTS
+from aim_shared.pods.readers import pod_readers
 from aim_shared.reconcile.component_names import ComponentName
 from aim_shared.reconcile.reconciler import EffectRunner, Reconciler, ServiceDefinition, StatusOwnership
 from aim_shared.runtime.settings import Settings
@@ -83,20 +83,16 @@ CLUSTER_CONFIG_RECONCILER: Final = Reconciler(
 def definition(_: Settings) -> ServiceDefinition:
     """The declaration of the serving service."""
     return ServiceDefinition(
-        name="serving",
+        name=SERVICE_NAME,
         publishes=PUBLISHED,
         consumes=CONSUMED,
         indexes=indexes.ALL,
         reconcilers=(SERVICE_RECONCILER, CONFIG_RECONCILER, CLUSTER_CONFIG_RECONCILER),
-        effect_kinds=frozenset({POD_LOG, POD_EVENTS, SCALER_REMOVAL}),
+        effect_kinds=POD_EFFECTS | {SCALER_REMOVAL},
     )
 
 
 @asynccontextmanager
 async def effect_runners(_settings: Settings, kube: KubeClient) -> AsyncIterator[Mapping[str, EffectRunner]]:
     """Runners for what is read of pods on demand, and for what KServe leaves behind."""
-    yield {
-        POD_LOG: PodLogReader(kube),
-        POD_EVENTS: PodEventReader(kube),
-        SCALER_REMOVAL: ScalerRemover(kube),
-    }
+    yield {**pod_readers(kube), SCALER_REMOVAL: ScalerRemover(kube)}

@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 from datetime import datetime
 
+from aim_serving import SERVICE_NAME
 from aim_serving.autoscaler_health import autoscaler_component
 from aim_serving.indexes import EVENTS_BY_OBJECT, PODS_BY_WORKLOAD
-from aim_serving.pod_facts import PodFacts
 from aim_serving.replicas import Scaling, hpa_name, scaling_of
 from aim_serving.settling import as_before, seconds_to_wait
 from aim_serving.workload_health import (
@@ -21,9 +21,10 @@ from aim_shared.bus.parts import AUTOSCALERS, INFERENCE_SERVICES
 from aim_shared.bus.view import Lookup, View
 from aim_shared.errors import AimError, Category
 from aim_shared.naming import NamingError, inference_service_name
+from aim_shared.pods.facts import PodFacts
 from aim_shared.reconcile.component_names import ComponentName
 from aim_shared.reconcile.components import ERROR_STATES, Component, State
-from aim_shared.reconcile.inspect_pods import inspect_pods
+from aim_shared.reconcile.inspect_pods import inspect_pods, wanted_logs
 from aim_shared.reconcile.plan import Effect
 
 
@@ -115,19 +116,21 @@ def _pods(
         none_yet = inspect_pods(ComponentName.INFERENCE_SERVICE_PODS, ())
         return (none_yet if state.being_created else None), (), None
     pods = view.select(PODS_BY_WORKLOAD, scoped(service.namespace, workload.name)).items
-    facts = PodFacts(view, service, pods)
+    facts = PodFacts(view, SERVICE_NAME)
+    unread = facts.unread_logs(wanted_logs(pods))
     component = inspect_pods(ComponentName.INFERENCE_SERVICE_PODS, pods, log_of=facts.log_of, events_of=facts.events_of)
     before = find_condition(service.status.conditions, component.condition_type)
     settles_in = seconds_to_wait(component, pods, workload_ready=state.ready, now=state.now)
-    held = as_before(component, before) if settles_in is not None or _is_unexplained(component, facts) else component
-    return held, facts.effects(), settles_in if held is not component else None
+    unexplained = _is_unexplained(component, events=facts.events_known(pods), logs=not unread)
+    held = as_before(component, before) if settles_in is not None or unexplained else component
+    return held, (*unread, *facts.due_events(pods)), settles_in if held is not component else None
 
 
-def _is_unexplained(component: Component, facts: PodFacts) -> bool:
-    """Whether what is being read right now may give the state another reason."""
+def _is_unexplained(component: Component, *, events: bool, logs: bool) -> bool:
+    """Whether Events or logs that are not known yet may give the state another reason."""
     if component.effective_state is State.PENDING:
-        return not facts.events_known
-    return component.effective_state in ERROR_STATES and not facts.logs_known
+        return not events
+    return component.effective_state in ERROR_STATES and not logs
 
 
 def _autoscaler(

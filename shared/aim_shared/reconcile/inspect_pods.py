@@ -245,6 +245,12 @@ def is_pod_ready(pod: Pod) -> bool:
     return pod.status.phase == PodPhase.RUNNING and holds
 
 
+def is_unschedulable(pod: Pod) -> bool:
+    """Whether the scheduler has found no node for the pod."""
+    scheduled = find_condition(pod.status.conditions, "PodScheduled")
+    return scheduled is not None and scheduled.status == ConditionStatus.FALSE and scheduled.reason == "Unschedulable"
+
+
 def _readiness(name: str, pods: Sequence[Pod], log_of: LogOf, events_of: EventsOf) -> Component:
     if any(is_pod_ready(pod) for pod in pods):
         return _observed(name, State.READY, "PodsReady", "")

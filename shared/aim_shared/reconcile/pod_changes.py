@@ -2,11 +2,9 @@
 
 from collections.abc import Iterable
 
-from aim_shared.api.enums import ConditionStatus
 from aim_shared.api.external.pod import ContainerStatus, Pod
-from aim_shared.api.meta import find_condition
 from aim_shared.bus.entry import Change
-from aim_shared.reconcile.inspect_pods import is_pod_ready
+from aim_shared.reconcile.inspect_pods import is_pod_ready, is_unschedulable
 
 
 def is_significant(change: Change[Pod]) -> bool:
@@ -22,14 +20,9 @@ def _digest(pod: Pod) -> tuple[object, ...]:
         is_pod_ready(pod),
         _waiting_reasons(status.container_statuses),
         _waiting_reasons(status.init_container_statuses),
-        _is_unschedulable(pod),
+        is_unschedulable(pod),
     )
 
 
 def _waiting_reasons(statuses: Iterable[ContainerStatus]) -> tuple[str, ...]:
     return tuple(status.state.waiting.reason if status.state.waiting else "" for status in statuses)
-
-
-def _is_unschedulable(pod: Pod) -> bool:
-    scheduled = find_condition(pod.status.conditions, "PodScheduled")
-    return scheduled is not None and scheduled.status == ConditionStatus.FALSE and scheduled.reason == "Unschedulable"

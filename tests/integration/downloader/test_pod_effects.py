@@ -4,14 +4,13 @@ import pytest
 from support.controlplane import RawApi
 from support.fake_apiserver import fake_apiserver, status_answer, text_answer
 
-from aim_artifacts.effects.pod_events import PodEventsReader
-from aim_artifacts.effects.pod_logs import PodLogReader
-from aim_artifacts.pod_facts import POD_EVENTS, log_effect
 from aim_local.apiserver import ControlPlane
 from aim_shared.errors import Category
 from aim_shared.json import JsonObject
 from aim_shared.kube.client import KubeClient
 from aim_shared.kube.config import Connection, NoCredentials
+from aim_shared.pods.facts import POD_EVENTS, log_effect
+from aim_shared.pods.readers import read_pod_events, read_pod_log
 from aim_shared.reconcile.inspect_pods import LogRequest
 from aim_shared.reconcile.plan import Effect
 from aim_shared.reconcile.reconciler import EffectError
@@ -23,7 +22,7 @@ LOG = log_effect(LogRequest("ml", "pod-1", "uid-1", "model-download", previous=F
 async def test_the_log_tail_is_masked() -> None:
     async with fake_apiserver(text_answer("401 for hf_secretsecret\n")) as server:
         async with KubeClient(server.connection, service="test") as kube:
-            assert await PodLogReader(kube)(LOG) == {"tail": "401 for ***\n"}
+            assert await read_pod_log(kube, LOG) == {"tail": "401 for ***\n"}
         (request,) = server.seen
     assert request.path == "/api/v1/namespaces/ml/pods/pod-1/log"
     assert (request.query["container"], request.query["tailLines"]) == ("model-download", "50")
@@ -36,7 +35,7 @@ async def test_a_log_that_can_not_be_read_is_a_classified_failure() -> None:
         KubeClient(server.connection, service="test") as kube,
     ):
         with pytest.raises(EffectError) as failure:
-            await PodLogReader(kube)(LOG)
+            await read_pod_log(kube, LOG)
     assert failure.value.error.category is Category.AUTH
 
 
@@ -59,5 +58,5 @@ async def test_events_are_those_of_exactly_this_pod(controlplane: ControlPlane, 
         assert reply.status == 201, reply.body
     effect = Effect(POD_EVENTS, "uid-1", {"namespace": "default", "pod": "pod-1", "uid": "uid-1"})
     async with KubeClient(Connection(controlplane.url, NoCredentials()), service="test") as kube:
-        outcome = await PodEventsReader(kube)(effect)
+        outcome = await read_pod_events(kube, effect)
     assert [found["reason"] for found in outcome["events"]] == ["FailedScheduling"]

@@ -25,6 +25,7 @@ from aim_shared.api import EVENT
 from aim_shared.bus.parts import CLUSTER_TEMPLATES, DISCOVERY_JOBS, DISCOVERY_PODS, MODELS, NODES, TEMPLATES
 from aim_shared.errors import AimError, Category
 from aim_shared.json import JsonObject
+from aim_shared.pods.facts import POD_EVENTS, POD_LOG
 from aim_shared.reconcile.decide import decide
 
 ELEMENT: JsonObject = {
@@ -234,7 +235,7 @@ def test_the_log_of_a_failed_pod_decides_why_the_attempt_failed() -> None:
     cluster.end_job(job, "Failed", "BackoffLimitExceeded")
     plan = cluster.settle(TEMPLATES, "tpl")
     assert cluster.value(TEMPLATES, "tpl") == "Progressing"
-    cluster.answer(effect_of(plan, EffectKind.POD_LOG), {"tail": "Cannot access gated repo x"})
+    cluster.answer(effect_of(plan, POD_LOG), {"tail": "Cannot access gated repo x"})
     cluster.settle(TEMPLATES, "tpl")
     assert cluster.value(TEMPLATES, "tpl") == "Failed"
     assert cluster.condition(TEMPLATES, "tpl", "AuthValid") == ("False", "AuthError")
@@ -266,7 +267,7 @@ def test_the_events_of_a_pending_pod_say_what_it_waits_for() -> None:
     cluster.world.put(DISCOVERY_PODS, pending)
     plan = cluster.settle(TEMPLATES, "tpl")
     assert cluster.condition(TEMPLATES, "tpl", "DiscoveryPodsReady") == ("False", "PodsPending")
-    effect = effect_of(plan, EffectKind.POD_EVENTS)
+    effect = effect_of(plan, POD_EVENTS)
     assert effect.not_before == cluster.now + timedelta(seconds=2)
     cluster.later(2)
     about = {"lastTimestamp": "2026-11-21T12:00:01Z", "involvedObject": {"uid": pending["metadata"]["uid"]}}
@@ -274,7 +275,7 @@ def test_the_events_of_a_pending_pod_say_what_it_waits_for() -> None:
     plan = cluster.settle(TEMPLATES, "tpl")
     assert cluster.condition(TEMPLATES, "tpl", "DiscoveryPodsReady") == ("False", "FailedMount")
     assert cluster.value(TEMPLATES, "tpl") == "Pending"
-    assert effect_of(plan, EffectKind.POD_EVENTS).not_before == cluster.now + timedelta(seconds=10)
+    assert effect_of(plan, POD_EVENTS).not_before == cluster.now + timedelta(seconds=10)
 
 
 # Results

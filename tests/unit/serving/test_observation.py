@@ -28,12 +28,12 @@ from support.serving import (
     workload,
 )
 
-from aim_serving.pod_facts import POD_EVENTS, POD_LOG
 from aim_serving.scaler_leftovers import SCALER_REMOVAL
 from aim_shared.api import kinds, labels
 from aim_shared.bus.parts import FACTS, INFERENCE_SERVICES, PREDICTOR_PODS, SERVICES
 from aim_shared.errors import AimError, Category
 from aim_shared.json import JsonObject
+from aim_shared.pods.facts import POD_EVENTS, POD_LOG
 
 SERVICE = aim_service(template={"name": "qwen3-lat"})
 METRIC: JsonObject = {"type": "PodMetric", "podmetric": {"metric": {}, "target": {"type": "Value", "value": "1"}}}

@@ -1,26 +1,21 @@
-"""What discovery pods say about themselves: results, logs, Events (DI-259…DI-266, FW-146, FW-155)."""
+"""The result of a finished discovery Job, read from the log of its pod (DI-259…DI-266)."""
 
 from typing import Final
 
 from aim_discovery.templates.attempts import RESULT_UNREADABLE
 from aim_discovery.templates.job import CONTAINER
 from aim_discovery.templates.output import InvalidOutputError, first_profile
-from aim_shared.api import EVENT, POD, PodPhase, labels
-from aim_shared.bus.trim import event as trimmed
+from aim_shared.api import POD, PodPhase, labels
 from aim_shared.errors import AimError, Category
 from aim_shared.json import JsonObject, dumps
 from aim_shared.kube.client import KubeClient
 from aim_shared.kube.errors import KubeError
-from aim_shared.masking import masked
-from aim_shared.reconcile.log_patterns import LOG_TAIL_LINES
 from aim_shared.reconcile.plan import Effect
 from aim_shared.reconcile.reconciler import EffectError
 
 _LARGEST_LOG: Final = 16 << 20
-_LARGEST_TAIL: Final = 64 << 10
 _LARGEST_ELEMENT: Final = 1 << 20
 """Facts travel in messages of at most 4 MB."""
-_MOST_EVENTS: Final = 100
 
 
 class JobLogReader:
@@ -54,58 +49,6 @@ class JobLogReader:
             if (pod.get("status") or {}).get("phase") == PodPhase.SUCCEEDED:
                 return await self._kube.pod_log(namespace, pod["metadata"]["name"], CONTAINER, limit_bytes=_LARGEST_LOG)
         raise _unreadable(namespace, job, "it has no succeeded pod")
-
-
-class PodLogReader:
-    """Reads the end of a container's log, credentials masked."""
-
-    def __init__(self, kube: KubeClient) -> None:
-        self._kube = kube
-
-    async def __call__(self, effect: Effect) -> JsonObject:
-        """``tail``: the last lines.
-
-        Raises:
-            EffectError: the API server does not give them, for example because the pod is gone.
-        """
-        params = effect.params
-        namespace, pod, container = str(params["namespace"]), str(params["pod"]), str(params["container"])
-        try:
-            tail = await self._kube.pod_log(
-                namespace,
-                pod,
-                container,
-                tail_lines=LOG_TAIL_LINES,
-                previous=bool(params["previous"]),
-                limit_bytes=_LARGEST_TAIL,
-            )
-        except KubeError as error:
-            message = f"log of container {container} of pod {namespace}/{pod}: {error}"
-            raise EffectError(AimError(Category.INFRASTRUCTURE, "LogUnreadable", message)) from error
-        return {"tail": masked(tail)}
-
-
-class PodEventReader:
-    """Reads the Kubernetes Events of a pod."""
-
-    def __init__(self, kube: KubeClient) -> None:
-        self._kube = kube
-
-    async def __call__(self, effect: Effect) -> JsonObject:
-        """``events``: the newest of them, trimmed.
-
-        Raises:
-            EffectError: the API server does not list them.
-        """
-        namespace, uid = str(effect.params["namespace"]), str(effect.params["uid"])
-        try:
-            page = await self._kube.list(
-                EVENT, namespace, field_selector=f"involvedObject.uid={uid}", limit=_MOST_EVENTS
-            )
-        except KubeError as error:
-            message = f"Events of pod {namespace}/{effect.params['pod']}: {error}"
-            raise EffectError(AimError(Category.INFRASTRUCTURE, "EventsUnreadable", message)) from error
-        return {"events": [trimmed(item) for item in page.items]}
 
 
 def _unreadable(namespace: str, job: str, why: str) -> EffectError:

@@ -10,7 +10,6 @@ from aim_discovery.scopes import Template
 from aim_discovery.templates.attempts import INVALID_OUTPUT, RESULT_UNREADABLE, Attempts
 from aim_discovery.templates.identity import DiscoveryInputs
 from aim_discovery.templates.output import InvalidOutputError, profile_and_sources
-from aim_discovery.templates.pod_facts import PodFacts
 from aim_discovery.templates.slots import JOB_NOT_CREATED
 from aim_shared.api import (
     ConditionStatus,
@@ -29,11 +28,12 @@ from aim_shared.bus.parts import DISCOVERY_JOBS, DISCOVERY_PODS, FACTS
 from aim_shared.bus.view import View
 from aim_shared.errors import AimError, Category
 from aim_shared.json import JsonObject
+from aim_shared.pods.facts import PodFacts
 from aim_shared.reconcile.component_names import ComponentName
 from aim_shared.reconcile.components import Component, Dependency, Observability, State
 from aim_shared.reconcile.conditions import Desired, condition
 from aim_shared.reconcile.inspect_jobs import inspect_job, is_job_complete, is_job_finished
-from aim_shared.reconcile.inspect_pods import CREATION_REASONS, inspect_pods
+from aim_shared.reconcile.inspect_pods import CREATION_REASONS, inspect_pods, newest_pod, wanted_logs
 from aim_shared.reconcile.plan import Delete, Effect
 
 JOBS_BY_OWNER: Final = owner_index(DISCOVERY_JOBS)
@@ -253,8 +253,8 @@ class _Progress:
         )
 
     def _failed_job(self, job: Job, pods: Sequence[Pod]) -> Finding:
-        facts = PodFacts(self.view, pods)
-        effects = facts.log_effects()
+        facts = PodFacts(self.view, SERVICE_NAME)
+        effects = facts.unread_logs(wanted_logs(pods, of_job=True))
         if effects:
             reading = _progressing("ReadingFailure", f"Job {job.key} has failed; reading why")
             return replace(self.known, condition=_awaiting(), job=reading, effects=effects)
@@ -264,10 +264,10 @@ class _Progress:
         return replace(self._record(errors[0]), pods=observed)
 
     def _active(self, job: Job, pods: Sequence[Pod]) -> Finding:
-        facts = PodFacts(self.view, pods)
+        facts = PodFacts(self.view, SERVICE_NAME)
         observed = _observed(pods, facts)
         component = inspect_job(ComponentName.DISCOVERY_JOB, job, what=f"Job {job.key}")
-        effects = facts.event_effects()
+        effects = facts.due_events(newest_pod(pods))
         running = replace(self.known, condition=_awaiting(), job=component, pods=observed, effects=effects)
         if observed is None or not observed.errors or observed.effective_reason not in _STUCK_REASONS:
             return running

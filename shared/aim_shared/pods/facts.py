@@ -1,0 +1,93 @@
+"""What is asked about pods beyond what the watch shows, and what is known of it (FW-146, FW-155)."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final
+
+from aim_shared.api import Event, Pod
+from aim_shared.bus.fact import Fact, get_fact
+from aim_shared.bus.parts import FACTS
+from aim_shared.bus.view import View
+from aim_shared.reconcile.inspect_pods import LogRequest, is_unschedulable, pods_wanting_events
+from aim_shared.reconcile.plan import Effect
+
+POD_LOG: Final = "pod-log"
+"""Effect: the last lines of a container's log, credentials masked."""
+POD_EVENTS: Final = "pod-events"
+"""Effect: the Kubernetes Events about a pod."""
+POD_EFFECTS: Final = frozenset({POD_LOG, POD_EVENTS})
+REPEAT: Final = timedelta(seconds=10)
+"""How often the Events of a pending pod, and a log that could not be read, are read again (FW-098, FW-155)."""
+PATIENCE: Final = timedelta(seconds=2)
+"""How long a pod that nothing is known against may be pending before its Events are read.
+
+Most pods are not pending for longer, and cost neither the request nor a status that is replaced at once.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class PodFacts:
+    """The facts of one service about pods, as one pass sees them, and effects for what is missing or due again."""
+
+    view: View
+    service: str
+
+    def log_of(self, request: LogRequest) -> str | None:
+        """The log tail; ``None`` when it is not known or can not be read."""
+        fact = self._fact(POD_LOG, _log_key(request))
+        return None if fact is None or fact.outcome is None else str(fact.outcome["tail"])
+
+    def events_of(self, pod: Pod) -> Sequence[Event]:
+        """The Events of a pod as far as they are known."""
+        fact = self._fact(POD_EVENTS, pod.uid)
+        if fact is None or fact.outcome is None:
+            return ()
+        return [Event.model_validate(event) for event in fact.outcome["events"]]
+
+    def events_known(self, pods: Sequence[Pod]) -> bool:
+        """Whether the Events of every pending pod have been read once."""
+        return all(self._fact(POD_EVENTS, pod.uid) is not None for pod in pods_wanting_events(pods))
+
+    def unread_logs(self, requests: Iterable[LogRequest]) -> tuple[Effect, ...]:
+        """Those of the logs that nobody has tried to read yet."""
+        return tuple(log_effect(request) for request in requests if self._fact(POD_LOG, _log_key(request)) is None)
+
+    def log_again(self, request: LogRequest) -> Effect:
+        """Read a log whose last reading brought no result, not before some seconds have passed."""
+        fact = self._fact(POD_LOG, _log_key(request))
+        return log_effect(request, None if fact is None else fact.observed_at + REPEAT)
+
+    def due_events(self, pods: Sequence[Pod]) -> tuple[Effect, ...]:
+        """Events, again and again while a pod is pending."""
+        return tuple(self._events_effect(pod) for pod in pods_wanting_events(pods))
+
+    def _events_effect(self, pod: Pod) -> Effect:
+        fact = self._fact(POD_EVENTS, pod.uid)
+        due = _first_reading(pod) if fact is None else fact.observed_at + REPEAT
+        params = {"namespace": pod.namespace, "pod": pod.name, "uid": pod.uid}
+        return Effect(POD_EVENTS, pod.uid, params, due)
+
+    def _fact(self, effect: str, key: str) -> Fact | None:
+        return get_fact(self.view, FACTS, self.service, effect, key).value
+
+
+def log_effect(request: LogRequest, not_before: datetime | None = None) -> Effect:
+    """Read the tail of a container's log."""
+    params = {
+        "namespace": request.namespace,
+        "pod": request.pod,
+        "container": request.container,
+        "previous": request.previous,
+    }
+    return Effect(POD_LOG, _log_key(request), params, not_before)
+
+
+def _log_key(request: LogRequest) -> str:
+    return f"{request.pod_uid}/{request.container}{'/previous' if request.previous else ''}"
+
+
+def _first_reading(pod: Pod) -> datetime | None:
+    """At once when the scheduler has given up already; its Event tells why."""
+    created = pod.metadata.creation_timestamp
+    return None if created is None or is_unschedulable(pod) else created + PATIENCE
