@@ -122,6 +122,20 @@ async def test_a_process_that_dies_ends_the_demo_with_its_name(tmp_path: Path) -
     await all_gone(folder)
 
 
+async def test_kept_up_it_starts_again_what_is_killed(tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    async with started(folder, "--keep") as process:
+        await printed(process, "Logs of all processes")
+        (routing,) = (pid for pid, command in commands(folder).items() if "aim_routing" in command)
+        os.kill(routing, signal.SIGKILL)
+        await printed(process, "routing is ready again")
+        process.send_signal(signal.SIGINT)
+        async with asyncio.timeout(30):
+            await process.wait()
+
+    await all_gone(folder)
+
+
 async def test_nothing_survives_a_killed_demo(tmp_path: Path) -> None:
     folder = tmp_path / "run"
     async with started(folder, "--keep") as process:

@@ -76,8 +76,9 @@ async def test_a_crash_is_reported_with_the_log(tmp_path: Path) -> None:
         async with asyncio.timeout(5):
             crash = await stack.crash()
 
-    assert "gateway ended by itself" in str(crash)
-    assert "ready: http://" in str(crash)
+    assert crash is stack["gateway"]
+    assert "gateway ended by itself" in str(crash.failure("ended by itself"))
+    assert "ready: http://" in str(crash.failure("ended by itself"))
 
 
 async def test_a_service_that_does_not_start_is_named_with_its_log(tmp_path: Path) -> None:

@@ -15,13 +15,15 @@ from aim_local.demo.report import print_report
 from aim_local.demo.summary import complaints
 from aim_local.demo.view import showing
 from aim_local.keys import Key
-from aim_local.stack import Stack, StackError, StackSettings
+from aim_local.stack import Stack, StackSettings
 from aim_shared.api.kinds import AIM_SERVICE, HTTP_ROUTE
 from aim_shared.json import JsonObject
 from aim_shared.kube.client import KubeClient
 from aim_shared.kube.config import from_kubeconfig
 
 _SERVICE: Final = Key("demo", "qwen-chat")
+_MEMORY: Final = "control-plane"
+_ENDED: Final = "ended by itself"
 
 
 class DemoError(Exception):
@@ -54,6 +56,8 @@ async def demo(settings: DemoSettings, console: Console) -> None:
     console.print("Starting broker, control plane, registry, cluster, gateway and services …", highlight=False)
     async with Stack(settings.stack) as stack:
         await _unless_crashed(stack, _story(settings, stack, console, manifests))
+        if settings.keep:
+            await _keep_up(stack, console)
 
 
 async def _unless_crashed(stack: Stack, story: Coroutine[Any, Any, None]) -> None:
@@ -72,7 +76,18 @@ async def _unless_crashed(stack: Stack, story: Coroutine[Any, Any, None]) -> Non
             # The watches behind the story are a task group, which wraps what goes wrong among them.
             raise _first(group) from group
     elif not crashing.cancelled():
-        raise crashing.result()
+        raise crashing.result().failure(_ENDED)
+
+
+async def _keep_up(stack: Stack, console: Console) -> None:
+    """Start again what ends, as a cluster would; only the control plane's memory can't be brought back."""
+    while True:
+        process = await stack.crash()
+        if process.name == _MEMORY:
+            raise process.failure(_ENDED)
+        console.print(f"{process.name} {_ENDED}; starting it again", highlight=False)
+        await process.start()
+        console.print(f"{process.name} is ready again after {process.start_seconds:.2f} s", highlight=False)
 
 
 def _first(group: ExceptionGroup) -> Exception:
@@ -98,7 +113,6 @@ async def _story(settings: DemoSettings, stack: Stack, console: Console, manifes
     print_report(console, stack, board, requests, seconds)
     if settings.keep:
         _invite(console, stack, url)
-        await asyncio.get_running_loop().create_future()
 
 
 async def _until_running(settings: DemoSettings, client: KubeClient, board: Board, manifests: list[Manifest]) -> float:
@@ -143,7 +157,7 @@ def _path(board: Board) -> str:
 def _invite(console: Console, stack: Stack, url: str) -> None:
     console.print(
         f"""
-Everything stays up until Ctrl-C. In another terminal:
+Everything stays up until Ctrl-C; what is killed is started again. In another terminal:
 
   export KUBECONFIG={stack.kubeconfig}
   export AIM_NATS_URL={stack.nats_url}
@@ -158,6 +172,3 @@ Logs of all processes: {stack.settings.folder / "logs"}""",
         highlight=False,
         markup=False,
     )
-
-
-__all__ = ["DemoError", "DemoSettings", "StackError", "demo"]

@@ -95,15 +95,15 @@ class Stack:
     ) -> None:
         await self._stop()
 
-    async def crash(self) -> StackError:
-        """Wait until a process ends by itself; the error that says which one and why."""
+    async def crash(self) -> Supervised:
+        """Wait until a process ends by itself; which one."""
         waiting = {asyncio.ensure_future(one.ended()): one for one in self.processes}
         try:
             done, _ = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
         finally:
             for task in waiting:
                 task.cancel()
-        return waiting[done.pop()].failure("ended by itself")
+        return waiting[done.pop()]
 
     async def requests(self) -> JsonObject:
         """What the API server was asked so far (`/debug/requests`)."""
