@@ -1,8 +1,7 @@
 """Component ``Cache``, and the single retry of a failed cache (SV-130…SV-139, SV-206)."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import datetime, timedelta
 from typing import Final
 
 from aim_shared.api import AIMArtifact, CacheMode, StatusValue, find_condition, labels
@@ -20,8 +19,6 @@ FAILED: Final = "CacheFailed"
 
 _BEING_CREATED: Final = "the template cache is being created"
 """Said until the cache's own controller has reported: that it exists by now is no news worth a write."""
-_SETTLING: Final = timedelta(seconds=10)
-"""How long after the retry an artifact that it deleted may still show in the world."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,21 +51,15 @@ class CacheVerdict:
     Attributes:
         deletes: failed artifacts that the retry removes.
         retries: the counter after this pass, if its deletes may be carried out.
-        settles_in: seconds until a doubtful view is to be looked at again.
     """
 
     component: Component
     deletes: tuple[Delete, ...] = ()
     retries: int = 0
-    settles_in: float | None = None
 
 
-def judge_cache(state: CacheState, before: Condition | None, now: datetime) -> CacheVerdict:
-    """How the cache is doing.
-
-    Args:
-        before: the stored condition ``CacheReady``; it tells when the retry took place.
-    """
+def judge_cache(state: CacheState) -> CacheVerdict:
+    """How the cache is doing."""
     if state.error is not None:
         errors = (state.error,)
         component = Component(ComponentName.CACHE, errors=errors, dependency=Dependency.DOWNSTREAM, is_input=True)
@@ -77,7 +68,7 @@ def judge_cache(state: CacheState, before: Condition | None, now: datetime) -> C
     if cache is None:
         return CacheVerdict(_absent(state), retries=state.retries)
     if cache.status.status is StatusValue.FAILED:
-        return _failed(cache, state, before, now)
+        return _failed(cache, state)
     return CacheVerdict(_present(cache), retries=state.retries)
 
 
@@ -107,7 +98,7 @@ def _present(cache: AIMTemplateCache) -> Component:
 # A failed cache
 
 
-def _failed(cache: AIMTemplateCache, state: CacheState, before: Condition | None, now: datetime) -> CacheVerdict:
+def _failed(cache: AIMTemplateCache, state: CacheState) -> CacheVerdict:
     """Retried once if artifacts are to blame; never counted back (SV-134…SV-139)."""
     failed = [one for one in state.artifacts if one.status.status is StatusValue.FAILED and not one.deleting]
     if state.retries == 0:
@@ -116,32 +107,11 @@ def _failed(cache: AIMTemplateCache, state: CacheState, before: Condition | None
             return CacheVerdict(_cache(State.FAILED, FAILED, message))
         deletes = tuple(_delete(one) for one in failed if labels.TEMPLATE_CACHE_NAME in one.metadata.labels)
         return CacheVerdict(_retrying(cache), deletes, retries=1)
-    still_failed, settles_in = _without_retried(failed, before, now)
-    if not still_failed:
-        return CacheVerdict(_retrying(cache), retries=state.retries, settles_in=settles_in)
-    names = ", ".join(one.name for one in still_failed)
+    if not failed:
+        return CacheVerdict(_retrying(cache), retries=state.retries)
+    names = ", ".join(one.name for one in failed)
     message = f"AIMTemplateCache {cache.key} has failed again after one retry (artifacts {names}): {_cause(cache)}"
     return CacheVerdict(_cache(State.DEGRADED, FAILED, message), retries=state.retries)
-
-
-def _without_retried(
-    failed: Sequence[AIMArtifact], before: Condition | None, now: datetime
-) -> tuple[list[AIMArtifact], float | None]:
-    """Failed artifacts without those that the retry has just deleted, and seconds until none can be left.
-
-    A deletion reaches the world a moment after it was carried out; what is older than the retry shows there until then.
-    """
-    since = before.last_transition_time if before is not None and before.reason == RETRYING else None
-    if since is None or now - since >= _SETTLING:
-        return list(failed), None
-    left = (_SETTLING - (now - since)).total_seconds()
-    newer = [one for one in failed if not _is_retried(one, since)]
-    return newer, left if len(newer) < len(failed) else None
-
-
-def _is_retried(artifact: AIMArtifact, since: datetime) -> bool:
-    created = artifact.metadata.creation_timestamp
-    return labels.TEMPLATE_CACHE_NAME in artifact.metadata.labels and created is not None and created < since
 
 
 def _retrying(cache: AIMTemplateCache) -> Component:

@@ -69,7 +69,7 @@ def reconcile(service: AIMService, view: View, now: datetime) -> Plan:
     new = tuple(child for child in (seen.model.create, _cache_child(view, service, seen), copy, workload) if child)
     creating = workload is not None and seen.running is None and _inputs_are_sound(view, seen)
     observed = observe_workload(view, service, seen.workload, now, being_created=creating)
-    cache = _judge_cache(view, service, seen, now)
+    cache = _judge_cache(view, service, seen)
     components = _components(service, seen, observed, cache)
     evaluation = evaluate(
         service.kind,
@@ -98,7 +98,7 @@ def reconcile(service: AIMService, view: View, now: datetime) -> Plan:
         deletes=(*cache.deletes, *seen.template.deletes),
         children=(*new, *seen.template.children),
         effects=(*observed.effects, *scaler_removal(view, seen.running, seen.workload.scaling, now)),
-        requeue_after=min((one for one in (cache.settles_in, observed.settles_in) if one is not None), default=None),
+        requeue_after=observed.settles_in,
     )
 
 
@@ -218,7 +218,7 @@ def _components(
     return (*always, route_component(route, seen.routing.fault))
 
 
-def _judge_cache(view: View, service: AIMService, seen: Situation, now: datetime) -> CacheVerdict:
+def _judge_cache(view: View, service: AIMService, seen: Situation) -> CacheVerdict:
     cache, template = seen.cache.value, seen.ready_template
     listed = cache.status.artifacts.values() if cache is not None else ()
     artifacts = (view.get(ARTIFACTS, service.namespace, one.name).value for one in listed)
@@ -231,7 +231,7 @@ def _judge_cache(view: View, service: AIMService, seen: Situation, now: datetime
         cacheable=template is None or bool(template.status.model_sources),
         retries=_retries(service),
     )
-    return judge_cache(state, find_condition(service.status.conditions, ComponentName.CACHE.condition), now)
+    return judge_cache(state)
 
 
 def _retries(service: AIMService) -> int:

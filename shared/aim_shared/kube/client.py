@@ -314,15 +314,20 @@ class KubeClient:
         *,
         uid: str,
         propagation: Propagation = Propagation.BACKGROUND,
-    ) -> None:
-        """Delete exactly the object with this UID; another one of the same name gives a conflict."""
+    ) -> JsonObject | None:
+        """Delete exactly the object with this UID; another one of the same name gives a conflict.
+
+        Returns the object as stored when finalizers or its grace period hold it back, ``None`` when it is gone.
+        """
         body = {
             "apiVersion": "v1",
             "kind": "DeleteOptions",
             "preconditions": {"uid": uid},
             "propagationPolicy": propagation,
         }
-        await self._send("delete", "DELETE", kind, object_path(kind, name, namespace), body=body)
+        answer = await self._send("delete", "DELETE", kind, object_path(kind, name, namespace), body=body)
+        # What is gone is answered with a Status or, for some kinds, with the object as it last was.
+        return answer if (answer.get("metadata") or {}).get("deletionTimestamp") else None
 
     async def pod_log(
         self,

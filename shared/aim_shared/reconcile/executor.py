@@ -187,13 +187,14 @@ class Executor:
 
     async def _delete_one(self, run: _Run, delete: Delete) -> None:
         try:
-            await self._kube.delete(delete.part.kind, delete.name, delete.namespace or None, uid=delete.uid)
+            left = await self._kube.delete(delete.part.kind, delete.name, delete.namespace or None, uid=delete.uid)
         except KubeError as error:
             if is_quiet(error, Verb.DELETE):
                 run.writes.append(_write(Verb.DELETE, delete, WriteResult.GONE))
             else:
                 self._failed(run, Verb.DELETE, delete, error)
         else:
+            self._absorb(delete.part, left or _identity(delete), gone=left is None)
             run.writes.append(_write(Verb.DELETE, delete, WriteResult.DONE))
 
     # Children
@@ -293,6 +294,10 @@ class Executor:
         what = f"{verb.value} of {item.part.kind.kind} {Key(item.namespace, item.name)} failed"
         run.note_failure(AimError(classified.category, classified.reason, f"{what}: {classified.message}"))
         run.writes.append(_write(verb, item, WriteResult.FAILED, error=str(error)))
+
+
+def _identity(delete: Delete) -> JsonObject:
+    return {"metadata": {"namespace": delete.namespace, "name": delete.name, "uid": delete.uid}}
 
 
 def _version(answer: JsonObject) -> str:

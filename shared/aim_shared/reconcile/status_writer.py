@@ -1,9 +1,8 @@
 """Writes the status: only what this service owns, only when it differs (FW-011, FW-018, FW-106, FW-412)."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, Protocol
 
 from aim_shared.bus.part import Part
 from aim_shared.errors import AimError
@@ -18,11 +17,14 @@ from aim_shared.reconcile.execution import Write, WriteResult
 from aim_shared.reconcile.plan import Event, EventType, kind_of
 from aim_shared.reconcile.reconciler import StatusOwnership
 
-Absorb: TypeAlias = Callable[[Part[Any], JsonObject], object]
-"""Takes the API server's answer to an own write into the world."""
-
 STATUS_REJECTED: Final = "StatusRejected"
 """Reason of the event about a status that the API server refuses (FW-018)."""
+
+
+class Absorb(Protocol):
+    """Takes the API server's answer to an own write into the world."""
+
+    def __call__(self, part: Part[Any], obj: JsonObject, *, gone: bool = False) -> object: ...
 
 
 class Due(Enum):

@@ -32,9 +32,21 @@ class WorldAccess:
         entry = self._world.get(part, key) if part.name in self._parts else None
         return None if entry is None else entry.raw
 
-    def absorb(self, part: Part[Any], obj: JsonObject) -> None:
-        """Take the API server's answer into the world (read your own writes)."""
+    def absorb(self, part: Part[Any], obj: JsonObject, *, gone: bool = False) -> None:
+        """Take the API server's answer to an own write into the world (read your own writes).
+
+        Args:
+            gone: the write removed the object; then only its namespace, name and UID matter.
+        """
         if part.name not in self._parts:
             return
-        for change in self._world.absorb(part, obj, self._clock(), current_traceparent()):
+        for change in self._deleted(part, obj) if gone else self._stored(part, obj):
             self._dispatch(change)
+
+    def _stored(self, part: Part[Any], obj: JsonObject) -> list[Change[Any]]:
+        return self._world.absorb(part, obj, self._clock(), current_traceparent())
+
+    def _deleted(self, part: Part[Any], obj: JsonObject) -> list[Change[Any]]:
+        metadata = obj["metadata"]
+        key = Key(str(metadata.get("namespace") or ""), str(metadata["name"]))
+        return self._world.absorb_deleted(part, key, str(metadata["uid"]), self._clock())

@@ -132,12 +132,21 @@ async def test_json_patch_and_replace_have_their_own_media_types() -> None:
 
 
 async def test_delete_names_the_uid_it_means() -> None:
-    async with client_of(json_answer({"kind": "Status"})) as (client, server):
-        await client.delete(CONFIG_MAP, "a", "team", uid="u1", propagation=Propagation.FOREGROUND)
+    async with client_of(json_answer({"kind": "Status", "metadata": {}})) as (client, server):
+        assert await client.delete(CONFIG_MAP, "a", "team", uid="u1", propagation=Propagation.FOREGROUND) is None
 
     assert server.seen[0].method == "DELETE"
     assert server.seen[0].json()["preconditions"] == {"uid": "u1"}
     assert server.seen[0].json()["propagationPolicy"] == "Foreground"
+
+
+async def test_delete_tells_whether_the_object_lingers() -> None:
+    held = config_map("a")
+    held["metadata"]["deletionTimestamp"] = "2026-11-21T12:00:00Z"
+    async with client_of(json_answer(held)) as (client, _):
+        assert await client.delete(CONFIG_MAP, "a", "team", uid="u1") == held
+    async with client_of(json_answer(config_map("a"))) as (client, _):
+        assert await client.delete(CONFIG_MAP, "a", "team", uid="u1") is None
 
 
 async def test_an_empty_name_never_addresses_the_collection() -> None:

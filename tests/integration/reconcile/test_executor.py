@@ -5,7 +5,9 @@ from support.builders import owner
 from support.reconcile_bench import CLAIMS, CONFIG_MAPS, LABELLED, SERVICES, Bench, config_map, service
 
 from aim_shared.api import labels
+from aim_shared.api.external.config_map import ConfigMap
 from aim_shared.api.kinds import AIM_SERVICE, CONFIG_MAP, EVENT, PERSISTENT_VOLUME_CLAIM
+from aim_shared.bus.entry import Entry
 from aim_shared.bus.part import Key
 from aim_shared.errors import Category
 from aim_shared.json import JsonObject
@@ -143,6 +145,31 @@ async def test_deletes_come_first_and_hit_only_their_uid(bench: Bench) -> None:
     ]
     assert bench.writes[-1] == ("PATCH", "configmaps/new")
     assert (await bench.get(CONFIG_MAP, "namesake"))["metadata"]["uid"] == namesake["metadata"]["uid"]
+
+
+async def deleted(bench: Bench, finalizers: list[str]) -> Entry[ConfigMap] | None:
+    """What the world knows of an object right after the executor deleted it."""
+    body = config_map("old")
+    body["metadata"]["finalizers"] = finalizers
+    old = await bench.create(CONFIG_MAPS, body)
+    plan = Plan(deletes=(Delete(CONFIG_MAPS, "default", "old", old["metadata"]["uid"], "unused"),))
+    await bench.executor.execute(bench.target(), plan)
+    return bench.world.get(CONFIG_MAPS, Key("default", "old"))
+
+
+@pytest.mark.spec("FW-007")
+async def test_a_deleted_object_is_gone_from_the_world_at_once(bench: Bench) -> None:
+    bench.woken_by = lambda change: [Key("default", "woken")] if change.after is None else []
+    waiting = bench.queue.statistics.depth
+    assert await deleted(bench, []) is None
+    assert bench.queue.statistics.depth == waiting + 1
+
+
+@pytest.mark.spec("FW-007")
+async def test_a_deleted_object_that_lingers_is_known_to_be_going_away(bench: Bench) -> None:
+    entry = await deleted(bench, ["example.com/held"])
+    assert entry is not None
+    assert entry.raw["metadata"]["deletionTimestamp"]
 
 
 @pytest.mark.spec("FW-007", "FW-184", "FW-010")

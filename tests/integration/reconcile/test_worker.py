@@ -140,7 +140,6 @@ async def test_a_clean_up_and_then_the_finalizer(bench: Bench) -> None:
     await bench.kube.delete(AIM_SERVICE, "chat", "default", uid=live["metadata"]["uid"])
     await bench.see(SERVICES, "chat")
     await bench.worker.process(CHAT)
-    bench.world.absorb_deleted(CONFIG_MAPS, Key("default", "cache"), cache["metadata"]["uid"], 0.0)
     await bench.worker.process(CHAT)
     with pytest.raises(ApiError) as error:
         await bench.get(AIM_SERVICE, "chat")
