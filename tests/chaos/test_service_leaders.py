@@ -99,6 +99,8 @@ async def test_a_leader_that_slept_does_not_write_when_it_wakes(stage: Platform,
         await api.created(MODELS, model(f"m{number}", f"image:{number}"))
     for number in range(20):
         await seen(api, f"m{number}", f"image:{number}")
+    await api.created(MODELS, model("slow", SLOW))
+    await stage.until_looked(SLOW)
     sleeper.signal(signal.SIGSTOP)
     # What it is about to do when it wakes: repair all of these, as the follower will have done meanwhile.
     for number in range(20):
@@ -115,6 +117,9 @@ async def test_a_leader_that_slept_does_not_write_when_it_wakes(stage: Platform,
     for number in range(20):
         await seen(api, f"m{number}", f"image:{number}")
     await sleeper.ready()
+    queue = await sleeper.page("/debug/queue")
+    assert (queue["publishers"], queue["queues"]) == ({}, {})
+    assert await sleeper.metric("aim_effects_running") is None
     assert stage.writes() == 20, "each ConfigMap is restored once, by the one that leads"
     assert [stage.looked(f"image:{number}") for number in range(20)] == [1] * 20
     lease = (await api.get(LEASE)).body

@@ -101,6 +101,10 @@ class Controllers:
         """Passes that run right now, by controller."""
         return {one.reconciler.controller: one.worker.active for one in self._controllers}
 
+    @property
+    def _idle(self) -> bool:
+        return all(one.depth == 0 and one.processing == 0 for one in self.queues.values())
+
     async def run(self) -> None:
         """Work until cancelled; begins with a pass of every object."""
         async with asyncio.TaskGroup() as group:
@@ -108,7 +112,9 @@ class Controllers:
                 group.create_task(controller.worker.run())
             try:
                 while True:
-                    self._facts.next_round()
+                    # A round is over when every object had its pass; a slow one must not look like disuse.
+                    if self._idle:
+                        self._facts.next_round()
                     for controller in self._controllers:
                         controller.worker.resync()
                     await asyncio.sleep(self._resync_interval)

@@ -143,3 +143,29 @@ async def test_without_a_description_of_the_api_server_it_says_so(stage: Platfor
     (line,) = [line for line in service.lines if line["level"] == "error"]
     assert "KUBECONFIG" in line["error"]
     assert "Traceback" not in service.log
+
+
+@pytest.mark.spec("FW-287")
+async def test_it_stops_in_time_while_the_api_server_is_away(stage: Platform) -> None:
+    service = await stage.started(LEADER_ELECT="true", **QUICK)
+    await service.leads()
+    await stage.plane.__aexit__(None, None, None)
+    assert await service.stop() == 0
+    assert "Traceback" not in service.log
+    await stage.plane.__aenter__()
+
+
+@pytest.mark.spec("FW-287")
+async def test_it_stops_in_time_while_the_api_server_takes_requests_and_says_nothing(stage: Platform) -> None:
+    service = stage.service(LEADER_ELECT="true")
+    with socket.socket() as silent:
+        silent.bind(("127.0.0.1", 0))
+        silent.listen(64)
+        config = stage.folder / "kubeconfig"
+        port = silent.getsockname()[1]
+        config.write_text(config.read_text().replace(stage.plane.url, f"http://127.0.0.1:{port}"))
+        await service.start()
+        page = await service.until("/readyz", lambda status, _: status == 503)
+        assert any("API server" in reason for reason in page["reasons"])
+        assert await service.stop() == 0
+    assert "Traceback" not in service.log
