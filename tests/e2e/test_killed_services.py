@@ -5,6 +5,7 @@ import asyncio
 import pytest
 from support.stack import Platform
 
+from aim_local.demo.chat import ask
 from aim_local.stack import SERVICES
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -41,6 +42,21 @@ async def test_all_services_killed_at_once_finish_after_their_restart(platform: 
 
     service = await platform.running(path, 60)
     await platform.chat(service["status"]["routing"]["path"], "still there?")
+
+
+@pytest.mark.parametrize("name", ["actors", "gateway"])
+async def test_a_simulated_part_takes_up_its_work_again(platform: Platform, name: str) -> None:
+    namespace = f"again-{name}"
+    await platform.namespace(namespace)
+    path = await platform.service(namespace, "chat", model={"image": IMAGE})
+    service = await platform.running(path)
+
+    await platform.stack[name].kill()
+    await platform.stack[name].start()
+
+    answer = await ask(platform.stack.gateway_url + service["status"]["routing"]["path"], "still there?")
+    assert answer.endswith("still there?")
+    await platform.running(path)
 
 
 async def test_a_broker_killed_on_the_way_costs_time_only(platform: Platform) -> None:

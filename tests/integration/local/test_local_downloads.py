@@ -136,3 +136,24 @@ async def test_no_download_outlives_killed_actors(controlplane: ControlPlane, ap
     await actors.wait()
 
     await eventually(lambda: not processes_with(marker), 10)
+
+
+async def test_later_actors_release_what_earlier_ones_bound(
+    controlplane: ControlPlane, api: RawApi, tmp_path: Path
+) -> None:
+    await api.created("/api/v1/namespaces", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})
+    claims = path("v1/persistentvolumeclaims")
+    claim = {
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "metadata": {"name": "weights", "namespace": NAMESPACE},
+        "spec": {"accessModes": ["ReadWriteMany"], "resources": {"requests": {"storage": "1Gi"}}},
+    }
+    async with simulated_cluster(controlplane, tmp_path):
+        await api.created(claims, claim)
+        bound = await api.until(f"{claims}/weights", lambda reply: reply.body["status"].get("phase") == "Bound")
+    volume = f"/api/v1/persistentvolumes/{bound.body['spec']['volumeName']}"
+
+    async with simulated_cluster(controlplane, tmp_path):
+        await api.delete(f"{claims}/weights")
+        await api.until_gone(volume)

@@ -3,6 +3,8 @@
 import asyncio
 from typing import final
 
+import structlog
+
 from aim_local.actors.failures import (
     Ending,
 )
@@ -14,6 +16,8 @@ from aim_local.keys import Key
 from aim_shared.api.kinds import POD
 from aim_shared.json import JsonObject
 from aim_shared.kube.errors import KubeError
+
+_log = structlog.get_logger(__name__)
 
 
 @final
@@ -60,7 +64,8 @@ class Kubelet:
         while True:
             try:
                 return await PodRun(self._node, key).play()
-            except KubeError:
+            except KubeError as error:
+                _log.info("will play the pod again", pod=str(key), error=str(error))
                 await asyncio.sleep(self._node.settings.retry_delay)
 
 

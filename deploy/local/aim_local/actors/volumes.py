@@ -15,6 +15,7 @@ from aim_local.actors.writer import Writer
 from aim_local.keys import Key
 from aim_shared.api.kinds import PERSISTENT_VOLUME_CLAIM
 from aim_shared.json import JsonObject
+from aim_shared.kube.errors import ApiError
 
 DEFAULT_CLASS: Final = "standard"
 _PROVISIONER: Final = "local.aim/folder"
@@ -56,7 +57,11 @@ class Volumes:
         held = self._volumes.get(key)
         if held is not None and (claim is None or held["spec"]["claimRef"]["uid"] != uid_of(claim)):
             await self._release(key, held)
-        if claim is None or is_going(claim) or not _wants_volume(claim):
+        if claim is None or is_going(claim):
+            return
+        if _is_bound(claim):
+            if key not in self._volumes:
+                await self._remember(key, claim)
             return
         await asyncio.sleep(self._settings.delay)
         if annotations_of(claim).get(FAIL_ANNOTATION) == Failure.PVC:
@@ -77,6 +82,17 @@ class Volumes:
         written = await self._writer.status(PERSISTENT_VOLUME_CLAIM, claim, status)
         if written is not None:
             self._claims.put(written)
+
+    async def _remember(self, key: Key, claim: JsonObject) -> None:
+        """Take over the volume of a claim that was bound before this process began."""
+        try:
+            volume = await self._writer.client.get(PERSISTENT_VOLUME, claim["spec"].get("volumeName") or "none")
+        except ApiError as error:
+            if error.is_not_found:
+                return
+            raise
+        if (volume["spec"].get("claimRef") or {}).get("uid") == uid_of(claim):
+            self._volumes[key] = volume
 
     async def _release(self, key: Key, volume: JsonObject) -> None:
         del self._volumes[key]
@@ -108,8 +124,8 @@ def volume_for(claim: JsonObject) -> JsonObject:
     }
 
 
-def _wants_volume(claim: JsonObject) -> bool:
-    return (claim.get("status") or {}).get("phase") != "Bound"
+def _is_bound(claim: JsonObject) -> bool:
+    return (claim.get("status") or {}).get("phase") == "Bound"
 
 
 def _asked(claim: JsonObject) -> JsonObject:
