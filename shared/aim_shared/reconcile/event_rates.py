@@ -1,10 +1,12 @@
-"""Which Kubernetes Events are worth a request: de-duplication, combination and rates (FW-125)."""
+"""Which Kubernetes Events are worth a request: de-duplication, combination and rates (FW-121, FW-125)."""
 
 from collections import OrderedDict
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Final
 
-from aim_shared.reconcile.plan import Event
+from aim_shared.reconcile.component_names import ParentCondition
+from aim_shared.reconcile.plan import Event, EventType
 
 STANDING_SECONDS: Final = 300.0
 """A standing error is repeated at most this often per object and condition."""
@@ -96,3 +98,24 @@ def _combine(memory: _ObjectMemory, event: Event, now: float) -> Posting:
         messages[event.message] = now
         return Posting((event.type, event.reason, event.message), event.message[:MAX_MESSAGE])
     return Posting((event.type, event.reason, ""), (_COMBINED + event.message)[:MAX_MESSAGE])
+
+
+def bundles(events: Iterable[Event]) -> list[tuple[Event, ...]]:
+    """What goes out as one Event: the Normal transitions of a pass together, everything else alone (FW-121)."""
+    transitions: list[Event] = []
+    others: list[tuple[Event, ...]] = []
+    for event in events:
+        if event.type is EventType.NORMAL and event.condition:
+            transitions.append(event)
+        else:
+            others.append((event,))
+    return [tuple(transitions), *others] if transitions else others
+
+
+def combined(sharing: Sequence[Event]) -> Event:
+    """The Event for transitions of one pass: reason of ``Ready`` or else of the last, all of them in the message."""
+    if len(sharing) == 1:
+        return sharing[0]
+    leading = next((event for event in sharing if event.condition == ParentCondition.READY), sharing[-1])
+    changes = (f"{event.condition}={event.status} {event.reason}: {event.message}" for event in sharing)
+    return replace(leading, message="; ".join(changes))

@@ -16,7 +16,7 @@ from aim_shared.kube.client import KubeClient
 from aim_shared.kube.errors import ApiError, KubeError
 from aim_shared.reconcile.child_body import Target
 from aim_shared.reconcile.conditions import timestamp
-from aim_shared.reconcile.event_rates import EventRates, Posting
+from aim_shared.reconcile.event_rates import EventRates, Posting, bundles, combined
 from aim_shared.reconcile.plan import Event, EventType, kind_of
 
 CLUSTER_EVENTS_NAMESPACE: Final = "default"
@@ -65,11 +65,13 @@ class EventWriter:
         return self._failures
 
     async def emit(self, target: Target, source: str, events: Iterable[Event]) -> None:
-        """Post what the rates allow, under that source component."""
-        for event in events:
+        """Post what the rates allow, under that source component; what shares an Event is logged one by one."""
+        for sharing in bundles(events):
+            event = combined(sharing)
             posting = self._rates.admit(target.uid, event, self._clock())
             if posting is not None:
-                _report(event)
+                for one in sharing:
+                    _report(one)
                 await self._post_safely(target, source, event, posting)
 
     def forget(self, uid: str) -> None:

@@ -1,6 +1,7 @@
 """The executor against the embedded control plane."""
 
 import pytest
+from structlog.testing import capture_logs
 from support.builders import owner
 from support.reconcile_bench import CLAIMS, CONFIG_MAPS, LABELLED, SERVICES, Bench, config_map, service
 
@@ -341,6 +342,20 @@ async def test_events_count_repetitions_on_one_object(bench: Bench) -> None:
     assert stored["involvedObject"]["uid"] == bench.target().uid
     bench.faults.fail("PATCH", stored["metadata"]["name"], 500, message="broken")
     assert (await bench.executor.execute(bench.target(), Plan(events=(event,)))).failure is None
+
+
+@pytest.mark.spec("FW-121")
+async def test_normal_transitions_of_one_pass_are_one_event(bench: Bench) -> None:
+    changes = tuple(
+        Event(EventType.NORMAL, reason, "m" * 800, condition=condition, status="True")
+        for condition, reason in (("Ready", "AllComponentsReady"), ("CacheReady", "CacheReady"))
+    )
+    with capture_logs() as logs:
+        await bench.executor.execute(bench.target(), Plan(events=changes))
+    [stored] = (await bench.kube.list(EVENT, "default")).items
+    assert (stored["type"], stored["reason"], len(stored["message"])) == ("Normal", "AllComponentsReady", 1024)
+    assert "; CacheReady=True CacheReady: m" in stored["message"]
+    assert [line["condition"] for line in logs if "condition" in line] == ["Ready", "CacheReady"]
 
 
 @pytest.mark.spec("FW-412")

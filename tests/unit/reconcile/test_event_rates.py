@@ -2,7 +2,7 @@
 
 import pytest
 
-from aim_shared.reconcile.event_rates import EventRates
+from aim_shared.reconcile.event_rates import EventRates, bundles, combined
 from aim_shared.reconcile.plan import Event, EventType
 
 
@@ -49,3 +49,28 @@ def test_messages_are_cut() -> None:
     posting = EventRates().admit("u", event("x" * 3000), 0)
     assert posting
     assert len(posting.message) == 1024
+
+
+def transition(condition: str, reason: str, message: str = "m") -> Event:
+    return Event(EventType.NORMAL, reason, message, condition=condition, status="True")
+
+
+@pytest.mark.spec("FW-121")
+def test_normal_transitions_of_one_pass_share_an_event() -> None:
+    told = Event(EventType.NORMAL, "TemplateNameConflict", "taken")
+    together, *alone = bundles([event(), transition("ModelReady", "ModelResolved"), told, transition("A", "B", "c")])
+    assert alone == [(event(),), (told,)]
+    one = combined(together)
+    assert (one.reason, one.message) == ("B", "ModelReady=True ModelResolved: m; A=True B: c")
+
+
+@pytest.mark.spec("FW-121")
+def test_the_reason_of_ready_stands_for_all() -> None:
+    changes = (transition("Ready", "AllComponentsReady"), transition("CacheReady", "CacheReady"))
+    assert combined(changes).reason == "AllComponentsReady"
+
+
+@pytest.mark.spec("FW-121")
+def test_a_single_transition_keeps_its_words() -> None:
+    assert [combined(sharing) for sharing in bundles([transition("A", "B", "c")])] == [transition("A", "B", "c")]
+    assert bundles([]) == []
