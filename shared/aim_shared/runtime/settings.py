@@ -12,6 +12,7 @@ from pydantic_settings import BaseSettings, CliSettingsSource, SettingsConfigDic
 
 from aim_shared.api import quantity
 from aim_shared.api.duration import parse_seconds
+from aim_shared.runtime.aliases import translated
 from aim_shared.telemetry.logs import LogFormat, LogLevel
 
 _NAMESPACE_FILE: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
@@ -109,7 +110,7 @@ def load(settings: type[S], argv: list[str] | None = None) -> S:
         return settings(
             _cli_settings_source=CliSettingsSource(
                 settings,
-                cli_parse_args=sys.argv[1:] if argv is None else argv,
+                cli_parse_args=translated(sys.argv[1:] if argv is None else argv),
                 cli_kebab_case="all",
                 cli_implicit_flags=True,
                 cli_prog_name=Path(sys.argv[0]).name,

@@ -1,0 +1,31 @@
+"""Flags of the existing binary."""
+
+import pytest
+
+from aim_shared.runtime.aliases import translated
+from aim_shared.runtime.settings import Settings, load
+from aim_shared.telemetry.logs import LogFormat, LogLevel
+
+
+@pytest.mark.spec("FW-280")
+@pytest.mark.parametrize(
+    ("given", "meant"),
+    [
+        (["--zap-encoder=console"], ["--log-format", "console"]),
+        (["--zap-encoder", "json", "--leader-elect"], ["--log-format", "json", "--leader-elect"]),
+        (["--zap-log-level=error"], ["--log-level", "error"]),
+        (["--zap-log-level", "2"], ["--log-level", "debug"]),
+        (["--zap-devel"], ["--log-level", "debug", "--log-format", "console"]),
+        (["--zap-devel=false"], []),
+        (["--webhook-cert-path", "/tmp/x", "--webhook-cert-key=y"], []),
+    ],
+)
+def test_aliases(given: list[str], meant: list[str]) -> None:
+    assert translated(given) == meant
+
+
+@pytest.mark.spec("FW-280")
+def test_they_reach_the_settings() -> None:
+    settings = load(Settings, ["--zap-devel", "--health-probe-bind-address", ":9090"])
+    assert (settings.log_level, settings.log_format) == (LogLevel.DEBUG, LogFormat.CONSOLE)
+    assert settings.health_probe_bind_address == ":9090"
