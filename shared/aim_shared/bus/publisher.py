@@ -11,6 +11,7 @@ import random
 import secrets
 from collections.abc import AsyncIterator, Awaitable, Callable
 from datetime import UTC, datetime
+from itertools import chain, repeat
 from typing import Any, Final, TypeVar
 
 import structlog
@@ -43,6 +44,9 @@ log = structlog.get_logger(__name__)
 T = TypeVar("T")
 
 _BACKOFF: Final = (0.1, 2.0)
+_FIRST_PAUSES: Final = (0.5, 1.0, 2.0)
+"""Between the first markers of a session: consumers that reconnect a moment later than this process believe only
+markers written since, and should not have to wait a whole interval for one."""
 _LEASE_POLL: Final = 0.25
 
 
@@ -408,11 +412,12 @@ class Publisher:
     # Regular duties
 
     async def _mark_forever(self) -> None:
-        while True:
+        regular = self._settings.marker_interval
+        for pause in chain(_FIRST_PAUSES, repeat(regular)):
             version = self._source.version
             await self._settled()
             await self._mark(version)
-            await asyncio.sleep(self._settings.marker_interval)
+            await asyncio.sleep(min(pause, regular))
 
     async def _mark(self, version: str) -> None:
         """Vouch for everything up to a version."""
