@@ -223,7 +223,10 @@ class Projection:
 
     def _ended(self, why: str) -> None:
         if why != self._counters.last_failure:
-            log.warning("The view of the cluster is made anew from the message broker", reason=why)
+            if self._counters.generations:
+                log.warning("The view of the cluster is made anew from the message broker", reason=why)
+            else:
+                log.info("The message broker has no view of the cluster to give yet", reason=why)
         self._counters.last_failure = why
         self._delivery = None
 
