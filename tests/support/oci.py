@@ -12,7 +12,7 @@ REPOSITORY = "team/model"
 
 
 def settings(**values: object) -> RegistrySettings:
-    return RegistrySettings.model_validate({"registry_request_timeout": 5.0, "inspection_timeout": 5.0, **values})
+    return RegistrySettings.model_validate({"registry_request_timeout": 5.0, **values})
 
 
 def store_with_tags(*tags: str) -> ImageStore:

@@ -1,8 +1,8 @@
 """What discovery publishes, consumes and reconciles."""
 
-import asyncio
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any
 
 from aim_discovery.effect_kinds import SERVICE_NAME, EffectKind
@@ -54,10 +54,8 @@ from aim_shared.pods.facts import POD_EFFECTS
 from aim_shared.pods.readers import pod_readers
 from aim_shared.reconcile.reconciler import EffectRunner, Reconciler, ServiceDefinition, Wake
 from aim_shared.registry.client import RegistryClient
-from aim_shared.registry.config_file import RegistriesFile
-from aim_shared.registry.credentials import CredentialSet
-from aim_shared.registry.mirrors import load_registries
-from aim_shared.registry.settings import RegistrySettings
+from aim_shared.registry.config_file import opened
+from aim_shared.registry.pull_secrets import mirror_credentials
 
 _PUBLISHED = (
     MODELS,
@@ -114,23 +112,15 @@ def _templates(scope: TemplateScope, settings: DiscoverySettings, wakes: tuple[W
 async def effect_runners(settings: DiscoverySettings, kube: KubeClient) -> AsyncIterator[Mapping[str, EffectRunner]]:
     """Runners with their registry client, which follows the mirror configuration while it is open (FW-395)."""
     secrets = PullSecrets(kube)
-
-    async def mirror_secrets(name: str) -> CredentialSet:
-        return await secrets.mirror(settings.system_namespace, name)
-
-    own = RegistrySettings()
-    registries = await asyncio.to_thread(load_registries, own.registry_config)
-    async with (
-        RegistryClient(own, registries, mirror_secrets=mirror_secrets) as registry,
-        asyncio.TaskGroup() as group,
-    ):
-        path = own.registry_config
-        follower = None if path is None else group.create_task(RegistriesFile(path, registry).follow())
+    client = RegistryClient(
+        settings,
+        mirror_secrets=partial(mirror_credentials, kube, settings.system_namespace),
+        inspection_timeout=settings.inspection_timeout,
+    )
+    async with opened(client, settings.registry_config) as registry:
         yield {
+            **pod_readers(kube),
             EffectKind.PULL_SECRETS: secrets,
             EffectKind.IMAGE_INSPECTION: ImageInspector(registry, secrets),
             EffectKind.JOB_LOG: JobLogReader(kube),
-            **pod_readers(kube),
         }
-        if follower is not None:
-            follower.cancel()

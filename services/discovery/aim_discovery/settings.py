@@ -2,11 +2,17 @@
 
 from pydantic import Field
 
-from aim_shared.runtime.settings import Seconds, Settings
+from aim_shared.registry.client import INSPECTION_SECONDS
+from aim_shared.registry.settings import RegistrySettings
+from aim_shared.runtime.settings import PositiveSeconds, Seconds, Settings
 
 
-class DiscoverySettings(Settings):
-    """What discovery can be told beside the common settings; registry access has its own (`RegistrySettings`)."""
+class DiscoverySettings(Settings, RegistrySettings):
+    """What discovery can be told beside the common settings and those of registry access."""
+
+    inspection_timeout: PositiveSeconds = Field(
+        INSPECTION_SECONDS, description="one complete image inspection, per endpoint (DI-088)"
+    )
 
     extraction_retry_initial: Seconds = Field(10.0, gt=0, description="first retry of a failed inspection (DI-096)")
     extraction_retry_max: Seconds = Field(600.0, gt=0, description="longest retry of a failed inspection (DI-096)")

@@ -6,6 +6,7 @@ from enum import StrEnum
 from aim_model_sync.candidates import RepositoryImages
 from aim_model_sync.codes import SyncCode
 from aim_shared.api.base import ApiModel
+from aim_shared.registry.credentials import SecretProblem
 from aim_shared.registry.image_reference import ImageReference, Repository
 
 
@@ -61,22 +62,6 @@ class SecretVersion(ApiModel):
     name: str
     uid: str = ""
     resource_version: str = ""
-
-
-class SecretReason(StrEnum):
-    """Why a pull secret could not be used (MS-165…MS-167)."""
-
-    NOT_FOUND = "SecretNotFound"
-    INVALID = "SecretInvalid"
-    ACCESS_FAILED = "SecretAccessFailed"
-
-
-class SecretProblem(ApiModel):
-    """A pull secret that could not be used."""
-
-    name: str
-    reason: SecretReason
-    message: str
 
 
 class SyncOutcome(ApiModel):

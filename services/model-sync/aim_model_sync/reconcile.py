@@ -9,7 +9,7 @@ from aim_model_sync.catalogue import Elsewhere, Managed, managed_models
 from aim_model_sync.conclusion import Result, broken_off, concluded, recounted, rejected, started
 from aim_model_sync.effect_kinds import PULL_SECRETS, SERVICE_NAME, SYNC, SecretParams, SyncParams
 from aim_model_sync.model import build_model
-from aim_model_sync.outcome import SecretReason, SyncOutcome
+from aim_model_sync.outcome import SyncOutcome
 from aim_model_sync.progress import Progress
 from aim_model_sync.schedule import interval_seconds, start_of_overdue
 from aim_model_sync.selection import Choice, choose
@@ -23,6 +23,7 @@ from aim_shared.bus.parts import CLUSTER_MODELS, FACTS
 from aim_shared.bus.view import View
 from aim_shared.errors import AimError, Category
 from aim_shared.reconcile.plan import Effect, Event, EventType, Plan
+from aim_shared.registry.credentials import SecretReason
 from aim_shared.runtimeconfig.resolve import resolve_config
 
 LISTING_GRACE: Final = 10.0

@@ -1,8 +1,8 @@
 """What model-sync publishes, consumes and reconciles."""
 
-import asyncio
 from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Final
 
 from aim_model_sync.catalogue import MODELS_BY_LABEL, MODELS_BY_OWNER, MODELS_BY_REPOSITORY
@@ -21,8 +21,9 @@ from aim_shared.kube.client import KubeClient
 from aim_shared.naming import optional_label_value
 from aim_shared.reconcile.reconciler import EffectRunner, Reconciler, ServiceDefinition, WakeBy
 from aim_shared.registry.client import RegistryClient
-from aim_shared.registry.config_file import RegistriesFile
-from aim_shared.registry.mirrors import load_registries
+from aim_shared.registry.config_file import opened
+from aim_shared.registry.hubs import Hubs
+from aim_shared.registry.pull_secrets import mirror_credentials
 
 SOURCES_BY_LABEL_VALUE: Final = Index(
     MODEL_SOURCES, "label-value", lambda source: [value] if (value := optional_label_value(source.name)) else []
@@ -84,13 +85,10 @@ def definition(settings: ModelSyncSettings) -> ServiceDefinition:
 async def effect_runners(settings: ModelSyncSettings, kube: KubeClient) -> AsyncIterator[Mapping[str, EffectRunner]]:
     """One registry client for all sources, so that its limits per host hold for all of them (MS-253)."""
     secrets = SecretReader(kube, settings.system_namespace)
-    registries = await asyncio.to_thread(load_registries, settings.registry_config)
-    async with (
-        RegistryClient(settings, registries, mirror_secrets=secrets.credentials) as client,
-        asyncio.TaskGroup() as group,
-    ):
-        path = settings.registry_config
-        follower = None if path is None else group.create_task(RegistriesFile(path, client).follow())
-        yield {SYNC: SyncRunner(client, secrets, settings.sync_deadline), PULL_SECRETS: secrets.versions}
-        if follower is not None:
-            follower.cancel()
+    client = RegistryClient(
+        settings,
+        mirror_secrets=partial(mirror_credentials, kube, settings.system_namespace),
+        hubs=Hubs(settings.docker_hub_api_url, settings.github_api_url),
+    )
+    async with opened(client, settings.registry_config) as registries:
+        yield {SYNC: SyncRunner(registries, secrets, settings.sync_deadline), PULL_SECRETS: secrets.versions}

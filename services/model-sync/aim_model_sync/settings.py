@@ -1,19 +1,15 @@
 """Settings of the model-sync service (FW-273)."""
 
 from pydantic import Field
-from pydantic_settings import SettingsConfigDict
 
-from aim_shared.registry.settings import RegistrySettings
-from aim_shared.runtime.settings import PREFIX, Seconds, Settings
+from aim_shared.registry.hubs import DOCKER_HUB_API, GITHUB_API
+from aim_shared.registry.settings import BaseUrl, RegistrySettings
+from aim_shared.runtime.settings import PositiveSeconds, Settings
 
 
 class ModelSyncSettings(Settings, RegistrySettings):
-    """Common settings, those of registry access, and the limit of one sync.
+    """What model-sync can be told beside the common settings and those of registry access."""
 
-    One class, so that every variable has one place and the others are reported as unknown.
-    """
-
-    # Of several bases the last one's configuration would win, which ignores unknown flags.
-    model_config = SettingsConfigDict(env_prefix=PREFIX, frozen=True, extra="forbid", env_ignore_empty=True)
-
-    sync_deadline: Seconds = Field(600.0, gt=0, description="limit of one sync (MS-149)")
+    docker_hub_api_url: BaseUrl = Field(DOCKER_HUB_API, description="Docker Hub listing (MS-156)")
+    github_api_url: BaseUrl = Field(GITHUB_API, description="GitHub packages listing (MS-156)")
+    sync_deadline: PositiveSeconds = Field(600.0, description="limit of one sync (MS-149)")

@@ -1,6 +1,6 @@
 """The registry client of model-sync and discovery: one operation, all endpoints in order (FW-380, FW-388).
 
-    async with RegistryClient(RegistrySettings()) as client:
+    async with RegistryClient(settings) as client:
         tags = await client.list_tags(canonical_repository("ghcr.io", "silogen/aim-llama"))
         config = await client.image_config(parse_image("amdenterpriseai/aim-base:0.9"), credentials)
 
@@ -19,7 +19,7 @@ from aim_shared.registry.credentials import ANONYMOUS, Credential, CredentialSet
 from aim_shared.registry.endpoints import Endpoint, endpoints_for
 from aim_shared.registry.errors import RegistryError, RegistryErrorCode
 from aim_shared.registry.fallback import Failure, combined_error
-from aim_shared.registry.hubs import list_docker_hub, list_github_packages
+from aim_shared.registry.hubs import Hubs, list_docker_hub, list_github_packages
 from aim_shared.registry.image_reference import DOCKER_HUB, ImageReference, Repository, canonical_registry
 from aim_shared.registry.inspection import inspect
 from aim_shared.registry.listing import Listing, list_catalog, list_tags
@@ -30,6 +30,8 @@ from aim_shared.registry.settings import RegistrySettings
 from aim_shared.registry.transport import Transport, TransportStatistics
 
 GHCR: Final = "ghcr.io"
+INSPECTION_SECONDS: Final = 30.0
+"""Usual limit of one complete image inspection at one endpoint (DI-088)."""
 
 Result = TypeVar("Result")
 MirrorSecrets = Callable[[str], Awaitable[CredentialSet]]
@@ -51,10 +53,14 @@ class RegistryClient:
         registries: Registries | None = None,
         *,
         mirror_secrets: MirrorSecrets = _no_mirror_secrets,
+        hubs: Hubs | None = None,
+        inspection_timeout: float = INSPECTION_SECONDS,
     ) -> None:
         self._settings = settings
         self._registries = registries or Registries()
         self._mirror_secrets = mirror_secrets
+        self._hubs = hubs or Hubs()
+        self._inspection_timeout = inspection_timeout
         self._transport = Transport(settings)
         self._authorizer = Authorizer(self._transport, settings.registry_realm_allowlist)
         self._schemes = SchemeMemory(self._transport)
@@ -134,7 +140,7 @@ class RegistryClient:
         """
 
         async def ask(endpoint: Endpoint) -> ImageConfig:
-            limit = self._settings.inspection_timeout
+            limit = self._inspection_timeout
             try:
                 async with asyncio.timeout(limit):
                     return await inspect(await self._session(endpoint, image.repository.path, credentials), image)
@@ -179,7 +185,7 @@ class RegistryClient:
     async def _list_docker_hub(self, owner: str) -> Listing:
         return await list_docker_hub(
             self._transport,
-            self._settings.docker_hub_api_url,
+            self._hubs.docker,
             owner,
             max_pages=self._settings.registry_max_pages,
         )
@@ -193,7 +199,7 @@ class RegistryClient:
             )
         return await list_github_packages(
             self._transport,
-            self._settings.github_api_url,
+            self._hubs.github,
             owner,
             credential,
             max_pages=self._settings.registry_max_pages,

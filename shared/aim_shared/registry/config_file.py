@@ -5,6 +5,8 @@ read again twice a minute.
 """
 
 import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Final, Never
 
@@ -47,3 +49,18 @@ class RegistriesFile:
             _log.error("registry configuration kept, the file can not be used", error=str(error))
         else:
             self._client.use(registries)
+
+
+@asynccontextmanager
+async def opened(client: RegistryClient, path: Path | None) -> AsyncIterator[RegistryClient]:
+    """The client, open, and following the configuration file if there is one.
+
+    Raises:
+        InvalidRegistriesFileError: the file can not be used at the start.
+    """
+    client.use(await asyncio.to_thread(load_registries, path))
+    async with client, asyncio.TaskGroup() as group:
+        follower = None if path is None else group.create_task(RegistriesFile(path, client).follow())
+        yield client
+        if follower is not None:
+            follower.cancel()

@@ -10,6 +10,7 @@ import fnmatch
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import Final
 
 from aim_shared.json import JsonObject, loads
@@ -23,6 +24,23 @@ _API_VERSION_PREFIX: Final = re.compile(r"/v[12](?=/|$)")
 
 class InvalidPullSecretError(ValueError):
     """A pull secret is of another type or can not be decoded (MS-166); the message holds no secret value."""
+
+
+class SecretReason(StrEnum):
+    """Why a pull secret can not be used (DI-073, DI-074, MS-165…MS-167)."""
+
+    NOT_FOUND = "SecretNotFound"
+    INVALID = "SecretInvalid"
+    ACCESS_FAILED = "SecretAccessFailed"
+
+
+@dataclass(frozen=True, slots=True)
+class SecretProblem:
+    """Why a pull secret can not be used, in words that hold no secret value."""
+
+    name: str
+    reason: SecretReason
+    message: str
 
 
 @dataclass(frozen=True, slots=True)

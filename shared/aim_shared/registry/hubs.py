@@ -1,5 +1,6 @@
 """Repository listing where a registry has no catalog: Docker Hub and GitHub (MS-130…MS-141)."""
 
+from dataclasses import dataclass
 from typing import Final
 
 from yarl import URL
@@ -11,8 +12,18 @@ from aim_shared.registry.listing import Listing
 from aim_shared.registry.manifests import parse_object
 from aim_shared.registry.transport import Request, Response, Transport
 
+DOCKER_HUB_API: Final = "https://hub.docker.com"
+GITHUB_API: Final = "https://api.github.com"
 HUB_PAGE_SIZE: Final = 100
 GITHUB_PAGE_SIZE: Final = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Hubs:
+    """Base addresses of the listing APIs (MS-156)."""
+
+    docker: str = DOCKER_HUB_API
+    github: str = GITHUB_API
 
 
 async def list_docker_hub(transport: Transport, api_url: str, namespace: str, *, max_pages: int) -> Listing:

@@ -3,8 +3,8 @@
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import BeforeValidator, Field
-from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
+from pydantic import BaseModel, BeforeValidator, Field
+from pydantic_settings import NoDecode
 
 from aim_shared.api.duration import parse_seconds
 
@@ -32,25 +32,20 @@ OptionalPath = Annotated[Path | None, BeforeValidator(_empty_is_none)]
 BaseUrl = Annotated[str, BeforeValidator(_strip_slash), Field(pattern=r"^https?://[^/?#@]+(/[^?#]*)?$")]
 
 
-class RegistrySettings(BaseSettings):
-    """What FW-273 lets an operator set about registry access; durations are seconds."""
+class RegistrySettings(BaseModel):
+    """What every service that asks registries can be told (FW-273); durations are seconds.
 
-    model_config = SettingsConfigDict(env_prefix="AIM_", frozen=True, extra="ignore")
+    A part of the service's own settings, which inherit it, so that each variable is declared once.
+    """
 
-    registry_config: OptionalPath = None
-    """YAML file with mirrors and insecure registries (FW-381)."""
-    registry_ca_file: OptionalPath = None
-    """PEM bundle trusted for every registry, in addition to the system's (MS-155)."""
-    registry_realm_allowlist: Annotated[tuple[str, ...], NoDecode, BeforeValidator(_split_commas)] = ()
-    """Further hosts that credentials may be sent to for a token (MS-127)."""
-    registry_connect_timeout: Seconds = 10.0
-    registry_request_timeout: Seconds = 30.0
-    registry_max_connections: Annotated[int, Field(ge=1)] = 10
-    """Concurrent requests per endpoint host (MS-253, FW-396)."""
-    registry_max_body_bytes: Annotated[int, Field(ge=1024)] = 32 * 1024 * 1024
-    registry_max_pages: Annotated[int, Field(ge=1)] = 1000
-    docker_registry_url: BaseUrl = "https://index.docker.io"
-    docker_hub_api_url: BaseUrl = "https://hub.docker.com"
-    github_api_url: BaseUrl = "https://api.github.com"
-    inspection_timeout: Seconds = 30.0
-    """One complete image inspection, per endpoint (DI-088)."""
+    registry_config: OptionalPath = Field(None, description="file with mirrors and insecure registries (FW-381)")
+    registry_ca_file: OptionalPath = Field(None, description="CA bundle besides the system's (MS-155)")
+    registry_realm_allowlist: Annotated[tuple[str, ...], NoDecode, BeforeValidator(_split_commas)] = Field(
+        (), description="further hosts that credentials may be sent to for a token, comma separated (MS-127)"
+    )
+    registry_connect_timeout: Seconds = Field(10.0, description="limit of one connection attempt (MS-149)")
+    registry_request_timeout: Seconds = Field(30.0, description="limit of one request (MS-149)")
+    registry_max_connections: int = Field(10, ge=1, description="concurrent requests per endpoint host (MS-253)")
+    registry_max_body_bytes: int = Field(32 << 20, ge=1024, description="largest accepted answer (MS-153)")
+    registry_max_pages: int = Field(1000, ge=1, description="most pages of one listing (MS-153)")
+    docker_registry_url: BaseUrl = Field("https://index.docker.io", description="API of docker.io (MS-156)")

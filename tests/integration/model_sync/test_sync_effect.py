@@ -16,7 +16,7 @@ from aim_model_sync.effect_kinds import PULL_SECRETS, SYNC, SyncParams
 from aim_model_sync.effects.evaluation import Evaluator
 from aim_model_sync.effects.pull_secrets import SecretReader
 from aim_model_sync.effects.sync import SyncRunner
-from aim_model_sync.outcome import SecretReason, SelectorState, SyncOutcome
+from aim_model_sync.outcome import SelectorState, SyncOutcome
 from aim_model_sync.selectors import SelectorText, resolve
 from aim_model_sync.settings import ModelSyncSettings
 from aim_shared.api import to_json
@@ -25,7 +25,8 @@ from aim_shared.kube.client import KubeClient
 from aim_shared.kube.config import load_connection
 from aim_shared.reconcile.plan import Effect
 from aim_shared.registry.client import RegistryClient
-from aim_shared.registry.credentials import ANONYMOUS
+from aim_shared.registry.credentials import ANONYMOUS, SecretReason
+from aim_shared.registry.hubs import Hubs
 from aim_shared.registry.mirrors import Registries
 
 NAMESPACE = "aim-system"
@@ -60,10 +61,9 @@ async def client(registry: LocalRegistry) -> AsyncIterator[RegistryClient]:
     settings = ModelSyncSettings(
         registry_request_timeout=2.0,
         docker_registry_url=own,
-        docker_hub_api_url=own,
         registry_realm_allowlist=(registry.host,),
     )
-    async with RegistryClient(settings) as opened:
+    async with RegistryClient(settings, hubs=Hubs(docker=own)) as opened:
         yield opened
 
 
@@ -287,7 +287,7 @@ async def test_versions_of_secrets_are_all_that_is_told_about_them(
     told = await reader.versions(Effect(PULL_SECRETS, "u", {"secrets": ["pull", "missing"]}))
     (there, missing) = told["secrets"]
     assert set(there) == {"name", "uid", "resourceVersion"}
-    assert missing == {"name": "missing"}
+    assert missing == {"name": "missing", "uid": "", "resourceVersion": ""}
 
 
 @pytest.mark.spec("MS-118", "MS-372", "MS-S111")

@@ -11,6 +11,7 @@ from support.oci import REPOSITORY, at, image, pull_secret, settings, store_with
 from aim_local.registry import DEMO_IMAGES, BearerAuth, Fault, LocalRegistry
 from aim_shared.registry.client import RegistryClient
 from aim_shared.registry.errors import RegistryError, RegistryErrorCategory, RegistryErrorCode
+from aim_shared.registry.hubs import Hubs
 from aim_shared.registry.image_reference import ImageReference, Repository, canonical_repository
 from aim_shared.registry.transport import USER_AGENT
 
@@ -148,7 +149,7 @@ async def test_docker_hub_namespace_is_listed_through_the_hub_api() -> None:
     store.put("team/other", "1")
     async with LocalRegistry(store=store, auth=None, page_limit=1) as registry:
         address = f"http://{registry.host}"
-        async with RegistryClient(settings(docker_registry_url=address, docker_hub_api_url=address)) as client:
+        async with RegistryClient(settings(docker_registry_url=address), hubs=Hubs(docker=address)) as client:
             listing = await client.list_repositories("index.docker.io", owner="team")
             assert listing.names == ("team/model", "team/other")
             assert (await client.list_tags(canonical_repository("", REPOSITORY))).names == ("1.0.0",)
@@ -198,7 +199,7 @@ async def test_a_silent_registry_times_out(registry: LocalRegistry) -> None:
 @pytest.mark.spec("DI-088")
 async def test_the_inspection_as_a_whole_is_bounded(registry: LocalRegistry) -> None:
     registry.fail("manifest", Fault(200, delay=1.0))
-    async with RegistryClient(settings(inspection_timeout=0.2)) as client:
+    async with RegistryClient(settings(), inspection_timeout=0.2) as client:
         with pytest.raises(RegistryError, match="AIM_INSPECTION_TIMEOUT"):
             await client.image_config(image(registry))
 
@@ -294,7 +295,7 @@ async def test_github_packages_of_organisations_and_users(owner: str) -> None:
     stub = GithubStub()
     async with TestServer(stub.application()) as server:
         address = str(server.make_url("")).rstrip("/")
-        async with RegistryClient(settings(github_api_url=address)) as client:
+        async with RegistryClient(settings(), hubs=Hubs(github=address)) as client:
             secret = pull_secret("https://ghcr.io", "me", "token")
             listing = await client.list_repositories("ghcr.io", secret, owner=owner)
     assert len(listing.names) == 101

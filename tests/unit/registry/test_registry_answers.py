@@ -4,7 +4,6 @@ import json
 
 import pytest
 from multidict import CIMultiDict
-from pydantic import ValidationError
 from yarl import URL
 
 from aim_shared.json import JsonObject
@@ -20,7 +19,6 @@ from aim_shared.registry.errors import (
 from aim_shared.registry.fallback import combined_error
 from aim_shared.registry.headers import announced_wait, next_page
 from aim_shared.registry.manifests import config_digest, digest_of, parse_config, platform_digest
-from aim_shared.registry.settings import RegistrySettings
 
 AUTH, NOT_FOUND, GENERIC = tuple(RegistryErrorCategory)
 HERE = URL("https://host/v2/a/tags/list?n=2")
@@ -196,28 +194,3 @@ def test_transient_codes() -> None:
         CODES.SERVER_ERROR,
         CODES.INVALID_RESPONSE,
     }
-
-
-@pytest.mark.spec("FW-271", "FW-273")
-def test_settings_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("AIM_REGISTRY_CONNECT_TIMEOUT", "1m30s")
-    monkeypatch.setenv("AIM_REGISTRY_REALM_ALLOWLIST", "a.example, B.example,")
-    monkeypatch.setenv("AIM_REGISTRY_CONFIG", "")
-    monkeypatch.setenv("AIM_DOCKER_REGISTRY_URL", "http://127.0.0.1:5000/")
-    settings = RegistrySettings()
-    assert settings.registry_connect_timeout == 90
-    assert settings.registry_realm_allowlist == ("a.example", "b.example")
-    assert settings.registry_config is None
-    assert settings.docker_registry_url == "http://127.0.0.1:5000"
-    assert (settings.registry_request_timeout, settings.registry_max_connections) == (30, 10)
-    assert (settings.registry_max_body_bytes, settings.registry_max_pages) == (33554432, 1000)
-
-
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [("AIM_REGISTRY_REQUEST_TIMEOUT", "soon"), ("AIM_REGISTRY_MAX_PAGES", "0"), ("AIM_GITHUB_API_URL", "github")],
-)
-def test_unusable_settings_are_refused(monkeypatch: pytest.MonkeyPatch, name: str, value: str) -> None:
-    monkeypatch.setenv(name, value)
-    with pytest.raises(ValidationError):
-        RegistrySettings()

@@ -1,18 +1,19 @@
-"""Pull secrets and service accounts, read when they are needed and never kept (DI-072…DI-079, FW-096, FW-344)."""
+"""Pull secrets and service accounts of a model's work namespace (DI-072…DI-079)."""
 
 from collections.abc import Sequence
 from typing import Final
 
 import structlog
 
-from aim_shared.api import SECRET, Kind, Resource, Secret
+from aim_shared.api import Kind, Resource
 from aim_shared.errors import AimError, Category
 from aim_shared.json import JsonObject
 from aim_shared.kube.client import KubeClient
-from aim_shared.kube.errors import ApiError, KubeError
+from aim_shared.kube.errors import KubeError
 from aim_shared.reconcile.plan import Effect
 from aim_shared.reconcile.reconciler import EffectError
-from aim_shared.registry.credentials import ANONYMOUS, CredentialSet, InvalidPullSecretError, parse_pull_secret
+from aim_shared.registry.credentials import CredentialSet, SecretReason
+from aim_shared.registry.pull_secrets import PullSecret, read_pull_secret
 
 _SERVICE_ACCOUNT: Final = Kind("", "v1", "ServiceAccount", "serviceaccounts", True, Resource)
 
@@ -31,12 +32,9 @@ class PullSecrets:
         Raises:
             EffectError: a Secret can not be read for another reason (DI-074).
         """
-        namespace, names = str(effect.params["namespace"]), effect.params["secrets"]
-        versions: JsonObject = {}
-        for name in names:
-            secret = await self._read(namespace, name)
-            versions[name] = None if secret is None else f"{secret.uid}/{secret.metadata.resource_version}"
-        return {"versions": versions}
+        namespace = str(effect.params["namespace"])
+        secrets = [await self._read(namespace, name) for name in effect.params["secrets"]]
+        return {"versions": {one.name: f"{one.uid}/{one.resource_version}" if one.uid else None for one in secrets}}
 
     async def credentials(self, namespace: str, names: Sequence[str], service_account: str) -> CredentialSet:
         """Credentials in the order of DI-076: the listed Secrets, then those of the service account.
@@ -44,54 +42,35 @@ class PullSecrets:
         Raises:
             EffectError: a listed Secret does not exist or can not be read.
         """
-        listed = [await self._listed(namespace, name) for name in names]
-        return CredentialSet.merge([*listed, *await self._of_account(namespace, service_account)])
+        listed = [await self._read(namespace, name) for name in names]
+        for one in listed:
+            if one.problem is not None and one.problem.reason is SecretReason.NOT_FOUND:
+                raise EffectError(AimError(Category.MISSING_UPSTREAM, one.problem.reason, one.problem.message))
+        of_account = await self._of_account(namespace, service_account)
+        return CredentialSet.merge(one.credentials for one in (*listed, *of_account))
 
-    async def mirror(self, namespace: str, name: str) -> CredentialSet:
-        """Credentials of a mirror; a missing Secret is empty (FW-392)."""
-        secret = await self._read(namespace, name)
-        return ANONYMOUS if secret is None else _parsed(namespace, secret)
-
-    async def _listed(self, namespace: str, name: str) -> CredentialSet:
-        secret = await self._read(namespace, name)
-        if secret is None:
-            message = f"pull secret {namespace}/{name} does not exist; create it or remove it from imagePullSecrets"
-            raise EffectError(AimError(Category.MISSING_UPSTREAM, "SecretNotFound", message))
-        return _parsed(namespace, secret)
-
-    async def _of_account(self, namespace: str, name: str) -> list[CredentialSet]:
+    async def _of_account(self, namespace: str, name: str) -> list[PullSecret]:
         """What the service account adds; whatever is missing of it is logged and ignored (DI-077)."""
         try:
             account = await self._kube.get(_SERVICE_ACCOUNT, name, namespace)
             names = [str(entry.get("name") or "") for entry in account.get("imagePullSecrets") or ()]
-            found = [(one, await self._read(namespace, one)) for one in names if one]
+            return [await self._read(namespace, one) for one in names if one]
         except (KubeError, EffectError) as error:
             _log.info("service account gives no credentials", namespace=namespace, name=name, error=str(error))
             return []
-        for one, secret in found:
-            if secret is None:
-                _log.info("pull secret of a service account is missing", namespace=namespace, account=name, name=one)
-        return [_parsed(namespace, secret) for _, secret in found if secret is not None]
 
-    async def _read(self, namespace: str, name: str) -> Secret | None:
+    async def _read(self, namespace: str, name: str) -> PullSecret:
+        """A Secret that may be missing; an undecodable one is logged and counts as empty (DI-078)."""
         try:
-            return SECRET.decode(await self._kube.get(SECRET, name, namespace))
-        except ApiError as error:
-            if error.is_not_found:
-                return None
-            raise _unreadable(namespace, name, error) from error
+            secret = await read_pull_secret(self._kube, namespace, name)
         except KubeError as error:
-            raise _unreadable(namespace, name, error) from error
+            raise _unreadable(f"pull Secret {namespace}/{name} can not be read: {error}") from error
+        if secret.problem is not None:
+            if secret.problem.reason is SecretReason.ACCESS_FAILED:
+                raise _unreadable(secret.problem.message)
+            _log.warning("pull secret gives no credentials", cause=secret.problem.message)
+        return secret
 
 
-def _parsed(namespace: str, secret: Secret) -> CredentialSet:
-    try:
-        return parse_pull_secret(secret.type, secret.data)
-    except InvalidPullSecretError as error:
-        _log.warning("pull secret skipped", namespace=namespace, name=secret.name, error=str(error))
-        return ANONYMOUS
-
-
-def _unreadable(namespace: str, name: str, error: KubeError) -> EffectError:
-    message = f"pull secret {namespace}/{name} can not be read: {error}"
-    return EffectError(AimError(Category.INFRASTRUCTURE, "SecretAccessFailed", message))
+def _unreadable(message: str) -> EffectError:
+    return EffectError(AimError(Category.INFRASTRUCTURE, SecretReason.ACCESS_FAILED, message))

@@ -12,7 +12,7 @@ from aim_model_sync.codes import SelectorError, SyncCode
 from aim_model_sync.effect_kinds import SyncParams
 from aim_model_sync.effects.evaluation import Evaluation, Evaluator
 from aim_model_sync.effects.pull_secrets import PullSecrets, SecretReader, unreachable
-from aim_model_sync.outcome import FoundImages, SecretReason, SelectorOutcome, SyncOutcome
+from aim_model_sync.outcome import FoundImages, SelectorOutcome, SyncOutcome
 from aim_model_sync.schedule import RECOMMENDED_INTERVAL, sync_deadline
 from aim_model_sync.selectors import Selector, SelectorText, resolve
 from aim_shared.api import to_json
@@ -20,6 +20,7 @@ from aim_shared.json import JsonObject
 from aim_shared.kube.errors import KubeError
 from aim_shared.reconcile.plan import Effect
 from aim_shared.registry.client import RegistryClient
+from aim_shared.registry.credentials import SecretReason
 
 _log: Final = structlog.get_logger(__name__)
 
