@@ -28,6 +28,9 @@ lint: setup
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
 
+bench: setup
+	PYTHONPATH=tests $(BIN)/python -m bench
+
 format: setup
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .

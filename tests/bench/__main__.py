@@ -1,0 +1,107 @@
+"""`make bench`: measure the platform on this machine.
+
+Prints one table, keeps it as JSON, and fails only if a count is over its goal: times depend on the machine and on what
+else runs there.
+"""
+
+import logging
+import sys
+import tempfile
+import time
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Annotated, Final
+
+import structlog
+import typer
+import uvloop
+from bench.convergence import Children, children_of, measure_bare, measure_convergence
+from bench.event_path import measure_event_path
+from bench.figures import Figure, machine, write_results
+from bench.history_replay import measure_replay
+from bench.idle import measure_idle
+from bench.latency import measure_cold, measure_warm
+from bench.memory import measure_memory
+from bench.recovery import measure_recovery
+from bench.site import WARM, Site, site
+from bench.table import show
+from rich.console import Console
+
+from aim_local.keys import Key
+
+app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+_SIZES: Final = "20,100,200"
+_WIDTH: Final = 120
+"""Columns where the output goes to a file."""
+_SHOWN: Final = Key(WARM, "warm-0")
+"""The AIMService whose children the bare writer copies and whose decisions are replayed."""
+
+
+class Run:
+    """The figures of one run, with what was said about its progress."""
+
+    def __init__(self, console: Console) -> None:
+        self.figures: list[Figure] = []
+        self._console = console
+        self._begun = time.monotonic()
+
+    @property
+    def seconds(self) -> float:
+        """How long it has taken so far."""
+        return time.monotonic() - self._begun
+
+    def add(self, figures: Iterable[Figure], what: str) -> None:
+        """Take the figures of one subject."""
+        self.figures += figures
+        self._console.print(f"{self.seconds:6.1f} s  {what}")
+
+
+async def measure(run: Run, sizes: tuple[int, ...]) -> None:
+    """Everything: the platform first, then the bare writer on a new stack."""
+    with tempfile.TemporaryDirectory(prefix="aim-bench-") as folder:
+        async with site(Path(folder, "platform")) as place:
+            children, seconds = await _measure_platform(run, place, sizes)
+        run.add(await measure_bare(Path(folder, "bare"), children, seconds), "bare writer")
+
+
+async def _measure_platform(run: Run, place: Site, sizes: tuple[int, ...]) -> tuple[Children, dict[int, float]]:
+    await place.settled()
+    run.add(measure_memory(place, "empty"), "memory, empty")
+    run.add(await measure_cold(place), "cold path")
+    run.add(await measure_warm(place), "warm path")
+    children = await children_of(place, _SHOWN)
+    figures, seconds = await measure_convergence(place, sizes)
+    run.add(figures, "convergence")
+    run.add(measure_memory(place, f"{len(place.services.present)} services"), "memory, converged")
+    run.add(await measure_idle(place), "idle")
+    run.add(await measure_event_path(place), "event path")
+    run.add(await measure_recovery(place), "recovery")
+    run.add(await measure_replay(place, _SHOWN), "replay")
+    return children, dict(seconds)
+
+
+@app.command()
+def main(
+    sizes: Annotated[str, typer.Option(help="How many AIMServices to create at once, increasing.")] = _SIZES,
+) -> None:
+    """Measure, print, keep, judge."""
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING))
+    console = Console(width=None if sys.stdout.isatty() else _WIDTH)
+    on = machine()
+    run = Run(console)
+    try:
+        uvloop.run(measure(run, tuple(int(one) for one in sizes.split(","))))
+    finally:
+        show(run.figures, console)
+    path = write_results(run.figures, on, run.seconds)
+    console.print(f"\n{run.seconds:.0f} s with load {on['load']} at start; kept in {path}", soft_wrap=True)
+    failed = [one for one in run.figures if one.failed]
+    for one in failed:
+        made_of = ", ".join(f"{count} {what}" for what, count in one.detail.items())
+        console.print(f"[red]over its goal:[/] {one.subject}, {one.name}: {one.value:g} > {one.goal:g} ({made_of})")
+    if failed:
+        raise typer.Exit(1)
+
+
+if __name__ == "__main__":
+    app()

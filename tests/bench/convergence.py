@@ -1,0 +1,135 @@
+"""N AIMServices at once, until all run; and the same children written by hand, as the floor."""
+
+import asyncio
+import time
+from collections.abc import Mapping
+from copy import deepcopy
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from bench.figures import Figure, quantile
+from bench.ledger import Cost, Ledger
+from bench.site import WARM, Site, service_body, site
+from bench.usage import read_cpu
+from bench.watcher import arrivals, has_condition, route_accepted
+
+from aim_local.keys import Key
+from aim_shared.api import kinds
+from aim_shared.json import JsonObject
+from aim_shared.kube.kinds import ResourceKind
+
+RATIO_GOAL: Final = 2.0
+"""P2: at most twice as long as a bare writer of the same children."""
+_PATIENCE: Final = 120.0
+_WARM_UP: Final = 20
+_SERVER_SET: Final = frozenset(
+    {"uid", "resourceVersion", "generation", "creationTimestamp", "managedFields", "ownerReferences", "finalizers"}
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Children:
+    """What the platform writes for one AIMService, without what ties it to that one."""
+
+    inference_service: JsonObject
+    route: JsonObject
+
+
+async def measure_convergence(site: Site, sizes: tuple[int, ...]) -> tuple[list[Figure], Mapping[int, float]]:
+    """Each size on its own; those of the last stay. Also the seconds that each took."""
+    figures: list[Figure] = []
+    seconds: dict[int, float] = {}
+    for size in sizes:
+        keys = [Key(WARM, f"n{size}-{number}") for number in range(size)]
+        figures += await _converge(site, keys, seconds)
+        if size != sizes[-1]:
+            await site.delete_services(keys, _PATIENCE)
+            await site.settled()
+    return figures, seconds
+
+
+async def _converge(site: Site, keys: list[Key], seconds: dict[int, float]) -> list[Figure]:
+    size, subject = len(keys), f"converge {len(keys)}"
+    await site.stack.reset_requests()
+    before = read_cpu(site.stack)
+    begun = time.monotonic()
+    await site.create(kinds.AIM_SERVICE, map(service_body, keys))
+    seen = await site.services.until_seen(keys, _PATIENCE)
+    spans = [at - begun for at in seen.values()]
+    used = read_cpu(site.stack).since(before)
+    await site.settled()
+    ledger = Ledger.of(await site.stack.requests())
+    seconds[size] = max(spans)
+    return [
+        Figure(subject, "until all run", max(spans), "s"),
+        Figure(subject, "until one runs p50", quantile(spans, 0.5), "s"),
+        *(
+            Figure(subject, f"{cost.value} per service", ledger.total(cost) / size, detail=ledger.detail(cost))
+            for cost in Cost
+        ),
+        *(
+            Figure(subject, f"  CPU per service: {name}", 1000 * spent / size, "ms")
+            for name, spent in sorted(used.items(), key=lambda item: -item[1])
+            if 1000 * spent / size >= 0.5
+        ),
+    ]
+
+
+async def children_of(site: Site, key: Key) -> Children:
+    """What was written for an AIMService that runs.
+
+    Raises:
+        LookupError: it has no InferenceService or no HTTPRoute.
+    """
+    uid = str(site.services.present[key]["metadata"]["uid"])
+    return Children(
+        await _child(site, kinds.INFERENCE_SERVICE, key, uid), await _child(site, kinds.HTTP_ROUTE, key, uid)
+    )
+
+
+async def _child(site: Site, kind: ResourceKind, key: Key, owner: str) -> JsonObject:
+    page = await site.client.list(kind, key.namespace)
+    for item in page.items:
+        if any(one["uid"] == owner for one in item["metadata"].get("ownerReferences") or ()):
+            metadata = {name: value for name, value in item["metadata"].items() if name not in _SERVER_SET}
+            kept = {name: value for name, value in item.items() if name != "status"}
+            return {**kept, "apiVersion": f"{kind.group}/{kind.version}", "kind": kind.kind, "metadata": metadata}
+    raise LookupError(f"AIMService {key} owns no {kind.kind}")
+
+
+async def measure_bare(folder: Path, children: Children, ours: Mapping[int, float]) -> list[Figure]:
+    """The same children by hand, on a stack without the five services; how much longer ours took."""
+    figures: list[Figure] = []
+    async with site(folder, services=()) as bare:
+        await bare.namespace(WARM)
+        await _write_bare(bare, children, "w", _WARM_UP)
+        for size, seconds in ours.items():
+            floor = await _write_bare(bare, children, f"n{size}", size)
+            figures += [
+                Figure(f"bare writer {size}", "until all are ready", floor, "s"),
+                Figure(f"bare writer {size}", "ours ÷ bare", seconds / floor, "×", RATIO_GOAL),
+            ]
+    return figures
+
+
+async def _write_bare(bare: Site, children: Children, prefix: str, size: int) -> float:
+    keys = [Key(WARM, f"{prefix}-{number}") for number in range(size)]
+    async with (
+        arrivals(bare.client, kinds.INFERENCE_SERVICE, has_condition("Ready")) as served,
+        arrivals(bare.client, kinds.HTTP_ROUTE, route_accepted) as routed,
+    ):
+        begun = time.monotonic()
+        async with asyncio.TaskGroup() as group:
+            for key in keys:
+                group.create_task(bare.create(kinds.INFERENCE_SERVICE, [_named(children.inference_service, key)]))
+                group.create_task(bare.create(kinds.HTTP_ROUTE, [_named(children.route, key)]))
+        ready = await served.until_seen(keys, _PATIENCE)
+        accepted = await routed.until_seen(keys, _PATIENCE)
+        return max(*ready.values(), *accepted.values()) - begun
+
+
+def _named(body: JsonObject, key: Key) -> JsonObject:
+    named = deepcopy(body)
+    named["metadata"] |= {"name": key.name, "namespace": key.namespace}
+    return named

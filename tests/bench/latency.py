@@ -1,0 +1,86 @@
+"""From applying one AIMService until it runs, and what that costs in requests."""
+
+import time
+from collections.abc import Sequence
+from typing import Final
+
+from bench.figures import Figure, median_of, quantile
+from bench.ledger import Cost, Ledger
+from bench.site import WARM, Site, service_body
+
+from aim_local.keys import Key
+from aim_shared.api import kinds
+
+WARM_UPS: Final = 3
+ROUNDS: Final = 20
+COLD_ROUNDS: Final = 3
+_PATIENCE: Final = 60.0
+_GOALS: Final = {Cost.WRITE: 8, Cost.EVENT: 5, Cost.READ: 2}
+"""P4, per AIMService until it runs."""
+
+
+async def measure_cold(site: Site) -> list[Figure]:
+    """By image, in a namespace where nothing exists; the last one leaves everything ready for the warm path."""
+    subject = "cold path"
+    spans, ledgers = [], []
+    for name in (*(f"bench-cold-{number}" for number in range(COLD_ROUNDS - 1)), WARM):
+        await site.namespace(name)
+        await site.settled()
+        await site.stack.reset_requests()
+        spans.append(await _until_running(site, Key(name, "first")))
+        await site.settled()
+        ledgers.append(Ledger.of(await site.stack.requests()))
+    return [
+        median_of(subject, "apply → Running, download of 1.2 s in it", spans, "s"),
+        *(
+            median_of(subject, f"{cost.value} per service", [float(one.total(cost)) for one in ledgers], "")
+            for cost in Cost
+        ),
+        *_by_service(subject, ledgers[-1:], 1),
+    ]
+
+
+async def measure_warm(site: Site) -> list[Figure]:
+    """One after the other, while model, template and cache are ready; the services stay."""
+    subject = "warm path"
+    for number in range(WARM_UPS):
+        await _until_running(site, Key(WARM, f"warm-up-{number}"))
+    await site.settled()
+    await site.stack.reset_requests()
+    spans = [1000 * await _until_running(site, Key(WARM, f"warm-{number}")) for number in range(ROUNDS)]
+    await site.settled()
+    ledger = Ledger.of(await site.stack.requests())
+    return [
+        Figure(subject, "apply → Running p50", quantile(spans, 0.5), "ms", low=min(spans), high=max(spans)),
+        Figure(subject, "apply → Running p99", quantile(spans, 0.99), "ms"),
+        *(
+            Figure(
+                subject,
+                f"{cost.value} per service",
+                ledger.total(cost) / ROUNDS,
+                goal=_GOALS[cost],
+                gate=True,
+                detail=ledger.detail(cost),
+            )
+            for cost in Cost
+        ),
+        *_by_service(subject, [ledger], ROUNDS),
+    ]
+
+
+async def _until_running(site: Site, key: Key) -> float:
+    """Seconds from the intent to create it until a watcher saw it run."""
+    begun = time.monotonic()
+    await site.create(kinds.AIM_SERVICE, [service_body(key)])
+    seen = await site.services.until_seen([key], _PATIENCE)
+    return seen[key] - begun
+
+
+def _by_service(subject: str, ledgers: Sequence[Ledger], objects: int) -> list[Figure]:
+    return [
+        Figure(subject, f"  {cost.value} by {service}", ledger.of_service(service, cost) / objects)
+        for ledger in ledgers
+        for service in ledger.senders
+        for cost in Cost
+        if ledger.of_service(service, cost)
+    ]

@@ -1,0 +1,122 @@
+"""The place where things are measured: a running stack, and what all benchmarks do with it."""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import aiohttp
+from bench.ledger import write_count
+from bench.watcher import Arrivals, arrivals, is_running
+
+from aim_local.demo.manifests import apply_all, demo_files, read_manifests
+from aim_local.keys import Key
+from aim_local.stack import SERVICES, Stack, StackSettings
+from aim_shared.api import kinds
+from aim_shared.json import JsonObject, loads
+from aim_shared.kube.client import KubeClient
+from aim_shared.kube.config import from_kubeconfig
+from aim_shared.kube.kinds import ResourceKind
+from aim_shared.kube.transport import TransportSettings
+
+CRDS: Final = Path(__file__).parents[2] / "deploy" / "crds"
+ACTOR_DELAY: Final = 0.02
+"""Seconds that each step of a simulated component takes."""
+WARM: Final = "bench-warm"
+"""Namespace in which model, template and cache are ready before anything is measured."""
+IMAGE: Final = "amdenterpriseai/aim-qwen-qwen3-32b:0.8.5"
+MANAGER: Final = "bench"
+IN_FLIGHT: Final = 64
+"""Requests that the bench has open at a time."""
+
+_PLATFORM_FILES: Final = 2
+"""Manifests of the demo that are no workload: gateway and runtime config."""
+_QUIET_SECONDS: Final = 1.0
+_LOOK: Final = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """A stack with clients of its own.
+
+    Attributes:
+        client: many requests at a time, as many users at once.
+        services: watches AIMServices for `Running`.
+    """
+
+    stack: Stack
+    client: KubeClient
+    http: aiohttp.ClientSession
+    services: Arrivals
+
+    async def namespace(self, name: str) -> None:
+        """Make a namespace."""
+        await self.client.apply(
+            kinds.NAMESPACE, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}, MANAGER
+        )
+
+    async def create(self, kind: ResourceKind, bodies: Iterable[JsonObject]) -> None:
+        """Create objects, all at once."""
+        async with asyncio.TaskGroup() as group:
+            for body in bodies:
+                group.create_task(self.client.create(kind, body, MANAGER))
+
+    async def delete_services(self, keys: Sequence[Key], seconds: float) -> None:
+        """Delete AIMServices and wait until they are gone."""
+        async with asyncio.TaskGroup() as group:
+            for key in keys:
+                uid = str(self.services.present[key]["metadata"]["uid"])
+                group.create_task(self.client.delete(kinds.AIM_SERVICE, key.name, key.namespace, uid=uid))
+        await self.services.until_gone(keys, seconds)
+
+    async def page(self, service: str, path: str) -> tuple[int, JsonObject]:
+        """A JSON page of a service; status 0 while nobody listens."""
+        try:
+            async with self.http.get(f"{self.stack[service].url}{path}") as answer:
+                return answer.status, loads(await answer.read())
+        except aiohttp.ClientError:
+            return 0, {}
+
+    async def settled(self, seconds: float = 30.0) -> None:
+        """Wait until nobody has written for a second.
+
+        Raises:
+            TimeoutError: somebody keeps writing.
+        """
+        count, quiet = -1, 0.0
+        async with asyncio.timeout(seconds):
+            while quiet < _QUIET_SECONDS:
+                await asyncio.sleep(_LOOK)
+                now = write_count(await self.stack.requests())
+                quiet = quiet + _LOOK if now == count else 0.0
+                count = now
+
+
+def service_body(key: Key) -> JsonObject:
+    """An AIMService of the usual image, with routing as the cluster's runtime config says."""
+    return {
+        "apiVersion": kinds.AIM_SERVICE.api_version,
+        "kind": kinds.AIM_SERVICE.kind,
+        "metadata": {"name": key.name, "namespace": key.namespace},
+        "spec": {"model": {"image": IMAGE}},
+    }
+
+
+@asynccontextmanager
+async def site(folder: Path, services: tuple[str, ...] = SERVICES) -> AsyncIterator[Site]:
+    """Start a stack with a gateway and a default runtime config; every process is new, every store is empty."""
+    settings = StackSettings(folder, CRDS, services, actor_delay=ACTOR_DELAY, leader_elect=True)
+    async with (
+        Stack(settings) as stack,
+        KubeClient(
+            await from_kubeconfig(str(stack.kubeconfig)),
+            service=MANAGER,
+            settings=TransportSettings(concurrency=IN_FLIGHT),
+        ) as client,
+        aiohttp.ClientSession(trust_env=False, timeout=aiohttp.ClientTimeout(total=5)) as http,
+        arrivals(client, kinds.AIM_SERVICE, is_running) as found,
+    ):
+        await apply_all(client, read_manifests(demo_files()[:_PLATFORM_FILES]))
+        yield Site(stack, client, http, found)

@@ -1,0 +1,48 @@
+"""Processor time and memory of processes, from /proc."""
+
+import os
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from aim_local.stack import Stack
+
+_TICKS: Final = os.sysconf("SC_CLK_TCK")
+_UTIME: Final = 11
+"""Index of utime in /proc/<pid>/stat behind the name, which may hold blanks; stime follows."""
+MIB: Final = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class CpuReading:
+    """Processor seconds used so far by each process, and when."""
+
+    at: float
+    seconds: Mapping[str, float]
+
+    def since(self, before: "CpuReading") -> dict[str, float]:
+        """Processor seconds used by each process since an earlier reading."""
+        return {name: used - before.seconds.get(name, 0.0) for name, used in self.seconds.items()}
+
+    def shares_since(self, before: "CpuReading") -> dict[str, float]:
+        """Percent of one core."""
+        span = self.at - before.at
+        return {name: 100 * used / span for name, used in self.since(before).items()}
+
+
+def read_cpu(stack: Stack) -> CpuReading:
+    """Read all processes of a stack, and this one as ``bench``."""
+    pids = {one.name: one.pid for one in stack.processes if one.running}
+    return CpuReading(time.monotonic(), {name: _seconds(pid) for name, pid in {**pids, "bench": os.getpid()}.items()})
+
+
+def resident_mib(stack: Stack, name: str) -> float:
+    """Memory that a process holds now."""
+    return (stack[name].resident_bytes or 0) / MIB
+
+
+def _seconds(pid: int) -> float:
+    fields = Path(f"/proc/{pid}/stat").read_text(encoding="ascii", errors="replace").rpartition(")")[2].split()
+    return (int(fields[_UTIME]) + int(fields[_UTIME + 1])) / _TICKS
