@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
+from aim_model_sync.codes import AUTH, CONFIGURATION, LACKS_CREDENTIALS, OUTAGE
 from aim_model_sync.outcome import SelectorState, SyncOutcome
 from aim_model_sync.words import counted, selector_details, some
 from aim_shared.api import ConditionStatus
@@ -120,7 +121,7 @@ def registry_reachable(outcome: SyncOutcome) -> Desired:
     """Whether every registry that was asked gave an answer, even a refusal (MS-327…MS-329, FW-397)."""
     type_ = SourceCondition.REGISTRY_REACHABLE
     asked = {one.registry for one in outcome.selectors if one.contacted}
-    down = {one.registry for one in outcome.selectors if one.contacted and one.code is not None and one.code.is_outage}
+    down = {one.registry for one in outcome.selectors if one.contacted and one.code in OUTAGE}
     if down:
         text = f"no usable answer from {some(sorted(down))}; check network and registry"
         return condition(type_, False, Reason.REGISTRY_UNREACHABLE, text, _ERROR)
@@ -152,12 +153,12 @@ def limit_reached(models: int, withheld: int) -> Desired:
 
 def config_fault(outcome: SyncOutcome, namespace: str) -> Fault | None:
     """Selectors that have to be corrected, or a Secret that has to be made (MS-335, MS-336)."""
-    wrong = [index for index, one in enumerate(outcome.selectors) if one.code and one.code.is_configuration]
+    wrong = [index for index, one in enumerate(outcome.selectors) if one.code in CONFIGURATION]
     if wrong:
         text = f"correct selector {some(map(str, wrong))}: {selector_details(outcome)}"
         return Fault(Reason.INVALID_SPEC, text)
     missing = [one.name for one in outcome.secret_problems if one.reason is SecretReason.NOT_FOUND]
-    if missing and any(one.code and one.code.lacks_credentials for one in outcome.selectors):
+    if missing and any(one.code in LACKS_CREDENTIALS for one in outcome.selectors):
         text = f"Secret {some(missing)} does not exist in namespace {namespace}; create it there"
         return Fault(Reason.REFERENCE_NOT_FOUND, text)
     return None
@@ -165,7 +166,7 @@ def config_fault(outcome: SyncOutcome, namespace: str) -> Fault | None:
 
 def auth_fault(outcome: SyncOutcome) -> Fault | None:
     """Registries that refused access or need a credential (MS-337)."""
-    refused = sorted({one.registry for one in outcome.selectors if one.code and one.code.is_auth})
+    refused = sorted({one.registry for one in outcome.selectors if one.code in AUTH})
     if not refused:
         return None
     return Fault(Reason.AUTH_ERROR, f"no access to {some(refused)}: {selector_details(outcome)}")

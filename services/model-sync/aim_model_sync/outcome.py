@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from enum import StrEnum
 
 from aim_model_sync.candidates import RepositoryImages
-from aim_model_sync.codes import SyncCode
+from aim_model_sync.codes import AUTH, TRANSIENT, Code
 from aim_shared.api.base import ApiModel
 from aim_shared.registry.credentials import SecretProblem
 from aim_shared.registry.image_reference import ImageReference, Repository
@@ -41,7 +41,7 @@ class SelectorOutcome(ApiModel):
     """
 
     text: str
-    code: SyncCode | None = None
+    code: Code | None = None
     message: str = ""
     registry: str = ""
     contacted: bool = False
@@ -85,12 +85,12 @@ class SyncOutcome(ApiModel):
     @property
     def is_transient(self) -> bool:
         """Whether a selector ended with an error that soon may be gone (MS-254)."""
-        return any(one.code is not None and one.code.is_transient for one in self.selectors)
+        return any(one.code in TRANSIENT for one in self.selectors)
 
     @property
     def lacks_access(self) -> bool:
         """Whether a changed Secret could help (MS-247)."""
-        return bool(self.secret_problems) or any(one.code is not None and one.code.is_auth for one in self.selectors)
+        return bool(self.secret_problems) or any(one.code in AUTH for one in self.selectors)
 
     @property
     def all_failed(self) -> bool:

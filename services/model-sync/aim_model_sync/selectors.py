@@ -111,7 +111,7 @@ def resolve(selector: SelectorText, registry: str) -> Selector:
     """What a selector's text means on the source's registry (MS-046…MS-062).
 
     Raises:
-        SelectorError: a code of `SyncCode.is_configuration`.
+        SelectorError: a code of `CONFIGURATION`.
     """
     parts = _parts(selector)
     host = parts.registry or _checked_host(registry)

@@ -11,7 +11,6 @@ from support.controlplane import RawApi
 
 from aim_local.apiserver import ControlPlane
 from aim_local.registry import BearerAuth, Fault, ImageStore, LocalRegistry
-from aim_model_sync.codes import SyncCode
 from aim_model_sync.effect_kinds import PULL_SECRETS, SYNC, SyncParams
 from aim_model_sync.effects.evaluation import Evaluator
 from aim_model_sync.effects.pull_secrets import SecretReader
@@ -26,6 +25,7 @@ from aim_shared.kube.config import load_connection
 from aim_shared.reconcile.plan import Effect
 from aim_shared.registry.client import RegistryClient
 from aim_shared.registry.credentials import ANONYMOUS, SecretReason
+from aim_shared.registry.errors import RegistryErrorCode
 from aim_shared.registry.hubs import Hubs
 from aim_shared.registry.mirrors import Registries
 
@@ -274,7 +274,7 @@ async def test_whatever_is_unfinished_at_the_deadline_times_out(
     evaluator = Evaluator(client, ANONYMOUS, asyncio.get_running_loop().time() + 0.3)
     slow = await evaluator.evaluate(resolve(SelectorText(text="org/aim-a"), registry.host))
     assert slow.error is not None
-    assert slow.error.code is SyncCode.TIMEOUT
+    assert slow.error.code is RegistryErrorCode.TIMEOUT
     assert "org/aim-a" in str(slow.error)
 
 

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from typing import Final, TypeVar
 
 from aim_model_sync.candidates import RepositoryImages, newest_first
-from aim_model_sync.codes import OF_REGISTRY, SelectorError, SyncCode
+from aim_model_sync.codes import TRANSIENT, SelectorError
 from aim_model_sync.selectors import Selector, repositories_of
 from aim_model_sync.words import some
 from aim_shared.registry.client import RegistryClient
 from aim_shared.registry.credentials import CredentialSet
-from aim_shared.registry.errors import RegistryError
+from aim_shared.registry.errors import RegistryError, RegistryErrorCode
 from aim_shared.registry.image_reference import Repository
 from aim_shared.registry.listing import Listing
 
@@ -60,7 +60,7 @@ class Evaluator:
             return await self._tags(selector, repository)
         except SelectorError as error:
             # The packages API of GitHub is not asked without a token (MS-140).
-            return Evaluation(error=error, contacted=error.code is not SyncCode.MISSING_CREDENTIALS)
+            return Evaluation(error=error, contacted=error.code is not RegistryErrorCode.MISSING_CREDENTIALS)
 
     async def _wildcard(self, selector: Selector) -> Evaluation:
         registry = selector.repository.registry
@@ -96,13 +96,13 @@ class Evaluator:
                 return await request
         except TimeoutError as error:
             text = f"{what} was not listed within the time of one sync; raise AIM_SYNC_DEADLINE or select less"
-            raise SelectorError(SyncCode.TIMEOUT, text) from error
+            raise SelectorError(RegistryErrorCode.TIMEOUT, text) from error
         except RegistryError as error:
-            raise SelectorError(OF_REGISTRY[error.code], _cause(error), error.retry_after) from error
+            raise SelectorError(error.code, _cause(error), error.retry_after) from error
 
 
 def _cause(error: RegistryError) -> str:
-    if OF_REGISTRY[error.code] is SyncCode.AUTH_FAILED:
+    if error.code is RegistryErrorCode.AUTH_FAILED:
         # Registries commonly refuse rather than admit that there is nothing (MS-282).
         return f"{error}; the repository may not exist or may be private"
     return str(error)
@@ -110,7 +110,7 @@ def _cause(error: RegistryError) -> str:
 
 def _truncated(what: str) -> SelectorError:
     return SelectorError(
-        SyncCode.TRUNCATED_RESULT,
+        RegistryErrorCode.TRUNCATED_RESULT,
         f"the listing of {what} is longer than the safety cap; select less, or raise AIM_REGISTRY_MAX_PAGES",
     )
 
@@ -121,7 +121,7 @@ def _collected(repositories: Sequence[Repository], found: Iterable[Evaluation]) 
     if not failed:
         return None
     # What can be retried decides, so that a transient failure beside a lasting one is retried too.
-    first = next((error for _, error in failed if error.code.is_transient), failed[0][1])
+    first = next((error for _, error in failed if error.code in TRANSIENT), failed[0][1])
     waits = [error.retry_after for _, error in failed if error.retry_after is not None]
     names = some(one.path for one, _ in failed)
     return SelectorError(first.code, f"tags of {names} could not be listed: {first}", max(waits, default=None))

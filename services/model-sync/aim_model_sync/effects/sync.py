@@ -8,7 +8,7 @@ from typing import Final
 import structlog
 
 from aim_model_sync.candidates import RepositoryImages, combine
-from aim_model_sync.codes import SelectorError, SyncCode
+from aim_model_sync.codes import LACKS_CREDENTIALS, TRANSIENT, Code, SelectorError, SyncCode
 from aim_model_sync.effect_kinds import SyncParams
 from aim_model_sync.effects.evaluation import Evaluation, Evaluator
 from aim_model_sync.effects.pull_secrets import PullSecrets, SecretReader, unreachable
@@ -43,7 +43,7 @@ class _Evaluated:
     def is_lasting(self) -> bool:
         """Whether asking again soon would be in vain: it succeeded, or failed for a reason that stays (MS-255)."""
         error = self.evaluation.error
-        return error is None or not error.code.is_transient
+        return error is None or error.code not in TRANSIENT
 
 
 class SyncRunner:
@@ -193,11 +193,11 @@ _BECAUSE_OF_SECRET: Final = {
 }
 
 
-def _explained(error: SelectorError | None, secrets: PullSecrets) -> tuple[SyncCode | None, str]:
+def _explained(error: SelectorError | None, secrets: PullSecrets) -> tuple[Code | None, str]:
     """Code and message; a refusal is blamed on the pull secret that could not be used (MS-165…MS-167)."""
     if error is None:
         return None, ""
-    if not error.code.lacks_credentials or not secrets.problems:
+    if error.code not in LACKS_CREDENTIALS or not secrets.problems:
         return error.code, str(error)
     codes = (_BECAUSE_OF_SECRET.get(problem.reason) for problem in secrets.problems)
     code = next((one for one in codes if one is not None), error.code)
