@@ -1,7 +1,7 @@
 """Component ``Cache``, and the single retry of a failed cache (SV-130…SV-139, SV-206)."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from aim_shared.api import AIMArtifact, CacheMode, StatusValue, find_condition, labels
@@ -30,9 +30,10 @@ class CacheState:
         error: why it is not known whether there is one.
         artifacts: those that the cache lists and that exist (SV-135).
         mode: how the service shares weights.
-        mounted: whether the InferenceService mounts claims of weights.
+        mounted: whether the InferenceService mounts claims of this cache.
         cacheable: whether the template names weights at all (SV-133).
         retries: ``status.cache.retryAttempts``.
+        moving_from: the template that the InferenceService goes on with until this cache is Ready (SV-171).
     """
 
     cache: AIMTemplateCache | None
@@ -42,6 +43,7 @@ class CacheState:
     mounted: bool
     cacheable: bool
     retries: int
+    moving_from: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +61,18 @@ class CacheVerdict:
 
 
 def judge_cache(state: CacheState) -> CacheVerdict:
-    """How the cache is doing."""
+    """How the cache is doing, and what goes on meanwhile."""
+    verdict = _judge(state)
+    component = verdict.component
+    if not state.moving_from or component.effective_state is State.READY:
+        return verdict
+    message = (
+        f"{component.effective_message}; until it is ready the InferenceService keeps template {state.moving_from}"
+    )
+    return replace(verdict, component=replace(component, message=message))
+
+
+def _judge(state: CacheState) -> CacheVerdict:
     if state.error is not None:
         errors = (state.error,)
         component = Component(ComponentName.CACHE, errors=errors, dependency=Dependency.DOWNSTREAM, is_input=True)

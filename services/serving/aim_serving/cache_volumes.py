@@ -6,11 +6,11 @@ from typing import Final
 
 from aim_serving.container_env import CACHE_PATH
 from aim_serving.profile_mount import ProfileMount
-from aim_shared.api import CachedArtifact, InferenceService, StatusValue, to_json
+from aim_shared.api import CachedArtifact, InferenceService, StatusValue, labels, to_json
 from aim_shared.api.template_cache import AIMTemplateCache
 from aim_shared.custom_profile import VOLUME as PROFILE_VOLUME
 from aim_shared.json import JsonObject
-from aim_shared.naming import sanitise_segment
+from aim_shared.naming import optional_label_value, sanitise_segment
 
 SHARED_MEMORY: Final = "dshm"
 _SHARED_MEMORY_VOLUME: Final[JsonObject] = {
@@ -67,6 +67,12 @@ def volumes_of_workload(workload: InferenceService) -> Volumes:
         return Volumes()
     mounts = to_json(predictor.containers[0]).get("volumeMounts") or []
     return Volumes().with_new([to_json(volume) for volume in predictor.volumes], mounts)
+
+
+def other_template(workload: InferenceService, template: str) -> str:
+    """The template that an InferenceService was made of, if it says so and that is not this one; else empty."""
+    made_of = workload.metadata.labels.get(labels.TEMPLATE) or ""
+    return "" if made_of == optional_label_value(template) else made_of
 
 
 def claims_of_workload(workload: InferenceService) -> tuple[str, ...]:

@@ -8,6 +8,7 @@ from aim_serving.cache_volumes import (
     Volumes,
     claims_of_cache,
     claims_of_workload,
+    other_template,
     volumes_of_cache,
     volumes_of_workload,
 )
@@ -59,6 +60,12 @@ class Situation:
     @property
     def running(self) -> InferenceService | None:
         return self.workload.found
+
+    @property
+    def moving_from(self) -> str:
+        """The template that the InferenceService was made of, if the service has another one by now (SV-171)."""
+        template = self.ready_template
+        return other_template(self.running, template.name) if self.running is not None and template is not None else ""
 
 
 def reconcile(service: AIMService, view: View, now: datetime) -> Plan:
@@ -176,7 +183,7 @@ def _model_part(seen: Situation) -> ModelPart | None:
 def _volumes(view: View, seen: Situation) -> Volumes | None:
     cache, running = seen.cache.value, seen.running
     ready = cache is not None and cache.status.status is StatusValue.READY
-    if running is None:
+    if running is None or seen.moving_from:
         return volumes_of_cache(cache) if cache is not None and ready else None
     if cache is not None and ready and _lost_claims(view, running, cache):
         return volumes_of_cache(cache)
@@ -227,7 +234,8 @@ def _judge_cache(view: View, service: AIMService, seen: Situation) -> CacheVerdi
         error=seen.cache.error,
         artifacts=tuple(one for one in artifacts if one is not None),
         mode=mode_of(service),
-        mounted=seen.running is not None and bool(claims_of_workload(seen.running)),
+        mounted=seen.running is not None and bool(claims_of_workload(seen.running)) and not seen.moving_from,
+        moving_from=seen.moving_from,
         cacheable=template is None or bool(template.status.model_sources),
         retries=_retries(service),
     )

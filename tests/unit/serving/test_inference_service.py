@@ -21,13 +21,14 @@ from support.serving import (
     node,
     overall,
     plan_for,
+    predictor_pod,
     serving_world,
     template,
     workload,
 )
 
 from aim_serving.container_resources import container_resources
-from aim_shared.api import Hardware, ResourceRequirements, kinds
+from aim_shared.api import Hardware, ResourceRequirements, kinds, labels
 from aim_shared.bus.parts import ARTIFACT_CLAIMS
 from aim_shared.json import JsonObject, loads
 
@@ -346,6 +347,34 @@ def test_volumes_follow_a_rebuilt_cache_once_the_old_claim_is_gone() -> None:
     stale.make_stale(ARTIFACT_CLAIMS)
     (body,) = children_of(plan_for(stale), "InferenceService")
     assert body["spec"]["predictor"]["volumes"][1]["name"] == "weights"
+
+
+@pytest.mark.spec("SV-171", "SV-142", "SV-118")
+def test_a_service_that_changes_template_waits_for_the_new_weights() -> None:
+    service = aim_service(template={"name": "thr"})
+    running = workload(service, ready=True)
+    running["metadata"]["labels"] = {labels.TEMPLATE: "qwen3-lat"}
+    old = cache(USUAL)
+    objects = [service, template(), template("thr", metric="throughput"), model(), node(), running, old]
+    pod = predictor_pod("Running", ready=True)
+
+    first = plan_for(serving_world(*objects, pod))
+    assert [child.body["kind"] for child in first.children] == ["AIMTemplateCache"]
+    assert children_of(first, "AIMTemplateCache")[0]["spec"]["templateName"] == "thr"
+    assert (condition_of(first, "CacheReady"), overall(first)) == (("False", "CacheCreating"), "Starting")
+    assert "keeps template qwen3-lat" in message_of(first, "CacheReady")
+
+    loading = plan_for(serving_world(*objects, pod, cache("thr-cache", "thr", status="Progressing")))
+    assert (loading.children, condition_of(loading, "CacheReady")) == ((), ("False", "CacheNotReady"))
+    assert "keeps template qwen3-lat" in message_of(loading, "CacheReady")
+
+    new = cache("thr-cache", "thr")
+    new["status"]["artifacts"]["Qwen/Qwen3-32B"]["persistentVolumeClaim"] = "new-claim"
+    moved = plan_for(serving_world(*objects, pod, new))
+    (body,) = children_of(moved, "InferenceService")
+    assert body["metadata"]["labels"][labels.TEMPLATE] == "thr"
+    assert body["spec"]["predictor"]["volumes"][1]["persistentVolumeClaim"] == {"claimName": "new-claim"}
+    assert overall(moved) == "Running"
 
 
 @pytest.mark.spec("SV-140", "SV-141", "SV-142")
