@@ -171,12 +171,12 @@ class Cluster:
         phase = "Succeeded" if exit_code == 0 else "Failed"
         self.change(ARTIFACT_PODS, name, status={"phase": phase, "containerStatuses": [container]})
 
-    def end_job(self, type_: str = "Complete", reason: str = "") -> None:
+    def end_job(self, type_: str = "Complete", reason: str = "", since: datetime = NOW) -> None:
         """The Job comes to its end."""
         self.change(
             ARTIFACT_JOBS,
             self.only(ARTIFACT_JOBS)["metadata"]["name"],
-            status={"conditions": [condition(type_, True, reason or "Because")]},
+            status={"conditions": [condition(type_, True, reason or "Because", since=since)]},
         )
 
     def _carry_out(self, part: Part[Any], name: str, plan: Plan) -> None:

@@ -85,7 +85,8 @@ def reconcile_artifact(settings: ArtifactsSettings, artifact: AIMArtifact, view:
 def _look_again(evaluation: Evaluation, stage: Stage) -> float | None:
     if stage.progressing is not None:
         return LOOK_AGAIN_BLOCKED
-    return LOOK_AGAIN if evaluation.status is StatusValue.PROGRESSING else None
+    general = LOOK_AGAIN if evaluation.status is StatusValue.PROGRESSING else None
+    return min((seconds for seconds in (general, stage.look_again) if seconds is not None), default=None)
 
 
 # What there is
@@ -130,7 +131,7 @@ def _stage(seen: Seen, view: View, settings: ArtifactsSettings, now: datetime) -
     facts = PodFacts(view, SERVICE_NAME)
     size = stated_size(seen.artifact) or seen.artifact.status.discovered_size_bytes
     if size is None:
-        discovery = discover_size(seen, facts, settings)
+        discovery = discover_size(seen, facts, settings, now)
         if discovery.size is None:
             return discovery
         size = discovery.size

@@ -8,7 +8,7 @@ from aim_artifacts.admission import Admission
 from aim_artifacts.claim import build_claim, has_marker, mark_verified
 from aim_artifacts.conditions import RESOURCE_NOT_READY
 from aim_artifacts.failures import pod_failure
-from aim_artifacts.job_health import inspect_job_and_pods, pod_reading
+from aim_artifacts.job_health import explanation_due, inspect_job_and_pods, pod_reading
 from aim_artifacts.jobs import build_download_job, is_outdated, is_stale, removal
 from aim_artifacts.progress import DownloadOutcome
 from aim_artifacts.settings import ArtifactsSettings
@@ -67,7 +67,7 @@ def download(
         return settled(seen, claim, size, now)
     if failed_condition(job) is not None and is_outdated(job, seen.artifact):
         return _replace(found, job, "the artifact's spec has changed").with_components(volume)
-    return replace(_follow(found, job, facts).with_components(volume), size=size)
+    return replace(_follow(found, job, facts, now).with_components(volume), size=size)
 
 
 def _volume(claim: PersistentVolumeClaim) -> Component:
@@ -97,10 +97,15 @@ def _replace(found: JobSeen, job: Job, why: str) -> Stage:
     return Stage((leaving,), deletes=() if job.deleting else (removal(job, why),), outcome=DownloadOutcome())
 
 
-def _follow(found: JobSeen, job: Job, facts: PodFacts) -> Stage:
-    components = inspect_job_and_pods(_JOB, _PODS, found, job, facts)
+def _follow(found: JobSeen, job: Job, facts: PodFacts, now: datetime) -> Stage:
+    components = inspect_job_and_pods(_JOB, _PODS, found, job, facts=facts, now=now)
     outcome = _outcome(found, facts, job_failed=failed_condition(job) is not None)
-    return Stage(components, effects=pod_reading(found.pods, facts), outcome=outcome)
+    return Stage(
+        components,
+        effects=pod_reading(found.pods, facts),
+        outcome=outcome,
+        look_again=explanation_due(found, now),
+    )
 
 
 _AT_WORK: Final = frozenset({PodPhase.RUNNING, PodPhase.SUCCEEDED})

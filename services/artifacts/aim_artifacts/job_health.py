@@ -1,19 +1,20 @@
 """Health of a Job and its pods together (AR-161, AR-354…AR-356)."""
 
 from collections.abc import Sequence
+from datetime import datetime
 
 from aim_artifacts.failures import inspect_job_pods, logs_to_read
 from aim_artifacts.stage import JobSeen
 from aim_shared.api import Job, Pod
 from aim_shared.pods.facts import PodFacts
 from aim_shared.reconcile.components import Component, Dependency, State
-from aim_shared.reconcile.inspect_jobs import blame_pods, failed_condition, inspect_job
+from aim_shared.reconcile.inspect_jobs import awaits_explanation, blame_pods, failed_condition, inspect_job
 from aim_shared.reconcile.inspect_pods import newest_pod
 from aim_shared.reconcile.plan import Effect
 
 
 def inspect_job_and_pods(
-    job_name: str, pods_name: str, found: JobSeen, job: Job, facts: PodFacts
+    job_name: str, pods_name: str, found: JobSeen, job: Job, *, facts: PodFacts, now: datetime
 ) -> tuple[Component, Component]:
     """Components of a Job that has not succeeded, and of its newest pod."""
     reading = bool(facts.unread_logs(logs_to_read(found.pods)))
@@ -26,8 +27,8 @@ def inspect_job_and_pods(
         reading_log=reading,
     )
     verdict = inspect_job(job_name, job, what=found.what)
-    if reading and verdict.errors:
-        # The log decides what the failure means: until it is read nothing is final, lest a cause be announced
+    if verdict.errors and (reading or explanation_due(found, now) is not None):
+        # The pod decides what the failure means: until it is known nothing is final, lest a cause be announced
         # that the next pass takes back.
         verdict = Component(
             job_name,
@@ -37,6 +38,13 @@ def inspect_job_and_pods(
             dependency=Dependency.DOWNSTREAM,
         )
     return blame_pods(verdict, pods)
+
+
+def explanation_due(found: JobSeen, now: datetime) -> float | None:
+    """Seconds after which a failed Job is final although its newest pod does not say why; ``None`` = it is now."""
+    job = found.lookup.value
+    left = None if job is None else awaits_explanation(job, newest_pod(found.pods), now)
+    return None if left is None else left.total_seconds()
 
 
 def pod_reading(pods: Sequence[Pod], facts: PodFacts) -> tuple[Effect, ...]:

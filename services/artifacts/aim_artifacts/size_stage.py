@@ -1,7 +1,9 @@
 """The stage in which the size of the weights is found out (AR-150…AR-162)."""
 
+from datetime import datetime
+
 from aim_artifacts.conditions import INVALID_SIZE_OUTPUT, RESOURCE_NOT_READY
-from aim_artifacts.job_health import inspect_job_and_pods, pod_reading
+from aim_artifacts.job_health import explanation_due, inspect_job_and_pods, pod_reading
 from aim_artifacts.jobs import build_check_size_job, is_outdated, removal
 from aim_artifacts.settings import ArtifactsSettings
 from aim_artifacts.size_output import find_size, has_report
@@ -18,7 +20,7 @@ _PODS = ComponentName.CHECK_SIZE_JOB_PODS
 _OUTPUT = ComponentName.CHECK_SIZE_OUTPUT
 
 
-def discover_size(seen: Seen, facts: PodFacts, settings: ArtifactsSettings) -> Stage:
+def discover_size(seen: Seen, facts: PodFacts, settings: ArtifactsSettings, now: datetime) -> Stage:
     """Run the check-size Job and read its result; the stage is over once ``size`` is known."""
     found = seen.size_job
     job = found.lookup.value
@@ -30,7 +32,11 @@ def discover_size(seen: Seen, facts: PodFacts, settings: ArtifactsSettings) -> S
         return Stage((_replaced(found),), deletes=deletes)
     if is_job_complete(job):
         return _read_output(found, facts)
-    return Stage(inspect_job_and_pods(_JOB, _PODS, found, job, facts), effects=pod_reading(found.pods, facts))
+    return Stage(
+        inspect_job_and_pods(_JOB, _PODS, found, job, facts=facts, now=now),
+        effects=pod_reading(found.pods, facts),
+        look_again=explanation_due(found, now),
+    )
 
 
 def _replaced(found: JobSeen) -> Component:

@@ -1,12 +1,14 @@
 """Health of a Job (FW-160…FW-162)."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from datetime import datetime, timedelta
 from types import MappingProxyType
 from typing import Final
 
-from aim_shared.api.enums import ConditionStatus
+from aim_shared.api.enums import ConditionStatus, PodPhase
 from aim_shared.api.external.job import Job
+from aim_shared.api.external.pod import Pod
 from aim_shared.api.meta import Condition, find_condition
 from aim_shared.errors import AimError, Category
 from aim_shared.reconcile.components import ERROR_STATES, Component, Dependency, Observability, State
@@ -18,6 +20,9 @@ _FAILURES: Final[Mapping[str, tuple[Category, str]]] = MappingProxyType(
         "Evicted": (Category.INFRASTRUCTURE, "JobEvicted"),
     }
 )
+
+EXPLANATION_WAIT: Final = timedelta(seconds=5)
+"""How long a failed Job's pod may take to say why, before the Job's own reason is believed."""
 
 
 def inspect_job(name: str, job: Job | None, *, what: str) -> Component:
@@ -55,6 +60,22 @@ def is_job_finished(job: Job) -> bool:
     return is_job_complete(job) or failed_condition(job) is not None
 
 
+def awaits_explanation(job: Job, pods: Sequence[Pod], now: datetime) -> timedelta | None:
+    """For how long at most the pod of a Job that has just failed may still say why; ``None`` = wait no longer (FW-162).
+
+    Job and pods come by different watches: the end of the Job is often seen before the end of its pod.
+
+    Args:
+        pods: of the Job, all of them or the newest one.
+    """
+    failed = failed_condition(job)
+    if failed is None or failed.last_transition_time is None or any(pod.status.phase in _ENDED for pod in pods):
+        return None
+    left = EXPLANATION_WAIT - (now - failed.last_transition_time)
+    # A clock that is far behind the API server's must not make the wait longer.
+    return left if timedelta() < left <= 2 * EXPLANATION_WAIT else None
+
+
 def blame_pods(job: Component, pods: Component) -> tuple[Component, Component]:
     """Job and pods such that the pods' verdict, being more specific, decides category and ``Ready`` (FW-162).
 
@@ -71,6 +92,9 @@ def blame_pods(job: Component, pods: Component) -> tuple[Component, Component]:
         observe=Observability.ERROR,
     )
     return muted, pods
+
+
+_ENDED: Final = frozenset({PodPhase.FAILED, PodPhase.SUCCEEDED})
 
 
 def _holds(job: Job, type_: str) -> Condition | None:

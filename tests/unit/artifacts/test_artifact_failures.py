@@ -1,5 +1,7 @@
 """Failed downloads: classification, finality, retries."""
 
+from datetime import timedelta
+
 import pytest
 from support.artifacts import ARTIFACT, Cluster, artifact, conditions_of, value_of
 from support.builders import fact, waiting
@@ -49,6 +51,27 @@ def test_an_authentication_error_is_final_with_the_first_pod() -> None:
     assert "hf_abcdefgh" not in str(plan.status)
     assert plan.retry is None
     assert not plan.effects
+
+
+@pytest.mark.spec("AR-350", "AR-356", "FW-162")
+@pytest.mark.parametrize("has_pod", [True, False])
+def test_a_failed_job_is_not_judged_before_its_pod_had_time_to_say_why(has_pod: bool) -> None:
+    known = downloading()
+    pod = known.start_pod() if has_pod else None
+    since = known.now
+    known.end_job("Failed", "PodFailurePolicy", since)
+    early = known.run(ARTIFACT, "qwen")
+    assert value_of(early) == "Progressing"
+    assert conditions_of(early)["Ready"] == ("False", "Progressing")
+    assert "ConfigValid" not in conditions_of(early)
+    assert early.requeue_after == 5
+    if pod is not None:
+        known.end_pod(pod, 10, told("Auth"))
+        assert conditions_of(known.run(ARTIFACT, "qwen"))["Ready"] == ("False", "AuthError")
+        return
+    known.now = since + timedelta(seconds=5)
+    late = known.run(ARTIFACT, "qwen")
+    assert (value_of(late), conditions_of(late)["Ready"]) == ("Failed", ("False", "InvalidSpec"))
 
 
 @pytest.mark.spec("AR-349", "AR-351", "AR-355", "AR-356")

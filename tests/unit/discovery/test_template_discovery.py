@@ -177,6 +177,7 @@ def test_changed_inputs_discover_again_and_keep_the_old_result_meanwhile() -> No
 def test_a_failed_job_is_counted_once_and_tried_again_after_the_backoff() -> None:
     cluster, job = started()
     cluster.end_job(job, "Failed", "BackoffLimitExceeded")
+    cluster.later(5)
     plan = cluster.settle(TEMPLATES, "tpl")
     assert cluster.value(TEMPLATES, "tpl") == "Failed"
     assert cluster.condition(TEMPLATES, "tpl", "Discovered") == ("False", "DiscoveryFailed")
@@ -197,7 +198,18 @@ def test_a_failed_job_is_counted_once_and_tried_again_after_the_backoff() -> Non
     assert cluster.condition(TEMPLATES, "tpl", "Discovered") == ("False", "AwaitingDiscovery")
     assert cluster.status(TEMPLATES, "tpl")["discovery"]["attempts"] == 1
     cluster.end_job(job, "Failed", "BackoffLimitExceeded")
+    cluster.later(5)
     assert cluster.settle(TEMPLATES, "tpl").requeue_after == 120
+
+
+@pytest.mark.spec("DI-293", "FW-162")
+def test_a_failed_job_counts_only_when_its_pod_had_time_to_say_why() -> None:
+    cluster, job = started()
+    cluster.end_job(job, "Failed", "BackoffLimitExceeded")
+    plan = cluster.settle(TEMPLATES, "tpl")
+    assert cluster.value(TEMPLATES, "tpl") == "Progressing"
+    assert "attempts" not in cluster.status(TEMPLATES, "tpl")["discovery"]
+    assert plan.requeue_after == 5
 
 
 @pytest.mark.spec("DI-297", "DI-299")
@@ -210,6 +222,7 @@ def test_the_backoff_doubles_to_an_hour_and_never_overflows() -> None:
 def test_a_failed_job_that_is_still_there_is_deleted_before_its_successor() -> None:
     cluster, job = started()
     cluster.end_job(job, "Failed", "DeadlineExceeded")
+    cluster.later(5)
     cluster.settle(TEMPLATES, "tpl")
     cluster.later(60)
     plan = cluster.run(TEMPLATES, "tpl")

@@ -32,7 +32,7 @@ from aim_shared.pods.facts import PodFacts
 from aim_shared.reconcile.component_names import ComponentName
 from aim_shared.reconcile.components import Component, Dependency, Observability, State
 from aim_shared.reconcile.conditions import Desired, condition
-from aim_shared.reconcile.inspect_jobs import inspect_job, is_job_complete, is_job_finished
+from aim_shared.reconcile.inspect_jobs import awaits_explanation, inspect_job, is_job_complete, is_job_finished
 from aim_shared.reconcile.inspect_pods import CREATION_REASONS, inspect_pods, newest_pod, wanted_logs
 from aim_shared.reconcile.plan import Delete, Effect
 
@@ -258,6 +258,16 @@ class _Progress:
         if effects:
             reading = _progressing("ReadingFailure", f"Job {job.key} has failed; reading why")
             return replace(self.known, condition=_awaiting(), job=reading, effects=effects)
+        unexplained = awaits_explanation(job, newest_pod(pods), self.now)
+        if unexplained is not None:
+            waiting = _progressing("ReadingFailure", f"Job {job.key} has failed; waiting for its pod to say why")
+            return replace(
+                self.known,
+                condition=_awaiting(),
+                job=waiting,
+                pods=_observed(pods, facts),
+                look_again=self.now + unexplained,
+            )
         observed = _observed(pods, facts)
         component = inspect_job(ComponentName.DISCOVERY_JOB, job, what=f"Job {job.key}")
         errors = (*(observed.errors if observed is not None else ()), *component.errors)
