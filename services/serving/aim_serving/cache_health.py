@@ -115,6 +115,9 @@ def _failed(cache: AIMTemplateCache, state: CacheState) -> CacheVerdict:
     """Retried once if artifacts are to blame; never counted back (SV-134…SV-139)."""
     failed = [one for one in state.artifacts if one.status.status is StatusValue.FAILED and not one.deleting]
     if state.retries == 0:
+        if _listed_as_failed(cache) - {one.name for one in failed}:
+            # The cache was heard of before its artifact: their changes come in any order, the retry takes both.
+            return CacheVerdict(_retrying(cache))
         if not failed:
             message = f"AIMTemplateCache {cache.key} has failed: {_cause(cache)}"
             return CacheVerdict(_cache(State.FAILED, FAILED, message))
@@ -125,6 +128,10 @@ def _failed(cache: AIMTemplateCache, state: CacheState) -> CacheVerdict:
     names = ", ".join(one.name for one in failed)
     message = f"AIMTemplateCache {cache.key} has failed again after one retry (artifacts {names}): {_cause(cache)}"
     return CacheVerdict(_cache(State.DEGRADED, FAILED, message), retries=state.retries)
+
+
+def _listed_as_failed(cache: AIMTemplateCache) -> set[str]:
+    return {one.name for one in cache.status.artifacts.values() if one.status is StatusValue.FAILED}
 
 
 def _retrying(cache: AIMTemplateCache) -> Component:

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from aim_serving.references import Model
-from aim_shared.api import AIMService, Event, InferenceService, Node, Resource, labels
+from aim_shared.api import AIMService, Event, InferenceService, Node, Resource, StatusValue, labels
 from aim_shared.api.template_cache import AIMTemplateCache
 from aim_shared.bus.part import Index, label_index, scoped
 from aim_shared.bus.parts import (
@@ -69,6 +69,11 @@ def _cache_templates(cache: AIMTemplateCache) -> list[str]:
     return [scoped(cache.namespace, cache.spec.template_name)]
 
 
+def _artifacts_of_failed(cache: AIMTemplateCache) -> list[str]:
+    listed = cache.status.artifacts.values() if cache.status.status is StatusValue.FAILED else ()
+    return [scoped(cache.namespace, one.name) for one in listed]
+
+
 def _claims(workload: InferenceService) -> list[str]:
     claims = (volume.persistent_volume_claim for volume in workload.spec.predictor.volumes)
     return [scoped(workload.namespace, claim.claim_name) for claim in claims if claim is not None]
@@ -79,6 +84,7 @@ def _involved(event: Event) -> list[str]:
 
 
 CACHES_BY_TEMPLATE: Final = Index(TEMPLATE_CACHES, "template", _cache_templates)
+FAILED_CACHES_BY_ARTIFACT: Final = Index(TEMPLATE_CACHES, "artifact", _artifacts_of_failed)
 CACHES_BY_SERVICE: Final = label_index(TEMPLATE_CACHES, labels.SERVICE)
 WORKLOADS_BY_CLAIM: Final = Index(INFERENCE_SERVICES, "claim", _claims)
 EVENTS_BY_OBJECT: Final = Index(INFERENCE_SERVICE_EVENTS, "involved", _involved)
@@ -104,10 +110,6 @@ def _template_names(service: AIMService) -> list[str]:
     stored = service.status.resolved_template
     names = {named.strip() if named else "", (stored.name or "") if stored else ""}
     return _namespaces(service, sorted(names - {""}))
-
-
-def _retrying(service: AIMService) -> list[str]:
-    return [service.namespace] if service.status.cache and service.status.cache.retry_attempts else []
 
 
 def _config_names(service: AIMService) -> list[str]:
@@ -136,7 +138,6 @@ SERVICES_BY_TEMPLATE: Final = Index(SERVICES, "template", _template_names)
 SERVICES_BY_STORED_TEMPLATE: Final = Index(SERVICES, "stored-template", _stored_template)
 SERVICES_BY_CONFIG: Final = Index(SERVICES, "config", _config_names)
 SERVICES_BY_CACHE: Final = Index(SERVICES, "cache", _cache_reference)
-SERVICES_RETRYING: Final = Index(SERVICES, "retrying", _retrying)
 SERVICES_SELECTING: Final = Index(SERVICES, "selecting", _selecting)
 
 ALL: Final = (
@@ -149,6 +150,7 @@ ALL: Final = (
     NODES_BY_GPU,
     CACHES_BY_TEMPLATE,
     CACHES_BY_SERVICE,
+    FAILED_CACHES_BY_ARTIFACT,
     WORKLOADS_BY_CLAIM,
     EVENTS_BY_OBJECT,
     PODS_BY_WORKLOAD,
@@ -158,7 +160,6 @@ ALL: Final = (
     SERVICES_BY_STORED_TEMPLATE,
     SERVICES_BY_CONFIG,
     SERVICES_BY_CACHE,
-    SERVICES_RETRYING,
     SERVICES_SELECTING,
 )
 

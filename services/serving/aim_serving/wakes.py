@@ -5,13 +5,13 @@ from typing import Final, TypeVar
 
 from aim_serving.derived_template import is_derived
 from aim_serving.indexes import (
+    FAILED_CACHES_BY_ARTIFACT,
     SERVICES_BY_CACHE,
     SERVICES_BY_CONFIG,
     SERVICES_BY_IMAGE,
     SERVICES_BY_MODEL,
     SERVICES_BY_STORED_TEMPLATE,
     SERVICES_BY_TEMPLATE,
-    SERVICES_RETRYING,
     SERVICES_SELECTING,
     WORKLOADS_BY_CLAIM,
     model_images,
@@ -169,9 +169,10 @@ def _changed_spec(change: Change[C]) -> bool:
 
 
 def _of_cache(change: Change[AIMTemplateCache], view: View) -> Iterable[Key]:
-    cache = change.either
-    if cache is None:
-        return ()
+    return () if change.either is None else _users_of_cache(change.either, view)
+
+
+def _users_of_cache(cache: AIMTemplateCache, view: View) -> list[Key]:
     namespace = cache.namespace
     return [
         *_owners(cache),
@@ -187,10 +188,16 @@ def _labelled(cache: AIMTemplateCache) -> list[Key]:
 
 
 def _of_artifact(change: Change[AIMArtifact], view: View) -> Iterable[Key]:
-    """Only a pending retry looks at artifacts; others follow the cache."""
+    """Only who judges a failed cache looks at its artifacts; others follow the cache (SV-134…SV-137)."""
     before, after = change.before, change.after
-    same = before is not None and after is not None and before.status.status is after.status.status
-    return () if same else _keys(view, SERVICES_RETRYING, change.key.namespace)
+    if before is not None and after is not None and _failure_part(before) == _failure_part(after):
+        return []
+    failed = view.select(FAILED_CACHES_BY_ARTIFACT, scoped(change.key.namespace, change.key.name)).items
+    return [key for cache in failed for key in _users_of_cache(cache, view)]
+
+
+def _failure_part(artifact: AIMArtifact) -> tuple[object, ...]:
+    return (artifact.uid, artifact.deleting, artifact.status.status)
 
 
 def _of_claim(change: Change[PersistentVolumeClaim], view: View) -> Iterable[Key]:

@@ -189,6 +189,25 @@ def test_a_failed_cache_is_retried_once() -> None:
     assert plan.status["cache"] == {"retryAttempts": 1}
 
 
+@pytest.mark.spec("SV-134", "AR-626")
+@pytest.mark.parametrize("seen", ["Progressing", None])
+def test_a_cache_that_is_heard_of_before_its_artifact_is_not_given_up(seen: str | None) -> None:
+    world = failed_world()
+    if seen is None:
+        remove(world, ARTIFACTS, TEAM, ARTIFACT)
+    else:
+        world.put(ARTIFACTS, artifact(seen))
+    early = plan_for(world)
+    assert (condition_of(early, "CacheReady"), overall(early)) == (("False", "CacheRetrying"), "Starting")
+    assert (early.deletes, (early.status or {}).get("cache")) == ((), None)
+    carry_out(world, early)
+    world.put(ARTIFACTS, artifact(uid=None if seen else "unheard-of", created=NOW + timedelta(seconds=1)))
+    late = plan_for(world)
+    assert [delete.name for delete in late.deletes] == [ARTIFACT]
+    assert late.status is not None
+    assert late.status["cache"] == {"retryAttempts": 1}
+
+
 @pytest.mark.spec("SV-134")
 def test_the_retry_counts_only_when_its_deletes_were_carried_out() -> None:
     failure = AimError(Category.INFRASTRUCTURE, "InfrastructureError", "delete failed")
@@ -241,6 +260,7 @@ def test_hand_made_artifacts_are_not_deleted() -> None:
 @pytest.mark.spec("SV-138")
 def test_a_cache_that_fails_without_artifacts_is_not_retried() -> None:
     world = failed_world()
+    world.put(TEMPLATE_CACHES, cache(CACHE, status="Failed", artifact_status="Pending"))
     remove(world, ARTIFACTS, TEAM, ARTIFACT)
     plan = plan_for(world)
     assert (condition_of(plan, "CacheReady"), overall(plan)) == (("False", "CacheFailed"), "Failed")

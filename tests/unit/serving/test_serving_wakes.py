@@ -112,12 +112,17 @@ def test_caches_wake_by_template_and_label() -> None:
     assert woken(world, parts.TEMPLATE_CACHES, cache("c", "x", labels={labels.SERVICE: "by-name"})) == {"by-name"}
 
 
-@pytest.mark.spec("SV-252")
-def test_artifacts_wake_pending_retries_only() -> None:
-    retrying = aim_service("retrying", status={"cache": {"retryAttempts": 1}})
-    world = serving_world(retrying, aim_service("calm"))
-    assert woken(world, parts.ARTIFACTS, artifact()) == {"retrying"}
+@pytest.mark.spec("SV-252", "SV-134")
+def test_artifacts_wake_the_users_of_a_failed_cache_only() -> None:
+    users = [aim_service("user", status=STORED_TEMPLATE), aim_service("maker"), aim_service("calm")]
+    mine = {labels.SERVICE: "maker"}
+    world = serving_world(*users, cache("c", "stored", status="Failed", labels=mine))
+    assert woken(world, parts.ARTIFACTS, artifact()) == {"user", "maker"}
+    assert woken(world, parts.ARTIFACTS, artifact(), artifact("Progressing")) == {"user", "maker"}
+    assert woken(world, parts.ARTIFACTS, None, artifact()) == {"user", "maker"}
     assert woken(world, parts.ARTIFACTS, artifact(), artifact()) == set()
+    loading = serving_world(*users, cache("c", "stored", status="Progressing", labels=mine))
+    assert woken(loading, parts.ARTIFACTS, artifact()) == set()
 
 
 @pytest.mark.spec("SV-252", "SV-254", "SV-253", "FW-114", "FW-170")
