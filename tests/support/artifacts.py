@@ -181,7 +181,7 @@ class Cluster:
 
     def _carry_out(self, part: Part[Any], name: str, plan: Plan) -> None:
         for patch in plan.patches:
-            self._patch(patch.part, patch.name, patch.body["metadata"])
+            self._patch(patch.part, patch.name, patch.body)
         for delete in plan.deletes:
             self.remove(delete.part, delete.name)
         for child in plan.children:
@@ -197,11 +197,15 @@ class Cluster:
             if merged != old.get("status"):
                 self._store(part, {**old, "status": merged})
 
-    def _patch(self, part: Part[Any], name: str, change: JsonObject) -> None:
-        old = self.raw(part, name)["metadata"]
+    def _patch(self, part: Part[Any], name: str, body: JsonObject) -> None:
+        stored = self.raw(part, name)
+        old, change = stored["metadata"], body["metadata"]
         merged = {**old, **change}
         for field_name in ("labels", "annotations"):
             merged[field_name] = {**old.get(field_name, {}), **(change.get(field_name) or {})}
+        if "spec" in body:
+            self.change(part, name, spec={**stored["spec"], **body["spec"]})
+            merged["generation"] = old["generation"] + 1
         self.change_metadata(part, name, **merged)
 
     def _create(self, part: Part[Any], body: JsonObject, parent: JsonObject | None) -> None:

@@ -1,4 +1,4 @@
-"""The artifact that a cache creates for a model source (AR-560…AR-565), and promotion (AR-553)."""
+"""The artifact that a cache creates for a model source (AR-560…AR-566), and promotion (AR-553)."""
 
 from typing import Final
 
@@ -6,7 +6,16 @@ from aim_artifacts.artifact_matching import promoted_from
 from aim_artifacts.download_filter import parse_filter
 from aim_artifacts.file_selection import filter_text
 from aim_artifacts.model_sources import IndexedSource
-from aim_shared.api import AIMArtifact, AIMTemplateCache, CacheMode, EnvVar, RuntimeConfigSpec, labels, to_json
+from aim_shared.api import (
+    AIMArtifact,
+    AIMTemplateCache,
+    CacheMode,
+    EnvVar,
+    RuntimeConfigSpec,
+    StatusValue,
+    labels,
+    to_json,
+)
 from aim_shared.api.kinds import AIM_ARTIFACT
 from aim_shared.bus.parts import ARTIFACTS
 from aim_shared.json import JsonObject, loads
@@ -63,6 +72,26 @@ def promote(cache: AIMTemplateCache, artifact: AIMArtifact) -> Patch:
         }
     }
     why = f"share the artifact, because shared cache {cache.name} uses it"
+    return Patch(ARTIFACTS, metadata.namespace, metadata.name, metadata.resource_version, body, why)
+
+
+def hand_on_env(cache: AIMTemplateCache, entry: IndexedSource, artifact: AIMArtifact) -> Patch | None:
+    """Give an artifact of the cache that is not Ready the env that the cache has now (AR-566).
+
+    The name stands for the env that an artifact was made with. Once another env was handed on, the annotation says
+    which name that would give, so that a correction in the artifact itself lasts until the cache changes again.
+    """
+    metadata, wanted, env = artifact.metadata, artifact_name(cache, entry), _env(cache, entry)
+    handed_on = metadata.annotations.get(labels.ANNOTATION_ENV_AS_OF, artifact.name)
+    is_ours = metadata.labels.get(labels.TEMPLATE_CACHE_NAME) == label_value(cache.name)
+    is_ready = artifact.status.status is StatusValue.READY
+    if not is_ours or is_ready or handed_on == wanted or artifact.spec.env == env:
+        return None
+    body = {
+        "metadata": {"annotations": {labels.ANNOTATION_ENV_AS_OF: wanted}},
+        "spec": {"env": [to_json(variable) for variable in env]},
+    }
+    why = f"the env of cache {cache.name} has changed"
     return Patch(ARTIFACTS, metadata.namespace, metadata.name, metadata.resource_version, body, why)
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from datetime import datetime
 
-from aim_artifacts.artifact_blueprint import build_artifact, promote
+from aim_artifacts.artifact_blueprint import build_artifact, hand_on_env, promote
 from aim_artifacts.artifact_matching import match_artifact, promotable_artifact
 from aim_artifacts.cache_status import Match, artifacts_component, artifacts_status
 from aim_artifacts.claim import is_controlled_by
@@ -44,11 +44,11 @@ def reconcile_cache(cache: AIMTemplateCache, view: View, now: datetime) -> Plan:
         errors=errors,
         failure=view.failure,
     )
-    promotions, children = _wanted(cache, config, template, matches, view)
+    patches, children = _wanted(cache, config, template, matches, view)
     return assemble(
         evaluation,
         status=status_json(evaluation, _fields(config, template, matches)),
-        patches=promotions,
+        patches=(*patches, *_changed_env(cache, matches)),
         children=children,
         events=_duplicates(cache, kept.duplicates),
     )
@@ -103,6 +103,12 @@ def _wanted(
         else:
             children.append(build_artifact(cache, match.entry, config.spec))
     return promotions, children
+
+
+def _changed_env(cache: AIMTemplateCache, matches: Iterable[Match]) -> list[Patch]:
+    """What brings a changed env to the artifacts that may be waiting for it."""
+    patches = (hand_on_env(cache, match.entry, match.artifact) for match in matches if match.artifact is not None)
+    return [patch for patch in patches if patch is not None]
 
 
 def _fields(config: ResolvedConfig, template: ResolvedTemplate, matches: list[Match]) -> JsonObject:

@@ -64,7 +64,7 @@ class Delete:
 
 @dataclass(frozen=True, slots=True)
 class Patch:
-    """A guarded change of metadata: a merge patch that is refused when the object has changed (FW-411).
+    """A guarded change of metadata or spec: a merge patch, refused when the object has changed (FW-411).
 
     Attributes:
         body: merge patch without resourceVersion; the executor adds ``resource_version`` as the guard.
@@ -126,7 +126,7 @@ class Plan:
     """Everything one pass decided, in the order in which it is carried out (FW-001, FW-007, FW-008).
 
     Attributes:
-        patches: guarded metadata changes, first.
+        patches: guarded changes, first.
         deletes: then deletes; if one fails nothing is applied in this pass.
         children: then children, owned ones first.
         status: the complete desired status as far as this service owns it; ``None`` = leave the status alone.

@@ -1,9 +1,23 @@
 """The failure path: a refused token, the service's single retry, the user's repair (docs/spec/README.md section 6)."""
 
-import pytest
-from support.artifacts import ARTIFACT, CACHE, Cluster, cache, conditions_of, namespace, source, template, value_of
+from typing import Any
 
-from aim_shared.bus.parts import ARTIFACT_CLAIMS, ARTIFACT_JOBS, ARTIFACTS
+import pytest
+from support.artifacts import (
+    ARTIFACT,
+    CACHE,
+    Cluster,
+    cache,
+    conditions_of,
+    environment,
+    namespace,
+    source,
+    template,
+    value_of,
+)
+
+from aim_shared.api import labels
+from aim_shared.bus.parts import ARTIFACT_CLAIMS, ARTIFACT_JOBS, ARTIFACTS, TEMPLATE_CACHES
 from aim_shared.json import dumps
 from aim_shared.reconcile.plan import EventType, Plan
 
@@ -79,3 +93,47 @@ def test_from_a_refused_token_to_a_ready_cache() -> None:
     assert value_of(ready) == "Ready"
     assert conditions_of(ready)["AuthValid"] == ("True", "AuthenticationValid")
     assert value_of(known.settle(CACHE, "qwen")) == "Ready"
+
+
+@pytest.mark.spec("AR-566", "AR-362", "SV-269", "FW-206", "FW-411")
+def test_an_env_corrected_in_the_cache_starts_a_new_download_at_once() -> None:
+    known = Cluster.of(cache(), template(source(size="2Gi")), namespace())
+    known.settle(CACHE, "qwen")
+    (name,) = known.names(ARTIFACTS)
+    assert value_of(refused(known)) == "Failed"
+    (before,) = known.names(ARTIFACT_JOBS)
+    failed_job = known.raw(ARTIFACT_JOBS, before)["metadata"]["uid"]
+
+    corrected = [{"name": "HF_TOKEN", "value": "corrected"}]
+    wanted = known.raw(TEMPLATE_CACHES, "qwen")["spec"] | {"env": corrected}
+    known.change(TEMPLATE_CACHES, "qwen", spec=wanted)
+    plan = known.run(CACHE, "qwen")
+    (patch,) = plan.patches
+    assert (patch.name, patch.body["spec"]) == (name, {"env": corrected})
+    assert not plan.children
+    assert known.plan(CACHE, "qwen").patches == ()
+
+    assert [delete.uid for delete in known.run(ARTIFACT, name).deletes] == [failed_job]
+    known.settle(ARTIFACT, name)
+    (container,) = known.only(ARTIFACT_JOBS)["spec"]["template"]["spec"]["containers"]
+    assert environment(container)["HF_TOKEN"] == "corrected"
+
+    # A correction in the artifact itself lasts until the cache says something new.
+    known.change(ARTIFACTS, name, spec=known.raw(ARTIFACTS, name)["spec"] | {"env": []})
+    assert known.plan(CACHE, "qwen").patches == ()
+    known.change(TEMPLATE_CACHES, "qwen", spec={**wanted, "env": [{"name": "A", "value": "b"}]})
+    assert len(known.plan(CACHE, "qwen").patches) == 1
+
+
+@pytest.mark.spec("AR-566")
+@pytest.mark.parametrize("change", [{"status": {"status": "Ready"}}, {"label": "another"}])
+def test_an_env_is_not_handed_on_to_ready_or_foreign_artifacts(change: dict[str, Any]) -> None:
+    known = Cluster.of(cache(), template(source(size="2Gi")), namespace())
+    known.settle(CACHE, "qwen")
+    (name,) = known.names(ARTIFACTS)
+    known.change(ARTIFACTS, name, status={"status": "Failed", **change.get("status", {})})
+    if "label" in change:
+        known.change_metadata(ARTIFACTS, name, labels={labels.TEMPLATE_CACHE_NAME: change["label"]})
+    wanted = known.raw(TEMPLATE_CACHES, "qwen")["spec"] | {"env": [{"name": "HF_TOKEN", "value": "new"}]}
+    known.change(TEMPLATE_CACHES, "qwen", spec=wanted)
+    assert known.plan(CACHE, "qwen").patches == ()
