@@ -33,6 +33,7 @@ class CacheState:
         mounted: whether the InferenceService mounts claims of this cache.
         cacheable: whether the template names weights at all (SV-133).
         retries: ``status.cache.retryAttempts``.
+        repaired: whether this pass gives the cache another env (SV-269).
         moving_from: the template that the InferenceService goes on with until this cache is Ready (SV-171).
     """
 
@@ -43,6 +44,7 @@ class CacheState:
     mounted: bool
     cacheable: bool
     retries: int
+    repaired: bool = False
     moving_from: str = ""
 
 
@@ -113,7 +115,10 @@ def _present(cache: AIMTemplateCache) -> Component:
 
 def _failed(cache: AIMTemplateCache, state: CacheState) -> CacheVerdict:
     """Retried once if artifacts are to blame; never counted back (SV-134…SV-139)."""
-    failed = [one for one in state.artifacts if one.status.status is StatusValue.FAILED and not one.deleting]
+    if state.repaired or _is_outdated(cache.metadata.generation, cache.status.observed_generation):
+        # What failed is about to be tried with other variables, which is no retry of ours.
+        return CacheVerdict(_repaired(cache), retries=state.retries)
+    failed = [one for one in state.artifacts if has_failed(one)]
     if state.retries == 0:
         if _listed_as_failed(cache) - {one.name for one in failed}:
             # The cache was heard of before its artifact: their changes come in any order, the retry takes both.
@@ -128,6 +133,22 @@ def _failed(cache: AIMTemplateCache, state: CacheState) -> CacheVerdict:
     names = ", ".join(one.name for one in failed)
     message = f"AIMTemplateCache {cache.key} has failed again after one retry (artifacts {names}): {_cause(cache)}"
     return CacheVerdict(_cache(State.DEGRADED, FAILED, message), retries=state.retries)
+
+
+def has_failed(artifact: AIMArtifact) -> bool:
+    """Whether an artifact has failed with the spec it has now, and is there to stay."""
+    status = artifact.status
+    outdated = _is_outdated(artifact.metadata.generation, status.observed_generation)
+    return status.status is StatusValue.FAILED and not artifact.deleting and not outdated
+
+
+def _is_outdated(generation: int, observed: int | None) -> bool:
+    return observed is not None and observed < generation
+
+
+def _repaired(cache: AIMTemplateCache) -> Component:
+    message = f"artifacts of AIMTemplateCache {cache.key} failed; they are downloaded anew with the changed env"
+    return _cache(State.PROGRESSING, RETRYING, message)
 
 
 def _listed_as_failed(cache: AIMTemplateCache) -> set[str]:

@@ -4,6 +4,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from aim_serving.cache_health import CacheState, CacheVerdict, judge_cache
+from aim_serving.cache_repair import env_patches
 from aim_serving.cache_volumes import (
     Volumes,
     claims_of_cache,
@@ -76,7 +77,8 @@ def reconcile(service: AIMService, view: View, now: datetime) -> Plan:
     new = tuple(child for child in (seen.model.create, _cache_child(view, service, seen), copy, workload) if child)
     creating = workload is not None and seen.running is None and _inputs_are_sound(view, seen)
     observed = observe_workload(view, service, seen.workload, now, being_created=creating)
-    cache = _judge_cache(view, service, seen)
+    repairs = env_patches(service, seen.ready_template, seen.cache.value)
+    cache = _judge_cache(view, service, seen, repaired=bool(repairs))
     components = _components(service, seen, observed, cache)
     evaluation = evaluate(
         service.kind,
@@ -101,7 +103,7 @@ def reconcile(service: AIMService, view: View, now: datetime) -> Plan:
     return assemble(
         evaluation,
         status=status,
-        patches=seen.template.patches,
+        patches=(*seen.template.patches, *repairs),
         deletes=(*cache.deletes, *seen.template.deletes),
         children=(*new, *seen.template.children),
         effects=(*observed.effects, *scaler_removal(view, seen.running, seen.workload.scaling, now)),
@@ -225,7 +227,7 @@ def _components(
     return (*always, route_component(route, seen.routing.fault))
 
 
-def _judge_cache(view: View, service: AIMService, seen: Situation) -> CacheVerdict:
+def _judge_cache(view: View, service: AIMService, seen: Situation, *, repaired: bool) -> CacheVerdict:
     cache, template = seen.cache.value, seen.ready_template
     listed = cache.status.artifacts.values() if cache is not None else ()
     artifacts = (view.get(ARTIFACTS, service.namespace, one.name).value for one in listed)
@@ -235,6 +237,7 @@ def _judge_cache(view: View, service: AIMService, seen: Situation) -> CacheVerdi
         artifacts=tuple(one for one in artifacts if one is not None),
         mode=mode_of(service),
         mounted=seen.running is not None and bool(claims_of_workload(seen.running)) and not seen.moving_from,
+        repaired=repaired,
         moving_from=seen.moving_from,
         cacheable=template is None or bool(template.status.model_sources),
         retries=_retries(service),

@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from typing import Final, TypeVar
 
+from aim_serving.cache_health import has_failed
 from aim_serving.derived_template import is_derived
 from aim_serving.indexes import (
     FAILED_CACHES_BY_ARTIFACT,
@@ -197,7 +198,7 @@ def _of_artifact(change: Change[AIMArtifact], view: View) -> Iterable[Key]:
 
 
 def _failure_part(artifact: AIMArtifact) -> tuple[object, ...]:
-    return (artifact.uid, artifact.deleting, artifact.status.status)
+    return (artifact.uid, artifact.deleting, artifact.status.status, has_failed(artifact))
 
 
 def _of_claim(change: Change[PersistentVolumeClaim], view: View) -> Iterable[Key]:

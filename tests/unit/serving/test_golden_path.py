@@ -268,6 +268,19 @@ def test_a_cache_that_fails_without_artifacts_is_not_retried() -> None:
     assert "cache" not in plan.status
 
 
+@pytest.mark.spec("SV-269", "SV-134")
+@pytest.mark.parametrize("behind", ["cache", "artifact"])
+def test_what_failed_with_a_former_env_does_not_cost_the_retry(behind: str) -> None:
+    world = failed_world()
+    failed = cache(CACHE, status="Failed") if behind == "cache" else artifact()
+    failed["metadata"] |= {"generation": 2, "resourceVersion": "9000000"}
+    failed["status"]["observedGeneration"] = 1
+    world.put(TEMPLATE_CACHES if behind == "cache" else ARTIFACTS, failed)
+    plan = plan_for(world)
+    assert (condition_of(plan, "CacheReady"), plan.deletes) == (("False", "CacheRetrying"), ())
+    assert "cache" not in (plan.status or {})
+
+
 @pytest.mark.spec("SV-072")
 def test_two_services_with_one_image_make_one_model() -> None:
     world = serving_world(aim_service(), aim_service("other"))

@@ -8,6 +8,7 @@ from support.builders import NOW, make, owner
 from support.serving import (
     TEAM,
     aim_service,
+    artifact,
     cache,
     children_of,
     condition_of,
@@ -176,6 +177,34 @@ def test_a_lost_dedicated_cache() -> None:
     own = service("Dedicated")
     plan = plan_for(serving_world(own, template(), model(), workload(own)))
     assert (condition_of(plan, "CacheReady"), overall(plan)) == (("False", "CacheCreating"), "Degraded")
+
+
+@pytest.mark.spec("SV-269", "SV-129", "FW-411", "FW-206")
+@pytest.mark.parametrize("retries", [0, 1])
+@pytest.mark.parametrize(
+    ("status", "of", "stored", "patched"),
+    [
+        ("Failed", "qwen-chat", "bad", True),
+        ("Progressing", "qwen-chat", "bad", True),
+        ("Ready", "qwen-chat", "bad", False),
+        ("Failed", "another", "bad", False),
+        ("Failed", "qwen-chat", "good", False),
+    ],
+)
+def test_a_corrected_token(status: str, of: str, stored: str, retries: int, *, patched: bool) -> None:
+    own = service(env=[{"name": "HF_TOKEN", "value": "good"}], status={"cache": {"retryAttempts": retries}})
+    used = cache(USUAL, status=status, labels={labels.SERVICE: of})
+    used["spec"]["env"] = [{"name": "HF_TOKEN", "value": stored}]
+    plan = plan_for(serving_world(own, template(), model(), used, artifact("Failed")))
+    assert bool(plan.patches) is patched
+    if patched:
+        (patch,) = plan.patches
+        assert patch.body == {"spec": {"env": [{"name": "HF_TOKEN", "value": "good"}]}}
+        assert patch.resource_version == used["metadata"]["resourceVersion"]
+        assert plan.deletes == ()
+        assert ((plan.status or {}).get("cache") or {}).get("retryAttempts", 0) == retries
+    if patched and status == "Failed":
+        assert (condition_of(plan, "CacheReady"), overall(plan)) == (("False", "CacheRetrying"), "Starting")
 
 
 @pytest.mark.spec("FW-019", "SV-191")

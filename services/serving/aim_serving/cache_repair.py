@@ -1,0 +1,27 @@
+"""A changed env reaches the downloads of a cache that is not Ready yet, such as a corrected token (SV-269)."""
+
+from aim_serving.references import Template
+from aim_serving.template_cache import cache_env
+from aim_shared.api import AIMService, StatusValue, labels, to_json
+from aim_shared.api.template_cache import AIMTemplateCache
+from aim_shared.bus.parts import TEMPLATE_CACHES
+from aim_shared.naming import optional_label_value
+from aim_shared.reconcile.plan import Patch
+
+
+def env_patches(service: AIMService, template: Template | None, cache: AIMTemplateCache | None) -> tuple[Patch, ...]:
+    """The patch of a cache that the service made, if its env is another by now; a Ready cache stays (SV-129)."""
+    if template is None or cache is None or not _is_unfinished_of(cache, service):
+        return ()
+    env = cache_env(service, template)
+    if env == tuple(cache.spec.env):
+        return ()
+    body = {"spec": {"env": [to_json(variable) for variable in env] or None}}
+    version = cache.metadata.resource_version
+    return (Patch(TEMPLATE_CACHES, cache.namespace, cache.name, version, body, "the env of its downloads changed"),)
+
+
+def _is_unfinished_of(cache: AIMTemplateCache, service: AIMService) -> bool:
+    maker = cache.metadata.labels.get(labels.SERVICE)
+    made = maker is not None and maker == optional_label_value(service.name)
+    return made and not cache.deleting and cache.status.status is not StatusValue.READY
