@@ -164,6 +164,6 @@ ALL: Final = (
 )
 
 
-def model_images(model: Model) -> str:
-    """The index value of a model's image for `SERVICES_BY_IMAGE`."""
-    return scoped(model.namespace, canonical_image(model.spec.image))
+def model_images(model: Model, namespace: str) -> str:
+    """The value of a model's image for `SERVICES_BY_IMAGE`; without a namespace that of all namespaces."""
+    return scoped(namespace, canonical_image(model.spec.image))

@@ -96,7 +96,7 @@ def _by_model(model: Model | None, view: View) -> list[Key]:
     if model is None:
         return []
     named = _keys(view, SERVICES_BY_MODEL, scoped(model.namespace, model.name))
-    return named + _keys(view, SERVICES_BY_IMAGE, model_images(model))
+    return named + _keys(view, SERVICES_BY_IMAGE, model_images(model, model.namespace))
 
 
 def _of_template(change: Change[AIMServiceTemplate], view: View) -> Iterable[Key]:
@@ -118,12 +118,12 @@ def _by_template(template: Template | None, view: View) -> list[Key]:
 
 
 def _services_of_model(view: View, template: Template) -> list[Key]:
-    """Services of the template's model; a cluster template may belong to models of both scopes."""
+    """Services of the template's model, a namespaced one's in its namespace alone, whatever the scope of the model."""
     model = template.spec.model_name
     keys = _keys(view, SERVICES_BY_MODEL, scoped(template.namespace, model))
     local = view.get(MODELS, template.namespace, model).value if template.namespace else None
     cluster = view.get(CLUSTER_MODELS, None, model).value
-    images = [model_images(one) for one in (local, cluster) if one is not None]
+    images = [model_images(one, template.namespace) for one in (local, cluster) if one is not None]
     return keys + _keys(view, SERVICES_BY_IMAGE, *images)
 
 

@@ -95,6 +95,13 @@ def test_templates_wake_by_name_reference_and_model() -> None:
     assert woken(world, parts.TEMPLATES, template("t", "x"), template("t", "x")) == set()
 
 
+@pytest.mark.spec("SV-252")
+def test_a_template_of_a_namespace_wakes_nobody_elsewhere() -> None:
+    world = serving_world(aim_service("near"), aim_service("far", namespace="far"), cluster_model("shared"))
+    assert woken(world, parts.TEMPLATES, template("any", "shared")) == {"near"}
+    assert woken(world, parts.CLUSTER_TEMPLATES, template("any", "shared", cluster=True)) == {"near", "far"}
+
+
 @pytest.mark.spec("SV-252", "RC-080", "RC-081", "RC-082")
 def test_configs_wake_by_effective_name() -> None:
     world = services()
