@@ -51,8 +51,10 @@ from aim_shared.bus.parts import (
     TEMPLATES,
 )
 from aim_shared.bus.view import View
+from aim_shared.reconcile.changes import differs
 from aim_shared.reconcile.pod_changes import is_significant
 from aim_shared.reconcile.reconciler import Wake, WakeBy
+from aim_shared.runtimeconfig import changes as config_changes
 from aim_shared.runtimeconfig.resolve import DEFAULT_NAME
 
 # Artifacts
@@ -96,18 +98,13 @@ def _mounted(change: Change[InferenceService], view: View) -> Iterable[Key]:
 
 
 def _artifacts_of_config(change: Change[AIMRuntimeConfig], view: View) -> Iterable[Key]:
-    found = view.select(ARTIFACTS_BY_CONFIG, change.key.name).items if _changed_spec(change) else ()
+    found = view.select(ARTIFACTS_BY_CONFIG, change.key.name).items if config_changes.is_significant(change) else ()
     return [artifact.key for artifact in found if artifact.namespace == change.key.namespace]
 
 
 def _artifacts_of_cluster_config(change: Change[AIMClusterRuntimeConfig], view: View) -> Iterable[Key]:
-    found = view.select(ARTIFACTS_BY_CONFIG, change.key.name).items if _changed_spec(change) else ()
+    found = view.select(ARTIFACTS_BY_CONFIG, change.key.name).items if config_changes.is_significant(change) else ()
     return [artifact.key for artifact in found]
-
-
-def _changed_spec(change: Change[AIMRuntimeConfig] | Change[AIMClusterRuntimeConfig]) -> bool:
-    before, after = change.before, change.after
-    return before is None or after is None or (before.uid, before.spec) != (after.uid, after.spec)
 
 
 # Artifacts that wait for storage (AR-472)
@@ -118,7 +115,7 @@ def _waiting_for_claim(change: Change[PersistentVolumeClaim], view: View) -> Ite
 
 
 def _waiting_for_config(change: Change[AIMClusterRuntimeConfig], view: View) -> Iterable[Key]:
-    return _waiting(view) if change.key.name == DEFAULT_NAME and _changed_spec(change) else []
+    return _waiting(view) if change.key.name == DEFAULT_NAME and config_changes.is_significant(change) else []
 
 
 def _waiting_for_namespace(change: Change[Namespace], view: View) -> Iterable[Key]:
@@ -138,7 +135,7 @@ def _waiting(view: View) -> Iterable[Key]:
 
 
 def _users_of_artifact(change: Change[AIMArtifact], view: View) -> Iterable[Key]:
-    if not _matters_to_caches(change):
+    if not differs(change, _shown_to_caches):
         return []
     keys: dict[Key, None] = {}
     for artifact in (change.before, change.after):
@@ -160,11 +157,6 @@ def _caches_of(artifact: AIMArtifact, view: View) -> Iterable[AIMTemplateCache]:
     for shared in view.select(CLUSTER_TEMPLATES_BY_SOURCE, uri).items:
         found = view.select(CACHES_BY_CLUSTER_TEMPLATE, shared.name).items
         yield from (cache for cache in found if cache.namespace == namespace)
-
-
-def _matters_to_caches(change: Change[AIMArtifact]) -> bool:
-    before, after = change.before, change.after
-    return before is None or after is None or _shown_to_caches(before) != _shown_to_caches(after)
 
 
 def _shown_to_caches(artifact: AIMArtifact) -> tuple[object, ...]:
@@ -191,31 +183,26 @@ def _ready_of(obj: AIMArtifact | AIMServiceTemplate | AIMClusterServiceTemplate)
 
 def _users_of_template(change: Change[AIMServiceTemplate], view: View) -> Iterable[Key]:
     found = view.select(CACHES_BY_TEMPLATE, scoped(change.key.namespace, change.key.name)).items
-    return [cache.key for cache in found] if _template_matters(change) else []
+    return [cache.key for cache in found] if differs(change, _shown_by_template) else []
 
 
 def _users_of_cluster_template(change: Change[AIMClusterServiceTemplate], view: View) -> Iterable[Key]:
     found = view.select(CACHES_BY_CLUSTER_TEMPLATE, change.key.name).items
-    return [cache.key for cache in found] if _template_matters(change) else []
-
-
-def _template_matters(change: Change[AIMServiceTemplate] | Change[AIMClusterServiceTemplate]) -> bool:
-    """Existence, status value, Ready condition and model sources (FW-116)."""
-    before, after = change.before, change.after
-    return before is None or after is None or _shown_by_template(before) != _shown_by_template(after)
+    return [cache.key for cache in found] if differs(change, _shown_by_template) else []
 
 
 def _shown_by_template(template: AIMServiceTemplate | AIMClusterServiceTemplate) -> tuple[object, ...]:
+    """Status value, Ready condition and model sources (FW-116)."""
     return (template.uid, template.status.status, _ready_of(template), template.status.model_sources)
 
 
 def _caches_of_config(change: Change[AIMRuntimeConfig], view: View) -> Iterable[Key]:
-    found = view.select(CACHES_BY_CONFIG, change.key.name).items if _changed_spec(change) else ()
+    found = view.select(CACHES_BY_CONFIG, change.key.name).items if config_changes.is_significant(change) else ()
     return [cache.key for cache in found if cache.namespace == change.key.namespace]
 
 
 def _caches_of_cluster_config(change: Change[AIMClusterRuntimeConfig], view: View) -> Iterable[Key]:
-    found = view.select(CACHES_BY_CONFIG, change.key.name).items if _changed_spec(change) else ()
+    found = view.select(CACHES_BY_CONFIG, change.key.name).items if config_changes.is_significant(change) else ()
     return [cache.key for cache in found]
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from aim_discovery.effect_kinds import SERVICE_NAME, EffectKind
 from aim_discovery.effects.image_inspection import ImageInspector
-from aim_discovery.effects.logs import JobLogReader
+from aim_discovery.effects.job_log import JobLogReader
 from aim_discovery.effects.secrets import PullSecrets
 from aim_discovery.models.inspection import RetrySchedule
 from aim_discovery.models.reconcile import ModelReconcile

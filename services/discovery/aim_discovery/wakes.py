@@ -36,8 +36,10 @@ from aim_shared.bus.parts import (
 )
 from aim_shared.bus.view import View
 from aim_shared.gpu.node_changes import is_significant as is_significant_node
+from aim_shared.reconcile.changes import differs
 from aim_shared.reconcile.pod_changes import is_significant as is_significant_pod
 from aim_shared.reconcile.reconciler import Wake, WakeBy
+from aim_shared.runtimeconfig.changes import is_significant as is_significant_config
 from aim_shared.runtimeconfig.resolve import effective_name
 
 R = TypeVar("R", bound=Resource)
@@ -106,7 +108,7 @@ def _keys(view: View, index: Index[R], value: str) -> list[Key]:
 
 def _by_config(index: Index[R]) -> Wake:
     def find(change: Change[AIMRuntimeConfig], view: View) -> Iterable[Key]:
-        changed = _config_changed(change.before, change.after)
+        changed = is_significant_config(change)
         return _keys(view, index, scoped(change.key.namespace, change.key.name)) if changed else ()
 
     return WakeBy(RUNTIME_CONFIGS, find)
@@ -114,16 +116,10 @@ def _by_config(index: Index[R]) -> Wake:
 
 def _by_shared_config(index: Index[R]) -> Wake:
     def find(change: Change[AIMClusterRuntimeConfig], view: View) -> Iterable[Key]:
-        changed = _config_changed(change.before, change.after)
+        changed = is_significant_config(change)
         return _keys(view, index, change.key.name) if changed else ()
 
     return WakeBy(CLUSTER_RUNTIME_CONFIGS, find)
-
-
-def _config_changed(
-    before: AIMRuntimeConfig | AIMClusterRuntimeConfig | None, after: AIMRuntimeConfig | AIMClusterRuntimeConfig | None
-) -> bool:
-    return before is None or after is None or (before.uid, before.spec) != (after.uid, after.spec)
 
 
 # Namespaces
@@ -133,9 +129,8 @@ def _by_namespace(index: Index[R]) -> Wake:
     """Everything in a namespace that appears or begins to go away (DI-010)."""
 
     def find(change: Change[Namespace], view: View) -> Iterable[Key]:
-        before, after = change.before, change.after
-        same = before is not None and after is not None and before.deleting == after.deleting
-        return () if same else _keys(view, index, change.key.name)
+        news = differs(change, lambda namespace: namespace.deleting)
+        return _keys(view, index, change.key.name) if news else ()
 
     return WakeBy(NAMESPACES, find)
 
@@ -161,25 +156,21 @@ def _read_by_model(template: Template) -> tuple[object, ...]:
 
 
 def _templates_of_model(change: Change[AIMModel], view: View) -> Iterable[Key]:
-    same = _same_model(change.before, change.after)
-    return () if same else _keys(view, TEMPLATES_BY_MODEL, scoped(change.key.namespace, change.key.name))
+    news = differs(change, _read_by_template)
+    return _keys(view, TEMPLATES_BY_MODEL, scoped(change.key.namespace, change.key.name)) if news else ()
 
 
 def _templates_of_cluster_model(change: Change[AIMClusterModel], view: View) -> Iterable[Key]:
     """Namespaced templates that fall back to it; those with a model of their own do not care."""
-    if _same_model(change.before, change.after):
+    if not differs(change, _read_by_template):
         return ()
     found = view.select(TEMPLATES_BY_SHARED_MODEL, change.key.name).items
     return [one.key for one in found if view.get(MODELS, one.namespace, change.key.name).value is None]
 
 
 def _cluster_templates_of_model(change: Change[AIMClusterModel], view: View) -> Iterable[Key]:
-    same = _same_model(change.before, change.after)
-    return () if same else _keys(view, CLUSTER_TEMPLATES_BY_MODEL, scoped(None, change.key.name))
-
-
-def _same_model(before: Model | None, after: Model | None) -> bool:
-    return before is not None and after is not None and _read_by_template(before) == _read_by_template(after)
+    news = differs(change, _read_by_template)
+    return _keys(view, CLUSTER_TEMPLATES_BY_MODEL, scoped(None, change.key.name)) if news else ()
 
 
 def _read_by_template(model: Model) -> tuple[object, ...]:

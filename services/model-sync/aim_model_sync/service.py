@@ -19,6 +19,7 @@ from aim_shared.bus.parts import CLUSTER_MODELS, CLUSTER_RUNTIME_CONFIGS, FACTS,
 from aim_shared.bus.view import View
 from aim_shared.kube.client import KubeClient
 from aim_shared.naming import optional_label_value
+from aim_shared.reconcile.changes import differs
 from aim_shared.reconcile.reconciler import EffectRunner, Reconciler, ServiceDefinition, WakeBy
 from aim_shared.registry.client import RegistryClient
 from aim_shared.registry.config_file import opened
@@ -32,10 +33,9 @@ SOURCES_BY_LABEL_VALUE: Final = Index(
 
 def _sources_of_model(change: Change[AIMClusterModel], view: View) -> Iterable[Key]:
     """Sources whose number of models changes; a model's status and spec do not matter (MS-245, MS-246, MS-316)."""
-    before, after = change.before, change.after
-    if before is not None and after is not None and _belonging(before) == _belonging(after):
+    if not differs(change, _belonging):
         return
-    for model in (before, after):
+    for model in (change.before, change.after):
         if model is None:
             continue
         value = model.metadata.labels.get(labels.MODEL_SOURCE)
@@ -51,8 +51,7 @@ def _belonging(model: AIMClusterModel) -> tuple[object, ...]:
 
 def _is_irrelevant(change: Change[AIMClusterModelSource]) -> bool:
     """Own status writes need no pass: what follows from them was planned with them (MS-245)."""
-    before, after = change.before, change.after
-    return before is not None and after is not None and _read_part(before) == _read_part(after)
+    return not differs(change, _read_part)
 
 
 def _read_part(source: AIMClusterModelSource) -> tuple[object, ...]:

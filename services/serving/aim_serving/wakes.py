@@ -10,9 +10,11 @@ from aim_serving.indexes import (
     SERVICES_BY_CACHE,
     SERVICES_BY_CONFIG,
     SERVICES_BY_IMAGE,
+    SERVICES_BY_MADE_MODEL,
     SERVICES_BY_MODEL,
     SERVICES_BY_STORED_TEMPLATE,
     SERVICES_BY_TEMPLATE,
+    SERVICES_BY_WORKLOAD,
     SERVICES_SELECTING,
     WORKLOADS_BY_CLAIM,
     model_images,
@@ -63,7 +65,9 @@ from aim_shared.bus.parts import (
 from aim_shared.bus.view import View
 from aim_shared.gpu import node_changes
 from aim_shared.reconcile import pod_changes
+from aim_shared.reconcile.changes import differs
 from aim_shared.reconcile.reconciler import WakeBy
+from aim_shared.runtimeconfig import changes as config_changes
 
 C = TypeVar("C", AIMRuntimeConfig, AIMClusterRuntimeConfig)
 
@@ -92,10 +96,11 @@ def _of_cluster_model(change: Change[AIMClusterModel], view: View) -> Iterable[K
 
 
 def _by_model(model: Model | None, view: View) -> list[Key]:
-    """By name, stored reference, image or description: whatever looks for a model looks at one of these."""
+    """By name, stored reference, image or description, or the name that a service gives to the model it makes."""
     if model is None:
         return []
-    named = _keys(view, SERVICES_BY_MODEL, scoped(model.namespace, model.name))
+    name = scoped(model.namespace, model.name)
+    named = _keys(view, SERVICES_BY_MODEL, name) + _keys(view, SERVICES_BY_MADE_MODEL, name)
     return named + _keys(view, SERVICES_BY_IMAGE, model_images(model, model.namespace))
 
 
@@ -150,20 +155,15 @@ def _read_part(obj: Model | Template) -> tuple[object, ...]:
 
 
 def _of_config(change: Change[AIMRuntimeConfig], view: View) -> Iterable[Key]:
-    return _users(change, view) if _changed_spec(change) else ()
+    return _users(change, view) if config_changes.is_significant(change) else ()
 
 
 def _of_cluster_config(change: Change[AIMClusterRuntimeConfig], view: View) -> Iterable[Key]:
-    return _users(change, view) if _changed_spec(change) else ()
+    return _users(change, view) if config_changes.is_significant(change) else ()
 
 
 def _users(change: Change[C], view: View) -> list[Key]:
     return _keys(view, SERVICES_BY_CONFIG, scoped(change.key.namespace, change.key.name))
-
-
-def _changed_spec(change: Change[C]) -> bool:
-    before, after = change.before, change.after
-    return before is None or after is None or (before.uid, before.spec) != (after.uid, after.spec)
 
 
 # Caches and artifacts
@@ -212,8 +212,13 @@ def _of_claim(change: Change[PersistentVolumeClaim], view: View) -> Iterable[Key
 # The workload
 
 
-def _of_workload(change: Change[InferenceService], _: View) -> Iterable[Key]:
-    return _owners(change.either)
+def _of_workload(change: Change[InferenceService], view: View) -> Iterable[Key]:
+    """The owner; and whoever needs the name, when it becomes free or taken (SV-146)."""
+    before, after = change.before, change.after
+    owners = _owners(change.either)
+    if before is not None and after is not None and before.metadata.owner_references == after.metadata.owner_references:
+        return owners
+    return owners + _keys(view, SERVICES_BY_WORKLOAD, scoped(change.key.namespace, change.key.name))
 
 
 def _of_profile(change: Change[ConfigMap], _: View) -> Iterable[Key]:
@@ -239,9 +244,8 @@ def _of_pod(change: Change[Pod], view: View) -> Iterable[Key]:
 
 def _of_autoscaler(change: Change[HorizontalPodAutoscaler], _: View) -> Iterable[Key]:
     """Replicas and the two conditions count; metric values do not (SV-253, FW-114)."""
-    before, after = change.before, change.after
     hpa = change.either
-    if hpa is None or (before is not None and after is not None and _hpa_part(before) == _hpa_part(after)):
+    if hpa is None or not differs(change, _hpa_part):
         return ()
     name = hpa.metadata.labels.get(labels.SERVICE_NAME) or hpa.metadata.labels.get(labels.SERVICE)
     return [Key(hpa.namespace, name)] if name else ()

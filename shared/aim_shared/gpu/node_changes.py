@@ -4,14 +4,14 @@ from typing import Final
 
 from aim_shared.api import Node, labels
 from aim_shared.bus.entry import Change
+from aim_shared.reconcile.changes import differs
 
 _LABEL_PREFIXES: Final = (labels.AMD_PREFIX, labels.AMD_BETA_PREFIX)
 
 
 def is_significant(change: Change[Node]) -> bool:
     """Creation, deletion, and changes of AMD labels or of the amounts of AMD resources."""
-    before, after = change.before, change.after
-    return before is None or after is None or _digest(before) != _digest(after)
+    return differs(change, _digest)
 
 
 def _digest(node: Node) -> tuple[object, ...]:

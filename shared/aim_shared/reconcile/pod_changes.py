@@ -4,13 +4,13 @@ from collections.abc import Iterable
 
 from aim_shared.api.external.pod import ContainerStatus, Pod
 from aim_shared.bus.entry import Change
+from aim_shared.reconcile.changes import differs
 from aim_shared.reconcile.inspect_pods import is_pod_ready, is_unschedulable
 
 
 def is_significant(change: Change[Pod]) -> bool:
     """Creation, deletion, and changes of phase, readiness, container count, waiting reasons or schedulability."""
-    before, after = change.before, change.after
-    return before is None or after is None or _digest(before) != _digest(after)
+    return differs(change, _digest)
 
 
 def _digest(pod: Pod) -> tuple[object, ...]:
