@@ -10,11 +10,9 @@ from aim_serving.indexes import (
     SERVICES_BY_CACHE,
     SERVICES_BY_CONFIG,
     SERVICES_BY_IMAGE,
-    SERVICES_BY_MADE_MODEL,
     SERVICES_BY_MODEL,
     SERVICES_BY_STORED_TEMPLATE,
     SERVICES_BY_TEMPLATE,
-    SERVICES_BY_WORKLOAD,
     SERVICES_SELECTING,
     WORKLOADS_BY_CLAIM,
     model_images,
@@ -96,11 +94,10 @@ def _of_cluster_model(change: Change[AIMClusterModel], view: View) -> Iterable[K
 
 
 def _by_model(model: Model | None, view: View) -> list[Key]:
-    """By name, stored reference, image or description, or the name that a service gives to the model it makes."""
+    """By name, stored reference, image or description: whatever looks for a model looks at one of these."""
     if model is None:
         return []
-    name = scoped(model.namespace, model.name)
-    named = _keys(view, SERVICES_BY_MODEL, name) + _keys(view, SERVICES_BY_MADE_MODEL, name)
+    named = _keys(view, SERVICES_BY_MODEL, scoped(model.namespace, model.name))
     return named + _keys(view, SERVICES_BY_IMAGE, model_images(model, model.namespace))
 
 
@@ -212,13 +209,8 @@ def _of_claim(change: Change[PersistentVolumeClaim], view: View) -> Iterable[Key
 # The workload
 
 
-def _of_workload(change: Change[InferenceService], view: View) -> Iterable[Key]:
-    """The owner; and whoever needs the name, when it becomes free or taken (SV-146)."""
-    before, after = change.before, change.after
-    owners = _owners(change.either)
-    if before is not None and after is not None and before.metadata.owner_references == after.metadata.owner_references:
-        return owners
-    return owners + _keys(view, SERVICES_BY_WORKLOAD, scoped(change.key.namespace, change.key.name))
+def _of_workload(change: Change[InferenceService], _: View) -> Iterable[Key]:
+    return _owners(change.either)
 
 
 def _of_profile(change: Change[ConfigMap], _: View) -> Iterable[Key]:
