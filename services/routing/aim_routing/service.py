@@ -14,6 +14,8 @@ from aim_shared.bus.parts import CLUSTER_RUNTIME_CONFIGS, FACTS, HTTP_ROUTES, RU
 from aim_shared.bus.view import View
 from aim_shared.json import JsonObject
 from aim_shared.kube.client import KubeClient
+from aim_shared.naming import http_route_name
+from aim_shared.reconcile.changes import differs
 from aim_shared.reconcile.reconciler import EffectRunner, Reconciler, ServiceDefinition, StatusOwnership, WakeBy
 from aim_shared.runtime.settings import Settings
 from aim_shared.runtimeconfig.resolve import effective_name
@@ -26,14 +28,21 @@ SERVICES_BY_LOCAL_CONFIG: Final = Index(
     "local-config",
     lambda service: [scoped(service.namespace, effective_name(service.spec.runtime_config_name))],
 )
+SERVICES_BY_ROUTE: Final = Index(
+    SERVICES, "route", lambda service: [scoped(service.namespace, http_route_name(service.name, service.namespace))]
+)
 
 _UNREAD_STATUS: Final = ("conditions", "observedGeneration")
 
 
-def _owner(change: Change[HTTPRoute], _: View) -> Iterable[Key]:
-    route = change.either
-    owners = route.metadata.owner_references if route is not None else ()
-    return [Key(change.key.namespace, owner.name) for owner in owners if owner.kind == "AIMService"]
+def _owner(change: Change[HTTPRoute], view: View) -> Iterable[Key]:
+    """The owner; and whoever needs the name, when it becomes free or taken (RT-184)."""
+    owners = change.either.metadata.owner_references if change.either is not None else ()
+    keys = [Key(change.key.namespace, owner.name) for owner in owners if owner.kind == "AIMService"]
+    if not differs(change, lambda route: route.metadata.owner_references):
+        return keys
+    needing = view.select(SERVICES_BY_ROUTE, scoped(change.key.namespace, change.key.name)).items
+    return [*keys, *(service.key for service in needing)]
 
 
 def _users_of_config(change: Change[AIMRuntimeConfig], view: View) -> Iterable[Key]:
@@ -76,7 +85,7 @@ def definition(_: Settings) -> ServiceDefinition:
         name="routing",
         publishes=(HTTP_ROUTES,),
         consumes=(SERVICES, RUNTIME_CONFIGS, CLUSTER_RUNTIME_CONFIGS, HTTP_ROUTES, FACTS),
-        indexes=(SERVICES_BY_CONFIG, SERVICES_BY_LOCAL_CONFIG, ROUTES_BY_ADDRESS),
+        indexes=(SERVICES_BY_CONFIG, SERVICES_BY_LOCAL_CONFIG, SERVICES_BY_ROUTE, ROUTES_BY_ADDRESS),
         reconcilers=(
             Reconciler(
                 controller="routing",

@@ -3,6 +3,8 @@
 from collections.abc import Iterable
 from typing import Final
 
+from aim_serving.custom_model import custom_model_name
+from aim_serving.image_name import ImageNameError, parse_image_name
 from aim_serving.references import Model
 from aim_shared.api import AIMService, Event, InferenceService, Node, Resource, StatusValue, labels
 from aim_shared.api.template_cache import AIMTemplateCache
@@ -21,6 +23,7 @@ from aim_shared.bus.parts import (
 )
 from aim_shared.gpu.inventory import gpu_model_of
 from aim_shared.gpu.names import canonical_model
+from aim_shared.naming import NamingError, image_model_name, inference_service_name
 from aim_shared.registry.image_reference import InvalidReferenceError, parse_image
 from aim_shared.runtimeconfig.resolve import effective_name
 
@@ -105,6 +108,26 @@ def _images(service: AIMService) -> list[str]:
     return _namespaces(service, [canonical_image(image.strip())]) if image else []
 
 
+def _made_models(service: AIMService) -> list[str]:
+    """The model that a service makes if it finds none; another one of that name keeps it from it (SV-267)."""
+    model = service.spec.model
+    if model.custom is not None:
+        return [scoped(service.namespace, custom_model_name(model.custom))]
+    image = (model.image or "").strip()
+    try:
+        parsed = parse_image_name(image)
+    except ImageNameError:
+        return []
+    return [scoped(service.namespace, image_model_name(parsed.name, parsed.tag, image))]
+
+
+def _workload_names(service: AIMService) -> list[str]:
+    try:
+        return [scoped(service.namespace, inference_service_name(service.name, service.namespace))]
+    except NamingError:
+        return []
+
+
 def _template_names(service: AIMService) -> list[str]:
     named = service.spec.template.name if service.spec.template else None
     stored = service.status.resolved_template
@@ -134,6 +157,8 @@ def _selecting(service: AIMService) -> list[str]:
 
 SERVICES_BY_MODEL: Final = Index(SERVICES, "model", _model_names)
 SERVICES_BY_IMAGE: Final = Index(SERVICES, "image", _images)
+SERVICES_BY_MADE_MODEL: Final = Index(SERVICES, "made-model", _made_models)
+SERVICES_BY_WORKLOAD: Final = Index(SERVICES, "workload", _workload_names)
 SERVICES_BY_TEMPLATE: Final = Index(SERVICES, "template", _template_names)
 SERVICES_BY_STORED_TEMPLATE: Final = Index(SERVICES, "stored-template", _stored_template)
 SERVICES_BY_CONFIG: Final = Index(SERVICES, "config", _config_names)
@@ -156,6 +181,8 @@ ALL: Final = (
     PODS_BY_WORKLOAD,
     SERVICES_BY_MODEL,
     SERVICES_BY_IMAGE,
+    SERVICES_BY_MADE_MODEL,
+    SERVICES_BY_WORKLOAD,
     SERVICES_BY_TEMPLATE,
     SERVICES_BY_STORED_TEMPLATE,
     SERVICES_BY_CONFIG,

@@ -10,9 +10,11 @@ from aim_serving.indexes import (
     SERVICES_BY_CACHE,
     SERVICES_BY_CONFIG,
     SERVICES_BY_IMAGE,
+    SERVICES_BY_MADE_MODEL,
     SERVICES_BY_MODEL,
     SERVICES_BY_STORED_TEMPLATE,
     SERVICES_BY_TEMPLATE,
+    SERVICES_BY_WORKLOAD,
     SERVICES_SELECTING,
     WORKLOADS_BY_CLAIM,
     model_images,
@@ -94,10 +96,11 @@ def _of_cluster_model(change: Change[AIMClusterModel], view: View) -> Iterable[K
 
 
 def _by_model(model: Model | None, view: View) -> list[Key]:
-    """By name, stored reference, image or description: whatever looks for a model looks at one of these."""
+    """By name, stored reference, image or description, or the name that a service gives to the model it makes."""
     if model is None:
         return []
-    named = _keys(view, SERVICES_BY_MODEL, scoped(model.namespace, model.name))
+    name = scoped(model.namespace, model.name)
+    named = _keys(view, SERVICES_BY_MODEL, name) + _keys(view, SERVICES_BY_MADE_MODEL, name)
     return named + _keys(view, SERVICES_BY_IMAGE, model_images(model, model.namespace))
 
 
@@ -209,8 +212,12 @@ def _of_claim(change: Change[PersistentVolumeClaim], view: View) -> Iterable[Key
 # The workload
 
 
-def _of_workload(change: Change[InferenceService], _: View) -> Iterable[Key]:
-    return _owners(change.either)
+def _of_workload(change: Change[InferenceService], view: View) -> Iterable[Key]:
+    """The owner; and whoever needs the name, when it becomes free or taken (SV-146)."""
+    owners = _owners(change.either)
+    if not differs(change, lambda workload: workload.metadata.owner_references):
+        return owners
+    return owners + _keys(view, SERVICES_BY_WORKLOAD, scoped(change.key.namespace, change.key.name))
 
 
 def _of_profile(change: Change[ConfigMap], _: View) -> Iterable[Key]:

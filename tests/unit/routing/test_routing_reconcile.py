@@ -8,7 +8,7 @@ from support.builders import NOW, BuiltWorld, condition, make, owner, world_of
 
 from aim_routing.service import definition
 from aim_shared.api.kinds import AIM_CLUSTER_RUNTIME_CONFIG, AIM_SERVICE, HTTP_ROUTE
-from aim_shared.bus.entry import Change
+from aim_shared.bus.entry import Change, Entry
 from aim_shared.bus.part import Key
 from aim_shared.bus.parts import CLUSTER_RUNTIME_CONFIGS, HTTP_ROUTES, SERVICES
 from aim_shared.errors import AimError, Category
@@ -327,5 +327,20 @@ def test_configs_and_routes_wake_their_services() -> None:
     assert list(found) == [Key("ml-team", "qwen-chat")]
     known.put(HTTP_ROUTES, stored_route(passes(known)))
     stored = known.world.get(HTTP_ROUTES, Key("ml-team", ROUTE))
-    found = route_wake.keys(Change(HTTP_ROUTES, Key("ml-team", ROUTE), stored, None), known.view())
+    found = route_wake.keys(Change(HTTP_ROUTES, Key("ml-team", ROUTE), stored, stored), known.view())
     assert list(found) == [Key("ml-team", "qwen-chat")]
+
+
+@pytest.mark.spec("RT-184", "RT-188")
+def test_a_foreign_route_wakes_who_needs_its_name_when_it_goes() -> None:
+    known = world(service({"enabled": True}), config({"gatewayRef": GATEWAY}))
+    foreign = {**make(AIM_SERVICE, "other", namespace="ml-team"), "kind": "Gadget"}
+    known.put(HTTP_ROUTES, stored_route(passes(known), owner_of=foreign))
+    stored = known.world.get(HTTP_ROUTES, Key("ml-team", ROUTE))
+    (route_wake, *_) = RECONCILER.wakes
+
+    def woken(after: Entry[Any] | None) -> list[Key]:
+        return list(route_wake.keys(Change(HTTP_ROUTES, Key("ml-team", ROUTE), stored, after), known.view()))
+
+    assert woken(None) == [Key("ml-team", "qwen-chat")]
+    assert woken(stored) == []

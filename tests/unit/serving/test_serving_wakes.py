@@ -16,6 +16,7 @@ from support.serving import (
     config,
     model,
     node,
+    plan_for,
     predictor_pod,
     serving_world,
     template,
@@ -143,6 +144,25 @@ def test_the_workload_wakes_its_owner() -> None:
     claim = make(kinds.PERSISTENT_VOLUME_CLAIM, CLAIM, namespace=TEAM)
     assert woken(world, parts.ARTIFACT_CLAIMS, None, claim) == {"qwen-chat"}
     assert woken(world, parts.ARTIFACT_CLAIMS, claim) == set()
+
+
+@pytest.mark.spec("SV-146", "SV-252")
+def test_a_name_that_becomes_free_wakes_who_needs_it() -> None:
+    foreign = workload(aim_service("other"))
+    assert woken(serving_world(aim_service()), parts.INFERENCE_SERVICES, None, foreign) == {"qwen-chat", "other"}
+    given_up = {**foreign, "metadata": {**foreign["metadata"], "ownerReferences": []}}
+    assert woken(serving_world(aim_service()), parts.INFERENCE_SERVICES, given_up, foreign) == {"qwen-chat"}
+    assert woken(serving_world(aim_service()), parts.INFERENCE_SERVICES, foreign, foreign) == {"other"}
+
+
+@pytest.mark.spec("SV-267", "SV-252")
+def test_a_model_in_the_way_wakes_who_needs_its_name() -> None:
+    source = {"modelId": "a/b", "sourceUri": "hf://a/b"}
+    custom = {"custom": {"baseImage": "base:1", "modelSources": [source]}}
+    world = serving_world(aim_service("by-image"), aim_service("by-description", model=custom))
+    for service in ("by-image", "by-description"):
+        name = plan_for(world, service).children[0].name
+        assert woken(world, parts.MODELS, None, model(name, "another:1")) == {service}
 
 
 @pytest.mark.spec("SV-252", "SV-193")
