@@ -81,11 +81,12 @@ def hand_on_env(cache: AIMTemplateCache, entry: IndexedSource, artifact: AIMArti
     The name stands for the env that an artifact was made with. Once another env was handed on, the annotation says
     which name that would give, so that a correction in the artifact itself lasts until the cache changes again.
     """
-    metadata, wanted, env = artifact.metadata, artifact_name(cache, entry), _env(cache, entry)
-    handed_on = metadata.annotations.get(labels.ANNOTATION_ENV_AS_OF, artifact.name)
+    metadata, env = artifact.metadata, _env(cache, entry)
     is_ours = metadata.labels.get(labels.TEMPLATE_CACHE_NAME) == label_value(cache.name)
-    is_ready = artifact.status.status is StatusValue.READY
-    if not is_ours or is_ready or handed_on == wanted or artifact.spec.env == env:
+    if not is_ours or artifact.status.status is StatusValue.READY or artifact.spec.env == env:
+        return None
+    wanted = artifact_name(cache, entry)
+    if metadata.annotations.get(labels.ANNOTATION_ENV_AS_OF, artifact.name) == wanted:
         return None
     body = {
         "metadata": {"annotations": {labels.ANNOTATION_ENV_AS_OF: wanted}},

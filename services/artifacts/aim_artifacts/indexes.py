@@ -34,10 +34,15 @@ ARTIFACTS_BY_CACHE: Final = label_index(ARTIFACTS, labels.TEMPLATE_CACHE_NAME)
 ARTIFACTS_BY_CONFIG: Final = Index(
     ARTIFACTS, "config", lambda artifact: [effective_name(artifact.spec.runtime_config_name)]
 )
+EVERYWHERE: Final = ""
+"""Value under which those of all namespaces are found."""
 WAITING_ARTIFACTS: Final = Index(
-    ARTIFACTS, "waiting", lambda artifact: [] if artifact.status.persistent_volume_claim else [""]
+    ARTIFACTS,
+    "waiting",
+    lambda artifact: [] if artifact.status.persistent_volume_claim else [artifact.namespace, EVERYWHERE],
 )
-"""Artifacts of all namespaces that report no volume, under one value: they compete for storage."""
+"""Artifacts that report no volume, by namespace and all together: they compete for storage."""
+CLAIMS_BY_NAMESPACE: Final = Index(ARTIFACT_CLAIMS, "namespace", lambda claim: [claim.namespace])
 
 CACHES_BY_CONFIG: Final = Index(
     TEMPLATE_CACHES, "config", lambda cache: [effective_name(cache.spec.runtime_config_name)]
@@ -104,6 +109,7 @@ INDEXES: Final = (
     ARTIFACTS_BY_CACHE,
     ARTIFACTS_BY_CONFIG,
     WAITING_ARTIFACTS,
+    CLAIMS_BY_NAMESPACE,
     CACHES_BY_CONFIG,
     CACHES_BY_LABEL,
     CACHES_BY_ARTIFACT,

@@ -4,7 +4,7 @@ Pure. Decisions are made for all waiting artifacts in one fixed order, from the 
 the same world never give the same space away twice (AR-449).
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
@@ -106,19 +106,40 @@ def admit(
     """Whether the request fits after all older ones were served; ``None`` = make the volume.
 
     A blocked older request does not hold up a later, smaller one (AR-471).
+
+    Args:
+        others: not looked at when the request would not even fit if it were alone: nobody else can change that.
     """
-    books = _Books.of(volumes)
-    older = (other for other in others if other.order < request.order)
-    for other in sorted(older, key=lambda one: one.order):
-        if books.refusal(other, limits(other.namespace)) is None:
-            books.book(other)
-    return books.refusal(request, limits(request.namespace))
+    books, own = _Books.of(volumes), limits(request.namespace)
+    alone = books.refusal(request, own)
+    if alone is not None:
+        return alone
+    for _ in _served((other for other in others if other.order < request.order), books, limits):
+        pass
+    return books.refusal(request, own)
+
+
+def fitting(
+    requests: Iterable[Request], volumes: Iterable[Volume], limits: Callable[[str], Limits]
+) -> Iterator[Request]:
+    """The requests that get their volumes now, oldest first."""
+    return _served(requests, _Books.of(volumes), limits)
+
+
+def _served(requests: Iterable[Request], books: "_Books", limits: Callable[[str], Limits]) -> Iterator[Request]:
+    for request in sorted(requests, key=lambda one: one.order):
+        if books.fits(request, limits(request.namespace)):
+            books.book(request)
+            yield request
 
 
 @dataclass(slots=True)
 class _Books:
+    """Bytes by namespace, and in all of them."""
+
     used: dict[str, int]
     leaving: Mapping[str, int]
+    total: int
 
     @classmethod
     def of(cls, volumes: Iterable[Volume]) -> "_Books":
@@ -128,21 +149,27 @@ class _Books:
             used[volume.namespace] = used.get(volume.namespace, 0) + volume.size
             if volume.leaving:
                 leaving[volume.namespace] = leaving.get(volume.namespace, 0) + volume.size
-        return cls(used, leaving)
+        return cls(used, leaving, sum(used.values()))
 
     def book(self, request: Request) -> None:
         self.used[request.namespace] = self.used.get(request.namespace, 0) + request.size
+        self.total += request.size
+
+    def fits(self, request: Request, limits: Limits) -> bool:
+        """Steps 2 and 3 of AR-470; reaching a limit exactly is allowed (AR-445)."""
+        here = self.used.get(request.namespace, 0) + request.size
+        return not _excess(here, limits.namespace) and not _excess(self.total + request.size, limits.cluster)
 
     def refusal(self, request: Request, limits: Limits) -> Blocked | None:
-        """Steps 2 to 6 of AR-470; reaching a limit exactly is allowed (AR-445)."""
-        here, everywhere = self.used.get(request.namespace, 0), sum(self.used.values())
+        """Steps 2 to 6 of AR-470."""
+        if self.fits(request, limits):
+            return None
+        here, everywhere = self.used.get(request.namespace, 0), self.total
         bounds = [limit for limit in (limits.namespace, limits.cluster) if limit is not None]
         if any(request.size > limit for limit in bounds):
             return _blocked(Refusal.TOO_LARGE, request, limits, here, everywhere)
         over_here = _excess(here + request.size, limits.namespace)
         over_all = _excess(everywhere + request.size, limits.cluster)
-        if not over_here and not over_all:
-            return None
         freed_here, freed_all = self.leaving.get(request.namespace, 0), sum(self.leaving.values())
         if over_here <= freed_here and over_all <= freed_all:
             return _blocked(Refusal.WAITING, request, limits, here, everywhere)

@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from typing import Final
 
+from aim_artifacts.admission import admissible, admissible_after
 from aim_artifacts.indexes import (
     ARTIFACTS_BY_CONFIG,
     ARTIFACTS_BY_NAMESPACE,
@@ -14,7 +15,6 @@ from aim_artifacts.indexes import (
     CACHES_BY_TEMPLATE,
     CLUSTER_TEMPLATES_BY_SOURCE,
     TEMPLATES_BY_SOURCE,
-    WAITING_ARTIFACTS,
     mounted_claims,
     owning_artifacts,
     owning_job,
@@ -111,24 +111,20 @@ def _artifacts_of_cluster_config(change: Change[AIMClusterRuntimeConfig], view: 
 
 
 def _waiting_for_claim(change: Change[PersistentVolumeClaim], view: View) -> Iterable[Key]:
-    return _waiting(view) if change.new is None else []
+    return admissible_after(view, change.key.namespace) if change.new is None else []
 
 
 def _waiting_for_config(change: Change[AIMClusterRuntimeConfig], view: View) -> Iterable[Key]:
-    return _waiting(view) if change.key.name == DEFAULT_NAME and config_changes.is_significant(change) else []
+    quotas = [None if one is None else one.spec.artifact_storage_quota for one in (change.before, change.after)]
+    return admissible(view, None) if change.key.name == DEFAULT_NAME and quotas[0] != quotas[1] else []
 
 
 def _waiting_for_namespace(change: Change[Namespace], view: View) -> Iterable[Key]:
-    before, after = change.before, change.after
     limits = [
         None if one is None else one.metadata.annotations.get(labels.ANNOTATION_STORAGE_QUOTA)
-        for one in (before, after)
+        for one in (change.before, change.after)
     ]
-    return _waiting(view) if limits[0] != limits[1] else []
-
-
-def _waiting(view: View) -> Iterable[Key]:
-    return [artifact.key for artifact in view.select(WAITING_ARTIFACTS, "").items]
+    return admissible(view, change.key.name) if limits[0] != limits[1] else []
 
 
 # Caches

@@ -3,10 +3,23 @@
 from typing import Any
 
 import pytest
-from support.artifacts import ARTIFACT, CACHE, MODEL, SERVICE, TEAM, Cluster, artifact, cache, source, template
+from support.artifacts import (
+    ARTIFACT,
+    CACHE,
+    MODEL,
+    SERVICE,
+    TEAM,
+    Cluster,
+    artifact,
+    cache,
+    namespace,
+    source,
+    template,
+)
 from support.builders import make
 
-from aim_shared.api.kinds import AIM_CLUSTER_RUNTIME_CONFIG, INFERENCE_SERVICE
+from aim_shared.api import labels
+from aim_shared.api.kinds import AIM_CLUSTER_RUNTIME_CONFIG, INFERENCE_SERVICE, PERSISTENT_VOLUME_CLAIM
 from aim_shared.bus.entry import Change, Entry, Version
 from aim_shared.bus.part import Key, Part
 from aim_shared.bus.parts import (
@@ -16,6 +29,7 @@ from aim_shared.bus.parts import (
     ARTIFACTS,
     CLUSTER_RUNTIME_CONFIGS,
     INFERENCE_SERVICES,
+    NAMESPACES,
     STATUS_UPDATER_BINDINGS,
     TEMPLATES,
 )
@@ -44,6 +58,10 @@ def woken(
 
 def with_status(obj: JsonObject, **status: Any) -> JsonObject:
     return {**obj, "status": {**(obj.get("status") or {}), **status}}
+
+
+def with_spec(obj: JsonObject, **spec: Any) -> JsonObject:
+    return {**obj, "spec": {**obj["spec"], **spec}}
 
 
 @pytest.mark.spec("AR-800", "FW-170")
@@ -113,6 +131,24 @@ def test_templates_wake_caches_when_sources_or_readiness_change() -> None:
     more = [source(), source("a/b", "hf://a/b")]
     assert woken(known, CACHE, TEMPLATES, before, with_status(before, modelSources=more)) == {"qwen"}
     assert not woken(known, CACHE, TEMPLATES, before, with_status(before, hardwareSummary="x"))
+
+
+@pytest.mark.spec("AR-472")
+def test_what_makes_room_wakes_those_that_wait_for_storage() -> None:
+    def config(**quota: Any) -> JsonObject:
+        return make(AIM_CLUSTER_RUNTIME_CONFIG, "default", spec={"artifactStorageQuota": quota})
+
+    full, raised = config(clusterLimit="1Gi"), config(clusterLimit="15Gi")
+    waiting = [artifact(name, uid=name, spec={"size": "10Gi", "runtimeConfigName": "own"}) for name in ("a", "b")]
+    own = make(AIM_CLUSTER_RUNTIME_CONFIG, "own", spec={})
+    known = Cluster.of(*waiting, raised, own, namespace())
+    assert woken(known, ARTIFACT, CLUSTER_RUNTIME_CONFIGS, full, raised) == {"a"}
+    assert not woken(known, ARTIFACT, CLUSTER_RUNTIME_CONFIGS, raised, with_spec(raised, defaultStorageClassName="x"))
+    freed = make(PERSISTENT_VOLUME_CLAIM, "gone", namespace=TEAM)
+    assert woken(known, ARTIFACT, ARTIFACT_CLAIMS, freed, None) == {"a"}
+    limited = namespace(annotations={labels.ANNOTATION_STORAGE_QUOTA: "1Gi"})
+    assert woken(known, ARTIFACT, NAMESPACES, limited, namespace()) == {"a"}
+    assert not woken(known, ARTIFACT, NAMESPACES, namespace(), namespace(labels={"a": "b"}))
 
 
 def test_everything_that_is_watched_for_is_consumed() -> None:

@@ -7,11 +7,13 @@ import pytest
 from support.artifacts import ARTIFACT, TEAM, Cluster, artifact, children_of, conditions_of, namespace, value_of
 from support.builders import NOW, make
 
+from aim_artifacts.admission import admissible_after
 from aim_artifacts.quota import Limits, Refusal, Request, Volume, admit, limits_of
 from aim_shared.api import AIMClusterRuntimeConfig, Namespace
 from aim_shared.api.kinds import AIM_CLUSTER_RUNTIME_CONFIG
-from aim_shared.bus.parts import ARTIFACT_CLAIMS, CLUSTER_RUNTIME_CONFIGS
+from aim_shared.bus.parts import ARTIFACT_CLAIMS, ARTIFACTS, CLUSTER_RUNTIME_CONFIGS
 from aim_shared.json import JsonObject
+from aim_shared.reconcile.decide import decide
 
 GI = 1 << 30
 
@@ -111,3 +113,46 @@ def test_without_limits_nothing_is_said() -> None:
     plan = Cluster.of(artifact(spec={"size": "10Gi"}), namespace()).run(ARTIFACT, "qwen")
     assert "StorageQuotaReady" not in conditions_of(plan)
     assert children_of(plan, ARTIFACT_CLAIMS)
+
+
+def crowd(*objects: JsonObject) -> Cluster:
+    """Twenty artifacts of 10Gi each, the first one the oldest, and whatever else there is."""
+    waiting = [
+        artifact(f"a{number:02}", uid=f"uid-{number}", spec={"size": "10Gi"}, created=NOW + timedelta(seconds=number))
+        for number in range(20)
+    ]
+    return Cluster.of(*waiting, namespace(), *objects)
+
+
+@pytest.mark.spec("AR-470")
+@pytest.mark.parametrize("limits", [[], [config(clusterLimit="9Gi")], [config(defaultNamespaceLimit="9Gi")]])
+def test_a_pass_looks_at_others_only_when_they_can_matter(limits: list[JsonObject]) -> None:
+    known = crowd(*limits)
+    view = known.world.view()
+    plan = decide(ARTIFACT, known.world.object(ARTIFACTS, TEAM, "a19"), view, known.now)
+    assert bool(children_of(plan, ARTIFACT_CLAIMS)) is not bool(limits)
+    assert not [read for read in view.reads.indexes.values() if read.index == "waiting"]
+    assert {read.key.name for read in view.reads.objects.values() if read.part == ARTIFACTS.name} == set()
+    claims = {read for read in view.reads.indexes.values() if read.part == ARTIFACT_CLAIMS.name}
+    assert len(claims) == len(limits)
+
+
+@pytest.mark.spec("AR-471", "AR-472")
+@pytest.mark.parametrize(
+    ("limits", "woken"),
+    [
+        ([], []),
+        ([config(clusterLimit="23Gi")], ["a00", "a01"]),
+        ([config(defaultNamespaceLimit="34Gi")], ["a00", "a01", "a02"]),
+        ([config(clusterLimit="9Gi")], []),
+    ],
+)
+def test_a_volume_that_goes_wakes_the_oldest_that_fit(limits: list[JsonObject], woken: list[str]) -> None:
+    known = crowd(*limits)
+    assert [key.name for key in admissible_after(known.world.view(), TEAM)] == woken
+
+
+@pytest.mark.spec("AR-472")
+def test_a_namespace_is_not_woken_for_the_volumes_of_another() -> None:
+    known = crowd(config(defaultNamespaceLimit="34Gi"))
+    assert list(admissible_after(known.world.view(), "elsewhere")) == []
