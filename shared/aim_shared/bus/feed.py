@@ -225,6 +225,8 @@ class WorldFeed:
             self._world.mark(part, synced=True, fresh=True)
             self._direct[part.name] = _Direct(None, None, now)
             return
+        # Nobody vouches for what is known until the list is there (FW-019).
+        self._world.mark(part, fresh=False)
         feed = DirectFeed(
             self._world,
             part,

@@ -5,14 +5,16 @@ from dataclasses import replace
 
 import pytest
 from support.bus_source import Source
-from support.nats import connected, eventually
+from support.nats import TEST_LIMITS, connected, eventually
 from support.world_feed import QUICK, DirectCluster, feeding
 from support.world_objects import WIDGET, widget, widgets
 
+from aim_local.nats import NatsServer
 from aim_shared.api import Resource
 from aim_shared.bus.connection import BusConnection
 from aim_shared.bus.freshness import Source as FedFrom
 from aim_shared.bus.part import Key, Part
+from aim_shared.bus.streams import ensure_streams
 from aim_shared.bus.subjects import FACTS_PART, Layout
 from aim_shared.kube.reflector_state import Bookmark, Delete, Restarted, Upsert
 
@@ -89,6 +91,28 @@ async def test_a_part_whose_publisher_is_gone_is_fed_directly_and_goes_back(
         assert len(fed.changes) == changes + 1, "the way back is silent"
         await source.upsert("c")
         await eventually(lambda: fed.equals(source, part), "live again")
+
+
+@pytest.mark.spec("FW-019", "FW-401")
+async def test_a_part_whose_list_does_not_come_is_stale(layout: Layout, part: Part[Resource]) -> None:
+    async with NatsServer() as server, connected(server.url) as bus:
+        await bus.wait_connected()
+        await ensure_streams(bus, layout, TEST_LIMITS)
+        source = Source(bus, layout)
+        cluster = DirectCluster(source)
+        await source.upsert("a")
+        await source.mark()
+        # The marker outlives the change-over by far.
+        settings = replace(QUICK, marker_lifetime=60)
+        async with feeding(bus, layout, [part], reflect=cluster.reflect, settings=settings) as fed:
+            await eventually(lambda: fed.equals(source, part), "synced by the bus")
+            cluster.reachable.clear()
+            await server.kill()
+            await eventually(lambda: cluster.open == 1, "the change-over")
+            assert not fed.world.is_fresh(part)
+            assert fed.world.is_synced(part), "what is known stays usable"
+            cluster.reachable.set()
+            await eventually(lambda: fed.equals(source, part), "the list came")
 
 
 @pytest.mark.spec("FW-401")
