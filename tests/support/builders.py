@@ -179,9 +179,9 @@ class BuiltWorld:
     world: World
     sequences: Iterator[int]
 
-    def view(self, failure: AimError | None = None) -> WorldView:
+    def view(self, failure: AimError | None = None, failing_since: datetime | None = None) -> WorldView:
         """A new view for one pass."""
-        return WorldView(self.world, failure)
+        return WorldView(self.world, failure, failing_since)
 
     def object(self, part: Part[T], namespace: str, name: str) -> T:
         """An object that must be there and be readable."""

@@ -17,6 +17,7 @@ from aim_shared.json import JsonObject
 from aim_shared.naming import http_route_name
 from aim_shared.reconcile.conditions import Desired, condition_json, events_of, settle
 from aim_shared.reconcile.plan import Child, Delete, Plan
+from aim_shared.reconcile.state_engine import GRACE_PERIOD
 from aim_shared.runtimeconfig.resolve import resolve_config
 from aim_shared.runtimeconfig.routing import RoutingSettings, routing_settings
 
@@ -40,7 +41,7 @@ def reconcile(service: AIMService, view: View, now: datetime) -> Plan:
         return _report(service, broken(settings.fault.reason, settings.fault.message), found.value, now)
     error = view.failure or found.error
     if error is not None:
-        return _failed(service, error, found.value, now)
+        return _failed(service, error, view.failing_since, found.value, now)
     if found.value is not None and not is_controlled_by(found.value, service):
         return _report(service, _occupied(found.value), None, now)
     path = path_of(service, settings.path_template)
@@ -109,14 +110,21 @@ def _occupied(route: HTTPRoute) -> Desired:
     )
 
 
-def _failed(service: AIMService, error: AimError, route: HTTPRoute | None, now: datetime) -> Plan:
-    """A route that can not be read or written: a working one is still believed in, and it is tried again (RT-141)."""
+def _failed(
+    service: AIMService, error: AimError, since: datetime | None, route: HTTPRoute | None, now: datetime
+) -> Plan:
+    """A route that can not be read or written: for a while a working one is still believed in (RT-141).
+
+    Args:
+        since: when it began; ``None`` when it does now.
+    """
     retry = _retried(error)
     if retry is None:
         return _report(service, broken("InvalidSpec", error.message), route, now)
     stored = find_condition(service.status.conditions, HTTP_ROUTE_READY)
-    if stored is not None and stored.status is ConditionStatus.TRUE:
-        return Plan(retry=retry)
+    left = GRACE_PERIOD - (now - (since or now))
+    if stored is not None and stored.status is ConditionStatus.TRUE and left > timedelta():
+        return Plan(retry=retry, retry_within=left.total_seconds())
     plan = _report(service, broken(FETCH_ERROR, error.message), route, now)
     return replace(plan, retry=retry)
 

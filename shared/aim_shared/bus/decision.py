@@ -102,6 +102,7 @@ class DecisionRecord(_Record):
         id: unique.
         at: the clock that the pass was given.
         generation: of the object.
+        failing_since: when passes of the object began to fail, as the pass was told.
         plan: canonical plan, as the reconcile engine writes it.
         outcome: how carrying it out ended.
     """
@@ -118,6 +119,7 @@ class DecisionRecord(_Record):
     traceparent: str = ""
     reads: RecordedReads = RecordedReads()
     failure: RecordedFailure | None = None
+    failing_since: datetime | None = None
     plan: JsonObject = Field(default_factory=dict)
     writes: tuple[RecordedWrite, ...] = ()
     outcome: str = ""

@@ -5,6 +5,7 @@ Code that has changed since may ask for more than was read. Such questions are n
 """
 
 from collections.abc import Callable, Iterable, Mapping
+from datetime import datetime
 from typing import Any, TypeVar
 
 from aim_shared.api import Resource
@@ -45,6 +46,7 @@ class ReplayView:
         fallback: Fallback = nothing,
     ) -> None:
         self._failure = record.failure.error if record.failure is not None else None
+        self._failing_since = record.failing_since
         self._objects = objects
         self._fallback = fallback
         self._reads = {(read.part, read.key): read for read in record.reads.objects}
@@ -56,6 +58,10 @@ class ReplayView:
     @property
     def failure(self) -> AimError | None:
         return self._failure
+
+    @property
+    def failing_since(self) -> datetime | None:
+        return self._failing_since
 
     @property
     def exact(self) -> bool:

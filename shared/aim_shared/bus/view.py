@@ -5,6 +5,7 @@ part is stale and the look-up found nothing, or the object can not be decoded) i
 """
 
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any, Generic, Protocol, TypeVar
 
 from aim_shared.api import Resource
@@ -52,6 +53,11 @@ class View(Protocol):
         """The failed write of this object's previous plan, when this pass is to report it (FW-010)."""
         ...
 
+    @property
+    def failing_since(self) -> datetime | None:
+        """When the first of the passes ended that are being retried without success (FW-094); in memory only."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class ObjectRead:
@@ -89,14 +95,19 @@ class ReadLog:
 class WorldView:
     """A `View` over the live world that remembers what was read."""
 
-    def __init__(self, world: World, failure: AimError | None = None) -> None:
+    def __init__(self, world: World, failure: AimError | None = None, failing_since: datetime | None = None) -> None:
         self._world = world
         self._failure = failure
+        self._failing_since = failing_since
         self.reads = ReadLog()
 
     @property
     def failure(self) -> AimError | None:
         return self._failure
+
+    @property
+    def failing_since(self) -> datetime | None:
+        return self._failing_since
 
     def get(self, part: Part[T], namespace: str | None, name: str) -> Lookup[T]:
         key = Key((namespace or "") if part.kind.namespaced else "", name)

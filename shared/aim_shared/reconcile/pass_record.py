@@ -59,6 +59,7 @@ class PassRecord:
             failure=None
             if failure is None
             else RecordedFailure(category=failure.category, reason=failure.reason, message=failure.message),
+            failing_since=view.failing_since,
             plan=plan,
             writes=writes,
             outcome=outcome,

@@ -76,6 +76,7 @@ class _Known:
     """What the worker remembers about an object until it is gone."""
 
     uid: str
+    failing_since: datetime | None = None
     effects: frozenset[tuple[str, str, datetime | None]] = frozenset()
 
 
@@ -194,7 +195,7 @@ class Worker(Generic[T]):
 
     async def _attempt(self, entry: Entry[T], obj: T, failure: AimError | None = None) -> tuple[Plan, Execution]:
         """Decide and carry out; with a failure, for the status only (FW-010), or to end a clean-up (FW-184)."""
-        view = WorldView(self._world, failure)
+        view = WorldView(self._world, failure, self._known[entry.key].failing_since)
         view.get(self._reconciler.part, entry.key.namespace, entry.key.name)
         record = PassRecord(self._service, self._reconciler.controller, entry, obj.metadata.generation, self._now())
         try:
@@ -227,19 +228,33 @@ class Worker(Generic[T]):
 
     def _schedule(self, key: Key, plan: Plan, execution: Execution) -> Result:
         error = _retried(plan, execution)
+        known = self._known[key]
+        known.failing_since = None if error is None else known.failing_since or self._now()
         if execution.look_again is not None:
             self._queue.add_after(key, execution.look_again, Priority.USER)
         if error is not None:
             delay = self._queue.retry(key, within=plan.retry_within)
             _log.info("pass is retried", reason=error.reason, error=error.message, seconds=round(delay, 3))
             return Result.ERROR
+        if execution.drop is not None:
+            return self._dropped(key, execution.drop)
         self._queue.succeeded(key)
         if execution.failure is not None:
+            # "At once" was meant for after the write that failed: it would only fail again.
+            if plan.requeue_after:
+                self._queue.add_after(key, plan.requeue_after)
             return Result.ERROR
         if plan.requeue_after is None:
             return Result.SUCCESS
         self._queue.add_after(key, plan.requeue_after)
         return Result.REQUEUE_AFTER if plan.requeue_after else Result.REQUEUE
+
+    def _dropped(self, key: Key, drop: Drop) -> Result:
+        """What the plan wanted to be looked at later was to follow what was left undone."""
+        if drop is Drop.CONFLICT:
+            # The newer version usually brings a pass before. A world that lags must not be asked over and over.
+            self._queue.retry(key)
+        return Result.REQUEUE
 
     # Memory of objects
 

@@ -114,8 +114,11 @@ async def test_a_failed_apply_is_reported_in_the_status_and_retried(bench: Bench
     assert failed.outcome.startswith("failed: ServiceUnavailable")
     assert reported.failure is not None
     assert reported.failure.reason == "ServiceUnavailable"
-    bench.faults.rules.clear()
+    began = bench.clock
     bench.clock += timedelta(seconds=30)
+    await bench.worker.process(CHAT)
+    assert (failed.failing_since, reported.failing_since, bench.records[-1].failing_since) == (None, None, began)
+    bench.faults.rules.clear()
     async with running(bench):
         await until(lambda: (bench.world.get(CONFIG_MAPS, Key("default", "c"))) is not None)
 

@@ -49,6 +49,7 @@ def recorded(view: WorldView, failure: RecordedFailure | None = None) -> Decisio
         at=datetime(2026, 1, 1, tzinfo=UTC),
         reads=recorded_reads(view.reads),
         failure=failure,
+        failing_since=view.failing_since,
     )
     # Through JSON and back, as a real one comes.
     return DecisionRecord.from_json(record.to_json())
@@ -91,8 +92,9 @@ def test_what_was_stale_then_is_stale_again(world: World, part: Part[Resource], 
 
 def test_the_failure_of_the_previous_plan_is_given_again(world: World) -> None:
     failure = RecordedFailure(category=Category.INVALID_SPEC, reason="Rejected", message="why")
-    replay = ReplayView(recorded(WorldView(world), failure), {})
-    assert replay.failure == failure.error
+    began = datetime(2025, 12, 31, tzinfo=UTC)
+    replay = ReplayView(recorded(WorldView(world, failure.error, began), failure), {})
+    assert (replay.failure, replay.failing_since) == (failure.error, began)
 
 
 def test_a_question_that_was_not_asked_then_is_noted_and_answered_from_the_fallback(

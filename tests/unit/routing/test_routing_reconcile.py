@@ -1,6 +1,6 @@
 """The routing part of an AIMService, pass by pass."""
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
@@ -35,8 +35,9 @@ def world(*objects: JsonObject) -> BuiltWorld:
     return world_of(ROUTING.consumes, *objects, indexes=ROUTING.indexes)
 
 
-def passes(known: BuiltWorld, failure: AimError | None = None) -> Plan:
-    return RECONCILER.reconcile(known.object(SERVICES, "ml-team", "qwen-chat"), known.view(failure), NOW)
+def passes(known: BuiltWorld, failure: AimError | None = None, failing_since: datetime | None = None) -> Plan:
+    view = known.view(failure, failing_since)
+    return RECONCILER.reconcile(known.object(SERVICES, "ml-team", "qwen-chat"), view, NOW)
 
 
 def stored_route(plan: Plan, *parents: JsonObject, owner_of: JsonObject | None = None, **metadata: Any) -> JsonObject:
@@ -280,7 +281,11 @@ def test_a_working_route_is_believed_in_while_the_api_is_away() -> None:
     away = AimError(Category.INFRASTRUCTURE, "Timeout", "apply HTTPRoute: timed out")
     plan = passes(known, away)
     assert plan.status is None
-    assert plan.retry == away
+    assert (plan.retry, plan.retry_within) == (away, 10)
+    still = passes(known, away, NOW - timedelta(seconds=9))
+    assert (still.status, still.retry_within) == (None, 1)
+    given_up = passes(known, away, NOW - timedelta(seconds=10))
+    assert (ready_of(given_up), given_up.retry) == (("False", "HTTPRouteFetchError"), away)
     rejected = passes(known, AimError(Category.INVALID_SPEC, "InvalidSpec", "refused"))
     assert ready_of(rejected) == ("False", "InvalidSpec")
     assert rejected.retry is None
