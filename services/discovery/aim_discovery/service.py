@@ -26,13 +26,13 @@ from aim_discovery.templates.caching import CACHES_BY_OWNER
 from aim_discovery.templates.discovery import JOBS_BY_OWNER, PODS_BY_JOB
 from aim_discovery.templates.reconcile import TemplateReconcile
 from aim_discovery.templates.result import GPU_NODES
-from aim_discovery.templates.slots import ACTIVE_JOBS, WAITING_CLUSTER_TEMPLATES, WAITING_TEMPLATES
+from aim_discovery.templates.slots import ACTIVE_JOBS, QUEUED_CLUSTER_TEMPLATES, QUEUED_TEMPLATES
 from aim_discovery.wakes import (
     CLUSTER_MODEL_WAKES,
-    CLUSTER_TEMPLATE_WAKES,
     INDEXES,
     MODEL_WAKES,
-    TEMPLATE_WAKES,
+    cluster_template_wakes,
+    template_wakes,
 )
 from aim_shared.bus.parts import (
     CLUSTER_MODELS,
@@ -83,15 +83,15 @@ def definition(settings: DiscoverySettings) -> ServiceDefinition:
             PODS_BY_JOB,
             GPU_NODES,
             ACTIVE_JOBS,
-            WAITING_TEMPLATES,
-            WAITING_CLUSTER_TEMPLATES,
+            QUEUED_TEMPLATES,
+            QUEUED_CLUSTER_TEMPLATES,
             CACHES_BY_OWNER,
         ),
         reconcilers=(
             _models(NAMESPACED_MODEL, settings, MODEL_WAKES),
             _models(CLUSTER_MODEL, settings, CLUSTER_MODEL_WAKES),
-            _templates(NAMESPACED_TEMPLATE, settings, TEMPLATE_WAKES),
-            _templates(CLUSTER_TEMPLATE, settings, CLUSTER_TEMPLATE_WAKES),
+            _templates(NAMESPACED_TEMPLATE, settings, template_wakes(settings.max_discovery_jobs)),
+            _templates(CLUSTER_TEMPLATE, settings, cluster_template_wakes(settings.max_discovery_jobs)),
         ),
         effect_kinds=POD_EFFECTS.union(EffectKind),
     )

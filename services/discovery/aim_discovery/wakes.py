@@ -5,7 +5,7 @@ from typing import Final, TypeVar
 
 from aim_discovery.scopes import CLUSTER_TEMPLATES_BY_MODEL, TEMPLATES_BY_MODEL, Model, Template
 from aim_discovery.templates.gpu import effective_requirement, requires_gpu
-from aim_discovery.templates.slots import WAITING_CLUSTER_TEMPLATES, WAITING_TEMPLATES, occupies_slot
+from aim_discovery.templates.slots import next_in_line, occupies_slot
 from aim_shared.api import (
     AIMClusterModel,
     AIMClusterRuntimeConfig,
@@ -187,13 +187,14 @@ def _owner_of(resource: Resource | None, kind: str, namespaced: bool) -> Iterabl
     return [Key(namespace, owner.name) for owner in owners if owner.kind == kind]
 
 
-def _by_job(kind: str, namespaced: bool, waiting: Index[R]) -> Wake:
-    """The Job's template, and all that wait for a slot when one became free (DI-317)."""
+def _by_job(kind: str, namespaced: bool, limit: int) -> Wake:
+    """The Job's template, and when a slot became free those whose turn it is (DI-317)."""
 
     def find(change: Change[Job], view: View) -> Iterable[Key]:
         before, after = change.before, change.after
         freed = before is not None and occupies_slot(before) and not (after is not None and occupies_slot(after))
-        others = _keys(view, waiting, "yes") if freed else ()
+        turn = next_in_line(view, limit) if freed else ()
+        others = (one.key for one in turn if bool(one.namespace) is namespaced)
         return [*_owner_of(change.either, kind, namespaced), *others]
 
     return WakeBy(DISCOVERY_JOBS, find)
@@ -232,23 +233,39 @@ CLUSTER_MODEL_WAKES: Final[tuple[Wake, ...]] = (
     WakeBy(CLUSTER_TEMPLATES, _models_of),
     _by_shared_config(CLUSTER_MODELS_BY_CONFIG),
 )
-TEMPLATE_WAKES: Final[tuple[Wake, ...]] = (
-    WakeBy(MODELS, _templates_of_model),
-    WakeBy(CLUSTER_MODELS, _templates_of_cluster_model),
-    _by_config(TEMPLATES_BY_CONFIG),
-    _by_shared_config(TEMPLATES_BY_SHARED_CONFIG),
-    _by_job("AIMServiceTemplate", True, WAITING_TEMPLATES),
-    _by_pod("AIMServiceTemplate", True),
-    _by_node(GPU_TEMPLATES),
-    _by_namespace(TEMPLATES_BY_NAMESPACE),
-    _by_owned(CUSTOM_PROFILES, "AIMServiceTemplate", True),
-    _by_owned(TEMPLATE_CACHES, "AIMServiceTemplate", True),
-)
-CLUSTER_TEMPLATE_WAKES: Final[tuple[Wake, ...]] = (
-    WakeBy(CLUSTER_MODELS, _cluster_templates_of_model),
-    _by_shared_config(CLUSTER_TEMPLATES_BY_CONFIG),
-    _by_job("AIMClusterServiceTemplate", False, WAITING_CLUSTER_TEMPLATES),
-    _by_pod("AIMClusterServiceTemplate", False),
-    _by_node(GPU_CLUSTER_TEMPLATES),
-    _by_owned(CUSTOM_PROFILES, "AIMClusterServiceTemplate", False),
-)
+
+
+def template_wakes(limit: int) -> tuple[Wake, ...]:
+    """What wakes namespaced templates.
+
+    Args:
+        limit: on active discovery Jobs.
+    """
+    return (
+        WakeBy(MODELS, _templates_of_model),
+        WakeBy(CLUSTER_MODELS, _templates_of_cluster_model),
+        _by_config(TEMPLATES_BY_CONFIG),
+        _by_shared_config(TEMPLATES_BY_SHARED_CONFIG),
+        _by_job("AIMServiceTemplate", True, limit),
+        _by_pod("AIMServiceTemplate", True),
+        _by_node(GPU_TEMPLATES),
+        _by_namespace(TEMPLATES_BY_NAMESPACE),
+        _by_owned(CUSTOM_PROFILES, "AIMServiceTemplate", True),
+        _by_owned(TEMPLATE_CACHES, "AIMServiceTemplate", True),
+    )
+
+
+def cluster_template_wakes(limit: int) -> tuple[Wake, ...]:
+    """What wakes cluster-scoped templates.
+
+    Args:
+        limit: on active discovery Jobs.
+    """
+    return (
+        WakeBy(CLUSTER_MODELS, _cluster_templates_of_model),
+        _by_shared_config(CLUSTER_TEMPLATES_BY_CONFIG),
+        _by_job("AIMClusterServiceTemplate", False, limit),
+        _by_pod("AIMClusterServiceTemplate", False),
+        _by_node(GPU_CLUSTER_TEMPLATES),
+        _by_owned(CUSTOM_PROFILES, "AIMClusterServiceTemplate", False),
+    )

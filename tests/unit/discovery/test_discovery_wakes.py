@@ -1,9 +1,10 @@
 """What wakes models and templates, and what leaves them alone (section 18)."""
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
-from support.builders import make, owner, pod
+from support.builders import NOW, make, owner, pod
 from support.discovery_world import (
     MI300X,
     SYSTEM,
@@ -45,6 +46,7 @@ from aim_shared.bus.parts import (
     TEMPLATES,
 )
 from aim_shared.json import JsonObject
+from aim_shared.reconcile.conditions import timestamp
 
 
 def woken(cluster: DiscoveryWorld, part: Part[Any], before: JsonObject | None, after: JsonObject | None) -> set[str]:
@@ -130,7 +132,7 @@ def job(owner_of: JsonObject, namespace: str = "ml", ended: str = "") -> JsonObj
 
 
 @pytest.mark.spec("DI-317", "DI-360")
-def test_a_job_wakes_its_template_and_when_it_ends_all_that_wait_for_a_slot() -> None:
+def test_a_job_wakes_its_template_and_when_it_ends_one_that_waits_for_a_slot() -> None:
     done = {**template("done"), "status": {"status": "Ready", "conditions": [{"type": "Ready", "status": "True"}]}}
     cluster = discovery_world(template("waiting"), done)
     own = cluster.raw(TEMPLATES, "done")
@@ -141,6 +143,26 @@ def test_a_job_wakes_its_template_and_when_it_ends_all_that_wait_for_a_slot() ->
     assert woken(cluster, DISCOVERY_JOBS, job(own, ended="Failed"), None) == {"service-template:ml/done"}
     shared = cluster_template()
     assert woken(cluster, DISCOVERY_JOBS, None, job(shared, SYSTEM)) == {"cluster-service-template:tpl"}
+
+
+@pytest.mark.spec("DI-317", "DI-318")
+def test_a_free_slot_wakes_the_oldest_only() -> None:
+    def aged(obj: JsonObject, minutes: float) -> JsonObject:
+        return {
+            **obj,
+            "metadata": {**obj["metadata"], "creationTimestamp": timestamp(NOW + timedelta(minutes=minutes))},
+        }
+
+    done = {**template("done"), "status": {"conditions": [{"type": "Ready", "status": "True"}]}}
+    young = [aged(template(f"young-{number}"), number) for number in range(20)]
+    shared = aged(cluster_template("shared"), 1.5)
+    active = [{**job(done), "metadata": {**job(done)["metadata"], "name": f"j{number}"}} for number in range(2)]
+    cluster = discovery_world(*young, shared, done, *active, max_discovery_jobs=5)
+    turn = {f"service-template:ml/{name}" for name in ("young-0", "young-1", "done")}
+    ended = woken(cluster, DISCOVERY_JOBS, job(done), job(done, ended="Complete"))
+    assert ended == {*turn, "cluster-service-template:shared"}
+    full = discovery_world(*young, shared, done, *active, max_discovery_jobs=2)
+    assert woken(full, DISCOVERY_JOBS, job(done), None) == {"service-template:ml/done"}
 
 
 @pytest.mark.spec("DI-364", "FW-170")

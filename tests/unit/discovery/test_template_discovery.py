@@ -4,7 +4,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from support.builders import make, terminated, waiting
+from support.builders import NOW, make, terminated, waiting
 from support.discovery_world import (
     MI300X,
     SYSTEM,
@@ -22,6 +22,7 @@ from aim_discovery.effect_kinds import EffectKind
 from aim_discovery.service import definition
 from aim_discovery.templates.attempts import backoff
 from aim_shared.api import EVENT
+from aim_shared.api import NAMESPACE as NAMESPACE_KIND
 from aim_shared.bus.parts import CLUSTER_TEMPLATES, DISCOVERY_JOBS, DISCOVERY_PODS, MODELS, NODES, TEMPLATES
 from aim_shared.errors import AimError, Category
 from aim_shared.json import JsonObject
@@ -401,3 +402,33 @@ def test_passes_at_the_same_moment_do_not_exceed_the_limit() -> None:
         cluster.run(TEMPLATES, name)
     assert not any(cluster.run(TEMPLATES, name).children for name in names)
     assert len(cluster.all(DISCOVERY_JOBS)) == 10
+
+
+@pytest.mark.spec("DI-309", "DI-311", "DI-318")
+def test_backoffs_that_end_together_do_not_exceed_the_limit() -> None:
+    names = [f"t{number}" for number in range(4)]
+    cluster = discovery_world(model(), *(template(name, profileId=name) for name in names), max_discovery_jobs=2)
+    for name in names:
+        (child,) = cluster.run(TEMPLATES, name).children
+        cluster.settle(TEMPLATES, name)
+        cluster.end_job(child.name, "Failed", "DeadlineExceeded")
+        cluster.later(5)
+        cluster.settle(TEMPLATES, name)
+        cluster.remove(DISCOVERY_JOBS, child.name)
+    cluster.world.put(TEMPLATES, template("young", profileId="young"))
+    assert len(cluster.run(TEMPLATES, "young").children) == 1, "backoffs hold no place"
+    cluster.later(60)
+    reconciler = next(one for one in definition(cluster.settings).reconcilers if one.part is TEMPLATES)
+    objects = [cluster.world.object(TEMPLATES, "ml", name) for name in names]
+    plans = {one.name: decide(reconciler, one, cluster.world.view(), cluster.now) for one in objects}
+    assert [name for name, plan in plans.items() if plan.children] == names[:1]
+    assert plans["t1"].requeue_after == 5
+
+
+@pytest.mark.spec("DI-010", "DI-318")
+def test_a_template_in_a_namespace_that_goes_away_holds_no_place() -> None:
+    stuck = make(NAMESPACE_KIND, "stuck", deleting=NOW)
+    first = {**template("a-first"), "metadata": {**template("a-first")["metadata"], "namespace": "stuck"}}
+    cluster = discovery_world(stuck, cluster_model(), first, template("b-second"), max_discovery_jobs=1)
+    assert cluster.settle(TEMPLATES, "a-first", "stuck").children == ()
+    assert len(cluster.run(TEMPLATES, "b-second").children) == 1

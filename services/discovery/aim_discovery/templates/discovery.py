@@ -10,7 +10,6 @@ from aim_discovery.scopes import Template
 from aim_discovery.templates.attempts import INVALID_OUTPUT, RESULT_UNREADABLE, Attempts
 from aim_discovery.templates.identity import DiscoveryInputs
 from aim_discovery.templates.output import InvalidOutputError, profile_and_sources
-from aim_discovery.templates.slots import JOB_NOT_CREATED
 from aim_shared.api import (
     ConditionStatus,
     Job,
@@ -39,6 +38,7 @@ from aim_shared.reconcile.plan import Delete, Effect
 JOBS_BY_OWNER: Final = owner_index(DISCOVERY_JOBS)
 PODS_BY_JOB: Final[Index[Pod]] = label_index(DISCOVERY_PODS, labels.JOB_NAME)
 
+JOB_NOT_CREATED: Final = "JobNotCreated"
 DISCOVERED: Final = "Discovered"
 COMPLETE: Final = "DiscoveryComplete"
 INLINE: Final = "InlineModelSources"

@@ -90,7 +90,7 @@ class _Pass:
         evaluation = self._evaluate(view, now)
         ready = self.resolution.usable and self.result.gpu_ready and self.work.usable and evaluation.may_apply
         wants_job = ready and finding.wants_job
-        start = wants_job and has_slot(template, view, self.by.settings.max_discovery_jobs)
+        start = wants_job and has_slot(template, view, now, self.by.settings.max_discovery_jobs)
         cached = ready and self._may_cache(evaluation.status)
         plan = assemble(
             evaluation,
