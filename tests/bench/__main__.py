@@ -8,14 +8,14 @@ import logging
 import sys
 import tempfile
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Final
 
 import structlog
 import typer
 import uvloop
-from bench.convergence import Children, children_of, measure_bare, measure_convergence
+from bench.convergence import Children, Effort, children_of, measure_bare, measure_convergence
 from bench.event_path import measure_event_path
 from bench.figures import Figure, machine, write_results
 from bench.history_replay import measure_replay
@@ -60,24 +60,24 @@ async def measure(run: Run, sizes: tuple[int, ...]) -> None:
     """Everything: the platform first, then the bare writer on a new stack."""
     with tempfile.TemporaryDirectory(prefix="aim-bench-") as folder:
         async with site(Path(folder, "platform")) as place:
-            children, seconds = await _measure_platform(run, place, sizes)
-        run.add(await measure_bare(Path(folder, "bare"), children, seconds), "bare writer")
+            children, efforts = await _measure_platform(run, place, sizes)
+        run.add(await measure_bare(Path(folder, "bare"), children, efforts), "bare writer")
 
 
-async def _measure_platform(run: Run, place: Site, sizes: tuple[int, ...]) -> tuple[Children, dict[int, float]]:
+async def _measure_platform(run: Run, place: Site, sizes: tuple[int, ...]) -> tuple[Children, Mapping[int, Effort]]:
     await place.settled()
     run.add(measure_memory(place, "empty"), "memory, empty")
     run.add(await measure_cold(place), "cold path")
     run.add(await measure_warm(place), "warm path")
     children = await children_of(place, _SHOWN)
-    figures, seconds = await measure_convergence(place, sizes)
+    figures, efforts = await measure_convergence(place, sizes)
     run.add(figures, "convergence")
     run.add(measure_memory(place, f"{len(place.services.present)} services"), "memory, converged")
     run.add(await measure_idle(place), "idle")
     run.add(await measure_event_path(place), "event path")
     run.add(await measure_recovery(place), "recovery")
     run.add(await measure_replay(place, _SHOWN), "replay")
-    return children, dict(seconds)
+    return children, efforts
 
 
 @app.command()

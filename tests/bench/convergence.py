@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from bench.figures import Figure, quantile
+from bench.figures import Figure, median_of, quantile
 from bench.ledger import Cost, Ledger
 from bench.site import WARM, Site, service_body, site
 from bench.usage import read_cpu
@@ -23,9 +23,18 @@ RATIO_GOAL: Final = 2.0
 """P2: at most twice as long as a bare writer of the same children."""
 _PATIENCE: Final = 120.0
 _WARM_UP: Final = 20
+_SINGLES: Final = 10
 _SERVER_SET: Final = frozenset(
     {"uid", "resourceVersion", "generation", "creationTimestamp", "managedFields", "ownerReferences", "finalizers"}
 )
+
+
+@dataclass(frozen=True, slots=True)
+class Effort:
+    """What it took until N objects were as wished: seconds, and processor seconds of all processes together."""
+
+    seconds: float
+    cpu: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,20 +45,21 @@ class Children:
     route: JsonObject
 
 
-async def measure_convergence(site: Site, sizes: tuple[int, ...]) -> tuple[list[Figure], Mapping[int, float]]:
-    """Each size on its own; those of the last stay. Also the seconds that each took."""
+async def measure_convergence(site: Site, sizes: tuple[int, ...]) -> tuple[list[Figure], Mapping[int, Effort]]:
+    """Each size on its own; those of the last stay. Also what each took."""
     figures: list[Figure] = []
-    seconds: dict[int, float] = {}
+    efforts: dict[int, Effort] = {}
     for size in sizes:
         keys = [Key(WARM, f"n{size}-{number}") for number in range(size)]
-        figures += await _converge(site, keys, seconds)
+        found, efforts[size] = await _converge(site, keys)
+        figures += found
         if size != sizes[-1]:
             await site.delete_services(keys, _PATIENCE)
             await site.settled()
-    return figures, seconds
+    return figures, efforts
 
 
-async def _converge(site: Site, keys: list[Key], seconds: dict[int, float]) -> list[Figure]:
+async def _converge(site: Site, keys: list[Key]) -> tuple[list[Figure], Effort]:
     size, subject = len(keys), f"converge {len(keys)}"
     await site.stack.reset_requests()
     before = read_cpu(site.stack)
@@ -57,13 +67,14 @@ async def _converge(site: Site, keys: list[Key], seconds: dict[int, float]) -> l
     await site.create(kinds.AIM_SERVICE, map(service_body, keys))
     seen = await site.services.until_seen(keys, _PATIENCE)
     spans = [at - begun for at in seen.values()]
-    used = read_cpu(site.stack).since(before)
+    after = read_cpu(site.stack)
+    used = after.since(before)
     await site.settled()
     ledger = Ledger.of(await site.stack.requests())
-    seconds[size] = max(spans)
-    return [
+    figures = [
         Figure(subject, "until all run", max(spans), "s"),
         Figure(subject, "until one runs p50", quantile(spans, 0.5), "s"),
+        Figure(subject, "machine used by strangers meanwhile", after.strangers_since(before), "%"),
         *(
             Figure(subject, f"{cost.value} per service", ledger.total(cost) / size, detail=ledger.detail(cost))
             for cost in Cost
@@ -74,6 +85,7 @@ async def _converge(site: Site, keys: list[Key], seconds: dict[int, float]) -> l
             if 1000 * spent / size >= 0.5
         ),
     ]
+    return figures, Effort(max(spans), sum(used.values()))
 
 
 async def children_of(site: Site, key: Key) -> Children:
@@ -98,27 +110,34 @@ async def _child(site: Site, kind: ResourceKind, key: Key, owner: str) -> JsonOb
     raise LookupError(f"AIMService {key} owns no {kind.kind}")
 
 
-async def measure_bare(folder: Path, children: Children, ours: Mapping[int, float]) -> list[Figure]:
-    """The same children by hand, on a stack without the five services; how much longer ours took."""
+async def measure_bare(folder: Path, children: Children, ours: Mapping[int, Effort]) -> list[Figure]:
+    """The same children by hand, on a stack without the five services; how much more ours took."""
     figures: list[Figure] = []
     async with site(folder, services=()) as bare:
         await bare.namespace(WARM)
         await _write_bare(bare, children, "w", _WARM_UP)
-        for size, seconds in ours.items():
-            floor = await _write_bare(bare, children, f"n{size}", size)
-            figures += [
-                Figure(f"bare writer {size}", "until all are ready", floor, "s"),
-                Figure(f"bare writer {size}", "ours ÷ bare", seconds / floor, "×", RATIO_GOAL),
-            ]
+        single = [(await _write_bare(bare, children, f"one-{number}", 1)).seconds for number in range(_SINGLES)]
+        figures.append(median_of("bare writer 1", "until ready", [1000 * one for one in single], "ms"))
+        for size, effort in ours.items():
+            figures += _compared(f"bare writer {size}", effort, await _write_bare(bare, children, f"n{size}", size))
     return figures
 
 
-async def _write_bare(bare: Site, children: Children, prefix: str, size: int) -> float:
+def _compared(subject: str, ours: Effort, floor: Effort) -> list[Figure]:
+    return [
+        Figure(subject, "until all are ready", floor.seconds, "s"),
+        Figure(subject, "ours ÷ bare, time", ours.seconds / floor.seconds, "×", RATIO_GOAL),
+        Figure(subject, "ours ÷ bare, processor time", ours.cpu / floor.cpu, "×"),
+    ]
+
+
+async def _write_bare(bare: Site, children: Children, prefix: str, size: int) -> Effort:
     keys = [Key(WARM, f"{prefix}-{number}") for number in range(size)]
     async with (
         arrivals(bare.client, kinds.INFERENCE_SERVICE, has_condition("Ready")) as served,
         arrivals(bare.client, kinds.HTTP_ROUTE, route_accepted) as routed,
     ):
+        before = read_cpu(bare.stack)
         begun = time.monotonic()
         async with asyncio.TaskGroup() as group:
             for key in keys:
@@ -126,7 +145,8 @@ async def _write_bare(bare: Site, children: Children, prefix: str, size: int) ->
                 group.create_task(bare.create(kinds.HTTP_ROUTE, [_named(children.route, key)]))
         ready = await served.until_seen(keys, _PATIENCE)
         accepted = await routed.until_seen(keys, _PATIENCE)
-        return max(*ready.values(), *accepted.values()) - begun
+        used = sum(read_cpu(bare.stack).since(before).values())
+        return Effort(max(*ready.values(), *accepted.values()) - begun, used)
 
 
 def _named(body: JsonObject, key: Key) -> JsonObject:

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Iterable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -13,11 +13,11 @@ from bench.watcher import Arrivals, arrivals, is_running
 
 from aim_local.demo.manifests import apply_all, demo_files, read_manifests
 from aim_local.keys import Key
-from aim_local.stack import SERVICES, Stack, StackSettings
+from aim_local.stack import SERVICES, Stack, StackError, StackSettings
 from aim_shared.api import kinds
 from aim_shared.json import JsonObject, loads
 from aim_shared.kube.client import KubeClient
-from aim_shared.kube.config import from_kubeconfig
+from aim_shared.kube.config import ConfigError, from_kubeconfig
 from aim_shared.kube.kinds import ResourceKind
 from aim_shared.kube.transport import TransportSettings
 
@@ -33,6 +33,7 @@ IN_FLIGHT: Final = 64
 
 _PLATFORM_FILES: Final = 2
 """Manifests of the demo that are no workload: gateway and runtime config."""
+_STARTS: Final = 5
 _QUIET_SECONDS: Final = 1.0
 _LOOK: Final = 0.1
 
@@ -109,7 +110,7 @@ async def site(folder: Path, services: tuple[str, ...] = SERVICES) -> AsyncItera
     """Start a stack with a gateway and a default runtime config; every process is new, every store is empty."""
     settings = StackSettings(folder, CRDS, services, actor_delay=ACTOR_DELAY, leader_elect=True)
     async with (
-        Stack(settings) as stack,
+        _started(settings) as stack,
         KubeClient(
             await from_kubeconfig(str(stack.kubeconfig)),
             service=MANAGER,
@@ -120,3 +121,17 @@ async def site(folder: Path, services: tuple[str, ...] = SERVICES) -> AsyncItera
     ):
         await apply_all(client, read_manifests(demo_files()[:_PLATFORM_FILES]))
         yield Site(stack, client, http, found)
+
+
+@asynccontextmanager
+async def _started(settings: StackSettings) -> AsyncIterator[Stack]:
+    """The stack. The control plane can answer a moment before its kubeconfig is written; then it is started anew."""
+    async with AsyncExitStack() as open_stacks:
+        stack: Stack | None = None
+        for _ in range(_STARTS):
+            with suppress(ConfigError):
+                stack = await open_stacks.enter_async_context(Stack(settings))
+                break
+        if stack is None:
+            raise StackError(f"the control plane wrote no kubeconfig in {_STARTS} starts; see {settings.folder}/logs")
+        yield stack

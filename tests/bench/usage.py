@@ -12,15 +12,18 @@ from aim_local.stack import Stack
 _TICKS: Final = os.sysconf("SC_CLK_TCK")
 _UTIME: Final = 11
 """Index of utime in /proc/<pid>/stat behind the name, which may hold blanks; stime follows."""
+_BUSY: Final = (0, 1, 2, 5, 6)
+"""Fields of the first line of /proc/stat that are work: user, nice, system, irq, softirq."""
 MIB: Final = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
 class CpuReading:
-    """Processor seconds used so far by each process, and when."""
+    """Processor seconds used so far by each process and by the whole machine, and when."""
 
     at: float
     seconds: Mapping[str, float]
+    machine: float
 
     def since(self, before: "CpuReading") -> dict[str, float]:
         """Processor seconds used by each process since an earlier reading."""
@@ -31,11 +34,18 @@ class CpuReading:
         span = self.at - before.at
         return {name: 100 * used / span for name, used in self.since(before).items()}
 
+    def strangers_since(self, before: "CpuReading") -> float:
+        """Percent of the whole machine that processes used which are not measured here."""
+        own = sum(self.since(before).values())
+        capacity = (self.at - before.at) * (os.cpu_count() or 1)
+        return max(0.0, 100 * (self.machine - before.machine - own) / capacity)
+
 
 def read_cpu(stack: Stack) -> CpuReading:
     """Read all processes of a stack, and this one as ``bench``."""
     pids = {one.name: one.pid for one in stack.processes if one.running}
-    return CpuReading(time.monotonic(), {name: _seconds(pid) for name, pid in {**pids, "bench": os.getpid()}.items()})
+    seconds = {name: _seconds(pid) for name, pid in {**pids, "bench": os.getpid()}.items()}
+    return CpuReading(time.monotonic(), seconds, _machine_seconds())
 
 
 def resident_mib(stack: Stack, name: str) -> float:
@@ -46,3 +56,8 @@ def resident_mib(stack: Stack, name: str) -> float:
 def _seconds(pid: int) -> float:
     fields = Path(f"/proc/{pid}/stat").read_text(encoding="ascii", errors="replace").rpartition(")")[2].split()
     return (int(fields[_UTIME]) + int(fields[_UTIME + 1])) / _TICKS
+
+
+def _machine_seconds() -> float:
+    fields = Path("/proc/stat").read_text(encoding="ascii").splitlines()[0].split()[1:]
+    return sum(int(fields[number]) for number in _BUSY) / _TICKS
