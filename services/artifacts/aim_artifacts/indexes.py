@@ -74,6 +74,12 @@ CACHES_BY_CLUSTER_TEMPLATE: Final = Index(
     "cluster-template",
     lambda cache: _templates_of(cache, TemplateScope.NAMESPACE, cache.spec.template_name),
 )
+LOCAL_CACHES_BY_CLUSTER_TEMPLATE: Final = Index(
+    TEMPLATE_CACHES,
+    "local-cluster-template",
+    lambda cache: _templates_of(cache, TemplateScope.NAMESPACE, scoped(cache.namespace, cache.spec.template_name)),
+)
+"""The same by the cache's namespace as well."""
 
 
 def _sources(status: TemplateStatus) -> list[str]:
@@ -116,6 +122,7 @@ INDEXES: Final = (
     CACHES_BY_SOURCE,
     CACHES_BY_TEMPLATE,
     CACHES_BY_CLUSTER_TEMPLATE,
+    LOCAL_CACHES_BY_CLUSTER_TEMPLATE,
     TEMPLATES_BY_SOURCE,
     CLUSTER_TEMPLATES_BY_SOURCE,
     CLAIMS_BY_OWNER,

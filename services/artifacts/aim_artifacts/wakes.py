@@ -14,6 +14,7 @@ from aim_artifacts.indexes import (
     CACHES_BY_SOURCE,
     CACHES_BY_TEMPLATE,
     CLUSTER_TEMPLATES_BY_SOURCE,
+    LOCAL_CACHES_BY_CLUSTER_TEMPLATE,
     TEMPLATES_BY_SOURCE,
     mounted_claims,
     owning_artifacts,
@@ -151,8 +152,7 @@ def _caches_of(artifact: AIMArtifact, view: View) -> Iterable[AIMTemplateCache]:
     for local in view.select(TEMPLATES_BY_SOURCE, scoped(namespace, uri)).items:
         yield from view.select(CACHES_BY_TEMPLATE, scoped(namespace, local.name)).items
     for shared in view.select(CLUSTER_TEMPLATES_BY_SOURCE, uri).items:
-        found = view.select(CACHES_BY_CLUSTER_TEMPLATE, shared.name).items
-        yield from (cache for cache in found if cache.namespace == namespace)
+        yield from view.select(LOCAL_CACHES_BY_CLUSTER_TEMPLATE, scoped(namespace, shared.name)).items
 
 
 def _shown_to_caches(artifact: AIMArtifact) -> tuple[object, ...]:

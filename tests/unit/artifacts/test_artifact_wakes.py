@@ -19,7 +19,13 @@ from support.artifacts import (
 from support.builders import make
 
 from aim_shared.api import labels
-from aim_shared.api.kinds import AIM_CLUSTER_RUNTIME_CONFIG, INFERENCE_SERVICE, PERSISTENT_VOLUME_CLAIM
+from aim_shared.api.kinds import (
+    AIM_CLUSTER_RUNTIME_CONFIG,
+    AIM_CLUSTER_SERVICE_TEMPLATE,
+    AIM_TEMPLATE_CACHE,
+    INFERENCE_SERVICE,
+    PERSISTENT_VOLUME_CLAIM,
+)
 from aim_shared.bus.entry import Change, Entry, Version
 from aim_shared.bus.part import Key, Part
 from aim_shared.bus.parts import (
@@ -31,6 +37,7 @@ from aim_shared.bus.parts import (
     INFERENCE_SERVICES,
     NAMESPACES,
     STATUS_UPDATER_BINDINGS,
+    TEMPLATE_CACHES,
     TEMPLATES,
 )
 from aim_shared.json import JsonObject
@@ -120,6 +127,22 @@ def test_artifacts_wake_every_cache_that_may_use_them() -> None:
     assert woken(known, CACHE, ARTIFACTS, body, with_status(body, status="Ready")) == everybody
     assert woken(known, CACHE, ARTIFACTS, body, None) == everybody
     assert not woken(known, CACHE, ARTIFACTS, body, with_status(body, progress={"percentage": 3}))
+
+
+@pytest.mark.spec("AR-580", "FW-255")
+def test_an_artifact_looks_at_caches_of_its_namespace_only() -> None:
+    shared = make(AIM_CLUSTER_SERVICE_TEMPLATE, "shared", spec={"modelName": "m"}, status=template(source())["status"])
+    spec = {"templateName": "shared", "templateScope": "Cluster"}
+    elsewhere = [
+        make(AIM_TEMPLATE_CACHE, "shared", namespace=f"team-{number}", uid=f"uid-{number}", spec=spec)
+        for number in range(5)
+    ]
+    known = Cluster.of(shared, cache("here", spec=spec), *elsewhere)
+    body, view = entry(ARTIFACTS, artifact()), known.world.view()
+    assert body is not None
+    (wake,) = [wake for wake in CACHE.wakes if wake.part is ARTIFACTS]
+    assert [key.name for key in wake.keys(Change(ARTIFACTS, body.key, None, body), view)] == ["here"]
+    assert {read.key.namespace for read in view.reads.objects.values() if read.part == TEMPLATE_CACHES.name} == {TEAM}
 
 
 @pytest.mark.spec("AR-580", "FW-116")
