@@ -21,6 +21,7 @@ from aim_shared.bus.envelope import EnvelopeError, decode_log, decode_state
 from aim_shared.bus.part import Key
 from aim_shared.bus.stored import StoredMessage, last_message
 from aim_shared.bus.subjects import CLUSTER_SCOPE, DEFAULT_LAYOUT, Layout, SubjectError, encode_token
+from aim_shared.bus.tasks import apart
 from aim_shared.json import JsonObject, loads
 
 log = structlog.get_logger(__name__)
@@ -121,9 +122,12 @@ class History:
             async with limit:
                 return await self.fetch(part, key, version)
 
-        async with asyncio.TaskGroup() as group:
-            tasks = {(part, key): group.create_task(fetch(part, key, version)) for part, key, version in wanted}
-        found = {where: task.result() for where, task in tasks.items()}
+        async def fetch_all() -> dict[tuple[str, Key], LoggedVersion | None]:
+            async with asyncio.TaskGroup() as group:
+                tasks = {(part, key): group.create_task(fetch(part, key, version)) for part, key, version in wanted}
+            return {where: task.result() for where, task in tasks.items()}
+
+        found = await apart(fetch_all())
         return FetchedReads(
             {where: version for where, version in found.items() if version is not None},
             tuple(where for where, version in found.items() if version is None),

@@ -37,6 +37,7 @@ from aim_shared.bus.stored import StreamState, read_present, stream_state
 from aim_shared.bus.streams import ensure_streams
 from aim_shared.bus.subjects import DEFAULT_LAYOUT, Layout
 from aim_shared.bus.sweep import sweep, tombstones
+from aim_shared.bus.tasks import apart
 from aim_shared.bus.writer import Writer, is_logged
 from aim_shared.kube.reflector_state import Event, Restarted
 
@@ -205,7 +206,7 @@ class Publisher:
         while True:
             await self._wait_for_lease()
             session = await self._connection.wait_connected()
-            outcome = await self._session(session)
+            outcome = await apart(self._session(session))
             # A task group that fails and is cancelled at the same time reports the failure alone.
             raise_if_cancelled()
             if isinstance(outcome, _CompareDueError):

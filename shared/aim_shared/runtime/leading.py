@@ -14,6 +14,7 @@ from aim_shared.bus.parts import FACTS
 from aim_shared.bus.publisher import Publisher
 from aim_shared.bus.publisher_state import PublisherSettings, PublisherStatistics
 from aim_shared.bus.streams import StreamLimits
+from aim_shared.bus.tasks import endless
 from aim_shared.bus.world import World
 from aim_shared.kube.client import KubeClient
 from aim_shared.kube.reflector import Reflector
@@ -94,7 +95,7 @@ class Term:
         around = self._around
         try:
             async with self._effects, asyncio.TaskGroup() as group:
-                group.create_task(self._facts.run())
+                group.create_task(endless("publishing facts", self._facts.run()))
                 for part in around.definition.publishes:
                     group.create_task(self._publish(part), name=f"publish {part}")
                 await around.feed.wait_synced()
@@ -125,8 +126,8 @@ class Term:
             )
             self._publishers[part.name] = publisher
             async with asyncio.TaskGroup() as group:
-                group.create_task(publisher.run())
-                group.create_task(publisher.consume(reflector))
+                group.create_task(endless(f"publishing {part.name}", publisher.run()))
+                group.create_task(endless(f"watching {part.name}", publisher.consume(reflector)))
 
     def _fact_publisher(self) -> FactPublisher:
         around = self._around

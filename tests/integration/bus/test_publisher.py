@@ -21,7 +21,8 @@ from support.publishing import (
 from support.world_objects import widgets
 
 from aim_shared.bus.connection import BusConnection, Message
-from aim_shared.bus.envelope import Verb
+from aim_shared.bus.envelope import StateMessage, Verb
+from aim_shared.bus.interruption import InterruptedSessionError
 from aim_shared.bus.judgement import Scope
 from aim_shared.bus.marker import decode_marker
 from aim_shared.bus.part import Key
@@ -448,3 +449,28 @@ async def test_what_a_crash_left_out_of_the_history_is_copied(bus: BusConnection
         assert publisher.statistics.copied == 1
     versions = await history(bus, layout, PART)
     assert [version.state.resource_version for version in versions] == ["101"]
+
+
+async def test_a_history_that_does_not_answer_in_time_ends_the_session_and_not_the_publisher(
+    bus: BusConnection, layout: Layout, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cluster, failed = Cluster(), list[StateMessage]()
+    cluster.put("a")
+    async with publishing(bus, widgets(), layout) as publisher:
+        publisher.take(cluster.listing())
+        await settles(bus, layout, PART, cluster, publisher)
+    await bus.api(f"STREAM.PURGE.{layout.history_stream}")
+    copy = Writer.copy_to_history
+
+    async def copy_at_the_second_try(writer: Writer, message: StateMessage, sequence: int) -> None:
+        await asyncio.sleep(0.01)
+        failed.append(message)
+        if len(failed) == 1:
+            raise InterruptedSessionError("the history did not answer")
+        await copy(writer, message, sequence)
+
+    monkeypatch.setattr(Writer, "copy_to_history", copy_at_the_second_try)
+    async with publishing(bus, widgets(), layout, source="second") as publisher:
+        publisher.take(cluster.listing())
+        await eventually(lambda: publisher.statistics.markers > 0, "it goes on")
+    assert len(await history(bus, layout, PART)) == 1

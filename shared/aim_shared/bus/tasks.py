@@ -1,0 +1,45 @@
+"""Work in a task of its own, so that nothing can end it unseen.
+
+A task group whose task fails while its body already waits in the group's exit cancels the surrounding task and, on
+Python 3.11, leaves it marked as cancelled. Whoever asks that task later, `raise_if_cancelled` too, ends it as
+cancelled by nobody, and no group reports a task that was cancelled.
+"""
+
+import asyncio
+from collections.abc import Coroutine
+from typing import Any, Never, TypeVar
+
+T = TypeVar("T")
+
+
+class UnexpectedEndError(Exception):
+    """Work that should have gone on ended; only its being started anew helps."""
+
+
+async def apart(work: Coroutine[Any, Any, T]) -> T:
+    """Do the work in a task of its own, which is cancelled with this one, and return what it returns.
+
+    Raises:
+        UnexpectedEndError: the work was cancelled, although this task was not.
+    """
+    task = asyncio.create_task(work)
+    try:
+        return await task
+    except asyncio.CancelledError:
+        surrounding = asyncio.current_task()
+        if surrounding is not None and surrounding.cancelling():
+            raise
+        raise UnexpectedEndError("cancelled by nobody; this is a defect, and a restart gets over it") from None
+
+
+async def endless(what: str, work: Coroutine[Any, Any, None]) -> Never:
+    """Do work that ends only with this task.
+
+    Raises:
+        UnexpectedEndError: it ended by itself. What else it raises passes.
+    """
+    try:
+        await apart(work)
+    except UnexpectedEndError as error:
+        raise UnexpectedEndError(f"{what}: {error}") from error
+    raise UnexpectedEndError(f"{what} ended by itself; this is a defect, and a restart gets over it")

@@ -1,0 +1,55 @@
+"""Work in a task of its own."""
+
+import asyncio
+
+import pytest
+
+from aim_shared.bus.tasks import UnexpectedEndError, apart, endless
+
+
+async def _fail_in_the_exit_of_a_group() -> None:
+    async def late() -> None:
+        await asyncio.sleep(0)
+        raise ValueError("late")
+
+    async with asyncio.TaskGroup() as group:
+        group.create_task(late())
+
+
+async def test_a_failed_group_leaves_the_surrounding_task_as_it_was() -> None:
+    with pytest.raises(ExceptionGroup):
+        await apart(_fail_in_the_exit_of_a_group())
+    task = asyncio.current_task()
+    assert task is not None
+    assert task.cancelling() == 0
+
+
+async def _cancel_itself() -> None:
+    raise asyncio.CancelledError
+
+
+async def test_work_that_nobody_cancelled_never_ends_unseen() -> None:
+    with pytest.raises(UnexpectedEndError, match="cancelled by nobody"):
+        await apart(_cancel_itself())
+    with pytest.raises(UnexpectedEndError, match=r"^publish pods: cancelled by nobody"):
+        await endless("publish pods", _cancel_itself())
+    with pytest.raises(UnexpectedEndError, match="publish pods ended by itself"):
+        await endless("publish pods", asyncio.sleep(0))
+
+
+async def test_the_work_is_cancelled_with_its_surroundings() -> None:
+    cancelled = asyncio.Event()
+
+    async def work() -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            cancelled.set()
+
+    task = asyncio.create_task(endless("work", work()))
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert cancelled.is_set()
