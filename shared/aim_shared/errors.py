@@ -1,6 +1,6 @@
 """Errors as values: what went wrong, of which kind, said so that a person can act on it (FW-040, FW-041)."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 
@@ -39,11 +39,13 @@ class AimError:
         category: decides state, blocking and retry.
         reason: a condition reason (FW-107).
         message: names the object, the cause and what to do; never a secret.
+        retry_after: seconds that whoever refused asked us to wait; no part of the error's identity.
     """
 
     category: Category
     reason: str
     message: str
+    retry_after: float | None = field(default=None, compare=False)
 
     def __str__(self) -> str:
         return f"{self.reason}: {self.message}" if self.message else self.reason

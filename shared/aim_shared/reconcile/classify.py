@@ -90,7 +90,7 @@ def _classify_answer(error: ApiError, verb: Verb | None) -> AimError:
     rule = next((rule for rule in _RULES if rule.applies(error)), None)
     if rule is None:
         return AimError(Category.UNKNOWN, "UnknownError", str(error))
-    return AimError(rule.category, rule.reason, str(error))
+    return AimError(rule.category, rule.reason, str(error), error.retry_after)
 
 
 def is_quiet(error: BaseException, verb: Verb) -> bool:

@@ -6,7 +6,7 @@ this one did.
 """
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, TypeAlias
 
 from aim_shared.bus.part import Key, Part
@@ -292,7 +292,7 @@ class Executor:
             raise _StopError(Drop.NOT_LEADER) from error
         classified = classify(error, verb=verb)
         what = f"{verb.value} of {item.part.kind.kind} {Key(item.namespace, item.name)} failed"
-        run.note_failure(AimError(classified.category, classified.reason, f"{what}: {classified.message}"))
+        run.note_failure(replace(classified, message=f"{what}: {classified.message}"))
         run.writes.append(_write(verb, item, WriteResult.FAILED, error=str(error)))
 
 

@@ -139,6 +139,7 @@ class WorkQueue(Generic[K]):
         self._processing: dict[K, float] = {}
         self._timers: dict[K, _Timer[K]] = {}
         self._failures: dict[K, int] = {}
+        self._held: dict[K, float] = {}
         self._ready: _Ready[K] = _Ready()
         self._stirred = asyncio.Event()
         self._sums = _Sums()
@@ -146,7 +147,7 @@ class WorkQueue(Generic[K]):
 
     def add(self, key: K, priority: Priority = Priority.USER) -> None:
         """Ask for a pass as soon as possible; an earlier request for the same key is joined."""
-        if self._closed:
+        if self._closed or self._hold_back(key, priority):
             return
         self._sums.adds += 1
         waiting = self._dirty.get(key)
@@ -174,17 +175,25 @@ class WorkQueue(Generic[K]):
         handle = self._clock.call_at(when, lambda: self._fire(key))
         self._timers[key] = _Timer(when, handle, priority)
 
-    def retry(self, key: K, *, within: float | None = None) -> float:
+    def retry(self, key: K, *, within: float | None = None, at_least: float | None = None) -> float:
         """Ask for a pass after the key's backoff (FW-098); returns the delay in seconds.
 
         Args:
             within: upper bound of the delay (FW-068).
+            at_least: no pass before, whoever asks for one: a server demanded it. At most the longest backoff.
         """
         failures = self._failures.get(key, 0)
         self._failures[key] = failures + 1
         self._sums.retries += 1
         delay = max(self._backoff.delay(failures, self._random), self._rate.reserve(self._clock.time()))
         delay = min(delay, _NEVER if within is None else within)
+        if at_least is not None:
+            hold = min(at_least, self._backoff.maximum)
+            delay = max(delay, hold)
+            self._held[key] = self._clock.time() + hold
+            waiting = self._dirty.pop(key, None)
+            if waiting is not None:
+                self.add(key, waiting.priority)
         self.add_after(key, delay, Priority.USER)
         return delay
 
@@ -195,6 +204,7 @@ class WorkQueue(Generic[K]):
     def forget(self, key: K) -> None:
         """Drop timers, failures and requests of a key whose object is gone; a worker that has it finishes."""
         self._failures.pop(key, None)
+        self._held.pop(key, None)
         self._dirty.pop(key, None)
         timer = self._timers.pop(key, None)
         if timer is not None:
@@ -247,6 +257,18 @@ class WorkQueue(Generic[K]):
             unfinished_seconds=sum(running),
             longest_running_seconds=max(running, default=0.0),
         )
+
+    def _hold_back(self, key: K, priority: Priority) -> bool:
+        """Whether it is too early for a pass of the key; its turn comes by a timer then."""
+        until = self._held.get(key)
+        if until is None:
+            return False
+        now = self._clock.time()
+        if until <= now:
+            del self._held[key]
+            return False
+        self.add_after(key, until - now, priority)
+        return True
 
     def _take(self) -> Taken[K] | None:
         heap = self._ready.heap

@@ -233,7 +233,7 @@ class Worker(Generic[T]):
         if execution.look_again is not None:
             self._queue.add_after(key, execution.look_again, Priority.USER)
         if error is not None:
-            delay = self._queue.retry(key, within=plan.retry_within)
+            delay = self._queue.retry(key, within=plan.retry_within, at_least=error.retry_after)
             _log.info("pass is retried", reason=error.reason, error=error.message, seconds=round(delay, 3))
             return Result.ERROR
         if execution.drop is not None:

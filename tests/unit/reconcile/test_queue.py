@@ -155,3 +155,22 @@ async def test_closing_ends_waiting(queue: WorkQueue[str], clock: VirtualClock) 
     clock.advance(2)
     with pytest.raises(QueueClosedError):
         await queue.get()
+
+
+@pytest.mark.spec("FW-098")
+async def test_a_key_that_a_server_sent_away_is_held_back(queue: WorkQueue[str], clock: VirtualClock) -> None:
+    queue.add("a")
+    assert await take(queue) is not None
+    queue.add("a")
+    assert queue.retry("a", at_least=5) == 5
+    queue.done("a")
+    queue.add("a")
+    queue.add("b")
+    assert await keys(queue) == ["b"]
+    clock.advance(4.9)
+    assert await keys(queue) == []
+    clock.advance(0.2)
+    assert await keys(queue) == ["a"]
+    queue.done("a")
+    queue.add("a")
+    assert await keys(queue) == ["a"], "held back only once"
