@@ -61,7 +61,7 @@ class Drop(StrEnum):
     TERMINATING = "terminating"
     """The namespace is going away (FW-044)."""
     CONFLICT = "conflict"
-    """A guarded change met a newer version (FW-181, FW-188)."""
+    """A guarded change met a newer version, which usually brings a pass; retried with backoff (FW-181, FW-188)."""
 
 
 @dataclass(frozen=True, slots=True)

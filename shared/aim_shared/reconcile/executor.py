@@ -34,8 +34,6 @@ from aim_shared.reconcile.status_writer import Absorb, Due, StatusWriter
 
 STALE_RETRY_SECONDS: Final = 2.0
 """When a delete that was refused on a stale view is tried again."""
-CONFLICT_RETRY_SECONDS: Final = 0.2
-"""Safety net after a conflict; usually the newer version brings a pass before."""
 
 Live: TypeAlias = Callable[[Part[Any], Key], JsonObject | None]
 """The object as the world knows it; ``None`` when it knows none."""
@@ -171,7 +169,7 @@ class Executor:
         except KubeError as error:
             if isinstance(error, ApiError) and (error.is_conflict or error.is_not_found):
                 run.writes.append(_write(Verb.PATCH, patch, WriteResult.CONFLICT, error=str(error)))
-                raise _StopError(Drop.CONFLICT, CONFLICT_RETRY_SECONDS) from error
+                raise _StopError(Drop.CONFLICT) from error
             self._failed(run, Verb.PATCH, patch, error)
         else:
             self._done(run, Verb.PATCH, patch, answer)
@@ -256,7 +254,7 @@ class Executor:
         live = await self._read(child)
         if live is None:
             # Deleted in between; the next pass creates it.
-            raise _StopError(Drop.CONFLICT, CONFLICT_RETRY_SECONDS)
+            raise _StopError(Drop.CONFLICT)
         foreign = foreign_owner(run.target, child, live)
         if foreign is None:
             self._absorb(child.part, live)

@@ -1,0 +1,60 @@
+"""When a pass is tried again, on virtual time: conflicts, refusals, and what the API server asks for."""
+
+import pytest
+from support.reconcile_bench import CONFIG_MAPS, SERVICES, Bench, config_map, service
+
+from aim_shared.api.kinds import AIM_SERVICE
+from aim_shared.api.labels import FINALIZER_SERVICE
+from aim_shared.bus.part import Key
+from aim_shared.reconcile.plan import Child, Plan, WriteMode
+
+CHAT = Key("default", "chat")
+ROUTED = {**service(), "status": {"observedGeneration": 1}}
+
+
+@pytest.mark.spec("FW-181", "FW-098")
+async def test_a_conflict_is_retried_with_backoff_while_the_world_lags(bench: Bench) -> None:
+    bench.finalizing(FINALIZER_SERVICE, lambda: None)
+    bench.on_virtual_time()
+    # Another service writes, and our world does not see it.
+    await bench.kube.apply(AIM_SERVICE, ROUTED, "aim-routing", subresource="status")
+    bench.faults.seen.clear()
+    bench.queue.add(CHAT)
+    await bench.work_for(60)
+    assert 5 <= len(bench.faults.seen) <= 12
+    assert {method for method, _ in bench.faults.seen} == {"PATCH"}
+
+
+@pytest.mark.spec("FW-181")
+async def test_the_newer_version_ends_a_conflict_at_once(bench: Bench) -> None:
+    bench.finalizing(FINALIZER_SERVICE, lambda: None)
+    bench.on_virtual_time()
+    await bench.kube.apply(AIM_SERVICE, ROUTED, "aim-routing", subresource="status")
+    await bench.worker.process(CHAT)
+    await bench.see(SERVICES, "chat")
+    assert (await bench.work_for(1))[0] == 0.0
+    assert (await bench.get(AIM_SERVICE, "chat"))["metadata"]["finalizers"] == [FINALIZER_SERVICE]
+
+
+@pytest.mark.spec("FW-094", "FW-098")
+async def test_no_pass_before_the_time_that_the_api_server_asked_for(bench: Bench) -> None:
+    bench.on_virtual_time()
+    bench.faults.fail("POST", "/configmaps", 429, reason="TooManyRequests", details={"retryAfterSeconds": 5})
+    child = Child(CONFIG_MAPS, config_map("c", a="1"), mode=WriteMode.CREATE)
+    bench.decision = lambda _obj, view: Plan(
+        children=(child,), status={"observedGeneration": 1, "status": "Failed" if view.failure else "Pending"}
+    )
+    bench.queue.add(CHAT)
+    passes = await bench.work_for(12)
+    # The status that tells of the failure wakes the object; that must not count.
+    assert [round(at) for at in passes] == [0, 5, 10]
+
+
+@pytest.mark.spec("FW-095")
+async def test_a_refusal_that_is_not_retried_leaves_the_requested_delay(bench: Bench) -> None:
+    bench.on_virtual_time()
+    bench.faults.fail("POST", "/configmaps", 422, reason="Invalid", message="bad", details={"name": "c"})
+    child = Child(CONFIG_MAPS, config_map("c", a="1"), mode=WriteMode.CREATE)
+    bench.decision = lambda _obj, _view: Plan(children=(child,), requeue_after=30)
+    bench.queue.add(CHAT)
+    assert [round(at) for at in await bench.work_for(65)] == [0, 30, 60]
