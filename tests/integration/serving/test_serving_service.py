@@ -76,29 +76,34 @@ async def prepared(api: RawApi, **spec: Any) -> None:
     """A Ready model with one Ready template, and a service for its image."""
     await api.created(path(MODELS), named("AIMModel", "qwen", spec={"image": IMAGE}))
     await has(api, MODELS, "qwen", {"status": "Ready"})
-    await api.created(path(TEMPLATES), named("AIMServiceTemplate", "qwen3-lat", spec={"modelName": "qwen"}))
-    source = {"modelId": "Qwen/Qwen3-32B", "sourceUri": "hf://Qwen/Qwen3-32B"}
-    profile = {"metadata": {"type": "optimized", "metric": "latency", "precision": "fp8", "gpu": "MI300X"}}
-    hardware = {"gpu": {"requests": 1, "model": "MI300X"}}
-    found = {"status": "Ready", "profile": profile, "modelSources": [source], "resolvedHardware": hardware}
-    await has(api, TEMPLATES, "qwen3-lat", found)
+    await ready_template(api, "qwen3-lat", "latency")
     await api.created(path(SERVICES), named("AIMService", "qwen-chat", spec={"model": {"image": IMAGE}, **spec}))
 
 
-async def downloaded(api: RawApi) -> None:
+async def ready_template(api: RawApi, name: str, metric: str) -> None:
+    """A template of the model whose discovery is finished."""
+    await api.created(path(TEMPLATES), named("AIMServiceTemplate", name, spec={"modelName": "qwen", "metric": metric}))
+    source = {"modelId": "Qwen/Qwen3-32B", "sourceUri": "hf://Qwen/Qwen3-32B"}
+    profile = {"metadata": {"type": "optimized", "metric": metric, "precision": "fp8", "gpu": "MI300X"}}
+    hardware = {"gpu": {"requests": 1, "model": "MI300X"}}
+    found = {"status": "Ready", "profile": profile, "modelSources": [source], "resolvedHardware": hardware}
+    await has(api, TEMPLATES, name, found)
+
+
+async def downloaded(api: RawApi, cache: str = CACHE, claim_name: str = CLAIM) -> None:
     """Let the cache's weights be there."""
     claim = {
         "apiVersion": "v1",
         "kind": "PersistentVolumeClaim",
-        "metadata": {"name": CLAIM, "namespace": NAMESPACE, "labels": {"aim.eai.amd.com/cache.name": "x"}},
+        "metadata": {"name": claim_name, "namespace": NAMESPACE, "labels": {"aim.eai.amd.com/cache.name": "x"}},
         "spec": {"accessModes": ["ReadWriteMany"], "resources": {"requests": {"storage": "1Gi"}}},
     }
     await api.created(path("v1/persistentvolumeclaims"), claim)
-    await has(api, CACHES, CACHE, cache_status("Ready", uid="u"))
+    await has(api, CACHES, cache, cache_status("Ready", uid="u", claim=claim_name))
 
 
-def cache_status(value: str, *, uid: str) -> JsonObject:
-    entry = {"uid": uid, "name": ARTIFACT, "model": "Qwen/Qwen3-32B", "status": value, "persistentVolumeClaim": CLAIM}
+def cache_status(value: str, *, uid: str, claim: str = CLAIM) -> JsonObject:
+    entry = {"uid": uid, "name": ARTIFACT, "model": "Qwen/Qwen3-32B", "status": value, "persistentVolumeClaim": claim}
     return {"status": value, "artifacts": {"Qwen/Qwen3-32B": entry}}
 
 
@@ -140,6 +145,30 @@ async def test_a_service_runs_and_follows_its_spec(controlplane: ControlPlane, a
     controlplane.requests.reset()
     await asyncio.sleep(0.5)
     assert writes_of_serving(controlplane) == 0
+
+
+@pytest.mark.spec("SV-171", "SV-142", "SV-118")
+async def test_a_running_service_moves_to_another_template(api: RawApi) -> None:
+    def seen(reply: Reply) -> tuple[str, list[str]]:
+        env = {one["name"]: one.get("value", "") for one in predictor(reply)["containers"][0]["env"]}
+        volumes = predictor(reply)["volumes"]
+        claims = [one["persistentVolumeClaim"] for one in volumes if "persistentVolumeClaim" in one]
+        return env["AIM_METRIC"], [claim["claimName"] for claim in claims]
+
+    await prepared(api)
+    await api.until(path(CACHES, CACHE), exists, 10)
+    await downloaded(api)
+    await api.until(path(SERVICES, "qwen-chat"), has_status("Running"), 15)
+    await ready_template(api, "qwen3-thr", "throughput")
+    await api.merge(path(SERVICES, "qwen-chat"), {"spec": {"template": {"name": "qwen3-thr"}}})
+    await api.until(path(CACHES, "qwen3-thr-a04542d9"), exists, 10)
+    waiting = await api.until(path(SERVICES, "qwen-chat"), has_status("Starting"), 10)
+    assert reason(waiting, "CacheReady") == "CacheCreating"
+    assert seen(await api.get(path(WORKLOADS, WORKLOAD))) == ("latency", [CLAIM])
+    await downloaded(api, "qwen3-thr-a04542d9", "weights-thr")
+    moved = await api.until(path(WORKLOADS, WORKLOAD), lambda reply: seen(reply)[0] == "throughput", 10)
+    assert seen(moved) == ("throughput", ["weights-thr"])
+    await api.until(path(SERVICES, "qwen-chat"), has_status("Running"), 15)
 
 
 def predictor(reply: Reply) -> JsonObject:
@@ -189,14 +218,52 @@ async def test_a_failed_download_is_retried_once(api: RawApi) -> None:
     await api.until(path(WORKLOADS, WORKLOAD), exists, 10)
 
 
+@pytest.mark.spec("SV-134", "SV-252", "AR-626")
+async def test_the_retry_is_not_missed_when_the_cache_is_heard_of_first(api: RawApi) -> None:
+    await prepared(api)
+    await api.until(path(CACHES, CACHE), exists, 10)
+    uid = await new_artifact(api)
+    await has(api, CACHES, CACHE, cache_status("Failed", uid=uid))
+    early = await api.until(
+        path(SERVICES, "qwen-chat"), lambda reply: reason(reply, "CacheReady") == "CacheRetrying", 10
+    )
+    assert (early.body["status"]["status"], early.body["status"].get("cache")) == ("Starting", None)
+    await has(api, ARTIFACTS, ARTIFACT, {"status": "Failed"})
+    await api.until_gone(path(ARTIFACTS, ARTIFACT))
+
+
+@pytest.mark.spec("SV-269", "FW-411")
+async def test_a_corrected_token_reaches_the_cache(api: RawApi) -> None:
+    def env(reply: Reply) -> JsonObject:
+        return {one["name"]: one.get("value") for one in reply.body["spec"].get("env") or []}
+
+    await prepared(api, env=[{"name": "HF_TOKEN", "value": "bad"}])
+    made = await api.until(path(CACHES, CACHE), exists, 10)
+    assert env(made) == {"HF_TOKEN": "bad"}
+    await failing_artifact(api)
+    await api.until_gone(path(ARTIFACTS, ARTIFACT))
+    await failing_artifact(api)
+    await api.until(path(SERVICES, "qwen-chat"), has_status("Degraded"), 20)
+    await api.merge(path(SERVICES, "qwen-chat"), {"spec": {"env": [{"name": "HF_TOKEN", "value": "good"}]}})
+    await api.until(path(CACHES, CACHE), lambda reply: env(reply) == {"HF_TOKEN": "good"}, 10)
+    assert (await api.get(path(ARTIFACTS, ARTIFACT))).status == 200
+    told = (await api.get(path(SERVICES, "qwen-chat"))).body["status"]
+    assert told["cache"]["retryAttempts"] == 1
+
+
 async def failing_artifact(api: RawApi) -> str:
     """An artifact of the cache that fails, and its UID."""
-    body = named("AIMArtifact", ARTIFACT, spec={"sourceUri": "hf://Qwen/Qwen3-32B"})
-    body["metadata"]["labels"] = {"aim.eai.amd.com/template-cache.name": CACHE}
-    uid = str((await api.created(path(ARTIFACTS), body))["metadata"]["uid"])
+    uid = await new_artifact(api)
     await has(api, ARTIFACTS, ARTIFACT, {"status": "Failed"})
     await has(api, CACHES, CACHE, cache_status("Failed", uid=uid))
     return uid
+
+
+async def new_artifact(api: RawApi) -> str:
+    """An artifact of the cache, and its UID."""
+    body = named("AIMArtifact", ARTIFACT, spec={"sourceUri": "hf://Qwen/Qwen3-32B"})
+    body["metadata"]["labels"] = {"aim.eai.amd.com/template-cache.name": CACHE}
+    return str((await api.created(path(ARTIFACTS), body))["metadata"]["uid"])
 
 
 @pytest.mark.spec("SV-234", "SV-236", "SV-239")
