@@ -68,7 +68,8 @@ def inspect_template(template: Template) -> Component:
         # A template that nobody has looked at yet counts as Ready only by accident (P-05).
         given = status.status if status.has("status") and status.status.known else State.PENDING
         return Component("", given, _FOUND, f"{template.kind} {template.key} is {given.value}")
-    message = ready.message or f"{template.kind} {template.key}: {ready.reason}"
+    # The condition repeats the template's reason: its message says whose it is, lest it be taken for the cache's own.
+    message = f"{template.kind} {template.key}: {ready.message or ready.reason}"
     if ready.status is ConditionStatus.TRUE:
         return Component("", State.READY, ready.reason, message)
     state = status.status if ready.status is ConditionStatus.FALSE and status.status.known else State.PENDING

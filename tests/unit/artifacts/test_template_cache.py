@@ -120,6 +120,17 @@ def test_a_dedicated_cache_has_artifacts_of_its_own() -> None:
     assert [(child.name, child.owned) for child in plan.children] == [("hf---sshleifer-tiny-gpt2-28813edfaa", True)]
 
 
+@pytest.mark.spec("AR-534", "FW-121")
+@pytest.mark.parametrize("ready", [True, False])
+def test_the_reason_of_the_template_is_told_as_the_template_s(ready: bool) -> None:
+    status = "Ready" if ready else "Progressing"
+    plan = Cluster.of(cache(), template(source(), status=status, ready=ready)).run(CACHE, "qwen")
+    assert plan.status is not None
+    (told,) = [one for one in plan.status["conditions"] if one["type"] == "ServiceTemplateReady"]
+    assert told["message"] == "AIMServiceTemplate ml-team/qwen: because"
+    assert not [event for event in plan.events if event.reason == "AllComponentsReady" and "qwen" not in event.message]
+
+
 @pytest.mark.spec("AR-534", "AR-535", "AR-572", "SC-082", "SC-084")
 @pytest.mark.parametrize(
     ("stored", "status", "reason"),
