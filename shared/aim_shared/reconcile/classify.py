@@ -103,7 +103,7 @@ def is_quiet(error: BaseException, verb: Verb) -> bool:
         return False
     if verb is Verb.DELETE:
         return error.is_not_found or error.is_conflict
-    if verb is Verb.STATUS and (error.is_conflict or error.is_not_found):
+    if verb is Verb.STATUS and (error.is_conflict or error.is_not_found or error.is_failed_json_patch_test):
         return True
     return error.is_namespace_terminating
 

@@ -115,7 +115,8 @@ class StatusWriter:
 
     def _body(self, target: Target, status: JsonObject) -> JsonObject:
         namespace = {"namespace": target.namespace} if target.namespace else {}
-        metadata = {"name": target.name, **namespace}
+        # The UID keeps it from a namesake that was made meanwhile (FW-409).
+        metadata = {"name": target.name, **namespace, "uid": target.uid}
         return kind_of({"metadata": metadata, "status": status}, target.part.kind)
 
     async def _drop_conditions(self, target: Target, status: JsonObject) -> None:
@@ -125,7 +126,8 @@ class StatusWriter:
         wanted = {condition["type"] for condition in status.get("conditions") or ()}
         owned = {c["type"] for c in self._ownership.own(live.get("status") or {}).get("conditions") or ()}
         operations: list[JsonObject] = [
-            {"op": "test", "path": "/metadata/resourceVersion", "value": live["metadata"]["resourceVersion"]}
+            {"op": "test", "path": "/metadata/uid", "value": target.uid},
+            {"op": "test", "path": "/metadata/resourceVersion", "value": live["metadata"]["resourceVersion"]},
         ]
         # From the end, so that removing one does not move the others.
         for index, condition in reversed(list(enumerate(live["status"].get("conditions") or ()))):

@@ -284,6 +284,18 @@ async def test_a_status_conflict_or_a_vanished_object_is_no_error(bench: Bench) 
     assert [write.result for write in done.writes] == [WriteResult.CONFLICT]
 
 
+@pytest.mark.spec("FW-012")
+async def test_a_status_never_goes_to_a_namesake(bench: Bench) -> None:
+    target = bench.target()
+    await bench.kube.delete(AIM_SERVICE, "chat", "default", uid=target.uid)
+    namesake = await bench.kube.create(AIM_SERVICE, service(), "user")
+    done = await bench.executor.execute(target, Plan(status=STATUS))
+    assert (done.failure, done.status_failure) == (None, None)
+    assert [write.result for write in done.writes] == [WriteResult.CONFLICT]
+    live = await bench.get(AIM_SERVICE, "chat")
+    assert (live["metadata"]["uid"], live.get("status")) == (namesake["metadata"]["uid"], None)
+
+
 @pytest.mark.spec("FW-018")
 async def test_a_refused_status_is_told_once_and_not_sent_again(bench: Bench) -> None:
     refused = {**STATUS, "status": "NotAvailable"}

@@ -98,6 +98,8 @@ def test_a_shutdown_is_no_error() -> None:
         (api(403), Verb.CREATE, False),
         (api(409, "Conflict"), Verb.APPLY, False),
         (api(503), Verb.DELETE, False),
+        (api(422, "Invalid", "test failed", details=False), Verb.STATUS, True),
+        (api(422, "Invalid", "bad"), Verb.STATUS, False),
     ],
 )
 def test_what_ends_a_pass_quietly(error: ApiError, verb: Verb, quiet: bool) -> None:
