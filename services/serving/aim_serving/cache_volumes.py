@@ -10,7 +10,7 @@ from aim_shared.api import CachedArtifact, InferenceService, StatusValue, labels
 from aim_shared.api.template_cache import AIMTemplateCache
 from aim_shared.custom_profile import VOLUME as PROFILE_VOLUME
 from aim_shared.json import JsonObject
-from aim_shared.naming import optional_label_value, sanitise_segment
+from aim_shared.naming import sanitise_segment
 
 SHARED_MEMORY: Final = "dshm"
 _SHARED_MEMORY_VOLUME: Final[JsonObject] = {
@@ -69,10 +69,9 @@ def volumes_of_workload(workload: InferenceService) -> Volumes:
     return Volumes().with_new([to_json(volume) for volume in predictor.volumes], mounts)
 
 
-def other_template(workload: InferenceService, template: str) -> str:
-    """The template that an InferenceService was made of, if it says so and that is not this one; else empty."""
-    made_of = workload.metadata.labels.get(labels.TEMPLATE) or ""
-    return "" if made_of == optional_label_value(template) else made_of
+def made_of(workload: InferenceService) -> str:
+    """The template that an InferenceService was made of, as its label says; empty when it says nothing."""
+    return workload.metadata.labels.get(labels.TEMPLATE) or ""
 
 
 def claims_of_workload(workload: InferenceService) -> tuple[str, ...]:

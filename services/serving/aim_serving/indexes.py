@@ -8,7 +8,7 @@ from aim_serving.image_name import ImageNameError, parse_image_name
 from aim_serving.references import Model
 from aim_shared.api import AIMService, Event, InferenceService, Node, Resource, StatusValue, labels
 from aim_shared.api.template_cache import AIMTemplateCache
-from aim_shared.bus.part import Index, label_index, scoped
+from aim_shared.bus.part import Index, label_index, owner_index, scoped
 from aim_shared.bus.parts import (
     CLUSTER_MODELS,
     CLUSTER_TEMPLATES,
@@ -54,6 +54,7 @@ CLUSTER_MODELS_BY_CANONICAL_IMAGE: Final = Index(
 TEMPLATES_BY_MODEL: Final = Index(
     TEMPLATES, "model", lambda template: [scoped(template.namespace, template.spec.model_name)]
 )
+TEMPLATES_BY_OWNER: Final = owner_index(TEMPLATES)
 CLUSTER_TEMPLATES_BY_MODEL: Final = Index(CLUSTER_TEMPLATES, "model", lambda template: [template.spec.model_name])
 
 
@@ -171,6 +172,7 @@ ALL: Final = (
     MODELS_BY_CANONICAL_IMAGE,
     CLUSTER_MODELS_BY_CANONICAL_IMAGE,
     TEMPLATES_BY_MODEL,
+    TEMPLATES_BY_OWNER,
     CLUSTER_TEMPLATES_BY_MODEL,
     NODES_BY_GPU,
     CACHES_BY_TEMPLATE,

@@ -9,7 +9,7 @@ from aim_serving.cache_volumes import (
     Volumes,
     claims_of_cache,
     claims_of_workload,
-    other_template,
+    made_of,
     volumes_of_cache,
     volumes_of_workload,
 )
@@ -32,6 +32,7 @@ from aim_shared.api.template_cache import AIMTemplateCache
 from aim_shared.bus.parts import ARTIFACT_CLAIMS, ARTIFACTS
 from aim_shared.bus.view import Lookup, View
 from aim_shared.errors import AimError
+from aim_shared.naming import optional_label_value
 from aim_shared.reconcile.component_names import ComponentName
 from aim_shared.reconcile.components import Component
 from aim_shared.reconcile.plan import Child, Plan
@@ -66,7 +67,8 @@ class Situation:
     def moving_from(self) -> str:
         """The template that the InferenceService was made of, if the service has another one by now (SV-171)."""
         template = self.ready_template
-        return other_template(self.running, template.name) if self.running is not None and template is not None else ""
+        former = made_of(self.running) if self.running is not None else ""
+        return "" if template is None or former == optional_label_value(template.name) else former
 
 
 def reconcile(service: AIMService, view: View, now: datetime) -> Plan:
@@ -119,7 +121,8 @@ def look_up(view: View, service: AIMService) -> Situation:
         model, template = ModelResult(), TemplateUse(TemplateResult())
     else:
         model = find_model(view, service, config.spec.label_propagation)
-        template = use_template(view, service, model.model, config.spec.label_propagation)
+        in_use = made_of(workload.found) if workload.found is not None else ""
+        template = use_template(view, service, model.model, config.spec.label_propagation, in_use=in_use)
     profile = _profile(service, template.result, config)
     if isinstance(profile, AimError):
         workload = replace(workload, invalid=profile)

@@ -12,6 +12,7 @@ from aim_serving.derived_template import (
     other_derived_name,
     owner_reference,
 )
+from aim_serving.indexes import TEMPLATES_BY_OWNER
 from aim_serving.overrides import effective_overrides
 from aim_serving.references import Model, Template, described, is_ready
 from aim_serving.template_search import (
@@ -27,6 +28,7 @@ from aim_shared.api import AIMService, AIMServiceTemplate, LabelPropagation, Ove
 from aim_shared.bus.parts import TEMPLATES
 from aim_shared.bus.view import View
 from aim_shared.json import JsonObject
+from aim_shared.naming import optional_label_value
 from aim_shared.reconcile.plan import Child, Delete, Patch
 
 
@@ -47,22 +49,26 @@ class TemplateUse:
 
 
 def use_template(
-    view: View, service: AIMService, model: Model | None, propagation: LabelPropagation | None
+    view: View, service: AIMService, model: Model | None, propagation: LabelPropagation | None, *, in_use: str
 ) -> TemplateUse:
-    """The stored template while it is Ready and fits, else what the spec leads to (SV-083)."""
+    """The stored template while it is Ready and fits, else what the spec leads to (SV-083).
+
+    Args:
+        in_use: the template that the InferenceService was made of, as its label says; it is not let go yet (SV-266).
+    """
     stored = stored_template(view, service)
     if stored.error is not None:
         return TemplateUse(stored)
     kept = stored.template
     if kept is not None and is_ready(kept) and still_fits(kept, service, model):
-        return TemplateUse(stored, patches=_joined(kept, service))
+        return _leaving(view, TemplateUse(stored, patches=_joined(kept, service)), service, in_use)
     found = find_template(view, service, model)
     overrides = effective_overrides(service.spec.overrides)
     if overrides is not None:
         found_use = _overridden(view, service, model, found=found, overrides=overrides, propagation=propagation)
     else:
         found_use = TemplateUse(found)
-    return _leaving(found_use, kept, service)
+    return _leaving(view, found_use, service, in_use)
 
 
 # Derived templates
@@ -130,20 +136,30 @@ def _joined(template: Template, service: AIMService) -> tuple[Patch, ...]:
     return (_owners_patch(template, [*others, owner_reference(service)], "use this derived template"),)
 
 
-def _leaving(use: TemplateUse, former: Template | None, service: AIMService) -> TemplateUse:
-    """A service that has moved on lets go of its former derived template; the last one removes it (SV-266)."""
+def _leaving(view: View, use: TemplateUse, service: AIMService, in_use: str) -> TemplateUse:
+    """A service that has moved on lets go of its former derived templates; the last one removes them (SV-266)."""
     current = use.result.template
-    if current is None or not is_ready(current) or not isinstance(former, AIMServiceTemplate):
+    if current is None or not is_ready(current):
         return use
-    owners = former.metadata.owner_references
-    if current.uid == former.uid or not is_derived(former) or all(owner.uid != service.uid for owner in owners):
-        return use
-    others = _others(owners, service)
-    if not others:
-        gone = Delete(TEMPLATES, former.namespace, former.name, former.uid, "no service uses this derived template")
-        return replace(use, deletes=(gone,))
-    patch = _owners_patch(former, [to_json(owner) for owner in others], "stop using this derived template")
-    return replace(use, patches=(*use.patches, patch))
+    owned = view.select(TEMPLATES_BY_OWNER, service.uid).items
+    former = [one for one in owned if is_derived(one) and one.uid != current.uid and not one.deleting]
+    unused = [one for one in former if optional_label_value(one.name) != in_use]
+    alone = [one for one in unused if not _others(one.metadata.owner_references, service)]
+    return replace(
+        use,
+        patches=(*use.patches, *(_left(one, service) for one in unused if one not in alone)),
+        deletes=tuple(_removed(one) for one in alone),
+    )
+
+
+def _left(template: AIMServiceTemplate, service: AIMService) -> Patch:
+    others = [to_json(owner) for owner in _others(template.metadata.owner_references, service)]
+    return _owners_patch(template, others, "stop using this derived template")
+
+
+def _removed(template: AIMServiceTemplate) -> Delete:
+    why = "no service uses this derived template"
+    return Delete(TEMPLATES, template.namespace, template.name, template.uid, why)
 
 
 def _others(owners: Iterable[OwnerReference], service: AIMService) -> list[OwnerReference]:

@@ -225,6 +225,13 @@ def test_users_of_a_derived_template_are_its_owners() -> None:
     moved = aim_service(template={"name": "other"}, status={"resolvedTemplate": former})
     leaving = plan_for(serving_world(moved, model(), base, derived, template("other")))
     assert [delete.uid for delete in leaving.deletes] == ["d"]
+    running = workload(moved)
+    running["metadata"]["labels"] = {labels.TEMPLATE: made["metadata"]["name"]}
+    arrived = aim_service(template={"name": "other"}, status={"resolvedTemplate": {**STORED, "name": "other"}})
+    around = [arrived, model(), base, derived, template("other")]
+    assert plan_for(serving_world(*around, running)).deletes == ()
+    running["metadata"]["labels"] = {labels.TEMPLATE: "other"}
+    assert [delete.uid for delete in plan_for(serving_world(*around, running)).deletes] == ["d"]
 
 
 @pytest.mark.spec("SV-265")
