@@ -171,7 +171,8 @@ def predictor_pod(
 def pod_events(of_service: JsonObject, pod: JsonObject, *events: tuple[str, str], at: datetime = NOW) -> JsonObject:
     """The fact that holds Events of a pod, each given as reason and message."""
     uid = pod["metadata"]["uid"]
-    where = fact_key("serving", POD_EVENTS, uid)
+    about = f"{of_service['metadata']['uid']}/{uid}"
+    where = fact_key("serving", POD_EVENTS, about)
     outcome = [
         {"reason": reason, "message": message, "involvedObject": {"uid": uid}, "lastTimestamp": at.isoformat()}
         for reason, message in events
@@ -181,7 +182,7 @@ def pod_events(of_service: JsonObject, pod: JsonObject, *events: tuple[str, str]
         "kind": FACT.kind,
         "metadata": {"namespace": where.namespace, "name": where.name, "uid": where.name},
         "effect": POD_EVENTS,
-        "about": uid,
+        "about": about,
         "owner": {"part": SERVICES.name, "name": of_service["metadata"]["name"], "uid": of_service["metadata"]["uid"]},
         "observedAt": at.isoformat(),
         "outcome": {"events": outcome},

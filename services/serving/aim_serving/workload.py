@@ -116,7 +116,7 @@ def _pods(
         none_yet = inspect_pods(ComponentName.INFERENCE_SERVICE_PODS, ())
         return (none_yet if state.being_created else None), (), None
     pods = view.select(PODS_BY_WORKLOAD, scoped(service.namespace, workload.name)).items
-    facts = PodFacts(view, SERVICE_NAME)
+    facts = PodFacts(view, SERVICE_NAME, service.uid)
     unread = facts.unread_logs(wanted_logs(pods))
     component = inspect_pods(ComponentName.INFERENCE_SERVICE_PODS, pods, log_of=facts.log_of, events_of=facts.events_of)
     before = find_condition(service.status.conditions, component.condition_type)

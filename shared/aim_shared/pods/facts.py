@@ -28,51 +28,62 @@ Most pods are not pending for longer, and cost neither the request nor a status 
 
 @dataclass(frozen=True, slots=True)
 class PodFacts:
-    """The facts of one service about pods, as one pass sees them, and effects for what is missing or due again."""
+    """The facts of one service about pods, as one pass sees them, and effects for what is missing or due again.
+
+    Attributes:
+        owner: UID of the object of the pass. Its facts are its own: a fact wakes nobody but who asked for it.
+    """
 
     view: View
     service: str
+    owner: str
 
     def log_of(self, request: LogRequest) -> str | None:
         """The log tail; ``None`` when it is not known or can not be read."""
-        fact = self._fact(POD_LOG, _log_key(request))
+        fact = self._fact(POD_LOG, _log_key(self.owner, request))
         return None if fact is None or fact.outcome is None else str(fact.outcome["tail"])
 
     def events_of(self, pod: Pod) -> Sequence[Event]:
         """The Events of a pod as far as they are known."""
-        fact = self._fact(POD_EVENTS, pod.uid)
+        fact = self._fact(POD_EVENTS, _events_key(self.owner, pod))
         if fact is None or fact.outcome is None:
             return ()
         return [Event.model_validate(event) for event in fact.outcome["events"]]
 
     def events_known(self, pods: Sequence[Pod]) -> bool:
         """Whether the Events of every pending pod have been read once."""
-        return all(self._fact(POD_EVENTS, pod.uid) is not None for pod in pods_wanting_events(pods))
+        return all(
+            self._fact(POD_EVENTS, _events_key(self.owner, pod)) is not None for pod in pods_wanting_events(pods)
+        )
 
     def unread_logs(self, requests: Iterable[LogRequest]) -> tuple[Effect, ...]:
         """Those of the logs that nobody has tried to read yet."""
-        return tuple(log_effect(request) for request in requests if self._fact(POD_LOG, _log_key(request)) is None)
+        return tuple(
+            log_effect(self.owner, request)
+            for request in requests
+            if self._fact(POD_LOG, _log_key(self.owner, request)) is None
+        )
 
     def log_again(self, request: LogRequest) -> Effect:
         """Read a log whose last reading brought no result, not before some seconds have passed."""
-        fact = self._fact(POD_LOG, _log_key(request))
-        return log_effect(request, None if fact is None else fact.observed_at + REPEAT)
+        fact = self._fact(POD_LOG, _log_key(self.owner, request))
+        return log_effect(self.owner, request, None if fact is None else fact.observed_at + REPEAT)
 
     def due_events(self, pods: Sequence[Pod]) -> tuple[Effect, ...]:
         """Events, again and again while a pod is pending."""
         return tuple(self._events_effect(pod) for pod in pods_wanting_events(pods))
 
     def _events_effect(self, pod: Pod) -> Effect:
-        fact = self._fact(POD_EVENTS, pod.uid)
+        fact = self._fact(POD_EVENTS, _events_key(self.owner, pod))
         due = _first_reading(pod) if fact is None else fact.observed_at + REPEAT
         params = {"namespace": pod.namespace, "pod": pod.name, "uid": pod.uid}
-        return Effect(POD_EVENTS, pod.uid, params, due)
+        return Effect(POD_EVENTS, _events_key(self.owner, pod), params, due)
 
     def _fact(self, effect: str, key: str) -> Fact | None:
         return get_fact(self.view, FACTS, self.service, effect, key).value
 
 
-def log_effect(request: LogRequest, not_before: datetime | None = None) -> Effect:
+def log_effect(owner: str, request: LogRequest, not_before: datetime | None = None) -> Effect:
     """Read the tail of a container's log."""
     params = {
         "namespace": request.namespace,
@@ -80,11 +91,15 @@ def log_effect(request: LogRequest, not_before: datetime | None = None) -> Effec
         "container": request.container,
         "previous": request.previous,
     }
-    return Effect(POD_LOG, _log_key(request), params, not_before)
+    return Effect(POD_LOG, _log_key(owner, request), params, not_before)
 
 
-def _log_key(request: LogRequest) -> str:
-    return f"{request.pod_uid}/{request.container}{'/previous' if request.previous else ''}"
+def _events_key(owner: str, pod: Pod) -> str:
+    return f"{owner}/{pod.uid}"
+
+
+def _log_key(owner: str, request: LogRequest) -> str:
+    return f"{owner}/{request.pod_uid}/{request.container}{'/previous' if request.previous else ''}"
 
 
 def _first_reading(pod: Pod) -> datetime | None:

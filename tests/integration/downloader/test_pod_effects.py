@@ -15,7 +15,7 @@ from aim_shared.reconcile.inspect_pods import LogRequest
 from aim_shared.reconcile.plan import Effect
 from aim_shared.reconcile.reconciler import EffectError
 
-LOG = log_effect(LogRequest("ml", "pod-1", "uid-1", "model-download", previous=False))
+LOG = log_effect("owner", LogRequest("ml", "pod-1", "uid-1", "model-download", previous=False))
 
 
 @pytest.mark.spec("AR-352", "FW-146", "FW-343")

@@ -3,7 +3,7 @@
 from datetime import timedelta
 
 import pytest
-from support.artifacts import ARTIFACT, Cluster, artifact, conditions_of, value_of
+from support.artifacts import ARTIFACT, UID, Cluster, artifact, conditions_of, value_of
 from support.builders import fact, waiting
 
 from aim_shared.bus.parts import ARTIFACT_JOBS, ARTIFACT_PODS, ARTIFACTS, FACTS
@@ -35,7 +35,7 @@ def told(category: str, message: str = "it is so") -> str:
 def log_fact(known: Cluster, pod: str, tail: str) -> JsonObject:
     uid = known.raw(ARTIFACT_PODS, pod)["metadata"]["uid"]
     about = known.raw(ARTIFACTS, "qwen")
-    return fact("artifacts", "pod-log", f"{uid}/model-download", about, ARTIFACTS, outcome={"tail": tail})
+    return fact("artifacts", "pod-log", f"{UID}/{uid}/model-download", about, ARTIFACTS, outcome={"tail": tail})
 
 
 @pytest.mark.spec("AR-304", "AR-310", "AR-350", "AR-353", "AR-356", "SC-030", "FW-090")
@@ -208,6 +208,7 @@ def test_events_of_pending_pods_are_read_and_shown() -> None:
     plan = known.run(ARTIFACT, "qwen")
     (effect,) = plan.effects
     assert effect.kind == "pod-events"
+    assert UID in effect.key, "a fact wakes only who asked for it"
     assert conditions_of(plan)["DownloadJobPodsReady"] == ("False", "PodsPending")
     uid = known.raw(ARTIFACT_PODS, pod)["metadata"]["uid"]
     event = {
@@ -218,7 +219,7 @@ def test_events_of_pending_pods_are_read_and_shown() -> None:
         "lastTimestamp": "2026-11-21T12:00:00Z",
     }
     about = known.raw(ARTIFACTS, "qwen")
-    known.world.put(FACTS, fact("artifacts", "pod-events", uid, about, ARTIFACTS, outcome={"events": [event]}))
+    known.world.put(FACTS, fact("artifacts", "pod-events", effect.key, about, ARTIFACTS, outcome={"events": [event]}))
     plan = known.run(ARTIFACT, "qwen")
     assert conditions_of(plan)["DownloadJobPodsReady"] == ("False", "FailedScheduling")
     assert value_of(plan) == "Pending"

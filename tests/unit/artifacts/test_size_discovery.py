@@ -65,12 +65,9 @@ def test_without_a_termination_message_the_log_is_read() -> None:
     (effect,) = plan.effects
     assert effect.kind == "pod-log"
     assert value_of(plan) == "Progressing"
-    uid = known.raw(ARTIFACT_PODS, known.names(ARTIFACT_PODS)[0])["metadata"]["uid"]
     tail = 'warning: slow\n{"url":"x","sizeBytes":5}\nbye'
     about = known.raw(ARTIFACTS, "qwen")
-    known.world.put(
-        FACTS, fact("artifacts", "pod-log", f"{uid}/model-download", about, ARTIFACTS, outcome={"tail": tail})
-    )
+    known.world.put(FACTS, fact("artifacts", "pod-log", effect.key, about, ARTIFACTS, outcome={"tail": tail}))
     plan = known.run(ARTIFACT, "qwen")
     assert plan.status is not None
     assert plan.status["discoveredSizeBytes"] == 5

@@ -253,7 +253,7 @@ class _Progress:
         )
 
     def _failed_job(self, job: Job, pods: Sequence[Pod]) -> Finding:
-        facts = PodFacts(self.view, SERVICE_NAME)
+        facts = PodFacts(self.view, SERVICE_NAME, self.template.uid)
         effects = facts.unread_logs(wanted_logs(pods, of_job=True))
         if effects:
             reading = _progressing("ReadingFailure", f"Job {job.key} has failed; reading why")
@@ -274,7 +274,7 @@ class _Progress:
         return replace(self._record(errors[0]), pods=observed)
 
     def _active(self, job: Job, pods: Sequence[Pod]) -> Finding:
-        facts = PodFacts(self.view, SERVICE_NAME)
+        facts = PodFacts(self.view, SERVICE_NAME, self.template.uid)
         observed = _observed(pods, facts)
         component = inspect_job(ComponentName.DISCOVERY_JOB, job, what=f"Job {job.key}")
         effects = facts.due_events(newest_pod(pods))
