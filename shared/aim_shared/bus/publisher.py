@@ -19,6 +19,7 @@ import structlog
 from aim_shared.bus.connection import BusConnection, raise_if_cancelled
 from aim_shared.bus.envelope import StateMessage, digest_of
 from aim_shared.bus.epoch import Reason, Sight, continued, reason_for_new, started
+from aim_shared.bus.freshness import boot_seconds
 from aim_shared.bus.interruption import InterruptedSessionError, interrupting
 from aim_shared.bus.judgement import Scope, differences, is_ahead, newest_version
 from aim_shared.bus.lanes import Lanes
@@ -111,6 +112,7 @@ class Publisher:
         self._content_compared = False
         self._unwritable: dict[Key, str] = {}
         self._interrupted_by: str | None = None
+        self._heard_at = boot_seconds()
         self._arrived = asyncio.Event()
         self._finished = asyncio.Event()
         self._relisted = asyncio.Event()
@@ -151,6 +153,7 @@ class Publisher:
     def take(self, event: Event) -> None:
         """Take in an event of the reflector; never waits."""
         version = self._source.take(event)
+        self._heard_at = boot_seconds()
         if isinstance(event, Restarted):
             self._relisted.set()
         self._moved.set()
@@ -417,8 +420,21 @@ class Publisher:
         for pause in chain(_FIRST_PAUSES, repeat(regular)):
             version = self._source.version
             await self._settled()
-            await self._mark(version)
+            doubt = self._doubt()
+            if doubt is None:
+                await self._mark(version)
+            else:
+                self._interrupted_by = doubt
             await asyncio.sleep(min(pause, regular))
+
+    def _doubt(self) -> str | None:
+        """Why this process can not vouch for the part although all it knows is published; ``None`` if it can."""
+        silence = boot_seconds() - self._heard_at
+        if not self._source.version or silence < self._settings.watch_silence:
+            return None
+        # A quiet kind is no broken watch: some servers send no bookmarks before its first change. A list tells.
+        self.compare()
+        return f"the watch has been silent for {silence:.0f} s; waiting for a new list"
 
     async def _mark(self, version: str) -> None:
         """Vouch for everything up to a version."""

@@ -32,6 +32,8 @@ class PublisherSettings:
     Attributes:
         concurrency: objects that are published at the same time.
         compare_interval: between comparisons with Kubernetes; varied by a fifth.
+        watch_silence: how long the watch may bring nothing, not even a bookmark (which come every minute), before the
+            marker is withheld until a new list proves that the API server still answers.
         list_grace: how long a list that is older than what the stream holds may be a server's lagging cache.
     """
 
@@ -39,6 +41,7 @@ class PublisherSettings:
     compare_interval: float = 600.0
     sweep_interval: float = 600.0
     tombstone_age: timedelta = TOMBSTONE_AGE
+    watch_silence: float = 75.0
     list_grace: float = 5.0
     concurrency: int = 64
     limits: StreamLimits = field(default_factory=StreamLimits)
@@ -61,6 +64,7 @@ class PublisherStatistics:
         repaired: repairs in all.
         markers: markers written.
         swept: tombstones removed.
+        interrupted_by: why the part is not being vouched for; ``None`` while all is well.
     """
 
     phase: Phase

@@ -17,7 +17,9 @@ from aim_shared.bus.streams import StreamLimits
 from aim_shared.bus.tasks import endless
 from aim_shared.bus.world import World
 from aim_shared.kube.client import KubeClient
+from aim_shared.kube.errors import ApiError
 from aim_shared.kube.reflector import Reflector
+from aim_shared.kube.reflector_state import Watching
 from aim_shared.reconcile.reconciler import EffectRunner, ServiceDefinition
 from aim_shared.reconcile.worker import Observer, Recorder
 from aim_shared.runtime.controllers import Controllers
@@ -74,12 +76,23 @@ class Term:
             facts=self._keeper,
         )
         self._publishers: dict[str, Publisher] = {}
+        self._reflectors: dict[str, Reflector] = {}
 
     @property
     def publishers(self) -> dict[str, PublisherStatistics]:
         """State of each publisher, by part."""
         own = {name: publisher.statistics for name, publisher in self._publishers.items()}
         return {**own, FACTS.name: self._facts.statistics}
+
+    @property
+    def refused_watches(self) -> dict[str, str]:
+        """What the API server keeps answering instead of a list or watch, by part; a permission is missing (403)."""
+        moments = {name: reflector.statistics() for name, reflector in self._reflectors.items()}
+        return {
+            name: str(moment.last_error)
+            for name, moment in moments.items()
+            if isinstance(moment.last_error, ApiError) and moment.failures > 1 and moment.state != Watching.__name__
+        }
 
     @property
     def effects(self) -> EffectStatistics:
@@ -125,6 +138,7 @@ class Term:
                 settings=publisher_settings(around.settings),
             )
             self._publishers[part.name] = publisher
+            self._reflectors[part.name] = reflector
             async with asyncio.TaskGroup() as group:
                 group.create_task(endless(f"publishing {part.name}", publisher.run()))
                 group.create_task(endless(f"watching {part.name}", publisher.consume(reflector)))

@@ -61,6 +61,8 @@ class ServiceState:
             reasons.append(self.api_server)
         elif self.metrics.unanswered_seconds >= _API_GRACE:
             reasons.append(f"the API server has not answered for {self.metrics.unanswered_seconds:.0f} s")
+        if self.term is not None:
+            reasons += [f"{part} can not be watched: {why}" for part, why in self.term.refused_watches.items()]
         return reasons
 
     def readiness(self) -> JsonObject:
@@ -71,8 +73,14 @@ class ServiceState:
             "leads": self.leadership.leads,
             "broker": self.bus.statistics.state.value,
             "direct": list(statistics.direct),
+            "publishing": self._withheld(),
             "reasons": self.not_ready(),
         }
+
+    def _withheld(self) -> dict[str, str]:
+        """The parts that this process publishes but can not vouch for at present, and why."""
+        publishers = {} if self.term is None else self.term.publishers
+        return {name: one.interrupted_by for name, one in publishers.items() if one.interrupted_by is not None}
 
     @property
     def alive(self) -> bool:

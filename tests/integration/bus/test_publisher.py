@@ -1,6 +1,7 @@
 """A publisher on a broker that works: order, history, repair, markers, epochs."""
 
 import asyncio
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -474,3 +475,24 @@ async def test_a_history_that_does_not_answer_in_time_ends_the_session_and_not_t
         publisher.take(cluster.listing())
         await eventually(lambda: publisher.statistics.markers > 0, "it goes on")
     assert len(await history(bus, layout, PART)) == 1
+
+
+@pytest.mark.spec("FW-019")
+async def test_the_marker_waits_for_a_list_when_the_watch_falls_silent(bus: BusConnection, layout: Layout) -> None:
+    cluster, asked = Cluster(), asyncio.Event()
+    settings = replace(QUICK, marker_interval=0.05, watch_silence=0.5)
+    async with publishing(bus, widgets(), layout, settings=settings, relist=asked.set) as publisher:
+        publisher.take(cluster.listing())
+        for _ in range(8):
+            await asyncio.sleep(0.1)
+            publisher.take(cluster.bookmark())
+        assert publisher.statistics.markers > 3
+        assert not asked.is_set()
+        await asyncio.wait_for(asked.wait(), 5)
+        markers = publisher.statistics.markers
+        await asyncio.sleep(0.3)
+        assert publisher.statistics.markers == markers
+        assert "silent" in (publisher.statistics.interrupted_by or "")
+        publisher.take(cluster.listing())
+        await eventually(lambda: publisher.statistics.markers > markers, "the list proves that the server answers")
+        assert publisher.statistics.interrupted_by is None

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from support.controlplane import CRDS, RawApi, raw_api
 from support.runtime_fixtures import MAPS, MODELS, model, seen
-from support.services import Platform, free_port
+from support.services import Platform, free_port, platform
 
 from aim_local.apiserver import EXTERNAL_CRDS, ControlPlane
 from aim_local.apiserver.controlplane import load_crds
@@ -37,6 +37,20 @@ async def test_a_service_waits_for_the_api_server_and_says_so(tmp_path: Path) ->
             assert "Traceback" not in service.log
         finally:
             await stage.close()
+
+
+@pytest.mark.spec("FW-403")
+async def test_a_kind_that_can_not_be_watched_is_named(tmp_path: Path) -> None:
+    async with ControlPlane() as plane, platform(tmp_path, plane) as stage:
+        service = await stage.started()
+        await service.until(
+            "/readyz",
+            lambda status, page: (
+                status == 503 and any("tinymodels can not be watched" in one for one in page["reasons"])
+            ),
+        )
+        plane.install_crds((*load_crds(EXTERNAL_CRDS), *load_crds(CRDS)))
+        await service.ready(60)
 
 
 @pytest.mark.spec("FW-400", "FW-401", "FW-402")
