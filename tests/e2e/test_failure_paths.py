@@ -45,6 +45,25 @@ async def test_a_download_without_access_is_retried_once_reported_and_repaired(p
     assert service["status"]["cache"]["retryAttempts"] == 1
 
 
+@pytest.mark.spec("SV-269", "AR-566", "AR-362")
+async def test_a_token_corrected_in_the_service_is_enough(platform: Platform) -> None:
+    await platform.namespace("token", **{"local.aim/fail": "download=auth"})
+    bad = [{"name": "HF_TOKEN", "value": "bad"}]
+    path = await platform.service("token", "chat", model={"image": IMAGE}, env=bad)
+    await platform.until(path, lambda obj: reasons(obj).get("CacheReady") == "CacheFailed")
+    (failed,) = (await platform.api.get(f"{OWN}/namespaces/token/aimartifacts")).body["items"]
+
+    await forget_failure(platform, "token")
+    good = [{"name": "HF_TOKEN", "value": "good"}]
+    await platform.api.merge(path, {"spec": {"env": good}})
+    service = await platform.running(path, 60)
+
+    (healed,) = (await platform.api.get(f"{OWN}/namespaces/token/aimartifacts")).body["items"]
+    assert healed["metadata"]["uid"] == failed["metadata"]["uid"]
+    assert healed["spec"]["env"] == good
+    assert service["status"]["cache"]["retryAttempts"] == 1
+
+
 @pytest.mark.spec("SV-202")
 async def test_a_pod_without_a_place_keeps_the_service_pending(platform: Platform) -> None:
     await platform.namespace("crowded", **{"local.aim/fail": "predictor=unschedulable"})
