@@ -92,12 +92,12 @@ class Source:
         """Write the marker of the facts of one service."""
         await self.mark(service)
 
-    async def mark(self, service: str = "") -> None:
-        """Write the part's marker."""
+    async def mark(self, service: str = "", *, complete_to: str | None = None) -> None:
+        """Write the part's marker; by default everything that is true is published."""
         state = await stream_state(self.connection, self.layout.state_stream)
         self._marks += 1
         marker = Marker(
-            "test", self._marks, self.epoch, self.epoch, "c", str(self._rv), state.created, state.last_sequence
+            "test", self._marks, self.epoch, self.epoch, "c", complete_to or str(self._rv), state.created, state.last_sequence
         )
         subject = self.layout.sync(self.part, service)
         outcome = await self.connection.publish(subject, marker.body(), marker.headers())

@@ -52,6 +52,11 @@ class Version:
         """Whether the resource versions of both come from one uninterrupted life of the cluster's store."""
         return self.epoch == other.epoch or (self.era != "" and self.era == other.era)
 
+    def is_after(self, other: "Version") -> bool:
+        """Whether the cluster's store came to this later, of whatever object the two are versions."""
+        counted = self._counted and other._counted and self.compares_with(other)
+        return counted and int(self.resource_version) > int(other.resource_version)
+
     def precedes(self, other: "Version") -> bool:
         """Whether both went over the bus in one epoch, whatever their UIDs, and this came before."""
         if self.epoch != other.epoch or self.sequence is None or other.sequence is None:

@@ -56,6 +56,7 @@ class _PartState:
         marked_at: broker's time of the last marker that counts.
         epoch: the one that the last marker named.
         era: first epoch whose resource versions compare with those of that one.
+        complete_to: resource version up to which every change lies before that marker.
     """
 
     part: Part[Any]
@@ -64,6 +65,7 @@ class _PartState:
     marked_at: datetime | None = None
     epoch: str = ""
     era: str = ""
+    complete_to: str = ""
 
     def dated(self, version: Version) -> Version:
         """A version that just arrived, with its era as far as the marker tells it.
@@ -320,6 +322,7 @@ class Projection:
             return
         state = self._parts[marked.part.name]
         state.marked_at = delivered.position.stored
+        state.complete_to = marker.resource_version
         known_epoch, state.epoch, state.era = state.epoch, marker.epoch, marker.comparable_since
         if state.stage is None and self._delivery is not None:
             if not state.attached:
@@ -339,7 +342,8 @@ class Projection:
             stage = state.finished_stage()
             self._attachment.attach(state.part)
             state.attached = True
-            changes += self._world.replace(state.part, stage, now)
+            upto = Version("", state.complete_to, None, state.epoch, state.era)
+            changes += self._world.replace(state.part, stage, now, upto=upto)
             self._world.mark(state.part, synced=True, fresh=True, epoch=state.epoch, era=state.era)
             self._attachment.stirred()
         return changes

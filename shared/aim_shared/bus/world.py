@@ -138,16 +138,26 @@ class World:
             store.deleted.remember(key, current.version, now, Evidence.FINAL)
         return self._drop(store, key)
 
-    def replace(self, part: Part[T], snapshot: Mapping[Key, Entry[T]], now: float) -> list[Change[T]]:
+    def replace(
+        self, part: Part[T], snapshot: Mapping[Key, Entry[T]], now: float, *, upto: Version | None = None
+    ) -> list[Change[T]]:
         """Swap in a complete snapshot; keys absent from it are deletions.
 
-        An own write that the snapshot can not know yet stays.
+        An own write that the snapshot can not know yet stays, and so does what the API server told directly and the
+        publisher has not come to; as with own writes, only until the feed must have confirmed it.
+
+        Args:
+            upto: resource version, epoch and era up to which the snapshot is complete; ``None`` = nothing is newer.
         """
         store = self._stores[part.name]
+        ahead = {} if upto is None else self._ahead_of(store, upto)
+        for key in ahead:
+            store.own.setdefault(key, now)
         living = {
             key: entry
             for key, entry in snapshot.items()
             if not store.deleted.bars_from_snapshot(key, entry.version, now)
+            and not (key in ahead and ahead[key].is_after(entry.version) and ahead[key].uid != entry.version.uid)
         }
         changes: list[Change[T]] = []
         for key in [key for key in store.entries if key not in living]:
@@ -223,6 +233,11 @@ class World:
     def _stays(self, store: _PartStore, key: Key, now: float) -> bool:
         at = store.own.get(key)
         return self._is_local_fact(store.entries[key]) or (at is not None and now - at < OWN_WRITE_SECONDS)
+
+    @staticmethod
+    def _ahead_of(store: _PartStore, upto: Version) -> dict[Key, Version]:
+        versions = ((key, entry.version) for key, entry in store.entries.items())
+        return {key: version for key, version in versions if version.local and version.is_after(upto)}
 
     @staticmethod
     def _is_local_fact(entry: Entry[Any]) -> bool:

@@ -93,6 +93,30 @@ async def test_a_part_whose_publisher_is_gone_is_fed_directly_and_goes_back(
         await eventually(lambda: fed.equals(source, part), "live again")
 
 
+@pytest.mark.spec("FW-401", "FW-408")
+async def test_the_way_back_keeps_what_is_not_published_yet(
+    bus: BusConnection, layout: Layout, part: Part[Resource], source: Source, cluster: DirectCluster
+) -> None:
+    await source.upsert("a")
+    await source.mark()
+    settings = replace(QUICK, marker_lifetime=0.5)
+    async with feeding(bus, layout, [part], reflect=cluster.reflect, settings=settings) as fed:
+        await eventually(lambda: fed.statistics.direct == ("widgets",), "the change-over")
+        await eventually(lambda: fed.equals(source, part), "fed directly")
+        published = source.resource_version
+        new = source.change("new")
+        cluster.emit(Upsert(new, source.resource_version))
+        await eventually(lambda: fed.equals(source, part), "the direct feed tells")
+        changes = len(fed.changes)
+        await source.mark(complete_to=published)
+        await eventually(lambda: fed.statistics.direct == (), "the way back")
+        assert fed.equals(source, part)
+        await source.publish(Key("ns", "new"), new)
+        await source.upsert("last")
+        await eventually(lambda: fed.equals(source, part), "live again")
+        assert len(fed.changes) == changes + 1
+
+
 @pytest.mark.spec("FW-019", "FW-401")
 async def test_a_part_whose_list_does_not_come_is_stale(layout: Layout, part: Part[Resource]) -> None:
     async with NatsServer() as server, connected(server.url) as bus:

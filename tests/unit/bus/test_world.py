@@ -306,3 +306,45 @@ def test_fresh_needs_synced(world: World, part: Part[Resource]) -> None:
     world.mark(part, fresh=False)
     assert world.is_synced(part)
     assert not world.is_fresh(part)
+
+
+MARKED = Version("", "120", None, "e1", "e1")
+
+
+@pytest.mark.spec("FW-401", "FW-408")
+def test_what_was_seen_directly_outlives_a_snapshot_that_is_behind(world: World, part: Part[Resource]) -> None:
+    world.mark(part, synced=True, fresh=True, epoch="e1", era="e1")
+    world.put(entry_of(part, widget("a", rv=130), None, "e1", "e1"), 0)
+    world.put(entry_of(part, widget("b", "u2", rv=110), None, "e1", "e1"), 0)
+    assert verbs(world.replace(part, {}, 1, upto=MARKED)) == ["deleted"]
+    assert names(world, part) == {"ns/a": "130"}
+    # The publisher comes to it: from now on the feed has the word.
+    world.put(entry_of(part, widget("a", rv=130), 9, "e1", "e1"), 2)
+    assert verbs(world.replace(part, {}, 3, upto=MARKED)) == ["deleted"]
+
+
+@pytest.mark.spec("FW-401", "FW-408")
+def test_what_no_publisher_ever_confirms_goes_after_a_minute(world: World, part: Part[Resource]) -> None:
+    world.mark(part, synced=True, fresh=True, epoch="e1", era="e1")
+    world.put(entry_of(part, widget("a", rv=130), None, "e1", "e1"), 0)
+    world.replace(part, {}, 1, upto=MARKED)
+    assert not world.unconfirmed(part, 1 + OWN_WRITE_SECONDS - 0.1)
+    assert world.unconfirmed(part, 1 + OWN_WRITE_SECONDS)
+    assert verbs(world.replace(part, {}, 1 + OWN_WRITE_SECONDS, upto=MARKED)) == ["deleted"]
+
+
+@pytest.mark.spec("FW-401", "FW-408")
+def test_a_snapshot_does_not_bring_back_the_namesake_of_what_was_seen_directly(
+    world: World, part: Part[Resource]
+) -> None:
+    world.put(entry_of(part, widget("a", "new", rv=130), None, "e1", "e1"), 0)
+    old = entry_of(part, widget("a", "old", rv=100), 5, "e1", "e1")
+    assert world.replace(part, {A: old}, 1, upto=MARKED) == []
+    newest = entry_of(part, widget("a", "newest", rv=140), 6, "e1", "e1")
+    assert verbs(world.replace(part, {A: newest}, 2, upto=MARKED)) == ["deleted", "created"]
+
+
+@pytest.mark.spec("FW-408")
+def test_what_does_not_compare_with_the_marker_goes_with_the_snapshot(world: World, part: Part[Resource]) -> None:
+    world.put(entry_of(part, widget("a", rv=130), None, "direct-1"), 0)
+    assert verbs(world.replace(part, {}, 1, upto=MARKED)) == ["deleted"]
