@@ -8,7 +8,7 @@ from aim_shared.bus.envelope import EnvelopeError
 from aim_shared.bus.interruption import InterruptedSessionError
 from aim_shared.bus.judgement import Scope
 from aim_shared.bus.marker import Marker, decode_marker
-from aim_shared.bus.outcome import PubAck
+from aim_shared.bus.outcome import PubAck, PublishOutcome
 from aim_shared.bus.publisher_state import SupersededError
 from aim_shared.bus.stored import StoredMessage, last_message
 from aim_shared.bus.subjects import Layout
@@ -38,6 +38,7 @@ class MarkerWriter:
         self._sequence = 0
         self._number = 0
         self._leading = False
+        self._outcome: PublishOutcome | None = None
         self.written = 0
 
     def forget(self) -> None:
@@ -84,12 +85,12 @@ class MarkerWriter:
                 self._leading = True
                 self.written += 1
                 return self._sequence
-        raise InterruptedSessionError(f"{self._subject}: the marker could not be written")
+        raise InterruptedSessionError(f"{self._subject}: the marker could not be written: {self._outcome}")
 
     async def _try(self, marker: Marker) -> bool:
         if not self._may_write():
             raise InterruptedSessionError("the Lease was not renewed in time; another replica may lead")
-        outcome = await self._connection.publish(
+        outcome = self._outcome = await self._connection.publish(
             self._subject, marker.body(), marker.headers(), expected=self._sequence
         )
         if isinstance(outcome, PubAck) and not outcome.duplicate:

@@ -34,7 +34,7 @@ class WrongSequence:
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """Refused for good: the same message will never be stored (too large, header not allowed, …)."""
+    """Refused for good: the same message will never be stored, because body or headers are too large."""
 
     code: int
     reason: str
@@ -42,7 +42,7 @@ class Refused:
 
 @dataclass(frozen=True, slots=True)
 class Unknown:
-    """No answer. The message may be stored already, may be stored later, or never."""
+    """No answer, or one that may change (no storage left): it may be stored already, may be later, or never."""
 
     reason: str
 
@@ -50,7 +50,9 @@ class Unknown:
 PublishOutcome = PubAck | WrongSequence | Refused | Unknown
 
 _WRONG_SEQUENCE_CODES: Final = frozenset({10071, 10164})
-_TRANSIENT_STATUS: Final = 503
+TOO_LARGE: Final = 10054
+_HEADERS_TOO_LARGE: Final = 10097
+_REFUSED_FOR_GOOD: Final = frozenset({TOO_LARGE, _HEADERS_TOO_LARGE})
 _LAST_SEQUENCE: Final = re.compile(r"wrong last sequence: (\d+)")
 
 
@@ -72,6 +74,4 @@ def _read_error(error: dict[str, Any]) -> PublishOutcome:
     if code in _WRONG_SEQUENCE_CODES:
         match = _LAST_SEQUENCE.search(text)
         return WrongSequence(int(match.group(1)) if match else None)
-    if int(error.get("code", 0)) >= _TRANSIENT_STATUS or code == 0:
-        return Unknown(text)
-    return Refused(code, text)
+    return Refused(code, text) if code in _REFUSED_FOR_GOOD else Unknown(f"{text} ({code})")

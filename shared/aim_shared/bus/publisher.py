@@ -45,7 +45,7 @@ from aim_shared.kube.reflector_state import Event, Restarted
 log = structlog.get_logger(__name__)
 T = TypeVar("T")
 
-_BACKOFF: Final = (0.1, 2.0)
+_BACKOFF: Final = (0.1, 5.0)
 _FIRST_PAUSES: Final = (0.5, 1.0, 2.0)
 """Between the first markers of a session: consumers that reconnect a moment later than this process believe only
 markers written since, and should not have to wait a whole interval for one."""
@@ -209,6 +209,7 @@ class Publisher:
         while True:
             await self._wait_for_lease()
             session = await self._connection.wait_connected()
+            markers = self._markers.written
             outcome = await apart(self._session(session))
             # A task group that fails and is cancelled at the same time reports the failure alone.
             raise_if_cancelled()
@@ -219,7 +220,8 @@ class Publisher:
             if not self._connection.connected:
                 self._lanes.collapse()
             self._interrupted_by = str(outcome)
-            failures = 0 if not self._connection.connected else failures + 1
+            vouched = self._markers.written > markers
+            failures = 0 if vouched or not self._connection.connected else failures + 1
             log.warning("Publishing was interrupted; going on soon", part=self._part.name, cause=str(outcome))
             low, high = _BACKOFF
             await asyncio.sleep(random.uniform(low, min(high, low * 2 ** min(failures, 8))))
@@ -372,7 +374,7 @@ class Publisher:
             scope=scope,
             digest=(lambda version: digest_of(self._writer.body(version))) if by_content else None,
         )
-        return [version for version in found if self._unwritable.get(version.key) != version.resource_version]
+        return [version for version in found if version.obj is None or not self._is_unwritable(version.key)]
 
     # Publishing
 
@@ -392,13 +394,20 @@ class Publisher:
                 self._note_gap()
             written = await self._writer.write(version, self._scope)
             self._lanes.finish(version.key)
-            if not written:
+            if written:
+                self._unwritable.pop(version.key, None)
+            else:
                 self._unwritable[version.key] = version.resource_version
                 self._note_gap()
             self._finished.set()
             version = self._lanes.take()
         self._workers -= 1
         self._arrived.set()
+
+    def _is_unwritable(self, key: Key) -> bool:
+        """Whether the broker has refused the present version of an object for good."""
+        present = self._source.present.get(key)
+        return present is not None and self._unwritable.get(key) == present.resource_version
 
     def _note_gap(self) -> None:
         """What follows belongs to another epoch, so that the history shows that something is missing."""
@@ -428,9 +437,14 @@ class Publisher:
             await asyncio.sleep(min(pause, regular))
 
     def _doubt(self) -> str | None:
-        """Why this process can not vouch for the part although all it knows is published; ``None`` if it can."""
+        """Why this process can not vouch for the part although all it could publish is; ``None`` if it can."""
+        # A fact that nobody else can read is gathered again by whoever leads next.
+        if not self._source.version:
+            return None
+        if refused := [str(key) for key in self._unwritable if self._is_unwritable(key)]:
+            return f"the broker refuses {', '.join(sorted(refused))}: too large for its max_payload"
         silence = boot_seconds() - self._heard_at
-        if not self._source.version or silence < self._settings.watch_silence:
+        if silence < self._settings.watch_silence:
             return None
         # A quiet kind is no broken watch: some servers send no bookmarks before its first change. A list tells.
         self.compare()

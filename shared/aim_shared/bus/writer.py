@@ -1,5 +1,6 @@
 """Puts one version onto the bus: into the state stream with a fence, then into the history, both acknowledged."""
 
+import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -30,7 +31,9 @@ from aim_shared.json import dumps
 
 log = structlog.get_logger(__name__)
 
-_LOG_ATTEMPTS: Final = 3
+_ATTEMPTS: Final = 3
+_PAUSE: Final = 0.2
+"""Seconds before the first repetition; the next ones take twice as long each."""
 
 
 @dataclass(slots=True)
@@ -83,7 +86,7 @@ class Writer:
         Raises:
             InterruptedSessionError: the outcome is not known.
         """
-        body, attempt = self.body(version), 0
+        body, attempt, unknown = self.body(version), 0, 0
         digest = digest_of(body)
         while True:
             held = self.stored.get(version.key)
@@ -110,8 +113,14 @@ class Writer:
                     # The id was stored once. If the message is gone since, only another id will bring it back.
                     attempt += 1
                     await self._resolve(version.key)
-                case WrongSequence() | Unknown():
+                case WrongSequence():
                     await self._resolve(version.key)
+                case Unknown(reason):
+                    await self._resolve(version.key)
+                    unknown += 1
+                    if unknown == _ATTEMPTS:
+                        raise InterruptedSessionError(f"{self._part.name} {version.key}: {reason}")
+                    await asyncio.sleep(_PAUSE * 2**unknown)
                 case Refused(code, reason):
                     self.counts.refused += 1
                     log.error(
@@ -207,12 +216,17 @@ class Writer:
         subject = self._layout.log(message.part, message.key)
         headers = LogMessage(message, sequence).headers()
         headers[Header.MESSAGE_ID] += suffix
-        for _ in range(_LOG_ATTEMPTS):
+        for attempt in range(_ATTEMPTS):
             self._check_lease()
             outcome = await self._connection.publish(subject, message.body, headers)
             if isinstance(outcome, PubAck):
                 return outcome.duplicate
+            if isinstance(outcome, Refused):
+                # Some bytes of headers more than in the state stream; the next version's predecessor shows the hole.
+                log.error("The history lacks a version that is too large for it", subject=subject, cause=outcome.reason)
+                return False
             # Not known: the id makes repeating harmless.
+            await asyncio.sleep(_PAUSE * 2**attempt)
         raise InterruptedSessionError(f"{subject}: {outcome}")
 
     def _check_lease(self) -> None:

@@ -428,6 +428,11 @@ async def test_an_object_too_large_for_the_broker_holds_nobody_up(bus: BusConnec
         publisher.take(cluster.put("big", text="x" * (5 << 20)))
         publisher.take(cluster.put("small"))
         await eventually(lambda: publisher.statistics.refused == 1, "refused")
+        await eventually(lambda: "ns/big" in (publisher.statistics.interrupted_by or ""), "named")
+        markers = publisher.statistics.markers
+        await eventually(lambda: publisher.statistics.published == 2, "the other one is published")
+        await asyncio.sleep(3 * QUICK.marker_interval)
+        assert publisher.statistics.markers == markers
         publisher.take(cluster.put("big", text="y"))
         await settles(bus, layout, PART, cluster, publisher)
         assert publisher.epoch > epoch
@@ -496,3 +501,18 @@ async def test_the_marker_waits_for_a_list_when_the_watch_falls_silent(bus: BusC
         publisher.take(cluster.listing())
         await eventually(lambda: publisher.statistics.markers > markers, "the list proves that the server answers")
         assert publisher.statistics.interrupted_by is None
+
+
+async def test_a_broker_out_of_storage_is_asked_again_until_it_has_some(bus: BusConnection, layout: Layout) -> None:
+    cluster = Cluster()
+    async with publishing(bus, widgets(), layout) as publisher:
+        publisher.take(cluster.listing())
+        await settles(bus, layout, PART, cluster, publisher)
+        config = (await bus.api(f"STREAM.INFO.{layout.state_stream}"))["config"]
+        full = {**config, "max_bytes": 4096, "discard": "new"}
+        await bus.api(f"STREAM.UPDATE.{layout.state_stream}", full)
+        publisher.take(cluster.put("a", text="x" * 8192))
+        await eventually(lambda: publisher.statistics.rereads > 1, "asked again")
+        assert publisher.statistics.refused == 0
+        await bus.api(f"STREAM.UPDATE.{layout.state_stream}", config)
+        await settles(bus, layout, PART, cluster, publisher)

@@ -21,7 +21,14 @@ def test_answers(data: bytes, outcome: PublishOutcome) -> None:
 
 @pytest.mark.parametrize(
     "data",
-    [b"", b"{}", b"garbage", b'{"error":{"code":503,"err_code":10008,"description":"temporarily unavailable"}}'],
+    [
+        b"",
+        b"{}",
+        b"garbage",
+        b'{"error":{"code":503,"err_code":10008,"description":"temporarily unavailable"}}',
+        b'{"error":{"code":400,"err_code":10002,"description":"resource limits exceeded for account"}}',
+        b'{"error":{"code":400,"err_code":10077,"description":"maximum bytes exceeded"}}',
+    ],
 )
 def test_what_tells_nothing_is_unknown(data: bytes) -> None:
     assert isinstance(read_ack(data), Unknown)
