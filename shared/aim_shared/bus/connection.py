@@ -23,7 +23,7 @@ from nats.aio.client import Client
 from nats.aio.msg import Msg
 from nats.aio.subscription import Subscription as ClientSubscription
 
-from aim_shared.bus.outcome import PublishOutcome, Refused, Unknown, read_ack
+from aim_shared.bus.outcome import TOO_LARGE, PublishOutcome, Refused, Unknown, read_ack
 from aim_shared.json import JsonObject, dumps, loads
 
 log = structlog.get_logger(__name__)
@@ -36,7 +36,8 @@ _PING_INTERVAL: Final = 10
 _RECONNECT_WAIT: Final = (0.2, 0.8)
 _LOG_INTERVAL: Final = 30.0
 _PERMISSIONS: Final = "permissions violation"
-_PAYLOAD_CODE: Final = 10054
+_HEADERS_FRAME: Final = len("NATS/1.0\r\n\r\n")
+_HEADER_FRAME: Final = len(": \r\n")
 
 
 class BusError(Exception):
@@ -209,10 +210,12 @@ class BusConnection:
         fenced = dict(headers)
         if expected is not None:
             fenced["Nats-Expected-Last-Subject-Sequence"] = str(expected)
+        size = len(payload) + _encoded_size(fenced)
+        if self.connected and size > self._client.max_payload:
+            # The library counts the body alone, and the broker closes a connection for one byte too many.
+            return Refused(TOO_LARGE, f"{size} bytes are more than the broker's max_payload")
         try:
             answer = await self._exchange(subject, payload, fenced)
-        except nats.errors.MaxPayloadError:
-            return Refused(_PAYLOAD_CODE, f"{len(payload)} bytes are more than the broker's max_payload")
         except BusUnavailableError as error:
             self._unknown += 1
             return Unknown(str(error))
@@ -254,8 +257,6 @@ class BusConnection:
             )
         except nats.errors.NoRespondersError as error:
             raise BusUnavailableError(f"{subject}: nobody answers; does the stream exist?") from error
-        except nats.errors.MaxPayloadError:
-            raise
         except (nats.errors.Error, OSError, TimeoutError) as error:
             raise_if_cancelled()
             denied = f"; the broker denied: {self._denied}" if self._denied else ""
@@ -380,6 +381,11 @@ def raise_if_cancelled() -> None:
     task = asyncio.current_task()
     if task is not None and task.cancelling():
         raise asyncio.CancelledError
+
+
+def _encoded_size(headers: Mapping[str, str]) -> int:
+    """Bytes that headers take in a message, which count against the broker's max_payload."""
+    return _HEADERS_FRAME + sum(len(f"{name}{value}".encode()) + _HEADER_FRAME for name, value in headers.items())
 
 
 def _message(message: Msg) -> Message:

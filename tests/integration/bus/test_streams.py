@@ -199,3 +199,12 @@ async def test_a_cancellation_that_meets_an_answer_is_not_forgotten(bus: BusConn
         task.cancel()
         done, _ = await asyncio.wait({task}, timeout=2)
         assert done, f"still asking after cancellation {attempt}"
+
+
+async def test_headers_count_against_the_largest_message(bus: BusConnection, layout: Layout) -> None:
+    """One byte too many, and the broker would close the connection for good."""
+    subject, headers, limit = layout.sync("pods"), {"Aim-Note": "é"}, 4 << 20
+    body = limit - len("NATS/1.0\r\nAim-Note: é\r\n\r\n".encode())
+    assert isinstance(await bus.publish(subject, b"x" * (body + 1), headers), Refused)
+    assert isinstance(await bus.publish(subject, b"x" * body, headers), PubAck)
+    assert bus.session == 1
