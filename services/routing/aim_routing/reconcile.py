@@ -5,6 +5,7 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from aim_routing.acceptance import BACKEND_NOT_FOUND, HTTP_ROUTE_READY, PENDING, acceptance, awaiting, broken, pending
+from aim_routing.backend_name import older_namesake
 from aim_routing.conflict import conflict_event
 from aim_routing.path import PathProblem, path_of
 from aim_routing.route import build_route
@@ -14,7 +15,7 @@ from aim_shared.bus.parts import HTTP_ROUTES
 from aim_shared.bus.view import Lookup, View
 from aim_shared.errors import RETRIED_CATEGORIES, AimError
 from aim_shared.json import JsonObject
-from aim_shared.naming import http_route_name
+from aim_shared.naming import http_route_name, inference_service_name
 from aim_shared.reconcile.conditions import Desired, condition_json, events_of, settle
 from aim_shared.reconcile.plan import Child, Delete, Plan
 from aim_shared.reconcile.state_engine import GRACE_PERIOD
@@ -44,6 +45,9 @@ def reconcile(service: AIMService, view: View, now: datetime) -> Plan:
         return _failed(service, error, view.failing_since, found.value, now)
     if found.value is not None and not is_controlled_by(found.value, service):
         return _report(service, _occupied(found.value), None, now)
+    namesake = older_namesake(view, service)
+    if namesake is not None:
+        return _unroutable(service, namesake, found.value, now)
     path = path_of(service, settings.path_template)
     if path.problem is not None:
         waiting = path.problem is PathProblem.NOT_YET and found.value is None
@@ -95,19 +99,37 @@ def path_in_effect(route: HTTPRoute) -> str | None:
 def _without_route(service: AIMService, found: Lookup[HTTPRoute]) -> Plan:
     route = found.value
     own = route is not None and is_controlled_by(route, service)
-    deletes = (
-        (Delete(HTTP_ROUTES, route.namespace, route.name, route.uid, "routing is disabled"),)
-        if own and route is not None and not route.deleting
-        else ()
-    )
+    deletes = (_removal(route, "routing is disabled"),) if own and route is not None and not route.deleting else ()
     return Plan(deletes=deletes, status={})
+
+
+def _removal(route: HTTPRoute, why: str) -> Delete:
+    return Delete(HTTP_ROUTES, route.namespace, route.name, route.uid, why)
 
 
 def _occupied(route: HTTPRoute) -> Desired:
     return broken(
         ALREADY_EXISTS,
-        f"HTTPRoute {route.namespace}/{route.name} exists and belongs to somebody else; delete or rename it",
+        f"HTTPRoute {route.namespace}/{route.name} exists and belongs to {_owner_of(route)}; delete it, or create this "
+        "service under another name",
     )
+
+
+def _owner_of(route: HTTPRoute) -> str:
+    owner = next((one for one in route.metadata.owner_references if one.controller), None)
+    return f"{owner.kind} {owner.name}" if owner else "nobody of ours"
+
+
+def _unroutable(service: AIMService, namesake: AIMService, route: HTTPRoute | None, now: datetime) -> Plan:
+    """A route would lead to the model of another service: there must be none."""
+    name = inference_service_name(service.name, service.namespace)
+    desired = broken(
+        ALREADY_EXISTS,
+        f"AIMService {namesake.namespace}/{namesake.name}, which is older, has the same InferenceService name {name}; "
+        "create this service under another name, best one that differs early",
+    )
+    removed = () if route is None or route.deleting else (_removal(route, "its backend is another service's"),)
+    return replace(_report(service, desired, None, now), deletes=removed)
 
 
 def _failed(

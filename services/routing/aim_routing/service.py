@@ -5,6 +5,7 @@ from contextlib import asynccontextmanager
 from typing import Final
 
 from aim_routing.acceptance import HTTP_ROUTE_READY
+from aim_routing.backend_name import SERVICES_BY_BACKEND, namesakes_of
 from aim_routing.conflict import ROUTES_BY_ADDRESS
 from aim_routing.reconcile import reconcile
 from aim_shared.api import AIMClusterRuntimeConfig, AIMRuntimeConfig, AIMService, HTTPRoute, to_json
@@ -18,6 +19,7 @@ from aim_shared.naming import http_route_name
 from aim_shared.reconcile.changes import differs
 from aim_shared.reconcile.reconciler import EffectRunner, Reconciler, ServiceDefinition, StatusOwnership, WakeBy
 from aim_shared.runtime.settings import Settings
+from aim_shared.runtimeconfig.changes import is_significant
 from aim_shared.runtimeconfig.resolve import effective_name
 
 SERVICES_BY_CONFIG: Final = Index(
@@ -47,23 +49,17 @@ def _owner(change: Change[HTTPRoute], view: View) -> Iterable[Key]:
 
 def _users_of_config(change: Change[AIMRuntimeConfig], view: View) -> Iterable[Key]:
     found = view.select(SERVICES_BY_LOCAL_CONFIG, scoped(change.key.namespace, change.key.name))
-    return [service.key for service in found.items] if _changed_spec(change) else []
+    return [service.key for service in found.items] if is_significant(change) else []
 
 
 def _users_of_cluster_config(change: Change[AIMClusterRuntimeConfig], view: View) -> Iterable[Key]:
     found = view.select(SERVICES_BY_CONFIG, change.key.name)
-    return [service.key for service in found.items] if _changed_spec(change) else []
-
-
-def _changed_spec(change: Change[AIMRuntimeConfig] | Change[AIMClusterRuntimeConfig]) -> bool:
-    before, after = change.before, change.after
-    return before is None or after is None or (before.uid, before.spec) != (after.uid, after.spec)
+    return [service.key for service in found.items] if is_significant(change) else []
 
 
 def _is_irrelevant(change: Change[AIMService]) -> bool:
     """Most status changes of serving do not concern the route (FW-378)."""
-    before, after = change.before, change.after
-    return before is not None and after is not None and _read_part(before) == _read_part(after)
+    return not differs(change, _read_part)
 
 
 def _read_part(service: AIMService) -> JsonObject:
@@ -85,7 +81,13 @@ def definition(_: Settings) -> ServiceDefinition:
         name="routing",
         publishes=(HTTP_ROUTES,),
         consumes=(SERVICES, RUNTIME_CONFIGS, CLUSTER_RUNTIME_CONFIGS, HTTP_ROUTES, FACTS),
-        indexes=(SERVICES_BY_CONFIG, SERVICES_BY_LOCAL_CONFIG, SERVICES_BY_ROUTE, ROUTES_BY_ADDRESS),
+        indexes=(
+            SERVICES_BY_CONFIG,
+            SERVICES_BY_LOCAL_CONFIG,
+            SERVICES_BY_ROUTE,
+            SERVICES_BY_BACKEND,
+            ROUTES_BY_ADDRESS,
+        ),
         reconcilers=(
             Reconciler(
                 controller="routing",
@@ -93,6 +95,7 @@ def definition(_: Settings) -> ServiceDefinition:
                 reconcile=reconcile,
                 wakes=(
                     WakeBy(HTTP_ROUTES, _owner),
+                    WakeBy(SERVICES, namesakes_of),
                     WakeBy(RUNTIME_CONFIGS, _users_of_config),
                     WakeBy(CLUSTER_RUNTIME_CONFIGS, _users_of_cluster_config),
                 ),

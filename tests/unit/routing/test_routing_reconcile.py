@@ -327,7 +327,7 @@ def test_status_changes_of_serving_wake_nothing_but_resolved_references_do() -> 
 def test_configs_and_routes_wake_their_services() -> None:
     known = world(service({"enabled": True}), config({"gatewayRef": GATEWAY}))
     entry = known.world.get(CLUSTER_RUNTIME_CONFIGS, Key("", "default"))
-    route_wake, _, cluster_wake = RECONCILER.wakes
+    route_wake, _, _, cluster_wake = RECONCILER.wakes
     found = cluster_wake.keys(Change(CLUSTER_RUNTIME_CONFIGS, Key("", "default"), None, entry), known.view())
     assert list(found) == [Key("ml-team", "qwen-chat")]
     known.put(HTTP_ROUTES, stored_route(passes(known)))
@@ -349,3 +349,34 @@ def test_a_foreign_route_wakes_who_needs_its_name_when_it_goes() -> None:
 
     assert woken(None) == [Key("ml-team", "qwen-chat")]
     assert woken(stored) == []
+
+
+@pytest.mark.spec("RT-191")
+def test_nobody_is_routed_to_the_model_of_a_namesake() -> None:
+    names = [f"qwen3-32b-customer-{last}" for last in ("support", "suggest")]
+    routing = {"enabled": True, "gatewayRef": GATEWAY}
+    older, younger = (
+        make(
+            AIM_SERVICE,
+            name,
+            namespace="ml-platform-production",
+            created=NOW + timedelta(hours=hour),
+            spec={"routing": routing},
+        )
+        for hour, name in enumerate(names)
+    )
+    known = world(older, younger)
+
+    def plan_of(name: str) -> Plan:
+        found = known.object(SERVICES, "ml-platform-production", name)
+        return RECONCILER.reconcile(found, known.view(), NOW)
+
+    assert len(plan_of(names[0]).children) == 1
+    refused = plan_of(names[1])
+    assert refused.children == ()
+    assert ready_of(refused) == ("False", "AlreadyExists")
+    assert refused.status is not None
+    assert names[0] in refused.status["conditions"][0]["message"]
+    entry = known.world.get(SERVICES, Key("ml-platform-production", names[0]))
+    gone = Change(SERVICES, Key("ml-platform-production", names[0]), entry, None)
+    assert [key.name for key in RECONCILER.wakes[1].keys(gone, known.view())] == [names[1]]
