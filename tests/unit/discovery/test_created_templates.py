@@ -19,6 +19,7 @@ from aim_shared.api import (
 )
 from aim_shared.bus.parts import MODELS, TEMPLATES
 from aim_shared.json import JsonObject
+from aim_shared.reconcile.difference import same_status
 
 ON = DiscoveryFlags(extract=True, create=True)
 OFF = DiscoveryFlags(extract=True, create=False, suppressed=True)
@@ -256,6 +257,25 @@ def test_an_explicit_refusal_suppresses_every_template() -> None:
 def test_templates_sum_up_to_one_state(statuses: list[str], state: str, reason: str) -> None:
     component = templates_component("ServiceTemplates", [StatusValue(one) for one in statuses], Expectation.YES)
     assert (component.state, component.reason) == (state, reason)
+
+
+@pytest.mark.spec("DI-156", "DI-157", "FW-013")
+def test_the_model_s_status_does_not_follow_each_template() -> None:
+    cluster = discovery_world(
+        model(customTemplates=[{"name": name} for name in "abc"], discovery={"extractMetadata": False})
+    )
+    made = cluster.run(MODELS, "qwen").children
+    created = cluster.status(MODELS, "qwen")
+    assert cluster.condition(MODELS, "qwen", "ServiceTemplatesReady") == ("False", "TemplatesProgressing")
+    assert len(made) > 1
+    for child, value in zip(made[:-1], ("Progressing", "Ready"), strict=False):
+        cluster.change(TEMPLATES, child.name, status={"status": value})
+        cluster.run(MODELS, "qwen")
+        assert same_status(cluster.status(MODELS, "qwen"), created)
+    for child in made:
+        cluster.change(TEMPLATES, child.name, status={"status": "Ready"})
+    cluster.run(MODELS, "qwen")
+    assert cluster.condition(MODELS, "qwen", "ServiceTemplatesReady") == ("True", "AllTemplatesReady")
 
 
 @pytest.mark.spec("DI-155", "DI-158")

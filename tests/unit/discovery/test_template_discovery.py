@@ -28,6 +28,7 @@ from aim_shared.errors import AimError, Category
 from aim_shared.json import JsonObject
 from aim_shared.pods.facts import POD_EVENTS, POD_LOG
 from aim_shared.reconcile.decide import decide
+from aim_shared.reconcile.difference import same_status
 
 ELEMENT: JsonObject = {
     "profile": {"metadata": {"engine": "vllm", "gpu": "MI300X", "gpu_count": 1, "type": "general"}},
@@ -280,16 +281,48 @@ def test_the_events_of_a_pending_pod_say_what_it_waits_for() -> None:
     pending = cluster.job_pod(job, "Pending")
     cluster.world.put(DISCOVERY_PODS, pending)
     plan = cluster.settle(TEMPLATES, "tpl")
-    assert cluster.condition(TEMPLATES, "tpl", "DiscoveryPodsReady") == ("False", "PodsPending")
+    assert cluster.condition(TEMPLATES, "tpl", "DiscoveryPodsReady") is None, "most pods are not pending for long"
+    assert plan.requeue_after == 2
     effect = effect_of(plan, POD_EVENTS)
     assert effect.not_before == cluster.now + timedelta(seconds=2)
     cluster.later(2)
+    cluster.settle(TEMPLATES, "tpl")
+    assert cluster.condition(TEMPLATES, "tpl", "DiscoveryPodsReady") == ("False", "PodsPending")
     about = {"lastTimestamp": "2026-11-21T12:00:01Z", "involvedObject": {"uid": pending["metadata"]["uid"]}}
     cluster.answer(effect, {"events": [{**make(EVENT, "e"), "reason": "FailedMount", "message": "no", **about}]})
     plan = cluster.settle(TEMPLATES, "tpl")
     assert cluster.condition(TEMPLATES, "tpl", "DiscoveryPodsReady") == ("False", "FailedMount")
     assert cluster.value(TEMPLATES, "tpl") == "Pending"
     assert effect_of(plan, POD_EVENTS).not_before == cluster.now + timedelta(seconds=10)
+
+
+@pytest.mark.spec("DI-258", "DI-286", "FW-013")
+def test_what_is_replaced_at_once_is_not_written() -> None:
+    cluster, job = started()
+    cluster.world.put(DISCOVERY_PODS, cluster.job_pod(job, "Pending"))
+    cluster.settle(TEMPLATES, "tpl")
+    running = cluster.status(TEMPLATES, "tpl")
+    cluster.later(1)
+    cluster.world.put(DISCOVERY_PODS, cluster.job_pod(job, "Running"))
+    cluster.run(TEMPLATES, "tpl")
+    assert same_status(cluster.status(TEMPLATES, "tpl"), running)
+    cluster.end_job(job)
+    plan = cluster.run(TEMPLATES, "tpl")
+    assert (plan.status, plan.events) == (None, ())
+    effect = effect_of(plan, EffectKind.JOB_LOG)
+    cluster.answer(effect, failure=AimError(Category.INFRASTRUCTURE, "X", "no pod"))
+    cluster.run(TEMPLATES, "tpl")
+    assert cluster.condition(TEMPLATES, "tpl", "DiscoveryJobReady") == ("False", "ReadingResult")
+
+
+@pytest.mark.spec("DI-292")
+def test_the_status_of_another_job_is_replaced_before_its_result_is_read() -> None:
+    cluster = discovery_world(model(), template())
+    (child,) = cluster.run(TEMPLATES, "tpl").children
+    cluster.end_job(child.name)
+    effect = effect_of(cluster.run(TEMPLATES, "tpl"), EffectKind.JOB_LOG)
+    assert effect.key == cluster.uid(DISCOVERY_JOBS, child.name)
+    assert cluster.status(TEMPLATES, "tpl")["discoveryJob"]["name"] == child.name
 
 
 # Results

@@ -68,5 +68,9 @@ def _verdict(found: frozenset[StatusValue]) -> tuple[State, str]:
 
 
 def _summary(statuses: Sequence[StatusValue]) -> str:
-    counts = (f"{statuses.count(status)} {status}" for status in sorted(set(statuses)))
-    return f"{len(statuses)} template(s): {', '.join(counts)}"
+    """Counts of what is there to stay: those of templates under way would rewrite the status with each of them."""
+    found = frozenset(statuses)
+    told = found & _BROKEN if found & _UNDER_WAY else found
+    counts = [f"{statuses.count(status)} {status}" for status in sorted(told)]
+    unsettled = ["not all of them settled yet"] if found & _UNDER_WAY else []
+    return f"{len(statuses)} template(s): {', '.join([*counts, *unsettled])}"

@@ -10,7 +10,7 @@ from aim_discovery.models.inspection import Inspection, RetrySchedule, inspect_i
 from aim_discovery.namespaces import work_namespace
 from aim_discovery.own_schedule import on_own_schedule
 from aim_discovery.scopes import Model, ModelScope, Template
-from aim_shared.api import Condition, Hardware, ModelSourceType, TemplateSpec, to_json
+from aim_shared.api import Condition, Hardware, ModelSourceType, StatusValue, TemplateSpec, to_json
 from aim_shared.bus.part import scoped
 from aim_shared.bus.view import Selection, View
 from aim_shared.json import JsonObject
@@ -43,10 +43,11 @@ class ModelReconcile:
         desired = desired_templates(model.name, spec, flags, image.effective)
         expected = expectation(spec, flags, image.effective)
         namespace = work_namespace(view, model.namespace)
+        wanted = tuple(desired.templates.values()) if namespace.usable and not image.pending else ()
         components = (
             config.component(missing=scope.missing_config),
             replace(image.component, dependency=scope.dependency),
-            self._templates(existing, desired, expected),
+            self._templates(existing, wanted, desired, expected),
         )
         evaluation = evaluate(
             scope.kind,
@@ -58,8 +59,7 @@ class ModelReconcile:
             errors=namespace.errors,
             failure=view.failure,
         )
-        wanted = desired.templates.values() if namespace.usable and not image.pending else ()
-        children, conflicts = self._children(model, view, config, tuple(wanted))
+        children, conflicts = self._children(model, view, config, wanted)
         plan = assemble(
             evaluation,
             status=_status(model, evaluation, image, config),
@@ -71,13 +71,24 @@ class ModelReconcile:
         scheduled = frozenset({ComponentName.IMAGE_METADATA}) if image.effects else frozenset()
         return on_own_schedule(plan, components, scheduled, view.failure or next(iter(namespace.errors), None))
 
-    def _templates(self, existing: Selection[Template], desired: DesiredTemplates, expected: Expectation) -> Component:
+    def _templates(
+        self,
+        existing: Selection[Template],
+        wanted: tuple[DesiredTemplate, ...],
+        desired: DesiredTemplates,
+        expected: Expectation,
+    ) -> Component:
         scope = self.scope
         fault = desired.error or existing.error
         if fault is not None:
             component = Component(scope.component, reason=fault.reason, errors=(fault,), is_input=True)
         else:
-            statuses = [template.status.status for template in existing.items]
+            # The status is written after the children: those that this pass creates are there by then (DI-157).
+            missing = {template.name for template in wanted} - {template.name for template in existing.items}
+            statuses = [
+                *(template.status.status for template in existing.items),
+                *(StatusValue.PENDING for _ in missing),
+            ]
             component = templates_component(scope.component, statuses, expected)
         return replace(component, dependency=scope.dependency)
 

@@ -27,12 +27,12 @@ from aim_shared.bus.parts import DISCOVERY_JOBS, DISCOVERY_PODS, FACTS
 from aim_shared.bus.view import View
 from aim_shared.errors import AimError, Category
 from aim_shared.json import JsonObject
-from aim_shared.pods.facts import PodFacts
+from aim_shared.pods.facts import PATIENCE, PodFacts
 from aim_shared.reconcile.component_names import ComponentName
 from aim_shared.reconcile.components import Component, Dependency, Observability, State
 from aim_shared.reconcile.conditions import Desired, condition
 from aim_shared.reconcile.inspect_jobs import awaits_explanation, inspect_job, is_job_complete, is_job_finished
-from aim_shared.reconcile.inspect_pods import CREATION_REASONS, inspect_pods, newest_pod, wanted_logs
+from aim_shared.reconcile.inspect_pods import CREATION_REASONS, inspect_pods, is_unschedulable, newest_pod, wanted_logs
 from aim_shared.reconcile.plan import Delete, Effect
 
 JOBS_BY_OWNER: Final = owner_index(DISCOVERY_JOBS)
@@ -63,6 +63,7 @@ class Finding:
         profile, sources: JSON of the result in force, of an earlier discovery if need be (DI-217).
         wants_job: a Job shall be created, as far as its own history is concerned (conditions 4, 5, 7 and 8 of 9.2).
         look_again: when the clock alone changes the answer.
+        settling: the stored status still holds until an effect that has just been asked for brings the next one.
     """
 
     condition: Desired
@@ -76,6 +77,7 @@ class Finding:
     effects: tuple[Effect, ...] = ()
     deletes: tuple[Delete, ...] = ()
     look_again: datetime | None = None
+    settling: bool = False
 
 
 def discovery_of(template: Template, inputs: DiscoveryInputs | None, view: View, now: datetime) -> Finding:
@@ -236,6 +238,7 @@ class _Progress:
                 condition=_awaiting(),
                 job=_progressing("ReadingResult", why),
                 effects=(Effect(EffectKind.JOB_LOG, job.uid, params, not_before=due),),
+                settling=fact is None and self._is_noted(job),
             )
         outcome: JsonObject = fact.outcome or {}
         try:
@@ -257,7 +260,9 @@ class _Progress:
         effects = facts.unread_logs(wanted_logs(pods, of_job=True))
         if effects:
             reading = _progressing("ReadingFailure", f"Job {job.key} has failed; reading why")
-            return replace(self.known, condition=_awaiting(), job=reading, effects=effects)
+            return replace(
+                self.known, condition=_awaiting(), job=reading, effects=effects, settling=self._is_noted(job)
+            )
         unexplained = awaits_explanation(job, newest_pod(pods), self.now)
         if unexplained is not None:
             waiting = _progressing("ReadingFailure", f"Job {job.key} has failed; waiting for its pod to say why")
@@ -279,6 +284,9 @@ class _Progress:
         component = inspect_job(ComponentName.DISCOVERY_JOB, job, what=f"Job {job.key}")
         effects = facts.due_events(newest_pod(pods))
         running = replace(self.known, condition=_awaiting(), job=component, pods=observed, effects=effects)
+        quiet_until = self._quiet_until(pods, observed)
+        if quiet_until is not None:
+            return replace(running, pods=None, look_again=quiet_until)
         if observed is None or not observed.errors or observed.effective_reason not in _STUCK_REASONS:
             return running
         stored = find_condition(self.template.status.conditions, ComponentName.DISCOVERY_PODS.condition)
@@ -288,6 +296,21 @@ class _Progress:
             return replace(running, look_again=since + STUCK_AFTER)
         failed = self._record(observed.errors[0])
         return replace(failed, pods=observed, deletes=(_delete(job, "its pod can not start"),))
+
+    def _quiet_until(self, pods: Sequence[Pod], observed: Component | None) -> datetime | None:
+        """Until when a new pod that nothing is known against goes unmentioned: most need no longer for all they do."""
+        stored = find_condition(self.template.status.conditions, ComponentName.DISCOVERY_PODS.condition)
+        if observed is None or observed.errors or stored is not None:
+            return None
+        (pod,) = newest_pod(pods)
+        created = pod.metadata.creation_timestamp
+        is_new = created is not None and timedelta() <= self.now - created < PATIENCE
+        return created + PATIENCE if created is not None and is_new and not is_unschedulable(pod) else None
+
+    def _is_noted(self, job: Job) -> bool:
+        """Whether the stored status is of this Job, so that the attempt is not lost with it (DI-292)."""
+        noted = self.template.status.discovery_job
+        return noted is not None and noted.uid == job.uid
 
     def _record(self, error: AimError) -> Finding:
         return self._after_failure(self.known.attempts.failed_with(error, self.inputs.spec_hash, self.now))

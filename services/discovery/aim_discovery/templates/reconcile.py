@@ -1,6 +1,6 @@
 """One pass over a template: resolve its model, check its GPU, discover its profile, report (sections 7 to 16)."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final
 
@@ -105,6 +105,8 @@ class _Pass:
             effects=finding.effects,
             requeue_after=_look_again(finding, now, held_back=wants_job and not start),
         )
+        if finding.settling and view.failure is None:
+            plan = replace(plan, status=None, events=())
         scheduled = frozenset(part.name for part in self._components() if part.name in _SCHEDULED and not part.blocks)
         return on_own_schedule(plan, self._components(), scheduled, view.failure or next(iter(self.work.errors), None))
 
