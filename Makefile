@@ -20,7 +20,7 @@ demo: setup
 	$(BIN)/python -m aim_local demo
 
 test: setup
-	$(BIN)/python -m pytest tests/unit tests/integration tests/controlplane tests/e2e tests/chaos
+	$(BIN)/python -m pytest --numprocesses auto --dist loadfile tests/unit tests/integration tests/controlplane tests/e2e tests/chaos
 
 lint: setup
 	$(BIN)/ruff check .
