@@ -13,8 +13,9 @@ from aim_shared.bus.envelope import EnvelopeError, LogMessage, StateMessage, dec
 from aim_shared.bus.part import Key, Part
 from aim_shared.bus.publisher import Publisher
 from aim_shared.bus.publisher_state import PublisherSettings
+from aim_shared.bus.snapshot import last_per_subject
 from aim_shared.bus.source import key_of
-from aim_shared.bus.stored import DeliveryPosition, StoredMessage, last_per_subject
+from aim_shared.bus.stored import DeliveryPosition, StoredMessage
 from aim_shared.bus.subjects import Layout
 from aim_shared.json import JsonObject
 from aim_shared.kube.reflector_state import Bookmark, Delete, Restarted, Upsert

@@ -24,6 +24,7 @@ HEARTBEAT_SECONDS: Final = 2.0
 """How often an idle consumer tells that it is alive."""
 
 _MISSED_HEARTBEATS: Final = 2.5
+_IDLE_HEARTBEATS: Final = 5
 _INACTIVE_SECONDS: Final = 10
 _NANOSECONDS: Final = 1_000_000_000
 _BATCH: Final = 256
@@ -53,9 +54,11 @@ class Delivery:
         pending: messages that lay ready when the consumer was made; with 0, none may ever come.
     """
 
-    def __init__(self, connection: BusConnection, heartbeat: float) -> None:
+    def __init__(self, connection: BusConnection, stream: str, heartbeat: float) -> None:
         self.pending = 0
         self._connection = connection
+        self._stream = stream
+        self._consumer = ""
         self._unacknowledged = 0
         self._silence = heartbeat * _MISSED_HEARTBEATS
         self._arrived: deque[Message] = deque()
@@ -88,6 +91,34 @@ class Delivery:
             self._stirred.clear()
         await self._acknowledge(batch)
         return batch
+
+    async def ready(self) -> AsyncIterator[Delivered]:
+        """Everything up to the end of what lies ready, in order.
+
+        What lay ready may be removed or replaced before its turn, so that no message tells of the end: after a
+        heartbeat the broker is asked.
+
+        Raises:
+            DeliveryLostError: as `batch` does, or messages lie ready and the broker does not deliver them.
+            BusUnavailableError: no answer.
+            BusApiError: the consumer is gone.
+        """
+        idle, complete = 0, self.pending == 0
+        while not complete:
+            batch = await self.batch()
+            idle = 0 if batch else idle + 1
+            for delivered in batch:
+                yield delivered
+            complete = batch[-1].position.pending == 0 if batch else await self._is_exhausted()
+            if idle == _IDLE_HEARTBEATS and not complete:
+                raise DeliveryLostError(f"the broker delivered nothing of what lies ready for {idle} heartbeats")
+
+    async def _is_exhausted(self) -> bool:
+        told = await self._connection.api(f"CONSUMER.INFO.{self._stream}.{self._consumer}")
+        return told["num_pending"] == 0 and int(told["delivered"]["consumer_seq"]) == self._consumer_sequence
+
+    def _created(self, told: JsonObject) -> None:
+        self._consumer, self.pending = str(told["name"]), int(told["num_pending"])
 
     def fail(self, reason: str) -> None:
         """Make the reader's next `batch` end with `DeliveryLostError`."""
@@ -151,7 +182,7 @@ async def deliver(
         BusUnavailableError: no connection, or no answer.
         BusApiError: the broker refused the consumer.
     """
-    delivery = Delivery(connection, heartbeat)
+    delivery = Delivery(connection, stream, heartbeat)
     inbox = connection.inbox()
     subscription = await connection.subscribe(inbox, delivery._take)
     config = {
@@ -169,7 +200,7 @@ async def deliver(
     }
     try:
         created = await connection.api(f"CONSUMER.CREATE.{stream}", {"stream_name": stream, "config": config})
-        delivery.pending = int(created["num_pending"])
+        delivery._created(created)
         try:
             yield delivery
         finally:

@@ -177,11 +177,8 @@ class History:
     ) -> AsyncIterator[Delivered]:
         """What a stream (by default the history) holds now of some subjects; what arrives meanwhile is left out."""
         async with deliver(self._connection, stream or self._layout.history_stream, subjects, policy) as delivery:
-            left = delivery.pending
-            while left > 0:
-                for delivered in await delivery.batch():
-                    yield delivered
-                    left = 0 if delivered.position.pending == 0 else left - 1
+            async for delivered in delivery.ready():
+                yield delivered
 
     async def _present(self, part: str, key: Key) -> LoggedVersion | None:
         subject = self._layout.state(part, key)

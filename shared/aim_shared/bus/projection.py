@@ -190,6 +190,9 @@ class Projection:
                 await self._generation(session)
             except (BusUnavailableError, BusApiError) as error:
                 self._ended(str(error))
+                self._delivered = False
+            if not self._delivered:
+                # What kept this snapshot from arriving (a busy loop, a slow broker) would fail the next one as well.
                 await asyncio.sleep(self._settings.retry)
 
     async def _generation(self, session: int) -> None:

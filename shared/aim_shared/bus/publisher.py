@@ -33,8 +33,9 @@ from aim_shared.bus.publisher_state import (
     PublisherStatistics,
     SupersededError,
 )
+from aim_shared.bus.snapshot import read_present
 from aim_shared.bus.source import Source, SourceVersion
-from aim_shared.bus.stored import StreamState, read_present, stream_state
+from aim_shared.bus.stored import StreamState, stream_state
 from aim_shared.bus.streams import ensure_streams
 from aim_shared.bus.subjects import DEFAULT_LAYOUT, Layout
 from aim_shared.bus.sweep import sweep, tombstones

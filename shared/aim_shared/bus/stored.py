@@ -1,10 +1,9 @@
-"""Reading streams: one message, or the last one of every subject.
+"""Reading streams, one message at a time, and where a delivered message stands.
 
 Reads that a decision depends on go to the stream's leader (``STREAM.MSG.GET``), because a direct get may be answered
 by a replica that is behind.
 """
 
-import asyncio
 import base64
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,18 +11,12 @@ from datetime import UTC, datetime
 from email.parser import BytesParser
 from typing import Final
 
-from aim_shared.bus.connection import BusApiError, BusConnection, BusUnavailableError, Message
-from aim_shared.bus.part import Key
-from aim_shared.bus.subjects import Layout
+from aim_shared.bus.connection import BusApiError, BusConnection, BusUnavailableError
 from aim_shared.json import JsonObject
 
 STREAM_NOT_FOUND: Final = 10059
 _NO_MESSAGE: Final = 10037
 _NO_SUCH_SEQUENCE: Final = 10043
-_SILENCE: Final = 3.0
-_HEARTBEAT_NANOSECONDS: Final = 1_000_000_000
-_INACTIVE_NANOSECONDS: Final = 10_000_000_000
-_HEARTBEAT: Final = "100"
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,107 +107,6 @@ async def _get(connection: BusConnection, stream: str, request: JsonObject) -> S
         _headers(base64.b64decode(message.get("hdrs") or "")),
         base64.b64decode(message.get("data") or ""),
     )
-
-
-async def last_per_subject(
-    connection: BusConnection, stream: str, subjects: tuple[str, ...], *, headers_only: bool = False
-) -> list[StoredMessage]:
-    """The last message of every subject that matches, in order of their sequences.
-
-    Messages that arrive meanwhile may or may not be among them.
-
-    Raises:
-        BusUnavailableError: the broker fell silent; nothing is returned then, because half a snapshot would read as
-            deletions.
-        BusApiError: the broker refused the consumer.
-    """
-    delivery = _Delivery()
-    inbox = connection.inbox()
-    subscription = await connection.subscribe(inbox, delivery.take)
-    try:
-        created = await connection.api(
-            f"CONSUMER.CREATE.{stream}", _consumer(stream, subjects, inbox, headers_only=headers_only)
-        )
-        if created["num_pending"] == 0:
-            return []
-        return await delivery.collect()
-    finally:
-        await subscription.close()
-
-
-@dataclass(frozen=True, slots=True)
-class PresentMessage:
-    """A present version of a part, and the headers of its subject's last version in the history."""
-
-    key: Key
-    message: StoredMessage
-    logged: Mapping[str, str]
-
-
-async def read_present(connection: BusConnection, layout: Layout, part: str, service: str = "") -> list[PresentMessage]:
-    """Everything that the state stream holds of a part (or of the facts of one service), tombstones included.
-
-    Raises:
-        BusUnavailableError: the broker fell silent.
-        BusApiError: the broker refused.
-    """
-    held = await last_per_subject(connection, layout.state_stream, (layout.state_filter(part, service),))
-    past = await last_per_subject(
-        connection, layout.history_stream, (layout.log_filter(part, service),), headers_only=True
-    )
-    logged = {message.subject: message.headers for message in past}
-    keys = ((layout.parse_state(message.subject)[1], message) for message in held)
-    return [PresentMessage(key, message, logged.get(layout.log(part, key), {})) for key, message in keys]
-
-
-def _consumer(stream: str, subjects: tuple[str, ...], inbox: str, *, headers_only: bool) -> JsonObject:
-    return {
-        "stream_name": stream,
-        "config": {
-            "deliver_policy": "last_per_subject",
-            "deliver_subject": inbox,
-            "filter_subjects": list(subjects),
-            "ack_policy": "none",
-            "max_deliver": 1,
-            "mem_storage": True,
-            "num_replicas": 1,
-            "idle_heartbeat": _HEARTBEAT_NANOSECONDS,
-            "inactive_threshold": _INACTIVE_NANOSECONDS,
-            "headers_only": headers_only,
-        },
-    }
-
-
-class _Delivery:
-    """Collects what a push consumer delivers, and notices gaps and silence."""
-
-    def __init__(self) -> None:
-        self._queue: asyncio.Queue[Message] = asyncio.Queue()
-
-    async def take(self, message: Message) -> None:
-        await self._queue.put(message)
-
-    async def collect(self) -> list[StoredMessage]:
-        found: list[StoredMessage] = []
-        while True:
-            message = await self._next()
-            if message.status == _HEARTBEAT:
-                continue
-            position = DeliveryPosition.of(message.reply)
-            if position.consumer_sequence != len(found) + 1:
-                raise BusUnavailableError(f"a message was lost on the way before {position.stream_sequence}; retry")
-            found.append(
-                StoredMessage(message.subject, position.stream_sequence, position.stored, message.headers, message.data)
-            )
-            if position.pending == 0:
-                return found
-
-    async def _next(self) -> Message:
-        try:
-            async with asyncio.timeout(_SILENCE):
-                return await self._queue.get()
-        except TimeoutError as error:
-            raise BusUnavailableError(f"the broker delivered nothing for {_SILENCE:g} s in a snapshot") from error
 
 
 @dataclass(frozen=True, slots=True)

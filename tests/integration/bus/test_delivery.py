@@ -68,7 +68,7 @@ async def test_silence_ends_it(bus: BusConnection, layout: Layout) -> None:
     ],
 )
 async def test_a_gap_a_fall_and_a_stranger_end_it(bus: BusConnection, replies: tuple[str, ...], complaint: str) -> None:
-    delivery = Delivery(bus, heartbeat=1)
+    delivery = Delivery(bus, "stream", heartbeat=1)
     for reply in replies:
         await delivery._take(Message("subject", reply, {}, b""))
     with pytest.raises(DeliveryLostError, match=complaint):
@@ -76,7 +76,7 @@ async def test_a_gap_a_fall_and_a_stranger_end_it(bus: BusConnection, replies: t
 
 
 async def test_a_heartbeat_that_tells_of_more_than_arrived_ends_it(bus: BusConnection) -> None:
-    delivery = Delivery(bus, heartbeat=1)
+    delivery = Delivery(bus, "stream", heartbeat=1)
     await delivery._take(Message("subject", "$JS.ACK.S.C.1.1.1.0.0", {}, b""))
     await delivery._take(Message("subject", "", {"Status": "100", "Nats-Last-Consumer": "1"}, b""))
     assert len(await delivery.batch()) == 1
@@ -93,3 +93,16 @@ async def test_the_consumer_is_gone_when_the_reader_is(bus: BusConnection, layou
         return not (await bus.api(f"CONSUMER.NAMES.{layout.history_stream}")).get("consumers")
 
     await eventually(gone, "the consumer is removed", within=5)
+
+
+async def test_reading_ends_although_what_lay_ready_is_removed_before_its_turn(
+    bus: BusConnection, layout: Layout
+) -> None:
+    await fill(bus, layout, 3000)
+    subjects = (f"{layout.root}.log.p.>",)
+    async with deliver(bus, layout.history_stream, subjects, ALL, heartbeat=0.2) as delivery, asyncio.timeout(10):
+        ready = delivery.ready()
+        await anext(ready)
+        await bus.api(f"STREAM.PURGE.{layout.history_stream}")
+        left = [delivered async for delivered in ready]
+    assert len(left) < 2999

@@ -8,7 +8,8 @@ from aim_local.nats import NatsServer
 from aim_shared.bus.connection import BusConnection
 from aim_shared.bus.part import Key
 from aim_shared.bus.recorder import Recorder
-from aim_shared.bus.stored import last_message, last_per_subject
+from aim_shared.bus.snapshot import last_per_subject
+from aim_shared.bus.stored import last_message
 from aim_shared.bus.streams import ensure_streams
 from aim_shared.bus.subjects import Layout
 

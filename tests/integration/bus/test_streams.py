@@ -15,7 +15,8 @@ from aim_shared.bus.connection import (
     Message,
 )
 from aim_shared.bus.outcome import PubAck, Refused, Unknown, WrongSequence
-from aim_shared.bus.stored import delete_message, last_message, last_per_subject, message_at, stream_state
+from aim_shared.bus.snapshot import last_per_subject
+from aim_shared.bus.stored import delete_message, last_message, message_at, stream_state
 from aim_shared.bus.streams import StreamLimits, StreamMismatchError, ensure_streams, history_config
 from aim_shared.bus.subjects import Layout
 
