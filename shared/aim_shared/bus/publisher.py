@@ -36,7 +36,7 @@ from aim_shared.bus.publisher_state import (
 from aim_shared.bus.snapshot import read_present
 from aim_shared.bus.source import Source, SourceVersion
 from aim_shared.bus.stored import StreamState, stream_state
-from aim_shared.bus.streams import ensure_streams
+from aim_shared.bus.streams import StreamMismatchError, ensure_streams
 from aim_shared.bus.subjects import DEFAULT_LAYOUT, Layout
 from aim_shared.bus.sweep import sweep, tombstones
 from aim_shared.bus.tasks import apart
@@ -272,7 +272,11 @@ class Publisher:
     async def _load(self) -> None:
         self._phase = Phase.LOADING
         with interrupting():
-            await ensure_streams(self._connection, self._layout, self._settings.limits)
+            try:
+                await ensure_streams(self._connection, self._layout, self._settings.limits)
+            except StreamMismatchError as error:
+                # Whoever can cure it need not restart anything afterwards; consumers read the API server meanwhile.
+                raise InterruptedSessionError(str(error)) from error
             state = await stream_state(self._connection, self._layout.state_stream)
             marker = await self._markers.read()
             await self._read_streams()

@@ -4,11 +4,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
+import structlog
+
 from aim_shared.bus.connection import BusConnection, BusUnavailableError
 from aim_shared.bus.delivery import DeliveryLostError, deliver
 from aim_shared.bus.part import Key
 from aim_shared.bus.stored import StoredMessage
-from aim_shared.bus.subjects import Layout
+from aim_shared.bus.subjects import Layout, SubjectError
+
+log = structlog.get_logger(__name__)
 
 _HEARTBEAT_SECONDS: Final = 1.0
 
@@ -53,6 +57,8 @@ class PresentMessage:
 async def read_present(connection: BusConnection, layout: Layout, part: str, service: str = "") -> list[PresentMessage]:
     """Everything that the state stream holds of a part (or of the facts of one service), tombstones included.
 
+    Subjects that no publisher of ours writes are left out, as every reader leaves them out.
+
     Raises:
         BusUnavailableError: the broker fell silent.
         BusApiError: the broker refused.
@@ -62,5 +68,20 @@ async def read_present(connection: BusConnection, layout: Layout, part: str, ser
         connection, layout.history_stream, (layout.log_filter(part, service),), headers_only=True
     )
     logged = {message.subject: message.headers for message in past}
-    keys = ((layout.parse_state(message.subject)[1], message) for message in held)
-    return [PresentMessage(key, message, logged.get(layout.log(part, key), {})) for key, message in keys]
+    return [
+        PresentMessage(key, message, logged.get(layout.log(part, key), {}))
+        for message in held
+        if (key := _key_of(layout, part, message.subject)) is not None
+    ]
+
+
+def _key_of(layout: Layout, part: str, subject: str) -> Key | None:
+    try:
+        _, key = layout.parse_state(subject)
+    except SubjectError as error:
+        log.warning("Left out a message that no publisher wrote", error=str(error))
+        return None
+    if layout.state(part, key) != subject:
+        log.warning("Left out a message on a second spelling of an object's subject", subject=subject, object=str(key))
+        return None
+    return key

@@ -5,7 +5,7 @@ from dataclasses import replace
 from datetime import timedelta
 
 import pytest
-from support.nats import connected, eventually
+from support.nats import TEST_LIMITS, connected, eventually, new_layout
 from support.publishing import (
     QUICK,
     Cluster,
@@ -26,11 +26,13 @@ from aim_shared.bus.envelope import StateMessage, Verb
 from aim_shared.bus.interruption import InterruptedSessionError
 from aim_shared.bus.judgement import Scope
 from aim_shared.bus.marker import decode_marker
+from aim_shared.bus.outcome import PubAck
 from aim_shared.bus.part import Key
 from aim_shared.bus.publisher import Publisher
 from aim_shared.bus.publisher_state import PublisherSettings, SupersededError
 from aim_shared.bus.source import upsert_of
 from aim_shared.bus.stored import delete_message, last_message
+from aim_shared.bus.streams import state_config
 from aim_shared.bus.subjects import Layout
 from aim_shared.bus.writer import Writer
 from aim_shared.kube.reflector_state import Delete
@@ -516,3 +518,35 @@ async def test_a_broker_out_of_storage_is_asked_again_until_it_has_some(bus: Bus
         assert publisher.statistics.refused == 0
         await bus.api(f"STREAM.UPDATE.{layout.state_stream}", config)
         await settles(bus, layout, PART, cluster, publisher)
+
+
+async def test_foreign_subjects_stop_nobody(bus: BusConnection, layout: Layout) -> None:
+    cluster = Cluster()
+    cluster.put("a")
+    subjects = (f"{layout.root}.state.{PART}.ns.a.b", f"{layout.root}.state.{PART}.ns.%61")
+    for subject in subjects:
+        assert isinstance(await bus.publish(subject, b"poison", {}), PubAck)
+    async with publishing(bus, widgets(), layout) as publisher:
+        publisher.take(cluster.listing())
+        await eventually(lambda: publisher.statistics.markers > 0, "vouched for")
+        publisher.compare()
+        await eventually(lambda: publisher.statistics.sessions > 1, "compared again")
+        assert publisher.statistics.differences == 0
+        stored = await last_message(bus, layout.state_stream, layout.state(PART, Key("ns", "a")))
+        assert stored is not None
+        assert stored.data != b"poison"
+
+
+async def test_a_stream_of_another_nature_is_waited_out(nats_server: str) -> None:
+    layout, cluster = new_layout(), Cluster()
+    cluster.put("a")
+    async with connected(nats_server) as bus:
+        await bus.wait_connected()
+        wrong = {**state_config(layout, TEST_LIMITS), "storage": "memory"}
+        await bus.api(f"STREAM.CREATE.{layout.state_stream}", wrong)
+        async with publishing(bus, widgets(), layout) as publisher:
+            publisher.take(cluster.listing())
+            await eventually(lambda: "storage" in (publisher.statistics.interrupted_by or ""), "named")
+            await bus.api(f"STREAM.DELETE.{layout.state_stream}")
+            await settles(bus, layout, PART, cluster, publisher)
+            assert publisher.statistics.interrupted_by is None
