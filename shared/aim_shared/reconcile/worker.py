@@ -107,6 +107,7 @@ class Worker(Generic[T]):
         self._now = now
         self._known: dict[Key, _Known] = {}
         self._active = 0
+        self._round: set[Key] = set()
 
     @property
     def active(self) -> int:
@@ -130,6 +131,15 @@ class Worker(Generic[T]):
         """Queue every object, after everything that is really urgent (FW-017)."""
         for entry in self._world.all(self._reconciler.part):
             self._queue.add(entry.key, Priority.RESYNC)
+
+    def begin_round(self) -> None:
+        """From now on `round_over` tells whether every present object had a pass."""
+        self._round = {entry.key for entry in self._world.all(self._reconciler.part)}
+
+    @property
+    def round_over(self) -> bool:
+        """Whether every object that the round began with had a pass since, or is gone."""
+        return not self._round
 
     def _woken(self, change: Change[Any]) -> Iterable[Key]:
         view = WorldView(self._world)
@@ -156,7 +166,10 @@ class Worker(Generic[T]):
                 await self.process(taken.key)
             finally:
                 self._active -= 1
+                self._round.discard(taken.key)
                 self._queue.done(taken.key)
+            # A pass that writes nothing never waits: a resync of many would keep everybody else from running.
+            await asyncio.sleep(0)
 
     async def process(self, key: Key) -> None:
         """One pass of one object, whatever happens in it."""

@@ -101,10 +101,6 @@ class Controllers:
         """Passes that run right now, by controller."""
         return {one.reconciler.controller: one.worker.active for one in self._controllers}
 
-    @property
-    def _idle(self) -> bool:
-        return all(one.depth == 0 and one.processing == 0 for one in self.queues.values())
-
     async def run(self) -> None:
         """Work until cancelled; begins with a pass of every object."""
         async with asyncio.TaskGroup() as group:
@@ -112,16 +108,21 @@ class Controllers:
                 group.create_task(controller.worker.run())
             try:
                 while True:
-                    # A round is over when every object had its pass; a slow one must not look like disuse.
-                    if self._idle:
-                        self._facts.next_round()
-                    for controller in self._controllers:
-                        controller.worker.resync()
+                    self._resync()
                     await asyncio.sleep(self._resync_interval)
             finally:
                 # Timers of a term that is over would keep all of it alive until they fire.
                 for controller in self._controllers:
                     controller.queue.close()
+
+    def _resync(self) -> None:
+        # A round of the facts is over when every object had its pass; a slow one must not look like disuse.
+        if all(controller.worker.round_over for controller in self._controllers):
+            self._facts.next_round()
+            for controller in self._controllers:
+                controller.worker.begin_round()
+        for controller in self._controllers:
+            controller.worker.resync()
 
     def _watched(self, reconciler: Reconciler[Any]) -> Reconciler[Any]:
         """The same reconciler; what its passes read of the facts is noted."""
