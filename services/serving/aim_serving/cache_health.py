@@ -17,7 +17,7 @@ CREATING: Final = "CacheCreating"
 RETRYING: Final = "CacheRetrying"
 FAILED: Final = "CacheFailed"
 
-_BEING_CREATED: Final = "the template cache is being created"
+_BEING_CREATED: Final = "the template cache is made once the template is resolved; it has not reported yet"
 """Said until the cache's own controller has reported: that it exists by now is no news worth a write."""
 
 

@@ -5,7 +5,7 @@ from types import MappingProxyType
 from typing import Final
 
 from aim_serving.model_search import MODEL_NOT_FOUND, ModelResult
-from aim_serving.references import Model, described
+from aim_serving.references import Model, described, own_words
 from aim_shared.api import ResolvedReference, StatusValue
 from aim_shared.reconcile.component_names import ComponentName
 from aim_shared.reconcile.components import Component, Dependency, State
@@ -14,8 +14,8 @@ _NOT_READY: Final[Mapping[StatusValue, tuple[State, str]]] = MappingProxyType(
     {
         StatusValue.PENDING: (State.PROGRESSING, "is not ready yet"),
         StatusValue.PROGRESSING: (State.PROGRESSING, "is not ready yet"),
-        StatusValue.FAILED: (State.FAILED, "has failed; see its conditions"),
-        StatusValue.DEGRADED: (State.FAILED, "is degraded; see its conditions"),
+        StatusValue.FAILED: (State.FAILED, "has failed"),
+        StatusValue.DEGRADED: (State.FAILED, "is degraded"),
     }
 )
 
@@ -45,7 +45,9 @@ def _found(model: Model) -> Component:
     if status is StatusValue.READY:
         return _model(State.READY, "ModelResolved", f"using {described(model)}")
     state, words = _NOT_READY.get(status, (State.PROGRESSING, f"is {status.value}"))
-    return _model(state, "ModelNotReady", f"{described(model)} {words}")
+    return _model(
+        state, "ModelNotReady", f"{described(model)} {words}{own_words(model) if state is State.FAILED else ''}"
+    )
 
 
 def _model(state: State, reason: str, message: str, result: ModelResult | None = None) -> Component:

@@ -11,7 +11,9 @@ from aim_shared.api import (
     ResolvedReference,
     Resource,
     StatusValue,
+    find_condition,
 )
+from aim_shared.reconcile.component_names import ParentCondition
 
 Model: TypeAlias = AIMModel | AIMClusterModel
 Template: TypeAlias = AIMServiceTemplate | AIMClusterServiceTemplate
@@ -36,6 +38,12 @@ def reference_to(obj: Resource) -> ResolvedReference:
 def described(obj: Resource) -> str:
     """Kind and name for messages."""
     return f"{obj.kind} {obj.key}"
+
+
+def own_words(resource: Model | Template) -> str:
+    """What a failed object says itself, to be appended, so that nobody has to look it up."""
+    ready = find_condition(resource.status.conditions, ParentCondition.READY)
+    return "" if ready is None else f": {ready.reason}: {ready.message}"
 
 
 def is_ready(obj: Model | Template) -> bool:

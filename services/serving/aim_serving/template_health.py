@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
-from aim_serving.references import Template, described
+from aim_serving.references import Template, described, own_words
 from aim_serving.template_search import TEMPLATE_NOT_FOUND, TemplateResult, Unresolved
 from aim_shared.api import ResolvedReference, StatusValue
 from aim_shared.reconcile.component_names import ComponentName
@@ -18,8 +18,8 @@ _NOT_READY: Final[Mapping[StatusValue, tuple[State, str]]] = MappingProxyType(
         StatusValue.PENDING: _WAITING,
         StatusValue.PROGRESSING: _WAITING,
         StatusValue.NOT_AVAILABLE: (State.NOT_AVAILABLE, "is not available: no node has a matching GPU"),
-        StatusValue.FAILED: (State.FAILED, "has failed; see its conditions"),
-        StatusValue.DEGRADED: (State.FAILED, "is degraded; see its conditions"),
+        StatusValue.FAILED: (State.FAILED, "has failed"),
+        StatusValue.DEGRADED: (State.FAILED, "is degraded"),
     }
 )
 _UNRESOLVED: Final[Mapping[Unresolved, tuple[State, str]]] = MappingProxyType(
@@ -58,7 +58,9 @@ def _found(template: Template) -> Component:
     if status is StatusValue.READY:
         return _template(State.READY, "Resolved", f"using {described(template)}")
     state, words = _NOT_READY.get(status, (State.PROGRESSING, f"is {status.value}"))
-    return _template(state, NOT_READY, f"{described(template)} {words}")
+    return _template(
+        state, NOT_READY, f"{described(template)} {words}{own_words(template) if state is State.FAILED else ''}"
+    )
 
 
 def _template(state: State, reason: str, message: str, result: TemplateResult | None = None) -> Component:

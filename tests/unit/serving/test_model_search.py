@@ -1,7 +1,7 @@
 """Which model a service gets, and what it says when there is none (serving.md section 6)."""
 
 import pytest
-from support.builders import make
+from support.builders import condition, make
 from support.serving import (
     TEAM,
     aim_service,
@@ -98,6 +98,16 @@ def test_a_model_that_is_not_ready(status: str, value: str) -> None:
     assert (condition_of(plan, "ModelReady"), overall(plan)) == (("False", "ModelNotReady"), value)
     assert plan.status is not None
     assert "resolvedModel" not in plan.status
+
+
+@pytest.mark.spec("SV-216")
+def test_the_service_says_why_its_model_failed() -> None:
+    failed = model(status="Degraded")
+    failed["status"]["conditions"] = [condition("Ready", False, "ImageNotFound", "tag 7.7.7 does not exist")]
+    plan = plan_for(serving_world(by_name("qwen"), failed, template()))
+    assert plan.status is not None
+    message = next(one["message"] for one in plan.status["conditions"] if one["type"] == "ModelReady")
+    assert message.endswith("is degraded: ImageNotFound: tag 7.7.7 does not exist")
 
 
 # Stored
