@@ -1,6 +1,7 @@
 """`python -m aim_local.apiserver`: the embedded API server as a process, until SIGTERM or SIGINT."""
 
 import asyncio
+import os
 import signal
 from pathlib import Path
 from typing import Annotated
@@ -20,9 +21,16 @@ async def _serve(port: int, kubeconfig: Path | None, crds: list[Path]) -> None:
     control_plane.install_crds([EXTERNAL_CRDS, *crds])
     async with control_plane:
         if kubeconfig is not None:
-            await asyncio.to_thread(kubeconfig.write_text, control_plane.kubeconfig())
+            await asyncio.to_thread(_put, kubeconfig, control_plane.kubeconfig())
         typer.echo(f"ready: {control_plane.url}")
         await stop.wait()
+
+
+def _put(path: Path, text: str) -> None:
+    """Make the file appear at once and whole: clients read it as soon as it is there."""
+    unfinished = path.with_name(f"{path.name}.{os.getpid()}")
+    unfinished.write_text(text, encoding="utf-8")
+    unfinished.replace(path)
 
 
 def main(

@@ -1,6 +1,7 @@
 """Readiness of processes over the network."""
 
 import asyncio
+from pathlib import Path
 from typing import Final
 
 import aiohttp
@@ -39,5 +40,26 @@ def nats_probe(port: int) -> Probe:
         except (OSError, TimeoutError) as error:
             return f"port {port} does not answer: {error}"
         return "" if b'"jetstream":true' in greeting else "JetStream is not up"
+
+    return probe
+
+
+def file_probe(path: Path) -> Probe:
+    """Ready when the file exists."""
+
+    async def probe() -> str:
+        return "" if await asyncio.to_thread(path.exists) else f"{path} is not written yet"
+
+    return probe
+
+
+def all_probes(*probes: Probe) -> Probe:
+    """Ready when all are; tells what is missing to the first that is not."""
+
+    async def probe() -> str:
+        for one in probes:
+            if missing := await one():
+                return missing
+        return ""
 
     return probe

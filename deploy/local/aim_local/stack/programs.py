@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from aim_local.nats import NatsServerError, server_binary, server_config
-from aim_local.stack.probes import http_probe, nats_probe
+from aim_local.stack.probes import all_probes, file_probe, http_probe, nats_probe
 from aim_local.stack.process import Program
 from aim_local.stack.settings import SERVICES, StackError, StackSettings
 
@@ -18,7 +18,11 @@ SYSTEM_NAMESPACE: Final = "aim-system"
 _HOST: Final = "127.0.0.1"
 _OWN_PREFIX: Final = "AIM_"
 _KEPT: Final = frozenset({"AIM_LOG_LEVEL"})
-_USES_REGISTRIES: Final = frozenset({"model-sync", "discovery"})
+_REGISTRY_VARIABLES: Final[Mapping[str, tuple[str, ...]]] = {
+    "model-sync": ("AIM_DOCKER_REGISTRY_URL", "AIM_DOCKER_HUB_API_URL"),
+    "discovery": ("AIM_DOCKER_REGISTRY_URL",),
+}
+"""By service, the variables that name the registry."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,12 +85,13 @@ class Programs:
         return Program("nats", command, _inherited(), nats_probe(self.addresses.nats))
 
     def control_plane(self) -> Program:
-        """The API server with all definitions."""
+        """The API server with all definitions; it answers before its kubeconfig is written, and clients need both."""
         port = self.addresses.control_plane
         command = _python("aim_local.apiserver", "--port", port, "--kubeconfig", self.kubeconfig)
         command += ["--crds", str(self.settings.crds)]
         url = Addresses.url(port)
-        return Program("control-plane", command, _inherited(), http_probe(f"{url}/readyz"), url)
+        ready = all_probes(http_probe(f"{url}/readyz"), file_probe(self.kubeconfig))
+        return Program("control-plane", command, _inherited(), ready, url)
 
     def registry(self) -> Program:
         """The registry that plays docker.io."""
@@ -139,9 +144,7 @@ class Programs:
             "AIM_POD_NAME": f"aim-{name}-0",
             "AIM_SYSTEM_NAMESPACE": SYSTEM_NAMESPACE,
         }
-        if name in _USES_REGISTRIES:
-            registry = Addresses.url(self.addresses.registry)
-            env |= {"AIM_DOCKER_REGISTRY_URL": registry, "AIM_DOCKER_HUB_API_URL": registry}
+        env |= dict.fromkeys(_REGISTRY_VARIABLES.get(name, ()), Addresses.url(self.addresses.registry))
         return {**env, **settings.env, **settings.service_env.get(name, {})}
 
     def _client_env(self) -> dict[str, str]:

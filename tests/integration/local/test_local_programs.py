@@ -1,0 +1,59 @@
+"""What a program of the stack promises when it is called ready."""
+
+import asyncio
+import os
+import sys
+from pathlib import Path
+
+from aiohttp import web
+from support.controlplane import CRDS
+
+from aim_local.stack import StackSettings
+from aim_local.stack.programs import Addresses, Programs
+from aim_shared.kube.config import from_kubeconfig
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(one.name for one in folder.iterdir())
+
+
+async def answer(_: web.Request) -> web.Response:
+    return web.Response(text="ok")
+
+
+async def test_the_control_plane_is_not_ready_without_its_kubeconfig(tmp_path: Path) -> None:
+    programs = Programs(StackSettings(tmp_path, CRDS), Addresses.choose(()))
+    answering = web.Application()
+    answering.router.add_get("/readyz", answer)
+    runner = web.AppRunner(answering)
+    await runner.setup()
+    try:
+        await web.TCPSite(runner, "127.0.0.1", programs.addresses.control_plane).start()
+        missing = await programs.control_plane().probe()
+        programs.kubeconfig.touch()
+
+        assert missing == f"{tmp_path / 'kubeconfig'} is not written yet"
+        assert await programs.control_plane().probe() == ""
+    finally:
+        await runner.cleanup()
+
+
+async def test_a_kubeconfig_is_replaced_as_a_whole(tmp_path: Path) -> None:
+    kubeconfig, opened_before = tmp_path / "kubeconfig", tmp_path / "opened-before"
+    kubeconfig.write_text("an earlier one")
+    os.link(kubeconfig, opened_before)
+    server = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "aim_local.apiserver", "--kubeconfig", str(kubeconfig), stdout=asyncio.subprocess.PIPE
+    )
+    try:
+        assert server.stdout is not None
+        async with asyncio.timeout(30):
+            ready = (await server.stdout.readline()).decode()
+        connection = await from_kubeconfig(str(kubeconfig))
+
+        assert opened_before.read_text() == "an earlier one"
+        assert connection.server in ready
+        assert names(tmp_path) == ["kubeconfig", "opened-before"]
+    finally:
+        server.terminate()
+        await server.wait()
