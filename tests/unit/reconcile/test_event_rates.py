@@ -17,8 +17,16 @@ def test_a_standing_error_is_repeated_every_five_minutes() -> None:
     assert rates.admit("u", event(standing=True), 299) is None
     assert rates.admit("u", event(standing=True), 300)
     assert rates.admit("u", event(standing=True), 301) is None
-    assert rates.admit("u", event(standing=True, condition="Ready"), 301)
-    assert rates.admit("other", event(standing=True), 301)
+    assert rates.admit("u", event(condition="Ready"), 301)
+    assert rates.admit("other", event(), 301)
+
+
+@pytest.mark.spec("FW-125")
+def test_a_restart_does_not_repeat_what_stands() -> None:
+    restarted = EventRates()
+    assert restarted.admit("u", event(standing=True), 10) is None
+    assert restarted.admit("u", event(standing=True), 309) is None
+    assert restarted.admit("u", event(standing=True), 310)
 
 
 @pytest.mark.spec("FW-125")
