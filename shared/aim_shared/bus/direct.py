@@ -9,7 +9,7 @@ import asyncio
 import uuid
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
-from typing import Any
+from typing import Any, Final
 
 import structlog
 
@@ -22,6 +22,9 @@ from aim_shared.json import JsonObject
 from aim_shared.kube.reflector_state import Bookmark, Delete, Event, Restarted, Upsert
 
 log = structlog.get_logger(__name__)
+
+_SLICE: Final = 100
+"""Objects of a list that are taken in one step of the event loop."""
 
 ReflectorFactory = Callable[[Part[Any]], AbstractAsyncContextManager[AsyncIterator[Event]]]
 """Opens a list-and-watch of a part's selection; `aim_shared.kube.reflector.Reflector` is one."""
@@ -64,7 +67,7 @@ class DirectFeed:
         try:
             async with self._factory(self._part) as events:
                 async for event in events:
-                    self._take(event)
+                    await self._take(event)
         finally:
             self.abandon()
 
@@ -81,10 +84,10 @@ class DirectFeed:
         elif self._stage is not None and self._giving_up is None:
             self._giving_up = asyncio.get_running_loop().call_later(self._catch_up, self._went_back)
 
-    def _take(self, event: Event) -> None:
+    async def _take(self, event: Event) -> None:
         match event:
             case Restarted(objects, _, rewound):
-                self._restart(objects, rewound=rewound)
+                await self._restart(objects, rewound=rewound)
             case Upsert(obj, _):
                 self._upsert(self._entry(obj))
             case Delete(obj, resource_version):
@@ -95,11 +98,21 @@ class DirectFeed:
             self._swap()
         self._expect_catch_up()
 
-    def _restart(self, objects: Sequence[JsonObject], *, rewound: bool) -> None:
+    async def _restart(self, objects: Sequence[JsonObject], *, rewound: bool) -> None:
         if rewound:
             self._epoch, self._era = _new_epoch(), ""
-        entries = [self._entry(obj) for obj in objects]
-        self._stage = {entry.key: entry for entry in entries}
+        # A list that is still held back is outdated.
+        self._stage = None
+        self._expect_catch_up()
+        stage: dict[Key, Entry[Any]] = {}
+        for number, obj in enumerate(objects):
+            entry = self._entry(obj)
+            self._world.prepare(entry)
+            stage[entry.key] = entry
+            # Without this a long list would keep everybody else waiting.
+            if number % _SLICE == _SLICE - 1:
+                await asyncio.sleep(0)
+        self._stage = stage
         self._floor = 0 if rewound else self._newest_known()
 
     def _upsert(self, entry: Entry[Any]) -> None:

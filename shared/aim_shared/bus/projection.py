@@ -297,6 +297,7 @@ class Projection:
     def _drop(self, error: Exception) -> None:
         self._counters.dropped += 1
         log.warning("Dropped a message that no publisher wrote", error=str(error))
+                self._world.prepare(incoming)
 
     def _apply(self, incoming: Incoming, delivered: Delivered, now: float) -> list[Change[Any]]:
         if isinstance(incoming, Marked):

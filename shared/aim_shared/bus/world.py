@@ -138,6 +138,15 @@ class World:
             store.deleted.remember(key, current.version, now, Evidence.FINAL)
         return self._drop(store, key)
 
+    def prepare(self, entry: Entry[Any]) -> None:
+        """Do the slow half of taking in an entry of a snapshot, decoding, ahead of `replace`, which never waits."""
+        store = self._stores[entry.part.name]
+        current = store.entries.get(entry.key)
+        if current is not None:
+            entry.adopt_decoded(current)
+        if store.indexes:
+            entry.decode()
+
     def replace(
         self, part: Part[T], snapshot: Mapping[Key, Entry[T]], now: float, *, upto: Version | None = None
     ) -> list[Change[T]]:

@@ -1,0 +1,84 @@
+"""A long list or snapshot never keeps the event loop for long: what is slow is done piece by piece, ahead."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from itertools import pairwise
+from typing import Any, ClassVar
+
+import pytest
+from pydantic import model_validator
+from support.world_objects import WIDGET, colour_index, entry_of, widget
+
+from aim_shared.api import Resource
+from aim_shared.bus.direct import DirectFeed
+from aim_shared.bus.entry import Entry
+from aim_shared.bus.part import Key, Part
+from aim_shared.bus.world import World
+from aim_shared.kube.reflector_state import Event, Restarted
+
+
+class Counted(Resource):
+    """Counts how often it is decoded."""
+
+    decoded: ClassVar[int] = 0
+
+    @model_validator(mode="after")
+    def _count(self) -> "Counted":
+        Counted.decoded += 1
+        return self
+
+
+@pytest.fixture
+def part() -> Part[Any]:
+    Counted.decoded = 0
+    return Part("widgets", replace(WIDGET, model=Counted))
+
+
+@pytest.fixture
+def world(part: Part[Any]) -> World:
+    return World([part], [colour_index(part)])
+
+
+def snapshot(part: Part[Any], sequence: int) -> dict[Key, Entry[Any]]:
+    entries = [entry_of(part, widget(f"w{n}", f"u{n}", 7, labels={"colour": "red"}), sequence + n) for n in range(3)]
+    return {entry.key: entry for entry in entries}
+
+
+def test_a_prepared_snapshot_is_swapped_in_without_decoding(world: World, part: Part[Any]) -> None:
+    first = snapshot(part, 1)
+    for entry in first.values():
+        world.prepare(entry)
+    assert Counted.decoded == 3
+    assert len(world.replace(part, first, 0)) == 3
+    again = snapshot(part, 10)
+    for entry in again.values():
+        world.prepare(entry)
+    assert world.replace(part, again, 1) == []
+    assert Counted.decoded == 3, "what did not change is not decoded again"
+
+
+async def test_others_run_while_a_long_list_is_taken_in(world: World, part: Part[Any]) -> None:
+    objects = tuple(widget(f"w{n}", f"u{n}", 7) for n in range(1000))
+    done = asyncio.Event()
+    decoded_at_step: list[int] = []
+
+    @asynccontextmanager
+    async def lists(_: Part[Any]) -> AsyncIterator[AsyncIterator[Event]]:
+        async def events() -> AsyncIterator[Event]:
+            yield Restarted(objects, "7")
+            await asyncio.Event().wait()
+
+        yield events()
+
+    feed = DirectFeed(world, part, lists, lambda _: None, done.set, catch_up=10, clock=lambda: 0.0)
+    async with asyncio.timeout(10), asyncio.TaskGroup() as group:
+        running = group.create_task(feed.run())
+        while not done.is_set():
+            decoded_at_step.append(Counted.decoded)
+            await asyncio.sleep(0)
+        running.cancel()
+    steps = [after - before for before, after in pairwise(decoded_at_step)]
+    assert max(steps) <= 100
+    assert world.count(part) == Counted.decoded == 1000
