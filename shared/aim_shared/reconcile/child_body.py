@@ -10,7 +10,7 @@ from aim_shared.bus.part import Part
 from aim_shared.errors import AimError, Category
 from aim_shared.json import JsonObject
 from aim_shared.reconcile.difference import applied_hash
-from aim_shared.reconcile.plan import Child
+from aim_shared.reconcile.plan import Child, WriteMode
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,8 +108,17 @@ def _controller(live: JsonObject) -> JsonObject | None:
 
 
 def in_order(children: Iterable[Child]) -> list[Child]:
-    """Children in the order of FW-204: by group, version and kind, then namespace, then name."""
-    return sorted(children, key=lambda child: (_kind_text(child.part), child.namespace, child.name))
+    """Children in the order of FW-204: by group, version and kind, then namespace, then name.
+
+    The kinds come first because some children refer to others. Children that are only created keep the plan's order
+    within their kind: what is created first may be a decision (MS-236).
+    """
+    return sorted(children, key=_rank)
+
+
+def _rank(child: Child) -> tuple[str, bool, str, str]:
+    kind = _kind_text(child.part)
+    return (kind, True, "", "") if child.mode is WriteMode.CREATE else (kind, False, child.namespace, child.name)
 
 
 def _kind_text(part: Part[Any]) -> str:
