@@ -17,7 +17,7 @@ $(STAMP): requirements.lock $(addsuffix /pyproject.toml,$(PACKAGES))
 	@touch $@
 
 demo: setup
-	$(BIN)/python -m aim_local demo
+	@exec $(BIN)/python -m aim_local demo --parent $$PPID $(if $(FOLDER),--folder "$(FOLDER)")
 
 test: setup
 	$(BIN)/python -m pytest --numprocesses auto --dist loadfile tests/unit tests/integration tests/controlplane tests/e2e tests/chaos

@@ -3,14 +3,17 @@
 import asyncio
 import contextlib
 import os
+import re
 import signal
 import sys
-from asyncio.subprocess import PIPE, STDOUT, Process
+from asyncio.subprocess import DEVNULL, PIPE, STDOUT, Process
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from support.controlplane import eventually
+import pytest
+from aiohttp import ClientSession
+from support.controlplane import CRDS, eventually
 
 
 def processes_of(folder: Path) -> list[int]:
@@ -68,13 +71,23 @@ async def all_gone(folder: Path) -> None:
     await eventually(lambda: not processes_of(folder), 10)
 
 
-async def test_the_demo_ends_with_an_answer_and_its_figures(tmp_path: Path) -> None:
+def kill(folder: Path, program: str) -> None:
+    """Kill the one process of the demo whose command line holds a text, as the kernel does when memory is short."""
+    (pid,) = (pid for pid, command in commands(folder).items() if program in command)
+    os.kill(pid, signal.SIGKILL)
+
+
+async def test_the_demo_ends_with_an_answer_though_a_service_is_killed_on_the_way(tmp_path: Path) -> None:
     folder = tmp_path / "run"
     async with started(folder) as process:
+        await printed(process, "AIMService")
+        kill(folder, "aim_serving")
         out, _ = await process.communicate()
     text = out.decode()
 
     assert process.returncode == 0, text
+    assert "serving was killed by signal 9 (SIGKILL); starting it again" in text
+    assert "serving is ready again" in text
     assert "You said: Hello, who are you?" in text
     assert "/demo/qwen-chat/v1/chat/completions" in text
     assert "From apply to Running:" in text
@@ -82,16 +95,24 @@ async def test_the_demo_ends_with_an_answer_and_its_figures(tmp_path: Path) -> N
     await all_gone(folder)
 
 
-async def test_kept_up_it_invites_and_ends_on_ctrl_c(tmp_path: Path) -> None:
+async def test_kept_up_it_invites_starts_again_what_is_killed_and_ends_on_ctrl_c(tmp_path: Path) -> None:
     folder = tmp_path / "run"
-    async with started(folder, env={"KEEP": "1"}) as process:
+    async with started(folder, env={"KEEP": "1"}) as process, ClientSession() as http:
         text = await printed(process, "Logs of all processes")
-        assert f"export KUBECONFIG={folder / 'kubeconfig'}" in text
+        kill(folder, "aim_routing")
+        again = await printed(process, "routing is ready again")
+        found = re.search(r"^  routing +(http://\S+)$", text, re.MULTILINE)
+        assert found is not None, text
+        async with http.get(f"{found[1]}/readyz") as answer:
+            assert answer.status == 200
 
         process.send_signal(signal.SIGINT)
         async with asyncio.timeout(30):
             await process.wait()
 
+    assert f"export KUBECONFIG={folder / 'kubeconfig'}" in text
+    assert "export AIM_NATS_URL=nats://127.0.0.1:" in text
+    assert "routing was killed by signal 9 (SIGKILL)" in again
     assert process.returncode == 0
     await all_gone(folder)
 
@@ -107,43 +128,39 @@ async def test_without_enough_time_it_says_what_is_missing(tmp_path: Path) -> No
     await all_gone(folder)
 
 
-async def test_a_process_that_dies_ends_the_demo_with_its_name(tmp_path: Path) -> None:
+async def test_the_end_of_the_control_plane_is_the_end_of_the_demo(tmp_path: Path) -> None:
     folder = tmp_path / "run"
     async with started(folder, "--keep") as process:
         await printed(process, "AIMService")
-        (serving,) = (pid for pid, command in commands(folder).items() if "aim_serving" in command)
-        os.kill(serving, signal.SIGKILL)
+        kill(folder, "aim_local.apiserver")
         text = await printed(process, "The demo failed")
         async with asyncio.timeout(30):
             await process.wait()
 
     assert process.returncode == 1
-    assert "serving ended by itself" in text
+    assert "control-plane was killed by signal 9 (SIGKILL), and all objects are lost with it" in text
     await all_gone(folder)
 
 
-async def test_kept_up_it_starts_again_what_is_killed(tmp_path: Path) -> None:
+async def test_it_ends_with_the_parent_that_it_was_told(tmp_path: Path) -> None:
     folder = tmp_path / "run"
-    async with started(folder, "--keep") as process:
-        await printed(process, "Logs of all processes")
-        (routing,) = (pid for pid, command in commands(folder).items() if "aim_routing" in command)
-        os.kill(routing, signal.SIGKILL)
-        await printed(process, "routing is ready again")
-        process.send_signal(signal.SIGINT)
-        async with asyncio.timeout(30):
-            await process.wait()
+    script = f"{sys.executable} -m aim_local demo --keep --folder {folder} --parent $$; true"
+    shell = await asyncio.create_subprocess_exec("sh", "-c", script, stdout=DEVNULL, stderr=DEVNULL)
+    try:
+        await eventually(lambda: any("nats-server" in command for command in commands(folder).values()), 20)
+    finally:
+        shell.kill()
+        await shell.wait()
 
     await all_gone(folder)
 
 
-async def test_nothing_survives_a_killed_demo(tmp_path: Path) -> None:
-    folder = tmp_path / "run"
-    async with started(folder, "--keep") as process:
-        await printed(process, "Running")
-        process.kill()
-        await process.wait()
+@pytest.mark.parametrize(("wish", "folder"), [(["FOLDER=/tmp/of one"], ' --folder "/tmp/of one"'), ([], "")])
+async def test_make_passes_its_own_life_and_the_folder(wish: list[str], folder: str) -> None:
+    make = await asyncio.create_subprocess_exec("make", "--dry-run", "demo", *wish, cwd=CRDS.parents[1], stdout=PIPE)
+    out, _ = await make.communicate()
 
-    await all_gone(folder)
+    assert f"exec .venv/bin/python -m aim_local demo --parent $PPID{folder}" in out.decode().splitlines()[-1]
 
 
 async def test_interrupted_while_starting_it_leaves_nothing(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ import typer
 from rich.console import Console
 
 from aim_local.demo import DemoError, DemoSettings, demo
+from aim_local.processes import end_with_parent
 from aim_local.stack import StackError, StackSettings
 from aim_shared.kube.errors import KubeError
 
@@ -32,8 +33,11 @@ def run_demo(
     keep: Annotated[bool, typer.Option("--keep", help="Stay up until Ctrl-C; KEEP=1 does the same.")] = False,
     timeout: Annotated[float, typer.Option(help="Seconds from apply to the answer.")] = 120.0,
     folder: Annotated[Path, typer.Option(help="Logs, kubeconfig and data.")] = _ROOT / ".run",
+    parent: Annotated[int | None, typer.Option(help="End with this process, which must be the parent.")] = None,
 ) -> None:
     """From an AIMService to an answer of its model; exit code 0 when it came."""
+    if parent is not None and not end_with_parent(parent):
+        raise typer.Exit(_INTERRUPTED)
     stays = keep or os.environ.get("KEEP", "").lower() in _TRUE
     stack = StackSettings(folder=folder.absolute(), crds=_ROOT / "deploy" / "crds")
     console = Console()

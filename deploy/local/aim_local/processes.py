@@ -31,6 +31,16 @@ def dying_with_parent(how: signal.Signals) -> Callable[[], None]:
     return prepare
 
 
+def end_with_parent(parent: int) -> bool:
+    """Get SIGTERM when our parent ends, however it ends; False if that has happened already.
+
+    Only Linux can do this. Elsewhere we live on.
+    """
+    if _LIBC is not None:
+        _LIBC.prctl(_PR_SET_PDEATHSIG, int(signal.SIGTERM), 0, 0, 0)
+    return os.getppid() == parent
+
+
 async def stop_process(process: asyncio.subprocess.Process, patience: float) -> None:
     """Ask the child's whole process group to end, and end what does not within ``patience`` seconds.
 

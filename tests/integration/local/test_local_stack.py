@@ -58,34 +58,32 @@ async def test_everything_answers_and_ends_with_the_context(tmp_path: Path) -> N
     assert all(is_closed(url) for url in urls)
 
 
-async def test_a_killed_process_can_be_started_again(tmp_path: Path) -> None:
+async def test_a_process_that_ended_is_told_and_can_be_started_again(tmp_path: Path) -> None:
     async with Stack(settings(tmp_path / "run")) as stack, aiohttp.ClientSession() as http:
-        first = stack["registry"].pid
-        await stack["registry"].kill()
-        assert not lives(first)
-        await stack["registry"].start()
+        registry = stack["registry"]
+        assert registry.ending == ""
+        first = registry.pid
+        os.kill(first, signal.SIGKILL)
+        async with asyncio.timeout(5):
+            await registry.ended()
+        assert registry.ending == "was killed by signal 9 (SIGKILL)"
+        assert "registry with" in str(registry.failure(registry.ending))
+        await registry.restart()
         async with http.get(f"{stack.registry_url}/v2/") as answer:
             assert answer.status == 200
+        assert registry.pid != first
 
-        assert stack["registry"].pid != first
-
-
-async def test_a_crash_is_reported_with_the_log(tmp_path: Path) -> None:
-    async with Stack(settings(tmp_path / "run")) as stack:
-        os.kill(stack["gateway"].pid, signal.SIGKILL)
-        async with asyncio.timeout(5):
-            crash = await stack.crash()
-
-    assert crash is stack["gateway"]
-    assert "gateway ended by itself" in str(crash.failure("ended by itself"))
-    assert "ready: http://" in str(crash.failure("ended by itself"))
+        with pytest.raises(StackError, match=f"another demo .process {os.getpid()}. uses .* with `kill {os.getpid()}`"):
+            async with Stack(settings(tmp_path / "run")):
+                pass
+        assert stack["nats"].running
 
 
 async def test_a_service_that_does_not_start_is_named_with_its_log(tmp_path: Path) -> None:
     broken = replace(settings(tmp_path / "run", "routing"), service_env={"routing": {"AIM_LOG_LEVEL": "loud"}})
     stack = Stack(broken)
 
-    with pytest.raises(StackError, match=r"(?s)routing ended with code 2 before it was ready.*AIM_LOG_LEVEL"):
+    with pytest.raises(StackError, match=r"(?s)routing exited with code 2 before it was ready.*AIM_LOG_LEVEL"):
         async with stack:
             pass
 
@@ -101,14 +99,6 @@ async def test_an_unknown_service_starts_nothing(tmp_path: Path) -> None:
             pass
 
     assert stack.processes == ()
-
-
-async def test_a_folder_is_used_by_one_stack_at_a_time(tmp_path: Path) -> None:
-    async with Stack(settings(tmp_path / "run")) as first:
-        with pytest.raises(StackError, match=f"another stack .process {os.getpid()}. uses"):
-            async with Stack(settings(tmp_path / "run")):
-                pass
-        assert first["nats"].running
 
 
 SCRIPT = """

@@ -22,7 +22,7 @@ def print_report(console: Console, stack: Stack, board: Board, requests: JsonObj
     for line in catalogue:
         console.print(f"{line.kind} {line.name}: {line.summary.state}", highlight=False)
     counts = count_requests(requests)
-    table = Table("process", "ready after", "memory", "API reads", "API writes", box=None, pad_edge=False)
+    table = Table("process", "PID", "ready after", "memory", "API reads", "API writes", box=None, pad_edge=False)
     for column in table.columns[1:]:
         column.justify = "right"
     for process in stack.processes:
@@ -30,7 +30,8 @@ def print_report(console: Console, stack: Stack, board: Board, requests: JsonObj
         reads, writes = counts.get(process.name, (0, 0))
         traffic = (str(reads), str(writes)) if process.name in SERVICES else ("", "")
         shown = "unknown" if memory is None else f"{memory / 1e6:.0f} MB"
-        table.add_row(process.name, f"{process.start_seconds:.2f} s", shown, *traffic)
+        pid = str(process.pid) if process.running else ""
+        table.add_row(process.name, pid, f"{process.start_seconds:.2f} s", shown, *traffic)
     console.print(table)
     reads = sum(one[0] for name, one in counts.items() if name in SERVICES)
     writes = sum(one[1] for name, one in counts.items() if name in SERVICES)

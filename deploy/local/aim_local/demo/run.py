@@ -2,14 +2,14 @@
 
 import asyncio
 import time
-from collections.abc import Coroutine
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from rich.console import Console
 
 from aim_local.demo.board import Board
 from aim_local.demo.chat import QUESTION, ChatError, ask
+from aim_local.demo.keeping import while_kept_alive
 from aim_local.demo.manifests import Manifest, apply_all, demo_files, read_manifests
 from aim_local.demo.report import print_report
 from aim_local.demo.summary import complaints
@@ -22,8 +22,6 @@ from aim_shared.kube.client import KubeClient
 from aim_shared.kube.config import from_kubeconfig
 
 _SERVICE: Final = Key("demo", "qwen-chat")
-_MEMORY: Final = "control-plane"
-_ENDED: Final = "ended by itself"
 
 
 class DemoError(Exception):
@@ -50,49 +48,12 @@ async def demo(settings: DemoSettings, console: Console) -> None:
 
     Raises:
         DemoError: no answer came, with the reason.
-        StackError: a process could not be started, or ended by itself.
+        StackError: a process could not be started, or ended and could not be started again.
     """
     manifests = await asyncio.to_thread(lambda: read_manifests(demo_files()))
     console.print("Starting broker, control plane, registry, cluster, gateway and services …", highlight=False)
     async with Stack(settings.stack) as stack:
-        await _unless_crashed(stack, _story(settings, stack, console, manifests))
-        if settings.keep:
-            await _keep_up(stack, console)
-
-
-async def _unless_crashed(stack: Stack, story: Coroutine[Any, Any, None]) -> None:
-    """Run the story, or raise as soon as a process of the stack ends by itself."""
-    telling, crashing = asyncio.ensure_future(story), asyncio.ensure_future(stack.crash())
-    try:
-        await asyncio.wait((telling, crashing), return_when=asyncio.FIRST_COMPLETED)
-    finally:
-        for task in (telling, crashing):
-            task.cancel()
-        await asyncio.wait((telling, crashing))
-    if not telling.cancelled():
-        try:
-            telling.result()
-        except ExceptionGroup as group:
-            # The watches behind the story are a task group, which wraps what goes wrong among them.
-            raise _first(group) from group
-    elif not crashing.cancelled():
-        raise crashing.result().failure(_ENDED)
-
-
-async def _keep_up(stack: Stack, console: Console) -> None:
-    """Start again what ends, as a cluster would; only the control plane's memory can't be brought back."""
-    while True:
-        process = await stack.crash()
-        if process.name == _MEMORY:
-            raise process.failure(_ENDED)
-        console.print(f"{process.name} {_ENDED}; starting it again", highlight=False)
-        await process.start()
-        console.print(f"{process.name} is ready again after {process.start_seconds:.2f} s", highlight=False)
-
-
-def _first(group: ExceptionGroup) -> Exception:
-    error = group.exceptions[0]
-    return _first(error) if isinstance(error, ExceptionGroup) else error
+        await while_kept_alive(stack, console, _story(settings, stack, console, manifests))
 
 
 async def _story(settings: DemoSettings, stack: Stack, console: Console, manifests: list[Manifest]) -> None:
@@ -113,6 +74,7 @@ async def _story(settings: DemoSettings, stack: Stack, console: Console, manifes
     print_report(console, stack, board, requests, seconds)
     if settings.keep:
         _invite(console, stack, url)
+        await asyncio.get_running_loop().create_future()
 
 
 async def _until_running(settings: DemoSettings, client: KubeClient, board: Board, manifests: list[Manifest]) -> float:
@@ -155,6 +117,7 @@ def _path(board: Board) -> str:
 
 
 def _invite(console: Console, stack: Stack, url: str) -> None:
+    probes = "\n".join(f"  {name:<11} {stack[name].url}" for name in stack.settings.services)
     console.print(
         f"""
 Everything stays up until Ctrl-C; what is killed is started again. In another terminal:
@@ -166,6 +129,13 @@ Everything stays up until Ctrl-C; what is killed is started again. In another te
   kubectl apply -f deploy/local/examples/second-service.yaml
   kubectl annotate namespace {_SERVICE.namespace} local.aim/fail=download=auth    # what goes wrong from now on
   curl {url}/v1/chat/completions -d '{{"messages": [{{"role": "user", "content": "Hi"}}]}}'
+  .venv/bin/aim timeline aimservice {_SERVICE}
+  .venv/bin/aim replay aimservice {_SERVICE}
+  kill -9 PID    # of any process in the table above; only the end of control-plane ends the demo
+
+Each service answers /healthz, /readyz, /metrics, /debug/world and /debug/queue at:
+
+{probes}
 
 Logs of all processes: {stack.settings.folder / "logs"}""",
         soft_wrap=True,

@@ -1,8 +1,6 @@
 """One supervised process: its log, its readiness, its end."""
 
 import asyncio
-import contextlib
-import os
 import re
 import signal
 import time
@@ -12,11 +10,10 @@ from pathlib import Path
 from typing import Final, TypeAlias, final
 
 from aim_local.processes import dying_with_parent, stop_process
+from aim_local.stack.logs import last_lines, telling
 from aim_local.stack.settings import StackError
 
 _RETRY: Final = 0.02
-_TAIL_BYTES: Final = 16 * 1024
-_TAIL_LINES: Final = 15
 _RESIDENT: Final = re.compile(r"^VmRSS:\s+(\d+) kB", re.MULTILINE)
 
 Probe: TypeAlias = Callable[[], Awaitable[str]]
@@ -145,17 +142,20 @@ class Supervised:
         if self._process is not None:
             await self._process.wait()
 
-    def tail(self) -> str:
-        """The last lines of its log."""
-        with contextlib.suppress(OSError), self.log.open("rb") as file:
-            file.seek(0, os.SEEK_END)
-            file.seek(max(0, file.tell() - _TAIL_BYTES))
-            return "\n".join(file.read().decode(errors="replace").splitlines()[-_TAIL_LINES:])
-        return ""
+    @property
+    def ending(self) -> str:
+        """How the process ended, such as "exited with code 1"; empty while it lives and before its first start."""
+        code = self._process.returncode if self._process else None
+        if code is None:
+            return ""
+        return (
+            f"exited with code {code}" if code >= 0 else f"was killed by signal {-code} ({signal.Signals(-code).name})"
+        )
 
     def failure(self, what: str) -> StackError:
-        """An error about this process that quotes its log."""
-        return StackError(f"{self.name} {what}\nlast lines of {self.log}:\n{self.tail() or '(nothing)'}")
+        """An error about this process that quotes what its log tells."""
+        quoted = "\n".join(telling(last_lines(self.log)))
+        return StackError(f"{self.name} {what}\nfrom {self.log}:\n{quoted or '(nothing)'}")
 
     async def _ready(self) -> None:
         missing = ""
@@ -168,5 +168,4 @@ class Supervised:
         except TimeoutError:
             raise self.failure(f"was not ready after {self._start_timeout:g} s: {missing}") from None
         if not self.running:
-            code = self._process.returncode if self._process else None
-            raise self.failure(f"ended with code {code} before it was ready")
+            raise self.failure(f"{self.ending} before it was ready")

@@ -95,16 +95,6 @@ class Stack:
     ) -> None:
         await self._stop()
 
-    async def crash(self) -> Supervised:
-        """Wait until a process ends by itself; which one."""
-        waiting = {asyncio.ensure_future(one.ended()): one for one in self.processes}
-        try:
-            done, _ = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            for task in waiting:
-                task.cancel()
-        return waiting[done.pop()]
-
     async def requests(self) -> JsonObject:
         """What the API server was asked so far (`/debug/requests`)."""
         async with (
@@ -161,7 +151,8 @@ class Stack:
             self._lock.close()
             self._lock = None
             raise StackError(
-                f"another stack (process {holder}) uses {folder}; stop it, or choose another one"
+                f"another demo (process {holder}) uses {folder}; stop it with `kill {holder}`, or use another folder: "
+                "make demo FOLDER=/tmp/second"
             ) from None
         self._lock.truncate(0)
         self._lock.write(str(os.getpid()))
