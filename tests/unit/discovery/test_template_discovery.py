@@ -460,8 +460,8 @@ def test_backoffs_that_end_together_do_not_exceed_the_limit() -> None:
 
 @pytest.mark.spec("DI-010", "DI-318")
 def test_a_template_in_a_namespace_that_goes_away_holds_no_place() -> None:
-    stuck = make(NAMESPACE_KIND, "stuck", deleting=NOW)
-    first = {**template("a-first"), "metadata": {**template("a-first")["metadata"], "namespace": "stuck"}}
+    stuck = make(NAMESPACE_KIND, "a-stuck", deleting=NOW)
+    first = {**template("a-first"), "metadata": {**template("a-first")["metadata"], "namespace": "a-stuck"}}
     cluster = discovery_world(stuck, cluster_model(), first, template("b-second"), max_discovery_jobs=1)
-    assert cluster.settle(TEMPLATES, "a-first", "stuck").children == ()
+    assert cluster.settle(TEMPLATES, "a-first", "a-stuck").children == ()
     assert len(cluster.run(TEMPLATES, "b-second").children) == 1
