@@ -83,7 +83,7 @@ def definition(_: Settings) -> ServiceDefinition:
         reconcilers=(
             Reconciler(controller=NAME, part=MODELS, reconcile=reconcile, wakes=(WakeBy(CONFIG_MAPS, _owner),)),
         ),
-        effect_kinds=frozenset({LOOK}),
+        effect_kinds={LOOK: 16},
     )
 
 

@@ -93,7 +93,13 @@ def definition(settings: DiscoverySettings) -> ServiceDefinition:
             _templates(NAMESPACED_TEMPLATE, settings, template_wakes(settings.max_discovery_jobs)),
             _templates(CLUSTER_TEMPLATE, settings, cluster_template_wakes(settings.max_discovery_jobs)),
         ),
-        effect_kinds=POD_EFFECTS.union(EffectKind),
+        # Inspections are limited per registry host; a hanging one must not hold the others up.
+        effect_kinds={
+            **POD_EFFECTS,
+            EffectKind.PULL_SECRETS: 16,
+            EffectKind.IMAGE_INSPECTION: 256,
+            EffectKind.JOB_LOG: 16,
+        },
     )
 
 

@@ -76,7 +76,8 @@ def definition(settings: ModelSyncSettings) -> ServiceDefinition:
                 ignores=_is_irrelevant,
             ),
         ),
-        effect_kinds=frozenset({SYNC, PULL_SECRETS}),
+        # Requests are limited per registry host; a hanging registry must not hold other sources up (MS-252).
+        effect_kinds={SYNC: 256, PULL_SECRETS: 16},
     )
 
 

@@ -88,7 +88,7 @@ def definition(_: Settings) -> ServiceDefinition:
         consumes=CONSUMED,
         indexes=indexes.ALL,
         reconcilers=(SERVICE_RECONCILER, CONFIG_RECONCILER, CLUSTER_CONFIG_RECONCILER),
-        effect_kinds=POD_EFFECTS | {SCALER_REMOVAL},
+        effect_kinds={**POD_EFFECTS, SCALER_REMOVAL: 8},
     )
 
 

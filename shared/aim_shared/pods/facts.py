@@ -1,8 +1,9 @@
 """What is asked about pods beyond what the watch shows, and what is known of it (FW-146, FW-155)."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from types import MappingProxyType
 from typing import Final
 
 from aim_shared.api import Event, Pod
@@ -16,7 +17,8 @@ POD_LOG: Final = "pod-log"
 """Effect: the last lines of a container's log, credentials masked."""
 POD_EVENTS: Final = "pod-events"
 """Effect: the Kubernetes Events about a pod."""
-POD_EFFECTS: Final = frozenset({POD_LOG, POD_EVENTS})
+POD_EFFECTS: Final[Mapping[str, int]] = MappingProxyType({POD_LOG: 16, POD_EVENTS: 16})
+"""Effects of every service that reads pods, with how many of each run at the same time."""
 REPEAT: Final = timedelta(seconds=10)
 """How often the Events of a pending pod, and a log that could not be read, are read again (FW-098, FW-155)."""
 PATIENCE: Final = timedelta(seconds=2)

@@ -134,7 +134,8 @@ class ServiceDefinition:
         consumes: parts of its world, its own included where it reads them.
         indexes: look-ups its reconcilers and wakes use.
         reconcilers: its controllers.
-        effect_kinds: kinds of effects its plans may ask for; the runners are made at start.
+        effect_kinds: kinds of effects its plans may ask for, and how many of each run at the same time; the runners
+            are made at start.
     """
 
     name: str
@@ -142,7 +143,7 @@ class ServiceDefinition:
     consumes: tuple[Part[Any], ...]
     indexes: tuple[Index[Any], ...] = ()
     reconcilers: tuple[Reconciler[Any], ...] = ()
-    effect_kinds: frozenset[str] = frozenset()
+    effect_kinds: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def field_manager(self) -> str:

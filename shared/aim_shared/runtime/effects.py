@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Final, Self
+from typing import Self
 
 import structlog
 
@@ -26,10 +26,6 @@ _log = structlog.get_logger()
 
 PublishFact = Callable[[Entry[Fact]], Awaitable[None]]
 """Puts a fact into the world and onto the bus."""
-
-DEFAULT_CONCURRENCY: Final = 16
-"""Effects of one kind that run at the same time."""
-
 
 @dataclass(frozen=True, slots=True)
 class EffectStatistics:
@@ -53,6 +49,9 @@ class EffectHost:
     """Runs effects while its service leads.
 
     Use as an asynchronous context manager: leaving it cancels what still runs; the next leader's plans ask again.
+
+    Args:
+        concurrency: how many effects of a kind run at the same time; kinds do not wait for each other.
     """
 
     def __init__(
@@ -63,14 +62,14 @@ class EffectHost:
         *,
         previous: Callable[[str, str], Fact | None],
         publish: PublishFact,
-        concurrency: int = DEFAULT_CONCURRENCY,
+        concurrency: Mapping[str, int],
     ) -> None:
         self._service = service
         self._runners = runners
         self._facts = facts
         self._previous = previous
         self._publish = publish
-        self._limits = {kind: asyncio.Semaphore(concurrency) for kind in runners}
+        self._limits = {kind: asyncio.Semaphore(limit) for kind, limit in concurrency.items()}
         self._pending: dict[tuple[str, str], _Pending] = {}
         self._group: asyncio.TaskGroup | None = None
         self._succeeded = 0
@@ -96,11 +95,11 @@ class EffectHost:
         """Start an effect, unless it is under way already; an earlier ``not_before`` replaces a later one.
 
         Raises:
-            KeyError: nobody carries out effects of this kind.
+            KeyError: the service does not declare this kind.
         """
         assert self._group is not None, "effects run only while the service leads"
-        if effect.kind not in self._runners:
-            raise KeyError(f"no runner for effects of kind {effect.kind!r}; add one to the service's effect_runners")
+        if effect.kind not in self._limits:
+            raise KeyError(f"effects of kind {effect.kind!r} are not declared; add it to the service's effect_kinds")
         identity = (effect.kind, effect.key)
         pending = self._pending.get(identity)
         if pending is not None:

@@ -61,7 +61,12 @@ class Term:
         self._facts = self._fact_publisher()
         self._keeper = FactKeeper(around.definition, around.world, self._facts, around.dispatcher)
         self._effects = EffectHost(
-            around.definition.name, around.runners, FACTS, previous=self._keeper.previous, publish=self._keeper.publish
+            around.definition.name,
+            around.runners,
+            FACTS,
+            previous=self._keeper.previous,
+            publish=self._keeper.publish,
+            concurrency=around.definition.effect_kinds,
         )
         self.controllers = Controllers(
             around.definition,

@@ -52,7 +52,7 @@ class ServiceProcess:
     """Runs one service; `run` ends only by cancellation or an error that a restart may cure."""
 
     def __init__(self, definition: ServiceDefinition, settings: Settings, connections: Connections) -> None:
-        if missing := sorted(definition.effect_kinds - set(connections.runners)):
+        if missing := sorted(definition.effect_kinds.keys() - connections.runners.keys()):
             raise StartError(f"nothing carries out the effects {', '.join(missing)}; effect_runners has to bring them")
         self._settings = settings
         self._connections = connections

@@ -64,7 +64,12 @@ class Facts:
 @asynccontextmanager
 async def host(inspector: Inspector, facts: Facts) -> AsyncIterator[EffectHost]:
     async with EffectHost(
-        "discovery", {"inspect": inspector}, FACTS, previous=facts.previous, publish=facts.publish
+        "discovery",
+        {"inspect": inspector},
+        FACTS,
+        previous=facts.previous,
+        publish=facts.publish,
+        concurrency={"inspect": 16},
     ) as running:
         yield running
 
@@ -164,7 +169,12 @@ async def test_an_outcome_that_is_none_and_a_kind_without_a_runner_concern_nobod
         return ["not an object"]  # type: ignore[return-value]  # that is the bug
 
     async with EffectHost(
-        "discovery", {"inspect": broken}, FACTS, previous=facts.previous, publish=facts.publish
+        "discovery",
+        {"inspect": broken},
+        FACTS,
+        previous=facts.previous,
+        publish=facts.publish,
+        concurrency={"inspect": 16},
     ) as running:
         with pytest.raises(KeyError, match="nobody-knows"):
             running.submit(Effect("nobody-knows", "image:1"), OWNER)
@@ -173,3 +183,22 @@ async def test_an_outcome_that_is_none_and_a_kind_without_a_runner_concern_nobod
     assert fact.error is not None
     assert fact.error.category is Category.UNKNOWN
     assert (running.statistics.failed, running.statistics.succeeded) == (1, 0)
+
+
+@pytest.mark.spec("MS-252")
+async def test_each_kind_has_its_own_limit() -> None:
+    hanging, quick, facts = Inspector(), Inspector(), Facts()
+    hanging.gate.clear()
+    async with EffectHost(
+        "model-sync",
+        {"hang": hanging, "quick": quick},
+        FACTS,
+        previous=facts.previous,
+        publish=facts.publish,
+        concurrency={"hang": 30, "quick": 1},
+    ) as running:
+        for number in range(40):
+            running.submit(Effect("hang", f"source:{number}"), OWNER)
+        running.submit(Effect("quick", "source:0"), OWNER)
+        assert (await facts.next()).effect == "quick"
+        assert (len(hanging.calls), running.statistics.waiting) == (30, 10)
