@@ -97,7 +97,14 @@ class Source:
         state = await stream_state(self.connection, self.layout.state_stream)
         self._marks += 1
         marker = Marker(
-            "test", self._marks, self.epoch, self.epoch, "c", complete_to or str(self._rv), state.created, state.last_sequence
+            "test",
+            self._marks,
+            self.epoch,
+            self.epoch,
+            "c",
+            complete_to or str(self._rv),
+            state.created,
+            state.last_sequence,
         )
         subject = self.layout.sync(self.part, service)
         outcome = await self.connection.publish(subject, marker.body(), marker.headers())
@@ -117,7 +124,19 @@ class Source:
         uid, rv = metadata["uid"], metadata["resourceVersion"]
         identity = message_id(self.epoch, uid, rv, verb, self._repairs)
         message = StateMessage(
-            self.part, key, verb, self.epoch, uid, rv, previous, body, TRACE, datetime.now(UTC), "test", identity
+            self.part,
+            key,
+            verb,
+            self.epoch,
+            self.epoch,
+            uid,
+            rv,
+            previous,
+            body,
+            TRACE,
+            datetime.now(UTC),
+            "test",
+            identity,
         )
         subject = self.layout.state(self.part, key)
         outcome = await self.connection.publish(subject, body, message.headers())

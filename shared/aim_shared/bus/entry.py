@@ -22,8 +22,8 @@ class Version:
         resource_version: compares only within the same UID and epoch, or era (FW-408); empty for facts.
         sequence: position in AIM_STATE; ``None`` for what came from the API server directly.
         epoch: sequences compare only within one.
-        era: first epoch whose resource versions compare with this one's, as the sync marker tells; empty = unknown,
-            they compare within the own epoch only.
+        era: first epoch whose resource versions compare with this one's; empty = unknown, they compare within the
+            own epoch only.
     """
 
     uid: str

@@ -38,6 +38,7 @@ class Header(StrEnum):
     TRACEPARENT = "traceparent"
     MESSAGE_ID = "Nats-Msg-Id"
     EPOCH = "Aim-Epoch"
+    ERA = "Aim-Era"
     UID = "Aim-Uid"
     RESOURCE_VERSION = "Aim-Rv"
     VERB = "Aim-Verb"
@@ -71,6 +72,7 @@ class StateMessage:
 
     Attributes:
         part: name of the part.
+        era: first epoch whose resource versions compare with this one's.
         resource_version: Kubernetes' one, a number; empty for facts, which are ordered by sequence alone.
         previous: sequence of the subject's version before this one; 0 if there is none.
         body: the JSON as bytes; empty for a tombstone.
@@ -83,6 +85,7 @@ class StateMessage:
     key: Key
     verb: Verb
     epoch: str
+    era: str
     uid: str
     resource_version: str
     previous: int
@@ -115,6 +118,7 @@ class StateMessage:
             Header.TRACEPARENT: self.traceparent,
             Header.MESSAGE_ID: self.id,
             Header.EPOCH: self.epoch,
+            Header.ERA: self.era,
             Header.UID: self.uid,
             Header.RESOURCE_VERSION: self.resource_version,
             Header.VERB: self.verb,
@@ -171,6 +175,7 @@ def decode_state(part: str, key: Key, headers: Mapping[str, str] | None, body: b
             key=key,
             verb=verb,
             epoch=_present(found, Header.EPOCH),
+            era=_present(found, Header.ERA),
             uid=_present(found, Header.UID),
             resource_version=_version(found),
             previous=_sequence(found, Header.PREVIOUS),

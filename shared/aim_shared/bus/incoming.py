@@ -78,6 +78,7 @@ class Decoder:
             "" if fact else state.resource_version,
             delivered.position.stream_sequence,
             state.epoch,
+            state.era,
         )
         raw = state.json()
         if raw is None:

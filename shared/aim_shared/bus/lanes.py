@@ -27,6 +27,7 @@ class Lanes:
         self._open: dict[int, None] = {}
         self._tickets = 0
         self._dropped = 0
+        self._held = False
 
     def __len__(self) -> int:
         return len(self._open)
@@ -34,6 +35,19 @@ class Lanes:
     def newest(self) -> dict[Key, SourceVersion]:
         """The last version under way of every object that has any."""
         return {key: lane.waiting[-1][1] for key, lane in self._lanes.items() if lane.waiting}
+
+    def newest_of(self, key: Key) -> SourceVersion | None:
+        """The last version under way of one object."""
+        lane = self._lanes.get(key)
+        return lane.waiting[-1][1] if lane is not None and lane.waiting else None
+
+    def hold(self) -> None:
+        """Give out nothing until `release`."""
+        self._held = True
+
+    def release(self) -> None:
+        """Give out versions again."""
+        self._held = False
 
     @property
     def dropped(self) -> int:
@@ -62,7 +76,7 @@ class Lanes:
 
     def take(self) -> SourceVersion | None:
         """The next version to work on; its object is busy until `finish`."""
-        while self._ready:
+        while self._ready and not self._held:
             lane = self._lanes.get(self._ready.popleft())
             if lane is not None and lane.waiting and not lane.busy:
                 lane.busy = True

@@ -9,7 +9,7 @@ silently stale world impossible: a stream restored from an old copy has an old m
 
 import asyncio
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final, Protocol
 
@@ -67,19 +67,9 @@ class _PartState:
     era: str = ""
     complete_to: str = ""
 
-    def dated(self, version: Version) -> Version:
-        """A version that just arrived, with its era as far as the marker tells it.
-
-        Until the marker names a new epoch, nothing is known of its versions: they do not compare, and replace.
-        """
-        return replace(version, era=self.era) if version.epoch == self.epoch else version
-
     def finished_stage(self) -> dict[Key, Entry[Any]]:
-        """The snapshot, with the eras that its marker tells."""
+        """The snapshot; there is no other until the next generation."""
         stage, self.stage = self.stage or {}, None
-        for entry in stage.values():
-            if self.era <= entry.version.epoch <= self.epoch:
-                entry.version = replace(entry.version, era=self.era)
         return stage
 
 
@@ -297,7 +287,6 @@ class Projection:
     def _drop(self, error: Exception) -> None:
         self._counters.dropped += 1
         log.warning("Dropped a message that no publisher wrote", error=str(error))
-                self._world.prepare(incoming)
 
     def _apply(self, incoming: Incoming, delivered: Delivered, now: float) -> list[Change[Any]]:
         if isinstance(incoming, Marked):
@@ -308,13 +297,13 @@ class Projection:
             if isinstance(incoming, Deletion):
                 state.stage.pop(incoming.key, None)
             else:
+                self._world.prepare(incoming)
                 state.stage[incoming.key] = incoming
             return []
         if not state.attached:
             return []
         if isinstance(incoming, Deletion):
-            return self._world.delete(incoming.part, incoming.key, state.dated(incoming.version), now)
-        incoming.version = state.dated(incoming.version)
+            return self._world.delete(incoming.part, incoming.key, incoming.version, now)
         return self._world.put(incoming, now)
 
     def _mark(self, marked: Marked, delivered: Delivered) -> None:

@@ -17,6 +17,7 @@ from typing import Any, Final, TypeVar
 import structlog
 
 from aim_shared.bus.connection import BusConnection, raise_if_cancelled
+from aim_shared.bus.continuity import Continuity
 from aim_shared.bus.envelope import StateMessage, digest_of
 from aim_shared.bus.epoch import Reason, Sight, continued, reason_for_new, started
 from aim_shared.bus.freshness import boot_seconds
@@ -34,14 +35,14 @@ from aim_shared.bus.publisher_state import (
     SupersededError,
 )
 from aim_shared.bus.snapshot import read_present
-from aim_shared.bus.source import Source, SourceVersion
+from aim_shared.bus.source import Source, SourceVersion, key_of
 from aim_shared.bus.stored import StreamState, stream_state
 from aim_shared.bus.streams import StreamMismatchError, ensure_streams
 from aim_shared.bus.subjects import DEFAULT_LAYOUT, Layout
 from aim_shared.bus.sweep import sweep, tombstones
 from aim_shared.bus.tasks import apart
 from aim_shared.bus.writer import Writer, is_logged
-from aim_shared.kube.reflector_state import Event, Restarted
+from aim_shared.kube.reflector_state import Delete, Event, Restarted, Upsert
 
 log = structlog.get_logger(__name__)
 T = TypeVar("T")
@@ -100,6 +101,7 @@ class Publisher:
         self._settings = settings
         self._source = Source()
         self._lanes = Lanes()
+        self._continuity = Continuity()
         # Two processes of one name, or two terms of one process, must be able to tell each other apart.
         source = f"{source}/{secrets.token_hex(4)}"
         self._writer = Writer(connection, part, layout, source, may_write)
@@ -153,12 +155,17 @@ class Publisher:
 
     def take(self, event: Event) -> None:
         """Take in an event of the reflector; never waits."""
+        before = self._source.present.get(key_of(event.obj)) if isinstance(event, Upsert | Delete) else None
         version = self._source.take(event)
         self._heard_at = boot_seconds()
         if isinstance(event, Restarted):
+            # What follows may follow upon a version that the list folded; the comparison tells, and then it goes out.
+            self._lanes.hold()
+            self._continuity.listed()
             self._relisted.set()
         self._moved.set()
         if version is not None:
+            self._continuity.changed(version.key, before, self._lanes.newest_of(version.key))
             self._enqueue(version)
 
     async def consume(self, events: AsyncIterator[Event]) -> None:
@@ -281,11 +288,8 @@ class Publisher:
             marker = await self._markers.read()
             await self._read_streams()
         await self._wait_listed()
-        # A list that comes from now on needs another comparison.
-        relisted = self._relisted.is_set()
-        self._relisted.clear()
         self._scope, fresh = await self._choose_scope(state, marker)
-        self._compare(state.now, relisted=relisted, fresh=fresh)
+        self._compare(state.now, fresh=fresh)
 
     async def _read_streams(self) -> None:
         held = await read_present(self._connection, self._layout, self._part.name, self._service)
@@ -349,22 +353,26 @@ class Publisher:
         log.info("A new epoch begins", part=self._part.name, epoch=new.epoch, reason=reason.value)
         return new
 
-    def _compare(self, now: datetime, *, relisted: bool, fresh: bool) -> None:
+    def _compare(self, now: datetime, *, fresh: bool) -> None:
         """Queue what the stream lacks, in a new epoch if versions may be missing before it."""
         assert self._scope is not None
+        # A list that comes from now on needs another comparison.
+        self._relisted.clear()
         if not fresh and is_ahead(self._writer.stored, self._source.present, self._scope):
             # The watch has caught up with the stream, so Kubernetes itself went back.
             self._scope, fresh = self._begin(self._scope, Reason.VERSION_FELL, now), True
         found = self._find_differences(self._scope)
         dropped = self._lanes.dropped != self._dropped_seen
         self._dropped_seen = self._lanes.dropped
-        missed = bool(found) or dropped or (relisted and len(self._lanes) > 0)
+        missed = bool(found) or dropped or self._continuity.is_broken(self._writer.stored)
+        self._continuity.compared()
         if missed and not fresh:
             self._scope = self._begin(self._scope, Reason.VERSIONS_MISSED, now)
         self._differences = len(found)
         self._repaired += len(found)
         for version in found:
             self._lanes.add(version)
+        self._lanes.release()
         self._arrived.set()
 
     def _find_differences(self, scope: Scope) -> list[SourceVersion]:

@@ -143,6 +143,7 @@ class Writer:
             key=version.key,
             verb=version.verb,
             epoch=scope.epoch,
+            era=scope.comparable_since,
             uid=version.uid,
             resource_version=version.resource_version,
             previous=previous,

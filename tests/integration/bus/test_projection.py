@@ -107,6 +107,7 @@ async def test_garbage_is_dropped_and_counted(
     good = source.truth[A]
     headers: dict[str, str] = {
         Header.EPOCH: "e1",
+        Header.ERA: "e1",
         Header.UID: "u",
         Header.RESOURCE_VERSION: "7",
         Header.VERB: "upsert",

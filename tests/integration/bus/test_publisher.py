@@ -19,10 +19,12 @@ from support.publishing import (
     skipped,
     unnamed_holes,
 )
+from support.world_feed import feeding
 from support.world_objects import widgets
 
 from aim_shared.bus.connection import BusConnection, Message
 from aim_shared.bus.envelope import StateMessage, Verb
+from aim_shared.bus.freshness import boot_seconds
 from aim_shared.bus.interruption import InterruptedSessionError
 from aim_shared.bus.judgement import Scope
 from aim_shared.bus.marker import decode_marker
@@ -550,3 +552,51 @@ async def test_a_stream_of_another_nature_is_waited_out(nats_server: str) -> Non
             await bus.api(f"STREAM.DELETE.{layout.state_stream}")
             await settles(bus, layout, PART, cluster, publisher)
             assert publisher.statistics.interrupted_by is None
+
+
+@pytest.mark.spec("FW-406", "FW-408")
+async def test_a_change_amid_a_comparison_begins_no_epoch_and_undoes_no_own_write(
+    bus: BusConnection, layout: Layout
+) -> None:
+    cluster = Cluster()
+    cluster.put("a", number=1)
+    async with publishing(bus, widgets(), layout) as publisher, feeding(bus, layout, [widgets()]) as fed:
+        part = fed.world.parts[0]
+        publisher.take(cluster.listing())
+        await eventually(lambda: fed.world.is_fresh(part), "fresh")
+        epoch, generations = publisher.epoch, fed.statistics.projection.generations
+        for number in range(2, 5):
+            publisher.take(cluster.listing())
+            await asyncio.sleep(0.002)
+            user, own = cluster.put("a", number=number), cluster.put("a", own=number)
+            fed.world.absorb(part, own.obj, boot_seconds())
+            fed.changes.clear()
+            publisher.take(user)
+            publisher.take(own)
+            await settles(bus, layout, PART, cluster, publisher)
+            assert fed.changes == []
+        assert publisher.statistics.sessions >= 4
+        assert publisher.epoch == epoch
+        assert fed.statistics.projection.generations == generations
+    assert skipped(await history(bus, layout, PART), cluster) == []
+
+
+@pytest.mark.spec("FW-408")
+async def test_versions_compare_across_an_epoch_before_its_marker_is_seen(bus: BusConnection, layout: Layout) -> None:
+    """A world that knows an own write does not go back over it when a new epoch brings what came before."""
+    cluster = Cluster()
+    cluster.put("a", number=1)
+    async with publishing(bus, widgets(), layout) as publisher, feeding(bus, layout, [widgets()]) as fed:
+        part = fed.world.parts[0]
+        publisher.take(cluster.listing())
+        await eventually(lambda: fed.world.is_fresh(part), "fresh")
+        epoch = publisher.epoch
+        cluster.put("a", number=2)
+        publisher.take(cluster.listing())
+        own = cluster.put("a", number=3)
+        fed.world.absorb(part, own.obj, boot_seconds())
+        fed.changes.clear()
+        await eventually(lambda: publisher.epoch > epoch, "a version was missed")
+        publisher.take(own)
+        await settles(bus, layout, PART, cluster, publisher)
+        assert fed.changes == []

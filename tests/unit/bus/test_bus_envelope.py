@@ -24,6 +24,7 @@ MESSAGE = StateMessage(
     key=KEY,
     verb=Verb.UPSERT,
     epoch="e1",
+    era="e0",
     uid="u1",
     resource_version="17",
     previous=4,
@@ -48,6 +49,7 @@ def test_cloudevents_headers() -> None:
         "traceparent": TRACE,
         "Nats-Msg-Id": "e1/u1/17/upsert",
         "Aim-Epoch": "e1",
+        "Aim-Era": "e0",
         "Aim-Uid": "u1",
         "Aim-Rv": "17",
         "Aim-Verb": "upsert",
@@ -76,13 +78,15 @@ def test_a_repair_has_another_id_than_a_retry() -> None:
     assert message_id("e", "u", "1", Verb.UPSERT, attempt=1) != message_id("e", "u", "1", Verb.UPSERT)
 
 
-@pytest.mark.parametrize("name", ["Aim-Epoch", "Aim-Uid", "Aim-Rv", "Aim-Verb", "Aim-Prev", "ce-time", "ce-id"])
+@pytest.mark.parametrize(
+    "name", ["Aim-Epoch", "Aim-Era", "Aim-Uid", "Aim-Rv", "Aim-Verb", "Aim-Prev", "ce-time", "ce-id"]
+)
 @pytest.mark.parametrize("value", [None, "", "-1", "garbage"])
 def test_garbage_raises_one_error(name: str, value: str | None) -> None:
     headers = {str(key): found for key, found in MESSAGE.headers().items() if key != name}
     if value is not None:
         headers[name] = value
-    opaque = {"Aim-Epoch", "Aim-Uid", "ce-id"}
+    opaque = {"Aim-Epoch", "Aim-Era", "Aim-Uid", "ce-id"}
     if (name in opaque and value) or (name, value) == ("Aim-Rv", ""):
         assert decode_state("aimservices", KEY, headers, b"{}").key == KEY
     else:

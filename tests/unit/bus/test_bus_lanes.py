@@ -115,3 +115,14 @@ def test_order_and_completeness_hold_whatever_happens(steps: list[tuple[str, str
         assert done[name] == sorted(done[name])
         assert done[name][-1] == numbers[-1], "the newest always comes through"
     assert sum(map(len, done.values())) + lanes.dropped == sum(map(len, added.values()))
+
+
+def test_held_lanes_give_out_nothing() -> None:
+    lanes = Lanes()
+    lanes.hold()
+    lanes.add(version("a", 1))
+    assert lanes.take() is None
+    assert lanes.newest_of(Key("ns", "a")) == version("a", 1)
+    lanes.release()
+    assert lanes.take() == version("a", 1)
+    assert lanes.newest_of(Key("ns", "b")) is None

@@ -1,0 +1,64 @@
+"""Versions that follow a list with or without a gap."""
+
+import pytest
+
+from aim_shared.bus.continuity import Continuity
+from aim_shared.bus.envelope import Verb
+from aim_shared.bus.judgement import Stored
+from aim_shared.bus.part import Key
+from aim_shared.bus.source import SourceVersion
+
+KEY = Key("ns", "a")
+
+
+def version(rv: int, verb: Verb = Verb.UPSERT, uid: str = "u") -> SourceVersion:
+    return SourceVersion(KEY, verb, uid, str(rv), {} if verb is Verb.UPSERT else None)
+
+
+def held(rv: int, verb: Verb = Verb.UPSERT, uid: str = "u") -> dict[Key, Stored]:
+    return {KEY: Stored(1, 0, verb, "e", uid, str(rv), "id", "source", b"")}
+
+
+@pytest.mark.parametrize(
+    ("listed", "waiting", "stored", "broken"),
+    [
+        (None, None, {}, False),
+        (None, None, held(1, Verb.DELETE), False),
+        (None, None, held(1), True),
+        (version(2), None, held(2), False),
+        (version(2), None, held(1), True),
+        (version(2), None, held(2, uid="other"), True),
+        (version(2), None, {}, True),
+        (version(2), version(2), held(1), False),
+        (version(2), version(1), held(1), True),
+        (None, version(2, Verb.DELETE), held(1), False),
+    ],
+)
+def test_a_change_after_a_list(
+    listed: SourceVersion | None, waiting: SourceVersion | None, stored: dict[Key, Stored], *, broken: bool
+) -> None:
+    followed = Continuity()
+    followed.listed()
+    followed.changed(KEY, listed, waiting)
+    followed.changed(KEY, version(8), version(8))
+    assert followed.is_broken(stored) is broken
+    followed.compared()
+    assert not followed.is_broken({})
+
+
+def test_what_comes_after_the_comparison_follows_upon_it() -> None:
+    followed = Continuity()
+    followed.listed()
+    followed.compared()
+    followed.changed(KEY, version(2), None)
+    assert not followed.is_broken(held(1))
+
+
+def test_a_second_list_may_fold_as_well() -> None:
+    followed = Continuity()
+    followed.listed()
+    followed.changed(KEY, version(2), None)
+    followed.listed()
+    assert not followed.is_broken(held(2))
+    followed.changed(KEY, version(5), version(3))
+    assert followed.is_broken(held(2))
