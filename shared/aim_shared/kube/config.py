@@ -1,20 +1,20 @@
 """Where the API server is and how to prove who we are.
 
-A pod reads its service account directly: that is two files, and the library's loader would neither re-read a
-rejected token nor spare us its import (39 MB and 0.5 s, because its package imports every generated API).
-A kubeconfig has many dialects (exec plugins, OIDC, inline certificates), so there the library does the work,
-and it is imported only then.
+A pod's service account and the usual kubeconfig are read directly: importing the client library costs 36 MB, because
+its package brings every generated API. Left to it are the plugins of a kubeconfig (exec, OIDC), and it is imported
+only for them.
 """
 
 import asyncio
 import os
 import ssl
+import tempfile
 import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol, final
 
-from aim_shared.kube.errors import KubeError
+from aim_shared.kube.kubeconfig import ConfigError, Kubeconfig, read_kubeconfig
 
 if TYPE_CHECKING:
     from kubernetes_asyncio.client.configuration import Configuration
@@ -22,10 +22,6 @@ if TYPE_CHECKING:
 SERVICE_ACCOUNT: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 TOKEN_LIFETIME: Final = 60.0
 """Seconds after which a pod's token file is read again; the kubelet rotates it long before it expires."""
-
-
-class ConfigError(KubeError):
-    """No usable description of the API server was found."""
 
 
 class Credentials(Protocol):
@@ -94,15 +90,33 @@ class TokenFile:
         try:
             token = (await asyncio.to_thread(self._path.read_text)).strip()
         except OSError as error:
-            raise ConfigError(f"service account token {self._path}: {error}; is the token mounted?") from error
+            raise ConfigError(f"token {self._path}: {error}; is the token mounted?") from error
         if not token:
-            raise ConfigError(f"service account token {self._path} is empty; is the token mounted?")
+            raise ConfigError(f"token {self._path} is empty; is the token mounted?")
         self._header, self._read_at = f"Bearer {token}", time.monotonic()
 
 
 @final
-class KubeconfigCredentials:
-    """Whatever a kubeconfig's user entry says: token, basic auth, exec plugin, OIDC."""
+class WrittenCredentials:
+    """What stands in a kubeconfig: a token, or name and password."""
+
+    def __init__(self, path: str, context: str | None, header: str | None) -> None:
+        self._path = path
+        self._context = context
+        self._header = header
+
+    async def authorization(self) -> str | None:
+        """The header as read last."""
+        return self._header
+
+    async def refresh(self) -> None:
+        """Read the kubeconfig again."""
+        self._header = (await asyncio.to_thread(read_kubeconfig, self._path, self._context)).header
+
+
+@final
+class PluginCredentials:
+    """What a kubeconfig's plugin brings: exec, OIDC."""
 
     def __init__(self, path: str, context: str | None, header: str | None) -> None:
         self._path = path
@@ -159,6 +173,20 @@ async def from_kubeconfig(path: str, context: str | None = None) -> Connection:
     Raises:
         ConfigError: the file, its context or its credentials are unusable.
     """
+    written = await asyncio.to_thread(read_kubeconfig, path, context)
+    if written.plugin:
+        return await _from_plugin(path, context)
+    tls = await asyncio.to_thread(_tls_of, written) if written.server.startswith("https") else None
+    credentials: Credentials
+    if written.token_file is None:
+        credentials = WrittenCredentials(path, context, written.header)
+    else:
+        credentials = TokenFile(written.token_file)
+        await credentials.refresh()
+    return Connection(written.server, credentials, tls, written.tls_server_name, written.proxy)
+
+
+async def _from_plugin(path: str, context: str | None) -> Connection:
     loaded = await _load_kubeconfig(path, context)
     server = (loaded.host or "").rstrip("/")
     tls = None
@@ -168,7 +196,7 @@ async def from_kubeconfig(path: str, context: str | None = None) -> Connection:
         )
     return Connection(
         server,
-        KubeconfigCredentials(path, context, _header(loaded)),
+        PluginCredentials(path, context, _header(loaded)),
         tls,
         loaded.tls_server_name,
         loaded.proxy,
@@ -176,8 +204,6 @@ async def from_kubeconfig(path: str, context: str | None = None) -> Connection:
 
 
 async def _load_kubeconfig(path: str, context: str | None) -> "Configuration":
-    if not await asyncio.to_thread(_any_exists, path):
-        raise ConfigError(f"kubeconfig {path} does not exist; check KUBECONFIG")
     # Imported here for its weight; see the module's docstring.
     from kubernetes_asyncio.client.configuration import Configuration  # noqa: PLC0415
     from kubernetes_asyncio.config.kube_config import load_kube_config  # noqa: PLC0415
@@ -191,13 +217,19 @@ async def _load_kubeconfig(path: str, context: str | None) -> "Configuration":
     return configuration
 
 
-def _any_exists(path: str) -> bool:
-    return any(Path(part).expanduser().exists() for part in path.split(os.pathsep) if part)
-
-
 def _header(configuration: "Configuration") -> str | None:
     header = configuration.api_key.get("BearerToken")
     return str(header) if header else None
+
+
+def _tls_of(written: Kubeconfig) -> ssl.SSLContext:
+    # OpenSSL reads a certificate with its key from files only.
+    with tempfile.TemporaryDirectory(prefix="aim-") as name:
+        folder = Path(name)
+        ca = written.ca and written.ca.file(folder, "ca.crt")
+        certificate = written.certificate and written.certificate.file(folder, "tls.crt")
+        key = written.key and written.key.file(folder, "tls.key")
+        return _tls_context(ca, certificate, key, verify=written.verify)
 
 
 def _tls_context(

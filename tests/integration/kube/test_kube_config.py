@@ -1,6 +1,8 @@
 """Finding the API server and proving who we are."""
 
 import asyncio
+import base64
+import os
 import ssl
 import subprocess
 import sys
@@ -13,8 +15,9 @@ from aiohttp import web
 
 from aim_shared.kube import config
 from aim_shared.kube.client import KubeClient
-from aim_shared.kube.config import ConfigError, TokenFile, from_kubeconfig, in_cluster, load_connection
+from aim_shared.kube.config import TokenFile, from_kubeconfig, in_cluster, load_connection
 from aim_shared.kube.errors import ApiConnectionError
+from aim_shared.kube.kubeconfig import ConfigError
 from aim_shared.kube.transport import TransportSettings
 
 
@@ -109,7 +112,26 @@ async def test_an_exec_plugin_brings_the_token(tmp_path: Path) -> None:
     assert await credentials.authorization() == "Bearer plug"
 
 
-@pytest.mark.parametrize("text", ["{}", "current-context: x\ncontexts: []\n", ": [", ""])
+async def test_several_files_are_joined_and_the_first_entry_of_a_name_counts(tmp_path: Path) -> None:
+    (tmp_path / "sub").mkdir()
+    first, second = tmp_path / "first", tmp_path / "sub" / "second"
+    first.write_text("current-context: c\nusers: [{name: u, user: {tokenFile: token}}]\n")
+    (tmp_path / "token").write_text("rotated\n")
+    kubeconfig(second, "http://127.0.0.1:2", {"token": "other"})
+    connection = await from_kubeconfig(f"{tmp_path / 'absent'}{os.pathsep}{first}{os.pathsep}{second}")
+    assert connection.server == "http://127.0.0.1:2"
+    assert await connection.credentials.authorization() == "Bearer rotated"
+
+
+async def test_name_and_password_and_another_context(tmp_path: Path) -> None:
+    file = kubeconfig(tmp_path / "config", "http://127.0.0.1:1", {"username": "me", "password": "pw"})
+    connection = await from_kubeconfig(str(file), "c")
+    assert await connection.credentials.authorization() == "Basic bWU6cHc="
+    with pytest.raises(ConfigError, match="context 'other' is missing"):
+        await from_kubeconfig(str(file), "other")
+
+
+@pytest.mark.parametrize("text", ["{}", "clusters: 5", "current-context: x\ncontexts: []\n", ": [", ""])
 async def test_an_unusable_kubeconfig_says_which(tmp_path: Path, text: str) -> None:
     (tmp_path / "config").write_text(text)
     with pytest.raises(ConfigError, match=str(tmp_path / "config")):
@@ -136,6 +158,10 @@ async def test_certificates_are_verified_and_presented(tmp_path: Path) -> None:
     authority.cert_pem.write_to_path(tmp_path / "ca.crt")
     stranger.cert_pem.write_to_path(tmp_path / "stranger.crt")
     client_cert.private_key_and_cert_chain_pem.write_to_path(tmp_path / "me.pem")
+
+    def encoded(name: str) -> str:
+        return base64.b64encode((tmp_path / name).read_bytes()).decode()
+
     user: dict[str, object] = {"client-certificate": "me.pem", "client-key": "me.pem"}
 
     async def version(_: web.BaseRequest) -> web.StreamResponse:
@@ -149,7 +175,13 @@ async def test_certificates_are_verified_and_presented(tmp_path: Path) -> None:
         good = kubeconfig(tmp_path / "good", url, user, **{"certificate-authority": "ca.crt"})
         bad = kubeconfig(tmp_path / "bad", url, user, **{"certificate-authority": "stranger.crt"})
         lax = kubeconfig(tmp_path / "lax", url, user, **{"insecure-skip-tls-verify": True})
-        for file in (good, lax):
+        inline = kubeconfig(
+            tmp_path / "inline",
+            url,
+            {"client-certificate-data": encoded("me.pem"), "client-key-data": encoded("me.pem")},
+            **{"certificate-authority-data": encoded("ca.crt")},
+        )
+        for file in (good, lax, inline):
             async with KubeClient(await from_kubeconfig(str(file)), service="t") as client:
                 assert await client.version() == {"major": "1"}
         once = TransportSettings(attempts=1)
@@ -162,6 +194,10 @@ async def test_certificates_are_verified_and_presented(tmp_path: Path) -> None:
         await runner.cleanup()
 
 
-def test_the_library_is_not_imported_without_need() -> None:
-    program = "import sys; import aim_shared.kube.client; sys.exit('kubernetes_asyncio' in sys.modules)"
-    subprocess.run([sys.executable, "-c", program], check=True, timeout=60)
+def test_the_library_is_not_imported_without_need(tmp_path: Path) -> None:
+    file = kubeconfig(tmp_path / "config", "http://127.0.0.1:1", {"token": "t"})
+    program = (
+        "import asyncio, sys; from aim_shared.kube.config import from_kubeconfig; "
+        "asyncio.run(from_kubeconfig(sys.argv[1])); sys.exit('kubernetes_asyncio' in sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", program, str(file)], check=True, timeout=60)
