@@ -42,7 +42,7 @@ from aim_shared.bus.subjects import DEFAULT_LAYOUT, Layout
 from aim_shared.bus.sweep import sweep, tombstones
 from aim_shared.bus.tasks import apart
 from aim_shared.bus.writer import Writer, is_logged
-from aim_shared.kube.reflector_state import Delete, Event, Restarted, Upsert
+from aim_shared.kube.reflector_state import Delete, Event, ListFrom, Restarted, Upsert
 
 log = structlog.get_logger(__name__)
 T = TypeVar("T")
@@ -72,7 +72,7 @@ class Publisher:
         cluster: UID of kube-system; empty if it is not to be checked.
         service: for facts, which service's.
         may_write: asked before every write: was the Lease renewed within 10 s?
-        relist: asks the reflector for a list not older than what it saw, which comes as `Restarted`.
+        relist: asks the reflector for a list, which comes as `Restarted`.
         loaded: told of every message found in the stream when a session begins.
     """
 
@@ -86,7 +86,7 @@ class Publisher:
         service: str = "",
         layout: Layout = DEFAULT_LAYOUT,
         may_write: Callable[[], bool] = _always,
-        relist: Callable[[], None] | None = None,
+        relist: Callable[[ListFrom], None] | None = None,
         loaded: Callable[[StateMessage], None] | None = None,
         settings: PublisherSettings = DEFAULT_SETTINGS,
     ) -> None:
@@ -196,7 +196,7 @@ class Publisher:
     def compare(self) -> None:
         """Ask for a comparison with Kubernetes as soon as possible."""
         if self._relist is not None:
-            self._relist()
+            self._relist(ListFrom.FLOOR)
         else:
             self._relisted.set()
 
@@ -270,7 +270,7 @@ class Publisher:
     async def _compare_in_time(self) -> None:
         interval = self._settings.compare_interval * random.uniform(0.8, 1.2)
         if not await _within(interval, self._relisted.wait()) and self._relist is not None:
-            self._relist()
+            self._relist(ListFrom.FLOOR)
             await self._relisted.wait()
         raise _CompareDueError("time to compare")
 
@@ -315,8 +315,6 @@ class Publisher:
         stored = self._writer.stored.values()
         since = max(marker.comparable_since if marker else "", self._scope.comparable_since if self._scope else "")
         floor = max(newest_version(stored, since), int(marker.resource_version or 0) if marker else 0)
-        rewound = self._source.rewinds != self._rewinds_seen
-        self._rewinds_seen = self._source.rewinds
         changed = bool(marker and self._cluster and marker.cluster and marker.cluster != self._cluster)
         sight = Sight(
             marker=marker,
@@ -325,7 +323,7 @@ class Publisher:
             high_sequence=self._writer.high_sequence if self._stream_created == state.created else 0,
             known_created=self._stream_created,
             cluster=self._cluster,
-            version_fell=rewound or (not changed and not await self._caught_up(floor)),
+            version_fell=await self._fell_below(0 if changed else floor),
             newest_stored_epoch=max((held.epoch for held in stored), default=""),
         )
         reason = reason_for_new(sight)
@@ -336,17 +334,37 @@ class Publisher:
         self._writer.high_sequence = state.last_sequence
         return scope, reason is not None
 
+    async def _fell_below(self, floor: int) -> bool:
+        """Whether the cluster's store went back, behind a version or behind what the watch had shown."""
+        fell = self._source.rewinds != self._rewinds_seen or not await self._caught_up(floor)
+        fell = fell or self._source.rewinds != self._rewinds_seen
+        self._rewinds_seen = self._source.rewinds
+        return fell
+
     async def _caught_up(self, floor: int) -> bool:
-        """Whether the watch has reached a version; a server's cache may lag behind for a moment."""
+        """Whether the watch has reached a version, however long it takes to be sure.
+
+        A server's cache may lag behind for any time; only the store itself tells that the cluster went back.
+        """
         if not self._source.version:
             return True
+        if await _within(self._settings.list_grace, self._moves_until(lambda: self._is_at(floor))):
+            return True
+        if self._relist is None:
+            return False
+        log.warning("The list is older than what is known; asking the store itself", part=self._part.name)
+        seen = self._source.store_lists
+        self._relist(ListFrom.STORE)
+        await self._moves_until(lambda: self._is_at(floor) or self._source.store_lists > seen)
+        return self._is_at(floor)
 
-        async def reached() -> None:
-            while int(self._source.version) < floor:
-                self._moved.clear()
-                await self._moved.wait()
+    def _is_at(self, version: int) -> bool:
+        return int(self._source.version) >= version
 
-        return await _within(self._settings.list_grace, reached())
+    async def _moves_until(self, condition: Callable[[], bool]) -> None:
+        while not condition():
+            self._moved.clear()
+            await self._moved.wait()
 
     def _begin(self, scope: Scope, reason: Reason, now: datetime) -> Scope:
         new = started(scope, reason, now, secrets.token_hex(3))

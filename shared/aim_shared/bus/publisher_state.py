@@ -34,7 +34,8 @@ class PublisherSettings:
         compare_interval: between comparisons with Kubernetes; varied by a fifth.
         watch_silence: how long the watch may bring nothing, not even a bookmark (which come every minute), before the
             marker is withheld until a new list proves that the API server still answers.
-        list_grace: how long a list that is older than what the stream holds may be a server's lagging cache.
+        list_grace: how long to wait for a list that is older than what the stream holds to catch up, before the store
+            itself is asked.
     """
 
     marker_interval: float = MARKER_INTERVAL

@@ -44,6 +44,7 @@ class Source:
         self._version = ""
         self._lists = 0
         self._rewinds = 0
+        self._store_lists = 0
 
     @property
     def present(self) -> Mapping[Key, SourceVersion]:
@@ -65,6 +66,11 @@ class Source:
         """How often the server was found behind what it had shown before."""
         return self._rewinds
 
+    @property
+    def store_lists(self) -> int:
+        """Lists seen that were read from the store itself, not from a server's cache."""
+        return self._store_lists
+
     def take(self, event: Event) -> SourceVersion | None:
         """Take in what the watch says; returns the version to publish, if it is one the watch has seen happen."""
         match event:
@@ -78,12 +84,13 @@ class Source:
                 return None if synthetic else gone
             case Bookmark(version):
                 self._version = version
-            case Restarted(objects, version, rewound):
+            case Restarted(objects, version, rewound, from_store):
                 versions = [upsert_of(obj) for obj in objects]
                 self._present = {found.key: found for found in versions}
                 self._version = version
                 self._lists += 1
                 self._rewinds += rewound
+                self._store_lists += from_store
         return None
 
     def put(self, version: SourceVersion) -> SourceVersion:

@@ -16,7 +16,7 @@ import time
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import TracebackType
 from typing import Self, final
 
@@ -142,7 +142,7 @@ class Reflector:
         self._watch_opened = 0.0
         self._watch_events = 0
         self._interruptible: asyncio.Timeout | None = None
-        self._relist_wanted = False
+        self._relist_wanted: ListFrom | None = None
         self._delay = 0.0
         self._lists = self._watches = self._events = self._failures = 0
         self._last_error: Exception | None = None
@@ -163,13 +163,14 @@ class Reflector:
             self._pending.extend(await self.step())
         return self._pending.popleft()
 
-    def relist(self) -> None:
-        """Ask for a comparison with the server: a list not older than anything seen, reported as `Restarted`.
+    def relist(self, source: ListFrom = ListFrom.FLOOR) -> None:
+        """Ask for a comparison with the server: by default a list not older than anything seen, told as `Restarted`.
 
         The watch then continues from that list. Changes between the two are folded into it, as in any list.
-        Returns at once; several requests before the list starts are one.
+        Returns at once; several requests before the list starts are one, from the store if any asked for that.
         """
-        self._relist_wanted = True
+        if self._relist_wanted is not ListFrom.STORE:
+            self._relist_wanted = source
         if self._interruptible is not None:
             self._interruptible.reschedule(asyncio.get_running_loop().time())
 
@@ -202,7 +203,7 @@ class Reflector:
     async def _transition(self) -> tuple[Event, ...]:
         if self._relist_wanted and isinstance(self._state, Ready | Watching):
             await self._watch.aclose()
-            self._state = Empty(ListFrom.FLOOR)
+            self._state = Empty(self._relist_wanted)
         match self._state:
             case Empty() | Listing() as state:
                 return await self._list(state)
@@ -214,7 +215,9 @@ class Reflector:
     async def _list(self, state: Empty | Listing) -> tuple[Event, ...]:
         if isinstance(state, Empty):
             # Cleared before the request goes out: a wish that comes later wants a later list.
-            self._relist_wanted = False
+            if self._relist_wanted is ListFrom.STORE:
+                self._state = state = Empty(ListFrom.STORE)
+            self._relist_wanted = None
             version, match = list_query(state.source, self._floor)
             token = ""
         else:
@@ -241,7 +244,7 @@ class Reflector:
         self._lists += 1
         self._floor = listed.resource_version
         self._state = Ready(listed.resource_version)
-        return (*deleted, Restarted(listed.objects, listed.resource_version, rewound))
+        return (*deleted, replace(listed, rewound=rewound))
 
     async def _open(self, version: str) -> tuple[Event, ...]:
         seconds = self._random.randint(self._settings.shortest_watch, self._settings.longest_watch)

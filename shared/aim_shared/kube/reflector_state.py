@@ -27,11 +27,14 @@ class Restarted:
         objects: all objects.
         resource_version: version of the collection.
         rewound: the server is behind what it showed before (a restored store): compare no versions across this.
+        from_store: read from the store itself, so that nothing newer existed then. Another list may come from a
+            cache that lags behind.
     """
 
     objects: tuple[JsonObject, ...]
     resource_version: str
     rewound: bool = False
+    from_store: bool = False
 
 
 @final
@@ -138,7 +141,7 @@ def after_page(state: Empty | Listing, page: ObjectPage) -> Listing | Restarted:
     items = (*state.items, *page.items) if isinstance(state, Listing) else page.items
     if page.continue_token:
         return Listing(state.source, items, page.continue_token)
-    return Restarted(items, page.resource_version)
+    return Restarted(items, page.resource_version, from_store=state.source is ListFrom.STORE)
 
 
 def after_failure(state: State, error: KubeError | ValueError) -> State:

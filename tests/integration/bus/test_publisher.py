@@ -37,7 +37,7 @@ from aim_shared.bus.stored import delete_message, last_message
 from aim_shared.bus.streams import state_config
 from aim_shared.bus.subjects import Layout
 from aim_shared.bus.writer import Writer
-from aim_shared.kube.reflector_state import Delete
+from aim_shared.kube.reflector_state import Delete, ListFrom
 
 PART = "widgets"
 
@@ -201,7 +201,7 @@ async def test_comparing_asks_the_reflector_for_a_list(bus: BusConnection, layou
     cluster = Cluster()
     asked = asyncio.Event()
     settings = PublisherSettings(marker_interval=0.1, compare_interval=0.3)
-    async with publishing(bus, widgets(), layout, settings=settings, relist=asked.set) as publisher:
+    async with publishing(bus, widgets(), layout, settings=settings, relist=lambda _: asked.set()) as publisher:
         publisher.take(cluster.listing())
         await eventually(asked.is_set, "asked")
         cluster.put("a")
@@ -490,7 +490,7 @@ async def test_a_history_that_does_not_answer_in_time_ends_the_session_and_not_t
 async def test_the_marker_waits_for_a_list_when_the_watch_falls_silent(bus: BusConnection, layout: Layout) -> None:
     cluster, asked = Cluster(), asyncio.Event()
     settings = replace(QUICK, marker_interval=0.05, watch_silence=0.5)
-    async with publishing(bus, widgets(), layout, settings=settings, relist=asked.set) as publisher:
+    async with publishing(bus, widgets(), layout, settings=settings, relist=lambda _: asked.set()) as publisher:
         publisher.take(cluster.listing())
         for _ in range(8):
             await asyncio.sleep(0.1)
@@ -600,3 +600,36 @@ async def test_versions_compare_across_an_epoch_before_its_marker_is_seen(bus: B
         publisher.take(own)
         await settles(bus, layout, PART, cluster, publisher)
         assert fed.changes == []
+
+
+@pytest.mark.spec("FW-408")
+async def test_a_lagging_cache_is_no_restored_store(bus: BusConnection, layout: Layout) -> None:
+    """Only a list from the store itself tells that the cluster went back; until then nobody vouches for the part."""
+    cluster, asked = Cluster(), list[ListFrom]()
+    cluster.put("a", number=1)
+    async with publishing(bus, widgets(), layout) as publisher:
+        publisher.take(cluster.listing())
+        await settles(bus, layout, PART, cluster, publisher)
+        epoch = publisher.epoch
+        stale = cluster.listing()
+        publisher.take(cluster.put("a", number=2))
+        publisher.take(cluster.put("b"))
+        await settles(bus, layout, PART, cluster, publisher)
+    async with publishing(bus, widgets(), layout, source="second", relist=asked.append) as publisher:
+        publisher.take(stale)
+        await eventually(lambda: asked == [ListFrom.STORE], "the store is asked")
+        publisher.take(stale)
+        await asyncio.sleep(2 * QUICK.list_grace)
+        assert publisher.statistics.markers == 0
+        assert await agrees(bus, layout, PART, cluster)
+        publisher.take(replace(cluster.listing(), from_store=True))
+        await settles(bus, layout, PART, cluster, publisher)
+        assert publisher.epoch == epoch
+        restored = Cluster(version=10)
+        restored.put("a", restored=True)
+    async with publishing(bus, widgets(), layout, source="third", relist=asked.append) as publisher:
+        publisher.take(restored.listing())
+        await eventually(lambda: len(asked) == 2, "the store is asked")
+        publisher.take(replace(restored.listing(), from_store=True))
+        await settles(bus, layout, PART, restored, publisher)
+        assert publisher.epoch > epoch

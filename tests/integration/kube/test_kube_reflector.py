@@ -31,6 +31,7 @@ from aim_shared.kube.reflector import (
     Restarted,
     Upsert,
 )
+from aim_shared.kube.reflector_state import ListFrom
 from aim_shared.kube.transport import TransportSettings
 
 QUICK = ReflectorSettings(shortest_watch=1, longest_watch=1, grace=0.2, backoff=Backoff(base=0.01, cap=0.05), hasty=0.0)
@@ -154,7 +155,7 @@ async def test_a_server_restored_to_an_older_state_is_followed() -> None:
         events = await take(reflector, 3)
 
     assert isinstance(events[1], Delete)
-    assert events[2] == Restarted((b,), "7", rewound=True)
+    assert events[2] == Restarted((b,), "7", rewound=True, from_store=True)
     assert "resourceVersion" not in server.seen[3].query
 
 
@@ -225,3 +226,17 @@ async def test_the_server_decides_how_long_a_throttled_reflector_waits() -> None
         assert await take(reflector, 1) == [Restarted((), "5")]
 
     assert delays == [7.0]
+
+
+async def test_a_list_from_the_store_can_be_asked_for() -> None:
+    a = config_map("a", 5)
+    async with reflecting(
+        list_answer("7", a),
+        list_answer("9", a),
+        settings=ReflectorSettings(),
+    ) as (reflector, server):  # fmt: skip
+        await take(reflector, 1)
+        reflector.relist(ListFrom.STORE)
+        reflector.relist()
+        assert await take(reflector, 1) == [Restarted((a,), "9", from_store=True)]
+        assert "resourceVersion" not in server.seen[-1].query

@@ -51,6 +51,7 @@ def test_pages_add_up_to_one_list() -> None:
     assert isinstance(first, Listing)
     last = after_page(first, ObjectPage((config_map("b"),), "5", ""))
     assert last == Restarted((config_map("a"), config_map("b")), "5")
+    assert after_page(Empty(ListFrom.STORE), ObjectPage((), "5", "")) == Restarted((), "5", from_store=True)
 
 
 @pytest.mark.parametrize(
