@@ -5,7 +5,7 @@ from support.stack import OWN, Platform, status_of
 
 from aim_shared.json import JsonObject
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 IMAGE = "amdenterpriseai/aim-qwen-qwen3-32b:0.8.5"
 

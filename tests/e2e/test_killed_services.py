@@ -8,7 +8,7 @@ from support.stack import Platform
 from aim_local.demo.chat import ask
 from aim_local.stack import SERVICES
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 IMAGE = "amdenterpriseai/aim-qwen-qwen3-32b:0.8.5"
 

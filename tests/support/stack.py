@@ -1,7 +1,7 @@
 """A whole platform for end-to-end tests: every process real, the cluster simulated with short delays.
 
-Use it in a `conftest.py` with `from support.stack import platform`; one platform serves a module's tests, so each test
-makes objects of its own.
+Use it in a `conftest.py` with `from support.stack import platform`; one platform serves all tests that a test process
+runs, because its start takes longer than most of them, so each test makes objects of its own.
 """
 
 import asyncio
@@ -117,8 +117,8 @@ async def started_platform(folder: Path, services: tuple[str, ...] = SERVICES) -
         yield platform
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
 async def platform(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Platform]:
-    """One platform for all tests of a module; they need `pytest.mark.asyncio(loop_scope="module")`."""
+    """One platform for all tests of a process; they need `pytest.mark.asyncio(loop_scope="session")`."""
     async with started_platform(tmp_path_factory.mktemp("platform")) as found:
         yield found
