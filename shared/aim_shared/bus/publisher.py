@@ -41,7 +41,7 @@ from aim_shared.bus.streams import StreamMismatchError, ensure_streams
 from aim_shared.bus.subjects import DEFAULT_LAYOUT, Layout
 from aim_shared.bus.sweep import sweep, tombstones
 from aim_shared.bus.tasks import apart
-from aim_shared.bus.writer import Writer, is_logged
+from aim_shared.bus.writer import Writer, body_of, is_logged
 from aim_shared.kube.reflector_state import Delete, Event, ListFrom, Restarted, Upsert
 
 log = structlog.get_logger(__name__)
@@ -99,7 +99,7 @@ class Publisher:
         self._relist = relist
         self._loaded = loaded
         self._settings = settings
-        self._source = Source()
+        self._source = Source(part)
         self._lanes = Lanes()
         self._continuity = Continuity()
         # Two processes of one name, or two terms of one process, must be able to tell each other apart.
@@ -403,7 +403,7 @@ class Publisher:
             pending=self._lanes.newest(),
             version=self._source.version,
             scope=scope,
-            digest=(lambda version: digest_of(self._writer.body(version))) if by_content else None,
+            digest=(lambda version: digest_of(body_of(version))) if by_content else None,
         )
         return [version for version in found if version.obj is None or not self._is_unwritable(version.key)]
 

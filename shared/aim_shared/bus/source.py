@@ -2,9 +2,12 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from aim_shared.bus.envelope import Verb
-from aim_shared.bus.part import Key
+from aim_shared.bus.part import Key, Part
+from aim_shared.bus.published import published_form
+from aim_shared.bus.trace import trace_of
 from aim_shared.json import JsonObject
 from aim_shared.kube.reflector_state import Bookmark, Delete, Event, Restarted, Upsert
 
@@ -14,7 +17,8 @@ class SourceVersion:
     """One version of an object, to be published.
 
     Attributes:
-        obj: the object as Kubernetes sent it; shared, never to be modified. ``None`` for a deletion.
+        obj: the object as it is published; shared, never to be modified. ``None`` for a deletion.
+        traceparent: that of the whole object, where trimming took what tells it; else empty.
     """
 
     key: Key
@@ -22,12 +26,17 @@ class SourceVersion:
     uid: str
     resource_version: str
     obj: JsonObject | None
+    traceparent: str = ""
 
 
-def upsert_of(obj: JsonObject) -> SourceVersion:
-    """The version that an object is."""
+def upsert_of(part: Part[Any], obj: JsonObject) -> SourceVersion:
+    """The version that an object is, as Kubernetes sent it."""
     metadata = obj["metadata"]
-    return SourceVersion(key_of(obj), Verb.UPSERT, metadata["uid"], str(metadata.get("resourceVersion") or ""), obj)
+    version = str(metadata.get("resourceVersion") or "")
+    # What nobody reads is not kept either: a pod is ten times what is published of it.
+    return SourceVersion(
+        key_of(obj), Verb.UPSERT, metadata["uid"], version, published_form(part, obj), traceparent=trace_of(obj)
+    )
 
 
 def key_of(obj: JsonObject) -> Key:
@@ -39,7 +48,8 @@ def key_of(obj: JsonObject) -> Key:
 class Source:
     """The present objects of a part, and the newest version seen. No I/O."""
 
-    def __init__(self) -> None:
+    def __init__(self, part: Part[Any]) -> None:
+        self._part = part
         self._present: dict[Key, SourceVersion] = {}
         self._version = ""
         self._lists = 0
@@ -76,7 +86,7 @@ class Source:
         match event:
             case Upsert(obj, version):
                 self._version = version
-                return self.put(upsert_of(obj))
+                return self.put(upsert_of(self._part, obj))
             case Delete(obj, version, synthetic):
                 self._version = version
                 gone = self.remove(key_of(obj), obj["metadata"].get("uid", ""), version)
@@ -85,7 +95,7 @@ class Source:
             case Bookmark(version):
                 self._version = version
             case Restarted(objects, version, rewound, from_store):
-                versions = [upsert_of(obj) for obj in objects]
+                versions = [upsert_of(self._part, obj) for obj in objects]
                 self._present = {found.key: found for found in versions}
                 self._version = version
                 self._lists += 1

@@ -22,7 +22,6 @@ from aim_shared.bus.interruption import InterruptedSessionError, interrupting
 from aim_shared.bus.judgement import Scope, Stored, Verdict, judge
 from aim_shared.bus.outcome import PubAck, Refused, Unknown, WrongSequence
 from aim_shared.bus.part import Key, Part
-from aim_shared.bus.published import published_form
 from aim_shared.bus.source import SourceVersion
 from aim_shared.bus.stored import StoredMessage, delete_message, last_message
 from aim_shared.bus.subjects import Layout
@@ -42,8 +41,6 @@ class WriteCounts:
 
     published: int = 0
     """Versions in both streams."""
-    done_before: int = 0
-    """Versions that the stream held already."""
     stale: int = 0
     """Versions not written because a newer one was there."""
     refused: int = 0
@@ -74,10 +71,6 @@ class Writer:
         self.counts = WriteCounts()
         self.high_sequence = 0
 
-    def body(self, version: SourceVersion) -> bytes:
-        """The bytes that are published for a version."""
-        return b"" if version.obj is None else dumps(published_form(self._part, version.obj))
-
     async def write(self, version: SourceVersion, scope: Scope) -> bool:
         """Put a version onto the bus, unless it or a newer one is there.
 
@@ -86,7 +79,7 @@ class Writer:
         Raises:
             InterruptedSessionError: the outcome is not known.
         """
-        body, attempt, unknown = self.body(version), 0, 0
+        body, attempt, unknown = body_of(version), 0, 0
         digest = digest_of(body)
         while True:
             held = self.stored.get(version.key)
@@ -95,7 +88,6 @@ class Writer:
                 self.counts.stale += 1
                 return True
             if verdict is Verdict.DONE:
-                self.counts.done_before += 1
                 return True
             message = self._message(version, body, scope, held.sequence if held else 0, attempt)
             self._check_lease()
@@ -148,7 +140,7 @@ class Writer:
             resource_version=version.resource_version,
             previous=previous,
             body=body,
-            traceparent=trace_of(version.obj if version.obj is not None else {"metadata": {"uid": version.uid}}),
+            traceparent=version.traceparent or trace_of(version.obj or {"metadata": {"uid": version.uid}}),
             time=datetime.now(UTC),
             source=self._source,
             id=message_id(scope.epoch, version.uid, identity, version.verb, attempt),
@@ -233,6 +225,11 @@ class Writer:
     def _check_lease(self) -> None:
         if not self._may_write():
             raise InterruptedSessionError("the Lease was not renewed in time; another replica may lead")
+
+
+def body_of(version: SourceVersion) -> bytes:
+    """The bytes that are published for a version."""
+    return b"" if version.obj is None else dumps(version.obj)
 
 
 def is_logged(headers: Mapping[str, str], identity: str, sequence: int) -> bool:

@@ -324,12 +324,14 @@ async def test_a_second_publisher_is_noticed_by_the_first(bus: BusConnection, na
 
 @pytest.mark.parametrize("same_epoch", [True, False])
 async def test_an_old_leaders_late_write_never_replaces_a_newer_version(
-    bus: BusConnection, nats_server: str, layout: Layout, *, same_epoch: bool
+    bus: BusConnection, nats_server: str, layout: Layout, monkeypatch: pytest.MonkeyPatch, *, same_epoch: bool
 ) -> None:
     """The old leader still has a version in its hands when the new one has published newer ones."""
     cluster = Cluster()
     async with connected(nats_server, "other") as second_bus:
         await second_bus.wait_connected()
+        # The old one must not notice the new one by its marker.
+        monkeypatch.setattr("aim_shared.bus.publisher._FIRST_PAUSES", ())
         quiet = PublisherSettings(marker_interval=60)
         async with publishing(bus, widgets(), layout, settings=quiet) as old:
             old.take(cluster.listing())
@@ -358,7 +360,7 @@ async def test_a_message_that_vanishes_within_the_brokers_window_is_written_anew
     """The broker acknowledges an id it knows, without storing anything."""
     cluster, scope = Cluster(), Scope("e1", "e1")
     writer = Writer(bus, widgets(), layout, "test", lambda: True)
-    version = upsert_of(cluster.put("a").obj)
+    version = upsert_of(widgets(), cluster.put("a").obj)
     assert await writer.write(version, scope)
     held = writer.stored.pop(version.key)
     await delete_message(bus, layout.state_stream, held.sequence)
