@@ -124,6 +124,9 @@ def hole_between(before: LoggedVersion | None, version: LoggedVersion) -> Hole |
         return Hole.BEGINNING if version.previous else None
     if before.epoch != version.epoch:
         return Hole.EPOCH
+    if before.deleted and version.previous == 0:
+        # Made again after its tombstone was swept.
+        return None
     return None if version.previous == before.sequence else Hole.GAP
 
 
@@ -176,6 +179,21 @@ def state_at(
 
 def _later(present: LoggedVersion, before: LoggedVersion | None) -> bool:
     return before is None or (present.time, present.sequence) > (before.time, before.sequence)
+
+
+def fact_at(versions: Sequence[LoggedVersion], at: datetime) -> LoggedVersion | None:
+    """The fact that its own service knew at some time.
+
+    A service knows its facts before they go over the bus, when they have neither sequence nor resource version to be
+    told by; the time of the observation tells them apart.
+    """
+    known = [(observed, version) for version in versions if (observed := _observed(version)) is not None]
+    return max((one for one in known if one[0] <= at), key=lambda one: one[0], default=(at, None))[1]
+
+
+def _observed(version: LoggedVersion) -> datetime | None:
+    text = None if version.body is None else version.body.get("observedAt")
+    return datetime.fromisoformat(text) if isinstance(text, str) else None
 
 
 def find(versions: Sequence[LoggedVersion], wanted: Version) -> LoggedVersion | None:

@@ -43,6 +43,8 @@ def holes(versions: tuple[LoggedVersion, ...]) -> list[tuple[int, Hole | None]]:
         ([version(4, 1)], None, [(4, Hole.BEGINNING)]),
         ([version(1, 0), version(9, 4)], None, [(1, None), (9, Hole.GAP)]),
         ([version(1, 0), version(9, 4, epoch="e2")], None, [(1, None), (9, Hole.EPOCH)]),
+        ([version(4, 0, verb=Verb.DELETE), version(9, 0)], None, [(4, None), (9, None)]),
+        ([version(4, 0), version(9, 0)], None, [(4, None), (9, Hole.GAP)]),
         ([version(1, 0)], version(4, 1), [(1, None), (4, None)]),
         ([version(1, 0)], version(9, 4), [(1, None), (9, Hole.GAP)]),
         ([version(1, 0), version(4, 1)], version(4, 1), [(1, None), (4, None)]),
