@@ -129,12 +129,6 @@ class DecisionRecord(_Record):
         """Key of the object in its part."""
         return Key(self.namespace, self.name)
 
-    @property
-    def without_bus(self) -> bool:
-        """Whether something was read that never went over the bus, so that its version may not be found (design 8)."""
-        versions = (read.version for read in self.reads.objects)
-        return any(version is not None and version.local for version in versions)
-
     def to_json(self) -> bytes:
         """The message body."""
         return dumps(self.model_dump(mode="json", by_alias=True))

@@ -14,9 +14,6 @@ from aim_shared.json import dumps, loads
 MARKER_INTERVAL: Final = 10.0
 """Seconds between two markers."""
 
-FRESH_SECONDS: Final = 30.0
-"""How long a marker vouches for its part, by the broker's clock."""
-
 
 @dataclass(frozen=True, slots=True)
 class Marker:

@@ -123,15 +123,6 @@ def test_a_version_that_is_gone_is_a_hole(world: World, part: Part[Resource]) ->
     assert not replay.exact
 
 
-def test_a_record_of_an_own_write_knows_that_it_was_read_without_the_bus(world: World, part: Part[Resource]) -> None:
-    world.absorb(part, widget("a", "u1", 9, labels=RED), 0)
-    live = WorldView(world)
-    live.get(part, "ns", "b")
-    assert not recorded(live).without_bus
-    live.get(part, "ns", "a")
-    assert recorded(live).without_bus
-
-
 def test_the_record_has_the_agreed_json() -> None:
     text = b"""{
       "id": "1", "service": "serving", "controller": "aimservice", "part": "aimservices", "namespace": "n",
