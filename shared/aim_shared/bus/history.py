@@ -12,7 +12,7 @@ from typing import Final
 
 import structlog
 
-from aim_shared.bus.chain import LoggedVersion, StateAt, chained, find, from_log, from_state, state_at
+from aim_shared.bus.chain import LoggedVersion, StateAt, chained, fact_at, find, from_log, from_state, state_at
 from aim_shared.bus.connection import BusConnection, Message
 from aim_shared.bus.decision import DecisionRecord
 from aim_shared.bus.delivery import Delivered, deliver
@@ -20,7 +20,7 @@ from aim_shared.bus.entry import Version
 from aim_shared.bus.envelope import EnvelopeError, decode_log, decode_state
 from aim_shared.bus.part import Key
 from aim_shared.bus.stored import StoredMessage, last_message
-from aim_shared.bus.subjects import CLUSTER_SCOPE, DEFAULT_LAYOUT, Layout, SubjectError, encode_token
+from aim_shared.bus.subjects import CLUSTER_SCOPE, DEFAULT_LAYOUT, FACTS_PART, Layout, SubjectError, encode_token
 from aim_shared.bus.tasks import apart
 from aim_shared.json import JsonObject, loads
 
@@ -120,6 +120,8 @@ class History:
 
         async def fetch(part: str, key: Key, version: Version) -> LoggedVersion | None:
             async with limit:
+                if part == FACTS_PART and version.local:
+                    return fact_at(await self.versions(part, key), record.at)
                 return await self.fetch(part, key, version)
 
         async def fetch_all() -> dict[tuple[str, Key], LoggedVersion | None]:

@@ -1,10 +1,11 @@
 """Versions of one object in a row, the holes between them, and what is known of it at some time."""
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from aim_shared.bus.chain import Hole, Knowledge, LoggedVersion, StateAt, chained, find, state_at
+from aim_shared.bus.chain import Hole, Knowledge, LoggedVersion, StateAt, chained, fact_at, find, state_at
 from aim_shared.bus.entry import Version
 from aim_shared.bus.envelope import Verb
 from aim_shared.bus.part import Key
@@ -95,3 +96,15 @@ def test_state_at_noon(
     expected: tuple[Knowledge, int | None, Hole | None],
 ) -> None:
     assert known(state_at(before, after, present, NOON)) == expected
+
+
+def test_a_fact_that_was_read_before_it_was_published_is_told_by_its_time() -> None:
+    def fact(sequence: int, minute: int) -> LoggedVersion:
+        observed = (NOON + timedelta(minutes=minute)).isoformat().replace("+00:00", "Z")
+        return replace(version(sequence, 0), resource_version="", body={"observedAt": observed})
+
+    versions = [fact(1, 1), fact(2, 5), fact(3, 9), version(4, 3, verb=Verb.DELETE)]
+    assert fact_at(versions, NOON) is None
+    assert fact_at(versions, NOON + timedelta(minutes=5)) is versions[1]
+    assert fact_at(versions, NOON + timedelta(minutes=8)) is versions[1]
+    assert fact_at(versions, NOON + timedelta(hours=1)) is versions[2]
