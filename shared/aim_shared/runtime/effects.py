@@ -27,6 +27,7 @@ _log = structlog.get_logger()
 PublishFact = Callable[[Entry[Fact]], Awaitable[None]]
 """Puts a fact into the world and onto the bus."""
 
+
 @dataclass(frozen=True, slots=True)
 class EffectStatistics:
     """Counts since start, for metrics."""

@@ -2,6 +2,7 @@
 
 import asyncio
 
+from support.nats import eventually
 from support.reconcile_bench import SERVICES, Bench, service
 
 from aim_shared.api.service import AIMService
@@ -26,9 +27,7 @@ async def test_a_round_is_over_once_every_object_had_its_pass(bench: Bench) -> N
     bench.decision = never_idle
     async with asyncio.TaskGroup() as group:
         group.create_task(bench.worker.run(1))
-        async with asyncio.timeout(10):
-            while not bench.worker.round_over:
-                await asyncio.sleep(0.001)
+        await eventually(lambda: bench.worker.round_over, "every object had a pass", interval=0.001)
         assert not bench.idle, "one object asks for a pass all the time"
         bench.queue.close()
     assert begun >= 2
@@ -41,7 +40,5 @@ async def test_an_object_that_is_gone_does_not_hold_a_round_up(bench: Bench) -> 
     assert bench.world.get(SERVICES, Key("default", "chat")) is None
     async with asyncio.TaskGroup() as group:
         group.create_task(bench.worker.run(1))
-        async with asyncio.timeout(10):
-            while not bench.worker.round_over:
-                await asyncio.sleep(0.001)
+        await eventually(lambda: bench.worker.round_over, "every object had a pass", interval=0.001)
         bench.queue.close()

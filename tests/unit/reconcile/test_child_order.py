@@ -38,6 +38,8 @@ def test_created_children_of_a_kind_keep_the_order_of_the_plan() -> None:
 
 @pytest.mark.spec("FW-204")
 def test_what_others_refer_to_comes_first_however_it_is_made() -> None:
-    assert names(
-        child(JOBS, "a", WriteMode.CREATE), child(CLAIMS, "b", WriteMode.CREATE), child(CONFIG_MAPS, "c")
-    ) == ["ConfigMap/c", "PersistentVolumeClaim/b", "Job/a"]
+    assert names(child(JOBS, "a", WriteMode.CREATE), child(CLAIMS, "b", WriteMode.CREATE), child(CONFIG_MAPS, "c")) == [
+        "ConfigMap/c",
+        "PersistentVolumeClaim/b",
+        "Job/a",
+    ]
