@@ -16,7 +16,7 @@ from aim_shared.bus.direct import DirectFeed
 from aim_shared.bus.entry import Entry
 from aim_shared.bus.part import Key, Part
 from aim_shared.bus.world import World
-from aim_shared.kube.reflector_state import Event, Restarted
+from aim_shared.kube.reflector_state import Event, ListFrom, Restarted
 
 
 class Counted(Resource):
@@ -28,6 +28,24 @@ class Counted(Resource):
     def _count(self) -> "Counted":
         Counted.decoded += 1
         return self
+
+
+class OneList:
+    """A watch that gives a list, and nothing more."""
+
+    def __init__(self, restarted: Restarted) -> None:
+        self._left: list[Event] = [restarted]
+
+    def __aiter__(self) -> AsyncIterator[Event]:
+        return self
+
+    async def __anext__(self) -> Event:
+        if not self._left:
+            await asyncio.Event().wait()
+        return self._left.pop()
+
+    def relist(self, source: ListFrom) -> None:
+        raise AssertionError(f"nobody has a reason to list again from {source}")
 
 
 @pytest.fixture
@@ -65,12 +83,8 @@ async def test_others_run_while_a_long_list_is_taken_in(world: World, part: Part
     decoded_at_step: list[int] = []
 
     @asynccontextmanager
-    async def lists(_: Part[Any]) -> AsyncIterator[AsyncIterator[Event]]:
-        async def events() -> AsyncIterator[Event]:
-            yield Restarted(objects, "7")
-            await asyncio.Event().wait()
-
-        yield events()
+    async def lists(_: Part[Any]) -> AsyncIterator[OneList]:
+        yield OneList(Restarted(objects, "7"))
 
     feed = DirectFeed(world, part, lists, lambda _: None, done.set, catch_up=10, clock=lambda: 0.0)
     async with asyncio.timeout(10), asyncio.TaskGroup() as group:
