@@ -13,7 +13,7 @@ import pytest
 from support.nats import connected, eventually, new_layout
 from support.publishing import QUICK as QUICK_PUBLISHER
 from support.publishing import Cluster, publishing
-from support.world_feed import QUICK, Fed, feeding
+from support.world_feed import QUICK, Fed, Watched, feeding
 from support.world_objects import widgets
 
 from aim_local.nats import NatsServer
@@ -34,26 +34,21 @@ class Rig:
     publisher: Publisher
     fed: Fed
     part: Part[Resource]
-    watches: list[asyncio.Queue[Event]] = field(default_factory=list)
+    watches: list[Watched] = field(default_factory=list)
 
     def tell(self, event: Event) -> None:
         """Something happened in the cluster."""
         self.publisher.take(event)
         for watch in self.watches:
-            watch.put_nowait(event)
+            watch.put(event)
 
     @asynccontextmanager
-    async def reflect(self, _: Part[Any]) -> AsyncIterator[AsyncIterator[Event]]:
-        watch: asyncio.Queue[Event] = asyncio.Queue()
-        watch.put_nowait(self.cluster.listing())
+    async def reflect(self, _: Part[Any]) -> AsyncIterator[Watched]:
+        watch = Watched(self.cluster.listing)
+        watch.put(self.cluster.listing())
         self.watches.append(watch)
-
-        async def events() -> AsyncIterator[Event]:
-            while True:
-                yield await watch.get()
-
         try:
-            yield events()
+            yield watch
         finally:
             self.watches.remove(watch)
 
@@ -83,7 +78,7 @@ async def rig(tmp_path: Path) -> AsyncIterator[Rig]:
     rig: Rig | None = None
 
     @asynccontextmanager
-    async def reflect(of: Part[Any]) -> AsyncIterator[AsyncIterator[Event]]:
+    async def reflect(of: Part[Any]) -> AsyncIterator[Watched]:
         assert rig is not None
         async with rig.reflect(of) as events:
             yield events

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from support.bus_source import Source
@@ -17,7 +17,7 @@ from aim_shared.bus.part import Key, Part
 from aim_shared.bus.subjects import Layout
 from aim_shared.bus.world import World
 from aim_shared.json import JsonObject
-from aim_shared.kube.reflector_state import Event, Restarted
+from aim_shared.kube.reflector_state import Event, ListFrom, Restarted
 
 QUICK = FeedSettings(
     heartbeat=0.3,
@@ -86,6 +86,30 @@ async def feeding(
         assert isinstance(results[0], asyncio.CancelledError), results
 
 
+class Watched:
+    """A list-and-watch whose lists a test makes: at once, and whenever another one is asked for."""
+
+    def __init__(self, listing: Callable[[], Restarted]) -> None:
+        self.asked: list[ListFrom] = []
+        self.told = 0
+        self._listing = listing
+        self._events: asyncio.Queue[Event] = asyncio.Queue()
+
+    def put(self, event: Event) -> None:
+        """Tell the reader."""
+        self.told += 1
+        self._events.put_nowait(event)
+
+    def relist(self, source: ListFrom) -> None:
+        """Answer with another list."""
+        self.asked.append(source)
+        self.put(replace(self._listing(), from_store=source is ListFrom.STORE))
+
+    async def __aiter__(self) -> AsyncIterator[Event]:
+        while True:
+            yield await self._events.get()
+
+
 class DirectCluster:
     """Answers list-and-watch requests from what a `Source` says is true.
 
@@ -101,32 +125,32 @@ class DirectCluster:
         self.listed: Restarted | None = None
         self.opened = 0
         self.open = 0
-        self._watches: list[asyncio.Queue[Event]] = []
+        self.watches: list[Watched] = []
 
     def emit(self, event: Event) -> None:
         """Tell all open watches."""
-        for watch in self._watches:
-            watch.put_nowait(event)
+        for watch in self.watches:
+            watch.put(event)
 
     @asynccontextmanager
-    async def reflect(self, part: Part[Any]) -> AsyncIterator[AsyncIterator[Event]]:
+    async def reflect(self, part: Part[Any]) -> AsyncIterator[Watched]:
         """A `ReflectorFactory`."""
         assert part.name == self.source.part
         self.opened += 1
         self.open += 1
-        watch: asyncio.Queue[Event] = asyncio.Queue()
-        self._watches.append(watch)
+        watch = Watched(self.listing)
+        self.watches.append(watch)
+        first = asyncio.create_task(self._list_once_reachable(watch))
         try:
-            yield self._events(watch)
+            yield watch
         finally:
+            first.cancel()
             self.open -= 1
-            self._watches.remove(watch)
+            self.watches.remove(watch)
 
-    async def _events(self, watch: asyncio.Queue[Event]) -> AsyncIterator[Event]:
+    async def _list_once_reachable(self, watch: Watched) -> None:
         await self.reachable.wait()
-        yield self.listing()
-        while True:
-            yield await watch.get()
+        watch.put(self.listing())
 
     def listing(self) -> Restarted:
         """A list of what is true now, or what was prepared instead."""

@@ -9,7 +9,7 @@ import asyncio
 import uuid
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import structlog
 
@@ -19,22 +19,34 @@ from aim_shared.bus.published import published_form
 from aim_shared.bus.trace import trace_of
 from aim_shared.bus.world import World
 from aim_shared.json import JsonObject
-from aim_shared.kube.reflector_state import Bookmark, Delete, Event, Restarted, Upsert
+from aim_shared.kube.reflector_state import Bookmark, Delete, Event, ListFrom, Restarted, Upsert
 
 log = structlog.get_logger(__name__)
 
 _SLICE: Final = 100
 """Objects of a list that are taken in one step of the event loop."""
 
-ReflectorFactory = Callable[[Part[Any]], AbstractAsyncContextManager[AsyncIterator[Event]]]
-"""Opens a list-and-watch of a part's selection; `aim_shared.kube.reflector.Reflector` is one."""
+
+class Watch(Protocol):
+    """A list-and-watch; `aim_shared.kube.reflector.Reflector` is one."""
+
+    def __aiter__(self) -> AsyncIterator[Event]: ...
+
+    def relist(self, source: ListFrom) -> None:
+        """Ask for another list, which comes as `Restarted`."""
+        ...
+
+
+ReflectorFactory = Callable[[Part[Any]], AbstractAsyncContextManager[Watch]]
+"""Opens a list-and-watch of a part's selection."""
 
 
 class DirectFeed:
     """One part, fed from the API server. Create, then `run`; cancel to stop.
 
     A first list may come from a cache that is behind what the world knows already. It is held back then, and the
-    watch followed, until it has caught up; if it does not, the server itself went back.
+    watch followed, until it has caught up; if it does not, the store itself is asked, which alone tells whether the
+    cluster went back.
     """
 
     def __init__(
@@ -56,6 +68,8 @@ class DirectFeed:
         self._catch_up = catch_up
         self._clock = clock
         self._floor = 0
+        self._floor_at_store = 0
+        self._watch: Watch | None = None
         self._stage: dict[Key, Entry[Any]] | None = None
         self._epoch, self._era = world.epoch(part), world.era(part)
         self._giving_up: asyncio.TimerHandle | None = None
@@ -65,8 +79,8 @@ class DirectFeed:
     async def run(self) -> None:
         """Feed until cancelled. What goes wrong with the API server is the reflector's to retry."""
         try:
-            async with self._factory(self._part) as events:
-                async for event in events:
+            async with self._factory(self._part) as self._watch:
+                async for event in self._watch:
                     await self._take(event)
         finally:
             self.abandon()
@@ -82,12 +96,13 @@ class DirectFeed:
             self._giving_up.cancel()
             self._giving_up = None
         elif self._stage is not None and self._giving_up is None:
-            self._giving_up = asyncio.get_running_loop().call_later(self._catch_up, self._went_back)
+            self._giving_up = asyncio.get_running_loop().call_later(self._catch_up, self._ask_store)
 
     async def _take(self, event: Event) -> None:
         match event:
-            case Restarted(objects, _, rewound):
-                await self._restart(objects, rewound=rewound)
+            case Restarted(objects, version, rewound, from_store):
+                fell = from_store and _number(version) < self._floor_at_store
+                await self._restart(objects, rewound=rewound or fell)
             case Upsert(obj, _):
                 self._upsert(self._entry(obj))
             case Delete(obj, resource_version):
@@ -100,7 +115,9 @@ class DirectFeed:
 
     async def _restart(self, objects: Sequence[JsonObject], *, rewound: bool) -> None:
         if rewound:
+            log.warning("The cluster's store went back; following it", part=self._part.name)
             self._epoch, self._era = _new_epoch(), ""
+        self._floor_at_store = 0
         # A list that is still held back is outdated.
         self._stage = None
         self._expect_catch_up()
@@ -129,15 +146,13 @@ class DirectFeed:
         elif self.complete_at is not None:
             self._tell(self._world.delete(self._part, key, version, self._clock()))
 
-    def _went_back(self) -> None:
-        if self._stage is None:
+    def _ask_store(self) -> None:
+        if self._stage is None or self._watch is None:
             return
-        log.warning("The API server is behind what was known; following it", part=self._part.name)
-        self._epoch, self._era = _new_epoch(), ""
-        for entry in self._stage.values():
-            entry.version = Version(entry.version.uid, entry.version.resource_version, None, self._epoch)
-        self._swap()
-        self._expect_catch_up()
+        log.warning("The API server is behind what was known; asking its store", part=self._part.name)
+        # What is absorbed from now on may be newer than the list from the store.
+        self._floor_at_store = self._floor
+        self._watch.relist(ListFrom.STORE)
 
     def _swap(self) -> None:
         stage, self._stage = self._stage, None

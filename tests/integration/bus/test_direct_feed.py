@@ -16,7 +16,7 @@ from aim_shared.bus.freshness import Source as FedFrom
 from aim_shared.bus.part import Key, Part
 from aim_shared.bus.streams import ensure_streams
 from aim_shared.bus.subjects import FACTS_PART, Layout
-from aim_shared.kube.reflector_state import Bookmark, Delete, Restarted, Upsert
+from aim_shared.kube.reflector_state import Bookmark, Delete, ListFrom, Restarted, Upsert
 
 ABSENT = "nats://127.0.0.1:1"
 A = Key("ns", "a")
@@ -184,6 +184,26 @@ async def test_a_list_that_is_behind_is_held_back_until_the_watch_caught_up(
         changes = len(fed.changes)
         cluster.emit(Upsert(source.truth[Key("ns", "b")], source.resource_version))
         await eventually(lambda: fed.equals(source, part), "caught up")
+        assert len(fed.changes) == changes
+
+
+@pytest.mark.spec("FW-408")
+async def test_a_list_that_stays_behind_is_not_followed_before_the_store_was_asked(
+    bus: BusConnection, layout: Layout, part: Part[Resource], source: Source, cluster: DirectCluster
+) -> None:
+    await source.upsert("a")
+    stale = cluster.listing()
+    await source.upsert("b")
+    await source.mark()
+    settings = replace(QUICK, marker_lifetime=0.5)
+    async with feeding(bus, layout, [part], reflect=cluster.reflect, settings=settings) as fed:
+        await eventually(lambda: fed.equals(source, part), "synced by the bus")
+        cluster.listed = stale
+        await eventually(lambda: cluster.open == 1 and cluster.watches[0].told == 1, "the change-over")
+        cluster.listed = None
+        changes = len(fed.changes)
+        await eventually(lambda: cluster.watches[0].asked == [ListFrom.STORE], "the store is asked")
+        await eventually(lambda: fed.equals(source, part), "the store's list is taken")
         assert len(fed.changes) == changes
 
 
