@@ -1,6 +1,7 @@
 """A world follows the state stream of a real broker."""
 
 import asyncio
+import time
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -13,6 +14,7 @@ from support.world_objects import WIDGET, widgets
 
 from aim_shared.api import Resource
 from aim_shared.bus.connection import BusConnection
+from aim_shared.bus.delivery import Delivered, Delivery, DeliveryLostError
 from aim_shared.bus.entry import Change
 from aim_shared.bus.envelope import Header
 from aim_shared.bus.freshness import Source as FedFrom
@@ -237,3 +239,17 @@ async def test_two_parts_are_synced_each_by_its_own_marker(
         assert statuses["widgets"].source is FedFrom.BUS
         assert statuses["widgets"].age is not None
         assert statuses["gadgets"].age is None
+
+
+async def test_a_snapshot_that_does_not_arrive_is_asked_for_again_with_pauses(
+    bus: BusConnection, layout: Layout, part: Part[Resource], source: Source, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def lost(_: Delivery) -> list[Delivered]:
+        raise DeliveryLostError("the broker does not move on")
+
+    monkeypatch.setattr(Delivery, "batch", lost)
+    await source.upsert("a")
+    began = time.monotonic()
+    async with feeding(bus, layout, [part], settings=replace(QUICK, retry=0.2)) as fed:
+        await eventually(lambda: fed.statistics.projection.generations == 4, "made again")
+    assert time.monotonic() - began >= 0.6
