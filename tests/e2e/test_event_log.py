@@ -1,0 +1,88 @@
+"""The event log of a real run: its story is told in order, and every decision is taken alike again."""
+
+import asyncio
+import os
+import sys
+
+import pytest
+from support.controlplane import Ran
+from support.stack import OWN, Platform, status_of
+
+from aim_cli.connecting import history
+from aim_cli.replay import Verdict, replay
+from aim_cli.services import definitions
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+IMAGE = "amdenterpriseai/aim-qwen-qwen3-32b:0.8.5"
+
+
+async def aim(platform: Platform, *arguments: str) -> Ran:
+    """Run the command as a user would."""
+    environment = {**os.environ, "AIM_NATS_URL": platform.stack.nats_url}
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "aim_cli", *arguments,
+        env=environment, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
+    )  # fmt: skip
+    async with asyncio.timeout(60):
+        out, err = await process.communicate()
+    return Ran(process.returncode or 0, out.decode(), err.decode())
+
+
+async def test_the_story_runs_through_the_services_in_one_trace(platform: Platform) -> None:
+    await platform.namespace("told")
+    await platform.running(await platform.service("told", "chat", model={"image": IMAGE}))
+
+    told = await aim(platform, "timeline", "aimservice", "told/chat")
+
+    assert told.code == 0, told
+    *moments, summary = told.out.splitlines()
+    assert [line[:12] for line in moments] == sorted(line[:12] for line in moments)
+    assert "created" in moments[0]
+    assert any("Starting → Running" in line for line in moments)
+    assert summary.startswith("trace ")
+    for service in ("artifacts", "discovery", "routing", "serving"):
+        assert service in summary
+
+
+async def test_every_decision_is_taken_alike_again(platform: Platform) -> None:
+    await platform.namespace("replayed")
+    await platform.running(await platform.service("replayed", "chat", model={"image": IMAGE}))
+
+    ran = await aim(platform, "replay", "aimservice", "replayed/chat")
+    assert ran.code == 0, ran
+    assert " 0 different, 0 that cannot be told" in ran.out.splitlines()[-1]
+
+    declared = definitions()
+    async with history(platform.stack.nats_url) as log:
+        decisions = await log.decisions()
+        results = [await replay(log, declared, one) for one in decisions]
+    assert {one.record.service for one in decisions} == {service.name for service in declared}
+    assert [(one.stored.record.key, one.differences) for one in results if one.verdict is Verdict.DIFFERS] == []
+
+
+async def test_the_catalogue_is_decided_alike_again_after_its_repair(platform: Platform) -> None:
+    path = f"{OWN}/aimclustermodelsources/replayed-source"
+    spec = {"images": ["amdenterpriseai/aim-qwen-qwen3-32b"], "versions": [">>1"]}
+    body = {
+        "apiVersion": "aim.eai.amd.com/v1alpha1",
+        "kind": "AIMClusterModelSource",
+        "metadata": {"name": "replayed-source"},
+        "spec": spec,
+    }
+    await platform.api.created(f"{OWN}/aimclustermodelsources", body)
+    await platform.until(path, lambda obj: status_of(obj) == "Failed")
+    await platform.api.merge(path, {"spec": {"versions": [">=0.8.5"]}})
+    await platform.until(path, lambda obj: status_of(obj) == "Ready")
+
+    ran = await aim(platform, "replay", "aimclsrc", "replayed-source")
+
+    assert ran.code == 0, ran
+    assert " 0 different, 0 that cannot be told" in ran.out.splitlines()[-1]
+
+
+async def test_what_the_log_does_not_know_is_said(platform: Platform) -> None:
+    ran = await aim(platform, "timeline", "aimservice", "nowhere/nothing")
+
+    assert (ran.code, ran.out) == (3, "")
+    assert "nowhere/nothing" in ran.err
