@@ -55,7 +55,11 @@ async def test_facts_are_published_replaced_and_removed(bus: BusConnection, layo
         await stands(bus, layout, {"a": 1, "b": 1})
         publisher.remove_fact(Key(SERVICE, "b"))
         await stands(bus, layout, {"a": 1})
-        assert await last_message(bus, layout.state_stream, layout.sync(FACTS_PART, SERVICE)) is not None
+
+        async def vouched() -> bool:
+            return await last_message(bus, layout.state_stream, layout.sync(FACTS_PART, SERVICE)) is not None
+
+        await eventually(vouched, "the marker")
     versions = await history(bus, layout, FACTS_PART)
     assert [v.state.json() for v in versions if v.state.key.name == "a"] == [fact("a", n) for n in (1, 2, 1)]
     assert unnamed_holes(versions) == []
