@@ -31,18 +31,20 @@ async def aim(platform: Platform, *arguments: str) -> Ran:
 
 async def test_the_story_runs_through_the_services_in_one_trace(platform: Platform) -> None:
     await platform.namespace("told")
-    await platform.running(await platform.service("told", "chat", model={"image": IMAGE}))
+    # Not in the catalogue, so that the model is made, inspected and profiled for this service.
+    await platform.running(await platform.service("told", "chat", model={"image": "amdenterpriseai/aim-dummy:0.1.0"}))
 
     told = await aim(platform, "timeline", "aimservice", "told/chat")
 
     assert told.code == 0, told
-    *moments, summary = told.out.splitlines()
+    lines = told.out.splitlines()
+    moments = [line for line in lines if not line.startswith("trace ")]
     assert [line[:12] for line in moments] == sorted(line[:12] for line in moments)
-    assert "created" in moments[0]
+    assert moments[0].endswith("created")
     assert any("Starting → Running" in line for line in moments)
-    assert summary.startswith("trace ")
+    (trace,) = [line for line in lines if line.startswith("trace ")]
     for service in ("artifacts", "discovery", "routing", "serving"):
-        assert service in summary
+        assert service in trace
 
 
 async def test_every_decision_is_taken_alike_again(platform: Platform) -> None:
