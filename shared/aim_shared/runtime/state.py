@@ -52,7 +52,10 @@ class ServiceState:
         connection = self.bus.statistics
         connected = connection.state is ConnectionState.CONNECTED
         parts = self.feed.statistics.parts
-        reasons = [_unsynced(part, connected=connected) for part in parts if not part.synced]
+        withheld = self._withheld()
+        reasons = [
+            _unsynced(part, connected=connected, withheld=withheld.get(part.part)) for part in parts if not part.synced
+        ]
         if not connected and any(not part.fresh and part.source is Source.BUS for part in parts):
             reasons.append(f"the message broker is {connection.state.value}: {connection.last_error or 'no answer'}")
         if connection.denied is not None:
@@ -168,9 +171,9 @@ def _numbers(prefix: str, statistics: object, labels: Mapping[str, str]) -> Iter
         yield name, own, value
 
 
-def _unsynced(part: PartStatus, *, connected: bool) -> str:
+def _unsynced(part: PartStatus, *, connected: bool, withheld: str | None) -> str:
     if part.source is Source.DIRECT:
         return f"{part.part} is not synced: the API server has not listed it yet"
     if not connected:
         return f"{part.part} is not synced: the message broker is not connected"
-    return f"{part.part} is not synced: its publisher has not vouched for it yet"
+    return f"{part.part} is not synced: {withheld or 'its publisher has not vouched for it yet'}"

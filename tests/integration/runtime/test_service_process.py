@@ -130,7 +130,6 @@ async def test_a_stream_of_another_nature_is_told_and_does_not_stop_the_service(
             {"name": "AIM_STATE", "subjects": ["aim.state.>"], "storage": "memory", "retention": "limits"},
         )
     service = await stage.started()
-    await service.leads()
     await service.until("/readyz", lambda _status, page: "AIM_STATE" in str(page.get("publishing")))
     assert "Traceback" not in service.log
     assert await service.stop() == 0
