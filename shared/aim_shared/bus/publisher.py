@@ -227,10 +227,11 @@ class Publisher:
             self._phase = Phase.WAITING
             if not self._connection.connected:
                 self._lanes.collapse()
-            self._interrupted_by = str(outcome)
+            news, self._interrupted_by = str(outcome) != self._interrupted_by, str(outcome)
             vouched = self._markers.written > markers
             failures = 0 if vouched or not self._connection.connected else failures + 1
-            log.warning("Publishing was interrupted; going on soon", part=self._part.name, cause=str(outcome))
+            if news:
+                log.warning("Publishing was interrupted; going on soon", part=self._part.name, cause=str(outcome))
             low, high = _BACKOFF
             await asyncio.sleep(random.uniform(low, min(high, low * 2 ** min(failures, 8))))
 
