@@ -17,8 +17,9 @@ from aim_local.stack import SERVICES, Stack, StackError, StackSettings
 from aim_shared.api import kinds
 from aim_shared.json import JsonObject, loads
 from aim_shared.kube.client import KubeClient
+from aim_shared.kube.config import from_kubeconfig
 from aim_shared.kube.kinds import ResourceKind
-from aim_shared.kube.kubeconfig import ConfigError, from_kubeconfig
+from aim_shared.kube.kubeconfig import ConfigError
 from aim_shared.kube.transport import TransportSettings
 
 CRDS: Final = Path(__file__).parents[2] / "deploy" / "crds"
