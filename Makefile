@@ -23,8 +23,8 @@ test: setup
 	$(BIN)/python -m pytest --numprocesses auto --dist loadfile tests/unit tests/integration tests/controlplane tests/e2e tests/chaos
 
 lint: setup
-	$(BIN)/ruff check .
-	$(BIN)/ruff format --check .
+	$(BIN)/ruff check --no-cache .
+	$(BIN)/ruff format --no-cache --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
 
