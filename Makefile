@@ -20,7 +20,7 @@ demo: setup
 	@exec $(BIN)/python -m aim_local demo --parent $$PPID $(if $(FOLDER),--folder "$(FOLDER)")
 
 test: setup
-	$(BIN)/python -m pytest --numprocesses auto --dist loadfile tests/unit tests/integration tests/controlplane tests/e2e tests/chaos
+	$(BIN)/python -m pytest --numprocesses auto --dist loadfile tests/chaos tests/e2e tests/integration tests/controlplane tests/unit
 
 lint: setup
 	$(BIN)/ruff check --no-cache .
