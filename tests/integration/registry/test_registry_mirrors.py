@@ -3,9 +3,11 @@
 import json
 import ssl
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+import trustme
 from support.oci import REPOSITORY, at, pull_secret, settings, store_with_tags
 
 from aim_local.registry import BasicAuth, Fault, ImageStore, LocalRegistry
@@ -112,27 +114,36 @@ async def test_unprotected_endpoints_are_counted_once(client: RegistryClient, re
     assert client.insecure_endpoints == 1
 
 
-TLS = Path(__file__).parent / "tls"
+@dataclass(frozen=True)
+class Tls:
+    """A server's certificate, and the file of the authority that signed it."""
+
+    server: ssl.SSLContext
+    authority: Path
 
 
-def server_tls() -> ssl.SSLContext:
+@pytest.fixture(scope="module")
+def tls(tmp_path_factory: pytest.TempPathFactory) -> Tls:
+    authority = trustme.CA()
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(TLS / "server.pem", TLS / "server-key.pem")
-    return context
+    authority.issue_cert("127.0.0.1", "localhost").configure_cert(context)
+    file = tmp_path_factory.mktemp("tls") / "authority.pem"
+    authority.cert_pem.write_to_path(str(file))
+    return Tls(context, file)
 
 
 @pytest.mark.spec("MS-155", "FW-382")
-async def test_certificates_are_checked_against_the_given_authorities() -> None:
-    async with LocalRegistry(store=store_with_tags(), auth=None, tls=server_tls()) as registry:
+async def test_certificates_are_checked_against_the_given_authorities(tls: Tls) -> None:
+    async with LocalRegistry(store=store_with_tags(), auth=None, tls=tls.server) as registry:
         mirror = {"url": f"https://{registry.host}"}
-        trusted = {**mirror, "caFile": str(TLS / "server.pem")}
+        trusted = {**mirror, "caFile": str(tls.authority)}
         skipped = {**mirror, "insecureSkipVerify": True}
         repository = Repository("ghcr.io", REPOSITORY)
         for rules in (trusted, skipped):
             async with RegistryClient(settings(), only(rules)) as client:
                 assert (await client.list_tags(repository)).names == ("1.0.0",)
                 assert client.insecure_endpoints == (1 if rules is skipped else 0)
-        async with RegistryClient(settings(registry_ca_file=TLS / "server.pem"), only(mirror)) as client:
+        async with RegistryClient(settings(registry_ca_file=tls.authority), only(mirror)) as client:
             assert (await client.list_tags(repository)).names == ("1.0.0",)
         async with RegistryClient(settings(), only(mirror)) as client:
             with pytest.raises(RegistryError, match="certificate is not trusted") as caught:
@@ -150,20 +161,20 @@ async def test_a_mirror_is_spoken_to_exactly_as_configured(registry: LocalRegist
 
 
 @pytest.mark.spec("MS-119")
-async def test_a_local_address_that_speaks_tls_is_used_with_tls() -> None:
+async def test_a_local_address_that_speaks_tls_is_used_with_tls(tls: Tls) -> None:
     async with (
-        LocalRegistry(store=store_with_tags(), auth=None, tls=server_tls()) as registry,
-        RegistryClient(settings(registry_ca_file=TLS / "server.pem")) as client,
+        LocalRegistry(store=store_with_tags(), auth=None, tls=tls.server) as registry,
+        RegistryClient(settings(registry_ca_file=tls.authority)) as client,
     ):
         assert (await client.list_tags(at(registry))).names == ("1.0.0",)
 
 
 @pytest.mark.spec("FW-386")
-async def test_a_redirect_does_not_leave_tls(registry: LocalRegistry) -> None:
-    async with LocalRegistry(store=store_with_tags(), auth=None, tls=server_tls()) as secure:
+async def test_a_redirect_does_not_leave_tls(registry: LocalRegistry, tls: Tls) -> None:
+    async with LocalRegistry(store=store_with_tags(), auth=None, tls=tls.server) as secure:
         target = f"http://{registry.host}/v2/{REPOSITORY}/tags/list"
         secure.fail("tags", Fault(307, {"Location": target}))
-        rules = only({"url": f"https://{secure.host}", "caFile": str(TLS / "server.pem")})
+        rules = only({"url": f"https://{secure.host}", "caFile": str(tls.authority)})
         async with RegistryClient(settings(), rules) as client:
             with pytest.raises(RegistryError, match="plain http") as caught:
                 await client.list_tags(Repository("ghcr.io", REPOSITORY))
