@@ -20,6 +20,7 @@ from aim_shared.kube.backoff import Backoff
 from aim_shared.kube.config import Connection
 from aim_shared.kube.errors import ApiConnectionError, ApiError, ConnectionFailure, KubeError, api_error
 from aim_shared.kube.limiter import Limiter, LimiterStatistics
+from aim_shared.kube.proxies import environment_proxy
 
 Parameters: TypeAlias = Mapping[str, str]
 
@@ -133,6 +134,7 @@ class Transport:
         self._random = randomness or random.Random()
         self._limiter = Limiter(self._settings.concurrency)
         self._session: aiohttp.ClientSession | None = None
+        self._proxy = connection.proxy or environment_proxy(connection.server)
         self._attempts = self._retries = self._failures = self._refreshes = self._watches = 0
 
     async def __aenter__(self) -> Self:
@@ -140,7 +142,6 @@ class Transport:
         self._session = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(limit=0, ssl=self._connection.tls or True),
             cookie_jar=aiohttp.DummyCookieJar(),
-            trust_env=True,
             headers={"User-Agent": self._user_agent, "Accept": "application/json"},
         )
         return self
@@ -254,7 +255,7 @@ class Transport:
                 data=request.body,
                 headers=headers,
                 timeout=limits,
-                proxy=self._connection.proxy,
+                proxy=self._proxy,
                 server_hostname=self._connection.tls_server_name,
                 allow_redirects=False,
             )
