@@ -13,7 +13,7 @@ from aim_shared.registry.credentials import Credential
 from aim_shared.registry.endpoints import Endpoint, authority_of
 from aim_shared.registry.errors import RegistryError, RegistryErrorCode
 from aim_shared.registry.manifests import parse_object
-from aim_shared.registry.transport import Request, Response, Transport
+from aim_shared.registry.transport import Method, Request, Response, Transport
 
 CATALOG_SCOPE: Final = "registry:catalog:*"
 DEFAULT_LIFETIME: Final = 60.0
@@ -64,7 +64,7 @@ class Authorizer:
     async def headers_after_refusal(
         self, endpoint: Endpoint, scope: str, credential: Credential | None, refusal: Response
     ) -> Mapping[str, str]:
-        """Headers for a second attempt after a 401; empty when there is nothing better to send."""
+        """Headers for another attempt after a 401; empty when there is nothing better to send."""
         key = _Key(endpoint, scope, credential)
         self._tokens.pop(key, None)
         challenges = parse_challenges(refusal.headers.getall("WWW-Authenticate", []))
@@ -129,7 +129,8 @@ class Authorizer:
             "scope": key.scope,
             "client_id": _CLIENT_ID,
         }
-        return await self._transport.send(Request(URL(realm), form=form, trust=key.endpoint.trust))
+        request = Request(URL(realm), form=form, trust=key.endpoint.trust, method=Method.POST)
+        return await self._transport.send(request)
 
 
 def _token_of(response: Response, authority: str) -> _Token:

@@ -21,13 +21,14 @@ from aim_shared.registry.errors import RegistryError, RegistryErrorCode
 from aim_shared.registry.fallback import Failure, combined_error
 from aim_shared.registry.hubs import Hubs, list_docker_hub, list_github_packages
 from aim_shared.registry.image_reference import DOCKER_HUB, ImageReference, Repository, canonical_registry
-from aim_shared.registry.inspection import inspect
+from aim_shared.registry.inspection import InspectionMemory
 from aim_shared.registry.listing import Listing, list_catalog, list_tags
 from aim_shared.registry.manifests import ImageConfig
 from aim_shared.registry.mirrors import Registries
 from aim_shared.registry.session import SchemeMemory, Session
 from aim_shared.registry.settings import RegistrySettings
-from aim_shared.registry.transport import Transport, TransportStatistics
+from aim_shared.registry.traffic import TransportStatistics
+from aim_shared.registry.transport import Transport
 
 GHCR: Final = "ghcr.io"
 INSPECTION_SECONDS: Final = 30.0
@@ -64,6 +65,7 @@ class RegistryClient:
         self._transport = Transport(settings)
         self._authorizer = Authorizer(self._transport, settings.registry_realm_allowlist)
         self._schemes = SchemeMemory(self._transport)
+        self._inspections = InspectionMemory()
         self._warned: set[Endpoint] = set()
 
     async def __aenter__(self) -> Self:
@@ -143,7 +145,8 @@ class RegistryClient:
             limit = self._inspection_timeout
             try:
                 async with asyncio.timeout(limit):
-                    return await inspect(await self._session(endpoint, image.repository.path, credentials), image)
+                    session = await self._session(endpoint, image.repository.path, credentials)
+                    return await self._inspections.inspect(session, image)
             except TimeoutError as error:
                 raise RegistryError(
                     RegistryErrorCode.TIMEOUT,

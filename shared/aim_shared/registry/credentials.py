@@ -19,6 +19,8 @@ from aim_shared.registry.image_reference import canonical_registry
 DOCKER_CONFIG_JSON: Final = "kubernetes.io/dockerconfigjson"
 DOCKER_CFG: Final = "kubernetes.io/dockercfg"
 
+_TOKEN_USER: Final = "<token>"  # noqa: S105 - a marker, not a secret
+"""User name with which credential helpers mark that the secret is an identity token (MS-159)."""
 _API_VERSION_PREFIX: Final = re.compile(r"/v[12](?=/|$)")
 
 
@@ -149,12 +151,10 @@ def _entry(key: str, value: object) -> CredentialEntry:
     username, password = str(value.get("username") or ""), str(value.get("password") or "")
     if not username and not password and value.get("auth"):
         username, password = _split_auth(host, str(value["auth"]))
-    credential = Credential(
-        username,
-        password,
-        str(value.get("identitytoken") or ""),
-        str(value.get("registrytoken") or ""),
-    )
+    identity_token = str(value.get("identitytoken") or "")
+    if username == _TOKEN_USER:
+        username, password, identity_token = "", "", identity_token or password
+    credential = Credential(username, password, identity_token, str(value.get("registrytoken") or ""))
     return CredentialEntry(host, path, credential)
 
 

@@ -35,7 +35,7 @@ async def list_docker_hub(transport: Transport, api_url: str, namespace: str, *,
     url = URL(f"{api_url}/v2/namespaces/{namespace}/repositories").with_query(page_size=HUB_PAGE_SIZE)
     origin, names = url.origin(), list[str]()
     for _ in range(max_pages):
-        response = await transport.send(Request(url))
+        response = await transport.send(Request(url, is_revalidated=True))
         _check(response, f"Docker Hub namespace {namespace!r}")
         what = f"the repository list of Docker Hub namespace {namespace!r}"
         page = parse_object(response.body, what)
@@ -74,7 +74,7 @@ async def _github_pages(
     names: list[str] = []
     for page in range(1, max_pages + 1):
         url = URL(address).with_query(package_type="container", per_page=GITHUB_PAGE_SIZE, page=page)
-        response = await transport.send(Request(url, headers))
+        response = await transport.send(Request(url, headers, is_revalidated=True))
         _check(response, f"GitHub owner {owner!r}")
         what = f"the package list of GitHub owner {owner!r}"
         # The answer is a bare array; it is wrapped because only objects are decoded.

@@ -1,5 +1,14 @@
-"""Reading an image's configuration: manifest, platform manifest, configuration blob (DI-083…DI-086)."""
+"""Reading an image's configuration: manifest, platform manifest, configuration blob (DI-083…DI-086).
 
+What was read before is confirmed with one HEAD request, which Docker Hub does not count as a pull (MS-374).
+"""
+
+from collections import OrderedDict
+from typing import Final
+
+from yarl import URL
+
+from aim_shared.registry.endpoints import Endpoint
 from aim_shared.registry.image_reference import ImageReference
 from aim_shared.registry.manifests import (
     ACCEPT,
@@ -12,6 +21,42 @@ from aim_shared.registry.manifests import (
     verify_digest,
 )
 from aim_shared.registry.session import Session
+
+CAPACITY: Final = 256
+"""Configurations remembered per process, a few KiB each."""
+
+_Key = tuple[Endpoint, ImageReference]
+
+
+class InspectionMemory:
+    """The configurations read last, least recently used out first."""
+
+    def __init__(self, capacity: int = CAPACITY) -> None:
+        self._capacity = capacity
+        self._known: OrderedDict[_Key, ImageConfig] = OrderedDict()
+
+    async def inspect(self, session: Session, image: ImageReference) -> ImageConfig:
+        """What `inspect` returns; the registry is asked in any case, so that access and existence are checked.
+
+        Raises:
+            RegistryError: as `inspect`.
+        """
+        key = (session.endpoint, image)
+        known = self._known.get(key)
+        if known is None or not await _still_means(session, image, known.digest):
+            known = await inspect(session, image)
+        self._known[key] = known
+        self._known.move_to_end(key)
+        if len(self._known) > self._capacity:
+            self._known.popitem(last=False)
+        return known
+
+
+async def _still_means(session: Session, image: ImageReference, digest: str) -> bool:
+    # A registry that refuses HEAD, or does not name the digest, is asked for the whole manifest, which explains errors.
+    url = await _manifest_url(session, image.repository.path, image.version)
+    answer = await session.head(url, ACCEPT)
+    return answer.status == 200 and answer.headers.get("Docker-Content-Digest") == digest
 
 
 async def inspect(session: Session, image: ImageReference) -> ImageConfig:
@@ -34,11 +79,15 @@ async def inspect(session: Session, image: ImageReference) -> ImageConfig:
 
 
 async def _manifest(session: Session, repository: str, version: str, *, verified: bool) -> bytes:
-    url = await session.url(session.endpoint.repository_path(repository, f"manifests/{version}"))
+    url = await _manifest_url(session, repository, version)
     body = (await session.get(url, ACCEPT)).body
     if verified:
         verify_digest(body, version, f"the manifest of {repository}@{version} from {session.endpoint}")
     return body
+
+
+async def _manifest_url(session: Session, repository: str, version: str) -> URL:
+    return await session.url(session.endpoint.repository_path(repository, f"manifests/{version}"))
 
 
 async def _blob(session: Session, repository: str, digest: str) -> bytes:

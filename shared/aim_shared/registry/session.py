@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from multidict import CIMultiDict
 from yarl import URL
@@ -12,7 +12,7 @@ from aim_shared.registry.authorization import Authorizer
 from aim_shared.registry.credentials import Credential
 from aim_shared.registry.endpoints import Endpoint, Scheme
 from aim_shared.registry.errors import MESSAGE_LIMIT, RegistryError, RegistryErrorCode, code_of_status
-from aim_shared.registry.transport import Request, Response, Transport
+from aim_shared.registry.transport import Method, Request, Response, Transport
 
 
 class SchemeMemory:
@@ -64,36 +64,50 @@ class Session:
         return base.with_path(path).with_query(query)
 
     async def get(self, url: URL, accept: str = "application/json") -> Response:
-        """GET with authentication; a 401 is answered once.
+        """GET with authentication; a 401 is answered once per scheme that the registry asks for.
 
         Raises:
             RegistryError: any status from 400 on, and whatever the transport raises.
         """
-        try:
-            response = await self._authenticated(url, accept)
-        except RegistryError as error:
-            if error.code is RegistryErrorCode.UNREACHABLE:
-                self.schemes.forget(self.endpoint)
-            raise
+        response = await self._ask(Request(url, {"Accept": accept}, trust=self.endpoint.trust, is_revalidated=True))
         if response.status >= 400:
             raise _status_error(response, self.credential)
         return response
 
-    async def _authenticated(self, url: URL, accept: str) -> Response:
+    async def head(self, url: URL, accept: str) -> Response:
+        """HEAD with authentication; any status that is no outage is returned, for there is no body to explain it.
+
+        Raises:
+            RegistryError: whatever the transport raises.
+        """
+        return await self._ask(Request(url, {"Accept": accept}, trust=self.endpoint.trust, method=Method.HEAD))
+
+    async def _ask(self, request: Request) -> Response:
+        try:
+            return await self._authenticated(request)
+        except RegistryError as error:
+            if error.code is RegistryErrorCode.UNREACHABLE:
+                self.schemes.forget(self.endpoint)
+            raise
+
+    async def _authenticated(self, request: Request) -> Response:
         headers = await self.authorizer.headers(self.endpoint, self.scope, self.credential)
-        response = await self._send(url, headers, accept)
-        if response.status != 401:
-            return response
-        headers = await self.authorizer.headers_after_refusal(self.endpoint, self.scope, self.credential, response)
-        if headers:
-            response = await self._send(url, headers, accept)
+        response = await self._send(request, headers)
+        tried: set[str] = set()
+        while response.status == 401:
+            headers = await self.authorizer.headers_after_refusal(self.endpoint, self.scope, self.credential, response)
+            scheme = headers.get("Authorization", "").partition(" ")[0]
+            if not scheme or scheme in tried:
+                break
+            # Harbor refuses a token for the catalog, and then asks for username and password.
+            tried.add(scheme)
+            response = await self._send(request, headers)
         if response.status == 401:
             self.authorizer.forget(self.endpoint, self.scope, self.credential)
         return response
 
-    async def _send(self, url: URL, headers: Mapping[str, str], accept: str) -> Response:
-        merged = CIMultiDict({"Accept": accept, **headers})
-        return await self.transport.send(Request(url, merged, trust=self.endpoint.trust))
+    async def _send(self, request: Request, headers: Mapping[str, str]) -> Response:
+        return await self.transport.send(replace(request, headers=CIMultiDict({**request.headers, **headers})))
 
 
 def _oci_error(body: bytes) -> tuple[str, str]:

@@ -9,9 +9,9 @@ import os
 import random
 import ssl
 import time
-from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
 from types import TracebackType
 from typing import Final, Self
 from urllib.request import getproxies_environment, proxy_bypass
@@ -23,7 +23,9 @@ from yarl import URL
 from aim_shared.registry.endpoints import SYSTEM_TRUST, Trust, authority_of, is_loopback
 from aim_shared.registry.errors import RegistryError, RegistryErrorCode, code_of_status
 from aim_shared.registry.headers import announced_wait
+from aim_shared.registry.revalidation import AnswerMemory
 from aim_shared.registry.settings import RegistrySettings
+from aim_shared.registry.traffic import Traffic, TransportStatistics
 
 RETRIED_STATUSES: Final = frozenset({408, 499, 500, 502, 503, 504, 522})
 RETRY_DELAYS: Final = (1.0, 3.0)
@@ -50,6 +52,14 @@ class Response:
         return authority_of(self.url)
 
 
+class Method(StrEnum):
+    """The methods that reading a registry takes."""
+
+    GET = "GET"
+    HEAD = "HEAD"
+    POST = "POST"
+
+
 @dataclass(frozen=True, slots=True)
 class Request:
     """One request; headers may hold credentials and therefore never show."""
@@ -58,23 +68,16 @@ class Request:
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     form: Mapping[str, str] | None = field(default=None, repr=False)
     trust: Trust = SYSTEM_TRUST
+    method: Method = Method.GET
     breaks_at_once: bool = False
     """Do not repeat after a broken connection: the caller probes whether the peer speaks TLS."""
+    is_revalidated: bool = False
+    """Keep an answer that has an `ETag`, and ask only whether it still holds the next time (MS-373)."""
 
     @property
     def authority(self) -> str:
         """Host with port, by which limits and waits are kept (FW-396)."""
         return authority_of(self.url)
-
-
-@dataclass(frozen=True, slots=True)
-class TransportStatistics:
-    """Counts since the start, for metrics: by endpoint authority."""
-
-    requests: Mapping[str, int]
-    retries: Mapping[str, int]
-    waiting_hosts: Mapping[str, float]
-    """Hosts that announced a wait, with the seconds left (MS-257)."""
 
 
 class Transport:
@@ -86,8 +89,8 @@ class Transport:
         self._slots: dict[str, asyncio.Semaphore] = {}
         self._blocked_until: dict[str, float] = {}
         self._contexts: dict[Trust, ssl.SSLContext] = {}
-        self._requests: Counter[str] = Counter()
-        self._retries: Counter[str] = Counter()
+        self._traffic = Traffic()
+        self._answers = AnswerMemory()
 
     async def __aenter__(self) -> Self:
         """Open the connection pool."""
@@ -118,28 +121,42 @@ class Transport:
         """A snapshot of the counters."""
         now = time.monotonic()
         waiting = {host: until - now for host, until in self._blocked_until.items() if until > now}
-        return TransportStatistics(dict(self._requests), dict(self._retries), waiting)
+        return self._traffic.statistics(waiting)
 
     async def send(self, request: Request) -> Response:
-        """Send, repeating what MS-150 and MS-151 say.
+        """Send, repeating what MS-150 and MS-151 say; an answer that still holds is not transferred again (MS-373).
 
         Raises:
             RegistryError: `Unreachable`, `Timeout`, `ServerError` or `RateLimited`; other statuses are returned.
         """
+        if not request.is_revalidated:
+            return await self._send(request)
+        key = (request.url, request.headers.get("Accept", ""))
+        kept = self._answers.find(key)
+        if kept is None:
+            response = await self._send(request)
+        else:
+            response = await self._send(replace(request, headers={**request.headers, "If-None-Match": kept.etag}))
+            if response.status == 304:
+                return Response(200, response.url, kept.headers, kept.body)
+        if response.status == 200:
+            self._answers.keep(key, response.headers, response.body)
+        return response
+
+    async def _send(self, request: Request) -> Response:
         for delay in RETRY_DELAYS:
             try:
                 return await self._attempt(request)
             except RegistryError as error:
                 if not _is_worth_repeating(error, request):
                     raise
-                self._retries[request.authority] += 1
+                self._traffic.retries[request.authority] += 1
                 # An announced wait is sat out at the top of the next attempt.
                 if error.code is not RegistryErrorCode.RATE_LIMITED:
                     await asyncio.sleep(delay * random.uniform(0.9, 1.1))
         return await self._attempt(request)
 
     async def _attempt(self, request: Request) -> Response:
-        await self._sit_out(request.authority)
         response = await self._send_once(request)
         failure = self._failure(response)
         if failure is not None:
@@ -148,10 +165,7 @@ class Transport:
 
     def _failure(self, response: Response) -> RegistryError | None:
         code = code_of_status(response.status) if response.status >= 400 else None
-        rate_limited = code is RegistryErrorCode.RATE_LIMITED or (
-            response.status == 403 and response.headers.get("x-ratelimit-remaining") == "0"
-        )
-        if rate_limited:
+        if code is RegistryErrorCode.RATE_LIMITED or _is_limit_in_disguise(response):
             return self._rate_limited(response)
         if code is RegistryErrorCode.SERVER_ERROR and response.status != 501:
             return RegistryError(
@@ -164,12 +178,16 @@ class Transport:
     def _rate_limited(self, response: Response) -> RegistryError:
         wait = announced_wait(response.headers, time.time())
         host = response.authority
+        self._traffic.rate_limited[host] += 1
         if wait is not None:
             self._blocked_until[host] = max(self._blocked_until.get(host, 0.0), time.monotonic() + wait)
         return _rate_limit_error(host, wait, response.status)
 
+    def _wait_left(self, authority: str) -> float:
+        return self._blocked_until.get(authority, 0.0) - time.monotonic()
+
     async def _sit_out(self, authority: str) -> None:
-        left = self._blocked_until.get(authority, 0.0) - time.monotonic()
+        left = self._wait_left(authority)
         if left > LONGEST_WAIT:
             raise _rate_limit_error(authority, left, None)
         if left > 0:
@@ -178,16 +196,28 @@ class Transport:
     async def _send_once(self, request: Request) -> Response:
         authority = request.authority
         slots = self._slots.setdefault(authority, asyncio.Semaphore(self._settings.registry_max_connections))
-        async with slots:
-            self._requests[authority] += 1
-            try:
-                return await self._exchange(request)
-            except TimeoutError as error:
-                raise self._timeout_error(authority, error) from error
-            except (aiohttp.ClientError, OSError) as error:
-                raise RegistryError(
-                    RegistryErrorCode.UNREACHABLE, f"{authority} can not be reached: {_cause(error)}"
-                ) from error
+        while True:
+            await self._sit_out(authority)
+            async with slots:
+                # Whoever stood in line while the wait was announced keeps it, too (MS-257).
+                if self._wait_left(authority) <= 0:
+                    return await self._counted(request)
+
+    async def _counted(self, request: Request) -> Response:
+        authority, status = request.authority, None
+        self._traffic.requests[authority] += 1
+        try:
+            response = await self._exchange(request)
+            status = response.status
+        except TimeoutError as error:
+            raise self._timeout_error(authority, error) from error
+        except (aiohttp.ClientError, OSError) as error:
+            raise RegistryError(
+                RegistryErrorCode.UNREACHABLE, f"{authority} can not be reached: {_cause(error)}"
+            ) from error
+        finally:
+            self._traffic.answered(authority, status)
+        return response
 
     def _timeout_error(self, authority: str, error: TimeoutError) -> RegistryError:
         did_not, seconds, variable = (
@@ -203,7 +233,7 @@ class Transport:
     async def _exchange(self, request: Request) -> Response:
         assert self._session is not None, "use the transport as a context manager"
         async with self._session.request(
-            "GET" if request.form is None else "POST",
+            request.method,
             request.url,
             headers=request.headers,
             data=request.form,
@@ -239,6 +269,13 @@ class Transport:
                     f"a CA bundle of {', '.join(str(path) for path in ca_files if path)} can not be loaded: {error}",
                 ) from error
         return self._contexts[trust]
+
+
+def _is_limit_in_disguise(response: Response) -> bool:
+    """GitHub limits with 403: the primary limit counts down to zero, the secondary one announces a wait (MS-151)."""
+    if response.status != 403:
+        return False
+    return response.headers.get("x-ratelimit-remaining") == "0" or "Retry-After" in response.headers
 
 
 def _is_worth_repeating(error: RegistryError, request: Request) -> bool:

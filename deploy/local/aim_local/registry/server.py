@@ -18,7 +18,7 @@ from aiohttp.typedefs import Handler
 
 from aim_local.registry.auth import SIGN_IN_ROUTE, Auth, BasicAuth, BearerAuth
 from aim_local.registry.images import PRIVATE_PREFIX, fill
-from aim_local.registry.store import ImageStore
+from aim_local.registry.store import ImageStore, digest_of
 
 _NAME: Final = "{name:[a-z0-9._/-]+}"
 _LARGEST_PAGE: Final = 1000
@@ -49,6 +49,7 @@ class LocalRegistry:
         auth: what protects which repositories; None makes everything public.
         page_limit: most entries of a page, to make paging visible.
         tls: serve over TLS with this context.
+        lists_have_etags: give lists an `ETag`, as some registries do, and confirm it with 304.
     """
 
     def __init__(
@@ -59,16 +60,20 @@ class LocalRegistry:
         auth: Auth | None = DEMO_AUTH,
         page_limit: int = _LARGEST_PAGE,
         tls: ssl.SSLContext | None = None,
+        lists_have_etags: bool = False,
     ) -> None:
         self.store = store if store is not None else fill(ImageStore())
         self.requests: Counter[str] = Counter()
         """Requests by kind: `ping`, `catalog`, `tags`, `manifest`, `blob`, `token`, `hub`."""
+        self.answers: Counter[tuple[str, int]] = Counter()
+        """Answers by kind and status; those to `HEAD` under `head-<kind>`."""
         self.concurrent_peak = 0
         self.user_agents: set[str] = set()
         self._port = port
         self._auth = auth
         self._page_limit = page_limit
         self._tls = tls
+        self._lists_have_etags = lists_have_etags
         self._faults: dict[str, list[Fault]] = {}
         self._open = 0
         self._runner: web.AppRunner | None = None
@@ -128,13 +133,18 @@ class LocalRegistry:
         self._open += 1
         self.concurrent_peak = max(self.concurrent_peak, self._open)
         try:
-            faults = self._faults.get(kind)
-            if faults:
-                return await _answer_fault(request, faults.pop(0))
-            refusal = self._refusal(request, kind)
-            return refusal if refusal is not None else await handler(request)
+            answer = await self._answered(request, kind, handler)
+            self.answers[f"head-{kind}" if request.method == "HEAD" else kind, answer.status] += 1
+            return answer
         finally:
             self._open -= 1
+
+    async def _answered(self, request: web.Request, kind: str, handler: Handler) -> web.StreamResponse:
+        faults = self._faults.get(kind)
+        if faults:
+            return await _answer_fault(request, faults.pop(0))
+        refusal = self._refusal(request, kind)
+        return refusal if refusal is not None else await handler(request)
 
     def _refusal(self, request: web.Request, kind: str) -> web.Response | None:
         if kind in ("token", "hub", "other"):
@@ -173,7 +183,8 @@ class LocalRegistry:
         if len(rest) > size:
             query = urlencode({"n": asked, "last": page[-1]})
             headers["Link"] = f'<{request.path}?{query}>; rel="next"'
-        return web.json_response({**document, member: page}, headers=headers)
+        answer = web.json_response({**document, member: page}, headers=headers)
+        return _validated(request, answer) if self._lists_have_etags else answer
 
     async def _manifest(self, request: web.Request) -> web.Response:
         found = self.store.manifest(request.match_info["name"], request.match_info["reference"])
@@ -225,6 +236,16 @@ def _content(request: web.Request, body: bytes, media_type: str, digest: str) ->
     if request.headers.get("If-None-Match") == headers["ETag"]:
         return web.Response(status=304, headers=headers)
     return web.Response(body=body, headers=headers)
+
+
+def _validated(request: web.Request, answer: web.Response) -> web.Response:
+    assert isinstance(answer.body, bytes)
+    tag = f'"{digest_of(answer.body)}"'
+    answer.headers["ETag"] = tag
+    if request.headers.get("If-None-Match") != tag:
+        return answer
+    kept = {name: value for name, value in answer.headers.items() if name != "Content-Type"}
+    return web.Response(status=304, headers=kept)
 
 
 def _error(status: int, code: str, message: str) -> web.Response:
