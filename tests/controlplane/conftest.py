@@ -1,11 +1,22 @@
 """Fixtures of the API suite: the control plane, plain HTTP, kubectl, and a small custom kind."""
 
+from collections.abc import AsyncIterator
+
 import pytest_asyncio
-from support.controlplane import RawApi, api, controlplane, kubectl
+from support.suite import SuiteApi, api, kubectl, server
 
 from aim_shared.json import JsonObject
 
-__all__ = ["api", "controlplane", "kubectl"]
+DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+__all__ = ["api", "kubectl", "server"]
+
+
+def gadget_crd() -> JsonObject:
+    """The widget's definition as `gadgets` in a group of the test's own."""
+    crd = widget_crd()
+    crd["metadata"]["name"] = "gadgets.$ns.example.com"
+    crd["spec"] |= {"group": "$ns.example.com", "names": {"plural": "gadgets", "kind": "Gadget"}}
+    return crd
 
 
 def widget_crd() -> JsonObject:
@@ -62,7 +73,25 @@ def widget_crd() -> JsonObject:
 
 
 @pytest_asyncio.fixture
-async def widgets(api: RawApi) -> RawApi:
-    """The API with the widget kind."""
-    await api.created("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", widget_crd())
+async def widgets(api: SuiteApi) -> SuiteApi:
+    """The API with the widget kind, which all tests share."""
+    await define(api, widget_crd())
     return api
+
+
+@pytest_asyncio.fixture
+async def gadgets(api: SuiteApi) -> AsyncIterator[SuiteApi]:
+    """The API with a kind of the test's own, so that its definition can be changed: the widget under other names."""
+    crd = gadget_crd()
+    await define(api, crd)
+    yield api
+    await api.delete(f"{DEFINITIONS}/{crd['metadata']['name']}")
+
+
+async def define(api: SuiteApi, crd: JsonObject) -> None:
+    """Create a definition, unless another test did, and wait until its objects are served."""
+    reply = await api.post(DEFINITIONS, crd)
+    assert reply.status in (201, 409), reply.body
+    spec = crd["spec"]
+    where = f"/apis/{spec['group']}/{spec['versions'][0]['name']}/{spec['names']['plural']}"
+    await api.until(where, lambda reply: reply.status == 200, seconds=20)

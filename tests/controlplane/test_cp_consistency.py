@@ -4,11 +4,12 @@ import asyncio
 import random
 
 import pytest
-from support.controlplane import RawApi, watching
+from support.controlplane import watching
+from support.suite import SuiteApi
 
 from aim_shared.json import JsonObject
 
-CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"
+CONFIG_MAPS = "/api/v1/namespaces/$ns/configmaps"
 SELECTIONS = ("", "tier=web", "tier!=web", "tier in (web,db),rank", "!rank")
 
 
@@ -17,7 +18,7 @@ def _labels(chance: random.Random) -> dict[str, str]:
     return {key: value for key, value in labels.items() if chance.random() < 0.7}
 
 
-async def _happen(api: RawApi, chance: random.Random) -> None:
+async def _happen(api: SuiteApi, chance: random.Random) -> None:
     path, labels = f"{CONFIG_MAPS}/c{chance.randrange(6)}", _labels(chance)
     if (await api.get(path)).status == 404:
         await api.created(CONFIG_MAPS, {"metadata": {"name": path.rsplit("/", 1)[1], "labels": labels}})
@@ -27,13 +28,13 @@ async def _happen(api: RawApi, chance: random.Random) -> None:
         await api.merge(path, {"metadata": {"labels": {"tier": None, "rank": None} | labels}})
 
 
-async def _list(api: RawApi, selection: str) -> tuple[str, dict[str, JsonObject]]:
+async def _list(api: SuiteApi, selection: str) -> tuple[str, dict[str, JsonObject]]:
     body = (await api.get(CONFIG_MAPS, labelSelector=selection)).body
     return body["metadata"]["resourceVersion"], {item["metadata"]["name"]: item for item in body["items"]}
 
 
 async def _replay(
-    api: RawApi, start: tuple[str, dict[str, JsonObject]], selection: str, end: int
+    api: SuiteApi, start: tuple[str, dict[str, JsonObject]], selection: str, end: int
 ) -> dict[str, JsonObject]:
     """The listed objects after all events up to a version."""
     version, objects = start
@@ -57,7 +58,7 @@ async def _replay(
 
 
 @pytest.mark.parametrize("seed", range(3))
-async def test_lists_and_watches_agree(api: RawApi, seed: int) -> None:
+async def test_lists_and_watches_agree(api: SuiteApi, seed: int) -> None:
     chance = random.Random(seed)
     starts = {selection: await _list(api, selection) for selection in SELECTIONS}
     for _ in range(60):
@@ -77,7 +78,7 @@ async def test_lists_and_watches_agree(api: RawApi, seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(3))
-async def test_pages_of_the_past_are_the_list_of_then(api: RawApi, seed: int) -> None:
+async def test_pages_of_the_past_are_the_list_of_then(api: SuiteApi, seed: int) -> None:
     chance = random.Random(seed)
     for _ in range(20):
         await _happen(api, chance)

@@ -5,12 +5,13 @@ import json
 
 import pytest
 import yaml
-from support.controlplane import Kubectl, RawApi
+from support.controlplane import Kubectl
+from support.suite import SuiteApi
 
 from aim_shared.json import JsonObject
 
 RBAC = "rbac.authorization.k8s.io/v1"
-WIDGETS = "/apis/test.example.com/v1/namespaces/default/widgets"
+WIDGETS = "/apis/test.example.com/v1/namespaces/$ns/widgets"
 
 
 def _manifest(**spec: object) -> str:
@@ -24,18 +25,18 @@ def _manifest(**spec: object) -> str:
 
 
 async def test_create_get_delete(kubectl: Kubectl) -> None:
-    assert (await kubectl("create", "namespace", "team")).out == "namespace/team created\n"
-    await kubectl("create", "configmap", "a", "--from-literal=x=1", "-n", "team")
-    table = (await kubectl("get", "cm", "-n", "team", "--no-headers")).out.split()
+    assert (await kubectl("create", "namespace", "$ns-team")).out == "namespace/$ns-team created\n"
+    await kubectl("create", "configmap", "a", "--from-literal=x=1", "-n", "$ns-team")
+    table = (await kubectl("get", "cm", "-n", "$ns-team", "--no-headers")).out.split()
     assert table[:2] == ["a", "1"]
-    assert json.loads((await kubectl("get", "cm", "a", "-n", "team", "-o", "json")).out)["data"] == {"x": "1"}
-    assert (await kubectl("delete", "cm", "a", "-n", "team")).out == 'configmap "a" deleted\n'
-    missing = await kubectl("get", "cm", "a", "-n", "team", check=False)
+    assert json.loads((await kubectl("get", "cm", "a", "-n", "$ns-team", "-o", "json")).out)["data"] == {"x": "1"}
+    assert (await kubectl("delete", "cm", "a", "-n", "$ns-team")).out == 'configmap "a" deleted\n'
+    missing = await kubectl("get", "cm", "a", "-n", "$ns-team", check=False)
     assert (missing.code, missing.err) == (1, 'Error from server (NotFound): configmaps "a" not found\n')
-    await kubectl("delete", "namespace", "team", "--timeout=10s")
+    await kubectl("delete", "namespace", "$ns-team", "--timeout=10s")
 
 
-async def test_apply_is_idempotent_and_merges(widgets: RawApi, kubectl: Kubectl) -> None:
+async def test_apply_is_idempotent_and_merges(widgets: SuiteApi, kubectl: Kubectl) -> None:
     assert "created" in (await kubectl("apply", "-f", "-", stdin=_manifest(replicas=1))).out
     assert "unchanged" in (await kubectl("apply", "-f", "-", stdin=_manifest(replicas=1))).out
     assert "configured" in (await kubectl("apply", "-f", "-", stdin=_manifest())).out
@@ -44,7 +45,7 @@ async def test_apply_is_idempotent_and_merges(widgets: RawApi, kubectl: Kubectl)
     assert 'strict decoding error: unknown field "spec.flavour"' in refused.err
 
 
-async def test_apply_of_a_built_in_kind_merges_by_key(api: RawApi, kubectl: Kubectl) -> None:
+async def test_apply_of_a_built_in_kind_merges_by_key(api: SuiteApi, kubectl: Kubectl) -> None:
     def deployment(*containers: str) -> str:
         template = {
             "metadata": {"labels": {"a": "b"}},
@@ -55,13 +56,13 @@ async def test_apply_of_a_built_in_kind_merges_by_key(api: RawApi, kubectl: Kube
 
     await kubectl("apply", "-f", "-", stdin=deployment("one", "two"))
     await kubectl("apply", "-f", "-", stdin=deployment("two"))
-    live = (await api.get("/apis/apps/v1/namespaces/default/deployments/d")).body
+    live = (await api.get("/apis/apps/v1/namespaces/$ns/deployments/d")).body
     assert [c["name"] for c in live["spec"]["template"]["spec"]["containers"]] == ["two"]
     assert (await kubectl("scale", "deployment", "d", "--replicas=3")).out == "deployment.apps/d scaled\n"
     await kubectl("wait", "deployment/d", "--for=jsonpath={.spec.replicas}=3", "--timeout=5s")
 
 
-async def test_server_side_apply_reports_conflicts(widgets: RawApi, kubectl: Kubectl) -> None:
+async def test_server_side_apply_reports_conflicts(widgets: SuiteApi, kubectl: Kubectl) -> None:
     await kubectl("apply", "--server-side", "-f", "-", stdin=_manifest())
     other = _manifest(size=4)
     refused = await kubectl("apply", "--server-side", "--field-manager=other", "-f", "-", stdin=other, check=False)
@@ -71,7 +72,7 @@ async def test_server_side_apply_reports_conflicts(widgets: RawApi, kubectl: Kub
     assert (await widgets.get(f"{WIDGETS}/a")).body["spec"]["size"] == 4
 
 
-async def test_printer_columns_and_describe(widgets: RawApi, kubectl: Kubectl) -> None:
+async def test_printer_columns_and_describe(widgets: SuiteApi, kubectl: Kubectl) -> None:
     await kubectl("create", "-f", "-", stdin=_manifest())
     await widgets.merge(f"{WIDGETS}/a/status", {"status": {"phase": "Ready"}})
     lines = (await kubectl("get", "wd")).out.splitlines()
@@ -82,7 +83,7 @@ async def test_printer_columns_and_describe(widgets: RawApi, kubectl: Kubectl) -
     assert "Events:  " in described
 
 
-async def test_patch_label_and_wait(widgets: RawApi, kubectl: Kubectl) -> None:
+async def test_patch_label_and_wait(widgets: SuiteApi, kubectl: Kubectl) -> None:
     await kubectl("create", "-f", "-", stdin=_manifest())
     await kubectl("patch", "widget", "a", "--type=merge", "-p", '{"spec":{"size":9}}')
     await kubectl("label", "widget", "a", "zone=eu")
@@ -99,17 +100,23 @@ async def test_patch_label_and_wait(widgets: RawApi, kubectl: Kubectl) -> None:
     assert (await widgets.get(f"{WIDGETS}/a")).body["status"]["phase"] == "Done"
 
 
-async def test_watching_prints_changes(widgets: RawApi, kubectl: Kubectl) -> None:
+async def test_watching_prints_changes(widgets: SuiteApi, kubectl: Kubectl) -> None:
+    await widgets.created(WIDGETS, {"metadata": {"name": "early"}, "spec": {"size": 3}})
     async with asyncio.TaskGroup() as tasks:
-        watch = tasks.create_task(kubectl("get", "widgets", "-w", "--request-timeout=3s", "--no-headers", check=False))
-        await widgets.until(
-            "/debug/requests", lambda reply: any(r["verb"] == "watch" for r in reply.body["requests"]), seconds=10
+        columns = ("-o", "custom-columns=N:.metadata.name,S:.spec.size")
+        watch = tasks.create_task(
+            kubectl("get", "widgets", "-w", "--request-timeout=4s", "--no-headers", *columns, check=False)
         )
-        await widgets.created(WIDGETS, {"metadata": {"name": "late"}, "spec": {"size": 5}})
-    assert watch.result().out.split()[:2] == ["late", "5"]
+        # Whenever the watch begins, there is a change after it.
+        for size in range(20, 40):
+            await widgets.merge(f"{WIDGETS}/early", {"spec": {"size": size}})
+            await asyncio.sleep(0.1)
+    sizes = [int(line.split()[1]) for line in watch.result().out.splitlines()]
+    assert len(sizes) > 1
+    assert sizes == list(range(sizes[0], 40))
 
 
-async def test_discovery_and_explain(widgets: RawApi, kubectl: Kubectl) -> None:
+async def test_discovery_and_explain(widgets: SuiteApi, kubectl: Kubectl) -> None:
     resources = (await kubectl("api-resources", "--api-group=test.example.com", "--no-headers")).out.split()
     assert resources == ["widgets", "wd", "test.example.com/v1", "true", "Widget"]
     assert "colour\t<string>" in (await kubectl("explain", "widget.spec")).out
@@ -125,12 +132,12 @@ async def test_every_listed_kind_can_be_printed(kubectl: Kubectl) -> None:
     assert "namespace/default" in printed.out
 
 
-async def test_describe_of_a_pod_shows_its_events(api: RawApi, kubectl: Kubectl) -> None:
+async def test_describe_of_a_pod_shows_its_events(api: SuiteApi, kubectl: Kubectl) -> None:
     spec = {"containers": [{"name": "c", "image": "i"}]}
-    pod: JsonObject = await api.created("/api/v1/namespaces/default/pods", {"metadata": {"name": "p"}, "spec": spec})
+    pod: JsonObject = await api.created("/api/v1/namespaces/$ns/pods", {"metadata": {"name": "p"}, "spec": spec})
     event = {
         "metadata": {"name": "p.1"},
-        "involvedObject": {"kind": "Pod", "name": "p", "namespace": "default", "uid": pod["metadata"]["uid"]},
+        "involvedObject": {"kind": "Pod", "name": "p", "namespace": "$ns", "uid": pod["metadata"]["uid"]},
         "type": "Warning",
         "reason": "FailedScheduling",
         "message": "no node has a GPU",
@@ -139,12 +146,12 @@ async def test_describe_of_a_pod_shows_its_events(api: RawApi, kubectl: Kubectl)
         "lastTimestamp": pod["metadata"]["creationTimestamp"],
         "count": 1,
     }
-    await api.created("/api/v1/namespaces/default/events", event)
+    await api.created("/api/v1/namespaces/$ns/events", event)
     assert "no node has a GPU" in (await kubectl("describe", "pod", "p")).out
     assert "FailedScheduling" in (await kubectl("get", "events")).out
 
 
-async def test_edit_writes_what_the_editor_left(widgets: RawApi, kubectl: Kubectl) -> None:
+async def test_edit_writes_what_the_editor_left(widgets: SuiteApi, kubectl: Kubectl) -> None:
     await kubectl("create", "-f", "-", stdin=_manifest())
     await kubectl("edit", "widget", "a", environment={"KUBE_EDITOR": "sed -i s/size:.3/size:\\ 7/"})
     assert (await widgets.get(f"{WIDGETS}/a")).body["spec"]["size"] == 7
@@ -153,20 +160,20 @@ async def test_edit_writes_what_the_editor_left(widgets: RawApi, kubectl: Kubect
 @pytest.mark.parametrize(
     ("kind", "arguments", "path"),
     [
-        ("secret", ("generic", "x", "--from-literal=a=b"), "/api/v1/namespaces/default/secrets/x"),
-        ("serviceaccount", ("x",), "/api/v1/namespaces/default/serviceaccounts/x"),
-        ("role", ("x", "--verb=get,list", "--resource=pods"), f"/apis/{RBAC}/namespaces/default/roles/x"),
+        ("secret", ("generic", "x", "--from-literal=a=b"), "/api/v1/namespaces/$ns/secrets/x"),
+        ("serviceaccount", ("x",), "/api/v1/namespaces/$ns/serviceaccounts/x"),
+        ("role", ("x", "--verb=get,list", "--resource=pods"), f"/apis/{RBAC}/namespaces/$ns/roles/x"),
         ("clusterrolebinding", ("x", "--clusterrole=y", "--user=me"), f"/apis/{RBAC}/clusterrolebindings/x"),
         (
             "deployment",
             ("x", "--image=y", "--port=80", "--replicas=2"),
-            "/apis/apps/v1/namespaces/default/deployments/x",
+            "/apis/apps/v1/namespaces/$ns/deployments/x",
         ),
-        ("job", ("x", "--image=y", "--", "sleep", "1"), "/apis/batch/v1/namespaces/default/jobs/x"),
+        ("job", ("x", "--image=y", "--", "sleep", "1"), "/apis/batch/v1/namespaces/$ns/jobs/x"),
         ("priorityclass", ("x", "--value=7"), "/apis/scheduling.k8s.io/v1/priorityclasses/x"),
     ],
 )
-async def test_generators(api: RawApi, kubectl: Kubectl, kind: str, arguments: tuple[str, ...], path: str) -> None:
+async def test_generators(api: SuiteApi, kubectl: Kubectl, kind: str, arguments: tuple[str, ...], path: str) -> None:
     await kubectl("create", kind, *arguments)
     made = (await api.get(path)).body
     first, *rest = arguments

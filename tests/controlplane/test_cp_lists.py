@@ -1,13 +1,12 @@
 """Lists: selectors, pages, versions, Tables and metadata-only forms."""
 
 import pytest
-from support.controlplane import RawApi, raw_api
+from support.suite import SuiteApi
 
-from aim_local.apiserver import ControlPlane
 from aim_shared.json import JsonObject
 
-CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"
-PODS = "/api/v1/namespaces/default/pods"
+CONFIG_MAPS = "/api/v1/namespaces/$ns/configmaps"
+PODS = "/api/v1/namespaces/$ns/pods"
 TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json"
 
 
@@ -29,7 +28,7 @@ def _names(body: JsonObject) -> list[str]:
         ("rank<2,zone", ["a"]),
     ],
 )
-async def test_label_selectors(api: RawApi, selector: str, names: list[str]) -> None:
+async def test_label_selectors(api: SuiteApi, selector: str, names: list[str]) -> None:
     for name, labels in {
         "a": {"tier": "web", "zone": "eu", "rank": "1"},
         "b": {"tier": "db", "rank": "2"},
@@ -39,21 +38,23 @@ async def test_label_selectors(api: RawApi, selector: str, names: list[str]) -> 
     assert _names((await api.get(CONFIG_MAPS, labelSelector=selector)).body) == names
 
 
-async def test_a_malformed_selector_is_a_bad_request(api: RawApi) -> None:
+async def test_a_malformed_selector_is_a_bad_request(api: SuiteApi) -> None:
     assert (await api.get(CONFIG_MAPS, labelSelector="a=b=c")).status == 400
     assert (await api.get(CONFIG_MAPS, fieldSelector="data.x=1")).status == 400
 
 
-async def test_field_selectors(api: RawApi) -> None:
+async def test_field_selectors(api: SuiteApi) -> None:
     for name, node in {"p": "n1", "q": "n2"}.items():
         spec = {"nodeName": node, "containers": [{"name": "c", "image": "i"}]}
         await api.created(PODS, {"metadata": {"name": name}, "spec": spec})
     assert _names((await api.get(PODS, fieldSelector="spec.nodeName=n1")).body) == ["p"]
-    assert _names((await api.get("/api/v1/pods", fieldSelector="metadata.name!=p")).body) == ["q"]
+    assert _names((await api.get("/api/v1/pods", fieldSelector="metadata.name!=p,metadata.namespace=$ns")).body) == [
+        "q"
+    ]
     assert _names((await api.get(PODS, fieldSelector="status.phase=Pending")).body) == ["p", "q"]
 
 
-async def test_pages_show_one_version_of_the_whole(api: RawApi) -> None:
+async def test_pages_show_one_version_of_the_whole(api: SuiteApi) -> None:
     for number in range(5):
         await api.created(CONFIG_MAPS, {"metadata": {"name": f"c{number}"}})
     first = (await api.get(CONFIG_MAPS, limit="2")).body
@@ -69,7 +70,7 @@ async def test_pages_show_one_version_of_the_whole(api: RawApi) -> None:
     }
 
 
-async def test_versions_of_the_past_and_the_future(api: RawApi) -> None:
+async def test_versions_of_the_past_and_the_future(api: SuiteApi) -> None:
     made = await api.created(CONFIG_MAPS, {"metadata": {"name": "a"}})
     await api.created(CONFIG_MAPS, {"metadata": {"name": "b"}})
     version = made["metadata"]["resourceVersion"]
@@ -81,48 +82,37 @@ async def test_versions_of_the_past_and_the_future(api: RawApi) -> None:
     assert (future.status, future.body["details"]["causes"][0]["reason"]) == (504, "ResourceVersionTooLarge")
 
 
-async def test_compacted_versions_are_gone(api: RawApi, controlplane: ControlPlane) -> None:
+async def test_compacted_versions_are_gone(api: SuiteApi) -> None:
     for name in "abc":
         await api.created(CONFIG_MAPS, {"metadata": {"name": name}})
     page = (await api.get(CONFIG_MAPS, limit="1")).body["metadata"]
     await api.created(CONFIG_MAPS, {"metadata": {"name": "d"}})
-    controlplane.store.compact()
+    await api.compact()
     expired = await api.get(CONFIG_MAPS, limit="1", **{"continue": page["continue"]})
     assert (expired.status, expired.reason) == (410, "Expired")
     exact = await api.get(CONFIG_MAPS, resourceVersion=page["resourceVersion"], resourceVersionMatch="Exact")
     assert exact.status == 410
 
 
-async def test_the_event_window_is_bounded() -> None:
-    async with ControlPlane(window=3) as plane, raw_api(plane.url) as api:
-        first = await api.created(CONFIG_MAPS, {"metadata": {"name": "a"}})
-        for name in "bcde":
-            await api.created(CONFIG_MAPS, {"metadata": {"name": name}})
-        version = first["metadata"]["resourceVersion"]
-        assert (await api.get(CONFIG_MAPS, resourceVersion=version, resourceVersionMatch="Exact")).status == 410
-
-
-async def test_tables_carry_columns_and_metadata(widgets: RawApi) -> None:
-    path = "/apis/test.example.com/v1/namespaces/default/widgets"
+async def test_tables_carry_columns_and_metadata(widgets: SuiteApi) -> None:
+    path = "/apis/test.example.com/v1/namespaces/$ns/widgets"
     await widgets.created(path, {"metadata": {"name": "a"}, "spec": {"size": 3}})
-    async with widgets.session.get(path, headers={"accept": TABLE}) as response:
-        table = await response.json()
+    table = (await widgets.send("GET", path, accept=TABLE)).body
     assert table["kind"] == "Table"
     assert [column["name"] for column in table["columnDefinitions"]] == ["Name", "Size", "Phase"]
     assert table["rows"][0]["cells"] == ["a", 3, None]
     assert table["rows"][0]["object"]["kind"] == "PartialObjectMetadata"
 
 
-async def test_metadata_only_lists(api: RawApi) -> None:
+async def test_metadata_only_lists(api: SuiteApi) -> None:
     await api.created(CONFIG_MAPS, {"metadata": {"name": "a"}, "data": {"x": "y"}})
     accept = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
-    async with api.session.get(CONFIG_MAPS, headers={"accept": accept}) as response:
-        body = await response.json()
+    body = (await api.send("GET", CONFIG_MAPS, accept=accept)).body
     assert body["kind"] == "PartialObjectMetadataList"
     assert set(body["items"][0]) == {"kind", "apiVersion", "metadata"}
 
 
-async def test_discovery_names_every_kind(widgets: RawApi) -> None:
+async def test_discovery_names_every_kind(widgets: SuiteApi) -> None:
     groups = {group["name"] for group in (await widgets.get("/apis")).body["groups"]}
     assert {"batch", "apps", "test.example.com", "aim.eai.amd.com", "gateway.networking.k8s.io"} <= groups
     resources = {r["name"]: r for r in (await widgets.get("/apis/test.example.com/v1")).body["resources"]}
@@ -132,12 +122,3 @@ async def test_discovery_names_every_kind(widgets: RawApi) -> None:
     paths = (await widgets.get("/openapi/v3")).body["paths"]
     document = await widgets.get(paths["apis/test.example.com/v1"]["serverRelativeURL"])
     assert document.body["openapi"] == "3.0.0"
-
-
-async def test_requests_are_counted(api: RawApi) -> None:
-    await api.delete("/debug/requests")
-    await api.apply(f"{CONFIG_MAPS}/a", {"metadata": {"name": "a"}}, "counter")
-    await api.get(CONFIG_MAPS)
-    report = (await api.get("/debug/requests")).body
-    counted = {(r["verb"], r["resource"], r["fieldManager"]): r["count"] for r in report["requests"]}
-    assert counted == {("apply", "configmaps", "counter"): 1, ("list", "configmaps", ""): 1}

@@ -7,11 +7,12 @@ from contextlib import asynccontextmanager
 
 import trustme
 from aiohttp import web
-from support.controlplane import Kubectl, RawApi
+from support.controlplane import Kubectl
+from support.suite import SuiteApi
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
-PODS = "/api/v1/namespaces/default/pods"
+PODS = "/api/v1/namespaces/$ns/pods"
 
 
 @asynccontextmanager
@@ -31,31 +32,33 @@ async def _kubelet(handler: Handler) -> AsyncIterator[int]:
         await runner.cleanup()
 
 
-async def _pod_on_node(api: RawApi, port: int) -> None:
-    await api.created("/api/v1/nodes", {"metadata": {"name": "n1"}})
+async def _pod_on_node(api: SuiteApi, port: int) -> None:
+    await api.created("/api/v1/nodes", {"metadata": {"name": "$ns-n1"}})
     status = {
         "addresses": [{"type": "InternalIP", "address": "127.0.0.1"}],
         "daemonEndpoints": {"kubeletEndpoint": {"Port": port}},
     }
-    await api.merge("/api/v1/nodes/n1/status", {"status": status})
-    spec = {"nodeName": "n1", "containers": [{"name": "main", "image": "i"}]}
+    await api.merge("/api/v1/nodes/$ns-n1/status", {"status": status})
+    spec = {"nodeName": "$ns-n1", "containers": [{"name": "main", "image": "i"}]}
     await api.created(PODS, {"metadata": {"name": "p"}, "spec": spec})
 
 
-async def test_logs_come_from_the_kubelet(api: RawApi, kubectl: Kubectl) -> None:
+async def test_logs_come_from_the_kubelet(api: SuiteApi, kubectl: Kubectl) -> None:
     async def logs(request: web.Request) -> web.Response:
         where = "/".join(request.match_info.values())
         return web.Response(text=f"{where} {dict(request.query)}\n")
 
     async with _kubelet(logs) as port:
         await _pod_on_node(api, port)
-        async with api.session.get(f"{PODS}/p/log", params={"tailLines": "5", "previous": "true"}) as response:
+        async with api.session.get(
+            api.path(f"{PODS}/p/log"), params={"tailLines": "5", "previous": "true"}
+        ) as response:
             assert response.content_type == "text/plain"
-            assert await response.text() == "default/p/main {'previous': 'true', 'tailLines': '5'}\n"
-        assert (await kubectl("logs", "p")).out == "default/p/main {}\n"
+            assert await response.text() == f"{api.namespace}/p/main {{'previous': 'true', 'tailLines': '5'}}\n"
+        assert (await kubectl("logs", "p")).out == "$ns/p/main {}\n"
 
 
-async def test_following_streams_as_lines_come(api: RawApi) -> None:
+async def test_following_streams_as_lines_come(api: SuiteApi) -> None:
     more = asyncio.Event()
 
     async def logs(request: web.Request) -> web.StreamResponse:
@@ -68,21 +71,24 @@ async def test_following_streams_as_lines_come(api: RawApi) -> None:
 
     async with _kubelet(logs) as port:
         await _pod_on_node(api, port)
-        async with api.session.get(f"{PODS}/p/log", params={"follow": "true"}) as response, asyncio.timeout(5):
+        async with (
+            api.session.get(api.path(f"{PODS}/p/log"), params={"follow": "true"}) as response,
+            asyncio.timeout(5),
+        ):
             assert await response.content.readline() == b"one\n"
             more.set()
             assert await response.content.readline() == b"two\n"
             assert await response.content.readline() == b""
 
 
-async def test_a_kubelet_that_is_not_there_is_named(api: RawApi) -> None:
+async def test_a_kubelet_that_is_not_there_is_named(api: SuiteApi) -> None:
     await _pod_on_node(api, 1)
     reply = await api.get(f"{PODS}/p/log")
     assert (reply.status, reply.reason) == (500, "InternalError")
-    assert "https://127.0.0.1:1/containerLogs/default/p/main" in reply.message
+    assert "https://127.0.0.1:1/containerLogs/$ns/p/main" in reply.message
 
 
-async def test_logs_need_a_node_and_a_known_container(api: RawApi) -> None:
+async def test_logs_need_a_node_and_a_known_container(api: SuiteApi) -> None:
     containers = [{"name": "one", "image": "i"}, {"name": "two", "image": "i"}]
     await api.created(PODS, {"metadata": {"name": "p"}, "spec": {"containers": containers}})
     assert "choose one of: [one two]" in (await api.get(f"{PODS}/p/log")).message

@@ -2,12 +2,12 @@
 
 import asyncio
 
-from support.controlplane import RawApi, eventually, raw_api, take, watching
+from support.controlplane import take, watching
+from support.suite import SuiteApi
 
-from aim_local.apiserver import ControlPlane
 from aim_shared.json import JsonObject
 
-CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"
+CONFIG_MAPS = "/api/v1/namespaces/$ns/configmaps"
 
 
 def _config_map(name: str, **labels: str) -> JsonObject:
@@ -18,11 +18,11 @@ def _seen(events: list[JsonObject]) -> list[tuple[str, str]]:
     return [(event["type"], event["object"]["metadata"].get("name", "")) for event in events]
 
 
-async def _version(api: RawApi) -> str:
+async def _version(api: SuiteApi) -> str:
     return str((await api.get(CONFIG_MAPS)).body["metadata"]["resourceVersion"])
 
 
-async def test_a_watch_without_version_starts_with_what_is_there(api: RawApi) -> None:
+async def test_a_watch_without_version_starts_with_what_is_there(api: SuiteApi) -> None:
     await api.created(CONFIG_MAPS, _config_map("a"))
     async with watching(api, CONFIG_MAPS) as events:
         assert _seen(await take(events, 1)) == [("ADDED", "a")]
@@ -31,7 +31,7 @@ async def test_a_watch_without_version_starts_with_what_is_there(api: RawApi) ->
         assert _seen(await take(events, 2)) == [("MODIFIED", "a"), ("DELETED", "a")]
 
 
-async def test_a_watch_resumes_without_loss(api: RawApi) -> None:
+async def test_a_watch_resumes_without_loss(api: SuiteApi) -> None:
     version = await _version(api)
     for name in "abc":
         await api.created(CONFIG_MAPS, _config_map(name))
@@ -42,7 +42,7 @@ async def test_a_watch_resumes_without_loss(api: RawApi) -> None:
         assert _seen(await take(events, 2)) == [("ADDED", "b"), ("ADDED", "c")]
 
 
-async def test_a_deletion_carries_its_own_version(api: RawApi) -> None:
+async def test_a_deletion_carries_its_own_version(api: SuiteApi) -> None:
     made = await api.created(CONFIG_MAPS, _config_map("a"))
     version = made["metadata"]["resourceVersion"]
     async with watching(api, CONFIG_MAPS, resourceVersion=version) as events:
@@ -51,7 +51,7 @@ async def test_a_deletion_carries_its_own_version(api: RawApi) -> None:
     assert int(deleted["object"]["metadata"]["resourceVersion"]) > int(version)
 
 
-async def test_leaving_and_entering_a_selection(api: RawApi) -> None:
+async def test_leaving_and_entering_a_selection(api: SuiteApi) -> None:
     await api.created(CONFIG_MAPS, _config_map("a", tier="web"))
     query = {"resourceVersion": await _version(api), "labelSelector": "tier=web"}
     async with watching(api, CONFIG_MAPS, **query) as events:
@@ -65,14 +65,14 @@ async def test_leaving_and_entering_a_selection(api: RawApi) -> None:
     assert back["type"] == "ADDED"
 
 
-async def test_a_watch_sees_its_namespace_only(api: RawApi) -> None:
+async def test_a_watch_sees_its_namespace_only(api: SuiteApi) -> None:
     async with watching(api, CONFIG_MAPS, resourceVersion=await _version(api)) as events:
         await api.created("/api/v1/namespaces/kube-system/configmaps", _config_map("elsewhere"))
         await api.created(CONFIG_MAPS, _config_map("here"))
         assert _seen(await take(events, 1)) == [("ADDED", "here")]
 
 
-async def test_initial_events_end_with_a_marked_bookmark(api: RawApi) -> None:
+async def test_initial_events_end_with_a_marked_bookmark(api: SuiteApi) -> None:
     await api.created(CONFIG_MAPS, _config_map("a"))
     query = {"sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan", "allowWatchBookmarks": "true"}
     async with watching(api, CONFIG_MAPS, **query) as events:
@@ -86,34 +86,22 @@ async def test_initial_events_end_with_a_marked_bookmark(api: RawApi) -> None:
     assert (alone.status, alone.reason) == (422, "Invalid")
 
 
-async def test_idle_watches_get_bookmarks() -> None:
-    async with (
-        ControlPlane(bookmark_seconds=0.05) as plane,
-        raw_api(plane.url) as api,
-        watching(api, CONFIG_MAPS, resourceVersion=await _version(api), allowWatchBookmarks="true") as events,
-    ):
-        await api.created("/api/v1/namespaces/default/secrets", {"metadata": {"name": "s"}})
-        marks = await take(events, 3)
-    assert {mark["type"] for mark in marks} == {"BOOKMARK"}
-    assert int(marks[-1]["object"]["metadata"]["resourceVersion"]) == plane.store.revision
-
-
-async def test_a_watch_ends_after_its_time(api: RawApi) -> None:
+async def test_a_watch_ends_after_its_time(api: SuiteApi) -> None:
     async with watching(api, CONFIG_MAPS, resourceVersion=await _version(api), timeoutSeconds="1") as events:
         assert [event async for event in events] == []
 
 
-async def test_a_compacted_version_is_an_error_event(api: RawApi, controlplane: ControlPlane) -> None:
+async def test_a_compacted_version_is_an_error_event(api: SuiteApi) -> None:
     version = await _version(api)
     await api.created(CONFIG_MAPS, _config_map("a"))
-    controlplane.store.compact()
+    await api.compact()
     async with watching(api, CONFIG_MAPS, resourceVersion=version) as events:
         (error,) = [event async for event in events]
     assert error["type"] == "ERROR"
     assert (error["object"]["code"], error["object"]["reason"]) == (410, "Expired")
 
 
-async def test_twenty_watchers_see_the_same(api: RawApi) -> None:
+async def test_twenty_watchers_see_the_same(api: SuiteApi) -> None:
     version = await _version(api)
 
     async def follow() -> list[tuple[str, str]]:
@@ -127,30 +115,7 @@ async def test_twenty_watchers_see_the_same(api: RawApi) -> None:
     assert {tuple(follower.result()) for follower in followers} == {tuple(("ADDED", f"c{n}") for n in range(10))}
 
 
-async def test_watchers_are_forgotten_when_clients_leave(api: RawApi, controlplane: ControlPlane) -> None:
-    async with watching(api, CONFIG_MAPS) as events:
-        await api.created(CONFIG_MAPS, _config_map("a"))
-        await take(events, 1)
-        assert len(controlplane.store.collection("configmaps").watchers) == 1
-    await eventually(lambda: not controlplane.store.collection("configmaps").watchers)
-
-
-async def test_bookmarks_come_although_others_are_busy() -> None:
-    async with ControlPlane(bookmark_seconds=0.1) as plane, raw_api(plane.url) as api:
-        query = {"resourceVersion": await _version(api), "allowWatchBookmarks": "true", "labelSelector": "never=there"}
-
-        async def write() -> None:
-            for number in range(100):
-                await api.created(CONFIG_MAPS, _config_map(f"c{number}"))
-                await asyncio.sleep(0.005)
-
-        async with asyncio.TaskGroup() as tasks, watching(api, CONFIG_MAPS, **query) as events:
-            writing = tasks.create_task(write())
-            assert [event["type"] for event in await take(events, 2)] == ["BOOKMARK", "BOOKMARK"]
-            assert not writing.done()
-
-
-async def test_the_last_finalizer_ends_in_one_event(api: RawApi) -> None:
+async def test_the_last_finalizer_ends_in_one_event(api: SuiteApi) -> None:
     made = await api.created(CONFIG_MAPS, {"metadata": {"name": "a", "finalizers": ["x.io/hold"]}})
     async with watching(api, CONFIG_MAPS, resourceVersion=made["metadata"]["resourceVersion"]) as events:
         await api.delete(f"{CONFIG_MAPS}/a")

@@ -72,12 +72,31 @@ class RawApi:
     def __init__(self, session: aiohttp.ClientSession) -> None:
         self.session = session
 
-    async def send(self, method: str, path: str, body: object = None, content_type: str = "", **query: str) -> Reply:
+    def path(self, path: str) -> str:
+        """The path that a request goes to."""
+        return path
+
+    def encode(self, body: object) -> bytes:
+        """A request's body."""
+        return orjson.dumps(body)
+
+    def decode(self, raw: bytes) -> JsonObject:
+        """An answer's body, or a line of a watch."""
+        decoded: JsonObject = orjson.loads(raw)
+        return decoded
+
+    async def send(
+        self, method: str, path: str, body: object = None, content_type: str = "", accept: str = "", **query: str
+    ) -> Reply:
         """Send a request and decode the answer."""
         headers = {"content-type": content_type or "application/json", "user-agent": "suite/1.0"}
-        data = None if body is None else orjson.dumps(body)
-        async with self.session.request(method, path, params=query, data=data, headers=headers) as response:
-            return Reply(response.status, orjson.loads(await response.read()), response.headers)
+        if accept:
+            headers["accept"] = accept
+        data = None if body is None else self.encode(body)
+        async with self.session.request(
+            method, self.path(path), params={k: self.path(v) for k, v in query.items()}, data=data, headers=headers
+        ) as response:
+            return Reply(response.status, self.decode(await response.read()), response.headers)
 
     async def get(self, path: str, **query: str) -> Reply:
         """GET."""
@@ -137,14 +156,14 @@ async def raw_api(url: str) -> AsyncIterator[RawApi]:
 @asynccontextmanager
 async def watching(api: RawApi, path: str, **query: str) -> AsyncIterator[AsyncIterator[JsonObject]]:
     """The events of a watch; the stream is established when the context is entered."""
-    async with api.session.get(path, params={"watch": "1"} | query) as response:
+    async with api.session.get(api.path(path), params={"watch": "1"} | query) as response:
         assert response.status == 200, await response.text()
-        yield _events(response)
+        yield _events(api, response)
 
 
-async def _events(response: aiohttp.ClientResponse) -> AsyncIterator[JsonObject]:
+async def _events(api: RawApi, response: aiohttp.ClientResponse) -> AsyncIterator[JsonObject]:
     async for line in response.content:
-        yield orjson.loads(line)
+        yield api.decode(line)
 
 
 async def take(events: AsyncIterator[JsonObject], count: int, seconds: float = 5) -> list[JsonObject]:
@@ -190,17 +209,22 @@ Kubectl: TypeAlias = Callable[..., Coroutine[None, None, Ran]]
 @pytest.fixture
 def kubectl(controlplane: ControlPlane, tmp_path: Path) -> Kubectl:
     """Runs the real kubectl against the control plane; skipped only where none is installed."""
+    config = tmp_path / "kubeconfig"
+    config.write_text(controlplane.kubeconfig())
+    return kubectl_with(config)
+
+
+def kubectl_with(config: Path) -> Kubectl:
+    """The real kubectl with a kubeconfig; skips the test only where none is installed."""
     binary = shutil.which("kubectl")
     if binary is None:
         pytest.skip("no kubectl on this machine")
-    config = tmp_path / "kubeconfig"
-    config.write_text(controlplane.kubeconfig())
 
     async def run(
         *arguments: str, stdin: str = "", check: bool = True, environment: Mapping[str, str] | None = None
     ) -> Ran:
         process = await asyncio.create_subprocess_exec(
-            binary, "--kubeconfig", str(config), "--cache-dir", str(tmp_path / "cache"), *arguments,
+            binary, "--kubeconfig", str(config), "--cache-dir", str(config.with_name("cache")), *arguments,
             stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
             env={**os.environ, **(environment or {})},
         )  # fmt: skip

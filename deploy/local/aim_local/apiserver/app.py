@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Final
 
 from aim_local.apiserver import discovery, openapi, status
+from aim_local.apiserver.debugapi import PREFIX, DebugApi
 from aim_local.apiserver.http import (
     Handler,
     Middleware,
@@ -32,11 +33,17 @@ class App:
     """The API server as an ASGI application."""
 
     def __init__(
-        self, registry: Registry, resources: ResourceApi, log: RequestLog, middleware: Middleware | None
+        self,
+        registry: Registry,
+        resources: ResourceApi,
+        log: RequestLog,
+        middleware: Middleware | None,
+        debug: DebugApi,
     ) -> None:
         self._registry = registry
         self._resources = resources
         self._log = log
+        self._debug = debug
         self._handler: Handler = self._handle if middleware is None else _behind(middleware, self._handle)
         self._documents: dict[str, Callable[[], object]] = {
             "/version": lambda: discovery.VERSION,
@@ -69,14 +76,14 @@ class App:
         target = parse_target(request.path)
         if target is not None:
             return await self._resources.handle(verb_of(request, target), target, request)
+        if request.path.startswith(PREFIX):
+            return await self._debug.handle(request)
         return self._other(request)
 
     def _other(self, request: Request) -> Response:
         path = request.path.rstrip("/")
         if path in _HEALTH:
             return Response(200, b"ok", "text/plain")
-        if path == "/debug/requests":
-            return self._requests(request)
         document = self._documents.get(path)
         value = document() if document else self._group_document(path.split("/")[1:])
         if value is None:
@@ -99,15 +106,10 @@ class App:
                 return openapi.document(self._registry, group, version)
         return None
 
-    def _requests(self, request: Request) -> Response:
-        if request.method == "DELETE":
-            self._log.reset()
-        return json_response(self._log.report())
-
     def _count(self, request: Request, code: int) -> None:
         target = parse_target(request.path)
         if target is None:
-            if request.path.startswith("/debug/"):
+            if request.path.startswith(PREFIX):
                 return
             target, verb = Target("", "", request.path), request.method.lower()
         else:

@@ -16,6 +16,7 @@ from aim_local.apiserver import customtypes
 from aim_local.apiserver.app import App
 from aim_local.apiserver.builtins import builtin_types
 from aim_local.apiserver.collector import Collector
+from aim_local.apiserver.debugapi import DebugApi
 from aim_local.apiserver.deletion import Deleter
 from aim_local.apiserver.http import Middleware
 from aim_local.apiserver.podlogs import PodLogs
@@ -89,7 +90,7 @@ class ControlPlane:
         api = ResourceApi(
             registry=self._registry, reader=reader, writer=self._writer, deleter=deleter, logs=self._logs, clock=clock
         )
-        self._app = App(self._registry, api, self.requests, middleware)
+        self._app = App(self._registry, api, self.requests, middleware, DebugApi(self.store, self.requests))
         self._server: _Server | None = None
         self._runner: asyncio.Task[None] | None = None
         for namespace in _FIRST_NAMESPACES:
