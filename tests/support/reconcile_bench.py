@@ -19,13 +19,14 @@ from aim_shared.api.service import AIMService
 from aim_shared.bus.decision import DecisionRecord
 from aim_shared.bus.entry import Change
 from aim_shared.bus.fact import FactOwner
-from aim_shared.bus.part import Key, Part
+from aim_shared.bus.part import Index, Key, Part
 from aim_shared.bus.view import View
 from aim_shared.bus.world import World
 from aim_shared.json import JsonObject
 from aim_shared.kube.client import KubeClient
 from aim_shared.kube.config import Connection, NoCredentials
 from aim_shared.kube.transport import TransportSettings
+from aim_shared.reconcile.admission import Admission
 from aim_shared.reconcile.child_body import Target
 from aim_shared.reconcile.events import EventWriter
 from aim_shared.reconcile.executor import Executor
@@ -100,6 +101,17 @@ class Bench:
         self.reconciler = replace(self.reconciler, finalizer=finalizer, finalize=lambda *_: clean_up())
         self._start()
 
+    def index(self, *indexes: Index[Any]) -> None:
+        """Give the world look-ups; what it knows stays."""
+        parts: tuple[Part[Any], ...] = PARTS
+        known = [entry for part in parts for entry in self.world.all(part)]
+        self.world = World(PARTS, indexes)
+        for part in PARTS:
+            self.world.mark(part, synced=True, fresh=True)
+        for entry in known:
+            self.world.absorb(entry.part, entry.raw, 0.0)
+        self._start()
+
     def on_virtual_time(self) -> None:
         """Let the queue's delays, which are then those of production, pass in `work_for` only."""
         self.timers = VirtualClock()
@@ -129,6 +141,7 @@ class Bench:
             field_manager="aim-serving",
             live=self.access.live,
             absorb=self.access.absorb,
+            admission=Admission(self.world, self.kube, self.access.absorb),
             may_write=lambda: self.leads,
             events=EventWriter(self.kube, "aim-serving"),
         )

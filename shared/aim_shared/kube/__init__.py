@@ -1,5 +1,5 @@
 """The one Kubernetes client.
 
 From the bottom up: `config` finds the API server, `transport` sends bytes within bounds, `client` knows the verbs,
-`reflector` follows a selection of objects for ever, `lease` and `lease_lock` decide who may act.
+`reflector` follows a selection of objects for ever, `lease` decides who may act.
 """

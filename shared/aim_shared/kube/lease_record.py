@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Protocol, final
 
 from aim_shared.api.external.lease import LeaseSpec
@@ -46,13 +46,6 @@ def is_free(spec: LeaseSpec, identity: str) -> bool:
     return spec.holder_identity in {None, "", identity}
 
 
-def has_run_out(spec: LeaseSpec, now: datetime) -> bool:
-    """Whether its own renew time and duration say that it is over (DI-312); compares clocks of two machines."""
-    if spec.renew_time is None or spec.lease_duration_seconds is None:
-        return True
-    return now > spec.renew_time + timedelta(seconds=spec.lease_duration_seconds)
-
-
 def claimed(before: LeaseSpec, identity: str, seconds: float, now: datetime) -> LeaseSpec:
     """The spec by which ``identity`` takes or renews a lease."""
     renewed = before.holder_identity == identity and before.acquire_time is not None
@@ -67,7 +60,7 @@ def claimed(before: LeaseSpec, identity: str, seconds: float, now: datetime) -> 
 
 
 def released(before: LeaseSpec) -> LeaseSpec:
-    """The spec of a lease that anybody may take at once (DI-313): no holder, no renew time."""
+    """The spec of a lease that anybody may take at once: no holder, no renew time."""
     return LeaseSpec(
         holder_identity="",
         lease_duration_seconds=before.lease_duration_seconds,

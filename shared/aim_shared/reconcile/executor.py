@@ -15,6 +15,7 @@ from aim_shared.json import JsonObject
 from aim_shared.kube.client import KubeClient
 from aim_shared.kube.errors import ApiError, KubeError
 from aim_shared.kube.lease import NotLeaderError
+from aim_shared.reconcile.admission import Admission
 from aim_shared.reconcile.child_body import (
     Target,
     foreign_owner,
@@ -75,6 +76,7 @@ class Executor:
         field_manager: str,
         live: Live,
         absorb: Absorb,
+        admission: Admission,
         may_write: MayWrite,
         events: EventWriter,
     ) -> None:
@@ -82,6 +84,7 @@ class Executor:
         self._manager = field_manager
         self._live = live
         self._absorb = absorb
+        self._admission = admission
         self._may_write = may_write
         self._events = events
         self._status = StatusWriter(kube, field_manager, reconciler.status, absorb)
@@ -223,12 +226,18 @@ class Executor:
             self._child_failed(run, child, verb, error)
 
     async def _bring_into_being(self, run: _Run, child: Child, body: JsonObject) -> None:
-        self._check_lease()
         if child.mode is WriteMode.APPLY:
+            self._check_lease()
             desired = to_create(body, run.target.traceparent, hashed=True)
             self._done(run, Verb.APPLY, child, await self._kube.apply(child.part.kind, desired, self._manager))
             return
         desired = to_create(body, run.target.traceparent, hashed=False)
+        async with self._admission.place(child.quota) as is_free:
+            if is_free:
+                await self._create(run, child, desired)
+
+    async def _create(self, run: _Run, child: Child, desired: JsonObject) -> None:
+        self._check_lease()
         try:
             answer = await self._kube.create(child.part.kind, desired, self._manager)
         except ApiError as error:

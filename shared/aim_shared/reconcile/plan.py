@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import Any
 
 from aim_shared.api.kinds import Kind
-from aim_shared.bus.part import Part
+from aim_shared.bus.part import Index, Part
 from aim_shared.errors import AimError
 from aim_shared.json import JsonObject
 
@@ -23,6 +23,22 @@ class WriteMode(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class Quota:
+    """How many objects of a sort may exist at the same time, for a child that is only created.
+
+    Passes decide at once, and each of them sees the same free place in its world. So the executor counts again right
+    before it creates, one creation after the other, and leaves the child out when there is no place.
+
+    Attributes:
+        index, value: where the world finds the objects of that sort.
+    """
+
+    index: Index[Any]
+    value: str
+    most: int
+
+
+@dataclass(frozen=True, slots=True)
 class Child:
     """An object that shall exist.
 
@@ -31,12 +47,14 @@ class Child:
         body: complete desired object with apiVersion, kind, metadata; without hash and trace annotations,
             which the executor adds, and without the owner reference when ``owned``.
         owned: add a controller owner reference to the reconciled object (FW-210).
+        quota: with `WriteMode.CREATE`: created only while there is a place. The plan looks again by itself.
     """
 
     part: Part[Any]
     body: JsonObject
     owned: bool = True
     mode: WriteMode = WriteMode.APPLY
+    quota: Quota | None = None
 
     @property
     def namespace(self) -> str:

@@ -53,7 +53,8 @@ def _delete(delete: Delete) -> JsonObject:
 
 
 def _child(child: Child) -> JsonObject:
-    return {"part": child.part.name, "mode": child.mode.value, "owned": child.owned, "body": child.body}
+    members = {"part": child.part.name, "mode": child.mode.value, "owned": child.owned, "body": child.body}
+    return members if child.quota is None else {**members, "quota": child.quota.most}
 
 
 def _event(event: Event) -> JsonObject:

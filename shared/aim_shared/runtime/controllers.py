@@ -15,6 +15,7 @@ from aim_shared.bus.parts import FACTS
 from aim_shared.bus.view import View, WorldView
 from aim_shared.bus.world import World
 from aim_shared.kube.client import KubeClient
+from aim_shared.reconcile.admission import Admission
 from aim_shared.reconcile.events import EventWriter
 from aim_shared.reconcile.executor import Executor
 from aim_shared.reconcile.plan import Plan
@@ -63,6 +64,7 @@ class Controllers:
         facts: FactKeeper,
     ) -> None:
         access = WorldAccess(world, tell, boot_seconds)
+        admission = Admission(world, kube, access.absorb)
         events = EventWriter(kube, definition.field_manager)
         self._resync_interval = settings.resync_interval
         self._facts = facts
@@ -75,6 +77,7 @@ class Controllers:
                 field_manager=definition.field_manager,
                 live=access.live,
                 absorb=access.absorb,
+                admission=admission,
                 may_write=may_write,
                 events=events,
             )

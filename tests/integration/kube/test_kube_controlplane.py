@@ -13,7 +13,6 @@ from aim_shared.kube.client import KubeClient
 from aim_shared.kube.config import Connection, NoCredentials
 from aim_shared.kube.errors import ApiError
 from aim_shared.kube.lease import LeaderElector, LeaseSettings
-from aim_shared.kube.lease_lock import LeaseLock
 from aim_shared.kube.reflector import Delete, Event, Reflector, Restarted, Upsert
 
 QUICK = LeaseSettings(duration=1.0, renew_deadline=0.6, retry_period=0.1)
@@ -199,20 +198,3 @@ async def first_leader(first: LeaderElector, second: LeaderElector) -> tuple[Lea
         task.cancel()
     leader = waiting[done.pop()]
     return leader, second if leader is first else first
-
-
-@pytest.mark.spec("DI-311", "DI-312")
-async def test_the_lock_admits_one_at_a_time_across_processes(setting: Setting) -> None:
-    inside = 0
-
-    async def use(lock: LeaseLock) -> None:
-        nonlocal inside
-        async with lock.hold():
-            inside += 1
-            assert inside == 1
-            await setting.client.version()
-            inside -= 1
-
-    async with asyncio.timeout(30), asyncio.TaskGroup() as group:
-        for identity in "abcd":
-            group.create_task(use(LeaseLock(setting.client, "default", "aim-discovery-lock", identity)))

@@ -1,4 +1,4 @@
-"""Leader election and lock over HTTP, on a clock that the test moves."""
+"""Leader election over HTTP, on a clock that the test moves."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -21,7 +21,6 @@ from support.fake_apiserver import (
 
 from aim_shared.kube.client import KubeClient
 from aim_shared.kube.lease import LeaderElector, LeaseSettings, NotLeaderError
-from aim_shared.kube.lease_lock import LeaseLock, LeaseNotObtainedError, LockSettings, process_identity
 from aim_shared.kube.transport import TransportSettings
 
 EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
@@ -58,9 +57,6 @@ class Cluster:
 
     def elector(self, identity: str, **arguments: Any) -> LeaderElector:
         return LeaderElector(self.client, "aim-system", "aim-serving", identity, clock=self.clock, **arguments)
-
-    def lock(self, identity: str, **arguments: Any) -> LeaseLock:
-        return LeaseLock(self.client, "aim-system", "aim-discovery-lock", identity, clock=self.clock, **arguments)
 
     @property
     def spec(self) -> dict[str, Any]:
@@ -285,66 +281,6 @@ async def test_a_renewal_that_hangs_ends_leadership_at_the_deadline() -> None:
             await elector.lost()
             store.fails_with = None
             await elector.gained()
-
-
-@pytest.mark.spec("DI-312", "DI-313")
-async def test_the_lock_is_given_back_with_holder_and_renew_time_cleared(cluster: Cluster) -> None:
-    async with cluster.lock("a").hold():
-        assert cluster.spec["holderIdentity"] == "a"
-        assert cluster.spec["leaseDurationSeconds"] == 30
-    assert cluster.spec["holderIdentity"] == ""
-    assert "renewTime" not in cluster.spec
-
-
-@pytest.mark.spec("DI-312", "DI-315")
-async def test_a_lock_in_other_hands_is_tried_every_100_ms_for_30_s(cluster: Cluster) -> None:
-    # A generous duration, so that waiting alone does not make it run out.
-    async with cluster.lock("a", settings=LockSettings(duration=600)).hold():
-        with pytest.raises(LeaseNotObtainedError, match="aim-discovery-lock"):
-            async with cluster.lock("b").hold():
-                pytest.fail("two holders")
-        assert set(cluster.clock.slept) == {0.1}
-        assert sum(cluster.clock.slept) == pytest.approx(30, abs=0.2)
-        assert cluster.spec["holderIdentity"] == "a"
-
-
-@pytest.mark.spec("DI-312")
-async def test_a_lock_that_ran_out_is_taken_over_and_not_given_back_by_the_former_holder(
-    cluster: Cluster,
-) -> None:
-    async with cluster.lock("a").hold():
-        cluster.clock.seconds += 31
-        async with cluster.lock("b").hold():
-            assert cluster.spec["holderIdentity"] == "b"
-            holder_b = dict(cluster.spec)
-        async with cluster.lock("c").hold():
-            pass
-    assert holder_b["leaseTransitions"] == 1
-    assert cluster.spec["holderIdentity"] == ""
-
-
-@pytest.mark.spec("DI-314")
-async def test_one_process_excludes_its_own_users(cluster: Cluster) -> None:
-    lock = cluster.lock("a")
-    inside = 0
-
-    async def use() -> None:
-        nonlocal inside
-        async with lock.hold():
-            inside += 1
-            assert inside == 1
-            await asyncio.sleep(0)
-            inside -= 1
-
-    async with asyncio.TaskGroup() as group:
-        for _ in range(5):
-            group.create_task(use())
-
-
-@pytest.mark.spec("DI-312")
-def test_processes_of_one_pod_differ() -> None:
-    assert process_identity("pod-a").startswith("pod-a_")
-    assert process_identity("pod-a") != process_identity("pod-a")
 
 
 def test_settings_that_would_allow_two_leaders_are_refused() -> None:

@@ -21,6 +21,7 @@ from support.discovery_world import (
 from aim_discovery.effect_kinds import EffectKind
 from aim_discovery.service import definition
 from aim_discovery.templates.attempts import backoff
+from aim_discovery.templates.slots import place
 from aim_shared.api import EVENT
 from aim_shared.api import NAMESPACE as NAMESPACE_KIND
 from aim_shared.bus.parts import CLUSTER_TEMPLATES, DISCOVERY_JOBS, DISCOVERY_PODS, MODELS, NODES, TEMPLATES
@@ -389,7 +390,7 @@ def test_an_inline_template_needs_no_job() -> None:
 # The limit
 
 
-@pytest.mark.spec("DI-309", "DI-310", "DI-317", "DI-318", "DI-319")
+@pytest.mark.spec("DI-309", "DI-310", "DI-311", "DI-317", "DI-318", "DI-319")
 def test_free_slots_go_to_the_oldest_template_of_both_scopes() -> None:
     cluster = discovery_world(
         model(),
@@ -405,6 +406,7 @@ def test_free_slots_go_to_the_oldest_template_of_both_scopes() -> None:
     assert cluster.value(TEMPLATES, "c-young") == "Pending"
     assert cluster.condition(TEMPLATES, "c-young", "DiscoveryJobReady") == ("False", "JobNotCreated")
     (child,) = cluster.run(CLUSTER_TEMPLATES, "a-shared").children
+    assert child.quota == place(1), "counted again where it is created"
     assert cluster.run(TEMPLATES, "b-old").children == ()
     cluster.settle(CLUSTER_TEMPLATES, "a-shared")
     cluster.end_job(child.name, "Failed", namespace=SYSTEM)

@@ -21,7 +21,7 @@ from aim_discovery.templates.identity import DiscoveryInputs, inputs_of
 from aim_discovery.templates.job import build_job
 from aim_discovery.templates.model_resolution import ModelResolution, resolve_model
 from aim_discovery.templates.result import Result
-from aim_discovery.templates.slots import POLL, has_slot
+from aim_discovery.templates.slots import POLL, has_slot, place
 from aim_shared.api import ResolvedReference, StatusValue, to_json
 from aim_shared.bus.view import View
 from aim_shared.json import JsonObject
@@ -103,7 +103,7 @@ class _Pass:
             ),
             events=(*ignored_profile_id(template), *(caching.events if cached else ())),
             effects=finding.effects,
-            requeue_after=_look_again(finding, now, held_back=wants_job and not start),
+            requeue_after=_look_again(finding, now, wants_job=wants_job),
         )
         if finding.settling and view.failure is None:
             plan = replace(plan, status=None, events=())
@@ -156,7 +156,7 @@ class _Pass:
             propagation=self.config.spec.label_propagation,
             profile=self.profile.rendered,
         )
-        return (job,)
+        return (replace(job, quota=place(self.by.settings.max_discovery_jobs)),)
 
     def _may_cache(self, status: StatusValue) -> bool:
         """Whether there is something to cache (DI-344)."""
@@ -187,8 +187,9 @@ def _json(reference: ResolvedReference | None) -> JsonObject | None:
     return None if reference is None else to_json(reference)
 
 
-def _look_again(finding: Finding, now: datetime, *, held_back: bool) -> float | None:
-    times = [POLL] if held_back else []
+def _look_again(finding: Finding, now: datetime, *, wants_job: bool) -> float | None:
+    # Also when it seems to be its turn: somebody else may have taken the place before the Job was created.
+    times = [POLL] if wants_job else []
     if finding.look_again is not None:
         times.append(max(0.0, (finding.look_again - now).total_seconds()))
     return min(times, default=None)

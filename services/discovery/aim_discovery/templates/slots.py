@@ -19,6 +19,7 @@ from aim_shared.bus.view import View
 from aim_shared.reconcile.component_names import ComponentName
 from aim_shared.reconcile.decide import is_paused
 from aim_shared.reconcile.inspect_jobs import is_job_finished
+from aim_shared.reconcile.plan import Quota
 
 POLL: Final = 5.0
 """Seconds after which a template that is held back looks again at the latest (DI-317)."""
@@ -87,11 +88,20 @@ QUEUED_TEMPLATES: Final = Index(TEMPLATES, "queued", _standing)
 QUEUED_CLUSTER_TEMPLATES: Final = Index(CLUSTER_TEMPLATES, "queued", _standing)
 
 
-def has_slot(template: Template, view: View, now: datetime, limit: int) -> bool:
-    """Whether a Job may be started now: free slots go to the oldest (DI-318); an unknown count gives none (DI-320).
+def place(limit: int) -> Quota:
+    """What the executor counts again right before it creates a Job (DI-311).
 
-    Due retries stand in the same queue as the others: what many passes decide at one moment, when backoffs end
-    together, must not exceed the limit (DI-311).
+    Args:
+        limit: on active discovery Jobs.
+    """
+    return Quota(ACTIVE_JOBS, _YES, limit)
+
+
+def has_slot(template: Template, view: View, now: datetime, limit: int) -> bool:
+    """Whether it is the template's turn: free slots go to the oldest (DI-318); an unknown count gives none (DI-320).
+
+    Due retries stand in the same queue as the others. The limit itself does not depend on that: it is kept where Jobs
+    are created (`place`).
     """
     active = view.select(ACTIVE_JOBS, _YES)
     free = limit - len(active.items)

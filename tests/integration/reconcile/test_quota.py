@@ -1,0 +1,95 @@
+"""Quotas of created children: counted and created in one step, also by a leader that has just begun."""
+
+import asyncio
+
+import pytest
+from support.reconcile_bench import CLAIMS, Bench, Faults, service
+
+from aim_shared.bus.part import Index, Key
+from aim_shared.json import JsonObject
+from aim_shared.reconcile.execution import Execution
+from aim_shared.reconcile.plan import Child, Plan, Quota, WriteMode
+
+BOUND = Index(CLAIMS, "all", lambda _: ["all"])
+
+
+def plan(name: str, most: int = 3) -> Plan:
+    """A claim, unless there are enough of them."""
+    body: JsonObject = {
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "metadata": {"name": name, "namespace": "default"},
+        "spec": {"accessModes": ["ReadWriteMany"], "resources": {"requests": {"storage": "1Gi"}}},
+    }
+    return Plan(children=(Child(CLAIMS, body, mode=WriteMode.CREATE, quota=Quota(BOUND, "all", most)),))
+
+
+@pytest.fixture
+async def counting(bench: Bench) -> Bench:
+    bench.index(BOUND)
+    return bench
+
+
+async def execute_together(bench: Bench, plans: list[Plan]) -> list[Execution]:
+    return list(await asyncio.gather(*(bench.executor.execute(bench.target(), one) for one in plans)))
+
+
+def created(faults: Faults) -> int:
+    return sum(1 for method, _ in faults.seen if method == "POST")
+
+
+@pytest.mark.spec("DI-311", "DI-314")
+async def test_decisions_of_one_moment_do_not_exceed_a_quota(counting: Bench) -> None:
+    done = await execute_together(counting, [plan(f"c{number}") for number in range(12)])
+
+    assert created(counting.faults) == 3
+    assert sum(1 for one in done if one.writes) == 3
+    assert all(one.failure is None for one in done)
+
+
+@pytest.mark.spec("DI-311", "DI-313")
+async def test_a_place_that_became_free_is_given_again(counting: Bench) -> None:
+    await execute_together(counting, [plan(f"c{number}") for number in range(3)])
+    gone = counting.world.get(CLAIMS, Key("default", "c0"))
+    assert gone is not None
+    counting.world.absorb_deleted(CLAIMS, gone.key, gone.version.uid, 0.0)
+    await execute_together(counting, [plan(f"d{number}") for number in range(3)])
+
+    assert created(counting.faults) == 4
+
+
+@pytest.mark.spec("DI-312")
+async def test_what_a_former_leader_made_last_counts(counting: Bench) -> None:
+    """The world has not heard of it yet; the first creation of a term asks the API server."""
+    for number in range(2):
+        (child,) = plan(f"former{number}").children
+        await counting.kube.create(CLAIMS.kind, child.body, "former")
+    counting.faults.seen.clear()
+
+    await execute_together(counting, [plan(f"c{number}") for number in range(5)])
+
+    assert created(counting.faults) == 1
+
+
+@pytest.mark.spec("DI-320")
+async def test_nothing_is_created_while_nothing_can_be_counted(counting: Bench) -> None:
+    counting.faults.fail("GET", "/persistentvolumeclaims", 500, message="etcd is away")
+    (failed,) = await execute_together(counting, [plan("c")])
+    assert failed.failure is not None
+    assert "etcd is away" in failed.failure.message
+    assert created(counting.faults) == 0
+
+    counting.faults.rules.clear()
+    (done,) = await execute_together(counting, [plan("c")])
+    assert done.failure is None
+    assert created(counting.faults) == 1
+
+
+async def test_a_child_without_a_quota_counts_nothing(counting: Bench) -> None:
+    await counting.create(counting.reconciler.part, service("other"))
+    counting.faults.fail("GET", "/persistentvolumeclaims", 500)
+    (child,) = plan("c").children
+    done = await counting.executor.execute(
+        counting.target(), Plan(children=(Child(CLAIMS, child.body, mode=WriteMode.CREATE),))
+    )
+    assert done.failure is None
