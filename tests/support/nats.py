@@ -13,6 +13,7 @@ import time
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import AbstractAsyncContextManager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -24,6 +25,10 @@ from aim_shared.bus.subjects import Layout
 
 TEST_LIMITS = StreamLimits(history_bytes=64 << 20)
 """A stream reserves its largest size, and a test session makes many."""
+
+
+PATIENT_SECONDS = 10.0
+"""How long tests wait for an answer of a broker that nobody kills; a loaded machine's disk may take a second."""
 
 
 def new_layout() -> Layout:
@@ -107,8 +112,8 @@ def layout() -> Layout:
 @pytest.fixture
 async def bus(nats_server: str, layout: Layout) -> AsyncIterator[BusConnection]:
     """A connection with both streams made."""
-    async with connected(nats_server) as connection:
-        async with asyncio.timeout(10):
+    async with connect(replace(settings_for(nats_server), request_timeout=PATIENT_SECONDS)) as connection:
+        async with asyncio.timeout(PATIENT_SECONDS):
             await connection.wait_connected()
         await ensure_streams(connection, layout, TEST_LIMITS)
         yield connection

@@ -110,7 +110,7 @@ class DirectFeed:
             case Bookmark():
                 pass
         if self._stage is not None and _number(event.resource_version) >= self._floor:
-            self._swap()
+            self._swap(event.resource_version)
         self._expect_catch_up()
 
     async def _restart(self, objects: Sequence[JsonObject], *, rewound: bool) -> None:
@@ -154,9 +154,10 @@ class DirectFeed:
         self._floor_at_store = self._floor
         self._watch.relist(ListFrom.STORE)
 
-    def _swap(self) -> None:
+    def _swap(self, version: str) -> None:
         stage, self._stage = self._stage, None
-        changes = self._world.replace(self._part, stage or {}, self._clock())
+        upto = Version("", version, None, self._epoch, self._era)
+        changes = self._world.replace(self._part, stage or {}, self._clock(), upto=upto)
         self._world.mark(self._part, synced=True, fresh=True, epoch=self._epoch, era=self._era)
         self.complete_at = self._clock()
         self._tell(changes)

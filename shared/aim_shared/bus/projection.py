@@ -9,7 +9,7 @@ silently stale world impossible: a stream restored from an old copy has an old m
 
 import asyncio
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final, Protocol
 
@@ -29,6 +29,7 @@ from aim_shared.bus.world import World
 log = structlog.get_logger(__name__)
 
 _SNAPSHOT: Final = {"deliver_policy": "last_per_subject"}
+_NOTHING: Final = Version("", "")
 
 Deliver = Callable[[Sequence[Change[Any]]], None]
 """Receives changes of the world, after they happened, in order."""
@@ -53,24 +54,39 @@ class _PartState:
     Attributes:
         attached: the world's content of the part comes from here.
         stage: the snapshot in the making; ``None`` once it was swapped in (or while somebody else feeds the part).
+        tombstones: what the snapshot says of objects that are gone.
         marked_at: broker's time of the last marker that counts.
         epoch: the one that the last marker named.
-        era: first epoch whose resource versions compare with those of that one.
-        complete_to: resource version up to which every change lies before that marker.
+        complete: the version up to which every change lies before that marker.
     """
 
     part: Part[Any]
     attached: bool = False
     stage: dict[Key, Entry[Any]] | None = None
+    tombstones: dict[Key, Deletion] = field(default_factory=dict)
     marked_at: datetime | None = None
     epoch: str = ""
-    era: str = ""
-    complete_to: str = ""
+    complete: Version = _NOTHING
 
-    def finished_stage(self) -> dict[Key, Entry[Any]]:
-        """The snapshot; there is no other until the next generation."""
-        stage, self.stage = self.stage or {}, None
-        return stage
+    def begin_stage(self) -> None:
+        """Another snapshot is coming."""
+        self.stage, self.tombstones = {}, {}
+
+    def add_to_stage(self, incoming: Entry[Any] | Deletion) -> None:
+        """The snapshot goes on."""
+        assert self.stage is not None
+        if isinstance(incoming, Deletion):
+            self.stage.pop(incoming.key, None)
+            self.tombstones[incoming.key] = incoming
+        else:
+            self.tombstones.pop(incoming.key, None)
+            self.stage[incoming.key] = incoming
+
+    def finished_stage(self) -> tuple[dict[Key, Entry[Any]], list[Deletion]]:
+        """The snapshot, of the living and of the dead; there is no other until the next generation."""
+        stage, tombstones = self.stage or {}, list(self.tombstones.values())
+        self.stage, self.tombstones = None, {}
+        return stage, tombstones
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,7 +219,7 @@ class Projection:
         self._delivery = delivery
         self._delivered = delivery.pending == 0
         for state in self._parts.values():
-            state.stage = {}
+            state.begin_stage()
         self._attachment.stirred()
 
     async def _consume(self, delivery: Delivery) -> str:
@@ -290,15 +306,12 @@ class Projection:
 
     def _apply(self, incoming: Incoming, delivered: Delivered, now: float) -> list[Change[Any]]:
         if isinstance(incoming, Marked):
-            self._mark(incoming, delivered)
-            return []
+            return self._mark(incoming, delivered, now)
         state = self._parts[incoming.part.name]
         if state.stage is not None:
-            if isinstance(incoming, Deletion):
-                state.stage.pop(incoming.key, None)
-            else:
+            if isinstance(incoming, Entry):
                 self._world.prepare(incoming)
-                state.stage[incoming.key] = incoming
+            state.add_to_stage(incoming)
             return []
         if not state.attached:
             return []
@@ -306,23 +319,27 @@ class Projection:
             return self._world.delete(incoming.part, incoming.key, incoming.version, now)
         return self._world.put(incoming, now)
 
-    def _mark(self, marked: Marked, delivered: Delivered) -> None:
+    def _mark(self, marked: Marked, delivered: Delivered, now: float) -> list[Change[Any]]:
         marker, barrier = marked.marker, self._known.barrier
         if marker.stream_created != self._known.created:
             # Its publisher has not noticed yet that this is another stream than the one it compared.
-            return
+            return []
         if barrier is not None and delivered.position.stream_sequence <= barrier:
-            return
+            return []
         state = self._parts[marked.part.name]
         state.marked_at = delivered.position.stored
-        state.complete_to = marker.resource_version
-        known_epoch, state.epoch, state.era = state.epoch, marker.epoch, marker.comparable_since
-        if state.stage is None and self._delivery is not None:
-            if not state.attached:
-                self._delivery.fail(f"the publisher of {marked.part} is back")
-            elif marker.epoch != known_epoch:
-                self._delivery.fail(f"{marked.part} entered another epoch")
+        known_epoch, state.epoch = state.epoch, marker.epoch
+        state.complete = Version("", marker.resource_version, None, marker.epoch, marker.comparable_since)
         self._attachment.stirred()
+        if state.stage is not None or self._delivery is None:
+            return []
+        if not state.attached:
+            self._delivery.fail(f"the publisher of {marked.part} is back")
+        elif marker.epoch != known_epoch:
+            self._delivery.fail(f"{marked.part} entered another epoch")
+        else:
+            return self._world.confirm(marked.part, state.complete, now)
+        return []
 
     def _swap(self, now: float) -> list[Change[Any]]:
         changes: list[Change[Any]] = []
@@ -332,12 +349,15 @@ class Projection:
             age = self.marker_age(state.part, now)
             if state.stage is None or age is None or age >= self._settings.marker_lifetime:
                 continue
-            stage = state.finished_stage()
+            stage, tombstones = state.finished_stage()
             self._attachment.attach(state.part)
             state.attached = True
-            upto = Version("", state.complete_to, None, state.epoch, state.era)
-            changes += self._world.replace(state.part, stage, now, upto=upto)
-            self._world.mark(state.part, synced=True, fresh=True, epoch=state.epoch, era=state.era)
+            changes += self._world.replace(state.part, stage, now, upto=state.complete)
+            self._world.mark(state.part, synced=True, fresh=True, epoch=state.epoch, era=state.complete.era)
+            # Absence alone proves nothing against an own write; the word that this very object was deleted does.
+            for gone in tombstones:
+                if self._world.get(gone.part, gone.key) is not None:
+                    changes += self._world.delete(gone.part, gone.key, gone.version, now)
             self._attachment.stirred()
         return changes
 

@@ -459,6 +459,8 @@ class Publisher:
     async def _mark_forever(self) -> None:
         regular = self._settings.marker_interval
         for pause in chain(_FIRST_PAUSES, repeat(regular)):
+            if self._relisted.is_set():
+                raise _CompareDueError("a list has to be compared before anybody vouches for it")
             version = self._source.version
             await self._settled()
             doubt = self._doubt()

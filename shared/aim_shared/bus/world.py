@@ -153,7 +153,8 @@ class World:
         """Swap in a complete snapshot; keys absent from it are deletions.
 
         An own write that the snapshot can not know yet stays, and so does what the API server told directly and the
-        publisher has not come to; as with own writes, only until the feed must have confirmed it.
+        publisher has not come to; as with own writes, only until the feed must have confirmed it. One that the
+        snapshot has to know and does not hold is gone again.
 
         Args:
             upto: resource version, epoch and era up to which the snapshot is complete; ``None`` = nothing is newer.
@@ -170,7 +171,7 @@ class World:
         }
         changes: list[Change[T]] = []
         for key in [key for key in store.entries if key not in living]:
-            if not self._stays(store, key, now):
+            if not self._stays(store, key, now, upto):
                 store.deleted.remember(key, store.entries[key].version, now, Evidence.ABSENCE)
                 changes += self._drop(store, key)
         for key, entry in living.items():
@@ -229,6 +230,18 @@ class World:
             if not self._is_local_fact(store.entries[key])
         )
 
+    def confirm(self, part: Part[T], upto: Version, now: float) -> list[Change[T]]:
+        """Take in that the feed has told everything up to a version: own writes it has not told of are gone again.
+
+        Whoever publishes need not have seen an object that was removed right after it was made.
+        """
+        store = self._stores[part.name]
+        changes: list[Change[T]] = []
+        for key in [key for key in store.own if _is_passed(store.entries[key].version, upto)]:
+            store.deleted.remember(key, store.entries[key].version, now, Evidence.ABSENCE)
+            changes += self._drop(store, key)
+        return changes
+
     # Inside
 
     def _admit(self, store: _PartStore, entry: Entry[Any], now: float) -> list[Change[Any]]:
@@ -239,9 +252,12 @@ class World:
             return []
         return self._set(store, entry, now)
 
-    def _stays(self, store: _PartStore, key: Key, now: float) -> bool:
-        at = store.own.get(key)
-        return self._is_local_fact(store.entries[key]) or (at is not None and now - at < OWN_WRITE_SECONDS)
+    def _stays(self, store: _PartStore, key: Key, now: float, upto: Version | None) -> bool:
+        entry, at = store.entries[key], store.own.get(key)
+        if self._is_local_fact(entry):
+            return True
+        passed = upto is not None and _is_passed(entry.version, upto)
+        return at is not None and now - at < OWN_WRITE_SECONDS and not passed
 
     @staticmethod
     def _ahead_of(store: _PartStore, upto: Version) -> dict[Key, Version]:
@@ -291,6 +307,11 @@ def _replaces(new: Version, current: Version) -> bool:
         return new.is_newer_than(current)
     # The bus conflates: the end of one UID and the start of the next may both have been skipped.
     return not new.precedes(current)
+
+
+def _is_passed(own: Version, upto: Version) -> bool:
+    """Whether an own write happened no later than a version of the cluster's store."""
+    return upto.is_after(own) or (own.resource_version == upto.resource_version and own.compares_with(upto))
 
 
 def _survives(current: Version, deletion: Version) -> bool:

@@ -18,6 +18,7 @@ from aim_shared.bus.delivery import Delivered, Delivery, DeliveryLostError
 from aim_shared.bus.entry import Change
 from aim_shared.bus.envelope import Header
 from aim_shared.bus.freshness import Source as FedFrom
+from aim_shared.bus.freshness import boot_seconds
 from aim_shared.bus.part import Key, Part
 from aim_shared.bus.subjects import FACTS_PART, Layout
 
@@ -194,7 +195,7 @@ async def test_a_stream_made_later_is_found(nats_server: str, layout: Layout, pa
 async def test_an_own_write_that_nobody_publishes_is_undone_by_a_new_snapshot(
     bus: BusConnection, layout: Layout, part: Part[Resource], source: Source
 ) -> None:
-    # The write was undone before the publisher saw it: the feed will never mention it.
+    # A publisher that is stuck, or an answer that was wrong: no marker ever comes to that version.
     now = [0.0]
     await source.upsert("a")
     await source.mark()
@@ -206,6 +207,41 @@ async def test_an_own_write_that_nobody_publishes_is_undone_by_a_new_snapshot(
         now[0] = 61.0
         await eventually(lambda: fed.equals(source, part), "the ghost is gone")
         assert fed.statistics.projection.generations == 2
+
+
+async def test_an_own_write_that_a_marker_passes_in_silence_is_gone_again(
+    bus: BusConnection, layout: Layout, part: Part[Resource], source: Source
+) -> None:
+    # The object was removed before the publisher, which was just listing, saw it: the feed will never mention it.
+    await source.upsert("a")
+    await source.mark()
+    async with feeding(bus, layout, [part]) as fed:
+        await eventually(lambda: fed.world.is_fresh(part), "synced")
+        ghost = {"metadata": {"name": "ghost", "namespace": "ns", "uid": "g", "resourceVersion": "150"}}
+        fed.world.absorb(part, ghost, boot_seconds())
+        await source.mark(complete_to="149")
+        await source.upsert("b")
+        await eventually(lambda: fed.world.get(part, Key("ns", "b")) is not None, "b")
+        assert fed.world.get(part, Key("ns", "ghost")) is not None
+        await source.mark(complete_to="150")
+        await eventually(lambda: fed.equals(source, part), "the ghost is gone")
+        assert ("ghost", "deleted") in verbs(fed.changes)
+        assert fed.statistics.projection.generations == 1
+
+
+async def test_a_tombstone_in_a_snapshot_ends_an_own_write(
+    bus: BusConnection, layout: Layout, part: Part[Resource], source: Source
+) -> None:
+    # The stream conflates: a new snapshot holds the deletion of an object, and never held the object.
+    own = source.change("brief")
+    before = str(int(own["metadata"]["resourceVersion"]) - 1)
+    await source.publish_deletion(Key("ns", "brief"), source.remove("brief"))
+    await source.mark(complete_to=before)
+    async with feeding(bus, layout, [part]) as fed:
+        fed.world.mark(part, epoch="e1", era="e1")
+        fed.world.absorb(part, own, boot_seconds())
+        await eventually(lambda: fed.equals(source, part), "gone")
+        assert verbs(fed.changes) == [("brief", "deleted")]
 
 
 async def test_a_new_epoch_makes_a_new_consumer(

@@ -208,6 +208,25 @@ class TestOwnWrites:
         assert world.unconfirmed(part, OWN_WRITE_SECONDS)
         assert verbs(world.replace(part, {}, OWN_WRITE_SECONDS)) == ["deleted"]
 
+    def test_an_own_write_that_the_feed_has_passed_in_silence_is_gone_again(
+        self, world: World, part: Part[Resource]
+    ) -> None:
+        world.put(entry_of(part, widget("b", "u2", 3), 1), 0)
+        world.absorb(part, widget("a", rv=5), 0)
+        assert world.confirm(part, Version("", "4", None, "e1"), 1) == []
+        assert world.confirm(part, Version("", "9", None, "another"), 1) == []
+        assert verbs(world.confirm(part, Version("", "5", None, "e1"), 1)) == ["deleted"]
+        assert [entry.key.name for entry in world.all(part)] == ["b"]
+
+    def test_a_snapshot_that_has_to_know_an_own_write_and_does_not_removes_it(
+        self, world: World, part: Part[Resource]
+    ) -> None:
+        world.put(entry_of(part, widget("b", "u2", 3), 1), 0)
+        kept = {Key("ns", "b"): entry_of(part, widget("b", "u2", 3), 1)}
+        world.absorb(part, widget("a", rv=5), 0)
+        assert world.replace(part, kept, 1, upto=Version("", "4", None, "e1")) == []
+        assert verbs(world.replace(part, kept, 1, upto=Version("", "5", None, "e1"))) == ["deleted"]
+
     def test_the_echo_confirms(self, world: World, part: Part[Resource]) -> None:
         world.absorb(part, widget("a", rv=5), 0)
         world.put(entry_of(part, widget("a", rv=5), None, ""), 1)

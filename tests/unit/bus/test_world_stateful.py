@@ -55,6 +55,7 @@ class WorldMachine(RuleBasedStateMachine):
         self.unpublished: list[tuple[str, JsonObject, bool]] = []
         self.bus: dict[str, Message] = {}
         self.messages: list[Message] = []
+        self.heard: dict[str, JsonObject] = {}
         self.staged: dict[Key, Entry[Resource]] | None = None
         self.seen_dead: set[str] = set()
         self.newest: dict[str, int] = {}
@@ -99,6 +100,10 @@ class WorldMachine(RuleBasedStateMachine):
         message: Message = Tombstone(entry.key, entry.version) if deleted else entry
         self.bus[name] = message
         self.messages.append(message)
+        if deleted:
+            self.heard.pop(name, None)
+        else:
+            self.heard[name] = obj
 
     # What reaches the world
 
@@ -129,6 +134,23 @@ class WorldMachine(RuleBasedStateMachine):
         assert self.staged is not None
         self._apply(self.world.replace(self.part, self.staged, self.now))
         self.staged = None
+
+    @rule()
+    def the_feed_catches_up(self) -> None:
+        """The publisher listed: what was made and removed since it last looked, it never heard of. Then its marker."""
+        self.unpublished = [(name, obj, False) for name, obj in self.truth.items() if obj is not self.heard.get(name)]
+        for name, obj in self.heard.items():
+            if name not in self.truth:
+                self.unpublished.append(
+                    (name, {**obj, "metadata": {**obj["metadata"], "resourceVersion": str(self.counter)}}, True)
+                )
+        while self.unpublished:
+            self.the_publisher_publishes()
+        for message in sorted(self.bus.values(), key=lambda message: message.version.sequence or 0):
+            self._deliver(message)
+        upto = Version("", str(self.counter), None, self.epoch, self.era)
+        self._apply(self.world.confirm(self.part, upto, self.now))
+        assert {entry.key.name: entry.raw for entry in self.world.all(self.part)} == self.truth
 
     # Own writes
 
