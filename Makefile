@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 PACKAGES := shared services/model-sync services/discovery services/artifacts services/serving services/routing deploy/cli deploy/local
 STAMP := $(VENV)/.setup-stamp
 
-.PHONY: setup demo test lint format crds crds-check bench spec-coverage lock clean
+.PHONY: setup demo test test-registry lint format crds crds-check bench spec-coverage lock clean
 
 setup: $(STAMP)
 
@@ -21,6 +21,11 @@ demo: setup
 
 test: setup
 	$(BIN)/python -m pytest --numprocesses auto --dist loadfile tests/chaos tests/e2e tests/integration tests/controlplane tests/unit
+
+# Against Debian's docker-registry: from the PATH, or its package unpacked under ~/.cache/aim-engine; nothing is installed.
+test-registry: setup
+	@PYTHONPATH=tests $(BIN)/python -m support.docker_registry
+	$(BIN)/python -m pytest tests/registry
 
 lint: setup
 	$(BIN)/ruff check --no-cache .

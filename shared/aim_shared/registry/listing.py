@@ -16,6 +16,7 @@ from aim_shared.registry.transport import Response
 PAGE_SIZE: Final = 1000
 """Entries asked for per page; some registries reject more (MS-115)."""
 
+_TOO_LARGE_A_PAGE: Final = "PAGINATION_NUMBER_INVALID"
 _NO_CATALOG: Final = frozenset({404, 405, 501})
 
 
@@ -55,7 +56,16 @@ async def list_catalog(session: Session, *, max_pages: int) -> Listing:
 
 
 async def _all_pages(session: Session, path: str, parse: Callable[[Response], list[str]], max_pages: int) -> Listing:
-    url = await session.url(path, n=PAGE_SIZE)
+    try:
+        return await _pages_from(session, await session.url(path, n=PAGE_SIZE), parse, max_pages)
+    except RegistryError as error:
+        if error.registry_code != _TOO_LARGE_A_PAGE:
+            raise
+    # The registry allows fewer per page and does not say how many: its own default is what it allows (MS-115).
+    return await _pages_from(session, await session.url(path), parse, max_pages)
+
+
+async def _pages_from(session: Session, url: URL, parse: Callable[[Response], list[str]], max_pages: int) -> Listing:
     names: list[str] = []
     for _ in range(max_pages):
         try:

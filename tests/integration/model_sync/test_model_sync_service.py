@@ -1,35 +1,27 @@
 """The model-sync service as it runs: API server, broker, registry."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
-from contextlib import AsyncExitStack
+from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from support.controlplane import RawApi, Reply
-from support.nats import eventually, settings_for
+from support.model_sync_service import (
+    EVENTS,
+    MODELS,
+    SOURCES,
+    condition,
+    models,
+    models_created,
+    running_service,
+    source,
+    until,
+)
+from support.nats import eventually
 
 from aim_local.apiserver import ControlPlane
-from aim_local.nats import NatsServer
 from aim_local.registry import Fault, ImageStore, LocalRegistry
-from aim_model_sync.service import definition, effect_runners
-from aim_model_sync.settings import ModelSyncSettings
-from aim_shared.bus.connection import connect
-from aim_shared.bus.parts import CLUSTER_MODELS, CLUSTER_RUNTIME_CONFIGS, FACTS
 from aim_shared.json import JsonObject
-from aim_shared.kube.client import KubeClient
-from aim_shared.kube.config import load_connection
-from aim_shared.reconcile.reconciler import ServiceDefinition
-from aim_shared.runtime.process import Connections, ServiceProcess
-from aim_shared.telemetry.metrics import Metrics
-
-OTHERS = ServiceDefinition("others", publishes=(CLUSTER_MODELS, CLUSTER_RUNTIME_CONFIGS), consumes=(FACTS,))
-"""What other services publish for model-sync."""
-GROUP = "/apis/aim.eai.amd.com/v1alpha1"
-SOURCES, MODELS = f"{GROUP}/aimclustermodelsources", f"{GROUP}/aimclustermodels"
-
-EVENTS = "/api/v1/namespaces/default/events"
 
 
 @pytest.fixture
@@ -44,63 +36,8 @@ async def registry() -> AsyncIterator[LocalRegistry]:
 
 @pytest.fixture
 async def service(controlplane: ControlPlane, tmp_path: Path) -> AsyncIterator[None]:
-    """Model-sync, and somebody who publishes what it consumes."""
-    kubeconfig = tmp_path / "kubeconfig"
-    kubeconfig.write_text(controlplane.kubeconfig())
-    settings = ModelSyncSettings(health_probe_bind_address="0", direct_watch=False, registry_request_timeout=2.0)
-    async with AsyncExitStack() as stack:
-        broker = await stack.enter_async_context(NatsServer())
-        group = await stack.enter_async_context(asyncio.TaskGroup())
-        tasks = []
-        for declared in (definition(settings), OTHERS):
-            connection = await load_connection(str(kubeconfig))
-            kube = await stack.enter_async_context(KubeClient(connection, service=declared.name))
-            bus = await stack.enter_async_context(connect(settings_for(broker.url, declared.name)))
-            runners: Any = {}
-            if declared is not OTHERS:
-                runners = await stack.enter_async_context(effect_runners(settings, kube))
-            process = ServiceProcess(declared, settings, Connections(kube, bus, runners, Metrics()))
-            tasks.append(group.create_task(process.run()))
+    async with running_service(controlplane, tmp_path):
         yield
-        for task in tasks:
-            task.cancel()
-
-
-def source(name: str = "catalog", **spec: Any) -> JsonObject:
-    return {
-        "apiVersion": "aim.eai.amd.com/v1alpha1",
-        "kind": "AIMClusterModelSource",
-        "metadata": {"name": name, "labels": {"aim.eai.amd.com/tier": "gold"}},
-        "spec": spec,
-    }
-
-
-def is_settled(value: str, generation: int = 1) -> Callable[[Reply], bool]:
-    def accept(reply: Reply) -> bool:
-        status = reply.body.get("status") or {}
-        return (status.get("status"), status.get("observedGeneration")) == (value, generation)
-
-    return accept
-
-
-async def until(api: RawApi, value: str, name: str = "catalog", generation: int = 1) -> JsonObject:
-    reply = await api.until(f"{SOURCES}/{name}", is_settled(value, generation), 20)
-    status: JsonObject = reply.body["status"]
-    return status
-
-
-def condition(status: JsonObject, type_: str) -> JsonObject:
-    found: JsonObject = next(one for one in status["conditions"] if one["type"] == type_)
-    return found
-
-
-def models_created(reply: Reply) -> bool:
-    """The event is the last one of a sync."""
-    return any(one["reason"] == "ModelsCreated" for one in reply.body["items"])
-
-
-async def models(api: RawApi) -> dict[str, JsonObject]:
-    return {one["spec"]["image"]: one for one in (await api.get(MODELS)).body["items"]}
 
 
 @pytest.mark.usefixtures("service")
