@@ -5,11 +5,11 @@ from typing import Final
 
 import structlog
 
-from aim_shared.api import Kind, Resource
+from aim_shared.api import SECRET, Kind, Resource
 from aim_shared.errors import AimError, Category
 from aim_shared.json import JsonObject
 from aim_shared.kube.client import KubeClient
-from aim_shared.kube.errors import KubeError
+from aim_shared.kube.errors import ApiError, KubeError
 from aim_shared.reconcile.plan import Effect
 from aim_shared.reconcile.reconciler import EffectError
 from aim_shared.registry.credentials import CredentialSet, SecretReason
@@ -29,12 +29,24 @@ class PullSecrets:
     async def __call__(self, effect: Effect) -> JsonObject:
         """Effect ``pull-secrets``: UID and version of each Secret, ``null`` for one that does not exist.
 
+        What the effect compares with (``since``) is handed back beside it.
+
         Raises:
             EffectError: a Secret can not be read for another reason (DI-074).
         """
-        namespace = str(effect.params["namespace"])
-        secrets = [await self._read(namespace, name) for name in effect.params["secrets"]]
-        return {"versions": {one.name: f"{one.uid}/{one.resource_version}" if one.uid else None for one in secrets}}
+        namespace, since = str(effect.params["namespace"]), effect.params.get("since")
+        versions = {name: await self._version(namespace, name) for name in effect.params["secrets"]}
+        return {"versions": versions, **({} if since is None else {"since": since})}
+
+    async def _version(self, namespace: str, name: str) -> str | None:
+        try:
+            metadata = (await self._kube.get(SECRET, name, namespace))["metadata"]
+        except KubeError as error:
+            if isinstance(error, ApiError) and error.is_not_found:
+                return None
+            cause = "let the service's role get Secrets of this namespace, if it may not"
+            raise _unreadable(f"Secret {namespace}/{name} can not be read: {error}; {cause}") from error
+        return f"{metadata['uid']}/{metadata['resourceVersion']}"
 
     async def credentials(self, namespace: str, names: Sequence[str], service_account: str) -> CredentialSet:
         """Credentials in the order of DI-076: the listed Secrets, then those of the service account.

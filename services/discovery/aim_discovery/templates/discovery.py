@@ -8,6 +8,7 @@ from typing import Final
 from aim_discovery.effect_kinds import SERVICE_NAME, EffectKind
 from aim_discovery.scopes import Template
 from aim_discovery.templates.attempts import INVALID_OUTPUT, RESULT_UNREADABLE, Attempts
+from aim_discovery.templates.credentials import watch_credentials
 from aim_discovery.templates.identity import DiscoveryInputs
 from aim_discovery.templates.output import InvalidOutputError, profile_and_sources
 from aim_shared.api import (
@@ -80,11 +81,14 @@ class Finding:
     settling: bool = False
 
 
-def discovery_of(template: Template, inputs: DiscoveryInputs | None, view: View, now: datetime) -> Finding:
+def discovery_of(
+    template: Template, inputs: DiscoveryInputs | None, namespace: str, view: View, now: datetime
+) -> Finding:
     """Judge the discovery.
 
     Args:
         inputs: ``None`` while the model is not resolved.
+        namespace: where its Jobs run.
     """
     if template.spec.model_sources:
         message = "Model sources provided in-line in spec"
@@ -99,7 +103,7 @@ def discovery_of(template: Template, inputs: DiscoveryInputs | None, view: View,
         return replace(known, job=fault, condition=_stored_condition(template))
     if inputs is None:
         return replace(known, job=_not_created("The model is not resolved"), condition=_stored_condition(template))
-    return _Progress(template, inputs, view, now, known).judge(jobs.items)
+    return _Progress(template, inputs, namespace, view, now, known).judge(jobs.items)
 
 
 def is_discovered(template: Template, inputs: DiscoveryInputs | None) -> bool:
@@ -138,6 +142,7 @@ class _Progress:
 
     template: Template
     inputs: DiscoveryInputs
+    namespace: str
     view: View
     now: datetime
     known: Finding
@@ -175,8 +180,9 @@ class _Progress:
             waiting = _not_created("No discovery Job has been created yet")
             return replace(self.known, attempts=attempts, job=waiting, condition=_awaiting(), wants_job=True)
         found = self._after_failure(attempts)
-        due = found.look_again if same_job else None
-        return replace(found, wants_job=due is None, look_again=due)
+        if not same_job:
+            return replace(found, wants_job=True, look_again=None, effects=())
+        return replace(found, wants_job=found.look_again is None)
 
     def _after_failure(self, attempts: Attempts) -> Finding:
         """What is shown between a failed attempt and the next Job (DI-306)."""
@@ -190,12 +196,14 @@ class _Progress:
         message = f"{error} (failed attempts: {attempts.failed}; next attempt in {round(wait.total_seconds())} s)"
         # The remaining wait is no reason to write the status every second (DI-307).
         text = stored.message if noted and stored is not None else message
+        secrets = watch_credentials(self.template, self.inputs, self.namespace, attempts, self.view)
         return replace(
             self.known,
             attempts=attempts,
             job=Component(ComponentName.DISCOVERY_JOB, errors=(error,), dependency=Dependency.DOWNSTREAM),
             condition=condition(DISCOVERED, False, FAILED, text, Observability.WARNING),
-            look_again=due if wait else None,
+            look_again=due if wait and not secrets.corrected else None,
+            effects=secrets.effects if wait else (),
         )
 
     # With a Job

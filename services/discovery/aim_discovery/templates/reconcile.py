@@ -69,7 +69,7 @@ class _Pass:
         resolution = resolve_model(template, by.scope, view)
         model = resolution.model
         inputs = inputs_of(template, model) if model is not None and model.spec.image else None
-        finding = discovery_of(template, inputs, view, now)
+        finding = discovery_of(template, inputs, namespace, view, now)
         return cls(
             by=by,
             template=template,

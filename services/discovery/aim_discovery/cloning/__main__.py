@@ -1,0 +1,48 @@
+"""``python -m aim_discovery.cloning MI300X MI308X | kubectl apply -f -``: clone templates for another GPU.
+
+Manifests go to standard output, everything else to standard error.
+"""
+
+import argparse
+import asyncio
+import sys
+from collections.abc import Sequence
+
+import yaml
+
+from aim_discovery.cloning.clones import clones_of
+from aim_shared.api import AIM_CLUSTER_SERVICE_TEMPLATE
+from aim_shared.json import JsonObject
+from aim_shared.kube.client import KubeClient
+from aim_shared.kube.config import load_connection
+from aim_shared.kube.errors import KubeError
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Print the clones; 1 when the templates can not be read."""
+    parser = argparse.ArgumentParser(prog="aim-clone-templates", description=__doc__)
+    parser.add_argument("source", help="GPU model whose templates are cloned, for example MI300X")
+    parser.add_argument("target", help="GPU model of the clones, for example MI308X")
+    parser.add_argument("--kubeconfig", help="default: $KUBECONFIG, ~/.kube/config, or the pod's service account")
+    given = parser.parse_args(arguments)
+    try:
+        templates = asyncio.run(_templates(given.kubeconfig))
+    except (KubeError, ValueError, OSError) as error:
+        print(f"AIMClusterServiceTemplates can not be listed: {error}", file=sys.stderr)
+        return 1
+    clones = list(clones_of(templates, given.source, given.target))
+    if not clones:
+        print(f"no AIMClusterServiceTemplate is for GPU {given.source}; nothing to clone", file=sys.stderr)
+    for clone in clones:
+        print(f"cloning for {given.target}: {clone['metadata']['name']}", file=sys.stderr)
+        print("---", yaml.safe_dump(clone, sort_keys=True), sep="\n", end="")
+    return 0
+
+
+async def _templates(kubeconfig: str | None) -> tuple[JsonObject, ...]:
+    async with KubeClient(await load_connection(kubeconfig), service="clone-templates") as kube:
+        return (await kube.list(AIM_CLUSTER_SERVICE_TEMPLATE)).items
+
+
+if __name__ == "__main__":
+    sys.exit(main())
