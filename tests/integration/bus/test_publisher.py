@@ -33,7 +33,7 @@ from aim_shared.bus.part import Key
 from aim_shared.bus.publisher import Publisher
 from aim_shared.bus.publisher_state import PublisherSettings, SupersededError
 from aim_shared.bus.source import upsert_of
-from aim_shared.bus.stored import delete_message, last_message
+from aim_shared.bus.stored import delete_message, last_message, stream_state
 from aim_shared.bus.streams import state_config
 from aim_shared.bus.subjects import Layout
 from aim_shared.bus.writer import Writer
@@ -168,6 +168,8 @@ async def test_a_marker_vouches_only_for_what_lies_before_it(
         await observer.wait_connected()
         await observer.subscribe(f"{layout.root}.state.>", look)
         await observer.subscribe(layout.sync(PART), look)
+        # An answer on the same connection means that the broker knows of the subscriptions.
+        await stream_state(observer, layout.state_stream)
         settings = PublisherSettings(marker_interval=0.005, concurrency=4)
         async with publishing(bus, widgets(), layout, settings=settings) as publisher:
             publisher.take(cluster.listing())
