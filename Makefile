@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 PACKAGES := shared services/model-sync services/discovery services/artifacts services/serving services/routing deploy/cli deploy/local
 STAMP := $(VENV)/.setup-stamp
 
-.PHONY: setup demo test test-registry lint format crds crds-check bench spec-coverage lock clean
+.PHONY: kube-assets setup demo test test-registry lint format crds crds-check bench spec-coverage lock clean
 
 setup: $(STAMP)
 
@@ -35,6 +35,10 @@ lint: setup
 
 bench: setup
 	PYTHONPATH=tests $(BIN)/python -m bench
+
+# Programs of a real cluster, built with Go into a folder outside the repository; KEDA=1 adds KEDA's operator.
+kube-assets: setup
+	@nice -n 5 $(BIN)/python -m aim_local.assets build
 
 format: setup
 	$(BIN)/ruff check --fix .

@@ -1,0 +1,72 @@
+"""The programs and definitions as those find them who use them."""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from aim_local.assets.build import given_programs
+from aim_local.assets.cache import Cache
+from aim_local.assets.golang import AssetError
+from aim_local.assets.recipes import Definitions, Program
+from aim_shared.json import JsonObject, loads
+
+
+@dataclass(frozen=True, slots=True)
+class Toolset:
+    """What was built, and what `KUBEBUILDER_ASSETS` replaces.
+
+    Attributes:
+        cache: where built things lie.
+        given: folder with programs that replace built ones.
+    """
+
+    cache: Cache
+    given: Path | None = None
+
+    def program(self, program: Program) -> Path:
+        """A program to run.
+
+        Raises:
+            AssetError: it was not built.
+        """
+        if self.given is not None and (self.given / program).exists():
+            return self.given / program
+        path = self.cache.program(program)
+        if not path.exists():
+            command = "make kube-assets KEDA=1" if program is Program.KEDA else "make kube-assets"
+            raise AssetError(f"{program} is not built ({path} does not exist): run `{command}`")
+        return path
+
+    def definitions(self, definitions: Definitions) -> list[JsonObject]:
+        """Objects of a module, in order of their files' names.
+
+        Raises:
+            AssetError: they were not copied.
+        """
+        folder = self.cache.definitions(definitions)
+        if not folder.exists():
+            raise AssetError(f"{definitions} are not there ({folder} does not exist): run `make kube-assets`")
+        objects = [loads(file.read_bytes()) for file in sorted(folder.iterdir())]
+        return [item for one in objects for item in (one["items"] if one["kind"] == "List" else [one])]
+
+    def require(self, *programs: Program) -> None:
+        """Find out that a program is missing before anything is started.
+
+        Raises:
+            AssetError: one is not there.
+        """
+        for program in programs:
+            self.program(program)
+
+
+def find_toolset(environment: Mapping[str, str] = os.environ) -> Toolset:
+    """The toolset of this machine; nothing is built.
+
+    Raises:
+        AssetError: `KUBEBUILDER_ASSETS` names a folder that lacks a program.
+    """
+    folder = environment.get("KUBEBUILDER_ASSETS")
+    given = Path(folder).absolute() if folder else None
+    given_programs(given)
+    return Toolset(Cache.from_environment(environment), given)

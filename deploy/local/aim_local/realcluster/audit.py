@@ -1,0 +1,77 @@
+"""Who asked the API server for what, counted from its audit log."""
+
+import asyncio
+from collections import Counter
+from pathlib import Path
+from typing import Final, NamedTuple, final
+
+from aim_local.realcluster.users import USERS_BY_NAME
+from aim_shared.json import JsonObject, loads
+
+POLICY: Final[JsonObject] = {
+    "apiVersion": "audit.k8s.io/v1",
+    "kind": "Policy",
+    # A request is told once it was answered; watches also when they end.
+    "omitStages": ["RequestReceived"],
+    "rules": [{"level": "None", "nonResourceURLs": ["*"]}, {"level": "Metadata"}],
+}
+"""Every request for a resource, without bodies."""
+
+
+class RequestKey(NamedTuple):
+    """What is counted apart.
+
+    Attributes:
+        user: short name of a `User`, or the API server's name of any other.
+        verb: such as ``list``, ``watch``, ``patch``.
+        resource: plural, with ``.group`` and ``/subresource`` if there are any.
+    """
+
+    user: str
+    verb: str
+    resource: str
+
+
+@final
+class AuditLog:
+    """Reads the audit log of one API server; each call of `reset` begins a new count."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._begin = 0
+
+    async def counts(self) -> Counter[RequestKey]:
+        """Requests since the last reset.
+
+        The API server writes the line of a request when it has answered; wait for the count that you expect.
+        """
+        return await asyncio.to_thread(self._count)
+
+    async def reset(self) -> None:
+        """Count from now on."""
+        self._begin = await asyncio.to_thread(lambda: self._path.stat().st_size if self._path.exists() else 0)
+
+    def _count(self) -> Counter[RequestKey]:
+        found: dict[str, RequestKey] = {}
+        if not self._path.exists():
+            return Counter()
+        with self._path.open("rb") as log:
+            log.seek(self._begin)
+            for line in log:
+                # The last line may be half written.
+                if line.endswith(b"\n"):
+                    event = loads(line)
+                    found.setdefault(str(event["auditID"]), request_key(event))
+        return Counter(found.values())
+
+
+def request_key(event: JsonObject) -> RequestKey:
+    """The key of one audit event."""
+    reference = event.get("objectRef") or {}
+    resource = str(reference.get("resource", ""))
+    if group := reference.get("apiGroup"):
+        resource += f".{group}"
+    if subresource := reference.get("subresource"):
+        resource += f"/{subresource}"
+    name = str(event["user"].get("username", ""))
+    return RequestKey(str(USERS_BY_NAME.get(name, name)), str(event["verb"]), resource)

@@ -1,0 +1,230 @@
+"""`RealCluster`: starts everything in order, ends everything whatever happens."""
+
+import asyncio
+import fcntl
+import os
+import shutil
+from collections.abc import Iterable
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Final, Self, final
+
+from aim_local.assets import Definitions, Toolset, find_toolset
+from aim_local.assets import Program as Asset
+from aim_local.realcluster import kserve
+from aim_local.realcluster.audit import AuditLog
+from aim_local.realcluster.definitions import MANAGER, all_definitions, install
+from aim_local.realcluster.keys import Keys
+from aim_local.realcluster.kinds import CLUSTER_ROLE_BINDING, WEBHOOKS
+from aim_local.realcluster.ports import HOST, Ports
+from aim_local.realcluster.programs import KSERVE_NAMESPACE, Programs
+from aim_local.realcluster.settings import ClusterSettings
+from aim_local.realcluster.users import SYSTEM_NAMESPACE, User, services_binding
+from aim_local.stack.process import Program, Supervised
+from aim_local.stack.settings import StackError
+from aim_shared.api.kinds import CONFIG_MAP, NAMESPACE
+from aim_shared.kube.client import KubeClient
+from aim_shared.kube.config import from_kubeconfig
+
+_REPLACED: Final = ("etcd", "logs", "private", "tmp", "kubeconfig")
+_ALWAYS: Final = (Asset.ETCD, Asset.APISERVER)
+_CONTROLLERS: Final = (Asset.CONTROLLER_MANAGER, Asset.SCHEDULER)
+
+
+@final
+class RealCluster:
+    """A control plane of real programs, as an async context; everything listens on the loopback.
+
+    On exit nothing is left running. Should this process be killed, the kernel ends its children (Linux).
+    """
+
+    def __init__(self, settings: ClusterSettings, toolset: Toolset | None = None) -> None:
+        """``toolset`` is this machine's unless given.
+
+        Raises:
+            AssetError: a program that is wanted was not built.
+        """
+        self.settings = settings
+        self.audit = AuditLog(settings.audit_log)
+        self._toolset = toolset or find_toolset()
+        self._toolset.require(
+            *_ALWAYS,
+            *(_CONTROLLERS if settings.controllers else ()),
+            *((Asset.KSERVE,) if settings.kserve else ()),
+        )
+        self._ports = Ports.choose()
+        self._processes: dict[str, Supervised] = {}
+        self._keys: Keys | None = None
+        self._lock: IO[str] | None = None
+
+    @property
+    def url(self) -> str:
+        """Base URL of the API server."""
+        return f"https://{HOST}:{self._ports.apiserver}"
+
+    @property
+    def kubeconfig(self) -> Path:
+        """The administrator's."""
+        return self.settings.kubeconfig
+
+    @property
+    def processes(self) -> tuple[Supervised, ...]:
+        """All processes in the order of their start."""
+        return tuple(self._processes.values())
+
+    def kubeconfig_for(self, user: User | str) -> Path:
+        """The kubeconfig of a user, by its short name.
+
+        Raises:
+            ValueError: there is no such user.
+        """
+        assert self._keys is not None, "the cluster has no kubeconfigs before it is entered"
+        return self._keys.kubeconfig(User(user))
+
+    def __getitem__(self, name: str) -> Supervised:
+        """A process by the name of its program, such as ``kube-apiserver``.
+
+        Raises:
+            StackError: there is none of that name.
+        """
+        found = self._processes.get(name)
+        if found is None:
+            raise StackError(f"no process {name}; there are {', '.join(self._processes)}")
+        return found
+
+    async def __aenter__(self) -> Self:
+        """Start everything; all of it is ready when this returns.
+
+        Raises:
+            StackError: something can't be started, with its name and the end of its log; nothing runs then.
+            ApiError: the API server refuses a definition.
+        """
+        try:
+            await self._start()
+        except BaseExceptionGroup as errors:
+            await self._stop()
+            raise first_cause(errors) from None
+        except BaseException:
+            await self._stop()
+            raise
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self._stop()
+
+    async def guard(self) -> None:
+        """Wait for a process that ends by itself.
+
+        Raises:
+            StackError: one did; it quotes its log.
+        """
+        try:
+            async with asyncio.TaskGroup() as group:
+                for one in self.processes:
+                    group.create_task(_fail_at_end(one))
+        except* StackError as errors:
+            raise first_cause(errors) from None
+
+    async def _start(self) -> None:
+        await asyncio.to_thread(self._prepare)
+        self._keys = await asyncio.to_thread(Keys.make, self.settings, self.url)
+        programs = Programs(self.settings, self._toolset, self._ports, self._keys)
+        await self._start_together([programs.etcd()])
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._start_together([programs.apiserver()]))
+            reading = group.create_task(asyncio.to_thread(all_definitions, self._toolset, self.settings.crds))
+        connection = await from_kubeconfig(str(self.kubeconfig))
+        async with KubeClient(connection, service="local-cluster") as client:
+            async with asyncio.TaskGroup() as group:
+                if self.settings.controllers:
+                    group.create_task(self._start_together([programs.controller_manager(), programs.scheduler()]))
+                group.create_task(install(connection, reading.result()))
+                group.create_task(self._furnish(client))
+            if self.settings.kserve:
+                await self._start_together([programs.kserve()])
+                await self._register_webhooks(client, self._keys)
+
+    async def _furnish(self, client: KubeClient) -> None:
+        """Create what is expected to be there: namespaces, permissions of the services, KServe's settings."""
+        for name in (SYSTEM_NAMESPACE, KSERVE_NAMESPACE):
+            namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
+            await client.create(NAMESPACE, namespace, MANAGER)
+        await client.create(CLUSTER_ROLE_BINDING, services_binding(), MANAGER)
+        [shipped] = self._toolset.definitions(Definitions.KSERVE_CONFIG)
+        await client.create(CONFIG_MAP, kserve.settings(shipped, KSERVE_NAMESPACE), MANAGER)
+
+    async def _register_webhooks(self, client: KubeClient, keys: Keys) -> None:
+        shipped = self._toolset.definitions(Definitions.KSERVE_WEBHOOKS)
+        for one in kserve.webhooks(shipped, self._ports.kserve_webhook, keys.authority):
+            await client.create(WEBHOOKS[one["kind"]], one, MANAGER)
+
+    async def _start_together(self, programs: Iterable[Program]) -> None:
+        async with asyncio.TaskGroup() as group:
+            for program in programs:
+                group.create_task(self._supervise(program).start())
+
+    def _supervise(self, program: Program) -> Supervised:
+        process = Supervised(
+            program,
+            self.settings.logs / f"{program.name}.log",
+            start_timeout=self.settings.start_timeout,
+            stop_patience=self.settings.stop_patience,
+        )
+        self._processes[program.name] = process
+        return process
+
+    def _prepare(self) -> None:
+        folder = self.settings.folder
+        folder.mkdir(parents=True, exist_ok=True)
+        lock = (folder / "lock").open("a+", encoding="utf-8")
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            lock.seek(0)
+            holder = lock.read().strip() or "unknown"
+            lock.close()
+            raise StackError(
+                f"another real cluster (process {holder}) uses {folder}; stop it with `kill {holder}`, "
+                "or choose another folder"
+            ) from None
+        self._lock = lock
+        lock.truncate(0)
+        lock.write(str(os.getpid()))
+        lock.flush()
+        self._clean(*_REPLACED)
+        for place in (self.settings.logs, self.settings.temporary):
+            place.mkdir()
+
+    def _clean(self, *names: str) -> None:
+        for name in names:
+            place = self.settings.folder / name
+            if place.is_dir():
+                shutil.rmtree(place)
+            else:
+                place.unlink(missing_ok=True)
+
+    async def _stop(self) -> None:
+        """End the clients of the API server, then it, then its store."""
+        for names in ({one.name for one in self.processes} - {*_ALWAYS}, {Asset.APISERVER}, {Asset.ETCD}):
+            async with asyncio.TaskGroup() as group:
+                for one in self.processes:
+                    if one.name in names:
+                        group.create_task(one.stop())
+        if self._lock is not None:
+            await asyncio.to_thread(self._clean, "etcd", "tmp")
+            self._lock.close()
+            self._lock = None
+
+
+async def _fail_at_end(process: Supervised) -> None:
+    await process.ended()
+    raise process.failure(process.ending)
+
+
+def first_cause(error: BaseException) -> BaseException:
+    """What went wrong first, without the groups that tasks wrap it into."""
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return error

@@ -1,0 +1,61 @@
+"""What a real cluster can be told, and where its files are."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+CRDS: Final = Path(__file__).parents[4] / "deploy" / "crds"
+"""The platform's own definitions."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterSettings:
+    """How a real cluster runs; durations are seconds.
+
+    Attributes:
+        folder: state, logs and kubeconfigs; what an earlier cluster left there is replaced.
+        controllers: whether the controller manager and the scheduler run.
+        kserve: whether KServe's controller runs, with its webhooks; its Deployments need ``controllers``.
+        keda: whether KEDA's operator runs; it must have been built on request.
+        crds: folder with the platform's definitions.
+        start_timeout: how long any process may take until it is ready.
+        stop_patience: how long a process may take to end before it is killed.
+    """
+
+    folder: Path
+    controllers: bool = True
+    kserve: bool = True
+    keda: bool = False
+    crds: Path = CRDS
+    start_timeout: float = 60.0
+    stop_patience: float = 20.0
+
+    @property
+    def kubeconfig(self) -> Path:
+        """The administrator's."""
+        return self.folder / "kubeconfig"
+
+    @property
+    def logs(self) -> Path:
+        """One file per process."""
+        return self.folder / "logs"
+
+    @property
+    def audit_log(self) -> Path:
+        """Every request to the API server, a JSON object per line."""
+        return self.logs / "audit.log"
+
+    @property
+    def etcd(self) -> Path:
+        """The store's data."""
+        return self.folder / "etcd"
+
+    @property
+    def private(self) -> Path:
+        """Keys, tokens and kubeconfigs."""
+        return self.folder / "private"
+
+    @property
+    def temporary(self) -> Path:
+        """Temporary folder of the processes; controllers look for their webhook certificates below it."""
+        return self.folder / "tmp"
