@@ -253,7 +253,7 @@ async def test_effects_are_started_and_recorded_once(bench: Bench) -> None:
     assert len(bench.records) == 1
 
 
-@pytest.mark.spec("FW-128")
+@pytest.mark.spec("FW-128", "DI-359")
 async def test_conditions_are_logged(bench: Bench) -> None:
     bench.decision = serve
     with capture_logs(processors=[structlog.contextvars.merge_contextvars]) as logs:

@@ -100,7 +100,20 @@ def _ids(entry: object) -> str:
     return str(entry)
 
 
-@pytest.mark.spec("CC-070", "CC-071", "CC-081", "CC-091", "CC-092", "CC-100", "CC-110", "CC-120", "CC-121", "CC-130")
+@pytest.mark.spec(
+    "CC-070",
+    "CC-071",
+    "CC-081",
+    "CC-091",
+    "CC-092",
+    "CC-100",
+    "CC-110",
+    "CC-120",
+    "CC-121",
+    "CC-130",
+    "DI-015",
+    "DI-026",
+)
 @pytest.mark.parametrize(("kind", "part", "requirement"), TABLES, ids=_ids)
 def test_every_documented_field_has_its_type(kind: Kind[Any], part: str, requirement: str) -> None:
     root = schema(kind)
@@ -118,7 +131,22 @@ def test_every_documented_field_has_its_type(kind: Kind[Any], part: str, require
             assert set(item["properties"]) == set(SHAPES[shape].split()), path
 
 
-@pytest.mark.spec("CC-070", "CC-071", "CC-081", "CC-091", "CC-092", "CC-100", "CC-102", "CC-110", "CC-120", "CC-130")
+@pytest.mark.spec(
+    "CC-070",
+    "CC-071",
+    "CC-081",
+    "CC-091",
+    "CC-092",
+    "CC-100",
+    "CC-102",
+    "CC-110",
+    "CC-120",
+    "CC-130",
+    "DI-015",
+    "DI-021",
+    "DI-025",
+    "DI-026",
+)
 @pytest.mark.parametrize(("kind", "part", "requirement"), TABLES, ids=_ids)
 def test_no_field_is_undocumented(kind: Kind[Any], part: str, requirement: str) -> None:
     documented = dict(_fields(kind, part, requirement))
@@ -177,7 +205,7 @@ def _documented_limits(constraint: str) -> tuple[int | None, int | None]:
     return int(low[1]) if low else None, int(high[1]) if high else None
 
 
-@pytest.mark.spec("CC-070", "CC-081", "CC-091", "CC-100", "CC-110", "CC-120", "CC-121", "CC-130")
+@pytest.mark.spec("CC-070", "CC-081", "CC-091", "CC-100", "CC-110", "CC-120", "CC-121", "CC-130", "DI-015", "AC-72")
 @pytest.mark.parametrize(("kind", "part", "requirement"), TABLES, ids=_ids)
 def test_limits_are_the_documented_ones(kind: Kind[Any], part: str, requirement: str) -> None:
     root = schema(kind)

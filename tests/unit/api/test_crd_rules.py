@@ -68,7 +68,7 @@ def test_a_service_names_exactly_one_model(model: dict[str, Any]) -> None:
     assert created(AIM_SERVICE, {"model": {"image": "b"}}) == []
 
 
-@pytest.mark.spec("CEL-01", "CEL-02", "CEL-12", "CC-S05", "CC-S10")
+@pytest.mark.spec("CEL-01", "CEL-02", "CEL-12", "CC-S05", "CC-S10", "DI-016", "DI-017", "AC-72")
 @pytest.mark.parametrize(
     ("hardware", "words"),
     [
@@ -144,7 +144,7 @@ def test_a_source_has_images_or_filters(spec: dict[str, Any], refused: bool) -> 
     assert all("images" in message and "filters" in message for message in messages)
 
 
-@pytest.mark.spec("CEL-30", "CC-162", "CC-S18")
+@pytest.mark.spec("CEL-30", "CC-162", "CC-S18", "DI-018", "DI-019")
 @pytest.mark.parametrize(
     ("extra", "refused"),
     [
@@ -163,7 +163,7 @@ def test_custom_models_state_their_hardware(extra: dict[str, Any], refused: bool
     assert all("hardware" in message for message in messages)
 
 
-@pytest.mark.spec("CEL-31", "CC-304", "CC-S19")
+@pytest.mark.spec("CEL-31", "CC-304", "CC-S19", "DI-020")
 def test_a_custom_profile_of_a_custom_template_is_complete() -> None:
     template: dict[str, Any] = {
         "aimId": "a",
@@ -182,7 +182,7 @@ def test_a_custom_profile_of_a_custom_template_is_complete() -> None:
     assert "envVars" in message
 
 
-@pytest.mark.spec("CEL-40", "CEL-41", "CC-S21")
+@pytest.mark.spec("CEL-40", "CEL-41", "CC-S21", "DI-027", "DI-028", "AC-72")
 @pytest.mark.parametrize("field", ["modelName", "metric", "precision", "hardware"])
 def test_what_a_template_may_not_change(field: str) -> None:
     other = {"gpu": {"requests": 2}} if field == "hardware" else "other"
@@ -203,7 +203,7 @@ def test_what_a_template_may_change() -> None:
     assert updated(AIM_SERVICE_TEMPLATE, COMPLETE, changed) == []
 
 
-@pytest.mark.spec("CEL-42", "CC-164", "CC-S22")
+@pytest.mark.spec("CEL-42", "CC-164", "CC-S22", "DI-029", "AC-68")
 def test_a_custom_profile_of_a_template_is_complete() -> None:
     assert created(AIM_SERVICE_TEMPLATE, COMPLETE | {"customProfile": PROFILE}) == []
     assert updated(AIM_SERVICE_TEMPLATE, COMPLETE | {"customProfile": PROFILE}, COMPLETE) == []

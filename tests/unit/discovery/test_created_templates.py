@@ -117,7 +117,7 @@ def test_name_of_the_generated_template() -> None:
     assert generated_template_name("auto-gen-template-test") == "auto-gen-template-test-custom-60ba3f14"
 
 
-@pytest.mark.spec("DI-120", "DI-121")
+@pytest.mark.spec("DI-120", "DI-121", "AC-15")
 def test_only_what_a_deployment_says_is_in_its_template() -> None:
     full = {"gpuModel": "MI300X", "gpuCount": 2, "metric": "throughput", "precision": "fp16", "description": "d"}
     made = desired_templates("test-model", spec(), ON, metadata({**full, "profileId": "p"}, {}))

@@ -27,7 +27,7 @@ def given(**changes: Any) -> TemplateSpec:
     return TemplateSpec.model_validate({**PROFILE, **changes})
 
 
-@pytest.mark.spec("DI-243", "DI-244", "DI-245", "DI-246", "DI-248", "DI-256")
+@pytest.mark.spec("DI-243", "DI-244", "DI-245", "DI-246", "DI-248", "DI-256", "AC-66")
 def test_the_file_is_what_the_runtime_reads() -> None:
     rendered = render_profile(given())
     assert rendered.file_name == "vllm-mi300x-fp16-tp1-latency.yaml"
@@ -78,7 +78,7 @@ def _spec(changes: JsonObject) -> JsonObject:
     return {name: value for name, value in {**PROFILE, **changes}.items() if name != "modelName"}
 
 
-@pytest.mark.spec("DI-236", "DI-240", "DI-247", "DI-250", "DI-251", "DI-252", "DI-253")
+@pytest.mark.spec("DI-236", "DI-240", "DI-247", "DI-250", "DI-251", "DI-252", "DI-253", "AC-66")
 def test_the_job_mounts_the_config_map_and_uses_the_profile() -> None:
     cluster = running(profileId="other", env=[{"name": "AIM_PROFILE_ID", "value": "mine"}, {"name": "A", "value": "1"}])
     plan = cluster.run(TEMPLATES, "my-template")

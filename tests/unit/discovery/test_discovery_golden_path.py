@@ -50,7 +50,21 @@ def test_a_new_model_asks_for_its_image() -> None:
     assert cluster.condition(MODELS, "qwen", "ServiceTemplatesReady") == ("False", "AwaitingMetadata")
 
 
-@pytest.mark.spec("DI-100", "DI-119", "DI-120", "DI-122", "DI-127", "DI-129", "DI-151", "DI-156")
+@pytest.mark.spec(
+    "DI-100",
+    "DI-119",
+    "DI-120",
+    "DI-122",
+    "DI-127",
+    "DI-129",
+    "DI-151",
+    "DI-156",
+    "DI-024",
+    "DI-052",
+    "DI-053",
+    "DI-055",
+    "AC-12",
+)
 def test_labels_become_metadata_and_one_template_per_deployment() -> None:
     cluster = inspected()
     assert cluster.condition(MODELS, "qwen-qwen3-32b", "ImageMetadataReady") == ("True", "ImageMetadataFound")
@@ -79,7 +93,7 @@ def test_labels_become_metadata_and_one_template_per_deployment() -> None:
     assert (reference["name"], reference["controller"]) == ("qwen-qwen3-32b", True)
 
 
-@pytest.mark.spec("DI-162", "DI-168", "DI-172", "DI-196", "DI-207", "DI-208", "DI-209", "DI-222")
+@pytest.mark.spec("DI-162", "DI-168", "DI-172", "DI-196", "DI-207", "DI-208", "DI-209", "DI-222", "DI-032")
 def test_a_template_with_model_and_gpu_starts_its_job() -> None:
     cluster = inspected()
     plan = cluster.run(TEMPLATES, LATENCY)
@@ -94,7 +108,20 @@ def test_a_template_with_model_and_gpu_starts_its_job() -> None:
     assert not cluster.run(TEMPLATES, LATENCY).children, "one Job is enough"
 
 
-@pytest.mark.spec("DI-214", "DI-219", "DI-267", "DI-268", "DI-270", "DI-276", "DI-278", "DI-322", "DI-330", "DI-334")
+@pytest.mark.spec(
+    "DI-214",
+    "DI-219",
+    "DI-267",
+    "DI-268",
+    "DI-270",
+    "DI-276",
+    "DI-278",
+    "DI-322",
+    "DI-330",
+    "DI-334",
+    "DI-022",
+    "DI-283",
+)
 def test_the_printed_profile_makes_the_template_ready() -> None:
     cluster = inspected()
     discover(cluster, THROUGHPUT)
@@ -140,7 +167,7 @@ def test_the_model_is_ready_when_its_templates_are_ready_or_have_no_gpu() -> Non
     assert cluster.condition(MODELS, "qwen-qwen3-32b", "ServiceTemplatesReady") == ("True", "SomeTemplatesReady")
 
 
-@pytest.mark.spec("DI-011", "DI-258", "DI-284")
+@pytest.mark.spec("DI-011", "DI-258", "DI-284", "DI-205", "DI-279", "AC-44", "DI-335")
 def test_a_settled_world_gives_the_same_plan_without_writes_and_effects() -> None:
     cluster = inspected()
     discover(cluster, LATENCY)

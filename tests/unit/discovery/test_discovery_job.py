@@ -30,7 +30,21 @@ def test_names_and_hashes() -> None:
 
 
 @pytest.mark.spec(
-    "DI-224", "DI-225", "DI-228", "DI-230", "DI-231", "DI-232", "DI-233", "DI-234", "DI-236", "DI-237", "DI-238"
+    "DI-224",
+    "DI-225",
+    "DI-228",
+    "DI-230",
+    "DI-231",
+    "DI-232",
+    "DI-233",
+    "DI-234",
+    "DI-236",
+    "DI-237",
+    "DI-238",
+    "DI-229",
+    "DI-052",
+    "DI-053",
+    "AC-48",
 )
 def test_the_job_has_exactly_these_fields() -> None:
     secrets = [{"name": "a"}, {"name": "b"}]
@@ -104,7 +118,7 @@ def test_long_names_become_label_values() -> None:
     assert len(child.body["metadata"]["labels"]["aim.eai.amd.com/template"]) <= 63
 
 
-@pytest.mark.spec("DI-261", "DI-262", "DI-265")
+@pytest.mark.spec("DI-261", "DI-262", "DI-265", "AC-49")
 @pytest.mark.parametrize(
     "log",
     [
@@ -119,7 +133,7 @@ def test_the_array_is_found_in_the_log(log: str) -> None:
     assert first_profile(log) == {"a": 1}
 
 
-@pytest.mark.spec("DI-263", "DI-264")
+@pytest.mark.spec("DI-263", "DI-264", "AC-49")
 @pytest.mark.parametrize(
     "log", ["", "[]", "{}", '{"a": 1}', '[{"a": [{"b": 1}]}', "nothing [here]", '[{"a": NaN}]', "[1]"]
 )
@@ -132,7 +146,7 @@ def element(**profile: Any) -> JsonObject:
     return {"profile": profile, "models": []}
 
 
-@pytest.mark.spec("DI-267", "DI-268", "DI-269", "DI-274", "DI-275", "DI-277")
+@pytest.mark.spec("DI-267", "DI-268", "DI-269", "DI-274", "DI-275", "DI-277", "AC-50", "DI-031")
 def test_the_element_maps_to_profile_and_sources() -> None:
     raw = element(
         metadata={"gpu": "MI300X", "gpu_count": 0, "metric": "speed", "type": "general", "extra": 1},

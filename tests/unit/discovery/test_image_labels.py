@@ -8,7 +8,7 @@ from aim_local.registry.images import DEMO_IMAGES
 AMD, SILOGEN, OCI = "com.amd.aim.", "org.amd.silogen.", "org.opencontainers.image."
 
 
-@pytest.mark.spec("DI-104", "DI-105")
+@pytest.mark.spec("DI-104", "DI-105", "AC-01")
 @pytest.mark.parametrize(
     ("labels", "name"),
     [
@@ -23,7 +23,7 @@ def test_the_newer_prefix_wins_unless_it_is_empty(labels: dict[str, str], name: 
     assert parse_labels(labels)["model"].get("canonicalName") == name
 
 
-@pytest.mark.spec("DI-104")
+@pytest.mark.spec("DI-104", "AC-02")
 def test_prefixes_may_be_mixed_label_by_label() -> None:
     found = parse_labels(
         {
@@ -41,12 +41,12 @@ def test_prefixes_may_be_mixed_label_by_label() -> None:
     }
 
 
-@pytest.mark.spec("DI-103")
+@pytest.mark.spec("DI-103", "AC-06")
 def test_no_label_is_mandatory() -> None:
     assert parse_labels({}) == {"model": {}, "oci": {}, "originalLabels": {}}
 
 
-@pytest.mark.spec("DI-106", "DI-107")
+@pytest.mark.spec("DI-106", "DI-107", "AC-08")
 def test_standard_labels_and_originals_are_kept() -> None:
     names = [
         "title",
@@ -66,7 +66,7 @@ def test_standard_labels_and_originals_are_kept() -> None:
     assert found["originalLabels"] == {**labels, "other": "x"}
 
 
-@pytest.mark.spec("DI-108")
+@pytest.mark.spec("DI-108", "AC-03")
 @pytest.mark.parametrize(
     ("text", "items"),
     [("tag1 , tag2,", ["tag1", "tag2"]), (",a,b", ["a", "b"]), ("a,a", ["a", "a"]), ("", [])],
@@ -75,13 +75,13 @@ def test_comma_lists(text: str, items: list[str]) -> None:
     assert comma_list(text) == items
 
 
-@pytest.mark.spec("DI-109")
+@pytest.mark.spec("DI-109", "AC-07")
 def test_anything_but_a_spelling_of_true_is_false() -> None:
     assert all(boolean(text) for text in ("1", "t", "T", "true", "True", "TRUE"))
     assert not any(boolean(text) for text in ("0", "f", "false", "not-a-bool", "yes", "tRuE"))
 
 
-@pytest.mark.spec("DI-110", "DI-111", "DI-113")
+@pytest.mark.spec("DI-110", "DI-111", "DI-113", "AC-04", "AC-05")
 @pytest.mark.parametrize(
     ("text", "expected"),
     [

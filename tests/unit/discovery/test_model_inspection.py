@@ -54,7 +54,7 @@ def test_a_refusal_is_tried_again_on_its_own_schedule_and_never_by_passes() -> N
         assert plain - 1 <= wait <= plain * 1.1
 
 
-@pytest.mark.spec("DI-096", "DI-097")
+@pytest.mark.spec("DI-096", "DI-097", "AC-10")
 def test_only_not_found_and_malformed_are_final() -> None:
     schedule = RetrySchedule(10, 600)
     assert schedule.delay("ImageNotFound", 1, "k") == timedelta(seconds=600)
@@ -64,7 +64,7 @@ def test_only_not_found_and_malformed_are_final() -> None:
     assert [is_transient(reason) for reason in ("ImageNotFound", "MetadataFormatInvalid", "")] == [False] * 3
 
 
-@pytest.mark.spec("DI-098", "DI-112")
+@pytest.mark.spec("DI-098", "DI-112", "AC-09")
 def test_malformed_labels_fail_the_model_for_good() -> None:
     cluster = discovery_world(model())
     image = find_image("badcases/malformed-labels:1.0.0")
@@ -89,7 +89,7 @@ def test_an_image_that_is_no_reference_fails_the_model_without_any_access() -> N
     assert cluster.condition(MODELS, "qwen", "ConfigValid") == ("False", "InvalidSpec")
 
 
-@pytest.mark.spec("DI-072", "DI-073", "DI-075", "FW-096")
+@pytest.mark.spec("DI-072", "DI-073", "DI-075", "FW-096", "AC-18")
 def test_a_missing_pull_secret_fails_the_model_until_it_appears() -> None:
     cluster = discovery_world(model(imagePullSecrets=[{"name": "registry"}]))
     first = effect_of(cluster.run(MODELS, "qwen"), EffectKind.PULL_SECRETS)
@@ -135,7 +135,7 @@ def test_an_unreadable_secret_is_an_infrastructure_error() -> None:
     assert cluster.condition(MODELS, "qwen", "ImageMetadataReady") == ("False", "SecretAccessFailed")
 
 
-@pytest.mark.spec("DI-064", "DI-119", "DI-066")
+@pytest.mark.spec("DI-064", "DI-119", "DI-066", "AC-14")
 def test_metadata_in_the_spec_needs_no_access_at_all() -> None:
     deployment = {"gpuModel": "MI300X", "gpuCount": 1, "metric": "throughput", "precision": "fp16"}
     metadata = {"model": {"canonicalName": "spec-provided-model", "recommendedDeployments": [deployment]}}
@@ -150,7 +150,7 @@ def test_metadata_in_the_spec_needs_no_access_at_all() -> None:
     assert child.name.startswith("this-registry-does-not-exist-12345-inva-1x-mi300x-thr-fp16-")
 
 
-@pytest.mark.spec("DI-067", "DI-068", "DI-099", "DI-152")
+@pytest.mark.spec("DI-067", "DI-068", "DI-099", "DI-152", "AC-22")
 def test_a_changed_image_is_inspected_again_and_keeps_the_old_templates() -> None:
     cluster = discovery_world(model())
     image = find_image("amdenterpriseai/aim-qwen-qwen3-32b:0.8.5")
@@ -188,7 +188,7 @@ def test_metadata_of_another_image_never_passes_for_that_of_this_one() -> None:
     assert cluster.run(MODELS, "qwen").children == ()
 
 
-@pytest.mark.spec("DI-058", "DI-059", "DI-057", "DI-102", "DI-115")
+@pytest.mark.spec("DI-058", "DI-059", "DI-057", "DI-102", "DI-115", "AC-21")
 def test_automatic_discovery_switched_off_by_the_config_is_switched_on_by_the_spec() -> None:
     config = make(AIM_CLUSTER_RUNTIME_CONFIG, "default", spec={"model": {"autoDiscovery": False}})
     cluster = discovery_world(model(), config)
@@ -201,7 +201,7 @@ def test_automatic_discovery_switched_off_by_the_config_is_switched_on_by_the_sp
     effect_of(cluster.run(MODELS, "qwen"), IMAGES)
 
 
-@pytest.mark.spec("DI-050", "DI-040", "RC-061")
+@pytest.mark.spec("DI-050", "DI-040", "RC-061", "AC-17", "DI-036")
 def test_a_missing_runtime_config_fails_the_model_until_it_appears() -> None:
     discovery = {"extractMetadata": False, "createServiceTemplates": False}
     spec: dict[str, Any] = {"runtimeConfigName": "special", "discovery": discovery}
@@ -219,7 +219,7 @@ def test_a_missing_runtime_config_fails_the_model_until_it_appears() -> None:
     assert cluster.status(MODELS, "qwen")["resolvedRuntimeConfig"]["scope"] == "Cluster"
 
 
-@pytest.mark.spec("DI-070", "DI-119", "DI-159")
+@pytest.mark.spec("DI-070", "DI-119", "DI-159", "DI-045", "DI-053")
 def test_a_cluster_model_reads_secrets_of_the_operator_and_makes_cluster_templates() -> None:
     cluster = discovery_world(cluster_model())
     effect = effect_of(cluster.run(CLUSTER_MODELS, "qwen"), IMAGES)

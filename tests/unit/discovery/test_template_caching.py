@@ -12,7 +12,7 @@ SOURCES = [{"modelId": "a/b", "sourceUri": "hf://a/b"}]
 ON = {"enabled": True}
 
 
-@pytest.mark.spec("DI-344", "DI-345", "DI-346")
+@pytest.mark.spec("DI-344", "DI-345", "DI-346", "DI-352", "AC-71")
 def test_an_inline_template_gets_its_cache_at_once() -> None:
     env = [{"name": "HF_TOKEN", "value": "x"}]
     cluster = discovery_world(model(), template(modelSources=SOURCES, caching={"enabled": True, "env": []}, env=env))
@@ -31,7 +31,7 @@ def cached(status: str) -> DiscoveryWorld:
     return cluster
 
 
-@pytest.mark.spec("DI-347", "DI-351", "DI-353")
+@pytest.mark.spec("DI-347", "DI-351", "DI-353", "DI-032")
 @pytest.mark.parametrize(
     ("status", "expected"),
     [

@@ -59,7 +59,7 @@ def discovered(**spec: Any) -> DiscoveryWorld:
 # Models
 
 
-@pytest.mark.spec("DI-165")
+@pytest.mark.spec("DI-165", "DI-171", "AC-35")
 def test_a_missing_model_fails_the_template_until_it_appears() -> None:
     cluster = discovery_world(template(hardware=MI300X))
     plan = cluster.run(TEMPLATES, "tpl")
@@ -71,7 +71,7 @@ def test_a_missing_model_fails_the_template_until_it_appears() -> None:
     assert len(cluster.run(TEMPLATES, "tpl").children) == 1
 
 
-@pytest.mark.spec("DI-162", "DI-163", "DI-168", "DI-172")
+@pytest.mark.spec("DI-162", "DI-163", "DI-168", "DI-172", "AC-34")
 def test_a_namespaced_template_falls_back_to_the_cluster_model() -> None:
     cluster = discovery_world(cluster_model(), template(), cluster_template())
     cluster.settle(TEMPLATES, "tpl")
@@ -117,7 +117,7 @@ def test_memory_is_checked_before_the_model() -> None:
     assert "resolvedNodeAffinity" in enough.status(TEMPLATES, "tpl")
 
 
-@pytest.mark.spec("DI-191", "DI-200")
+@pytest.mark.spec("DI-191", "DI-200", "AC-43", "DI-205")
 def test_a_discovered_gpu_counts_and_its_loss_does_not_repeat_discovery() -> None:
     cluster = discovered()
     cluster.remove(NODES, "gpu-1")
@@ -176,7 +176,9 @@ def test_changed_inputs_discover_again_and_keep_the_old_result_meanwhile() -> No
     assert [child.name for child in plan.children] != [first.name]
 
 
-@pytest.mark.spec("DI-292", "DI-293", "DI-297", "DI-302", "DI-304", "DI-306", "DI-308")
+@pytest.mark.spec(
+    "DI-292", "DI-293", "DI-297", "DI-302", "DI-304", "DI-306", "DI-308", "DI-294", "AC-57", "DI-298", "DI-343"
+)
 def test_a_failed_job_is_counted_once_and_tried_again_after_the_backoff() -> None:
     cluster, job = started()
     cluster.end_job(job, "Failed", "BackoffLimitExceeded")
@@ -215,7 +217,7 @@ def test_a_failed_job_counts_only_when_its_pod_had_time_to_say_why() -> None:
     assert plan.requeue_after == 5
 
 
-@pytest.mark.spec("DI-297", "DI-299")
+@pytest.mark.spec("DI-297", "DI-299", "AC-55")
 def test_the_backoff_doubles_to_an_hour_and_never_overflows() -> None:
     seconds = [backoff(attempts).total_seconds() for attempts in (-1, 0, 1, 2, 3, 4, 5, 6, 7, 8, 10**9)]
     assert seconds == [0, 0, 60, 120, 240, 480, 960, 1920, 3600, 3600, 3600]
@@ -276,7 +278,7 @@ def test_a_job_whose_pod_can_not_start_is_given_up_after_five_minutes() -> None:
     assert cluster.status(TEMPLATES, "tpl")["discovery"]["lastFailureReason"].startswith("ImageNotFound: ")
 
 
-@pytest.mark.spec("DI-286", "FW-155")
+@pytest.mark.spec("DI-286", "FW-155", "DI-285")
 def test_the_events_of_a_pending_pod_say_what_it_waits_for() -> None:
     cluster, job = started()
     pending = cluster.job_pod(job, "Pending")
@@ -329,7 +331,7 @@ def test_the_status_of_another_job_is_replaced_before_its_result_is_read() -> No
 # Results
 
 
-@pytest.mark.spec("DI-280", "DI-295")
+@pytest.mark.spec("DI-280", "DI-295", "DI-273", "AC-60")
 @pytest.mark.parametrize(
     "outcome",
     [
@@ -370,7 +372,7 @@ def test_a_result_is_read_again_until_the_job_is_gone() -> None:
 # In-line templates
 
 
-@pytest.mark.spec("DI-202", "DI-203", "DI-204", "DI-323", "DI-339")
+@pytest.mark.spec("DI-202", "DI-203", "DI-204", "DI-323", "DI-339", "DI-206")
 def test_an_inline_template_needs_no_job() -> None:
     sources = [{"modelId": "a/b", "sourceUri": "hf://a/b", "env": [{"name": "X", "value": "1"}]}]
     cluster = discovery_world(model(), template(modelSources=sources, hardware=MI300X, type="preview"))

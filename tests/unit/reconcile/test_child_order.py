@@ -23,7 +23,7 @@ def names(*children: Child) -> list[str]:
     return [f"{one.part.kind.kind}/{one.name}" for one in in_order(children)]
 
 
-@pytest.mark.spec("FW-204")
+@pytest.mark.spec("FW-204", "DI-056")
 def test_applied_children_go_by_kind_namespace_and_name() -> None:
     assert names(
         child(JOBS, "a"), child(CONFIG_MAPS, "z"), child(CONFIG_MAPS, "y"), child(CONFIG_MAPS, "zz", namespace="before")
@@ -36,7 +36,7 @@ def test_created_children_of_a_kind_keep_the_order_of_the_plan() -> None:
     assert names(*created) == ["AIMClusterModel/z", "AIMClusterModel/a", "AIMClusterModel/m"]
 
 
-@pytest.mark.spec("FW-204")
+@pytest.mark.spec("FW-204", "DI-250")
 def test_what_others_refer_to_comes_first_however_it_is_made() -> None:
     assert names(child(JOBS, "a", WriteMode.CREATE), child(CLAIMS, "b", WriteMode.CREATE), child(CONFIG_MAPS, "c")) == [
         "ConfigMap/c",

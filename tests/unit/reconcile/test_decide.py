@@ -53,7 +53,7 @@ def test_a_regular_pass() -> None:
     assert plan_of(finalizer=None) is REGULAR
 
 
-@pytest.mark.spec("FW-002")
+@pytest.mark.spec("FW-002", "DI-008")
 @pytest.mark.parametrize(("value", "paused"), [("true", True), ("True", False), ("false", False), ("", False)])
 def test_pause(value: str, paused: bool) -> None:
     plan = plan_of(finalizers=[FINALIZER], annotations={labels.ANNOTATION_PAUSED: value})

@@ -85,7 +85,7 @@ def test_of_a_job_the_newest_pod_decides() -> None:
     assert only_error(inspect_pods("Pods", [old, new])) == (Category.INVALID_SPEC, "PodFailed")
 
 
-@pytest.mark.spec("FW-149", "FW-146")
+@pytest.mark.spec("FW-149", "FW-146", "AC-59")
 @pytest.mark.parametrize(
     ("reason", "expected"),
     [
@@ -99,7 +99,7 @@ def test_termination_reasons(reason: str, expected: tuple[Category, str]) -> Non
     assert only_error(inspect_pods("Pods", [pod("a", "Failed", terminated("main", 1, reason))])) == expected
 
 
-@pytest.mark.spec("FW-148", "FW-147")
+@pytest.mark.spec("FW-148", "FW-147", "AC-59", "DI-286")
 @pytest.mark.parametrize(
     ("line", "expected"),
     [
@@ -117,7 +117,7 @@ def test_the_log_decides_before_the_termination_reason(line: str, expected: tupl
     assert line in component.effective_message
 
 
-@pytest.mark.spec("FW-150", "FW-151", "FW-152")
+@pytest.mark.spec("FW-150", "FW-151", "FW-152", "DI-287")
 def test_permission_lines_take_no_part_in_the_other_groups() -> None:
     denied = 'forbidden: user cannot patch resource "aimartifacts", file not found'
     match = match_log(f"{denied}\nENOSPC")
@@ -132,7 +132,7 @@ def test_permission_lines_take_no_part_in_the_other_groups() -> None:
     assert match_log("all is well") is None
 
 
-@pytest.mark.spec("FW-147")
+@pytest.mark.spec("FW-147", "DI-289")
 def test_without_a_match_the_last_lines_are_quoted() -> None:
     assert excerpt("1\n2\n\n3\n4\n") == "2 | 3 | 4"
 
@@ -250,7 +250,7 @@ def job(*conditions: dict[str, Any]) -> Job:
     return Job.model_validate(make(JOB, "j", status={"conditions": list(conditions)}))
 
 
-@pytest.mark.spec("FW-160")
+@pytest.mark.spec("FW-160", "DI-282", "AC-52")
 def test_job_states() -> None:
     assert only_error(inspect_job("J", None, what="Job ml/j")) == (Category.MISSING_DOWNSTREAM, "JobNotFound")
     assert inspect_job("J", job(condition("Complete", True)), what="x").effective_state is State.READY

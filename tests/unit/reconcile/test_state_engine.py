@@ -71,7 +71,7 @@ def brief(result: Evaluation, type_: str) -> tuple[str, str]:
 READY_MODEL = Component("Model", State.READY, "ModelResolved", "qwen", dependency=UP)
 
 
-@pytest.mark.spec("FW-076", "FW-071", "FW-081", "FW-036", "FW-104")
+@pytest.mark.spec("FW-076", "FW-071", "FW-081", "FW-036", "FW-104", "DI-033", "DI-043")
 def test_everything_ready() -> None:
     result = Object().see(READY_MODEL, Component("InferenceService", State.READY, dependency=DOWN))
     assert result.status is StatusValue.READY
@@ -88,7 +88,7 @@ def test_a_component_without_name_is_discarded() -> None:
     assert [item.type for item in result.conditions] == ["ModelReady", "Ready"]
 
 
-@pytest.mark.spec("FW-076", "FW-070", "FW-075", "FW-079", "FW-090")
+@pytest.mark.spec("FW-076", "FW-070", "FW-075", "FW-079", "FW-090", "DI-040")
 @pytest.mark.parametrize(
     ("categories", "ready", "parent"),
     [
@@ -107,7 +107,7 @@ def test_fatal_categories_fail_the_object(categories: list[Category], ready: str
     assert result.retry is None
 
 
-@pytest.mark.spec("FW-090")
+@pytest.mark.spec("FW-090", "DI-037")
 def test_observations_never_block() -> None:
     pods = Component("InferenceServicePods", errors=(error(Category.AUTH, "ImagePullAuthFailure"),), dependency=DOWN)
     result = Object().see(READY_MODEL, pods)
@@ -132,7 +132,7 @@ def test_some_categories_touch_no_parent_and_never_block(category: Category) -> 
     assert result.retry is None
 
 
-@pytest.mark.spec("FW-077", "FW-078")
+@pytest.mark.spec("FW-077", "FW-078", "DI-041")
 @pytest.mark.parametrize(
     ("components", "status"),
     [
@@ -150,7 +150,7 @@ def test_the_worst_component_decides(components: list[tuple[str, Dependency, Sta
     assert result.status is status
 
 
-@pytest.mark.spec("FW-080", "FW-076")
+@pytest.mark.spec("FW-080", "FW-076", "DI-044")
 def test_the_first_broken_component_by_order_explains() -> None:
     result = Object().see(
         Component("HPA", State.FAILED, "HPANotFound", dependency=DOWN),
@@ -172,7 +172,7 @@ def test_only_components_of_the_kind_are_aggregated() -> None:
     assert brief(result, "CacheReady2") == ("False", "No")
 
 
-@pytest.mark.spec("FW-076")
+@pytest.mark.spec("FW-076", "DI-044")
 def test_waiting_is_named() -> None:
     result = Object().see(READY_MODEL, Component("Cache", State.PROGRESSING, "CacheCreating", dependency=DOWN))
     assert brief(result, "Ready") == ("False", "Progressing")
@@ -191,7 +191,7 @@ def failing_model(error_: AimError = INFRA) -> Component:
     return Component("Model", errors=(error_,), dependency=UP)
 
 
-@pytest.mark.spec("FW-061", "FW-065", "FW-066", "FW-067", "FW-070")
+@pytest.mark.spec("FW-061", "FW-065", "FW-066", "FW-067", "FW-070", "DI-036", "DI-038")
 @pytest.mark.parametrize("category", [Category.INFRASTRUCTURE, Category.UNKNOWN])
 def test_a_short_outage_changes_nothing_but_reachability(category: Category) -> None:
     service = Object()
@@ -207,7 +207,7 @@ def test_a_short_outage_changes_nothing_but_reachability(category: Category) -> 
     assert brief(recovered, "DependenciesReachable") == ("True", "Reachable")
 
 
-@pytest.mark.spec("FW-060", "FW-064", "FW-068")
+@pytest.mark.spec("FW-060", "FW-064", "FW-068", "DI-038")
 def test_the_grace_period_ends_after_exactly_ten_seconds() -> None:
     service = Object()
     service.see(READY_MODEL)
@@ -249,7 +249,7 @@ def test_a_new_component_gets_no_grace() -> None:
     assert result.status is StatusValue.DEGRADED
 
 
-@pytest.mark.spec("FW-046", "FW-047", "FW-076")
+@pytest.mark.spec("FW-046", "FW-047", "FW-076", "DI-042", "DI-044")
 def test_an_unknown_error_leaves_the_component_progressing_and_degrades_the_object() -> None:
     result = Object().see(failing_model(error(Category.UNKNOWN, "UnknownError")))
     assert brief(result, "Ready") == ("False", "InfrastructureError")
@@ -257,7 +257,7 @@ def test_an_unknown_error_leaves_the_component_progressing_and_degrades_the_obje
     assert not result.may_apply
 
 
-@pytest.mark.spec("FW-072")
+@pytest.mark.spec("FW-072", "DI-036")
 def test_parent_conditions_stay_once_created() -> None:
     service = Object()
     service.see(Component("Model", errors=(error(Category.AUTH),), dependency=UP))
@@ -266,7 +266,7 @@ def test_parent_conditions_stay_once_created() -> None:
     assert result.status is StatusValue.READY
 
 
-@pytest.mark.spec("FW-038")
+@pytest.mark.spec("FW-038", "DI-035")
 def test_a_component_that_is_not_reported_loses_its_condition() -> None:
     service = Object()
     service.see(READY_MODEL, Component("HPA", State.FAILED, dependency=DOWN))
@@ -275,7 +275,7 @@ def test_a_component_that_is_not_reported_loses_its_condition() -> None:
     assert result.status is StatusValue.READY
 
 
-@pytest.mark.spec("FW-010", "FW-094")
+@pytest.mark.spec("FW-010", "FW-094", "DI-039")
 def test_a_failed_write_is_reported_and_retried() -> None:
     failure = error(Category.INFRASTRUCTURE, "ServiceUnavailable", "apply of InferenceService ml/x failed")
     result = Object().see(READY_MODEL, failure=failure)
@@ -302,7 +302,7 @@ def test_the_retry_text_depends_on_the_number_alone() -> None:
     assert one.retry.category is Category.INFRASTRUCTURE
 
 
-@pytest.mark.spec("FW-101", "FW-102", "FW-103", "FW-105")
+@pytest.mark.spec("FW-101", "FW-102", "FW-103", "FW-105", "DI-046")
 def test_transition_times() -> None:
     stored = settle([Desired("A", ConditionStatus.FALSE, "X", "one")], [], generation=1, now=NOW)
     later = NOW + timedelta(seconds=9)
@@ -323,7 +323,7 @@ def test_reasons_and_messages_fit_the_schema() -> None:
     assert len(settled.message) == 32768
 
 
-@pytest.mark.spec("FW-121", "FW-122", "FW-124", "FW-125")
+@pytest.mark.spec("FW-121", "FW-122", "FW-124", "FW-125", "DI-354", "DI-355")
 def test_events_of_an_error_come_at_the_transition_and_then_as_standing_ones() -> None:
     service = Object()
     component = Component("Cache", State.FAILED, "CacheFailed", "disk gone", dependency=DOWN)
@@ -350,7 +350,7 @@ def test_observability_can_be_overridden() -> None:
     assert events_for(Observability.SILENT) == []
 
 
-@pytest.mark.spec("FW-104", "FW-412", "FW-100")
+@pytest.mark.spec("FW-104", "FW-412", "FW-100", "DI-022")
 def test_the_status_has_no_null_and_whole_seconds() -> None:
     result = Object().after(0.25).see(READY_MODEL)
     fields = {"resolvedModel": {"name": "qwen", "namespace": None}, "cache": None}
@@ -369,7 +369,7 @@ def test_the_status_has_no_null_and_whole_seconds() -> None:
     assert "status" not in status_json(result, has_value=False)
 
 
-@pytest.mark.spec("FW-009", "FW-097")
+@pytest.mark.spec("FW-009", "FW-097", "DI-037")
 def test_a_blocked_plan_carries_status_and_events_only() -> None:
     result = Object().see(failing_model())
     plan = assemble(result, status={"status": "Degraded"}, requeue_after=60)

@@ -24,7 +24,7 @@ AUTH, NOT_FOUND, GENERIC = tuple(RegistryErrorCategory)
 HERE = URL("https://host/v2/a/tags/list?n=2")
 
 
-@pytest.mark.spec("FW-050", "DI-090")
+@pytest.mark.spec("FW-050", "DI-090", "AC-11")
 def test_categories_of_statuses() -> None:
     assert [category_of_status(status) for status in (401, 403, 404, 400, 500)] == [
         AUTH,
@@ -37,7 +37,7 @@ def test_categories_of_statuses() -> None:
     assert code_of_status(502) is RegistryErrorCode.SERVER_ERROR
 
 
-@pytest.mark.spec("FW-051", "DI-091", "DI-092")
+@pytest.mark.spec("FW-051", "DI-091", "DI-092", "AC-11")
 @pytest.mark.parametrize(
     ("text", "category"),
     [

@@ -39,7 +39,7 @@ def service() -> JsonObject:
     return aim_service(template={"name": "qwen3-lat"}, env=[{"name": "AIM_ID", "value": "mine"}])
 
 
-@pytest.mark.spec("SV-156", "SV-158", "SV-176", "SV-268", "SV-011", "DI-255")
+@pytest.mark.spec("SV-156", "SV-158", "SV-176", "SV-268", "SV-011", "DI-255", "DI-254")
 @pytest.mark.parametrize("cluster", [False, True])
 def test_the_profile_is_mounted(cluster: bool) -> None:
     ready = cache("c", scope="Cluster" if cluster else "Namespace")
