@@ -138,12 +138,12 @@ class RealCluster:
         connection = await from_kubeconfig(str(self.kubeconfig))
         async with KubeClient(connection, service="local-cluster") as client:
             async with asyncio.TaskGroup() as group:
-                if self.settings.controllers:
-                    group.create_task(self._start_together([programs.controller_manager(), programs.scheduler()]))
                 group.create_task(install(connection, reading.result()))
                 group.create_task(self._furnish(client))
+            # Not before the definitions: what controllers do not find at their start, such as the kinds that the
+            # garbage collector follows, they look for again only half a minute later or never.
+            await self._start_together(programs.controllers())
             if self.settings.kserve:
-                await self._start_together([programs.kserve()])
                 await self._register_webhooks(client, self._keys)
 
     async def _furnish(self, client: KubeClient) -> None:

@@ -90,6 +90,15 @@ class Programs:
         ready = _https_probe(f"{self.server}/readyz", keys.tls())
         return self._program(Asset.APISERVER, flags, ready, self.server)
 
+    def controllers(self) -> list[Program]:
+        """All that the settings ask for besides the API server and its store."""
+        wanted = {
+            self.controller_manager: self.settings.controllers,
+            self.scheduler: self.settings.controllers,
+            self.kserve: self.settings.kserve,
+        }
+        return [build() for build, is_wanted in wanted.items() if is_wanted]
+
     def controller_manager(self) -> Program:
         """All controllers but the one that distrusts nodes without heartbeats."""
         keys, url = self.keys, f"https://{HOST}:{self.ports.controller_manager}"
