@@ -127,7 +127,7 @@ async def test_nothing_survives_the_end_of_its_owner(tmp_path: Path, how: signal
     assert len(pids) == len(INFRASTRUCTURE)
 
     process.send_signal(how)
-    async with asyncio.timeout(15):
+    async with asyncio.timeout(60):
         await process.wait()
 
     await none_left(pids)
