@@ -1,6 +1,7 @@
 """What the history can tell of objects and decisions, and what it says where it can not."""
 
 import time
+from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -194,12 +195,28 @@ async def test_an_empty_history(history: History) -> None:
     assert await history.state_at(NOON, ["widgets"]) == {}
 
 
-async def test_one_object_among_many_events_is_found_quickly(
+async def test_one_object_among_many_events_is_found_without_reading_them_all(
     bus: BusConnection, layout: Layout, history: History, source: Source
 ) -> None:
     for number in range(1500):
         await source.upsert(f"w{number % 50}", spec=number)
-    began = time.perf_counter()
     versions = await history.versions("widgets", Key("ns", "w7"))
-    assert time.perf_counter() - began < 0.25
     assert len(versions) == 30
+
+    async def one() -> None:
+        await history.versions("widgets", Key("ns", "w7"))
+
+    async def every() -> None:
+        await history.state_at(datetime.now(UTC), ["widgets"])
+
+    assert await fastest(one) < await fastest(every) / 3
+
+
+async def fastest(work: Callable[[], Awaitable[None]]) -> float:
+    """Seconds of the fastest of five runs, which a busy machine disturbs least."""
+    taken = []
+    for _ in range(5):
+        began = time.perf_counter()
+        await work()
+        taken.append(time.perf_counter() - began)
+    return min(taken)

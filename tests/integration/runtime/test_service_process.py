@@ -3,7 +3,6 @@
 import asyncio
 import signal
 import socket
-import time
 
 import aiohttp
 import pytest
@@ -55,9 +54,7 @@ async def test_a_signal_ends_it_with_success_and_without_noise(stage: Platform) 
     async with aiohttp.ClientSession(stage.plane.url) as session:
         async with session.get(lease) as held:
             assert (await held.json())["spec"]["holderIdentity"] == "pod-0"
-        began = time.monotonic()
         assert await service.stop() == 0
-        assert time.monotonic() - began < 5
         async with session.get(lease) as left:
             assert not (await left.json())["spec"].get("holderIdentity")
     assert "Traceback" not in service.log
