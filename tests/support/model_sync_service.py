@@ -39,19 +39,20 @@ async def running_service(controlplane: ControlPlane, folder: Path, **values: ob
     metrics = Metrics()
     async with AsyncExitStack() as stack:
         broker = await stack.enter_async_context(NatsServer())
-        group = await stack.enter_async_context(asyncio.TaskGroup())
-        tasks = []
+        processes = []
         for declared in (definition(settings), OTHERS):
             connection = await load_connection(str(kubeconfig))
             kube = await stack.enter_async_context(KubeClient(connection, service=declared.name))
             bus = await stack.enter_async_context(connect(settings_for(broker.url, declared.name)))
             own = declared is not OTHERS
             runners: Any = await stack.enter_async_context(effect_runners(settings, kube)) if own else {}
-            process = ServiceProcess(declared, settings, Connections(kube, bus, runners, metrics if own else Metrics()))
-            tasks.append(group.create_task(process.run()))
-        yield metrics
-        for task in tasks:
-            task.cancel()
+            connections = Connections(kube, bus, runners, metrics if own else Metrics())
+            processes.append(ServiceProcess(declared, settings, connections))
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(process.run()) for process in processes]
+            yield metrics
+            for task in tasks:
+                task.cancel()
 
 
 def source(name: str = "catalog", **spec: Any) -> JsonObject:

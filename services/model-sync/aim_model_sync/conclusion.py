@@ -11,6 +11,7 @@ from aim_model_sync.words import counted, shortened, some
 from aim_shared.api import AIMClusterModelSource, StatusValue
 from aim_shared.api.meta import find_condition
 from aim_shared.errors import AimError
+from aim_shared.reconcile.components import Observability
 from aim_shared.reconcile.conditions import Desired, condition
 
 
@@ -128,6 +129,16 @@ def rejected(source: AIMClusterModelSource, problem: str, models: int | None, no
     generation = source.metadata.generation
     fields = Fields(StatusValue.FAILED, discovered_models=models, observed_generation=generation)
     return written(source, fields, desired, now)
+
+
+def awaited(source: AIMClusterModelSource, now: datetime) -> Written:
+    """The status of a source that was seen and not synced yet (MS-303)."""
+    text = "the first sync is about to start"
+    desired = (
+        condition(SourceCondition.READY, False, Reason.AWAITING_FIRST_SYNC, text, Observability.SILENT),
+        conditions.syncing(False, Reason.AWAITING_FIRST_SYNC),
+    )
+    return written(source, Fields(StatusValue.PENDING), desired, now)
 
 
 def started(source: AIMClusterModelSource, now: datetime) -> Written:

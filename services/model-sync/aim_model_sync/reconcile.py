@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Final
 
 from aim_model_sync.catalogue import Elsewhere, Managed, managed_models
-from aim_model_sync.conclusion import Result, broken_off, concluded, recounted, rejected, started
+from aim_model_sync.conclusion import Result, awaited, broken_off, concluded, recounted, rejected, started
 from aim_model_sync.effect_kinds import PULL_SECRETS, SERVICE_NAME, SYNC, SecretParams, SyncParams
 from aim_model_sync.model import build_model
 from aim_model_sync.outcome import SyncOutcome
@@ -22,6 +22,7 @@ from aim_shared.bus.fact import get_fact
 from aim_shared.bus.parts import CLUSTER_MODELS, FACTS
 from aim_shared.bus.view import View
 from aim_shared.errors import AimError, Category
+from aim_shared.reconcile.decide import IMMEDIATELY
 from aim_shared.reconcile.plan import Effect, Event, EventType, Plan
 from aim_shared.registry.credentials import SecretReason
 from aim_shared.runtimeconfig.resolve import resolve_config
@@ -82,6 +83,8 @@ def _step(this: _Pass) -> Plan:
 def _start(this: _Pass, due: datetime | None) -> Plan:
     """Ask for a sync; asking again while one runs changes nothing (MS-251)."""
     source, spec = this.source, this.source.spec
+    if source.status.status is None and this.progress.fact is None:
+        return replace(_plan(awaited(source, this.now)), requeue_after=IMMEDIATELY)
     params = SyncParams(
         source=source.name,
         uid=source.uid,

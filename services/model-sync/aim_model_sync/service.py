@@ -9,6 +9,7 @@ from aim_model_sync.catalogue import MODELS_BY_LABEL, MODELS_BY_OWNER, MODELS_BY
 from aim_model_sync.effect_kinds import PULL_SECRETS, SERVICE_NAME, SYNC
 from aim_model_sync.effects.pull_secrets import SecretReader
 from aim_model_sync.effects.sync import SyncRunner
+from aim_model_sync.metrics import source_readings
 from aim_model_sync.model import CONTROLLER
 from aim_model_sync.reconcile import reconciler
 from aim_model_sync.settings import ModelSyncSettings
@@ -78,6 +79,7 @@ def definition(settings: ModelSyncSettings) -> ServiceDefinition:
         ),
         # Requests are limited per registry host; a hanging registry must not hold other sources up (MS-252).
         effect_kinds={SYNC: 256, PULL_SECRETS: 16},
+        readings=source_readings,
     )
 
 

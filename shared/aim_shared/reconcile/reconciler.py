@@ -9,9 +9,11 @@ from aim_shared.api import Resource
 from aim_shared.bus.entry import Change
 from aim_shared.bus.part import Index, Key, Part
 from aim_shared.bus.view import View
+from aim_shared.bus.world import World
 from aim_shared.errors import AimError
 from aim_shared.json import JsonObject
 from aim_shared.reconcile.plan import Effect, Plan
+from aim_shared.telemetry.metrics import Readings
 
 T = TypeVar("T", bound=Resource)
 C = TypeVar("C", bound=Resource)
@@ -136,6 +138,7 @@ class ServiceDefinition:
         reconcilers: its controllers.
         effect_kinds: kinds of effects its plans may ask for, and how many of each run at the same time; the runners
             are made at start.
+        readings: metrics that follow from its world (FW-286).
     """
 
     name: str
@@ -144,6 +147,7 @@ class ServiceDefinition:
     indexes: tuple[Index[Any], ...] = ()
     reconcilers: tuple[Reconciler[Any], ...] = ()
     effect_kinds: Mapping[str, int] = field(default_factory=dict)
+    readings: Callable[[World], Readings] = field(default=lambda _: {})
 
     @property
     def field_manager(self) -> str:

@@ -31,7 +31,7 @@ from aim_shared.runtime.leadership import AlwaysLeading, Elected, Leadership
 from aim_shared.runtime.leading import Surroundings, Term
 from aim_shared.runtime.settings import Settings, address_of
 from aim_shared.runtime.state import ServiceState
-from aim_shared.telemetry.metrics import Metrics
+from aim_shared.telemetry.metrics import Measured, Metrics
 
 _log = structlog.get_logger(__name__)
 _RETRY: Final = Backoff(base=0.2, cap=5.0)
@@ -74,6 +74,9 @@ class ServiceProcess:
             leadership=_leadership(definition, settings, kube),
         )
         connections.metrics.watch(self.state.readings, [one.controller for one in definition.reconcilers])
+        for runner in connections.runners.values():
+            if isinstance(runner, Measured):
+                connections.metrics.watch(runner.readings)
 
     async def run(self) -> None:
         """Run until cancelled."""

@@ -126,7 +126,7 @@ class ServiceState:
         samples: defaultdict[str, list[_Sample]] = defaultdict(list)
         for name, labels, value in self._samples():
             samples[name].append((labels, value))
-        return samples
+        return {**samples, **self.definition.readings(self.world)}
 
     def _samples(self) -> Iterable[_Named]:
         leads = float(self.leadership.leads)

@@ -7,7 +7,7 @@ results of passes and requests are recorded as they happen.
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, is_dataclass
-from typing import Final
+from typing import Final, Protocol, runtime_checkable
 
 from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric, SummaryMetricFamily
@@ -32,6 +32,15 @@ Samples = Iterable[tuple[Mapping[str, str], float | Summary]]
 """Values of one metric with their labels."""
 Readings = Mapping[str, Samples]
 """Metric name → its samples. A name in ``_total`` is a counter; summaries are given as such; the rest are gauges."""
+
+
+@runtime_checkable
+class Measured(Protocol):
+    """Something that has metrics of its own."""
+
+    def readings(self) -> Readings:
+        """The present values."""
+        ...
 
 
 class Metrics:

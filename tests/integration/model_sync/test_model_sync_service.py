@@ -1,8 +1,6 @@
 """The model-sync service as it runs: API server, broker, registry."""
 
 import asyncio
-from collections.abc import AsyncIterator
-from pathlib import Path
 
 import pytest
 from support.controlplane import RawApi, Reply
@@ -13,31 +11,14 @@ from support.model_sync_service import (
     condition,
     models,
     models_created,
-    running_service,
     source,
     until,
 )
 from support.nats import eventually
 
 from aim_local.apiserver import ControlPlane
-from aim_local.registry import Fault, ImageStore, LocalRegistry
+from aim_local.registry import Fault, LocalRegistry
 from aim_shared.json import JsonObject
-
-
-@pytest.fixture
-async def registry() -> AsyncIterator[LocalRegistry]:
-    content = ImageStore()
-    for repository in ("org/aim-a", "org/aim-b", "org/base"):
-        for tag in ("0.8.4", "0.8.5", "0.9.0", "latest"):
-            content.put(repository, tag)
-    async with LocalRegistry(store=content, auth=None) as running:
-        yield running
-
-
-@pytest.fixture
-async def service(controlplane: ControlPlane, tmp_path: Path) -> AsyncIterator[None]:
-    async with running_service(controlplane, tmp_path):
-        yield
 
 
 @pytest.mark.usefixtures("service")

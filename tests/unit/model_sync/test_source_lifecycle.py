@@ -177,6 +177,7 @@ def test_what_stands_is_told_once_per_sync() -> None:
 @pytest.mark.spec("MS-026", "MS-036")
 def test_defaults_hold_where_the_server_did_not_set_them() -> None:
     bare = make(AIM_CLUSTER_MODEL_SOURCE, "bare", spec={"images": ["org/a"]})
-    params = sync_of(Scene(bare).reconcile())
+    scene = Scene(bare)
+    params = sync_of(scene.store(scene.reconcile()).reconcile())
     assert (params["registry"], params["interval"]) == ("docker.io", 3600.0)
     assert AIMClusterModelSource.model_validate(bare).spec.max_models == 100

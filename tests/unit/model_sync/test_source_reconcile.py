@@ -15,9 +15,20 @@ from aim_shared.reconcile.plan import Child, Plan, WriteMode
 # Starting
 
 
+@pytest.mark.spec("MS-286", "MS-303", "MS-322", "MS-326")
+def test_a_source_that_was_only_seen_is_pending() -> None:
+    plan = Scene(source()).reconcile()
+    assert plan.status is not None
+    assert plan.status["status"] == "Pending"
+    assert cond(plan, "Ready") == ("False", "AwaitingFirstSync")
+    assert cond(plan, "Syncing") == ("False", "AwaitingFirstSync")
+    assert (plan.effects, plan.events, plan.requeue_after) == ((), (), 0.0)
+
+
 @pytest.mark.spec("MS-243", "MS-305", "MS-326")
 def test_a_new_source_is_synced_at_once() -> None:
-    plan = Scene(source(spec={"versions": [">=1"], "imagePullSecrets": [{"name": "pull"}]})).reconcile()
+    scene = Scene(source(spec={"versions": [">=1"], "imagePullSecrets": [{"name": "pull"}]}))
+    plan = scene.store(scene.reconcile()).reconcile()
     assert sync_of(plan)["secrets"] == ["pull"]
     assert sync_of(plan)["attempt"] == 1
     assert [one["text"] for one in sync_of(plan)["selectors"]] == ["org/a", "org/b"]
@@ -31,7 +42,7 @@ def test_a_new_source_is_synced_at_once() -> None:
 @pytest.mark.spec("MS-251", "MS-368")
 def test_a_pass_during_a_sync_asks_for_the_same_again() -> None:
     scene = Scene(source())
-    first = scene.reconcile()
+    first = scene.store(scene.reconcile()).reconcile()
     again = scene.store(first).reconcile(NOW + timedelta(seconds=3))
     assert (again.effects, again.status, again.events) == (first.effects, first.status, ())
 

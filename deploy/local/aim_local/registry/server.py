@@ -95,7 +95,10 @@ class LocalRegistry:
 
     async def __aenter__(self) -> Self:
         """Start listening."""
-        self._runner = web.AppRunner(self._application(), access_log=None)
+        # Who has gone away is not worth waiting for, nor is a fault that takes its time.
+        self._runner = web.AppRunner(
+            self._application(), access_log=None, handler_cancellation=True, shutdown_timeout=0.5
+        )
         await self._runner.setup()
         site = web.TCPSite(self._runner, "127.0.0.1", self._port, ssl_context=self._tls)
         await site.start()

@@ -12,6 +12,7 @@ from aim_model_sync.codes import LACKS_CREDENTIALS, TRANSIENT, Code, SelectorErr
 from aim_model_sync.effect_kinds import SyncParams
 from aim_model_sync.effects.evaluation import Evaluation, Evaluator
 from aim_model_sync.effects.pull_secrets import PullSecrets, SecretReader, unreachable
+from aim_model_sync.metrics import SyncCounts, SyncResult, result_of
 from aim_model_sync.outcome import FoundImages, SelectorOutcome, SyncOutcome
 from aim_model_sync.schedule import RECOMMENDED_INTERVAL, sync_deadline
 from aim_model_sync.selectors import Selector, SelectorText, resolve
@@ -19,8 +20,11 @@ from aim_shared.api import to_json
 from aim_shared.json import JsonObject
 from aim_shared.kube.errors import KubeError
 from aim_shared.reconcile.plan import Effect
+from aim_shared.reconcile.reconciler import EffectError
 from aim_shared.registry.client import RegistryClient
 from aim_shared.registry.credentials import SecretReason
+from aim_shared.registry.readings import registry_readings
+from aim_shared.telemetry.metrics import Readings
 
 _log: Final = structlog.get_logger(__name__)
 
@@ -58,6 +62,11 @@ class SyncRunner:
         self._secrets = secrets
         self._limit = limit
         self._unclean = UncleanSyncs()
+        self._counts = SyncCounts()
+
+    def readings(self) -> Readings:
+        """Metrics of syncs and of the access to registries (MS-351)."""
+        return {**self._counts.readings(), **registry_readings(self._client)}
 
     async def __call__(self, effect: Effect) -> JsonObject:
         """Evaluate all selectors.
@@ -65,7 +74,17 @@ class SyncRunner:
         Raises:
             EffectError: the API server could not be asked for pull secrets; then no registry is asked (MS-370).
         """
-        params = SyncParams.model_validate(effect.params)
+        clock = asyncio.get_running_loop().time
+        started = clock()
+        try:
+            outcome = await self._sync(SyncParams.model_validate(effect.params))
+        except EffectError:
+            self._counts.ended(SyncResult.ERROR, clock() - started)
+            raise
+        self._counts.ended(result_of(outcome), clock() - started)
+        return to_json(outcome)
+
+    async def _sync(self, params: SyncParams) -> SyncOutcome:
         log = _log.bind(source=params.source, generation=params.generation, attempt=params.attempt)
         if params.interval < RECOMMENDED_INTERVAL and params.attempt == 1 and self._unclean.is_new(params):
             log.warning("syncInterval is shorter than 15 minutes", seconds=params.interval)
@@ -80,7 +99,7 @@ class SyncRunner:
             if one.code is not None:
                 log.error("selector failed", index=index, selector=one.text, code=one.code, cause=one.message)
         log.info("registries asked", candidates=outcome.available, transient=outcome.is_transient)
-        return to_json(outcome)
+        return outcome
 
     async def _evaluate_all(self, params: SyncParams, secrets: PullSecrets) -> list[_Evaluated]:
         deadline = asyncio.get_running_loop().time() + sync_deadline(self._limit, params.interval)
