@@ -4,6 +4,7 @@ import pytest
 from support.stack import OWN, Platform, status_of
 
 from aim_local.demo.manifests import EXAMPLES, demo_files
+from aim_shared.api.labels import MODEL_SOURCE
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -52,7 +53,8 @@ async def test_a_deleted_service_stops_answering(platform: Platform) -> None:
 async def test_the_catalogue_of_the_model_source_is_complete(platform: Platform) -> None:
     source = await platform.until(f"{OWN}/aimclustermodelsources/amd-catalogue", lambda obj: status_of(obj) == "Ready")
 
-    models = (await platform.api.get(f"{OWN}/aimclustermodels")).body["items"]
+    found = await platform.api.get(f"{OWN}/aimclustermodels", labelSelector=f"{MODEL_SOURCE}=amd-catalogue")
+    models = found.body["items"]
     images = {model["spec"]["image"] for model in models}
 
     assert source["status"]["discoveredModels"] == len(models) > 0

@@ -3,6 +3,7 @@
 import asyncio
 import os
 import sys
+from pathlib import Path
 
 import pytest
 from support.controlplane import Ran
@@ -14,6 +15,25 @@ from aim_cli.services import definitions
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
+TOLD = """
+apiVersion: aim.eai.amd.com/v1alpha1
+kind: AIMClusterModelSource
+metadata:
+  name: told-source
+spec:
+  registry: docker.io
+  images: ["amdenterpriseai/aim-qwen-qwen3-32b"]
+  versions: ["=0.8.4"]
+---
+apiVersion: aim.eai.amd.com/v1alpha1
+kind: AIMService
+metadata:
+  name: chat
+  namespace: told
+spec:
+  model:
+    image: amdenterpriseai/aim-qwen-qwen3-32b:0.8.4
+"""
 IMAGE = "amdenterpriseai/aim-qwen-qwen3-32b:0.8.5"
 
 
@@ -29,10 +49,14 @@ async def aim(platform: Platform, *arguments: str) -> Ran:
     return Ran(process.returncode or 0, out.decode(), err.decode())
 
 
-async def test_the_story_runs_through_the_services_in_one_trace(platform: Platform) -> None:
+async def test_the_story_runs_through_the_five_services_in_one_trace(platform: Platform, tmp_path: Path) -> None:
+    # One trace for all that belongs together, begun by whoever applies it. The source finds a version that no other
+    # source lists, so the model is catalogued, inspected and profiled on behalf of this trace.
     await platform.namespace("told")
-    # Not in the catalogue, so that the model is made, inspected and profiled for this service.
-    await platform.running(await platform.service("told", "chat", model={"image": "amdenterpriseai/aim-dummy:0.1.0"}))
+    file = tmp_path / "told.yaml"
+    file.write_text(TOLD, encoding="utf-8")
+    trace = await platform.apply([file])
+    await platform.running(f"{OWN}/namespaces/told/aimservices/chat")
 
     told = await aim(platform, "timeline", "aimservice", "told/chat")
 
@@ -40,11 +64,11 @@ async def test_the_story_runs_through_the_services_in_one_trace(platform: Platfo
     lines = told.out.splitlines()
     moments = [line for line in lines if not line.startswith("trace ")]
     assert [line[:12] for line in moments] == sorted(line[:12] for line in moments)
-    assert moments[0].endswith("created")
+    assert any(line.endswith("created") for line in moments)
     assert any("Starting → Running" in line for line in moments)
-    (trace,) = [line for line in lines if line.startswith("trace ")]
-    for service in ("artifacts", "discovery", "routing", "serving"):
-        assert service in trace
+    (shared,) = [line for line in lines if line.startswith(f"trace {trace}")]
+    for service in ("artifacts", "discovery", "model-sync", "routing", "serving"):
+        assert service in shared
 
 
 async def test_every_decision_is_taken_alike_again(platform: Platform) -> None:

@@ -33,10 +33,10 @@ class Platform:
     stack: Stack
     api: RawApi
 
-    async def apply(self, files: Sequence[Path]) -> None:
-        """Apply YAML files as kubectl does."""
+    async def apply(self, files: Sequence[Path]) -> str:
+        """Apply YAML files as the demo does, in one trace; returns its id."""
         async with KubeClient(await from_kubeconfig(str(self.stack.kubeconfig)), service="suite") as client:
-            await apply_all(client, read_manifests(files))
+            return await apply_all(client, read_manifests(files))
 
     async def namespace(self, name: str, **annotations: str) -> None:
         """Make a namespace."""

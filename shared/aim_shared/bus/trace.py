@@ -2,6 +2,7 @@
 
 import hashlib
 import re
+import secrets
 from typing import Final
 
 from aim_shared.json import JsonObject
@@ -15,6 +16,11 @@ _TRACEPARENT: Final = re.compile(r"00-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16
 def is_traceparent(value: object) -> bool:
     """Whether a value is a valid version 00 ``traceparent``."""
     return isinstance(value, str) and _TRACEPARENT.fullmatch(value) is not None
+
+
+def new_traceparent() -> str:
+    """A ``traceparent`` that begins a trace of its own."""
+    return f"00-{secrets.token_hex(16)}-{secrets.token_hex(8)}-01"
 
 
 def trace_of(obj: JsonObject) -> str:

@@ -9,6 +9,7 @@ import yaml
 
 from aim_local.actors.kinds import GATEWAY
 from aim_shared.api.kinds import kind_of
+from aim_shared.bus.trace import TRACEPARENT_ANNOTATION, new_traceparent
 from aim_shared.json import JsonObject
 from aim_shared.kube.client import KubeClient
 from aim_shared.kube.kinds import ResourceKind
@@ -45,10 +46,21 @@ def demo_files() -> list[Path]:
     return sorted(EXAMPLES.glob("[0-9]*.yaml"))
 
 
-async def apply_all(client: KubeClient, manifests: Sequence[Manifest]) -> None:
-    """Apply the objects one after the other."""
+async def apply_all(client: KubeClient, manifests: Sequence[Manifest]) -> str:
+    """Apply the objects one after the other, all in one trace; returns its id.
+
+    Without the annotation each object begins a trace of its own.
+    """
+    traceparent = new_traceparent()
     for manifest in manifests:
-        await client.apply(manifest.kind, manifest.body, _MANAGER)
+        await client.apply(manifest.kind, _in_trace(manifest.body, traceparent), _MANAGER)
+    return traceparent.split("-")[1]
+
+
+def _in_trace(body: JsonObject, traceparent: str) -> JsonObject:
+    metadata = body["metadata"]
+    annotations = {TRACEPARENT_ANNOTATION: traceparent, **metadata.get("annotations", {})}
+    return {**body, "metadata": {**metadata, "annotations": annotations}}
 
 
 def _manifest(file: Path, body: JsonObject) -> Manifest:
