@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 PACKAGES := shared services/model-sync services/discovery services/artifacts services/serving services/routing deploy/cli deploy/local
 STAMP := $(VENV)/.setup-stamp
 
-.PHONY: kube-assets setup demo test test-registry lint format crds crds-check bench spec-coverage lock clean
+.PHONY: kube-assets external-crds setup demo test test-registry lint format crds crds-check bench spec-coverage lock clean
 
 setup: $(STAMP)
 
@@ -39,6 +39,10 @@ bench: setup
 # Programs of a real cluster, built with Go into a folder outside the repository; KEDA=1 adds KEDA's operator.
 kube-assets: setup
 	@nice -n 5 $(BIN)/python -m aim_local.assets build
+
+# The definitions of KServe, Gateway API and KEDA for the embedded control plane, from the same modules.
+external-crds: kube-assets
+	$(BIN)/python -m aim_local.assets crds deploy/local/aim_local/crds
 
 format: setup
 	$(BIN)/ruff check --fix .

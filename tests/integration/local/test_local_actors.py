@@ -293,8 +293,14 @@ async def test_a_route_is_accepted_once_its_gateway_and_resolved_once_its_servic
 
 
 async def test_a_route_that_no_listener_admits_is_refused(api: RawApi) -> None:
-    await api.created(path(GATEWAYS), gateway(allowed="None"))
-    await api.created(path(ROUTES), route())
+    elsewhere: JsonObject = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "gateways"}}
+    await api.created("/api/v1/namespaces", elsewhere)
+    public = gateway(allowed="Same")
+    public["metadata"]["namespace"] = "gateways"
+    await api.created("/apis/gateway.networking.k8s.io/v1/namespaces/gateways/gateways", public)
+    foreign = route()
+    foreign["spec"]["parentRefs"] = [{"name": "public", "namespace": "gateways"}]
+    await api.created(path(ROUTES), foreign)
 
     await api.until(
         path(ROUTES, "qwen-chat"), lambda reply: conditions_of(reply.body).get("Accepted") == "NotAllowedByListeners"
