@@ -1,5 +1,6 @@
 """The candidate set of a sync: order, de-duplication and size (MS-172…MS-174)."""
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -68,14 +69,15 @@ class CandidateSet:
 
 def combine(found: Sequence[Sequence[RepositoryImages]], kept: int = MAX_KEPT) -> CandidateSet:
     """De-duplicate by canonical image: the first selector that yields an image owns it (MS-173)."""
-    seen: set[tuple[Repository, str]] = set()
+    seen: defaultdict[Repository, set[str]] = defaultdict(set)
     size = 0
     by_selector = []
     for groups in found:
         own = []
         for group in sorted(groups, key=lambda group: group.repository):
-            fresh = [version for version in group.versions if (group.repository, version) not in seen]
-            seen.update((group.repository, version) for version in fresh)
+            known = seen[group.repository]
+            fresh = [version for version in group.versions if version not in known]
+            known.update(fresh)
             shown = fresh[: max(0, kept - size)]
             size += len(fresh)
             if shown:

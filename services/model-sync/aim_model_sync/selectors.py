@@ -18,13 +18,13 @@ from aim_shared.registry.image_reference import (
     Repository,
     canonical_registry,
     canonical_repository,
+    is_registry_host,
     parse_parts,
 )
 
 OWNER_LISTED: Final = frozenset({DOCKER_HUB, "ghcr.io"})
 """Registries that list repositories per owner only (MS-069)."""
 
-_HOST: Final = re.compile(r"(?:[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?|\[[0-9a-f:.]+\])(?::[0-9]{1,5})?")
 _REFERRER_TAG: Final = re.compile(r"sha256-[0-9a-f]{64}(?:\..*)?", re.DOTALL)
 _TAG: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}")
 
@@ -148,7 +148,7 @@ def _parts(selector: SelectorText) -> ReferenceParts:
 def _checked_host(registry: str) -> str:
     """The source's registry, which must be a bare host (MS-027); an absent one is Docker Hub (MS-026)."""
     host = (registry or DOCKER_HUB).lower()
-    if not _HOST.fullmatch(host):
+    if not is_registry_host(host):
         raise SelectorError(
             SyncCode.INVALID_SELECTOR,
             f"spec.registry {registry!r} is not a bare host[:port]; write it without scheme and path, such as ghcr.io",

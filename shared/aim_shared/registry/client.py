@@ -22,7 +22,7 @@ from aim_shared.registry.fallback import Failure, combined_error
 from aim_shared.registry.hubs import Hubs, list_docker_hub, list_github_packages
 from aim_shared.registry.image_reference import DOCKER_HUB, ImageReference, Repository, canonical_registry
 from aim_shared.registry.inspection import InspectionMemory
-from aim_shared.registry.listing import Listing, list_catalog, list_tags
+from aim_shared.registry.listing import Keep, Listing, everything, list_catalog, list_tags
 from aim_shared.registry.manifests import ImageConfig
 from aim_shared.registry.mirrors import Registries
 from aim_shared.registry.session import SchemeMemory, Session
@@ -92,8 +92,10 @@ class RegistryClient:
         """How many endpoints without certificate check or TLS have been used since the start (FW-387)."""
         return len(self._warned)
 
-    async def list_tags(self, repository: Repository, credentials: CredentialSet = ANONYMOUS) -> Listing:
-        """All tags of a repository (MS-114…MS-120).
+    async def list_tags(
+        self, repository: Repository, credentials: CredentialSet = ANONYMOUS, *, keep: Keep = everything
+    ) -> Listing:
+        """The tags of a repository that are to be kept (MS-114…MS-120).
 
         Raises:
             RegistryError: with the code of MS-261.
@@ -102,12 +104,17 @@ class RegistryClient:
 
         async def ask(endpoint: Endpoint) -> Listing:
             session = await self._session(endpoint, scope_path, credentials)
-            return await list_tags(session, scope_path, max_pages=self._settings.registry_max_pages)
+            return await list_tags(session, scope_path, max_pages=self._settings.registry_max_pages, keep=keep)
 
         return await self._first_answer(repository.registry, ask)
 
     async def list_repositories(
-        self, registry: str, credentials: CredentialSet = ANONYMOUS, *, owner: str | None = None
+        self,
+        registry: str,
+        credentials: CredentialSet = ANONYMOUS,
+        *,
+        owner: str | None = None,
+        keep: Keep = everything,
     ) -> Listing:
         """Repositories of a registry for wildcard selectors (MS-103…MS-105, FW-391).
 
@@ -115,6 +122,7 @@ class RegistryClient:
             registry: host in any spelling.
             credentials: of the object's pull secrets.
             owner: the literal first path component; needed on `docker.io` and `ghcr.io`, which list per owner.
+            keep: which of the names are wanted.
 
         Raises:
             RegistryError: with the code of MS-261.
@@ -126,11 +134,11 @@ class RegistryClient:
 
         async def ask(endpoint: Endpoint) -> Listing:
             if not endpoint.is_mirror and owner and canonical == DOCKER_HUB:
-                return await self._list_docker_hub(owner)
+                return await self._list_docker_hub(owner, keep)
             if not endpoint.is_mirror and owner and canonical == GHCR:
-                return await self._list_github(owner, credentials)
+                return await self._list_github(owner, credentials, keep)
             session = await self._session(endpoint, None, credentials)
-            return await list_catalog(session, max_pages=self._settings.registry_max_pages)
+            return await list_catalog(session, max_pages=self._settings.registry_max_pages, keep=keep)
 
         return await self._first_answer(canonical, ask)
 
@@ -185,15 +193,16 @@ class RegistryClient:
             return own
         return (await self._mirror_secrets(endpoint.secret_name)).find(endpoint.credential_host, repository)
 
-    async def _list_docker_hub(self, owner: str) -> Listing:
+    async def _list_docker_hub(self, owner: str, keep: Keep) -> Listing:
         return await list_docker_hub(
             self._transport,
             self._hubs.docker,
             owner,
             max_pages=self._settings.registry_max_pages,
+            keep=keep,
         )
 
-    async def _list_github(self, owner: str, credentials: CredentialSet) -> Listing:
+    async def _list_github(self, owner: str, credentials: CredentialSet, keep: Keep) -> Listing:
         credential = credentials.find_host(GHCR)
         if credential is None or not credential.password:
             raise RegistryError(
@@ -206,6 +215,7 @@ class RegistryClient:
             owner,
             credential,
             max_pages=self._settings.registry_max_pages,
+            keep=keep,
         )
 
     def _warn_once(self, endpoint: Endpoint) -> None:

@@ -8,7 +8,7 @@ from yarl import URL
 from aim_shared.json import JsonObject
 from aim_shared.registry.credentials import Credential
 from aim_shared.registry.errors import RegistryError, RegistryErrorCode, code_of_status
-from aim_shared.registry.listing import Listing
+from aim_shared.registry.listing import Keep, Listing, everything
 from aim_shared.registry.manifests import parse_object
 from aim_shared.registry.transport import Request, Response, Transport
 
@@ -26,7 +26,9 @@ class Hubs:
     github: str = GITHUB_API
 
 
-async def list_docker_hub(transport: Transport, api_url: str, namespace: str, *, max_pages: int) -> Listing:
+async def list_docker_hub(
+    transport: Transport, api_url: str, namespace: str, *, max_pages: int, keep: Keep = everything
+) -> Listing:
     """Public repositories of a Docker Hub namespace, as `<namespace>/<name>`; always anonymous (MS-134).
 
     Raises:
@@ -39,7 +41,7 @@ async def list_docker_hub(transport: Transport, api_url: str, namespace: str, *,
         _check(response, f"Docker Hub namespace {namespace!r}")
         what = f"the repository list of Docker Hub namespace {namespace!r}"
         page = parse_object(response.body, what)
-        names += (f"{namespace}/{name}" for name in _names(page.get("results"), what))
+        names += filter(keep, (f"{namespace}/{name}" for name in _names(page.get("results"), what)))
         following = page.get("next")
         if not following:
             return Listing(tuple(names))
@@ -48,23 +50,28 @@ async def list_docker_hub(transport: Transport, api_url: str, namespace: str, *,
 
 
 async def list_github_packages(
-    transport: Transport, api_url: str, owner: str, credential: Credential, *, max_pages: int
+    transport: Transport, api_url: str, owner: str, credential: Credential, *, max_pages: int, keep: Keep = everything
 ) -> Listing:
     """Container packages of an organisation, or else of a user, as `<owner>/<package>` (MS-137, MS-139).
 
     Raises:
         RegistryError: `NotFound` naming the owner; else as any request.
     """
+
+    async def listed(kind: str) -> Listing:
+        address = f"{api_url}/{kind}/{owner}/packages"
+        return await _github_pages(transport, address, owner, credential, max_pages=max_pages, keep=keep)
+
     try:
-        return await _github_pages(transport, f"{api_url}/orgs/{owner}/packages", owner, credential, max_pages)
+        return await listed("orgs")
     except RegistryError as error:
         if error.code is not RegistryErrorCode.NOT_FOUND:
             raise
-    return await _github_pages(transport, f"{api_url}/users/{owner}/packages", owner, credential, max_pages)
+    return await listed("users")
 
 
 async def _github_pages(
-    transport: Transport, address: str, owner: str, credential: Credential, max_pages: int
+    transport: Transport, address: str, owner: str, credential: Credential, *, max_pages: int, keep: Keep
 ) -> Listing:
     headers = {
         "Accept": "application/vnd.github+json",
@@ -79,7 +86,7 @@ async def _github_pages(
         what = f"the package list of GitHub owner {owner!r}"
         # The answer is a bare array; it is wrapped because only objects are decoded.
         found = _names(parse_object(b'{"packages":' + response.body + b"}", what).get("packages"), what)
-        names += (f"{owner}/{name}" for name in found)
+        names += filter(keep, (f"{owner}/{name}" for name in found))
         if len(found) < GITHUB_PAGE_SIZE:
             return Listing(tuple(names))
     return Listing(tuple(names), is_truncated=True)

@@ -14,7 +14,7 @@ LATEST: Final = "latest"
 _DOCKER_HUB_HOSTS: Final = frozenset(
     {DOCKER_HUB, "index.docker.io", "registry-1.docker.io", "registry.hub.docker.com", "hub.docker.com"}
 )
-_REGISTRY: Final = re.compile(r"(?:[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?|\[[0-9a-f:.]+\])(?::[0-9]{1,5})?")
+_REGISTRY: Final = re.compile(r"(?:[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?|\[[0-9a-f:.]+\])(?::(?P<port>[0-9]{1,5}))?")
 _REPOSITORY: Final = re.compile(r"[a-z0-9_.-]+(?:/[a-z0-9_.-]+)*")
 _REPOSITORY_PATTERN: Final = re.compile(r"[a-z0-9_.*-]+(?:/[a-z0-9_.*-]+)*")
 _TAG: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}")
@@ -75,6 +75,12 @@ class ReferenceParts:
     def in_registry(self, default_registry: str = DOCKER_HUB) -> Repository:
         """The canonical repository; the registry in the text wins over the default (MS-057)."""
         return canonical_repository(self.registry or default_registry, self.repository)
+
+
+def is_registry_host(text: str) -> bool:
+    """Whether a lower-case text is a bare host with optional port (MS-027)."""
+    match = _REGISTRY.fullmatch(text)
+    return match is not None and int(match["port"] or 1) in range(1, 1 << 16)
 
 
 def canonical_registry(host: str) -> str:
@@ -147,7 +153,7 @@ def _split_registry(text: str) -> tuple[str | None, str]:
     first, slash, rest = text.partition("/")
     if not slash or not ("." in first or ":" in first or first == "localhost"):
         return None, text
-    if not _REGISTRY.fullmatch(first.lower()):
+    if not is_registry_host(first.lower()):
         raise InvalidReferenceError(f"image reference {text!r}: {first!r} is not a registry host[:port]")
     return first.lower(), rest
 

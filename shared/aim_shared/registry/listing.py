@@ -20,6 +20,15 @@ _TOO_LARGE_A_PAGE: Final = "PAGINATION_NUMBER_INVALID"
 _NO_CATALOG: Final = frozenset({404, 405, 501})
 
 
+Keep = Callable[[str], bool]
+"""Whether a name is wanted. What is not is dropped page by page, so that memory follows what is selected."""
+
+
+def everything(_name: str) -> bool:
+    """Keeps every name."""
+    return True
+
+
 @dataclass(frozen=True, slots=True)
 class Listing:
     """Names in the order that the registry gave them."""
@@ -29,30 +38,33 @@ class Listing:
     """A cap was reached, so names are missing (MS-153, `TruncatedResult`)."""
 
 
-async def list_tags(session: Session, repository: str, *, max_pages: int) -> Listing:
-    """All tags of a repository; `tags: null` is an empty list (MS-109).
+async def list_tags(session: Session, repository: str, *, max_pages: int, keep: Keep = everything) -> Listing:
+    """The tags of a repository; `tags: null` is an empty list (MS-109).
 
     Raises:
         RegistryError: the repository does not exist, may not be read, or the registry fails.
     """
     path = session.endpoint.repository_path(repository, "tags/list")
-    return await _all_pages(session, path, _tags, max_pages)
+    return await _all_pages(session, path, lambda response: list(filter(keep, _tags(response))), max_pages)
 
 
-async def list_catalog(session: Session, *, max_pages: int) -> Listing:
-    """All repositories below the endpoint's prefix, without it (FW-391).
+async def list_catalog(session: Session, *, max_pages: int, keep: Keep = everything) -> Listing:
+    """The repositories below the endpoint's prefix, without it (FW-391).
 
     Raises:
         RegistryError: `WildcardUnsupported` when there is no catalog; else as any request.
     """
     endpoint = session.endpoint
+    prefix = f"{endpoint.prefix}/" if endpoint.prefix else ""
+
+    def wanted(response: Response) -> list[str]:
+        below = (name.removeprefix(prefix) for name in _repositories(response) if name.startswith(prefix))
+        return list(filter(keep, below))
+
     try:
-        listing = await _all_pages(session, f"{endpoint.root}/_catalog", _repositories, max_pages)
+        return await _all_pages(session, f"{endpoint.root}/_catalog", wanted, max_pages)
     except RegistryError as error:
         raise _catalog_error(endpoint, error) from error
-    prefix = f"{endpoint.prefix}/" if endpoint.prefix else ""
-    below = tuple(name.removeprefix(prefix) for name in listing.names if name.startswith(prefix))
-    return Listing(below, listing.is_truncated)
 
 
 async def _all_pages(session: Session, path: str, parse: Callable[[Response], list[str]], max_pages: int) -> Listing:

@@ -5,6 +5,8 @@ from collections.abc import Awaitable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeVar
 
+import structlog
+
 from aim_model_sync.candidates import RepositoryImages, newest_first
 from aim_model_sync.codes import TRANSIENT, SelectorError
 from aim_model_sync.selectors import Selector, repositories_of
@@ -19,6 +21,8 @@ MAX_PARALLEL: Final = 10
 """Repositories of one wildcard that are listed at the same time (MS-142, MS-148)."""
 
 T = TypeVar("T")
+
+_log: Final = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +69,10 @@ class Evaluator:
     async def _wildcard(self, selector: Selector) -> Evaluation:
         registry = selector.repository.registry
         listing = await self._bounded(
-            registry, self._client.list_repositories(registry, self._credentials, owner=selector.owner)
+            registry,
+            self._client.list_repositories(
+                registry, self._credentials, owner=selector.owner, keep=selector.selects_repository
+            ),
         )
         repositories = repositories_of(selector, listing.names)
         limit = asyncio.Semaphore(MAX_PARALLEL)
@@ -84,8 +91,11 @@ class Evaluator:
                 return Evaluation(error=error, contacted=True)
 
     async def _tags(self, selector: Selector, repository: Repository) -> Evaluation:
-        listing: Listing = await self._bounded(str(repository), self._client.list_tags(repository, self._credentials))
-        tags = newest_first(tag for tag in listing.names if selector.selects_tag(tag))
+        listing: Listing = await self._bounded(
+            str(repository), self._client.list_tags(repository, self._credentials, keep=selector.selects_tag)
+        )
+        tags = newest_first(listing.names)
+        _log.debug("tags listed", repository=str(repository), selected=len(tags))
         images = (RepositoryImages(repository, tags),) if tags else ()
         error = _truncated(str(repository)) if listing.is_truncated else None
         return Evaluation(images, error, contacted=True)

@@ -136,10 +136,15 @@ class UncleanSyncs:
     """What a retry need not ask again, from the last sync of each source that has to be retried (MS-255, MS-256).
 
     In memory only: a restart costs the requests of one sync.
+
+    Args:
+        capacity: sources remembered.
+        images: images remembered of all sources together; beyond that, the next retry asks everything again.
     """
 
-    def __init__(self, capacity: int = 1000) -> None:
+    def __init__(self, capacity: int = 1000, images: int = 200_000) -> None:
         self._capacity = capacity
+        self._images = images
         self._kept: dict[str, tuple[int, dict[int, _Evaluated]]] = {}
         self._generations: dict[str, int] = {}
 
@@ -159,6 +164,12 @@ class UncleanSyncs:
             while len(known) > self._capacity:
                 # Dictionaries keep insertion order: the first is the one not synced for longest.
                 del known[next(iter(known))]
+        while self._size > self._images:
+            del self._kept[next(iter(self._kept))]
+
+    @property
+    def _size(self) -> int:
+        return sum(one.evaluation.matched for _, kept in self._kept.values() for one in kept.values())
 
     def reusable(self, params: SyncParams) -> dict[int, _Evaluated]:
         """Results that a retry takes over, by selector index.
