@@ -2,39 +2,21 @@
 
 import asyncio
 from base64 import b64encode
-from collections.abc import AsyncIterator, Callable
-from contextlib import AsyncExitStack
+from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from support.cluster import NAMESPACE, path
 from support.controlplane import RawApi, Reply
-from support.nats import settings_for
+from support.discovery_service import MODELS, TEMPLATES, condition, has_status, model, running_discovery
 
-from aim_discovery.service import definition, effect_runners
-from aim_discovery.settings import DiscoverySettings
 from aim_local.apiserver import ControlPlane
-from aim_local.nats import NatsServer
 from aim_local.registry import DEMO_AUTH, LocalRegistry
-from aim_shared.bus.connection import connect
-from aim_shared.bus.parts import CLUSTER_RUNTIME_CONFIGS, FACTS, NAMESPACES, RUNTIME_CONFIGS, TEMPLATE_CACHES
-from aim_shared.json import JsonObject, dumps
-from aim_shared.kube.client import KubeClient
-from aim_shared.kube.config import load_connection
-from aim_shared.reconcile.reconciler import ServiceDefinition
-from aim_shared.runtime.process import Connections, ServiceProcess
-from aim_shared.telemetry.metrics import Metrics
+from aim_shared.json import dumps
 
 pytestmark = pytest.mark.usefixtures("backends")
 
-OTHERS = ServiceDefinition(
-    "others", publishes=(RUNTIME_CONFIGS, CLUSTER_RUNTIME_CONFIGS, NAMESPACES, TEMPLATE_CACHES), consumes=(FACTS,)
-)
-"""What other services publish for discovery."""
-MODELS = "aim.eai.amd.com/v1alpha1/aimmodels"
 PROFILES = "aim.eai.amd.com/component=custom-profile"
-TEMPLATES = "aim.eai.amd.com/v1alpha1/aimservicetemplates"
 
 
 @pytest.fixture
@@ -45,44 +27,8 @@ async def registry() -> AsyncIterator[LocalRegistry]:
 
 @pytest.fixture
 async def service(controlplane: ControlPlane, tmp_path: Path) -> AsyncIterator[None]:
-    """Discovery, and somebody who publishes what it consumes."""
-    kubeconfig = tmp_path / "kubeconfig-discovery"
-    kubeconfig.write_text(controlplane.kubeconfig())
-    settings = DiscoverySettings(system_namespace=NAMESPACE, health_probe_bind_address="0", direct_watch=False)
-    async with AsyncExitStack() as stack:
-        broker = await stack.enter_async_context(NatsServer())
-        group = await stack.enter_async_context(asyncio.TaskGroup())
-        tasks = []
-        for declared in (definition(settings), OTHERS):
-            connection = await load_connection(str(kubeconfig))
-            kube = await stack.enter_async_context(KubeClient(connection, service=declared.name))
-            bus = await stack.enter_async_context(connect(settings_for(broker.url, declared.name)))
-            runners: Any = {}
-            if declared is not OTHERS:
-                runners = await stack.enter_async_context(effect_runners(settings, kube))
-            process = ServiceProcess(declared, settings, Connections(kube, bus, runners, Metrics()))
-            tasks.append(group.create_task(process.run()))
+    async with running_discovery(controlplane, tmp_path):
         yield
-        for task in tasks:
-            task.cancel()
-
-
-def model(image: str, name: str = "qwen", **spec: Any) -> JsonObject:
-    return {
-        "apiVersion": "aim.eai.amd.com/v1alpha1",
-        "kind": "AIMModel",
-        "metadata": {"name": name, "namespace": NAMESPACE},
-        "spec": {"image": image, **spec},
-    }
-
-
-def has_status(value: str) -> Callable[[Reply], bool]:
-    return lambda reply: (reply.body.get("status") or {}).get("status") == value
-
-
-def condition(body: JsonObject, type_: str) -> tuple[str, str]:
-    (found,) = [one for one in body["status"]["conditions"] if one["type"] == type_]
-    return found["status"], found["reason"]
 
 
 @pytest.mark.usefixtures("service")
@@ -114,24 +60,24 @@ async def still(api: RawApi, paths: list[str]) -> None:
 
 
 @pytest.mark.usefixtures("service")
-@pytest.mark.spec("DI-081", "DI-090", "DI-093", "DI-098")
-@pytest.mark.parametrize(
-    ("repository", "value", "reason"),
-    [
-        ("amdenterpriseai/aim-nowhere:1", "Degraded", "ImageNotFound"),
-        ("private/aim-dummy:0.1.0", "Degraded", "ImagePullAuthFailure"),
-        ("badcases/malformed-labels:1.0.0", "Failed", "MetadataFormatInvalid"),
-    ],
-)
-async def test_bad_images_are_reported(
-    api: RawApi, registry: LocalRegistry, repository: str, value: str, reason: str
-) -> None:
-    await api.created(path(MODELS), model(f"{registry.host}/{repository}"))
+@pytest.mark.spec("DI-081", "DI-089", "DI-090", "DI-093", "DI-098")
+async def test_bad_images_are_reported(api: RawApi, registry: LocalRegistry) -> None:
+    cases = {
+        "missing": ("amdenterpriseai/aim-nowhere:1", "Degraded", "ImageNotFound"),
+        "private": ("private/aim-dummy:0.1.0", "Degraded", "ImagePullAuthFailure"),
+        "malformed": ("badcases/malformed-labels:1.0.0", "Failed", "MetadataFormatInvalid"),
+    }
+    for name, (repository, _, _) in cases.items():
+        await api.created(path(MODELS), model(f"{registry.host}/{repository}", name))
 
-    def reported(reply: Reply) -> bool:
-        return has_status(value)(reply) and condition(reply.body, "ImageMetadataReady") == ("False", reason)
+    for name, (repository, value, reason) in cases.items():
 
-    await api.until(path(MODELS, "qwen"), reported, 20)
+        def reported(reply: Reply, value: str = value, reason: str = reason) -> bool:
+            return has_status(value)(reply) and condition(reply.body, "ImageMetadataReady") == ("False", reason)
+
+        found = (await api.until(path(MODELS, name), reported, 30)).body
+        (said,) = [one["message"] for one in found["status"]["conditions"] if one["type"] == "ImageMetadataReady"]
+        assert repository.rpartition(":")[0] in said
 
 
 @pytest.mark.usefixtures("service")

@@ -271,11 +271,32 @@ def test_a_job_whose_pod_can_not_start_is_given_up_after_five_minutes() -> None:
     plan = cluster.settle(TEMPLATES, "tpl")
     assert cluster.condition(TEMPLATES, "tpl", "DiscoveryPodsReady") == ("False", "ImageNotFound")
     assert cluster.value(TEMPLATES, "tpl") == "Failed"
-    assert plan.requeue_after == 300
-    cluster.later(300)
+    assert plan.requeue_after == 30
+    cluster.later(299)
+    plan = cluster.run(TEMPLATES, "tpl")
+    assert (plan.deletes, plan.requeue_after) == ((), 1)
+    cluster.later(1)
     plan = cluster.run(TEMPLATES, "tpl")
     assert [delete.name for delete in plan.deletes] == [job]
     assert cluster.status(TEMPLATES, "tpl")["discovery"]["lastFailureReason"].startswith("ImageNotFound: ")
+
+
+@pytest.mark.spec("DI-288", "DI-317")
+def test_a_stuck_job_makes_room_sooner_for_those_who_wait() -> None:
+    cluster = discovery_world(model(), template(), max_discovery_jobs=1)
+    (job,) = cluster.run(TEMPLATES, "tpl").children
+    cluster.settle(TEMPLATES, "tpl")
+    stuck = waiting("discovery", "ImagePullBackOff", "unauthorized")
+    cluster.world.put(DISCOVERY_PODS, cluster.job_pod(job.name, "Pending", stuck))
+    cluster.settle(TEMPLATES, "tpl")
+    cluster.world.put(TEMPLATES, template("healthy", profileId="other"))
+    cluster.settle(TEMPLATES, "healthy")
+    assert cluster.value(TEMPLATES, "healthy") == "Pending"
+    cluster.later(29)
+    assert cluster.run(TEMPLATES, "tpl").deletes == ()
+    cluster.later(1)
+    assert [delete.name for delete in cluster.run(TEMPLATES, "tpl").deletes] == [job.name]
+    assert len(cluster.run(TEMPLATES, "healthy").children) == 1
 
 
 @pytest.mark.spec("DI-286", "FW-155", "DI-285")

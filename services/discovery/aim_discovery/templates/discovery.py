@@ -1,6 +1,6 @@
 """How far the discovery of a template is: from its status, its Jobs, and what was read of them (sections 9, 12, 13)."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Final
@@ -50,6 +50,8 @@ UNREADABLE_RETRY: Final = timedelta(seconds=5)
 """Wait between attempts to read a result (DI-260)."""
 STUCK_AFTER: Final = timedelta(minutes=5)
 """How long a pod may be unable to start before its attempt counts as failed (DI-288)."""
+STUCK_BEFORE_OTHERS: Final = timedelta(seconds=30)
+"""The same while other templates wait for the place that it holds."""
 _STUCK_REASONS: Final = frozenset({"ImagePullAuthFailure", "ImageNotFound", *CREATION_REASONS})
 _JOB_KIND: Final = "batch/v1/Job"
 
@@ -82,13 +84,20 @@ class Finding:
 
 
 def discovery_of(
-    template: Template, inputs: DiscoveryInputs | None, namespace: str, view: View, now: datetime
+    template: Template,
+    inputs: DiscoveryInputs | None,
+    namespace: str,
+    view: View,
+    now: datetime,
+    *,
+    others_wait: Callable[[], bool],
 ) -> Finding:
     """Judge the discovery.
 
     Args:
         inputs: ``None`` while the model is not resolved.
         namespace: where its Jobs run.
+        others_wait: whether the limit on running Jobs holds other templates back.
     """
     if template.spec.model_sources:
         message = "Model sources provided in-line in spec"
@@ -103,7 +112,7 @@ def discovery_of(
         return replace(known, job=fault, condition=_stored_condition(template))
     if inputs is None:
         return replace(known, job=_not_created("The model is not resolved"), condition=_stored_condition(template))
-    return _Progress(template, inputs, namespace, view, now, known).judge(jobs.items)
+    return _Progress(template, inputs, namespace, view, now, known, others_wait).judge(jobs.items)
 
 
 def is_discovered(template: Template, inputs: DiscoveryInputs | None) -> bool:
@@ -146,6 +155,7 @@ class _Progress:
     view: View
     now: datetime
     known: Finding
+    others_wait: Callable[[], bool]
 
     @property
     def job_name(self) -> str:
@@ -300,8 +310,10 @@ class _Progress:
         stored = find_condition(self.template.status.conditions, ComponentName.DISCOVERY_PODS.condition)
         same = stored is not None and stored.reason == observed.effective_reason
         since = (stored.last_transition_time if same and stored is not None else None) or self.now
-        if self.now - since < STUCK_AFTER:
-            return replace(running, look_again=since + STUCK_AFTER)
+        patience = STUCK_BEFORE_OTHERS if self.others_wait() else STUCK_AFTER
+        if self.now - since < patience:
+            # Others may begin to wait without anything telling this template.
+            return replace(running, look_again=min(since + patience, self.now + STUCK_BEFORE_OTHERS))
         failed = self._record(observed.errors[0])
         return replace(failed, pods=observed, deletes=(_delete(job, "its pod can not start"),))
 

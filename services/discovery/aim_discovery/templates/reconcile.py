@@ -21,7 +21,7 @@ from aim_discovery.templates.identity import DiscoveryInputs, inputs_of
 from aim_discovery.templates.job import build_job
 from aim_discovery.templates.model_resolution import ModelResolution, resolve_model
 from aim_discovery.templates.result import Result
-from aim_discovery.templates.slots import POLL, has_slot, place
+from aim_discovery.templates.slots import POLL, has_slot, others_wait, place
 from aim_shared.api import ResolvedReference, StatusValue, to_json
 from aim_shared.bus.view import View
 from aim_shared.json import JsonObject
@@ -69,7 +69,8 @@ class _Pass:
         resolution = resolve_model(template, by.scope, view)
         model = resolution.model
         inputs = inputs_of(template, model) if model is not None and model.spec.image else None
-        finding = discovery_of(template, inputs, namespace, view, now)
+        limit = by.settings.max_discovery_jobs
+        finding = discovery_of(template, inputs, namespace, view, now, others_wait=lambda: others_wait(view, limit))
         return cls(
             by=by,
             template=template,

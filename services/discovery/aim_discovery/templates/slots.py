@@ -114,6 +114,12 @@ def has_slot(template: Template, view: View, now: datetime, limit: int) -> bool:
     return sum(1 for _ in islice(older, free)) < free
 
 
+def others_wait(view: View, limit: int) -> bool:
+    """Whether the limit holds templates back, as far as their statuses tell."""
+    active = view.select(ACTIVE_JOBS, _YES)
+    return len(active.items) >= limit and bool(_Queue.of(view, active.items).waiting)
+
+
 def next_in_line(view: View, limit: int) -> tuple[Template, ...]:
     """Those worth a pass when a slot became free: as many of the oldest as there are slots (DI-317).
 

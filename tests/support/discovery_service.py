@@ -1,0 +1,156 @@
+"""The discovery service as it runs, with an API server, a broker and actors, and what tests of it look at."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from support.cluster import NAMESPACE, path
+from support.controlplane import RawApi, Reply
+from support.nats import settings_for
+
+from aim_discovery.service import definition, effect_runners
+from aim_discovery.settings import DiscoverySettings
+from aim_local.apiserver import ControlPlane
+from aim_local.nats import NatsServer
+from aim_shared.api import JOB
+from aim_shared.bus.connection import connect
+from aim_shared.bus.parts import CLUSTER_RUNTIME_CONFIGS, FACTS, NAMESPACES, RUNTIME_CONFIGS, TEMPLATE_CACHES
+from aim_shared.json import JsonObject
+from aim_shared.kube.client import KubeClient
+from aim_shared.kube.config import load_connection
+from aim_shared.reconcile.inspect_jobs import is_job_finished
+from aim_shared.reconcile.reconciler import ServiceDefinition
+from aim_shared.runtime.process import Connections, ServiceProcess
+from aim_shared.telemetry.metrics import Metrics
+
+OTHERS = ServiceDefinition(
+    "others", publishes=(RUNTIME_CONFIGS, CLUSTER_RUNTIME_CONFIGS, NAMESPACES, TEMPLATE_CACHES), consumes=(FACTS,)
+)
+"""What other services publish for discovery."""
+GROUP = "aim.eai.amd.com/v1alpha1"
+MODELS, TEMPLATES = f"{GROUP}/aimmodels", f"{GROUP}/aimservicetemplates"
+CLUSTER_MODELS, CLUSTER_TEMPLATES = f"/apis/{GROUP}/aimclustermodels", f"/apis/{GROUP}/aimclusterservicetemplates"
+
+
+@dataclass
+class Running:
+    """The replicas of discovery, in the order of their start."""
+
+    tasks: list[asyncio.Task[None]] = field(default_factory=list)
+
+    async def stop(self, number: int) -> None:
+        """End one replica, as SIGTERM does."""
+        self.tasks[number].cancel()
+        await asyncio.wait((self.tasks[number],))
+
+
+@asynccontextmanager
+async def running_discovery(
+    controlplane: ControlPlane, folder: Path, *, replicas: int = 1, **values: object
+) -> AsyncIterator[Running]:
+    """Discovery, and somebody who publishes what it consumes; its operator namespace is that of the test."""
+    kubeconfig = folder / "kubeconfig-discovery"
+    kubeconfig.write_text(controlplane.kubeconfig())
+    given = {"system_namespace": NAMESPACE, "health_probe_bind_address": "0", "direct_watch": False, **values}
+    async with AsyncExitStack() as stack:
+        broker = await stack.enter_async_context(NatsServer())
+        group = await stack.enter_async_context(asyncio.TaskGroup())
+
+        async def process(declared: ServiceDefinition, settings: DiscoverySettings) -> asyncio.Task[None]:
+            connection = await load_connection(str(kubeconfig))
+            kube = await stack.enter_async_context(KubeClient(connection, service=declared.name))
+            bus = await stack.enter_async_context(connect(settings_for(broker.url, settings.pod_name)))
+            own = declared is not OTHERS
+            runners: Any = await stack.enter_async_context(effect_runners(settings, kube)) if own else {}
+            running = ServiceProcess(declared, settings, Connections(kube, bus, runners, Metrics()))
+            return group.create_task(running.run())
+
+        others = await process(OTHERS, DiscoverySettings.model_validate({**given, "pod_name": "others"}))
+        found = Running()
+        for number in range(replicas):
+            settings = DiscoverySettings.model_validate(
+                {**given, "pod_name": f"discovery-{number}", "leader_elect": replicas > 1}
+            )
+            found.tasks.append(await process(definition(settings), settings))
+        try:
+            yield found
+        finally:
+            # Before their connections are closed: a leader gives its Lease back.
+            for task in (others, *found.tasks):
+                task.cancel()
+            await asyncio.wait((others, *found.tasks))
+
+
+@dataclass
+class JobCount:
+    """How many discovery Jobs ran at the same time, by every version that the API server had."""
+
+    active: set[str] = field(default_factory=set)
+    most: int = 0
+    created: int = 0
+
+    async def follow(self, kube: KubeClient) -> None:
+        """Count until cancelled."""
+        page = await kube.list(JOB, NAMESPACE)
+        async with kube.watch(JOB, NAMESPACE, resource_version=page.resource_version) as events:
+            async for event in events:
+                self._note(event.type.value, event.object)
+
+    def _note(self, kind: str, job: JsonObject) -> None:
+        uid = job["metadata"].get("uid")
+        if uid is None:
+            return
+        self.created += kind == "ADDED"
+        if kind == "DELETED" or is_job_finished(JOB.decode(job)):
+            self.active.discard(uid)
+        else:
+            self.active.add(uid)
+        self.most = max(self.most, len(self.active))
+
+
+@asynccontextmanager
+async def counted_jobs(controlplane: ControlPlane, folder: Path) -> AsyncIterator[JobCount]:
+    """Count the Jobs of the test's namespace while the block runs."""
+    kubeconfig = folder / "kubeconfig-count"
+    kubeconfig.write_text(controlplane.kubeconfig())
+    count = JobCount()
+    async with KubeClient(await load_connection(str(kubeconfig)), service="count") as kube:
+        following = asyncio.ensure_future(count.follow(kube))
+        try:
+            yield count
+        finally:
+            following.cancel()
+            await asyncio.wait((following,))
+
+
+def body(kind: str, name: str, spec: JsonObject) -> JsonObject:
+    """An object of the platform; one of a namespaced kind is in the test's namespace."""
+    where = {} if kind.startswith("AIMCluster") else {"namespace": NAMESPACE}
+    return {"apiVersion": GROUP, "kind": kind, "metadata": {"name": name, **where}, "spec": spec}
+
+
+def model(image: str, name: str = "qwen", **spec: Any) -> JsonObject:
+    return body("AIMModel", name, {"image": image, **spec})
+
+
+def template(name: str, model_name: str = "qwen", **spec: Any) -> JsonObject:
+    return body("AIMServiceTemplate", name, {"modelName": model_name, **spec})
+
+
+def has_status(value: str) -> Callable[[Reply], bool]:
+    return lambda reply: (reply.body.get("status") or {}).get("status") == value
+
+
+def condition(obj: JsonObject, type_: str) -> tuple[str, str]:
+    """Status and reason of a condition."""
+    (found,) = [one for one in obj["status"]["conditions"] if one["type"] == type_]
+    return found["status"], found["reason"]
+
+
+async def all_ready(api: RawApi, names: list[str], seconds: float = 60) -> None:
+    """Wait until these templates are Ready."""
+    for name in names:
+        await api.until(path(TEMPLATES, name), has_status("Ready"), seconds)
