@@ -57,13 +57,14 @@ class Result:
 
     @property
     def status(self) -> StatusValue:
-        """Overall status (MS-307…MS-310)."""
+        """Overall status: the first row of MS-302 that applies (MS-307…MS-310)."""
         if self.outcome.all_failed:
             return StatusValue.FAILED
-        if self.fault is None:
+        if conditions.filter_fault(self.outcome) is not None:
+            return StatusValue.DEGRADED
+        if self.creation_fault is None:
             return StatusValue.READY
-        came_to_nothing = self.creation_fault is not None and not self.models
-        return StatusValue.FAILED if came_to_nothing else StatusValue.DEGRADED
+        return StatusValue.DEGRADED if self.models else StatusValue.FAILED
 
 
 def concluded(source: AIMClusterModelSource, result: Result, namespace: str, now: datetime) -> Written:

@@ -18,7 +18,12 @@ CONTROLLER: Final = "cluster-model-source"
 
 def build_model(source: AIMClusterModelSource, image: ImageReference, propagation: LabelPropagation | None) -> Child:
     """The model; written once and never changed (MS-230, MS-231)."""
-    own = {labels.MODEL_SOURCE: label_value(source.name), labels.ORIGIN: labels.ORIGIN_AUTO_GENERATED}
+    own = {
+        labels.MODEL_SOURCE: label_value(source.name),
+        labels.ORIGIN: labels.ORIGIN_AUTO_GENERATED,
+        # Named here, because a label of the source must not replace it (MS-226).
+        labels.APP_MANAGED_BY: f"aim-{CONTROLLER}-controller",
+    }
     metadata: JsonObject = {
         "name": model_name(image),
         "labels": child_labels(own, parent=source, controller=CONTROLLER, propagation=propagation),

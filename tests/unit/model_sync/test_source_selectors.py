@@ -25,7 +25,8 @@ def refusal(text: str, registry: str = "docker.io", *, images: bool = False, **m
 
 
 @pytest.mark.spec(
-    "MS-039", "MS-040", "MS-041", "MS-042", "MS-043", "MS-044", "MS-045", "MS-046", "MS-047", "MS-048", "MS-049",
+    "MS-038", "MS-039", "MS-040", "MS-041", "MS-042", "MS-043", "MS-044", "MS-045", "MS-046", "MS-047", "MS-048",
+    "MS-049",
     "MS-050", "MS-054", "MS-055", "MS-056", "MS-057", "MS-058", "MS-059", "MS-067", "MS-068",
     "MS-S001", "MS-S002", "MS-S003", "MS-S004", "MS-S005", "MS-S006", "MS-S007", "MS-S008", "MS-S009",
     "MS-S010", "MS-S011", "MS-S012", "MS-S013",
@@ -68,7 +69,8 @@ def test_a_digest_pins_and_wins_over_the_tag() -> None:
     "text",
     [
         "Org/Repo:1.0", "org/repo:", "https://ghcr.io/org/repo", "org/repo:1.*", "*.io/org/x", "  ", "org /repo",
-        "org/repo:-x", "org//repo", "org/repo@sha256:12", "org/repo?x", "/org/repo", "org/repo/",
+        "org/repo:-x", "org//repo", "quay.io:99999/org/repo", "org/repo@sha256:12", "org/repo?x", "/org/repo",
+        "org/repo/",
     ],
 )  # fmt: skip
 def test_texts_that_select_nothing(text: str) -> None:
@@ -88,7 +90,7 @@ def test_images_take_no_patterns_and_say_where_they_belong() -> None:
 
 
 @pytest.mark.spec("MS-027")
-@pytest.mark.parametrize("registry", ["https://ghcr.io", "ghcr.io/org", "ghcr.io/", "gh cr.io", "*.io"])
+@pytest.mark.parametrize("registry", ["https://ghcr.io", "ghcr.io/org", "ghcr.io/", "gh cr.io", "*.io", "a.b:65536"])
 def test_a_bad_registry_fails_only_what_depends_on_it(registry: str) -> None:
     assert refusal("org/repo", registry).code is SyncCode.INVALID_SELECTOR
     assert selector("quay.io/org/repo", registry).repository.registry == "quay.io"
