@@ -20,12 +20,6 @@ PROFILES = "aim.eai.amd.com/component=custom-profile"
 
 
 @pytest.fixture
-async def registry() -> AsyncIterator[LocalRegistry]:
-    async with LocalRegistry() as running:
-        yield running
-
-
-@pytest.fixture
 async def service(controlplane: ControlPlane, tmp_path: Path) -> AsyncIterator[None]:
     async with running_discovery(controlplane, tmp_path):
         yield
@@ -59,7 +53,7 @@ async def still(api: RawApi, paths: list[str]) -> None:
     assert versions[0] == versions[1]
 
 
-@pytest.mark.usefixtures("service")
+@pytest.mark.usefixtures("short_waits", "service")
 @pytest.mark.spec("DI-081", "DI-089", "DI-090", "DI-093", "DI-098")
 async def test_bad_images_are_reported(api: RawApi, registry: LocalRegistry) -> None:
     cases = {
