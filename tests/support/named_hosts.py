@@ -27,10 +27,15 @@ class NamedHosts:
     Attributes:
         requests: method and URL of everything that was asked, in order.
         authority: file of the authority that signed the certificate.
+        peak: most requests that were open at the same time.
+        delay: seconds before each answer.
     """
 
-    def __init__(self, sites: Mapping[str, Site], folder: Path) -> None:
+    def __init__(self, sites: Mapping[str, Site], folder: Path, *, delay: float = 0.0) -> None:
         self._sites = sites
+        self._delay = delay
+        self._open = 0
+        self.peak = 0
         self.requests: list[str] = []
         self.authority = folder / "authority.pem"
         self._stack = AsyncExitStack()
@@ -71,7 +76,13 @@ class NamedHosts:
 
     async def _answer(self, request: web.Request) -> web.Response:
         self.requests.append(f"{request.method} {request.url}")
-        return await self._sites[request.host](request)
+        self._open += 1
+        self.peak = max(self.peak, self._open)
+        try:
+            await asyncio.sleep(self._delay)
+            return await self._sites[request.host](request)
+        finally:
+            self._open -= 1
 
     async def _tunnel(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """One CONNECT request and what follows it."""
