@@ -1,6 +1,7 @@
 """The model-sync service in operation: metrics, permissions, a silent registry, a refused model, the end."""
 
 from collections.abc import Callable
+from copy import deepcopy
 from pathlib import Path
 
 import pytest
@@ -10,8 +11,11 @@ from support.nats import eventually
 
 from aim_local.apiserver import ControlPlane
 from aim_local.registry import Fault, ImageStore, LocalRegistry
+from aim_model_sync.selection import model_name
 from aim_shared.json import JsonObject
+from aim_shared.registry.image_reference import ImageReference, canonical_repository
 
+SOURCE_DEFINITION = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/aimclustermodelsources.aim.eai.amd.com"
 MODEL_DEFINITION = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/aimclustermodels.aim.eai.amd.com"
 ALLOWED = {
     ("list", "aimclustermodelsources"),
@@ -167,3 +171,94 @@ async def test_the_service_asks_kubernetes_for_no_more_than_its_role_allows(
     assert used >= {("get", "secrets"), ("create", "aimclustermodels"), ("patch", "aimclustermodelsources/status")}
     assert (await api.get("/apis/batch/v1/jobs")).body["items"] == []
     assert (await api.get("/api/v1/pods")).body["items"] == []
+
+
+@pytest.mark.spec("MS-232", "MS-176", "MS-231")
+async def test_a_model_that_appears_during_the_sync_is_taken_as_made(
+    controlplane: ControlPlane, api: RawApi, registry: LocalRegistry, tmp_path: Path
+) -> None:
+    """As after a crash between the creation and the status: it counts, and it is not written again."""
+    registry.fail("tags", Fault(503, {"Retry-After": "1"}, delay=1.0))
+    async with running_service(controlplane, tmp_path):
+        created = await api.created(SOURCES, source(registry=registry.host, images=["org/aim-a"]))
+        await eventually(lambda: registry.requests["tags"] == 1, "the sync has begun")
+        image = canonical_repository(registry.host, "org/aim-a")
+        name = model_name(ImageReference(image, "0.9.0"))
+        metadata: JsonObject = {
+            "name": name,
+            "labels": {"aim.eai.amd.com/model-source": "catalog", "mine": "yes"},
+            "ownerReferences": [
+                {
+                    "apiVersion": created["apiVersion"],
+                    "kind": created["kind"],
+                    "name": "catalog",
+                    "uid": created["metadata"]["uid"],
+                    "controller": True,
+                }
+            ],
+        }
+        body = {"apiVersion": created["apiVersion"], "kind": "AIMClusterModel", "metadata": metadata}
+        made = await api.created(MODELS, {**body, "spec": {"image": f"{image}:0.9.0"}})
+        status = await until(api, "Ready")
+        assert (status["discoveredModels"], status["availableModels"]) == (4, 4)
+        kept = (await api.get(f"{MODELS}/{name}")).body
+        assert kept["metadata"]["resourceVersion"] == made["metadata"]["resourceVersion"]
+
+
+@pytest.mark.spec("MS-284", "MS-301")
+async def test_what_another_hand_wrote_into_the_status_is_put_right(
+    controlplane: ControlPlane, api: RawApi, registry: LocalRegistry, tmp_path: Path
+) -> None:
+    """Fields with another owner, and a version that changes between reading and writing, hold nothing up."""
+    registry.fail("tags", Fault(503, delay=0.5))
+    async with running_service(controlplane, tmp_path):
+        await api.created(SOURCES, source(registry=registry.host, images=["org/aim-a"]))
+        await eventually(lambda: registry.requests["tags"] == 1, "the sync has begun")
+        foreign = {"status": "Running", "discoveredModels": 99, "availableModels": 99}
+        await api.merge(f"{SOURCES}/catalog/status", {"status": foreign})
+        status = await until(api, "Ready")
+        assert (status["discoveredModels"], status["availableModels"]) == (4, 4)
+
+
+@pytest.mark.spec("MS-029", "MS-031", "MS-033", "MS-304")
+async def test_a_source_that_an_older_definition_let_in_is_explained_and_alone(
+    controlplane: ControlPlane, api: RawApi, registry: LocalRegistry, tmp_path: Path
+) -> None:
+    """Its status can be written although its spec would be refused today, and others are synced."""
+    definition = (await api.get(SOURCE_DEFINITION)).body
+    today = definition["spec"]["versions"]
+    older = deepcopy(today)
+    del older[0]["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]["syncInterval"]["pattern"]
+    await api.merge(SOURCE_DEFINITION, {"spec": {"versions": older}})
+    await api.created(SOURCES, source("old", registry=registry.host, images=["org/aim-a"], syncInterval="1d"))
+    await api.merge(SOURCE_DEFINITION, {"spec": {"versions": today}})
+    assert (await api.post(SOURCES, source("new", images=["org/aim-a"], syncInterval="1d"))).status == 422
+    async with running_service(controlplane, tmp_path):
+        await api.created(SOURCES, source(registry=registry.host, images=["org/aim-b"]))
+        await until(api, "Ready")
+        status = await until(api, "Failed", "old")
+    assert condition(status, "ConfigValid")["reason"] == "InvalidSpec"
+    assert "1d" in condition(status, "Ready")["message"]
+    assert registry.requests["tags"] == 1
+
+
+@pytest.mark.spec("MS-004", "MS-243")
+async def test_every_field_may_be_edited(
+    controlplane: ControlPlane, api: RawApi, registry: LocalRegistry, tmp_path: Path
+) -> None:
+    async with running_service(controlplane, tmp_path):
+        await api.created(SOURCES, source(registry="quay.io", images=["org/aim-a:1"]))
+        await until(api, "Ready")
+        spec: JsonObject = {
+            "registry": registry.host,
+            "images": None,
+            "filters": [{"image": "org/aim-*", "exclude": ["org/aim-b"], "versions": ["0.9.0"]}],
+            "versions": [">=0.8.5"],
+            "maxModels": 7,
+            "syncInterval": "2h",
+            "imagePullSecrets": [{"name": "pull"}],
+        }
+        assert (await api.merge(f"{SOURCES}/catalog", {"spec": spec})).status == 200
+        status = await until(api, "Ready", generation=2)
+        assert (status["discoveredModels"], status["availableModels"]) == (2, 1)
+        assert sorted(await models(api)) == [f"{registry.host}/org/aim-a:0.9.0", "quay.io/org/aim-a:1"]
