@@ -158,7 +158,8 @@ def test_a_name_that_becomes_free_wakes_who_needs_it() -> None:
 @pytest.mark.spec("SV-267", "SV-252")
 def test_a_model_in_the_way_wakes_who_needs_its_name() -> None:
     source = {"modelId": "a/b", "sourceUri": "hf://a/b"}
-    custom = {"custom": {"baseImage": "base:1", "modelSources": [source]}}
+    hardware = {"cpu": {"requests": "4"}}
+    custom = {"custom": {"baseImage": "base:1", "modelSources": [source], "hardware": hardware}}
     world = serving_world(aim_service("by-image"), aim_service("by-description", model=custom))
     for service in ("by-image", "by-description"):
         name = plan_for(world, service).children[0].name

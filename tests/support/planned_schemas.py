@@ -1,0 +1,58 @@
+"""Judges planned writes by the schemas of the API, offline: the same checks that an API server makes, strictly."""
+
+from functools import cache
+from pathlib import Path
+
+from support.controlplane import CRDS
+from support.planned_writes import PlannedWrite, Verb
+from support.refused_writes import is_expected
+
+from aim_local.apiserver import EXTERNAL_CRDS
+from aim_local.apiserver.controlplane import load_crds
+from aim_local.apiserver.objects.builtin import schema_for
+from aim_local.apiserver.objects.cel import CelRules
+from aim_local.apiserver.objects.schema import Schema
+from aim_shared.api.kinds import kind_of
+from aim_shared.json import JsonObject, dumps, loads
+
+
+def problems(write: PlannedWrite) -> list[str]:
+    """Why an API server would refuse the write; empty if it would not, or if the refusal is a known one."""
+    body = loads(dumps(write.body))
+    schema, rules = _checks(body["apiVersion"], body["kind"])
+    unknown = [f'unknown field "{path}"' for path in schema.prune(body)]
+    schema.default(body)
+    errors = schema.validate(body) or (rules.validate(body, None) if rules is not None else [])
+    # Of a status write only that is ours: what the test put into the spec is no matter of the plan.
+    ours = [str(error) for error in errors if write.verb is not Verb.STATUS or error.path.startswith("status")]
+    return [text for text in (*unknown, *ours) if not is_expected(write, text)]
+
+
+def assert_accepted(write: PlannedWrite) -> None:
+    """Fail the test whose plan an API server would refuse."""
+    found = problems(write)
+    body = write.body
+    assert not found, f"the plan's {write.verb} of {body['kind']} {body['metadata']['name']} would be refused: {found}"
+
+
+@cache
+def _checks(api_version: str, kind: str) -> tuple[Schema, CelRules | None]:
+    custom = _custom().get((api_version, kind))
+    if custom is not None:
+        return Schema.compile(custom), CelRules.compile(custom)
+    known = kind_of(api_version, kind)
+    assert known is not None, f"the platform does not know {api_version} {kind}"
+    return schema_for(known.group, known.version, known.kind), None
+
+
+@cache
+def _custom() -> dict[tuple[str, str], JsonObject]:
+    """Schemas of custom kinds by API version and kind."""
+    return {
+        (f"{crd['spec']['group']}/{version['name']}", crd["spec"]["names"]["kind"]): version["schema"][
+            "openAPIV3Schema"
+        ]
+        for folder in (CRDS, EXTERNAL_CRDS)
+        for crd in load_crds(Path(folder))
+        for version in crd["spec"]["versions"]
+    }

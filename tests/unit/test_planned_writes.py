@@ -1,0 +1,59 @@
+"""That plans of unit tests are held against the schemas at all, and that a wrong one is found."""
+
+import pytest
+from support.planned_schemas import problems
+from support.planned_writes import PlannedWrite, Verb
+from support.serving import aim_service, plan_for, serving_world
+
+from aim_serving.service import SERVICE_RECONCILER
+from aim_shared.api.kinds import AIM_SERVICE, HTTP_ROUTE, INFERENCE_SERVICE, JOB
+from aim_shared.json import JsonObject
+
+
+def write(api_version: str, kind: str, verb: Verb = Verb.APPLY, **members: object) -> PlannedWrite:
+    metadata: JsonObject = {"name": "x", "namespace": "team"}
+    return PlannedWrite(verb, {"apiVersion": api_version, "kind": kind, "metadata": metadata, **members})
+
+
+def test_reconcilers_are_watched() -> None:
+    assert SERVICE_RECONCILER.reconcile.__name__ == "watched_reconcile"
+    assert plan_for(serving_world(aim_service())).status is not None
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        (
+            write(INFERENCE_SERVICE.api_version, "InferenceService", spec={"predictor": {"containes": []}}),
+            'unknown field "spec.predictor.containes"',
+        ),
+        (
+            write(
+                HTTP_ROUTE.api_version,
+                "HTTPRoute",
+                spec={"rules": [{"timeouts": {"request": "1.5s"}}]},
+            ),
+            "spec.rules[0].timeouts.request: Invalid value",
+        ),
+        (
+            write(
+                HTTP_ROUTE.api_version,
+                "HTTPRoute",
+                spec={"rules": [{"matches": [{"path": {"value": "no-slash"}}]}]},
+            ),
+            "value must be an absolute path and start with '/'",
+        ),
+        (
+            write(AIM_SERVICE.api_version, "AIMService", Verb.STATUS, status={"status": "Splendid"}),
+            "status.status: Unsupported value",
+        ),
+        (write(JOB.api_version, "Job", spec={"backoffLimit": "two"}), "spec.backoffLimit"),
+    ],
+    ids=["unknown-field", "pattern", "rule", "enum", "built-in-type"],
+)
+def test_what_an_api_server_refuses_is_found(given: PlannedWrite, told: str) -> None:
+    assert any(told in problem for problem in problems(given)), problems(given)
+
+
+def test_a_status_is_not_blamed_for_the_spec() -> None:
+    assert problems(write(AIM_SERVICE.api_version, "AIMService", Verb.STATUS, status={"status": "Running"})) == []
