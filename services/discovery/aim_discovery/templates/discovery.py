@@ -304,7 +304,8 @@ class _Progress:
         running = replace(self.known, condition=_awaiting(), job=component, pods=observed, effects=effects)
         quiet_until = self._quiet_until(pods, observed)
         if quiet_until is not None:
-            return replace(running, pods=None, look_again=quiet_until)
+            # An effect that was asked for is carried out, also when the pod has long ended by then.
+            return replace(running, pods=None, effects=(), look_again=quiet_until)
         if observed is None or not observed.errors or observed.effective_reason not in _STUCK_REASONS:
             return running
         stored = find_condition(self.template.status.conditions, ComponentName.DISCOVERY_PODS.condition)
