@@ -84,6 +84,47 @@ async def running_discovery(
             await asyncio.wait((others, *found.tasks))
 
 
+_PUBLISHED = [
+    "aimmodels",
+    "aimclustermodels",
+    "aimservicetemplates",
+    "aimclusterservicetemplates",
+    "jobs",
+    "pods",
+    "nodes",
+    "configmaps",
+]
+_PERMITTED: dict[str, set[str]] = {
+    **{name: {"get", "list", "watch"} for name in _PUBLISHED},
+    **{f"{name}/status": {"get", "patch", "apply"} for name in _PUBLISHED[:4]},
+    "events": {"create", "patch", "list"},
+    "leases": {"get", "create", "update"},
+    "secrets": {"get"},
+    "serviceaccounts": {"get"},
+    "pods/log": {"get"},
+    "namespaces": {"get"},
+}
+_WRITTEN = {
+    "aimservicetemplates": {"create", "patch", "apply"},
+    "aimclusterservicetemplates": {"create", "patch", "apply"},
+    "jobs": {"create", "delete"},
+    "configmaps": {"create", "patch", "apply", "delete"},
+    "aimtemplatecaches": {"get", "create"},
+}
+"""The row of discovery in FW-301; a namespace is read once, to know the cluster."""
+
+
+def forbidden_requests(controlplane: ControlPlane) -> set[str]:
+    """What discovery asked of the API server beyond its permissions (FW-301, DI-368)."""
+    found = set()
+    for entry in controlplane.requests.report()["requests"]:
+        resource = "/".join(filter(None, (entry["resource"], entry["subresource"])))
+        permitted = _PERMITTED.get(resource, set()) | _WRITTEN.get(resource, set())
+        if entry["userAgent"] == "aim-discovery" and entry["verb"] not in permitted:
+            found.add(f"{entry['verb']} {resource}")
+    return found
+
+
 @dataclass
 class JobCount:
     """How many discovery Jobs ran at the same time, by every version that the API server had."""

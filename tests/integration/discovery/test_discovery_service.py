@@ -8,7 +8,15 @@ from pathlib import Path
 import pytest
 from support.cluster import NAMESPACE, path
 from support.controlplane import RawApi, Reply
-from support.discovery_service import MODELS, TEMPLATES, condition, has_status, model, running_discovery
+from support.discovery_service import (
+    MODELS,
+    TEMPLATES,
+    condition,
+    forbidden_requests,
+    has_status,
+    model,
+    running_discovery,
+)
 
 from aim_local.apiserver import ControlPlane
 from aim_local.registry import DEMO_AUTH, LocalRegistry
@@ -16,6 +24,7 @@ from aim_shared.json import dumps
 
 pytestmark = pytest.mark.usefixtures("backends")
 
+_LOGIN = f"{DEMO_AUTH.username}:{DEMO_AUTH.password}".encode()
 PROFILES = "aim.eai.amd.com/component=custom-profile"
 
 
@@ -54,8 +63,13 @@ async def still(api: RawApi, paths: list[str]) -> None:
 
 
 @pytest.mark.usefixtures("short_waits", "service")
-@pytest.mark.spec("DI-081", "DI-089", "DI-090", "DI-093", "DI-098")
-async def test_bad_images_are_reported(api: RawApi, registry: LocalRegistry) -> None:
+@pytest.mark.spec("DI-076", "DI-081", "DI-089", "DI-090", "DI-093", "DI-098", "FW-344")
+async def test_bad_images_are_reported(
+    api: RawApi, registry: LocalRegistry, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Credentials of the machine are nobody's: a model of a tenant must not be inspected with them.
+    (tmp_path / "config.json").write_bytes(dumps({"auths": {registry.host: {"auth": b64encode(_LOGIN).decode()}}}))
+    monkeypatch.setenv("DOCKER_CONFIG", str(tmp_path))
     cases = {
         "missing": ("amdenterpriseai/aim-nowhere:1", "Degraded", "ImageNotFound"),
         "private": ("private/aim-dummy:0.1.0", "Degraded", "ImagePullAuthFailure"),
@@ -75,8 +89,10 @@ async def test_bad_images_are_reported(api: RawApi, registry: LocalRegistry) -> 
 
 
 @pytest.mark.usefixtures("service")
-@pytest.mark.spec("DI-072", "DI-076", "DI-078")
-async def test_a_pull_secret_opens_a_private_image(api: RawApi, registry: LocalRegistry) -> None:
+@pytest.mark.spec("DI-072", "DI-076", "DI-078", "DI-368", "FW-301")
+async def test_a_pull_secret_opens_a_private_image(
+    controlplane: ControlPlane, api: RawApi, registry: LocalRegistry
+) -> None:
     auth = {"auths": {registry.host: {"username": DEMO_AUTH.username, "password": DEMO_AUTH.password}}}
     secret = {
         "apiVersion": "v1",
@@ -94,6 +110,7 @@ async def test_a_pull_secret_opens_a_private_image(api: RawApi, registry: LocalR
     assert condition(done, "ImageMetadataReady") == ("True", "ImageMetadataFound")
     (job_template,) = (await api.get(path(TEMPLATES))).body["items"]
     assert job_template["spec"]["imagePullSecrets"] == [{"name": "registry"}]
+    assert forbidden_requests(controlplane) == set()
 
 
 @pytest.mark.usefixtures("service")
@@ -111,8 +128,8 @@ async def test_output_without_a_profile_fails_the_template_and_its_model(api: Ra
 
 
 @pytest.mark.usefixtures("service")
-@pytest.mark.spec("DI-239", "DI-251", "DI-252")
-async def test_a_custom_profile_is_discovered(api: RawApi, registry: LocalRegistry) -> None:
+@pytest.mark.spec("DI-239", "DI-251", "DI-252", "DI-368", "FW-301")
+async def test_a_custom_profile_is_discovered(controlplane: ControlPlane, api: RawApi, registry: LocalRegistry) -> None:
     image = f"{registry.host}/amdenterpriseai/aim-base:0.9.0"
     await api.created(path(MODELS), model(image, discovery={"createServiceTemplates": False}))
     template = {
@@ -134,3 +151,4 @@ async def test_a_custom_profile_is_discovered(api: RawApi, registry: LocalRegist
     await api.until(path(TEMPLATES, "mine"), has_status("Ready"), 20)
     (config_map,) = (await api.get(path("v1/configmaps"), labelSelector=PROFILES)).body["items"]
     assert list(config_map["data"]) == ["vllm-mi300x-fp16-tp1-latency.yaml"]
+    assert forbidden_requests(controlplane) == set()
