@@ -35,15 +35,16 @@ _KINDS: Final = frozenset(
     }
 )
 
-_FRAMEWORKS: Final = (
+FRAMEWORKS: Final = (
     "huggingface", "lightgbm", "onnx", "paddle", "pmml", "pytorch", "sklearn", "tensorflow", "triton", "xgboost",
 )  # fmt: skip
+"""Members of a predictor for models that KServe serves with runtimes of its own; the platform brings a container."""
 _OPEN_PATHS: Final[Mapping[str, Sequence[tuple[str, ...]]]] = {
     "InferenceService": (
         ("spec", "explainer"),
         ("spec", "transformer"),
         ("spec", "predictor", "workerSpec"),
-        *(("spec", "predictor", framework) for framework in _FRAMEWORKS),
+        *(("spec", "predictor", framework) for framework in FRAMEWORKS),
     ),
     "ServingRuntime": (("spec",),),
     "ClusterServingRuntime": (("spec",),),

@@ -1,0 +1,92 @@
+"""What is pinned, and that the embedded control plane's definitions come from the same versions."""
+
+import re
+
+import pytest
+import yaml
+
+from aim_local.apiserver import EXTERNAL_CRDS
+from aim_local.assets.recipes import (
+    DEFINITIONS,
+    KUBERNETES,
+    PROGRAMS,
+    WRAPPERS,
+    Definitions,
+    DefinitionsRecipe,
+    Program,
+    ProgramRecipe,
+)
+from aim_local.assets.reduced import FILES, FRAMEWORKS, reduced
+from aim_shared.json import JsonObject
+
+STAGING = re.compile(r"^\t(k8s\.io/\S+) => k8s\.io/\S+ (v\S+)$", re.MULTILINE)
+
+
+@pytest.mark.parametrize("recipe", [*PROGRAMS.values(), *DEFINITIONS.values()], ids=[*PROGRAMS, *DEFINITIONS])
+def test_every_wrapper_pins_a_version_and_checksums(recipe: ProgramRecipe | DefinitionsRecipe) -> None:
+    wrapper = recipe.wrapper
+    sums = (wrapper.folder / "go.sum").read_text()
+    assert f"{wrapper.module} {wrapper.version} h1:" in sums
+
+
+def test_staging_modules_have_the_version_of_kubernetes() -> None:
+    versions = {version for _, version in STAGING.findall((WRAPPERS / "kubernetes" / "go.mod").read_text())}
+    assert versions == {KUBERNETES.version.replace("v1.", "v0.", 1)}
+
+
+def test_programs_tell_the_version_they_are_built_from() -> None:
+    flags = PROGRAMS[Program.APISERVER].linker_flags
+    assert f"-X k8s.io/component-base/version.gitVersion={KUBERNETES.version}" in flags
+    assert "-X k8s.io/component-base/version.gitMinor=34" in flags
+
+
+@pytest.mark.parametrize("source", [Definitions.KSERVE, Definitions.GATEWAY, Definitions.KEDA])
+def test_embedded_definitions_come_from_the_pinned_module(source: Definitions) -> None:
+    wrapper = DEFINITIONS[source].wrapper
+    first = (EXTERNAL_CRDS / FILES[source]).read_text().partition("\n")[0]
+    assert first.startswith(f"# From {wrapper.module} {wrapper.version} by "), "run `make external-crds`"
+
+
+def definition() -> JsonObject:
+    text = """
+    apiVersion: apiextensions.k8s.io/v1
+    kind: CustomResourceDefinition
+    metadata: {name: inferenceservices.x, annotations: {a: b}}
+    spec:
+      names: {kind: InferenceService}
+      versions:
+        - {name: v0, storage: false, schema: {openAPIV3Schema: {type: object}}}
+        - name: v1
+          storage: true
+          schema:
+            openAPIV3Schema:
+              description: gone
+              properties:
+                spec:
+                  properties:
+                    explainer: {type: object, properties: {x: {type: string}}}
+                    transformer: {type: object}
+                    description: {type: string, description: gone}
+                    predictor: {properties: PREDICTOR}
+    """
+    predictor = {name: {"type": "object", "required": ["x"]} for name in ("workerSpec", *FRAMEWORKS)}
+    loaded: JsonObject = yaml.safe_load(text.replace("PREDICTOR", str(predictor)))
+    return loaded
+
+
+def test_a_definition_is_reduced_to_what_is_used() -> None:
+    [version] = reduced(definition())["spec"]["versions"]
+    schema = version["schema"]["openAPIV3Schema"]
+    spec = schema["properties"]["spec"]["properties"]
+    assert version["name"] == "v1"
+    assert "description" not in schema
+    assert spec["description"] == {"type": "string"}
+    assert spec["explainer"] == {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    assert spec["predictor"]["properties"]["onnx"] == spec["explainer"]
+
+
+def test_a_member_that_upstream_no_longer_has_is_reported() -> None:
+    changed = definition()
+    del changed["spec"]["versions"][1]["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]["explainer"]
+    with pytest.raises(AssertionError, match=r"spec\.explainer is no member any more"):
+        reduced(changed)

@@ -1,0 +1,114 @@
+"""Users, audit counts and KServe's settings of a real cluster, as plain data."""
+
+import csv
+import json
+from collections import Counter
+from pathlib import Path
+
+import pytest
+import yaml
+
+from aim_local.realcluster import AuditLog, RequestKey, User, kserve
+from aim_local.realcluster.users import kubeconfig, new_tokens, services_binding, token_file, user_name
+from aim_shared.json import JsonObject
+
+
+def event(number: int, user: str, verb: str, **reference: str) -> bytes:
+    return json.dumps(
+        {"auditID": str(number), "verb": verb, "user": {"username": user}, "objectRef": reference}
+    ).encode() + b"\n"  # fmt: skip
+
+
+async def test_requests_are_counted_by_user_verb_and_resource(tmp_path: Path) -> None:
+    path = tmp_path / "audit.log"
+    log = AuditLog(path)
+    assert await log.counts() == Counter()
+    serving = user_name(User.SERVING)
+    path.write_bytes(
+        event(1, serving, "list", resource="pods")
+        + event(2, serving, "list", resource="pods")
+        # A watch is told when it begins and when it ends.
+        + event(3, "aim-local:actors", "watch", resource="jobs", apiGroup="batch")
+        + event(3, "aim-local:actors", "watch", resource="jobs", apiGroup="batch")
+        + event(4, "system:apiserver", "patch", resource="nodes", subresource="status")
+        + b'{"auditID": "5", "half": '
+    )
+    assert await log.counts() == {
+        RequestKey("serving", "list", "pods"): 2,
+        RequestKey("actors", "watch", "jobs.batch"): 1,
+        RequestKey("system:apiserver", "patch", "nodes/status"): 1,
+    }
+
+
+async def test_a_reset_begins_a_new_count(tmp_path: Path) -> None:
+    path = tmp_path / "audit.log"
+    log = AuditLog(path)
+    path.write_bytes(event(1, "x", "get", resource="pods"))
+    await log.reset()
+    assert await log.counts() == Counter()
+    with path.open("ab") as file:
+        file.write(event(2, "x", "get", resource="pods"))
+    assert (await log.counts()).total() == 1
+
+
+def test_every_user_has_a_token_of_its_own() -> None:
+    tokens = new_tokens()
+    rows = list(csv.reader(token_file(tokens).splitlines()))
+    assert len({token for token, *_ in rows}) == len(User)
+    groups = {uid: group.split(",") for _, _, uid, group in rows}
+    assert groups["admin"] == ["system:masters"]
+    assert groups["serving"] == ["system:serviceaccounts", "system:serviceaccounts:aim-system"]
+
+
+def test_services_go_by_the_names_that_they_have_in_a_cluster() -> None:
+    subjects = services_binding()["subjects"]
+    names = {f"system:serviceaccount:{one['namespace']}:{one['name']}" for one in subjects}
+    assert user_name(User.MODEL_SYNC) in names
+    assert len(names) == 5
+
+
+def test_a_kubeconfig_names_the_user() -> None:
+    config = yaml.safe_load(kubeconfig("https://127.0.0.1:1", Path("/ca.crt"), User.KUBECTL, "secret"))
+    assert config["users"] == [{"name": "kubectl", "user": {"token": "secret"}}]
+    assert config["clusters"][0]["cluster"]["certificate-authority"] == "/ca.crt"
+
+
+SHIPPED: JsonObject = {
+    "metadata": {"name": "inferenceservice-config", "namespace": "elsewhere"},
+    "data": {
+        "_example": "long",
+        "deploy": '{"defaultDeploymentMode": "Serverless"}',
+        "ingress": '{"ingressGateway": "a/b", "disableIngressCreation": false}',
+        "localModel": '{"enabled": true, "fsGroup": 1000}',
+        "inferenceService": '{"resource": {"cpuLimit": "1"}}',
+        "logger": '{"image": "kserve/agent"}',
+    },
+}
+
+
+@pytest.mark.spec("FW-327")
+def test_kserve_is_set_up_as_the_platform_needs_it() -> None:
+    made = kserve.settings(SHIPPED, "kserve")
+    data = {key: json.loads(text) for key, text in made["data"].items()}
+    assert made["metadata"] == {"name": "inferenceservice-config", "namespace": "kserve"}
+    assert data["deploy"] == {"defaultDeploymentMode": "Standard"}
+    assert data["ingress"]["disableIngressCreation"]
+    assert data["ingress"]["ingressGateway"] == "a/b"
+    assert data["localModel"] == {"enabled": False, "fsGroup": 1000}
+    assert set(data["inferenceService"]["resource"].values()) == {""}
+    assert data["logger"] == {"image": "kserve/agent"}
+    assert "_example" not in data
+
+
+def test_webhooks_are_called_at_the_loopback() -> None:
+    shipped = {
+        "apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": "ValidatingWebhookConfiguration",
+        "metadata": {"name": "x", "creationTimestamp": None},
+        "webhooks": [{"name": "v", "clientConfig": {"service": {"name": "s", "namespace": "n", "path": "/validate"}}}],
+    }
+    [made] = kserve.webhooks([shipped], 9443, b"PEM")
+    assert made["metadata"] == {"name": "x"}
+    assert made["webhooks"] == [
+        {"name": "v", "clientConfig": {"url": "https://127.0.0.1:9443/validate", "caBundle": "UEVN"}}
+    ]
