@@ -135,13 +135,14 @@ class Bench:
         backoff = Backoff(initial=0.01) if self.timers is None else Backoff()
         self.queue: WorkQueue[Key] = WorkQueue(self.timers, backoff=backoff)
         self.access = WorldAccess(self.world, self._dispatch)
+        self.admission = Admission(self.world, self.kube, self.access.absorb)
         self.executor = Executor(
             self.kube,
             self.reconciler,
             field_manager="aim-serving",
             live=self.access.live,
             absorb=self.access.absorb,
-            admission=Admission(self.world, self.kube, self.access.absorb),
+            admission=self.admission,
             may_write=lambda: self.leads,
             events=EventWriter(self.kube, "aim-serving"),
         )

@@ -1,9 +1,10 @@
 """Quotas of created children: counted and created in one step, also by a leader that has just begun."""
 
 import asyncio
+from dataclasses import replace
 
 import pytest
-from support.reconcile_bench import CLAIMS, Bench, Faults, service
+from support.reconcile_bench import CLAIMS, Bench, Faults
 
 from aim_shared.bus.part import Index, Key
 from aim_shared.json import JsonObject
@@ -47,7 +48,7 @@ async def test_decisions_of_one_moment_do_not_exceed_a_quota(counting: Bench) ->
     assert all(one.failure is None for one in done)
 
 
-@pytest.mark.spec("DI-311", "DI-313")
+@pytest.mark.spec("DI-311")
 async def test_a_place_that_became_free_is_given_again(counting: Bench) -> None:
     await execute_together(counting, [plan(f"c{number}") for number in range(3)])
     gone = counting.world.get(CLAIMS, Key("default", "c0"))
@@ -85,11 +86,21 @@ async def test_nothing_is_created_while_nothing_can_be_counted(counting: Bench) 
     assert created(counting.faults) == 1
 
 
-async def test_a_child_without_a_quota_counts_nothing(counting: Bench) -> None:
-    await counting.create(counting.reconciler.part, service("other"))
-    counting.faults.fail("GET", "/persistentvolumeclaims", 500)
+@pytest.mark.spec("DI-313")
+async def test_who_creates_nothing_under_a_quota_waits_for_nobody(counting: Bench) -> None:
     (child,) = plan("c").children
-    done = await counting.executor.execute(
-        counting.target(), Plan(children=(Child(CLAIMS, child.body, mode=WriteMode.CREATE),))
-    )
+    without = Plan(children=(Child(CLAIMS, child.body, mode=WriteMode.CREATE),))
+    async with counting.admission.place(child.quota) as is_free, asyncio.timeout(10):
+        assert is_free
+        done = await counting.executor.execute(counting.target(), without)
     assert done.failure is None
+    assert created(counting.faults) == 1
+
+
+@pytest.mark.spec("DI-315")
+async def test_the_status_is_written_also_without_a_place(counting: Bench) -> None:
+    told = {"status": "Pending"}
+    done = await counting.executor.execute(counting.target(), replace(plan("c", most=0), status=told))
+    assert created(counting.faults) == 0
+    assert [write.kind for write in done.writes] == ["AIMService"]
+    assert counting.stored_status() == "Pending"

@@ -1,5 +1,7 @@
 """What discovery owns, creates and reads, and how it is set up (sections 1 and 19)."""
 
+from pathlib import Path
+
 import pytest
 from support.crd_tables import schema
 from support.discovery_world import (
@@ -86,14 +88,18 @@ def test_no_finalizer_is_set() -> None:
     assert [one.finalizer for one in definition(DiscoverySettings()).reconcilers] == [None] * 4
 
 
-@pytest.mark.spec("DI-007", "DI-369")
-def test_the_operator_namespace_has_one_name() -> None:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("AIM_OPERATOR_NAMESPACE", "kaiwo-system")
-        assert load(DiscoverySettings, []).system_namespace == "aim-system"
-        patch.setenv("AIM_SYSTEM_NAMESPACE", "aim")
-        patch.setenv("AIM_POD_NAME", "discovery-0")
-        settings = load(DiscoverySettings, [])
+@pytest.mark.spec("DI-007", "DI-369", "FW-270")
+def test_the_operator_namespace_has_one_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    mounted = tmp_path / "namespace"
+    monkeypatch.setattr("aim_shared.runtime.settings._NAMESPACE_FILE", mounted)
+    monkeypatch.delenv("AIM_SYSTEM_NAMESPACE", raising=False)
+    monkeypatch.setenv("AIM_OPERATOR_NAMESPACE", "kaiwo-system")
+    assert load(DiscoverySettings, []).system_namespace == "aim-system"
+    mounted.write_text("of-the-pod\n")
+    assert load(DiscoverySettings, []).system_namespace == "of-the-pod"
+    monkeypatch.setenv("AIM_SYSTEM_NAMESPACE", "aim")
+    monkeypatch.setenv("AIM_POD_NAME", "discovery-0")
+    settings = load(DiscoverySettings, [])
     assert (settings.system_namespace, settings.pod_name) == ("aim", "discovery-0")
 
 

@@ -219,7 +219,7 @@ def test_a_missing_runtime_config_fails_the_model_until_it_appears() -> None:
     assert cluster.status(MODELS, "qwen")["resolvedRuntimeConfig"]["scope"] == "Cluster"
 
 
-@pytest.mark.spec("DI-070", "DI-119", "DI-159", "DI-045", "DI-053")
+@pytest.mark.spec("DI-070", "DI-119", "DI-159", "DI-045", "DI-053", "FW-344")
 def test_a_cluster_model_reads_secrets_of_the_operator_and_makes_cluster_templates() -> None:
     cluster = discovery_world(cluster_model())
     effect = effect_of(cluster.run(CLUSTER_MODELS, "qwen"), IMAGES)
