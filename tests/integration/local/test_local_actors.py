@@ -237,9 +237,18 @@ async def test_an_unschedulable_predictor_says_so(api: RawApi) -> None:
     assert "Insufficient amd.com/gpu" in events.body["items"][0]["message"]
 
 
+METRIC: JsonObject = {
+    "type": "PodMetric",
+    "podmetric": {
+        "metric": {"backend": "opentelemetry", "metricNames": ["vllm:num_requests_running"], "query": "requests"},
+        "target": {"type": "Value", "value": "1"},
+    },
+}
+
+
 @pytest.mark.spec("SV-185")
 async def test_an_autoscaled_predictor_has_an_autoscaler(api: RawApi) -> None:
-    isvc = inference_service(minReplicas=1, maxReplicas=3)
+    isvc = inference_service(minReplicas=1, maxReplicas=3, autoScaling={"metrics": [METRIC]})
     isvc["metadata"]["annotations"].update({"serving.kserve.io/autoscalerClass": "keda", "local.aim/replicas": "2"})
     await api.created(path(ISVCS), isvc)
     where = path("autoscaling/v2/horizontalpodautoscalers", "keda-hpa-qwen-chat-predictor")

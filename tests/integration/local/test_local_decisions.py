@@ -8,8 +8,6 @@ from aim_local.actors.container_logs import LIMIT, ContainerLog
 from aim_local.actors.failures import Failure, Role, failure_for
 from aim_local.actors.gateway_status import is_served, route_parents
 from aim_local.actors.job_decision import next_step, pod_for
-from aim_local.actors.predictors import pod_for as predictor_pod
-from aim_local.actors.predictors import replicas_wanted, surplus
 from aim_local.demo.report import count_requests
 from aim_local.demo.summary import Mood, summarise
 from aim_local.demo.view import shortened
@@ -132,30 +130,9 @@ def test_the_pod_of_an_attempt_has_one_name() -> None:
     ],
 )
 def test_failures_are_named_by_annotations(annotation: str, role: Role, failure: Failure | None) -> None:
-    assert failure_for(annotation, role) is failure
+    found = failure_for(annotation, role)
 
-
-def isvc(**predictor: object) -> JsonObject:
-    return {
-        "apiVersion": "serving.kserve.io/v1beta1",
-        "kind": "InferenceService",
-        "metadata": {"name": "chat", "namespace": "ns", "uid": "u-2"},
-        "spec": {"predictor": {"containers": [{"name": "kserve-container", "image": "a/b:1"}], **predictor}},
-    }
-
-
-@pytest.mark.parametrize(("scaled_to", "expected"), [(None, 2), (0, 2), (3, 3), (9, 4)])
-def test_replicas_stay_within_the_bounds(scaled_to: int | None, expected: int) -> None:
-    assert replicas_wanted(isvc(minReplicas=2, maxReplicas=4), scaled_to) == expected
-
-
-def test_old_pods_go_only_once_the_new_ones_are_ready() -> None:
-    old = predictor_pod(isvc(nodeSelector={"a": "b"}), 0)
-    new = predictor_pod(isvc(), 0)
-    ready = new | {"status": {"conditions": [{"type": "Ready", "status": "True"}]}}
-
-    assert surplus([old, new], [new]) == []
-    assert surplus([old, ready], [new]) == [old]
+    assert (found.failure if found else None) is failure
 
 
 def test_a_route_is_only_spoken_of_by_gateways_that_exist() -> None:

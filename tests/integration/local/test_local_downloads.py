@@ -36,6 +36,20 @@ def job(name: str, component: str, container: str, env: tuple[tuple[str, str], .
     return JobSpec(name, image=image, labels=labels, container=container, env=env, args=(SOURCE,)).build()
 
 
+def claim(name: str) -> JsonObject:
+    return {
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "metadata": {"name": name, "namespace": NAMESPACE},
+        "spec": {"accessModes": ["ReadWriteMany"], "resources": {"requests": {"storage": "1Gi"}}},
+    }
+
+
+async def created_with_claim(api: RawApi, job: JsonObject) -> None:
+    await api.post(path("v1/persistentvolumeclaims"), claim("weights"))
+    await api.created(path(JOBS), job)
+
+
 def download(*env: tuple[str, str]) -> JsonObject:
     target = (("ARTIFACT_NAME", "qwen"), ("ARTIFACT_NAMESPACE", NAMESPACE), ("EXPECTED_SIZE_BYTES", str(61 << 30)))
     made = job("download", "download", "model-download", (*QUICK, *target, *env))
@@ -53,7 +67,7 @@ async def pod_of(api: RawApi, name: str) -> JsonObject:
 async def test_a_download_reports_progress_and_leaves_its_data_in_the_claim(api: RawApi, tmp_path: Path) -> None:
     artifacts = path("aim.eai.amd.com/v1alpha1/aimartifacts")
     await api.created(artifacts, ARTIFACT)
-    await api.created(path(JOBS), download())
+    await created_with_claim(api, download())
 
     await api.until(path(JOBS, "download"), lambda reply: holds(reply.body, "Complete"), 30)
 
@@ -80,7 +94,7 @@ async def test_the_size_is_the_termination_message_and_the_last_line(api: RawApi
 
 @pytest.mark.usefixtures("_kubeconfig", "backends")
 async def test_a_failed_verification_is_told_by_exit_code_and_message(api: RawApi) -> None:
-    await api.created(path(JOBS), download(("AIM_DEBUG_VERIFY_FAIL", "true")))
+    await created_with_claim(api, download(("AIM_DEBUG_VERIFY_FAIL", "true")))
 
     await api.until(path(JOBS, "download"), lambda reply: holds(reply.body, "Failed"), 30)
 
@@ -110,12 +124,12 @@ async def test_no_download_outlives_its_pod_or_the_actors(
     marker = f"AIM_TEST_MARKER={tmp_path}"
     hanging = (("AIM_DEBUG_CAUSE_HANG", "true"), ("AIM_TEST_MARKER", str(tmp_path)))
     async with simulated_cluster(controlplane, tmp_path):
-        await api.created(path(JOBS), download(*hanging))
+        await created_with_claim(api, download(*hanging))
         await eventually(lambda: len(processes_with(marker)) >= 2, 20)
         await api.delete(path(JOBS, "download") + "?propagationPolicy=Background")
         await eventually(lambda: not processes_with(marker), 10)
 
-        await api.created(path(JOBS), download(*hanging))
+        await created_with_claim(api, download(*hanging))
         await eventually(lambda: len(processes_with(marker)) >= 2, 20)
     assert not processes_with(marker)
 
@@ -129,7 +143,7 @@ async def test_no_download_outlives_killed_actors(controlplane: ControlPlane, ap
         sys.executable, "-m", "aim_local.actors", "--data", str(tmp_path / "data"),
         stdout=asyncio.subprocess.DEVNULL, stderr=asyncio.subprocess.DEVNULL,
     )  # fmt: skip
-    await api.created(path(JOBS), download(("AIM_DEBUG_CAUSE_HANG", "true"), ("AIM_TEST_MARKER", str(tmp_path))))
+    await created_with_claim(api, download(("AIM_DEBUG_CAUSE_HANG", "true"), ("AIM_TEST_MARKER", str(tmp_path))))
     await eventually(lambda: len(processes_with(marker)) >= 2, 20)
 
     os.kill(actors.pid, signal.SIGKILL)

@@ -1,4 +1,4 @@
-"""`python -m aim_local.actors`: simulated cluster and inference engine as a process, until SIGTERM or SIGINT."""
+"""`python -m aim_local.actors`: simulated parts of a cluster and inference engine as a process, until a signal."""
 
 import asyncio
 import dataclasses
@@ -9,7 +9,9 @@ from typing import Annotated
 import typer
 import uvloop
 
+from aim_local.actors.actor_set import UnknownActorError, parse_actors
 from aim_local.actors.cluster import SimulatedCluster
+from aim_local.actors.failure_api import failure_api
 from aim_local.actors.settings import ActorSettings
 from aim_local.engine import Backends, engine
 from aim_shared import __version__
@@ -20,7 +22,7 @@ from aim_shared.telemetry import logs
 from aim_shared.telemetry.logs import LogFormat, LogLevel
 
 
-async def _serve(settings: ActorSettings, engine_port: int) -> None:
+async def _serve(settings: ActorSettings, engine_port: int, failure_port: int) -> None:
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
@@ -29,30 +31,55 @@ async def _serve(settings: ActorSettings, engine_port: int) -> None:
     connection = await load_connection()
     # The actors stand for many clients, so one client's usual bound would make the cluster slow.
     transport = TransportSettings(concurrency=100)
-    async with (
-        KubeClient(connection, service="local-actors", version=__version__, settings=transport) as client,
-        SimulatedCluster(client, settings, backends).running(),
-        engine(backends, engine_port) as url,
-    ):
-        typer.echo(f"ready: engine on {url}")
-        await stop.wait()
+    async with KubeClient(connection, service="local-actors", version=__version__, settings=transport) as client:
+        cluster = SimulatedCluster(client, settings, backends)
+        async with (
+            cluster.running(),
+            failure_api(cluster.failures, failure_port) as failures,
+            engine(backends, engine_port) as url,
+        ):
+            typer.echo(f"ready: engine on {url}, failures on {failures}/failures")
+            await stop.wait()
 
 
 def main(
+    *,
     data: Annotated[Path, typer.Option(help="Folder for what volumes hold.")],
+    actors: Annotated[
+        str,
+        typer.Option(help="Parts to play, separated by commas; `hardware` are those that a real control plane lacks."),
+    ] = "all",
     engine_port: Annotated[int, typer.Option(help="TCP port of the engine on 127.0.0.1; 0 takes a free one.")] = 0,
+    failure_port: Annotated[
+        int, typer.Option(help="TCP port of the failure API on 127.0.0.1; 0 takes a free one.")
+    ] = 0,
+    kubelet_port: Annotated[int, typer.Option(help="TCP port of the kubelets on 127.0.0.1; 0 takes a free one.")] = 0,
+    nodes: Annotated[int, typer.Option(min=1, help="Number of nodes.")] = 1,
+    gpus: Annotated[int, typer.Option(min=0, help="Accelerators of each node.")] = 8,
     delay: Annotated[float, typer.Option(help="Seconds that each step of a real component takes.")] = 0.02,
     retry_delay: Annotated[float, typer.Option(help="Seconds before a pull, container or Job is retried.")] = 0.5,
     real_downloads: Annotated[
         bool, typer.Option("--real-downloads", help="Let the downloader fetch real weights instead of made-up data.")
     ] = False,
 ) -> None:
-    """Play nodes, kubelet, Jobs, volumes, KServe, autoscaling and gateway against the API server of KUBECONFIG."""
+    """Play parts of a cluster against the API server of KUBECONFIG."""
     logs.configure(LogLevel.INFO, LogFormat.JSON, "local-actors")
-    settings = ActorSettings(data.absolute(), delay=delay, retry_delay=retry_delay)
+    try:
+        chosen = parse_actors(actors)
+    except UnknownActorError as error:
+        raise typer.BadParameter(str(error), param_hint="--actors") from error
+    settings = ActorSettings(
+        data.absolute(),
+        delay=delay,
+        retry_delay=retry_delay,
+        node_count=nodes,
+        gpus=gpus,
+        actors=chosen,
+        kubelet_port=kubelet_port,
+    )
     if real_downloads:
         settings = dataclasses.replace(settings, downloader_env={})
-    uvloop.run(_serve(settings, engine_port))
+    uvloop.run(_serve(settings, engine_port, failure_port))
 
 
 if __name__ == "__main__":

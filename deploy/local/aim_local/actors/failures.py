@@ -1,10 +1,12 @@
 """Failures on demand: what an annotation makes go wrong, and what it then looks like.
 
-The annotation `local.aim/fail` on a Pod, on the Job or InferenceService above it, or on the namespace holds names of
-failures, separated by commas, each optionally limited to a role: `crash`, `download=auth, predictor=oom`.
+The annotation `local.aim/fail` on an object, on the Job or InferenceService above a Pod, or on the namespace holds
+failures, separated by commas, each optionally limited to a role and with an argument: `crash`,
+`download=auth, predictor=oom`, `crash:3`, `route:NotAllowedByListeners`. What the container then prints can be given in
+`local.aim/fail-log` beside it.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from types import MappingProxyType
@@ -14,6 +16,7 @@ from aim_local.actors.objects import LOCAL_PREFIX
 from aim_shared.json import dumps
 
 FAIL_ANNOTATION: Final = LOCAL_PREFIX + "fail"
+LOG_ANNOTATION: Final = LOCAL_PREFIX + "fail-log"
 
 
 class Role(StrEnum):
@@ -31,18 +34,23 @@ class Failure(StrEnum):
 
     IMAGE_PULL = "image-pull"
     IMAGE_AUTH = "image-auth"
+    IMAGE_RATE_LIMIT = "image-rate-limit"
     UNSCHEDULABLE = "unschedulable"
     OOM = "oom"
     CRASH = "crash"
     EVICTED = "evicted"
     HANG = "hang"
     NOT_READY = "not-ready"
+    SLOW_START = "slow-start"
     AUTH = "auth"
     NOT_FOUND = "not-found"
     STORAGE_FULL = "storage-full"
     DOWNLOAD = "download"
     PVC = "pvc"
     ROUTE = "route"
+    GATEWAY = "gateway"
+    GATEWAY_MISSING = "gateway-missing"
+    METRICS = "metrics"
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,26 +91,50 @@ ENDINGS: Final[Mapping[Failure, Ending]] = MappingProxyType(
 """Failures in which a container runs and ends, with the exit codes of AR-764."""
 
 
-def failure_for(annotation: str, role: Role) -> Failure | None:
+ELSEWHERE: Final = frozenset({Failure.PVC, Failure.ROUTE, Failure.GATEWAY, Failure.GATEWAY_MISSING, Failure.METRICS})
+"""Failures of other objects than pods."""
+POD_FAILURES: Final = frozenset(Failure) - ELSEWHERE
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """A failure that was asked for.
+
+    Attributes:
+        failure: which.
+        argument: an exit code, seconds or a reason, as the failure takes it; empty for the usual one.
+        log: what the container prints; empty for the usual text.
+        message: its termination message; empty for the usual one.
+    """
+
+    failure: Failure
+    argument: str = ""
+    log: str = ""
+    message: str = ""
+
+    @property
+    def ending(self) -> Ending | None:
+        """How the container ends; None if it never gets that far or never ends."""
+        usual = ENDINGS.get(self.failure)
+        if usual is None:
+            return None
+        code = int(self.argument) if self.argument.isdecimal() else usual.code
+        log = f"{self.log}\n" if self.log else usual.log
+        return Ending(code, usual.reason, log, self.message or usual.message)
+
+    def seconds(self, usual: float) -> float:
+        """The argument as a duration."""
+        try:
+            return float(self.argument)
+        except ValueError:
+            return usual
+
+
+def failure_for(annotation: str, role: Role, among: Collection[Failure] = POD_FAILURES) -> Wanted | None:
     """The first failure in an annotation's value that concerns the role; unknown names are ignored."""
     for entry in annotation.split(","):
-        limit, _, name = entry.strip().rpartition("=")
-        if limit.strip() in ("", role) and name.strip() in _NAMES:
-            return Failure(name.strip())
+        limit, _, rest = entry.strip().rpartition("=")
+        name, _, argument = rest.strip().partition(":")
+        if limit.strip() in ("", role) and name in among:
+            return Wanted(Failure(name), argument)
     return None
-
-
-_NAMES: Final = frozenset(Failure)
-
-
-def no_such_image(image: str) -> str:
-    """What the kubelet says when the registry does not have the image."""
-    return f'failed to pull and unpack image "{image}": failed to resolve reference "{image}": {image}: not found'
-
-
-def no_access_to_image(image: str) -> str:
-    """What the kubelet says when the registry wants other credentials."""
-    return (
-        f'failed to pull and unpack image "{image}": failed to resolve reference "{image}": pull access denied, '
-        "repository does not exist or may require authorization: authorization failed: no basic auth credentials"
-    )

@@ -3,21 +3,23 @@
 from collections.abc import Callable
 from typing import Final, TypeAlias
 
-from aim_local.actors.failures import FAIL_ANNOTATION, Failure
+from aim_local.actors.failures import Wanted
 from aim_local.actors.kinds import GATEWAY
-from aim_local.actors.objects import annotations_of, condition, timed
+from aim_local.actors.objects import condition, timed
 from aim_local.keys import Key
 from aim_shared.json import JsonObject
 
 CONTROLLER: Final = "local.aim/gateway-controller"
 Lookup: TypeAlias = Callable[[Key], JsonObject | None]
+_UNRESOLVED: Final = frozenset({"RefNotPermitted", "InvalidKind", "BackendNotFound", "UnsupportedProtocol"})
+"""Reasons of a route for `ResolvedRefs`; all others are reasons for `Accepted`."""
 
 
-def gateway_status(gateway: JsonObject, now: str) -> JsonObject:
-    """The status of a Gateway that works."""
+def gateway_status(gateway: JsonObject, now: str, wanted_failure: Wanted | None = None) -> JsonObject:
+    """The status of a Gateway; one that fails is accepted, but not programmed for the reason in the argument."""
     generation = gateway["metadata"].get("generation", 1)
     present = gateway.get("status") or {}
-    wanted = [_observed(type_, True, type_, generation) for type_ in ("Accepted", "Programmed")]
+    wanted = [_observed("Accepted", True, "Accepted", generation), _programmed(wanted_failure, generation)]
     before = {one["name"]: one.get("conditions") or () for one in present.get("listeners") or ()}
     listeners = []
     for listener in gateway["spec"]["listeners"]:
@@ -30,6 +32,8 @@ def gateway_status(gateway: JsonObject, now: str) -> JsonObject:
                 "conditions": timed(conditions, before.get(listener["name"], ()), now),
             }
         )
+    if wanted_failure is not None:
+        return {"conditions": timed(wanted, present.get("conditions") or (), now), "listeners": listeners}
     return {
         "addresses": [{"type": "IPAddress", "value": "127.0.0.1"}],
         "conditions": timed(wanted, present.get("conditions") or (), now),
@@ -42,7 +46,9 @@ def gateways_of(route: JsonObject) -> list[Key]:
     return [_parent_key(route, parent) for parent in _parents(route)]
 
 
-def route_parents(route: JsonObject, gateway: Lookup, service: Lookup, now: str) -> list[JsonObject]:
+def route_parents(
+    route: JsonObject, gateway: Lookup, service: Lookup, now: str, wanted_failure: Wanted | None = None
+) -> list[JsonObject]:
     """An entry per parent Gateway that exists; of others nobody is in charge, so nobody writes about them."""
     before = {
         _identity(one["parentRef"]): one.get("conditions") or ()
@@ -53,7 +59,7 @@ def route_parents(route: JsonObject, gateway: Lookup, service: Lookup, now: str)
         found = gateway(_parent_key(route, parent))
         if found is None:
             continue
-        wanted = [_accepted(route, parent, found), _resolved(route, service)]
+        wanted = _failing(route, wanted_failure) or [_accepted(route, parent, found), _resolved(route, service)]
         conditions = timed(wanted, before.get(_identity(parent), ()), now)
         entries.append({"parentRef": parent, "controllerName": CONTROLLER, "conditions": conditions})
     return entries
@@ -83,10 +89,29 @@ def _identity(parent: JsonObject) -> tuple[object, ...]:
     return (parent.get("namespace"), parent["name"], parent.get("sectionName"), parent.get("port"))
 
 
+def _failing(route: JsonObject, wanted: Wanted | None) -> list[JsonObject]:
+    """Conditions of a route that is asked to fail, for the reason in the argument; none if it is not."""
+    if wanted is None:
+        return []
+    generation, reason = route["metadata"].get("generation", 1), wanted.argument or "UnsupportedValue"
+    accepted, why = reason in _UNRESOLVED, wanted.message or f"asked to fail with {reason}"
+    return [
+        _observed("Accepted", accepted, "Accepted" if accepted else reason, generation, "" if accepted else why),
+        _observed(
+            "ResolvedRefs", not accepted, reason if accepted else "ResolvedRefs", generation, why if accepted else ""
+        ),
+    ]
+
+
+def _programmed(wanted: Wanted | None, generation: int) -> JsonObject:
+    if wanted is None:
+        return _observed("Programmed", True, "Programmed", generation)
+    reason = wanted.argument or "AddressNotAssigned"
+    return _observed("Programmed", False, reason, generation, wanted.message or f"asked to fail with {reason}")
+
+
 def _accepted(route: JsonObject, parent: JsonObject, gateway: JsonObject) -> JsonObject:
     generation = route["metadata"].get("generation", 1)
-    if annotations_of(route).get(FAIL_ANNOTATION) == Failure.ROUTE:
-        return _observed("Accepted", False, "UnsupportedValue", generation, "asked to fail by an annotation")
     section = parent.get("sectionName")
     listeners = [one for one in gateway["spec"]["listeners"] if section in (None, one["name"])]
     if not listeners:

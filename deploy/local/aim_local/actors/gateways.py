@@ -4,11 +4,13 @@ import asyncio
 from collections import defaultdict
 from typing import final
 
+from aim_local.actors.failures import Failure
 from aim_local.actors.gateway_status import gateway_status, gateways_of, route_parents
 from aim_local.actors.informer import Informer
 from aim_local.actors.kinds import GATEWAY
 from aim_local.actors.objects import is_going, now_text
 from aim_local.actors.settings import ActorSettings
+from aim_local.actors.wanted_failures import WantedFailures
 from aim_local.actors.workers import Workers
 from aim_local.actors.writer import Writer
 from aim_local.keys import Key
@@ -21,10 +23,18 @@ class Gateways:
     """Writes the status of Gateways and routes, again whenever something they refer to comes or goes."""
 
     def __init__(
-        self, writer: Writer, settings: ActorSettings, *, gateways: Informer, routes: Informer, services: Informer
+        self,
+        writer: Writer,
+        settings: ActorSettings,
+        failures: WantedFailures,
+        *,
+        gateways: Informer,
+        routes: Informer,
+        services: Informer,
     ) -> None:
         self._writer = writer
         self._settings = settings
+        self._failures = failures
         self._gateways = gateways
         self._routes = routes
         self._services = services
@@ -35,6 +45,18 @@ class Gateways:
         gateways.listen(self._on_gateway)
         routes.listen(self._on_route)
         services.listen(lambda key, _: self._wake(key))
+        failures.listen(self._look_again)
+
+    def _look_again(self) -> None:
+        for key in self._gateways.objects:
+            self.gateway_workers.add(key)
+        for key in self._routes.objects:
+            self.route_workers.add(key)
+
+    def _gateway(self, key: Key) -> JsonObject | None:
+        """The Gateway, unless nobody is to be in charge of it."""
+        found = self._gateways.get(key)
+        return None if found is None or self._failures.of(Failure.GATEWAY_MISSING, found) else found
 
     def _on_gateway(self, key: Key, _: JsonObject) -> None:
         self.gateway_workers.add(key)
@@ -59,8 +81,10 @@ class Gateways:
         gateway = self._gateways.get(key)
         if gateway is None or is_going(gateway):
             return
-        status = gateway_status(gateway, now_text())
-        if status != gateway.get("status"):
+        missing = self._gateway(key) is None
+        failure = self._failures.of(Failure.GATEWAY, gateway)
+        status: JsonObject = {} if missing else gateway_status(gateway, now_text(), failure)
+        if status != (gateway.get("status") or {}):
             await asyncio.sleep(self._settings.delay)
             await self._writer.status(GATEWAY, gateway, status)
 
@@ -68,7 +92,8 @@ class Gateways:
         route = self._routes.get(key)
         if route is None or is_going(route):
             return
-        parents = route_parents(route, self._gateways.get, self._services.get, now_text())
+        failure = self._failures.of(Failure.ROUTE, route)
+        parents = route_parents(route, self._gateway, self._services.get, now_text(), failure)
         if parents != ((route.get("status") or {}).get("parents") or []):
             await asyncio.sleep(self._settings.delay)
             written = await self._writer.status(HTTP_ROUTE, route, {"parents": parents})

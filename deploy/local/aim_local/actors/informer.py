@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import TypeAlias, final
 
-from aim_local.actors.objects import key_of
+from aim_local.actors.objects import key_of, uid_of
 from aim_local.keys import Key
 from aim_shared.json import JsonObject
 from aim_shared.kube.client import KubeClient
@@ -15,7 +15,7 @@ from aim_shared.kube.reflector import Bookmark, Delete, Reflector, Restarted, Up
 
 Listener: TypeAlias = Callable[[Key, JsonObject], None]
 """Told the key and the content of an object that appeared, changed or went away (then its last content)."""
-Grouping: TypeAlias = Callable[[JsonObject], str]
+Grouping: TypeAlias = Callable[[JsonObject], tuple[str, ...]]
 _NOTHING: Mapping[Key, JsonObject] = MappingProxyType({})
 
 
@@ -26,7 +26,7 @@ class Informer:
     def __init__(
         self, client: KubeClient, kind: ResourceKind, *, label_selector: str = "", group_by: Grouping | None = None
     ) -> None:
-        """``group_by`` gives objects a group (such as their owner's UID), empty for none; see `group`."""
+        """``group_by`` names the groups of an object, such as its owner's UID; see `group`."""
         self._reflector = Reflector(client, kind, label_selector=label_selector)
         self._group_by = group_by
         self._groups: defaultdict[str, dict[Key, JsonObject]] = defaultdict(dict)
@@ -52,13 +52,24 @@ class Informer:
         if held is None or _version(held) < _version(obj):
             self._store(obj)
 
+    def _seen(self, obj: JsonObject) -> bool:
+        """Whether a write of our own brought this version, or a later one, already."""
+        held = self.objects.get(key_of(obj))
+        return held is not None and uid_of(held) == uid_of(obj) and _version(held) >= _version(obj)
+
+    def put_if(self, obj: JsonObject | None) -> None:
+        """`put`, unless the write came to nothing."""
+        if obj is not None:
+            self.put(obj)
+
     async def run(self) -> None:
         """Follow the API server until cancelled."""
         async with self._reflector as events:
             async for event in events:
                 match event:
                     case Upsert(obj):
-                        self._store(obj)
+                        if not self._seen(obj):
+                            self._store(obj)
                     case Delete(obj):
                         self._drop(obj)
                     case Restarted(objects):
@@ -72,8 +83,8 @@ class Informer:
         key = key_of(obj)
         self._leave(key)
         self.objects[key] = obj
-        if self._group_by is not None:
-            self._groups[self._group_by(obj)][key] = obj
+        for name in self._group_by(obj) if self._group_by is not None else ():
+            self._groups[name][key] = obj
         self._tell(key, obj)
 
     def _drop(self, obj: JsonObject) -> None:
@@ -85,11 +96,11 @@ class Informer:
         held = self.objects.get(key)
         if held is None or self._group_by is None:
             return
-        name = self._group_by(held)
-        members = self._groups[name]
-        members.pop(key, None)
-        if not members:
-            del self._groups[name]
+        for name in self._group_by(held):
+            members = self._groups[name]
+            members.pop(key, None)
+            if not members:
+                del self._groups[name]
 
     def _tell(self, key: Key, obj: JsonObject) -> None:
         for listener in self._listeners:

@@ -5,10 +5,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
-from aim_local.actors.objects import condition, controlled_by, local_annotations, short_hash, time_of, timed
+from aim_local.actors.objects import condition, controlled_by, is_going, short_hash, time_of, timed
 from aim_shared.json import JsonObject
 
 _DEFAULT_BACKOFF_LIMIT: Final = 6
+_TARGETS: Final = ("SuccessCriteriaMet", "FailureTarget")
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,12 +48,12 @@ def next_step(job: JsonObject, pods: Sequence[JsonObject], now: datetime, retry_
     started = time_of(status["startTime"]) if status.get("startTime") else now
     deadline = job["spec"].get("activeDeadlineSeconds")
     left = None if deadline is None else deadline - (now - started).total_seconds()
-    verdict = _verdict(job, pods, out_of_time=left is not None and left <= 0)
+    verdict = _reached(status) or _verdict(job, pods, out_of_time=left is not None and left <= 0)
     wanted = _status(job, pods, started, now, verdict)
     changed = wanted if wanted != status else None
-    active = tuple(pod for pod in pods if _phase(pod) in ("Pending", "Running"))
+    active = tuple(pod for pod in pods if _is_active(pod))
     if verdict is not None:
-        return JobStep(changed, stop_pods=active)
+        return JobStep(changed, stop_pods=tuple(pod for pod in active if not is_going(pod)))
     if active:
         return JobStep(changed, again=left)
     wait = _wait(pods, now, retry_delay)
@@ -71,13 +72,13 @@ def pod_for(job: JsonObject, attempt: int) -> JsonObject:
     """The pod of an attempt; the name is the same however often it is computed."""
     metadata, template = job["metadata"], job["spec"]["template"]
     name, uid = metadata["name"], metadata["uid"]
-    spec = {**template["spec"], "terminationGracePeriodSeconds": 0}
     from_template = template.get("metadata") or {}
     return {
         "apiVersion": "v1",
         "kind": "Pod",
         "metadata": {
             "name": f"{name[:57]}-{short_hash([uid, attempt], 5)}",
+            "generateName": f"{name[:57]}-",
             "namespace": metadata["namespace"],
             "labels": {
                 **(from_template.get("labels") or {}),
@@ -86,10 +87,10 @@ def pod_for(job: JsonObject, attempt: int) -> JsonObject:
                 "controller-uid": uid,
                 "batch.kubernetes.io/controller-uid": uid,
             },
-            "annotations": {**local_annotations(job), **(from_template.get("annotations") or {})},
+            **({"annotations": from_template["annotations"]} if from_template.get("annotations") else {}),
             "ownerReferences": [controlled_by(job)],
         },
-        "spec": spec,
+        "spec": template["spec"],
     }
 
 
@@ -107,26 +108,44 @@ def _verdict(job: JsonObject, pods: Sequence[JsonObject], *, out_of_time: bool) 
     return None
 
 
+def _reached(status: JsonObject) -> _Verdict | None:
+    """The verdict that the status holds already: pods that have to end are waited for."""
+    for one in status.get("conditions") or ():
+        if one["type"] in _TARGETS and one["status"] == "True":
+            return _Verdict(one["type"] == _TARGETS[0], one.get("reason", ""), one.get("message", ""))
+    return None
+
+
+def _is_active(pod: JsonObject) -> bool:
+    return _phase(pod) in ("Pending", "Running")
+
+
 def _status(
     job: JsonObject, pods: Sequence[JsonObject], started: datetime, now: datetime, verdict: _Verdict | None
 ) -> JsonObject:
-    phases = [_phase(pod) for pod in pods]
+    phases, before = [_phase(pod) for pod in pods], job.get("status") or {}
     at = now.strftime("%Y-%m-%dT%H:%M:%SZ")
     status: JsonObject = {"startTime": started.strftime("%Y-%m-%dT%H:%M:%SZ"), "uncountedTerminatedPods": {}}
-    active = 0 if verdict else sum(phase in ("Pending", "Running") for phase in phases)
+    ending = sum(_is_active(pod) for pod in pods)
+    active = 0 if verdict else ending
+    succeeded = phases.count("Succeeded")
     counts = {
         "active": active,
-        "succeeded": phases.count("Succeeded"),
-        "failed": len(phases) - active - phases.count("Succeeded"),
+        "succeeded": succeeded,
+        # Pods that went with the verdict still count.
+        "failed": max(len(phases) - active - succeeded, before.get("failed", 0) if verdict else 0),
     }
     status.update({name: count for name, count in counts.items() if count})
+    status["terminating"] = sum(_is_active(pod) and is_going(pod) for pod in pods)
     status["ready"] = sum(_is_ready(pod) for pod in pods) if active else 0
     if verdict is not None:
-        present = (job.get("status") or {}).get("conditions") or []
-        kinds = ("SuccessCriteriaMet", "Complete") if verdict.succeeded else ("FailureTarget", "Failed")
+        present = before.get("conditions") or []
+        kinds = [_TARGETS[0], "Complete"] if verdict.succeeded else [_TARGETS[1], "Failed"]
+        # The end is only declared once no pod is left that could still do something.
+        kinds = kinds[:1] if ending else kinds
         wanted = [condition(kind, True, verdict.reason, verdict.message, lastProbeTime=at) for kind in kinds]
         status["conditions"] = timed(wanted, present, at)
-        if verdict.succeeded:
+        if verdict.succeeded and not ending:
             status["completionTime"] = at
     return status
 

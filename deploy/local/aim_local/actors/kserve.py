@@ -1,56 +1,60 @@
-"""KServe: predictor pods and Service of every InferenceService, its status, and its engine."""
+"""KServe: Deployment, Service and autoscaler of every InferenceService, and its status."""
 
 import asyncio
-from typing import final
+from typing import Final, final
 
-from aim_local.actors.autoscaling import hpa_name
 from aim_local.actors.informer import Informer
-from aim_local.actors.kinds import SERVICE
-from aim_local.actors.objects import is_going, key_of, labels_of, now_text, uid_of
-from aim_local.actors.predictors import (
-    is_ready,
-    model_name,
-    pod_for,
-    replicas_wanted,
-    service_for,
-    status_for,
-    surplus,
-)
+from aim_local.actors.kinds import DEPLOYMENT, SCALED_OBJECT, SERVICE
+from aim_local.actors.kserve_objects import autoscaler_for, deployment_for, loses_hpa, service_for
+from aim_local.actors.kserve_status import status_for
+from aim_local.actors.objects import controller_uid, is_going, key_of, labels_of, now_text, short_hash, uid_of
+from aim_local.actors.pod_groups import predictor_group
 from aim_local.actors.settings import ActorSettings
 from aim_local.actors.workers import Workers
 from aim_local.actors.writer import Writer
-from aim_local.engine import Backends
 from aim_local.keys import Key
 from aim_shared.api import labels
-from aim_shared.api.kinds import INFERENCE_SERVICE, POD
+from aim_shared.api.kinds import HORIZONTAL_POD_AUTOSCALER, INFERENCE_SERVICE
 from aim_shared.json import JsonObject
+from aim_shared.kube.errors import ApiError
+from aim_shared.kube.kinds import ResourceKind
+from aim_shared.naming import predictor_name
+
+FINALIZER: Final = "inferenceservice.finalizers"
+_INVALID: Final = 422
 
 
 @final
 class KServe:
-    """Acts on each InferenceService when it, one of its pods or its autoscaler changes."""
+    """Acts on each InferenceService when it or one of its children changes."""
 
     def __init__(
         self,
         writer: Writer,
         settings: ActorSettings,
-        backends: Backends,
         *,
         inference_services: Informer,
-        pods: Informer,
+        deployments: Informer,
         services: Informer,
         autoscalers: Informer,
+        scaled_objects: Informer,
+        pods: Informer,
     ) -> None:
+        """``pods`` are grouped with `pod_groups`."""
         self._writer = writer
         self._settings = settings
-        self._backends = backends
         self._inference_services = inference_services
+        self._held: dict[ResourceKind, Informer] = {
+            DEPLOYMENT: deployments,
+            SERVICE: services,
+            HORIZONTAL_POD_AUTOSCALER: autoscalers,
+            SCALED_OBJECT: scaled_objects,
+        }
         self._pods = pods
-        self._services = services
-        self._autoscalers = autoscalers
+        self._applied: dict[tuple[str, Key], tuple[str, object]] = {}
         self.workers = Workers("kserve", self._handle)
         inference_services.listen(lambda key, _: self.workers.add(key))
-        for children in (pods, autoscalers):
+        for children in (*self._held.values(), pods):
             children.listen(self._on_child)
 
     def _on_child(self, key: Key, child: JsonObject) -> None:
@@ -60,44 +64,73 @@ class KServe:
 
     async def _handle(self, key: Key) -> None:
         isvc = self._inference_services.get(key)
-        if isvc is None or is_going(isvc):
-            self._backends.remove(key)
+        if isvc is None:
+            self._forget(key)
             return
-        if not isvc.get("status"):
+        if is_going(isvc):
+            await self._finalize(isvc, [])
+            return
+        if FINALIZER not in (isvc["metadata"].get("finalizers") or ()):
             await asyncio.sleep(self._settings.delay)
-        await self._ensure_service(isvc)
-        wanted = replicas_wanted(isvc, self._scaled_to(isvc))
-        pods = await self._ensure_pods(isvc, wanted)
-        ready = [pod["metadata"]["name"] for pod in pods if is_ready(pod)]
-        self._backends.update(key_of(service_for(isvc)), key, model_name(isvc), ready)
-        status = status_for(isvc, len(ready), wanted, now_text())
+            await self._finalize(isvc, [FINALIZER])
+        try:
+            if not await self._ensure_children(isvc):
+                return
+        except ApiError as error:
+            if error.code != _INVALID:
+                raise
+            why = f"fails to reconcile predictor: {error.message}"
+            await self._writer.event(INFERENCE_SERVICE, isvc, "InternalError", why, warning=True)
+            return
+        await self._report(self._inference_services.get(key) or isvc)
+
+    async def _report(self, isvc: JsonObject) -> None:
+        key = key_of(isvc)
+        deployment = self._held[DEPLOYMENT].get(Key(key.namespace, predictor_name(key.name)))
+        pods = list(self._pods.group(predictor_group(key)).values())
+        status = status_for(isvc, deployment, pods, now_text())
         if status != isvc.get("status"):
-            written = await self._writer.status(INFERENCE_SERVICE, isvc, status)
-            if written is not None:
-                self._inference_services.put(written)
+            self._inference_services.put_if(await self._writer.status(INFERENCE_SERVICE, isvc, status))
 
-    async def _ensure_service(self, isvc: JsonObject) -> None:
-        service = service_for(isvc)
-        if self._services.get(key_of(service)) is None:
-            created = await self._writer.create(SERVICE, service)
-            if created is not None:
-                self._services.put(created)
+    async def _ensure_children(self, isvc: JsonObject) -> bool:
+        """Bring the children in order; False while one of the same name belongs to a predecessor."""
+        name = Key(isvc["metadata"]["namespace"], predictor_name(isvc["metadata"]["name"]))
+        deployment = self._held[DEPLOYMENT].get(name)
+        replicas = deployment["spec"].get("replicas") if deployment else None
+        wanted: list[tuple[ResourceKind, JsonObject]] = [
+            (DEPLOYMENT, deployment_for(isvc, replicas)),
+            (SERVICE, service_for(isvc)),
+        ]
+        autoscaler = autoscaler_for(isvc)
+        if autoscaler is not None:
+            keda = autoscaler["kind"] == SCALED_OBJECT.kind
+            wanted.append((SCALED_OBJECT if keda else HORIZONTAL_POD_AUTOSCALER, autoscaler))
+        hpa = self._held[HORIZONTAL_POD_AUTOSCALER].get(name)
+        if hpa is not None and loses_hpa(isvc) and controller_uid(hpa) == uid_of(isvc):
+            await self._writer.delete(HORIZONTAL_POD_AUTOSCALER, hpa)
+        return all([await self._ensure(isvc, kind, child) for kind, child in wanted])
 
-    async def _ensure_pods(self, isvc: JsonObject, count: int) -> list[JsonObject]:
-        """Make what is missing, remove what is too much; the pods as they are then."""
-        wanted = [pod_for(isvc, index) for index in range(count)]
-        for pod in wanted:
-            if self._pods.get(key_of(pod)) is None:
-                created = await self._writer.create(POD, pod)
-                if created is not None:
-                    self._pods.put(created)
-        present = list(self._pods.group(uid_of(isvc)).values())
-        for pod in surplus(present, wanted):
-            await self._writer.delete(POD, pod)
-        return present
+    async def _ensure(self, isvc: JsonObject, kind: ResourceKind, child: JsonObject) -> bool:
+        """Apply what changed: our wish since the last time, or somebody else the object."""
+        key = key_of(child)
+        held = self._held[kind].get(key)
+        if held is not None and controller_uid(held) != uid_of(isvc):
+            return False
+        wish = (short_hash(child), held["metadata"].get("generation") if held else None)
+        if held is not None and self._applied.get((kind.kind, key)) == wish:
+            return True
+        applied = await self._writer.apply(kind, child)
+        self._held[kind].put(applied)
+        self._applied[kind.kind, key] = (wish[0], applied["metadata"].get("generation"))
+        return True
 
-    def _scaled_to(self, isvc: JsonObject) -> int | None:
-        name = hpa_name(isvc)
-        found = self._autoscalers.get(Key(isvc["metadata"]["namespace"], name)) if name else None
-        desired = (found or {}).get("status", {}).get("desiredReplicas")
-        return None if desired is None else int(desired)
+    async def _finalize(self, isvc: JsonObject, finalizers: list[str]) -> None:
+        others = [one for one in isvc["metadata"].get("finalizers") or () if one != FINALIZER]
+        if [*others, *finalizers] != (isvc["metadata"].get("finalizers") or []):
+            change = {"metadata": {"finalizers": [*others, *finalizers]}}
+            self._inference_services.put_if(await self._writer.patch(INFERENCE_SERVICE, isvc, change))
+
+    def _forget(self, key: Key) -> None:
+        child = Key(key.namespace, predictor_name(key.name))
+        for kind in self._held:
+            self._applied.pop((kind.kind, child), None)

@@ -1,13 +1,11 @@
-"""The kubelet: runs the pods of the node, one task per pod, and reports what becomes of them."""
+"""The kubelets: run the pods of our nodes, one task per pod, and report what becomes of them."""
 
 import asyncio
-from typing import final
+from typing import Final, final
 
 import structlog
 
-from aim_local.actors.failures import (
-    Ending,
-)
+from aim_local.actors.failures import Ending
 from aim_local.actors.objects import is_going, now_text, uid_of
 from aim_local.actors.pod_run import NodeContext, PodRun
 from aim_local.actors.pod_status import ended
@@ -18,18 +16,30 @@ from aim_shared.json import JsonObject
 from aim_shared.kube.errors import KubeError
 
 _log = structlog.get_logger(__name__)
+_STOPPED: Final = Ending(143)
+"""How a container ends that SIGTERM ends."""
+_ENDED: Final = frozenset({"Succeeded", "Failed"})
 
 
 @final
 class Kubelet:
-    """Starts a pod when it appears, stops it when it goes."""
+    """Starts a pod when it is bound to one of our nodes, stops it when it goes."""
 
     def __init__(self, node: NodeContext) -> None:
         self._node = node
+        self._nodes = frozenset(node.settings.nodes)
         self._runs: dict[Key, tuple[str, asyncio.Task[None]]] = {}
         self._group: asyncio.TaskGroup | None = None
         self.workers = Workers("kubelet", self._handle)
-        node.pods.listen(lambda key, _: self.workers.add(key))
+        node.pods.listen(self._on_pod)
+
+    def _on_pod(self, key: Key, pod: JsonObject) -> None:
+        """Reports of our own are no news: a pod concerns the kubelet when it comes, goes or is replaced."""
+        run = self._runs.get(key)
+        gone = self._node.pods.get(key) is None or is_going(pod)
+        known = run is not None and run[0] == uid_of(pod)
+        if gone or (not known and pod["spec"].get("nodeName") in self._nodes):
+            self.workers.add(key)
 
     async def run(self) -> None:
         """Run pods until cancelled."""
@@ -44,21 +54,19 @@ class Kubelet:
             await asyncio.wait((run[1],))
             self._runs.pop(key, None)
             self._node.logs.drop_pod(*key)
-        if pod is None:
+        if pod is None or pod["spec"].get("nodeName") not in self._nodes:
             return
         if is_going(pod):
             await self._confirm_end(pod)
-        elif key not in self._runs and _is_mine(pod, self._node.settings.node):
+        elif key not in self._runs and _phase(pod) not in _ENDED:
             assert self._group is not None
             self._runs[key] = (uid_of(pod), self._group.create_task(self._play(key), name=f"pod {key}"))
 
     async def _confirm_end(self, pod: JsonObject) -> None:
         """Pods that were given time to end are gone when the kubelet says that they have."""
-        if pod["spec"].get("nodeName") != self._node.settings.node:
-            return
-        await self._node.writer.status(POD, pod, ended(pod, now_text(), Ending()))
-        # A pod that has ended needs no more time: this second deletion takes effect at once.
-        await self._node.writer.delete(POD, pod)
+        if _phase(pod) not in _ENDED:
+            await self._node.writer.status(POD, pod, ended(pod, now_text(), _STOPPED))
+        await self._node.writer.remove_ended(pod)
 
     async def _play(self, key: Key) -> None:
         while True:
@@ -69,6 +77,5 @@ class Kubelet:
                 await asyncio.sleep(self._node.settings.retry_delay)
 
 
-def _is_mine(pod: JsonObject, node: str) -> bool:
-    phase = (pod.get("status") or {}).get("phase")
-    return pod["spec"].get("nodeName", "") in ("", node) and phase not in ("Succeeded", "Failed")
+def _phase(pod: JsonObject) -> str:
+    return str((pod.get("status") or {}).get("phase") or "Pending")

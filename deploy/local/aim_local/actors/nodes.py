@@ -1,28 +1,66 @@
-"""The one node: labels of the GPU labeller (DI-174…DI-186), its devices, and where its kubelet listens."""
+"""The nodes: labels of the GPU labeller (DI-174…DI-186), their devices, where their kubelet listens, their Leases."""
+
+import asyncio
+from datetime import UTC, datetime
+from typing import Final
 
 from aim_local.actors.objects import now_text
 from aim_local.actors.settings import ActorSettings
 from aim_local.actors.writer import Writer
 from aim_shared.api import labels
-from aim_shared.api.kinds import NODE
+from aim_shared.api.kinds import LEASE, NODE
 from aim_shared.json import JsonObject
+from aim_shared.kube.errors import KubeError
+
+_LEASES: Final = "kube-node-lease"
+_LEASE_SECONDS: Final = 40
+_RENEWED_AFTER: Final = 10.0
+_NOT_READY: Final = "node.kubernetes.io/not-ready"
 
 
-async def register_node(writer: Writer, settings: ActorSettings, kubelet_port: int) -> None:
-    """Announce the node once; whoever deletes it later means it."""
-    node = await writer.apply(NODE, node_of(settings))
-    await writer.status(NODE, node, node_status(settings, kubelet_port, now_text()))
+async def register_nodes(writer: Writer, settings: ActorSettings, kubelet_port: int) -> None:
+    """Announce the nodes once; whoever deletes one later means it."""
+    for name in settings.nodes:
+        node = await writer.apply(NODE, node_of(settings, name))
+        written = await writer.status(NODE, node, node_status(settings, name, kubelet_port, now_text()))
+        taints = node["spec"].get("taints") if "spec" in node else None
+        if written is not None and taints:
+            # A new node is tainted by the API server until its kubelet is ready, which this one is.
+            left = [one for one in taints if one["key"] != _NOT_READY]
+            await writer.patch(NODE, written, {"spec": {"taints": left or None}})
 
 
-def node_of(settings: ActorSettings) -> JsonObject:
+async def renew_leases(writer: Writer, settings: ActorSettings) -> None:
+    """Tell a node lifecycle controller, where there is one, that the nodes live; until cancelled."""
+    while True:
+        try:
+            for name in settings.nodes:
+                await writer.apply(LEASE, _lease(name))
+        except KubeError:
+            # A server without the namespace has no such controller, and one that is away gets the next renewal.
+            pass
+        await asyncio.sleep(_RENEWED_AFTER)
+
+
+def _lease(node: str) -> JsonObject:
+    now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    return {
+        "apiVersion": "coordination.k8s.io/v1",
+        "kind": LEASE.kind,
+        "metadata": {"name": node, "namespace": _LEASES},
+        "spec": {"holderIdentity": node, "leaseDurationSeconds": _LEASE_SECONDS, "renewTime": now},
+    }
+
+
+def node_of(settings: ActorSettings, name: str) -> JsonObject:
     """The node as it registers."""
     return {
         "apiVersion": "v1",
         "kind": "Node",
         "metadata": {
-            "name": settings.node,
+            "name": name,
             "labels": {
-                "kubernetes.io/hostname": settings.node,
+                "kubernetes.io/hostname": name,
                 "kubernetes.io/os": "linux",
                 "kubernetes.io/arch": "amd64",
                 labels.GPU_DEVICE_ID: settings.gpu_device_id,
@@ -33,7 +71,7 @@ def node_of(settings: ActorSettings) -> JsonObject:
     }
 
 
-def node_status(settings: ActorSettings, kubelet_port: int, now: str) -> JsonObject:
+def node_status(settings: ActorSettings, name: str, kubelet_port: int, now: str) -> JsonObject:
     """What the node offers."""
     resources = {"amd.com/gpu": str(settings.gpus), "cpu": "128", "memory": "2Ti", "pods": "10000"}
     ready = {
@@ -50,7 +88,7 @@ def node_status(settings: ActorSettings, kubelet_port: int, now: str) -> JsonObj
         "conditions": [ready],
         "addresses": [
             {"type": "InternalIP", "address": "127.0.0.1"},
-            {"type": "Hostname", "address": settings.node},
+            {"type": "Hostname", "address": name},
         ],
         "daemonEndpoints": {"kubeletEndpoint": {"Port": kubelet_port}},
         "nodeInfo": {

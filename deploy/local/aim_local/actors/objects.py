@@ -32,11 +32,6 @@ def annotations_of(obj: JsonObject) -> dict[str, str]:
     return obj["metadata"].get("annotations") or {}
 
 
-def local_annotations(obj: JsonObject) -> dict[str, str]:
-    """The annotations that speak to the actors; what they create for an object inherits them."""
-    return {name: value for name, value in annotations_of(obj).items() if name.startswith(LOCAL_PREFIX)}
-
-
 def is_going(obj: JsonObject) -> bool:
     """Whether the object is being deleted."""
     return bool(obj["metadata"].get("deletionTimestamp"))
@@ -48,6 +43,12 @@ def controller_uid(obj: JsonObject) -> str:
         if owner.get("controller"):
             return str(owner["uid"])
     return ""
+
+
+def by_controller(obj: JsonObject) -> tuple[str, ...]:
+    """Groups objects by the UID of their controlling owner."""
+    uid = controller_uid(obj)
+    return (uid,) if uid else ()
 
 
 def controlled_by(owner: JsonObject) -> JsonObject:
@@ -64,7 +65,12 @@ def controlled_by(owner: JsonObject) -> JsonObject:
 
 def now_text() -> str:
     """The present time as Kubernetes writes it."""
-    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return stamp(datetime.now(UTC))
+
+
+def stamp(moment: datetime) -> str:
+    """A time as Kubernetes writes it."""
+    return moment.strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def time_of(text: str) -> datetime:
@@ -102,3 +108,10 @@ def timed(wanted: Iterable[JsonObject], present: Iterable[JsonObject], now: str)
 def matches(selector: Mapping[str, str], labels: Mapping[str, str]) -> bool:
     """Whether labels satisfy an equality selector."""
     return all(labels.get(name) == value for name, value in selector.items())
+
+
+def is_ready(pod: JsonObject) -> bool:
+    """Whether a pod takes requests."""
+    conditions = (pod.get("status") or {}).get("conditions") or ()
+    ready = any(one["type"] == "Ready" and one["status"] == "True" for one in conditions)
+    return ready and not is_going(pod)

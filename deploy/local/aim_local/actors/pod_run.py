@@ -1,26 +1,30 @@
-"""The life of one pod: scheduled, images pulled, container started, ended or restarted."""
+"""The life of one pod on its node: images pulled, container started, ended or restarted."""
 
 import asyncio
+import time
 from dataclasses import dataclass
 from typing import Final, final
 
 from aim_local.actors.container_logs import ContainerKey, ContainerLog, ContainerLogs
 from aim_local.actors.environment import UnresolvedReferenceError, resolve_environment
-from aim_local.actors.failures import (
-    ENDINGS,
-    FAIL_ANNOTATION,
-    Ending,
-    Failure,
-    Role,
-    failure_for,
-    no_access_to_image,
-    no_such_image,
-)
+from aim_local.actors.failures import Ending, Failure, Role, Wanted
 from aim_local.actors.informer import Informer
-from aim_local.actors.objects import annotations_of, now_text
-from aim_local.actors.pod_status import UNSCHEDULABLE, crash_looping, ended, evicted, running, unschedulable, waiting
+from aim_local.actors.objects import now_text
+from aim_local.actors.pod_status import (
+    NO_PAST,
+    Past,
+    crash_looping,
+    ended,
+    evicted,
+    full_name,
+    running,
+    terminated,
+    waiting,
+)
 from aim_local.actors.programs import Execution, role_of, run_program
+from aim_local.actors.pull_errors import PULL_ERRORS, no_access_to_image, no_such_image
 from aim_local.actors.settings import ActorSettings
+from aim_local.actors.wanted_failures import WantedFailures
 from aim_local.actors.writer import Writer
 from aim_local.keys import Key
 from aim_local.registry.images import PRIVATE_PREFIX, find_image
@@ -28,17 +32,19 @@ from aim_shared.api.kinds import POD
 from aim_shared.json import JsonObject
 
 _LONGEST_RETRY: Final = 30.0
+_SLOW: Final = 30.0
 _CATALOGUE_ROLES: Final = frozenset({Role.DISCOVERY, Role.PREDICTOR})
+_UNREADY: Final = frozenset({Failure.NOT_READY, Failure.HANG})
 
 
 @dataclass(frozen=True, slots=True)
 class NodeContext:
-    """What the pods of a node share."""
+    """What the pods of our nodes share."""
 
     writer: Writer
     settings: ActorSettings
     pods: Informer
-    namespaces: Informer
+    failures: WantedFailures
     logs: ContainerLogs
 
 
@@ -57,21 +63,15 @@ class PodRun:
 
     async def play(self) -> None:
         """Live through it; returns when the pod has ended, never when it is a server."""
-        await self._schedule()
         await self._pull()
         env = await self._environment()
-        await asyncio.sleep(self._node.settings.delay)
+        await self._start_slowly()
         await self._start(env)
 
     @property
-    def _failure(self) -> Failure | None:
-        """What should go wrong, as annotated at this moment."""
-        namespace = self._node.namespaces.get(Key("", self._key.namespace))
-        for obj in (self._node.pods.get(self._key), namespace):
-            found = failure_for(annotations_of(obj).get(FAIL_ANNOTATION, ""), self._role) if obj else None
-            if found is not None:
-                return found
-        return None
+    def _wanted(self) -> Wanted | None:
+        """What should go wrong, as asked for at this moment."""
+        return self._node.failures.of_pod(self._node.pods.get(self._key) or self._pod, self._role)
 
     async def _report(self, status: JsonObject) -> None:
         written = await self._node.writer.status(POD, self._pod, status)
@@ -79,41 +79,37 @@ class PodRun:
             self._pod = written
             self._node.pods.put(written)
 
-    async def _wait(self) -> None:
-        """Wait before another try, longer each time."""
-        self._attempts += 1
-        await asyncio.sleep(min(self._node.settings.retry_delay * 2 ** (self._attempts - 1), _LONGEST_RETRY))
+    async def _warn(self, reason: str, message: str) -> None:
+        await self._node.writer.event(POD, self._pod, reason, message, warning=True)
 
-    async def _schedule(self) -> None:
-        if self._pod["spec"].get("nodeName"):
-            return
-        while self._failure is Failure.UNSCHEDULABLE:
-            await self._report(unschedulable(self._pod, now_text()))
-            await self._node.writer.event(POD, self._pod, "FailedScheduling", UNSCHEDULABLE, warning=True)
-            await self._wait()
-        await asyncio.sleep(self._node.settings.delay)
-        self._pod = await self._node.writer.bind(self._pod, self._node.settings.node)
+    async def _back_off(self) -> None:
+        """Wait before another try, longer each time; no longer than what went wrong is asked for."""
+        self._attempts += 1
+        suffered = self._wanted
+        until = time.monotonic() + min(self._node.settings.retry_delay * 2 ** (self._attempts - 1), _LONGEST_RETRY)
+        while self._wanted == suffered and (left := until - time.monotonic()) > 0:
+            await self._node.failures.changed(left)
 
     async def _pull(self) -> None:
         images = [container.get("image", "") for container in self._pod["spec"]["containers"]]
         while (problem := self._pull_problem(images)) is not None:
             image, text = problem
             await self._report(waiting(self._pod, now_text(), "ErrImagePull", text))
-            await self._node.writer.event(
-                POD, self._pod, "Failed", f'Failed to pull image "{image}": {text}', warning=True
-            )
+            await self._warn("Failed", f'Failed to pull image "{image}": {text}')
+            await self._warn("Failed", "Error: ErrImagePull")
             await asyncio.sleep(self._node.settings.delay)
-            backing_off = f'Back-off pulling image "{image}": ErrImagePull: {text}'
-            await self._report(waiting(self._pod, now_text(), "ImagePullBackOff", backing_off))
-            await self._wait()
+            backing_off = f'Back-off pulling image "{image}"'
+            await self._report(
+                waiting(self._pod, now_text(), "ImagePullBackOff", f"{backing_off}: ErrImagePull: {text}")
+            )
+            await self._warn("BackOff", backing_off)
+            await self._back_off()
         await asyncio.sleep(self._node.settings.delay)
 
     def _pull_problem(self, images: list[str]) -> tuple[str, str] | None:
-        failure = self._failure
-        if failure is Failure.IMAGE_PULL:
-            return images[0], no_such_image(images[0])
-        if failure is Failure.IMAGE_AUTH:
-            return images[0], no_access_to_image(images[0])
+        wanted = self._wanted
+        if wanted is not None and wanted.failure in PULL_ERRORS:
+            return images[0], PULL_ERRORS[wanted.failure](images[0])
         if self._role not in _CATALOGUE_ROLES:
             return None
         for image in images:
@@ -131,44 +127,82 @@ class PodRun:
                 return await resolve_environment(self._node.writer.client, self._key.namespace, container)
             except UnresolvedReferenceError as problem:
                 await self._report(waiting(self._pod, now_text(), "CreateContainerConfigError", str(problem)))
-                await self._wait()
+                await self._warn("Failed", f"Error: {problem}")
+                await self._back_off()
+
+    async def _start_slowly(self) -> None:
+        """Containers other than servers are slow before they start, servers before they are ready."""
+        wanted = self._wanted
+        if wanted is not None and wanted.failure is Failure.SLOW_START and self._role is not Role.PREDICTOR:
+            await self._report(waiting(self._pod, now_text(), "ContainerCreating"))
+            await self._until_other(wanted, time.monotonic() + wanted.seconds(_SLOW))
+        await asyncio.sleep(self._node.settings.delay)
 
     async def _start(self, env: dict[str, str]) -> None:
         """Run the container; again after each end, where the pod's restart policy says so."""
-        restarts = 0
+        past = NO_PAST
         while True:
             log = self._node.logs.start(ContainerKey(*self._key, self._pod["spec"]["containers"][0]["name"]))
-            await self._report(
-                running(self._pod, now_text(), ready=self._role is not Role.PREDICTOR, restarts=restarts)
-            )
-            if self._failure is Failure.EVICTED:
-                return await self._report(evicted(self._pod, now_text()))
+            await self._report(running(self._pod, now_text(), ready=self._role is not Role.PREDICTOR, past=past))
             try:
-                ending = await self._execute(env, log, restarts)
-                log.write(ending.log.encode())
+                ending = await self._execute(env, log, past)
+                log.write(ending.log.encode() if ending else b"")
             finally:
                 log.close()
+            if ending is None:
+                return await self._report(evicted(self._pod, now_text()))
             if not self._restarts_after(ending):
-                return await self._report(ended(self._pod, now_text(), ending))
-            restarts += 1
-            await self._report(crash_looping(self._pod, now_text(), ending, restarts))
-            await self._wait()
+                return await self._report(ended(self._pod, now_text(), ending, past))
+            past = Past(past.restarts + 1, terminated(self._pod, ending, now_text()))
+            await self._report(crash_looping(self._pod, now_text(), past))
+            name = self._pod["spec"]["containers"][0]["name"]
+            await self._warn("BackOff", f"Back-off restarting failed container {name} in pod {full_name(self._pod)}")
+            await self._back_off()
 
-    async def _execute(self, env: dict[str, str], log: ContainerLog, restarts: int) -> Ending:
-        failure = self._failure
-        if failure is not None and failure in ENDINGS:
-            await asyncio.sleep(self._node.settings.delay)
-            return ENDINGS[failure]
-        if failure is Failure.HANG:
-            await asyncio.get_running_loop().create_future()
+    async def _execute(self, env: dict[str, str], log: ContainerLog, past: Past) -> Ending | None:
+        """Run to the end; None if the pod is thrown out."""
+        while (wanted := self._wanted) is not None:
+            if wanted.failure is Failure.EVICTED:
+                return None
+            if wanted.ending is not None:
+                await asyncio.sleep(self._node.settings.delay)
+                return wanted.ending
+            if wanted.failure is not Failure.HANG or self._role is Role.PREDICTOR:
+                break
+            await self._until_other(wanted, None)
         if self._role is Role.PREDICTOR:
-            await asyncio.sleep(self._node.settings.delay)
-            log.write(b"INFO: Application startup complete.\n")
-            while self._failure is Failure.NOT_READY:
-                await self._wait()
-            await self._report(running(self._pod, now_text(), ready=True, restarts=restarts))
+            return await self._serve(log, past)
         container = self._pod["spec"]["containers"][0]
         return await run_program(Execution(self._pod, container, self._role, env, log), self._node.settings)
+
+    async def _serve(self, log: ContainerLog, past: Past) -> Ending | None:
+        """Be a server: ready unless something is asked for, until an end is."""
+        await asyncio.sleep(self._node.settings.delay)
+        log.write(b"INFO: Application startup complete.\n")
+        started, is_ready = time.monotonic(), False
+        while True:
+            wanted = self._wanted
+            if wanted is not None and wanted.failure is Failure.EVICTED:
+                return None
+            if wanted is not None and wanted.ending is not None:
+                return wanted.ending
+            slow = wanted is not None and wanted.failure is Failure.SLOW_START and not is_ready
+            left = started + wanted.seconds(_SLOW) - time.monotonic() if wanted and slow else 0.0
+            should = left <= 0 and (wanted is None or wanted.failure not in _UNREADY)
+            if should is not is_ready:
+                is_ready = should
+                await self._report(running(self._pod, now_text(), ready=is_ready, past=past))
+                # What was asked for while the status was written is not to be missed.
+                continue
+            await self._node.failures.changed(left if left > 0 else None)
+
+    async def _until_other(self, wanted: Wanted, until: float | None) -> None:
+        """Wait until something else is asked for, or the time has come."""
+        while self._wanted == wanted:
+            left = None if until is None else until - time.monotonic()
+            if left is not None and left <= 0:
+                return
+            await self._node.failures.changed(left)
 
     def _restarts_after(self, ending: Ending) -> bool:
         policy = self._pod["spec"].get("restartPolicy", "Always")

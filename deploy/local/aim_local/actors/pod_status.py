@@ -1,13 +1,26 @@
 """The status of a pod in each moment of its life, as the kubelet writes it. Pure functions."""
 
+from dataclasses import dataclass
 from typing import Final
 
 from aim_local.actors.failures import Ending
 from aim_local.actors.objects import condition, timed
 from aim_shared.json import JsonObject
 
-UNSCHEDULABLE: Final = "0/1 nodes are available: 1 Insufficient amd.com/gpu."
 _POD_IP: Final = "127.0.0.1"
+_FIRST_BACK_OFF: Final = 10
+_LONGEST_BACK_OFF: Final = 300
+
+
+@dataclass(frozen=True, slots=True)
+class Past:
+    """What became of a container before: restarts so far, and how it ended last, if it did."""
+
+    restarts: int = 0
+    last: JsonObject | None = None
+
+
+NO_PAST: Final = Past()
 
 
 def waiting(pod: JsonObject, now: str, reason: str, message: str = "") -> JsonObject:
@@ -19,89 +32,128 @@ def waiting(pod: JsonObject, now: str, reason: str, message: str = "") -> JsonOb
     return _status(pod, now, "Pending", ready=False, containers=containers)
 
 
-def unschedulable(pod: JsonObject, now: str) -> JsonObject:
+def unschedulable(pod: JsonObject, now: str, message: str) -> JsonObject:
     """Pending without a node."""
-    wanted = [condition("PodScheduled", False, "Unschedulable", UNSCHEDULABLE)]
+    wanted = [condition("PodScheduled", False, "Unschedulable", message)]
     return {"phase": "Pending", "conditions": timed(wanted, _conditions(pod), now)}
 
 
-def running(pod: JsonObject, now: str, *, ready: bool, restarts: int = 0) -> JsonObject:
+def running(pod: JsonObject, now: str, *, ready: bool, past: Past = NO_PAST) -> JsonObject:
     """The containers run."""
+    since = _running_since(pod, past) or now
     containers = [
-        _container(one, {"running": {"startedAt": now}}, ready=ready, restarts=restarts)
-        for one in pod["spec"]["containers"]
+        _container(one, {"running": {"startedAt": since}}, ready=ready, past=past) for one in pod["spec"]["containers"]
     ]
     return _status(pod, now, "Running", ready=ready, containers=containers)
 
 
-def ended(pod: JsonObject, now: str, ending: Ending) -> JsonObject:
+def ended(pod: JsonObject, now: str, ending: Ending, past: Past = NO_PAST) -> JsonObject:
     """The containers ended and are not started again."""
     phase = "Failed" if ending.code else "Succeeded"
-    containers = [_container(one, {"terminated": _terminated(ending, now)}) for one in pod["spec"]["containers"]]
+    state = {"terminated": terminated(pod, ending, now)}
+    containers = [_container(one, state, past=past) for one in pod["spec"]["containers"]]
     return _status(pod, now, phase, ready=False, containers=containers)
 
 
-def crash_looping(pod: JsonObject, now: str, ending: Ending, restarts: int) -> JsonObject:
+def crash_looping(pod: JsonObject, now: str, past: Past) -> JsonObject:
     """The containers ended and wait to be started again."""
-    name = pod["metadata"]["name"]
-    message = f"back-off 10s restarting failed container={pod['spec']['containers'][0]['name']} pod={name}"
-    containers = []
-    for one in pod["spec"]["containers"]:
-        made = _container(one, {"waiting": {"reason": "CrashLoopBackOff", "message": message}}, restarts=restarts)
-        made["lastState"] = {"terminated": _terminated(ending, now)}
-        containers.append(made)
+    containers = [
+        _container(one, {"waiting": {"reason": "CrashLoopBackOff", "message": back_off(pod, past.restarts)}}, past=past)
+        for one in pod["spec"]["containers"]
+    ]
     return _status(pod, now, "Running", ready=False, containers=containers)
+
+
+def back_off(pod: JsonObject, restarts: int) -> str:
+    """What the kubelet says while it waits; the seconds are the real one's, however short we wait."""
+    seconds = min(_LONGEST_BACK_OFF, _FIRST_BACK_OFF * 2 ** min(restarts - 1, 8)) if restarts else _FIRST_BACK_OFF
+    shown = f"{seconds // 60}m{seconds % 60}s" if seconds >= 60 else f"{seconds}s"
+    return f"back-off {shown} restarting failed container={pod['spec']['containers'][0]['name']} pod={full_name(pod)}"
+
+
+def full_name(pod: JsonObject) -> str:
+    """A pod as the kubelet names it in messages."""
+    metadata = pod["metadata"]
+    return f"{metadata['name']}_{metadata['namespace']}({metadata['uid']})"
 
 
 def evicted(pod: JsonObject, now: str) -> JsonObject:
     """Thrown out by the kubelet."""
-    message = "The node was low on resource: memory."
-    status = _status(pod, now, "Failed", ready=False, containers=[])
-    return {**status, "reason": "Evicted", "message": message}
+    disrupted = condition("DisruptionTarget", True, "TerminationByKubelet", _LOW)
+    status = _status(pod, now, "Failed", ready=False, containers=[], extra=(disrupted,))
+    return {**status, "reason": "Evicted", "message": _LOW}
 
 
-def _terminated(ending: Ending, now: str) -> JsonObject:
+_LOW: Final = "The node was low on resource: memory. Threshold quantity: 100Mi, available: 81Mi. "
+
+
+def terminated(pod: JsonObject, ending: Ending, now: str) -> JsonObject:
+    """The state of a container that has ended."""
     reason = ending.reason or ("Error" if ending.code else "Completed")
-    state: JsonObject = {"exitCode": ending.code, "reason": reason, "startedAt": now, "finishedAt": now}
+    began = _running_since(pod, NO_PAST) or now
+    state: JsonObject = {"exitCode": ending.code, "reason": reason, "startedAt": began, "finishedAt": now}
     if ending.message:
         state["message"] = ending.message
     return state
 
 
-def _container(spec: JsonObject, state: JsonObject, *, ready: bool = False, restarts: int = 0) -> JsonObject:
+def _running_since(pod: JsonObject, past: Past) -> str:
+    for one in (pod.get("status") or {}).get("containerStatuses") or ():
+        if "running" in (one.get("state") or {}) and one.get("restartCount", 0) >= past.restarts:
+            return str(one["state"]["running"].get("startedAt", ""))
+    return ""
+
+
+def _container(spec: JsonObject, state: JsonObject, *, ready: bool = False, past: Past = NO_PAST) -> JsonObject:
     return {
         "name": spec["name"],
         "image": spec.get("image", ""),
-        "imageID": spec.get("image", "") if "waiting" not in state else "",
+        "imageID": spec.get("image", "") if "waiting" not in state or past.restarts else "",
         "ready": ready,
         "started": "running" in state,
-        "restartCount": restarts,
+        "restartCount": past.restarts,
         "state": state,
+        "lastState": {"terminated": past.last} if past.last else {},
     }
 
 
-def _status(pod: JsonObject, now: str, phase: str, *, ready: bool, containers: list[JsonObject]) -> JsonObject:
+def _status(
+    pod: JsonObject,
+    now: str,
+    phase: str,
+    *,
+    ready: bool,
+    containers: list[JsonObject],
+    extra: tuple[JsonObject, ...] = (),
+) -> JsonObject:
     unready: tuple[str, str] = ("", "")
     if not ready:
         done = phase == "Succeeded"
         names = " ".join(one["name"] for one in pod["spec"]["containers"])
         unready = ("PodCompleted", "") if done else ("ContainersNotReady", f"containers with unready status: [{names}]")
     wanted = [
-        condition("PodReadyToStartContainers", True),
-        condition("Initialized", True),
+        *extra,
+        condition("PodReadyToStartContainers", phase in ("Running", "Pending")),
+        condition("Initialized", True, unready[0] if phase == "Succeeded" else ""),
         condition("Ready", ready, *unready),
         condition("ContainersReady", ready, *unready),
         condition("PodScheduled", True),
     ]
+    initial = [
+        _container(one, {"terminated": terminated(pod, Ending(), now)}, ready=True)
+        for one in pod["spec"].get("initContainers") or ()
+    ]
     return {
         "phase": phase,
         "hostIP": _POD_IP,
+        "hostIPs": [{"ip": _POD_IP}],
         "podIP": _POD_IP,
         "podIPs": [{"ip": _POD_IP}],
-        "qosClass": "BestEffort",
+        "qosClass": (pod.get("status") or {}).get("qosClass") or "BestEffort",
         "startTime": (pod.get("status") or {}).get("startTime") or now,
         "conditions": timed(wanted, _conditions(pod), now),
         "containerStatuses": containers,
+        **({"initContainerStatuses": initial} if initial else {}),
     }
 
 

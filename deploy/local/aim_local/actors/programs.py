@@ -12,7 +12,7 @@ from typing import Final
 
 from aim_local.actors.container_logs import ContainerLog
 from aim_local.actors.failures import Ending, Role
-from aim_local.actors.objects import controller_uid, labels_of
+from aim_local.actors.objects import labels_of
 from aim_local.actors.settings import SIMULATED_SIZE, ActorSettings
 from aim_local.keys import Key
 from aim_local.processes import dying_with_parent, stop_process
@@ -64,10 +64,16 @@ async def run_program(execution: Execution, settings: ActorSettings) -> Ending:
         return _discover(execution)
     if role in _DOWNLOADERS:
         return await _download(execution, settings)
-    if role is Role.OTHER and controller_uid(execution.pod):
-        return Ending()
+    if role is Role.OTHER and execution.pod["spec"].get("restartPolicy", "Always") != "Always":
+        return Ending(log=_announced(execution.container))
+    execution.log.write(_announced(execution.container).encode())
     await asyncio.get_running_loop().create_future()
     raise AssertionError("a future that nobody resolves has a result")
+
+
+def _announced(container: JsonObject) -> str:
+    words = [*(container.get("command") or ()), *(container.get("args") or ())]
+    return f"simulated: {container.get('image', '')} {' '.join(words)}".rstrip() + "\n"
 
 
 def _discover(execution: Execution) -> Ending:

@@ -1,136 +1,119 @@
-"""The volume binder: every claim gets a volume of the default storage class, backed by a folder."""
+"""The provisioner: makes, grows and removes volumes of our storage classes, each backed by a folder."""
 
 import asyncio
 import shutil
 from typing import Final, final
 
-from aim_local.actors.failures import FAIL_ANNOTATION, Failure
+from aim_local.actors.failures import Failure
 from aim_local.actors.informer import Informer
 from aim_local.actors.kinds import PERSISTENT_VOLUME, STORAGE_CLASS
 from aim_local.actors.objects import annotations_of, is_going, uid_of
 from aim_local.actors.programs import claim_folder
 from aim_local.actors.settings import ActorSettings
+from aim_local.actors.storage import (
+    PROVISIONED_BY,
+    PROVISIONER,
+    SELECTED_NODE,
+    asked,
+    claim_uid,
+    class_of,
+    is_bound,
+    storage_classes,
+    volume_for,
+    waits_for_consumer,
+)
+from aim_local.actors.wanted_failures import WantedFailures
 from aim_local.actors.workers import Workers
 from aim_local.actors.writer import Writer
 from aim_local.keys import Key
 from aim_shared.api.kinds import PERSISTENT_VOLUME_CLAIM
 from aim_shared.json import JsonObject
-from aim_shared.kube.errors import ApiError
 
-DEFAULT_CLASS: Final = "standard"
-_PROVISIONER: Final = "local.aim/folder"
+_EXHAUSTED: Final = "rpc error: code = ResourceExhausted desc = no space left in pool"
 
 
-async def register_storage_class(writer: Writer) -> None:
-    """Offer the default storage class."""
-    await writer.apply(
-        STORAGE_CLASS,
-        {
-            "apiVersion": STORAGE_CLASS.api_version,
-            "kind": STORAGE_CLASS.kind,
-            "metadata": {
-                "name": DEFAULT_CLASS,
-                "annotations": {"storageclass.kubernetes.io/is-default-class": "true"},
-            },
-            "provisioner": _PROVISIONER,
-            "reclaimPolicy": "Delete",
-            "volumeBindingMode": "Immediate",
-            "allowVolumeExpansion": True,
-        },
-    )
+async def register_storage_classes(writer: Writer) -> None:
+    """Offer our storage classes."""
+    for one in storage_classes():
+        await writer.apply(STORAGE_CLASS, one)
 
 
 @final
 class Volumes:
-    """Binds claims as they appear, and removes volume and data as they go."""
+    """Acts on each claim when it, its volume or a failure changes."""
 
-    def __init__(self, writer: Writer, settings: ActorSettings, claims: Informer) -> None:
+    def __init__(
+        self,
+        writer: Writer,
+        settings: ActorSettings,
+        failures: WantedFailures,
+        *,
+        claims: Informer,
+        volumes: Informer,
+        classes: Informer,
+    ) -> None:
+        """``volumes`` are grouped with `by_claim`."""
         self._writer = writer
         self._settings = settings
+        self._failures = failures
         self._claims = claims
-        self._volumes: dict[Key, JsonObject] = {}
+        self._volumes = volumes
+        self._classes = classes
         self.workers = Workers("volumes", self._handle)
         claims.listen(lambda key, _: self.workers.add(key))
+        volumes.listen(self._on_volume)
+        failures.listen(self._look_at_pending)
+
+    def _on_volume(self, _: Key, volume: JsonObject) -> None:
+        claim = volume["spec"].get("claimRef")
+        if claim:
+            self.workers.add(Key(claim["namespace"], claim["name"]))
+
+    def _look_at_pending(self) -> None:
+        for key, claim in self._claims.objects.items():
+            if not is_bound(claim):
+                self.workers.add(key)
 
     async def _handle(self, key: Key) -> None:
         claim = self._claims.get(key)
-        held = self._volumes.get(key)
-        if held is not None and (claim is None or held["spec"]["claimRef"]["uid"] != uid_of(claim)):
-            await self._release(key, held)
+        uid = uid_of(claim) if claim else ""
+        for volume in tuple(self._volumes.group(str(key)).values()):
+            if claim_uid(volume) != uid and annotations_of(volume).get(PROVISIONED_BY) == PROVISIONER:
+                await self._remove(key, volume)
         if claim is None or is_going(claim):
             return
-        if _is_bound(claim):
-            if key not in self._volumes:
-                await self._remember(key, claim)
+        found = class_of(claim, self._classes)
+        if found is None:
             return
-        await asyncio.sleep(self._settings.delay)
-        if annotations_of(claim).get(FAIL_ANNOTATION) == Failure.PVC:
-            message = 'failed to provision volume with StorageClass "standard": no space left in pool'
+        own = next((one for one in self._volumes.group(str(key)).values() if claim_uid(one) == uid), None)
+        if own is None and not is_bound(claim):
+            await self._provision(claim, found)
+        elif own is not None and is_bound(claim) and found.get("allowVolumeExpansion"):
+            await self._grow(claim, own)
+
+    async def _provision(self, claim: JsonObject, storage_class: JsonObject) -> None:
+        if waits_for_consumer(claim, self._classes) and SELECTED_NODE not in annotations_of(claim):
+            return
+        name = storage_class["metadata"]["name"]
+        if self._failures.of(Failure.PVC, claim):
+            message = f'failed to provision volume with StorageClass "{name}": {_EXHAUSTED}'
             await self._writer.event(PERSISTENT_VOLUME_CLAIM, claim, "ProvisioningFailed", message, warning=True)
             return
-        await self._bind(key, claim)
+        await asyncio.sleep(self._settings.delay)
+        self._volumes.put_if(await self._writer.create(PERSISTENT_VOLUME, volume_for(claim, name)))
 
-    async def _bind(self, key: Key, claim: JsonObject) -> None:
-        volume = await self._writer.apply(PERSISTENT_VOLUME, volume_for(claim))
-        self._volumes[key] = volume
-        await self._writer.status(PERSISTENT_VOLUME, volume, {"phase": "Bound"})
-        name = volume["metadata"]["name"]
-        identity = {"name": key.name, "namespace": key.namespace, "uid": uid_of(claim)}
-        bound = {"apiVersion": "v1", "kind": claim["kind"], "metadata": identity, "spec": {"volumeName": name}}
-        await self._writer.apply(PERSISTENT_VOLUME_CLAIM, bound)
-        status = {"phase": "Bound", "accessModes": _modes(claim), "capacity": _asked(claim)}
-        written = await self._writer.status(PERSISTENT_VOLUME_CLAIM, claim, status)
-        if written is not None:
-            self._claims.put(written)
+    async def _grow(self, claim: JsonObject, volume: JsonObject) -> None:
+        """A claim that asks for more gets it; the file system grows with the volume."""
+        if asked(claim) == claim["status"].get("capacity") or is_going(volume):
+            return
+        await asyncio.sleep(self._settings.delay)
+        change = {"spec": {"capacity": asked(claim)}}
+        self._volumes.put_if(await self._writer.patch(PERSISTENT_VOLUME, volume, change))
+        status = {name: claim["status"][name] for name in ("phase", "accessModes") if name in claim["status"]}
+        wanted = {**status, "capacity": asked(claim)}
+        self._claims.put_if(await self._writer.status(PERSISTENT_VOLUME_CLAIM, claim, wanted))
 
-    async def _remember(self, key: Key, claim: JsonObject) -> None:
-        """Take over the volume of a claim that was bound before this process began."""
-        try:
-            volume = await self._writer.client.get(PERSISTENT_VOLUME, claim["spec"].get("volumeName") or "none")
-        except ApiError as error:
-            if error.is_not_found:
-                return
-            raise
-        if (volume["spec"].get("claimRef") or {}).get("uid") == uid_of(claim):
-            self._volumes[key] = volume
-
-    async def _release(self, key: Key, volume: JsonObject) -> None:
-        del self._volumes[key]
-        await self._writer.delete(PERSISTENT_VOLUME, volume)
-        await asyncio.to_thread(shutil.rmtree, claim_folder(self._settings, key), ignore_errors=True)
-
-
-def volume_for(claim: JsonObject) -> JsonObject:
-    """The volume that a claim gets."""
-    metadata = claim["metadata"]
-    return {
-        "apiVersion": "v1",
-        "kind": PERSISTENT_VOLUME.kind,
-        "metadata": {"name": f"pvc-{metadata['uid']}"},
-        "spec": {
-            "capacity": _asked(claim),
-            "accessModes": _modes(claim),
-            "persistentVolumeReclaimPolicy": "Delete",
-            "storageClassName": claim["spec"].get("storageClassName") or DEFAULT_CLASS,
-            "claimRef": {
-                "apiVersion": "v1",
-                "kind": claim["kind"],
-                "namespace": metadata["namespace"],
-                "name": metadata["name"],
-                "uid": metadata["uid"],
-            },
-            "hostPath": {"path": f"/volumes/{metadata['namespace']}/{metadata['name']}"},
-        },
-    }
-
-
-def _is_bound(claim: JsonObject) -> bool:
-    return (claim.get("status") or {}).get("phase") == "Bound"
-
-
-def _asked(claim: JsonObject) -> JsonObject:
-    return {"storage": ((claim["spec"].get("resources") or {}).get("requests") or {}).get("storage", "1Gi")}
-
-
-def _modes(claim: JsonObject) -> list[str]:
-    return claim["spec"].get("accessModes") or ["ReadWriteOnce"]
+    async def _remove(self, key: Key, volume: JsonObject) -> None:
+        if not is_going(volume):
+            await self._writer.delete(PERSISTENT_VOLUME, volume)
+            await asyncio.to_thread(shutil.rmtree, claim_folder(self._settings, key), ignore_errors=True)

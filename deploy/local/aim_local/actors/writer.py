@@ -19,6 +19,7 @@ class Writer:
     def __init__(self, client: KubeClient, manager: str) -> None:
         self.client = client
         self._manager = manager
+        self._evicts = True
 
     async def status(self, kind: ResourceKind, obj: JsonObject, status: JsonObject) -> JsonObject | None:
         """Make this the object's status; None if the object is gone or another one by now."""
@@ -43,6 +44,23 @@ class Writer:
         """Create the object or bring its fields to these values."""
         return await self.client.apply(kind, obj, self._manager)
 
+    async def patch(self, kind: ResourceKind, obj: JsonObject, change: JsonObject) -> JsonObject | None:
+        """Change exactly this version of the object; None if it is gone or another one by now."""
+        metadata = obj["metadata"]
+        try:
+            return await self.client.merge_patch(
+                kind,
+                metadata["name"],
+                metadata.get("namespace"),
+                change,
+                resource_version=metadata["resourceVersion"],
+                field_manager=self._manager,
+            )
+        except ApiError as error:
+            if error.is_not_found or error.is_conflict:
+                return None
+            raise
+
     async def delete(self, kind: ResourceKind, obj: JsonObject) -> None:
         """Delete exactly this object, if it is still there."""
         metadata = obj["metadata"]
@@ -51,6 +69,30 @@ class Writer:
         except ApiError as error:
             if not (error.is_not_found or error.is_conflict):
                 raise
+
+    async def remove_ended(self, pod: JsonObject) -> None:
+        """Remove a pod that was given time to end and has ended, as only its kubelet may."""
+        metadata = pod["metadata"]
+        if self._evicts:
+            eviction = {
+                "apiVersion": "policy/v1",
+                "kind": "Eviction",
+                "metadata": {"name": metadata["name"], "namespace": metadata["namespace"]},
+                "deleteOptions": {"gracePeriodSeconds": 0, "preconditions": {"uid": uid_of(pod)}},
+            }
+            # Deletions of the client have no grace period of their own, those of an eviction have.
+            kind = PlainKind("", "v1", "Eviction", f"{POD.plural}/{metadata['name']}/eviction", True)
+            try:
+                await self.client.create(kind, eviction, self._manager)
+            except ApiError as error:
+                if error.is_conflict or (error.is_not_found and metadata["name"] in error.message):
+                    return
+                if not error.is_not_found:
+                    raise
+                self._evicts = False
+            else:
+                return
+        await self.delete(POD, pod)
 
     async def bind(self, pod: JsonObject, node: str) -> JsonObject:
         """Place the pod on the node, as a scheduler does; returns the pod as it is then."""

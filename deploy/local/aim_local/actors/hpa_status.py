@@ -1,0 +1,114 @@
+"""What the horizontal pod autoscaler decides and says. Pure functions."""
+
+from dataclasses import dataclass
+from typing import Final
+
+from aim_local.actors.objects import condition, timed
+from aim_shared.json import JsonObject
+
+_ABLE, _ACTIVE, _LIMITED = "AbleToScale", "ScalingActive", "ScalingLimited"
+_CALCULATED: Final = "the HPA was able to successfully calculate a replica count from "
+_UNABLE: Final = "the HPA was unable to compute the replica count: "
+_WITHIN: Final = ("DesiredWithinRange", "the desired count is within the acceptable range")
+_FEW: Final = ("TooFewReplicas", "the desired replica count is less than the minimum replica count")
+_MANY: Final = ("TooManyReplicas", "the desired replica count is more than the maximum replica count")
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What came of one look.
+
+    Attributes:
+        current: replicas of the target; None without a target.
+        desired: replicas that it gets.
+        asked: replicas that the metrics ask for; 0 if they ask for nothing.
+        rescaled: whether the target was changed.
+        failed: whether the metrics can't be had.
+    """
+
+    current: int | None
+    desired: int
+    asked: int
+    rescaled: bool
+    failed: bool
+
+
+def desired_replicas(autoscaler: JsonObject, asked: int, current: int | None, *, failed: bool) -> int:
+    """Within the bounds, what is asked for; without metrics, what there is."""
+    spec = autoscaler["spec"]
+    wished = current or 0 if failed else asked
+    return int(max(spec.get("minReplicas", 1), min(spec["maxReplicas"], wished)))
+
+
+def status_for(autoscaler: JsonObject, outcome: Outcome, now: str) -> JsonObject:
+    """The status; equal to the present one when nothing is new."""
+    present = autoscaler.get("status") or {}
+    before = present.get("conditions") or ()
+    if outcome.current is None:
+        name = autoscaler["spec"]["scaleTargetRef"]["name"]
+        why = f'the HPA controller was unable to get the target\'s current scale: deployments.apps "{name}" not found'
+        wanted = [condition(_ABLE, False, "FailedGetScale", why)]
+        kept = {"currentReplicas": 0, "desiredReplicas": 0}
+        return {**kept, "conditions": timed(wanted, before, now)}
+    wanted = [_able(outcome), _active(autoscaler, outcome)]
+    if not outcome.failed:
+        wanted.append(_limited(autoscaler, outcome))
+    status: JsonObject = {
+        "currentReplicas": outcome.current,
+        "desiredReplicas": outcome.desired,
+        "conditions": timed(wanted, before, now),
+    }
+    if not outcome.failed:
+        status["currentMetrics"] = [_measured(one) for one in autoscaler["spec"].get("metrics") or ()]
+    scaled = now if outcome.rescaled else present.get("lastScaleTime")
+    return {**status, "lastScaleTime": scaled} if scaled else status
+
+
+def _able(outcome: Outcome) -> JsonObject:
+    if outcome.rescaled:
+        why = f"the HPA controller was able to update the target scale to {outcome.desired}"
+        return condition(_ABLE, True, "SucceededRescale", why)
+    return condition(_ABLE, True, "ReadyForNewScale", "recommended size matches current size")
+
+
+def _active(autoscaler: JsonObject, outcome: Outcome) -> JsonObject:
+    metric: JsonObject = next(iter(autoscaler["spec"].get("metrics") or ()), {})
+    if not outcome.failed:
+        return condition(_ACTIVE, True, "ValidMetricFound", _CALCULATED + _described(metric))
+    namespace = autoscaler["metadata"]["namespace"]
+    if "external" in metric:
+        name = metric["external"]["metric"]["name"]
+        why = f"unable to get external metric {namespace}/{name}: unable to fetch metrics from external metrics API"
+        return condition(_ACTIVE, False, "FailedGetExternalMetric", _UNABLE + why)
+    name = (metric.get("resource") or {}).get("name", "cpu")
+    why = f"failed to get {name} utilization: unable to get metrics for resource {name}: no metrics returned"
+    return condition(_ACTIVE, False, "FailedGetResourceMetric", f"{_UNABLE}{why} from resource metrics API")
+
+
+def _described(metric: JsonObject) -> str:
+    if "external" in metric:
+        selector = metric["external"]["metric"].get("selector") or {}
+        pairs = "".join(f"{name}: {value}," for name, value in (selector.get("matchLabels") or {}).items())
+        requirements = "MatchExpressions:[]LabelSelectorRequirement{},"
+        shown = f"&LabelSelector{{MatchLabels:map[string]string{{{pairs}}},{requirements}}}"
+        return f"external metric {metric['external']['metric']['name']}({shown})"
+    resource = metric.get("resource") or {}
+    return f"{resource.get('name', 'cpu')} resource utilization (percentage of request)"
+
+
+def _limited(autoscaler: JsonObject, outcome: Outcome) -> JsonObject:
+    spec = autoscaler["spec"]
+    if outcome.asked > spec["maxReplicas"]:
+        return condition(_LIMITED, True, *_MANY)
+    if outcome.asked < spec.get("minReplicas", 1):
+        return condition(_LIMITED, True, *_FEW)
+    return condition(_LIMITED, False, *_WITHIN)
+
+
+def _measured(metric: JsonObject) -> JsonObject:
+    if "external" in metric:
+        external = metric["external"]
+        return {"type": "External", "external": {"metric": external["metric"], "current": {"averageValue": "0"}}}
+    resource = metric.get("resource") or {}
+    current = {"averageUtilization": 0, "averageValue": "0"}
+    return {"type": "Resource", "resource": {"name": resource.get("name", "cpu"), "current": current}}

@@ -1,0 +1,119 @@
+"""The scheduler: binds pods to our nodes in turn, once their claims are bound. Room is not counted."""
+
+import asyncio
+from itertools import count
+from typing import Final, final
+
+from aim_local.actors.failures import Failure
+from aim_local.actors.informer import Informer
+from aim_local.actors.objects import annotations_of, is_going, now_text
+from aim_local.actors.pod_groups import claim_group, claims_of
+from aim_local.actors.pod_status import unschedulable
+from aim_local.actors.programs import role_of
+from aim_local.actors.settings import ActorSettings
+from aim_local.actors.storage import SELECTED_NODE, is_bound, waits_for_consumer
+from aim_local.actors.wanted_failures import WantedFailures
+from aim_local.actors.workers import Workers
+from aim_local.actors.writer import Writer
+from aim_local.keys import Key
+from aim_shared.api.kinds import PERSISTENT_VOLUME_CLAIM, POD
+from aim_shared.json import JsonObject
+
+_ENDED: Final = frozenset({"Succeeded", "Failed"})
+
+
+@final
+class Scheduler:
+    """Acts on each pod without a node when it, one of its claims or a failure changes."""
+
+    def __init__(
+        self,
+        writer: Writer,
+        settings: ActorSettings,
+        failures: WantedFailures,
+        *,
+        pods: Informer,
+        claims: Informer,
+        storage_classes: Informer,
+    ) -> None:
+        """``pods`` are grouped with `pod_groups`."""
+        self._writer = writer
+        self._settings = settings
+        self._failures = failures
+        self._pods = pods
+        self._claims = claims
+        self._storage_classes = storage_classes
+        self._turn = count()
+        self._stuck: set[Key] = set()
+        self.workers = Workers("scheduler", self._handle)
+        pods.listen(self._on_pod)
+        claims.listen(self._on_claim)
+        failures.listen(self._look_again)
+
+    def _look_again(self) -> None:
+        for key in self._stuck:
+            self.workers.add(key)
+
+    def _on_pod(self, key: Key, pod: JsonObject) -> None:
+        if not pod["spec"].get("nodeName"):
+            self.workers.add(key)
+
+    def _on_claim(self, key: Key, _: JsonObject) -> None:
+        for pod in self._pods.group(claim_group(key)):
+            if pod in self._stuck:
+                self.workers.add(pod)
+
+    async def _handle(self, key: Key) -> None:
+        pod = self._pods.get(key)
+        ended = pod is not None and (pod.get("status") or {}).get("phase") in _ENDED
+        if pod is None or ended or is_going(pod) or pod["spec"].get("nodeName"):
+            self._stuck.discard(key)
+            return
+        # Before the look, so that what changes meanwhile brings another one.
+        self._stuck.add(key)
+        problem = await self._problem(pod)
+        if problem:
+            status = unschedulable(pod, now_text(), problem)
+            if status["conditions"] != (pod.get("status") or {}).get("conditions"):
+                self._pods.put_if(await self._writer.status(POD, pod, status))
+                await self._writer.event(POD, pod, "FailedScheduling", problem, warning=True)
+            return
+        self._stuck.discard(key)
+        await asyncio.sleep(self._settings.delay)
+        nodes = self._settings.nodes
+        await self._writer.bind(pod, nodes[next(self._turn) % len(nodes)])
+
+    async def _problem(self, pod: JsonObject) -> str:
+        """Why the pod has no place; empty if it has one."""
+        wanted = self._failures.of_pod(pod, role_of(pod))
+        if wanted is not None and wanted.failure is Failure.UNSCHEDULABLE:
+            nodes = len(self._settings.nodes)
+            return _unavailable(
+                nodes, f"{nodes} Insufficient amd.com/gpu.", "No preemption victims found for incoming pod"
+            )
+        unbound = False
+        for key in claims_of(pod):
+            claim = self._claims.get(key)
+            if claim is None:
+                return self._unhelped(f'persistentvolumeclaim "{key.name}" not found.')
+            if is_bound(claim):
+                continue
+            if not waits_for_consumer(claim, self._storage_classes):
+                return self._unhelped("pod has unbound immediate PersistentVolumeClaims.")
+            unbound = True
+            await self._select_node(claim)
+        # The real scheduler keeps such a pod to itself until the volume is there, without a word.
+        return self._unhelped("pod waits for the volumes of its claims.") if unbound else ""
+
+    async def _select_node(self, claim: JsonObject) -> None:
+        if SELECTED_NODE not in annotations_of(claim):
+            change = {"metadata": {"annotations": {SELECTED_NODE: self._settings.nodes[0]}}}
+            self._claims.put_if(await self._writer.patch(PERSISTENT_VOLUME_CLAIM, claim, change))
+
+    def _unhelped(self, why: str) -> str:
+        return _unavailable(len(self._settings.nodes), why, "Preemption is not helpful for scheduling")
+
+
+def _unavailable(nodes: int, why: str, preemption: str) -> str:
+    none = f"0/{nodes} nodes are available:"
+    return f"{none} {why} preemption: {none} {nodes} {preemption}."
