@@ -8,6 +8,7 @@ import pytest
 import pytest_asyncio
 from kubernetes_asyncio import client, config, watch
 from support.suite import Server, SuiteApi
+from support.suite_widgets import widget
 
 
 @pytest_asyncio.fixture
@@ -44,7 +45,7 @@ async def test_watching_typed_objects(kubernetes: client.ApiClient, api: SuiteAp
 async def test_custom_objects_and_apply(kubernetes: client.ApiClient, widgets: SuiteApi) -> None:
     custom = client.CustomObjectsApi(kubernetes)
     place = ("test.example.com", "v1", widgets.namespace, "widgets")
-    body = {"apiVersion": "test.example.com/v1", "kind": "Widget", "metadata": {"name": "a"}, "spec": {"size": 3}}
+    body = widget("a", size=3)
     await custom.create_namespaced_custom_object(*place, body)
     # The generated signature does not name the content type, though the library reads it.
     apply: dict[str, Any] = {"_content_type": "application/apply-patch+yaml", "field_manager": "one", "force": True}

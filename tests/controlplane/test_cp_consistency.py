@@ -10,6 +10,8 @@ from support.suite import SuiteApi
 from aim_shared.json import JsonObject
 
 CONFIG_MAPS = "/api/v1/namespaces/$ns/configmaps"
+TYPE = {"apiVersion": "v1", "kind": "ConfigMap"}
+"""What the events of a watch say and the items of a list leave out."""
 SELECTIONS = ("", "tier=web", "tier!=web", "tier in (web,db),rank", "!rank")
 
 
@@ -30,7 +32,7 @@ async def _happen(api: SuiteApi, chance: random.Random) -> None:
 
 async def _list(api: SuiteApi, selection: str) -> tuple[str, dict[str, JsonObject]]:
     body = (await api.get(CONFIG_MAPS, labelSelector=selection)).body
-    return body["metadata"]["resourceVersion"], {item["metadata"]["name"]: item for item in body["items"]}
+    return body["metadata"]["resourceVersion"], {item["metadata"]["name"]: TYPE | item for item in body["items"]}
 
 
 async def _replay(
@@ -86,4 +88,4 @@ async def test_pages_of_the_past_are_the_list_of_then(api: SuiteApi, seed: int) 
     for _ in range(20):
         await _happen(api, chance)
     then = await api.get(CONFIG_MAPS, resourceVersion=version, resourceVersionMatch="Exact")
-    assert {item["metadata"]["name"]: item for item in then.body["items"]} == expected
+    assert {item["metadata"]["name"]: TYPE | item for item in then.body["items"]} == expected

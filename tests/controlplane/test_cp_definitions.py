@@ -1,11 +1,9 @@
 """Custom resource definitions: acceptance, conditions, changes, several versions."""
 
 from support.suite import SuiteApi
+from support.suite_widgets import DEFINITIONS, GADGETS, gadget
 
 from aim_shared.json import JsonObject
-
-DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
-GADGETS = "/apis/$ns.example.com/v1/namespaces/$ns/gadgets"
 
 
 async def test_a_definition_is_established_and_served(gadgets: SuiteApi) -> None:
@@ -23,7 +21,7 @@ async def test_a_changed_schema_holds_from_then_on(gadgets: SuiteApi) -> None:
     size = crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]["size"]
     size["maximum"] = 5
     assert (await gadgets.put(path, crd)).status == 200
-    refused = await gadgets.post(GADGETS, {"metadata": {"name": "a"}, "spec": {"size": 6}})
+    refused = await gadgets.post(GADGETS, gadget("a", size=6))
     assert refused.status == 422
 
 
@@ -42,14 +40,17 @@ async def test_all_versions_show_the_same_objects(gadgets: SuiteApi) -> None:
     crd = (await gadgets.get(path)).body
     crd["spec"]["versions"].append(crd["spec"]["versions"][0] | {"name": "v2", "storage": False})
     assert (await gadgets.put(path, crd)).status == 200
-    made = await gadgets.created(GADGETS.replace("/v1/", "/v2/"), {"metadata": {"name": "a"}, "spec": {"size": 3}})
+    made = await gadgets.created(GADGETS.replace("/v1/", "/v2/"), gadget("a") | {"apiVersion": "$ns.example.com/v2"})
     assert made["apiVersion"] == "$ns.example.com/v2"
     assert (await gadgets.get(f"{GADGETS}/a")).body["apiVersion"] == "$ns.example.com/v1"
 
 
 async def test_the_platforms_own_kinds_are_accepted(api: SuiteApi) -> None:
     path = "/apis/aim.eai.amd.com/v1alpha1/namespaces/$ns/aimservices"
-    service = await api.created(path, {"metadata": {"name": "s"}, "spec": {"model": {"image": "registry/model:1.0.0"}}})
+    kind = {"apiVersion": "aim.eai.amd.com/v1alpha1", "kind": "AIMService"}
+    service = await api.created(
+        path, kind | {"metadata": {"name": "s"}, "spec": {"model": {"image": "registry/model:1.0.0"}}}
+    )
     assert service["spec"]["replicas"] == 1
-    refused = await api.post(path, {"metadata": {"name": "t"}, "spec": {"model": {}}})
+    refused = await api.post(path, kind | {"metadata": {"name": "t"}, "spec": {"model": {}}})
     assert refused.status == 422

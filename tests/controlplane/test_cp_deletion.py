@@ -5,6 +5,7 @@ import asyncio
 import pytest
 from support.controlplane import take, watching
 from support.suite import SuiteApi
+from support.suite_widgets import gadget, widget
 
 from aim_shared.json import JsonObject
 
@@ -42,7 +43,7 @@ async def test_preconditions_guard_a_deletion(api: SuiteApi) -> None:
 
 async def test_finalizers_hold_an_object(widgets: SuiteApi) -> None:
     path = "/apis/test.example.com/v1/namespaces/$ns/widgets"
-    await widgets.created(path, {"metadata": {"name": "a", "finalizers": ["x.io/hold"]}, "spec": {"size": 3}})
+    await widgets.created(path, widget("a") | {"metadata": {"name": "a", "finalizers": ["x.io/hold"]}})
     held = (await widgets.delete(f"{path}/a")).body
     assert held["metadata"]["deletionTimestamp"]
     assert held["metadata"]["generation"] == 2
@@ -182,7 +183,7 @@ async def test_collections_are_deleted_by_selection(api: SuiteApi) -> None:
 async def test_the_end_of_a_definition_ends_its_objects(gadgets: SuiteApi) -> None:
     path = "/apis/$ns.example.com/v1/namespaces/$ns/gadgets"
     definition = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/gadgets.$ns.example.com"
-    await gadgets.created(path, {"metadata": {"name": "a"}, "spec": {"size": 3}})
+    await gadgets.created(path, gadget("a"))
     version = (await gadgets.get(path)).body["metadata"]["resourceVersion"]
     async with watching(gadgets, path, resourceVersion=version) as events:
         await gadgets.delete(definition)

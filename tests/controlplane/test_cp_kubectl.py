@@ -7,11 +7,11 @@ import pytest
 import yaml
 from support.controlplane import Kubectl
 from support.suite import SuiteApi
+from support.suite_widgets import WIDGETS, widget
 
 from aim_shared.json import JsonObject
 
 RBAC = "rbac.authorization.k8s.io/v1"
-WIDGETS = "/apis/test.example.com/v1/namespaces/$ns/widgets"
 
 
 def _manifest(**spec: object) -> str:
@@ -33,7 +33,7 @@ async def test_create_get_delete(kubectl: Kubectl) -> None:
     assert (await kubectl("delete", "cm", "a", "-n", "$ns-team")).out == 'configmap "a" deleted\n'
     missing = await kubectl("get", "cm", "a", "-n", "$ns-team", check=False)
     assert (missing.code, missing.err) == (1, 'Error from server (NotFound): configmaps "a" not found\n')
-    await kubectl("delete", "namespace", "$ns-team", "--timeout=10s")
+    await kubectl("delete", "namespace", "$ns-team", "--timeout=25s")
 
 
 async def test_apply_is_idempotent_and_merges(widgets: SuiteApi, kubectl: Kubectl) -> None:
@@ -101,7 +101,7 @@ async def test_patch_label_and_wait(widgets: SuiteApi, kubectl: Kubectl) -> None
 
 
 async def test_watching_prints_changes(widgets: SuiteApi, kubectl: Kubectl) -> None:
-    await widgets.created(WIDGETS, {"metadata": {"name": "early"}, "spec": {"size": 3}})
+    await widgets.created(WIDGETS, widget("early", size=3))
     async with asyncio.TaskGroup() as tasks:
         columns = ("-o", "custom-columns=N:.metadata.name,S:.spec.size")
         watch = tasks.create_task(

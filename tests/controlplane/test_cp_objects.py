@@ -2,19 +2,15 @@
 
 import pytest
 from support.suite import SuiteApi
+from support.suite_widgets import WIDGETS, widget
 
 from aim_shared.json import JsonObject
 
-WIDGETS = "/apis/test.example.com/v1/namespaces/$ns/widgets"
 CONFIG_MAPS = "/api/v1/namespaces/$ns/configmaps"
 
 
-def _widget(name: str, /, **spec: object) -> JsonObject:
-    return {"metadata": {"name": name}, "spec": {"size": 3} | spec}
-
-
 async def test_a_created_object_gets_system_metadata(widgets: SuiteApi) -> None:
-    made = await widgets.created(WIDGETS, _widget("a"))
+    made = await widgets.created(WIDGETS, widget("a"))
     metadata = made["metadata"]
     assert (made["apiVersion"], made["kind"]) == ("test.example.com/v1", "Widget")
     assert metadata["uid"]
@@ -63,24 +59,27 @@ async def test_a_namespace_has_to_exist_and_to_match(api: SuiteApi) -> None:
 
 
 async def test_an_update_needs_the_present_version(widgets: SuiteApi) -> None:
-    made = await widgets.created(WIDGETS, _widget("a"))
+    made = await widgets.created(WIDGETS, widget("a"))
     first = await widgets.put(f"{WIDGETS}/a", made | {"spec": {"size": 4}})
     assert first.status == 200
     second = await widgets.put(f"{WIDGETS}/a", made | {"spec": {"size": 5}})
     assert (second.status, second.reason) == (409, "Conflict")
     assert second.message.endswith("please apply your changes to the latest version and try again")
-    unversioned = await widgets.put(f"{WIDGETS}/a", _widget("a"))
+    unversioned = await widgets.put(f"{WIDGETS}/a", widget("a"))
     assert (unversioned.status, unversioned.body["details"]["causes"][0]["field"]) == (422, "metadata.resourceVersion")
 
 
-async def test_another_uid_is_a_conflict(widgets: SuiteApi) -> None:
-    await widgets.created(WIDGETS, _widget("a"))
-    reply = await widgets.merge(f"{WIDGETS}/a", {"metadata": {"uid": "other"}})
-    assert (reply.status, reply.reason) == (409, "Conflict")
+async def test_another_uid_is_another_object(widgets: SuiteApi) -> None:
+    made = await widgets.created(WIDGETS, widget("a"))
+    patched = await widgets.merge(f"{WIDGETS}/a", {"metadata": {"uid": "other"}})
+    assert (patched.status, patched.body["details"]["causes"][0]["field"]) == (422, "metadata.uid")
+    replaced = await widgets.put(f"{WIDGETS}/a", made | {"metadata": made["metadata"] | {"uid": "other"}})
+    assert (replaced.status, replaced.reason) == (409, "Conflict")
+    assert "Precondition failed: UID in precondition: other" in replaced.message
 
 
 async def test_only_a_change_of_the_spec_raises_the_generation(widgets: SuiteApi) -> None:
-    await widgets.created(WIDGETS, _widget("a"))
+    await widgets.created(WIDGETS, widget("a"))
 
     async def generation(path: str, patch: JsonObject) -> int:
         reply = await widgets.merge(path, patch)
@@ -93,7 +92,7 @@ async def test_only_a_change_of_the_spec_raises_the_generation(widgets: SuiteApi
 
 
 async def test_status_and_spec_are_written_apart(widgets: SuiteApi) -> None:
-    made = await widgets.created(WIDGETS, _widget("a") | {"status": {"phase": "Ignored"}})
+    made = await widgets.created(WIDGETS, widget("a") | {"status": {"phase": "Ignored"}})
     assert "status" not in made
     wanted = {"spec": {"size": 9}, "status": {"phase": "Ready"}}
     main = (await widgets.merge(f"{WIDGETS}/a", wanted)).body
@@ -105,37 +104,37 @@ async def test_status_and_spec_are_written_apart(widgets: SuiteApi) -> None:
 
 
 async def test_a_write_without_change_keeps_the_version(widgets: SuiteApi) -> None:
-    made = await widgets.created(WIDGETS, _widget("a"))
+    made = await widgets.created(WIDGETS, widget("a"))
     again = await widgets.merge(f"{WIDGETS}/a", {"spec": {"size": 3}})
     assert again.body == made
 
 
 async def test_a_dry_run_stores_nothing(widgets: SuiteApi) -> None:
-    reply = await widgets.post(WIDGETS, _widget("a"), dryRun="All")
+    reply = await widgets.post(WIDGETS, widget("a"), dryRun="All")
     assert reply.status == 201
     assert reply.body["spec"]["colour"] == "red"
     assert (await widgets.get(f"{WIDGETS}/a")).status == 404
 
 
 async def test_schema_errors_are_listed_as_causes(widgets: SuiteApi) -> None:
-    reply = await widgets.post(WIDGETS, _widget("a", size=0, colour="green"))
+    reply = await widgets.post(WIDGETS, widget("a", size=0, colour="green"))
     assert (reply.status, reply.reason) == (422, "Invalid")
     assert reply.message.startswith('Widget.test.example.com "a" is invalid: [')
     assert {cause["field"] for cause in reply.body["details"]["causes"]} >= {"spec.size", "spec.colour"}
 
 
 async def test_rules_and_transition_rules_hold(widgets: SuiteApi) -> None:
-    unlucky = await widgets.post(WIDGETS, _widget("a", size=13))
+    unlucky = await widgets.post(WIDGETS, widget("a", size=13))
     assert unlucky.status == 422
     assert "13 is unlucky" in unlucky.message
-    await widgets.created(WIDGETS, _widget("b", owner="me"))
+    await widgets.created(WIDGETS, widget("b", owner="me"))
     moved = await widgets.merge(f"{WIDGETS}/b", {"spec": {"owner": "you"}})
     assert moved.status == 422
     assert "owner is immutable" in moved.message
 
 
 async def test_unknown_fields_follow_the_field_validation(widgets: SuiteApi) -> None:
-    body = _widget("a", flavour="sweet")
+    body = widget("a", flavour="sweet")
     strict = await widgets.post(WIDGETS, body, fieldValidation="Strict")
     assert (strict.status, strict.reason) == (400, "BadRequest")
     assert 'strict decoding error: unknown field "spec.flavour"' in strict.message
@@ -143,12 +142,12 @@ async def test_unknown_fields_follow_the_field_validation(widgets: SuiteApi) -> 
     assert warned.status == 201
     assert warned.headers["Warning"] == '299 - "unknown field \\"spec.flavour\\""'
     assert "flavour" not in warned.body["spec"]
-    silent = await widgets.post(WIDGETS, _widget("b", flavour="sweet"), fieldValidation="Ignore")
+    silent = await widgets.post(WIDGETS, widget("b", flavour="sweet"), fieldValidation="Ignore")
     assert "Warning" not in silent.headers
 
 
 async def test_scale_reads_and_writes_replicas(widgets: SuiteApi) -> None:
-    await widgets.created(WIDGETS, _widget("a", replicas=1))
+    await widgets.created(WIDGETS, widget("a", replicas=1))
     scale = await widgets.merge(f"{WIDGETS}/a/scale", {"spec": {"replicas": 4}})
     assert (scale.body["kind"], scale.body["spec"]) == ("Scale", {"replicas": 4})
     live = (await widgets.get(f"{WIDGETS}/a")).body
@@ -176,7 +175,17 @@ async def test_events_of_both_groups_are_one_store(api: SuiteApi) -> None:
     view = (await api.get("/apis/events.k8s.io/v1/namespaces/$ns/events/e")).body
     assert (view["apiVersion"], view["note"], view["regarding"]["name"]) == ("events.k8s.io/v1", "it runs", "p")
     assert view["deprecatedCount"] == 7
-    new = view | {"metadata": {"name": "f"}, "note": "again"}
+    new = {
+        "metadata": {"name": "f"},
+        "regarding": view["regarding"],
+        "note": "again",
+        "reason": "Started",
+        "action": "Start",
+        "type": "Normal",
+        "eventTime": "2026-01-01T00:00:00.000001Z",
+        "reportingController": "example.com/suite",
+        "reportingInstance": "one",
+    }
     await api.created("/apis/events.k8s.io/v1/namespaces/$ns/events", new)
     core = (await api.get("/api/v1/namespaces/$ns/events/f")).body
     assert (core["apiVersion"], core["message"], core["involvedObject"]["name"]) == ("v1", "again", "p")
@@ -205,7 +214,12 @@ async def test_reviews_allow_everything(api: SuiteApi) -> None:
 async def test_a_binding_gives_a_pod_its_node_once(api: SuiteApi) -> None:
     pods = "/api/v1/namespaces/$ns/pods"
     await api.created(pods, {"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "image": "i"}]}})
-    binding = {"apiVersion": "v1", "kind": "Binding", "target": {"kind": "Node", "name": "n1"}}
+    binding = {
+        "apiVersion": "v1",
+        "kind": "Binding",
+        "metadata": {"name": "p"},
+        "target": {"kind": "Node", "name": "n1"},
+    }
     assert (await api.post(f"{pods}/p/binding", binding)).status == 201
     pod = (await api.get(f"{pods}/p")).body
     assert pod["spec"]["nodeName"] == "n1"

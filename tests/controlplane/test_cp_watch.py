@@ -4,6 +4,7 @@ import asyncio
 
 from support.controlplane import take, watching
 from support.suite import SuiteApi
+from support.suite_widgets import GADGETS, gadget
 
 from aim_shared.json import JsonObject
 
@@ -91,14 +92,13 @@ async def test_a_watch_ends_after_its_time(api: SuiteApi) -> None:
         assert [event async for event in events] == []
 
 
-async def test_a_compacted_version_is_an_error_event(api: SuiteApi) -> None:
-    version = await _version(api)
-    await api.created(CONFIG_MAPS, _config_map("a"))
-    await api.compact()
-    async with watching(api, CONFIG_MAPS, resourceVersion=version) as events:
+async def test_a_version_from_before_is_an_error_event(gadgets: SuiteApi) -> None:
+    await gadgets.created(GADGETS, gadget("a"))
+    async with watching(gadgets, GADGETS, resourceVersion="1") as events:
         (error,) = [event async for event in events]
     assert error["type"] == "ERROR"
     assert (error["object"]["code"], error["object"]["reason"]) == (410, "Expired")
+    assert error["object"]["message"].startswith("too old resource version: 1 (")
 
 
 async def test_twenty_watchers_see_the_same(api: SuiteApi) -> None:

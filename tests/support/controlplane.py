@@ -128,7 +128,7 @@ class RawApi:
         assert reply.status == 201, reply.body
         return reply.body
 
-    async def until(self, path: str, accept: Callable[[Reply], bool], seconds: float = 5) -> Reply:
+    async def until(self, path: str, accept: Callable[[Reply], bool], seconds: float = 30) -> Reply:
         """GET again and again until the answer is as wished.
 
         Raises:

@@ -6,11 +6,13 @@ API; each test has a namespace of its own, which `$ns` stands for in paths and b
 
 import base64
 import os
+import re
 import selectors
 import ssl
 import subprocess
 import sys
 import tempfile
+import time
 import uuid
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import contextmanager
@@ -24,12 +26,13 @@ import pytest_asyncio
 import yaml
 from support.controlplane import CRDS, Kubectl, Ran, RawApi, kubectl_with
 
+from aim_local.assets import Program, find_toolset
 from aim_shared.json import JsonObject
 
 VARIABLE: Final = "AIM_TEST_APISERVER"
 """Environment variable that chooses the server: `embedded` (default) or `real`."""
 REAL: Final = os.environ.get(VARIABLE, "embedded") == "real"
-_START_SECONDS: Final = 60.0
+_START_SECONDS: Final = 120.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,28 +90,69 @@ def _as_files(*texts: str) -> Iterator[list[Path]]:
 @pytest.fixture(scope="session")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """The server under test, for the whole session."""
-    with _embedded(tmp_path_factory.mktemp("apiserver")) as running:
+    folder = tmp_path_factory.mktemp("apiserver")
+    with _real(folder) if REAL else _embedded(folder) as running:
         yield running
 
 
 @contextmanager
 def _embedded(folder: Path) -> Iterator[Server]:
     kubeconfig = folder / "kubeconfig"
-    command = [sys.executable, "-m", "aim_local.apiserver", "--kubeconfig", str(kubeconfig), "--crds", str(CRDS)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
+    with _running(
+        sys.executable, "-m", "aim_local.apiserver", "--kubeconfig", str(kubeconfig), "--crds", str(CRDS)
+    ) as output:
+        output.until("ready: ")
+        yield Server(kubeconfig)
+
+
+@contextmanager
+def _real(folder: Path) -> Iterator[Server]:
+    command = ("aim_local.realcluster", "--folder", str(folder / "real"), "--no-kserve", "--no-controllers")
+    with _running(sys.executable, "-m", *command) as output:
+        told = output.until("stop with")
+        kubeconfig, etcd = re.search(r"KUBECONFIG=(\S+)", told), re.search(r"etcd .*?(http\S+)", told)
+        assert kubeconfig is not None, told
+        assert etcd is not None, told
+        server = Server(Path(kubeconfig[1]), etcd[1])
+        with _running(str(find_toolset().program(Program.CONTROLLER_MANAGER)), *_controllers(server)) as manager:
+            manager.until("Started")
+            yield server
+
+
+def _controllers(server: Server) -> Iterator[str]:
+    """What the embedded server does by itself, and no more: so nobody but the test acts on its objects."""
+    yield f"--kubeconfig={server.kubeconfig}"
+    yield "--controllers=garbage-collector-controller,namespace-controller"
+    yield from ("--leader-elect=false", "--secure-port=0", "--kube-api-qps=500", "--kube-api-burst=500")
+
+
+@contextmanager
+def _running(*command: str) -> Iterator["_Output"]:
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as process:
         try:
             assert process.stdout is not None
-            _await_line(process.stdout.fileno())
-            yield Server(kubeconfig)
+            yield _Output(process.stdout.fileno())
         finally:
             process.terminate()
 
 
-def _await_line(descriptor: int) -> None:
-    with selectors.DefaultSelector() as ready:
-        ready.register(descriptor, selectors.EVENT_READ)
-        if not ready.select(_START_SECONDS) or not os.read(descriptor, 4096).startswith(b"ready"):
-            raise TimeoutError(f"the embedded API server was not ready within {_START_SECONDS:g} s")
+class _Output:
+    """What a server says at its start."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+
+    def until(self, word: str) -> str:
+        """All that it said up to a word; without that word the run of the tests ends with what it said instead."""
+        said, end = "", time.monotonic() + _START_SECONDS
+        with selectors.DefaultSelector() as ready:
+            ready.register(self._descriptor, selectors.EVENT_READ)
+            while word not in said:
+                more = os.read(self._descriptor, 65536).decode() if ready.select(end - time.monotonic()) else ""
+                if not more:
+                    pytest.exit(f"the API server did not start: {said.strip() or 'it said nothing'}", returncode=1)
+                said += more
+        return said
 
 
 class SuiteApi(RawApi):

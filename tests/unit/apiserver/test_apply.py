@@ -223,7 +223,7 @@ def test_what_does_not_fit_the_schema_is_a_typed_error(spec: dict[str, Any], pro
 def test_the_status_message_of_a_typed_error() -> None:
     with pytest.raises(TypedPatchError) as caught:
         apply(None, widget(bogus=1, color=1), "one")
-    message = caught.value.status_message("default", "w", "example.com/v1", "Widget")
+    message = caught.value.status_message("default/w", "example.com/v1", "Widget")
     assert message.startswith(
         "failed to create typed patch object (default/w; example.com/v1, Kind=Widget): errors:\n  ."
     )

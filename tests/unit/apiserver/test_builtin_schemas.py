@@ -91,8 +91,8 @@ def test_other_kinds_get_their_defaults() -> None:
 def test_what_is_required_and_typed_is_checked() -> None:
     schema = schema_for("batch", "v1", "Job")
     assert [str(error) for error in schema.validate({"metadata": {"name": "x"}, "spec": {"backoffLimit": "6"}})] == [
-        "spec.template: Required value",
         'spec.backoffLimit: Invalid value: "string": spec.backoffLimit in body must be of type integer: "string"',
+        "spec.template: Required value",
     ]
 
 

@@ -4,7 +4,18 @@ Start it with `async with ControlPlane() as cp:`, or as a process with `python -
 """
 
 from aim_local.apiserver.controlplane import EXTERNAL_CRDS, ControlPlane
+from aim_local.apiserver.faults import FaultRule, Faults
 from aim_local.apiserver.http import Handler, Middleware, Request, Response
 from aim_local.apiserver.status import ApiError
 
-__all__ = ["EXTERNAL_CRDS", "ApiError", "ControlPlane", "Handler", "Middleware", "Request", "Response"]
+__all__ = [
+    "EXTERNAL_CRDS",
+    "ApiError",
+    "ControlPlane",
+    "FaultRule",
+    "Faults",
+    "Handler",
+    "Middleware",
+    "Request",
+    "Response",
+]

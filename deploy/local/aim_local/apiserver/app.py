@@ -37,14 +37,14 @@ class App:
         registry: Registry,
         resources: ResourceApi,
         log: RequestLog,
-        middleware: Middleware | None,
+        middleware: Middleware,
         debug: DebugApi,
     ) -> None:
         self._registry = registry
         self._resources = resources
         self._log = log
         self._debug = debug
-        self._handler: Handler = self._handle if middleware is None else _behind(middleware, self._handle)
+        self._handler: Handler = _behind(middleware, self._handle)
         self._documents: dict[str, Callable[[], object]] = {
             "/version": lambda: discovery.VERSION,
             "/api": lambda: discovery.CORE_VERSIONS,
@@ -61,6 +61,10 @@ class App:
             response = await self._handler(request)
         except status.ApiError as error:
             response = json_response(error.body(), error.code)
+            if error.retry_after:
+                response.headers["retry-after"] = str(error.retry_after)
+        except status.PathNotFoundError:
+            response = Response(404, b"404 page not found\n", "text/plain; charset=utf-8")
         except ConnectionAbortedError:
             return
         except Exception as error:
@@ -87,7 +91,7 @@ class App:
         document = self._documents.get(path)
         value = document() if document else self._group_document(path.split("/")[1:])
         if value is None:
-            raise status.path_not_found()
+            raise status.PathNotFoundError
         return json_response(value)
 
     def _group_document(self, parts: list[str]) -> object:

@@ -1,58 +1,27 @@
 """`ControlPlane`: the embedded API server as an async context. For demos and tests, never for production."""
 
 import asyncio
-import contextlib
-import socket
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
-import uvicorn
 import yaml
 
-from aim_local.apiserver import customtypes
 from aim_local.apiserver.app import App
-from aim_local.apiserver.builtins import builtin_types
-from aim_local.apiserver.collector import Collector
 from aim_local.apiserver.debugapi import DebugApi
-from aim_local.apiserver.deletion import Deleter
-from aim_local.apiserver.http import Middleware
-from aim_local.apiserver.podlogs import PodLogs
-from aim_local.apiserver.reading import Reader
+from aim_local.apiserver.faults import Crash, Faults
+from aim_local.apiserver.http import Handler, Middleware, Receive, Request, Response, Scope, Send
+from aim_local.apiserver.injection import Injector
+from aim_local.apiserver.life import Life
+from aim_local.apiserver.listening import HOST, Listener
 from aim_local.apiserver.requestlog import RequestLog
-from aim_local.apiserver.resourceapi import ResourceApi
-from aim_local.apiserver.resources import Registry
-from aim_local.apiserver.store import Event, EventType, Store
-from aim_local.apiserver.writing import WriteContext, Writer
-from aim_shared.json import JsonObject, dumps, loads
+from aim_local.apiserver.store import Store
+from aim_shared.json import JsonObject
 
-HOST: Final = "127.0.0.1"
 EXTERNAL_CRDS: Final = Path(__file__).parents[1] / "crds"
 """Definitions of the neighbours' kinds: KServe, KEDA, Gateway API and the OpenTelemetry operator."""
-_FIRST_NAMESPACES: Final = ("default", "kube-system", "kube-public")
-_MANAGER: Final = "aim-local"
-
-
-class _Server(uvicorn.Server):
-    """A server that leaves the process's signals alone, as it may live inside a test or a demo, and stops at once."""
-
-    def __init__(self, config: uvicorn.Config) -> None:
-        super().__init__(config)
-        self._stop = asyncio.Event()
-
-    def stop(self) -> None:
-        """Stop accepting and let running requests end."""
-        self.should_exit = True
-        self._stop.set()
-
-    async def main_loop(self) -> None:
-        await self._stop.wait()
-
-    @contextlib.contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        yield
 
 
 class ControlPlane:
@@ -62,7 +31,7 @@ class ControlPlane:
         port: the TCP port on 127.0.0.1; 0 takes a free one.
         window: events kept per resource; watches and pages from before answer 410.
         bookmark_seconds: how often idle watches get a bookmark.
-        middleware: sees every request before the API does (fault injection).
+        middleware: sees every request before anything else does.
         clock: the wall clock in seconds.
     """
 
@@ -75,31 +44,26 @@ class ControlPlane:
         middleware: Middleware | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        self._port = port
-        self.store: Final = Store(window=window)
         self.requests: Final = RequestLog()
-        self._registry = Registry()
-        for resource in builtin_types():
-            self._registry.add(resource)
-        self._writer = Writer(self.store, self._registry, clock)
-        deleter = Deleter(self.store, clock)
-        self.store.observe(self._follow_definitions)
-        self._collector = Collector(self.store, self._registry, self._writer, deleter, clock)
-        self._logs = PodLogs(self.store)
-        reader = Reader(self.store, bookmark_seconds=bookmark_seconds)
-        api = ResourceApi(
-            registry=self._registry, reader=reader, writer=self._writer, deleter=deleter, logs=self._logs, clock=clock
-        )
-        self._app = App(self._registry, api, self.requests, middleware, DebugApi(self.store, self.requests))
-        self._server: _Server | None = None
+        self._middleware = middleware
+        self.faults: Final = Faults()
+        self._begin: Callable[[], Life] = lambda: Life(window=window, bookmark_seconds=bookmark_seconds, clock=clock)
+        self._installed: list[JsonObject] = []
+        self._listener = Listener(port, self._serve)
+        self._crashed: Crash | None = None
+        self._injector = Injector(self.faults, self._die)
+        self._life, self._app = self._be_born()
         self._runner: asyncio.Task[None] | None = None
-        for namespace in _FIRST_NAMESPACES:
-            self._create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}})
+
+    @property
+    def store(self) -> Store:
+        """The objects; another store after a crash that took it."""
+        return self._life.store
 
     @property
     def url(self) -> str:
         """The server's base URL."""
-        return f"http://{HOST}:{self._port}"
+        return f"http://{HOST}:{self._listener.port}"
 
     def kubeconfig(self) -> str:
         """A kubeconfig (YAML) for this server."""
@@ -126,85 +90,72 @@ class ControlPlane:
         """
         for source in sources:
             for crd in load_crds(source) if isinstance(source, Path) else [source]:
-                self._install(crd)
+                self._life.install(crd)
+                self._installed.append(crd)
 
     async def __aenter__(self) -> Self:
         """Listen; requests are answered when this returns."""
-        # Only with the protocol given asyncio sets TCP_NODELAY on accepted connections; else answers may wait 40 ms.
-        listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listener.bind((HOST, self._port))
-        listener.listen(512)
-        self._port = listener.getsockname()[1]
-        config = uvicorn.Config(
-            self._app,
-            http="httptools",
-            loop="none",
-            ws="none",
-            lifespan="off",
-            log_config=None,
-            access_log=False,
-            date_header=False,
-            timeout_keep_alive=120,
-            timeout_graceful_shutdown=2,
-        )
-        self._server = _Server(config)
-        started = asyncio.Event()
-        self._runner = asyncio.create_task(self._run(self._server, listener, started))
-        await started.wait()
+        self._listener.bind()
+        self._runner = asyncio.create_task(self._run())
+        # The listener is bound, so a request that comes early waits in its backlog.
+        await asyncio.sleep(0)
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         """End all watches and stop listening."""
-        assert self._server is not None
         assert self._runner is not None
+        self._crashed = None
         self.store.close_watchers()
-        self._server.stop()
+        self._listener.stop()
         await self._runner
 
-    async def _run(self, server: _Server, listener: socket.socket, started: asyncio.Event) -> None:
+    async def _run(self) -> None:
+        """Live, and after each crash again."""
+        while True:
+            await self._live()
+            crash = self._crashed
+            if crash is None:
+                return
+            self._crashed = None
+            await asyncio.sleep(crash.down_seconds)
+            if crash.keep_store:
+                # A server that starts knows no version before the present one.
+                self.store.compact()
+            else:
+                self._life, self._app = self._be_born()
+            self._listener.bind()
+
+    async def _live(self) -> None:
         async with asyncio.TaskGroup() as tasks:
-            collecting = tasks.create_task(self._collector.run())
-            # The listener is bound already, so a request that comes early waits in its backlog.
-            started.set()
-            await server.serve(sockets=[listener])
+            collecting = tasks.create_task(self._life.collector.run())
+            await self._listener.serve()
             collecting.cancel()
-        await self._logs.close()
-        listener.close()
+        await self._life.logs.close()
 
-    def _create(self, obj: JsonObject) -> None:
-        resource = self._registry.find_kind(obj["apiVersion"], obj["kind"])
-        assert resource is not None
-        self._writer.create(resource, ("", obj["metadata"]["name"]), obj, WriteContext(_MANAGER))
+    def _be_born(self) -> tuple[Life, App]:
+        life = self._begin()
+        for crd in self._installed:
+            life.install(crd)
+        debug = DebugApi(life.store, self.requests, self.faults)
+        return life, App(life.registry, life.api, self.requests, self._seams, debug)
 
-    def _install(self, given: JsonObject) -> None:
-        crd = loads(dumps(given))
-        resource = self._registry.storage_type(customtypes.STORAGE)
-        assert resource is not None
-        if crd.get("kind") != resource.kind:
-            raise ValueError(f"expected a {resource.kind}, got {crd.get('kind')!r}: remove it from the CRD files")
-        key = ("", crd["metadata"]["name"])
-        if self.store.get(resource.storage, key) is None:
-            self._create(crd)
-        else:
-            self._writer.update(resource, key, crd, WriteContext(_MANAGER))
+    async def _seams(self, request: Request, handler: Handler) -> Response:
+        if self._middleware is None:
+            return await self._injector(request, handler)
 
-    def _follow_definitions(self, storage: str, event: Event) -> None:
-        """Serve what the stored definitions say; inside the write, so that a created type can be used at once."""
-        if storage != customtypes.STORAGE:
-            return
-        crd = event.current.obj
-        served = customtypes.storage_of(crd)
-        unchanged = event.previous is not None and event.previous.obj["spec"] == crd["spec"]
-        if event.type is EventType.DELETED:
-            self._registry.remove_storage(served)
-            self.store.close_watchers(served)
-        elif not unchanged:
-            self._registry.remove_storage(served)
-            for resource in customtypes.types_of(crd):
-                self._registry.add(resource)
+        async def behind(passed: Request) -> Response:
+            return await self._injector(passed, handler)
+
+        return await self._middleware(request, behind)
+
+    def _die(self, crash: Crash) -> None:
+        self._crashed = crash
+        self._listener.die()
+
+    async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await self._app(scope, receive, send)
 
 
 def load_crds(path: Path) -> list[JsonObject]:

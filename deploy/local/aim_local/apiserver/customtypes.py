@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from functools import lru_cache
+from urllib.parse import urlsplit
 
 from aim_local.apiserver.objects.cel import CelRules
 from aim_local.apiserver.objects.errors import FieldError, FieldErrorKind
@@ -12,6 +13,7 @@ from aim_local.apiserver.values import timestamp
 from aim_shared.json import JsonObject, canonical, loads
 
 CLEANUP_FINALIZER = "customresourcecleanup.apiextensions.k8s.io"
+_APPROVAL = "api-approved.kubernetes.io"
 STORAGE = "customresourcedefinitions.apiextensions.k8s.io"
 
 
@@ -54,9 +56,27 @@ def check(crd: JsonObject) -> list[FieldError]:
     if sum(1 for version in spec["versions"] if version.get("storage")) != 1:
         detail = "must have exactly one version marked as storage version"
         errors.append(FieldError("spec.versions", FieldErrorKind.INVALID, detail, spec["versions"]))
+    errors.extend(_check_approval(spec["group"], crd["metadata"].get("annotations") or {}))
     for index, version in enumerate(spec["versions"]):
         errors.extend(_check_version(f"spec.versions[{index}]", version))
     return errors
+
+
+def _check_approval(group: str, annotations: JsonObject) -> Iterator[FieldError]:
+    """Groups of the Kubernetes community are protected: their definitions say who approved them."""
+    if not f".{group}".endswith((".k8s.io", ".kubernetes.io")):
+        return
+    path, approval = f"metadata.annotations[{_APPROVAL}]", annotations.get(_APPROVAL, "")
+    see = "see https://github.com/kubernetes/enhancements/pull/1111"
+    if not approval:
+        detail = f'protected groups must have approval annotation "{_APPROVAL}", {see}'
+        yield FieldError(path, FieldErrorKind.REQUIRED, detail)
+    elif not approval.startswith("unapproved") and not urlsplit(approval).netloc:
+        detail = (
+            f'protected groups must have approval annotation "{_APPROVAL}" with either a URL or a reason starting with '
+            f'"unapproved", {see}'
+        )
+        yield FieldError(path, FieldErrorKind.INVALID, detail, approval)
 
 
 def _check_version(path: str, version: JsonObject) -> Iterator[FieldError]:

@@ -3,10 +3,14 @@
 from collections.abc import Awaitable, Callable
 from typing import Final, TypeAlias
 
+from pydantic import ValidationError
+
 from aim_local.apiserver import status
+from aim_local.apiserver.faults import Armed, FaultRule, Faults, pinned
 from aim_local.apiserver.http import Request, Response, json_response
 from aim_local.apiserver.requestlog import RequestLog
 from aim_local.apiserver.store import Store
+from aim_shared.json import JsonObject
 
 PREFIX: Final = "/debug/"
 
@@ -16,24 +20,28 @@ _Handler: TypeAlias = Callable[[Request], Awaitable[Response]]
 class DebugApi:
     """Answers requests below `/debug/`."""
 
-    def __init__(self, store: Store, log: RequestLog) -> None:
+    def __init__(self, store: Store, log: RequestLog, faults: Faults) -> None:
         self._store = store
+        self._faults = faults
         self._log = log
         self._handlers: dict[tuple[str, str], _Handler] = {
             ("GET", "/debug/requests"): self._report,
             ("DELETE", "/debug/requests"): self._reset,
             ("POST", "/debug/compact"): self._compact,
+            ("GET", "/debug/faults"): self._list_faults,
+            ("POST", "/debug/faults"): self._add_fault,
+            ("DELETE", "/debug/faults"): self._remove_faults,
         }
 
     async def handle(self, request: Request) -> Response:
         """Answer one request.
 
         Raises:
-            ApiError: 404 for anything unknown.
+            PathNotFoundError: anything unknown.
         """
         handler = self._handlers.get((request.method, request.path.rstrip("/")))
         if handler is None:
-            raise status.path_not_found()
+            raise status.PathNotFoundError
         return await handler(request)
 
     async def _report(self, _request: Request) -> Response:
@@ -46,3 +54,25 @@ class DebugApi:
     async def _compact(self, _request: Request) -> Response:
         self._store.compact()
         return json_response({"revision": self._store.revision})
+
+    async def _list_faults(self, _request: Request) -> Response:
+        return json_response([_shown(one) for one in self._faults.armed])
+
+    async def _add_fault(self, request: Request) -> Response:
+        try:
+            rule = FaultRule.model_validate_json(await request.body())
+        except ValidationError as error:
+            raise status.bad_request(f"the fault rule can't be read: {error}") from error
+        return json_response(_shown(self._faults.add(pinned(rule, self._store.revision))), 201)
+
+    async def _remove_faults(self, request: Request) -> Response:
+        named = request.query.get("id", "")
+        if named and not named.isdigit():
+            raise status.bad_request(f"fault rules have numbers, not {named!r}: GET /debug/faults names them")
+        self._faults.remove(int(named) if named else None)
+        return json_response([_shown(one) for one in self._faults.armed])
+
+
+def _shown(armed: Armed) -> JsonObject:
+    rule = armed.rule.model_dump(mode="json", by_alias=True, exclude_defaults=True)
+    return {"id": armed.id, "matched": armed.matched, "struck": armed.struck, "rule": rule}

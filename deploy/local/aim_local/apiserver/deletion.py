@@ -58,14 +58,17 @@ class Deleter:
         if resource.qualified == "namespaces" and live.key[1] in _IMMORTAL:
             raise status.forbidden(resource, live.key[1], "this namespace may not be deleted")
         if options.uid and options.uid != live.uid:
-            why = f"Precondition failed: UID in precondition: {options.uid}, UID in object meta: {live.uid}"
-            raise status.conflict(resource, live.key[1], why)
+            why = (
+                f"the UID in the precondition ({options.uid}) does not match the UID in record ({live.uid}). "
+                "The object might have been deleted and then recreated"
+            )
+            raise status.precondition_failed(resource, live.key[1], why)
         if options.revision and options.revision != str(live.revision):
             why = (
-                f"Precondition failed: ResourceVersion in precondition: {options.revision}, "
-                f"ResourceVersion in object meta: {live.revision}"
+                f"the ResourceVersion in the precondition ({options.revision}) does not match "
+                f"the ResourceVersion in record ({live.revision}). The object might have been modified"
             )
-            raise status.conflict(resource, live.key[1], why)
+            raise status.precondition_failed(resource, live.key[1], why)
 
     def _mark(self, resource: ResourceType, live: Version, options: DeleteOptions) -> JsonObject:
         obj = live.copy()

@@ -13,17 +13,22 @@ Receive: TypeAlias = Callable[[], Awaitable[Message]]
 Send: TypeAlias = Callable[[Message], Awaitable[None]]
 
 JSON: Final = "application/json"
+ABORT: Final = "aim.abort"
+"""ASGI extension of this server: breaks the connection of a request."""
 
 
 @dataclass(slots=True)
 class Request:
-    """One HTTP request; the body is read on demand, once."""
+    """One HTTP request; the body is read on demand, once. `abort` breaks its connection."""
 
     method: str
     path: str
     query: Mapping[str, str]
     headers: Mapping[str, str]
     receive: Receive
+    abort: Callable[[], None]
+    as_of: int | None = None
+    """The revision that reads show instead of the present; set by fault injection only."""
 
     async def body(self) -> bytes:
         """The whole body."""
@@ -54,12 +59,13 @@ class Response:
     body: bytes = b""
     content_type: str = JSON
     headers: dict[str, str] = field(default_factory=dict)
+    warnings: list[str] = field(default_factory=list)
     stream: AsyncIterator[bytes] | None = None
 
 
 Handler: TypeAlias = Callable[[Request], Awaitable[Response]]
 Middleware: TypeAlias = Callable[[Request, Handler], Awaitable[Response]]
-"""Sees every request before the API does, may answer itself, delay, fail, or change the response."""
+"""Sees every request before the API does, may answer itself, delay, fail, or change the response (fault injection)."""
 
 
 def json_response(value: object, status: int = 200) -> Response:
@@ -73,13 +79,14 @@ def read_request(scope: Scope, receive: Receive) -> Request:
     for name, value in parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True):
         query.setdefault(name, value)
     headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
-    return Request(scope["method"], scope["path"], query, headers, receive)
+    return Request(scope["method"], scope["path"], query, headers, receive, scope["extensions"][ABORT]["now"])
 
 
 async def write_response(response: Response, send: Send) -> None:
     """Send a response through ASGI, chunk by chunk if it is a stream."""
     headers = [(b"content-type", response.content_type.encode())]
     headers += [(name.encode("latin-1"), value.encode("latin-1")) for name, value in response.headers.items()]
+    headers += [(b"warning", text.encode()) for text in response.warnings]
     if response.stream is None:
         headers.append((b"content-length", str(len(response.body)).encode()))
     await send({"type": "http.response.start", "status": response.status, "headers": headers})

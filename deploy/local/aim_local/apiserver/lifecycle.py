@@ -1,7 +1,6 @@
 """What the server itself decides about an object when it is made or changed: pure functions over plain data."""
 
 import base64
-import re
 import secrets
 import uuid
 from collections.abc import Callable
@@ -12,21 +11,7 @@ from aim_local.apiserver.resources import ResourceType
 from aim_local.apiserver.values import dig, timestamp
 from aim_shared.json import JsonObject
 
-_DNS_SUBDOMAIN: Final = re.compile(r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$")
-_LABEL_KEY: Final = re.compile(r"^([a-z0-9][-a-z0-9.]*/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$")
-_LABEL_VALUE: Final = re.compile(r"^([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?$")
 _SUFFIX: Final = "bcdfghjklmnpqrstvwxz2456789"
-_PATH_LIKE: Final = frozenset({"roles", "rolebindings", "clusterroles", "clusterrolebindings"})
-_SUBDOMAIN_DETAIL: Final = (
-    "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and "
-    "end with an alphanumeric character (e.g. 'example.com', regex used for validation is "
-    "'[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')"
-)
-_LABEL_DETAIL: Final = (
-    "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start "
-    "and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is "
-    "'(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')"
-)
 _SYSTEM_METADATA: Final = (
     "uid", "creationTimestamp", "generation", "selfLink", "deletionTimestamp", "deletionGracePeriodSeconds",
     "resourceVersion",
@@ -88,30 +73,6 @@ def _desired(resource: ResourceType, obj: JsonObject) -> JsonObject:
     return {key: value for key, value in obj.items() if key not in dropped}
 
 
-def check_metadata(resource: ResourceType, obj: JsonObject) -> list[FieldError]:
-    """The errors of an object's name, labels, finalizers and owner references."""
-    metadata = obj["metadata"]
-    name = metadata.get("name", "")
-    errors: list[FieldError] = []
-    if not name:
-        errors.append(FieldError("metadata.name", FieldErrorKind.REQUIRED, "name or generateName is required", None))
-    elif resource.plural not in _PATH_LIKE and (len(name) > 253 or not _DNS_SUBDOMAIN.match(name)):
-        errors.append(FieldError("metadata.name", FieldErrorKind.INVALID, _SUBDOMAIN_DETAIL, name))
-    for key, value in (metadata.get("labels") or {}).items():
-        if not _LABEL_KEY.match(key):
-            errors.append(
-                FieldError("metadata.labels", FieldErrorKind.INVALID, "name part must be a qualified name", key)
-            )
-        if not isinstance(value, str) or not _LABEL_VALUE.match(value):
-            errors.append(FieldError("metadata.labels", FieldErrorKind.INVALID, _LABEL_DETAIL, value))
-    for index, owner in enumerate(metadata.get("ownerReferences") or []):
-        for required in ("apiVersion", "kind", "name", "uid"):
-            if not owner.get(required):
-                path = f"metadata.ownerReferences[{index}].{required}"
-                errors.append(FieldError(path, FieldErrorKind.REQUIRED, "", None))
-    return errors
-
-
 def check_update(resource: ResourceType, old: JsonObject, new: JsonObject) -> list[FieldError]:
     """The errors of a change: what may not change once it is set, and finalizers that come too late."""
     errors = []
@@ -137,7 +98,6 @@ _IMMUTABLE: Final = {
     "jobs.batch": ("spec.template", "spec.selector", "spec.completions", "spec.completionMode"),
     "deployments.apps": ("spec.selector",),
     "replicasets.apps": ("spec.selector",),
-    "persistentvolumeclaims": ("spec.volumeName", "spec.accessModes", "spec.storageClassName"),
     "rolebindings.rbac.authorization.k8s.io": ("roleRef",),
     "clusterrolebindings.rbac.authorization.k8s.io": ("roleRef",),
     "secrets": ("type",),
@@ -173,14 +133,66 @@ def _new_job(obj: JsonObject) -> None:
     if not spec.get("manualSelector"):
         identity = {"batch.kubernetes.io/controller-uid": uid, "controller-uid": uid}
         named = {"batch.kubernetes.io/job-name": name, "job-name": name}
+        spec["manualSelector"] = False
         metadata = spec.setdefault("template", {}).setdefault("metadata", {})
         metadata["labels"] = (metadata.get("labels") or {}) | identity | named
         spec["selector"] = {"matchLabels": {"batch.kubernetes.io/controller-uid": uid}}
+    if not obj["metadata"].get("labels"):
+        obj["metadata"]["labels"] = dict(spec.get("template", {}).get("metadata", {}).get("labels") or {})
     obj["status"] = {}
 
 
+_NOT_READY: Final = tuple(
+    {"effect": "NoExecute", "key": f"node.kubernetes.io/{what}", "operator": "Exists", "tolerationSeconds": 300}
+    for what in ("not-ready", "unreachable")
+)
+
+
 def _new_pod(obj: JsonObject) -> None:
-    obj["status"] = {"phase": "Pending", "qosClass": "BestEffort"}
+    spec = obj.setdefault("spec", {})
+    obj["status"] = {"phase": "Pending", "qosClass": _quality(spec)}
+    spec.setdefault("enableServiceLinks", True)
+    spec.setdefault("preemptionPolicy", "PreemptLowerPriority")
+    spec.setdefault("priority", 0)
+    present = spec.get("tolerations") or []
+    keys = {toleration.get("key") for toleration in present}
+    spec["tolerations"] = [*present, *(dict(one) for one in _NOT_READY if one["key"] not in keys)]
+
+
+def _quality(spec: JsonObject) -> str:
+    """The quality of service class: what the containers reserve of processor time and memory."""
+    resources = [container.get("resources") or {} for container in spec.get("containers") or ()]
+    named = [
+        {name: (one.get(kind) or {}).get(name) for name in ("cpu", "memory")}
+        for one in resources
+        for kind in ("limits", "requests")
+    ]
+    if not any(value for amounts in named for value in amounts.values()):
+        return "BestEffort"
+    equal = all(named[index] == named[index + 1] for index in range(0, len(named), 2))
+    return "Guaranteed" if equal and all(all(amounts.values()) for amounts in named) else "Burstable"
+
+
+def _new_service(obj: JsonObject) -> None:
+    spec = obj.setdefault("spec", {})
+    obj["status"] = {"loadBalancer": {}}
+    if spec.get("type") == "ExternalName":
+        return
+    address = spec.setdefault("clusterIP", _cluster_address(obj["metadata"]["uid"]))
+    spec.setdefault("clusterIPs", [address])
+    spec.setdefault("ipFamilies", ["IPv4"])
+    spec.setdefault("ipFamilyPolicy", "SingleStack")
+
+
+def _cluster_address(uid: str) -> str:
+    """An address of 10.0.0.0/16 for show: nothing listens there."""
+    number = uuid.UUID(uid).int
+    return f"10.0.{number % 251 + 1}.{number // 251 % 251 + 1}"
+
+
+def _new_binding(obj: JsonObject) -> None:
+    if isinstance(obj.get("roleRef"), dict):
+        obj["roleRef"].setdefault("apiGroup", "rbac.authorization.k8s.io")
 
 
 def _pending(obj: JsonObject) -> None:
@@ -196,6 +208,9 @@ _ON_CREATE: Final[dict[str, Callable[[JsonObject], None]]] = {
     "namespaces": _new_namespace,
     "jobs.batch": _new_job,
     "pods": _new_pod,
+    "services": _new_service,
+    "rolebindings.rbac.authorization.k8s.io": _new_binding,
+    "clusterrolebindings.rbac.authorization.k8s.io": _new_binding,
     "persistentvolumeclaims": _pending,
     "persistentvolumes": _pending,
 }

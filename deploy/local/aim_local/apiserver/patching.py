@@ -45,7 +45,7 @@ def decode(body: bytes, content_type: str) -> JsonObject:
     if kind == protobuf.MEDIA_TYPE:
         return protobuf.decode(body)
     if kind not in ("application/json", "application/yaml", "application/x-yaml", "*/*", APPLY_PATCH):
-        raise status.unsupported_media_type(kind, ["application/json", "application/yaml"])
+        raise status.unsupported_media_type(["application/json", "application/yaml", protobuf.MEDIA_TYPE])
     try:
         value: object = orjson.loads(body)
     except orjson.JSONDecodeError:
@@ -77,7 +77,7 @@ def _decode_yaml(body: bytes) -> object:
     return value
 
 
-def patched(resource: ResourceType, live: JsonObject, body: bytes, content_type: str, name: str) -> JsonObject:
+def patched(resource: ResourceType, live: JsonObject, body: bytes, content_type: str) -> JsonObject:
     """The live object (which is left unchanged) after a JSON, merge or strategic merge patch.
 
     Raises:
@@ -85,15 +85,11 @@ def patched(resource: ResourceType, live: JsonObject, body: bytes, content_type:
     """
     kind = media_type(content_type)
     if kind not in patch_types(resource):
-        raise status.unsupported_media_type(kind, patch_types(resource))
+        raise status.unsupported_media_type(patch_types(resource))
     try:
         return _APPLIERS[kind](live, orjson.loads(body), resource)
     except orjson.JSONDecodeError as error:
         raise status.bad_request(f"error decoding patch: {error}") from error
     except PatchError as error:
-        raise _refusal(resource, name, error) from error
-
-
-def _refusal(resource: ResourceType, name: str, error: PatchError) -> status.ApiError:
-    details = {"name": name, "group": resource.group, "kind": resource.plural}
-    return status.ApiError(error.code, status.Reason(error.reason), error.message, details)
+        details: JsonObject | None = {} if error.code == 422 else None
+        raise status.ApiError(error.code, status.Reason(error.reason), error.message, details) from error

@@ -8,6 +8,7 @@ import aiohttp
 
 from aim_local.apiserver import status
 from aim_local.apiserver.http import Response
+from aim_local.apiserver.objects.errors import FieldError, FieldErrorKind
 from aim_local.apiserver.resources import ResourceType
 from aim_local.apiserver.store import Store
 from aim_local.apiserver.values import dig
@@ -31,10 +32,11 @@ class PodLogs:
         """
         name, namespace = pod["metadata"]["name"], pod["metadata"]["namespace"]
         container = _container(pod, query.get("container", ""))
+        _check(name, query)
         host = dig(pod, "spec.nodeName")
         if not host:
-            raise status.bad_request(f"pod {name} does not have a host assigned")
-        url = f"{self._kubelet(str(host))}/containerLogs/{namespace}/{name}/{container}"
+            return Response(204)
+        url = f"{self._kubelet(resource, str(host))}/containerLogs/{namespace}/{name}/{container}"
         passed = {key: query[key] for key in _PASSED_ON if key in query}
         try:
             reply = await self._client().get(url, params=passed)
@@ -66,16 +68,31 @@ class PodLogs:
             self._session = aiohttp.ClientSession(connector=connector, timeout=timeout, trust_env=False)
         return self._session
 
-    def _kubelet(self, node_name: str) -> str:
+    def _kubelet(self, resource: ResourceType, node_name: str) -> str:
         node = self._store.get("nodes", ("", node_name))
         if node is None:
-            raise status.internal(f'nodes "{node_name}" not found: the log of its pods can\'t be read')
+            # The real server, too, calls the pod what is its node's name.
+            raise status.not_found(resource, node_name)
         port = dig(node.obj, "status.daemonEndpoints.kubeletEndpoint.Port") or 10250
         addresses = dig(node.obj, "status.addresses")
         for address in addresses if isinstance(addresses, list) else []:
             if address.get("type") == "InternalIP":
                 return f"https://{address['address']}:{port}"
         raise status.internal(f"no preferred addresses found for node {node_name}; known addresses: {addresses or []}")
+
+
+def _check(name: str, query: Mapping[str, str]) -> None:
+    for option in ("tailLines", "limitBytes", "sinceSeconds"):
+        text = query.get(option, "")
+        if not text:
+            continue
+        if not text.lstrip("-").isdigit():
+            raise status.bad_request(f'strconv.ParseInt: parsing "{text}": invalid syntax')
+        least = 0 if option == "tailLines" else 1
+        if int(text) < least:
+            detail = "must be greater than 0" if least else "must be greater than or equal to 0"
+            error = FieldError(option, FieldErrorKind.INVALID, detail, int(text))
+            raise status.invalid_kind("PodLogOptions", name, error)
 
 
 def _container(pod: JsonObject, asked: str) -> str:
@@ -85,10 +102,8 @@ def _container(pod: JsonObject, asked: str) -> str:
     if not asked:
         if len(containers) == 1:
             return str(containers[0])
-        choice = f"choose one of: [{' '.join(containers)}]" + (
-            f" or one of the init containers: [{' '.join(inits)}]" if inits else ""
-        )
-        raise status.bad_request(f"a container name must be specified for pod {name}, {choice}")
+        choice = " ".join(inits + containers)
+        raise status.bad_request(f"a container name must be specified for pod {name}, choose one of: [{choice}]")
     if asked not in containers + inits:
         raise status.bad_request(f"container {asked} is not valid for pod {name}")
     return asked

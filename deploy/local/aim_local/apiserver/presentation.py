@@ -56,6 +56,11 @@ class Presenter(ABC):
 class PlainPresenter(Presenter):
     """Objects as they are; the stored bytes are used as they are, unless the type is a view of another."""
 
+    def __init__(self, resource: ResourceType) -> None:
+        super().__init__(resource)
+        # Stored objects begin with their type.
+        self._identity = orjson.dumps({"apiVersion": resource.api_version, "kind": resource.kind})[:-1] + b","
+
     @property
     def shares_bytes(self) -> bool:
         return self.resource.from_storage is None
@@ -69,7 +74,14 @@ class PlainPresenter(Presenter):
         head = orjson.dumps(
             {"kind": self.resource.kind + "List", "apiVersion": self.resource.api_version, "metadata": metadata}
         )
-        return head[:-1] + b',"items":[' + b",".join([self.one(version) for version in versions]) + b"]}"
+        return head[:-1] + b',"items":[' + b",".join([self._item(version) for version in versions]) + b"]}"
+
+    def _item(self, version: Version) -> bytes:
+        """An object in a list: those of built-in kinds do not repeat their type there."""
+        raw = self.one(version)
+        if not self.resource.custom and raw.startswith(self._identity):
+            return b"{" + raw[len(self._identity) :]
+        return raw
 
 
 def partial(obj: JsonObject) -> JsonObject:

@@ -182,9 +182,7 @@ def decode(body: bytes) -> JsonObject:
         unknown = dict(_entries(body.removeprefix(_MAGIC)))
         api_version, kind = (str(_text(part)) for _, part in sorted(_entries(unknown[1])))
         if kind not in _KINDS:
-            raise status.unsupported_media_type(
-                f"{MEDIA_TYPE} of kind {kind}", ["application/json", "application/yaml"]
-            )
+            raise status.unsupported_media_type(["application/json", "application/yaml"])
         return {"apiVersion": api_version, "kind": kind} | _decode(_KINDS[kind], unknown.get(2, b""))
     except (IndexError, KeyError, ValueError, AssertionError) as error:
         raise status.bad_request(f"the protobuf body can't be decoded: {error!r}; send JSON instead") from error

@@ -40,25 +40,37 @@ class ListOptions:
     timeout_seconds: float = 0
     bookmarks: bool = False
     send_initial_events: bool | None = None
+    as_of: int | None = None
+
+
+_LATEST: Final = -1
+_END: Final = "\0"
 
 
 @dataclass(frozen=True, slots=True)
 class _Page:
-    """A continue token: the revision that all pages show, and the last key of the former page."""
+    """A continue token: the revision that all pages show, and the last key of the former page.
+
+    The revision is -1 in a token that a 410 offers: it goes on with the present, as inconsistent as that may be.
+    """
 
     revision: int
     start: Key
 
-    def encode(self) -> str:
-        return base64.urlsafe_b64encode(orjson.dumps([self.revision, *self.start])).decode()
+    def encode(self, *, namespaced: bool) -> str:
+        namespace, name = self.start
+        start = f"/{name}" if namespaced or not namespace else f"{namespace}/{name}"
+        token = orjson.dumps({"v": "meta.k8s.io/v1", "rv": self.revision, "start": start + _END})
+        return base64.urlsafe_b64encode(token).decode().rstrip("=")
 
     @classmethod
-    def decode(cls, token: str) -> "_Page":
+    def decode(cls, token: str, namespace: str) -> "_Page":
         try:
-            revision, namespace, name = orjson.loads(base64.urlsafe_b64decode(token))
-            return cls(int(revision), (str(namespace), str(name)))
-        except (ValueError, TypeError, binascii.Error):
-            raise status.bad_request("continue key is not valid: it was not made by this server") from None
+            decoded = orjson.loads(base64.urlsafe_b64decode(token + "=" * (-len(token) % 4)))
+            first, _, last = str(decoded["start"]).removesuffix(_END).rpartition("/")
+            return cls(int(decoded["rv"]), (first or namespace, last))
+        except (ValueError, TypeError, KeyError, binascii.Error):
+            raise status.bad_request("invalid continue token: continue key is not valid") from None
 
 
 class Reader:
@@ -68,12 +80,26 @@ class Reader:
         self._store = store
         self._bookmark_seconds = bookmark_seconds
 
-    def get(self, resource: ResourceType, key: Key) -> Version:
-        """The present version of an object, or a 404."""
-        version = self._store.get(resource.storage, key)
+    def get(self, resource: ResourceType, key: Key, as_of: int | None = None) -> Version:
+        """The present version of an object, or the one as of a revision, or a 404."""
+        if as_of is None:
+            version = self._store.get(resource.storage, key)
+        else:
+            version = self._past(self._store.collection(resource.storage), as_of)[1].get(key)
         if version is None:
             raise status.not_found(resource, key[1])
         return version
+
+    def require(self, revision: str, as_of: int | None = None) -> None:
+        """Refuse to answer from before the version that the client has seen.
+
+        Raises:
+            ApiError: 504 for a version that is still to come, 500 for one that is no number.
+        """
+        asked = self._known_revision(revision)
+        present = self._store.revision if as_of is None else as_of
+        if asked > present:
+            raise self._too_large(asked, present)
 
     def list(self, resource: ResourceType, options: ListOptions, presenter: Presenter) -> bytes:
         """A list, or one page of it.
@@ -82,17 +108,17 @@ class Reader:
             ApiError: 410 for a version that is no longer kept, 504 for one that is still to come.
         """
         collection = self._store.collection(resource.storage)
-        page = _Page.decode(options.continued) if options.continued else None
+        page = _Page.decode(options.continued, options.namespace) if options.continued else None
         revision, versions = self._snapshot(collection, options, page)
         selected = [version for version in versions if _selects(options, version)]
         if page is not None:
             selected = [version for version in selected if version.key > page.start]
-        metadata: JsonObject = {"resourceVersion": str(revision)}
+        metadata: JsonObject = {"resourceVersion": str(revision)} | ({"continue": ""} if resource.custom else {})
         if options.limit and len(selected) > options.limit:
             if options.matcher is None:
                 metadata["remainingItemCount"] = len(selected) - options.limit
             selected = selected[: options.limit]
-            metadata["continue"] = _Page(revision, selected[-1].key).encode()
+            metadata["continue"] = _Page(revision, selected[-1].key).encode(namespaced=bool(options.namespace))
         return presenter.many(selected, metadata)
 
     def select(self, resource: ResourceType, options: ListOptions) -> tuple[Version, ...]:
@@ -100,47 +126,55 @@ class Reader:
         objects = self._store.collection(resource.storage).objects
         return tuple(version for version in objects.values() if _selects(options, version))
 
+    def _past(self, collection: Collection, revision: int) -> tuple[int, dict[Key, Version]]:
+        """The objects as they were, or as long ago as is still known."""
+        known = min(max(revision, collection.floor), self._store.revision)
+        return known, collection.at(known)
+
     def _snapshot(
         self, collection: Collection, options: ListOptions, page: _Page | None
     ) -> tuple[int, Iterable[Version]]:
-        if page is not None:
+        if page is not None and page.revision != _LATEST:
             if page.revision < collection.floor:
-                raise status.expired(
-                    "The provided continue parameter is too old to display a consistent list result. "
-                    "You can start a new list without the continue parameter, or use the continue token "
-                    "in this response to retrieve the remainder of the results."
-                )
+                again = _Page(_LATEST, page.start).encode(namespaced=bool(options.namespace))
+                raise status.expired(_TOO_OLD_PAGE, continued=again)
             return page.revision, collection.at(page.revision).values()
         asked = self._asked_revision(options.revision)
-        if asked > self._store.revision:
-            raise self._too_large(asked)
+        present = self._store.revision if options.as_of is None else options.as_of
+        if asked > present:
+            raise self._too_large(asked, present)
+        if options.as_of is not None:
+            revision, versions = self._past(collection, options.as_of)
+            return revision, versions.values()
         if asked and options.match is VersionMatch.EXACT:
             if asked < collection.floor:
-                raise status.expired(
-                    f"The resourceVersion for the provided list is too old: {asked} ({collection.floor})"
-                )
+                raise status.expired("The resourceVersion for the provided list is too old.")
             return asked, collection.at(asked).values()
         return self._store.revision, (collection.objects[key] for key in collection.ordered())
 
-    def _too_large(self, asked: int) -> status.ApiError:
-        message = f"Timeout: Too large resource version: {asked}, current: {self._store.revision}"
+    def _too_large(self, asked: int, present: int) -> status.ApiError:
+        message = f"Timeout: Too large resource version: {asked}, current: {present}"
         cause = {"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}
         return status.ApiError(504, status.Reason.TIMEOUT, message, {"causes": [cause], "retryAfterSeconds": 1})
 
     def _asked_revision(self, text: str) -> int:
-        if not text:
-            return 0
-        if not text.isdigit():
-            raise status.bad_request(f'invalid resource version "{text}": it must be a decimal number')
-        return int(text)
+        if text and not text.isdigit():
+            raise status.bad_request(f"invalid resource version: {_malformed(text)}")
+        return int(text or 0)
+
+    def _known_revision(self, text: str) -> int:
+        if text and not text.isdigit():
+            # The real server takes the blame where it reads from its cache.
+            raise status.ApiError(500, status.Reason.UNKNOWN, _malformed(text))
+        return int(text or 0)
 
     def watch(self, resource: ResourceType, options: ListOptions, presenter: Presenter) -> AsyncIterator[bytes]:
         """The stream of changes; starts when its first line is asked for, and loses nothing from then on.
 
         Raises:
-            ApiError: 400 for a malformed resourceVersion.
+            ApiError: 500 for a malformed resourceVersion.
         """
-        asked = self._asked_revision(options.revision)
+        asked = self._known_revision(options.revision)
         stream = _Stream(self._store, resource, options, presenter, self._bookmark_seconds)
         return stream.lines(asked)
 
@@ -214,6 +248,10 @@ class _Stream:
         return self._presenter.line(EventType.DELETED, event.departed(), event) if before else None
 
 
+def _malformed(revision: str) -> str:
+    return f'resourceVersion: Invalid value: "{revision}": strconv.ParseUint: parsing "{revision}": invalid syntax'
+
+
 def _selects(options: ListOptions, version: Version) -> bool:
     if options.namespace and version.key[0] != options.namespace:
         return False
@@ -226,5 +264,11 @@ def _expired_line(asked: int, floor: int) -> bytes:
     return orjson.dumps({"type": str(EventType.ERROR), "object": error.body()}) + b"\n"
 
 
+_TOO_OLD_PAGE: Final = (
+    "The provided continue parameter is too old to display a consistent list result. You can start a new list without "
+    "the continue parameter, or use the continue token in this response to retrieve the remainder of the results. "
+    "Continuing with the provided token results in an inconsistent list - objects that were created, modified, or "
+    "deleted between the time the first chunk was returned and now may show up in the list."
+)
 DEFAULT_WATCH_SECONDS: Final = 1800.0
 """Watches without timeoutSeconds end after this time, as those of the real server do after 30 to 60 minutes."""

@@ -1,5 +1,6 @@
 """What a request asks for: the parts of a resource path, the verb and the options in its query."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -11,6 +12,7 @@ from aim_local.apiserver.resources import Key, ResourceType
 from aim_local.apiserver.selectors import matcher
 from aim_local.apiserver.writing import FieldValidation, WriteContext
 
+_MAX_MANAGER: Final = 128
 _NAMESPACE_SUBRESOURCES: Final = frozenset({"status", "finalize"})
 _VERBS: Final = {
     ("GET", True): "get",
@@ -75,63 +77,68 @@ def list_options(request: Request, resource: ResourceType, target: Target) -> Li
     fields = query.get("fieldSelector", "")
     watching = request.flag("watch")
     initial = request.flag("sendInitialEvents") if "sendInitialEvents" in query else None
-    match = (
-        VersionMatch(query.get("resourceVersionMatch", ""))
-        if _known_match(query.get("resourceVersionMatch", ""))
-        else None
-    )
-    if match is None:
-        raise _invalid_option("resourceVersionMatch", "supported values: Exact, NotOlderThan")
+    match = _version_match(query.get("resourceVersionMatch", ""))
+    revision = query.get("resourceVersion", "")
     if watching:
-        _check_initial_events(initial, match, bookmarks=request.flag("allowWatchBookmarks"))
-    elif match and not query.get("resourceVersion"):
-        raise _invalid_option(
-            "resourceVersionMatch", "resourceVersionMatch is forbidden unless resourceVersion is provided"
-        )
+        _check_initial_events(initial, match)
+    else:
+        _check_list(initial, match, revision)
     return ListOptions(
         namespace=target.namespace,
         matcher=matcher(resource, query.get("labelSelector", ""), fields),
-        revision=query.get("resourceVersion", ""),
+        revision=revision,
         match=match,
         limit=_number(query.get("limit", "")),
         continued=query.get("continue", ""),
         timeout_seconds=_number(query.get("timeoutSeconds", "")) or DEFAULT_WATCH_SECONDS,
         bookmarks=request.flag("allowWatchBookmarks"),
         send_initial_events=initial,
+        as_of=request.as_of,
     )
 
 
-def _known_match(text: str) -> bool:
-    return text in {str(match) for match in VersionMatch}
+def _version_match(text: str) -> VersionMatch:
+    if text not in set(VersionMatch):
+        detail = 'supported values: "Exact", "NotOlderThan", ""'
+        raise _refused(FieldError("resourceVersionMatch", FieldErrorKind.NOT_SUPPORTED, detail, text))
+    return VersionMatch(text)
 
 
-def _check_initial_events(initial: bool | None, match: VersionMatch, *, bookmarks: bool) -> None:
+def _check_list(initial: bool | None, match: VersionMatch, revision: str) -> None:
+    if initial is not None:
+        raise _forbidden("sendInitialEvents", "sendInitialEvents is forbidden for list")
+    if match and not revision:
+        raise _forbidden("resourceVersionMatch", "resourceVersionMatch is forbidden unless resourceVersion is provided")
+    if match is VersionMatch.EXACT and revision == "0":
+        raise _forbidden("resourceVersionMatch", 'resourceVersionMatch "exact" is forbidden for resourceVersion "0"')
+
+
+def _check_initial_events(initial: bool | None, match: VersionMatch) -> None:
     if initial is None:
         if match:
-            raise _invalid_option(
+            raise _forbidden(
                 "resourceVersionMatch",
                 "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided",
             )
-        return
-    if match is not VersionMatch.NOT_OLDER_THAN:
-        raise _invalid_option(
+    elif match is not VersionMatch.NOT_OLDER_THAN:
+        raise _forbidden(
             "resourceVersionMatch", "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"
         )
-    if initial and not bookmarks:
-        raise _invalid_option("sendInitialEvents", "sendInitialEvents requires allowWatchBookmarks")
 
 
-def _invalid_option(path: str, detail: str) -> status.ApiError:
-    error = FieldError(path, FieldErrorKind.FORBIDDEN, detail)
-    message = f'ListOptions.meta.k8s.io "" is invalid: {error}'
-    details = {"group": "meta.k8s.io", "kind": "ListOptions", "causes": [error.cause()]}
-    return status.ApiError(422, status.Reason.INVALID, message, details)
+def _forbidden(path: str, detail: str) -> status.ApiError:
+    return _refused(FieldError(path, FieldErrorKind.FORBIDDEN, detail))
+
+
+def _refused(error: FieldError) -> status.ApiError:
+    return status.invalid_options("ListOptions", error)
 
 
 def _number(text: str) -> int:
-    if text and not text.isdigit():
-        raise status.bad_request(f'strconv.ParseInt: parsing "{text}": invalid syntax')
-    return int(text or 0)
+    try:
+        return max(0, int(text or 0))
+    except ValueError:
+        raise status.bad_request(f'strconv.ParseInt: parsing "{text}": invalid syntax') from None
 
 
 def user_agent(request: Request) -> str:
@@ -144,29 +151,35 @@ def field_manager(request: Request) -> str:
     return request.query.get("fieldManager") or user_agent(request)
 
 
-def write_context(request: Request) -> WriteContext:
-    """The options of a write.
+def write_context(request: Request, options: str) -> WriteContext:
+    """The options of a write; `options` is their kind, such as `CreateOptions`.
 
     Raises:
-        ApiError: 400 or 422 for an unknown option value.
+        ApiError: 422 for an unknown option value.
     """
     validation = request.query.get("fieldValidation", "") or FieldValidation.WARN
     if validation not in set(FieldValidation):
-        raise status.bad_request(f'invalid fieldValidation "{validation}": use Ignore, Warn or Strict')
+        detail = 'supported values: "", "Ignore", "Strict", "Warn"'
+        error = FieldError("fieldValidation", FieldErrorKind.NOT_SUPPORTED, detail, validation)
+        raise status.invalid_options(options, error)
+    if len(request.query.get("fieldManager", "")) > _MAX_MANAGER:
+        detail = f"may not be more than {_MAX_MANAGER} bytes"
+        raise status.invalid_options(options, FieldError("fieldManager", FieldErrorKind.TOO_LONG, detail))
     return WriteContext(
         manager=field_manager(request),
         validation=FieldValidation(validation),
-        dry_run=is_dry_run(request.query.get("dryRun", "")),
+        dry_run=is_dry_run(options, request.query.get("dryRun", "").split()),
         force=request.flag("force"),
     )
 
 
-def is_dry_run(text: str) -> bool:
+def is_dry_run(options: str, stages: Sequence[str]) -> bool:
     """True for `All`, False for nothing.
 
     Raises:
-        ApiError: 400 for anything else.
+        ApiError: 422 for anything else.
     """
-    if text not in ("", "All"):
-        raise status.bad_request(f'invalid dryRun "{text}": the only supported value is "All"')
-    return text == "All"
+    if any(stage != "All" for stage in stages):
+        error = FieldError("dryRun", FieldErrorKind.NOT_SUPPORTED, 'supported values: "All"', list(stages))
+        raise status.invalid_options(options, error)
+    return bool(stages)

@@ -8,6 +8,7 @@ import orjson
 from aim_local.apiserver import status
 from aim_local.apiserver.deletion import DeleteOptions, Deleter
 from aim_local.apiserver.http import Request, Response, json_response
+from aim_local.apiserver.objects.errors import FieldError, FieldErrorKind
 from aim_local.apiserver.patching import APPLY_PATCH, decode, media_type, patched
 from aim_local.apiserver.podlogs import PodLogs
 from aim_local.apiserver.presentation import Presenter, presenter_for
@@ -72,8 +73,10 @@ class ResourceApi:
             ApiError: the request fails.
         """
         resource = self._registry.find(target.group, target.version, target.plural)
-        if resource is None or not _serves(resource, target):
-            raise status.path_not_found()
+        if resource is None or not _placed(resource, target):
+            raise status.PathNotFoundError
+        if not _serves(resource, target):
+            raise status.not_found(resource, target.name) if resource.custom else status.no_such_subresource()
         handler = self._handlers.get((verb, target.subresource))
         if handler is None or (resource.virtual and verb != "create"):
             raise status.method_not_allowed()
@@ -92,12 +95,13 @@ class ResourceApi:
         context: WriteContext | None = None,
     ) -> Response:
         response = Response(code, self._presenter(resource, request).one(version))
-        if context is not None and context.warnings:
-            response.headers["warning"] = ", ".join(f"299 - {orjson.dumps(text).decode()}" for text in context.warnings)
+        if context is not None:
+            response.warnings = [f"299 - {orjson.dumps(text).decode()}" for text in context.warnings]
         return response
 
     async def _get(self, resource: ResourceType, target: Target, request: Request) -> Response:
-        return self._answer(resource, request, self._reader.get(resource, target.key))
+        self._reader.require(request.query.get("resourceVersion", ""), request.as_of)
+        return self._answer(resource, request, self._reader.get(resource, target.key, request.as_of))
 
     async def _list(self, resource: ResourceType, target: Target, request: Request) -> Response:
         options = list_options(request, resource, target)
@@ -116,28 +120,33 @@ class ResourceApi:
             return json_response(review(resource, obj), 201)
         namespace = target.namespace
         if resource.namespaced and not namespace:
-            raise status.bad_request("an empty namespace may not be set during creation")
-        context = write_context(request)
+            raise status.method_not_allowed()
+        context = write_context(request, "CreateOptions")
         version = self._writer.create(resource, (namespace, ""), obj, context)
         return self._answer(resource, request, version, 201, context)
 
     async def _update(self, resource: ResourceType, target: Target, request: Request) -> Response:
         obj = await self._object(request)
         self._writer.require_revision(resource, target.key, obj)
-        context = write_context(request)
+        context = write_context(request, "UpdateOptions")
         version = self._writer.update(resource, target.key, obj, context, target.subresource)
         return self._answer(resource, request, version, 200, context)
 
     async def _patch(self, resource: ResourceType, target: Target, request: Request) -> Response:
         body, content_type = await request.body(), request.headers.get("content-type", "")
-        context = write_context(request)
+        context = write_context(request, "PatchOptions")
         if media_type(content_type) == APPLY_PATCH:
             return self._apply(resource, target, request, decode(body, content_type), context)
         live = self._writer.live(resource, target.key)
         presented = live.copy()
         if resource.from_storage is not None:
             presented = resource.from_storage(presented)
-        changed = patched(resource, presented, body, content_type, target.name)
+        changed = patched(resource, presented, body, content_type)
+        uid = changed["metadata"].get("uid")
+        if uid and uid != live.uid:
+            error = FieldError("metadata.uid", FieldErrorKind.INVALID, "field is immutable", uid)
+            # Checked twice on its way through the real server, and said twice.
+            raise status.invalid(resource, target.name, [error, error])
         version = self._writer.update(resource, target.key, changed, context, target.subresource)
         return self._answer(resource, request, version, 200, context)
 
@@ -145,9 +154,8 @@ class ResourceApi:
         self, resource: ResourceType, target: Target, request: Request, config: JsonObject, context: WriteContext
     ) -> Response:
         if not request.query.get("fieldManager"):
-            raise status.bad_request(
-                'PatchOptions.meta.k8s.io "" is invalid: fieldManager: Required value: is required for apply patch'
-            )
+            error = FieldError("fieldManager", FieldErrorKind.REQUIRED, "is required for apply patch")
+            raise status.invalid_options("PatchOptions", error)
         version, created = self._writer.apply(resource, target.key, config, context, target.subresource)
         return self._answer(resource, request, version, 201 if created else 200, context)
 
@@ -179,14 +187,16 @@ class ResourceApi:
         if given.get("orphanDependents") is not None and not policy:
             policy = Propagation.ORPHAN if given["orphanDependents"] else Propagation.BACKGROUND
         if policy and policy not in set(Propagation):
-            raise status.bad_request(f'invalid propagationPolicy "{policy}": use Foreground, Background or Orphan')
+            detail = 'supported values: "Foreground", "Background", "Orphan", "nil"'
+            error = FieldError("propagationPolicy", FieldErrorKind.NOT_SUPPORTED, detail, policy)
+            raise status.invalid_options("DeleteOptions", error)
         grace = given.get("gracePeriodSeconds", request.query.get("gracePeriodSeconds"))
         return DeleteOptions(
             propagation=Propagation(policy) if policy else None,
             grace_seconds=None if grace is None else int(grace),
             uid=preconditions.get("uid") or "",
             revision=preconditions.get("resourceVersion") or "",
-            dry_run=is_dry_run(",".join(given.get("dryRun") or []) or request.query.get("dryRun", "")),
+            dry_run=is_dry_run("DeleteOptions", given.get("dryRun") or request.query.get("dryRun", "").split()),
         )
 
     async def _get_scale(self, resource: ResourceType, target: Target, _request: Request) -> Response:
@@ -201,11 +211,11 @@ class ResourceApi:
         if media_type(content_type) == APPLY_PATCH:
             return self._set_scale(resource, target, request, decode(body, content_type))
         scale = scale_of(resource, live)
-        return self._set_scale(resource, target, request, patched(resource, scale, body, content_type, target.name))
+        return self._set_scale(resource, target, request, patched(resource, scale, body, content_type))
 
     def _set_scale(self, resource: ResourceType, target: Target, request: Request, scale: JsonObject) -> Response:
         changed = with_replicas(resource, self._writer.live(resource, target.key).copy(), scale)
-        version = self._writer.update(resource, target.key, changed, write_context(request), "scale")
+        version = self._writer.update(resource, target.key, changed, write_context(request, "UpdateOptions"), "scale")
         return json_response(scale_of(resource, version))
 
     async def _get_log(self, resource: ResourceType, target: Target, request: Request) -> Response:
@@ -215,7 +225,7 @@ class ResourceApi:
     async def _bind(self, resource: ResourceType, target: Target, request: Request) -> Response:
         live = self._writer.live(resource, target.key)
         bound = bound_pod(resource, live, await self._object(request), self._clock())
-        self._writer.bind(resource, live, bound, write_context(request))
+        self._writer.bind(resource, live, bound, write_context(request, "CreateOptions"))
         return json_response(
             {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}, 201
         )
@@ -229,11 +239,14 @@ class ResourceApi:
         return decode(await request.body(), request.headers.get("content-type", ""))
 
 
+def _placed(resource: ResourceType, target: Target) -> bool:
+    """Whether a namespace is named where the type has one, and only there."""
+    if target.namespace:
+        return resource.namespaced
+    return not (target.name and resource.namespaced)
+
+
 def _serves(resource: ResourceType, target: Target) -> bool:
-    if target.namespace and not resource.namespaced:
-        return False
-    if target.name and resource.namespaced and not target.namespace:
-        return False
     subresource = target.subresource
     if not subresource or (subresource == "status" and resource.has_status):
         return True

@@ -23,6 +23,9 @@ class Reason(StrEnum):
     TIMEOUT = "Timeout"
     METHOD_NOT_ALLOWED = "MethodNotAllowed"
     UNSUPPORTED_MEDIA_TYPE = "UnsupportedMediaType"
+    UNAUTHORIZED = "Unauthorized"
+    TOO_MANY_REQUESTS = "TooManyRequests"
+    SERVICE_UNAVAILABLE = "ServiceUnavailable"
     INTERNAL_ERROR = "InternalError"
     UNKNOWN = ""
 
@@ -30,24 +33,37 @@ class Reason(StrEnum):
 class ApiError(Exception):
     """A request that fails with a metav1.Status."""
 
-    def __init__(self, code: int, reason: Reason, message: str, details: JsonObject | None = None) -> None:
+    def __init__(
+        self,
+        code: int,
+        reason: Reason,
+        message: str,
+        details: JsonObject | None = None,
+        metadata: JsonObject | None = None,
+    ) -> None:
         super().__init__(message)
+        self.metadata: Final = metadata or {}
         self.code: Final = code
         self.reason: Final = reason
         self.details: Final = details
+
+    @property
+    def retry_after(self) -> int:
+        """Seconds after which the client may ask again; 0 if the server does not say."""
+        return int((self.details or {}).get("retryAfterSeconds", 0))
 
     def body(self) -> JsonObject:
         """The Status object."""
         status: JsonObject = {
             "kind": "Status",
             "apiVersion": "v1",
-            "metadata": {},
+            "metadata": self.metadata,
             "status": "Failure",
             "message": str(self),
         }
         if self.reason:
             status["reason"] = str(self.reason)
-        if self.details:
+        if self.details is not None:
             status["details"] = self.details
         return status | {"code": self.code}
 
@@ -59,9 +75,13 @@ def _details(resource: ResourceType, name: str, **more: object) -> JsonObject:
     return details | {"kind": resource.plural} | more
 
 
-def path_not_found() -> ApiError:
-    """The path is none that the server serves."""
+def no_such_subresource() -> ApiError:
+    """A built-in resource has no such subresource."""
     return ApiError(404, Reason.NOT_FOUND, "the server could not find the requested resource", {})
+
+
+class PathNotFoundError(Exception):
+    """The path is none that the server serves; answered in plain text."""
 
 
 def not_found(resource: ResourceType, name: str) -> ApiError:
@@ -75,6 +95,19 @@ def already_exists(resource: ResourceType, name: str) -> ApiError:
     return ApiError(409, Reason.ALREADY_EXISTS, message, _details(resource, name))
 
 
+def invalid_options(kind: str, error: FieldError) -> ApiError:
+    """A query parameter that can't be; `kind` is that of the options, such as `ListOptions`."""
+    message = f'{kind}.meta.k8s.io "" is invalid: {error}'
+    details = {"group": "meta.k8s.io", "kind": kind, "causes": [error.cause()]}
+    return ApiError(422, Reason.INVALID, message, details)
+
+
+def invalid_kind(kind: str, name: str, error: FieldError) -> ApiError:
+    """Options of a subresource that can't be; `kind` is that of the options."""
+    details = {"name": name, "kind": kind, "causes": [error.cause()]}
+    return ApiError(422, Reason.INVALID, f'{kind} "{name}" is invalid: {error}', details)
+
+
 MODIFIED: Final = "the object has been modified; please apply your changes to the latest version and try again"
 
 
@@ -84,14 +117,21 @@ def conflict(resource: ResourceType, name: str, why: str = MODIFIED) -> ApiError
     return ApiError(409, Reason.CONFLICT, message, _details(resource, name))
 
 
+def precondition_failed(resource: ResourceType, name: str, why: str) -> ApiError:
+    """A deletion of another version or another object; the real server names the kind here, not the resource."""
+    details: JsonObject = {"name": name} | ({"group": resource.group} if resource.group else {})
+    message = f'Operation cannot be fulfilled on {resource.qualified_kind} "{name}": {why}'
+    return ApiError(409, Reason.CONFLICT, message, details | {"kind": resource.kind})
+
+
 def bad_request(message: str) -> ApiError:
     """A request that can't be understood."""
     return ApiError(400, Reason.BAD_REQUEST, message)
 
 
 def internal(message: str) -> ApiError:
-    """A failure that the real server reports as its own."""
-    return ApiError(500, Reason.INTERNAL_ERROR, message)
+    """A failure that the real server reports as its own, without a reason."""
+    return ApiError(500, Reason.UNKNOWN, message)
 
 
 def method_not_allowed() -> ApiError:
@@ -100,18 +140,15 @@ def method_not_allowed() -> ApiError:
     return ApiError(405, Reason.METHOD_NOT_ALLOWED, message, {})
 
 
-def unsupported_media_type(content_type: str, accepted: Sequence[str]) -> ApiError:
+def unsupported_media_type(accepted: Sequence[str]) -> ApiError:
     """A body in a format that the resource does not take."""
-    message = (
-        f"the body of the request was in an unknown format ({content_type}) - "
-        f"accepted media types include: {', '.join(accepted)}"
-    )
-    return ApiError(415, Reason.UNSUPPORTED_MEDIA_TYPE, message, {})
+    message = f"the body of the request was in an unknown format - accepted media types include: {', '.join(accepted)}"
+    return ApiError(415, Reason.UNSUPPORTED_MEDIA_TYPE, message)
 
 
-def expired(message: str) -> ApiError:
-    """A resourceVersion or continue token older than the event window."""
-    return ApiError(410, Reason.EXPIRED, message)
+def expired(message: str, *, continued: str = "") -> ApiError:
+    """A resourceVersion or continue token older than the event window; `continued` is a token to go on with."""
+    return ApiError(410, Reason.EXPIRED, message, metadata={"continue": continued} if continued else {})
 
 
 def namespace_terminating(resource: ResourceType, name: str, namespace: str) -> ApiError:
@@ -131,12 +168,14 @@ def forbidden(resource: ResourceType, name: str, why: str, **details: object) ->
     return ApiError(403, Reason.FORBIDDEN, message, _details(resource, name, **details))
 
 
-def invalid(resource: ResourceType, name: str, errors: Sequence[FieldError]) -> ApiError:
-    """An object that its schema, its rules or the server's own checks refuse."""
+def invalid(resource: ResourceType, name: str, errors: Sequence[FieldError], *, named: str = "") -> ApiError:
+    """An object that its schema, its rules or the server's own checks refuse; `named` replaces the kind."""
     details: JsonObject = {"name": name} if name else {}
     if resource.group:
         details["group"] = resource.group
-    details["kind"] = resource.kind
+    kind = named or resource.kind
+    details["kind"] = kind
     details["causes"] = causes(errors)
-    message = f'{resource.qualified_kind} "{name}" is invalid: {render(errors)}'
+    qualified = f"{kind}.{resource.group}" if resource.group else kind
+    message = f'{qualified} "{name}" is invalid: {render(errors)}'
     return ApiError(422, Reason.INVALID, message, details)

@@ -1,9 +1,11 @@
 """The `scale` subresource, and the review kinds that are answered but never stored."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Final
 
 from aim_local.apiserver import status
+from aim_local.apiserver.objects.errors import FieldError, FieldErrorKind
 from aim_local.apiserver.resources import ResourceType, ScalePaths
 from aim_local.apiserver.store import Version
 from aim_local.apiserver.values import timestamp
@@ -41,7 +43,11 @@ def with_replicas(resource: ResourceType, obj: JsonObject, scale: JsonObject) ->
     assert resource.scale is not None
     replicas = (scale.get("spec") or {}).get("replicas", 0)
     if not isinstance(replicas, int) or replicas < 0:
-        raise status.bad_request(f"spec.replicas: Invalid value: {replicas!r}: must be greater than or equal to 0")
+        path, detail = ".spec.replicas", "should be a non-negative integer"
+        if not resource.custom:
+            path, detail = "spec.replicas", "must be greater than or equal to 0"
+        error = FieldError(path, FieldErrorKind.INVALID, detail, replicas)
+        raise status.invalid(resource, obj["metadata"]["name"], [error])
     parent = obj
     for step in resource.scale.spec_replicas[:-1]:
         parent = parent.setdefault(step, {})
@@ -69,16 +75,21 @@ def bound_pod(resource: ResourceType, live: Version, binding: JsonObject, now: f
     """The pod after a scheduler's Binding.
 
     Raises:
-        ApiError: 409 for a pod that has a node or is being deleted, 400 for a binding without a node.
+        ApiError: 409 for a pod that has a node or is being deleted, 400 or 500 for a binding that lacks something.
     """
     name, node = live.key[1], (binding.get("target") or {}).get("name")
+    if (binding.get("metadata") or {}).get("name") != name:
+        raise status.bad_request("name in URL does not match name in Binding object")
     if not node:
-        raise status.bad_request(f'the binding of pod "{name}" names no node: set target.name')
+        raise status.internal("target.name: Required value")
+    taken = live.obj["spec"].get("nodeName")
+    why = ""
     if live.obj["metadata"].get("deletionTimestamp"):
-        raise status.conflict(resource, name, f"pod {name} is being deleted, cannot be assigned to a host")
-    if live.obj["spec"].get("nodeName"):
-        assigned = f'pod {name} is already assigned to node "{live.obj["spec"]["nodeName"]}"'
-        raise status.conflict(resource, name, assigned)
+        why = f"pod {name} is being deleted, cannot be assigned to a host"
+    elif taken:
+        why = f'pod {name} is already assigned to node "{taken}"'
+    if why:
+        raise status.conflict(replace(resource, plural="pods/binding"), name, why)
     pod = live.copy()
     pod["spec"]["nodeName"] = node
     others = [c for c in pod["status"].get("conditions", []) if c.get("type") != "PodScheduled"]

@@ -1,20 +1,23 @@
 """Create, update, patch and apply: the way of an object from a request body into the store."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Final
 
 from aim_local.apiserver import customtypes, lifecycle, status
+from aim_local.apiserver.builtinrules import check_builtin, check_builtin_update
+from aim_local.apiserver.metadatarules import check_metadata, metadata_warnings
 from aim_local.apiserver.objects import fieldmanager
 from aim_local.apiserver.objects.errors import FieldError, FieldErrorKind, rules_unchecked
 from aim_local.apiserver.objects.patch import PatchError
 from aim_local.apiserver.resources import Key, Registry, ResourceType
 from aim_local.apiserver.store import Store, Version, with_revision
 from aim_local.apiserver.values import timestamp
-from aim_shared.json import JsonObject
+from aim_shared.json import JsonObject, dumps
 
 MAX_WARNINGS: Final = 50
+_QUOTED: Final = 30
 
 
 class FieldValidation(StrEnum):
@@ -81,6 +84,7 @@ class Writer:
             ApiError: a conflict with another manager, or the merged object is refused.
         """
         resource, config = self._stored(resource, config)
+        named = f"{config['metadata'].get('namespace', '')}/{config['metadata'].get('name', '')}"
         self._place(resource, key, config)
         live = self._store.get(resource.storage, key)
         if live is None and subresource:
@@ -93,7 +97,10 @@ class Writer:
                 "and no existing object was found"
             )
             raise status.conflict(resource, key[1], why)
-        merged = self._merge(resource, live, config, context, subresource)
+        try:
+            merged = self._merge(resource, live, config, context, subresource)
+        except fieldmanager.TypedPatchError as error:
+            raise status.internal(error.status_message(named, resource.api_version, resource.kind)) from error
         if live is None:
             return self._insert(resource, merged, context, applied=True), True
         return self._replace(resource, live, merged, context, subresource, applied=True), False
@@ -128,9 +135,6 @@ class Writer:
             )
         except fieldmanager.ApplyConflict as error:
             raise status.ApiError(409, status.Reason.CONFLICT, str(error), {"causes": error.causes()}) from error
-        except fieldmanager.TypedPatchError as error:
-            names = (config["metadata"].get("namespace", ""), config["metadata"].get("name", ""))
-            raise status.internal(error.status_message(*names, resource.api_version, resource.kind)) from error
         except PatchError as error:
             raise status.ApiError(error.code, status.Reason(error.reason), error.message) from error
         schema.default(merged)
@@ -141,7 +145,12 @@ class Writer:
             self._check_namespace(resource, obj)
         managed = obj["metadata"].get("managedFields")
         lifecycle.begin(resource, obj, self._clock())
-        errors = lifecycle.check_metadata(resource, obj)
+        if not resource.custom and resource.schema is not None:
+            # The status of built-in kinds has defaults, too.
+            resource.schema.default(obj)
+        errors = check_metadata(resource, obj)
+        context.warnings.extend(metadata_warnings(resource, obj))
+        errors += check_builtin(resource, obj)
         if resource.storage == customtypes.STORAGE:
             errors += self._complete_definition(obj, None)
         self._validate(resource, obj, None, errors)
@@ -173,7 +182,8 @@ class Writer:
             lifecycle.carry_over(resource, live.obj, new)
         errors = lifecycle.check_update(resource, live.obj, new)
         if not subresource:
-            errors += lifecycle.check_metadata(resource, new)
+            errors += check_metadata(resource, new) + check_builtin(resource, new)
+            errors += check_builtin_update(resource, live.obj, new)
             if resource.storage == customtypes.STORAGE:
                 errors += self._complete_definition(new, live.obj)
         self._validate(resource, new, live.obj, errors)
@@ -256,6 +266,8 @@ class Writer:
 
     def _typed(self, resource: ResourceType, given: JsonObject) -> JsonObject:
         """The object with its type, first of all fields; refused if it is of another one."""
+        if resource.custom:
+            _require_kind(resource, given)
         identity = {"apiVersion": resource.api_version, "kind": resource.kind, "metadata": {}}
         obj = identity | given
         version, kind = obj["apiVersion"], obj["kind"]
@@ -293,8 +305,7 @@ class Writer:
         metadata, name = obj["metadata"], live.key[1]
         revision, uid = metadata.get("resourceVersion"), metadata.get("uid")
         if uid and uid != live.uid:
-            why = f"Precondition failed: UID in precondition: {uid}, UID in object meta: {live.uid}"
-            raise status.conflict(resource, name, why)
+            raise status.conflict(resource, name, _another_uid(resource, live, str(uid)))
         if revision and revision != str(live.revision):
             raise status.conflict(resource, name)
 
@@ -303,8 +314,10 @@ class Writer:
         metadata = obj.get("metadata") or {}
         if resource.unconditional_update or metadata.get("resourceVersion"):
             return
+        self._place(resource, key, obj)
+        self.live(resource, key)
         error = FieldError("metadata.resourceVersion", FieldErrorKind.INVALID, "must be specified for an update", 0)
-        raise status.invalid(resource, key[1], [error])
+        raise status.invalid(resource, key[1], [error], named=resource.plural)
 
     def _check_namespace(self, resource: ResourceType, obj: JsonObject) -> None:
         namespace = obj["metadata"]["namespace"]
@@ -317,12 +330,40 @@ class Writer:
             raise status.namespace_terminating(resource, obj["metadata"].get("name", ""), namespace)
 
 
+def _another_uid(resource: ResourceType, live: Version, uid: str) -> str:
+    """The words of the real server, which names the place in etcd."""
+    place = [resource.group, resource.plural, *live.key] if resource.custom else [resource.plural, *live.key]
+    return (
+        f"StorageError: invalid object, Code: 4, Key: /registry/{'/'.join(filter(None, place))}, ResourceVersion: 0, "
+        f"AdditionalErrorMsg: Precondition failed: UID in precondition: {uid}, UID in object meta: {live.uid}"
+    )
+
+
 def is_released(obj: JsonObject) -> bool:
     """True for an object that is being deleted and that nothing holds any more."""
     metadata = obj["metadata"]
     if not metadata.get("deletionTimestamp") or metadata.get("finalizers"):
         return False
     return not metadata.get("deletionGracePeriodSeconds") and not (obj.get("spec") or {}).get("finalizers")
+
+
+def _require_kind(resource: ResourceType, given: JsonObject) -> None:
+    """Custom objects have to say what they are; built-in ones may leave it to the path."""
+    if not given.get("kind"):
+        text = dumps(given).decode()
+        # The real decoder quotes the whole, then its beginning.
+        raise status.bad_request(
+            f"the object provided is unrecognized (must be of type {resource.kind}): "
+            f"Object 'Kind' is missing in '{text}' ({text[:_QUOTED]}{' ...' if len(text) > _QUOTED else ''})"
+        )
+    if not given.get("apiVersion"):
+        raise status.bad_request(
+            f"the API version in the data () does not match the expected API version ({resource.api_version})"
+        )
+    if given["kind"] != resource.kind and given["apiVersion"] == resource.api_version:
+        error = FieldError("kind", FieldErrorKind.INVALID, f"must be {resource.kind}", given["kind"])
+        name = (given.get("metadata") or {}).get("name", "")
+        raise status.invalid(replace(resource, kind=given["kind"]), name, [error])
 
 
 def _key(resource: ResourceType, obj: JsonObject) -> Key:

@@ -109,9 +109,10 @@ def apply(
     check_typed(schema.root, config)
     wanted = _visible(config, subresource, reset_paths)
     base = live if live is not None else {}
-    managed = _managed_before_apply(live, schema.root, now)
+    managed = _managed_before_apply(live, schema.root, now, reset_paths)
     key = manager_id(manager, Operation.APPLY, api_version, subresource)
     last = managed.fields(key)
+    before = managed.owners[key].time if key in managed.owners else ""
     mine = to_fieldset(schema.root, wanted) - _NEVER_OWNED
     managed.owners[key] = Ownership(api_version, now, mine)
     result: JsonObject = merge(schema.root, base, wanted)
@@ -121,8 +122,11 @@ def apply(
     taken = _taken(managed, key, difference)
     if taken and not force:
         raise ApplyConflict(_conflicts(taken))
-    if live is not None and mine == last and not (difference.changed or difference.removed):
-        return clone(live)
+    if live is not None and not (difference.changed or difference.removed):
+        if mine == last:
+            return clone(live)
+        # Who owns what changed, the object did not: that keeps the time of the entry, and a new one has none.
+        managed.owners[key] = Ownership(api_version, before, mine)
     managed.disown(taken)
     _forget_removed(managed, difference, except_for=key)
     return _with_managed(result, managed)
@@ -179,10 +183,11 @@ def _managed_of(obj: JsonObject | None) -> ManagedFields:
         return ManagedFields()
 
 
-def _managed_before_apply(live: JsonObject | None, root: Node, now: str) -> ManagedFields:
+def _managed_before_apply(live: JsonObject | None, root: Node, now: str, reset_paths: Collection[str]) -> ManagedFields:
     managed = _managed_of(live)
     if live is not None and not managed.owners:
-        fields = frozenset(compare(root, {}, _unmanaged(live)).added) - _NEVER_OWNED
+        seen = {name: value for name, value in _unmanaged(live).items() if name not in reset_paths}
+        fields = frozenset(compare(root, {}, seen).added) - _NEVER_OWNED
         version = str(live.get("apiVersion", ""))
         key = manager_id(_BEFORE_FIRST_APPLY, Operation.UPDATE, version, "")
         managed.owners[key] = Ownership(version, now, fields)

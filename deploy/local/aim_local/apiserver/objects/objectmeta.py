@@ -10,7 +10,6 @@ _STRING_MAP: Final = {"type": "object", "additionalProperties": {"type": "string
 
 _OWNER_REFERENCE: Final[JsonObject] = {
     "type": "object",
-    "required": ["apiVersion", "kind", "name", "uid"],
     "properties": {
         "apiVersion": _STRING,
         "blockOwnerDeletion": {"type": "boolean"},

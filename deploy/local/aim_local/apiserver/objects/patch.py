@@ -18,12 +18,21 @@ class PatchError(Exception):
         super().__init__(message)
 
 
-def _refused(detail: str) -> PatchError:
-    return PatchError(422, "Invalid", f"the server rejected our request due to an error in our request: {detail}")
+def _refused() -> PatchError:
+    # The real server keeps to itself which operation failed.
+    return PatchError(422, "Invalid", "the server rejected our request due to an error in our request")
 
 
 def _malformed(detail: str) -> PatchError:
     return PatchError(400, "BadRequest", f"error decoding patch: {detail}")
+
+
+def _go_name(value: object) -> str:
+    """How the real decoder names the type of a JSON value."""
+    if isinstance(value, bool):
+        return "bool"
+    names = {dict: "object", list: "array", str: "string", int: "number", float: "number"}
+    return names.get(type(value), "null")
 
 
 def merge_patch(obj: JsonObject, patch: object) -> JsonObject:
@@ -33,7 +42,7 @@ def merge_patch(obj: JsonObject, patch: object) -> JsonObject:
         PatchError: the patch is not an object (400).
     """
     if not isinstance(patch, dict):
-        raise _malformed("a merge patch must be a JSON object")
+        raise _malformed(f"json: cannot unmarshal {_go_name(patch)} into Go value of type map[string]interface {{}}")
     return _merge(obj, patch)
 
 
@@ -53,26 +62,26 @@ def json_patch(obj: JsonObject, ops: object) -> JsonObject:
     """Apply RFC 6902 operations in order, all or nothing.
 
     Raises:
-        PatchError: malformed operations (400); a failed `test` or a path that does not exist (422).
+        PatchError: no list of objects (400); an operation that does not fit, or a failed `test` (422).
     """
     if not isinstance(ops, list):
-        raise _malformed("a JSON patch must be a list of operations")
+        raise _malformed(f"json: cannot unmarshal {_go_name(ops)} into Go value of type []handlers.jsonPatchOp")
     document: JsonValue = clone(obj)
     for op in ops:
-        if not isinstance(op, dict) or not isinstance(op.get("path"), str):
-            raise _malformed(f"an operation needs op and path: {op!r}")
+        if not isinstance(op, dict):
+            raise _malformed(f"json: cannot unmarshal {_go_name(op)} into Go value of type handlers.jsonPatchOp")
         operation = _OPERATIONS.get(op.get("op", ""))
-        if operation is None:
-            raise _malformed(f"unexpected operation {op.get('op')!r}: use one of {', '.join(_OPERATIONS)}")
+        if operation is None or "path" not in op:
+            raise _refused()
         document = operation(document, op)
     if not isinstance(document, dict):
-        raise _refused("the result is not an object")
+        raise _refused()
     return document
 
 
 def _pointer(text: object) -> list[str]:
     if not isinstance(text, str) or (text and not text.startswith("/")):
-        raise _malformed(f"{text!r} is not a JSON pointer: begin it with a slash")
+        raise _refused()
     return [part.replace("~1", "/").replace("~0", "~") for part in text.split("/")[1:]]
 
 
@@ -81,7 +90,7 @@ def _index(container: list[object], piece: str, *, end: bool) -> int:
         return len(container)
     limit = len(container) if end else len(container) - 1
     if not piece.isdecimal() or int(piece) > limit:
-        raise _refused(f"index {piece!r} is not in the list of {len(container)} items")
+        raise _refused()
     return int(piece)
 
 
@@ -92,7 +101,7 @@ def _get(document: JsonValue, path: list[str]) -> JsonValue:
         elif isinstance(document, list):
             document = document[_index(document, piece, end=False)]
         else:
-            raise _refused(f"the path /{'/'.join(path)} does not exist")
+            raise _refused()
     return document
 
 
@@ -105,23 +114,21 @@ def _put(document: JsonValue, path: list[str], value: JsonValue) -> JsonValue:
     elif isinstance(parent, list):
         parent.insert(_index(parent, path[-1], end=True), value)
     else:
-        raise _refused(f"the parent of /{'/'.join(path)} is neither object nor list")
+        raise _refused()
     return document
 
 
 def _take(document: JsonValue, path: list[str]) -> JsonValue:
     value = _get(document, path)
     if not path:
-        raise _refused("the whole object can't be removed")
+        raise _refused()
     parent = _get(document, path[:-1])
     del parent[int(path[-1]) if isinstance(parent, list) else path[-1]]
     return value
 
 
 def _value(op: dict[str, JsonValue]) -> JsonValue:
-    if "value" not in op:
-        raise _malformed(f"operation {op['op']} on {op['path']} needs a value")
-    return clone(op["value"])
+    return clone(op.get("value"))
 
 
 def _add(document: JsonValue, op: dict[str, JsonValue]) -> JsonValue:
@@ -135,7 +142,8 @@ def _remove(document: JsonValue, op: dict[str, JsonValue]) -> JsonValue:
 
 def _replace(document: JsonValue, op: dict[str, JsonValue]) -> JsonValue:
     path = _pointer(op["path"])
-    if path:
+    # Like the real server's library: a member that is not there yet is made, an index must exist.
+    if path and isinstance(_get(document, path[:-1]), list):
         _take(document, path)
     return _put(document, path, _value(op))
 
@@ -149,8 +157,12 @@ def _copy(document: JsonValue, op: dict[str, JsonValue]) -> JsonValue:
 
 
 def _test(document: JsonValue, op: dict[str, JsonValue]) -> JsonValue:
-    if not same(_get(document, _pointer(op["path"])), _value(op)):
-        raise _refused(f"testing value {op['path']} failed")
+    path = _pointer(op["path"])
+    parent = _get(document, path[:-1])
+    # What is absent is equal to null.
+    found = parent.get(path[-1]) if path and isinstance(parent, dict) else _get(document, path)
+    if not same(found, _value(op)):
+        raise _refused()
     return document
 
 

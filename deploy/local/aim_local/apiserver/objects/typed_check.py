@@ -16,9 +16,9 @@ class TypedPatchError(Exception):
         self.errors = tuple(errors)
         super().__init__(errors[0] if len(errors) == 1 else "\n".join(["errors:", *(f"  {text}" for text in errors)]))
 
-    def status_message(self, namespace: str, name: str, api_version: str, kind: str) -> str:
-        """The message of the Status answer."""
-        return f"failed to create typed patch object ({namespace}/{name}; {api_version}, Kind={kind}): {self}"
+    def status_message(self, named: str, api_version: str, kind: str) -> str:
+        """The message of the Status answer; `named` is namespace/name as the configuration gives them."""
+        return f"failed to create typed patch object ({named}; {api_version}, Kind={kind}): {self}"
 
 
 def check_typed(node: Node, config: object) -> None:

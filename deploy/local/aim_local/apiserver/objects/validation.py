@@ -71,14 +71,14 @@ def _check_type(node: Node, value: object, path: str, errors: _Errors) -> bool:
 
 def _validate_members(node: Node, value: dict[str, object], old: dict[str, object], path: str, errors: _Errors) -> None:
     prefix = f"{path}." if path else ""
-    for name in node.required:
-        if name not in value:
-            errors.append(FieldError(prefix + name, FieldErrorKind.REQUIRED))
     properties, additional = node.properties, node.additional
     for key, member in value.items():
         child = properties.get(key, additional)
         if child is not None:
             validate(child, member, old.get(key), prefix + key, errors)
+    for name in node.required:
+        if name not in value:
+            errors.append(FieldError(prefix + name, FieldErrorKind.REQUIRED))
 
 
 def _validate_items(node: Node, value: list[object], old: list[object], path: str, errors: _Errors) -> None:

@@ -1,0 +1,91 @@
+"""One life of the API server: the store and everything that works on it, from its start to its end or crash."""
+
+from collections.abc import Callable
+from typing import Final
+
+from aim_local.apiserver import customtypes
+from aim_local.apiserver.builtins import builtin_types
+from aim_local.apiserver.collector import Collector
+from aim_local.apiserver.deletion import Deleter
+from aim_local.apiserver.podlogs import PodLogs
+from aim_local.apiserver.reading import Reader
+from aim_local.apiserver.resourceapi import ResourceApi
+from aim_local.apiserver.resources import Registry
+from aim_local.apiserver.store import Event, EventType, Store
+from aim_local.apiserver.writing import WriteContext, Writer
+from aim_shared.json import JsonObject, dumps, loads
+
+_FIRST_NAMESPACES: Final = ("default", "kube-system", "kube-public")
+_MANAGER: Final = "aim-local"
+
+
+class Life:
+    """What a server knows; lost with its etcd.
+
+    Args:
+        window: events kept per resource; watches and pages from before answer 410.
+        bookmark_seconds: how often idle watches get a bookmark.
+        clock: the wall clock in seconds.
+    """
+
+    def __init__(self, *, window: int, bookmark_seconds: float, clock: Callable[[], float]) -> None:
+        self.store: Final = Store(window=window)
+        self.registry: Final = Registry()
+        for resource in builtin_types():
+            self.registry.add(resource)
+        self._writer = Writer(self.store, self.registry, clock)
+        deleter = Deleter(self.store, clock)
+        self.store.observe(self._follow_definitions)
+        self.collector: Final = Collector(self.store, self.registry, self._writer, deleter, clock)
+        self.logs: Final = PodLogs(self.store)
+        self.api: Final = ResourceApi(
+            registry=self.registry,
+            reader=Reader(self.store, bookmark_seconds=bookmark_seconds),
+            writer=self._writer,
+            deleter=deleter,
+            logs=self.logs,
+            clock=clock,
+        )
+        for namespace in _FIRST_NAMESPACES:
+            self._create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}})
+
+    def install(self, given: JsonObject) -> None:
+        """Create or replace a custom resource definition.
+
+        Raises:
+            ApiError: the definition is invalid.
+            ValueError: it is of another kind.
+        """
+        crd = loads(dumps(given))
+        resource = self.registry.storage_type(customtypes.STORAGE)
+        assert resource is not None
+        if crd.get("kind") != resource.kind:
+            raise ValueError(f"expected a {resource.kind}, got {crd.get('kind')!r}: remove it from the CRD files")
+        key = ("", crd["metadata"]["name"])
+        if self.store.get(resource.storage, key) is None:
+            self._create(crd)
+        else:
+            self._writer.update(resource, key, crd, WriteContext(_MANAGER))
+
+    def _create(self, obj: JsonObject) -> None:
+        resource = self.registry.find_kind(obj["apiVersion"], obj["kind"])
+        assert resource is not None
+        self._writer.create(resource, ("", obj["metadata"]["name"]), obj, WriteContext(_MANAGER))
+
+    def _follow_definitions(self, storage: str, event: Event) -> None:
+        """Serve what the stored definitions say; inside the write, so that a created type can be used at once."""
+        if storage != customtypes.STORAGE:
+            return
+        crd = event.current.obj
+        served = customtypes.storage_of(crd)
+        unchanged = event.previous is not None and event.previous.obj["spec"] == crd["spec"]
+        if event.type is EventType.DELETED:
+            self.registry.remove_storage(served)
+            self.store.close_watchers(served)
+        elif not unchanged:
+            self.registry.remove_storage(served)
+            for resource in customtypes.types_of(crd):
+                self.registry.add(resource)
+        if event.type is EventType.ADDED:
+            # Nothing is known of the time before; there the real server's cache of a new type begins, too.
+            self.store.collection(served).forget(self.store.revision)
