@@ -15,6 +15,7 @@ from typing import Annotated, Final
 import structlog
 import typer
 import uvloop
+from bench.catalogue import measure_catalogue, measure_many_models
 from bench.convergence import Children, Effort, children_of, measure_bare, measure_convergence
 from bench.event_path import measure_event_path
 from bench.figures import Figure, machine, write_results
@@ -31,6 +32,7 @@ from aim_local.keys import Key
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 _SIZES: Final = "20,100,200"
+_MODELS: Final = 500
 _WIDTH: Final = 120
 """Columns where the output goes to a file."""
 _SHOWN: Final = Key(WARM, "warm-0")
@@ -56,12 +58,13 @@ class Run:
         self._console.print(f"{self.seconds:6.1f} s  {what}")
 
 
-async def measure(run: Run, sizes: tuple[int, ...]) -> None:
-    """Everything: the platform first, then the bare writer on a new stack."""
+async def measure(run: Run, sizes: tuple[int, ...], models: int) -> None:
+    """Everything: the platform first, then the bare writer and the many models on new stacks."""
     with tempfile.TemporaryDirectory(prefix="aim-bench-") as folder:
         async with site(Path(folder, "platform")) as place:
             children, efforts = await _measure_platform(run, place, sizes)
         run.add(await measure_bare(Path(folder, "bare"), children, efforts), "bare writer")
+        run.add(await measure_many_models(Path(folder, "models"), models), "many models")
 
 
 async def _measure_platform(run: Run, place: Site, sizes: tuple[int, ...]) -> tuple[Children, Mapping[int, Effort]]:
@@ -69,6 +72,7 @@ async def _measure_platform(run: Run, place: Site, sizes: tuple[int, ...]) -> tu
     run.add(measure_memory(place, "empty"), "memory, empty")
     run.add(await measure_cold(place), "cold path")
     run.add(await measure_warm(place), "warm path")
+    run.add(await measure_catalogue(place), "catalogue")
     children = await children_of(place, _SHOWN)
     figures, efforts = await measure_convergence(place, sizes)
     run.add(figures, "convergence")
@@ -83,6 +87,7 @@ async def _measure_platform(run: Run, place: Site, sizes: tuple[int, ...]) -> tu
 @app.command()
 def main(
     sizes: Annotated[str, typer.Option(help="How many AIMServices to create at once, increasing.")] = _SIZES,
+    models: Annotated[int, typer.Option(help="At how many models the memory of discovery is taken.")] = _MODELS,
 ) -> None:
     """Measure, print, keep, judge."""
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING))
@@ -90,7 +95,7 @@ def main(
     on = machine()
     run = Run(console)
     try:
-        uvloop.run(measure(run, tuple(int(one) for one in sizes.split(","))))
+        uvloop.run(measure(run, tuple(int(one) for one in sizes.split(",")), models))
     finally:
         show(run.figures, console)
     path = write_results(run.figures, on, run.seconds)
