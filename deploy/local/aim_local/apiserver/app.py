@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Final
 
 from aim_local.apiserver import discovery, openapi, status
+from aim_local.apiserver.aggregated import answer, asked_version
 from aim_local.apiserver.debugapi import PREFIX, DebugApi
 from aim_local.apiserver.http import (
     Handler,
@@ -88,6 +89,9 @@ class App:
         path = request.path.rstrip("/")
         if path in _HEALTH:
             return Response(200, b"ok", "text/plain")
+        version = asked_version(request) if path in ("/api", "/apis") else ""
+        if version:
+            return answer(self._registry, request, version, core=path == "/api")
         document = self._documents.get(path)
         value = document() if document else self._group_document(path.split("/")[1:])
         if value is None:

@@ -65,6 +65,11 @@ def _selector(obj: JsonObject, _now: float) -> object:
     return ",".join(f"{k}={v}" for k, v in labels.items()) if isinstance(labels, dict) else _NONE
 
 
+def _plain_selector(obj: JsonObject, _now: float) -> object:
+    labels = dig(obj, "spec.selector")
+    return ",".join(f"{k}={v}" for k, v in labels.items()) if isinstance(labels, dict) else _NONE
+
+
 def _pod_ready(obj: JsonObject, _now: float) -> object:
     ready = sum(1 for status in _objects(obj, "status.containerStatuses") if status.get("ready"))
     return f"{ready}/{len(_objects(obj, 'spec.containers'))}"
@@ -203,6 +208,8 @@ _PODS: Final = (
     AGE,
     _column("IP", _text("status.podIP", _NONE), priority=1),
     _column("Node", _text("spec.nodeName", _NONE), priority=1),
+    _column("Nominated Node", _text("status.nominatedNodeName", _NONE), priority=1),
+    _column("Readiness Gates", lambda _obj, _now: _NONE, priority=1),
 )
 
 _NODES: Final = (
@@ -221,6 +228,7 @@ _JOBS: Final = (
     AGE,
     _containers_column("Containers", "name"),
     _containers_column("Images", "image"),
+    _column("Selector", _selector, priority=1),
 )
 
 _VOLUME_CLAIMS: Final = (
@@ -232,6 +240,7 @@ _VOLUME_CLAIMS: Final = (
     _column("StorageClass", _text("spec.storageClassName")),
     _column("VolumeAttributesClass", _text("spec.volumeAttributesClassName", "<unset>")),
     AGE,
+    _column("VolumeMode", _text("spec.volumeMode", "<unset>"), priority=1),
 )
 
 _VOLUMES: Final = (
@@ -273,6 +282,7 @@ _SERVICES: Final = (
     _column("External-IP", _text("spec.externalName", _NONE)),
     _column("Port(s)", _service_ports),
     AGE,
+    _column("Selector", _plain_selector, priority=1),
 )
 
 _AUTOSCALERS: Final = (

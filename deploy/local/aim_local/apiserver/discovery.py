@@ -24,10 +24,11 @@ CORE_VERSIONS: Final[JsonObject] = {
     "serverAddressByClientCIDRs": [],
 }
 
-_EXTRA_VERBS: Final = {"log": ("get",), "binding": ("create",), "finalize": ("update",)}
+EXTRA_VERBS: Final = {"log": ("get",), "binding": ("create",), "finalize": ("update",)}
+"""Verbs of the subresources that only some built-in kinds have."""
 
 
-def _preferred(versions: Sequence[str]) -> list[str]:
+def preferred(versions: Sequence[str]) -> list[str]:
     """Versions as Kubernetes ranks them: GA first, then beta, then alpha, higher numbers first."""
     stage = {"beta": 1, "alpha": 2}
 
@@ -41,7 +42,7 @@ def _preferred(versions: Sequence[str]) -> list[str]:
 
 def group(name: str, versions: Sequence[str]) -> JsonObject:
     """The APIGroup of one group."""
-    entries = [{"groupVersion": f"{name}/{version}", "version": version} for version in _preferred(versions)]
+    entries = [{"groupVersion": f"{name}/{version}", "version": version} for version in preferred(versions)]
     return {"name": name, "versions": entries, "preferredVersion": entries[0]}
 
 
@@ -79,7 +80,7 @@ def _entries(resource: ResourceType) -> list[JsonObject]:
     if resource.scale:
         scale = _subresource(resource, "scale", STATUS_VERBS)
         entries.append(scale | {"group": "autoscaling", "version": "v1", "kind": "Scale"})
-    return entries + [_subresource(resource, name, _EXTRA_VERBS[name]) for name in resource.extra_subresources]
+    return entries + [_subresource(resource, name, EXTRA_VERBS[name]) for name in resource.extra_subresources]
 
 
 def _subresource(resource: ResourceType, name: str, verbs: Sequence[str]) -> JsonObject:

@@ -7,11 +7,13 @@ from typing import Final
 import orjson
 
 from aim_local.apiserver.resources import ResourceType
+from aim_local.apiserver.status import not_acceptable
 from aim_local.apiserver.store import Event, EventType, Version
 from aim_local.apiserver.tables import columns_of
 from aim_shared.json import JsonObject
 
 _META: Final = "meta.k8s.io/v1"
+_MEDIA_TYPES: Final = frozenset({"application/json", "application/*", "*/*"})
 
 
 class Presenter(ABC):
@@ -71,6 +73,8 @@ class PlainPresenter(Presenter):
         return orjson.dumps(self.view(version))
 
     def many(self, versions: Iterable[Version], metadata: JsonObject) -> bytes:
+        if self.resource.custom:
+            metadata = {"continue": ""} | metadata
         head = orjson.dumps(
             {"kind": self.resource.kind + "List", "apiVersion": self.resource.api_version, "metadata": metadata}
         )
@@ -151,7 +155,7 @@ class TablePresenter(Presenter):
 
     def _row(self, version: Version) -> JsonObject:
         obj, now = self.view(version), self._now()
-        row: JsonObject = {"cells": [column.value(obj, now) for column in self._columns]}
+        row: JsonObject = {"cells": [column.value(obj, now) for column in self._columns], "object": None}
         if self._include == "Object":
             row["object"] = obj
         elif self._include != "None":
@@ -160,14 +164,20 @@ class TablePresenter(Presenter):
 
 
 def presenter_for(resource: ResourceType, accept: str, include_object: str, now: Callable[[], float]) -> Presenter:
-    """The form that an Accept header asks for; the first known alternative wins, JSON if there is none."""
-    for alternative in accept.split(","):
-        parameters = dict(part.strip().split("=", 1) for part in alternative.split(";")[1:] if "=" in part)
-        form = parameters.get("as")
-        if form == "Table" and parameters.get("v") == "v1":
+    """The form that an Accept header asks for; the first known alternative wins.
+
+    Raises:
+        ApiError: 406 for a header that names none.
+    """
+    for alternative in accept.split(",") if accept else ("*/*",):
+        kind, *rest = (part.strip() for part in alternative.split(";"))
+        form = dict(part.split("=", 1) for part in rest if "=" in part)
+        if kind not in _MEDIA_TYPES:
+            continue
+        if form.get("as") == "Table" and form.get("v") == "v1":
             return TablePresenter(resource, include_object, now)
-        if form in ("PartialObjectMetadata", "PartialObjectMetadataList"):
+        if form.get("as") in ("PartialObjectMetadata", "PartialObjectMetadataList"):
             return PartialPresenter(resource)
-        if form is None and alternative.split(";")[0].strip() in ("application/json", "*/*"):
+        if "as" not in form:
             return PlainPresenter(resource)
-    return PlainPresenter(resource)
+    raise not_acceptable()

@@ -113,7 +113,7 @@ class Reader:
         selected = [version for version in versions if _selects(options, version)]
         if page is not None:
             selected = [version for version in selected if version.key > page.start]
-        metadata: JsonObject = {"resourceVersion": str(revision)} | ({"continue": ""} if resource.custom else {})
+        metadata: JsonObject = {"resourceVersion": str(revision)}
         if options.limit and len(selected) > options.limit:
             if options.matcher is None:
                 metadata["remainingItemCount"] = len(selected) - options.limit

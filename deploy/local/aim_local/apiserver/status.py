@@ -23,6 +23,7 @@ class Reason(StrEnum):
     TIMEOUT = "Timeout"
     METHOD_NOT_ALLOWED = "MethodNotAllowed"
     UNSUPPORTED_MEDIA_TYPE = "UnsupportedMediaType"
+    NOT_ACCEPTABLE = "NotAcceptable"
     UNAUTHORIZED = "Unauthorized"
     TOO_MANY_REQUESTS = "TooManyRequests"
     SERVICE_UNAVAILABLE = "ServiceUnavailable"
@@ -144,6 +145,12 @@ def unsupported_media_type(accepted: Sequence[str]) -> ApiError:
     """A body in a format that the resource does not take."""
     message = f"the body of the request was in an unknown format - accepted media types include: {', '.join(accepted)}"
     return ApiError(415, Reason.UNSUPPORTED_MEDIA_TYPE, message)
+
+
+def not_acceptable() -> ApiError:
+    """No form that the client takes."""
+    message = "406: Not Acceptable\n\nAvailable representations: application/json"
+    return ApiError(406, Reason.NOT_ACCEPTABLE, message, {})
 
 
 def expired(message: str, *, continued: str = "") -> ApiError:
