@@ -60,7 +60,7 @@ async def test_a_cluster_model_has_templates_of_the_cluster_and_jobs_with_the_op
         await api.until(f"{CLUSTER_TEMPLATES}/{made['metadata']['name']}", gone, 20)
 
 
-@pytest.mark.spec("AC-14", "AC-28", "DI-059", "DI-064", "DI-065")
+@pytest.mark.spec("AC-14", "AC-27", "AC-28", "DI-059", "DI-064", "DI-065")
 async def test_nothing_is_asked_of_any_registry_where_metadata_is_given(
     controlplane: ControlPlane, api: RawApi, registry: LocalRegistry, tmp_path: Path
 ) -> None:
@@ -73,12 +73,21 @@ async def test_nothing_is_asked_of_any_registry_where_metadata_is_given(
         await api.created(path(MODELS), model(image, imageMetadata=given, imagePullSecrets=secrets))
         off = {"extractMetadata": False}
         await api.created(path(MODELS), model(image, "entries", customTemplates=[entry], discovery=off))
+        processors = {"hardware": {"cpu": {"requests": "500m", "limits": "2"}}}
+        own = {"modelSources": SOURCES, "custom": processors, "discovery": off}
+        await api.created(path(MODELS), model(image, "processors", **own))
         done = (await api.until(path(MODELS, "qwen"), has_status("Ready"), 30)).body
         await api.until(path(MODELS, "entries"), has_status("Ready"), 30)
+        await api.until(path(MODELS, "processors"), has_status("Ready"), 30)
+        made = (await api.get(path(TEMPLATES))).body["items"]
 
     assert condition(done, "ImageMetadataReady") == ("True", "ImageMetadataFound")
     assert done["status"]["imageMetadata"] == given
     assert registry.total_requests == 0
+    (small,) = [one for one in made if one["spec"]["modelName"] == "processors"]
+    assert small["status"]["hardwareSummary"] == "CPU"
+    assert small["status"]["resolvedHardware"] == processors["hardware"]
+    assert "GPUReady" not in [one["type"] for one in small["status"]["conditions"]]
 
 
 @pytest.mark.usefixtures("short_waits")
