@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 PACKAGES := shared services/model-sync services/discovery services/artifacts services/serving services/routing deploy/cli deploy/local
 STAMP := $(VENV)/.setup-stamp
 
-.PHONY: kube-assets external-crds setup demo test test-registry lint format crds crds-check bench spec-coverage lock clean
+.PHONY: kube-assets external-crds setup demo test test-apiserver test-registry lint format crds crds-check bench spec-coverage lock clean
 
 setup: $(STAMP)
 
@@ -21,6 +21,10 @@ demo: setup
 
 test: setup
 	$(BIN)/python -m pytest --numprocesses auto --dist loadfile tests/chaos tests/e2e tests/integration tests/controlplane tests/unit
+
+# The suite of API behaviours against a real kube-apiserver with etcd, which make kube-assets builds.
+test-apiserver: setup
+	AIM_TEST_APISERVER=real $(BIN)/python -m pytest tests/controlplane
 
 # Against Debian's docker-registry: from the PATH, or its package unpacked under ~/.cache/aim-engine; nothing is installed.
 test-registry: setup
