@@ -7,7 +7,7 @@ import asyncio
 import functools
 import os
 import shutil
-from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -134,9 +134,19 @@ class RawApi:
         Raises:
             TimeoutError: it was not within `seconds`.
         """
+        return await self.repeated(lambda: self.get(path), accept, seconds)
+
+    async def repeated(
+        self, request: Callable[[], Awaitable[Reply]], accept: Callable[[Reply], bool], seconds: float = 30
+    ) -> Reply:
+        """Send a request again and again until the answer is as wished.
+
+        Raises:
+            TimeoutError: it was not within `seconds`.
+        """
         async with asyncio.timeout(seconds):
             while True:
-                reply = await self.get(path)
+                reply = await request()
                 if accept(reply):
                     return reply
                 await asyncio.sleep(0.01)

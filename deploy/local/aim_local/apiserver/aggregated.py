@@ -1,4 +1,4 @@
-"""Aggregated discovery (apidiscovery.k8s.io/v2): all groups with all resources in one document; kubectl asks it first."""
+"""Aggregated discovery (apidiscovery.k8s.io/v2): all groups and resources in one document; kubectl asks it first."""
 
 import hashlib
 from typing import Final
