@@ -12,7 +12,13 @@ from support.controlplane import RawApi, eventually
 from support.real_cluster import raw_api
 
 from aim_local.realcluster import RealCluster, RequestKey, User
+from aim_shared.api.kinds import INFERENCE_SERVICE
+from aim_shared.errors import Category
 from aim_shared.json import JsonObject
+from aim_shared.kube.client import KubeClient
+from aim_shared.kube.config import from_kubeconfig
+from aim_shared.kube.errors import ApiError
+from aim_shared.reconcile.classify import classify
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -76,6 +82,16 @@ async def test_webhooks_refuse_and_complete(api: RawApi, namespace: str) -> None
     assert "inferenceservice.kserve-webhook-server.validator" in refused.message
     made = await api.created(ISVCS.format(namespace), inference_service(namespace))
     assert made["metadata"]["annotations"]["serving.kserve.io/deploymentMode"] == "Standard"
+
+
+@pytest.mark.spec("FW-044")
+async def test_a_refusal_of_a_webhook_counts_as_an_invalid_spec(real_cluster: RealCluster, namespace: str) -> None:
+    connection = await from_kubeconfig(str(real_cluster.kubeconfig_for("serving")))
+    async with KubeClient(connection, service="serving") as client:
+        with pytest.raises(ApiError) as caught:
+            await client.apply(INFERENCE_SERVICE, inference_service(namespace, minReplicas=-1), "aim-serving")
+    found = classify(caught.value)
+    assert (found.category, found.reason) == (Category.INVALID_SPEC, "AdmissionDenied")
 
 
 async def test_audit_log_counts_by_user(real_cluster: RealCluster, namespace: str) -> None:
