@@ -20,6 +20,13 @@ def test_reconcilers_are_watched() -> None:
     assert plan_for(serving_world(aim_service())).status is not None
 
 
+def test_a_plan_that_would_be_refused_fails_its_test() -> None:
+    source = {"modelId": "a/b", "sourceUri": "hf://a/b"}
+    without_hardware = {"custom": {"baseImage": "base:1", "modelSources": [source]}}
+    with pytest.raises(AssertionError, match="at least one of gpu and cpu is required"):
+        plan_for(serving_world(aim_service(model=without_hardware)))
+
+
 @pytest.mark.parametrize(
     ("given", "told"),
     [
