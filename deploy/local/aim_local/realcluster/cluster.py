@@ -17,7 +17,7 @@ from aim_local.realcluster.definitions import MANAGER, all_definitions, install
 from aim_local.realcluster.keys import Keys
 from aim_local.realcluster.kinds import CLUSTER_ROLE_BINDING, WEBHOOKS
 from aim_local.realcluster.ports import HOST, Ports
-from aim_local.realcluster.programs import KSERVE_NAMESPACE, Programs
+from aim_local.realcluster.programs import KEDA_NAMESPACE, KSERVE_NAMESPACE, Programs
 from aim_local.realcluster.settings import ClusterSettings
 from aim_local.realcluster.users import SYSTEM_NAMESPACE, User, services_binding
 from aim_local.stack.process import Program, Supervised
@@ -51,6 +51,7 @@ class RealCluster:
             *_ALWAYS,
             *(_CONTROLLERS if settings.controllers else ()),
             *((Asset.KSERVE,) if settings.kserve else ()),
+            *((Asset.KEDA,) if settings.keda else ()),
         )
         self._ports = Ports.choose()
         self._processes: dict[str, Supervised] = {}
@@ -148,7 +149,7 @@ class RealCluster:
 
     async def _furnish(self, client: KubeClient) -> None:
         """Create what is expected to be there: namespaces, permissions of the services, KServe's settings."""
-        for name in (SYSTEM_NAMESPACE, KSERVE_NAMESPACE):
+        for name in (SYSTEM_NAMESPACE, KSERVE_NAMESPACE, KEDA_NAMESPACE):
             namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
             await client.create(NAMESPACE, namespace, MANAGER)
         await client.create(CLUSTER_ROLE_BINDING, services_binding(), MANAGER)

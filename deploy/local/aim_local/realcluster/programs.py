@@ -96,6 +96,7 @@ class Programs:
             self.controller_manager: self.settings.controllers,
             self.scheduler: self.settings.controllers,
             self.kserve: self.settings.kserve,
+            self.keda: self.settings.keda,
         }
         return [build() for build, is_wanted in wanted.items() if is_wanted]
 
@@ -132,6 +133,30 @@ class Programs:
         }
         env = {"KUBECONFIG": str(self.keys.kubeconfig(User.KSERVE)), "POD_NAMESPACE": KSERVE_NAMESPACE}
         return self._program(Asset.KSERVE, flags, http_probe(f"{url}/readyz"), url, env)
+
+    def keda(self) -> Program:
+        """KEDA's operator, which turns ScaledObjects into HPAs; there is no server of external metrics."""
+        url = f"http://{HOST}:{self.ports.keda_health}"
+        flags = {
+            "enable-prometheus-metrics": "false",
+            "metrics-bind-address": "0",
+            "health-probe-bind-address": f"{HOST}:{self.ports.keda_health}",
+            "metrics-service-bind-address": f"{HOST}:{self.ports.keda_metrics}",
+            "cert-dir": self.settings.private,
+            "enable-cert-rotation": "false",
+            "enable-webhook-patching": "false",
+            "enable-apiservice-patching": "false",
+            "kube-api-qps": 500,
+            "kube-api-burst": 1000,
+        }
+        env = {
+            "KUBECONFIG": str(self.keys.kubeconfig(User.KEDA)),
+            "POD_NAMESPACE": KEDA_NAMESPACE,
+            "KEDA_CLUSTER_OBJECT_NAMESPACE": KEDA_NAMESPACE,
+            "POD_NAME": "keda-operator-0",
+            "WATCH_NAMESPACE": "",
+        }
+        return self._program(Asset.KEDA, flags, http_probe(f"{url}/readyz"), url, env)
 
     def _component(self, user: User, port: int) -> dict[str, object]:
         return {
