@@ -88,6 +88,9 @@ class KServe:
         key = key_of(isvc)
         deployment = self._held[DEPLOYMENT].get(Key(key.namespace, predictor_name(key.name)))
         pods = list(self._pods.group(predictor_group(key)).values())
+        if not isvc.get("status") and not (deployment or {}).get("status"):
+            # The Deployment's first word comes in a moment, and one write does for both.
+            return
         status = status_for(isvc, deployment, pods, now_text())
         if status != isvc.get("status"):
             self._inference_services.put_if(await self._writer.status(INFERENCE_SERVICE, isvc, status))
