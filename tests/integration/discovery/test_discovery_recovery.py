@@ -19,6 +19,7 @@ from support.discovery_service import (
     running_discovery,
     template,
 )
+from support.nats import eventually
 
 from aim_local.apiserver import ControlPlane
 from aim_local.registry import DEMO_AUTH, LocalRegistry
@@ -133,7 +134,7 @@ def pull_secret(host: str, password: str) -> JsonObject:
 def reported(reason: str) -> Callable[[Reply], bool]:
     def accept(reply: Reply) -> bool:
         found = (reply.body.get("status") or {}).get("conditions") or []
-        return any(one["type"] == "ImageMetadataReady" and one["reason"] == reason for one in found)
+        return any(one["reason"] == reason for one in found)
 
     return accept
 
@@ -159,6 +160,43 @@ async def test_a_corrected_secret_is_enough(
 
     assert done["metadata"]["generation"] == created["metadata"]["generation"]
     assert condition(done, "ConfigValid") == ("True", "ConfigurationValid")
+
+
+@pytest.mark.usefixtures("short_waits")
+@pytest.mark.spec("DI-301", "DI-303", "DI-306", "FW-096")
+async def test_a_corrected_token_starts_the_next_discovery_before_its_backoff_ends(
+    controlplane: ControlPlane, api: RawApi, tmp_path: Path
+) -> None:
+    refusal = {"local.aim/fail": "discovery=crash", "local.aim/fail-log": "Cannot access gated repo x"}
+    await api.merge(f"/api/v1/namespaces/{NAMESPACE}", {"metadata": {"annotations": refusal}})
+    token = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "hf", "namespace": NAMESPACE}}
+    await api.created(path("v1/secrets"), {**token, "stringData": {"token": "wrong"}})
+    env = [{"name": "HF_TOKEN", "valueFrom": {"secretKeyRef": {"name": "hf", "key": "token"}}}]
+    async with running_discovery(controlplane, tmp_path):
+        off = {"extractMetadata": False, "createServiceTemplates": False}
+        await api.created(path(MODELS), model(DUMMY, discovery=off))
+        await api.created(path(TEMPLATES), template("gated", env=env))
+        failed = (await api.until(path(TEMPLATES, "gated"), reported("DiscoveryFailed"), 30)).body
+        assert failed["status"]["status"] == "Failed"
+        assert condition(failed, "AuthValid") == ("False", "AuthError")
+
+        # What is corrected before it was looked at for the first time goes unnoticed.
+        await eventually(lambda: secret_reads(controlplane) > 0, "a first look at the Secret")
+        healed = dict.fromkeys(refusal)
+        await api.merge(f"/api/v1/namespaces/{NAMESPACE}", {"metadata": {"annotations": healed}})
+        await api.merge(path("v1/secrets", "hf"), {"stringData": {"token": "right"}})
+        # The backoff alone would take a minute.
+        done = (await api.until(path(TEMPLATES, "gated"), has_status("Ready"), 40)).body
+
+    assert done["metadata"]["generation"] == failed["metadata"]["generation"]
+    assert condition(done, "AuthValid") == ("True", "AuthenticationValid")
+
+
+def secret_reads(controlplane: ControlPlane) -> int:
+    """How often discovery has read a Secret; the kubelet reads them too."""
+    wanted = ("aim-discovery", "get", "secrets")
+    entries = controlplane.requests.report()["requests"]
+    return sum(one["count"] for one in entries if (one["userAgent"], one["verb"], one["resource"]) == wanted)
 
 
 async def label_node(api: RawApi, device: str | None) -> None:
