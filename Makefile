@@ -4,8 +4,10 @@ VENV := .venv
 BIN := $(VENV)/bin
 PACKAGES := shared services/model-sync services/discovery services/artifacts services/serving services/routing deploy/cli deploy/local
 STAMP := $(VENV)/.setup-stamp
+# What has the API server: "embedded", or "real" for the programs that make kube-assets builds.
+CLUSTER ?= embedded
 
-.PHONY: kube-assets external-crds setup demo test test-apiserver test-registry lint format crds crds-check bench spec-coverage lock clean
+.PHONY: kube-assets external-crds setup demo up test test-apiserver test-e2e test-registry lint format crds crds-check bench spec-coverage lock clean
 
 setup: $(STAMP)
 
@@ -17,7 +19,12 @@ $(STAMP): requirements.lock $(addsuffix /pyproject.toml,$(PACKAGES))
 	@touch $@
 
 demo: setup
-	@exec $(BIN)/python -m aim_local demo --parent $$PPID $(if $(FOLDER),--folder "$(FOLDER)")
+	@exec $(BIN)/python -m aim_local demo --parent $$PPID --cluster $(CLUSTER) $(if $(FOLDER),--folder "$(FOLDER)")
+
+# Against CLUSTER, or any other: make up KUBECONFIG=path, where no actors play unless ACTORS names some.
+up: setup
+	@exec $(BIN)/python -m aim_local up --parent $$PPID --cluster $(CLUSTER) $(if $(FOLDER),--folder "$(FOLDER)") \
+	  $(if $(filter command line,$(origin KUBECONFIG)),--kubeconfig "$(KUBECONFIG)") $(if $(ACTORS),--actors "$(ACTORS)")
 
 test: setup
 	$(BIN)/python -m pytest --numprocesses auto --dist loadfile tests/chaos tests/e2e tests/integration tests/controlplane tests/unit
@@ -30,6 +37,10 @@ test-apiserver: setup
 test-registry: setup
 	@PYTHONPATH=tests $(BIN)/python -m support.docker_registry
 	$(BIN)/python -m pytest tests/registry
+
+# The end-to-end tests alone; CLUSTER=real runs them against real programs.
+test-e2e: setup
+	CLUSTER=$(CLUSTER) $(BIN)/python -m pytest tests/e2e
 
 lint: setup
 	$(BIN)/ruff check --no-cache .

@@ -137,12 +137,12 @@ async def _flips(place: Site) -> list[Figure]:
 
 async def _begin(place: Site) -> None:
     await place.settled()
-    await place.stack.reset_requests()
+    await place.stack.cluster.reset_requests()
 
 
 async def _cost(place: Site, what: str, goals: dict[Cost, int]) -> list[Figure]:
     await place.settled()
-    ledger = Ledger.of(await place.stack.requests())
+    ledger = Ledger.of(await place.stack.cluster.requests())
     return [
         Figure(
             _SUBJECT,

@@ -61,7 +61,7 @@ async def measure_convergence(site: Site, sizes: tuple[int, ...]) -> tuple[list[
 
 async def _converge(site: Site, keys: list[Key]) -> tuple[list[Figure], Effort]:
     size, subject = len(keys), f"converge {len(keys)}"
-    await site.stack.reset_requests()
+    await site.stack.cluster.reset_requests()
     before = read_cpu(site.stack)
     begun = time.monotonic()
     await site.create(kinds.AIM_SERVICE, map(service_body, keys))
@@ -70,7 +70,7 @@ async def _converge(site: Site, keys: list[Key]) -> tuple[list[Figure], Effort]:
     after = read_cpu(site.stack)
     used = after.since(before)
     await site.settled()
-    ledger = Ledger.of(await site.stack.requests())
+    ledger = Ledger.of(await site.stack.cluster.requests())
     figures = [
         Figure(subject, "until all run", max(spans), "s"),
         Figure(subject, "until one runs p50", quantile(spans, 0.5), "s"),

@@ -16,9 +16,9 @@ from bench.site import MANAGER, Site
 from aim_local.actors.informer import Informer
 from aim_local.keys import Key
 from aim_local.stack import Supervised
-from aim_local.stack.probes import http_probe
-from aim_local.stack.process import Program
 from aim_local.stack.programs import Addresses
+from aim_local.supervision.probes import http_probe
+from aim_local.supervision.process import Program
 from aim_shared.api import kinds, labels
 from aim_shared.bus.connection import BusSettings, connect
 from aim_shared.bus.history import History

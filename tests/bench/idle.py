@@ -19,11 +19,11 @@ async def measure_idle(site: Site) -> list[Figure]:
     """Watch it for half a minute."""
     subject = "idle"
     await site.settled()
-    await site.stack.reset_requests()
+    await site.stack.cluster.reset_requests()
     before = read_cpu(site.stack)
     await asyncio.sleep(SECONDS)
     shares = read_cpu(site.stack).shares_since(before)
-    ledger = Ledger.of(await site.stack.requests())
+    ledger = Ledger.of(await site.stack.cluster.requests())
     per_minute = 60 / SECONDS
     writes = ledger.total(Cost.WRITE) + ledger.total(Cost.EVENT)
     return [

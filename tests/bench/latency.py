@@ -26,10 +26,10 @@ async def measure_cold(site: Site) -> list[Figure]:
     for name in (*(f"bench-cold-{number}" for number in range(COLD_ROUNDS - 1)), WARM):
         await site.namespace(name)
         await site.settled()
-        await site.stack.reset_requests()
+        await site.stack.cluster.reset_requests()
         spans.append(await _until_running(site, Key(name, "first")))
         await site.settled()
-        ledgers.append(Ledger.of(await site.stack.requests()))
+        ledgers.append(Ledger.of(await site.stack.cluster.requests()))
     return [
         median_of(subject, "apply → Running, download of 1.2 s in it", spans, "s"),
         *(
@@ -46,10 +46,10 @@ async def measure_warm(site: Site) -> list[Figure]:
     for number in range(WARM_UPS):
         await _until_running(site, Key(WARM, f"warm-up-{number}"))
     await site.settled()
-    await site.stack.reset_requests()
+    await site.stack.cluster.reset_requests()
     spans = [1000 * await _until_running(site, Key(WARM, f"warm-{number}")) for number in range(ROUNDS)]
     await site.settled()
-    ledger = Ledger.of(await site.stack.requests())
+    ledger = Ledger.of(await site.stack.cluster.requests())
     return [
         Figure(subject, "apply → Running p50", quantile(spans, 0.5), "ms", low=min(spans), high=max(spans)),
         Figure(subject, "apply → Running p99", quantile(spans, 0.99), "ms"),

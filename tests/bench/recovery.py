@@ -30,14 +30,14 @@ async def measure_recovery(site: Site) -> list[Figure]:
 async def _kill_and_start(site: Site, name: str) -> list[Figure]:
     subject = f"kill -9 {name}"
     await site.settled()
-    await site.stack.reset_requests()
+    await site.stack.cluster.reset_requests()
     await site.stack[name].kill()
     begun = time.monotonic()
     await site.stack[name].start()
     ready = site.stack[name].start_seconds
     caught_up = await _caught_up(site, name) - begun
     await site.settled()
-    ledger = Ledger.of(await site.stack.requests())
+    ledger = Ledger.of(await site.stack.cluster.requests())
     writes = ledger.total(Cost.WRITE) + ledger.total(Cost.EVENT)
     return [
         Figure(subject, "until ready", ready, "s", _READY_GOAL),

@@ -91,7 +91,7 @@ class Site:
         async with asyncio.timeout(seconds):
             while quiet < _QUIET_SECONDS:
                 await asyncio.sleep(_LOOK)
-                now = write_count(await self.stack.requests())
+                now = write_count(await self.stack.cluster.requests())
                 quiet = quiet + _LOOK if now == count else 0.0
                 count = now
 

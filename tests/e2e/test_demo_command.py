@@ -14,6 +14,9 @@ from pathlib import Path
 import pytest
 from aiohttp import ClientSession
 from support.controlplane import CRDS, eventually
+from support.stack import CLUSTER, PATIENCE
+
+from aim_local.stack import ClusterKind
 
 
 def processes_of(folder: Path) -> list[int]:
@@ -44,7 +47,7 @@ def commands(folder: Path) -> dict[int, str]:
 async def started(folder: Path, *arguments: str, env: Mapping[str, str] | None = None) -> AsyncIterator[Process]:
     """The demo as a process."""
     process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "aim_local", "demo", "--folder", str(folder), *arguments,
+        sys.executable, "-m", "aim_local", "demo", "--cluster", CLUSTER, "--folder", str(folder), *arguments,
         stdout=PIPE, stderr=STDOUT, env={**os.environ, **(env or {})},
     )  # fmt: skip
     try:
@@ -59,7 +62,7 @@ async def printed(process: Process, text: str) -> str:
     """What it printed up to the line that holds a text."""
     assert process.stdout is not None
     lines = []
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(60 * PATIENCE):
         while line := await process.stdout.readline():
             lines.append(line.decode())
             if text in lines[-1]:
@@ -68,7 +71,7 @@ async def printed(process: Process, text: str) -> str:
 
 
 async def all_gone(folder: Path) -> None:
-    await eventually(lambda: not processes_of(folder), 10)
+    await eventually(lambda: not processes_of(folder), 30)
 
 
 def kill(folder: Path, program: str) -> None:
@@ -107,10 +110,11 @@ async def test_kept_up_it_invites_starts_again_what_is_killed_and_ends_on_ctrl_c
             assert answer.status == 200
 
         process.send_signal(signal.SIGINT)
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(30 * PATIENCE):
             await process.wait()
 
-    assert f"export KUBECONFIG={folder / 'kubeconfig'}" in text
+    kubeconfig = folder / ("cluster/kubeconfig" if CLUSTER is ClusterKind.REAL else "kubeconfig")
+    assert f"export KUBECONFIG={kubeconfig}" in text
     assert "export AIM_NATS_URL=nats://127.0.0.1:" in text
     assert "routing was killed by signal 9 (SIGKILL)" in again
     assert process.returncode == 0
@@ -128,17 +132,26 @@ async def test_without_enough_time_it_says_what_is_missing(tmp_path: Path) -> No
     await all_gone(folder)
 
 
-async def test_the_end_of_the_control_plane_is_the_end_of_the_demo(tmp_path: Path) -> None:
+async def test_the_end_of_the_api_server_ends_the_demo_only_where_the_objects_end_with_it(tmp_path: Path) -> None:
     folder = tmp_path / "run"
     async with started(folder, "--keep") as process:
         await printed(process, "AIMService")
-        kill(folder, "aim_local.apiserver")
-        text = await printed(process, "The demo failed")
-        async with asyncio.timeout(30):
+        if CLUSTER is ClusterKind.REAL:
+            kill(folder, "kube-apiserver")
+            text = await printed(process, "You said: Hello, who are you?")
+            process.send_signal(signal.SIGINT)
+        else:
+            kill(folder, "aim_local.apiserver")
+            text = await printed(process, "The demo failed")
+        async with asyncio.timeout(30 * PATIENCE):
             await process.wait()
 
-    assert process.returncode == 1
-    assert "control-plane was killed by signal 9 (SIGKILL), and all objects are lost with it" in text
+    if CLUSTER is ClusterKind.REAL:
+        assert process.returncode == 0
+        assert "kube-apiserver was killed by signal 9 (SIGKILL); starting it again" in text
+    else:
+        assert process.returncode == 1
+        assert "control-plane was killed by signal 9 (SIGKILL), and all objects are lost with it" in text
     await all_gone(folder)
 
 
@@ -158,13 +171,18 @@ async def test_it_ends_with_the_parent_that_it_was_told(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("wish", "folder"), [(["FOLDER=/tmp/of one"], ' --folder "/tmp/of one"'), ([], "")])
 async def test_make_passes_its_own_life_and_the_folder(wish: list[str], folder: str) -> None:
     # Without make's own variables, which the suite has when make runs it, the output is that of a user.
-    environment = {name: value for name, value in os.environ.items() if not name.startswith(("MAKE", "MFLAGS"))}
+    environment = {
+        name: value for name, value in os.environ.items() if not name.startswith(("MAKE", "MFLAGS", "CLUSTER"))
+    }
     make = await asyncio.create_subprocess_exec(
         "make", "--dry-run", "demo", *wish, cwd=CRDS.parents[1], env=environment, stdout=PIPE
     )
     out, _ = await make.communicate()
 
-    assert f"exec .venv/bin/python -m aim_local demo --parent $PPID{folder}" in out.decode().splitlines()[-1]
+    assert (
+        f"exec .venv/bin/python -m aim_local demo --parent $PPID --cluster embedded{folder}"
+        in out.decode().splitlines()[-1]
+    )
 
 
 async def test_interrupted_while_starting_it_leaves_nothing(tmp_path: Path) -> None:
@@ -172,7 +190,7 @@ async def test_interrupted_while_starting_it_leaves_nothing(tmp_path: Path) -> N
     async with started(folder) as process:
         await eventually(lambda: any("nats-server" in command for command in commands(folder).values()), 20)
         process.send_signal(signal.SIGTERM)
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(30 * PATIENCE):
             await process.wait()
 
     assert process.returncode == 130

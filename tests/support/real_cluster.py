@@ -49,10 +49,8 @@ async def raw_api(kubeconfig: Path) -> AsyncIterator[RawApi]:
     """A client of the API server of a kubeconfig."""
     connection = await from_kubeconfig(str(kubeconfig))
     authorization = await connection.credentials.authorization()
-    assert connection.tls is not None
-    assert authorization is not None
-    connector = aiohttp.TCPConnector(ssl=connection.tls)
-    headers = {"authorization": authorization}
+    connector = aiohttp.TCPConnector(ssl=connection.tls or True)
+    headers = {"authorization": authorization} if authorization else {}
     async with aiohttp.ClientSession(
         connection.server, connector=connector, headers=headers, read_bufsize=2**21
     ) as session:

@@ -5,6 +5,7 @@ runs, because its start takes longer than most of them, so each test makes objec
 """
 
 import asyncio
+import os
 import shutil
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
@@ -14,15 +15,20 @@ from pathlib import Path
 import aiohttp
 import pytest
 import pytest_asyncio
-from support.controlplane import CRDS, Ran, RawApi, raw_api
+from support.controlplane import CRDS, Ran, RawApi
+from support.real_cluster import raw_api
 
 from aim_local.demo.manifests import apply_all, demo_files, read_manifests
 from aim_local.demo.summary import complaints
-from aim_local.stack import SERVICES, Stack, StackSettings
+from aim_local.stack import SERVICES, ClusterKind, Stack, StackError, StackSettings
 from aim_shared.json import JsonObject, loads
 from aim_shared.kube.client import KubeClient
 from aim_shared.kube.config import from_kubeconfig
 
+CLUSTER = ClusterKind(os.environ.get("CLUSTER", ClusterKind.EMBEDDED))
+"""What the end-to-end tests run against; ``CLUSTER=real`` is that of `make kube-assets`."""
+PATIENCE = {ClusterKind.EMBEDDED: 1.0, ClusterKind.REAL: 3.0}[CLUSTER]
+"""By how much everything may take longer there than in memory."""
 OWN = "/apis/aim.eai.amd.com/v1alpha1"
 
 
@@ -65,10 +71,14 @@ class Platform:
             return accept(obj)
 
         try:
-            found = await self.api.until(path, lambda reply: reply.status == 200 and holds(reply.body), seconds)
+            found = await self.api.until(
+                path, lambda reply: reply.status == 200 and holds(reply.body), seconds * PATIENCE
+            )
         except TimeoutError:
             state = last.get("status") or {}
-            pytest.fail(f"{path} after {seconds} s: {state.get('status', 'no status')}\n{complaints(last)}")
+            pytest.fail(
+                f"{path} after {seconds * PATIENCE:g} s: {state.get('status', 'no status')}\n{complaints(last)}"
+            )
         return found.body
 
     async def running(self, path: str, seconds: float = 30) -> JsonObject:
@@ -107,11 +117,21 @@ def status_of(obj: JsonObject) -> str:
     return str((obj.get("status") or {}).get("status") or "")
 
 
+def _stack(settings: StackSettings) -> Stack:
+    """The stack; the run ends with one line where this machine has no programs for its cluster."""
+    try:
+        return Stack(settings)
+    except StackError as error:
+        pytest.exit(str(error), returncode=1)
+
+
 @asynccontextmanager
 async def started_platform(folder: Path, services: tuple[str, ...] = SERVICES) -> AsyncIterator[Platform]:
     """A platform with the demo's gateway, runtime config and model source, but no AIMService."""
-    settings = StackSettings(folder, CRDS, services, actor_delay=0.005, actor_retry_delay=0.1)
-    async with Stack(settings) as stack, raw_api(stack.api_url) as api:
+    settings = StackSettings(
+        folder, CRDS, services, CLUSTER, start_timeout=30 * PATIENCE, actor_delay=0.005, actor_retry_delay=0.1
+    )
+    async with _stack(settings) as stack, raw_api(stack.kubeconfig) as api:
         platform = Platform(stack, api)
         await platform.apply(demo_files()[:-1])
         yield platform

@@ -1,10 +1,11 @@
-"""`python -m aim_local`: the demo, and the stack alone."""
+"""`python -m aim_local`: the demo, and the platform alone."""
 
 import asyncio
 import contextlib
 import os
 import signal
 from collections.abc import Coroutine
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, Final
 
@@ -13,7 +14,8 @@ from rich.console import Console
 
 from aim_local.demo import DemoError, DemoSettings, demo
 from aim_local.processes import end_with_parent
-from aim_local.stack import StackError, StackSettings
+from aim_local.stack import ClusterKind, StackError, StackSettings
+from aim_local.up import up
 from aim_shared.kube.errors import KubeError
 
 _ROOT: Final = Path(__file__).parents[3]
@@ -28,19 +30,27 @@ def commands() -> None:
     """The platform on one machine, for demos and tests. Never for production."""
 
 
+_Cluster = Annotated[ClusterKind, typer.Option(help="In memory, or of real programs (`make kube-assets`).")]
+_Keda = Annotated[bool, typer.Option("--keda", help="With KEDA's operator in a real cluster; KEDA=1 does the same.")]
+_Folder = Annotated[Path, typer.Option(help="Logs, kubeconfig and data.")]
+_Parent = Annotated[int | None, typer.Option(help="End with this process, which must be the parent.")]
+
+
 @app.command("demo")
 def run_demo(
+    *,
     keep: Annotated[bool, typer.Option("--keep", help="Stay up until Ctrl-C; KEEP=1 does the same.")] = False,
     timeout: Annotated[float, typer.Option(help="Seconds from apply to the answer.")] = 120.0,
-    folder: Annotated[Path, typer.Option(help="Logs, kubeconfig and data.")] = _ROOT / ".run",
-    parent: Annotated[int | None, typer.Option(help="End with this process, which must be the parent.")] = None,
+    cluster: _Cluster = ClusterKind.EMBEDDED,
+    keda: _Keda = False,
+    folder: _Folder = _ROOT / ".run",
+    parent: _Parent = None,
 ) -> None:
     """From an AIMService to an answer of its model; exit code 0 when it came."""
-    if parent is not None and not end_with_parent(parent):
-        raise typer.Exit(_INTERRUPTED)
-    stays = keep or os.environ.get("KEEP", "").lower() in _TRUE
-    stack = StackSettings(folder=folder.absolute(), crds=_ROOT / "deploy" / "crds")
+    stays = keep or _is_set("KEEP")
+    stack = _settings(folder, cluster, keda=keda)
     console = Console()
+    _end_with(parent)
     try:
         asyncio.run(_interruptible(demo(DemoSettings(stack, timeout, stays), console)))
     except (DemoError, StackError, KubeError) as error:
@@ -48,6 +58,45 @@ def run_demo(
         raise typer.Exit(1) from error
     except (KeyboardInterrupt, asyncio.CancelledError):
         raise typer.Exit(0 if stays else _INTERRUPTED) from None
+
+
+@app.command("up")
+def run_up(
+    *,
+    cluster: _Cluster = ClusterKind.EMBEDDED,
+    kubeconfig: Annotated[Path | None, typer.Option(help="Of any other cluster, which this one then is.")] = None,
+    actors: Annotated[
+        str | None, typer.Option(help="Parts of a cluster to play: names, `all`, `hardware`; else what is missing.")
+    ] = None,
+    keda: _Keda = False,
+    folder: _Folder = _ROOT / ".run",
+    parent: _Parent = None,
+) -> None:
+    """The platform against a cluster, until Ctrl-C."""
+    settings = replace(_settings(folder, kubeconfig or cluster, keda=keda), actors=actors)
+    console = Console()
+    _end_with(parent)
+    try:
+        asyncio.run(_interruptible(up(settings, console)))
+    except (StackError, KubeError) as error:
+        console.print(f"\nThe platform is down: {error}", highlight=False, markup=False, soft_wrap=True)
+        raise typer.Exit(1) from error
+    except (KeyboardInterrupt, asyncio.CancelledError):
+        console.print("\nEverything has ended.")
+
+
+def _settings(folder: Path, cluster: ClusterKind | Path, *, keda: bool) -> StackSettings:
+    crds = _ROOT / "deploy" / "crds"
+    return StackSettings(folder=folder.absolute(), crds=crds, cluster=cluster, keda=keda or _is_set("KEDA"))
+
+
+def _is_set(variable: str) -> bool:
+    return os.environ.get(variable, "").lower() in _TRUE
+
+
+def _end_with(parent: int | None) -> None:
+    if parent is not None and not end_with_parent(parent):
+        raise typer.Exit(_INTERRUPTED)
 
 
 async def _interruptible(work: Coroutine[Any, Any, None]) -> None:

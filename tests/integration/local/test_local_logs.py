@@ -1,6 +1,6 @@
 """What is quoted from the log of a process that ended."""
 
-from aim_local.stack.logs import telling
+from aim_local.supervision.logs import telling
 
 INFO = '{"level": "info", "message": "at work"}'
 WARNING = '{"level": "warning", "message": "odd"}'

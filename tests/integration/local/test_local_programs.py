@@ -9,7 +9,7 @@ from aiohttp import web
 from support.controlplane import CRDS
 
 from aim_local.stack import StackSettings
-from aim_local.stack.programs import Addresses, Programs
+from aim_local.stack.programs import Addresses, Programs, embedded_kubeconfig
 from aim_shared.kube.config import from_kubeconfig
 
 
@@ -30,7 +30,7 @@ async def test_the_control_plane_is_not_ready_without_its_kubeconfig(tmp_path: P
     try:
         await web.TCPSite(runner, "127.0.0.1", programs.addresses.control_plane).start()
         missing = await programs.control_plane().probe()
-        programs.kubeconfig.touch()
+        embedded_kubeconfig(programs.settings).touch()
 
         assert missing == f"{tmp_path / 'kubeconfig'} is not written yet"
         assert await programs.control_plane().probe() == ""

@@ -15,7 +15,7 @@ from support.controlplane import CRDS, eventually
 
 from aim_local.stack import Stack, StackError, StackSettings
 
-INFRASTRUCTURE = ("nats", "control-plane", "registry", "actors", "gateway")
+INFRASTRUCTURE = ("control-plane", "nats", "registry", "actors", "gateway")
 
 
 def settings(folder: Path, *services: str) -> StackSettings:
@@ -47,7 +47,7 @@ async def test_everything_answers_and_ends_with_the_context(tmp_path: Path) -> N
             nodes = await answer.json()
         async with http.get(f"{stack.gateway_url}/x") as answer:
             assert answer.status == 404
-        report = await stack.requests()
+        report = await stack.cluster.requests()
         memory = [one.resident_bytes for one in stack.processes]
 
     assert [one.name for one in stack.processes] == list(INFRASTRUCTURE)

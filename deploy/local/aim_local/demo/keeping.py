@@ -10,8 +10,6 @@ from rich.console import Console
 
 from aim_local.stack import Stack, Supervised
 
-_MEMORY: Final = "control-plane"
-"""Its memory is the cluster, which no restart brings back."""
 _MOST: Final = 5
 _WITHIN_SECONDS: Final = 60.0
 """A process that ends more often in that time will not get better."""
@@ -25,7 +23,7 @@ async def while_kept_alive(stack: Stack, console: Console, story: Coroutine[Any,
     """
     try:
         async with asyncio.TaskGroup() as group:
-            keeping = [group.create_task(_keep(process, console)) for process in stack.processes]
+            keeping = [group.create_task(_keep(process, stack, console)) for process in stack.processes]
             await story
             for task in keeping:
                 task.cancel()
@@ -33,11 +31,11 @@ async def while_kept_alive(stack: Stack, console: Console, story: Coroutine[Any,
         raise _first(errors) from errors
 
 
-async def _keep(process: Supervised, console: Console) -> None:
+async def _keep(process: Supervised, stack: Stack, console: Console) -> None:
     starts: deque[float] = deque(maxlen=_MOST)
     while True:
         await process.ended()
-        if process.name == _MEMORY:
+        if process.name in stack.cluster.irreplaceable:
             raise process.failure(f"{process.ending}, and all objects are lost with it")
         if len(starts) == _MOST and time.monotonic() - starts[0] < _WITHIN_SECONDS:
             raise process.failure(f"{process.ending}, {_MOST + 1} times within {_WITHIN_SECONDS:g} s")

@@ -60,10 +60,10 @@ async def _story(settings: DemoSettings, stack: Stack, console: Console, manifes
     async with KubeClient(await from_kubeconfig(str(stack.kubeconfig)), service="local-demo") as client:
         board = Board(client, _SERVICE.namespace)
         async with board.following():
-            await stack.reset_requests()
+            await stack.cluster.reset_requests()
             async with showing(board, console, _SERVICE.namespace):
                 seconds = await _until_running(settings, client, board, manifests)
-            requests = await stack.requests()
+            requests = await stack.cluster.requests()
             url = stack.gateway_url + _path(board)
     try:
         answer = await ask(url)

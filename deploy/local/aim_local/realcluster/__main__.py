@@ -12,7 +12,7 @@ import typer
 from aim_local.assets import AssetError, find_toolset
 from aim_local.realcluster.cluster import RealCluster
 from aim_local.realcluster.settings import ClusterSettings
-from aim_local.stack.settings import StackError
+from aim_local.supervision.process import StackError
 from aim_shared.kube.errors import KubeError
 
 _ROOT: Final = Path(__file__).parents[4]

@@ -20,8 +20,7 @@ from aim_local.realcluster.ports import HOST, Ports
 from aim_local.realcluster.programs import KEDA_NAMESPACE, KSERVE_NAMESPACE, Programs
 from aim_local.realcluster.settings import ClusterSettings
 from aim_local.realcluster.users import SYSTEM_NAMESPACE, User, services_binding
-from aim_local.stack.process import Program, Supervised
-from aim_local.stack.settings import StackError
+from aim_local.supervision.process import Program, StackError, Supervised
 from aim_shared.api.kinds import CONFIG_MAP, NAMESPACE
 from aim_shared.kube.client import KubeClient
 from aim_shared.kube.config import from_kubeconfig

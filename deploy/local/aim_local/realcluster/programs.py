@@ -14,8 +14,8 @@ from aim_local.realcluster.keys import Keys
 from aim_local.realcluster.ports import HOST, Ports
 from aim_local.realcluster.settings import ClusterSettings
 from aim_local.realcluster.users import User
-from aim_local.stack.probes import http_probe
-from aim_local.stack.process import Probe, Program
+from aim_local.supervision.probes import http_probe
+from aim_local.supervision.process import Probe, Program
 
 SERVICE_RANGE: Final = "10.96.0.0/16"
 """KServe makes a Service for each InferenceService; a /24 would end at 253 of them."""

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Final
 
 from aim_local.nats import NatsServerError, server_binary, server_config
-from aim_local.stack.probes import all_probes, file_probe, http_probe, nats_probe
-from aim_local.stack.process import Program
-from aim_local.stack.settings import SERVICES, StackError, StackSettings
+from aim_local.stack.settings import SERVICES, StackSettings
+from aim_local.supervision.probes import all_probes, file_probe, http_probe, nats_probe
+from aim_local.supervision.process import Program, StackError
 
 SYSTEM_NAMESPACE: Final = "aim-system"
 _HOST: Final = "127.0.0.1"
@@ -63,11 +63,6 @@ class Programs:
     settings: StackSettings
     addresses: Addresses
 
-    @property
-    def kubeconfig(self) -> Path:
-        """Written by the control plane when it starts."""
-        return self.settings.folder / "kubeconfig"
-
     def nats(self) -> Program:
         """The broker; its store begins empty, as the control plane's does.
 
@@ -87,10 +82,11 @@ class Programs:
     def control_plane(self) -> Program:
         """The API server with all definitions; it answers before its kubeconfig is written, and clients need both."""
         port = self.addresses.control_plane
-        command = _python("aim_local.apiserver", "--port", port, "--kubeconfig", self.kubeconfig)
+        kubeconfig = embedded_kubeconfig(self.settings)
+        command = _python("aim_local.apiserver", "--port", port, "--kubeconfig", kubeconfig)
         command += ["--crds", str(self.settings.crds)]
         url = Addresses.url(port)
-        ready = all_probes(http_probe(f"{url}/readyz"), file_probe(self.kubeconfig))
+        ready = all_probes(http_probe(f"{url}/readyz"), file_probe(kubeconfig))
         return Program("control-plane", command, _inherited(), ready, url)
 
     def registry(self) -> Program:
@@ -99,40 +95,44 @@ class Programs:
         command = _python("aim_local.registry", "--port", self.addresses.registry)
         return Program("registry", command, _inherited(), http_probe(f"{url}/v2/"), url)
 
-    def actors(self) -> Program:
-        """The simulated cluster, with the engine."""
+    def actors(self, kubeconfig: Path, names: str) -> Program:
+        """Simulated parts of a cluster, with the engine."""
         url = Addresses.url(self.addresses.engine)
         settings = self.settings
         command = _python(
             "aim_local.actors", "--data", settings.folder / "data", "--engine-port", self.addresses.engine
         )
         command += ["--delay", str(settings.actor_delay), "--retry-delay", str(settings.actor_retry_delay)]
-        return Program("actors", command, self._client_env(), http_probe(f"{url}/-/ready"), url)
+        command += ["--actors", names]
+        return Program("actors", command, _client_env(kubeconfig), http_probe(f"{url}/-/ready"), url)
 
-    def gateway(self) -> Program:
+    def gateway(self, kubeconfig: Path) -> Program:
         """The gateway."""
         url = Addresses.url(self.addresses.gateway)
         command = _python("aim_local.gateway", "--port", self.addresses.gateway)
         command += ["--engine-url", Addresses.url(self.addresses.engine)]
-        return Program("gateway", command, self._client_env(), http_probe(f"{url}/-/ready"), url)
+        return Program("gateway", command, _client_env(kubeconfig), http_probe(f"{url}/-/ready"), url)
 
-    def service(self, name: str) -> Program:
-        """One of the five services.
+    def check(self, name: str) -> None:
+        """Make sure that a service can be started.
 
         Raises:
             StackError: there is no such service, or it is not installed.
         """
-        module = f"aim_{name.replace('-', '_')}"
         if name not in SERVICES:
             raise StackError(f"{name} is no service; there are {', '.join(SERVICES)}")
+        module = _module(name)
         if importlib.util.find_spec(module) is None or importlib.util.find_spec(f"{module}.__main__") is None:
             raise StackError(
                 f"service {name} can not be started: `python -m {module}` does not exist; run `make setup`"
             )
+
+    def service(self, name: str, kubeconfig: Path) -> Program:
+        """One of the five services."""
         port = self.addresses.services[name]
-        env = {**self._client_env(), **self._service_env(name, port)}
+        env = {**_client_env(kubeconfig), **self._service_env(name, port)}
         url = Addresses.url(port)
-        return Program(name, _python(module), env, http_probe(f"{url}/readyz"), url)
+        return Program(name, _python(_module(name)), env, http_probe(f"{url}/readyz"), url)
 
     def _service_env(self, name: str, port: int) -> dict[str, str]:
         settings, address = self.settings, f"{_HOST}:{port}"
@@ -147,8 +147,18 @@ class Programs:
         env |= dict.fromkeys(_REGISTRY_VARIABLES.get(name, ()), Addresses.url(self.addresses.registry))
         return {**env, **settings.env, **settings.service_env.get(name, {})}
 
-    def _client_env(self) -> dict[str, str]:
-        return {**_inherited(), "KUBECONFIG": str(self.kubeconfig)}
+
+def embedded_kubeconfig(settings: StackSettings) -> Path:
+    """Written by the embedded control plane when it starts."""
+    return settings.folder / "kubeconfig"
+
+
+def _module(service: str) -> str:
+    return f"aim_{service.replace('-', '_')}"
+
+
+def _client_env(kubeconfig: Path) -> dict[str, str]:
+    return {**_inherited(), "KUBECONFIG": str(kubeconfig)}
 
 
 def _inherited() -> dict[str, str]:

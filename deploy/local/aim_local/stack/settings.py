@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
 from pathlib import Path
 from types import MappingProxyType
 from typing import Final
@@ -10,8 +11,11 @@ SERVICES: Final = ("model-sync", "discovery", "artifacts", "serving", "routing")
 """The five services, by the names of their processes."""
 
 
-class StackError(Exception):
-    """Something could not be started, or ended by itself; the message names it and quotes its log."""
+class ClusterKind(StrEnum):
+    """Clusters that a stack brings along."""
+
+    EMBEDDED = "embedded"
+    REAL = "real"
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +26,9 @@ class StackSettings:
         folder: logs, kubeconfig and data; what an earlier stack left there is replaced.
         crds: folder with the platform's definitions.
         services: which of the five run.
+        cluster: what has the API server: one that comes along, or the kubeconfig of another.
+        actors: parts of a cluster to play, as `--actors` takes them; ``None`` = those that the cluster lacks.
+        keda: whether a real cluster has KEDA's operator.
         start_timeout: how long any process may take until it is ready.
         stop_patience: how long a process may take to end before it is killed.
         actor_delay: what each step of a simulated component takes.
@@ -34,6 +41,9 @@ class StackSettings:
     folder: Path
     crds: Path
     services: tuple[str, ...] = SERVICES
+    cluster: ClusterKind | Path = ClusterKind.EMBEDDED
+    actors: str | None = None
+    keda: bool = False
     start_timeout: float = 30.0
     stop_patience: float = 5.0
     actor_delay: float = 0.02

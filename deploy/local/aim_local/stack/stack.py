@@ -4,21 +4,22 @@ import asyncio
 import fcntl
 import os
 import shutil
+from collections.abc import Coroutine, Iterator
 from pathlib import Path
 from types import TracebackType
-from typing import IO, Final, Self, final
+from typing import IO, Any, Final, Self, final
 
-import aiohttp
-
-from aim_local.stack.process import Program, Supervised
+from aim_local.realcluster.cluster import first_cause
+from aim_local.stack.clusters import Cluster, cluster_of
 from aim_local.stack.programs import SYSTEM_NAMESPACE, Addresses, Programs
-from aim_local.stack.settings import StackError, StackSettings
+from aim_local.stack.settings import StackSettings
+from aim_local.supervision.process import Program, StackError, Supervised
 from aim_shared.api.kinds import NAMESPACE
-from aim_shared.json import JsonObject, loads
 from aim_shared.kube.client import KubeClient
 from aim_shared.kube.config import from_kubeconfig
+from aim_shared.kube.errors import KubeError
 
-_REPLACED: Final = ("nats", "data", "logs", "kubeconfig")
+_REPLACED: Final = ("nats", "data", "logs", "kubeconfig", "cluster")
 _MANAGER: Final = "aim-local"
 
 
@@ -30,21 +31,27 @@ class Stack:
     """
 
     def __init__(self, settings: StackSettings) -> None:
+        """See the class.
+
+        Raises:
+            StackError: the cluster can't be had on this machine.
+        """
         self.settings = settings
         self._addresses = Addresses.choose(settings.services)
         self._programs = Programs(settings, self._addresses)
         self._processes: dict[str, Supervised] = {}
         self._lock: IO[str] | None = None
+        self.cluster: Final[Cluster] = cluster_of(settings, self._programs.control_plane(), self._supervised)
 
     @property
     def kubeconfig(self) -> Path:
         """For kubectl and clients."""
-        return self._programs.kubeconfig
+        return self.cluster.kubeconfig
 
     @property
     def api_url(self) -> str:
         """Base URL of the API server."""
-        return Addresses.url(self._addresses.control_plane)
+        return self.cluster.url
 
     @property
     def gateway_url(self) -> str:
@@ -63,8 +70,8 @@ class Stack:
 
     @property
     def processes(self) -> tuple[Supervised, ...]:
-        """All processes in the order of their start."""
-        return tuple(self._processes.values())
+        """All processes: the cluster's, then the others in the order of their start."""
+        return (*self.cluster.processes, *self._processes.values())
 
     def __getitem__(self, name: str) -> Supervised:
         """A process by name, such as ``serving`` or ``nats``.
@@ -72,9 +79,9 @@ class Stack:
         Raises:
             StackError: there is none of that name.
         """
-        found = self._processes.get(name)
+        found = next((one for one in self.processes if one.name == name), None)
         if found is None:
-            raise StackError(f"no process {name}; there are {', '.join(self._processes)}")
+            raise StackError(f"no process {name}; there are {', '.join(one.name for one in self.processes)}")
         return found
 
     async def __aenter__(self) -> Self:
@@ -95,49 +102,43 @@ class Stack:
     ) -> None:
         await self._stop()
 
-    async def requests(self) -> JsonObject:
-        """What the API server was asked so far (`/debug/requests`)."""
-        async with (
-            aiohttp.ClientSession(trust_env=False) as session,
-            session.get(f"{self.api_url}/debug/requests") as answer,
-        ):
-            return loads(await answer.read())
-
-    async def reset_requests(self) -> None:
-        """Count the requests to the API server from zero."""
-        async with (
-            aiohttp.ClientSession(trust_env=False) as session,
-            session.delete(f"{self.api_url}/debug/requests"),
-        ):
-            pass
-
     async def _start(self) -> None:
         # A service that does not exist is found before anything was started for it.
-        services = [self._programs.service(name) for name in self.settings.services]
+        for name in self.settings.services:
+            self._programs.check(name)
         await asyncio.to_thread(self._prepare)
-        await self._start_together(self._programs.nats(), self._programs.control_plane(), self._programs.registry())
+        await self._together(
+            self.cluster.start(), *map(self._begin, (self._programs.nats(), self._programs.registry()))
+        )
         await self._create_system_namespace()
-        await self._start_together(self._programs.actors(), self._programs.gateway(), *services)
+        await self._together(*map(self._begin, self._clients()))
 
-    async def _start_together(self, *programs: Program) -> None:
-        fresh = [self._supervise(program) for program in programs]
+    def _clients(self) -> Iterator[Program]:
+        """What talks to the API server."""
+        actors = self.cluster.missing_actors if self.settings.actors is None else self.settings.actors
+        if actors:
+            yield self._programs.actors(self.cluster.kubeconfig_for("actors"), actors)
+        yield self._programs.gateway(self.cluster.kubeconfig_for("gateway"))
+        for name in self.settings.services:
+            yield self._programs.service(name, self.cluster.kubeconfig_for(name))
+
+    async def _begin(self, program: Program) -> None:
+        process = self._processes[program.name] = self._supervised(program)
+        await process.start()
+
+    async def _together(self, *work: Coroutine[Any, Any, None]) -> None:
         try:
             async with asyncio.TaskGroup() as group:
-                for process in fresh:
-                    group.create_task(process.start())
-        except* StackError as errors:
-            first = errors.exceptions[0]
-            while isinstance(first, ExceptionGroup):
-                first = first.exceptions[0]
-            raise first from None
+                for one in work:
+                    group.create_task(one)
+        except* (StackError, KubeError) as errors:
+            raise first_cause(errors) from None
 
-    def _supervise(self, program: Program) -> Supervised:
+    def _supervised(self, program: Program) -> Supervised:
         log = self.settings.folder / "logs" / f"{program.name}.log"
-        process = Supervised(
+        return Supervised(
             program, log, start_timeout=self.settings.start_timeout, stop_patience=self.settings.stop_patience
         )
-        self._processes[program.name] = process
-        return process
 
     def _prepare(self) -> None:
         folder = self.settings.folder
@@ -174,14 +175,12 @@ class Stack:
             await client.apply(NAMESPACE, namespace, _MANAGER)
 
     async def _stop(self) -> None:
-        """End the services, then what they use; each step together."""
-        below = ("nats", "control-plane", "registry")
-        upper = [one for one in self.processes if one.name not in below]
-        lower = [one for one in self.processes if one.name in below]
-        for step in (upper, lower):
-            async with asyncio.TaskGroup() as group:
-                for one in step:
-                    group.create_task(one.stop())
+        """End the clients, then what they use; each step together."""
+        lower = {"nats", "registry"}
+        await self._together(*(one.stop() for name, one in self._processes.items() if name not in lower))
+        await self._together(
+            self.cluster.stop(), *(one.stop() for name, one in self._processes.items() if name in lower)
+        )
         if self._lock is not None:
             await asyncio.to_thread(self._clean, "nats", "data")
             self._lock.close()

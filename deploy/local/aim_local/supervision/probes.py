@@ -6,7 +6,7 @@ from typing import Final
 
 import aiohttp
 
-from aim_local.stack.process import Probe
+from aim_local.supervision.process import Probe
 
 _SECONDS: Final = 2.0
 _BODY: Final = 600

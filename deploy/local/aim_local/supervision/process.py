@@ -10,14 +10,17 @@ from pathlib import Path
 from typing import Final, TypeAlias, final
 
 from aim_local.processes import dying_with_parent, stop_process
-from aim_local.stack.logs import last_lines, telling
-from aim_local.stack.settings import StackError
+from aim_local.supervision.logs import last_lines, telling
 
 _RETRY: Final = 0.02
 _RESIDENT: Final = re.compile(r"^VmRSS:\s+(\d+) kB", re.MULTILINE)
 
 Probe: TypeAlias = Callable[[], Awaitable[str]]
 """Asks a process whether it is ready; empty when it is, else what is missing."""
+
+
+class StackError(Exception):
+    """Something could not be started, or ended by itself; the message names it and quotes its log."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,229 @@
+"""The clusters that a stack can run against: the embedded control plane, a real one on this machine, any other."""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Final, Protocol, TypeAlias, final
+
+import aiohttp
+
+from aim_local.assets import AssetError
+from aim_local.realcluster import ClusterSettings, RealCluster, User
+from aim_local.stack.programs import embedded_kubeconfig
+from aim_local.stack.settings import SERVICES, ClusterKind, StackSettings
+from aim_local.supervision.process import Program, StackError, Supervised
+from aim_shared.json import JsonObject, loads
+
+_CLIENTS: Final[Mapping[str, User]] = {
+    "actors": User.ACTORS,
+    "gateway": User.ACTORS,
+    **{name: User(name) for name in SERVICES},
+}
+
+
+Supervise: TypeAlias = Callable[[Program], Supervised]
+"""Prepares a process of the stack."""
+
+
+class Cluster(Protocol):
+    """What has the API server; started and stopped with the stack, unless it was there before."""
+
+    @property
+    def missing_actors(self) -> str:
+        """Parts of a cluster that have to be played here, as `--actors` takes them; empty if there are none."""
+        ...
+
+    @property
+    def irreplaceable(self) -> frozenset[str]:
+        """Processes whose end no restart makes good."""
+        ...
+
+    @property
+    def processes(self) -> tuple[Supervised, ...]:
+        """Its processes, in the order of their start."""
+        ...
+
+    @property
+    def url(self) -> str:
+        """Base URL of the API server."""
+        ...
+
+    @property
+    def kubeconfig(self) -> Path:
+        """For people and kubectl."""
+        ...
+
+    def kubeconfig_for(self, client: str) -> Path:
+        """For one of the stack's processes, by its name."""
+        ...
+
+    async def start(self) -> None:
+        """Start it; it is ready when this returns.
+
+        Raises:
+            StackError: it can't be.
+        """
+        ...
+
+    async def stop(self) -> None:
+        """End what was started."""
+        ...
+
+    async def requests(self) -> JsonObject:
+        """What the API server was asked since the last reset, by user agent, verb and resource.
+
+        Raises:
+            StackError: nobody counts it.
+        """
+        ...
+
+    async def reset_requests(self) -> None:
+        """Count from zero."""
+        ...
+
+
+@final
+class EmbeddedCluster:
+    """The control plane in memory, as a process of its own; everything else of a cluster is played."""
+
+    missing_actors: Final = "all"
+    irreplaceable: Final = frozenset({"control-plane"})
+
+    def __init__(self, program: Program, kubeconfig: Path, supervise: Supervise) -> None:
+        self._process = supervise(program)
+        self._kubeconfig = kubeconfig
+        self._begun = False
+
+    @property
+    def processes(self) -> tuple[Supervised, ...]:
+        return (self._process,) if self._begun else ()
+
+    @property
+    def url(self) -> str:
+        return self._process.url
+
+    @property
+    def kubeconfig(self) -> Path:
+        return self._kubeconfig
+
+    def kubeconfig_for(self, client: str) -> Path:
+        # It knows no users, and tells clients apart by their user agents.
+        del client
+        return self._kubeconfig
+
+    async def start(self) -> None:
+        self._begun = True
+        await self._process.start()
+
+    async def stop(self) -> None:
+        await self._process.stop()
+
+    async def requests(self) -> JsonObject:
+        url = f"{self.url}/debug/requests"
+        async with aiohttp.ClientSession(trust_env=False) as session, session.get(url) as answer:
+            return loads(await answer.read())
+
+    async def reset_requests(self) -> None:
+        url = f"{self.url}/debug/requests"
+        async with aiohttp.ClientSession(trust_env=False) as session, session.delete(url):
+            pass
+
+
+@final
+class LocalRealCluster:
+    """etcd, kube-apiserver, its controllers and KServe; played is what needs hardware, and KEDA unless it runs."""
+
+    irreplaceable: Final[frozenset[str]] = frozenset()
+
+    def __init__(self, settings: StackSettings) -> None:
+        self.missing_actors = "hardware" if settings.keda else "hardware,keda"
+        try:
+            self._cluster = RealCluster(
+                ClusterSettings(settings.folder / "cluster", keda=settings.keda, crds=settings.crds)
+            )
+        except AssetError as error:
+            raise StackError(str(error)) from error
+
+    @property
+    def processes(self) -> tuple[Supervised, ...]:
+        return self._cluster.processes
+
+    @property
+    def url(self) -> str:
+        return self._cluster.url
+
+    @property
+    def kubeconfig(self) -> Path:
+        return self._cluster.kubeconfig
+
+    def kubeconfig_for(self, client: str) -> Path:
+        return self._cluster.kubeconfig_for(_CLIENTS[client])
+
+    async def start(self) -> None:
+        await self._cluster.__aenter__()
+
+    async def stop(self) -> None:
+        await self._cluster.__aexit__(None, None, None)
+
+    async def requests(self) -> JsonObject:
+        counts = await self._cluster.audit.counts()
+        requests = [
+            {"userAgent": f"aim-{key.user}", "verb": key.verb, "resource": key.resource, "count": count}
+            for key, count in counts.items()
+        ]
+        return {"total": counts.total(), "requests": requests}
+
+    async def reset_requests(self) -> None:
+        await self._cluster.audit.reset()
+
+
+@final
+class GivenCluster:
+    """Somebody else's cluster, with the rights of its kubeconfig. Nothing of it is played unless asked for."""
+
+    missing_actors: Final = ""
+    irreplaceable: Final[frozenset[str]] = frozenset()
+    processes: Final[tuple[Supervised, ...]] = ()
+
+    def __init__(self, kubeconfig: Path) -> None:
+        if not kubeconfig.is_file():
+            raise StackError(f"there is no kubeconfig {kubeconfig}; give the path of one: make up KUBECONFIG=path")
+        self._kubeconfig = kubeconfig.absolute()
+
+    @property
+    def url(self) -> str:
+        return "the API server of the kubeconfig"
+
+    @property
+    def kubeconfig(self) -> Path:
+        return self._kubeconfig
+
+    def kubeconfig_for(self, client: str) -> Path:
+        del client
+        return self._kubeconfig
+
+    async def start(self) -> None:
+        """It runs already."""
+
+    async def stop(self) -> None:
+        """It stays."""
+
+    async def requests(self) -> JsonObject:
+        raise StackError("the requests to this cluster are not counted")
+
+    async def reset_requests(self) -> None:
+        raise StackError("the requests to this cluster are not counted")
+
+
+def cluster_of(settings: StackSettings, embedded: Program, supervise: Supervise) -> Cluster:
+    """The cluster that the settings name.
+
+    Raises:
+        StackError: it can't be had on this machine.
+    """
+    match settings.cluster:
+        case ClusterKind.EMBEDDED:
+            return EmbeddedCluster(embedded, embedded_kubeconfig(settings), supervise)
+        case ClusterKind.REAL:
+            return LocalRealCluster(settings)
+        case Path() as given:
+            return GivenCluster(given)

@@ -1,0 +1,49 @@
+"""`make up`: the platform against a cluster, until Ctrl-C."""
+
+import asyncio
+import os
+
+from rich.console import Console
+from rich.table import Table
+
+from aim_local.demo.keeping import while_kept_alive
+from aim_local.stack import Stack, StackSettings
+
+
+async def up(settings: StackSettings, console: Console) -> None:
+    """Start everything, tell what runs where, and keep it up.
+
+    Raises:
+        StackError: a process could not be started, or ended and could not be started again.
+        KubeError: the cluster does not let us in.
+    """
+    console.print("Starting …", highlight=False)
+    async with Stack(settings) as stack:
+        _tell(console, stack)
+        await while_kept_alive(stack, console, _for_ever())
+
+
+async def _for_ever() -> None:
+    await asyncio.get_running_loop().create_future()
+
+
+def _tell(console: Console, stack: Stack) -> None:
+    table = Table("process", "PID", "answers at", "log", box=None, pad_edge=False)
+    for process in stack.processes:
+        table.add_row(process.name, str(process.pid), process.url or "-", str(process.log))
+    # A terminal may be narrow, and a path that is cut can not be copied.
+    Console(file=console.file, width=max(console.width, 200)).print(table, highlight=False)
+    console.print(
+        f"""
+  export KUBECONFIG={stack.kubeconfig}
+  export AIM_NATS_URL={stack.nats_url}
+  kubectl apply -f deploy/local/examples     # the demo's manifests
+  kubectl get aimservices,aimmodels,aimservicetemplates,aimartifacts,inferenceservices,httproutes -A
+
+The gateway serves the paths of HTTPRoutes at {stack.gateway_url}; the registry plays docker.io.
+Each service answers /healthz, /readyz, /metrics, /debug/world and /debug/queue. What is killed is started again.
+Stop with Ctrl-C or `kill {os.getpid()}`.""",
+        soft_wrap=True,
+        highlight=False,
+        markup=False,
+    )
