@@ -107,7 +107,11 @@ class Scheduler:
 
     async def _select_node(self, claim: JsonObject) -> None:
         if SELECTED_NODE not in annotations_of(claim):
-            change = {"metadata": {"annotations": {SELECTED_NODE: self._settings.nodes[0]}}}
+            # That there is no volume yet is said: a claim whose spec may not change is compared member by member.
+            change = {
+                "metadata": {"annotations": {SELECTED_NODE: self._settings.nodes[0]}},
+                "spec": {"volumeName": ""},
+            }
             self._claims.put_if(await self._writer.patch(PERSISTENT_VOLUME_CLAIM, claim, change))
 
     def _unhelped(self, why: str) -> str:
