@@ -81,7 +81,7 @@ def test_a_failed_build_leaves_nothing_and_says_why(tmp_path: Path, go: Go) -> N
         build(cache, failing)
     assert "\n" not in str(caught.value)
     assert "kserve" in str(caught.value)
-    assert "the module could not be had" in str(caught.value)
+    assert "check that the Go module proxy" in str(caught.value)
     assert list(cache.root.rglob("*crds*")) == []
 
 
@@ -129,7 +129,7 @@ def test_a_changed_pin_makes_another_folder(tmp_path: Path, monkeypatch: pytest.
     [
         ("go: go.mod requires go >= 1.26.0 (running go 1.24.1; GOTOOLCHAIN=local)", "install that version of Go"),
         ("verifying x@v1: checksum mismatch", "differs from what go.sum pins"),
-        ("x@v1: reading https://p/x/@v/v1.zip: 404 Not Found", "the module could not be had"),
+        ("x@v1: reading https://p/x/@v/v1.zip: 404 Not Found", "check that the Go module proxy"),
         ("write /tmp/x: no space left on device", "free some gigabytes"),
         ("compile: signal: killed", "out of memory"),
         ("something else", "run the command by hand"),
@@ -139,6 +139,12 @@ def test_what_go_says_is_told_with_advice(said: str, advice: str) -> None:
     told = reason(f"go: downloading x v1\n{said}\n")
     assert said in told
     assert advice in told
+    assert "\n" not in told
+
+
+def test_an_error_told_as_json_is_found() -> None:
+    told = reason('{\n\t"Path": "x",\n\t"Error": "x@v1: module lookup disabled by GOPROXY=off"\n}\n')
+    assert told.startswith('"x@v1: module lookup disabled by GOPROXY=off"; check that the Go module proxy')
 
 
 def test_without_go_one_line_says_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

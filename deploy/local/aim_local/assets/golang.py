@@ -21,9 +21,9 @@ ADVICE: Final[Mapping[re.Pattern[str], str]] = {
     re.compile(r"checksum mismatch|SECURITY ERROR"): (
         "the module differs from what go.sum pins; do not use it, and look at what `go env GOPROXY` names"
     ),
-    re.compile(r"dial tcp|no such host|proxyconnect|i/o timeout|connection re|TLS handshake|40[0-9]|50[0-9]"): (
-        "the module could not be had; check that the Go module proxy (`go env GOPROXY`) can be reached"
-    ),
+    re.compile(
+        r"lookup disabled|dial tcp|no such host|proxyconnect|i/o timeout|connection re|TLS handshake|40[0-9]|50[0-9]"
+    ): ("check that the Go module proxy (`go env GOPROXY`) can be reached and has the module"),
     re.compile(r"no space left on device"): (
         "free some gigabytes, or let AIM_KUBE_ASSETS, GOCACHE and GOMODCACHE name folders on another disk"
     ),
@@ -56,7 +56,7 @@ class Go:
         if binary is None:
             raise AssetError(
                 "Go is not installed, and the real cluster's programs are built with it: install Go 1.26 or newer "
-                "(https://go.dev/dl), or let KUBEBUILDER_ASSETS name a folder with etcd, kube-apiserver and kubectl"
+                "(https://go.dev/dl); KUBEBUILDER_ASSETS replaces only etcd, kube-apiserver and kubectl"
             )
         return cls(binary)
 
@@ -94,7 +94,8 @@ class Go:
 
 def reason(output: str) -> str:
     """The line of Go's output that tells most, and what to do about it."""
-    lines = [line.strip() for line in output.splitlines() if line.strip()]
+    # With `-json` Go tells the error as a member of an object.
+    lines = [line.strip().removeprefix('"Error": ') for line in output.splitlines() if line.strip(" \t{}")]
     for pattern, advice in ADVICE.items():
         for line in lines:
             if pattern.search(line):
