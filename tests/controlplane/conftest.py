@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator
 
 import pytest_asyncio
 from support.suite import SuiteApi, api, kubectl, server
+from support.suite_specimen import define_specimens
 from support.suite_widgets import DEFINITIONS, define, gadget_crd, widget_crd
 
 __all__ = ["api", "kubectl", "server"]
@@ -13,6 +14,13 @@ __all__ = ["api", "kubectl", "server"]
 async def widgets(api: SuiteApi) -> SuiteApi:
     """The API with the widget kind, which all tests share."""
     await define(api, widget_crd())
+    return api
+
+
+@pytest_asyncio.fixture
+async def specimens(api: SuiteApi) -> SuiteApi:
+    """The API with the specimen kind, which all tests share."""
+    await define_specimens(api)
     return api
 
 

@@ -202,12 +202,12 @@ def test_items_of_a_set_merge() -> None:
         (
             {"ports": [{"name": "x"}]},
             (
-                '.spec.ports: element 0: associative list with keys has an element that omits key field "port" '
-                "(and doesn't have default value)"
+                ".spec.ports: element 0: associative list with keys has an element that omits all key fields "
+                '["port" "protocol"]'
             ),
         ),
         ({"bogus": 1}, ".spec.bogus: field not declared in schema"),
-        ({"replicas": "1"}, ".spec.replicas: expected numeric (int or float), got &value.valueUnstructured"),
+        ({"replicas": "1"}, ".spec.replicas: expected numeric (int or float), got string"),
         ({"color": 1}, ".spec.color: expected string, got &value.valueUnstructured"),
         ({"nested": []}, ".spec.nested: expected map, got list"),
         ({"args": {}}, ".spec.args: expected list, got map"),

@@ -67,22 +67,22 @@ def problems(property_schema: dict[str, Any], value: Any) -> list[str]:
         (
             {"type": "object", "anyOf": [{"required": ["a"]}, {"required": ["b"]}]},
             {},
-            'Invalid value: "object": spec.x in body must validate at least one schema (anyOf)',
+            '<nil>: Invalid value: "": "spec.x" must validate at least one schema (anyOf)',
         ),
         (
             {"type": "object", "oneOf": [{"required": ["a"]}, {"required": ["b"]}]},
             {"a": 1, "b": 1},
-            'Invalid value: "object": spec.x in body must validate one and only one schema (oneOf)',
+            '<nil>: Invalid value: "": "spec.x" must validate one and only one schema (oneOf). Found 2 valid alternatives',
         ),
         (
             {"type": "string", "not": {"enum": ["bad"]}},
             "bad",
-            'Invalid value: "bad": spec.x in body must not validate the schema (not)',
+            '<nil>: Invalid value: "": "spec.x" must not validate the schema (not)',
         ),
     ],
 )
 def test_a_violation_is_worded_as_the_real_server_does(schema: dict[str, Any], value: Any, problem: str) -> None:
-    assert problems(schema, value) == [f"spec.x: {problem}"]
+    assert problems(schema, value) == [problem if problem.startswith("<nil>") else f"spec.x: {problem}"]
 
 
 @pytest.mark.parametrize(

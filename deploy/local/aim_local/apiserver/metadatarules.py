@@ -72,7 +72,7 @@ def _check_name(resource: ResourceType, name: str) -> Iterator[FieldError]:
     elif resource.plural in _PATH_LIKE:
         return
     elif len(name) > _MAX_NAME:
-        yield _invalid("metadata.name", name, "must be no more than 253 bytes")
+        yield _invalid("metadata.name", name, "must be no more than 253 characters")
     elif not _DNS_SUBDOMAIN.fullmatch(name):
         yield _invalid("metadata.name", name, _SUBDOMAIN_DETAIL)
 
@@ -83,7 +83,7 @@ def _check_labels(labels: JsonObject) -> Iterator[FieldError]:
         if not isinstance(value, str) or not _LABEL_VALUE.fullmatch(value):
             yield _invalid("metadata.labels", value, _VALUE_DETAIL)
         elif len(value) > _MAX_PART:
-            yield _invalid("metadata.labels", value, "must be no more than 63 bytes")
+            yield _invalid("metadata.labels", value, "must be no more than 63 characters")
 
 
 def _check_annotations(annotations: JsonObject) -> Iterator[FieldError]:
@@ -134,6 +134,6 @@ def qualified_name_faults(name: str) -> Iterator[str]:
     if not part:
         yield "name part must be non-empty"
     elif len(part) > _MAX_PART:
-        yield "name part must be no more than 63 bytes"
+        yield "name part must be no more than 63 characters"
     if not _NAME_PART.fullmatch(part):
         yield f"name part {_NAME_DETAIL}"

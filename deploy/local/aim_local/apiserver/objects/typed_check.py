@@ -45,13 +45,19 @@ _SCALARS: Final[dict[str, tuple[Callable[[object], bool], str]]] = {
 }
 
 
+_NUMERIC: Final = frozenset({"integer", "number"})
+_GO_TYPES: Final = {str: "string", bool: "bool", list: "[]interface {}", dict: "map[string]interface {}"}
+"""How the real server's message names what is no number."""
+
+
 def _check(node: Node | None, value: object, path: Path, errors: list[str]) -> None:
     if node is None or value is None or node.int_or_string:
         return
     if node.type in _SCALARS:
         fits, expected = _SCALARS[node.type]
         if not fits(value):
-            errors.append(f"{render(path)}: expected {expected}, got {_shown(value)}")
+            shown = _GO_TYPES.get(type(value), "") if node.type in _NUMERIC else _shown(value)
+            errors.append(f"{render(path)}: expected {expected}, got {shown or _shown(value)}")
     elif node.type == "object":
         _check_object(node, value, path, errors)
     elif node.type == "array":
@@ -99,12 +105,8 @@ def _check_list(node: Node, value: object, path: Path, errors: list[str]) -> Non
 def _missing_key(node: Node, item: object) -> str:
     if not isinstance(item, dict):
         return "associative list with keys may not have non-map elements"
-    key = next(key for key in node.list_keys if key not in item)
+    keys = " ".join(f'"{key}"' for key in node.list_keys)
     return (
-        f"associative list with keys has an element that omits key field {_quoted(key)} "
-        "(and doesn't have default value)"
+        f"associative list with keys has an element that omits all key fields [{keys}] "
+        "(and doesn't have default values for any key fields)"
     )
-
-
-def _quoted(text: str) -> str:
-    return f'"{text}"'

@@ -194,12 +194,14 @@ def _check_alternatives(node: Node, value: object, path: str, errors: _Errors) -
     for part in node.all_of:
         validate(part, value, None, path, errors)
     if node.any_of and not any(_matches(part, value, path) for part in node.any_of):
-        errors.append(_invalid(path, _shown(value), "must validate at least one schema (anyOf)"))
-    if node.one_of and sum(_matches(part, value, path) for part in node.one_of) != 1:
-        errors.append(_invalid(path, _shown(value), "must validate one and only one schema (oneOf)"))
+        errors.append(_unmatched(path, "must validate at least one schema (anyOf)"))
+    if node.one_of and (fitting := sum(_matches(part, value, path) for part in node.one_of)) != 1:
+        found = f"Found {fitting} valid alternatives" if fitting else "Found none valid"
+        errors.append(_unmatched(path, f"must validate one and only one schema (oneOf). {found}"))
     if node.negated is not None and _matches(node.negated, value, path):
-        errors.append(_invalid(path, _shown(value), "must not validate the schema (not)"))
+        errors.append(_unmatched(path, "must not validate the schema (not)"))
 
 
-def _shown(value: object) -> object:
-    return _TYPE_NAMES[type(value)] if isinstance(value, dict | list) else value
+def _unmatched(path: str, detail: str) -> FieldError:
+    # The real server's validator loses the path here and names it in the text.
+    return FieldError("", FieldErrorKind.INVALID, f'"{path}" {detail}', "")
