@@ -42,9 +42,11 @@ async def download(source: Source, environment: Environment, variables: Mapping[
     simulation = read_simulation(variables, hugging_face=source.scheme is Scheme.HUGGING_FACE)
     async with open_reporter(environment.namespace, environment.artifact) as reporter:
         if simulation is not None:
+            log(f"pretending to download {source.scheme}://{source.path}: {simulation.mode.name.lower()}")
             await _simulated(simulation, environment, reporter)
         else:
             await _real(source, environment, reporter)
+    log(f"{source.scheme}://{source.path} is complete in {environment.target} and verified")
 
 
 async def _real(source: Source, environment: Environment, reporter: Reporter) -> None:
