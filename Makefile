@@ -7,7 +7,7 @@ STAMP := $(VENV)/.setup-stamp
 # What has the API server: "embedded", or "real" for the programs that make kube-assets builds.
 CLUSTER ?= embedded
 
-.PHONY: kube-assets external-crds setup demo up test test-apiserver test-e2e test-registry lint format crds crds-check bench spec-coverage lock clean
+.PHONY: kube-assets external-crds setup demo up test test-apiserver test-e2e test-real test-registry lint format crds crds-check bench spec-coverage lock clean
 
 setup: $(STAMP)
 
@@ -40,7 +40,12 @@ test-registry: setup
 
 # The end-to-end tests alone; CLUSTER=real runs them against real programs.
 test-e2e: setup
-	CLUSTER=$(CLUSTER) $(BIN)/python -m pytest tests/e2e
+	CLUSTER=$(CLUSTER) $(BIN)/python -m pytest --timeout 300 tests/e2e
+
+# What only a real control plane can show: webhooks, controllers, dry-run of everything that the services write.
+# KEDA=1 adds KEDA's operator, which make kube-assets KEDA=1 builds.
+test-real: setup
+	$(BIN)/python -m pytest --timeout 300 $(if $(KEDA),,--ignore tests/real/test_real_keda.py) tests/real
 
 lint: setup
 	$(BIN)/ruff check --no-cache .
