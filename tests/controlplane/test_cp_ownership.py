@@ -21,7 +21,7 @@ async def test_an_entry_says_who_how_and_what(specimens: SuiteApi) -> None:
     made = (await specimens.apply(A, specimen("a", text="abc", tags=["x"], steps=["one"], unit={"a": "1"}), "one")).body
     entry = _entries(made)["one"]
     assert entry.pop("time").endswith("Z")
-    owned = {"f:text": {}, "f:tags": {'v:"x"': {}}, "f:steps": {}, "f:unit": {}}
+    owned: JsonObject = {"f:text": {}, "f:tags": {'v:"x"': {}}, "f:steps": {}, "f:unit": {}}
     assert entry == {
         "manager": "one",
         "operation": "Apply",

@@ -72,7 +72,10 @@ def problems(property_schema: dict[str, Any], value: Any) -> list[str]:
         (
             {"type": "object", "oneOf": [{"required": ["a"]}, {"required": ["b"]}]},
             {"a": 1, "b": 1},
-            '<nil>: Invalid value: "": "spec.x" must validate one and only one schema (oneOf). Found 2 valid alternatives',
+            (
+                '<nil>: Invalid value: "": "spec.x" must validate one and only one schema (oneOf). '
+                "Found 2 valid alternatives"
+            ),
         ),
         (
             {"type": "string", "not": {"enum": ["bad"]}},

@@ -39,6 +39,13 @@ def begin(resource: ResourceType, obj: JsonObject, now: float) -> None:
         initial(obj)
 
 
+def drop_empty(metadata: JsonObject) -> None:
+    """Leave out what is empty in the metadata, as every kind does; in place."""
+    for name in ("labels", "annotations", "finalizers", "ownerReferences"):
+        if name in metadata and not metadata[name]:
+            del metadata[name]
+
+
 def carry_over(resource: ResourceType, old: JsonObject, new: JsonObject) -> None:
     """Keep in an update what only the server changes: identity, deletion marks, status and generation; in place."""
     before, after = old["metadata"], new["metadata"]

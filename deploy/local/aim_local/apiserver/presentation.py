@@ -43,7 +43,7 @@ class Presenter(ABC):
 
     def bookmark(self, revision: int, *, initial_end: bool) -> bytes:
         """The BOOKMARK line of a revision."""
-        metadata: JsonObject = {"resourceVersion": str(revision), "creationTimestamp": None}
+        metadata: JsonObject = {"resourceVersion": str(revision)}
         if initial_end:
             metadata["annotations"] = {"k8s.io/initial-events-end": "true"}
         obj = {"kind": self.resource.kind, "apiVersion": self.resource.api_version, "metadata": metadata}

@@ -143,6 +143,7 @@ class Writer:
     def _insert(self, resource: ResourceType, obj: JsonObject, context: WriteContext, *, applied: bool) -> Version:
         if resource.namespaced:
             self._check_namespace(resource, obj)
+        lifecycle.drop_empty(obj["metadata"])
         managed = obj["metadata"].get("managedFields")
         lifecycle.begin(resource, obj, self._clock())
         if not resource.custom and resource.schema is not None:
@@ -175,6 +176,7 @@ class Writer:
         *,
         applied: bool,
     ) -> Version:
+        lifecycle.drop_empty(new["metadata"])
         managed = new["metadata"].get("managedFields")
         if subresource == "status":
             new = lifecycle.with_status_only(resource, live.obj, new)
