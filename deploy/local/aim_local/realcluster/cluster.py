@@ -138,7 +138,7 @@ class RealCluster:
         connection = await from_kubeconfig(str(self.kubeconfig))
         async with KubeClient(connection, service="local-cluster") as client:
             async with asyncio.TaskGroup() as group:
-                group.create_task(install(connection, reading.result()))
+                group.create_task(install(connection, reading.result(), self.settings.start_timeout))
                 group.create_task(self._furnish(client))
             # Not before the definitions: what controllers do not find at their start, such as the kinds that the
             # garbage collector follows, they look for again only half a minute later or never.

@@ -10,6 +10,7 @@ from aim_local.apiserver import EXTERNAL_CRDS
 from aim_local.apiserver.controlplane import load_crds
 from aim_local.assets import Definitions, Toolset
 from aim_local.realcluster.kinds import CUSTOM_RESOURCE_DEFINITION
+from aim_local.supervision.process import StackError
 from aim_shared.json import JsonObject, loads
 from aim_shared.kube.client import KubeClient
 from aim_shared.kube.config import Connection
@@ -33,18 +34,34 @@ def all_definitions(toolset: Toolset, own: Path) -> list[JsonObject]:
     return [*load_crds(own), *load_crds(_OPENTELEMETRY), *upstream]
 
 
-async def install(connection: Connection, definitions: Iterable[JsonObject]) -> None:
+async def install(connection: Connection, definitions: Iterable[JsonObject], within: float) -> None:
     """Create the definitions; all their objects can be used when this returns.
 
     Raises:
         ApiError: one is refused.
+        StackError: they can't be used ``within`` so many seconds.
     """
     listed = list(definitions)
+    try:
+        async with asyncio.timeout(within):
+            await _create(connection, listed)
+            await _until_all_served(connection, listed)
+    except TimeoutError:
+        raise StackError(
+            f"kube-apiserver did not serve all of {len(listed)} definitions within {within:g} s; "
+            "see its log, or give it a longer start_timeout on a busy machine"
+        ) from None
+
+
+async def _create(connection: Connection, definitions: Iterable[JsonObject]) -> None:
     async with KubeClient(connection, service=MANAGER) as client, asyncio.TaskGroup() as group:
-        for one in listed:
+        for one in definitions:
             group.create_task(client.create(CUSTOM_RESOURCE_DEFINITION, one, MANAGER))
+
+
+async def _until_all_served(connection: Connection, definitions: Iterable[JsonObject]) -> None:
     async with Transport(connection, MANAGER) as transport, asyncio.TaskGroup() as group:
-        for version, plurals in sorted(_served(listed).items()):
+        for version, plurals in sorted(_served(definitions).items()):
             group.create_task(_until_served(transport, version, plurals))
 
 

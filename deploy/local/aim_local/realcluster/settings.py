@@ -18,7 +18,7 @@ class ClusterSettings:
         kserve: whether KServe's controller runs, with its webhooks; its Deployments need ``controllers``.
         keda: whether KEDA's operator runs; it must have been built on request.
         crds: folder with the platform's definitions.
-        start_timeout: how long any process may take until it is ready.
+        start_timeout: how long any process may take until it is ready, and the definitions until they can be used.
         stop_patience: how long a process may take to end before it is killed.
     """
 
@@ -27,7 +27,7 @@ class ClusterSettings:
     kserve: bool = True
     keda: bool = False
     crds: Path = CRDS
-    start_timeout: float = 60.0
+    start_timeout: float = 120.0
     stop_patience: float = 20.0
 
     @property
