@@ -46,9 +46,11 @@ class SelectorError(Exception):
     Attributes:
         code: why, for conditions and the schedule.
         retry_after: seconds until the registry wants to be asked again, if it said so (MS-151).
+        reached: whether an endpoint of the registry gave an answer all the same (FW-397).
     """
 
-    def __init__(self, code: Code, message: str, retry_after: float | None = None) -> None:
+    def __init__(self, code: Code, message: str, retry_after: float | None = None, *, reached: bool = False) -> None:
         super().__init__(message)
         self.code = code
         self.retry_after = retry_after
+        self.reached = reached

@@ -121,7 +121,7 @@ def registry_reachable(outcome: SyncOutcome) -> Desired:
     """Whether every registry that was asked gave an answer, even a refusal (MS-327…MS-329, FW-397)."""
     type_ = SourceCondition.REGISTRY_REACHABLE
     asked = {one.registry for one in outcome.selectors if one.contacted}
-    down = {one.registry for one in outcome.selectors if one.contacted and one.code in OUTAGE}
+    down = {one.registry for one in outcome.selectors if one.contacted and one.code in OUTAGE and not one.reached}
     if down:
         text = f"no usable answer from {some(sorted(down))}; check network and registry"
         return condition(type_, False, Reason.REGISTRY_UNREACHABLE, text, _ERROR)

@@ -38,6 +38,7 @@ class SelectorOutcome(ApiModel):
         found: images that no earlier selector selected.
         registry: canonical host it is about; empty when that is not known.
         contacted: whether a request was sent to the registry.
+        reached: whether one of its endpoints answered although the selector failed (FW-397).
     """
 
     text: str
@@ -45,6 +46,7 @@ class SelectorOutcome(ApiModel):
     message: str = ""
     registry: str = ""
     contacted: bool = False
+    reached: bool = False
     matched: int = 0
     found: tuple[FoundImages, ...] = ()
 

@@ -55,6 +55,7 @@ _TRANSIENT: Final = frozenset(
     }
 )
 _OUTAGE: Final = _TRANSIENT - {RegistryErrorCode.INVALID_RESPONSE}
+_UNREACHED: Final = _OUTAGE - {RegistryErrorCode.RATE_LIMITED}
 
 _CATEGORY_OF_CODE: Final = {
     RegistryErrorCode.AUTH_FAILED: RegistryErrorCategory.AUTH,
@@ -71,6 +72,7 @@ class RegistryError(Exception):
         status: HTTP status of the answer, or None when there was none.
         registry_code: code of the registry's own error body such as `NAME_UNKNOWN`, or empty.
         retry_after: seconds until the registry wants to be asked again, when it announced that (MS-151).
+        reached: whether the registry, or a mirror of it, gave an answer that is no 5xx (FW-397).
     """
 
     def __init__(
@@ -81,12 +83,14 @@ class RegistryError(Exception):
         status: int | None = None,
         retry_after: float | None = None,
         registry_code: str = "",
+        reached: bool | None = None,
     ) -> None:
         super().__init__(message)
         self.code = code
         self.status = status
         self.retry_after = retry_after
         self.registry_code = registry_code
+        self.reached = code not in _UNREACHED if reached is None else reached
 
     @property
     def category(self) -> RegistryErrorCategory:

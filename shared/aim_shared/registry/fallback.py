@@ -27,6 +27,7 @@ def combined_error(registry: str, failures: Sequence[Failure]) -> RegistryError:
         f"no endpoint of {registry} answered the request: {causes}",
         status=deciding.status,
         retry_after=deciding.retry_after,
+        reached=any(error.reached for _, error in failures),
     )
 
 

@@ -51,16 +51,18 @@ async def test_mirrors_are_asked_in_order(client: RegistryClient) -> None:
         assert (await client.list_repositories("ghcr.io", owner="team")).names == ("team/model",)
 
 
-@pytest.mark.spec("FW-389", "FW-390")
+@pytest.mark.spec("FW-389", "FW-390", "FW-397")
 async def test_when_no_endpoint_answers_the_outage_decides(client: RegistryClient, registry: LocalRegistry) -> None:
     client.use(mirrored(registry, upstream=False))
     with pytest.raises(RegistryError, match=r"127.0.0.1:1: .*NAME_UNKNOWN") as caught:
         await client.list_tags(Repository("ghcr.io", "team/none"))
     assert caught.value.code is RegistryErrorCode.UNREACHABLE
+    assert caught.value.reached, "the second mirror answered"
     client.use(parse_registries('registries: {"*": {upstream: {enabled: false}}}'))
     with pytest.raises(RegistryError, match="switched off") as caught:
         await client.list_tags(at(registry))
     assert caught.value.code is RegistryErrorCode.UNREACHABLE
+    assert not caught.value.reached
     assert caught.value.category is RegistryErrorCategory.GENERIC
 
 

@@ -117,7 +117,16 @@ def test_the_rows_of_the_overall_status(plan: Plan, status: str, ready: tuple[st
         assert (known["Degraded"] == "True") is (status in ("Degraded", "Failed"))
 
 
-@pytest.mark.spec("MS-321", "MS-342", "MS-318", "MS-320")
+@pytest.mark.spec("FW-397", "MS-327", "MS-328")
+@pytest.mark.parametrize("reached", [True, False])
+def test_a_registry_is_reachable_when_one_of_its_mirrors_answers(reached: bool) -> None:
+    result = outcome(selected("org/a", "org/a:1"), selected("org/b", code="Timeout", registry="x.io", reached=reached))
+    plan = Scene(source(syncing())).synced(result).reconcile()
+    expected = ("True", "Reachable") if reached else ("False", "RegistryUnreachable")
+    assert cond(plan, "RegistryReachable") == expected
+
+
+@pytest.mark.spec("MS-321", "MS-342", "MS-318", "MS-320", "FW-082")
 def test_conditions_are_positive_but_for_three() -> None:
     """Where all is well the positive ones are true and the other three false."""
     plan = concluded("ok")

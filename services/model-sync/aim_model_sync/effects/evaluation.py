@@ -108,7 +108,7 @@ class Evaluator:
             text = f"{what} was not listed within the time of one sync; raise AIM_SYNC_DEADLINE or select less"
             raise SelectorError(RegistryErrorCode.TIMEOUT, text) from error
         except RegistryError as error:
-            raise SelectorError(error.code, _cause(error), error.retry_after) from error
+            raise SelectorError(error.code, _cause(error), error.retry_after, reached=error.reached) from error
 
 
 def _cause(error: RegistryError) -> str:
@@ -134,4 +134,5 @@ def _collected(repositories: Sequence[Repository], found: Iterable[Evaluation]) 
     first = next((error for _, error in failed if error.code in TRANSIENT), failed[0][1])
     waits = [error.retry_after for _, error in failed if error.retry_after is not None]
     names = some(one.path for one, _ in failed)
-    return SelectorError(first.code, f"tags of {names} could not be listed: {first}", max(waits, default=None))
+    message = f"tags of {names} could not be listed: {first}"
+    return SelectorError(first.code, message, max(waits, default=None), reached=first.reached)

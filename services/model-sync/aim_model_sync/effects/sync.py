@@ -201,7 +201,8 @@ def _outcome(params: SyncParams, evaluated: Sequence[_Evaluated], secrets: PullS
 
 
 def _selector(one: _Evaluated, own: Sequence[RepositoryImages], secrets: PullSecrets) -> SelectorOutcome:
-    code, message = _explained(one.evaluation.error, secrets)
+    error = one.evaluation.error
+    code, message = _explained(error, secrets)
     found = (
         FoundImages(registry=group.repository.registry, repository=group.repository.path, versions=group.versions)
         for group in own
@@ -212,6 +213,7 @@ def _selector(one: _Evaluated, own: Sequence[RepositoryImages], secrets: PullSec
         message=message,
         registry=one.registry,
         contacted=one.evaluation.contacted,
+        reached=error is not None and error.reached,
         matched=one.evaluation.matched,
         found=tuple(found),
     )
