@@ -38,13 +38,16 @@ def discover(cluster: DiscoveryWorld, name: str) -> None:
     cluster.settle(TEMPLATES, name)
 
 
-@pytest.mark.spec("DI-047", "DI-048", "DI-057", "DI-063")
+@pytest.mark.spec("DI-047", "DI-048", "DI-057", "DI-063", "DI-377")
 def test_a_new_model_asks_for_its_image() -> None:
     cluster = discovery_world(model())
     plan = cluster.run(MODELS, "qwen")
     effect = effect_of(plan, EffectKind.IMAGE_INSPECTION)
     assert effect.params == {"image": IMAGE, "namespace": "ml", "secrets": [], "serviceAccount": "default"}
     assert not plan.children
+    assert (cluster.status(MODELS, "qwen"), plan.events, plan.requeue_after) == ({}, (), 2)
+    cluster.later(2)
+    assert effect_of(cluster.run(MODELS, "qwen"), EffectKind.IMAGE_INSPECTION) == effect
     assert cluster.value(MODELS, "qwen") == "Progressing"
     assert cluster.condition(MODELS, "qwen", "RuntimeConfigReady") == ("True", "DefaultConfigNotFound")
     assert cluster.condition(MODELS, "qwen", "ServiceTemplatesReady") == ("False", "AwaitingMetadata")

@@ -39,6 +39,28 @@ def test_a_refusal_of_the_registry_degrades_the_model_and_makes_no_templates(rea
     assert cluster.all(TEMPLATES) == []
 
 
+@pytest.mark.spec("DI-377", "DI-093")
+def test_what_is_wrong_with_a_new_model_is_told_at_once() -> None:
+    cluster = discovery_world(model(), model("unnamed", runtimeConfigName="nowhere"))
+    effect = effect_of(cluster.run(MODELS, "qwen"), IMAGES)
+    cluster.later(1)
+    cluster.answer(effect, failure=AimError(Category.INFRASTRUCTURE, "ImagePullAuthFailure", "no"))
+    cluster.run(MODELS, "qwen")
+    assert cluster.value(MODELS, "qwen") == "Degraded"
+    assert cluster.condition(MODELS, "qwen", "ImageMetadataReady") == ("False", "ImagePullAuthFailure")
+    cluster.run(MODELS, "unnamed")
+    assert cluster.value(MODELS, "unnamed") == "Failed", "a missing config needs no answer of the registry"
+
+
+@pytest.mark.spec("DI-377")
+def test_a_changed_model_says_at_once_that_it_is_inspected() -> None:
+    cluster = discovery_world(model(discovery={"extractMetadata": False}))
+    cluster.settle(MODELS, "qwen")
+    cluster.change(MODELS, "qwen", spec={"image": "a/b:1"})
+    cluster.run(MODELS, "qwen")
+    assert cluster.condition(MODELS, "qwen", "ImageMetadataReady") == ("False", "ExtractingMetadata")
+
+
 @pytest.mark.spec("DI-096")
 def test_a_refusal_is_tried_again_on_its_own_schedule_and_never_by_passes() -> None:
     cluster = discovery_world(model())
@@ -224,6 +246,8 @@ def test_a_cluster_model_reads_secrets_of_the_operator_and_makes_cluster_templat
     cluster = discovery_world(cluster_model())
     effect = effect_of(cluster.run(CLUSTER_MODELS, "qwen"), IMAGES)
     assert effect.params["namespace"] == SYSTEM
+    cluster.later(2)
+    cluster.run(CLUSTER_MODELS, "qwen")
     assert cluster.value(CLUSTER_MODELS, "qwen") == "Pending"
     image = find_image("amdenterpriseai/aim-dummy:0.1.0")
     assert image is not None

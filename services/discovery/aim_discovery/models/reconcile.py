@@ -1,7 +1,8 @@
 """One pass over a model: inspect its image, make its templates, sum them up (sections 4 to 6)."""
 
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
+from typing import Final
 
 from aim_discovery.models.desired_templates import DesiredTemplate, DesiredTemplates, desired_templates
 from aim_discovery.models.expectation import Expectation, expectation, templates_component
@@ -20,6 +21,9 @@ from aim_shared.reconcile.components import Component
 from aim_shared.reconcile.plan import Child, Event, EventType, Plan, kind_of
 from aim_shared.reconcile.state_engine import Evaluation, assemble, evaluate, status_json
 from aim_shared.runtimeconfig.resolve import ResolvedConfig, resolve_config
+
+PATIENCE: Final = timedelta(seconds=2)
+"""How long a new model may be without a status while its image is asked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,13 +64,18 @@ class ModelReconcile:
             failure=view.failure,
         )
         children, conflicts = self._children(model, view, config, wanted)
+        # Only what is bad news already is told before the image had a moment to answer.
+        quiet = None if not image.pending or any(one.errors for one in components) else quiet_for(model, now)
         plan = assemble(
             evaluation,
             status=_status(model, evaluation, image, config),
             children=children,
             events=(*desired.warnings, *conflicts),
             effects=image.effects if config.error is None else (),
+            requeue_after=quiet,
         )
+        if quiet is not None and evaluation.may_apply:
+            plan = replace(plan, status=None, events=())
         # Without an effect under way nothing but the general retry would look again.
         scheduled = frozenset({ComponentName.IMAGE_METADATA}) if image.effects else frozenset()
         return on_own_schedule(plan, components, scheduled, view.failure or next(iter(namespace.errors), None))
@@ -131,6 +140,17 @@ def _status(model: Model, evaluation: Evaluation, image: Inspection, config: Res
         "resolvedRuntimeConfig": None if config.reference is None else to_json(config.reference),
     }
     return status_json(evaluation, fields)
+
+
+def quiet_for(model: Model, now: datetime) -> float | None:
+    """Seconds for which a new model goes without a status, ``None`` = no longer.
+
+    Most images answer within them. Whoever waits for a refusal learns it at once: there is no earlier status of the
+    component that the grace period would keep.
+    """
+    created = model.metadata.creation_timestamp
+    age = timedelta.max if created is None or model.status.conditions else now - created
+    return (PATIENCE - age).total_seconds() if timedelta() <= age < PATIENCE else None
 
 
 def _believed(model: Model, image: Inspection) -> tuple[Condition, ...]:
