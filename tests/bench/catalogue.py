@@ -25,7 +25,7 @@ _PATIENCE: Final = 120.0
 _SERVICE: Final = "discovery"
 _NEEDED: Final = (_SERVICE, "artifacts", "serving")
 """Discovery with those who publish what it reads."""
-_GOALS: Final = {Cost.WRITE: 8, Cost.EVENT: 6, Cost.READ: 3}
+_GOALS: Final = {Cost.WRITE: 7, Cost.EVENT: 5, Cost.READ: 3}
 """Per model with one template that is discovered."""
 _FLIP_GOAL: Final = 1000.0
 """Milliseconds until every template knows that its GPU is gone, or back."""
