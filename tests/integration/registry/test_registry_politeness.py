@@ -168,3 +168,34 @@ async def test_the_identity_token_of_a_credential_helper() -> None:
         given = token_secret(host, username="<token>", password="long-lived")
         assert (await client.list_tags(canonical_repository(host, REPOSITORY), given)).names == ("1",)
     assert seen == ["refresh_token long-lived"]
+
+
+@pytest.mark.spec("MS-253")
+async def test_a_hundred_requests_share_a_few_connections(registry: LocalRegistry) -> None:
+    async with RegistryClient(settings(registry_max_connections=3)) as client:
+        async with asyncio.TaskGroup() as group:
+            for _ in range(50):
+                group.create_task(client.list_tags(at(registry)))
+        for _ in range(50):
+            await client.list_tags(at(registry))
+    assert registry.requests["tags"] == 100
+    assert len(registry.connections) <= 3
+
+
+@pytest.mark.spec("MS-115", "MS-116")
+async def test_a_registry_that_allows_smaller_pages_only_is_asked_without_a_size(client: RegistryClient) -> None:
+    refusal = Fault(400, body=b'{"errors": [{"code": "PAGINATION_NUMBER_INVALID", "message": "at most 2"}]}')
+    async with LocalRegistry(store=store_with_tags(*TAGS), auth=None, page_limit=2) as registry:
+        registry.fail("tags", refusal)
+        assert (await client.list_tags(at(registry))).names == TAGS
+        registry.fail("tags", refusal, refusal)
+        with pytest.raises(RegistryError, match="PAGINATION_NUMBER_INVALID"):
+            await client.list_tags(at(registry))
+
+
+async def test_only_what_is_wanted_of_a_list_is_kept(client: RegistryClient) -> None:
+    async with LocalRegistry(store=store_with_tags(*TAGS), auth=None, page_limit=2) as registry:
+        listing = await client.list_tags(at(registry), keep=lambda tag: tag.endswith(("1", "4")))
+        assert listing.names == ("1.0.1", "1.0.4")
+        catalog = await client.list_repositories(registry.host, keep=lambda name: name.startswith("other/"))
+        assert catalog.names == ()

@@ -69,6 +69,8 @@ class LocalRegistry:
         """Answers by kind and status; those to `HEAD` under `head-<kind>`."""
         self.concurrent_peak = 0
         self.user_agents: set[str] = set()
+        self.connections: set[tuple[str, int]] = set()
+        """Addresses of the clients' ends of all connections that brought a request."""
         self._port = port
         self._auth = auth
         self._page_limit = page_limit
@@ -133,6 +135,8 @@ class LocalRegistry:
         kind = request.match_info.route.name or "other"
         self.requests[kind] += 1
         self.user_agents.add(request.headers.get("User-Agent", ""))
+        if request.transport is not None:
+            self.connections.add(request.transport.get_extra_info("peername")[:2])
         self._open += 1
         self.concurrent_peak = max(self.concurrent_peak, self._open)
         try:

@@ -30,7 +30,7 @@ _log: Final = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class _Evaluated:
+class Evaluated:
     """A selector with what came of it.
 
     Attributes:
@@ -101,7 +101,7 @@ class SyncRunner:
         log.info("registries asked", candidates=outcome.available, transient=outcome.is_transient)
         return outcome
 
-    async def _evaluate_all(self, params: SyncParams, secrets: PullSecrets) -> list[_Evaluated]:
+    async def _evaluate_all(self, params: SyncParams, secrets: PullSecrets) -> list[Evaluated]:
         deadline = asyncio.get_running_loop().time() + sync_deadline(self._limit, params.interval)
         evaluator = Evaluator(self._client, secrets.credentials, deadline)
         done = self._unclean.reusable(params)
@@ -113,8 +113,8 @@ class SyncRunner:
         return [task.result() for task in tasks]
 
     async def _evaluate(
-        self, evaluator: Evaluator, one: SelectorText, registry: str, done: _Evaluated | None
-    ) -> _Evaluated:
+        self, evaluator: Evaluator, one: SelectorText, registry: str, done: Evaluated | None
+    ) -> Evaluated:
         if done is not None:
             return done
         selector: Selector | None = None
@@ -129,7 +129,7 @@ class SyncRunner:
             text = f"{type(bug).__name__}: {bug}; see the log of model-sync"
             evaluation = Evaluation(error=SelectorError(SyncCode.INTERNAL_ERROR, text))
         registry = selector.repository.registry if selector else ""
-        return _Evaluated(one.text, registry, evaluation, asyncio.get_running_loop().time())
+        return Evaluated(one.text, registry, evaluation, asyncio.get_running_loop().time())
 
 
 class UncleanSyncs:
@@ -145,14 +145,14 @@ class UncleanSyncs:
     def __init__(self, capacity: int = 1000, images: int = 200_000) -> None:
         self._capacity = capacity
         self._images = images
-        self._kept: dict[str, tuple[int, dict[int, _Evaluated]]] = {}
+        self._kept: dict[str, tuple[int, dict[int, Evaluated]]] = {}
         self._generations: dict[str, int] = {}
 
     def is_new(self, params: SyncParams) -> bool:
         """Whether this generation of the source has not been synced by this process before."""
         return self._generations.get(params.uid) != params.generation
 
-    def remember(self, params: SyncParams, evaluated: Sequence[_Evaluated]) -> None:
+    def remember(self, params: SyncParams, evaluated: Sequence[Evaluated]) -> None:
         """Keep the lasting results if there are others; nothing when there is nothing to retry."""
         self._kept.pop(params.uid, None)
         self._generations.pop(params.uid, None)
@@ -171,7 +171,7 @@ class UncleanSyncs:
     def _size(self) -> int:
         return sum(one.evaluation.matched for _, kept in self._kept.values() for one in kept.values())
 
-    def reusable(self, params: SyncParams) -> dict[int, _Evaluated]:
+    def reusable(self, params: SyncParams) -> dict[int, Evaluated]:
         """Results that a retry takes over, by selector index.
 
         None of them gets older than the interval: one registry that is down for days must not keep the images of
@@ -184,7 +184,7 @@ class UncleanSyncs:
         return {index: one for index, one in kept.items() if one.at > since}
 
 
-def _outcome(params: SyncParams, evaluated: Sequence[_Evaluated], secrets: PullSecrets) -> SyncOutcome:
+def _outcome(params: SyncParams, evaluated: Sequence[Evaluated], secrets: PullSecrets) -> SyncOutcome:
     candidates = combine([one.evaluation.images for one in evaluated])
     waits = [one.evaluation.error.retry_after for one in evaluated if one.evaluation.error is not None]
     return SyncOutcome(
@@ -200,7 +200,7 @@ def _outcome(params: SyncParams, evaluated: Sequence[_Evaluated], secrets: PullS
     )
 
 
-def _selector(one: _Evaluated, own: Sequence[RepositoryImages], secrets: PullSecrets) -> SelectorOutcome:
+def _selector(one: Evaluated, own: Sequence[RepositoryImages], secrets: PullSecrets) -> SelectorOutcome:
     error = one.evaluation.error
     code, message = _explained(error, secrets)
     found = (
