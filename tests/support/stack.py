@@ -29,6 +29,8 @@ CLUSTER = ClusterKind(os.environ.get("CLUSTER", ClusterKind.EMBEDDED))
 """What the end-to-end tests run against; ``CLUSTER=real`` is that of `make kube-assets`."""
 PATIENCE = {ClusterKind.EMBEDDED: 1.0, ClusterKind.REAL: 3.0}[CLUSTER]
 """By how much everything may take longer there than in memory."""
+NODES = {ClusterKind.EMBEDDED: 1, ClusterKind.REAL: 12}[CLUSTER]
+"""Enough accelerators for all services that tests leave behind, where a scheduler counts them."""
 OWN = "/apis/aim.eai.amd.com/v1alpha1"
 
 
@@ -129,7 +131,14 @@ def _stack(settings: StackSettings) -> Stack:
 async def started_platform(folder: Path, services: tuple[str, ...] = SERVICES) -> AsyncIterator[Platform]:
     """A platform with the demo's gateway, runtime config and model source, but no AIMService."""
     settings = StackSettings(
-        folder, CRDS, services, CLUSTER, start_timeout=30 * PATIENCE, actor_delay=0.005, actor_retry_delay=0.1
+        folder,
+        CRDS,
+        services,
+        CLUSTER,
+        nodes=NODES,
+        start_timeout=30 * PATIENCE,
+        actor_delay=0.005,
+        actor_retry_delay=0.1,
     )
     async with _stack(settings) as stack, raw_api(stack.kubeconfig) as api:
         platform = Platform(stack, api)

@@ -103,7 +103,7 @@ class Programs:
             "aim_local.actors", "--data", settings.folder / "data", "--engine-port", self.addresses.engine
         )
         command += ["--delay", str(settings.actor_delay), "--retry-delay", str(settings.actor_retry_delay)]
-        command += ["--actors", names]
+        command += ["--actors", names, "--nodes", str(settings.nodes)]
         return Program("actors", command, _client_env(kubeconfig), http_probe(f"{url}/-/ready"), url)
 
     def gateway(self, kubeconfig: Path) -> Program:
