@@ -1,13 +1,23 @@
 """KServe: Deployment, Service and autoscaler of every InferenceService, and its status."""
 
 import asyncio
-from typing import Final, final
+from typing import Final, NamedTuple, final
 
 from aim_local.actors.informer import Informer
 from aim_local.actors.kinds import DEPLOYMENT, SCALED_OBJECT, SERVICE
 from aim_local.actors.kserve_objects import autoscaler_for, deployment_for, loses_hpa, service_for
 from aim_local.actors.kserve_status import status_for
-from aim_local.actors.objects import controller_uid, is_going, key_of, labels_of, now_text, short_hash, uid_of
+from aim_local.actors.objects import (
+    annotations_of,
+    controller_uid,
+    is_going,
+    is_ready,
+    key_of,
+    labels_of,
+    now_text,
+    short_hash,
+    uid_of,
+)
 from aim_local.actors.pod_groups import predictor_group
 from aim_local.actors.settings import ActorSettings
 from aim_local.actors.workers import Workers
@@ -22,6 +32,25 @@ from aim_shared.naming import predictor_name
 
 FINALIZER: Final = "inferenceservice.finalizers"
 _INVALID: Final = 422
+
+
+class _Child(NamedTuple):
+    kind: ResourceKind
+    key: Key
+    obj: JsonObject
+    digest: str
+
+
+def _children_of(isvc: JsonObject, replicas: int | None) -> tuple[_Child, ...]:
+    wished: list[tuple[ResourceKind, JsonObject]] = [
+        (DEPLOYMENT, deployment_for(isvc, replicas)),
+        (SERVICE, service_for(isvc)),
+    ]
+    autoscaler = autoscaler_for(isvc)
+    if autoscaler is not None:
+        keda = autoscaler["kind"] == SCALED_OBJECT.kind
+        wished.append((SCALED_OBJECT if keda else HORIZONTAL_POD_AUTOSCALER, autoscaler))
+    return tuple(_Child(kind, key_of(obj), obj, short_hash(obj)) for kind, obj in wished)
 
 
 @final
@@ -52,15 +81,22 @@ class KServe:
         }
         self._pods = pods
         self._applied: dict[tuple[str, Key], tuple[str, object]] = {}
+        self._wishes: dict[Key, tuple[tuple[object, ...], tuple[_Child, ...]]] = {}
         self.workers = Workers("kserve", self._handle)
         inference_services.listen(lambda key, _: self.workers.add(key))
-        for children in (*self._held.values(), pods):
+        for children in self._held.values():
             children.listen(self._on_child)
+        pods.listen(self._on_pod)
 
     def _on_child(self, key: Key, child: JsonObject) -> None:
         name = labels_of(child).get(labels.KSERVE_INFERENCE_SERVICE)
         if name:
             self.workers.add(Key(key.namespace, name))
+
+    def _on_pod(self, key: Key, pod: JsonObject) -> None:
+        # Of pods that serve the Deployment tells in a moment, and one write does for both.
+        if not is_ready(pod):
+            self._on_child(key, pod)
 
     async def _handle(self, key: Key) -> None:
         isvc = self._inference_services.get(key)
@@ -99,32 +135,32 @@ class KServe:
         """Bring the children in order; False while one of the same name belongs to a predecessor."""
         name = Key(isvc["metadata"]["namespace"], predictor_name(isvc["metadata"]["name"]))
         deployment = self._held[DEPLOYMENT].get(name)
-        replicas = deployment["spec"].get("replicas") if deployment else None
-        wanted: list[tuple[ResourceKind, JsonObject]] = [
-            (DEPLOYMENT, deployment_for(isvc, replicas)),
-            (SERVICE, service_for(isvc)),
-        ]
-        autoscaler = autoscaler_for(isvc)
-        if autoscaler is not None:
-            keda = autoscaler["kind"] == SCALED_OBJECT.kind
-            wanted.append((SCALED_OBJECT if keda else HORIZONTAL_POD_AUTOSCALER, autoscaler))
+        wanted = self._children(isvc, deployment["spec"].get("replicas") if deployment else None)
         hpa = self._held[HORIZONTAL_POD_AUTOSCALER].get(name)
         if hpa is not None and loses_hpa(isvc) and controller_uid(hpa) == uid_of(isvc):
             await self._writer.delete(HORIZONTAL_POD_AUTOSCALER, hpa)
-        return all([await self._ensure(isvc, kind, child) for kind, child in wanted])
+        return all([await self._ensure(isvc, child) for child in wanted])
 
-    async def _ensure(self, isvc: JsonObject, kind: ResourceKind, child: JsonObject) -> bool:
+    def _children(self, isvc: JsonObject, replicas: int | None) -> tuple[_Child, ...]:
+        """The wished children, made anew when what they are made of changes: most looks come for a status."""
+        metadata, key = isvc["metadata"], key_of(isvc)
+        source = (metadata["uid"], metadata.get("generation"), labels_of(isvc), annotations_of(isvc), replicas)
+        known = self._wishes.get(key)
+        if known is None or known[0] != source:
+            known = self._wishes[key] = (source, _children_of(isvc, replicas))
+        return known[1]
+
+    async def _ensure(self, isvc: JsonObject, child: _Child) -> bool:
         """Apply what changed: our wish since the last time, or somebody else the object."""
-        key = key_of(child)
-        held = self._held[kind].get(key)
+        held = self._held[child.kind].get(child.key)
         if held is not None and controller_uid(held) != uid_of(isvc):
             return False
-        wish = (short_hash(child), held["metadata"].get("generation") if held else None)
-        if held is not None and self._applied.get((kind.kind, key)) == wish:
+        wish = (child.digest, held["metadata"].get("generation") if held else None)
+        if held is not None and self._applied.get((child.kind.kind, child.key)) == wish:
             return True
-        applied = await self._writer.apply(kind, child)
-        self._held[kind].put(applied)
-        self._applied[kind.kind, key] = (wish[0], applied["metadata"].get("generation"))
+        applied = await self._writer.apply(child.kind, child.obj)
+        self._held[child.kind].put(applied)
+        self._applied[child.kind.kind, child.key] = (child.digest, applied["metadata"].get("generation"))
         return True
 
     async def _finalize(self, isvc: JsonObject, finalizers: list[str]) -> None:
@@ -134,6 +170,7 @@ class KServe:
             self._inference_services.put_if(await self._writer.patch(INFERENCE_SERVICE, isvc, change))
 
     def _forget(self, key: Key) -> None:
+        self._wishes.pop(key, None)
         child = Key(key.namespace, predictor_name(key.name))
         for kind in self._held:
             self._applied.pop((kind.kind, child), None)

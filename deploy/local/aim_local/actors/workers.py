@@ -11,6 +11,8 @@ from aim_shared.kube.errors import KubeError
 
 _log = structlog.get_logger(__name__)
 _RETRY_SECONDS: Final = 0.5
+_AT_ONCE: Final = 32
+"""Keys that one actor handles at a time; were it all, nobody's pods would run before everybody's are made."""
 
 Handler: TypeAlias = Callable[[Key], Awaitable[float | None]]
 """Brings the world of one key in order; returns the seconds after which to look again, if time alone matters."""
@@ -27,6 +29,7 @@ class Workers:
         self._dirty: set[Key] = set()
         self._running: set[Key] = set()
         self._timers: dict[Key, asyncio.TimerHandle] = {}
+        self._room = asyncio.Semaphore(_AT_ONCE)
 
     def add(self, key: Key) -> None:
         """Handle the key soon; if it is being handled, once more afterwards."""
@@ -63,7 +66,8 @@ class Workers:
 
     async def _handle(self, key: Key) -> float | None:
         try:
-            return await self._handler(key)
+            async with self._room:
+                return await self._handler(key)
         except KubeError as error:
             # The object changed or went away under us, or the server is briefly gone: look again with fresh eyes.
             _log.info("will try again", actor=self._name, object=str(key), error=str(error))
