@@ -121,3 +121,10 @@ async def test_the_last_finalizer_ends_in_one_event(api: SuiteApi) -> None:
         await api.delete(f"{CONFIG_MAPS}/a")
         await api.merge(f"{CONFIG_MAPS}/a", {"metadata": {"finalizers": None}})
         assert _seen(await take(events, 2)) == [("MODIFIED", "a"), ("DELETED", "a")]
+
+
+async def test_a_watch_from_the_future_tells_nothing_of_the_present(api: SuiteApi) -> None:
+    future = str(int(await _version(api)) + 100_000)
+    async with watching(api, CONFIG_MAPS, resourceVersion=future, timeoutSeconds="2") as events:
+        await api.created(CONFIG_MAPS, _config_map("a"))
+        assert [event["type"] async for event in events if event["type"] != "BOOKMARK"] == []

@@ -191,6 +191,7 @@ class _Stream:
         self._options = options
         self._presenter = presenter
         self._bookmark_seconds = bookmark_seconds
+        self._after = 0
 
     async def lines(self, asked: int) -> AsyncIterator[bytes]:
         """All lines of the watch, several at once where several are due."""
@@ -202,6 +203,8 @@ class _Stream:
         if wants_initial or (not asked and wants_initial is None):
             first = self._initial()
         elif asked:
+            # A version that is still to come: what happens before it is not told.
+            self._after = asked
             self._watcher.preload(self._collection.since(asked))
         self._collection.watchers.add(self._watcher)
         try:
@@ -228,10 +231,11 @@ class _Stream:
                     await self._watcher.wait()
             # Taken together, so the bookmark covers exactly what the events before it show.
             events, revision = self._watcher.take(), self._store.revision
-            lines = [line for line in map(self._line, events) if line]
+            due = [event for event in events if event.current.revision > self._after]
+            lines = [line for line in map(self._line, due) if line]
             if loop.time() >= bookmark_at:
                 bookmark_at = min(end, loop.time() + self._bookmark_seconds)
-                if self._options.bookmarks and not self._watcher.closed:
+                if self._options.bookmarks and revision >= self._after and not self._watcher.closed:
                     lines.append(self._presenter.bookmark(revision, initial_end=False))
             if lines:
                 yield b"".join(lines)
