@@ -33,13 +33,12 @@ def check_builtin_update(resource: ResourceType, old: JsonObject, new: JsonObjec
     """The errors of a change of a built-in object beyond what never changes."""
     if resource.qualified != "persistentvolumeclaims":
         return []
-    before, after = ({**(obj.get("spec") or {})} for obj in (old, new))
-    if not before.get("volumeName"):
-        # The binder sets these once.
-        for name in ("volumeName", "storageClassName"):
-            before[name] = after.get(name)
-    if dig(old, "status.phase") == "Bound":
-        before["resources"] = after.get("resources")
+    # The binder sets the first two once; a bound claim may grow.
+    bound, placed = dig(old, "status.phase") == "Bound", bool(dig(old, "spec.volumeName"))
+    free = (set() if placed else {"volumeName", "storageClassName"}) | ({"resources"} if bound else set())
+    before, after = (
+        {name: value for name, value in (obj.get("spec") or {}).items() if name not in free} for obj in (old, new)
+    )
     if before == after:
         return []
     detail = "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims"

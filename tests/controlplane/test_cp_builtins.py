@@ -1,0 +1,114 @@
+"""What the server checks and fills in for the built-in kinds that the platform writes."""
+
+import pytest
+from support.suite import SuiteApi
+
+from aim_shared.json import JsonObject
+
+NAMESPACE = "/api/v1/namespaces/$ns"
+JOBS = "/apis/batch/v1/namespaces/$ns/jobs"
+CLAIMS = f"{NAMESPACE}/persistentvolumeclaims"
+PODS = f"{NAMESPACE}/pods"
+
+
+def _pod_template(**spec: object) -> JsonObject:
+    return {"spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "i"}]} | spec}
+
+
+def _claim(**spec: object) -> JsonObject:
+    resources = {"requests": {"storage": "10Gi"}}
+    return {"metadata": {"name": "v"}, "spec": {"accessModes": ["ReadWriteMany"], "resources": resources} | spec}
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "message"),
+    [
+        (PODS, {"spec": {"containers": []}}, "spec.containers: Required value"),
+        (PODS, {"spec": {"containers": [{"name": "c"}]}}, "spec.containers[0].image: Required value"),
+        (PODS, {"spec": {"containers": [{"name": "A_", "image": "i"}]}}, "a lowercase RFC 1123 label must consist of"),
+        (
+            JOBS,
+            {"spec": {"template": {"spec": {"containers": [{"name": "c", "image": "i"}]}}}},
+            'spec.template.spec.restartPolicy: Required value: valid values: "OnFailure", "Never"',
+        ),
+        (
+            "/apis/apps/v1/namespaces/$ns/deployments",
+            {
+                "spec": {
+                    "selector": {"matchLabels": {"a": "b"}},
+                    "template": _pod_template(restartPolicy="Always") | {"metadata": {"labels": {"a": "c"}}},
+                }
+            },
+            "`selector` does not match template `labels`",
+        ),
+        (CLAIMS, {"spec": {"accessModes": ["ReadWriteMany"]}}, "spec.resources[storage]: Required value"),
+        (f"{NAMESPACE}/configmaps", {"data": {"a b": "1"}}, "data[a b]: Invalid value"),
+        (
+            f"{NAMESPACE}/events",
+            {"involvedObject": {"kind": "Pod", "name": "p", "namespace": "other"}},
+            'involvedObject.namespace: Invalid value: "other": does not match event.namespace',
+        ),
+        (
+            f"{NAMESPACE}/events",
+            {"involvedObject": {"namespace": "$ns"}, "eventTime": "2026-01-01T00:00:00.000000Z", "reason": "R"},
+            "reportingComponent: Required value",
+        ),
+    ],
+)
+async def test_an_object_is_refused(api: SuiteApi, path: str, body: JsonObject, message: str) -> None:
+    refused = await api.post(path, {"metadata": {"name": "x"}} | body)
+    assert (refused.status, refused.reason) == (422, "Invalid"), refused.body
+    assert message in refused.message
+
+
+async def test_a_pod_gets_its_defaults(api: SuiteApi) -> None:
+    limits = {"limits": {"memory": "1Gi", "amd.com/gpu": "1"}}
+    containers = [{"name": "c", "image": "x:1", "resources": limits}]
+    made = await api.created(PODS, {"metadata": {"name": "p"}, "spec": {"containers": containers}})
+    spec, (container,) = made["spec"], made["spec"]["containers"]
+    assert container["imagePullPolicy"] == "IfNotPresent"
+    assert container["resources"]["requests"] == {"memory": "1Gi", "amd.com/gpu": "1"}
+    assert (spec["priority"], spec["preemptionPolicy"], spec["enableServiceLinks"]) == (0, "PreemptLowerPriority", True)
+    assert {one["key"] for one in spec["tolerations"]} == {
+        "node.kubernetes.io/not-ready",
+        "node.kubernetes.io/unreachable",
+    }
+    assert made["status"] == {"phase": "Pending", "qosClass": "Burstable"}
+
+
+async def test_a_job_labels_itself_and_its_pods(api: SuiteApi) -> None:
+    made = await api.created(JOBS, {"metadata": {"name": "j"}, "spec": {"template": _pod_template()}})
+    labels = made["spec"]["template"]["metadata"]["labels"]
+    assert labels["batch.kubernetes.io/job-name"] == "j"
+    assert made["metadata"]["labels"] == labels
+    assert (made["spec"]["backoffLimit"], made["spec"]["completions"], made["status"]) == (6, 1, {})
+
+
+async def test_a_claim_stays_as_it_was_asked_for(api: SuiteApi) -> None:
+    await api.created(CLAIMS, _claim())
+    for patch in (
+        {"resources": {"requests": {"storage": "20Gi"}}},
+        {"resources": {"requests": {"storage": "5Gi"}}},
+        {"accessModes": ["ReadWriteOnce"]},
+    ):
+        refused = await api.merge(f"{CLAIMS}/v", {"spec": patch})
+        assert refused.status == 422
+        assert refused.message.startswith(
+            'PersistentVolumeClaim "v" is invalid: spec: Forbidden: spec is immutable after creation except '
+            "resources.requests and volumeAttributesClassName for bound claims"
+        )
+    assert (await api.merge(f"{CLAIMS}/v", {"metadata": {"labels": {"a": "b"}}})).status == 200
+
+
+async def test_a_service_gets_an_address(api: SuiteApi) -> None:
+    made = await api.created(f"{NAMESPACE}/services", {"metadata": {"name": "s"}, "spec": {"ports": [{"port": 80}]}})
+    assert made["spec"]["clusterIPs"] == [made["spec"]["clusterIP"]]
+    assert made["spec"]["ports"] == [{"port": 80, "protocol": "TCP", "targetPort": 80}]
+    assert made["status"] == {"loadBalancer": {}}
+
+
+async def test_a_role_binding_names_the_group_of_its_role(api: SuiteApi) -> None:
+    path = "/apis/rbac.authorization.k8s.io/v1/namespaces/$ns/rolebindings"
+    subject = {"kind": "ServiceAccount", "name": "s", "namespace": "$ns"}
+    body = {"metadata": {"name": "r"}, "roleRef": {"kind": "Role", "name": "x"}, "subjects": [subject]}
+    assert (await api.created(path, body))["roleRef"]["apiGroup"] == "rbac.authorization.k8s.io"
