@@ -310,8 +310,9 @@ def _replaces(new: Version, current: Version) -> bool:
 
 
 def _is_passed(own: Version, upto: Version) -> bool:
-    """Whether an own write happened no later than a version of the cluster's store."""
-    return upto.is_after(own) or (own.resource_version == upto.resource_version and own.compares_with(upto))
+    """Whether an own write happened no later than a version of the cluster's store, which facts have none of."""
+    same = own.resource_version == upto.resource_version != ""
+    return upto.is_after(own) or (same and own.compares_with(upto))
 
 
 def _survives(current: Version, deletion: Version) -> bool:

@@ -276,6 +276,12 @@ class TestLocalFacts:
         assert not world.unconfirmed(part, 9999)
         assert verbs(world.put(self.fact(part, 4, 5), 9999)) == ["changed"]
 
+    def test_a_marker_that_comes_before_them_does_not_remove_them(self, world: World, part: Part[Resource]) -> None:
+        world.put(self.fact(part, 1, 4), 0)
+        world.absorb(part, self.fact(part, 2, None).raw, 0)
+        assert world.confirm(part, Version("", "", None, "e1"), 1) == []
+        assert known(world, part).raw["outcome"] == 2
+
     def test_a_fact_that_was_removed_may_be_gathered_again(self) -> None:
         facts = widgets(FACTS_PART)
         world = World([facts])
