@@ -44,20 +44,26 @@ class Toolset:
         Raises:
             AssetError: they were not copied.
         """
-        folder = self.cache.definitions(definitions)
-        if not folder.exists():
-            raise AssetError(f"{definitions} are not there ({folder} does not exist): run `make kube-assets`")
-        objects = [loads(file.read_bytes()) for file in sorted(folder.iterdir())]
+        objects = [loads(file.read_bytes()) for file in sorted(self._folder(definitions).iterdir())]
         return [item for one in objects for item in (one["items"] if one["kind"] == "List" else [one])]
 
-    def require(self, *programs: Program) -> None:
-        """Find out that a program is missing before anything is started.
+    def require(self, *assets: Program | Definitions) -> None:
+        """Find out that something is missing before anything is started.
 
         Raises:
             AssetError: one is not there.
         """
-        for program in programs:
-            self.program(program)
+        for asset in assets:
+            if isinstance(asset, Program):
+                self.program(asset)
+            else:
+                self._folder(asset)
+
+    def _folder(self, definitions: Definitions) -> Path:
+        folder = self.cache.definitions(definitions)
+        if not folder.exists():
+            raise AssetError(f"{definitions} are not there ({folder} does not exist): run `make kube-assets`")
+        return folder
 
 
 def find_toolset(environment: Mapping[str, str] = os.environ) -> Toolset:

@@ -41,7 +41,7 @@ class RealCluster:
         """``toolset`` is this machine's unless given.
 
         Raises:
-            AssetError: a program that is wanted was not built.
+            AssetError: a program that is wanted was not built, or definitions were not copied.
         """
         self.settings = settings
         self.audit = AuditLog(settings.audit_log)
@@ -51,6 +51,8 @@ class RealCluster:
             *(_CONTROLLERS if settings.controllers else ()),
             *((Asset.KSERVE,) if settings.kserve else ()),
             *((Asset.KEDA,) if settings.keda else ()),
+            # A change of the pins may bring definitions that the last `make kube-assets` did not copy yet.
+            *Definitions,
         )
         self._ports = Ports.choose()
         self._processes: dict[str, Supervised] = {}
