@@ -7,7 +7,7 @@ API; each test has a namespace of its own, which `$ns` stands for in paths and b
 import base64
 import os
 import re
-import selectors
+import signal
 import ssl
 import subprocess
 import sys
@@ -27,12 +27,14 @@ import yaml
 from support.controlplane import CRDS, Kubectl, Ran, RawApi, kubectl_with
 
 from aim_local.assets import Program, find_toolset
+from aim_local.processes import dying_with_parent
 from aim_shared.json import JsonObject
 
 VARIABLE: Final = "AIM_TEST_APISERVER"
 """Environment variable that chooses the server: `embedded` (default) or `real`."""
 REAL: Final = os.environ.get(VARIABLE, "embedded") == "real"
 _START_SECONDS: Final = 120.0
+_STOP_SECONDS: Final = 30.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,9 +100,8 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 @contextmanager
 def _embedded(folder: Path) -> Iterator[Server]:
     kubeconfig = folder / "kubeconfig"
-    with _running(
-        sys.executable, "-m", "aim_local.apiserver", "--kubeconfig", str(kubeconfig), "--crds", str(CRDS)
-    ) as output:
+    command = ("aim_local.apiserver", "--kubeconfig", str(kubeconfig), "--crds", str(CRDS))
+    with _running(folder / "apiserver.log", sys.executable, "-m", *command) as output:
         output.until("ready: ")
         yield Server(kubeconfig)
 
@@ -108,13 +109,14 @@ def _embedded(folder: Path) -> Iterator[Server]:
 @contextmanager
 def _real(folder: Path) -> Iterator[Server]:
     command = ("aim_local.realcluster", "--folder", str(folder / "real"), "--no-kserve", "--no-controllers")
-    with _running(sys.executable, "-m", *command) as output:
+    with _running(folder / "cluster.log", sys.executable, "-m", *command) as output:
         told = output.until("stop with")
         kubeconfig, etcd = re.search(r"KUBECONFIG=(\S+)", told), re.search(r"etcd .*?(http\S+)", told)
         assert kubeconfig is not None, told
         assert etcd is not None, told
         server = Server(Path(kubeconfig[1]), etcd[1])
-        with _running(str(find_toolset().program(Program.CONTROLLER_MANAGER)), *_controllers(server)) as manager:
+        manager_program = str(find_toolset().program(Program.CONTROLLER_MANAGER))
+        with _running(folder / "controllers.log", manager_program, *_controllers(server)) as manager:
             manager.until("Started")
             yield server
 
@@ -127,32 +129,44 @@ def _controllers(server: Server) -> Iterator[str]:
 
 
 @contextmanager
-def _running(*command: str) -> Iterator["_Output"]:
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as process:
+def _running(log: Path, *command: str) -> Iterator["_Output"]:
+    # Into a file: a pipe that nobody reads after the start holds up who writes to it.
+    with log.open("wb") as output:
+        process = subprocess.Popen(
+            command,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            preexec_fn=dying_with_parent(signal.SIGTERM),  # noqa: PLW1509 - it takes no locks
+        )
+    try:
+        yield _Output(process, log)
+    finally:
+        process.terminate()
         try:
-            assert process.stdout is not None
-            yield _Output(process.stdout.fileno())
-        finally:
-            process.terminate()
+            process.wait(_STOP_SECONDS)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
 
 
+@dataclass(frozen=True, slots=True)
 class _Output:
-    """What a server says at its start."""
+    """What a server says."""
 
-    def __init__(self, descriptor: int) -> None:
-        self._descriptor = descriptor
+    process: subprocess.Popen[bytes]
+    log: Path
 
     def until(self, word: str) -> str:
         """All that it said up to a word; without that word the run of the tests ends with what it said instead."""
-        said, end = "", time.monotonic() + _START_SECONDS
-        with selectors.DefaultSelector() as ready:
-            ready.register(self._descriptor, selectors.EVENT_READ)
-            while word not in said:
-                more = os.read(self._descriptor, 65536).decode() if ready.select(end - time.monotonic()) else ""
-                if not more:
-                    pytest.exit(f"the API server did not start: {said.strip() or 'it said nothing'}", returncode=1)
-                said += more
-        return said
+        end = time.monotonic() + _START_SECONDS
+        while True:
+            lives = self.process.poll() is None and time.monotonic() < end
+            said = self.log.read_text()
+            if word in said:
+                return said
+            if not lives:
+                pytest.exit(f"the API server did not start: {said.strip() or 'it said nothing'}", returncode=1)
+            time.sleep(0.02)
 
 
 class SuiteApi(RawApi):
