@@ -130,12 +130,12 @@ class EmbeddedCluster:
 
 @final
 class LocalRealCluster:
-    """etcd, kube-apiserver, its controllers and KServe; played is what needs hardware, and KEDA unless it runs."""
+    """etcd, kube-apiserver, its controllers and KServe; played is what needs hardware or metrics, and KEDA unless it runs."""
 
     irreplaceable: Final[frozenset[str]] = frozenset()
 
     def __init__(self, settings: StackSettings) -> None:
-        self.missing_actors = "hardware" if settings.keda else "hardware,keda"
+        self.missing_actors = "hardware,hpa" if settings.keda else "hardware,hpa,keda"
         try:
             self._cluster = RealCluster(
                 ClusterSettings(settings.folder / "cluster", keda=settings.keda, crds=settings.crds)
@@ -185,9 +185,10 @@ class GivenCluster:
     processes: Final[tuple[Supervised, ...]] = ()
 
     def __init__(self, kubeconfig: Path) -> None:
-        if not kubeconfig.is_file():
+        # Not every shell has made a path of the ~ in KUBECONFIG=~/.kube/config.
+        self._kubeconfig = kubeconfig.expanduser().absolute()
+        if not self._kubeconfig.is_file():
             raise StackError(f"there is no kubeconfig {kubeconfig}; give the path of one: make up KUBECONFIG=path")
-        self._kubeconfig = kubeconfig.absolute()
 
     @property
     def url(self) -> str:
