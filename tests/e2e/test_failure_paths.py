@@ -15,6 +15,10 @@ def reasons(obj: JsonObject) -> dict[str, str]:
     return {one["type"]: one["reason"] for one in conditions}
 
 
+def messages(obj: JsonObject) -> dict[str, str]:
+    return {one["type"]: one["message"] for one in obj["status"]["conditions"]}
+
+
 async def forget_failure(platform: Platform, namespace: str) -> None:
     patch = {"metadata": {"annotations": {"local.aim/fail": None}}}
     await platform.api.merge(f"/api/v1/namespaces/{namespace}", patch)
@@ -66,15 +70,17 @@ async def test_a_token_corrected_in_the_service_is_enough(platform: Platform) ->
 
 @pytest.mark.spec("SV-202")
 async def test_a_pod_without_a_place_keeps_the_service_pending(platform: Platform) -> None:
-    await platform.namespace("crowded", **{"local.aim/fail": "predictor=unschedulable"})
-    path = await platform.service("crowded", "chat", model={"image": IMAGE})
+    await platform.namespace("crowded")
+    greedy = {"limits": {"amd.com/gpu": "64"}, "requests": {"amd.com/gpu": "64"}}
+    path = await platform.service("crowded", "chat", model={"image": IMAGE}, resources=greedy)
 
     pending = await platform.until(
         path, lambda obj: reasons(obj).get("InferenceServicePodsReady") == "FailedScheduling"
     )
     assert status_of(pending) == "Pending"
+    assert "Insufficient amd.com/gpu" in messages(pending)["InferenceServicePodsReady"]
 
-    await forget_failure(platform, "crowded")
+    await platform.api.merge(path, {"spec": {"resources": None}})
     await platform.running(path, 60)
 
 
@@ -113,7 +119,11 @@ async def test_an_autoscaled_service_shows_its_replicas(platform: Platform) -> N
     metric = {
         "type": "PodMetric",
         "podmetric": {
-            "metric": {"backend": "opentelemetry", "metricNames": ["vllm:num_requests_running"]},
+            "metric": {
+                "backend": "opentelemetry",
+                "metricNames": ["vllm:num_requests_running"],
+                "query": "vllm:num_requests_running",
+            },
             "target": {"type": "Value", "value": "1"},
         },
     }

@@ -1,4 +1,8 @@
-"""The scheduler: binds pods to our nodes in turn, once their claims are bound. Room is not counted."""
+"""The scheduler: binds pods to our nodes in turn, once their claims are bound.
+
+What other pods use is not counted, so that a laptop's one node serves any number of models; a pod that asks for more
+accelerators than a whole node has finds no place.
+"""
 
 import asyncio
 from itertools import count
@@ -16,6 +20,7 @@ from aim_local.actors.wanted_failures import WantedFailures
 from aim_local.actors.workers import Workers
 from aim_local.actors.writer import Writer
 from aim_local.keys import Key
+from aim_shared.api.aim_shapes import DEFAULT_GPU_RESOURCE
 from aim_shared.api.kinds import PERSISTENT_VOLUME_CLAIM, POD
 from aim_shared.json import JsonObject
 
@@ -86,10 +91,11 @@ class Scheduler:
     async def _problem(self, pod: JsonObject) -> str:
         """Why the pod has no place; empty if it has one."""
         wanted = self._failures.of_pod(pod, role_of(pod))
-        if wanted is not None and wanted.failure is Failure.UNSCHEDULABLE:
+        crowded = wanted is not None and wanted.failure is Failure.UNSCHEDULABLE
+        if crowded or gpus_of(pod) > self._settings.gpus:
             nodes = len(self._settings.nodes)
             return _unavailable(
-                nodes, f"{nodes} Insufficient amd.com/gpu.", "No preemption victims found for incoming pod"
+                nodes, f"{nodes} Insufficient {DEFAULT_GPU_RESOURCE}.", "No preemption victims found for incoming pod"
             )
         unbound = False
         for key in claims_of(pod):
@@ -116,6 +122,12 @@ class Scheduler:
 
     def _unhelped(self, why: str) -> str:
         return _unavailable(len(self._settings.nodes), why, "Preemption is not helpful for scheduling")
+
+
+def gpus_of(pod: JsonObject) -> int:
+    """Accelerators that a pod's containers ask for together."""
+    asked = ((one.get("resources") or {}).get("limits") or {} for one in pod["spec"]["containers"])
+    return sum(int(limits.get(DEFAULT_GPU_RESOURCE, 0)) for limits in asked)
 
 
 def _unavailable(nodes: int, why: str, preemption: str) -> str:

@@ -101,10 +101,10 @@ class Programs:
         return [build() for build, is_wanted in wanted.items() if is_wanted]
 
     def controller_manager(self) -> Program:
-        """All controllers but the one that distrusts nodes without heartbeats."""
+        """All controllers but two: nobody sends heartbeats of nodes, and nobody serves metrics to scale by."""
         keys, url = self.keys, f"https://{HOST}:{self.ports.controller_manager}"
         flags = {
-            "controllers": "*,-node-lifecycle-controller",
+            "controllers": "*,-node-lifecycle-controller,-horizontal-pod-autoscaler-controller",
             "service-account-private-key-file": keys.service_accounts,
             "root-ca-file": keys.ca,
             "kube-api-qps": 500,

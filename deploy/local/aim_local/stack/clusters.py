@@ -130,7 +130,7 @@ class EmbeddedCluster:
 
 @final
 class LocalRealCluster:
-    """etcd, kube-apiserver, its controllers and KServe; played is what needs hardware or metrics, and KEDA unless it runs."""
+    """etcd, kube-apiserver, its controllers and KServe; played are hardware, metrics, KEDA if need be."""
 
     irreplaceable: Final[frozenset[str]] = frozenset()
 
