@@ -39,6 +39,24 @@ async def test_printed_clones_can_be_created(
     assert err == "no AIMClusterServiceTemplate is for GPU MI210; nothing to clone\n"
 
 
+@pytest.mark.spec("DI-373")
+async def test_clones_that_would_replace_each_other_are_refused(
+    controlplane: ControlPlane, api: RawApi, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    kubeconfig = tmp_path / "kubeconfig"
+    kubeconfig.write_text(controlplane.kubeconfig())
+    gpu = {"gpu": {"requests": 1, "model": "MI300X"}}
+    for name in ("aim-qwen", "aim-qwin", "aim-llama-mi300x"):
+        await api.created(
+            CLUSTER_TEMPLATES, body("AIMClusterServiceTemplate", name, {"modelName": "qwen", "hardware": gpu})
+        )
+
+    assert await asyncio.to_thread(main, ["MI300X", "MI308X", "--kubeconfig", str(kubeconfig)]) == 1
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert "several clones would be named a-mi308x;" in printed.err
+
+
 async def test_a_cluster_that_does_not_answer_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     missing = str(tmp_path / "nowhere")
     assert await asyncio.to_thread(main, ["MI300X", "MI308X", "--kubeconfig", missing]) == 1

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import yaml
 
-from aim_discovery.cloning.clones import clones_of
+from aim_discovery.cloning.clones import clones_of, name_clashes
 from aim_shared.api import AIM_CLUSTER_SERVICE_TEMPLATE
 from aim_shared.json import JsonObject
 from aim_shared.kube.client import KubeClient
@@ -19,7 +19,7 @@ from aim_shared.kube.errors import KubeError
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Print the clones; 1 when the templates can not be read."""
+    """Print the clones; 1 when the templates can not be read, or when clones would replace each other."""
     parser = argparse.ArgumentParser(prog="aim-clone-templates", description=__doc__)
     parser.add_argument("source", help="GPU model whose templates are cloned, for example MI300X")
     parser.add_argument("target", help="GPU model of the clones, for example MI308X")
@@ -33,6 +33,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     clones = list(clones_of(templates, given.source, given.target))
     if not clones:
         print(f"no AIMClusterServiceTemplate is for GPU {given.source}; nothing to clone", file=sys.stderr)
+    if clashes := name_clashes(clones):
+        advice = f"put {given.source} into the names of their templates"
+        print(f"nothing is cloned: several clones would be named {', '.join(clashes)}; {advice}", file=sys.stderr)
+        return 1
     for clone in clones:
         print(f"cloning for {given.target}: {clone['metadata']['name']}", file=sys.stderr)
         print("---", yaml.safe_dump(clone, sort_keys=True), sep="\n", end="")

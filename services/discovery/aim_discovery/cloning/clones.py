@@ -1,6 +1,7 @@
 """The clone of a template for another GPU: what is cloned, under which name, with which content (DI-371…DI-373)."""
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Final
 
@@ -19,6 +20,12 @@ def clones_of(templates: Iterable[JsonObject], source: str, target: str) -> Iter
     for template in templates:
         if gpu_of(template) == source and not _is_clone(template, source):
             yield clone(template, source, target)
+
+
+def name_clashes(clones: Iterable[JsonObject]) -> list[str]:
+    """Names that several clones have: of these, `kubectl apply` would keep nothing but the last (DI-373)."""
+    uses = Counter(str(one["metadata"]["name"]) for one in clones)
+    return sorted(name for name, number in uses.items() if number > 1)
 
 
 def gpu_of(template: JsonObject) -> str:
