@@ -127,12 +127,13 @@ class World:
     def delete(self, part: Part[T], key: Key, version: Version, now: float) -> list[Change[T]]:
         """Remove an object unless a newer version of it, or another object of that name, is known.
 
-        ``version`` is that of the deletion; an equal version deletes as well.
+        ``version`` is that of the deletion; an equal version deletes as well. A fact that was gathered here and is not
+        on the bus yet is newer than any deletion from there.
         """
         store = self._stores[part.name]
         store.deleted.remember(key, version, now, Evidence.MESSAGE)
         current = store.entries.get(key)
-        if current is None or _survives(current.version, version):
+        if current is None or self._is_local_fact(current) or _survives(current.version, version):
             return []
         if current.version.uid != version.uid:
             store.deleted.remember(key, current.version, now, Evidence.FINAL)

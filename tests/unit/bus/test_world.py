@@ -282,6 +282,17 @@ class TestLocalFacts:
         assert world.confirm(part, Version("", "", None, "e1"), 1) == []
         assert known(world, part).raw["outcome"] == 2
 
+    def test_a_fact_gathered_again_outlives_the_late_word_of_its_removal(self) -> None:
+        facts = widgets(FACTS_PART)
+        world = World([facts])
+        world.put(self.fact(facts, 1, 4), 0)
+        world.absorb_deleted(facts, A, "", 0)
+        world.absorb(facts, self.fact(facts, 2, None).raw, 0)
+        assert world.delete(facts, A, Version("", "", 5, "e1"), 1) == []
+        assert known(world, facts).raw["outcome"] == 2
+        assert world.put(self.fact(facts, 2, 6), 2) == []
+        assert known(world, facts).version.sequence == 6
+
     def test_a_fact_that_was_removed_may_be_gathered_again(self) -> None:
         facts = widgets(FACTS_PART)
         world = World([facts])
