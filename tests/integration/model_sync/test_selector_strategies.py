@@ -123,6 +123,26 @@ async def test_ten_repositories_are_listed_at_a_time(
     assert [group.repository.path for group in found.images] == list(many)
 
 
+@pytest.mark.spec("FW-397", "MS-328", "MS-112", "MS-113")
+async def test_a_registry_that_named_its_repositories_is_reachable(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also when it can not answer for one of them."""
+
+    class Ailing(Harbor):
+        def tags(self, request: web.Request, repository: str) -> web.Response:
+            if repository == "org/aim-b":
+                return web.Response(status=501)
+            return super().tags(request, repository)
+
+    async with evaluating([Ailing(CONTENT)], tmp_path, monkeypatch) as (_, evaluator):
+        found = await evaluate(evaluator, f"{Harbor.host}/org/aim-*", exclude=("org/aim-base",), versions=(">=1.0.0",))
+    assert images(found) == [f"{Harbor.host}/org/aim-a:1.0.0"]
+    assert found.error is not None
+    assert found.error.code is RegistryErrorCode.SERVER_ERROR
+    assert found.error.reached
+
+
 @pytest.mark.spec("MS-132", "MS-157")
 @pytest.mark.parametrize(
     "target", ["https://evil.example.com/v2/namespaces/org/repositories?page=2", "http://hub.docker.com/x", "https://["]

@@ -126,7 +126,7 @@ def _truncated(what: str) -> SelectorError:
 
 
 def _collected(repositories: Sequence[Repository], found: Iterable[Evaluation]) -> SelectorError | None:
-    """One error for all repositories that failed, with the code of the first (MS-112, MS-113, MS-281)."""
+    """One error for all listed repositories that failed, with the code of the first (MS-112, MS-113, MS-281)."""
     failed = [(one, each.error) for one, each in zip(repositories, found, strict=True) if each.error is not None]
     if not failed:
         return None
@@ -135,4 +135,5 @@ def _collected(repositories: Sequence[Repository], found: Iterable[Evaluation]) 
     waits = [error.retry_after for _, error in failed if error.retry_after is not None]
     names = some(one.path for one, _ in failed)
     message = f"tags of {names} could not be listed: {first}"
-    return SelectorError(first.code, message, max(waits, default=None), reached=first.reached)
+    # The registry has named these repositories, so it is reachable whatever became of them (FW-397).
+    return SelectorError(first.code, message, max(waits, default=None), reached=True)
