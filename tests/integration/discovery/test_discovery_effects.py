@@ -125,9 +125,9 @@ async def test_a_missing_secret_of_the_account_does_not_hide_the_others() -> Non
 @pytest.mark.spec("DI-072", "FW-096")
 async def test_only_versions_of_secrets_become_facts() -> None:
     answers = {f"{CORE}/secrets/s": json_answer(secret("ghcr.io"))}
-    params = {"namespace": "ml", "secrets": ["s", "gone"], "since": {"s": "u1/6"}}
+    params = {"namespace": "ml", "secrets": ["s", "gone"]}
     outcome, _ = await asked(PullSecrets, answers, Effect("pull-secrets", "k", params))
-    assert outcome == {"versions": {"s": "u1/7", "gone": None}, "since": {"s": "u1/6"}}
+    assert outcome == {"versions": {"s": "u1/7", "gone": None}}
 
 
 @pytest.mark.spec("DI-074")

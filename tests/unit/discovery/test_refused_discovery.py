@@ -42,9 +42,16 @@ def read(cluster: DiscoveryWorld, version: str | None) -> timedelta | None:
     wait = None if effect.not_before is None else effect.not_before - cluster.now
     cluster.now = effect.not_before or cluster.now
     versions = dict.fromkeys(effect.params["secrets"], version)
-    since = effect.params.get("since")
-    cluster.answer(effect, {"versions": versions, **({} if since is None else {"since": since})})
+    cluster.answer(effect, {"versions": versions})
     return wait
+
+
+def refuse_reading(cluster: DiscoveryWorld) -> None:
+    """Let the next reading of the Secrets fail."""
+    effect = effect_of(cluster.run(TEMPLATES, "tpl"), EffectKind.PULL_SECRETS)
+    cluster.now = effect.not_before or cluster.now
+    message = "Secret ml/registry can not be read: forbidden"
+    cluster.answer(effect, failure=AimError(Category.INFRASTRUCTURE, "SecretAccessFailed", message))
 
 
 @pytest.mark.spec("FW-096", "DI-301", "DI-303", "DI-360")
@@ -83,14 +90,34 @@ def test_secrets_of_other_failures_are_not_read() -> None:
     assert cluster.run(TEMPLATES, "tpl").effects == ()
 
 
-@pytest.mark.spec("FW-096")
-def test_a_secret_that_can_not_be_read_is_tried_again_and_changes_nothing() -> None:
+@pytest.mark.spec("FW-096", "DI-301")
+def test_a_secret_that_can_not_be_read_is_tried_again_and_said() -> None:
     cluster, _ = refused()
-    effect = effect_of(cluster.run(TEMPLATES, "tpl"), EffectKind.PULL_SECRETS)
-    cluster.answer(effect, failure=AimError(Category.INFRASTRUCTURE, "SecretAccessFailed", "no"))
+    refuse_reading(cluster)
     again = effect_of(cluster.run(TEMPLATES, "tpl"), EffectKind.PULL_SECRETS)
     assert again.not_before == cluster.now + timedelta(seconds=60)
     assert cluster.value(TEMPLATES, "tpl") == "Failed"
+    assert cluster.condition(TEMPLATES, "tpl", "AuthValid") == ("False", "AuthError")
+    told = {one["type"]: one for one in cluster.status(TEMPLATES, "tpl")["conditions"]}
+    assert told["DependenciesReachable"]["status"] == "False"
+    assert "ml/registry can not be read: forbidden" in told["DependenciesReachable"]["message"]
+    read(cluster, "uid/1")
+    cluster.run(TEMPLATES, "tpl")
+    assert cluster.condition(TEMPLATES, "tpl", "DependenciesReachable") == ("True", "Reachable")
+
+
+@pytest.mark.spec("FW-096", "DI-301")
+def test_a_correction_is_noticed_across_readings_that_fail() -> None:
+    cluster, job = refused()
+    cluster.remove(DISCOVERY_JOBS, job)
+    state, before = cluster.status(TEMPLATES, "tpl")["discovery"], cluster.status(TEMPLATES, "tpl")
+    cluster.change(TEMPLATES, "tpl", status={**before, "discovery": {**state, "attempts": 5}})
+    read(cluster, "uid/1")
+    refuse_reading(cluster)
+    refuse_reading(cluster)
+    assert cluster.run(TEMPLATES, "tpl").children == ()
+    read(cluster, "uid/2")
+    assert [child.name for child in cluster.run(TEMPLATES, "tpl").children] == [job]
 
 
 @pytest.mark.spec("FW-096", "DI-208", "DI-231")

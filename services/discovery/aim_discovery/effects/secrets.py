@@ -29,14 +29,11 @@ class PullSecrets:
     async def __call__(self, effect: Effect) -> JsonObject:
         """Effect ``pull-secrets``: UID and version of each Secret, ``null`` for one that does not exist.
 
-        What the effect compares with (``since``) is handed back beside it.
-
         Raises:
             EffectError: a Secret can not be read for another reason (DI-074).
         """
-        namespace, since = str(effect.params["namespace"]), effect.params.get("since")
-        versions = {name: await self._version(namespace, name) for name in effect.params["secrets"]}
-        return {"versions": versions, **({} if since is None else {"since": since})}
+        namespace = str(effect.params["namespace"])
+        return {"versions": {name: await self._version(namespace, name) for name in effect.params["secrets"]}}
 
     async def _version(self, namespace: str, name: str) -> str | None:
         try:

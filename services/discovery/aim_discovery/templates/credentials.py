@@ -1,7 +1,7 @@
 """Secrets of a discovery that was refused: what was corrected is tried at once (FW-096, DI-301)."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Final
 
@@ -9,10 +9,10 @@ from aim_discovery.effect_kinds import SERVICE_NAME, EffectKind, inputs_key
 from aim_discovery.scopes import Template
 from aim_discovery.templates.attempts import Attempts
 from aim_discovery.templates.identity import DiscoveryInputs
-from aim_shared.bus.fact import get_fact
+from aim_shared.bus.fact import Fact, get_fact
 from aim_shared.bus.parts import FACTS
 from aim_shared.bus.view import View
-from aim_shared.errors import Category
+from aim_shared.errors import AimError, Category
 from aim_shared.json import JsonObject
 from aim_shared.reconcile.plan import Effect
 
@@ -26,10 +26,12 @@ class CredentialWatch:
 
     Attributes:
         corrected: one of them appeared, changed or went away.
+        error: why the latest reading failed; then nobody knows whether they were corrected.
         effects: the next reading.
     """
 
     corrected: bool = False
+    error: AimError | None = None
     effects: tuple[Effect, ...] = ()
 
 
@@ -37,6 +39,8 @@ def watch_credentials(
     template: Template, inputs: DiscoveryInputs, namespace: str, attempts: Attempts, view: View
 ) -> CredentialWatch:
     """Compare with the versions that were read right after the failure; each failed attempt begins anew.
+
+    Those versions are a fact of their own, so that no later reading, least of all a failed one, replaces them.
 
     Args:
         namespace: where the Job runs.
@@ -46,17 +50,29 @@ def watch_credentials(
     if error is None or error.category is not Category.AUTH or not names:
         return CredentialWatch()
     params: JsonObject = {"namespace": namespace, "secrets": names}
-    key = inputs_key(template.uid, {**params, "attempt": attempts.failed, "inputs": attempts.spec_hash})
-    fact = get_fact(view, FACTS, SERVICE_NAME, EffectKind.PULL_SECRETS, key).value
-    if fact is None:
-        return CredentialWatch(effects=(Effect(EffectKind.PULL_SECRETS, key, params),))
-    outcome: JsonObject = fact.outcome or {}
-    first, now = outcome.get("since"), outcome.get("versions")
-    if first is not None and first != now:
+    attempt = {**params, "attempt": attempts.failed, "inputs": attempts.spec_hash}
+    noted = Effect(EffectKind.PULL_SECRETS, inputs_key(template.uid, attempt), params)
+    first = _fact(noted, view)
+    if first is None:
+        return CredentialWatch(effects=(noted,))
+    if first.outcome is None:
+        return CredentialWatch(error=first.error, effects=(_after(first, noted),))
+    reading = Effect(EffectKind.PULL_SECRETS, inputs_key(template.uid, params), params)
+    latest = _fact(reading, view)
+    if latest is None or latest.observed_at <= first.observed_at:
+        # All attempts share this fact: it may be left from an earlier one.
+        latest = first
+    if latest.outcome is not None and latest.outcome.get("versions") != first.outcome.get("versions"):
         return CredentialWatch(corrected=True)
-    again = params if now is None else {**params, "since": first or now}
-    due = fact.observed_at + SECRET_INTERVAL
-    return CredentialWatch(effects=(Effect(EffectKind.PULL_SECRETS, key, again, not_before=due),))
+    return CredentialWatch(error=latest.error, effects=(_after(latest, reading),))
+
+
+def _fact(effect: Effect, view: View) -> Fact | None:
+    return get_fact(view, FACTS, SERVICE_NAME, effect.kind, effect.key).value
+
+
+def _after(fact: Fact, effect: Effect) -> Effect:
+    return replace(effect, not_before=fact.observed_at + SECRET_INTERVAL)
 
 
 def secrets_of(inputs: DiscoveryInputs) -> Iterator[str]:

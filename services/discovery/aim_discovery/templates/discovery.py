@@ -207,10 +207,11 @@ class _Progress:
         # The remaining wait is no reason to write the status every second (DI-307).
         text = stored.message if noted and stored is not None else message
         secrets = watch_credentials(self.template, self.inputs, self.namespace, attempts, self.view)
+        errors = (error,) if secrets.error is None else (error, secrets.error)
         return replace(
             self.known,
             attempts=attempts,
-            job=Component(ComponentName.DISCOVERY_JOB, errors=(error,), dependency=Dependency.DOWNSTREAM),
+            job=Component(ComponentName.DISCOVERY_JOB, errors=errors, dependency=Dependency.DOWNSTREAM),
             condition=condition(DISCOVERED, False, FAILED, text, Observability.WARNING),
             look_again=due if wait and not secrets.corrected else None,
             effects=secrets.effects if wait else (),
