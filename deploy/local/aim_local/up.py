@@ -37,13 +37,21 @@ def _tell(console: Console, stack: Stack) -> None:
         f"""
   export KUBECONFIG={stack.kubeconfig}
   export AIM_NATS_URL={stack.nats_url}
-  kubectl apply -f deploy/local/examples     # the demo's manifests
   kubectl get aimservices,aimmodels,aimservicetemplates,aimartifacts,inferenceservices,httproutes -A
 
-The gateway serves the paths of HTTPRoutes at {stack.gateway_url}; the registry plays docker.io.
+{_played(stack)}
 Each service answers /healthz, /readyz, /metrics, /debug/world and /debug/queue. What is killed is started again.
 Stop with Ctrl-C or `kill {os.getpid()}`.""",
         soft_wrap=True,
         highlight=False,
         markup=False,
+    )
+
+
+def _played(stack: Stack) -> str:
+    if not stack.played:
+        return "Nothing of the cluster is played: images come from the real docker.io, routes are its own gateway's."
+    return (
+        "`kubectl apply -f deploy/local/examples` applies the demo's manifests.\n"
+        f"The gateway serves the paths of HTTPRoutes at {stack.gateway_url}; the registry plays docker.io."
     )

@@ -5,6 +5,7 @@ import os
 import sys
 from pathlib import Path
 
+import pytest
 from aiohttp import web
 from support.controlplane import CRDS
 
@@ -36,6 +37,17 @@ async def test_the_control_plane_is_not_ready_without_its_kubeconfig(tmp_path: P
         assert await programs.control_plane().probe() == ""
     finally:
         await runner.cleanup()
+
+
+@pytest.mark.parametrize("name", ["model-sync", "discovery"])
+def test_services_ask_the_registry_that_plays_docker_io_only_where_it_runs(tmp_path: Path, name: str) -> None:
+    settings = StackSettings(tmp_path, CRDS)
+    programs = Programs(settings, Addresses.choose(settings.services))
+    beside = programs.service(name, tmp_path / "kubeconfig", with_registry=True).env
+    without = programs.service(name, tmp_path / "kubeconfig", with_registry=False).env
+
+    assert beside["AIM_DOCKER_REGISTRY_URL"] == Addresses.url(programs.addresses.registry)
+    assert not any("REGISTRY" in variable or "HUB" in variable for variable in without if variable.startswith("AIM_"))
 
 
 async def test_a_kubeconfig_is_replaced_as_a_whole(tmp_path: Path) -> None:

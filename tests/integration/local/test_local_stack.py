@@ -13,6 +13,7 @@ import aiohttp
 import pytest
 from support.controlplane import CRDS, eventually
 
+from aim_local.apiserver import EXTERNAL_CRDS, ControlPlane
 from aim_local.stack import Stack, StackError, StackSettings
 
 INFRASTRUCTURE = ("control-plane", "nats", "registry", "actors", "gateway")
@@ -56,6 +57,20 @@ async def test_everything_answers_and_ends_with_the_context(tmp_path: Path) -> N
     assert all(amount and amount > 1_000_000 for amount in memory)
     assert not any(lives(pid) for pid in pids)
     assert all(is_closed(url) for url in urls)
+
+
+@pytest.mark.parametrize(("actors", "names"), [(None, ["nats"]), ("hpa", ["nats", "registry", "actors", "gateway"])])
+async def test_in_a_cluster_of_others_registry_and_gateway_come_with_the_parts_that_are_played(
+    tmp_path: Path, actors: str | None, names: list[str]
+) -> None:
+    plane, kubeconfig = ControlPlane(), tmp_path / "given"
+    plane.install_crds([EXTERNAL_CRDS, CRDS])
+    async with plane:
+        kubeconfig.write_text(plane.kubeconfig())
+        async with Stack(replace(settings(tmp_path / "run"), cluster=kubeconfig, actors=actors)) as stack:
+            started = [one.name for one in stack.processes]
+
+    assert started == names
 
 
 async def test_a_process_that_ended_is_told_and_can_be_started_again(tmp_path: Path) -> None:
@@ -102,7 +117,7 @@ async def test_an_unknown_service_starts_nothing(tmp_path: Path) -> None:
 
 
 SCRIPT = """
-import asyncio, sys
+import asyncio, signal, sys
 from pathlib import Path
 from aim_local.stack import Stack, StackSettings
 
@@ -111,6 +126,8 @@ async def main():
         print(*(one.pid for one in stack.processes), flush=True)
         await asyncio.sleep(60)
 
+# A shell's background job, such as a test run may be, ignores SIGINT, and so would whatever it starts.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 asyncio.run(main())
 """
 

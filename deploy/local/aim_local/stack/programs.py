@@ -127,14 +127,14 @@ class Programs:
                 f"service {name} can not be started: `python -m {module}` does not exist; run `make setup`"
             )
 
-    def service(self, name: str, kubeconfig: Path) -> Program:
-        """One of the five services."""
+    def service(self, name: str, kubeconfig: Path, *, with_registry: bool) -> Program:
+        """One of the five services; ``with_registry``: it asks the registry that plays docker.io, not the real one."""
         port = self.addresses.services[name]
-        env = {**_client_env(kubeconfig), **self._service_env(name, port)}
+        env = {**_client_env(kubeconfig), **self._service_env(name, port, with_registry=with_registry)}
         url = Addresses.url(port)
         return Program(name, _python(_module(name)), env, http_probe(f"{url}/readyz"), url)
 
-    def _service_env(self, name: str, port: int) -> dict[str, str]:
+    def _service_env(self, name: str, port: int, *, with_registry: bool) -> dict[str, str]:
         settings, address = self.settings, f"{_HOST}:{port}"
         env = {
             "AIM_NATS_URL": f"nats://{_HOST}:{self.addresses.nats}",
@@ -144,7 +144,8 @@ class Programs:
             "AIM_POD_NAME": f"aim-{name}-0",
             "AIM_SYSTEM_NAMESPACE": SYSTEM_NAMESPACE,
         }
-        env |= dict.fromkeys(_REGISTRY_VARIABLES.get(name, ()), Addresses.url(self.addresses.registry))
+        if with_registry:
+            env |= dict.fromkeys(_REGISTRY_VARIABLES.get(name, ()), Addresses.url(self.addresses.registry))
         return {**env, **settings.env, **settings.service_env.get(name, {})}
 
 

@@ -54,13 +54,22 @@ class Stack:
         return self.cluster.url
 
     @property
+    def played(self) -> str:
+        """Parts of the cluster that are played here, as `--actors` takes them; empty if there are none.
+
+        Nodes that are not played pull images from the real docker.io, and real gateways do not lead to the engine, so
+        without actors there are no registry and no gateway either.
+        """
+        return self.cluster.missing_actors if self.settings.actors is None else self.settings.actors
+
+    @property
     def gateway_url(self) -> str:
-        """Base URL under which the paths of HTTPRoutes are served."""
+        """Base URL under which the paths of HTTPRoutes are served, if something is `played`."""
         return Addresses.url(self._addresses.gateway)
 
     @property
     def registry_url(self) -> str:
-        """Base URL of the registry that plays docker.io."""
+        """Base URL of the registry that plays docker.io, if something is `played`."""
         return Addresses.url(self._addresses.registry)
 
     @property
@@ -107,20 +116,23 @@ class Stack:
         for name in self.settings.services:
             self._programs.check(name)
         await asyncio.to_thread(self._prepare)
-        await self._together(
-            self.cluster.start(), *map(self._begin, (self._programs.nats(), self._programs.registry()))
-        )
+        await self._together(self.cluster.start(), *map(self._begin, self._servers()))
         await self._create_system_namespace()
         await self._together(*map(self._begin, self._clients()))
 
+    def _servers(self) -> Iterator[Program]:
+        """What needs no API server."""
+        yield self._programs.nats()
+        if self.played:
+            yield self._programs.registry()
+
     def _clients(self) -> Iterator[Program]:
         """What talks to the API server."""
-        actors = self.cluster.missing_actors if self.settings.actors is None else self.settings.actors
-        if actors:
-            yield self._programs.actors(self.cluster.kubeconfig_for("actors"), actors)
-        yield self._programs.gateway(self.cluster.kubeconfig_for("gateway"))
+        if self.played:
+            yield self._programs.actors(self.cluster.kubeconfig_for("actors"), self.played)
+            yield self._programs.gateway(self.cluster.kubeconfig_for("gateway"))
         for name in self.settings.services:
-            yield self._programs.service(name, self.cluster.kubeconfig_for(name))
+            yield self._programs.service(name, self.cluster.kubeconfig_for(name), with_registry=bool(self.played))
 
     async def _begin(self, program: Program) -> None:
         process = self._processes[program.name] = self._supervised(program)
