@@ -174,7 +174,7 @@ def test_given_programs_replace_built_ones(tmp_path: Path) -> None:
         toolset.program(Program.KSERVE)
     with pytest.raises(AssetError, match="run `make kube-assets KEDA=1`"):
         toolset.require(Program.KEDA)
-    with pytest.raises(AssetError, match="gateway-crds are not there .*: run `make kube-assets`"):
+    with pytest.raises(AssetError, match=r"gateway-crds are not there .*: run `make kube-assets`"):
         toolset.require(Program.ETCD, Definitions.GATEWAY)
     (tmp_path / "kubectl").unlink()
     with pytest.raises(AssetError, match="lacks kubectl"):
