@@ -164,8 +164,8 @@ class Stack:
             self._lock.close()
             self._lock = None
             raise StackError(
-                f"another demo (process {holder}) uses {folder}; stop it with `kill {holder}`, or use another folder: "
-                "make demo FOLDER=/tmp/second"
+                f"another demo or `make up` (process {holder}) uses {folder}; stop it with `kill {holder}`, or use "
+                "another folder: FOLDER=/tmp/second after `make demo` or `make up`"
             ) from None
         self._lock.truncate(0)
         self._lock.write(str(os.getpid()))
