@@ -2,6 +2,7 @@
 
 import asyncio
 from collections import Counter
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final, NamedTuple, final
 
@@ -39,9 +40,10 @@ class AuditLog:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._begin = 0
+        self._since = datetime.min.replace(tzinfo=UTC)
 
     async def counts(self) -> Counter[RequestKey]:
-        """Requests since the last reset.
+        """Requests that were received since the last reset; not the end of a watch that was opened before it.
 
         The API server writes the line of a request when it has answered; wait for the count that you expect.
         """
@@ -49,6 +51,7 @@ class AuditLog:
 
     async def reset(self) -> None:
         """Count from now on."""
+        self._since = datetime.now(UTC)
         self._begin = await asyncio.to_thread(lambda: self._path.stat().st_size if self._path.exists() else 0)
 
     def _count(self) -> Counter[RequestKey]:
@@ -61,7 +64,8 @@ class AuditLog:
                 # The last line may be half written.
                 if line.endswith(b"\n"):
                     event = loads(line)
-                    found.setdefault(str(event["auditID"]), request_key(event))
+                    if datetime.fromisoformat(event["requestReceivedTimestamp"]) >= self._since:
+                        found.setdefault(str(event["auditID"]), request_key(event))
         return Counter(found.values())
 
 
