@@ -19,15 +19,17 @@ class WriteResult(StrEnum):
     CONFLICT = "conflict"
     """The object has changed meanwhile; its new version brings a pass (FW-012, FW-181)."""
     FAILED = "failed"
+    HELD = "held"
+    """Not sent: the child's quota is used up (DI-315)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Write:
-    """One request that may have changed something.
+    """One request that may have changed something, or that was held back.
 
     Attributes:
         resource_version: of the answer; empty without one.
-        error: why it failed; empty otherwise.
+        error: why it failed or was held back; empty otherwise.
     """
 
     verb: Verb
@@ -89,5 +91,5 @@ class Execution:
 
     @property
     def changed(self) -> bool:
-        """Whether anything was sent to the API server."""
+        """Whether anything was sent to the API server, or held back from it."""
         return bool(self.writes)

@@ -235,6 +235,9 @@ class Executor:
         async with self._admission.place(child.quota) as is_free:
             if is_free:
                 await self._create(run, child, desired)
+            else:
+                why = f"no place is free: {child.quota} exist already"
+                run.writes.append(_write(Verb.CREATE, child, WriteResult.HELD, error=why))
 
     async def _create(self, run: _Run, child: Child, desired: JsonObject) -> None:
         self._check_lease()

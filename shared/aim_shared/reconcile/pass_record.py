@@ -9,7 +9,7 @@ from aim_shared.bus.decision import DecisionRecord, RecordedFailure, RecordedWri
 from aim_shared.bus.entry import Entry
 from aim_shared.bus.view import WorldView
 from aim_shared.json import JsonObject
-from aim_shared.reconcile.execution import Execution
+from aim_shared.reconcile.execution import Execution, WriteResult
 from aim_shared.reconcile.plan import Plan
 from aim_shared.reconcile.plan_json import plan_to_json
 from aim_shared.telemetry.tracing import current_traceparent
@@ -71,4 +71,7 @@ def _outcome(execution: Execution) -> str:
         return f"failed: {execution.failure}"
     if execution.status_failure is not None:
         return f"status failed: {execution.status_failure}"
-    return "done" if execution.drop is None else f"dropped: {execution.drop.value}"
+    if execution.drop is not None:
+        return f"dropped: {execution.drop.value}"
+    held = next((write for write in execution.writes if write.result is WriteResult.HELD), None)
+    return "done" if held is None else f"held back: {held.error}"

@@ -37,6 +37,9 @@ class Quota:
     value: str
     most: int
 
+    def __str__(self) -> str:
+        return f"{self.most} of {self.index} {self.value!r}"
+
 
 @dataclass(frozen=True, slots=True)
 class Child:

@@ -6,10 +6,12 @@ from dataclasses import replace
 import pytest
 from support.reconcile_bench import CLAIMS, Bench, Faults
 
+from aim_cli.timeline import deeds
 from aim_shared.bus.part import Index, Key
-from aim_shared.json import JsonObject
-from aim_shared.reconcile.execution import Execution
+from aim_shared.json import JsonObject, canonical
+from aim_shared.reconcile.execution import Execution, WriteResult
 from aim_shared.reconcile.plan import Child, Plan, Quota, WriteMode
+from aim_shared.reconcile.plan_json import plan_to_json
 
 BOUND = Index(CLAIMS, "all", lambda _: ["all"])
 
@@ -44,7 +46,8 @@ async def test_decisions_of_one_moment_do_not_exceed_a_quota(counting: Bench) ->
     done = await execute_together(counting, [plan(f"c{number}") for number in range(12)])
 
     assert created(counting.faults) == 3
-    assert sum(1 for one in done if one.writes) == 3
+    results = sorted(write.result for one in done for write in one.writes)
+    assert results == [WriteResult.DONE] * 3 + [WriteResult.HELD] * 9
     assert all(one.failure is None for one in done)
 
 
@@ -102,5 +105,21 @@ async def test_the_status_is_written_also_without_a_place(counting: Bench) -> No
     told = {"status": "Pending"}
     done = await counting.executor.execute(counting.target(), replace(plan("c", most=0), status=told))
     assert created(counting.faults) == 0
-    assert [write.kind for write in done.writes] == ["AIMService"]
+    assert [(write.kind, write.result) for write in done.writes] == [
+        ("PersistentVolumeClaim", WriteResult.HELD),
+        ("AIMService", WriteResult.DONE),
+    ]
     assert counting.stored_status() == "Pending"
+
+
+@pytest.mark.spec("DI-315")
+async def test_the_record_tells_what_was_held_back_and_why(counting: Bench) -> None:
+    decided = plan("c", most=0)
+    counting.decision = lambda _obj, _view: decided
+    await counting.worker.process(Key("default", "chat"))
+    (record,) = counting.records
+    (write,) = record.writes
+    assert (write.verb, write.kind, write.name, write.result) == ("create", "PersistentVolumeClaim", "c", "held")
+    assert record.outcome == f"held back: no place is free: 0 of {BOUND} 'all' exist already"
+    assert record.outcome in deeds(record)
+    assert canonical(record.plan) == canonical(plan_to_json(decided)), "a replay comes to the same"
