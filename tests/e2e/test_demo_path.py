@@ -34,6 +34,23 @@ async def test_a_second_service_of_its_own_yaml_runs_beside_it(platform: Platfor
     assert answer["choices"][0]["message"]["content"].endswith("hello")
 
 
+@pytest.mark.spec("FW-409", "FW-141")
+async def test_scaling_keeps_the_pod_that_serves(platform: Platform) -> None:
+    await platform.namespace("growing")
+    path = await platform.service("growing", "chat", model={"image": IMAGE})
+    await platform.running(path)
+    pods = "/api/v1/namespaces/growing/pods?labelSelector=component%3Dpredictor"
+    (first,) = (await platform.api.get(pods)).body["items"]
+
+    await platform.api.merge(path, {"spec": {"replicas": 2}})
+    grown = await platform.until(path, lambda obj: obj["status"]["runtime"].get("replicas") == "2")
+
+    found = {pod["metadata"]["uid"]: pod for pod in (await platform.api.get(pods)).body["items"]}
+    assert len(found) == 2
+    assert "deletionTimestamp" not in found[first["metadata"]["uid"]]["metadata"]
+    assert status_of(grown) == "Running"
+
+
 @pytest.mark.spec("SV-237")
 async def test_a_deleted_service_stops_answering(platform: Platform) -> None:
     await platform.namespace("short-lived")

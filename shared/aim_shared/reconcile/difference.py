@@ -15,19 +15,26 @@ _QUANTITY_MEMBERS: Final = frozenset({"storage", "size", "sizeLimit", "minVram",
 
 
 def applied_hash(body: JsonObject) -> str:
-    """Hash of a desired object, without the hash and trace annotations."""
-    metadata = dict(body["metadata"])
-    annotations = {key: value for key, value in (metadata.get("annotations") or {}).items() if key not in _UNCOUNTED}
-    metadata.pop("annotations", None)
-    if annotations:
-        metadata["annotations"] = annotations
-    return hashlib.sha256(canonical({**body, "metadata": metadata})).hexdigest()[:32]
+    """Hash of which members a desired object has, without the hash and trace annotations; their values do not count.
+
+    A changed value shows in the comparison. Were it in the hash, too, a change of scale would roll all pods of an
+    InferenceService: KServe copies its annotations to them.
+    """
+    return hashlib.sha256(canonical(_members(_comparable(body)))).hexdigest()[:32]
+
+
+def _members(value: object) -> object:
+    """A value reduced to its structure; what is empty is as good as absent."""
+    if isinstance(value, dict):
+        members = {key: _members(member) for key, member in value.items() if member not in (None, {}, [])}
+        return {key: member for key, member in members.items() if member != {}}
+    return [_members(item) for item in value] if isinstance(value, list | tuple) else ""
 
 
 def needs_apply(desired: JsonObject, live: JsonObject | None) -> bool:
     """Whether a child has to be applied (FW-409): absent, hash absent or different, or no longer a subset.
 
-    Equality would differ for ever, because others add defaults; a subset alone misses removals.
+    Equality would differ for ever, because others add defaults; a subset alone misses members that were removed.
     """
     if live is None:
         return True

@@ -107,7 +107,7 @@ def inspect_pods(
     Args:
         of_job: the pods are attempts of one Job, of which the newest decides (FW-145).
     """
-    considered = newest_pod(pods) if of_job else pods
+    considered = _considered(pods, of_job=of_job)
     if not considered:
         missing = AimError(Category.MISSING_DOWNSTREAM, "NoPods", "no pod exists yet")
         return Component(name, errors=(missing,), dependency=Dependency.DOWNSTREAM)
@@ -115,6 +115,12 @@ def inspect_pods(
     if error is not None:
         return Component(name, errors=(error,), dependency=Dependency.DOWNSTREAM)
     return _readiness(name, considered, log_of, events_of)
+
+
+def _considered(pods: Sequence[Pod], *, of_job: bool) -> Sequence[Pod]:
+    """Pods that count: one that was asked to end is no failure, whatever its exit code (FW-141)."""
+    staying = [pod for pod in pods if pod.metadata.deletion_timestamp is None]
+    return newest_pod(staying) if of_job else staying
 
 
 def newest_pod(pods: Sequence[Pod]) -> Sequence[Pod]:
@@ -126,8 +132,7 @@ def newest_pod(pods: Sequence[Pod]) -> Sequence[Pod]:
 
 def wanted_logs(pods: Sequence[Pod], *, of_job: bool = False) -> tuple[LogRequest, ...]:
     """Logs that would sharpen the classification: of failed and of crashing containers (FW-146, FW-157)."""
-    considered = newest_pod(pods) if of_job else pods
-    return tuple(request for pod in considered for request in _wanted_logs(pod))
+    return tuple(request for pod in _considered(pods, of_job=of_job) for request in _wanted_logs(pod))
 
 
 def _wanted_logs(pod: Pod) -> Iterator[LogRequest]:
@@ -253,7 +258,7 @@ def is_unschedulable(pod: Pod) -> bool:
 
 def _readiness(name: str, pods: Sequence[Pod], log_of: LogOf, events_of: EventsOf) -> Component:
     if any(is_pod_ready(pod) for pod in pods):
-        return _observed(name, State.READY, "PodsReady", "")
+        return _observed(name, State.READY, "PodsReady", "at least one pod is ready")
     crashing = next((pod for pod in pods if any(_waiting(pod, {CRASH_LOOP}))), None)
     if crashing is not None:
         return _crash_loop(name, crashing, log_of)
@@ -277,9 +282,10 @@ def _crash_loop(name: str, pod: Pod, log_of: LogOf) -> Component:
     status = next(_waiting(pod, {CRASH_LOOP}))
     ended = status.last_state.terminated
     code = "unknown" if ended is None else str(ended.exit_code)
+    why = f" ({ended.reason})" if ended is not None and ended.reason else ""
     message = (
         f"container {status.name} of pod {pod.key} keeps crashing: {status.restart_count} restarts, "
-        f"last exit code {code}"
+        f"last exit code {code}{why}"
     )
     tail = log_of(_log_request(pod, status.name, previous=True))
     match = match_log(tail) if tail else None

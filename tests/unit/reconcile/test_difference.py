@@ -48,6 +48,17 @@ def test_reasons_for_an_apply() -> None:
     assert needs_apply(body, stored(body)), "no hash"
 
 
+@pytest.mark.spec("FW-409")
+def test_a_changed_value_is_applied_and_leaves_the_annotations_as_they_are() -> None:
+    # KServe copies them to the pods, and a pod is replaced when its annotations change.
+    one, two = ({**config_map(), "spec": {"predictor": {"minReplicas": number}}} for number in (1, 2))
+    live = stored(to_create(one, "00-trace", hashed=True))
+    assert needs_apply(two, live)
+    assert to_update(two, live)["metadata"]["annotations"] == live["metadata"]["annotations"]
+    without = {**config_map(), "spec": {"predictor": {}}}
+    assert needs_apply(without, live), "a removed member shows in the hash"
+
+
 @pytest.mark.spec("FW-409", "FW-205")
 def test_hash_and_trace_never_count() -> None:
     body = config_map(a="1")

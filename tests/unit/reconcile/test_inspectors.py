@@ -62,6 +62,17 @@ def test_image_pull_problems_come_first(message: str, expected: tuple[Category, 
     assert not component.blocks
 
 
+@pytest.mark.spec("FW-141")
+def test_a_pod_that_was_asked_to_end_is_no_failure() -> None:
+    stopped = pod("old", "Failed", terminated("engine", 143))
+    going = stopped.metadata.model_copy(update={"deletion_timestamp": NOW})
+    stopped = stopped.model_copy(update={"metadata": going})
+    starting = pod("new", "Running", ready=False)
+    assert inspect_pods("Pods", [stopped, starting]).reason == "PodsStarting"
+    assert only_error(inspect_pods("Pods", [stopped])) == (Category.MISSING_DOWNSTREAM, "NoPods")
+    assert wanted_logs([stopped]) == ()
+
+
 @pytest.mark.spec("FW-144")
 def test_a_container_that_can_not_be_made() -> None:
     component = inspect_pods("Pods", [pod("a", "Pending", waiting("x", "CreateContainerConfigError", "secret gone"))])
