@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import yaml
 
-from aim_discovery.cloning.clones import clones_of, name_clashes
+from aim_discovery.cloning.clones import clones_of, name_clashes, taken_names
 from aim_shared.api import AIM_CLUSTER_SERVICE_TEMPLATE
 from aim_shared.json import JsonObject
 from aim_shared.kube.client import KubeClient
@@ -37,7 +37,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         advice = f"put {given.source} into the names of their templates"
         print(f"nothing is cloned: several clones would be named {', '.join(clashes)}; {advice}", file=sys.stderr)
         return 1
-    for clone in clones:
+    taken = taken_names(clones, templates)
+    if taken:
+        print(f"left out, because other templates have their names: {', '.join(taken)}", file=sys.stderr)
+    for clone in (one for one in clones if one["metadata"]["name"] not in taken):
         print(f"cloning for {given.target}: {clone['metadata']['name']}", file=sys.stderr)
         print("---", yaml.safe_dump(clone, sort_keys=True), sep="\n", end="")
     return 0

@@ -28,6 +28,13 @@ def name_clashes(clones: Iterable[JsonObject]) -> list[str]:
     return sorted(name for name, number in uses.items() if number > 1)
 
 
+def taken_names(clones: Iterable[JsonObject], templates: Iterable[JsonObject]) -> list[str]:
+    """Names of clones that other templates have, which `kubectl apply` would replace; an earlier clone may be."""
+    known = {str(one["metadata"]["name"]): one for one in templates}
+    named = ((str(one["metadata"]["name"]), one) for one in clones)
+    return sorted(name for name, one in named if name in known and _origin(known[name]) != _origin(one))
+
+
 def gpu_of(template: JsonObject) -> str:
     """The resolved GPU model, else the specified one; empty without either."""
     status, spec = template.get("status") or {}, template.get("spec") or {}
@@ -74,6 +81,13 @@ def _is_clone(template: JsonObject, source: str) -> bool:
     spec = template["spec"]
     asks = any(variable["name"] == MODEL_VARIABLE for variable in spec.get("env") or [])
     return asks and _model(spec.get("hardware")) not in ("", source)
+
+
+def _origin(template: JsonObject) -> tuple[str, str, str]:
+    """Model, GPU and GPU of the profile."""
+    spec = template["spec"]
+    asked = (str(one.get("value") or "") for one in spec.get("env") or [] if one["name"] == MODEL_VARIABLE)
+    return str(spec.get("modelName") or ""), _model(spec.get("hardware")), next(asked, "")
 
 
 def _env(variables: list[JsonObject], source: str) -> list[JsonObject]:
