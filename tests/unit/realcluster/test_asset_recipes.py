@@ -1,6 +1,7 @@
 """What is pinned, and that the embedded control plane's definitions come from the same versions."""
 
 import re
+from pathlib import Path
 
 import pytest
 import yaml
@@ -16,7 +17,7 @@ from aim_local.assets.recipes import (
     Program,
     ProgramRecipe,
 )
-from aim_local.assets.reduced import FILES, FRAMEWORKS, reduced
+from aim_local.assets.reduced import FILES, FRAMEWORKS, differing, reduced
 from aim_shared.json import JsonObject
 
 STAGING = re.compile(r"^\t(k8s\.io/\S+) => k8s\.io/\S+ (v\S+)$", re.MULTILINE)
@@ -45,6 +46,12 @@ def test_embedded_definitions_come_from_the_pinned_module(source: Definitions) -
     wrapper = DEFINITIONS[source].wrapper
     first = (EXTERNAL_CRDS / FILES[source]).read_text().partition("\n")[0]
     assert first.startswith(f"# From {wrapper.module} {wrapper.version} by "), "run `make external-crds`"
+
+
+def test_a_missing_file_differs_like_a_changed_one(tmp_path: Path) -> None:
+    (tmp_path / "same").write_text("x")
+    (tmp_path / "changed").write_text("y")
+    assert differing(tmp_path, {"same": "x", "changed": "x", "missing": "x"}) == ["changed", "missing"]
 
 
 def definition() -> JsonObject:

@@ -9,7 +9,7 @@ import typer
 from aim_local.assets.build import build_assets, given_programs
 from aim_local.assets.golang import AssetError, Go
 from aim_local.assets.recipes import Definitions, Program
-from aim_local.assets.reduced import differing, files
+from aim_local.assets.reduced import files
 from aim_local.assets.toolset import Toolset, find_toolset
 
 _TRUE: Final = frozenset({"1", "true", "yes"})
@@ -35,7 +35,6 @@ def build(
 @app.command("crds")
 def crds(
     folder: Annotated[Path, typer.Argument(help="Folder of the embedded control plane's definitions.")],
-    check: Annotated[bool, typer.Option("--check", help="Write nothing; fail if a file differs.")] = False,
 ) -> None:
     """Write the neighbours' definitions for the embedded control plane, made from upstream's."""
     try:
@@ -43,12 +42,8 @@ def crds(
     except AssetError as error:
         typer.echo(f"kube-assets: {error}", err=True)
         raise typer.Exit(1) from error
-    if not check:
-        for name, text in wanted.items():
-            (folder / name).write_text(text, encoding="utf-8")
-    elif differ := differing(folder, wanted):
-        typer.echo(f"{folder}: {', '.join(differ)} differ from upstream's; run `make external-crds`", err=True)
-        raise typer.Exit(1)
+    for name, text in wanted.items():
+        (folder / name).write_text(text, encoding="utf-8")
 
 
 @app.command("path")

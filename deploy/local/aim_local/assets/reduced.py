@@ -75,8 +75,12 @@ def files(toolset: Toolset) -> dict[str, str]:
 
 
 def differing(folder: Path, wanted: Mapping[str, str]) -> list[str]:
-    """Names of files in ``folder`` that are not as wanted."""
-    return [name for name, text in wanted.items() if (folder / name).read_text(encoding="utf-8") != text]
+    """Names of files that are missing in ``folder`` or not as wanted."""
+    return [name for name, text in wanted.items() if not _holds(folder / name, text)]
+
+
+def _holds(file: Path, text: str) -> bool:
+    return file.is_file() and file.read_text(encoding="utf-8") == text
 
 
 def _file(source: Definitions, definitions: Iterable[JsonObject]) -> str:
