@@ -26,13 +26,14 @@ import pytest_asyncio
 import yaml
 from support.controlplane import CRDS, Kubectl, Ran, RawApi, kubectl_with
 
-from aim_local.assets import Program, find_toolset
 from aim_local.processes import dying_with_parent
 from aim_shared.json import JsonObject
 
 VARIABLE: Final = "AIM_TEST_APISERVER"
 """Environment variable that chooses the server: `embedded` (default) or `real`."""
 REAL: Final = os.environ.get(VARIABLE, "embedded") == "real"
+_CONTROLLERS: Final = ("garbage-collector-controller", "namespace-controller")
+"""What the embedded server does by itself, and no more: so nobody but the test acts on its objects."""
 _START_SECONDS: Final = 120.0
 _STOP_SECONDS: Final = 30.0
 
@@ -108,24 +109,13 @@ def _embedded(folder: Path) -> Iterator[Server]:
 
 @contextmanager
 def _real(folder: Path) -> Iterator[Server]:
-    command = ("aim_local.realcluster", "--folder", str(folder / "real"), "--no-kserve", "--no-controllers")
-    with _running(folder / "cluster.log", sys.executable, "-m", *command) as output:
+    command = ("aim_local.realcluster", "--folder", str(folder / "real"), "--controllers", ",".join(_CONTROLLERS))
+    with _running(folder / "cluster.log", sys.executable, "-m", *command, "--no-scheduler", "--no-kserve") as output:
         told = output.until("stop with")
         kubeconfig, etcd = re.search(r"KUBECONFIG=(\S+)", told), re.search(r"etcd .*?(http\S+)", told)
         assert kubeconfig is not None, told
         assert etcd is not None, told
-        server = Server(Path(kubeconfig[1]), etcd[1])
-        manager_program = str(find_toolset().program(Program.CONTROLLER_MANAGER))
-        with _running(folder / "controllers.log", manager_program, *_controllers(server)) as manager:
-            manager.until("Started")
-            yield server
-
-
-def _controllers(server: Server) -> Iterator[str]:
-    """What the embedded server does by itself, and no more: so nobody but the test acts on its objects."""
-    yield f"--kubeconfig={server.kubeconfig}"
-    yield "--controllers=garbage-collector-controller,namespace-controller"
-    yield from ("--leader-elect=false", "--secure-port=0", "--kube-api-qps=500", "--kube-api-burst=500")
+        yield Server(Path(kubeconfig[1]), etcd[1])
 
 
 @contextmanager

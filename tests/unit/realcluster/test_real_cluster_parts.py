@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from aim_local.realcluster import AuditLog, RequestKey, User, kserve
+from aim_local.realcluster import AuditLog, ClusterSettings, RequestKey, User, kserve
+from aim_local.realcluster.settings import CONTROLLERS
 from aim_local.realcluster.users import kubeconfig, new_tokens, services_binding, token_file, user_name
 from aim_shared.json import JsonObject
 
@@ -54,6 +55,22 @@ async def test_a_reset_begins_a_new_count(tmp_path: Path) -> None:
         file.write(watch)
         file.write(event(2, "x", "get", resource="pods"))
     assert await log.counts() == {RequestKey("x", "get", "pods"): 1}
+
+
+@pytest.mark.parametrize(
+    ("controllers", "makes_them"),
+    [
+        (CONTROLLERS, True),
+        (("*", "-serviceaccount-controller"), False),
+        (("namespace-controller", "serviceaccount-controller"), True),
+        (("namespace-controller",), False),
+        ((), False),
+    ],
+)
+def test_service_accounts_are_made_where_their_controller_runs(
+    tmp_path: Path, controllers: tuple[str, ...], makes_them: bool
+) -> None:
+    assert ClusterSettings(tmp_path, controllers=controllers).makes_accounts is makes_them
 
 
 def test_every_user_has_a_token_of_its_own() -> None:

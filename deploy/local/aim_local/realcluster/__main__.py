@@ -11,7 +11,7 @@ import typer
 
 from aim_local.assets import AssetError, find_toolset
 from aim_local.realcluster.cluster import RealCluster
-from aim_local.realcluster.settings import ClusterSettings
+from aim_local.realcluster.settings import CONTROLLERS, ClusterSettings
 from aim_local.supervision.process import StackError
 from aim_shared.kube.errors import KubeError
 
@@ -23,12 +23,16 @@ app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 @app.command()
 def run(
     folder: Annotated[Path, typer.Option(help="State, logs and kubeconfigs.")] = _ROOT / ".run" / "real-cluster",
-    controllers: Annotated[bool, typer.Option(help="Controller manager and scheduler.")] = True,
+    controllers: Annotated[
+        str, typer.Option(help="Of the controller manager, with commas between; without any it does not run.")
+    ] = ",".join(CONTROLLERS),
+    scheduler: Annotated[bool, typer.Option(help="The scheduler.")] = True,
     kserve: Annotated[bool, typer.Option(help="KServe's controller and webhooks.")] = True,
     keda: Annotated[bool, typer.Option(help="KEDA's operator; `make kube-assets KEDA=1` builds it.")] = False,
 ) -> None:
     """Start a real control plane and keep it up."""
-    settings = ClusterSettings(folder.absolute(), controllers=controllers, kserve=kserve, keda=keda)
+    wanted = tuple(filter(None, controllers.split(",")))
+    settings = ClusterSettings(folder.absolute(), controllers=wanted, scheduler=scheduler, kserve=kserve, keda=keda)
     try:
         asyncio.run(_stay(settings))
     except (AssetError, StackError, KubeError) as error:

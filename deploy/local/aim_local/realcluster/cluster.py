@@ -27,7 +27,6 @@ from aim_shared.kube.config import from_kubeconfig
 
 _REPLACED: Final = ("etcd", "logs", "private", "tmp", "kubeconfig")
 _ALWAYS: Final = (Asset.ETCD, Asset.APISERVER)
-_CONTROLLERS: Final = (Asset.CONTROLLER_MANAGER, Asset.SCHEDULER)
 
 
 @final
@@ -48,7 +47,8 @@ class RealCluster:
         self._toolset = toolset or find_toolset()
         self._toolset.require(
             *_ALWAYS,
-            *(_CONTROLLERS if settings.controllers else ()),
+            *((Asset.CONTROLLER_MANAGER,) if settings.controllers else ()),
+            *((Asset.SCHEDULER,) if settings.scheduler else ()),
             *((Asset.KSERVE,) if settings.kserve else ()),
             *((Asset.KEDA,) if settings.keda else ()),
             # A change of the pins may bring definitions that the last `make kube-assets` did not copy yet.

@@ -84,7 +84,7 @@ class Programs:
             "allow-privileged": "true",
             "profiling": "false",
         }
-        if not self.settings.controllers:
+        if not self.settings.makes_accounts:
             # Nobody makes the service account that this plugin looks for.
             flags["disable-admission-plugins"] = "ServiceAccount"
         ready = _https_probe(f"{self.server}/readyz", keys.tls())
@@ -93,18 +93,18 @@ class Programs:
     def controllers(self) -> list[Program]:
         """All that the settings ask for besides the API server and its store."""
         wanted = {
-            self.controller_manager: self.settings.controllers,
-            self.scheduler: self.settings.controllers,
+            self.controller_manager: bool(self.settings.controllers),
+            self.scheduler: self.settings.scheduler,
             self.kserve: self.settings.kserve,
             self.keda: self.settings.keda,
         }
         return [build() for build, is_wanted in wanted.items() if is_wanted]
 
     def controller_manager(self) -> Program:
-        """All controllers but two: nobody sends heartbeats of nodes, and nobody serves metrics to scale by."""
+        """The controllers that the settings name."""
         keys, url = self.keys, f"https://{HOST}:{self.ports.controller_manager}"
         flags = {
-            "controllers": "*,-node-lifecycle-controller,-horizontal-pod-autoscaler-controller",
+            "controllers": ",".join(self.settings.controllers),
             "service-account-private-key-file": keys.service_accounts,
             "root-ca-file": keys.ca,
             "kube-api-qps": 500,

@@ -7,6 +7,10 @@ from typing import Final
 CRDS: Final = Path(__file__).parents[4] / "deploy" / "crds"
 """The platform's own definitions."""
 
+CONTROLLERS: Final = ("*", "-node-lifecycle-controller", "-horizontal-pod-autoscaler-controller")
+"""All but two: nobody sends heartbeats of nodes, and nobody serves metrics to scale by."""
+_ACCOUNTS: Final = "serviceaccount-controller"
+
 
 @dataclass(frozen=True, slots=True)
 class ClusterSettings:
@@ -14,8 +18,9 @@ class ClusterSettings:
 
     Attributes:
         folder: state, logs and kubeconfigs; what an earlier cluster left there is replaced.
-        controllers: whether the controller manager and the scheduler run.
-        kserve: whether KServe's controller runs, with its webhooks; its Deployments need ``controllers``.
+        controllers: those of the controller manager that run, as its flag of that name takes them; none = it does not.
+        scheduler: whether the scheduler runs.
+        kserve: whether KServe's controller runs, with its webhooks; its Deployments need controllers.
         keda: whether KEDA's operator runs; it must have been built on request.
         crds: folder with the platform's definitions.
         start_timeout: how long any process may take until it is ready, and the definitions until they can be used.
@@ -23,12 +28,19 @@ class ClusterSettings:
     """
 
     folder: Path
-    controllers: bool = True
+    controllers: tuple[str, ...] = CONTROLLERS
+    scheduler: bool = True
     kserve: bool = True
     keda: bool = False
     crds: Path = CRDS
     start_timeout: float = 120.0
     stop_patience: float = 20.0
+
+    @property
+    def makes_accounts(self) -> bool:
+        """Whether namespaces get the service account that Pods go by."""
+        wanted = self.controllers
+        return f"-{_ACCOUNTS}" not in wanted and ("*" in wanted or _ACCOUNTS in wanted)
 
     @property
     def kubeconfig(self) -> Path:
