@@ -37,9 +37,10 @@ CLUSTER_MODELS, CLUSTER_TEMPLATES = f"/apis/{GROUP}/aimclustermodels", f"/apis/{
 
 @dataclass
 class Running:
-    """The replicas of discovery, in the order of their start."""
+    """The replicas of discovery, in the order of their start, and their metrics."""
 
     tasks: list[asyncio.Task[None]] = field(default_factory=list)
+    metrics: list[Metrics] = field(default_factory=list)
 
     async def stop(self, number: int) -> None:
         """End one replica, as SIGTERM does."""
@@ -59,22 +60,25 @@ async def running_discovery(
         broker = await stack.enter_async_context(NatsServer())
         group = await stack.enter_async_context(asyncio.TaskGroup())
 
-        async def process(declared: ServiceDefinition, settings: DiscoverySettings) -> asyncio.Task[None]:
+        async def process(
+            declared: ServiceDefinition, settings: DiscoverySettings, metrics: Metrics
+        ) -> asyncio.Task[None]:
             connection = await load_connection(str(kubeconfig))
             kube = await stack.enter_async_context(KubeClient(connection, service=declared.name))
             bus = await stack.enter_async_context(connect(settings_for(broker.url, settings.pod_name)))
             own = declared is not OTHERS
             runners: Any = await stack.enter_async_context(effect_runners(settings, kube)) if own else {}
-            running = ServiceProcess(declared, settings, Connections(kube, bus, runners, Metrics()))
+            running = ServiceProcess(declared, settings, Connections(kube, bus, runners, metrics))
             return group.create_task(running.run())
 
-        others = await process(OTHERS, DiscoverySettings.model_validate({**given, "pod_name": "others"}))
+        others = await process(OTHERS, DiscoverySettings.model_validate({**given, "pod_name": "others"}), Metrics())
         found = Running()
         for number in range(replicas):
             settings = DiscoverySettings.model_validate(
                 {**given, "pod_name": f"discovery-{number}", "leader_elect": replicas > 1}
             )
-            found.tasks.append(await process(definition(settings), settings))
+            found.metrics.append(Metrics())
+            found.tasks.append(await process(definition(settings), settings, found.metrics[-1]))
         try:
             yield found
         finally:

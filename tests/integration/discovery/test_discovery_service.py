@@ -11,6 +11,7 @@ from support.controlplane import RawApi, Reply
 from support.discovery_service import (
     MODELS,
     TEMPLATES,
+    Running,
     condition,
     forbidden_requests,
     has_status,
@@ -29,14 +30,15 @@ PROFILES = "aim.eai.amd.com/component=custom-profile"
 
 
 @pytest.fixture
-async def service(controlplane: ControlPlane, tmp_path: Path) -> AsyncIterator[None]:
-    async with running_discovery(controlplane, tmp_path):
-        yield
+async def service(controlplane: ControlPlane, tmp_path: Path) -> AsyncIterator[Running]:
+    async with running_discovery(controlplane, tmp_path) as running:
+        yield running
 
 
-@pytest.mark.usefixtures("service")
-@pytest.mark.spec("DI-047", "DI-119", "DI-156", "DI-207", "DI-258", "DI-278", "DI-011")
-async def test_an_image_becomes_a_ready_model_with_ready_templates(api: RawApi, registry: LocalRegistry) -> None:
+@pytest.mark.spec("DI-047", "DI-119", "DI-156", "DI-207", "DI-258", "DI-278", "DI-011", "FW-387")
+async def test_an_image_becomes_a_ready_model_with_ready_templates(
+    api: RawApi, registry: LocalRegistry, service: Running
+) -> None:
     image = f"{registry.host}/amdenterpriseai/aim-qwen-qwen3-32b:0.8.5"
     await api.created(path(MODELS), model(image))
 
@@ -51,6 +53,9 @@ async def test_an_image_becomes_a_ready_model_with_ready_templates(api: RawApi, 
     assert ready["status"]["profile"]["engine_args"]["no-enable-log-requests"] is None
     assert ready["status"]["modelSources"][0]["size"]
     await still(api, [path(MODELS, "qwen"), *(path(TEMPLATES, one["metadata"]["name"]) for one in templates)])
+    page = service.metrics[0].page().decode()
+    assert f'aim_registry_requests_total{{host="{registry.host}",status="2xx"}}' in page
+    assert "aim_registry_insecure_endpoints 0.0" in page
 
 
 async def still(api: RawApi, paths: list[str]) -> None:

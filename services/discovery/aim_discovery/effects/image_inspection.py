@@ -9,6 +9,8 @@ from aim_shared.reconcile.reconciler import EffectError
 from aim_shared.registry.client import RegistryClient
 from aim_shared.registry.errors import RegistryError
 from aim_shared.registry.image_reference import parse_image
+from aim_shared.registry.readings import registry_readings
+from aim_shared.telemetry.metrics import Readings
 
 
 class ImageInspector:
@@ -17,6 +19,10 @@ class ImageInspector:
     def __init__(self, registry: RegistryClient, secrets: PullSecrets) -> None:
         self._registry = registry
         self._secrets = secrets
+
+    def readings(self) -> Readings:
+        """Metrics of the access to registries (FW-387, FW-398)."""
+        return registry_readings(self._registry)
 
     async def __call__(self, effect: Effect) -> JsonObject:
         """Digest and labels of the image.
