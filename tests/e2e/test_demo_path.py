@@ -67,6 +67,17 @@ async def test_a_deleted_service_stops_answering(platform: Platform) -> None:
     await platform.api.until(routes, lambda reply: reply.body["items"] == [])
 
 
+async def test_a_namespace_goes_with_all_that_runs_in_it(platform: Platform) -> None:
+    await platform.namespace("leaving")
+    path = await platform.service("leaving", "chat", model={"image": IMAGE})
+    await platform.running(path)
+
+    await platform.api.delete("/api/v1/namespaces/leaving")
+
+    await platform.api.until("/api/v1/namespaces/leaving", lambda reply: reply.status == 404, 60)
+    assert (await platform.api.get("/api/v1/namespaces/leaving/pods")).body.get("items", []) == []
+
+
 async def test_the_catalogue_of_the_model_source_is_complete(platform: Platform) -> None:
     source = await platform.until(f"{OWN}/aimclustermodelsources/amd-catalogue", lambda obj: status_of(obj) == "Ready")
 

@@ -314,8 +314,12 @@ class KubeClient:
         *,
         uid: str,
         propagation: Propagation = Propagation.BACKGROUND,
+        grace_seconds: int | None = None,
     ) -> JsonObject | None:
         """Delete exactly the object with this UID; another one of the same name gives a conflict.
+
+        Args:
+            grace_seconds: time to end, for pods; ``None`` = their own, 0 = removed at once, as by their kubelet.
 
         Returns the object as stored when finalizers or its grace period hold it back, ``None`` when it is gone.
         """
@@ -324,6 +328,7 @@ class KubeClient:
             "kind": "DeleteOptions",
             "preconditions": {"uid": uid},
             "propagationPolicy": propagation,
+            **({} if grace_seconds is None else {"gracePeriodSeconds": grace_seconds}),
         }
         answer = await self._send("delete", "DELETE", kind, object_path(kind, name, namespace), body=body)
         # What is gone is answered with a Status or, for some kinds, with the object as it last was.

@@ -1,5 +1,6 @@
 """The status of a pod in each moment of its life, as the kubelet writes it. Pure functions."""
 
+import zlib
 from dataclasses import dataclass
 from typing import Final
 
@@ -7,7 +8,7 @@ from aim_local.actors.failures import Ending
 from aim_local.actors.objects import condition, timed
 from aim_shared.json import JsonObject
 
-_POD_IP: Final = "127.0.0.1"
+_HOST_IP: Final = "127.0.0.1"
 _FIRST_BACK_OFF: Final = 10
 _LONGEST_BACK_OFF: Final = 300
 
@@ -117,6 +118,12 @@ def _container(spec: JsonObject, state: JsonObject, *, ready: bool = False, past
     }
 
 
+def pod_ip(pod: JsonObject) -> str:
+    """An address of the pod's own that nothing answers at; a loopback address would be refused in Endpoints."""
+    number = zlib.crc32(str(pod["metadata"]["uid"]).encode())
+    return f"10.244.{number >> 8 & 0xFF}.{number & 0xFF}"
+
+
 def _status(
     pod: JsonObject,
     now: str,
@@ -145,10 +152,10 @@ def _status(
     ]
     return {
         "phase": phase,
-        "hostIP": _POD_IP,
-        "hostIPs": [{"ip": _POD_IP}],
-        "podIP": _POD_IP,
-        "podIPs": [{"ip": _POD_IP}],
+        "hostIP": _HOST_IP,
+        "hostIPs": [{"ip": _HOST_IP}],
+        "podIP": pod_ip(pod),
+        "podIPs": [{"ip": pod_ip(pod)}],
         "qosClass": (pod.get("status") or {}).get("qosClass") or "BestEffort",
         "startTime": (pod.get("status") or {}).get("startTime") or now,
         "conditions": timed(wanted, _conditions(pod), now),

@@ -19,7 +19,6 @@ class Writer:
     def __init__(self, client: KubeClient, manager: str) -> None:
         self.client = client
         self._manager = manager
-        self._evicts = True
 
     async def status(self, kind: ResourceKind, obj: JsonObject, status: JsonObject) -> JsonObject | None:
         """Make this the object's status; None if the object is gone or another one by now."""
@@ -61,38 +60,20 @@ class Writer:
                 return None
             raise
 
-    async def delete(self, kind: ResourceKind, obj: JsonObject) -> None:
+    async def delete(self, kind: ResourceKind, obj: JsonObject, *, grace_seconds: int | None = None) -> None:
         """Delete exactly this object, if it is still there."""
         metadata = obj["metadata"]
         try:
-            await self.client.delete(kind, metadata["name"], metadata.get("namespace"), uid=uid_of(obj))
+            await self.client.delete(
+                kind, metadata["name"], metadata.get("namespace"), uid=uid_of(obj), grace_seconds=grace_seconds
+            )
         except ApiError as error:
             if not (error.is_not_found or error.is_conflict):
                 raise
 
     async def remove_ended(self, pod: JsonObject) -> None:
-        """Remove a pod that was given time to end and has ended, as only its kubelet may."""
-        metadata = pod["metadata"]
-        if self._evicts:
-            eviction = {
-                "apiVersion": "policy/v1",
-                "kind": "Eviction",
-                "metadata": {"name": metadata["name"], "namespace": metadata["namespace"]},
-                "deleteOptions": {"gracePeriodSeconds": 0, "preconditions": {"uid": uid_of(pod)}},
-            }
-            # Deletions of the client have no grace period of their own, those of an eviction have.
-            kind = PlainKind("", "v1", "Eviction", f"{POD.plural}/{metadata['name']}/eviction", True)
-            try:
-                await self.client.create(kind, eviction, self._manager)
-            except ApiError as error:
-                if error.is_conflict or (error.is_not_found and metadata["name"] in error.message):
-                    return
-                if not error.is_not_found:
-                    raise
-                self._evicts = False
-            else:
-                return
-        await self.delete(POD, pod)
+        """Remove a pod that was given time to end and has ended, as its kubelet does."""
+        await self.delete(POD, pod, grace_seconds=0)
 
     async def bind(self, pod: JsonObject, node: str) -> JsonObject:
         """Place the pod on the node, as a scheduler does; returns the pod as it is then."""
