@@ -70,6 +70,11 @@ async def test_the_story_runs_through_the_five_services_in_one_trace(platform: P
     for service in ("artifacts", "discovery", "model-sync", "routing", "serving"):
         assert service in shared
 
+    # Templates of the catalogue that it did not choose are part of the trace, not of its story.
+    everything = await aim(platform, "timeline", "aimservice", "told/chat", "--trace")
+    assert lines[-1].startswith("Left out: ")
+    assert len(everything.out.splitlines()) > len(lines)
+
 
 async def test_every_decision_is_taken_alike_again(platform: Platform) -> None:
     await platform.namespace("replayed")

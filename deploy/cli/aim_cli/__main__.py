@@ -53,8 +53,14 @@ def replay_command(kind: KindName, name: ObjectName, nats_url: NatsUrl = _LOCAL)
 
 
 @app.command("timeline")
-def timeline_command(kind: KindName, name: ObjectName, nats_url: NatsUrl = _LOCAL) -> None:
-    """Tell the story of an object in order, across all services.
+def timeline_command(
+    kind: KindName,
+    name: ObjectName,
+    nats_url: NatsUrl = _LOCAL,
+    *,
+    trace: Annotated[bool, typer.Option("--trace", help="Everything in its traces, whatever it is about.")] = False,
+) -> None:
+    """Tell the story of an object in order, across all services: its own, its relatives' and its namespace's.
 
     Exits with 3 when the log knows nothing of it.
     """
@@ -62,14 +68,17 @@ def timeline_command(kind: KindName, name: ObjectName, nats_url: NatsUrl = _LOCA
     if not moments:
         _errors.print(f"the event log knows nothing of {escape(kind)} {escape(name)}")
         raise typer.Exit(3)
-    width = min(_WIDEST_NAME, max(len(moment.about) for moment in moments))
-    for moment in moments:
+    shown = [moment for moment in moments if moment.near or trace]
+    width = min(_WIDEST_NAME, max(len(moment.about) for moment in shown))
+    for moment in shown:
         _print_moment(moment, width)
-    traces = Counter(moment.trace for moment in moments if moment.trace)
-    for trace, count in traces.most_common():
-        of_trace = [moment for moment in moments if moment.trace == trace]
+    for one, count in Counter(moment.trace for moment in moments if moment.trace).most_common():
+        of_trace = [moment for moment in moments if moment.trace == one]
         services = ", ".join(sorted({moment.who for moment in of_trace}))
-        _out.print(f"trace {trace} of {of_trace[0].about}: {count} moments, in {services}")
+        _out.print(f"trace {one} of {of_trace[0].about}: {_counted(count, 'moment')}, in {services}")
+    if len(shown) < len(moments):
+        left_out = _counted(len(moments) - len(shown), "moment")
+        _out.print(f"Left out: {left_out} of the same traces about other objects; --trace shows them.")
 
 
 async def _replay(kind: str, name: str, nats_url: str) -> list[Replayed]:
@@ -89,12 +98,17 @@ def _print_replayed(one: Replayed) -> None:
     record = one.stored.record
     reads = record.reads.objects
     absent = sum(read.uid is None for read in reads)
-    saw = f"saw {len(reads) - absent} objects, {absent} absent, {len(record.reads.indexes)} look-ups"
+    look_ups = _counted(len(record.reads.indexes), "look-up")
+    saw = f"saw {_counted(len(reads) - absent, 'object')}, {absent} absent, {look_ups}"
     verdict = f"[{_STYLES[one.verdict]}]{one.verdict.value}[/]"
     when = record.at.strftime("%H:%M:%S.%f")[:-3]
     _out.print(f"{when}  {record.service:10}  {saw:45}  {escape(deeds(record))}  {verdict}")
     for line in (*one.differences, *one.notes):
         _out.print(f"              {escape(line)}", style="dim")
+
+
+def _counted(number: int, what: str) -> str:
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"
 
 
 def _print_moment(moment: Moment, width: int) -> None:

@@ -22,6 +22,7 @@ class Moment:
         who: a service, or the API server for what others did.
         about: kind and name of the object.
         what: in words.
+        near: about the object itself, its relatives or its namespace; else only part of the same trace.
     """
 
     at: datetime
@@ -29,6 +30,7 @@ class Moment:
     about: str
     what: str
     trace: str
+    near: bool = True
 
 
 def trace_id(traceparent: str) -> str:
@@ -53,13 +55,24 @@ async def timeline(history: History, wanted: Target) -> list[Moment]:
         for decision in await history.decisions(DecisionFilter())
         if _belongs(record := decision.record, traces, concerned)
     ]
-    moments = [*_of_versions(versions), *(_of_record(record) for record in records)]
+    moments = [
+        *_of_versions(versions),
+        *(_of_record(record, near=_is_near(record, wanted, concerned)) for record in records),
+    ]
     return sorted(moments, key=lambda moment: moment.at)
 
 
 def _belongs(record: DecisionRecord, traces: set[str], concerned: set[Target]) -> bool:
-    if trace_id(record.traceparent) in traces:
-        return True
+    return trace_id(record.traceparent) in traces or _is_about(record, concerned)
+
+
+def _is_near(record: DecisionRecord, wanted: Target, concerned: set[Target]) -> bool:
+    """Whoever applies a whole platform in one trace does not want all of it in the story of one service."""
+    here = wanted.key.namespace
+    return here in ("", record.key.namespace) or _is_about(record, concerned)
+
+
+def _is_about(record: DecisionRecord, concerned: set[Target]) -> bool:
     return any(one.part.name == record.part and one.key == record.key for one in concerned)
 
 
@@ -116,10 +129,11 @@ def _change(before: JsonObject | None, version: LoggedVersion) -> str:
         return "created"
     metadata = after["metadata"]
     parts = []
-    if metadata.get("generation") != before["metadata"].get("generation"):
-        parts.append(f"spec changed (generation {metadata.get('generation')})")
     if metadata.get("deletionTimestamp") and not before["metadata"].get("deletionTimestamp"):
+        # The API server counts this as a new generation, too.
         parts.append("deletion requested")
+    elif metadata.get("generation") != before["metadata"].get("generation"):
+        parts.append(f"spec changed (generation {metadata.get('generation')})")
     old, new = _status(before), _status(after)
     if old != new:
         parts.append(f"status {old or 'none'} → {new or 'none'}")
@@ -130,9 +144,9 @@ def _status(obj: JsonObject) -> str:
     return str((obj.get("status") or {}).get("status") or "")
 
 
-def _of_record(record: DecisionRecord) -> Moment:
+def _of_record(record: DecisionRecord, *, near: bool) -> Moment:
     about = f"{kind_name(record.part)} {record.key}"
-    return Moment(record.at, record.service, about, deeds(record), trace_id(record.traceparent))
+    return Moment(record.at, record.service, about, deeds(record), trace_id(record.traceparent), near)
 
 
 def deeds(record: DecisionRecord) -> str:

@@ -131,7 +131,10 @@ def _failed(cache: AIMTemplateCache, state: CacheState) -> CacheVerdict:
     if not failed:
         return CacheVerdict(_retrying(cache), retries=state.retries)
     names = ", ".join(one.name for one in failed)
-    message = f"AIMTemplateCache {cache.key} has failed again after one retry (artifacts {names}): {_cause(cache)}"
+    message = (
+        f"AIMTemplateCache {cache.key} has failed again after one retry (artifacts {names}); "
+        f"once the cause is gone, delete the cache to have it tried again. {_cause(cache)}"
+    )
     return CacheVerdict(_cache(State.DEGRADED, FAILED, message), retries=state.retries)
 
 
