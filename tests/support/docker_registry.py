@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
 
+from aim_local.ports import HOST, free_port
 from aim_local.processes import dying_with_parent
 from aim_local.registry import ImageStore
 from aim_local.registry.store import StoredManifest, digest_of
@@ -159,8 +160,7 @@ def _index_of(manifest: StoredManifest) -> StoredManifest:
 @contextmanager
 def running(program: Path, folder: Path, **sections: JsonObject) -> Iterator[DockerRegistry]:
     """A registry on a free port, with its content in memory; sections are added to its configuration."""
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        host = f"127.0.0.1:{probe.getsockname()[1]}"
+    host = f"{HOST}:{free_port()}"
     configuration: JsonObject = {
         "version": 0.1,
         "log": {"level": "warn", "accesslog": {"disabled": True}},

@@ -3,7 +3,6 @@
 import asyncio
 import os
 import signal
-import socket
 import sys
 import time
 from collections.abc import AsyncIterator, Callable
@@ -17,16 +16,10 @@ from support.nats import eventually
 
 from aim_local.apiserver import ControlPlane
 from aim_local.nats import NatsServer
+from aim_local.ports import free_port
 from aim_shared.json import JsonObject
 
 _TESTS = Path(__file__).parents[1]
-
-
-def free_port() -> int:
-    """A port that nobody listens on at this moment."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 class ServiceUnderTest:

@@ -4,12 +4,13 @@ import asyncio
 import contextlib
 import shutil
 import signal
-import socket
 import sys
 import tempfile
 from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
+
+from aim_local.ports import free_port
 
 START_SECONDS: Final = 15.0
 """How long a server may take to answer; recovering a large store takes seconds."""
@@ -68,7 +69,7 @@ class NatsServer:
         self._extra_config = extra_config
         self._temporary = None if store_dir else tempfile.TemporaryDirectory(prefix="aim-nats-")
         self.store_dir = store_dir or Path(self._temporary.name if self._temporary else "")
-        self.port = port or _free_port()
+        self.port = port or free_port()
         self._process: asyncio.subprocess.Process | None = None
 
     @property
@@ -158,12 +159,6 @@ class NatsServer:
         except TimeoutError:
             process.kill()
             await process.wait()
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def _write(config: Path, text: str) -> None:

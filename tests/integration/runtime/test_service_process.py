@@ -8,8 +8,10 @@ import aiohttp
 import pytest
 from support.controlplane import RawApi
 from support.runtime_fixtures import MODELS, model, seen
-from support.services import Platform, free_port
+from support.services import Platform
 from support.tiny_service import SLOW
+
+from aim_local.ports import free_port
 
 QUICK = {"NATS_HEARTBEAT": "1s"}
 

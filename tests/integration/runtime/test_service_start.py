@@ -5,11 +5,12 @@ from pathlib import Path
 import pytest
 from support.controlplane import CRDS, RawApi, raw_api
 from support.runtime_fixtures import MAPS, MODELS, model, seen
-from support.services import Platform, free_port, platform
+from support.services import Platform, platform
 
 from aim_local.apiserver import EXTERNAL_CRDS, ControlPlane
 from aim_local.apiserver.controlplane import load_crds
 from aim_local.nats import NatsServer
+from aim_local.ports import free_port
 
 
 @pytest.mark.spec("FW-282")

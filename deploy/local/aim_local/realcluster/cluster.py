@@ -11,12 +11,13 @@ from typing import IO, Final, Self, final
 
 from aim_local.assets import Definitions, Toolset, find_toolset
 from aim_local.assets import Program as Asset
+from aim_local.ports import HOST
 from aim_local.realcluster import kserve
 from aim_local.realcluster.audit import AuditLog
 from aim_local.realcluster.definitions import MANAGER, all_definitions, install
 from aim_local.realcluster.keys import Keys
 from aim_local.realcluster.kinds import CLUSTER_ROLE_BINDING, WEBHOOKS
-from aim_local.realcluster.ports import HOST, Ports
+from aim_local.realcluster.ports import Ports
 from aim_local.realcluster.programs import KEDA_NAMESPACE, KSERVE_NAMESPACE, Programs
 from aim_local.realcluster.settings import ClusterSettings
 from aim_local.realcluster.users import SYSTEM_NAMESPACE, User, services_binding

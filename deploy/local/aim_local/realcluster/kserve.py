@@ -5,7 +5,7 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from aim_local.realcluster.ports import HOST
+from aim_local.ports import HOST
 from aim_shared.json import JsonObject, loads
 
 CHANGED: Final[Mapping[str, JsonObject]] = {

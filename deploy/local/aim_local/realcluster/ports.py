@@ -1,10 +1,8 @@
-"""Free ports on the loopback."""
+"""The ports of a real cluster, all on the loopback."""
 
-import socket
 from dataclasses import dataclass
-from typing import Final
 
-HOST: Final = "127.0.0.1"
+from aim_local.ports import free_ports
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,12 +21,5 @@ class Ports:
 
     @classmethod
     def choose(cls) -> "Ports":
-        """Free ones; held together while choosing, so that all differ."""
-        held = [socket.socket() for _ in cls.__dataclass_fields__]
-        try:
-            for one in held:
-                one.bind((HOST, 0))
-            return cls(*(int(one.getsockname()[1]) for one in held))
-        finally:
-            for one in held:
-                one.close()
+        """Free ones."""
+        return cls(*free_ports(len(cls.__dataclass_fields__)))

@@ -10,8 +10,9 @@ import aiohttp
 
 from aim_local.assets import Program as Asset
 from aim_local.assets import Toolset
+from aim_local.ports import HOST
 from aim_local.realcluster.keys import Keys
-from aim_local.realcluster.ports import HOST, Ports
+from aim_local.realcluster.ports import Ports
 from aim_local.realcluster.settings import ClusterSettings
 from aim_local.realcluster.users import User
 from aim_local.supervision.probes import http_probe

@@ -2,7 +2,6 @@
 
 import importlib.util
 import os
-import socket
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,12 +9,12 @@ from pathlib import Path
 from typing import Final
 
 from aim_local.nats import NatsServerError, server_binary, server_config
+from aim_local.ports import HOST, free_ports
 from aim_local.stack.settings import SERVICES, StackSettings
 from aim_local.supervision.probes import all_probes, file_probe, http_probe, nats_probe
 from aim_local.supervision.process import Program, StackError
 
 SYSTEM_NAMESPACE: Final = "aim-system"
-_HOST: Final = "127.0.0.1"
 _OWN_PREFIX: Final = "AIM_"
 _KEPT: Final = frozenset({"AIM_LOG_LEVEL"})
 _REGISTRY_VARIABLES: Final[Mapping[str, tuple[str, ...]]] = {
@@ -38,22 +37,14 @@ class Addresses:
 
     @classmethod
     def choose(cls, services: tuple[str, ...]) -> "Addresses":
-        """Free ports; held together while choosing, so that all differ."""
-        held = [socket.socket() for _ in range(5 + len(services))]
-        try:
-            for one in held:
-                one.bind((_HOST, 0))
-            ports = [int(one.getsockname()[1]) for one in held]
-        finally:
-            for one in held:
-                one.close()
-        nats, control_plane, registry, engine, gateway, *rest = ports
+        """Free ports."""
+        nats, control_plane, registry, engine, gateway, *rest = free_ports(5 + len(services))
         return cls(nats, control_plane, registry, engine, gateway, dict(zip(services, rest, strict=True)))
 
     @staticmethod
     def url(port: int) -> str:
         """Base URL of a port."""
-        return f"http://{_HOST}:{port}"
+        return f"http://{HOST}:{port}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,9 +126,9 @@ class Programs:
         return Program(name, _python(_module(name)), env, http_probe(f"{url}/readyz"), url)
 
     def _service_env(self, name: str, port: int, *, with_registry: bool) -> dict[str, str]:
-        settings, address = self.settings, f"{_HOST}:{port}"
+        settings, address = self.settings, f"{HOST}:{port}"
         env = {
-            "AIM_NATS_URL": f"nats://{_HOST}:{self.addresses.nats}",
+            "AIM_NATS_URL": f"nats://{HOST}:{self.addresses.nats}",
             "AIM_HEALTH_PROBE_BIND_ADDRESS": address,
             "AIM_METRICS_BIND_ADDRESS": address,
             "AIM_LEADER_ELECT": str(settings.leader_elect).lower(),
@@ -165,7 +156,7 @@ def _client_env(kubeconfig: Path) -> dict[str, str]:
 def _inherited() -> dict[str, str]:
     """Our environment without settings meant for other services, and without proxies before the loopback."""
     env = {name: value for name, value in os.environ.items() if not name.startswith(_OWN_PREFIX) or name in _KEPT}
-    exempt = ",".join(filter(None, (env.get("NO_PROXY", env.get("no_proxy", "")), _HOST, "localhost")))
+    exempt = ",".join(filter(None, (env.get("NO_PROXY", env.get("no_proxy", "")), HOST, "localhost")))
     return {**env, "NO_PROXY": exempt, "no_proxy": exempt, "PYTHONUNBUFFERED": "1"}
 
 
