@@ -53,5 +53,6 @@ def _played(stack: Stack) -> str:
         return "Nothing of the cluster is played: images come from the real docker.io, routes are its own gateway's."
     return (
         "`kubectl apply -f deploy/local/examples` applies the demo's manifests.\n"
-        f"The gateway serves the paths of HTTPRoutes at {stack.gateway_url}; the registry plays docker.io."
+        f"The gateway serves the paths of HTTPRoutes at {stack.gateway_url}; the registry plays docker.io.\n"
+        f"Failures on demand: {stack.failures_url}, see docs/development/actors.md."
     )

@@ -116,6 +116,20 @@ async def test_an_unknown_service_starts_nothing(tmp_path: Path) -> None:
     assert stack.processes == ()
 
 
+async def test_what_can_not_be_is_told_before_anything_starts(tmp_path: Path) -> None:
+    taken = tmp_path / "taken"
+    taken.touch()
+    for wrong, words in (
+        (settings(taken), f"the folder {taken} can not be used"),
+        (replace(settings(tmp_path / "run"), actors="cooks"), "'cooks' is none"),
+    ):
+        stack = Stack(wrong)
+        with pytest.raises(StackError, match=words):
+            async with stack:
+                pass
+        assert stack.processes == ()
+
+
 SCRIPT = """
 import asyncio, signal, sys
 from pathlib import Path

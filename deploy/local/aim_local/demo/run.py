@@ -128,6 +128,7 @@ Everything stays up until Ctrl-C; what is killed is started again. In another te
   kubectl describe aimservice -n {_SERVICE.namespace} {_SERVICE.name}
   kubectl apply -f deploy/local/examples/second-service.yaml
   kubectl annotate namespace {_SERVICE.namespace} local.aim/fail=download=auth    # what goes wrong from now on
+  curl {stack.failures_url}    # the same by rules: docs/development/actors.md
   curl {url}/v1/chat/completions -d '{{"messages": [{{"role": "user", "content": "Hi"}}]}}'
   .venv/bin/aim timeline aimservice {_SERVICE}
   .venv/bin/aim replay aimservice {_SERVICE}

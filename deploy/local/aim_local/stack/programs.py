@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from aim_local.actors.actor_set import UnknownActorError, parse_actors
 from aim_local.nats import NatsServerError, server_binary, server_config
 from aim_local.ports import HOST, free_ports
 from aim_local.stack.settings import SERVICES, StackSettings
@@ -32,14 +33,15 @@ class Addresses:
     control_plane: int
     registry: int
     engine: int
+    failures: int
     gateway: int
     services: Mapping[str, int]
 
     @classmethod
     def choose(cls, services: tuple[str, ...]) -> "Addresses":
         """Free ports."""
-        nats, control_plane, registry, engine, gateway, *rest = free_ports(5 + len(services))
-        return cls(nats, control_plane, registry, engine, gateway, dict(zip(services, rest, strict=True)))
+        nats, control_plane, registry, engine, failures, gateway, *rest = free_ports(6 + len(services))
+        return cls(nats, control_plane, registry, engine, failures, gateway, dict(zip(services, rest, strict=True)))
 
     @staticmethod
     def url(port: int) -> str:
@@ -95,6 +97,7 @@ class Programs:
         )
         command += ["--delay", str(settings.actor_delay), "--retry-delay", str(settings.actor_retry_delay)]
         command += ["--actors", names, "--nodes", str(settings.nodes)]
+        command += ["--failure-port", str(self.addresses.failures)]
         return Program("actors", command, _client_env(kubeconfig), http_probe(f"{url}/-/ready"), url)
 
     def gateway(self, kubeconfig: Path) -> Program:
@@ -117,6 +120,17 @@ class Programs:
             raise StackError(
                 f"service {name} can not be started: `python -m {module}` does not exist; run `make setup`"
             )
+
+    def check_actors(self, names: str) -> None:
+        """Make sure that there are such parts of a cluster.
+
+        Raises:
+            StackError: a name is none.
+        """
+        try:
+            parse_actors(names)
+        except UnknownActorError as error:
+            raise StackError(str(error)) from error
 
     def service(self, name: str, kubeconfig: Path, *, with_registry: bool) -> Program:
         """One of the five services; ``with_registry``: it asks the registry that plays docker.io, not the real one."""

@@ -68,6 +68,11 @@ class Stack:
         return Addresses.url(self._addresses.gateway)
 
     @property
+    def failures_url(self) -> str:
+        """Where simulated parts of the cluster are told to fail."""
+        return f"{Addresses.url(self._addresses.failures)}/failures"
+
+    @property
     def registry_url(self) -> str:
         """Base URL of the registry that plays docker.io, if something is `played`."""
         return Addresses.url(self._addresses.registry)
@@ -112,9 +117,11 @@ class Stack:
         await self._stop()
 
     async def _start(self) -> None:
-        # A service that does not exist is found before anything was started for it.
+        # What does not exist is found before anything was started for it.
         for name in self.settings.services:
             self._programs.check(name)
+        if self.played:
+            self._programs.check_actors(self.played)
         await asyncio.to_thread(self._prepare)
         await self._together(self.cluster.start(), *map(self._begin, self._servers()))
         await self._create_system_namespace()
@@ -154,8 +161,14 @@ class Stack:
 
     def _prepare(self) -> None:
         folder = self.settings.folder
-        folder.mkdir(parents=True, exist_ok=True)
-        self._lock = (folder / "lock").open("a+", encoding="utf-8")
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            self._lock = (folder / "lock").open("a+", encoding="utf-8")
+        except OSError as error:
+            raise StackError(
+                f"the folder {folder} can not be used: {error.strerror}; name another one: FOLDER=/tmp/second after "
+                "`make demo` or `make up`"
+            ) from error
         try:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
