@@ -5,10 +5,16 @@ from support.stack import OWN, Platform, status_of
 
 from aim_local.demo.manifests import EXAMPLES, demo_files
 from aim_shared.api.labels import MODEL_SOURCE
+from aim_shared.json import JsonObject
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 IMAGE = "amdenterpriseai/aim-qwen-qwen3-32b:0.8.5"
+
+
+def is_ready(pod: JsonObject) -> bool:
+    conditions = (pod.get("status") or {}).get("conditions") or ()
+    return any((one["type"], one["status"]) == ("Ready", "True") for one in conditions)
 
 
 @pytest.mark.spec("SV-222", "RT-051", "RT-052")
@@ -43,12 +49,12 @@ async def test_scaling_keeps_the_pod_that_serves(platform: Platform) -> None:
     (first,) = (await platform.api.get(pods)).body["items"]
 
     await platform.api.merge(path, {"spec": {"replicas": 2}})
-    grown = await platform.until(path, lambda obj: obj["status"]["runtime"].get("replicas") == "2")
+    grown = await platform.api.until(pods, lambda reply: sum(is_ready(pod) for pod in reply.body["items"]) == 2, 60)
 
-    found = {pod["metadata"]["uid"]: pod for pod in (await platform.api.get(pods)).body["items"]}
-    assert len(found) == 2
+    found = {pod["metadata"]["uid"]: pod for pod in grown.body["items"]}
+    assert len(found) == 2, "nobody was replaced"
     assert "deletionTimestamp" not in found[first["metadata"]["uid"]]["metadata"]
-    assert status_of(grown) == "Running"
+    await platform.running(path)
 
 
 @pytest.mark.spec("SV-237")
