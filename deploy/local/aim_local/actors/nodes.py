@@ -23,11 +23,20 @@ async def register_nodes(writer: Writer, settings: ActorSettings, kubelet_port: 
     for name in settings.nodes:
         node = await writer.apply(NODE, node_of(settings, name))
         written = await writer.status(NODE, node, node_status(settings, name, kubelet_port, now_text()))
-        taints = node["spec"].get("taints") if "spec" in node else None
-        if written is not None and taints:
-            # A new node is tainted by the API server until its kubelet is ready, which this one is.
-            left = [one for one in taints if one["key"] != _NOT_READY]
-            await writer.patch(NODE, written, {"spec": {"taints": left or None}})
+        while written is not None and await _is_tainted(writer, written):
+            written = await writer.get(NODE, name)
+
+
+async def _is_tainted(writer: Writer, node: JsonObject) -> bool:
+    """Take away the taint that the API server gives a new node until its kubelet is ready, which this one is.
+
+    Returns whether that has to be tried again: controllers write to a new node at the same time.
+    """
+    taints = (node.get("spec") or {}).get("taints") or []
+    left = [one for one in taints if one["key"] != _NOT_READY]
+    if left == taints:
+        return False
+    return await writer.patch(NODE, node, {"spec": {"taints": left or None}}) is None
 
 
 async def renew_leases(writer: Writer, settings: ActorSettings) -> None:

@@ -30,6 +30,15 @@ class Writer:
                 return None
             raise
 
+    async def get(self, kind: ResourceKind, name: str, namespace: str | None = None) -> JsonObject | None:
+        """The object as it is now; None if it is gone."""
+        try:
+            return await self.client.get(kind, name, namespace)
+        except ApiError as error:
+            if error.is_not_found:
+                return None
+            raise
+
     async def create(self, kind: ResourceKind, obj: JsonObject) -> JsonObject | None:
         """Create the object; None if its name is taken or its namespace is going away."""
         try:
