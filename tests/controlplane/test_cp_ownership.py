@@ -25,7 +25,7 @@ async def test_an_entry_says_who_how_and_what(specimens: SuiteApi) -> None:
     assert entry == {
         "manager": "one",
         "operation": "Apply",
-        "apiVersion": "test.example.com/v1",
+        "apiVersion": "specimen.example.com/v1",
         "fieldsType": "FieldsV1",
         "fieldsV1": {"f:spec": owned},
     }
@@ -111,7 +111,7 @@ async def test_an_update_takes_what_it_changes(specimens: SuiteApi) -> None:
     assert _entries(changed)["one"]["fieldsV1"] == {"f:spec": {"f:low": {}}}
     refused = await specimens.apply(A, specimen("a", text="abc", low=1), "one")
     assert refused.message == (
-        'Apply failed with 1 conflict: conflict with "hand" using test.example.com/v1: .spec.text'
+        'Apply failed with 1 conflict: conflict with "hand" using specimen.example.com/v1: .spec.text'
     )
 
 
@@ -119,7 +119,7 @@ async def test_the_first_apply_finds_what_was_there_before(specimens: SuiteApi) 
     await specimens.created(SPECIMENS, specimen("a", text="abc"))
     await specimens.merge(A, {"metadata": {"managedFields": [{}]}})
     refused = await specimens.apply(A, specimen("a", text="abd"), "one")
-    assert 'conflict with "before-first-apply" using test.example.com/v1: .spec.text' in refused.message
+    assert 'conflict with "before-first-apply" using specimen.example.com/v1: .spec.text' in refused.message
     applied = (await specimens.apply(A, specimen("a", text="abc"), "one")).body
     assert set(_entries(applied)) == {"before-first-apply", "one"}
 
@@ -149,7 +149,7 @@ async def test_what_an_endpoint_ignores_is_not_owned(specimens: SuiteApi) -> Non
 
 
 async def test_an_applied_configuration_has_to_fit_the_schema(specimens: SuiteApi) -> None:
-    prefix = "failed to create typed patch object (/a; test.example.com/v1, Kind=Specimen): "
+    prefix = "failed to create typed patch object (/a; specimen.example.com/v1, Kind=Specimen): "
     for spec, message in (
         ({"nope": 1}, ".spec.nope: field not declared in schema"),
         ({"low": "x"}, ".spec.low: expected numeric (int or float), got string"),

@@ -7,7 +7,7 @@ from support.suite_widgets import define
 
 from aim_shared.json import JsonObject
 
-SPECIMENS: Final = "/apis/test.example.com/v1/namespaces/$ns/specimens"
+SPECIMENS: Final = "/apis/specimen.example.com/v1/namespaces/$ns/specimens"
 
 _STRING: Final[JsonObject] = {"type": "string"}
 _CONDITIONS: Final[JsonObject] = {
@@ -82,12 +82,12 @@ _STATUS: Final[JsonObject] = {
 
 def specimen(name: str, /, **spec: object) -> JsonObject:
     """A Specimen."""
-    return {"apiVersion": "test.example.com/v1", "kind": "Specimen", "metadata": {"name": name}, "spec": spec}
+    return {"apiVersion": "specimen.example.com/v1", "kind": "Specimen", "metadata": {"name": name}, "spec": spec}
 
 
 def specimen_status(name: str, /, **status: object) -> JsonObject:
     """A Specimen as a manager of its status applies it."""
-    return {"apiVersion": "test.example.com/v1", "kind": "Specimen", "metadata": {"name": name}, "status": status}
+    return {"apiVersion": "specimen.example.com/v1", "kind": "Specimen", "metadata": {"name": name}, "status": status}
 
 
 async def define_specimens(api: RawApi) -> None:
@@ -95,13 +95,13 @@ async def define_specimens(api: RawApi) -> None:
     schema = {"openAPIV3Schema": {"type": "object", "properties": {"spec": _SPEC, "status": _STATUS}}}
     version = {"name": "v1", "served": True, "storage": True, "schema": schema, "subresources": {"status": {}}}
     names = {"plural": "specimens", "kind": "Specimen"}
-    spec = {"group": "test.example.com", "scope": "Namespaced", "names": names, "versions": [version]}
+    spec = {"group": "specimen.example.com", "scope": "Namespaced", "names": names, "versions": [version]}
     await define(
         api,
         {
             "apiVersion": "apiextensions.k8s.io/v1",
             "kind": "CustomResourceDefinition",
-            "metadata": {"name": "specimens.test.example.com"},
+            "metadata": {"name": "specimens.specimen.example.com"},
             "spec": spec,
         },
     )
