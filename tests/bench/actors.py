@@ -22,6 +22,7 @@ import uvloop
 from bench.figures import Figure, machine, write_results
 from bench.site import CRDS
 from bench.table import show
+from bench.usage import processor_seconds
 from rich.console import Console
 
 from aim_shared.json import JsonObject
@@ -29,14 +30,8 @@ from aim_shared.json import JsonObject
 _PATH: Final = "/apis/serving.kserve.io/v1beta1/namespaces/default/inferenceservices"
 _SUBJECT: Final = "actors"
 _CLIENTS: Final = 8
-_UTIME: Final = 11
 _WIDTH: Final = 120
 _LIMIT_SECONDS: Final = 600.0
-
-
-def _processor_seconds(process: int) -> float:
-    fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[_UTIME]) + int(fields[_UTIME + 1])) / os.sysconf("SC_CLK_TCK")
 
 
 @asynccontextmanager
@@ -103,13 +98,13 @@ async def measure(services: int) -> list[Figure]:
             _started("aim_local.actors", "--data", folder, env=env) as (actors, _),
             aiohttp.ClientSession(line.split()[-1], read_bufsize=2**22) as http,
         ):
-            begun, used = time.monotonic(), [_processor_seconds(one) for one in (actors, server)]
+            begun, used = time.monotonic(), [processor_seconds(one) for one in (actors, server)]
             async with asyncio.TaskGroup() as group:
                 group.create_task(_until_ready(http, services))
                 group.create_task(_create(http, services))
             seconds = time.monotonic() - begun
             by_actors, by_server = (
-                _processor_seconds(one) - before for one, before in zip((actors, server), used, strict=True)
+                processor_seconds(one) - before for one, before in zip((actors, server), used, strict=True)
             )
             async with http.get("/debug/requests") as answer:
                 requests = orjson.loads(await answer.read())["total"]

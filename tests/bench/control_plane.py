@@ -6,13 +6,11 @@ depends on who else uses the machine. Nothing fails by time.
 """
 
 import asyncio
-import os
 import sys
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Final
 
 import aiohttp
@@ -22,6 +20,7 @@ import uvloop
 from bench.figures import Figure, machine, write_results
 from bench.site import CRDS
 from bench.table import show
+from bench.usage import processor_seconds
 from rich.console import Console
 
 from aim_shared.json import JsonObject
@@ -31,8 +30,6 @@ _SUBJECT: Final = "control plane"
 _CLIENTS: Final = 8
 _WATCHERS: Final = 20
 _CHANGES: Final = 1_000
-_UTIME: Final = 11
-"""Index of utime behind the name in /proc/<pid>/stat; stime follows."""
 _WIDTH: Final = 120
 """Columns where the output goes to a file."""
 _JSON: Final = {"content-type": "application/json"}
@@ -49,8 +46,7 @@ class _Server:
 
     def processor_seconds(self) -> float:
         """Processor time that the server has used so far."""
-        fields = Path(f"/proc/{self.process}/stat").read_text().rpartition(")")[2].split()
-        return (int(fields[_UTIME]) + int(fields[_UTIME + 1])) / os.sysconf("SC_CLK_TCK")
+        return processor_seconds(self.process)
 
     async def send(self, method: str, path: str, body: JsonObject | None, headers: dict[str, str]) -> bytes:
         data = None if body is None else orjson.dumps(body)

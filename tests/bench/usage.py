@@ -44,7 +44,7 @@ class CpuReading:
 def read_cpu(stack: Stack) -> CpuReading:
     """Read all processes of a stack, and this one as ``bench``."""
     pids = {one.name: one.pid for one in stack.processes if one.running}
-    seconds = {name: _seconds(pid) for name, pid in {**pids, "bench": os.getpid()}.items()}
+    seconds = {name: processor_seconds(pid) for name, pid in {**pids, "bench": os.getpid()}.items()}
     return CpuReading(time.monotonic(), seconds, _machine_seconds())
 
 
@@ -53,7 +53,8 @@ def resident_mib(stack: Stack, name: str) -> float:
     return (stack[name].resident_bytes or 0) / MIB
 
 
-def _seconds(pid: int) -> float:
+def processor_seconds(pid: int) -> float:
+    """Processor time that a process has used so far."""
     fields = Path(f"/proc/{pid}/stat").read_text(encoding="ascii", errors="replace").rpartition(")")[2].split()
     return (int(fields[_UTIME]) + int(fields[_UTIME + 1])) / _TICKS
 
