@@ -4,7 +4,7 @@ import asyncio
 from collections import defaultdict
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import TypeAlias, final
+from typing import Final, TypeAlias, final
 
 from aim_local.actors.objects import key_of, uid_of
 from aim_local.keys import Key
@@ -17,6 +17,8 @@ Listener: TypeAlias = Callable[[Key, JsonObject], None]
 """Told the key and the content of an object that appeared, changed or went away (then its last content)."""
 Grouping: TypeAlias = Callable[[JsonObject], tuple[str, ...]]
 _NOTHING: Mapping[Key, JsonObject] = MappingProxyType({})
+_REMEMBERED: Final = 4096
+"""Deleted objects whose answers to our own writes may still be under way."""
 
 
 @final
@@ -31,6 +33,7 @@ class Informer:
         self._group_by = group_by
         self._groups: defaultdict[str, dict[Key, JsonObject]] = defaultdict(dict)
         self._listeners: list[Listener] = []
+        self._gone: dict[str, None] = {}
         self.objects: dict[Key, JsonObject] = {}
         self.synced = asyncio.Event()
 
@@ -47,9 +50,12 @@ class Informer:
         return self._groups.get(name, _NOTHING)
 
     def put(self, obj: JsonObject) -> None:
-        """Take over what one of our own writes returned, so that the next step does not act on the past."""
+        """Take over what one of our own writes returned, so that the next step does not act on the past.
+
+        The watch may have told of its deletion before the answer came.
+        """
         held = self.objects.get(key_of(obj))
-        if held is None or _version(held) < _version(obj):
+        if uid_of(obj) not in self._gone and (held is None or _version(held) < _version(obj)):
             self._store(obj)
 
     def _seen(self, obj: JsonObject) -> bool:
@@ -81,6 +87,7 @@ class Informer:
 
     def _store(self, obj: JsonObject) -> None:
         key = key_of(obj)
+        self._gone.pop(uid_of(obj), None)
         self._leave(key)
         self.objects[key] = obj
         for name in self._group_by(obj) if self._group_by is not None else ():
@@ -88,7 +95,13 @@ class Informer:
         self._tell(key, obj)
 
     def _drop(self, obj: JsonObject) -> None:
-        key = key_of(obj)
+        key, held = key_of(obj), self.objects.get(key_of(obj))
+        self._gone[uid_of(obj)] = None
+        if len(self._gone) > _REMEMBERED:
+            del self._gone[next(iter(self._gone))]
+        if held is not None and uid_of(held) != uid_of(obj):
+            # Its successor, which a write of our own brought before.
+            return
         self._leave(key)
         self._tell(key, self.objects.pop(key, obj))
 
