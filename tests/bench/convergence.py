@@ -95,9 +95,20 @@ async def children_of(site: Site, key: Key) -> Children:
         LookupError: it has no InferenceService or no HTTPRoute.
     """
     uid = str(site.services.present[key]["metadata"]["uid"])
-    return Children(
-        await _child(site, kinds.INFERENCE_SERVICE, key, uid), await _child(site, kinds.HTTP_ROUTE, key, uid)
-    )
+    isvc = await _child(site, kinds.INFERENCE_SERVICE, key, uid)
+    return Children(_without_claims(isvc), await _child(site, kinds.HTTP_ROUTE, key, uid))
+
+
+def _without_claims(isvc: JsonObject) -> JsonObject:
+    """Without the volumes of weights, which nobody makes where nothing but the children is written."""
+    predictor = isvc["spec"]["predictor"]
+    claimed = {one["name"] for one in predictor.get("volumes") or () if "persistentVolumeClaim" in one}
+    volumes = [one for one in predictor.get("volumes") or () if one["name"] not in claimed]
+    containers = [
+        {**one, "volumeMounts": [mount for mount in one.get("volumeMounts") or () if mount["name"] not in claimed]}
+        for one in predictor["containers"]
+    ]
+    return {**isvc, "spec": {**isvc["spec"], "predictor": {**predictor, "volumes": volumes, "containers": containers}}}
 
 
 async def _child(site: Site, kind: ResourceKind, key: Key, owner: str) -> JsonObject:
