@@ -88,7 +88,7 @@ async def test_a_process_that_ended_is_told_and_can_be_started_again(tmp_path: P
             assert answer.status == 200
         assert registry.pid != first
 
-        with pytest.raises(StackError, match=f"`make up` .process {os.getpid()}. uses .* with `kill {os.getpid()}`"):
+        with pytest.raises(StackError, match=f"process {os.getpid()} works in .* with `kill {os.getpid()}`.*FOLDER="):
             async with Stack(settings(tmp_path / "run")):
                 pass
         assert stack["nats"].running

@@ -1,13 +1,10 @@
 """`RealCluster`: starts everything in order, ends everything whatever happens."""
 
 import asyncio
-import fcntl
-import os
-import shutil
 from collections.abc import Iterable
 from pathlib import Path
 from types import TracebackType
-from typing import IO, Final, Self, final
+from typing import Final, Self, final
 
 from aim_local.assets import Definitions, Toolset, find_toolset
 from aim_local.assets import Program as Asset
@@ -21,6 +18,7 @@ from aim_local.realcluster.ports import Ports
 from aim_local.realcluster.programs import KEDA_NAMESPACE, KSERVE_NAMESPACE, Programs
 from aim_local.realcluster.settings import ClusterSettings
 from aim_local.realcluster.users import SYSTEM_NAMESPACE, User, services_binding
+from aim_local.supervision.folder import OwnFolder
 from aim_local.supervision.process import Program, StackError, Supervised
 from aim_shared.api.kinds import CONFIG_MAP, NAMESPACE
 from aim_shared.kube.client import KubeClient
@@ -58,7 +56,7 @@ class RealCluster:
         self._ports = Ports.choose()
         self._processes: dict[str, Supervised] = {}
         self._keys: Keys | None = None
-        self._lock: IO[str] | None = None
+        self._folder = OwnFolder(settings.folder, "--folder of `python -m aim_local.realcluster`")
 
     @property
     def url(self) -> str:
@@ -179,34 +177,10 @@ class RealCluster:
         return process
 
     def _prepare(self) -> None:
-        folder = self.settings.folder
-        folder.mkdir(parents=True, exist_ok=True)
-        lock = (folder / "lock").open("a+", encoding="utf-8")
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            lock.seek(0)
-            holder = lock.read().strip() or "unknown"
-            lock.close()
-            raise StackError(
-                f"another real cluster (process {holder}) uses {folder}; stop it with `kill {holder}`, "
-                "or choose another folder"
-            ) from None
-        self._lock = lock
-        lock.truncate(0)
-        lock.write(str(os.getpid()))
-        lock.flush()
-        self._clean(*_REPLACED)
+        self._folder.take()
+        self._folder.clean(*_REPLACED)
         for place in (self.settings.logs, self.settings.temporary):
             place.mkdir()
-
-    def _clean(self, *names: str) -> None:
-        for name in names:
-            place = self.settings.folder / name
-            if place.is_dir():
-                shutil.rmtree(place)
-            else:
-                place.unlink(missing_ok=True)
 
     async def _stop(self) -> None:
         """End the clients of the API server, then it, then its store."""
@@ -215,10 +189,9 @@ class RealCluster:
                 for one in self.processes:
                     if one.name in names:
                         group.create_task(one.stop())
-        if self._lock is not None:
-            await asyncio.to_thread(self._clean, "etcd", "tmp")
-            self._lock.close()
-            self._lock = None
+        if self._folder.taken:
+            await asyncio.to_thread(self._folder.clean, "etcd", "tmp")
+            self._folder.release()
 
 
 async def _fail_at_end(process: Supervised) -> None:

@@ -1,18 +1,16 @@
 """`Stack`: starts everything in order, ends everything whatever happens."""
 
 import asyncio
-import fcntl
-import os
-import shutil
 from collections.abc import Coroutine, Iterator
 from pathlib import Path
 from types import TracebackType
-from typing import IO, Any, Final, Self, final
+from typing import Any, Final, Self, final
 
 from aim_local.realcluster.cluster import first_cause
 from aim_local.stack.clusters import Cluster, cluster_of
 from aim_local.stack.programs import SYSTEM_NAMESPACE, Addresses, Programs
 from aim_local.stack.settings import StackSettings
+from aim_local.supervision.folder import OwnFolder
 from aim_local.supervision.process import Program, StackError, Supervised
 from aim_shared.api.kinds import NAMESPACE
 from aim_shared.kube.client import KubeClient
@@ -40,7 +38,7 @@ class Stack:
         self._addresses = Addresses.choose(settings.services)
         self._programs = Programs(settings, self._addresses)
         self._processes: dict[str, Supervised] = {}
-        self._lock: IO[str] | None = None
+        self._folder = OwnFolder(settings.folder, "FOLDER=/tmp/second after `make demo` or `make up`")
         self.cluster: Final[Cluster] = cluster_of(settings, self._programs.control_plane(), self._supervised)
 
     @property
@@ -160,39 +158,9 @@ class Stack:
         )
 
     def _prepare(self) -> None:
-        folder = self.settings.folder
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-            self._lock = (folder / "lock").open("a+", encoding="utf-8")
-        except OSError as error:
-            raise StackError(
-                f"the folder {folder} can not be used: {error.strerror}; name another one: FOLDER=/tmp/second after "
-                "`make demo` or `make up`"
-            ) from error
-        try:
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            self._lock.seek(0)
-            holder = self._lock.read().strip() or "unknown"
-            self._lock.close()
-            self._lock = None
-            raise StackError(
-                f"another demo or `make up` (process {holder}) uses {folder}; stop it with `kill {holder}`, or use "
-                "another folder: FOLDER=/tmp/second after `make demo` or `make up`"
-            ) from None
-        self._lock.truncate(0)
-        self._lock.write(str(os.getpid()))
-        self._lock.flush()
-        self._clean(*_REPLACED)
-        (folder / "logs").mkdir()
-
-    def _clean(self, *names: str) -> None:
-        for name in names:
-            place = self.settings.folder / name
-            if place.is_dir():
-                shutil.rmtree(place)
-            else:
-                place.unlink(missing_ok=True)
+        self._folder.take()
+        self._folder.clean(*_REPLACED)
+        (self._folder.path / "logs").mkdir()
 
     async def _create_system_namespace(self) -> None:
         namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": SYSTEM_NAMESPACE}}
@@ -206,7 +174,6 @@ class Stack:
         await self._together(
             self.cluster.stop(), *(one.stop() for name, one in self._processes.items() if name in lower)
         )
-        if self._lock is not None:
-            await asyncio.to_thread(self._clean, "nats", "data")
-            self._lock.close()
-            self._lock = None
+        if self._folder.taken:
+            await asyncio.to_thread(self._folder.clean, "nats", "data")
+            self._folder.release()
