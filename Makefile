@@ -7,7 +7,7 @@ STAMP := $(VENV)/.setup-stamp
 # What has the API server: "embedded", or "real" for the programs that make kube-assets builds.
 CLUSTER ?= embedded
 
-.PHONY: kube-assets external-crds setup demo up test test-apiserver test-e2e test-real test-registry lint format crds crds-check bench spec-coverage lock clean
+.PHONY: kube-assets external-crds setup demo up test test-unit test-apiserver test-e2e test-real test-registry lint format crds crds-check bench spec-coverage lock clean
 
 setup: $(STAMP)
 
@@ -28,6 +28,10 @@ up: setup
 
 test: setup
 	$(BIN)/python -m pytest --numprocesses auto --dist loadfile tests/chaos tests/e2e tests/integration tests/controlplane tests/unit
+
+# Plain data only: no process is started, no port is opened.
+test-unit: setup
+	$(BIN)/python -m pytest --numprocesses auto --dist worksteal tests/unit
 
 # The suite of API behaviours against a real kube-apiserver with etcd, which make kube-assets builds.
 test-apiserver: setup

@@ -1,14 +1,35 @@
 """What holds for all tests."""
 
 import os
+import secrets
 
+import pytest
 from hypothesis import HealthCheck, settings
 from support.planned_schemas import assert_accepted
 from support.planned_writes import PlannedWrite, watch_plans
 
-# Machines are slow and busy now and then: a property fails for what it finds, never for how long that took.
-settings.register_profile("any-machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("any-machine")
+# A property fails for what it finds, never for how long that took. Its examples follow from the test alone, and none
+# are remembered on disk: whoever runs the same tree runs the same examples. AIM_EXPLORE=random looks for others.
+settings.register_profile(
+    "fixed", deadline=None, derandomize=True, database=None, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.register_profile("random", settings.get_profile("fixed"), derandomize=False, print_blob=True)
+EXPLORE = os.environ.get("AIM_EXPLORE", "fixed")
+settings.load_profile(EXPLORE)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_configure(config: pytest.Config) -> None:
+    """Choose the seed of a random run here, so that it is printed, and so that all workers have the same."""
+    if EXPLORE == "random" and config.getoption("--hypothesis-seed") is None:
+        config.option.hypothesis_seed = str(secrets.randbits(64))
+
+
+def pytest_report_header(config: pytest.Config) -> str | None:
+    """How to run the same examples once more."""
+    if EXPLORE != "random":
+        return None
+    return f"examples at random: AIM_EXPLORE=random, --hypothesis-seed={config.getoption('--hypothesis-seed')}"
 
 
 def _judge(write: PlannedWrite) -> None:

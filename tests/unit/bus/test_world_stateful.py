@@ -8,7 +8,7 @@ them.
 from dataclasses import dataclass
 from typing import Any
 
-from hypothesis import HealthCheck, settings
+from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 from support.world_objects import by_owner, colour_index, entry_of, widget, widgets
@@ -262,6 +262,4 @@ def _content(raw: JsonObject) -> JsonObject:
 
 
 TestWorldMachine = WorldMachine.TestCase
-TestWorldMachine.settings = settings(
-    max_examples=120, stateful_step_count=40, deadline=None, suppress_health_check=[HealthCheck.too_slow]
-)
+TestWorldMachine.settings = settings(max_examples=120, stateful_step_count=40)

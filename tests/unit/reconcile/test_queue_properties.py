@@ -114,6 +114,6 @@ async def play(actions: list[Action]) -> None:
 
 @pytest.mark.spec("FW-015")
 @given(st.lists(ACTIONS, max_size=30))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_no_key_is_lost_and_none_is_in_two_hands(actions: list[Action]) -> None:
     asyncio.run(play(actions))

@@ -43,7 +43,7 @@ def see(components: list[Component], before: Evaluation | None = None, seconds: 
 
 @pytest.mark.spec("FW-013", "FW-103", "FW-124")
 @given(COMPONENTS, COMPONENTS, st.floats(0, 30))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_the_same_view_again_changes_nothing(first: list[Component], then: list[Component], pause: float) -> None:
     one = see(then, see(first), pause)
     settled = see(then, one, pause + 60)
@@ -55,7 +55,7 @@ def test_the_same_view_again_changes_nothing(first: list[Component], then: list[
 
 @pytest.mark.spec("FW-070", "FW-076", "FW-090", "FW-091", "FW-094", "FW-095")
 @given(COMPONENTS, COMPONENTS, st.floats(0, 30))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_invariants(first: list[Component], then: list[Component], pause: float) -> None:
     before = see(first)
     result = see(then, before, pause)
