@@ -23,7 +23,7 @@ from aim_shared.bus.connection import BusConnection, BusSettings, connect
 from aim_shared.bus.streams import StreamLimits, ensure_streams
 from aim_shared.bus.subjects import Layout
 
-TEST_LIMITS = StreamLimits(history_bytes=64 << 20)
+TEST_LIMITS = StreamLimits(history_bytes=64 << 20, decisions_bytes=64 << 20)
 """A stream reserves its largest size, and a test session makes many."""
 
 
@@ -111,7 +111,7 @@ def layout() -> Layout:
 
 @pytest.fixture
 async def bus(nats_server: str, layout: Layout) -> AsyncIterator[BusConnection]:
-    """A connection with both streams made."""
+    """A connection with all streams made."""
     async with connect(replace(settings_for(nats_server), request_timeout=PATIENT_SECONDS)) as connection:
         async with asyncio.timeout(PATIENT_SECONDS):
             await connection.wait_connected()

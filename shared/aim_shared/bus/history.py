@@ -37,7 +37,7 @@ class StoredDecision:
 
     Attributes:
         stored: the broker's time.
-        sequence: in the history.
+        sequence: in its stream.
     """
 
     record: DecisionRecord
@@ -85,7 +85,7 @@ class FetchedReads:
 
 
 class History:
-    """Reads both streams. Nothing is cached: what is asked for is read.
+    """Reads the streams. Nothing is cached: what is asked for is read.
 
     All methods raise `BusUnavailableError` without an answer, `BusApiError` when the broker refuses, and
     `DeliveryLostError` when a delivery was incomplete; asking again is harmless.
@@ -139,7 +139,7 @@ class History:
         """The decisions that match, in the order of the clocks that they were given."""
         found = [
             decision
-            async for delivered in self._read((wanted.subject(self._layout),), _ALL)
+            async for delivered in self._read_decisions(wanted.subject(self._layout))
             if (decision := self._decision(delivered)) is not None and wanted.admits(decision.record)
         ]
         return sorted(found, key=lambda decision: (decision.record.at, decision.sequence))
@@ -180,6 +180,12 @@ class History:
         """What a stream (by default the history) holds now of some subjects; what arrives meanwhile is left out."""
         async with deliver(self._connection, stream or self._layout.history_stream, subjects, policy) as delivery:
             async for delivered in delivery.ready():
+                yield delivered
+
+    async def _read_decisions(self, subject: str) -> AsyncIterator[Delivered]:
+        # Decisions made before they had a stream of their own lie among the versions until they are too old.
+        for stream in (self._layout.history_stream, self._layout.decisions_stream):
+            async for delivered in self._read((subject,), _ALL, stream):
                 yield delivered
 
     async def _present(self, part: str, key: Key) -> LoggedVersion | None:

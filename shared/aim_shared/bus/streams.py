@@ -1,5 +1,7 @@
-"""Both streams: how they are made, and whether those found are the right ones.
+"""The streams: how they are made, and whether those found are the right ones.
 
+Every service makes what is missing and mends what the bus relies on. How much is kept is decided in one place
+(`keeper`): five services that each applied their own setting would take turns in throwing history away.
 That every write is synced to disk is a setting of the server, not of a stream.
 """
 
@@ -30,19 +32,23 @@ class StreamLimits:
 
     Attributes:
         history_age: seconds.
-        history_bytes: size on disk.
+        history_bytes: of the versions, as the broker counts them.
+        decisions_age: seconds.
+        decisions_bytes: of the decision records, as the broker counts them.
         replicas: copies of each stream in the broker's cluster.
     """
 
     history_age: float = 7 * 24 * 3600.0
     history_bytes: int = 1 << 30
+    decisions_age: float = 7 * 24 * 3600.0
+    decisions_bytes: int = 1 << 29
     replicas: int = 1
 
 
 async def ensure_streams(
     connection: BusConnection, layout: Layout = DEFAULT_LAYOUT, limits: StreamLimits = StreamLimits()
 ) -> None:
-    """Make both streams, or bring the settings of those found in line.
+    """Make the streams that are missing, and bring those found in line, except for `LIMITS` (FW-448).
 
     Safe to call from several processes at once.
 
@@ -51,8 +57,17 @@ async def ensure_streams(
         BusApiError: the broker refused, for example for lack of storage or permission.
         StreamMismatchError: a stream of that name is of another nature.
     """
-    for config in (state_config(layout, limits), history_config(layout, limits)):
+    for config in configs(layout, limits):
         await _ensure(connection, config)
+
+
+def configs(layout: Layout, limits: StreamLimits) -> tuple[JsonObject, ...]:
+    """Every stream as it should be.
+
+    In this order: where decisions still lie in the history, it must give up their subjects before their own stream can
+    take them.
+    """
+    return state_config(layout, limits), history_config(layout, limits), decisions_config(layout, limits)
 
 
 def state_config(layout: Layout, limits: StreamLimits) -> JsonObject:
@@ -66,12 +81,22 @@ def state_config(layout: Layout, limits: StreamLimits) -> JsonObject:
 
 
 def history_config(layout: Layout, limits: StreamLimits) -> JsonObject:
-    """The past: everything, as long as age and size allow."""
+    """The past: every version, as long as age and size allow."""
     return {
         **_common(layout.history_stream, layout.history_subjects, limits),
         "max_msgs_per_subject": _NO_LIMIT,
         "max_age": int(limits.history_age * _NANOSECONDS),
         "max_bytes": limits.history_bytes,
+    }
+
+
+def decisions_config(layout: Layout, limits: StreamLimits) -> JsonObject:
+    """The reasons: apart from the versions, so that neither can push the other out (FW-445)."""
+    return {
+        **_common(layout.decisions_stream, layout.decision_subjects, limits),
+        "max_msgs_per_subject": _NO_LIMIT,
+        "max_age": int(limits.decisions_age * _NANOSECONDS),
+        "max_bytes": limits.decisions_bytes,
     }
 
 
@@ -93,6 +118,9 @@ def _common(name: str, subjects: tuple[str, ...], limits: StreamLimits) -> JsonO
     }
 
 
+LIMITS: Final = ("max_age", "max_bytes", "num_replicas")
+"""What only the keeper of the streams changes once they are made."""
+
 _UNCHANGEABLE: Final = ("storage", "retention")
 
 
@@ -109,7 +137,7 @@ async def _ensure(connection: BusConnection, wanted: JsonObject) -> None:
             return await _ensure(connection, wanted)
         log.info("Made the stream", stream=name)
         return None
-    differing = {key: found.get(key) for key, value in wanted.items() if not _same(found.get(key), value)}
+    differing = {key: value for key, value in differences(found, wanted).items() if key not in LIMITS}
     if not differing:
         return None
     if wrong := [key for key in _UNCHANGEABLE if key in differing]:
@@ -117,8 +145,13 @@ async def _ensure(connection: BusConnection, wanted: JsonObject) -> None:
             f"stream {name} exists with other {', '.join(wrong)} than needed; move it away or use another broker"
         )
     log.info("Changing the stream's settings", stream=name, found=differing)
-    await connection.api(f"STREAM.UPDATE.{name}", {**found, **wanted})
+    await connection.api(f"STREAM.UPDATE.{name}", {**found, **{key: wanted[key] for key in differing}})
     return None
+
+
+def differences(found: JsonObject, wanted: JsonObject) -> JsonObject:
+    """The settings of a stream that are not as wanted, with the values found."""
+    return {key: found.get(key) for key, value in wanted.items() if not _same(found.get(key), value)}
 
 
 async def _config_of(connection: BusConnection, name: str) -> JsonObject | None:

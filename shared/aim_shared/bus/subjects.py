@@ -51,7 +51,7 @@ def _scope(namespace: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Names of both streams and of every subject in them.
+    """Names of the streams and of every subject in them.
 
     Attributes:
         root: first token of every subject; streams are called after it. Tests that share a server use a root of
@@ -67,8 +67,13 @@ class Layout:
 
     @property
     def history_stream(self) -> str:
-        """The stream of the past: every version, and the decision records."""
+        """The stream of the past: every version."""
         return f"{self.root.upper()}_HISTORY"
+
+    @property
+    def decisions_stream(self) -> str:
+        """The stream of the reasons: every decision record."""
+        return f"{self.root.upper()}_DECISIONS"
 
     @property
     def state_subjects(self) -> tuple[str, ...]:
@@ -78,7 +83,12 @@ class Layout:
     @property
     def history_subjects(self) -> tuple[str, ...]:
         """What the history stream stores."""
-        return f"{self.root}.log.>", f"{self.root}.decision.>"
+        return (f"{self.root}.log.>",)
+
+    @property
+    def decision_subjects(self) -> tuple[str, ...]:
+        """What the stream of decisions stores."""
+        return (f"{self.root}.decision.>",)
 
     def state(self, part: str, key: Key) -> str:
         """Where the present version of an object lies."""

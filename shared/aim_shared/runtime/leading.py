@@ -9,8 +9,9 @@ from aim_shared.bus.connection import BusConnection
 from aim_shared.bus.entry import Change
 from aim_shared.bus.fact_publisher import FactPublisher
 from aim_shared.bus.feed import WorldFeed
+from aim_shared.bus.keeper import StreamKeeper
 from aim_shared.bus.part import Part
-from aim_shared.bus.parts import FACTS
+from aim_shared.bus.parts import FACTS, SERVICES
 from aim_shared.bus.publisher import Publisher
 from aim_shared.bus.publisher_state import PublisherSettings, PublisherStatistics
 from aim_shared.bus.streams import StreamLimits
@@ -80,6 +81,9 @@ class Term:
             tell=lambda change: around.dispatcher((change,)),
             facts=self._keeper,
         )
+        # Exactly one service publishes a part, so exactly one decides about the limits of the streams.
+        governs = SERVICES in around.definition.publishes
+        self._streams = StreamKeeper(around.bus, stream_limits(around.settings), governs=governs)
         self._publishers: dict[str, Publisher] = {}
         self._reflectors: dict[str, Reflector] = {}
 
@@ -114,6 +118,7 @@ class Term:
         try:
             async with self._effects, asyncio.TaskGroup() as group:
                 group.create_task(endless("publishing facts", self._facts.run()))
+                group.create_task(endless("keeping the streams", self._streams.run()))
                 for part in around.definition.publishes:
                     group.create_task(self._publish(part), name=f"publish {part}")
                 await around.feed.wait_synced()
@@ -163,5 +168,15 @@ class Term:
 
 def publisher_settings(settings: Settings) -> PublisherSettings:
     """Publisher settings of a process."""
-    limits = StreamLimits(settings.nats_history_age, settings.nats_history_bytes, settings.nats_replicas)
-    return PublisherSettings(marker_interval=settings.nats_heartbeat, limits=limits)
+    return PublisherSettings(marker_interval=settings.nats_heartbeat, limits=stream_limits(settings))
+
+
+def stream_limits(settings: Settings) -> StreamLimits:
+    """How much of the past a process would keep."""
+    return StreamLimits(
+        history_age=settings.nats_history_age,
+        history_bytes=settings.nats_history_bytes,
+        decisions_age=settings.nats_decisions_age,
+        decisions_bytes=settings.nats_decisions_bytes,
+        replicas=settings.nats_replicas,
+    )

@@ -88,6 +88,8 @@ class Settings(BaseSettings):
     nats_ca_file: Path | None = Field(None, description="CA bundle of the broker")
     nats_history_age: Seconds = Field(7 * 24 * 3600.0, description="age limit of the history")
     nats_history_bytes: Bytes = Field(1 << 30, description="size limit of the history")
+    nats_decisions_age: Seconds = Field(7 * 24 * 3600.0, description="age limit of the decision records")
+    nats_decisions_bytes: Bytes = Field(1 << 29, description="size limit of the decision records")
     nats_heartbeat: PositiveSeconds = Field(10.0, description="renewal of a part's sync marker; stale after three")
     nats_replicas: int = Field(1, ge=1, le=5, description="stream replicas")
     direct_watch: bool = Field(True, description="feed the world from Kubernetes while the broker is away (FW-400)")

@@ -1,4 +1,4 @@
-"""Decision records reach the history, or are counted as lost; nobody waits for them."""
+"""Decision records reach their stream, or are counted as lost; nobody waits for them."""
 
 import asyncio
 
@@ -23,10 +23,10 @@ async def test_records_are_stored_under_their_object(bus: BusConnection, layout:
         await eventually(lambda: recorder.statistics.recorded == 200, "recorded")
         runner.cancel()
     assert recorder.statistics.lost == 0
-    found = await last_per_subject(bus, layout.history_stream, (f"{layout.root}.decision.serving.>",))
+    found = await last_per_subject(bus, layout.decisions_stream, (f"{layout.root}.decision.serving.>",))
     assert len(found) == 200
     subject = layout.decision("serving", "aimservices", Key("ns", "s7"))
-    message = await last_message(bus, layout.history_stream, subject)
+    message = await last_message(bus, layout.decisions_stream, subject)
     assert message is not None
     assert message.headers["Nats-Msg-Id"] == "7"
 

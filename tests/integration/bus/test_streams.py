@@ -1,9 +1,10 @@
 """Connection, streams and reads against a real broker."""
 
 import asyncio
+from datetime import UTC, datetime
 
 import pytest
-from support.nats import connected, eventually, new_layout
+from support.nats import TEST_LIMITS, connected, eventually, new_layout
 
 from aim_local.nats import NatsServer
 from aim_shared.bus.connection import (
@@ -14,11 +15,15 @@ from aim_shared.bus.connection import (
     ConnectionState,
     Message,
 )
+from aim_shared.bus.decision import DecisionRecord
+from aim_shared.bus.history import History
 from aim_shared.bus.outcome import PubAck, Refused, Unknown, WrongSequence
 from aim_shared.bus.snapshot import last_per_subject
 from aim_shared.bus.stored import delete_message, last_message, message_at, stream_state
 from aim_shared.bus.streams import StreamLimits, StreamMismatchError, ensure_streams, history_config
 from aim_shared.bus.subjects import Layout
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 async def test_streams_are_made_once_and_found_again(bus: BusConnection, layout: Layout) -> None:
@@ -31,11 +36,30 @@ async def test_streams_are_made_once_and_found_again(bus: BusConnection, layout:
     assert config["max_bytes"] == -1
 
 
-async def test_limits_of_the_history_can_be_changed(bus: BusConnection, layout: Layout) -> None:
-    await ensure_streams(bus, layout, StreamLimits(history_age=3600, history_bytes=1 << 20))
-    config = (await bus.api(f"STREAM.INFO.{layout.history_stream}"))["config"]
+async def test_a_stream_is_made_with_the_limits_of_whoever_comes_first(nats_server: str) -> None:
+    names = new_layout()
+    async with connected(nats_server) as bus:
+        await bus.wait_connected()
+        await ensure_streams(bus, names, StreamLimits(history_age=3600, history_bytes=1 << 20))
+        config = (await bus.api(f"STREAM.INFO.{names.history_stream}"))["config"]
     assert config["max_age"] == 3600 * 10**9
     assert config["max_bytes"] == 1 << 20
+
+
+@pytest.mark.spec("FW-445")
+async def test_a_history_that_holds_decisions_gives_up_their_subjects_and_keeps_them(nats_server: str) -> None:
+    names, record = new_layout(), DecisionRecord(id="1", service="s", controller="c", part="p", name="n", at=NOW)
+    async with connected(nats_server) as bus:
+        await bus.wait_connected()
+        both = {**history_config(names, TEST_LIMITS), "subjects": [*names.history_subjects, *names.decision_subjects]}
+        await bus.api(f"STREAM.CREATE.{names.history_stream}", both)
+        subject = names.decision("s", "p", record.key)
+        await bus.publish(subject, record.to_json(), {})
+        await ensure_streams(bus, names, TEST_LIMITS)
+        await bus.publish(subject, record.model_copy(update={"id": "2"}).to_json(), {})
+        assert (await last_message(bus, names.decisions_stream, subject)) is not None
+        found = await History(bus, names).decisions_of("p", record.key)
+    assert [one.record.id for one in found] == ["1", "2"]
 
 
 async def test_many_processes_may_make_the_streams_at_once(nats_server: str) -> None:

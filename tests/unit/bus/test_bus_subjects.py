@@ -33,7 +33,8 @@ def test_a_decision_tells_service_part_and_object() -> None:
 
 
 def test_streams_are_called_after_the_root() -> None:
-    assert (DEFAULT_LAYOUT.state_stream, DEFAULT_LAYOUT.history_stream) == ("AIM_STATE", "AIM_HISTORY")
+    streams = (DEFAULT_LAYOUT.state_stream, DEFAULT_LAYOUT.history_stream, DEFAULT_LAYOUT.decisions_stream)
+    assert streams == ("AIM_STATE", "AIM_HISTORY", "AIM_DECISIONS")
     assert Layout("t1").state_stream == "T1_STATE"
 
 

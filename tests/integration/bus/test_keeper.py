@@ -1,0 +1,132 @@
+"""How much the streams keep is decided in one place, and whatever is dropped is told."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from structlog.testing import capture_logs
+from support.nats import TEST_LIMITS, connected, eventually, new_layout
+
+from aim_local.nats import NatsServer
+from aim_shared.bus.connection import BusConnection
+from aim_shared.bus.keeper import Contents, StreamKeeper, dropped_by
+from aim_shared.bus.outcome import PubAck
+from aim_shared.bus.part import Key
+from aim_shared.bus.streams import StreamLimits, ensure_streams
+from aim_shared.bus.subjects import Layout
+from aim_shared.json import JsonObject
+
+HOUR = 3600 * 10**9
+SMALL = StreamLimits(history_age=3600, history_bytes=1 << 20, decisions_age=7200, decisions_bytes=1 << 19)
+
+
+async def config(bus: BusConnection, stream: str) -> JsonObject:
+    found: JsonObject = (await bus.api(f"STREAM.INFO.{stream}"))["config"]
+    return found
+
+
+@asynccontextmanager
+async def keeping(bus: BusConnection, layout: Layout, limits: StreamLimits, *, governs: bool) -> AsyncIterator[None]:
+    keeper = StreamKeeper(bus, limits, governs=governs, layout=layout, interval=0.05)
+    async with asyncio.TaskGroup() as group:
+        runner = group.create_task(keeper.run())
+        yield
+        runner.cancel()
+
+
+@pytest.mark.spec("FW-445", "FW-448")
+async def test_the_service_that_decides_applies_its_limits_to_each_stream(bus: BusConnection, layout: Layout) -> None:
+    async def applied() -> bool:
+        history, decisions = await config(bus, layout.history_stream), await config(bus, layout.decisions_stream)
+        return (history["max_age"], history["max_bytes"], decisions["max_age"], decisions["max_bytes"]) == (
+            HOUR,
+            1 << 20,
+            2 * HOUR,
+            1 << 19,
+        )
+
+    async with keeping(bus, layout, SMALL, governs=True):
+        await eventually(applied, "the limits are those of the settings")
+
+
+@pytest.mark.spec("FW-448")
+async def test_another_service_changes_no_limit_and_tells_once(bus: BusConnection, layout: Layout) -> None:
+    with capture_logs() as logs:
+        async with keeping(bus, layout, SMALL, governs=False):
+            await eventually(lambda: len(logs) == 2, "told for each of the two streams")
+            # A session of a publisher with those settings changes nothing either.
+            await ensure_streams(bus, layout, SMALL)
+            await asyncio.sleep(0.3)
+    assert {line["stream"] for line in logs} == {layout.history_stream, layout.decisions_stream}
+    assert len(logs) == 2, "told again"
+    found = await config(bus, layout.history_stream)
+    assert (found["max_age"], found["max_bytes"]) == (7 * 24 * HOUR, TEST_LIMITS.history_bytes)
+
+
+@pytest.mark.spec("FW-448")
+async def test_what_smaller_limits_drop_is_told_before(bus: BusConnection, layout: Layout) -> None:
+    for number in range(40):
+        await bus.publish(layout.log("nodes", Key("", f"n{number}")), b"x" * 50_000, {})
+
+    async def shrunk() -> bool:
+        return int((await config(bus, layout.history_stream))["max_bytes"]) == SMALL.history_bytes
+
+    with capture_logs() as logs:
+        async with keeping(bus, layout, SMALL, governs=True):
+            await eventually(shrunk, "applied")
+    [told] = [line for line in logs if "dropped" in line]
+    assert told["stream"] == layout.history_stream
+    assert told["log_level"] == "warning"
+    assert "of 200" in told["dropped"], "how much of what is stored"
+
+
+@pytest.mark.spec("FW-448")
+async def test_limits_that_the_broker_has_no_room_for_are_told_and_survived() -> None:
+    layout = new_layout()
+    small = "jetstream { max_file_store: 256MB }"
+    async with NatsServer(extra_config=small) as server, connected(server.url) as bus:
+        await bus.wait_connected()
+        await ensure_streams(bus, layout, StreamLimits(history_bytes=1 << 20, decisions_bytes=1 << 20))
+        with capture_logs() as logs:
+            async with keeping(bus, layout, StreamLimits(history_bytes=1 << 30, decisions_bytes=2 << 20), governs=True):
+                await eventually(lambda: any("storage" in line["event"] for line in logs), "the refusal is told")
+
+                async def applied() -> bool:
+                    return int((await config(bus, layout.decisions_stream))["max_bytes"]) == 2 << 20
+
+                await eventually(applied, "the other stream's limits are applied all the same")
+        assert int((await config(bus, layout.history_stream))["max_bytes"]) == 1 << 20
+
+
+@pytest.mark.spec("FW-445")
+async def test_decisions_can_not_push_out_versions(bus: BusConnection, layout: Layout) -> None:
+    async def applied() -> bool:
+        return int((await config(bus, layout.decisions_stream))["max_bytes"]) == SMALL.decisions_bytes
+
+    async with keeping(bus, layout, SMALL, governs=True):
+        await eventually(applied, "small")
+    version = await bus.publish(layout.log("nodes", Key("", "n")), b"version", {})
+    assert isinstance(version, PubAck)
+    for number in range(50):
+        await bus.publish(layout.decision("serving", "p", Key("ns", f"s{number}")), b"x" * 50_000, {})
+    assert int((await bus.api(f"STREAM.INFO.{layout.history_stream}"))["state"]["messages"]) == 1
+    decisions = (await bus.api(f"STREAM.INFO.{layout.decisions_stream}"))["state"]
+    assert int(decisions["bytes"]) <= SMALL.decisions_bytes
+    assert int(decisions["first_seq"]) > 1, "the oldest decisions gave way"
+
+
+@pytest.mark.spec("FW-448")
+@pytest.mark.parametrize(
+    ("limits", "words"),
+    [
+        ({"max_bytes": 2000, "max_age": 48 * HOUR}, None),
+        ({"max_bytes": 400, "max_age": 48 * HOUR}, "the oldest 600 of 1000 bytes"),
+        ({"max_bytes": -1, "max_age": 0}, None),
+        ({"max_bytes": 2000, "max_age": HOUR}, "everything from 2026-01-01 00:00 to 2026-01-01 23:00"),
+    ],
+)
+def test_what_other_limits_drop(limits: JsonObject, words: str | None) -> None:
+    now = datetime(2026, 1, 2, tzinfo=UTC)
+    assert dropped_by(limits, Contents(10, 1000, now - timedelta(days=1), now)) == words
