@@ -9,7 +9,7 @@ silently stale world impossible: a stream restored from an old copy has an old m
 
 import asyncio
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Final, Protocol
 
@@ -352,7 +352,8 @@ class Projection:
             stage, tombstones = state.finished_stage()
             self._attachment.attach(state.part)
             state.attached = True
-            changes += self._world.replace(state.part, stage, now, upto=state.complete)
+            upto = replace(state.complete, sequence=self._known.highest)
+            changes += self._world.replace(state.part, stage, now, upto=upto)
             self._world.mark(state.part, synced=True, fresh=True, epoch=state.epoch, era=state.complete.era)
             # Absence alone proves nothing against an own write; the word that this very object was deleted does.
             for gone in tombstones:

@@ -158,7 +158,8 @@ class World:
         snapshot has to know and does not hold is gone again.
 
         Args:
-            upto: resource version, epoch and era up to which the snapshot is complete; ``None`` = nothing is newer.
+            upto: resource version, sequence, epoch and era up to which the snapshot is complete; ``None`` = nothing is
+                newer. What lies behind that sequence came later than the snapshot, which says nothing about it.
         """
         store = self._stores[part.name]
         ahead = {} if upto is None else self._ahead_of(store, upto)
@@ -255,7 +256,8 @@ class World:
 
     def _stays(self, store: _PartStore, key: Key, now: float, upto: Version | None) -> bool:
         entry, at = store.entries[key], store.own.get(key)
-        if self._is_local_fact(entry):
+        # Dropping what the snapshot is too old to know would also bar the feed from telling of it again.
+        if self._is_local_fact(entry) or (upto is not None and upto.precedes(entry.version)):
             return True
         passed = upto is not None and _is_passed(entry.version, upto)
         return at is not None and now - at < OWN_WRITE_SECONDS and not passed

@@ -51,6 +51,19 @@ def test_a_version_creates_and_changes(world: World, part: Part[Resource]) -> No
     assert change.after.metadata.resource_version == "2"
 
 
+@pytest.mark.spec("FW-414")
+def test_a_snapshot_does_not_touch_what_came_after_it(world: World, part: Part[Resource]) -> None:
+    """Someone writes; an empty snapshot is taken; the feed tells of the object; then the snapshot is swapped in."""
+    taken_at = Version("", "", 0, "e1", "e1")
+    told = entry_of(part, widget("a", rv=1), 1, "e1", "e1")
+    world.put(told, 0)
+    assert world.replace(part, {}, 0, upto=taken_at) == []
+    assert world.get(part, A) is told
+    world.put(told, 0)
+    assert names(world, part) == {"ns/a": "1"}
+    assert verbs(world.replace(part, {}, 0, upto=Version("", "", 2, "e1", "e1"))) == ["deleted"]
+
+
 @pytest.mark.spec("FW-016", "FW-408")
 def test_an_older_version_of_the_same_object_is_dropped(world: World, part: Part[Resource]) -> None:
     world.put(entry_of(part, widget("a", rv=10), 5), 0)

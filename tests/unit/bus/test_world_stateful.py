@@ -57,6 +57,7 @@ class WorldMachine(RuleBasedStateMachine):
         self.messages: list[Message] = []
         self.heard: dict[str, JsonObject] = {}
         self.staged: dict[Key, Entry[Resource]] | None = None
+        self.staged_upto = Version("", "")
         self.seen_dead: set[str] = set()
         self.newest: dict[str, int] = {}
         self.mirror: dict[Key, JsonObject] = {}
@@ -127,12 +128,13 @@ class WorldMachine(RuleBasedStateMachine):
     @rule()
     def a_snapshot_is_taken(self) -> None:
         self.staged = {m.key: m for m in self.bus.values() if isinstance(m, Entry)}
+        self.staged_upto = Version("", "", self.sequence, self.epoch, self.era)
 
     @precondition(lambda self: self.staged is not None)
     @rule()
     def the_snapshot_is_swapped_in(self) -> None:
         assert self.staged is not None
-        self._apply(self.world.replace(self.part, self.staged, self.now))
+        self._apply(self.world.replace(self.part, self.staged, self.now, upto=self.staged_upto))
         self.staged = None
 
     @rule()
