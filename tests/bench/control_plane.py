@@ -37,7 +37,7 @@ _APPLY: Final = {"content-type": "application/apply-patch+yaml"}
 
 
 @dataclass(frozen=True, slots=True)
-class _Server:
+class Server:
     """The server's process and a client of it."""
 
     process: int
@@ -58,7 +58,7 @@ class _Server:
 
 
 @asynccontextmanager
-async def _server() -> AsyncIterator[_Server]:
+async def running_server() -> AsyncIterator[Server]:
     begun = time.monotonic()
     process = await asyncio.create_subprocess_exec(
         sys.executable, "-m", "aim_local.apiserver", "--crds", str(CRDS), stdout=asyncio.subprocess.PIPE
@@ -69,13 +69,13 @@ async def _server() -> AsyncIterator[_Server]:
         started_in = time.monotonic() - begun
         connector = aiohttp.TCPConnector(limit=0)
         async with aiohttp.ClientSession(url, read_bufsize=2**22, connector=connector) as http:
-            yield _Server(process.pid, http, started_in)
+            yield Server(process.pid, http, started_in)
     finally:
         process.terminate()
         await process.wait()
 
 
-def _service(number: int) -> JsonObject:
+def service(number: int) -> JsonObject:
     annotations = {f"bench.example.com/{index}": "x" * 200 for index in range(18)}
     metadata = {"name": f"s{number}", "labels": {"bench": "yes"}, "annotations": annotations}
     spec = {"model": {"image": "registry.example.com/model:1.0.0"}}
@@ -83,7 +83,7 @@ def _service(number: int) -> JsonObject:
 
 
 def _status(number: int) -> JsonObject:
-    applied = _service(number) | {"status": {"status": "Running", "observedGeneration": number}}
+    applied = service(number) | {"status": {"status": "Running", "observedGeneration": number}}
     del applied["spec"]
     applied["metadata"] = {"name": f"s{number}"}
     return applied
@@ -101,7 +101,7 @@ class _Rate:
 
 
 @asynccontextmanager
-async def _rated(server: _Server, count: int, rates: list[_Rate]) -> AsyncIterator[None]:
+async def _rated(server: Server, count: int, rates: list[_Rate]) -> AsyncIterator[None]:
     """Add the rate of what is done in the context."""
     clock, processor = time.monotonic(), server.processor_seconds()
     yield
@@ -121,7 +121,7 @@ async def _each(numbers: range, act: Callable[[int], Awaitable[object]]) -> None
             clients.create_task(client())
 
 
-async def _follow(server: _Server, version: str) -> None:
+async def _follow(server: Server, version: str) -> None:
     """Read a watch until all changes have come."""
     seen = 0
     async with server.http.get(_PATH, params={"watch": "1", "resourceVersion": version}) as response:
@@ -131,7 +131,7 @@ async def _follow(server: _Server, version: str) -> None:
                 return
 
 
-async def _fan_out(server: _Server, first: int) -> None:
+async def _fan_out(server: Server, first: int) -> None:
     """Changes, and watchers that read all of them."""
     listed = orjson.loads(await server.send("GET", f"{_PATH}?limit=1", None, {}))
     async with asyncio.TaskGroup() as group:
@@ -140,12 +140,12 @@ async def _fan_out(server: _Server, first: int) -> None:
         await _each(range(first, first + _CHANGES), lambda number: _apply(server, number))
 
 
-async def _apply(server: _Server, number: int) -> bytes:
+async def _apply(server: Server, number: int) -> bytes:
     query = "fieldManager=bench&force=true"
     return await server.send("PATCH", f"{_PATH}/s{number}/status?{query}", _status(number), _APPLY)
 
 
-async def _timed(server: _Server, accept: str) -> float:
+async def _timed(server: Server, accept: str) -> float:
     begun = time.monotonic()
     await server.send("GET", _PATH, None, {"accept": accept})
     return time.monotonic() - begun
@@ -154,10 +154,10 @@ async def _timed(server: _Server, accept: str) -> float:
 async def measure(objects: int) -> list[Figure]:
     """All figures of a fresh server."""
     rates: list[_Rate] = []
-    async with _server() as server:
+    async with running_server() as server:
         start = server.processor_seconds()
         async with _rated(server, objects, rates):
-            await _each(range(objects), lambda number: server.send("POST", _PATH, _service(number), _JSON))
+            await _each(range(objects), lambda number: server.send("POST", _PATH, service(number), _JSON))
         plain = await _timed(server, "application/json")
         table = await _timed(server, "application/json;as=Table;v=v1;g=meta.k8s.io")
         async with _rated(server, _CHANGES, rates):

@@ -4,7 +4,7 @@ import asyncio
 
 from support.controlplane import RawApi, eventually, raw_api, take, watching
 
-from aim_local.apiserver import ControlPlane
+from aim_local.apiserver import ControlPlane, Limits
 from aim_shared.json import JsonObject
 
 CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"
@@ -54,7 +54,7 @@ async def test_bookmarks_come_although_others_are_busy() -> None:
 
 
 async def test_the_event_window_is_bounded() -> None:
-    async with ControlPlane(window=3) as plane, raw_api(plane.url) as api:
+    async with ControlPlane(limits=Limits(events=3)) as plane, raw_api(plane.url) as api:
         first = await api.created(CONFIG_MAPS, {"metadata": {"name": "a"}})
         for name in "bcde":
             await api.created(CONFIG_MAPS, {"metadata": {"name": name}})

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from aim_local.apiserver import Limits
 from aim_local.apiserver.controlplane import ControlPlane
 from aim_shared.api.kinds import CONFIG_MAP
 from aim_shared.kube.client import KubeClient
@@ -159,7 +160,7 @@ async def test_a_reflector_loses_nothing_under_load_with_comparisons_in_between(
 
 async def test_an_expired_version_lists_again() -> None:
     async with (
-        ControlPlane(window=5) as plane,
+        ControlPlane(limits=Limits(events=5)) as plane,
         KubeClient(Connection(plane.url, NoCredentials()), service="t") as client,
         Reflector(client, CONFIG_MAP, "default") as reflector,
     ):

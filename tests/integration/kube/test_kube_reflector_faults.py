@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import pytest
 from support.fake_apiserver import status
 
-from aim_local.apiserver import ControlPlane, Handler, Request, Response
+from aim_local.apiserver import ControlPlane, Handler, Limits, Request, Response
 from aim_shared.api.kinds import CONFIG_MAP
 from aim_shared.json import JsonObject, dumps
 from aim_shared.kube.backoff import Backoff
@@ -113,7 +113,7 @@ async def test_nothing_is_lost_whatever_fails(seed: int) -> None:
     mirror = Mirror()
     async with (
         asyncio.timeout(60),
-        ControlPlane(middleware=saboteur, window=40) as plane,
+        ControlPlane(middleware=saboteur, limits=Limits(events=40)) as plane,
         KubeClient(Connection(plane.url, NoCredentials()), service="writer") as writer,
         KubeClient(
             Connection(plane.url, NoCredentials()), service="reflector", settings=TransportSettings(attempts=1)

@@ -7,6 +7,7 @@ from aim_local.apiserver.controlplane import EXTERNAL_CRDS, ControlPlane
 from aim_local.apiserver.faults import FaultRule, Faults
 from aim_local.apiserver.http import Handler, Middleware, Request, Response
 from aim_local.apiserver.status import ApiError
+from aim_local.apiserver.store import Limits
 
 __all__ = [
     "EXTERNAL_CRDS",
@@ -15,6 +16,7 @@ __all__ = [
     "FaultRule",
     "Faults",
     "Handler",
+    "Limits",
     "Middleware",
     "Request",
     "Response",

@@ -17,11 +17,13 @@ from aim_local.apiserver.injection import Injector
 from aim_local.apiserver.life import Life
 from aim_local.apiserver.listening import HOST, Listener
 from aim_local.apiserver.requestlog import RequestLog
-from aim_local.apiserver.store import Store
+from aim_local.apiserver.store import Limits, Store
 from aim_shared.json import JsonObject
 
 EXTERNAL_CRDS: Final = Path(__file__).parents[1] / "crds"
 """Definitions of the neighbours' kinds: KServe, KEDA, Gateway API and the OpenTelemetry operator."""
+
+_LIMITS: Final = Limits()
 
 
 class ControlPlane:
@@ -29,7 +31,7 @@ class ControlPlane:
 
     Args:
         port: the TCP port on 127.0.0.1; 0 takes a free one.
-        window: events kept per resource; watches and pages from before answer 410.
+        limits: what is kept of the past; watches and pages from before answer 410.
         bookmark_seconds: how often idle watches get a bookmark.
         middleware: sees every request before anything else does.
         clock: the wall clock in seconds.
@@ -39,7 +41,7 @@ class ControlPlane:
         self,
         port: int = 0,
         *,
-        window: int = 4_000,
+        limits: Limits = _LIMITS,
         bookmark_seconds: float = 60.0,
         middleware: Middleware | None = None,
         clock: Callable[[], float] = time.time,
@@ -47,7 +49,7 @@ class ControlPlane:
         self.requests: Final = RequestLog()
         self._middleware = middleware
         self.faults: Final = Faults()
-        self._begin: Callable[[], Life] = lambda: Life(window=window, bookmark_seconds=bookmark_seconds, clock=clock)
+        self._begin: Callable[[], Life] = lambda: Life(limits=limits, bookmark_seconds=bookmark_seconds, clock=clock)
         self._installed: list[JsonObject] = []
         self._listener = Listener(port, self._serve)
         self._crashed: Crash | None = None
@@ -129,9 +131,9 @@ class ControlPlane:
 
     async def _live(self) -> None:
         async with asyncio.TaskGroup() as tasks:
-            collecting = tasks.create_task(self._life.collector.run())
+            living = tasks.create_task(self._life.run())
             await self._listener.serve()
-            collecting.cancel()
+            living.cancel()
         await self._life.logs.close()
 
     def _be_born(self) -> tuple[Life, App]:

@@ -1,6 +1,7 @@
 """`/debug/…`: what only this server has, for tests and measurements; none of it is a Kubernetes API."""
 
 from collections.abc import Awaitable, Callable
+from dataclasses import asdict
 from typing import Final, TypeAlias
 
 from pydantic import ValidationError
@@ -27,6 +28,7 @@ class DebugApi:
         self._handlers: dict[tuple[str, str], _Handler] = {
             ("GET", "/debug/requests"): self._report,
             ("DELETE", "/debug/requests"): self._reset,
+            ("GET", "/debug/store"): self._kept,
             ("POST", "/debug/compact"): self._compact,
             ("GET", "/debug/faults"): self._list_faults,
             ("POST", "/debug/faults"): self._add_fault,
@@ -50,6 +52,9 @@ class DebugApi:
     async def _reset(self, _request: Request) -> Response:
         self._log.reset()
         return json_response(self._log.report())
+
+    async def _kept(self, _request: Request) -> Response:
+        return json_response({name: asdict(kept) for name, kept in self._store.kept().items()})
 
     async def _compact(self, _request: Request) -> Response:
         self._store.compact()

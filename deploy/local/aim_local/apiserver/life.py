@@ -1,5 +1,6 @@
 """One life of the API server: the store and everything that works on it, from its start to its end or crash."""
 
+import asyncio
 from collections.abc import Callable
 from typing import Final
 
@@ -11,7 +12,8 @@ from aim_local.apiserver.podlogs import PodLogs
 from aim_local.apiserver.reading import Reader
 from aim_local.apiserver.resourceapi import ResourceApi
 from aim_local.apiserver.resources import Registry
-from aim_local.apiserver.store import Event, EventType, Store
+from aim_local.apiserver.store import Event, EventType, Limits, Store
+from aim_local.apiserver.upkeep import Upkeep
 from aim_local.apiserver.writing import WriteContext, Writer
 from aim_shared.json import JsonObject, dumps, loads
 
@@ -23,20 +25,21 @@ class Life:
     """What a server knows; lost with its etcd.
 
     Args:
-        window: events kept per resource; watches and pages from before answer 410.
+        limits: what is kept of the past.
         bookmark_seconds: how often idle watches get a bookmark.
         clock: the wall clock in seconds.
     """
 
-    def __init__(self, *, window: int, bookmark_seconds: float, clock: Callable[[], float]) -> None:
-        self.store: Final = Store(window=window)
+    def __init__(self, *, limits: Limits, bookmark_seconds: float, clock: Callable[[], float]) -> None:
+        self.store: Final = Store(limits, clock)
         self.registry: Final = Registry()
         for resource in builtin_types():
             self.registry.add(resource)
         self._writer = Writer(self.store, self.registry, clock)
         deleter = Deleter(self.store, clock)
         self.store.observe(self._follow_definitions)
-        self.collector: Final = Collector(self.store, self.registry, self._writer, deleter, clock)
+        self._collector = Collector(self.store, self.registry, self._writer, deleter, clock)
+        self._upkeep = Upkeep(self.store, clock)
         self.logs: Final = PodLogs(self.store)
         self.api: Final = ResourceApi(
             registry=self.registry,
@@ -48,6 +51,12 @@ class Life:
         )
         for namespace in _FIRST_NAMESPACES:
             self._create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}})
+
+    async def run(self) -> None:
+        """Collect what lost its place or is over, until cancelled."""
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self._collector.run())
+            tasks.create_task(self._upkeep.run())
 
     def install(self, given: JsonObject) -> None:
         """Create or replace a custom resource definition.

@@ -2,8 +2,12 @@
 
 from collections import Counter
 from dataclasses import dataclass
+from typing import Final
 
 from aim_shared.json import JsonObject
+
+KINDS_KEPT: Final = 2_000
+"""Kinds of requests that are told apart; paths, user agents and managers are whatever clients send."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +23,9 @@ class RequestKind:
     status: int
 
 
+_OTHERS: Final = RequestKind("", "", "", "", "", "", 0)
+
+
 class RequestLog:
     """Counters since the start or the last reset."""
 
@@ -26,7 +33,9 @@ class RequestLog:
         self._counts: Counter[RequestKind] = Counter()
 
     def count(self, kind: RequestKind) -> None:
-        """Count one request."""
+        """Count one request; where there are too many kinds already, as one of the others."""
+        if kind not in self._counts and len(self._counts) >= KINDS_KEPT:
+            kind = _OTHERS
         self._counts[kind] += 1
 
     def reset(self) -> None:

@@ -1,12 +1,15 @@
-"""The in-memory store: versions, one global revision, a bounded window of events per collection, and watchers.
+"""The in-memory store: versions under one global revision, a bounded window of events, and watchers.
 
-A stored object is never changed: a write stores a new one. So every reader and watcher shares the same decoded
-object and the same encoded bytes, which are made once per version.
+A stored object is never changed: a write stores a new one, so readers and watchers share its JSON. What is kept beyond
+the present objects is bounded three ways, as in the real server: events per collection (its watch cache), and age and
+bytes of all former versions (the compaction of etcd). The decoded form of an object takes some ten times its JSON; only
+those used last have one.
 """
 
 import asyncio
 from collections import deque
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
@@ -15,8 +18,26 @@ import orjson
 from aim_local.apiserver.resources import Key
 from aim_shared.json import JsonObject
 
-WATCHER_BACKLOG: Final = 50_000
-"""Events that a watcher may be behind before the server ends it, as the real server ends a slow one."""
+WATCHER_BACKLOG: Final = 64 << 20
+"""Bytes of objects that a watcher may be behind before the server ends it, as the real server ends a slow one. At least
+the bytes of the window, so that a watch from any version in it can begin."""
+WARM: Final = 512
+"""Decoded objects, and events with encoded lines, that are kept."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What is kept of the past; watches and pages from before answer 410.
+
+    Args:
+        events: of each collection.
+        seconds: age of a former version. The real server compacts every 5 minutes what is older than that.
+        size: bytes of all former versions together.
+    """
+
+    events: int = 4_000
+    seconds: float = 300.0
+    size: int = 64 << 20
 
 
 class EventType(StrEnum):
@@ -32,18 +53,39 @@ class EventType(StrEnum):
 class Version:
     """One version of one object; `raw` is its JSON."""
 
-    __slots__ = ("key", "obj", "raw", "revision")
+    __slots__ = ("_obj", "_warm", "key", "raw", "revision")
 
-    def __init__(self, key: Key, obj: JsonObject, revision: int) -> None:
+    def __init__(self, key: Key, obj: JsonObject, revision: int, warm: "Warm | None" = None) -> None:
         self.key = key
-        self.obj = obj
         self.revision = revision
         self.raw = orjson.dumps(obj)
+        self._obj: JsonObject | None = obj
+        self._warm = warm
+        if warm is not None:
+            warm.admit(self)
+
+    @property
+    def obj(self) -> JsonObject:
+        """The decoded object, which nobody may change."""
+        if self._obj is None:
+            self._obj = self.copy()
+            if self._warm is not None:
+                self._warm.admit(self)
+        return self._obj
+
+    @property
+    def decoded(self) -> bool:
+        """Whether the decoded form is in memory."""
+        return self._obj is not None
 
     def copy(self) -> JsonObject:
         """A deep copy that the caller may change."""
         decoded: JsonObject = orjson.loads(self.raw)
         return decoded
+
+    def cool(self) -> None:
+        """Keep the JSON alone."""
+        self._obj = None
 
     @property
     def uid(self) -> str:
@@ -52,31 +94,66 @@ class Version:
 
 
 class Event:
-    """A change of one object; lines that watchers send are encoded once and kept."""
+    """A change of one object; lines that watchers send are encoded once while the event is young."""
 
-    __slots__ = ("_departed", "_lines", "current", "previous", "type")
+    __slots__ = ("_cold", "_departed", "_lines", "current", "previous", "time", "type")
 
-    def __init__(self, kind: EventType, current: Version, previous: Version | None) -> None:
+    def __init__(self, kind: EventType, current: Version, previous: Version | None, time: float) -> None:
         self.type = kind
         self.current = current
         self.previous = previous
+        self.time = time
         self._lines: dict[EventType, bytes] = {}
         self._departed: Version | None = None
+        self._cold = False
+
+    @property
+    def size(self) -> int:
+        """Bytes of the former versions that only this event keeps."""
+        previous = 0 if self.previous is None else len(self.previous.raw)
+        return previous + (len(self.current.raw) if self.type is EventType.DELETED else 0)
 
     def departed(self) -> Version:
         """What a watcher sees when the object leaves its selection: the old content with the new revision."""
-        if self._departed is None:
-            assert self.previous is not None
-            obj = with_revision(self.previous.obj, self.current.revision)
-            self._departed = Version(self.current.key, obj, self.current.revision)
-        return self._departed
+        if self._departed is not None:
+            return self._departed
+        assert self.previous is not None
+        obj = with_revision(self.previous.obj, self.current.revision)
+        departed = Version(self.current.key, obj, self.current.revision)
+        if not self._cold:
+            self._departed = departed
+        return departed
 
     def line(self, kind: EventType, version: Version) -> bytes:
         """The watch line of a type; `version` must be the one that goes with that type in this event."""
         line = self._lines.get(kind)
         if line is None:
-            line = self._lines[kind] = b'{"type":"' + kind.encode() + b'","object":' + version.raw + b"}\n"
+            line = b'{"type":"' + kind.encode() + b'","object":' + version.raw + b"}\n"
+            if not self._cold:
+                self._lines[kind] = line
         return line
+
+    def cool(self) -> None:
+        """Keep the versions alone; from now on who is late has its lines made for it."""
+        self._cold = True
+        self._lines.clear()
+        self._departed = None
+
+
+class Warm:
+    """The versions and events with decoded or encoded forms; cools what has been among them the longest."""
+
+    def __init__(self) -> None:
+        self._members: deque[Version | Event] = deque()
+
+    def __len__(self) -> int:
+        return len(self._members)
+
+    def admit(self, member: Version | Event) -> None:
+        """Take one that just got such a form."""
+        self._members.append(member)
+        if len(self._members) > WARM:
+            self._members.popleft().cool()
 
 
 class Watcher:
@@ -86,6 +163,7 @@ class Watcher:
         self.namespace: Final = namespace
         self.closed = False
         self._pending: deque[Event] = deque()
+        self._size = 0
         self._wake = asyncio.Event()
 
     def offer(self, event: Event) -> None:
@@ -93,7 +171,8 @@ class Watcher:
         if self.namespace and event.current.key[0] != self.namespace:
             return
         self._pending.append(event)
-        if len(self._pending) > WATCHER_BACKLOG:
+        self._size += len(event.current.raw)
+        if self._size > WATCHER_BACKLOG:
             self._pending.clear()
             self.closed = True
         self._wake.set()
@@ -117,7 +196,18 @@ class Watcher:
         self._wake.clear()
         events = list(self._pending)
         self._pending.clear()
+        self._size = 0
         return events
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """What is in memory: objects and former versions, in numbers and bytes of JSON."""
+
+    objects: int
+    object_bytes: int
+    events: int
+    event_bytes: int
 
 
 class Collection:
@@ -126,6 +216,7 @@ class Collection:
     def __init__(self, window: int) -> None:
         self.objects: dict[Key, Version] = {}
         self.events: deque[Event] = deque()
+        self.size = 0
         self.watchers: set[Watcher] = set()
         self.floor = 0
         self._window = window
@@ -147,10 +238,23 @@ class Collection:
         if event.type is not EventType.MODIFIED:
             self._order = None
         self.events.append(event)
-        while len(self.events) > self._window:
-            self.floor = self.events.popleft().current.revision
+        self.size += event.size
+        if len(self.events) > self._window:
+            self.drop_oldest()
         for watcher in self.watchers:
             watcher.offer(event)
+
+    def drop_oldest(self) -> int:
+        """Drop the oldest event; returns the bytes that were kept for it."""
+        event = self.events.popleft()
+        self.floor = event.current.revision
+        self.size -= event.size
+        return event.size
+
+    def kept(self) -> Kept:
+        """What this collection has in memory."""
+        objects = sum(len(version.raw) for version in self.objects.values())
+        return Kept(len(self.objects), objects, len(self.events), self.size)
 
     def since(self, revision: int) -> list[Event]:
         """The events after a revision that is not below the floor."""
@@ -175,16 +279,23 @@ class Collection:
     def forget(self, revision: int) -> None:
         """Drop all events up to a revision: reads of older versions answer 410 from now on."""
         while self.events and self.events[0].current.revision <= revision:
-            self.events.popleft()
+            self.drop_oldest()
         self.floor = max(self.floor, revision)
 
 
 class Store:
-    """All collections under one revision counter, with indexes for the garbage collector."""
+    """All collections under one revision counter.
 
-    def __init__(self, *, window: int) -> None:
+    Args:
+        limits: what is kept of the past.
+        clock: the wall clock in seconds; former versions age by it.
+    """
+
+    def __init__(self, limits: Limits, clock: Callable[[], float]) -> None:
         self.revision = 1
-        self._window = window
+        self._limits = limits
+        self._clock = clock
+        self._warm = Warm()
         self._collections: dict[str, Collection] = {}
         self._observers: list[Callable[[str, Event], None]] = []
 
@@ -192,7 +303,7 @@ class Store:
         """The collection of a storage, made when first asked for."""
         found = self._collections.get(storage)
         if found is None:
-            found = self._collections[storage] = Collection(self._window)
+            found = self._collections[storage] = Collection(self._limits.events)
         return found
 
     def storages(self) -> list[str]:
@@ -213,9 +324,9 @@ class Store:
         previous = collection.objects.get(key)
         self.revision += 1
         obj["metadata"]["resourceVersion"] = str(self.revision)
-        version = Version(key, obj, self.revision)
+        version = Version(key, obj, self.revision, self._warm)
         kind = EventType.ADDED if previous is None else EventType.MODIFIED
-        self._publish(storage, collection, Event(kind, version, previous))
+        self._publish(storage, collection, kind, version, previous)
         return version
 
     def remove(self, storage: str, key: Key) -> Version:
@@ -223,8 +334,8 @@ class Store:
         collection = self.collection(storage)
         previous = collection.objects[key]
         self.revision += 1
-        last = Version(key, with_revision(previous.obj, self.revision), self.revision)
-        self._publish(storage, collection, Event(EventType.DELETED, last, previous))
+        last = Version(key, with_revision(previous.obj, self.revision), self.revision, self._warm)
+        self._publish(storage, collection, EventType.DELETED, last, previous)
         return last
 
     def compact(self) -> None:
@@ -239,10 +350,37 @@ class Store:
                 for watcher in list(collection.watchers):
                     watcher.close()
 
-    def _publish(self, storage: str, collection: Collection, event: Event) -> None:
+    def trim(self) -> None:
+        """Forget what is too old or, with all collections together, too much; called now and then and at each write."""
+        oldest_time = self._clock() - self._limits.seconds
+        size = sum(collection.size for collection in self._collections.values())
+        while True:
+            oldest = min(filter(_has_events, self._collections.values()), key=_first_revision, default=None)
+            if oldest is None or (size <= self._limits.size and oldest.events[0].time >= oldest_time):
+                return
+            size -= oldest.drop_oldest()
+
+    def kept(self) -> dict[str, Kept]:
+        """What is in memory, by storage."""
+        return {name: collection.kept() for name, collection in sorted(self._collections.items())}
+
+    def _publish(
+        self, storage: str, collection: Collection, kind: EventType, version: Version, previous: Version | None
+    ) -> None:
+        event = Event(kind, version, previous, self._clock())
+        self._warm.admit(event)
         collection.record(event)
+        self.trim()
         for observer in self._observers:
             observer(storage, event)
+
+
+def _has_events(collection: Collection) -> bool:
+    return bool(collection.events)
+
+
+def _first_revision(collection: Collection) -> int:
+    return collection.events[0].current.revision
 
 
 def with_revision(obj: JsonObject, revision: int) -> JsonObject:
