@@ -148,6 +148,12 @@ class History:
         """The decisions of all services about one object."""
         return await self.decisions(DecisionFilter(part=part, namespace=key.namespace, name=key.name))
 
+    async def settings(self, service: str, digest: str) -> JsonObject | None:
+        """The settings to which decision records of a service refer; ``None`` if the log does not hold them."""
+        subject = self._layout.settings(service, digest)
+        message = await last_message(self._connection, self._layout.decisions_stream, subject)
+        return None if message is None else loads(message.data)
+
     async def state_at(self, at: datetime, parts: Sequence[str]) -> dict[tuple[str, Key], StateAt]:
         """What is known of every object of some parts at some time.
 

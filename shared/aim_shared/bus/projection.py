@@ -185,6 +185,7 @@ class Projection:
     def detach(self, part: Part[Any]) -> None:
         """Somebody else feeds the part, until `Attachment.attach` is called again."""
         self._parts[part.name].attached = False
+        self._world.reached(part, None)
 
     # Generations
 
@@ -296,6 +297,10 @@ class Projection:
             else:
                 changes += self._apply(incoming, delivered, now)
         changes += self._swap(now)
+        for state in self._parts.values():
+            # While a snapshot is being staged, the world's content stays where it was.
+            if state.attached and state.stage is None:
+                self._world.reached(state.part, self._known.highest)
         if changes:
             self._sink(changes)
         self._tend(now)

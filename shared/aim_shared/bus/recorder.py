@@ -80,6 +80,11 @@ class Recorder:
         self._waiting.append(_Record(self._layout.decision(self._service, part, key), body, headers))
         self._arrived.set()
 
+    def record_settings(self, digest: str, body: bytes) -> None:
+        """Take the settings to which records refer by digest; counts like a record."""
+        self._waiting.append(_Record(self._layout.settings(self._service, digest), body, {}))
+        self._arrived.set()
+
     async def run(self) -> None:
         """Publish until cancelled."""
         async with asyncio.TaskGroup() as group:

@@ -9,9 +9,10 @@ from datetime import datetime
 from typing import Any, TypeVar
 
 from aim_shared.api import Resource
-from aim_shared.bus.decision import DecisionRecord, RecordedObject
+from aim_shared.bus.decision import DecisionRecord
 from aim_shared.bus.entry import Entry, Version
 from aim_shared.bus.part import Index, Key, Part
+from aim_shared.bus.recorded import RecordedObject
 from aim_shared.bus.view import Lookup, Selection, stale_error
 from aim_shared.errors import AimError
 from aim_shared.json import JsonObject

@@ -107,6 +107,10 @@ class Layout:
         scope = _scope(key.namespace)
         return f"{self.root}.decision.{encode_token(service)}.{part}.{scope}.{encode_token(key.name)}"
 
+    def settings(self, service: str, digest: str) -> str:
+        """Where the settings lie to which the decisions of a service refer; among the decisions, to live as long."""
+        return f"{self.root}.decision.{encode_token(service)}.{digest}"
+
     def state_filter(self, part: str, service: str = "") -> str:
         """All present versions of a part, or the facts of one service."""
         return f"{self.root}.state.{part}.{encode_token(service)}.>" if service else f"{self.root}.state.{part}.>"

@@ -19,6 +19,7 @@ from aim_shared.bus.entry import Change, Entry, Version
 from aim_shared.bus.index_table import IndexTable
 from aim_shared.bus.part import Index, Key, Part
 from aim_shared.bus.published import published_form
+from aim_shared.bus.standing import OwnChange, Position, Standing
 from aim_shared.bus.subjects import FACTS_PART
 from aim_shared.json import JsonObject
 
@@ -33,6 +34,8 @@ class _PartStore:
 
     Attributes:
         own: keys whose entry is an own write not seen in the feed yet, and when it was absorbed.
+        removed: keys that are gone by an own deletion not seen in the feed yet, and when it was absorbed.
+        sequence: of the state stream, up to which the feed was taken; ``None`` while something else feeds the part.
         epoch: the epoch of what arrived last; own writes happen in it.
         era: that of what arrived last.
     """
@@ -42,6 +45,8 @@ class _PartStore:
     deleted: DeletedMemory = field(default_factory=DeletedMemory)
     indexes: dict[str, IndexTable] = field(default_factory=dict)
     own: dict[Key, float] = field(default_factory=dict)
+    removed: dict[Key, float] = field(default_factory=dict)
+    sequence: int | None = None
     epoch: str = ""
     era: str = ""
     synced: bool = False
@@ -97,7 +102,20 @@ class World:
         store = self._stores[part.name]
         return store.synced and store.fresh
 
+    def standing(self) -> Standing:
+        """How far everything in here goes at this moment."""
+        stores = self._stores.values()
+        return Standing(
+            {store.part.name: Position(store.epoch, store.sequence) for store in stores},
+            tuple(change for store in stores if store.own or store.removed for change in _own_changes(store)),
+            tuple(store.part.name for store in stores if not (store.synced and store.fresh)),
+        )
+
     # Feeding
+
+    def reached(self, part: Part[Any], sequence: int | None) -> None:
+        """Record that the state stream was taken in up to a sequence; ``None`` = something else feeds the part now."""
+        self._stores[part.name].sequence = sequence
 
     def mark(
         self,
@@ -131,6 +149,7 @@ class World:
         on the bus yet is newer than any deletion from there.
         """
         store = self._stores[part.name]
+        store.removed.pop(key, None)
         store.deleted.remember(key, version, now, Evidence.MESSAGE)
         current = store.entries.get(key)
         if current is None or self._is_local_fact(current) or _survives(current.version, version):
@@ -171,6 +190,7 @@ class World:
             if not store.deleted.bars_from_snapshot(key, entry.version, now)
             and not (key in ahead and ahead[key].is_after(entry.version) and ahead[key].uid != entry.version.uid)
         }
+        store.removed = {key: at for key, at in store.removed.items() if key in snapshot}
         changes: list[Change[T]] = []
         for key in [key for key in store.entries if key not in living]:
             if not self._stays(store, key, now, upto):
@@ -186,6 +206,8 @@ class World:
         """Drop memories of deletions that are older than an hour."""
         for store in self._stores.values():
             store.deleted.forget_old(now)
+            # Of what was made and removed between two looks of its publisher, the bus never tells.
+            store.removed = {key: at for key, at in store.removed.items() if now - at < OWN_WRITE_SECONDS}
 
     # Own writes
 
@@ -221,7 +243,10 @@ class World:
         version = Version(uid, "", None, store.epoch, store.era) if known is None else known
         evidence = Evidence.MESSAGE if part.name == FACTS_PART else Evidence.FINAL
         store.deleted.remember(key, version, now, evidence)
-        return self._drop(store, key) if known is not None else []
+        if known is None:
+            return []
+        store.removed[key] = now
+        return self._drop(store, key)
 
     def unconfirmed(self, part: Part[Any], now: float) -> bool:
         """Whether an own write stayed unseen in the feed for a minute: time for a new snapshot, which decides."""
@@ -285,6 +310,7 @@ class World:
             old = None
         store.deleted.forget(entry.key, entry.version.uid)
         store.own.pop(entry.key, None)
+        store.removed.pop(entry.key, None)
         if old is not None:
             entry.adopt_decoded(old)
         store.entries[entry.key] = entry
@@ -303,6 +329,12 @@ class World:
         for table in store.indexes.values():
             table.remove(key)
         return [Change(old.part, key, old, None)]
+
+
+def _own_changes(store: _PartStore) -> Iterable[OwnChange]:
+    name = store.part.name
+    yield from (OwnChange(name, key, store.entries[key].version) for key in store.own)
+    yield from (OwnChange(name, key, None) for key in store.removed)
 
 
 def _replaces(new: Version, current: Version) -> bool:

@@ -2,17 +2,22 @@
 
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 from uuid import uuid4
 
-from aim_shared.bus.decision import DecisionRecord, RecordedFailure, RecordedWrite, recorded_reads
+from aim_shared.bus.decision import DecisionRecord, RecordedFailure, RecordedWrite
 from aim_shared.bus.entry import Entry
-from aim_shared.bus.view import WorldView
-from aim_shared.json import JsonObject
+from aim_shared.bus.recorded import LISTED, recorded_reads, recorded_standing
+from aim_shared.bus.standing import Standing
+from aim_shared.bus.view import ReadLog, WorldView
+from aim_shared.json import JsonObject, canonical
 from aim_shared.reconcile.execution import Execution, WriteResult
 from aim_shared.reconcile.plan import Plan
-from aim_shared.reconcile.plan_json import plan_to_json
+from aim_shared.reconcile.plan_json import abridged, plan_to_json
 from aim_shared.telemetry.tracing import current_traceparent
+
+MOST_BYTES: Final = 64_000
+"""Length of the longest record (FW-440)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +26,7 @@ class PassRecord:
 
     Attributes:
         at: the clock that the pass is given.
+        standing: how far the world is.
         traceparent: trace context of the pass.
     """
 
@@ -29,6 +35,7 @@ class PassRecord:
     entry: Entry[Any]
     generation: int
     at: datetime
+    standing: Standing
     traceparent: str | None = field(default_factory=current_traceparent)
 
     def of_plan(self, view: WorldView, plan: Plan, execution: Execution) -> DecisionRecord:
@@ -44,7 +51,7 @@ class PassRecord:
         self, view: WorldView, outcome: str, plan: JsonObject, writes: tuple[RecordedWrite, ...]
     ) -> DecisionRecord:
         failure = view.failure
-        return DecisionRecord(
+        record = DecisionRecord(
             id=uuid4().hex,
             service=self.service,
             controller=self.controller,
@@ -55,6 +62,7 @@ class PassRecord:
             at=self.at,
             generation=self.generation,
             traceparent=self.traceparent or "",
+            world=recorded_standing(self.standing),
             reads=recorded_reads(view.reads),
             failure=None
             if failure is None
@@ -64,6 +72,26 @@ class PassRecord:
             writes=writes,
             outcome=outcome,
         )
+        return _bounded(record, view.reads)
+
+
+def _bounded(record: DecisionRecord, reads: ReadLog) -> DecisionRecord:
+    """The record, with less of what the history or today's code can tell again, until it is short enough."""
+    for listed in (LISTED // 4, 0):
+        if _fits(record):
+            return record
+        record = record.model_copy(update={"reads": recorded_reads(reads, listed)})
+    largest_first = sorted(record.plan, key=lambda name: len(canonical(record.plan[name])), reverse=True)
+    for name in largest_first:
+        if _fits(record):
+            return record
+        update = {"plan": abridged(record.plan, (name,)), "abridged": (*record.abridged, name)}
+        record = record.model_copy(update=update)
+    return record if _fits(record) else record.model_copy(update={"writes": record.writes[:LISTED]})
+
+
+def _fits(record: DecisionRecord) -> bool:
+    return len(record.to_json()) <= MOST_BYTES
 
 
 def _outcome(execution: Execution) -> str:

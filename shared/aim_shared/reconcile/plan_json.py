@@ -4,8 +4,12 @@ Equal plans give equal JSON: parts appear by name, children in the order in whic
 at all.
 """
 
+import hashlib
+from collections.abc import Iterable
+from typing import Final
+
 from aim_shared.errors import AimError
-from aim_shared.json import JsonObject
+from aim_shared.json import JsonObject, canonical
 from aim_shared.reconcile.child_body import in_order
 from aim_shared.reconcile.conditions import timestamp
 from aim_shared.reconcile.plan import Child, Delete, Effect, Event, Patch, Plan
@@ -30,6 +34,34 @@ def plan_to_json(plan: Plan) -> JsonObject:
 def error_to_json(error: AimError) -> JsonObject:
     """A classified error."""
     return {"category": error.category.value, "reason": error.reason, "message": error.message}
+
+
+_DIGESTED_SINGLY: Final = 100
+_NAMES: Final = ("part", "namespace", "name", "kind", "key", "reason")
+
+
+def abridged(plan: JsonObject, members: Iterable[str]) -> JsonObject:
+    """The plan with digests instead of the content of some members: equal plans still are equal, others are not.
+
+    Args:
+        plan: as `plan_to_json` makes it.
+    """
+    return {**plan, **{name: _digests(plan[name]) for name in members if name in plan}}
+
+
+def _digests(member: object) -> object:
+    if not isinstance(member, list) or len(member) > _DIGESTED_SINGLY:
+        return {"digest": _digest(member)}
+    return [{**_identity(item), "digest": _digest(item)} for item in member]
+
+
+def _identity(item: JsonObject) -> JsonObject:
+    metadata = (item.get("body") or {}).get("metadata") or {}
+    return {name: value for name in _NAMES if (value := item.get(name, metadata.get(name)))}
+
+
+def _digest(value: object) -> str:
+    return hashlib.blake2b(canonical(value), digest_size=12).hexdigest()
 
 
 def is_nothing(plan: Plan) -> bool:

@@ -210,7 +210,14 @@ class Worker(Generic[T]):
         """Decide and carry out; with a failure, for the status only (FW-010), or to end a clean-up (FW-184)."""
         view = WorldView(self._world, failure, self._known[entry.key].failing_since)
         view.get(self._reconciler.part, entry.key.namespace, entry.key.name)
-        record = PassRecord(self._service, self._reconciler.controller, entry, obj.metadata.generation, self._now())
+        record = PassRecord(
+            self._service,
+            self._reconciler.controller,
+            entry,
+            obj.metadata.generation,
+            self._now(),
+            self._world.standing(),
+        )
         try:
             plan = decide(self._reconciler, obj, view, record.at)
         except Exception as bug:

@@ -29,7 +29,7 @@ from aim_shared.runtime.failure import StartError
 from aim_shared.runtime.http import HttpServer, metrics_only, probes
 from aim_shared.runtime.leadership import AlwaysLeading, Elected, Leadership
 from aim_shared.runtime.leading import Surroundings, Term
-from aim_shared.runtime.settings import Settings, address_of
+from aim_shared.runtime.settings import Settings, address_of, effective
 from aim_shared.runtime.state import ServiceState
 from aim_shared.telemetry.metrics import Measured, Metrics
 
@@ -70,7 +70,7 @@ class ServiceProcess:
             bus=bus,
             kube=kube,
             metrics=connections.metrics,
-            decisions=DecisionLog(Recorder(bus, definition.name), feed, bus),
+            decisions=DecisionLog(Recorder(bus, definition.name), feed, bus, effective(settings)),
             leadership=_leadership(definition, settings, kube),
         )
         connections.metrics.watch(self.state.readings, [one.controller for one in definition.reconcilers])

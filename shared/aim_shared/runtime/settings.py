@@ -1,6 +1,7 @@
 """Settings of a service process: environment variables with the prefix AIM_, and the same as flags (FW-270…FW-274)."""
 
 import os
+import re
 import socket
 import sys
 from dataclasses import dataclass
@@ -8,15 +9,23 @@ from pathlib import Path
 from typing import Annotated, Final, TypeVar
 
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationError
-from pydantic_settings import BaseSettings, CliSettingsSource, SettingsConfigDict, SettingsError
+from pydantic_settings import (
+    BaseSettings,
+    CliSettingsSource,
+    PydanticBaseSettingsSource,
+    SettingsConfigDict,
+    SettingsError,
+)
 
 from aim_shared.api import quantity
 from aim_shared.api.duration import parse_seconds
+from aim_shared.json import JsonObject
 from aim_shared.runtime.aliases import translated
 from aim_shared.telemetry.logs import LogFormat, LogLevel
 
 _NAMESPACE_FILE: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
 PREFIX: Final = "AIM_"
+_CREDENTIALS: Final = re.compile(r"://[^/@\s]*@")
 
 S = TypeVar("S", bound="Settings")
 
@@ -130,6 +139,33 @@ def _explain(error: ValidationError | SettingsError) -> str:
         f"{PREFIX}{'_'.join(str(part) for part in item['loc']).upper()}: {item['msg']} (got {item['input']!r})"
         for item in error.errors()
     )
+
+
+def effective(settings: Settings) -> JsonObject:
+    """The values in force, for people and for the log; credentials within URLs are masked."""
+    values = settings.model_dump(mode="json")
+    return {name: _CREDENTIALS.sub("://***@", one) if isinstance(one, str) else one for name, one in values.items()}
+
+
+def recorded(settings: type[S], values: JsonObject) -> S:
+    """Settings as `effective` gave them once: no flag and no variable of this process counts.
+
+    What did not exist then has its default; what is gone since is left out.
+
+    Raises:
+        ValidationError: a value is not valid any more.
+    """
+
+    class Recorded(settings):  # type: ignore[valid-type,misc]
+        @classmethod
+        def settings_customise_sources(
+            cls, *_: object, init_settings: PydanticBaseSettingsSource, **_others: object
+        ) -> tuple[PydanticBaseSettingsSource, ...]:
+            return (init_settings,)
+
+    known = {name: value for name, value in values.items() if name in settings.model_fields}
+    chosen: S = Recorded(**known)
+    return chosen
 
 
 def unknown_variables(settings: type[Settings]) -> list[str]:

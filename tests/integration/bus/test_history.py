@@ -9,12 +9,13 @@ from support.bus_source import TRACE, Source
 
 from aim_shared.bus.chain import Hole, Knowledge
 from aim_shared.bus.connection import BusConnection
-from aim_shared.bus.decision import DecisionRecord, RecordedObject, RecordedReads
+from aim_shared.bus.decision import DecisionRecord
 from aim_shared.bus.entry import Version
 from aim_shared.bus.envelope import Verb
 from aim_shared.bus.history import DecisionFilter, History
 from aim_shared.bus.outcome import PubAck
 from aim_shared.bus.part import Key
+from aim_shared.bus.recorded import RecordedObject, RecordedReads
 from aim_shared.bus.stored import delete_message
 from aim_shared.bus.subjects import Layout
 

@@ -17,11 +17,11 @@ async def test_a_resync_that_finds_all_in_order_writes_nothing(stage: Platform, 
         await api.created(MODELS, model(f"m{number}", f"image:{number}"))
     for number in range(5):
         await seen(api, f"m{number}", f"image:{number}")
-    # One for each effect that was asked for, and one for each ConfigMap.
-    page = await service.until("/debug/queue", lambda _, now: now["recorder"]["recorded"] == 10)
+    # One for each effect that was asked for, one for each ConfigMap, and the settings.
+    page = await service.until("/debug/queue", lambda _, now: now["recorder"]["recorded"] == 11)
     start, writes = page["queues"]["tiny"]["taken"], stage.writes()
     page = await service.until("/debug/queue", lambda _, now: now["queues"]["tiny"]["taken"] >= start + 15)
-    assert (page["recorder"]["recorded"], page["recorder"]["waiting"]) == (10, 0)
+    assert (page["recorder"]["recorded"], page["recorder"]["waiting"]) == (11, 0)
     assert stage.writes() == writes
     assert [stage.looked(f"image:{number}") for number in range(5)] == [1] * 5
 

@@ -7,8 +7,9 @@ import pytest
 from support.world_objects import colour_index, entry_of, widget, widgets
 
 from aim_shared.api import Resource
-from aim_shared.bus.decision import DecisionRecord, RecordedFailure, recorded_reads
+from aim_shared.bus.decision import DecisionRecord, RecordedFailure
 from aim_shared.bus.part import Index, Key, Part, scoped
+from aim_shared.bus.recorded import recorded_reads
 from aim_shared.bus.replay_view import ReplayView
 from aim_shared.bus.view import View, WorldView
 from aim_shared.bus.world import World

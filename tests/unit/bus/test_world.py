@@ -9,6 +9,7 @@ from support.world_objects import by_owner, colour_index, entry_of, widget, widg
 from aim_shared.api import Resource
 from aim_shared.bus.entry import Change, Entry, Version
 from aim_shared.bus.part import Key, Part, scoped
+from aim_shared.bus.standing import OwnChange, Position, Standing
 from aim_shared.bus.subjects import FACTS_PART
 from aim_shared.bus.world import DELETED_MEMORY_SECONDS, OWN_WRITE_SECONDS, World
 
@@ -397,3 +398,42 @@ def test_a_snapshot_does_not_bring_back_the_namesake_of_what_was_seen_directly(
 def test_what_does_not_compare_with_the_marker_goes_with_the_snapshot(world: World, part: Part[Resource]) -> None:
     world.put(entry_of(part, widget("a", rv=130), None, "direct-1"), 0)
     assert verbs(world.replace(part, {}, 1, upto=MARKED)) == ["deleted"]
+
+
+@pytest.mark.spec("FW-435")
+def test_a_world_tells_how_far_it_is(world: World, part: Part[Resource]) -> None:
+    world.put(entry_of(part, widget("a", rv=1), 5), 0)
+    world.reached(part, 7)
+    world.mark(part, synced=True, fresh=True)
+    assert world.standing() == Standing({part.name: Position("e1", 7)})
+    world.reached(part, None)
+    world.mark(part, fresh=False)
+    assert world.standing() == Standing({part.name: Position("e1", None)}, (), (part.name,))
+
+
+@pytest.mark.spec("FW-435")
+def test_own_writes_count_apart_until_the_feed_has_them(world: World, part: Part[Resource]) -> None:
+    world.put(entry_of(part, widget("b", "u2", rv=1), 1), 0)
+    world.absorb(part, widget("a", rv=2), 0)
+    world.absorb_deleted(part, Key("ns", "b"), "u2", 0)
+    assert world.standing().own == (
+        OwnChange(part.name, A, Version("u1", "2", None, "e1")),
+        OwnChange(part.name, Key("ns", "b"), None),
+    )
+    world.put(entry_of(part, widget("a", rv=2), 2), 0)
+    assert world.standing().own == (OwnChange(part.name, Key("ns", "b"), None),)
+    # A late message of what was removed does not count as news of the removal.
+    world.put(entry_of(part, widget("b", "u2", rv=1), 3), 0)
+    assert world.standing().own == (OwnChange(part.name, Key("ns", "b"), None),)
+    world.delete(part, Key("ns", "b"), Version("u2", "4", 4, "e1"), 0)
+    assert world.standing().own == ()
+
+
+@pytest.mark.spec("FW-435")
+def test_an_own_deletion_of_which_the_bus_never_tells_is_forgotten(world: World, part: Part[Resource]) -> None:
+    world.put(entry_of(part, widget("a", rv=1), 1), 0)
+    world.absorb_deleted(part, A, "u1", 1)
+    world.forget_deleted(OWN_WRITE_SECONDS)
+    assert len(world.standing().own) == 1
+    world.forget_deleted(OWN_WRITE_SECONDS + 1)
+    assert world.standing().own == ()

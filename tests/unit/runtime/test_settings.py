@@ -2,7 +2,7 @@
 
 import pytest
 
-from aim_shared.runtime.settings import Address, Settings, address_of, load, unknown_variables
+from aim_shared.runtime.settings import Address, Settings, address_of, effective, load, recorded, unknown_variables
 from aim_shared.telemetry.logs import LogFormat, LogLevel
 
 
@@ -85,3 +85,24 @@ def test_values_that_could_not_work_are_refused_at_start(
 )
 def test_addresses(text: str, address: Address | None) -> None:
     assert address_of(text) == address
+
+
+@pytest.mark.spec("FW-436")
+def test_the_effective_values_hold_no_credentials() -> None:
+    values = effective(load(Settings, ["--nats-url", "nats://who:secret@one:4222,nats://token@two"]))
+    assert values["nats_url"] == "nats://***@one:4222,nats://***@two"
+    assert values["resync_interval"] == 600.0
+
+
+@pytest.mark.spec("FW-439")
+def test_recorded_values_are_all_that_counts() -> None:
+    values = {**effective(load(Settings, ["--resync-interval", "5m", "--nats-url", "nats://a:b@c"])), "gone": "since"}
+    del values["backoff_max"]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("AIM_RESYNC_INTERVAL", "7m")
+        patch.setenv("AIM_BACKOFF_MAX", "3m")
+        settings = recorded(Settings, values)
+    assert isinstance(settings, Settings)
+    assert (settings.resync_interval, settings.backoff_max) == (300.0, 1000.0)
+    with pytest.raises(ValueError, match="resync_interval"):
+        recorded(Settings, {"resync_interval": "never"})

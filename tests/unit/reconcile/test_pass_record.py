@@ -1,0 +1,76 @@
+"""A decision record stays short, whatever the pass read and decided."""
+
+from datetime import UTC, datetime
+
+import pytest
+from support.world_objects import colour_index, entry_of, widget, widgets
+
+from aim_shared.api import Resource
+from aim_shared.bus.part import Part, scoped
+from aim_shared.bus.view import WorldView
+from aim_shared.bus.world import World
+from aim_shared.json import JsonObject
+from aim_shared.reconcile.classify import Verb
+from aim_shared.reconcile.execution import Execution, Write, WriteResult
+from aim_shared.reconcile.pass_record import MOST_BYTES, PassRecord
+from aim_shared.reconcile.plan import Child, Effect, Plan
+from aim_shared.reconcile.plan_json import abridged, plan_to_json
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def child(part: Part[Resource], number: int, size: int) -> Child:
+    body: JsonObject = {"metadata": {"namespace": "ns", "name": f"c{number}"}, "data": "x" * size}
+    return Child(part, body)
+
+
+def test_a_record_says_which_settings_and_how_far_the_world_was() -> None:
+    part = widgets()
+    world = World([part])
+    world.put(entry_of(part, widget("a"), 1), 0)
+    world.reached(part, 3)
+    (entry,) = world.all(part)
+    record = PassRecord("s", "c", entry, 1, NOW, world.standing()).of_plan(WorldView(world), Plan(), Execution())
+    assert (record.world.sequence, record.world.epochs) == (3, {"widgets": "e1"})
+    assert record.world.stale == ("widgets",)
+
+
+@pytest.mark.spec("FW-440")
+@pytest.mark.parametrize(
+    ("objects", "children", "size"), [(5000, 0, 0), (0, 600, 2000), (5000, 30, 20_000), (90, 5000, 100)]
+)
+def test_a_record_of_any_decision_stays_under_64_kb(objects: int, children: int, size: int) -> None:
+    parts = [widgets(f"widgets-{number}") for number in range(10)]
+    indexes = [colour_index(part) for part in parts]
+    world = World(parts, indexes)
+    for part in parts:
+        for number in range(objects // 10):
+            world.put(entry_of(part, widget(f"w{number}", f"u{number}", labels={"colour": "red"}), number + 1), 0)
+    entry = entry_of(parts[0], widget("a"))
+    view = WorldView(world)
+    for index in indexes:
+        view.select(index, scoped("ns", "red"))
+    plan = Plan(
+        children=tuple(child(parts[0], number, size) for number in range(children)),
+        effects=tuple(Effect("e", f"k{number}") for number in range(children)),
+        status={"note": "y" * 10 * size},
+    )
+    writes = tuple(Write(Verb.APPLY, "Widget", "ns", f"c{n}", WriteResult.DONE) for n in range(children))
+
+    record = PassRecord("s", "c", entry, 1, NOW, world.standing()).of_plan(view, plan, Execution(writes))
+
+    assert len(record.to_json()) <= MOST_BYTES
+    # What is left of the plan still tells it from every other.
+    assert record.plan == abridged(plan_to_json(plan), record.abridged)
+
+
+@pytest.mark.spec("FW-440")
+def test_digests_of_a_plan_name_what_they_stand_for() -> None:
+    part = widgets()
+    plan = plan_to_json(Plan(children=(child(part, 1, 10), child(part, 2, 10)), status={"a": 1}))
+    other = plan_to_json(Plan(children=(child(part, 1, 10), child(part, 2, 11)), status={"a": 1}))
+    short, changed = abridged(plan, ("children",)), abridged(other, ("children",))
+    assert [one["name"] for one in short["children"]] == ["c1", "c2"]
+    assert short["children"][0] == changed["children"][0]
+    assert short["children"][1] != changed["children"][1]
+    assert short["status"] == {"a": 1}
