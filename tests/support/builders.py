@@ -13,11 +13,11 @@ from typing import Any, TypeVar
 from aim_shared.api import Resource
 from aim_shared.api.external.pod import Pod
 from aim_shared.api.kinds import POD, Kind, kind_of
-from aim_shared.bus.entry import Entry, Version
+from aim_shared.bus.entry import Change, Entry, Version
 from aim_shared.bus.fact import FACT, fact_key
-from aim_shared.bus.part import Index, Key, Part
+from aim_shared.bus.part import Key, Part
 from aim_shared.bus.view import WorldView
-from aim_shared.bus.world import World
+from aim_shared.bus.world import Derived, World
 from aim_shared.errors import AimError
 from aim_shared.json import JsonObject
 from aim_shared.reconcile.conditions import timestamp
@@ -191,20 +191,22 @@ class BuiltWorld:
         assert not isinstance(decoded, AimError), decoded
         return decoded
 
-    def put(self, part: Part[Any], *objects: JsonObject) -> None:
-        """Add objects, or replace them by newer versions."""
+    def put(self, part: Part[Any], *objects: JsonObject) -> list[Change[Any]]:
+        """Add objects, or replace them by newer versions; returns what that changed."""
+        changes: list[Change[Any]] = []
         for obj in objects:
             metadata = obj["metadata"]
             key = Key(metadata.get("namespace") or "", metadata["name"])
             version = Version(metadata["uid"], metadata.get("resourceVersion", ""), next(self.sequences), "e1")
-            self.world.put(Entry(part, key, obj, version), 0.0)
+            changes += self.world.put(Entry(part, key, obj, version), 0.0)
+        return changes
 
     def make_stale(self, part: Part[Any]) -> None:
         """Let the part's publisher be down (FW-019)."""
         self.world.mark(part, fresh=False)
 
 
-def world_of(parts: Iterable[Part[Any]], *objects: JsonObject, indexes: Iterable[Index[Any]] = ()) -> BuiltWorld:
+def world_of(parts: Iterable[Part[Any]], *objects: JsonObject, indexes: Iterable[Derived] = ()) -> BuiltWorld:
     """A world with these parts and objects; each object goes to the first part of its kind that selects it."""
     known = tuple(parts)
     world = World(known, indexes)

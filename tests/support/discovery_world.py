@@ -23,7 +23,7 @@ from aim_shared.api import (
     NAMESPACE as NAMESPACE_KIND,
 )
 from aim_shared.bus.fact import FACT, fact_key
-from aim_shared.bus.part import Key, Part
+from aim_shared.bus.part import GroupId, Key, Part
 from aim_shared.bus.parts import DISCOVERY_JOBS, FACTS
 from aim_shared.errors import AimError
 from aim_shared.json import JsonObject
@@ -32,6 +32,7 @@ from aim_shared.reconcile.conditions import timestamp
 from aim_shared.reconcile.decide import decide
 from aim_shared.reconcile.difference import same_status
 from aim_shared.reconcile.plan import Effect, Plan
+from aim_shared.reconcile.reconciler import Reconciler
 
 SYSTEM = "aim-system"
 IMAGE = "amdenterpriseai/aim-qwen-qwen3-32b:0.8.5"
@@ -75,8 +76,7 @@ class DiscoveryWorld:
     def run(self, part: Part[Any], name: str, namespace: str = NAMESPACE, failure: AimError | None = None) -> Plan:
         """One pass over an object; status, children and deletes enter the world."""
         obj = self.world.object(part, namespace, name)
-        reconciler = next(one for one in definition(self.settings).reconcilers if one.part is part)
-        plan = decide(reconciler, obj, self.world.view(failure), self.now)
+        plan = decide(self._reconciler(part), obj, self.world.view(failure), self.now)
         raw = self.raw(part, name, namespace)
         for child in plan.children:
             body = with_owner(Target(part, raw), child)
@@ -113,6 +113,15 @@ class DiscoveryWorld:
         self.now += timedelta(seconds=seconds)
 
     # Reading
+
+    def summaries_read(self, part: Part[Any], name: str, namespace: str = NAMESPACE) -> set[GroupId]:
+        """Groups of summaries that a pass over an object reads: those by which it is woken."""
+        obj, view = self.world.object(part, namespace, name), self.world.view()
+        decide(self._reconciler(part), obj, view, self.now)
+        return set(view.reads.summaries)
+
+    def _reconciler(self, part: Part[Any]) -> Reconciler[Any]:
+        return next(one for one in definition(self.settings).reconcilers if one.part is part)
 
     def find(self, part: Part[Any], name: str, namespace: str = NAMESPACE) -> JsonObject | None:
         entry = self.world.world.get(part, Key(namespace if part.kind.namespaced else "", name))

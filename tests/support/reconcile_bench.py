@@ -19,9 +19,9 @@ from aim_shared.api.service import AIMService
 from aim_shared.bus.decision import DecisionRecord
 from aim_shared.bus.entry import Change
 from aim_shared.bus.fact import FactOwner
-from aim_shared.bus.part import Index, Key, Part
+from aim_shared.bus.part import Key, Part
 from aim_shared.bus.view import View
-from aim_shared.bus.world import World
+from aim_shared.bus.world import Derived, World
 from aim_shared.json import JsonObject
 from aim_shared.kube.client import KubeClient
 from aim_shared.kube.config import Connection, NoCredentials
@@ -101,7 +101,7 @@ class Bench:
         self.reconciler = replace(self.reconciler, finalizer=finalizer, finalize=lambda *_: clean_up())
         self._start()
 
-    def index(self, *indexes: Index[Any]) -> None:
+    def index(self, *indexes: Derived) -> None:
         """Give the world look-ups; what it knows stays."""
         parts: tuple[Part[Any], ...] = PARTS
         known = [entry for part in parts for entry in self.world.all(part)]

@@ -10,7 +10,7 @@ from aim_serving import indexes
 from aim_serving.service import CONSUMED, SERVICE_RECONCILER
 from aim_shared.api import InferenceService, kinds, labels
 from aim_shared.bus.fact import FACT, fact_key
-from aim_shared.bus.part import Key, Part
+from aim_shared.bus.part import GroupId, Key, Part
 from aim_shared.bus.parts import INFERENCE_SERVICES, SERVICES
 from aim_shared.errors import AimError
 from aim_shared.json import JsonObject
@@ -200,6 +200,13 @@ def plan_for(
     """The plan of one pass over a service."""
     service = world.object(SERVICES, _namespace(world, name), name)
     return decide(SERVICE_RECONCILER, service, world.view(failure), now)
+
+
+def summaries_read(world: BuiltWorld, name: str) -> set[GroupId]:
+    """Groups of summaries that a pass over a service reads: those by which it is woken."""
+    view = world.view()
+    decide(SERVICE_RECONCILER, world.object(SERVICES, _namespace(world, name), name), view, NOW)
+    return set(view.reads.summaries)
 
 
 def _namespace(world: BuiltWorld, name: str) -> str:

@@ -25,7 +25,6 @@ from aim_discovery.settings import DiscoverySettings
 from aim_discovery.templates.caching import CACHES_BY_OWNER
 from aim_discovery.templates.discovery import JOBS_BY_OWNER, PODS_BY_JOB
 from aim_discovery.templates.reconcile import TemplateReconcile
-from aim_discovery.templates.result import GPU_NODES
 from aim_discovery.templates.slots import ACTIVE_JOBS, QUEUED_CLUSTER_TEMPLATES, QUEUED_TEMPLATES
 from aim_discovery.wakes import (
     CLUSTER_MODEL_WAKES,
@@ -49,6 +48,7 @@ from aim_shared.bus.parts import (
     TEMPLATE_CACHES,
     TEMPLATES,
 )
+from aim_shared.gpu.inventory import GPUS
 from aim_shared.kube.client import KubeClient
 from aim_shared.pods.facts import POD_EFFECTS
 from aim_shared.pods.readers import pod_readers
@@ -81,7 +81,7 @@ def definition(settings: DiscoverySettings) -> ServiceDefinition:
             CLUSTER_TEMPLATES_BY_MODEL,
             JOBS_BY_OWNER,
             PODS_BY_JOB,
-            GPU_NODES,
+            GPUS,
             ACTIVE_JOBS,
             QUEUED_TEMPLATES,
             QUEUED_CLUSTER_TEMPLATES,

@@ -4,7 +4,6 @@ from collections.abc import Callable, Iterable
 from typing import Final, TypeVar
 
 from aim_discovery.scopes import CLUSTER_TEMPLATES_BY_MODEL, TEMPLATES_BY_MODEL, Model, Template
-from aim_discovery.templates.gpu import effective_requirement, requires_gpu
 from aim_discovery.templates.slots import next_in_line, occupies_slot
 from aim_shared.api import (
     AIMClusterModel,
@@ -13,7 +12,6 @@ from aim_shared.api import (
     AIMRuntimeConfig,
     Job,
     Namespace,
-    Node,
     Pod,
     Resource,
     labels,
@@ -29,13 +27,11 @@ from aim_shared.bus.parts import (
     DISCOVERY_PODS,
     MODELS,
     NAMESPACES,
-    NODES,
     RUNTIME_CONFIGS,
     TEMPLATE_CACHES,
     TEMPLATES,
 )
 from aim_shared.bus.view import View
-from aim_shared.gpu.node_changes import is_significant as is_significant_node
 from aim_shared.reconcile.changes import differs
 from aim_shared.reconcile.pod_changes import is_significant as is_significant_pod
 from aim_shared.reconcile.reconciler import Wake, WakeBy
@@ -46,8 +42,6 @@ R = TypeVar("R", bound=Resource)
 M = TypeVar("M", AIMModel, AIMClusterModel)
 Reader = AIMModel | AIMClusterModel | Template
 """What reads a runtime config."""
-
-_ANY: Final = "any"
 
 
 def _config_index(part: Part[R], read: Callable[[R], str | None]) -> Index[R]:
@@ -72,13 +66,6 @@ TEMPLATES_BY_SHARED_CONFIG: Final = _shared_config_index(TEMPLATES, _config_name
 CLUSTER_TEMPLATES_BY_CONFIG: Final = _shared_config_index(CLUSTER_TEMPLATES, _config_name)
 
 
-def _needs_gpu(template: Template) -> list[str]:
-    requirement = effective_requirement(template.spec, template.status.resolved_hardware)
-    return [_ANY] if requires_gpu(requirement) else []
-
-
-GPU_TEMPLATES: Final = Index(TEMPLATES, "gpu", _needs_gpu)
-GPU_CLUSTER_TEMPLATES: Final = Index(CLUSTER_TEMPLATES, "gpu", _needs_gpu)
 TEMPLATES_BY_SHARED_MODEL: Final = Index(TEMPLATES, "model-name", lambda template: [template.spec.model_name])
 """Namespaced templates by model name alone, for cluster models they fall back to (DI-162)."""
 MODELS_BY_NAMESPACE: Final = Index(MODELS, "namespace", lambda model: [model.namespace])
@@ -91,8 +78,6 @@ INDEXES: Final = (
     TEMPLATES_BY_CONFIG,
     TEMPLATES_BY_SHARED_CONFIG,
     CLUSTER_TEMPLATES_BY_CONFIG,
-    GPU_TEMPLATES,
-    GPU_CLUSTER_TEMPLATES,
     TEMPLATES_BY_SHARED_MODEL,
     MODELS_BY_NAMESPACE,
     TEMPLATES_BY_NAMESPACE,
@@ -178,7 +163,7 @@ def _read_by_template(model: Model) -> tuple[object, ...]:
     return (model.uid, model.spec, model.status.status, conditions)
 
 
-# Jobs, pods, nodes
+# Jobs and pods
 
 
 def _owner_of(resource: Resource | None, kind: str, namespaced: bool) -> Iterable[Key]:
@@ -211,13 +196,6 @@ def _by_pod(kind: str, namespaced: bool) -> Wake:
     return WakeBy(DISCOVERY_PODS, find)
 
 
-def _by_node(index: Index[R]) -> Wake:
-    def find(change: Change[Node], view: View) -> Iterable[Key]:
-        return _keys(view, index, _ANY) if is_significant_node(change) else ()
-
-    return WakeBy(NODES, find)
-
-
 def _by_owned(part: Part[R], kind: str, namespaced: bool) -> Wake:
     """The template that owns what changed."""
     return WakeBy(part, lambda change, _: _owner_of(change.either, kind, namespaced))
@@ -248,7 +226,6 @@ def template_wakes(limit: int) -> tuple[Wake, ...]:
         _by_shared_config(TEMPLATES_BY_SHARED_CONFIG),
         _by_job("AIMServiceTemplate", True, limit),
         _by_pod("AIMServiceTemplate", True),
-        _by_node(GPU_TEMPLATES),
         _by_namespace(TEMPLATES_BY_NAMESPACE),
         _by_owned(CUSTOM_PROFILES, "AIMServiceTemplate", True),
         _by_owned(TEMPLATE_CACHES, "AIMServiceTemplate", True),
@@ -266,6 +243,5 @@ def cluster_template_wakes(limit: int) -> tuple[Wake, ...]:
         _by_shared_config(CLUSTER_TEMPLATES_BY_CONFIG),
         _by_job("AIMClusterServiceTemplate", False, limit),
         _by_pod("AIMClusterServiceTemplate", False),
-        _by_node(GPU_CLUSTER_TEMPLATES),
         _by_owned(CUSTOM_PROFILES, "AIMClusterServiceTemplate", False),
     )

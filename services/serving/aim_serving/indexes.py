@@ -6,7 +6,7 @@ from typing import Final
 from aim_serving.custom_model import custom_model_name
 from aim_serving.image_name import ImageNameError, parse_image_name
 from aim_serving.references import Model
-from aim_shared.api import AIMService, Event, InferenceService, Node, Resource, StatusValue, labels
+from aim_shared.api import AIMService, Event, InferenceService, Resource, StatusValue, labels
 from aim_shared.api.template_cache import AIMTemplateCache
 from aim_shared.bus.part import Index, label_index, owner_index, scoped
 from aim_shared.bus.parts import (
@@ -15,14 +15,12 @@ from aim_shared.bus.parts import (
     INFERENCE_SERVICE_EVENTS,
     INFERENCE_SERVICES,
     MODELS,
-    NODES,
     PREDICTOR_PODS,
     SERVICES,
     TEMPLATE_CACHES,
     TEMPLATES,
 )
-from aim_shared.gpu.inventory import gpu_model_of
-from aim_shared.gpu.names import canonical_model
+from aim_shared.gpu.inventory import GPUS
 from aim_shared.naming import NamingError, image_model_name, inference_service_name
 from aim_shared.registry.image_reference import InvalidReferenceError, parse_image
 from aim_shared.runtimeconfig.resolve import effective_name
@@ -57,14 +55,6 @@ TEMPLATES_BY_MODEL: Final = Index(
 TEMPLATES_BY_OWNER: Final = owner_index(TEMPLATES)
 CLUSTER_TEMPLATES_BY_MODEL: Final = Index(CLUSTER_TEMPLATES, "model", lambda template: [template.spec.model_name])
 
-
-def _gpu_models(node: Node) -> list[str]:
-    """Literal and canonical name: unknown devices are asked for literally (DI-190)."""
-    model = gpu_model_of(node)
-    return sorted({model, canonical_model(model)} - {""})
-
-
-NODES_BY_GPU: Final = Index(NODES, "gpu", _gpu_models)
 
 # Caches and the workload
 
@@ -150,12 +140,6 @@ def _stored_template(service: AIMService) -> list[str]:
     return [scoped(service.namespace, stored.name)] if stored and stored.name else []
 
 
-def _selecting(service: AIMService) -> list[str]:
-    """Services that wait for a template to be selected: only they care for new nodes."""
-    named = service.spec.template and service.spec.template.name
-    return [] if named or service.status.resolved_template else ["waiting"]
-
-
 SERVICES_BY_MODEL: Final = Index(SERVICES, "model", _model_names)
 SERVICES_BY_IMAGE: Final = Index(SERVICES, "image", _images)
 SERVICES_BY_MADE_MODEL: Final = Index(SERVICES, "made-model", _made_models)
@@ -164,9 +148,9 @@ SERVICES_BY_TEMPLATE: Final = Index(SERVICES, "template", _template_names)
 SERVICES_BY_STORED_TEMPLATE: Final = Index(SERVICES, "stored-template", _stored_template)
 SERVICES_BY_CONFIG: Final = Index(SERVICES, "config", _config_names)
 SERVICES_BY_CACHE: Final = Index(SERVICES, "cache", _cache_reference)
-SERVICES_SELECTING: Final = Index(SERVICES, "selecting", _selecting)
 
 ALL: Final = (
+    GPUS,
     MODELS_BY_IMAGE,
     CLUSTER_MODELS_BY_IMAGE,
     MODELS_BY_CANONICAL_IMAGE,
@@ -174,7 +158,6 @@ ALL: Final = (
     TEMPLATES_BY_MODEL,
     TEMPLATES_BY_OWNER,
     CLUSTER_TEMPLATES_BY_MODEL,
-    NODES_BY_GPU,
     CACHES_BY_TEMPLATE,
     CACHES_BY_SERVICE,
     FAILED_CACHES_BY_ARTIFACT,
@@ -189,7 +172,6 @@ ALL: Final = (
     SERVICES_BY_STORED_TEMPLATE,
     SERVICES_BY_CONFIG,
     SERVICES_BY_CACHE,
-    SERVICES_SELECTING,
 )
 
 

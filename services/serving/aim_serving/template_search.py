@@ -6,7 +6,7 @@ from enum import Enum
 from typing import Final
 
 from aim_serving.hardware import canonical_hardware
-from aim_serving.indexes import CLUSTER_TEMPLATES_BY_MODEL, NODES_BY_GPU, TEMPLATES_BY_MODEL
+from aim_serving.indexes import CLUSTER_TEMPLATES_BY_MODEL, TEMPLATES_BY_MODEL
 from aim_serving.overrides import Declared, declares, effective_overrides
 from aim_serving.references import Model, Template, described, is_ready
 from aim_serving.template_selection import Choice, Criteria, Stage, select_template
@@ -16,6 +16,7 @@ from aim_shared.bus.part import scoped
 from aim_shared.bus.parts import CLUSTER_TEMPLATES, TEMPLATES
 from aim_shared.bus.view import View
 from aim_shared.errors import AimError, Category
+from aim_shared.gpu.inventory import GPUS, of_model
 from aim_shared.gpu.names import canonical_model
 
 TEMPLATE_NOT_FOUND: Final = "TemplateNotFound"
@@ -146,7 +147,8 @@ def _selected(view: View, service: AIMService, model: Model, overrides: Override
         normalise=canonical_model,
     )
     choice = select_template([traits_of(one) for one in candidates], criteria)
-    if presence.error is not None and choice.chosen is None:
+    if presence.error is not None:
+        # Another choice would be for good: what is chosen is not evaluated again while it is Ready (SV-083).
         return TemplateResult(error=presence.error, choice=choice)
     return _chosen(candidates, choice, model, overrides)
 
@@ -193,11 +195,11 @@ class _GpuPresence:
 
     def has(self, model: str) -> bool:
         """Whether a node carries the model, under its normalised or its literal name (DI-190)."""
-        for key in {canonical_model(model), model.strip().upper()}:
-            found = self._view.select(NODES_BY_GPU, key)
-            if found.items:
-                return True
-            self.error = self.error or found.error
+        names = dict.fromkeys((canonical_model(model), model.strip().upper()))
+        found = [self._view.summary(GPUS, of_model(name)) for name in names]
+        if any(one.items for one in found):
+            return True
+        self.error = self.error or next((one.error for one in found if one.error is not None), None)
         return False
 
 

@@ -15,7 +15,6 @@ from aim_serving.indexes import (
     SERVICES_BY_STORED_TEMPLATE,
     SERVICES_BY_TEMPLATE,
     SERVICES_BY_WORKLOAD,
-    SERVICES_SELECTING,
     WORKLOADS_BY_CLAIM,
     model_images,
 )
@@ -35,7 +34,6 @@ from aim_shared.api import (
     EventType,
     HorizontalPodAutoscaler,
     InferenceService,
-    Node,
     PersistentVolumeClaim,
     Pod,
     Resource,
@@ -56,14 +54,12 @@ from aim_shared.bus.parts import (
     INFERENCE_SERVICE_EVENTS,
     INFERENCE_SERVICES,
     MODELS,
-    NODES,
     PREDICTOR_PODS,
     RUNTIME_CONFIGS,
     TEMPLATE_CACHES,
     TEMPLATES,
 )
 from aim_shared.bus.view import View
-from aim_shared.gpu import node_changes
 from aim_shared.reconcile import pod_changes
 from aim_shared.reconcile.changes import differs
 from aim_shared.reconcile.reconciler import WakeBy
@@ -267,11 +263,6 @@ def _condition_status(hpa: HorizontalPodAutoscaler, type_: str) -> ConditionStat
     return found.status if found else None
 
 
-def _of_node(change: Change[Node], view: View) -> Iterable[Key]:
-    """Services that wait for a template to become possible."""
-    return _keys(view, SERVICES_SELECTING, "waiting") if node_changes.is_significant(change) else ()
-
-
 WAKES: Final = (
     WakeBy(MODELS, _of_model),
     WakeBy(CLUSTER_MODELS, _of_cluster_model),
@@ -287,6 +278,5 @@ WAKES: Final = (
     WakeBy(INFERENCE_SERVICE_EVENTS, _of_event),
     WakeBy(PREDICTOR_PODS, _of_pod),
     WakeBy(AUTOSCALERS, _of_autoscaler),
-    WakeBy(NODES, _of_node),
 )
 """Everything that wakes an AIMService beside its own changes and its facts."""

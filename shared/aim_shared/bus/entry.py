@@ -6,7 +6,7 @@ from typing import Generic, TypeVar
 from pydantic import ValidationError
 
 from aim_shared.api import Resource
-from aim_shared.bus.part import Key, Part
+from aim_shared.bus.part import GroupId, Key, Part
 from aim_shared.errors import AimError, Category
 from aim_shared.json import JsonObject
 
@@ -142,12 +142,17 @@ def _content(raw: JsonObject) -> JsonObject:
 
 @dataclass(frozen=True, slots=True)
 class Change(Generic[T]):
-    """What happened to one key: created (no ``old``), changed, or deleted (no ``new``)."""
+    """What happened to one key: created (no ``old``), changed, or deleted (no ``new``).
+
+    Attributes:
+        groups: groups of summaries that say something else than before.
+    """
 
     part: Part[T]
     key: Key
     old: Entry[T] | None
     new: Entry[T] | None
+    groups: frozenset[GroupId] = frozenset()
 
     @property
     def before(self) -> T | None:

@@ -18,6 +18,10 @@ Key: TypeAlias = ObjectKey
 """Name of an object inside a part; the namespace is empty for cluster-scoped objects."""
 
 
+GroupId: TypeAlias = tuple[str, str, str]
+"""Names of a part, of a summary of it, and of one group of that summary."""
+
+
 def keep(obj: JsonObject) -> JsonObject:
     """Publish the object as it is (managedFields and last-applied annotation are dropped for every part)."""
     return obj

@@ -16,6 +16,7 @@ from aim_shared.bus.entry import Version
 from aim_shared.bus.part import Key
 from aim_shared.bus.standing import Position, Standing
 from aim_shared.bus.view import IndexRead, ObjectRead, ReadLog
+from aim_shared.json import JsonObject
 
 LISTED: Final = 100
 """Reads of one sort that are kept item by item: objects of a part, or look-ups in an index with what they found."""
@@ -67,6 +68,15 @@ class RecordedIndex(Recorded):
     keys: tuple[RecordedKey, ...] = ()
 
 
+class RecordedSummary(Recorded):
+    """One group of a summary, by value: nothing else has to be kept to know it again (FW-455)."""
+
+    part: str
+    summary: str
+    group: str
+    items: tuple[JsonObject, ...] = ()
+
+
 class RecordedGroup(Recorded):
     """Many reads of one sort, which are not listed.
 
@@ -94,6 +104,7 @@ class RecordedReads(Recorded):
 
     objects: tuple[RecordedObject, ...] = ()
     indexes: tuple[RecordedIndex, ...] = ()
+    summaries: tuple[RecordedSummary, ...] = ()
     stale: tuple[str, ...] = ()
     groups: tuple[RecordedGroup, ...] = ()
 
@@ -149,6 +160,15 @@ def recorded_reads(log: ReadLog, listed: int = LISTED) -> RecordedReads:
             for reads in indexes.values()
             if _length(reads) <= listed
             for read in reads
+        ),
+        summaries=tuple(
+            RecordedSummary(
+                part=part,
+                summary=summary,
+                group=group,
+                items=tuple(item.model_dump(mode="json", exclude_defaults=True) for item in items),
+            )
+            for (part, summary, group), items in log.summaries.items()
         ),
         stale=tuple(sorted(log.stale_parts)),
         groups=tuple(groups),

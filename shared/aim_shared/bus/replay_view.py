@@ -8,16 +8,21 @@ from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from typing import Any, TypeVar
 
+from pydantic import BaseModel
+
 from aim_shared.api import Resource
 from aim_shared.bus.decision import DecisionRecord
 from aim_shared.bus.entry import Entry, Version
+from aim_shared.bus.line import Admits, Line
 from aim_shared.bus.part import Index, Key, Part
 from aim_shared.bus.recorded import RecordedObject
-from aim_shared.bus.view import Lookup, Selection, stale_error
+from aim_shared.bus.summary import Summary
+from aim_shared.bus.view import Lookup, Selection, Summed, first_of, stale_error
 from aim_shared.errors import AimError
 from aim_shared.json import JsonObject
 
 T = TypeVar("T", bound=Resource)
+E = TypeVar("E", bound=BaseModel)
 
 Fallback = Callable[[str], Mapping[Key, JsonObject]]
 """All objects of a part (by its name) at the time of the decision, as far as they are known."""
@@ -52,6 +57,7 @@ class ReplayView:
         self._fallback = fallback
         self._reads = {(read.part, read.key): read for read in record.reads.objects}
         self._indexes = {(read.part, read.index, read.value): read.keys for read in record.reads.indexes}
+        self._summaries = {(read.part, read.summary, read.group): read.items for read in record.reads.summaries}
         self._stale = frozenset(record.reads.stale)
         self.missing: list[str] = []
         self.holes: list[str] = []
@@ -90,6 +96,25 @@ class ReplayView:
             self._note(self.missing, f"{part.name}/*")
             return self._selection(part, "any", self._known_then(part))
         return self._selection(part, "any", self._found(part, keys))
+
+    def summary(self, summary: Summary[Any, E], group: str) -> Summed[E]:
+        recorded = self._summaries.get(summary.group(group))
+        if recorded is None:
+            self._note(self.missing, f"{summary}={group}")
+            known = (entry.object for entry in self._known_then(summary.part))
+            items = summary.of((obj for obj in known if obj is not None), group)
+        else:
+            items = tuple(summary.item.model_validate(item) for item in recorded)
+        stale = summary.part.name in self._stale
+        return Summed(items, stale_error(summary.part, group) if stale and not items else None)
+
+    def first(self, line: Line[T], most: int, admits: Admits) -> tuple[T, ...]:
+        keys = self._indexes.get((line.part.name, line.name, first_of(most)))
+        if keys is None:
+            self._note(self.missing, f"{line}: {first_of(most)}")
+            known = {entry.key: obj for entry in self._known_then(line.part) if (obj := entry.object) is not None}
+            return tuple(known[key] for key in line.first(known.values(), most, admits))
+        return tuple(obj for entry in self._found(line.part, keys) if (obj := entry.object) is not None)
 
     def _raw(self, part: Part[Any], key: Key) -> JsonObject | None:
         read = self._reads.get((part.name, key))

@@ -8,13 +8,18 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Generic, Protocol, TypeVar
 
+from pydantic import BaseModel
+
 from aim_shared.api import Resource
 from aim_shared.bus.entry import Entry, Version
-from aim_shared.bus.part import Index, Key, Part
+from aim_shared.bus.line import Admits, Line
+from aim_shared.bus.part import GroupId, Index, Key, Part
+from aim_shared.bus.summary import Summary
 from aim_shared.bus.world import World
 from aim_shared.errors import AimError, Category
 
 T = TypeVar("T", bound=Resource)
+E = TypeVar("E", bound=BaseModel)
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +38,14 @@ class Selection(Generic[T]):
     error: AimError | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Summed(Generic[E]):
+    """Result of looking at one group of a summary; ``error`` only when nothing was found."""
+
+    items: tuple[E, ...] = ()
+    error: AimError | None = None
+
+
 class View(Protocol):
     """What reconcilers read from; live over a `World`, or rebuilt from a decision record."""
 
@@ -46,6 +59,14 @@ class View(Protocol):
 
     def all(self, part: Part[T]) -> Selection[T]:
         """Every object of a part. Costs reads in the record: prefer an index."""
+        ...
+
+    def summary(self, summary: Summary[Any, E], group: str) -> Summed[E]:
+        """What the objects of a part say together. Whoever asks is woken when the answer changes (FW-454)."""
+        ...
+
+    def first(self, line: Line[T], most: int, admits: Admits) -> tuple[T, ...]:
+        """Who stands first in a line, in its order, of those that count; at most so many."""
         ...
 
     @property
@@ -84,12 +105,13 @@ class ReadLog:
 
     objects: dict[tuple[str, Key], ObjectRead] = field(default_factory=dict)
     indexes: dict[tuple[str, str, str], IndexRead] = field(default_factory=dict)
+    summaries: dict[GroupId, tuple[BaseModel, ...]] = field(default_factory=dict)
     stale_parts: set[str] = field(default_factory=set)
 
     @property
     def parts(self) -> set[str]:
         """Names of the parts that the pass depended on."""
-        return {part for part, _ in self.objects} | {part for part, _, _ in self.indexes}
+        return {part for part, _ in self.objects} | {part for part, _, _ in (*self.indexes, *self.summaries)}
 
 
 class WorldView:
@@ -121,10 +143,31 @@ class WorldView:
     def all(self, part: Part[T]) -> Selection[T]:
         return self._selection(part, "", "", self._world.all(part))
 
+    def summary(self, summary: Summary[Any, E], group: str) -> Summed[E]:
+        items = self._world.summary(summary, group)
+        self.reads.summaries[summary.group(group)] = items
+        fresh = self._is_fresh(summary.part)
+        return Summed(items, None if fresh or items else stale_error(summary.part, group))
+
+    def first(self, line: Line[T], most: int, admits: Admits) -> tuple[T, ...]:
+        found = self._world.first(line, most, admits)
+        for entry in found:
+            self._note(line.part, entry.key, entry)
+        self._is_fresh(line.part)
+        keys = tuple(entry.key for entry in found)
+        value = first_of(most)
+        self.reads.indexes[line.part.name, line.name, value] = IndexRead(line.part.name, line.name, value, keys)
+        return tuple(obj for entry in found if (obj := entry.object) is not None)
+
+    def _is_fresh(self, part: Part[Any]) -> bool:
+        fresh = self._world.is_fresh(part)
+        if not fresh:
+            self.reads.stale_parts.add(part.name)
+        return fresh
+
     def _note(self, part: Part[Any], key: Key, entry: Entry[Any] | None) -> None:
         self.reads.objects[part.name, key] = ObjectRead(part.name, key, entry.version if entry else None)
-        if not self._world.is_fresh(part):
-            self.reads.stale_parts.add(part.name)
+        self._is_fresh(part)
 
     def _lookup(self, part: Part[T], key: Key, entry: Entry[T] | None) -> Lookup[T]:
         if entry is None:
@@ -138,11 +181,14 @@ class WorldView:
             self._note(part, entry.key, entry)
         keys = tuple(entry.key for entry in found)
         self.reads.indexes[part.name, index, value] = IndexRead(part.name, index, value, keys)
-        fresh = self._world.is_fresh(part)
-        if not fresh:
-            self.reads.stale_parts.add(part.name)
+        fresh = self._is_fresh(part)
         items = tuple(obj for entry in found if (obj := entry.object) is not None)
         return Selection(items, None if fresh or items else stale_error(part, value or "any"))
+
+
+def first_of(most: int) -> str:
+    """How the record names a look at the head of a line."""
+    return f"first {most}"
 
 
 def stale_error(part: Part[Any], what: str) -> AimError:

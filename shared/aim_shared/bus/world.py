@@ -11,21 +11,29 @@ It never goes backwards, whatever order messages, snapshots and answers to own w
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypeVar, cast
+from typing import Any, TypeAlias, TypeVar, cast
+
+from pydantic import BaseModel
 
 from aim_shared.api import Resource
 from aim_shared.bus.deleted import DELETED_MEMORY_SECONDS, OWN_WRITE_SECONDS, DeletedMemory, Evidence
 from aim_shared.bus.entry import Change, Entry, Version
 from aim_shared.bus.index_table import IndexTable
-from aim_shared.bus.part import Index, Key, Part
+from aim_shared.bus.line import Admits, Line, LineTable
+from aim_shared.bus.part import GroupId, Index, Key, Part
 from aim_shared.bus.published import published_form
 from aim_shared.bus.standing import OwnChange, Position, Standing
 from aim_shared.bus.subjects import FACTS_PART
+from aim_shared.bus.summary import Summary, SummaryTable
 from aim_shared.json import JsonObject
 
 __all__ = ["DELETED_MEMORY_SECONDS", "OWN_WRITE_SECONDS", "World"]
 
 T = TypeVar("T", bound=Resource)
+E = TypeVar("E", bound=BaseModel)
+
+Derived: TypeAlias = Index[Any] | Summary[Any, Any] | Line[Any]
+"""What the world derives from the objects of a part and keeps in step with them."""
 
 
 @dataclass(slots=True)
@@ -44,6 +52,8 @@ class _PartStore:
     entries: dict[Key, Entry[Any]] = field(default_factory=dict)
     deleted: DeletedMemory = field(default_factory=DeletedMemory)
     indexes: dict[str, IndexTable] = field(default_factory=dict)
+    summaries: dict[str, SummaryTable] = field(default_factory=dict)
+    lines: dict[str, LineTable] = field(default_factory=dict)
     own: dict[Key, float] = field(default_factory=dict)
     removed: dict[Key, float] = field(default_factory=dict)
     sequence: int | None = None
@@ -51,6 +61,31 @@ class _PartStore:
     era: str = ""
     synced: bool = False
     fresh: bool = False
+
+    def keep(self, derived: Derived) -> None:
+        """Keep this in step from now on."""
+        if isinstance(derived, Index):
+            self.indexes[derived.name] = IndexTable(derived)
+        elif isinstance(derived, Summary):
+            self.summaries[derived.name] = SummaryTable(derived)
+        else:
+            self.lines[derived.name] = LineTable(derived)
+
+    def derive(self, entry: Entry[Any]) -> frozenset[GroupId]:
+        """Bring everything derived in step with an entry; returns the groups of summaries that changed."""
+        for index in self.indexes.values():
+            index.put(entry)
+        for line in self.lines.values():
+            line.put(entry)
+        return frozenset(group for table in self.summaries.values() for group in table.put(entry))
+
+    def underive(self, key: Key) -> frozenset[GroupId]:
+        """Bring everything derived in step with the loss of an entry."""
+        for index in self.indexes.values():
+            index.remove(key)
+        for line in self.lines.values():
+            line.remove(key)
+        return frozenset(group for table in self.summaries.values() for group in table.remove(key))
 
 
 class World:
@@ -60,10 +95,10 @@ class World:
     clock, in seconds, the same in all calls.
     """
 
-    def __init__(self, parts: Iterable[Part[Any]], indexes: Iterable[Index[Any]] = ()) -> None:
+    def __init__(self, parts: Iterable[Part[Any]], indexes: Iterable[Derived] = ()) -> None:
         self._stores = {part.name: _PartStore(part) for part in parts}
-        for index in indexes:
-            self._stores[index.part.name].indexes[index.name] = IndexTable(index)
+        for derived in indexes:
+            self._stores[derived.part.name].keep(derived)
 
     @property
     def parts(self) -> list[Part[Any]]:
@@ -80,6 +115,15 @@ class World:
     def select(self, index: Index[T], value: str) -> list[Entry[T]]:
         store = self._stores[index.part.name]
         return [cast("Entry[T]", store.entries[key]) for key in store.indexes[index.name].keys(value)]
+
+    def summary(self, summary: Summary[Any, E], group: str) -> tuple[E, ...]:
+        """The items of one group of a summary."""
+        return self._stores[summary.part.name].summaries[summary.name].items(group)
+
+    def first(self, line: Line[T], most: int, admits: Admits) -> list[Entry[T]]:
+        """Who stands first in a line, of those that count."""
+        store = self._stores[line.part.name]
+        return [cast("Entry[T]", store.entries[key]) for key in store.lines[line.name].first(most, admits)]
 
     def count(self, part: Part[Any]) -> int:
         """Number of objects known of a part."""
@@ -164,7 +208,7 @@ class World:
         current = store.entries.get(entry.key)
         if current is not None:
             entry.adopt_decoded(current)
-        if store.indexes:
+        if store.indexes or store.summaries or store.lines:
             entry.decode()
 
     def replace(
@@ -314,10 +358,9 @@ class World:
         if old is not None:
             entry.adopt_decoded(old)
         store.entries[entry.key] = entry
-        for table in store.indexes.values():
-            table.put(entry)
+        groups = store.derive(entry)
         if old is None or not entry.same_content(old):
-            changes.append(Change(entry.part, entry.key, old, entry))
+            changes.append(Change(entry.part, entry.key, old, entry, groups))
         return changes
 
     @staticmethod
@@ -326,9 +369,7 @@ class World:
         old = store.entries.pop(key, None)
         if old is None:
             return []
-        for table in store.indexes.values():
-            table.remove(key)
-        return [Change(old.part, key, old, None)]
+        return [Change(old.part, key, old, None, store.underive(key))]
 
 
 def _own_changes(store: _PartStore) -> Iterable[OwnChange]:

@@ -5,7 +5,11 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
+from pydantic import BaseModel, ConfigDict
+
 from aim_shared.api import DEFAULT_GPU_RESOURCE, Node, labels
+from aim_shared.bus.parts import NODES
+from aim_shared.bus.summary import Summary
 from aim_shared.gpu.devices import model_of_device
 from aim_shared.gpu.memory import static_vram, vram_bytes
 from aim_shared.gpu.names import canonical_model
@@ -13,6 +17,33 @@ from aim_shared.gpu.names import canonical_model
 _DEVICE_KEYS: Final = (labels.GPU_DEVICE_ID, labels.BETA_GPU_DEVICE_ID)
 _FAMILY_KEYS: Final = (labels.GPU_FAMILY, labels.BETA_GPU_FAMILY)
 _VRAM_KEYS: Final = (labels.GPU_VRAM, labels.BETA_GPU_VRAM)
+
+
+class GpuKind(BaseModel):
+    """What nodes say of their GPUs, as far as somebody asks for it. Hundreds of nodes are of a few kinds.
+
+    Attributes:
+        model: canonical, or ``AMD-xxxx`` for a device that no table knows.
+        vram: label of the memory; empty without one, and where nobody asks for memory.
+        beta_only: the node can be selected by the ``beta.amd.com`` device label only (DI-336).
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    model: str
+    vram: str = ""
+    beta_only: bool = False
+
+
+MODELS: Final = "models"
+"""Group of `GPUS`: the names of all models."""
+MEMORY: Final = "memory"
+"""Group of `GPUS`: all models with everything that is said of them."""
+
+
+def of_model(name: str) -> str:
+    """Group of `GPUS`: one model, by its literal or its canonical name (DI-190), and how its nodes are selected."""
+    return f"model/{name}"
 
 
 class VramSource(StrEnum):
@@ -71,14 +102,35 @@ class GpuInventory:
         return tuple(model for model in self.models if model.vram_bytes >= threshold)
 
 
-def inventory_of(nodes: Iterable[Node]) -> GpuInventory:
-    """The inventory; every node counts, whatever its readiness, taints or free GPUs (DI-178, DI-180)."""
-    by_model: dict[str, list[Node]] = {}
-    for node in nodes:
-        name = gpu_model_of(node)
-        if name:
-            by_model.setdefault(name, []).append(node)
+def inventory_of(kinds: Iterable[GpuKind]) -> GpuInventory:
+    """The inventory of the kinds that were looked at."""
+    by_model: dict[str, list[GpuKind]] = {}
+    for kind in kinds:
+        by_model.setdefault(kind.model, []).append(kind)
     return GpuInventory(tuple(_entry(name, by_model[name]) for name in sorted(by_model)))
+
+
+def gpu_kind(node: Node) -> GpuKind | None:
+    """What a node says; ``None`` if it says nothing of GPUs. Readiness, taints and free GPUs do not count (DI-178)."""
+    name = gpu_model_of(node)
+    if not name:
+        return None
+    return GpuKind(model=name, vram=_value(node.metadata.labels, _VRAM_KEYS), beta_only=_is_beta_only(node))
+
+
+def _contributions(node: Node) -> Iterator[tuple[str, GpuKind]]:
+    """Each group tells no more than its readers ask for: what is not in it wakes nobody."""
+    kind = gpu_kind(node)
+    if kind is None:
+        return
+    yield MEMORY, kind
+    yield MODELS, GpuKind(model=kind.model)
+    for name in {kind.model, canonical_model(kind.model)}:
+        yield of_model(name), GpuKind(model=kind.model, beta_only=kind.beta_only)
+
+
+GPUS: Final = Summary(NODES, "gpus", GpuKind, _contributions)
+"""The GPUs of the cluster (DI-174…DI-180)."""
 
 
 def gpu_model_of(node: Node) -> str:
@@ -108,13 +160,13 @@ def _encoded(found: Mapping[str, str], prefix: str) -> Iterator[str]:
             yield key.removeprefix(prefix)
 
 
-def _entry(name: str, nodes: list[Node]) -> GpuModel:
-    vram, source = _vram(name, nodes)
-    return GpuModel(name, vram, source, beta_only=any(_is_beta_only(node) for node in nodes))
+def _entry(name: str, kinds: list[GpuKind]) -> GpuModel:
+    vram, source = _vram(name, kinds)
+    return GpuModel(name, vram, source, beta_only=any(kind.beta_only for kind in kinds))
 
 
-def _vram(name: str, nodes: list[Node]) -> tuple[str, VramSource]:
-    labelled = [text for node in nodes if (text := _value(node.metadata.labels, _VRAM_KEYS))]
+def _vram(name: str, kinds: list[GpuKind]) -> tuple[str, VramSource]:
+    labelled = [kind.vram for kind in kinds if kind.vram]
     if labelled:
         return max(labelled, key=lambda text: (vram_bytes(text), text)), VramSource.LABEL
     static = static_vram(name)

@@ -7,9 +7,9 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from aim_shared.api import Resource
 from aim_shared.bus.entry import Change
-from aim_shared.bus.part import Index, Key, Part
+from aim_shared.bus.part import Key, Part
 from aim_shared.bus.view import View
-from aim_shared.bus.world import World
+from aim_shared.bus.world import Derived, World
 from aim_shared.errors import AimError
 from aim_shared.json import JsonObject
 from aim_shared.reconcile.plan import Effect, Plan
@@ -87,7 +87,8 @@ class Reconciler(Generic[T]):
         controller: name of FW-201, used in labels, Event sources and metrics.
         part: the kind it reconciles.
         reconcile: the decision: object, view and clock in, plan out. Pure.
-        wakes: other changes that matter; a change of the object itself always wakes it.
+        wakes: other changes that matter; a change of the object itself always wakes it, and so does one of a summary
+            that its last pass read.
         finalizer: added before the first pass when ``finalize`` is set (FW-180, FW-181).
         finalize: the clean-up plan of a deleting object; the finalizer is removed once a pass returns ``None``.
         status: which part of the status is its own.
@@ -134,7 +135,7 @@ class ServiceDefinition:
         name: also names its Lease and field manager ``aim-<name>``.
         publishes: parts that it alone watches.
         consumes: parts of its world, its own included where it reads them.
-        indexes: look-ups its reconcilers and wakes use.
+        indexes: look-ups its reconcilers and wakes use: indexes, summaries and lines.
         reconcilers: its controllers.
         effect_kinds: kinds of effects its plans may ask for, and how many of each run at the same time; the runners
             are made at start.
@@ -144,7 +145,7 @@ class ServiceDefinition:
     name: str
     publishes: tuple[Part[Any], ...]
     consumes: tuple[Part[Any], ...]
-    indexes: tuple[Index[Any], ...] = ()
+    indexes: tuple[Derived, ...] = ()
     reconcilers: tuple[Reconciler[Any], ...] = ()
     effect_kinds: Mapping[str, int] = field(default_factory=dict)
     readings: Callable[[World], Readings] = field(default=lambda _: {})

@@ -29,6 +29,7 @@ from aim_shared.reconcile.executor import Executor
 from aim_shared.reconcile.pass_record import PassRecord
 from aim_shared.reconcile.plan import Effect, Plan
 from aim_shared.reconcile.queue import Priority, QueueClosedError, WorkQueue
+from aim_shared.reconcile.readers import Readers
 from aim_shared.reconcile.reconciler import Reconciler
 from aim_shared.telemetry.tracing import span
 
@@ -106,6 +107,7 @@ class Worker(Generic[T]):
         self._observe = observe
         self._now = now
         self._known: dict[Key, _Known] = {}
+        self._readers: Readers[Key] = Readers()
         self._active = 0
         self._round: set[Key] = set()
 
@@ -142,6 +144,8 @@ class Worker(Generic[T]):
         return not self._round
 
     def _woken(self, change: Change[Any]) -> Iterable[Key]:
+        for group in change.groups:
+            yield from self._readers.of(group)
         view = WorldView(self._world)
         for wake in self._reconciler.wakes:
             if wake.part is change.part:
@@ -223,6 +227,9 @@ class Worker(Generic[T]):
         except Exception as bug:
             self._record(record.of_bug(view, f"{type(bug).__name__}: {bug}"))
             raise
+        finally:
+            # Before anything else can change the world: a change between reading and this would wake nobody.
+            self._readers.note(entry.key, view.reads.summaries)
         target = Target(self._reconciler.part, entry.raw, record.traceparent)
         if failure is not None and not obj.deleting:
             execution = await self._executor.report(target, plan)
@@ -288,6 +295,7 @@ class Worker(Generic[T]):
 
     def _forget(self, key: Key) -> None:
         self._queue.forget(key)
+        self._readers.note(key, ())
         known = self._known.pop(key, None)
         if known is not None:
             self._drop(known)

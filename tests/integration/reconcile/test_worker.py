@@ -7,6 +7,7 @@ from datetime import timedelta
 
 import pytest
 import structlog
+from pydantic import BaseModel, ConfigDict
 from structlog.testing import capture_logs
 from support.reconcile_bench import CONFIG_MAPS, SERVICES, Bench, config_map, service
 
@@ -15,6 +16,7 @@ from aim_shared.api.kinds import AIM_SERVICE, CONFIG_MAP
 from aim_shared.api.service import AIMService
 from aim_shared.bus.entry import Change
 from aim_shared.bus.part import Key
+from aim_shared.bus.summary import Summary
 from aim_shared.bus.view import View, WorldView
 from aim_shared.errors import AimError, Category
 from aim_shared.json import JsonObject, canonical
@@ -98,6 +100,54 @@ async def test_a_record_allows_the_same_decision_again(bench: Bench) -> None:
         ("status", "AIMService", "done"),
     ]
     assert record.traceparent.startswith("00-") or record.traceparent == ""
+
+
+class Greeting(BaseModel):
+    """What ConfigMaps say."""
+
+    model_config = ConfigDict(frozen=True)
+
+    word: str
+
+
+GREETINGS = Summary(
+    CONFIG_MAPS,
+    "greetings",
+    Greeting,
+    lambda found: [(word, Greeting(word=word)) for word in found.data.values()],
+)
+
+
+@pytest.mark.spec("FW-454")
+async def test_who_read_a_summary_is_woken_when_it_changes(bench: Bench) -> None:
+    bench.index(GREETINGS)
+
+    def look(_obj: AIMService, view: View) -> Plan:
+        view.summary(GREETINGS, "hello")
+        return Plan()
+
+    bench.decision = look
+    await bench.worker.process(CHAT)
+
+    async def woken(body: JsonObject) -> bool:
+        """Whether a new ConfigMap wakes the service; if so, the pass takes place."""
+        await bench.create(CONFIG_MAPS, body)
+        if not bench.queue.statistics.depth:
+            return False
+        bench.queue.done((await bench.queue.get()).key)
+        await bench.worker.process(CHAT)
+        return True
+
+    assert not await woken(config_map("a", text="good bye")), "another group"
+    assert await woken(config_map("b", text="hello"))
+    assert not await woken(config_map("c", text="hello")), "nothing new"
+    bench.decision = lambda _obj, _view: Plan()
+    await bench.worker.process(CHAT)
+    for name in ("b", "c"):
+        gone = bench.world.get(CONFIG_MAPS, Key("default", name))
+        assert gone is not None
+        bench.access.absorb(CONFIG_MAPS, gone.raw, gone=True)
+    assert bench.queue.statistics.depth == 0, "its last pass did not look"
 
 
 @pytest.mark.spec("FW-010", "FW-094")

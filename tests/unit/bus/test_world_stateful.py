@@ -6,22 +6,27 @@ them.
 """
 
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+from pydantic import BaseModel, ConfigDict
 from support.world_objects import by_owner, colour_index, entry_of, widget, widgets
 
 from aim_shared.api import Resource
 from aim_shared.bus.deleted import OWN_WRITE_SECONDS
 from aim_shared.bus.entry import Change, Entry, Version
 from aim_shared.bus.index_table import IndexTable
-from aim_shared.bus.part import Key
+from aim_shared.bus.line import Line
+from aim_shared.bus.part import GroupId, Key
+from aim_shared.bus.summary import Summary
 from aim_shared.bus.world import World
 from aim_shared.json import JsonObject
 
 NAMES = st.sampled_from(["a", "b", "c"])
+LONG_AGO = datetime(2026, 1, 1, tzinfo=UTC)
 COLOURS = st.sampled_from(["red", "blue"])
 
 
@@ -36,6 +41,23 @@ class Tombstone:
 Message = Entry[Resource] | Tombstone
 
 
+class Paint(BaseModel):
+    """What widgets look like together."""
+
+    model_config = ConfigDict(frozen=True)
+
+    colour: str
+
+
+def _paints(obj: Resource) -> list[tuple[str, Paint]]:
+    paint = Paint(colour=obj.metadata.labels["colour"])
+    return [("all", paint), (paint.colour, paint)]
+
+
+def _since(obj: Resource) -> datetime:
+    return LONG_AGO + timedelta(seconds=int(obj.metadata.resource_version))
+
+
 class WorldMachine(RuleBasedStateMachine):
     """See the module."""
 
@@ -43,7 +65,13 @@ class WorldMachine(RuleBasedStateMachine):
         super().__init__()
         self.part = widgets()
         self.indexes = [colour_index(self.part), by_owner(self.part)]
-        self.world = World([self.part], self.indexes)
+        self.paints = Summary(self.part, "paints", Paint, _paints)
+        self.line = Line(
+            self.part, "line", lambda obj: LONG_AGO + timedelta(seconds=int(obj.metadata.resource_version))
+        )
+        self.world = World([self.part], [*self.indexes, self.paints, self.line])
+        self.sums: dict[str, tuple[Paint, ...]] = {}
+        self.told: set[GroupId] = set()
         self.now = 0.0
         self.counter = 100
         self.uids = 0
@@ -219,6 +247,7 @@ class WorldMachine(RuleBasedStateMachine):
 
     def _apply(self, changes: list[Change[Any]]) -> None:
         for change in changes:
+            self.told |= change.groups
             held = self.mirror.get(change.key)
             assert held == (_content(change.old.raw) if change.old else None), "changes follow each other"
             if change.new is None:
@@ -237,6 +266,23 @@ class WorldMachine(RuleBasedStateMachine):
             for entry in self.world.all(self.part):
                 fresh.put(entry)
             assert self.world._stores[self.part.name].indexes[index.name].snapshot() == fresh.snapshot()
+
+    @invariant()
+    def a_summary_equals_a_recomputation_and_says_when_it_changes(self) -> None:
+        objects = [obj for entry in self.world.all(self.part) if (obj := entry.object) is not None]
+        for group in ("all", "red", "blue"):
+            now = self.world.summary(self.paints, group)
+            assert now == self.paints.of(objects, group)
+            assert now == self.sums.get(group, ()) or self.paints.group(group) in self.told
+            self.sums[group] = now
+        self.told.clear()
+
+    @invariant()
+    def a_line_equals_a_recomputation(self) -> None:
+        objects = [obj for entry in self.world.all(self.part) if (obj := entry.object) is not None]
+        for most in (1, 3):
+            found = self.world.first(self.line, most, lambda key: key.name != "b")
+            assert tuple(one.key for one in found) == self.line.first(objects, most, lambda key: key.name != "b")
 
     @invariant()
     def what_is_known_to_be_deleted_never_comes_back(self) -> None:

@@ -108,16 +108,35 @@ def test_configs_wake_those_whose_effective_name_it_is() -> None:
     assert woken(cluster, CLUSTER_RUNTIME_CONFIGS, shared, {**shared, "status": {"conditions": []}}) == set()
 
 
-@pytest.mark.spec("DI-360", "DI-363", "DI-367", "FW-115")
+def woken_by_node(cluster: DiscoveryWorld, node: JsonObject) -> set[str]:
+    """Templates whose last pass read what this version of a node changes."""
+    parts: tuple[Part[Any], ...] = (TEMPLATES, CLUSTER_TEMPLATES)
+    names = [(part, str(one["metadata"]["name"])) for part in parts for one in cluster.all(part)]
+    reads = {name: cluster.summaries_read(part, name) for part, name in names}
+    groups = {group for change in cluster.world.put(NODES, node) for group in change.groups}
+    return {name for name, read in reads.items() if read & groups}
+
+
+@pytest.mark.spec("DI-360", "DI-363", "DI-367", "FW-115", "FW-454")
 def test_nodes_wake_only_templates_that_need_a_gpu_and_only_by_what_matters() -> None:
-    found = {**template("discovered"), "status": {"resolvedHardware": MI300X}}
+    profile = {"metadata": {"gpu": "MI300X", "gpuCount": 1}}
+    found = {**template("discovered"), "status": {"resolvedHardware": MI300X, "profile": profile}}
+    roomy = {"gpu": {"requests": 1, "minVram": "100Gi"}}
     cluster = discovery_world(
-        template("plain"), template("gpu", hardware=MI300X), found, cluster_template(hardware=MI300X)
+        template("plain"),
+        template("gpu", hardware=MI300X),
+        found,
+        cluster_template("shared", hardware=MI300X),
+        template("roomy", hardware=roomy),
+        template("any", hardware={"gpu": {"requests": 1}}),
+        nodes=[],
     )
-    everyone = {"service-template:ml/gpu", "service-template:ml/discovered", "cluster-service-template:tpl"}
-    assert woken(cluster, NODES, None, gpu_node("new")) == everyone
+    everyone = {"gpu", "discovered", "shared", "roomy", "any"}
+    assert woken_by_node(cluster, gpu_node("new")) == everyone
     heartbeat = {**gpu_node("new"), "status": {"conditions": []}}
-    assert woken(cluster, NODES, gpu_node("new"), heartbeat) == set()
+    assert woken_by_node(cluster, heartbeat) == set()
+    assert woken_by_node(cluster, gpu_node("another")) == set(), "one more of a known kind"
+    assert woken_by_node(cluster, gpu_node("other-model", "74a5")) == {"roomy", "any"}
 
 
 def job(owner_of: JsonObject, namespace: str = "ml", ended: str = "") -> JsonObject:

@@ -8,7 +8,7 @@ from aim_discovery.templates.gpu import effective_requirement, gpu_component, no
 from aim_shared.api import NODE, GpuRequirements, Hardware, Node, TemplateSpec
 from aim_shared.bus.parts import NODES, TEMPLATES
 from aim_shared.errors import AimError, Category
-from aim_shared.gpu.inventory import GpuInventory, VramSource, inventory_of
+from aim_shared.gpu.inventory import GPUS, MEMORY, GpuInventory, VramSource, inventory_of
 from aim_shared.json import JsonObject
 from aim_shared.reconcile.components import State
 
@@ -21,9 +21,14 @@ def node(**labels: str) -> Node:
     return NODE.decode(make(NODE, "n", labels={key.replace("__", "/"): value for key, value in labels.items()}))
 
 
+def inventory(*nodes: Node) -> GpuInventory:
+    """Everything that nodes say of their GPUs."""
+    return inventory_of(GPUS.of(nodes, MEMORY))
+
+
 def cluster_of(*models: str) -> GpuInventory:
     """Nodes with these models, whose memory is what the table says."""
-    return inventory_of(NODE.decode(gpu_node(name, DEVICES[name])) for name in models)
+    return inventory(*(NODE.decode(gpu_node(name, DEVICES[name])) for name in models))
 
 
 def required(**values: object) -> GpuRequirements:
@@ -156,7 +161,7 @@ def values(affinity: JsonObject) -> list[str]:
 def test_where_the_size_of_the_memory_is_from(
     device: str, labels: dict[str, str], vram: str, source: VramSource
 ) -> None:
-    (found,) = inventory_of([NODE.decode(gpu_node("n", device, **labels))]).models
+    (found,) = inventory(NODE.decode(gpu_node("n", device, **labels))).models
     assert (found.vram, found.vram_source) == (vram, source)
 
 
@@ -174,12 +179,12 @@ def test_the_affinity_names_all_devices_of_the_model_whether_or_not_they_exist()
 @pytest.mark.spec("DI-336")
 def test_nodes_with_the_older_label_are_reached_by_a_second_term() -> None:
     older = NODE.decode(make(NODE, "n", labels={BETA: "74a1"}))
-    affinity = node_affinity(required(requests=1, model="MI300X"), inventory_of([older]))
+    affinity = node_affinity(required(requests=1, model="MI300X"), inventory(older))
     assert affinity is not None
     terms = affinity["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
     assert [term["matchExpressions"][0]["key"] for term in terms] == [PRIMARY, BETA]
     assert terms[0]["matchExpressions"][0]["values"] == terms[1]["matchExpressions"][0]["values"]
-    newer = inventory_of([NODE.decode(make(NODE, "n", labels={BETA: "74a1", PRIMARY: "74a1"}))])
+    newer = inventory(NODE.decode(make(NODE, "n", labels={BETA: "74a1", PRIMARY: "74a1"})))
     plain = node_affinity(required(requests=1, model="MI300X"), newer)
     assert plain is not None
     assert len(values(plain)) == 4

@@ -1,16 +1,27 @@
 """The inventory of GPU models from node labels (DI-174…DI-180, DI-186, DI-190, FW-115)."""
 
+from itertools import count
 from typing import Any
 
 import pytest
-from support.builders import make
+from support.builders import make, world_of
 
 from aim_shared.api import NODE, Node
-from aim_shared.bus.entry import Change, Entry, Version
-from aim_shared.bus.part import Key
+from aim_shared.bus.part import GroupId, Key
 from aim_shared.bus.parts import NODES
-from aim_shared.gpu.inventory import VramSource, gpu_model_of, inventory_of
-from aim_shared.gpu.node_changes import is_significant
+from aim_shared.gpu.inventory import (
+    GPUS,
+    MEMORY,
+    MODELS,
+    GpuInventory,
+    GpuKind,
+    VramSource,
+    gpu_model_of,
+    inventory_of,
+    of_model,
+)
+
+_count = count(100_000)
 
 
 def node(name: str = "n", **labels: str) -> Node:
@@ -26,6 +37,10 @@ def _key(name: str) -> str:
 
 def encoded(key: str, count: str = "8") -> Node:
     return NODE.decode(make(NODE, "n", labels={key: count}))
+
+
+def inventory_with(*nodes: Node) -> GpuInventory:
+    return inventory_of(GPUS.of(nodes, MEMORY))
 
 
 @pytest.mark.spec("DI-174", "DI-175", "DI-177")
@@ -49,13 +64,11 @@ def test_other_labels_and_capacity_say_nothing() -> None:
 
 @pytest.mark.spec("DI-180", "DI-183", "DI-186")
 def test_memory_comes_from_the_largest_label_else_from_the_table() -> None:
-    inventory = inventory_of(
-        [
-            node("a", amd__device_id="74a1", amd__vram="128G"),
-            node("b", amd__device_id="74a9", beta__vram="196608"),
-            node("c", amd__device_id="75a0"),
-            node("d", amd__device_id="beef"),
-        ]
+    inventory = inventory_with(
+        node("a", amd__device_id="74a1", amd__vram="128G"),
+        node("b", amd__device_id="74a9", beta__vram="196608"),
+        node("c", amd__device_id="75a0"),
+        node("d", amd__device_id="beef"),
     )
     found = {model.name: (model.vram, model.vram_source) for model in inventory.models}
     assert found == {
@@ -70,27 +83,37 @@ def test_memory_comes_from_the_largest_label_else_from_the_table() -> None:
 
 @pytest.mark.spec("DI-190")
 def test_unknown_devices_are_asked_for_literally() -> None:
-    inventory = inventory_of([node("d", amd__device_id="beef")])
+    inventory = inventory_with(node("d", amd__device_id="beef"))
     assert inventory.find("amd-beef") is not None
     assert inventory.find("MI300X") is None
 
 
-def change(before: dict[str, Any], after: dict[str, Any]) -> Change[Node]:
-    def entry(obj: dict[str, Any]) -> Entry[Node]:
-        return Entry(NODES, Key("", "n"), obj, Version("u", "1"))
+@pytest.mark.spec("FW-115", "FW-453", "DI-363")
+def test_only_what_nodes_say_of_their_gpus_matters() -> None:
+    world = world_of([NODES], indexes=[GPUS])
+    family = {"amd.com/gpu.family": "MI300X"}
+    plain = make(NODE, "n", labels={**family, "zone": "a"}, status={"capacity": {"cpu": "4"}})
+    memory, models, one = (GPUS.group(name) for name in (MEMORY, MODELS, of_model("MI300X")))
 
-    return Change(NODES, Key("", "n"), entry(before), entry(after))
+    def changed(obj: dict[str, Any] | None) -> set[GroupId]:
+        """The groups that a version of the node changes; ``None`` deletes it."""
+        if obj is None:
+            changes = world.world.absorb_deleted(NODES, Key("", "n"), plain["metadata"]["uid"], 0.0)
+        else:
+            changes = world.put(NODES, {**obj, "metadata": {**obj["metadata"], "resourceVersion": str(next(_count))}})
+        return {group for change in changes for group in change.groups}
+
+    assert changed(plain) == {memory, models, one}
+    assert changed({**plain, "metadata": {**plain["metadata"], "labels": {**family, "zone": "b"}}}) == set()
+    assert changed({**plain, "status": {"capacity": {"amd.com/gpu": "8"}}}) == set(), "nobody reads amounts (DI-178)"
+    labelled = {**plain, "metadata": {**plain["metadata"], "labels": {**family, "amd.com/gpu.vram": "192G"}}}
+    assert changed(labelled) == {memory}, "who asks for a model does not ask for its memory"
+    assert changed(None) == {memory, models, one}
 
 
-@pytest.mark.spec("FW-115", "DI-363")
-def test_only_amd_labels_and_amounts_of_a_node_matter() -> None:
-    plain = make(NODE, "n", labels={"amd.com/gpu.family": "MI300X", "zone": "a"}, status={"capacity": {"cpu": "4"}})
-    moved = {**plain, "metadata": {**plain["metadata"], "labels": {"amd.com/gpu.family": "MI300X", "zone": "b"}}}
-    heartbeat = {**plain, "status": {"capacity": {"cpu": "8"}, "conditions": [{"type": "Ready", "status": "True"}]}}
-    relabelled = {**plain, "metadata": {**plain["metadata"], "labels": {"beta.amd.com/gpu.family": "MI300X"}}}
-    resized = {**plain, "status": {"capacity": {"amd.com/gpu": "8"}}}
-    assert not is_significant(change(plain, moved))
-    assert not is_significant(change(plain, heartbeat))
-    assert is_significant(change(plain, relabelled))
-    assert is_significant(change(plain, resized))
-    assert is_significant(Change(NODES, Key("", "n"), None, Entry(NODES, Key("", "n"), plain, Version("u", "1"))))
+@pytest.mark.spec("FW-453")
+def test_another_node_of_a_known_kind_says_nothing_new() -> None:
+    world = world_of([NODES], make(NODE, "a", labels={"amd.com/gpu.device-id": "74a1"}), indexes=[GPUS])
+    (change,) = world.put(NODES, make(NODE, "b", labels={"amd.com/gpu.device-id": "74a9"}))
+    assert change.groups == set()
+    assert world.world.summary(GPUS, MODELS) == (GpuKind(model="MI300X"),)

@@ -19,6 +19,7 @@ from support.serving import (
     plan_for,
     predictor_pod,
     serving_world,
+    summaries_read,
     template,
     workload,
 )
@@ -32,7 +33,8 @@ from aim_shared.bus.part import Key, Part
 from aim_shared.json import JsonObject
 from aim_shared.runtime.settings import Settings
 
-STORED_TEMPLATE = {"resolvedTemplate": {"name": "stored", "namespace": TEAM, "scope": "Namespace"}}
+STORED = {"name": "stored", "namespace": TEAM, "scope": "Namespace"}
+STORED_TEMPLATE = {"resolvedTemplate": STORED}
 
 
 def entry(part: Part[Any], obj: JsonObject) -> Entry[Any]:
@@ -197,10 +199,24 @@ def test_autoscalers_wake_on_replicas_and_conditions() -> None:
     assert woken(world, parts.AUTOSCALERS, hpa(active=True), hpa()) == {"s"}
 
 
-@pytest.mark.spec("SV-252")
+@pytest.mark.spec("SV-252", "FW-454")
 def test_nodes_wake_services_that_wait_for_a_template() -> None:
-    assert woken(services(), parts.NODES, node()) == {"by-image", "by-name", "by-description", "other-config", "far"}
-    assert woken(services(), parts.NODES, node(), node()) == set()
+    ready = {"resolvedTemplate": {**STORED, "name": "qwen3-lat"}}
+    world = serving_world(
+        aim_service("waiting"),
+        aim_service("named", template={"name": "qwen3-lat"}),
+        aim_service("resolved", status=ready),
+        aim_service("elsewhere", namespace="far"),
+        model(),
+        template(),
+        node(device_id="740f"),
+    )
+    names = ("waiting", "named", "resolved", "elsewhere")
+    reading = {name: summaries_read(world, name) for name in names}
+    groups = {group for change in world.put(parts.NODES, node("gpu-2")) for group in change.groups}
+    assert [name for name in names if reading[name] & groups] == ["waiting"]
+    (another,) = world.put(parts.NODES, node("gpu-3"))
+    assert another.groups == set(), "one more of a known kind"
 
 
 @pytest.mark.spec("SV-001", "SV-257", "FW-370", "FW-371", "RC-071")

@@ -130,6 +130,22 @@ def test_selection_from_a_stale_view(part: object) -> None:
     assert plan.retry is not None
 
 
+@pytest.mark.spec("SV-102", "FW-019", "FW-453")
+def test_an_unknown_gpu_is_not_an_absent_one() -> None:
+    """Otherwise the service would get the template without a GPU, and keep it."""
+    slow = template("cpu", gpu="", count=0)
+    world = serving_world(aim_service(), model(), template(), slow, node(device_id="740f"))
+    world.make_stale(NODES)
+    unknown = plan_for(world)
+    assert condition_of(unknown, "TemplateReady") == ("False", "ViewStale")
+    assert unknown.retry is not None
+    world.world.mark(NODES, fresh=True)
+    assert used(plan_for(world))["name"] == "cpu", "it is absent now"
+    world.put(NODES, node("gpu-2"))
+    world.make_stale(NODES)
+    assert used(plan_for(world))["name"] == "qwen3-lat", "what was seen counts as it was last seen"
+
+
 @pytest.mark.spec("SV-100", "SV-222", "SV-083", "SV-103")
 def test_ambiguity() -> None:
     tied = [template("a"), template("b"), node()]

@@ -1,9 +1,11 @@
 """Whether the GPU that a template requires is in the cluster (DI-191…DI-201), and where it is (DI-331…DI-337)."""
 
 from aim_shared.api import GpuRequirements, Hardware, TemplateSpec, labels, quantity
+from aim_shared.bus.view import View
 from aim_shared.errors import AimError, Category
 from aim_shared.gpu.devices import device_ids
-from aim_shared.gpu.inventory import GpuInventory
+from aim_shared.gpu.inventory import GPUS, MEMORY, MODELS, GpuInventory, inventory_of, of_model
+from aim_shared.gpu.names import canonical_model
 from aim_shared.json import JsonObject
 from aim_shared.reconcile.component_names import ComponentName
 from aim_shared.reconcile.components import Component, State
@@ -26,6 +28,25 @@ def min_vram(requirement: GpuRequirements) -> int:
     """Smallest memory in bytes; 0 when none is asked for."""
     amount = quantity.parse_or_none(requirement.min_vram)
     return 0 if amount is None else amount.ceiling
+
+
+def gpus_for(requirement: GpuRequirements | None, view: View) -> tuple[GpuInventory, AimError | None]:
+    """The GPUs that matter to a requirement, and why they are not known.
+
+    Nothing more is looked at: what a template reads wakes it when it changes, and of thousands most name their model.
+    """
+    if requirement is None or not requires_gpu(requirement):
+        return GpuInventory(), None
+    if min_vram(requirement):
+        memory = view.summary(GPUS, MEMORY)
+        return inventory_of(memory.items), memory.error
+    wanted = (requirement.model or "").strip()
+    for name in dict.fromkeys((wanted.upper(), canonical_model(wanted)) if wanted else ()):
+        found = view.summary(GPUS, of_model(name))
+        if found.items or found.error is not None:
+            return inventory_of(found.items), found.error
+    others = view.summary(GPUS, MODELS)
+    return inventory_of(others.items), others.error
 
 
 def gpu_component(

@@ -1,30 +1,15 @@
 """What follows from discovery, spec and nodes for those who use a template (section 15)."""
 
 from dataclasses import dataclass
-from typing import Final
 
 from aim_discovery.scopes import Template
 from aim_discovery.templates.discovery import Finding
-from aim_discovery.templates.gpu import effective_requirement, gpu_component, node_affinity, requires_gpu
+from aim_discovery.templates.gpu import effective_requirement, gpu_component, gpus_for, node_affinity
 from aim_discovery.templates.hardware import hardware_summary, resolved_hardware
-from aim_shared.api import Hardware, Node, ProfileMetadata, TemplateSpec
-from aim_shared.bus.part import Index
-from aim_shared.bus.parts import NODES
+from aim_shared.api import Hardware, ProfileMetadata, TemplateSpec
 from aim_shared.bus.view import View
-from aim_shared.errors import AimError
-from aim_shared.gpu.inventory import GpuInventory, gpu_model_of, inventory_of
 from aim_shared.json import JsonObject
 from aim_shared.reconcile.components import Component, State
-
-_GPU_NODES: Final = "gpu"
-
-
-def _gpu_values(node: Node) -> list[str]:
-    return [_GPU_NODES] if gpu_model_of(node) else []
-
-
-GPU_NODES: Final = Index(NODES, "gpu-nodes", _gpu_values)
-"""Nodes whose labels name a GPU model."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,8 +43,7 @@ class Result:
         hardware = resolved_hardware(spec, metadata) if known else None
         typed = None if hardware is None else Hardware.model_validate(hardware)
         requirement = effective_requirement(spec, typed)
-        # Whoever needs no GPU shall not depend on every node of the cluster.
-        inventory, error = _inventory(view) if requires_gpu(requirement) else (GpuInventory(), None)
+        inventory, error = gpus_for(requirement, view)
         affinity = node_affinity(requirement, inventory) if known else None
         gpu = gpu_component(requirement, inventory, error)
         return cls(profile, hardware, hardware_summary(typed), affinity, gpu)
@@ -67,11 +51,6 @@ class Result:
 
 def _metadata(profile: JsonObject) -> ProfileMetadata:
     return ProfileMetadata.model_validate(profile.get("metadata") or {})
-
-
-def _inventory(view: View) -> tuple[GpuInventory, AimError | None]:
-    nodes = view.select(GPU_NODES, _GPU_NODES)
-    return inventory_of(nodes.items), nodes.error
 
 
 def inline_profile(spec: TemplateSpec) -> JsonObject:

@@ -1,0 +1,102 @@
+"""Summaries: what the objects of a part say together, kept while they change.
+
+Many objects often say the same: hundreds of nodes are of a few kinds. A decision that needs only the kinds reads a
+summary of them. It costs the same however many objects there are, stands in the decision record by value, and changes
+only when somebody says something that nobody said before, or the last one stops saying it. So whoever read it is woken
+then, and not by the heartbeat of every object.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+from pydantic import BaseModel
+
+from aim_shared.api import Resource
+from aim_shared.bus.entry import Entry
+from aim_shared.bus.part import GroupId, Key, Part
+
+T = TypeVar("T", bound=Resource)
+E = TypeVar("E", bound=BaseModel)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Summary(Generic[T, E]):
+    """The distinct items that the objects of a part contribute, by group.
+
+    Attributes:
+        item: a small frozen model; equal items are one, whoever contributes them.
+        contributions: pure: what one object adds, each with the group that it is read by. How many objects say the same
+            is no part of a summary: it would change with each of them.
+    """
+
+    part: Part[T]
+    name: str
+    item: type[E]
+    contributions: Callable[[T], Iterable[tuple[str, E]]]
+
+    def group(self, name: str) -> GroupId:
+        """The identity of one of its groups."""
+        return (self.part.name, self.name, name)
+
+    def of(self, objects: Iterable[T], group: str) -> tuple[E, ...]:
+        """The items of one group, summed up from scratch."""
+        given = (pair for obj in objects for pair in self.contributions(obj))
+        return _in_order({item for name, item in given if name == group})
+
+    def __str__(self) -> str:
+        return f"{self.part.name}<{self.name}>"
+
+
+class SummaryTable:
+    """One summary of the world, in step with the objects: each change costs what the changed object contributes."""
+
+    def __init__(self, summary: Summary[Any, Any]) -> None:
+        self._summary = summary
+        self._given: dict[Key, frozenset[tuple[str, Any]]] = {}
+        self._counts: dict[str, Counter[Any]] = {}
+        self._items: dict[str, tuple[Any, ...]] = {}
+
+    def items(self, group: str) -> tuple[Any, ...]:
+        """The items of a group, in an order that depends on them alone."""
+        if group not in self._items and group in self._counts:
+            self._items[group] = _in_order(self._counts[group])
+        return self._items.get(group, ())
+
+    def put(self, entry: Entry[Any]) -> set[GroupId]:
+        """Take in an entry anew; one that can not be decoded contributes nothing. Returns the groups that changed."""
+        obj = entry.object
+        return self._give(entry.key, frozenset() if obj is None else frozenset(self._summary.contributions(obj)))
+
+    def remove(self, key: Key) -> set[GroupId]:
+        """Forget a key. Returns the groups that changed."""
+        return self._give(key, frozenset())
+
+    def _give(self, key: Key, now: frozenset[tuple[str, Any]]) -> set[GroupId]:
+        before = self._given.get(key, frozenset())
+        if now == before:
+            return set()
+        if now:
+            self._given[key] = now
+        else:
+            del self._given[key]
+        first = [group for group, item in now - before if self._count(group, item, 1) == 1]
+        last = [group for group, item in before - now if self._count(group, item, -1) == 0]
+        for group in (*first, *last):
+            self._items.pop(group, None)
+        return {self._summary.group(group) for group in (*first, *last)}
+
+    def _count(self, group: str, item: object, change: int) -> int:
+        counts = self._counts.setdefault(group, Counter())
+        counts[item] += change
+        left = counts[item]
+        if not left:
+            del counts[item]
+        if not counts:
+            del self._counts[group]
+        return left
+
+
+def _in_order(items: Iterable[E]) -> tuple[E, ...]:
+    return tuple(sorted(items, key=lambda item: item.model_dump_json()))

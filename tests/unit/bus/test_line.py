@@ -1,0 +1,92 @@
+"""Whose turn it is, read from the head of a line."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from support.world_objects import entry_of, widget, widgets
+
+from aim_shared.api import Resource
+from aim_shared.bus.decision import DecisionRecord
+from aim_shared.bus.line import Line
+from aim_shared.bus.part import Key, Part
+from aim_shared.bus.recorded import recorded_reads
+from aim_shared.bus.replay_view import ReplayView
+from aim_shared.bus.view import View, WorldView
+from aim_shared.bus.world import World
+from aim_shared.json import JsonObject
+
+BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def since(obj: Resource) -> datetime | None:
+    minutes = obj.metadata.labels.get("minutes")
+    return None if minutes is None else BEGIN + timedelta(minutes=int(minutes))
+
+
+@pytest.fixture
+def part() -> Part[Resource]:
+    return widgets()
+
+
+@pytest.fixture
+def line(part: Part[Resource]) -> Line[Resource]:
+    return Line(part, "waiting", since)
+
+
+@pytest.fixture
+def world(part: Part[Resource], line: Line[Resource]) -> World:
+    world = World([part], [line])
+    world.mark(part, synced=True, fresh=True)
+    for number, (name, minutes) in enumerate((("b", 2), ("z", 1), ("a", 2), ("c", 3)), 1):
+        world.put(entry_of(part, standing(name, 1, minutes), number), 0)
+    return world
+
+
+def standing(name: str, version: int, minutes: int | None) -> JsonObject:
+    return widget(name, f"u-{name}", version, labels={} if minutes is None else {"minutes": str(minutes)})
+
+
+def first(view: View, line: Line[Resource], most: int, *without: str) -> list[str]:
+    return [obj.name for obj in view.first(line, most, lambda key: key.name not in without)]
+
+
+@pytest.mark.spec("FW-456")
+def test_who_came_first_stands_first(world: World, line: Line[Resource]) -> None:
+    view = WorldView(world)
+    assert first(view, line, 2) == ["z", "a"]
+    assert first(view, line, 9) == ["z", "a", "b", "c"]
+    assert first(view, line, 2, "z", "b") == ["a", "c"]
+
+
+@pytest.mark.spec("FW-456")
+def test_a_place_follows_the_object(world: World, part: Part[Resource], line: Line[Resource]) -> None:
+    world.put(entry_of(part, standing("z", 2, 9), 5), 0)
+    world.put(entry_of(part, standing("a", 2, None), 6), 0)
+    world.absorb_deleted(part, Key("ns", "b"), "u-b", 0)
+    assert first(WorldView(world), line, 9) == ["c", "z"]
+
+
+@pytest.mark.spec("FW-456")
+def test_a_look_at_the_head_reads_the_head_only(world: World, part: Part[Resource], line: Line[Resource]) -> None:
+    for number in range(5000):
+        world.put(entry_of(part, standing(f"w{number}", 1, 10 + number), 10 + number), 0)
+    view = WorldView(world)
+    answer = view.first(line, 2, lambda key: key.name != "z")
+    assert [obj.name for obj in answer] == ["a", "b"]
+    record = DecisionRecord(
+        id="d", service="s", controller="c", part=part.name, name="a", at=BEGIN, reads=recorded_reads(view.reads)
+    )
+    assert [read.name for read in record.reads.objects] == ["a", "b"]
+    raws = {(part.name, entry.key): entry.raw for entry in world.all(part)}
+    replay = ReplayView(DecisionRecord.from_json(record.to_json()), raws)
+    assert replay.first(line, 2, lambda key: key.name != "z") == answer
+    assert replay.exact
+
+
+@pytest.mark.spec("FW-456")
+def test_another_look_is_answered_from_what_is_known(world: World, part: Part[Resource], line: Line[Resource]) -> None:
+    then = {entry.key: entry.raw for entry in world.all(part)}
+    record = DecisionRecord(id="d", service="s", controller="c", part=part.name, name="a", at=BEGIN)
+    replay = ReplayView(record, {}, lambda _: then)
+    assert first(replay, line, 2, "a") == ["z", "b"]
+    assert replay.missing == ["widgets[waiting]: first 2"]

@@ -1,0 +1,20 @@
+"""Who read what in the last pass."""
+
+import pytest
+
+from aim_shared.reconcile.readers import Readers
+
+RED, BLUE = ("nodes", "gpus", "red"), ("nodes", "gpus", "blue")
+
+
+@pytest.mark.spec("FW-454")
+def test_the_latest_pass_counts() -> None:
+    readers: Readers[str] = Readers()
+    readers.note("a", [RED, BLUE])
+    readers.note("b", [RED])
+    assert (list(readers.of(RED)), list(readers.of(BLUE))) == (["a", "b"], ["a"])
+    readers.note("a", [BLUE])
+    assert (list(readers.of(RED)), list(readers.of(BLUE))) == (["b"], ["a"])
+    readers.note("a", [])
+    readers.note("unknown", [])
+    assert (list(readers.of(RED)), list(readers.of(BLUE))) == (["b"], [])
