@@ -35,6 +35,7 @@ _CONNECT_TIMEOUT: Final = 2
 _PING_INTERVAL: Final = 10
 _RECONNECT_WAIT: Final = (0.2, 0.8)
 _LOG_INTERVAL: Final = 30.0
+_OPEN_DELIVERIES: Final = 4
 _PERMISSIONS: Final = "permissions violation"
 _HEADERS_FRAME: Final = len("NATS/1.0\r\n\r\n")
 _HEADER_FRAME: Final = len(": \r\n")
@@ -133,6 +134,16 @@ class Message:
         """Status of a control message of the broker (``100`` idle heartbeat, ``404`` not found), else empty."""
         return self.headers.get("Status", "")
 
+    @property
+    def size(self) -> int:
+        """Bytes, as the broker counts them: of subject, reply, headers and body."""
+        return len(self.subject.encode()) + len(self.reply) + _encoded_size(self.headers) + len(self.data)
+
+    @property
+    def description(self) -> str:
+        """What a control message says in words, else empty."""
+        return self.headers.get("Description", "")
+
 
 class Subscription:
     """An open subscription; messages go to its handler in order, until closed."""
@@ -147,7 +158,12 @@ class Subscription:
 
 
 class BusConnection:
-    """One connection, shared by everything in a process. Made by `connect`."""
+    """One connection, shared by everything in a process. Made by `connect`.
+
+    Attributes:
+        deliveries: held while a consumer delivers. The broker cuts the whole connection when more than 64 MB wait for
+            it, so that what all consumers together may have under way has to be bounded.
+    """
 
     def __init__(self, settings: BusSettings) -> None:
         self._settings = settings
@@ -161,6 +177,7 @@ class BusConnection:
         self._published = 0
         self._unknown = 0
         self._opened = False
+        self.deliveries = asyncio.Semaphore(_OPEN_DELIVERIES)
 
     # State
 
@@ -173,6 +190,11 @@ class BusConnection:
     def session(self) -> int:
         """Number of the current or last connection; what was learnt in an earlier one may be outdated."""
         return self._session
+
+    @property
+    def max_payload(self) -> int:
+        """Bytes of the largest message that the broker takes; a guess before the first connection."""
+        return self._client.max_payload
 
     @property
     def statistics(self) -> ConnectionStatistics:
@@ -211,7 +233,7 @@ class BusConnection:
         if expected is not None:
             fenced["Nats-Expected-Last-Subject-Sequence"] = str(expected)
         size = len(payload) + _encoded_size(fenced)
-        if self.connected and size > self._client.max_payload:
+        if self.connected and size > self.max_payload:
             # The library counts the body alone, and the broker closes a connection for one byte too many.
             return Refused(TOO_LARGE, f"{size} bytes are more than the broker's max_payload")
         try:
@@ -229,6 +251,18 @@ class BusConnection:
             BusUnavailableError: there was none in time.
         """
         return _message(await self._exchange(subject, payload, None))
+
+    async def send(self, subject: str, payload: bytes, *, reply: str) -> None:
+        """Send a message whose answers go to a subscription.
+
+        Raises:
+            BusUnavailableError: it was not sent.
+        """
+        self._require(subject)
+        try:
+            await self._client.publish(subject, payload, reply=reply)
+        except (nats.errors.Error, OSError) as error:
+            raise BusUnavailableError(f"{subject}: {error}") from error
 
     async def api(self, name: str, request: JsonObject | None = None) -> JsonObject:
         """Call the JetStream API, for example ``STREAM.INFO.AIM_STATE``.
@@ -248,9 +282,7 @@ class BusConnection:
         return answer
 
     async def _exchange(self, subject: str, payload: bytes, headers: dict[str, str] | None) -> Msg:
-        # Without this check the library would keep the message and send it at some later time.
-        if not self.connected or not self._client.is_connected:
-            raise BusUnavailableError(f"{subject}: not connected to the message broker")
+        self._require(subject)
         try:
             answer = await self._client.request(
                 subject, payload, timeout=self._settings.request_timeout, headers=headers
@@ -265,6 +297,11 @@ class BusConnection:
         # loops over requests would then never end.
         raise_if_cancelled()
         return answer
+
+    def _require(self, subject: str) -> None:
+        # Without this check the library would keep the message and send it at some later time.
+        if not self.connected or not self._client.is_connected:
+            raise BusUnavailableError(f"{subject}: not connected to the message broker")
 
     # Subscriptions
 

@@ -1,12 +1,14 @@
-"""A push consumer of our own making, whose deliveries are complete or end with an error.
+"""A consumer of our own making, whose deliveries are complete or end with an error.
 
 The broker numbers what it delivers to a consumer (1, 2, 3, …) and sends heartbeats when it has nothing to deliver. A
 number that is skipped, a position that does not rise, a heartbeat that tells of more than arrived, silence: after each
 of them the consumer is worthless, and the reader makes a new one. It is never resumed by sequence, because a sequence
 means nothing in a stream that was made anew or restored.
 
-The broker cuts the connection of a reader for whom more than 64 MB wait. So it delivers at most a window ahead, and
-the reader acknowledges as it goes; the acknowledgements mean nothing else, and nothing is ever delivered again.
+The broker cuts the connection of a reader for whom more than 64 MB wait, and with it everything that shares the
+connection. So the reader asks for a window of messages at a time, which is bounded in bytes as well as in number, and
+asks for the next one when it has taken all of the last. One window fits the largest message that the broker takes, and
+only a few deliveries of a connection are open at a time: what may wait for a process is bounded by their product.
 """
 
 import asyncio
@@ -18,7 +20,7 @@ from typing import Final
 
 from aim_shared.bus.connection import BusConnection, BusError, BusUnavailableError, Message
 from aim_shared.bus.stored import DeliveryPosition
-from aim_shared.json import JsonObject
+from aim_shared.json import JsonObject, dumps
 
 HEARTBEAT_SECONDS: Final = 2.0
 """How often an idle consumer tells that it is alive."""
@@ -29,9 +31,13 @@ _INACTIVE_SECONDS: Final = 10
 _NANOSECONDS: Final = 1_000_000_000
 _BATCH: Final = 256
 _WINDOW: Final = 2 * _BATCH
-_NEVER_SECONDS: Final = 365 * 24 * 3600
-_ACKNOWLEDGE: Final = b"+ACK"
-_CONTROL: Final = "100"
+_WINDOW_BYTES: Final = 8 << 20
+_FRAME: Final = 64 << 10
+"""What subject, reply and headers may add to the largest body; they count as well."""
+_REQUEST_SECONDS: Final = 30.0
+"""After which the broker ends a request, and it is made anew."""
+_HEARTBEAT, _EXPIRED, _CONFLICT = "100", "408", "409"
+_TOO_SMALL, _COMPLETED = "exceeds maxbytes", "batch completed"
 _LAST_CONSUMER: Final = "Nats-Last-Consumer"
 
 
@@ -59,8 +65,13 @@ class Delivery:
         self._connection = connection
         self._stream = stream
         self._consumer = ""
-        self._unacknowledged = 0
+        self._inbox = ""
+        self._heartbeat = heartbeat
         self._silence = heartbeat * _MISSED_HEARTBEATS
+        self._window = max(_WINDOW_BYTES, connection.max_payload + 2 * _FRAME)
+        self._room = 0
+        self._wanted = 0
+        self._requests = 0
         self._arrived: deque[Message] = deque()
         self._stirred = asyncio.Event()
         self._failure: str | None = None
@@ -84,12 +95,15 @@ class Delivery:
         while self._arrived and len(batch) < _BATCH:
             message = self._arrived.popleft()
             if message.status:
-                self._check_control(message)
+                self._control(message)
             else:
                 batch.append(self._place(message))
         if not self._arrived:
             self._stirred.clear()
-        await self._acknowledge(batch)
+        if self._wanted <= 0 or self._room < _FRAME:
+            # The broker tells that a window is full only when the next message does not fit, and nothing at all when
+            # the last one fits to the byte. So a little room is left unused; what may still come into it does no harm.
+            await self._ask()
         return batch
 
     async def ready(self) -> AsyncIterator[Delivered]:
@@ -117,24 +131,35 @@ class Delivery:
         told = await self._connection.api(f"CONSUMER.INFO.{self._stream}.{self._consumer}")
         return told["num_pending"] == 0 and int(told["delivered"]["consumer_seq"]) == self._consumer_sequence
 
-    def _created(self, told: JsonObject) -> None:
-        self._consumer, self.pending = str(told["name"]), int(told["num_pending"])
+    async def _created(self, told: JsonObject, inbox: str) -> None:
+        self._consumer, self.pending, self._inbox = str(told["name"]), int(told["num_pending"]), inbox
+        await self._ask()
+
+    async def _ask(self) -> None:
+        """Ask for one more window."""
+        self._wanted, self._room = _WINDOW, self._window
+        self._requests += 1
+        request = {
+            "batch": _WINDOW,
+            "max_bytes": self._window,
+            "expires": int(max(_REQUEST_SECONDS, 3 * self._heartbeat) * _NANOSECONDS),
+            "idle_heartbeat": int(self._heartbeat * _NANOSECONDS),
+        }
+        subject = f"$JS.API.CONSUMER.MSG.NEXT.{self._stream}.{self._consumer}"
+        try:
+            await self._connection.send(subject, dumps(request), reply=self._reply)
+        except BusUnavailableError as error:
+            raise DeliveryLostError(str(error)) from error
+
+    @property
+    def _reply(self) -> str:
+        """Where answers to the present request go; what comes to another one is about a request that is over."""
+        return f"{self._inbox}.{self._requests}"
 
     def fail(self, reason: str) -> None:
         """Make the reader's next `batch` end with `DeliveryLostError`."""
         self._failure = self._failure or reason
         self._stirred.set()
-
-    async def _acknowledge(self, batch: list[Delivered]) -> None:
-        """Move the window on, each time that half of it is used up."""
-        self._unacknowledged += len(batch)
-        if not batch or self._unacknowledged < _BATCH:
-            return
-        self._unacknowledged = 0
-        try:
-            await self._connection.request(batch[-1].message.reply, _ACKNOWLEDGE)
-        except BusUnavailableError as error:
-            raise DeliveryLostError(f"the broker does not move on: {error}") from error
 
     async def _take(self, message: Message) -> None:
         self._arrived.append(message)
@@ -155,14 +180,28 @@ class Delivery:
             )
         self._consumer_sequence = position.consumer_sequence
         self._stream_sequence = position.stream_sequence
+        self._wanted -= 1
+        self._room -= message.size
         return Delivered(message, position)
 
-    def _check_control(self, message: Message) -> None:
-        if message.status != _CONTROL:
-            raise DeliveryLostError(f"the broker ended the consumer: {message.status}")
-        delivered = message.headers.get(_LAST_CONSUMER, "")
-        if delivered.isdecimal() and int(delivered) != self._consumer_sequence:
-            raise DeliveryLostError(f"the broker delivered {delivered} messages, {self._consumer_sequence} arrived")
+    def _control(self, message: Message) -> None:
+        """A heartbeat, or the end of the request before all of it was delivered."""
+        if message.status == _HEARTBEAT:
+            delivered = message.headers.get(_LAST_CONSUMER, "")
+            if delivered.isdecimal() and int(delivered) != self._consumer_sequence:
+                raise DeliveryLostError(f"the broker delivered {delivered} messages, {self._consumer_sequence} arrived")
+            return
+        if message.subject != self._reply:
+            return
+        why = message.description.lower()
+        too_small = message.status == _CONFLICT and _TOO_SMALL in why
+        completed = message.status == _CONFLICT and _COMPLETED in why
+        if not (too_small or completed or message.status == _EXPIRED):
+            raise DeliveryLostError(f"the broker ended the consumer: {message.status} {message.description}")
+        if too_small and self._wanted == _WINDOW:
+            # Stored when the broker took larger messages than today.
+            self._window *= 2
+        self._wanted = 0
 
 
 @asynccontextmanager
@@ -173,7 +212,7 @@ async def deliver(
     policy: JsonObject,
     heartbeat: float = HEARTBEAT_SECONDS,
 ) -> AsyncIterator[Delivery]:
-    """Make a consumer and receive what it delivers.
+    """Make a consumer and receive what it delivers; waits while many others of the connection are open.
 
     Args:
         policy: where to begin and how, such as ``{"deliver_policy": "last_per_subject"}``.
@@ -182,30 +221,27 @@ async def deliver(
         BusUnavailableError: no connection, or no answer.
         BusApiError: the broker refused the consumer.
     """
-    delivery = Delivery(connection, stream, heartbeat)
-    inbox = connection.inbox()
-    subscription = await connection.subscribe(inbox, delivery._take)
-    config = {
-        "deliver_subject": inbox,
-        "filter_subjects": list(subjects),
-        "ack_policy": "all",
-        "ack_wait": _NEVER_SECONDS * _NANOSECONDS,
-        "max_ack_pending": _WINDOW,
-        "max_deliver": 1,
-        "mem_storage": True,
-        "num_replicas": 1,
-        "idle_heartbeat": int(heartbeat * _NANOSECONDS),
-        "inactive_threshold": _INACTIVE_SECONDS * _NANOSECONDS,
-        **policy,
-    }
-    try:
-        created = await connection.api(f"CONSUMER.CREATE.{stream}", {"stream_name": stream, "config": config})
-        delivery._created(created)
+    async with connection.deliveries:
+        delivery = Delivery(connection, stream, heartbeat)
+        inbox = connection.inbox()
+        subscription = await connection.subscribe(f"{inbox}.*", delivery._take)
+        config = {
+            "filter_subjects": list(subjects),
+            "ack_policy": "none",
+            "max_deliver": 1,
+            "mem_storage": True,
+            "num_replicas": 1,
+            "inactive_threshold": _INACTIVE_SECONDS * _NANOSECONDS,
+            **policy,
+        }
         try:
-            yield delivery
+            created = await connection.api(f"CONSUMER.CREATE.{stream}", {"stream_name": stream, "config": config})
+            try:
+                await delivery._created(created, inbox)
+                yield delivery
+            finally:
+                # What is not removed here, the broker removes after a while without a request.
+                with suppress(BusError):
+                    await connection.api(f"CONSUMER.DELETE.{stream}.{created['name']}")
         finally:
-            # What is not removed here, the broker removes after a while without a subscriber.
-            with suppress(BusError):
-                await connection.api(f"CONSUMER.DELETE.{stream}.{created['name']}")
-    finally:
-        await subscription.close()
+            await subscription.close()

@@ -1,13 +1,15 @@
 """A delivery is complete and in order, or says that it is not; and never floods its reader."""
 
 import asyncio
+from contextlib import AsyncExitStack
 
 import pytest
 from support.nats import eventually
 
 from aim_shared.bus.connection import BusConnection, Message
-from aim_shared.bus.delivery import Delivery, DeliveryLostError, deliver
+from aim_shared.bus.delivery import Delivered, Delivery, DeliveryLostError, deliver
 from aim_shared.bus.outcome import PubAck
+from aim_shared.bus.snapshot import last_per_subject
 from aim_shared.bus.subjects import Layout
 from aim_shared.json import JsonObject
 
@@ -25,11 +27,12 @@ async def fill(bus: BusConnection, layout: Layout, count: int, size: int = 10) -
         assert all(isinstance(outcome, PubAck) for outcome in outcomes)
 
 
+def waiting(delivery: Delivery) -> int:
+    return sum(not message.status for message in delivery._arrived)
+
+
 async def take(delivery: Delivery, count: int) -> list[str]:
-    found: list[str] = []
-    while len(found) < count:
-        found += [delivered.message.subject for delivered in await delivery.batch()]
-    return found
+    return [delivered.message.subject for delivered in await read(delivery, count)]
 
 
 async def test_everything_arrives_in_order_and_no_more_than_a_window_ahead(bus: BusConnection, layout: Layout) -> None:
@@ -40,9 +43,9 @@ async def test_everything_arrives_in_order_and_no_more_than_a_window_ahead(bus: 
         assert delivery.pending == count
         first = await delivery.batch()
         # The reader stops; the broker must, too.
-        await eventually(lambda: len(delivery._arrived) > 0, "a window ahead")
-        await asyncio.sleep(0.3)
-        assert len(delivery._arrived) <= 512
+        await eventually(lambda: waiting(delivery) == 512 - len(first), "the rest of the window")
+        await bus.api(f"STREAM.INFO.{layout.history_stream}")
+        assert waiting(delivery) == 512 - len(first)
         found = [delivered.message.subject for delivered in first] + await take(delivery, count - len(first))
     ordered = [f"{layout.root}.log.p.n.x{number}" for number in range(count)]
     assert sorted(found) == sorted(ordered)
@@ -77,6 +80,7 @@ async def test_a_gap_a_fall_and_a_stranger_end_it(bus: BusConnection, replies: t
 
 async def test_a_heartbeat_that_tells_of_more_than_arrived_ends_it(bus: BusConnection) -> None:
     delivery = Delivery(bus, "stream", heartbeat=1)
+    await delivery._created({"name": "consumer", "num_pending": 2}, bus.inbox())
     await delivery._take(Message("subject", "$JS.ACK.S.C.1.1.1.0.0", {}, b""))
     await delivery._take(Message("subject", "", {"Status": "100", "Nats-Last-Consumer": "1"}, b""))
     assert len(await delivery.batch()) == 1
@@ -106,3 +110,74 @@ async def test_reading_ends_although_what_lay_ready_is_removed_before_its_turn(
         await bus.api(f"STREAM.PURGE.{layout.history_stream}")
         left = [delivered async for delivered in ready]
     assert len(left) < 2999
+
+
+async def read(delivery: Delivery, count: int) -> list[Delivered]:
+    found: list[Delivered] = []
+    while len(found) < count:
+        found += await delivery.batch()
+    return found
+
+
+def windows_of(monkeypatch: pytest.MonkeyPatch, bus: BusConnection, size: int) -> None:
+    monkeypatch.setattr("aim_shared.bus.delivery._WINDOW_BYTES", size)
+    monkeypatch.setattr(type(bus), "max_payload", 1)
+
+
+async def store(bus: BusConnection, layout: Layout, name: str, size: int) -> None:
+    assert isinstance(await bus.publish(f"{layout.root}.log.p.n.{name}", b"x" * size, {}), PubAck)
+
+
+@pytest.mark.spec("FW-425")
+async def test_a_window_is_bounded_in_bytes(bus: BusConnection, layout: Layout) -> None:
+    await fill(bus, layout, 60, size=300_000)
+    async with deliver(bus, layout.history_stream, (f"{layout.root}.log.p.>",), ALL) as delivery:
+        # Eight MiB hold 27 of them; no more come before the reader took these.
+        await eventually(lambda: len(delivery._arrived) >= 27, "the first window")
+        await bus.api(f"STREAM.INFO.{layout.history_stream}")
+        assert sum(len(message.data) for message in delivery._arrived) <= 8 << 20
+        assert len(await take(delivery, 60)) == 60
+
+
+@pytest.mark.spec("FW-425")
+async def test_a_window_that_is_full_to_the_byte_is_followed_by_the_next(
+    bus: BusConnection, layout: Layout, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # The broker does not tell the end of such a window.
+    await fill(bus, layout, 30, size=20_000)
+    subjects = (f"{layout.root}.log.p.>",)
+    async with deliver(bus, layout.history_stream, subjects, ALL) as delivery:
+        sizes = [delivered.message.size for delivered in await read(delivery, 30)]
+    windows_of(monkeypatch, bus, sum(sizes[:20]))
+    async with deliver(bus, layout.history_stream, subjects, ALL) as delivery, asyncio.timeout(3):
+        assert [delivered.message.size for delivered in await read(delivery, 30)] == sizes
+
+
+@pytest.mark.spec("FW-425")
+async def test_a_message_larger_than_a_window_makes_the_window_grow(
+    bus: BusConnection, layout: Layout, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await store(bus, layout, "small", 10)
+    await store(bus, layout, "large", 1_500_000)
+    async with deliver(bus, layout.history_stream, (f"{layout.root}.log.p.>",), ALL) as delivery:
+        found = await read(delivery, 2)
+    assert [len(delivered.message.data) for delivered in found] == [10, 1_500_000]
+    windows_of(monkeypatch, bus, 200_000)
+    async with deliver(bus, layout.history_stream, (f"{layout.root}.log.p.>",), ALL) as delivery, asyncio.timeout(5):
+        found = await read(delivery, 2)
+    assert [len(delivered.message.data) for delivered in found] == [10, 1_500_000]
+
+
+@pytest.mark.spec("FW-425")
+async def test_only_a_few_deliveries_of_a_connection_are_open_at_a_time(bus: BusConnection, layout: Layout) -> None:
+    await fill(bus, layout, 10)
+    subjects = (f"{layout.root}.log.p.>",)
+    async with AsyncExitStack() as stack:
+        for _ in range(4):
+            await stack.enter_async_context(deliver(bus, layout.history_stream, subjects, ALL))
+        fifth = asyncio.create_task(last_per_subject(bus, layout.history_stream, subjects))
+        await bus.api(f"STREAM.INFO.{layout.history_stream}")
+        consumers = await bus.api(f"CONSUMER.NAMES.{layout.history_stream}")
+        assert len(consumers["consumers"]) == 4
+    async with asyncio.timeout(5):
+        assert len(await fifth) == 10

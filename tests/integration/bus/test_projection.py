@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from support.bus_source import TRACE, Source
-from support.nats import eventually
+from support.nats import connected, eventually
 from support.world_feed import QUICK, feeding
 from support.world_objects import WIDGET, widgets
 
@@ -17,8 +17,8 @@ from aim_shared.bus.connection import BusConnection
 from aim_shared.bus.delivery import Delivered, Delivery, DeliveryLostError
 from aim_shared.bus.entry import Change
 from aim_shared.bus.envelope import Header
+from aim_shared.bus.freshness import FeedSettings, boot_seconds
 from aim_shared.bus.freshness import Source as FedFrom
-from aim_shared.bus.freshness import boot_seconds
 from aim_shared.bus.part import Key, Part
 from aim_shared.bus.subjects import FACTS_PART, Layout
 
@@ -289,3 +289,22 @@ async def test_a_snapshot_that_does_not_arrive_is_asked_for_again_with_pauses(
     async with feeding(bus, layout, [part], settings=replace(QUICK, retry=0.2)) as fed:
         await eventually(lambda: fed.statistics.projection.generations == 4, "made again")
     assert time.monotonic() - began >= 0.6
+
+
+@pytest.mark.spec("FW-425")
+async def test_large_objects_arrive_in_the_first_snapshot_and_the_connection_stays_up(
+    nats_server: str, bus: BusConnection, layout: Layout, part: Part[Resource], source: Source
+) -> None:
+    source.history = False
+    for first in range(0, 600, 50):
+        await asyncio.gather(*(source.upsert(f"w{n}", spec="x" * 180_000) for n in range(first, first + 50)))
+    for number in range(3):
+        await source.upsert(f"huge{number}", spec="x" * 1_500_000)
+    await source.mark()
+    async with connected(nats_server, "reader") as reader:
+        await reader.wait_connected()
+        async with feeding(reader, layout, [part], settings=FeedSettings()) as fed:
+            await asyncio.wait_for(fed.feed.wait_synced(), 15)
+            assert fed.world.count(part) == 603
+            assert fed.statistics.projection.generations == 1
+        assert reader.session == 1
