@@ -103,9 +103,8 @@ class Cluster:
 
     def raw(self, part: Part[Any], name: str) -> JsonObject:
         """The stored JSON of an object that is there."""
-        entry = self.world.world.get(part, Key(TEAM, name))
-        assert entry is not None, f"no {part} {name}"
-        return entry.raw
+        assert self.world.world.get(part, Key(TEAM, name)) is not None, f"no {part} {name}"
+        return self.world.stored[part, Key(TEAM, name)]
 
     def names(self, part: Part[Any]) -> list[str]:
         """Names of the objects of a part."""
@@ -114,7 +113,7 @@ class Cluster:
     def only(self, part: Part[Any]) -> JsonObject:
         """The one object of a part."""
         (entry,) = self.world.world.all(part)
-        return entry.raw
+        return self.world.stored[part, entry.key]
 
     def change(self, part: Part[Any], name: str, /, **members: Any) -> None:
         """A new version of an object with other members; ``status`` merges."""

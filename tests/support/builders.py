@@ -5,7 +5,7 @@ plan = decide(RECONCILER, world.object(parts.SERVICES, "ml", "chat"), world.view
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import count
 from typing import Any, TypeVar
@@ -16,6 +16,7 @@ from aim_shared.api.kinds import POD, Kind, kind_of
 from aim_shared.bus.entry import Change, Entry, Version
 from aim_shared.bus.fact import FACT, fact_key
 from aim_shared.bus.part import Key, Part
+from aim_shared.bus.published import published_form
 from aim_shared.bus.view import WorldView
 from aim_shared.bus.world import Derived, World
 from aim_shared.errors import AimError
@@ -174,10 +175,15 @@ def fact(
 
 @dataclass(frozen=True)
 class BuiltWorld:
-    """A world in which every part is synced and fresh, unless a test makes it stale."""
+    """A world in which every part is synced and fresh, unless a test makes it stale.
+
+    Attributes:
+        stored: each object whole, as the API server has it.
+    """
 
     world: World
     sequences: Iterator[int]
+    stored: dict[tuple[Part[Any], Key], JsonObject] = field(default_factory=dict)
 
     def view(self, failure: AimError | None = None, failing_since: datetime | None = None) -> WorldView:
         """A new view for one pass."""
@@ -192,13 +198,17 @@ class BuiltWorld:
         return decoded
 
     def put(self, part: Part[Any], *objects: JsonObject) -> list[Change[Any]]:
-        """Add objects, or replace them by newer versions; returns what that changed."""
+        """Add objects, or replace them by newer versions; returns what that changed.
+
+        They are trimmed as on the bus, so that no decision passes a test by something that no service gets to see.
+        """
         changes: list[Change[Any]] = []
         for obj in objects:
             metadata = obj["metadata"]
             key = Key(metadata.get("namespace") or "", metadata["name"])
             version = Version(metadata["uid"], metadata.get("resourceVersion", ""), next(self.sequences), "e1")
-            changes += self.world.put(Entry(part, key, obj, version), 0.0)
+            self.stored[part, key] = obj
+            changes += self.world.put(Entry(part, key, published_form(part, obj), version), 0.0)
         return changes
 
     def make_stale(self, part: Part[Any]) -> None:

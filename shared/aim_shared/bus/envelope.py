@@ -102,8 +102,8 @@ class StateMessage:
 
     @property
     def digest(self) -> bytes:
-        """Short hash of the body, to tell equal content."""
-        return digest_of(self.body)
+        """Short hash of the content."""
+        return digest_of(self.body, self.resource_version)
 
     def headers(self) -> dict[str, str]:
         """The message's headers."""
@@ -202,9 +202,19 @@ def decode_log(part: str, key: Key, headers: Mapping[str, str] | None, body: byt
         raise EnvelopeError(f"{part} {key}: header {error} is missing or invalid") from error
 
 
-def digest_of(body: bytes) -> bytes:
-    """Short hash of a body, to tell equal content without keeping it."""
-    return hashlib.blake2b(body, digest_size=12).digest()
+def digest_of(body: bytes, resource_version: str) -> bytes:
+    """Short hash of a body without its resourceVersion, to tell equal content without keeping it."""
+    return hashlib.blake2b(unversioned(body, resource_version), digest_size=12).digest()
+
+
+def unversioned(body: bytes, resource_version: str) -> bytes:
+    """A body as it is in every version that says the same.
+
+    Should the text stand elsewhere first, equal content looks different; never the other way round.
+    """
+    if not resource_version:
+        return body
+    return body.replace(b'"resourceVersion":"%s"' % resource_version.encode(), b'"resourceVersion":""', 1)
 
 
 def _present(headers: Mapping[str, str], name: Header) -> str:

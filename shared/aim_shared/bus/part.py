@@ -37,6 +37,8 @@ class Part(Generic[T]):
         label_selector: restricts the watch; an object that leaves the selection counts as deleted.
         field_selector: restricts the watch.
         trim: reduces an object to what consumers read (docs/spec/README.md section 8, row 12).
+        read_only: no service writes these objects. So nobody waits on the bus for a version of its own, and a version
+            that says nothing new need not be published (FW-446).
     """
 
     name: str
@@ -44,6 +46,7 @@ class Part(Generic[T]):
     label_selector: str = ""
     field_selector: str = ""
     trim: Callable[[JsonObject], JsonObject] = keep
+    read_only: bool = False
 
     @property
     def model(self) -> type[T]:

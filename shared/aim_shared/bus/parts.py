@@ -32,8 +32,9 @@ DISCOVERY_PODS: Final = Part(
     kinds.POD,
     label_selector=f"{labels.APP_COMPONENT}={labels.APP_COMPONENT_DISCOVERY}",
     trim=trim.pod,
+    read_only=True,
 )
-NODES: Final = Part("nodes", kinds.NODE, trim=trim.node)
+NODES: Final = Part("nodes", kinds.NODE, trim=trim.node, read_only=True)
 CUSTOM_PROFILES: Final = Part(
     "configmaps-custom-profile",
     kinds.CONFIG_MAP,
@@ -52,21 +53,31 @@ ARTIFACT_PODS: Final = Part(
     kinds.POD,
     label_selector=f"{labels.CACHE_TYPE}={labels.CACHE_TYPE_ARTIFACT}",
     trim=trim.pod,
+    read_only=True,
 )
 STATUS_UPDATER_BINDINGS: Final = Part(
     "rolebindings", kinds.ROLE_BINDING, field_selector="metadata.name=aim-engine-artifact-status-updater"
 )
 
-INFERENCE_SERVICES: Final = Part("inferenceservices", kinds.INFERENCE_SERVICE)
+INFERENCE_SERVICES: Final = Part("inferenceservices", kinds.INFERENCE_SERVICE, trim=trim.inference_service)
 INFERENCE_SERVICE_EVENTS: Final = Part(
     "events-inferenceservices",
     kinds.EVENT,
     field_selector="involvedObject.kind=InferenceService",
     trim=trim.event,
+    read_only=True,
 )
-AUTOSCALERS: Final = Part("horizontalpodautoscalers", kinds.HORIZONTAL_POD_AUTOSCALER, label_selector=labels.SERVICE)
-PREDICTOR_PODS: Final = Part("pods-predictor", kinds.POD, label_selector=labels.KSERVE_INFERENCE_SERVICE, trim=trim.pod)
-NAMESPACES: Final = Part("namespaces", kinds.NAMESPACE, trim=trim.namespace)
+AUTOSCALERS: Final = Part(
+    "horizontalpodautoscalers",
+    kinds.HORIZONTAL_POD_AUTOSCALER,
+    label_selector=labels.SERVICE,
+    trim=trim.autoscaler,
+    read_only=True,
+)
+PREDICTOR_PODS: Final = Part(
+    "pods-predictor", kinds.POD, label_selector=labels.KSERVE_INFERENCE_SERVICE, trim=trim.pod, read_only=True
+)
+NAMESPACES: Final = Part("namespaces", kinds.NAMESPACE, trim=trim.namespace, read_only=True)
 
 HTTP_ROUTES: Final = Part("httproutes", kinds.HTTP_ROUTE)
 

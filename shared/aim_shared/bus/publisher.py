@@ -404,9 +404,15 @@ class Publisher:
             pending=self._lanes.newest(),
             version=self._source.version,
             scope=scope,
-            digest=(lambda version: digest_of(body_of(version))) if by_content else None,
+            digest=_digest if by_content else None,
         )
-        return [version for version in found if version.obj is None or not self._is_unwritable(version.key)]
+        return [version for version in found if version.obj is None or not self._is_settled(version)]
+
+    def _is_settled(self, version: SourceVersion) -> bool:
+        """Whether a difference need not be published: the broker refuses the object, or it says nothing new."""
+        held = self._writer.stored.get(version.key)
+        says_the_same = held is not None and (held.uid, held.digest) == (version.uid, _digest(version))
+        return self._is_unwritable(version.key) or (self._part.read_only and says_the_same)
 
     # Publishing
 
@@ -509,6 +515,10 @@ class Publisher:
                     if self._writer.stored.get(key) == held:
                         del self._writer.stored[key]
             await asyncio.sleep(self._settings.sweep_interval * random.uniform(0.8, 1.2))
+
+
+def _digest(version: SourceVersion) -> bytes:
+    return digest_of(body_of(version), version.resource_version)
 
 
 async def _within(seconds: float, waiting: Awaitable[object]) -> bool:

@@ -86,7 +86,8 @@ class Source:
         match event:
             case Upsert(obj, version):
                 self._version = version
-                return self.put(upsert_of(self._part, obj))
+                found = upsert_of(self._part, obj)
+                return None if self._says_nothing_new(found) else self.put(found)
             case Delete(obj, version, synthetic):
                 self._version = version
                 gone = self.remove(key_of(obj), obj["metadata"].get("uid", ""), version)
@@ -95,8 +96,11 @@ class Source:
             case Bookmark(version):
                 self._version = version
             case Restarted(objects, version, rewound, from_store):
-                versions = [upsert_of(self._part, obj) for obj in objects]
-                self._present = {found.key: found for found in versions}
+                listed = [upsert_of(self._part, obj) for obj in objects]
+                known = self._present
+                self._present = {
+                    found.key: known[found.key] if self._says_nothing_new(found) else found for found in listed
+                }
                 self._version = version
                 self._lists += 1
                 self._rewinds += rewound
@@ -112,3 +116,28 @@ class Source:
         """An object is gone."""
         known = self._present.pop(key, None)
         return SourceVersion(key, Verb.DELETE, uid or (known.uid if known else ""), resource_version, None)
+
+    def _says_nothing_new(self, found: SourceVersion) -> bool:
+        """Whether only what nobody reads has changed, in an object that nobody here writes (FW-446).
+
+        Such a version is as if it had never been, so that a node's heartbeat costs the broker nothing. An older one is
+        none of these: the cluster's store went back, and what is known of it has to be told anew.
+        """
+        known = self._present.get(found.key)
+        return (
+            self._part.read_only
+            and known is not None
+            and known.uid == found.uid
+            and int(known.resource_version) <= int(found.resource_version)
+            and same_content(known, found)
+        )
+
+
+def same_content(one: SourceVersion, other: SourceVersion) -> bool:
+    """Whether two versions of an object say the same: they differ in nothing but the resourceVersion."""
+    return _content(one) == _content(other)
+
+
+def _content(version: SourceVersion) -> JsonObject | None:
+    obj = version.obj
+    return None if obj is None else {**obj, "metadata": {**obj["metadata"], "resourceVersion": ""}}

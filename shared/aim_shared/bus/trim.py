@@ -19,6 +19,7 @@ _META: Final = (
     "labels",
     "ownerReferences",
 )
+_SCALING_CONDITIONS: Final = ("ScalingActive", "AbleToScale")
 _CONTAINER_STATUS: Final = ("name", "ready", "restartCount", "state", "lastState", "started")
 _GPU_PREFIXES: Final = ("amd.com/", "beta.amd.com/")
 
@@ -65,6 +66,30 @@ def node(obj: JsonObject) -> JsonObject:
     head = _head(obj)
     head["metadata"].pop("generation", None)
     return {**head, "spec": _pick(obj.get("spec") or {}, ("unschedulable",)), "status": resources}
+
+
+def autoscaler(obj: JsonObject) -> JsonObject:
+    """Bounds, replicas, and the two conditions that tell whether it works.
+
+    Metric samples, which come every fifteen seconds, leave the result unchanged.
+    """
+    spec, status = obj.get("spec") or {}, obj.get("status") or {}
+    conditions = [
+        _pick(one, ("type", "status", "reason", "message"))
+        for one in status.get("conditions") or []
+        if one.get("type") in _SCALING_CONDITIONS
+    ]
+    return {
+        **_head(obj),
+        "spec": _pick(spec, ("scaleTargetRef", "minReplicas", "maxReplicas")),
+        "status": {**_pick(status, ("currentReplicas", "desiredReplicas")), "conditions": conditions},
+    }
+
+
+def inference_service(obj: JsonObject) -> JsonObject:
+    """All that is desired, because it is compared with what should be; of the status the conditions and the address."""
+    status = _pick(obj.get("status") or {}, ("conditions", "observedGeneration", "url"))
+    return {**obj, "status": status} if status or "status" in obj else obj
 
 
 def namespace(obj: JsonObject) -> JsonObject:

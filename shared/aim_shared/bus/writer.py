@@ -80,7 +80,7 @@ class Writer:
             InterruptedSessionError: the outcome is not known.
         """
         body, attempt, unknown = body_of(version), 0, 0
-        digest = digest_of(body)
+        digest = digest_of(body, version.resource_version)
         while True:
             held = self.stored.get(version.key)
             verdict = judge(version, digest, held, scope)
@@ -129,7 +129,7 @@ class Writer:
 
     def _message(self, version: SourceVersion, body: bytes, scope: Scope, previous: int, attempt: int) -> StateMessage:
         # Facts have no version of their own; predecessor and content identify one.
-        identity = version.resource_version or f"{previous}-{digest_of(body).hex()}"
+        identity = version.resource_version or f"{previous}-{digest_of(body, '').hex()}"
         return StateMessage(
             part=self._part.name,
             key=version.key,

@@ -11,7 +11,7 @@ from aim_shared.bus.source import SourceVersion
 
 KEY = Key("ns", "a")
 SCOPE = Scope("e2", "e1")
-BODY = digest_of(b"{}")
+BODY = digest_of(b"{}", "")
 HELD = Stored(7, 0, Verb.UPSERT, "e2", "u", "10", "id", "source", BODY)
 
 

@@ -1,0 +1,105 @@
+"""What of the large kinds goes over the bus. That decisions lack nothing is shown by all tests that use `world_of`."""
+
+from copy import deepcopy
+from typing import Any, Final
+
+import pytest
+
+from aim_shared.bus import parts
+from aim_shared.bus.part import Part
+from aim_shared.bus.published import published_form
+from aim_shared.json import JsonObject, dumps
+
+META: Final[JsonObject] = {
+    "name": "x",
+    "namespace": "ns",
+    "uid": "u",
+    "resourceVersion": "7",
+    "creationTimestamp": "2026-01-01T00:00:00Z",
+    "labels": {"a": "b"},
+    "annotations": {"c": "d"},
+    "managedFields": [{"manager": "m", "fieldsV1": {"f:x": {}}}],
+}
+HPA: Final[JsonObject] = {
+    "metadata": META,
+    "spec": {
+        "scaleTargetRef": {"kind": "Deployment", "name": "x"},
+        "minReplicas": 1,
+        "maxReplicas": 3,
+        "metrics": [{"type": "External"}],
+        "behavior": {"scaleDown": {}},
+    },
+    "status": {
+        "observedGeneration": 1,
+        "lastScaleTime": "2026-01-01T00:00:00Z",
+        "currentReplicas": 2,
+        "desiredReplicas": 3,
+        "currentMetrics": [{"type": "External", "external": {"current": {"averageValue": "1"}}}],
+        "conditions": [
+            {"type": "AbleToScale", "status": "True", "reason": "Ready", "message": "m", "lastTransitionTime": "t"},
+            {"type": "ScalingActive", "status": "False", "reason": "Failed", "message": "why"},
+            {"type": "ScalingLimited", "status": "True", "reason": "TooMany", "message": "m"},
+        ],
+    },
+}
+NODE: Final[JsonObject] = {
+    "metadata": META,
+    "spec": {"unschedulable": True, "podCIDR": "10.0.0.0/24"},
+    "status": {
+        "capacity": {"cpu": "8", "amd.com/gpu": "8"},
+        "conditions": [{"type": "Ready", "status": "True", "lastHeartbeatTime": "t1"}],
+        "images": [{"names": ["a"]}],
+    },
+}
+
+
+@pytest.mark.spec("FW-447")
+def test_of_an_autoscaler_bounds_replicas_and_two_conditions() -> None:
+    form = published_form(parts.AUTOSCALERS, HPA)
+    assert form["spec"] == {"scaleTargetRef": {"kind": "Deployment", "name": "x"}, "minReplicas": 1, "maxReplicas": 3}
+    assert form["status"] == {
+        "currentReplicas": 2,
+        "desiredReplicas": 3,
+        "conditions": [
+            {"type": "AbleToScale", "status": "True", "reason": "Ready", "message": "m"},
+            {"type": "ScalingActive", "status": "False", "reason": "Failed", "message": "why"},
+        ],
+    }
+
+
+@pytest.mark.spec("FW-447")
+def test_of_an_inference_service_all_that_is_desired_and_what_is_read_of_the_rest() -> None:
+    spec = {"predictor": {"model": {"args": ["a"]}, "anything": 1}}
+    status = {"conditions": [{"type": "Ready"}], "url": "u", "observedGeneration": 2}
+    obj = {"metadata": META, "spec": spec, "status": {**status, "modelStatus": {"copies": 1}, "components": {}}}
+    form = published_form(parts.INFERENCE_SERVICES, obj)
+    assert (form["spec"], form["status"]) == (spec, status)
+    assert form["metadata"]["annotations"] == {"c": "d"}
+    assert "status" not in published_form(parts.INFERENCE_SERVICES, {"metadata": META, "spec": spec})
+
+
+@pytest.mark.spec("FW-447")
+@pytest.mark.parametrize(
+    ("part", "obj", "path"),
+    [
+        (parts.AUTOSCALERS, HPA, ("status", "currentMetrics", 0, "external", "current", "averageValue")),
+        (parts.AUTOSCALERS, HPA, ("status", "lastScaleTime")),
+        (parts.NODES, NODE, ("status", "conditions", 0, "lastHeartbeatTime")),
+        (parts.NODES, NODE, ("status", "images", 0, "names")),
+    ],
+)
+def test_what_changes_all_the_time_leaves_the_published_form_as_it_is(
+    part: Part[Any], obj: JsonObject, path: tuple[str | int, ...]
+) -> None:
+    later = deepcopy(obj)
+    place: Any = later
+    for step in path[:-1]:
+        place = place[step]
+    place[path[-1]] = "another"
+    assert published_form(part, later) == published_form(part, obj)
+
+
+@pytest.mark.spec("FW-447")
+@pytest.mark.parametrize("part", [part for part in vars(parts).values() if isinstance(part, Part)], ids=str)
+def test_nobody_gets_managed_fields(part: Part[Any]) -> None:
+    assert b"managedFields" not in dumps(published_form(part, {"metadata": META}))
