@@ -5,6 +5,7 @@ from enum import Enum, StrEnum
 from typing import Final, final
 
 from aim_shared.json import JsonObject, loads
+from aim_shared.waits import bounded
 
 
 class KubeError(Exception):
@@ -52,7 +53,7 @@ class ApiError(KubeError):
         message: the server's words.
         causes: ``details.causes``.
         has_details: whether the Status carried ``details``; that of a failed JSON patch ``test`` has none.
-        retry_after: seconds the server asked us to wait, if it did.
+        retry_after: seconds the server asked us to wait, if it did; at most `LONGEST_ANNOUNCED`.
     """
 
     def __init__(
@@ -193,4 +194,4 @@ def _seconds(value: object) -> float | None:
         seconds = float(str(value))
     except ValueError:
         return None
-    return seconds if 0 < seconds < float("inf") else None
+    return bounded(seconds) if seconds > 0 else None

@@ -18,12 +18,12 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
 from types import TracebackType
-from typing import Self, final
+from typing import Any, NamedTuple, Self, final
 
 import structlog
 
 from aim_shared.kube.backoff import Backoff
-from aim_shared.kube.client import WATCH_GRACE, KubeClient, WatchEvent
+from aim_shared.kube.client import WATCH_GRACE, KubeClient, ObjectPage, WatchEvent
 from aim_shared.kube.errors import ApiError, KubeError
 from aim_shared.kube.kinds import ResourceKind, resource_name
 from aim_shared.kube.reflector_state import (
@@ -39,10 +39,12 @@ from aim_shared.kube.reflector_state import (
     State,
     Upsert,
     Watching,
+    after_failed_page,
     after_failure,
     after_page,
     is_older,
     list_query,
+    merged,
 )
 
 __all__ = [
@@ -69,6 +71,8 @@ class ReflectorSettings:
             the renewals of many reflectors.
         longest_watch: most seconds.
         grace: seconds of silence beyond that, after which the connection counts as dead.
+        opening: most seconds until a watch answers at all.
+        longest_wait: seconds beyond which a server's ``Retry-After`` is not respected (FW-427).
         page_size: objects per page of a list, where the server pages.
         backoff: delays after failures.
         hasty: seconds; a watch that the server ends sooner, without one event, counts as a failure.
@@ -77,6 +81,8 @@ class ReflectorSettings:
     shortest_watch: int = 240
     longest_watch: int = 300
     grace: float = WATCH_GRACE
+    opening: float = 30.0
+    longest_wait: float = 30.0
     page_size: int = 500
     backoff: Backoff = field(default_factory=lambda: Backoff(base=0.8, cap=30.0))
     hasty: float = 1.0
@@ -139,9 +145,12 @@ class Reflector:
         self._pending: deque[Event] = deque()
         self._watch = AsyncExitStack()
         self._stream: AsyncIterator[WatchEvent] | None = None
+        self._receiving: asyncio.Task[WatchEvent | None] | None = None
+        self._comparing: asyncio.Task[_Compared] | None = None
+        self._since: dict[tuple[str, str], Upsert | Delete] = {}
+        self._stirred: asyncio.Future[None] | None = None
         self._watch_opened = 0.0
         self._watch_events = 0
-        self._interruptible: asyncio.Timeout | None = None
         self._relist_wanted: ListFrom | None = None
         self._delay = 0.0
         self._lists = self._watches = self._events = self._failures = 0
@@ -153,7 +162,8 @@ class Reflector:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        await self._watch.aclose()
+        await self._end_comparison()
+        await self._close_watch()
 
     def __aiter__(self) -> Self:
         return self
@@ -166,13 +176,13 @@ class Reflector:
     def relist(self, source: ListFrom = ListFrom.FLOOR) -> None:
         """Ask for a comparison with the server: by default a list not older than anything seen, told as `Restarted`.
 
-        The watch then continues from that list. Changes between the two are folded into it, as in any list.
-        Returns at once; several requests before the list starts are one, from the store if any asked for that.
+        The watch goes on until the list is there, and then continues from it. Changes between the two are folded into
+        it, as in any list. Returns at once, and ends any pause between two attempts; several requests before the list
+        starts are one, from the store if any asked for that.
         """
         if self._relist_wanted is not ListFrom.STORE:
             self._relist_wanted = source
-        if self._interruptible is not None:
-            self._interruptible.reschedule(asyncio.get_running_loop().time())
+        self._stir()
 
     def statistics(self) -> ReflectorStatistics:
         """Current numbers."""
@@ -191,19 +201,24 @@ class Reflector:
         """Make one transition and report what it brought; a transition that failed is only delayed, not lost."""
         if self._delay:
             delay, self._delay = self._delay, 0.0
-            await self._sleep(delay)
+            await self._pause(delay)
         try:
             return await self._transition()
         except (KubeError, ValueError) as error:
-            await self._watch.aclose()
+            await self._close_watch()
             self._state = after_failure(self._state, error)
             self._failed(error)
             return ()
 
     async def _transition(self) -> tuple[Event, ...]:
-        if self._relist_wanted and isinstance(self._state, Ready | Watching):
-            await self._watch.aclose()
-            self._state = Empty(self._relist_wanted)
+        if isinstance(self._state, Empty | Listing):
+            # The list to come is as good as one beside would be; what else was wished for is not forgotten.
+            await self._end_comparison()
+        elif self._comparing is None and self._relist_wanted is not None:
+            self._comparing = asyncio.create_task(self._compare())
+            self._comparing.add_done_callback(lambda _: self._stir())
+        elif self._comparing is not None and self._comparing.done():
+            return await self._compared(self._comparing.result())
         match self._state:
             case Empty() | Listing() as state:
                 return await self._list(state)
@@ -212,17 +227,90 @@ class Reflector:
             case Watching():
                 return await self._read()
 
+    # Waiting
+
+    def _stir(self) -> None:
+        """End every wait: a list was asked for, or a comparison is complete."""
+        if self._stirred is not None and not self._stirred.done():
+            self._stirred.set_result(None)
+
+    def _stirring(self) -> asyncio.Future[None]:
+        if self._stirred is None or self._stirred.done():
+            self._stirred = asyncio.get_running_loop().create_future()
+        return self._stirred
+
+    async def _pause(self, seconds: float) -> None:
+        """Wait between two attempts, unless a wish comes."""
+        sleeping = asyncio.ensure_future(self._sleep(seconds))
+        try:
+            await asyncio.wait((sleeping, self._stirring()), return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            sleeping.cancel()
+
+    def _delay_after(self, failures: int, error: Exception) -> float:
+        asked = error.retry_after if isinstance(error, ApiError) else None
+        # The server's word counts, but not for any length: nobody sees what happens meanwhile.
+        return max(self._settings.backoff.delay(failures, self._random), min(asked or 0.0, self._settings.longest_wait))
+
+    # Lists
+
+    def _fulfilled(self, state: Empty) -> Empty:
+        """Fold what was wished for into a list that is about to begin; a wish that comes later wants a later list."""
+        wanted, self._relist_wanted = self._relist_wanted, None
+        return Empty(ListFrom.STORE) if wanted is ListFrom.STORE else state
+
+    async def _compare(self) -> "_Compared":
+        """List beside the watch, however often it takes."""
+        state: Empty | Listing = Empty(ListFrom.FLOOR)
+        failures, floor = 0, self._floor
+        while True:
+            if isinstance(state, Empty):
+                state, floor = self._fulfilled(state), self._floor
+                # What the watch brought before lies at or below the floor, which the list is not older than.
+                self._since.clear()
+            try:
+                following = after_page(state, await self._page(state))
+            except (KubeError, ValueError) as error:
+                failures += 1
+                state = after_failed_page(state, error)
+                delay = self._delay_after(failures, error)
+                self._tell(error, failures, delay)
+                if self._relist_wanted is None:
+                    await self._pause(delay)
+                continue
+            if isinstance(following, Restarted):
+                return _Compared(following, floor)
+            state = following
+
+    async def _compared(self, compared: "_Compared") -> tuple[Event, ...]:
+        """The list beside the watch is there: only now does the watch give way to one that follows the list."""
+        self._comparing = None
+        await self._close_watch()
+        listed, floor = compared
+        rewound = is_older(listed.resource_version, floor)
+        # A store that went back knows nothing of what the watch brought.
+        return self._restart(listed if rewound else merged(listed, self._since.values()), floor)
+
+    async def _end_comparison(self) -> None:
+        comparing, self._comparing = self._comparing, None
+        await _ended(comparing)
+
     async def _list(self, state: Empty | Listing) -> tuple[Event, ...]:
         if isinstance(state, Empty):
-            # Cleared before the request goes out: a wish that comes later wants a later list.
-            if self._relist_wanted is ListFrom.STORE:
-                self._state = state = Empty(ListFrom.STORE)
-            self._relist_wanted = None
+            self._state = state = self._fulfilled(state)
+        following = after_page(state, await self._page(state))
+        if isinstance(following, Listing):
+            self._state = following
+            return ()
+        return self._restart(following, self._floor)
+
+    async def _page(self, state: Empty | Listing) -> ObjectPage:
+        if isinstance(state, Empty):
             version, match = list_query(state.source, self._floor)
             token = ""
         else:
             version, match, token = None, None, state.continue_token
-        page = await self._client.list(
+        return await self._client.list(
             self._kind,
             self._namespace,
             label_selector=self._label_selector,
@@ -232,50 +320,50 @@ class Reflector:
             limit=self._settings.page_size,
             continue_token=token,
         )
-        following = after_page(state, page)
-        if isinstance(following, Listing):
-            self._state = following
-            return ()
-        return self._restart(following)
 
-    def _restart(self, listed: Restarted) -> tuple[Event, ...]:
-        rewound = is_older(listed.resource_version, self._floor)
+    def _restart(self, listed: Restarted, floor: str) -> tuple[Event, ...]:
+        rewound = is_older(listed.resource_version, floor)
         deleted = self._known.replace(listed)
         self._lists += 1
         self._floor = listed.resource_version
         self._state = Ready(listed.resource_version)
         return (*deleted, replace(listed, rewound=rewound))
 
+    # Watches
+
     async def _open(self, version: str) -> tuple[Event, ...]:
         seconds = self._random.randint(self._settings.shortest_watch, self._settings.longest_watch)
-        self._stream = await self._watch.enter_async_context(
-            self._client.watch(
-                self._kind,
-                self._namespace,
-                resource_version=version,
-                label_selector=self._label_selector,
-                field_selector=self._field_selector,
-                timeout_seconds=seconds,
-                grace=self._settings.grace,
-            )
+        watch = self._client.watch(
+            self._kind,
+            self._namespace,
+            resource_version=version,
+            label_selector=self._label_selector,
+            field_selector=self._field_selector,
+            timeout_seconds=seconds,
+            grace=self._settings.grace,
         )
+        try:
+            async with asyncio.timeout(self._settings.opening):
+                self._stream = await self._watch.enter_async_context(watch)
+        except TimeoutError as error:
+            raise KubeError(
+                f"watch {resource_name(self._kind)}: not opened within {self._settings.opening:g} s"
+            ) from error
         self._watches += 1
         self._watch_opened, self._watch_events = time.monotonic(), 0
         self._state = Watching(version)
         return ()
 
     async def _read(self) -> tuple[Event, ...]:
-        assert self._stream is not None
-        try:
-            async with asyncio.timeout(None) as self._interruptible:
-                received = await anext(self._stream, None)
-        except TimeoutError:
-            # Only relist() sets this deadline; the next step sees its wish.
+        if self._receiving is None:
+            self._receiving = asyncio.create_task(self._receive())
+        await asyncio.wait((self._receiving, self._stirring()), return_when=asyncio.FIRST_COMPLETED)
+        if not self._receiving.done():
             return ()
-        finally:
-            self._interruptible = None
+        receiving, self._receiving = self._receiving, None
+        received = receiving.result()
         if received is None:
-            await self._ended()
+            await self._end_of_watch()
             return ()
         event = self._known.take(received)
         self._events += 1
@@ -283,10 +371,29 @@ class Reflector:
         self._failures, self._last_error = 0, None
         self._floor = event.resource_version
         self._state = Watching(event.resource_version)
+        if self._comparing is not None and not isinstance(event, Bookmark):
+            self._remember(event)
         return (event,)
 
-    async def _ended(self) -> None:
+    async def _receive(self) -> WatchEvent | None:
+        assert self._stream is not None
+        return await anext(self._stream, None)
+
+    def _remember(self, event: Upsert | Delete) -> None:
+        """Keep an event for the list that is under way; of each object the last one, in the order of the last ones."""
+        metadata = event.obj["metadata"]
+        name = (str(metadata.get("namespace") or ""), str(metadata["name"]))
+        self._since.pop(name, None)
+        self._since[name] = event
+
+    async def _close_watch(self) -> None:
+        receiving, self._receiving = self._receiving, None
+        # A generator in which somebody waits can not be closed.
+        await _ended(receiving)
         await self._watch.aclose()
+
+    async def _end_of_watch(self) -> None:
+        await self._close_watch()
         self._state = Ready(self._floor)
         lived = time.monotonic() - self._watch_opened
         if self._watch_events == 0 and lived < self._settings.hasty:
@@ -298,14 +405,30 @@ class Reflector:
         self._failures += 1
         self._last_error = error
         # Expiry is in the nature of watches. The first one costs nothing but a list; only a series is an illness.
-        if self._failures > 1 or not (isinstance(error, ApiError) and error.is_expired):
-            self._delay = self._settings.backoff.delay(self._failures, self._random)
-        if isinstance(error, ApiError) and error.retry_after is not None:
-            self._delay = max(self._delay, error.retry_after)
+        at_once = self._failures == 1 and isinstance(error, ApiError) and error.is_expired
+        self._delay = 0.0 if at_once else self._delay_after(self._failures, error)
+        self._tell(error, self._failures, self._delay)
+
+    def _tell(self, error: Exception, failures: int, delay: float) -> None:
         _log.warning(
             "list or watch failed; will retry",
             resource=resource_name(self._kind),
             error=str(error),
-            failures=self._failures,
-            retry_in_seconds=round(self._delay, 1),
+            failures=failures,
+            beside_a_watch=isinstance(self._state, Watching),
+            retry_in_seconds=round(delay, 1),
         )
+
+
+class _Compared(NamedTuple):
+    """A list that was fetched beside a watch, and where the watch was when it was asked for."""
+
+    listed: Restarted
+    floor: str
+
+
+async def _ended(task: asyncio.Task[Any] | None) -> None:
+    """Cancel a task and wait for its end, whatever that is."""
+    if task is not None:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)

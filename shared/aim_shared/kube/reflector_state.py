@@ -3,10 +3,14 @@
 A reflector goes ``Empty → Listing → Ready → Watching``. A watch that ends or breaks goes back to ``Ready`` and
 resumes where it was; one whose version has expired goes back to ``Empty``. What vanished while nobody watched is
 found by comparing the next list with the names known from before.
+
+A comparison that somebody asks for lists *beside* the watch, which goes on meanwhile: a server that refuses the list
+must not take the events as well. Once the list is there, `merged` folds into it what the watch brought meanwhile, and
+the watch starts anew from the result.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import NamedTuple, TypeAlias, final
 
@@ -150,16 +154,41 @@ def after_failure(state: State, error: KubeError | ValueError) -> State:
     An expired continue token or version, a version ahead of the server, and an unintelligible event all mean
     that only a new list helps; everything else is repeated from where it was.
     """
-    expired = isinstance(error, ApiError) and error.is_expired
-    ahead = isinstance(error, ApiError) and error.is_version_too_large
     if isinstance(state, Empty | Listing):
-        # The floor itself may be what the server cannot satisfy, so the second try leaves it out.
-        return Empty(ListFrom.STORE if expired or ahead else state.source)
-    if ahead:
+        return after_failed_page(state, error)
+    if isinstance(error, ApiError) and error.is_version_too_large:
         return Empty(ListFrom.STORE)
-    if expired or isinstance(error, ValueError):
+    if isinstance(error, ValueError) or (isinstance(error, ApiError) and error.is_expired):
         return Empty(ListFrom.FLOOR)
     return Ready(state.resource_version)
+
+
+def after_failed_page(state: Empty | Listing, error: KubeError | ValueError) -> Empty:
+    """How to list again after an error; from the first page, because a token ages."""
+    refused = isinstance(error, ApiError) and (error.is_expired or error.is_version_too_large)
+    # The floor itself may be what the server cannot satisfy, so the second try leaves it out.
+    return Empty(ListFrom.STORE if refused else state.source)
+
+
+def merged(listed: Restarted, since: Iterable[Upsert | Delete]) -> Restarted:
+    """A list with what a watch brought while it was fetched; nothing in it is older than what was told already.
+
+    Args:
+        since: at least every event after the one that the watch was at when the list was asked for, in order.
+    """
+    objects = {_identity(obj)[0]: obj for obj in listed.objects}
+    version = listed.resource_version
+    for event in since:
+        # The list shows this, or what came after it.
+        if not is_older(listed.resource_version, event.resource_version):
+            continue
+        key, _ = _identity(event.obj)
+        if isinstance(event, Upsert):
+            objects[key] = event.obj
+        else:
+            objects.pop(key, None)
+        version = event.resource_version
+    return replace(listed, objects=tuple(objects.values()), resource_version=version)
 
 
 def is_older(version: str, than: str) -> bool:

@@ -21,6 +21,7 @@ from aim_shared.kube.config import Connection
 from aim_shared.kube.errors import ApiConnectionError, ApiError, ConnectionFailure, KubeError, api_error
 from aim_shared.kube.limiter import Limiter, LimiterStatistics
 from aim_shared.kube.proxies import environment_proxy
+from aim_shared.waits import LONGEST_IN_PLACE
 
 Parameters: TypeAlias = Mapping[str, str]
 
@@ -57,7 +58,7 @@ class TransportSettings:
     total_timeout: float = 60.0
     attempts: int = 4
     backoff: Backoff = field(default_factory=lambda: Backoff(base=0.2, cap=5.0))
-    longest_wait: float = 10.0
+    longest_wait: float = LONGEST_IN_PLACE
 
 
 @final

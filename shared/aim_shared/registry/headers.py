@@ -8,6 +8,8 @@ from typing import Final
 
 from yarl import URL
 
+from aim_shared.waits import bounded
+
 _LINK: Final = re.compile(r"<([^>]*)>([^<]*)")
 _REL_NEXT: Final = re.compile(r""";\s*rel\s*=\s*"?next"?(?:\s|;|,|$)""", re.IGNORECASE)
 
@@ -15,15 +17,17 @@ _REL_NEXT: Final = re.compile(r""";\s*rel\s*=\s*"?next"?(?:\s|;|,|$)""", re.IGNO
 def announced_wait(headers: Mapping[str, str], now: float) -> float | None:
     """Seconds that the server wants to be left alone, from the first usable source of MS-152; None if it says nothing.
 
+    At most `LONGEST_ANNOUNCED`, whatever it says.
+
     Args:
         headers: response headers, looked up case-insensitively by the mapping.
         now: Unix time in seconds.
     """
     retry_after = headers.get("Retry-After", "").strip()
     if retry_after.isascii() and retry_after.isdigit():
-        return float(retry_after)
+        return bounded(float(retry_after))
     moments = (_http_date(retry_after), *(_unix_time(headers.get(name, "")) for name in _RESET_HEADERS))
-    return next((max(0.0, moment - now) for moment in moments if moment is not None), None)
+    return next((bounded(moment - now) for moment in moments if moment is not None), None)
 
 
 def next_page(links: list[str], current: URL) -> URL | None:

@@ -26,11 +26,10 @@ from aim_shared.registry.headers import announced_wait
 from aim_shared.registry.revalidation import AnswerMemory
 from aim_shared.registry.settings import RegistrySettings
 from aim_shared.registry.traffic import Traffic, TransportStatistics
+from aim_shared.waits import LONGEST_IN_PLACE
 
 RETRIED_STATUSES: Final = frozenset({408, 499, 500, 502, 503, 504, 522})
 RETRY_DELAYS: Final = (1.0, 3.0)
-LONGEST_WAIT: Final = 10.0
-"""Seconds of an announced wait that is sat out within the request (MS-151)."""
 ERROR_BODY_LIMIT: Final = 64 * 1024
 USER_AGENT: Final = "aim-engine/0.1 (+https://aim.eai.amd.com)"
 
@@ -188,7 +187,7 @@ class Transport:
 
     async def _sit_out(self, authority: str) -> None:
         left = self._wait_left(authority)
-        if left > LONGEST_WAIT:
+        if left > LONGEST_IN_PLACE:
             raise _rate_limit_error(authority, left, None)
         if left > 0:
             await asyncio.sleep(left)
@@ -281,7 +280,7 @@ def _is_limit_in_disguise(response: Response) -> bool:
 def _is_worth_repeating(error: RegistryError, request: Request) -> bool:
     match error.code:
         case RegistryErrorCode.RATE_LIMITED:
-            return error.retry_after is not None and error.retry_after <= LONGEST_WAIT
+            return error.retry_after is not None and error.retry_after <= LONGEST_IN_PLACE
         case RegistryErrorCode.SERVER_ERROR:
             return error.status in RETRIED_STATUSES
         case RegistryErrorCode.UNREACHABLE:

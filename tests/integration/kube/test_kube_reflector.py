@@ -1,11 +1,13 @@
 """The reflector against a server that behaves and misbehaves."""
 
 import asyncio
+import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
+from aiohttp import web
 from support.fake_apiserver import (
     CONFIG_MAP,
     FakeApiServer,
@@ -19,6 +21,7 @@ from support.fake_apiserver import (
     text_answer,
     watch_answer,
 )
+from support.nats import eventually
 
 from aim_shared.kube.backoff import Backoff
 from aim_shared.kube.client import KubeClient
@@ -170,7 +173,6 @@ async def test_a_wished_comparison_interrupts_a_silent_watch() -> None:
         async with asyncio.TaskGroup() as group:
             waiting = group.create_task(take(reflector, 2))
             await asyncio.sleep(0)
-            assert reflector._interruptible is not None
             reflector.relist()
         deleted, restarted = waiting.result()
         async with asyncio.TaskGroup() as group:
@@ -215,17 +217,19 @@ async def test_a_server_that_ends_watches_at_once_is_not_hammered() -> None:
     assert delays == [1.0, 2.0, 4.0, 4.0]
 
 
-async def test_the_server_decides_how_long_a_throttled_reflector_waits() -> None:
+@pytest.mark.parametrize(("asked", "slept"), [("7", 7.0), ("86400", 30.0), ("1e300", 30.0)])
+@pytest.mark.spec("FW-427")
+async def test_the_server_decides_within_bounds_how_long_a_throttled_reflector_waits(asked: str, slept: float) -> None:
     delays: list[float] = []
 
     async def sleep(seconds: float) -> None:
         delays.append(seconds)
 
-    throttled = status_answer(429, "TooManyRequests", headers={"Retry-After": "7"})
+    throttled = status_answer(429, "TooManyRequests", headers={"Retry-After": asked})
     async with reflecting(throttled, list_answer("5"), sleep=sleep) as (reflector, _):
         assert await take(reflector, 1) == [Restarted((), "5")]
 
-    assert delays == [7.0]
+    assert delays == [slept]
 
 
 async def test_a_list_from_the_store_can_be_asked_for() -> None:
@@ -240,3 +244,94 @@ async def test_a_list_from_the_store_can_be_asked_for() -> None:
         reflector.relist()
         assert await take(reflector, 1) == [Restarted((a,), "9", from_store=True)]
         assert "resourceVersion" not in server.seen[-1].query
+
+
+@pytest.mark.spec("FW-427")
+async def test_a_wish_for_a_list_is_heard_while_the_server_wants_patience() -> None:
+    throttled = status_answer(429, "TooManyRequests", headers={"Retry-After": "86400"})
+    async with reflecting(throttled, list_answer("5")) as (reflector, _), asyncio.TaskGroup() as group:
+        waiting = group.create_task(take(reflector, 1))
+        await eventually(lambda: reflector.statistics().failures > 0, "refused")
+        reflector.relist()
+        assert await waiting == [Restarted((), "5")]
+
+
+class Throttled:
+    """A server whose watch is fine while it refuses lists; ``events`` are what the watch tells."""
+
+    def __init__(self) -> None:
+        self.lists: list[Handler] = []
+        self.refused = 0
+        self.watches = 0
+        self.events: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
+
+    async def __call__(self, request: web.BaseRequest) -> web.StreamResponse:
+        if "watch" in request.query:
+            self.watches += 1
+            return await self._watch(request)
+        if self.lists:
+            return await self.lists.pop(0)(request)
+        self.refused += 1
+        return await status_answer(429, "TooManyRequests", headers={"Retry-After": "86400"})(request)
+
+    async def _watch(self, request: web.BaseRequest) -> web.StreamResponse:
+        # A handler whose client has gone finds out when it writes, and must not take what is for the next one.
+        events: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
+        self.events = events
+        response = web.StreamResponse()
+        response.enable_chunked_encoding()
+        await response.prepare(request)
+        while True:
+            await response.write(json.dumps(await events.get()).encode() + b"\n")
+
+
+@pytest.mark.spec("FW-426")
+async def test_a_refused_comparison_takes_nothing_from_a_healthy_watch() -> None:
+    server = Throttled()
+    server.lists = [list_answer("5", config_map("a", 5))]
+    async with reflecting(server, settings=ReflectorSettings()) as (reflector, _):
+        await take(reflector, 1)
+        events = asyncio.create_task(take(reflector, 2))
+        await eventually(lambda: server.watches == 1, "the watch is open")
+        reflector.relist()
+        await eventually(lambda: server.refused > 0, "the list is refused")
+        for version in (6, 7):
+            server.events.put_nowait(change("MODIFIED", config_map("a", version)))
+        assert [event.resource_version for event in await events] == ["6", "7"]
+        assert server.watches == 1
+
+        # The list that is taken at last is older than what the watch has told meanwhile, and than what it tells next.
+        b8 = config_map("b", 8)
+        server.lists = [list_answer("7", config_map("a", 7), config_map("gone", 3))]
+        reflector.relist()
+        restarted = (await take(reflector, 1))[0]
+        assert restarted == Restarted((config_map("a", 7), config_map("gone", 3)), "7")
+        following = asyncio.create_task(take(reflector, 1))
+        await eventually(lambda: server.watches == 2, "a watch that follows the list")
+        server.events.put_nowait(change("ADDED", b8))
+        assert await following == [Upsert(b8, "8")]
+
+
+@pytest.mark.spec("FW-426")
+async def test_what_the_watch_tells_while_a_list_is_fetched_is_folded_into_the_list() -> None:
+    server = Throttled()
+    fetching, answered = asyncio.Event(), asyncio.Event()
+
+    async def slow_list(request: web.BaseRequest) -> web.StreamResponse:
+        fetching.set()
+        await answered.wait()
+        return await list_answer("6", config_map("a", 5), config_map("b", 6), config_map("c", 4))(request)
+
+    server.lists = [list_answer("5", config_map("a", 5), config_map("c", 4)), slow_list]
+    async with reflecting(server, settings=ReflectorSettings()) as (reflector, _):
+        await take(reflector, 1)
+        events = asyncio.create_task(take(reflector, 3))
+        await eventually(lambda: server.watches == 1, "the watch is open")
+        reflector.relist()
+        await asyncio.wait_for(fetching.wait(), 5)
+        b6, a7, c8 = config_map("b", 6), config_map("a", 7), config_map("c", 8)
+        for one in (change("ADDED", b6), change("MODIFIED", a7), change("DELETED", c8)):
+            server.events.put_nowait(one)
+        assert await events == [Upsert(b6, "6"), Upsert(a7, "7"), Delete(c8, "8")]
+        answered.set()
+        assert await take(reflector, 1) == [Restarted((a7, b6), "8")]

@@ -23,6 +23,7 @@ from aim_shared.kube.reflector_state import (
     after_page,
     is_older,
     list_query,
+    merged,
 )
 
 EXPIRED = ApiError("GET x", 410, "Expired", "too old resource version")
@@ -132,3 +133,16 @@ def test_versions_compare_as_numbers() -> None:
     assert not is_older("10", "9")
     assert not is_older("abc", "10")
     assert not is_older("10", "")
+
+
+@pytest.mark.spec("FW-426")
+def test_a_list_is_merged_with_what_a_watch_brought_meanwhile() -> None:
+    a5, b6, c7 = config_map("a", 5), config_map("b", 6), config_map("c", 7)
+    listed = Restarted((a5, b6), "6", from_store=True)
+    b9 = config_map("b", 9)
+
+    assert merged(listed, []) == listed
+    assert merged(listed, [Upsert(config_map("b", 6), "6"), Delete(config_map("a", 4), "4")]) == listed
+    assert merged(listed, [Upsert(c7, "7"), Delete(config_map("a", 8), "8"), Upsert(b9, "9")]) == Restarted(
+        (b9, c7), "9", from_store=True
+    )

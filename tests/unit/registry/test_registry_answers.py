@@ -95,6 +95,20 @@ def test_announced_waits(headers: dict[str, str], wait: float | None) -> None:
     assert announced_wait(CIMultiDict(headers), 1000.0) == wait
 
 
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"Retry-After": "86400"},
+        {"Retry-After": "9" * 400},
+        {"Retry-After": "Fri, 31 Dec 9999 23:59:59 GMT"},
+        {"X-RateLimit-Reset": "1e300"},
+    ],
+)
+@pytest.mark.spec("FW-427")
+def test_an_announced_wait_counts_for_an_hour_at_most(headers: dict[str, str]) -> None:
+    assert announced_wait(CIMultiDict(headers), 1000.0) == 3600.0
+
+
 @pytest.mark.spec("MS-116")
 @pytest.mark.parametrize(
     ("link", "expected"),
