@@ -10,8 +10,8 @@ from support.controlplane import Ran
 from support.stack import OWN, Platform, status_of
 
 from aim_cli.connecting import history
-from aim_cli.replay import Verdict, replay
-from aim_cli.services import definitions
+from aim_cli.services import services
+from aim_shared.replay import Replayer, Verdict
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -84,12 +84,11 @@ async def test_every_decision_is_taken_alike_again(platform: Platform) -> None:
     assert ran.code == 0, ran
     assert " 0 different, 0 that cannot be told" in ran.out.splitlines()[-1]
 
-    declared = definitions()
+    code = services()
     async with history(platform.stack.nats_url) as log:
-        decisions = await log.decisions()
-        results = [await replay(log, declared, one) for one in decisions]
-    assert {one.record.service for one in decisions} == {service.name for service in declared}
-    assert [(one.stored.record.key, one.differences) for one in results if one.verdict is Verdict.DIFFERS] == []
+        results = [one async for one in Replayer(log, code).decisions()]
+    assert {one.stored.record.service for one in results} == set(code)
+    assert [(one.stored.record.key, one) for one in results if one.verdict is not Verdict.SAME] == []
 
 
 async def test_the_catalogue_is_decided_alike_again_after_its_repair(platform: Platform) -> None:

@@ -13,7 +13,7 @@ from aim_shared.bus.direct import ReflectorFactory
 from aim_shared.bus.entry import Change
 from aim_shared.bus.feed import FeedStatistics, WorldFeed
 from aim_shared.bus.freshness import FeedSettings, boot_seconds
-from aim_shared.bus.part import Key, Part
+from aim_shared.bus.part import Index, Key, Part
 from aim_shared.bus.subjects import Layout
 from aim_shared.bus.world import World
 from aim_shared.json import JsonObject
@@ -68,13 +68,14 @@ async def feeding(
     layout: Layout,
     parts: Sequence[Part[Any]],
     *,
+    indexes: Sequence[Index[Any]] = (),
     reflect: ReflectorFactory | None = None,
     settings: FeedSettings = QUICK,
     service: str = "tester",
     clock: Callable[[], float] = boot_seconds,
 ) -> AsyncIterator[Fed]:
     """A feed that runs for as long as the body does."""
-    world = World(parts)
+    world = World(parts, indexes)
     fed = Fed(world)
     fed._feed = WorldFeed(world, connection, service, fed.take, reflect, layout=layout, settings=settings, clock=clock)
     task = asyncio.create_task(fed.feed.run())

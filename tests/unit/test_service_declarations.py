@@ -3,8 +3,8 @@
 from collections import Counter
 
 import pytest
+from support.declarations import definitions
 
-from aim_cli.services import definitions
 from aim_cli.targets import PARTS
 from aim_shared.bus.parts import FACTS
 from aim_shared.reconcile.reconciler import ServiceDefinition

@@ -12,11 +12,12 @@ from rich.console import Console
 from rich.markup import escape
 
 from aim_cli.connecting import UnreachableError, history
-from aim_cli.replay import Replayed, Verdict, replay
-from aim_cli.services import definitions
-from aim_cli.targets import TargetError, target
+from aim_cli.services import services
+from aim_cli.targets import TargetError, kind_name, target
 from aim_cli.timeline import Moment, deeds, timeline
 from aim_shared.bus.connection import BusError
+from aim_shared.bus.history import DecisionFilter
+from aim_shared.replay import Replayed, Replayer, Verdict
 
 T = TypeVar("T")
 app = typer.Typer(no_args_is_help=True, add_completion=False, help=__doc__, pretty_exceptions_enable=False)
@@ -28,28 +29,32 @@ KindName = Annotated[str, typer.Argument(help="Kind, plural or short name, such 
 ObjectName = Annotated[str, typer.Argument(help="namespace/name, or name for cluster-scoped kinds.")]
 _LOCAL: Final = "nats://127.0.0.1:4222"
 _WIDEST_NAME: Final = 60
-_STYLES: Final = {Verdict.SAME: "green", Verdict.DIFFERS: "bold red", Verdict.UNKNOWN: "yellow"}
+_STYLES: Final = {Verdict.SAME: "green", Verdict.DIFFERENT: "bold red", Verdict.UNKNOWN: "yellow"}
 
 
 @app.command("replay")
-def replay_command(kind: KindName, name: ObjectName, nats_url: NatsUrl = _LOCAL) -> None:
-    """Take every recorded decision about an object again, from the log alone, and compare.
+def replay_command(
+    kind: Annotated[str | None, typer.Argument(help="Kind, plural or short name; without it, every decision.")] = None,
+    name: Annotated[str | None, typer.Argument(help="namespace/name, or name for cluster-scoped kinds.")] = None,
+    nats_url: NatsUrl = _LOCAL,
+) -> None:
+    """Take every recorded decision again, of one object or of all, from the log alone, and compare.
 
-    Exits with 1 when today's code decides differently, with 3 when there is nothing to compare.
+    Exits with 0 when today's code decides alike, with 1 when it decides anything differently, otherwise with 2 when
+    something cannot be told; what is missing is named.
     """
-    results = _run(_replay(kind, name, nats_url))
-    for one in results:
-        _print_replayed(one)
-    counts = Counter(one.verdict for one in results)
+    counts = _run(_replay(kind, name, nats_url))
     _out.print(
-        f"{len(results)} decisions: {counts[Verdict.SAME]} same, {counts[Verdict.DIFFERS]} different, "
+        f"{_counted(counts.total(), 'decision')}: {counts[Verdict.SAME]} same, {counts[Verdict.DIFFERENT]} different, "
         f"{counts[Verdict.UNKNOWN]} that cannot be told"
     )
-    if counts[Verdict.DIFFERS]:
+    if not counts:
+        about = f" about {kind} {name}" if kind else ""
+        _errors.print(f"the event log holds no decision{escape(about)}")
+    if counts[Verdict.DIFFERENT]:
         raise typer.Exit(1)
-    if not results:
-        _errors.print(f"the event log holds no decision about {escape(kind)} {escape(name)}")
-        raise typer.Exit(3)
+    if counts[Verdict.UNKNOWN] or not counts:
+        raise typer.Exit(2)
 
 
 @app.command("timeline")
@@ -81,11 +86,25 @@ def timeline_command(
         _out.print(f"Left out: {left_out} of the same traces about other objects; --trace shows them.")
 
 
-async def _replay(kind: str, name: str, nats_url: str) -> list[Replayed]:
-    wanted = target(kind, name)
-    declared = definitions()
+async def _replay(kind: str | None, name: str | None, nats_url: str) -> Counter[Verdict]:
+    """Print each decision as soon as it was taken again."""
+    wanted = _decisions_of(kind, name)
+    counts: Counter[Verdict] = Counter()
+    code = await asyncio.to_thread(services)
     async with history(nats_url) as log:
-        return [await replay(log, declared, one) for one in await log.decisions_of(wanted.part.name, wanted.key)]
+        async for one in Replayer(log, code).decisions(wanted):
+            counts[one.verdict] += 1
+            _print_replayed(one, of_many=kind is None)
+    return counts
+
+
+def _decisions_of(kind: str | None, name: str | None) -> DecisionFilter:
+    if kind is None:
+        return DecisionFilter()
+    if name is None:
+        raise TargetError(f"which {kind}? Give its name, or neither kind nor name for every decision")
+    wanted = target(kind, name)
+    return DecisionFilter(part=wanted.part.name, namespace=wanted.key.namespace, name=wanted.key.name)
 
 
 async def _timeline(kind: str, name: str, nats_url: str) -> list[Moment]:
@@ -94,16 +113,19 @@ async def _timeline(kind: str, name: str, nats_url: str) -> list[Moment]:
         return await timeline(log, wanted)
 
 
-def _print_replayed(one: Replayed) -> None:
+def _print_replayed(one: Replayed, *, of_many: bool) -> None:
     record = one.stored.record
     reads = record.reads.objects
     absent = sum(read.uid is None for read in reads)
-    look_ups = _counted(len(record.reads.indexes), "look-up")
-    saw = f"saw {_counted(len(reads) - absent, 'object')}, {absent} absent, {look_ups}"
+    objects = len(reads) - absent + sum(group.count for group in record.reads.groups if group.index is None)
+    look_ups = len(record.reads.indexes) + sum(group.count for group in record.reads.groups if group.index is not None)
+    saw = f"saw {_counted(objects, 'object')}, {absent} absent, {_counted(look_ups, 'look-up')}"
     verdict = f"[{_STYLES[one.verdict]}]{one.verdict.value}[/]"
     when = record.at.strftime("%H:%M:%S.%f")[:-3]
-    _out.print(f"{when}  {record.service:10}  {saw:45}  {escape(deeds(record))}  {verdict}")
-    for line in (*one.differences, *one.notes):
+    about = f"{escape(f'{kind_name(record.part)} {record.key}')}  " if of_many else ""
+    _out.print(f"{when}  {record.service:10}  {about}{saw:45}  {escape(deeds(record))}  {verdict}")
+    beyond = () if one.verdict is Verdict.SAME else tuple(f"asked beyond the record: {what}" for what in one.beyond)
+    for line in (*one.differences, *(f"missing: {what}" for what in one.missing), *beyond):
         _out.print(f"              {escape(line)}", style="dim")
 
 

@@ -1,28 +1,27 @@
-"""Declarations of the five services, with their settings as this process's environment gives them."""
+"""Today's code of the five services."""
 
+from collections.abc import Mapping
 from importlib import import_module
 from typing import Final
 
-from aim_shared.reconcile.reconciler import ServiceDefinition
-from aim_shared.runtime.settings import Settings, load
+from aim_shared.replay import ServiceCode
+from aim_shared.runtime.settings import Settings
 
 _SETTINGS: Final = {
-    "aim_model_sync": "ModelSyncSettings",
-    "aim_discovery": "DiscoverySettings",
-    "aim_artifacts": "ArtifactsSettings",
-    "aim_serving": None,
-    "aim_routing": None,
+    "model-sync": "ModelSyncSettings",
+    "discovery": "DiscoverySettings",
+    "artifacts": "ArtifactsSettings",
+    "serving": None,
+    "routing": None,
 }
-"""Package → its settings class in ``settings.py``; ``None`` = the common settings."""
+"""Service → its settings class in ``settings.py`` of its package; ``None`` = the common settings."""
 
 
-def definitions() -> tuple[ServiceDefinition, ...]:
-    """Import and declare all services. Takes about a second: only commands that decide anew need it."""
-    return tuple(_definition(package, settings) for package, settings in _SETTINGS.items())
+def services() -> Mapping[str, ServiceCode]:
+    """Import all services. Takes about a second: only commands that decide anew need it."""
+    return {name: _code(f"aim_{name.replace('-', '_')}", settings) for name, settings in _SETTINGS.items()}
 
 
-def _definition(package: str, settings: str | None) -> ServiceDefinition:
+def _code(package: str, settings: str | None) -> ServiceCode:
     chosen = Settings if settings is None else getattr(import_module(f"{package}.settings"), settings)
-    declared = import_module(f"{package}.service").definition(load(chosen, []))
-    assert isinstance(declared, ServiceDefinition)
-    return declared
+    return ServiceCode(chosen, import_module(f"{package}.service").definition)

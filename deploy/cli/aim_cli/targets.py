@@ -6,7 +6,6 @@ from typing import Any
 from aim_shared.api.kinds import Kind
 from aim_shared.bus import parts
 from aim_shared.bus.part import Key, Part
-from aim_shared.reconcile.reconciler import ServiceDefinition
 
 PARTS: tuple[Part[Any], ...] = tuple(part for part in vars(parts).values() if isinstance(part, Part))
 
@@ -51,8 +50,3 @@ def names_of(kind: Kind[Any]) -> set[str]:
 def kind_name(part: str) -> str:
     """The kind of a part, for people; the part's own name where the table does not know it."""
     return next((known.kind.kind for known in PARTS if known.name == part), part)
-
-
-def by_name(definitions: tuple[ServiceDefinition, ...], service: str) -> ServiceDefinition | None:
-    """The declaration of a service."""
-    return next((one for one in definitions if one.name == service), None)

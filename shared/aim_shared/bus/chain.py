@@ -12,6 +12,7 @@ from enum import StrEnum
 from aim_shared.bus.entry import Version
 from aim_shared.bus.envelope import LogMessage, StateMessage, Verb
 from aim_shared.bus.part import Key
+from aim_shared.bus.standing import Position
 from aim_shared.json import JsonObject
 
 
@@ -130,6 +131,19 @@ def hole_between(before: LoggedVersion | None, version: LoggedVersion) -> Hole |
     return None if version.previous == before.sequence else Hole.GAP
 
 
+@dataclass(frozen=True, slots=True)
+class Chain:
+    """All that is kept of one object.
+
+    Attributes:
+        versions: as `chained` gives them.
+        present: what the state stream holds.
+    """
+
+    versions: tuple[LoggedVersion, ...] = ()
+    present: LoggedVersion | None = None
+
+
 class Knowledge(StrEnum):
     """What can be said of an object at some time."""
 
@@ -179,6 +193,60 @@ def state_at(
 
 def _later(present: LoggedVersion, before: LoggedVersion | None) -> bool:
     return before is None or (present.time, present.sequence) > (before.time, before.sequence)
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What the history tells of an object at some position: a version (a deletion included), nothing, or a hole."""
+
+    version: LoggedVersion | None = None
+    hole: Hole | None = None
+
+
+def as_of(chain: Chain, position: Position, at: datetime) -> Told:
+    """What the state stream held of one subject when it had got to a position.
+
+    Never guessed: a version counts only if nothing can have come between it and the position. Within an epoch nothing
+    is missing; across epochs the next version has to name it as its predecessor, or the stream has to hold it still.
+
+    Args:
+        at: when that was; an object made later was absent then, whatever is missing.
+    """
+    assert position.sequence is not None, "only the bus gives positions"
+    ordered = sorted(chain.versions, key=_place)
+    reached = (position.epoch, position.sequence)
+    before = [version for version in ordered if _place(version) <= reached]
+    later = ordered[len(before)] if len(before) < len(ordered) else None
+    if not before:
+        if later is None or _was_made_after(later, position, at):
+            return Told()
+        return Told(hole=Hole.BEGINNING if later.previous else Hole.EPOCH)
+    last = before[-1]
+    if later is None:
+        vouched = last.epoch == position.epoch or last.deleted or _is_same(last, chain.present)
+    elif later.epoch == position.epoch:
+        vouched = later.previous == last.sequence or (last.deleted and later.previous == 0)
+    else:
+        vouched = last.epoch == position.epoch or later.previous == last.sequence
+    if vouched:
+        return Told(last)
+    return Told(hole=Hole.GAP if last.epoch == position.epoch else Hole.EPOCH)
+
+
+def _place(version: LoggedVersion) -> tuple[str, int]:
+    return version.epoch, version.sequence
+
+
+def _is_same(version: LoggedVersion, present: LoggedVersion | None) -> bool:
+    return present is not None and _place(version) == _place(present)
+
+
+def _was_made_after(first: LoggedVersion, position: Position, at: datetime) -> bool:
+    """Whether an object can not have existed at a position before the first version that is known of it."""
+    if first.previous:
+        return False
+    created = ((first.body or {}).get("metadata") or {}).get("creationTimestamp")
+    return first.epoch == position.epoch or (isinstance(created, str) and datetime.fromisoformat(created) > at)
 
 
 def fact_at(versions: Sequence[LoggedVersion], at: datetime) -> LoggedVersion | None:

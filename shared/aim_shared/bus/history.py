@@ -4,15 +4,15 @@ Everything asks the broker for the subjects concerned and nothing else, so that 
 events costs as much as its own events.
 """
 
-import asyncio
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import AsyncIterator, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
 import structlog
 
-from aim_shared.bus.chain import LoggedVersion, StateAt, chained, fact_at, find, from_log, from_state, state_at
+from aim_shared.bus.chain import Chain, LoggedVersion, StateAt, chained, find, from_log, from_state, state_at
 from aim_shared.bus.connection import BusConnection, Message
 from aim_shared.bus.decision import DecisionRecord
 from aim_shared.bus.delivery import Delivered, deliver
@@ -20,15 +20,15 @@ from aim_shared.bus.entry import Version
 from aim_shared.bus.envelope import EnvelopeError, decode_log, decode_state
 from aim_shared.bus.part import Key
 from aim_shared.bus.stored import StoredMessage, last_message
-from aim_shared.bus.subjects import CLUSTER_SCOPE, DEFAULT_LAYOUT, FACTS_PART, Layout, SubjectError, encode_token
-from aim_shared.bus.tasks import apart
+from aim_shared.bus.subjects import CLUSTER_SCOPE, DEFAULT_LAYOUT, Layout, SubjectError, encode_token
 from aim_shared.json import JsonObject, loads
 
 log = structlog.get_logger(__name__)
 
 _ALL: Final[JsonObject] = {"deliver_policy": "all"}
 _PRESENT: Final[JsonObject] = {"deliver_policy": "last_per_subject"}
-_CONCURRENT_FETCHES: Final = 16
+_SUBJECTS_AT_ONCE: Final = 256
+"""Subjects that one consumer reads: few enough for the broker to match quickly."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,19 +71,6 @@ class DecisionFilter:
         return (self.since is None or record.at >= self.since) and (self.until is None or record.at <= self.until)
 
 
-@dataclass(frozen=True, slots=True)
-class FetchedReads:
-    """The versions that a decision read, as far as they are kept.
-
-    Attributes:
-        objects: by part and key.
-        holes: what was read and is not kept.
-    """
-
-    objects: Mapping[tuple[str, Key], LoggedVersion]
-    holes: tuple[tuple[str, Key], ...]
-
-
 class History:
     """Reads the streams. Nothing is cached: what is asked for is read.
 
@@ -113,27 +100,20 @@ class History:
             return present
         return find(await self.versions(part, key), version)
 
-    async def fetch_reads(self, record: DecisionRecord) -> FetchedReads:
-        """All versions that a decision read."""
-        wanted = [(read.part, read.key, read.version) for read in record.reads.objects if read.version is not None]
-        limit = asyncio.Semaphore(_CONCURRENT_FETCHES)
+    async def chains(self, wanted: Iterable[tuple[str, Key]]) -> dict[tuple[str, Key], Chain]:
+        """All that is kept of some objects, by part and key; of all of them together with a few consumers."""
+        left = sorted(set(wanted))
+        found: dict[tuple[str, Key], Chain] = {where: Chain() for where in left}
+        while left:
+            some, left = left[:_SUBJECTS_AT_ONCE], left[_SUBJECTS_AT_ONCE:]
+            logs = tuple(self._layout.log(part, key) for part, key in some)
+            found |= await self._chains(logs, tuple(self._layout.state(part, key) for part, key in some))
+        return found
 
-        async def fetch(part: str, key: Key, version: Version) -> LoggedVersion | None:
-            async with limit:
-                if part == FACTS_PART and version.local:
-                    return fact_at(await self.versions(part, key), record.at)
-                return await self.fetch(part, key, version)
-
-        async def fetch_all() -> dict[tuple[str, Key], LoggedVersion | None]:
-            async with asyncio.TaskGroup() as group:
-                tasks = {(part, key): group.create_task(fetch(part, key, version)) for part, key, version in wanted}
-            return {where: task.result() for where, task in tasks.items()}
-
-        found = await apart(fetch_all())
-        return FetchedReads(
-            {where: version for where, version in found.items() if version is not None},
-            tuple(where for where, version in found.items() if version is None),
-        )
+    async def chains_of_part(self, part: str, service: str = "") -> dict[Key, Chain]:
+        """All that is kept of every object of a part, or of the facts of one service."""
+        logs, states = self._layout.log_filter(part, service), self._layout.state_filter(part, service)
+        return {key: chain for (_, key), chain in (await self._chains((logs,), (states,))).items()}
 
     async def decisions(self, wanted: DecisionFilter = DecisionFilter()) -> list[StoredDecision]:
         """The decisions that match, in the order of the clocks that they were given."""
@@ -194,13 +174,28 @@ class History:
             async for delivered in self._read((subject,), _ALL, stream):
                 yield delivered
 
+    async def _chains(self, logs: tuple[str, ...], states: tuple[str, ...]) -> dict[tuple[str, Key], Chain]:
+        logged: defaultdict[tuple[str, Key], list[LoggedVersion]] = defaultdict(list)
+        async for delivered in self._read(logs, _ALL):
+            version = self._logged(delivered)
+            if version is not None:
+                logged[version.part, version.key].append(version)
+        # The present last: what is published in between then stands in both, which is harmless.
+        present = {(version.part, version.key): version for version in await self._stated_all(states)}
+        return {
+            where: Chain(chained(logged.get(where, ()), present.get(where)), present.get(where))
+            for where in logged.keys() | present.keys()
+        }
+
     async def _present(self, part: str, key: Key) -> LoggedVersion | None:
         subject = self._layout.state(part, key)
         message = await last_message(self._connection, self._layout.state_stream, subject)
         return None if message is None else self._stated(message, message.sequence)
 
     async def _all_present(self, parts: Sequence[str]) -> Iterable[LoggedVersion]:
-        subjects = tuple(self._layout.state_filter(part) for part in parts)
+        return await self._stated_all(tuple(self._layout.state_filter(part) for part in parts))
+
+    async def _stated_all(self, subjects: tuple[str, ...]) -> list[LoggedVersion]:
         return [
             version
             async for delivered in self._read(subjects, _PRESENT, self._layout.state_stream)

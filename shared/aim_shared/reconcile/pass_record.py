@@ -18,6 +18,8 @@ from aim_shared.telemetry.tracing import current_traceparent
 
 MOST_BYTES: Final = 64_000
 """Length of the longest record (FW-440)."""
+BUG: Final = "exception: "
+"""How the outcome of a pass begins that ended in an exception."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +47,7 @@ class PassRecord:
 
     def of_bug(self, view: WorldView, what: str) -> DecisionRecord:
         """The record of a pass that ended in an exception."""
-        return self._record(view, f"exception: {what}", {}, ())
+        return self._record(view, f"{BUG}{what}", {}, ())
 
     def _record(
         self, view: WorldView, outcome: str, plan: JsonObject, writes: tuple[RecordedWrite, ...]

@@ -15,7 +15,7 @@ from aim_shared.bus.envelope import Verb
 from aim_shared.bus.history import DecisionFilter, History
 from aim_shared.bus.outcome import PubAck
 from aim_shared.bus.part import Key
-from aim_shared.bus.recorded import RecordedObject, RecordedReads
+from aim_shared.bus.recorded import RecordedReads
 from aim_shared.bus.stored import delete_message
 from aim_shared.bus.subjects import Layout
 
@@ -114,26 +114,26 @@ async def test_exactly_the_version_that_was_read(
     assert await history.fetch("widgets", A, Version("widgets-1", "1", None, "e1")) is None
 
 
-async def test_the_reads_of_a_decision(bus: BusConnection, layout: Layout, history: History, source: Source) -> None:
+@pytest.mark.spec("FW-442")
+async def test_all_that_is_kept_of_some_objects(
+    bus: BusConnection, layout: Layout, history: History, source: Source
+) -> None:
     first = await source.upsert("a", spec=1)
-    await source.upsert("a", spec=2)
+    second = await source.upsert("a", spec=2)
     lost = await source.upsert("b", spec=1)
-    await source.upsert("b", spec=2)
-    versions = await history.versions("widgets", Key("ns", "b"))
-    assert versions[0].sequence == lost
+    kept = await source.upsert("b", spec=2)
     # The history's first message of b: positions there count messages of both streams' publishes.
     await delete_message(bus, layout.history_stream, 3)
-    reads = RecordedReads(
-        objects=(
-            RecordedObject(part="widgets", namespace="ns", name="a", uid="widgets-1", sequence=first, epoch="e1"),
-            RecordedObject(part="widgets", namespace="ns", name="b", uid="widgets-2", sequence=lost, epoch="e1"),
-            RecordedObject(part="widgets", namespace="ns", name="absent"),
-        )
-    )
-    decision = await record(bus, layout, "d1", reads=reads)
-    fetched = await history.fetch_reads(decision)
-    assert [(where, v.body and v.body["spec"]) for where, v in fetched.objects.items()] == [(("widgets", A), 1)]
-    assert fetched.holes == (("widgets", Key("ns", "b")),)
+    b, never = Key("ns", "b"), Key("ns", "never")
+    found = await history.chains([("widgets", A), ("widgets", b), ("widgets", never)])
+    assert {
+        where.name: [(one.sequence, one.hole) for one in chain.versions] for (_, where), chain in found.items()
+    } == {"a": [(first, None), (second, None)], "b": [(kept, Hole.BEGINNING)], "never": []}
+    present = found["widgets", b].present
+    assert present is not None
+    assert (present.sequence, present.previous) == (kept, lost)
+    whole = await history.chains_of_part("widgets")
+    assert whole == {A: found["widgets", A], b: found["widgets", b]}
 
 
 async def test_decisions_by_object_service_and_time(bus: BusConnection, layout: Layout, history: History) -> None:

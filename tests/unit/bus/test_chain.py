@@ -5,10 +5,11 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from aim_shared.bus.chain import Hole, Knowledge, LoggedVersion, StateAt, chained, fact_at, find, state_at
+from aim_shared.bus.chain import Chain, Hole, Knowledge, LoggedVersion, StateAt, as_of, chained, fact_at, find, state_at
 from aim_shared.bus.entry import Version
 from aim_shared.bus.envelope import Verb
 from aim_shared.bus.part import Key
+from aim_shared.bus.standing import Position
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
@@ -108,3 +109,45 @@ def test_a_fact_that_was_read_before_it_was_published_is_told_by_its_time() -> N
     assert fact_at(versions, NOON + timedelta(minutes=5)) is versions[1]
     assert fact_at(versions, NOON + timedelta(minutes=8)) is versions[1]
     assert fact_at(versions, NOON + timedelta(hours=1)) is versions[2]
+
+
+def made(sequence: int, *, epoch: str, minute: int) -> LoggedVersion:
+    created = (NOON + timedelta(minutes=minute)).isoformat()
+    return replace(version(sequence, 0, epoch=epoch), body={"metadata": {"creationTimestamp": created}})
+
+
+@pytest.mark.spec("FW-438")
+@pytest.mark.parametrize(
+    ("versions", "present", "expected"),
+    [
+        # Never seen, or not until later.
+        ([], None, (None, None)),
+        ([version(9, 0)], None, (None, None)),
+        ([made(2, epoch="e2", minute=1)], None, (None, None)),
+        ([made(2, epoch="e2", minute=-1)], None, (None, Hole.EPOCH)),
+        ([version(9, 4)], None, (None, Hole.BEGINNING)),
+        # Within the epoch of the position nothing is missing, unless the chain says so.
+        ([version(3, 0)], None, (3, None)),
+        ([version(3, 0), version(5, 3)], None, (5, None)),
+        ([version(3, 0), version(9, 3)], None, (3, None)),
+        ([version(3, 0), version(9, 4)], None, (3, Hole.GAP)),
+        ([version(3, 0), version(4, 0, epoch="e2")], None, (3, None)),
+        ([version(3, 0), version(9, 4, epoch="e2")], None, (3, None)),
+        ([version(3, 0, verb=Verb.DELETE), version(9, 0)], None, (3, None)),
+        # What is older than the epoch counts while something vouches for it.
+        ([version(30, 0, epoch="e0")], None, (None, Hole.EPOCH)),
+        ([version(30, 0, epoch="e0")], version(30, 0, epoch="e0"), (30, None)),
+        ([version(30, 0, epoch="e0"), version(9, 30)], None, (30, None)),
+        ([version(30, 0, epoch="e0"), version(9, 0)], None, (None, Hole.EPOCH)),
+        ([version(30, 0, epoch="e0"), version(9, 30, epoch="e2")], None, (30, None)),
+        ([version(30, 0, epoch="e0"), version(9, 0, epoch="e2")], None, (None, Hole.EPOCH)),
+        ([version(30, 0, epoch="e0", verb=Verb.DELETE)], None, (30, None)),
+    ],
+)
+def test_what_the_stream_held_at_a_position(
+    versions: list[LoggedVersion], present: LoggedVersion | None, expected: tuple[int | None, Hole | None]
+) -> None:
+    told = as_of(Chain(tuple(versions), present), Position("e1", 7), NOON)
+    sequence, hole = expected
+    assert told.hole == hole
+    assert (None if told.version is None else told.version.sequence) == (sequence if hole is None else None)

@@ -5,18 +5,20 @@ from datetime import UTC, datetime
 
 import pytest
 from pydantic import BaseModel, ConfigDict
+from support.replayed import logged, past_of
 from support.world_objects import entry_of, widget, widgets
 
 from aim_shared.api import Resource
 from aim_shared.bus.decision import DecisionRecord
 from aim_shared.bus.entry import Change
 from aim_shared.bus.part import GroupId, Key, Part
-from aim_shared.bus.recorded import recorded_reads
-from aim_shared.bus.replay_view import ReplayView
+from aim_shared.bus.recorded import recorded_reads, recorded_standing
 from aim_shared.bus.summary import Summary
 from aim_shared.bus.view import View, WorldView
 from aim_shared.bus.world import World
 from aim_shared.json import JsonObject
+from aim_shared.replay.past import Past
+from aim_shared.replay.view import ReplayView
 
 
 class Paint(BaseModel):
@@ -146,16 +148,20 @@ def test_the_record_alone_answers_again(
     ]
     assert record.reads.objects == ()
     assert len(record.to_json()) < 1000, "however many objects say it"
-    replay = ReplayView(record, {})
+    replay = ReplayView(record, Past())
     assert look(replay, paints) == answers
-    assert replay.exact
+    assert (replay.beyond, replay.holes) == ([], [])
 
 
 @pytest.mark.spec("FW-455")
-def test_a_group_that_was_not_read_then_is_summed_up_from_what_is_known(
+def test_a_group_that_was_not_read_then_is_summed_up_as_of_that_moment(
     world: World, part: Part[Resource], paints: Summary[Resource, Paint]
 ) -> None:
-    then = {Key("ns", "a"): painted("a", 1, "red", matt="")}
-    replay = ReplayView(record_of(WorldView(world)), {}, lambda _: then)
-    assert replay.summary(paints, "all").items == (Paint(colour="red", matt=True),)
-    assert replay.missing == ["widgets<paints>=all"]
+    world.put(entry_of(part, painted("a", 1, "red", matt=""), 1), 0)
+    world.reached(part, 1)
+    live = WorldView(world)
+    record = record_of(live).model_copy(update={"world": recorded_standing(world.standing())})
+    later = logged(entry_of(part, painted("b", 1, "blue"), 2))
+    replay = ReplayView(record, past_of(world, part, later))
+    assert replay.summary(paints, "all") == live.summary(paints, "all")
+    assert (replay.beyond, replay.holes) == (["widgets<paints>=all"], [])

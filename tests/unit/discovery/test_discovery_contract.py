@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 from support.crd_tables import schema
+from support.declarations import definitions
 from support.discovery_world import (
     MI300X,
     DiscoveryWorld,
@@ -14,7 +15,6 @@ from support.discovery_world import (
     template,
 )
 
-from aim_cli.services import definitions
 from aim_discovery.service import definition
 from aim_discovery.settings import DiscoverySettings
 from aim_shared.api import AIM_SERVICE_TEMPLATE

@@ -1,0 +1,167 @@
+"""Takes recorded decisions again with today's code, from the log alone, and compares."""
+
+import traceback
+from collections.abc import AsyncIterator, Callable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, Final, TypeVar
+
+from pydantic import ValidationError
+
+from aim_shared.api import Resource
+from aim_shared.bus.decision import DecisionRecord
+from aim_shared.bus.history import DecisionFilter, History, StoredDecision
+from aim_shared.bus.subjects import FACTS_PART
+from aim_shared.json import canonical, loads
+from aim_shared.reconcile.decide import decide
+from aim_shared.reconcile.pass_record import BUG
+from aim_shared.reconcile.plan_json import abridged, plan_to_json
+from aim_shared.reconcile.reconciler import Reconciler, ServiceDefinition
+from aim_shared.replay.difference import differences
+from aim_shared.replay.past import NotLoadedError, Past, objects_of
+from aim_shared.replay.view import ReplayView
+from aim_shared.runtime.settings import Settings, recorded
+
+_EVERY: Final = DecisionFilter()
+
+
+class Verdict(StrEnum):
+    """How a decision of today compares with the recorded one (FW-437)."""
+
+    SAME = "same"
+    DIFFERENT = "different"
+    UNKNOWN = "cannot be told"
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceCode:
+    """Today's code of a service: what `run_service` is given."""
+
+    settings: type[Settings]
+    definition: Callable[[Any], ServiceDefinition]
+
+
+@dataclass(frozen=True, slots=True)
+class Replayed:
+    """One decision, taken again.
+
+    Attributes:
+        differences: members of the plan that differ, with both values; or the exception of today's code.
+        missing: what the log can not tell any more; not empty exactly when the verdict is ``UNKNOWN``.
+        beyond: what today's code asked beyond the record; answered from the history as of that moment.
+    """
+
+    stored: StoredDecision
+    verdict: Verdict
+    differences: tuple[str, ...] = ()
+    missing: tuple[str, ...] = ()
+    beyond: tuple[str, ...] = ()
+
+
+T = TypeVar("T", bound=Resource)
+
+
+class _MissingError(Exception):
+    """Something without which a decision can not even be tried again."""
+
+
+class Replayer:
+    """Takes decisions again. Reads the log and writes nothing.
+
+    Args:
+        log: where the decisions and the versions of the objects are.
+        services: today's code by service name.
+    """
+
+    def __init__(self, log: History, services: Mapping[str, ServiceCode]) -> None:
+        self._log = log
+        self._services = services
+        self._past = Past()
+        self._definitions: dict[tuple[str, str], ServiceDefinition] = {}
+
+    async def decisions(self, wanted: DecisionFilter = _EVERY) -> AsyncIterator[Replayed]:
+        """Take every decision that matches again, in the order in which they were taken.
+
+        Raises:
+            BusError: the log can not be read.
+        """
+        found = await self._log.decisions(wanted)
+        # One look for all of them, not one for each: passes of an object read much the same.
+        self._past.add(await self._log.chains(where for one in found for where in objects_of(one.record)))
+        for stored in found:
+            yield await self._replay(stored)
+
+    async def _replay(self, stored: StoredDecision) -> Replayed:
+        try:
+            reconciler = await self._reconciler(stored.record)
+        except _MissingError as missing:
+            return Replayed(stored, Verdict.UNKNOWN, missing=(str(missing),))
+        while True:
+            try:
+                return _again(reconciler, stored, self._past)
+            except NotLoadedError as lacking:
+                await self._load(lacking.part, stored.record.service)
+
+    async def _load(self, part: str, service: str) -> None:
+        chains = await self._log.chains_of_part(part, service if part == FACTS_PART else "")
+        self._past.add_part(part, service, chains)
+
+    async def _reconciler(self, record: DecisionRecord) -> Reconciler[Any]:
+        definition = self._definitions.get((record.service, record.settings))
+        if definition is None:
+            definition = await self._definition(record)
+            self._definitions[record.service, record.settings] = definition
+        found = next((one for one in definition.reconcilers if one.controller == record.controller), None)
+        if found is None:
+            raise _MissingError(f"a controller {record.controller!r} in the {record.service} of today")
+        return found
+
+    async def _definition(self, record: DecisionRecord) -> ServiceDefinition:
+        code = self._services.get(record.service)
+        if code is None:
+            raise _MissingError(f"a service {record.service!r} today")
+        if not record.settings:
+            raise _MissingError("the settings: an older release did not record them")
+        values = await self._log.settings(record.service, record.settings)
+        if values is None:
+            raise _MissingError(f"the settings {record.settings} of {record.service} are not kept")
+        try:
+            return code.definition(recorded(code.settings, values))
+        except ValidationError as error:
+            first = error.errors()[0]
+            where = ".".join(str(step) for step in first["loc"])
+            raise _MissingError(f"the settings are not valid today: {where}: {first['msg']}") from error
+
+
+def _again(reconciler: Reconciler[Any], stored: StoredDecision, past: Past) -> Replayed:
+    """Take one decision again. Pure.
+
+    Raises:
+        NotLoadedError: the history has to be asked first.
+    """
+    record = stored.record
+    view = ReplayView(record, past)
+    found = view.get(reconciler.part, record.namespace, record.name)
+    if found.value is not None:
+        lines = _compared(reconciler, found.value, view, record)
+    else:
+        why = "it was not there" if found.error is None else found.error.message
+        lines = (f"today's code cannot read the object: {why}",)
+    view.verify()
+    # With a hole, equal plans prove as little as different ones.
+    verdict = Verdict.UNKNOWN if view.holes else Verdict.DIFFERENT if lines else Verdict.SAME
+    return Replayed(stored, verdict, lines, tuple(view.holes), tuple(view.beyond))
+
+
+def _compared(reconciler: Reconciler[T], obj: T, view: ReplayView, record: DecisionRecord) -> tuple[str, ...]:
+    raised_then = record.outcome if record.outcome.startswith(BUG) else ""
+    try:
+        plan = plan_to_json(decide(reconciler, obj, view, record.at))
+    except Exception as bug:
+        if raised_then == f"{BUG}{type(bug).__name__}: {bug}":
+            return ()
+        told = traceback.format_exception(bug)
+        return (f"then {raised_then or record.outcome}, now an exception:", *"".join(told).splitlines())
+    if raised_then:
+        return (f"then {raised_then}, now a plan",)
+    return differences(record.plan, loads(canonical(abridged(plan, record.abridged))))

@@ -1,0 +1,155 @@
+"""The view of a decision, rebuilt: what was read then is read again, what was not is answered as of that moment."""
+
+from collections import defaultdict
+from collections.abc import Iterable
+from datetime import datetime
+from typing import Any, TypeVar
+
+from pydantic import BaseModel
+
+from aim_shared.api import Resource
+from aim_shared.bus.decision import DecisionRecord
+from aim_shared.bus.entry import Entry, Version
+from aim_shared.bus.line import Admits, Line
+from aim_shared.bus.part import Index, Key, Part
+from aim_shared.bus.recorded import RecordedGroup, digest_of_look_ups, digest_of_objects, digest_of_questions
+from aim_shared.bus.summary import Summary
+from aim_shared.bus.view import Lookup, Selection, Summed, first_of, stale_error
+from aim_shared.errors import AimError
+from aim_shared.replay.past import Answer, Past
+
+T = TypeVar("T", bound=Resource)
+E = TypeVar("E", bound=BaseModel)
+
+
+class ReplayView:
+    """A `View` over one decision record (FW-438).
+
+    Attributes:
+        beyond: what was asked although the record says nothing of it, as ``part/key`` or ``part[index]=value``.
+        holes: what can not be told, and why; with any of them the answers are not those of then.
+
+    Raises:
+        NotLoadedError: from every look-up, when the past lacks a part; read it and begin anew.
+    """
+
+    def __init__(self, record: DecisionRecord, past: Past) -> None:
+        self._record = record
+        self._past = past
+        self._reads = {(read.part, read.key): read for read in record.reads.objects}
+        self._indexes = {(read.part, read.index, read.value): read.keys for read in record.reads.indexes}
+        self._summaries = {(read.part, read.summary, read.group): read.items for read in record.reads.summaries}
+        self._groups = {(group.part, group.index): group for group in record.reads.groups}
+        self._stale = frozenset((*record.reads.stale, *record.world.stale))
+        self._objects: defaultdict[str, dict[Key, Version | None]] = defaultdict(dict)
+        self._look_ups: defaultdict[tuple[str, str], dict[str, tuple[Key, ...]]] = defaultdict(dict)
+        self.beyond: list[str] = []
+        self.holes: list[str] = []
+
+    @property
+    def failure(self) -> AimError | None:
+        failure = self._record.failure
+        return None if failure is None else failure.error
+
+    @property
+    def failing_since(self) -> datetime | None:
+        return self._record.failing_since
+
+    def get(self, part: Part[T], namespace: str | None, name: str) -> Lookup[T]:
+        key = Key((namespace or "") if part.kind.namespaced else "", name)
+        entry = self._object(part, key)
+        if entry is None:
+            return Lookup(error=stale_error(part, str(key)) if part.name in self._stale else None)
+        decoded = entry.decode()
+        return Lookup(error=decoded) if isinstance(decoded, AimError) else Lookup(decoded)
+
+    def select(self, index: Index[T], value: str) -> Selection[T]:
+        part = index.part
+        keys = self._indexes.get((part.name, index.name, value))
+        if keys is not None:
+            return self._selection(part, value, keys)
+        if (part.name, index.name) not in self._groups:
+            _note(self.beyond, f"{index}={value}")
+        matching = (one.key for one in self._all_then(part) if value in self._past.values(index, one))
+        keys = self._look_ups[part.name, index.name][value] = tuple(matching)
+        return self._selection(part, value, keys)
+
+    def all(self, part: Part[T]) -> Selection[T]:
+        keys = self._indexes.get((part.name, "", ""))
+        if keys is not None:
+            return self._selection(part, "any", keys)
+        if (part.name, "") not in self._groups:
+            _note(self.beyond, f"{part}/*")
+        keys = self._look_ups[part.name, ""][""] = tuple(one.key for one in self._all_then(part))
+        return self._selection(part, "any", keys)
+
+    def summary(self, summary: Summary[Any, E], group: str) -> Summed[E]:
+        recorded = self._summaries.get(summary.group(group))
+        if recorded is None:
+            _note(self.beyond, f"{summary}={group}")
+            known = (entry.object for entry in self._all_then(summary.part))
+            items = summary.of((obj for obj in known if obj is not None), group)
+        else:
+            items = tuple(summary.item.model_validate(item) for item in recorded)
+        stale = summary.part.name in self._stale
+        return Summed(items, stale_error(summary.part, group) if stale and not items else None)
+
+    def first(self, line: Line[T], most: int, admits: Admits) -> tuple[T, ...]:
+        part, value = line.part, first_of(most)
+        keys = self._indexes.get((part.name, line.name, value))
+        if keys is None:
+            if (part.name, line.name) not in self._groups:
+                _note(self.beyond, f"{line}: {value}")
+            known = (obj for entry in self._all_then(part) if (obj := entry.object) is not None)
+            keys = self._look_ups[part.name, line.name][value] = tuple(line.first(known, most, admits))
+        entries = (self._object(part, key) for key in keys)
+        return tuple(obj for entry in entries if entry is not None and (obj := entry.object) is not None)
+
+    def verify(self) -> None:
+        """Compare what was rebuilt with the digests in the record; call it when everything was asked.
+
+        Where the same was asked, another answer is a hole. Where today's code asks something else, nothing compares.
+        """
+        for (part, index), group in self._groups.items():
+            found = self._object_group(group) if index is None else self._look_up_group(group, index)
+            if found is not None and found != group.found:
+                _note(self.holes, f"{part}{'' if index is None else f'[{index}]'}: not what was read then")
+
+    def _object_group(self, group: RecordedGroup) -> str | None:
+        objects = self._objects[group.part]
+        asked = digest_of_questions(str(key) for key in objects)
+        return digest_of_objects(objects) if asked == group.asked else None
+
+    def _look_up_group(self, group: RecordedGroup, index: str) -> str | None:
+        look_ups = self._look_ups[group.part, index]
+        return digest_of_look_ups(look_ups) if digest_of_questions(look_ups) == group.asked else None
+
+    def _object(self, part: Part[T], key: Key) -> Entry[T] | None:
+        read = self._reads.get((part.name, key))
+        if read is not None:
+            return self._known(self._past.read(part, read, self._record.at))
+        if (part.name, None) not in self._groups:
+            _note(self.beyond, f"{part}/{key}")
+        entry = self._known(self._past.then(part, key, self._record))
+        self._objects[part.name][key] = None if entry is None else entry.version
+        return entry
+
+    def _all_then(self, part: Part[T]) -> list[Entry[T]]:
+        answers = self._past.all_then(part, self._record)
+        return [entry for answer in answers if (entry := self._known(answer)) is not None]
+
+    def _known(self, answer: Answer) -> Entry[Any] | None:
+        if answer.hole is not None:
+            _note(self.holes, answer.hole)
+        return answer.entry
+
+    def _selection(self, part: Part[T], value: str, keys: Iterable[Key]) -> Selection[T]:
+        entries = [one for key in sorted(keys) if (one := self._object(part, key)) is not None]
+        items = tuple(obj for entry in entries if (obj := entry.object) is not None)
+        stale = part.name in self._stale
+        return Selection(items, stale_error(part, value or "any") if stale and not items else None)
+
+
+def _note(where: list[str], what: str) -> None:
+    if what not in where:
+        where.append(what)

@@ -1,0 +1,271 @@
+"""Decisions of a live world are taken again from the log of a real broker."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from support.bus_source import Source
+from support.nats import eventually
+from support.world_feed import Fed, feeding
+from support.world_objects import colour_index, widgets
+
+from aim_shared.api import Resource
+from aim_shared.bus.connection import BusConnection
+from aim_shared.bus.history import DecisionFilter, History
+from aim_shared.bus.outcome import PubAck
+from aim_shared.bus.part import Key, scoped
+from aim_shared.bus.subjects import Layout
+from aim_shared.bus.view import View, WorldView
+from aim_shared.json import JsonObject, dumps
+from aim_shared.reconcile.decide import decide
+from aim_shared.reconcile.execution import Execution
+from aim_shared.reconcile.pass_record import PassRecord
+from aim_shared.reconcile.plan import Plan
+from aim_shared.reconcile.reconciler import Reconciler, ServiceDefinition
+from aim_shared.replay import Replayed, Replayer, ServiceCode, Verdict
+from aim_shared.runtime.settings import Settings, effective, load
+
+PART = widgets()
+COLOUR = colour_index(PART)
+EVERY = DecisionFilter()
+Reconcile = Callable[[Resource, View, datetime], Plan]
+
+
+def by_name(obj: Resource, view: View, now: datetime) -> Plan:
+    """Reads one other object."""
+    other = view.get(PART, "ns", "b").value
+    return Plan(status={"other": None if other is None else other.metadata.labels.get("colour")})
+
+
+def first_red(obj: Resource, view: View, now: datetime) -> Plan:
+    """Chooses among many."""
+    return Plan(status={"first": min((one.name for one in view.select(COLOUR, scoped("ns", "red")).items), default="")})
+
+
+def last_red(obj: Resource, view: View, now: datetime) -> Plan:
+    """Chooses otherwise, and asks for what it chose."""
+    chosen = max((one.name for one in view.select(COLOUR, scoped("ns", "red")).items), default="")
+    found = view.get(PART, "ns", chosen).value
+    return Plan(status={"first": chosen, "colour": found and found.metadata.labels.get("colour")})
+
+
+def raises(obj: Resource, view: View, now: datetime) -> Plan:
+    raise RuntimeError(f"no such thing as {obj.name}")
+
+
+@dataclass
+class Log:
+    """The log of a service that decides by hand."""
+
+    bus: BusConnection
+    layout: Layout
+    source: Source
+    fed: Fed
+    settings: JsonObject = field(default_factory=lambda: effective(load(Settings, [])))
+
+    async def caught_up(self) -> None:
+        await self.source.mark()
+        await eventually(lambda: self.fed.equals(self.source, PART), "the world follows")
+
+    async def decide(self, name: str, reconcile: Reconcile, *, digest: str = "d1") -> None:
+        """One pass, recorded as the runtime does it."""
+        entry = self.fed.world.get(PART, Key("ns", name))
+        assert entry is not None
+        assert entry.object is not None
+        reconciler = Reconciler("widget", PART, reconcile)
+        view = WorldView(self.fed.world)
+        view.get(PART, "ns", name)
+        record = PassRecord("tester", "widget", entry, 1, datetime.now(UTC), self.fed.world.standing())
+        try:
+            plan = decide(reconciler, entry.object, view, record.at)
+        except RuntimeError as bug:
+            made = record.of_bug(view, f"{type(bug).__name__}: {bug}")
+        else:
+            made = record.of_plan(view, plan, Execution())
+        await self._publish(self.layout.settings("tester", "d1"), dumps(self.settings))
+        told = made.model_copy(update={"settings": digest})
+        await self._publish(self.layout.decision("tester", PART.name, entry.key), told.to_json())
+
+    async def replay(self, reconcile: Reconcile, wanted: DecisionFilter = EVERY) -> list[Replayed]:
+        """Today's code decides again."""
+        reconcilers = (Reconciler("widget", PART, reconcile),)
+        code = ServiceCode(Settings, lambda _: ServiceDefinition("tester", (), (PART,), (COLOUR,), reconcilers))
+        replayer = Replayer(History(self.bus, self.layout), {"tester": code})
+        return [one async for one in replayer.decisions(wanted)]
+
+    async def _publish(self, subject: str, body: bytes) -> None:
+        assert isinstance(await self.bus.publish(subject, body, {}), PubAck)
+
+
+@pytest.fixture
+async def log(bus: BusConnection, layout: Layout) -> Any:
+    source = Source(bus, layout)
+    async with feeding(bus, layout, [PART], indexes=[COLOUR]) as fed:
+        log = Log(bus, layout, source, fed)
+        for name, colour in (("a", "red"), ("b", "red"), ("c", "blue")):
+            await source.upsert(name, labels={"colour": colour})
+        await log.caught_up()
+        yield log
+
+
+def verdicts(replayed: Sequence[Replayed]) -> list[Verdict]:
+    return [one.verdict for one in replayed]
+
+
+async def change_everything(log: Log) -> None:
+    """What comes later must not matter."""
+    for name in "abc":
+        await log.source.upsert(name, labels={"colour": "green"})
+    await log.source.upsert("d", labels={"colour": "red"})
+    await log.source.delete("a")
+    await log.caught_up()
+
+
+@pytest.mark.spec("FW-437", "FW-438")
+async def test_the_same_code_decides_the_same_whatever_came_later(log: Log) -> None:
+    await log.decide("a", by_name)
+    await log.decide("c", first_red)
+    await change_everything(log)
+    assert verdicts(await log.replay(by_name)) == [Verdict.SAME, Verdict.DIFFERENT]
+    assert verdicts(await log.replay(first_red)) == [Verdict.DIFFERENT, Verdict.SAME]
+
+
+@pytest.mark.spec("FW-438")
+async def test_another_choice_is_different_although_it_asks_beyond_the_record(log: Log) -> None:
+    await log.decide("c", first_red)
+    await change_everything(log)
+    (one,) = await log.replay(last_red)
+    assert (one.verdict, one.missing) == (Verdict.DIFFERENT, ())
+    assert one.differences == ('status.colour: then null, now "red"', 'status.first: then "a", now "b"')
+
+
+@pytest.mark.spec("FW-438")
+async def test_questions_that_nobody_asked_then_change_nothing_by_themselves(log: Log) -> None:
+    await log.decide("c", first_red)
+    await change_everything(log)
+
+    def curious(obj: Resource, view: View, now: datetime) -> Plan:
+        assert [one.name for one in view.all(PART).items] == ["a", "b", "c"]
+        assert view.get(PART, "ns", "d").value is None
+        return first_red(obj, view, now)
+
+    (one,) = await log.replay(curious)
+    assert (one.verdict, one.beyond) == (Verdict.SAME, ("widgets/*", "widgets/ns/d"))
+
+
+@pytest.mark.spec("FW-437", "FW-438")
+async def test_what_the_history_lost_is_named(log: Log) -> None:
+    await log.decide("c", first_red)
+    await change_everything(log)
+    await log.bus.api(
+        f"STREAM.PURGE.{log.layout.history_stream}", {"filter": log.layout.log(PART.name, Key("ns", "b"))}
+    )
+    (one,) = await log.replay(first_red)
+    assert one.verdict is Verdict.UNKNOWN
+    assert one.missing == ("widgets/ns/b: version 102 is not kept",)
+
+
+@pytest.mark.spec("FW-441")
+async def test_an_exception_is_a_difference_with_its_traceback(log: Log) -> None:
+    await log.decide("a", by_name)
+    await log.decide("c", raises)
+    first, second = await log.replay(raises)
+    assert (first.verdict, second.verdict) == (Verdict.DIFFERENT, Verdict.SAME)
+    assert first.differences[0] == "then done, now an exception:"
+    assert "in raises" in "\n".join(first.differences)
+    assert first.differences[-1] == "RuntimeError: no such thing as a"
+    healed = (await log.replay(by_name))[1]
+    assert healed.differences == ("then exception: RuntimeError: no such thing as c, now a plan",)
+
+
+@pytest.mark.spec("FW-439")
+async def test_settings_are_those_of_then(log: Log) -> None:
+    log.settings = {**log.settings, "resync_interval": 77.0, "no_longer_known": 1}
+    await log.decide("a", by_name)
+
+    def definition(settings: Settings) -> ServiceDefinition:
+        # By default they are another.
+        assert settings.resync_interval == 77.0
+        return ServiceDefinition("tester", (), (PART,), (), (Reconciler("widget", PART, by_name),))
+
+    replayer = Replayer(History(log.bus, log.layout), {"tester": ServiceCode(Settings, definition)})
+    assert [one.verdict async for one in replayer.decisions()] == [Verdict.SAME]
+
+
+@pytest.mark.spec("FW-439")
+@pytest.mark.parametrize(
+    ("settings", "digest", "named"),
+    [
+        ({}, "lost", "the settings lost of tester are not kept"),
+        ({"resync_interval": "never"}, "d1", "the settings are not valid today: resync_interval"),
+    ],
+)
+async def test_without_its_settings_a_decision_cannot_be_told(
+    log: Log, settings: JsonObject, digest: str, named: str
+) -> None:
+    log.settings = settings
+    await log.decide("a", by_name, digest=digest)
+    (one,) = await log.replay(by_name)
+    assert one.verdict is Verdict.UNKNOWN
+    assert one.missing[0].startswith(named)
+
+
+async def test_what_has_no_code_today_cannot_be_told(log: Log) -> None:
+    await log.decide("a", by_name)
+    replayer = Replayer(History(log.bus, log.layout), {})
+    (one,) = [one async for one in replayer.decisions()]
+    assert (one.verdict, one.missing) == (Verdict.UNKNOWN, ("a service 'tester' today",))
+
+
+@pytest.mark.spec("FW-440", "FW-442")
+async def test_a_pass_over_hundreds_is_short_in_the_log_and_read_at_once(
+    log: Log, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(500):
+        await log.source.upsert(f"w{number}", labels={"colour": "red"})
+    await log.caught_up()
+    for _ in range(20):
+        await log.decide("c", first_red)
+    await change_everything(log)
+    (first, *_) = await History(log.bus, log.layout).decisions()
+    assert len(first.record.to_json()) < 4_000
+
+    made, ask = 0, log.bus.api
+
+    async def counting(subject: str, *arguments: Any) -> JsonObject:
+        nonlocal made
+        made += subject.startswith("CONSUMER.CREATE.")
+        return await ask(subject, *arguments)
+
+    monkeypatch.setattr(log.bus, "api", counting)
+    assert verdicts(await log.replay(first_red)) == [Verdict.SAME] * 20
+    # The decisions, the objects they name, and the part: each in two streams.
+    assert made <= 6
+    assert verdicts(await log.replay(last_red)) == [Verdict.DIFFERENT] * 20
+
+
+@pytest.mark.spec("FW-440")
+async def test_a_digest_that_does_not_agree_is_named(log: Log) -> None:
+    for number in range(200):
+        await log.source.upsert(f"w{number}", labels={"colour": "red"})
+    await log.caught_up()
+    await log.decide("c", first_red)
+    # Nobody of ours takes away every trace of an object.
+    key = Key("ns", "w7")
+    for stream, subject in (
+        (log.layout.history_stream, log.layout.log(PART.name, key)),
+        (log.layout.state_stream, log.layout.state(PART.name, key)),
+    ):
+        await log.bus.api(f"STREAM.PURGE.{stream}", {"filter": subject})
+    (one,) = await log.replay(first_red)
+    assert (one.verdict, one.missing) == (Verdict.UNKNOWN, ("widgets[label:colour]: not what was read then",))
+
+
+@pytest.mark.parametrize("wanted", [DecisionFilter(name="a"), DecisionFilter(name="c")])
+async def test_only_what_is_wanted_is_replayed(log: Log, wanted: DecisionFilter) -> None:
+    await log.decide("a", by_name)
+    await log.decide("c", by_name)
+    (one,) = await log.replay(by_name, wanted)
+    assert one.stored.record.name == wanted.name

@@ -1,0 +1,10 @@
+"""What the five services declare, with default settings."""
+
+from aim_cli.services import services
+from aim_shared.reconcile.reconciler import ServiceDefinition
+from aim_shared.runtime.settings import load
+
+
+def definitions() -> tuple[ServiceDefinition, ...]:
+    """The declarations of all services."""
+    return tuple(code.definition(load(code.settings, [])) for code in services().values())

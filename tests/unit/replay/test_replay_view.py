@@ -1,0 +1,278 @@
+"""A replay sees exactly what a pass saw, answers other questions as of that moment, and says where it cannot."""
+
+from datetime import UTC, datetime
+
+import pytest
+from support.replayed import NOON, logged, past_of
+from support.world_objects import colour_index, entry_of, widget, widgets
+
+from aim_shared.api import Resource
+from aim_shared.bus.chain import Chain
+from aim_shared.bus.decision import DecisionRecord, RecordedFailure
+from aim_shared.bus.envelope import Verb
+from aim_shared.bus.part import Index, Key, Part, scoped
+from aim_shared.bus.recorded import LISTED, recorded_reads, recorded_standing
+from aim_shared.bus.view import View, WorldView
+from aim_shared.bus.world import World
+from aim_shared.errors import Category
+from aim_shared.replay.past import NotLoadedError, Past, objects_of
+from aim_shared.replay.view import ReplayView
+
+A, B = Key("ns", "a"), Key("ns", "b")
+RED = {"colour": "red"}
+LAST = 9
+"""The sequence that the world had reached."""
+
+
+@pytest.fixture
+def part() -> Part[Resource]:
+    return widgets()
+
+
+@pytest.fixture
+def index(part: Part[Resource]) -> Index[Resource]:
+    return colour_index(part)
+
+
+@pytest.fixture
+def world(part: Part[Resource], index: Index[Resource]) -> World:
+    world = World([part], [index])
+    world.put(entry_of(part, widget("a", "u1", 3, labels=RED), 1), 0)
+    world.put(entry_of(part, widget("b", "u2", 4, labels=RED), 2), 0)
+    world.mark(part, synced=True, fresh=True)
+    world.reached(part, LAST)
+    return world
+
+
+def recorded(view: WorldView, world: World, failure: RecordedFailure | None = None) -> DecisionRecord:
+    record = DecisionRecord(
+        id="d1",
+        service="tester",
+        controller="widget",
+        part="widgets",
+        namespace="ns",
+        name="a",
+        at=NOON,
+        world=recorded_standing(world.standing()),
+        reads=recorded_reads(view.reads),
+        failure=failure,
+        failing_since=view.failing_since,
+    )
+    # Through JSON and back, as a real one comes.
+    return DecisionRecord.from_json(record.to_json())
+
+
+def look(view: View, part: Part[Resource], index: Index[Resource]) -> list[object]:
+    """A reconcile that reads in all ways."""
+    return [
+        view.get(part, "ns", "a"),
+        view.get(part, "ns", "absent"),
+        view.select(index, scoped("ns", "red")),
+        view.select(index, scoped("ns", "blue")),
+        view.all(part),
+        view.failure,
+    ]
+
+
+def test_the_same_questions_get_the_same_answers(world: World, part: Part[Resource], index: Index[Resource]) -> None:
+    live = WorldView(world)
+    answers = look(live, part, index)
+    replay = ReplayView(recorded(live, world), past_of(world, part, whole=False))
+    assert look(replay, part, index) == answers
+    replay.verify()
+    assert (replay.beyond, replay.holes) == ([], [])
+
+
+def test_what_was_stale_then_is_stale_again(world: World, part: Part[Resource], index: Index[Resource]) -> None:
+    world.mark(part, fresh=False)
+    live = WorldView(world)
+    answers = look(live, part, index)
+    replay = ReplayView(recorded(live, world), past_of(world, part))
+    assert look(replay, part, index) == answers
+    for name in ("absent", "never asked for"):
+        error = replay.get(part, "ns", name).error
+        assert error is not None
+        assert error.reason == "ViewStale"
+
+
+def test_the_failure_of_the_previous_plan_is_given_again(world: World) -> None:
+    failure = RecordedFailure(category=Category.INVALID_SPEC, reason="Rejected", message="why")
+    began = datetime(2025, 12, 31, tzinfo=UTC)
+    replay = ReplayView(recorded(WorldView(world, failure.error, began), world, failure), Past())
+    assert (replay.failure, replay.failing_since) == (failure.error, began)
+
+
+@pytest.mark.spec("FW-438")
+def test_other_questions_are_answered_as_of_that_moment(
+    world: World, part: Part[Resource], index: Index[Resource]
+) -> None:
+    record = recorded(WorldView(world), world)
+    live = WorldView(world)
+    answers = look(live, part, index)
+    # What came after the position does not count: a change, a deletion, another object.
+    past = past_of(
+        world,
+        part,
+        logged(entry_of(part, widget("a", "u1", 10, labels={"colour": "blue"}), LAST + 1), previous=1),
+        logged(entry_of(part, widget("b", "u2", 11), LAST + 2), previous=2, verb=Verb.DELETE),
+        logged(entry_of(part, widget("c", "u3", 12, labels=RED), LAST + 3)),
+    )
+    replay = ReplayView(record, past)
+    assert look(replay, part, index) == answers
+    replay.verify()
+    assert replay.holes == []
+    assert replay.beyond == [
+        "widgets/ns/a",
+        "widgets/ns/absent",
+        "widgets[label:colour]=ns/red",
+        "widgets/ns/b",
+        "widgets[label:colour]=ns/blue",
+        "widgets/*",
+    ]
+
+
+@pytest.mark.spec("FW-438")
+def test_own_writes_that_were_not_on_the_bus_yet_are_part_of_that_moment(
+    world: World, part: Part[Resource], index: Index[Resource]
+) -> None:
+    own = entry_of(part, widget("a", "u1", 8, labels={"colour": "green"}))
+    world.absorb(part, own.raw, 0)
+    world.absorb_deleted(part, B, "u2", 0)
+    record = recorded(WorldView(world), world)
+    live = WorldView(world)
+    answers = look(live, part, index)
+    past = Past()
+    versions = (
+        logged(entry_of(part, widget("a", "u1", 3, labels=RED), 1)),
+        logged(entry_of(part, own.raw, LAST + 1), previous=1),
+    )
+    past.add_part(
+        part.name,
+        "",
+        {A: Chain(versions), B: Chain((logged(entry_of(part, widget("b", "u2", 4, labels=RED), 2)),))},
+    )
+    assert list(objects_of(record)) == [(part.name, A)]
+    replay = ReplayView(record, past)
+    assert look(replay, part, index) == answers
+    assert replay.holes == []
+
+
+def test_what_was_not_read_from_the_history_yet_is_asked_for(
+    world: World, part: Part[Resource], index: Index[Resource]
+) -> None:
+    replay = ReplayView(recorded(WorldView(world), world), Past())
+    with pytest.raises(NotLoadedError):
+        replay.get(part, "ns", "a")
+    with pytest.raises(NotLoadedError):
+        replay.select(index, scoped("ns", "red"))
+
+
+@pytest.mark.spec("FW-438")
+def test_a_version_that_is_gone_is_a_hole(world: World, part: Part[Resource]) -> None:
+    live = WorldView(world)
+    live.get(part, "ns", "a")
+    replay = ReplayView(recorded(live, world), Past())
+    assert replay.get(part, "ns", "a").value is None
+    assert replay.holes == ["widgets/ns/a: version 3 is not kept"]
+
+
+@pytest.mark.spec("FW-438")
+def test_an_object_that_the_history_cannot_tell_is_a_hole_of_every_look_up(
+    world: World, part: Part[Resource], index: Index[Resource]
+) -> None:
+    record = recorded(WorldView(world), world)
+    lost = logged(entry_of(part, widget("c", "u3", 12, labels=RED), LAST + 3), previous=4)
+    replay = ReplayView(record, past_of(world, part, lost))
+    assert [item.name for item in replay.select(index, scoped("ns", "red")).items] == ["a", "b"]
+    assert replay.holes == ["widgets/ns/c: older versions are no longer kept"]
+
+
+@pytest.mark.spec("FW-438")
+def test_a_part_without_a_position_is_a_hole(world: World, part: Part[Resource]) -> None:
+    world.reached(part, None)
+    replay = ReplayView(recorded(WorldView(world), world), past_of(world, part))
+    assert replay.get(part, "ns", "a").value is None
+    assert replay.get(widgets("others"), "ns", "a").value is None
+    assert replay.holes == [
+        "widgets/ns/a: the world was fed with widgets by something else than the bus",
+        "others/ns/a: the record does not tell how far its world was with others",
+    ]
+
+
+@pytest.fixture
+def crowd(part: Part[Resource], index: Index[Resource]) -> World:
+    world = World([part], [index])
+    for number in range(5 * LISTED):
+        world.put(entry_of(part, widget(f"w{number}", f"u{number}", number + 1, labels=RED), number + 1), 0)
+    world.mark(part, synced=True, fresh=True)
+    world.reached(part, 5 * LISTED)
+    return world
+
+
+@pytest.mark.spec("FW-440")
+def test_much_is_rebuilt_and_its_digest_agrees(crowd: World, part: Part[Resource], index: Index[Resource]) -> None:
+    live = WorldView(crowd)
+    answers = look(live, part, index)
+    record = recorded(live, crowd)
+    assert (record.reads.objects, record.reads.indexes[:1]) == ((), ())
+    replay = ReplayView(record, past_of(crowd, part))
+    assert look(replay, part, index) == answers
+    replay.verify()
+    assert (replay.beyond, replay.holes) == ([], [])
+
+
+@pytest.mark.spec("FW-440")
+@pytest.mark.parametrize("lost", ["w7", "w7 in another version"])
+def test_much_that_comes_out_otherwise_is_a_hole(
+    crowd: World, part: Part[Resource], index: Index[Resource], lost: str
+) -> None:
+    live = WorldView(crowd)
+    live.select(index, scoped("ns", "red"))
+    record = recorded(live, crowd)
+    other = World([part], [index])
+    for entry in crowd.all(part):
+        if entry.key.name != "w7":
+            other.put(entry, 0)
+    if lost != "w7":
+        other.put(entry_of(part, widget("w7", "u7", 8, labels=RED), 9), 0)
+    replay = ReplayView(record, past_of(other, part))
+    replay.select(index, scoped("ns", "red"))
+    replay.verify()
+    assert replay.holes == [
+        "widgets[label:colour]: not what was read then" if lost == "w7" else "widgets: not what was read then"
+    ]
+
+
+@pytest.mark.spec("FW-440")
+def test_a_digest_says_nothing_about_other_questions(
+    crowd: World, part: Part[Resource], index: Index[Resource]
+) -> None:
+    live = WorldView(crowd)
+    live.select(index, scoped("ns", "red"))
+    replay = ReplayView(recorded(live, crowd), past_of(crowd, part))
+    assert replay.select(index, scoped("ns", "blue")).items == ()
+    assert replay.get(part, "ns", "w3").value is not None
+    replay.verify()
+    assert replay.holes == []
+
+
+def test_the_record_has_the_agreed_json() -> None:
+    text = b"""{
+      "id": "1", "service": "serving", "controller": "aimservice", "part": "aimservices", "namespace": "n",
+      "name": "chat", "uid": "u", "at": "2026-01-01T00:00:00Z", "generation": 2, "traceparent": "t",
+      "reads": {"objects": [{"part": "p", "namespace": "n", "name": "x", "uid": null, "resourceVersion": "",
+                             "sequence": null, "epoch": ""}],
+                "indexes": [{"part": "p", "index": "i", "value": "v", "keys": [["n", "y"]]}]},
+      "failure": {"category": "Auth", "reason": "r", "message": "m"},
+      "plan": {"children": []},
+      "writes": [{"verb": "apply", "kind": "K", "namespace": "n", "name": "y", "resourceVersion": "5", "result": "ok"}],
+      "outcome": "done", "later": 1}"""
+    record = DecisionRecord.from_json(text)
+    assert record.key == Key("n", "chat")
+    assert record.reads.objects[0].version is None
+    assert record.reads.indexes[0].keys == (Key("n", "y"),)
+    assert record.failure is not None
+    assert record.failure.category is Category.AUTH
+    assert record.writes[0].resource_version == "5"
+    assert b'"later":1' in record.to_json()
+    assert b'"resourceVersion":"5"' in record.to_json()
