@@ -36,6 +36,11 @@ def new_layout() -> Layout:
     return Layout(root=f"t{uuid.uuid4().hex[:10]}")
 
 
+def room_for(size: str, store_dir: Path) -> str:
+    """Configuration of a broker with a small disk (``2MB``)."""
+    return f'jetstream {{ store_dir: "{store_dir}", sync_interval: always, max_file_store: {size} }}'
+
+
 def settings_for(url: str, name: str = "test") -> BusSettings:
     """Connection settings for a test."""
     return BusSettings.of_urls(url, name)

@@ -1,7 +1,8 @@
 """Publishes decision records without holding up the reconciles that made them.
 
-Records explain; they decide nothing. So they wait in a bounded buffer, the oldest give way, and what is lost is
-counted instead of awaited.
+Records explain; they decide nothing. So nobody waits for them: they lie in a bounded buffer until the broker has
+stored them, however long it has no room or no answer. Every record that was taken is either stored, or counted as lost
+and told in the log: when the buffer is full, when the broker will never take it, and when the process ends first.
 """
 
 import asyncio
@@ -13,17 +14,20 @@ from typing import Final
 import structlog
 
 from aim_shared.bus.connection import BusConnection
-from aim_shared.bus.outcome import PubAck, Refused
+from aim_shared.bus.outcome import PubAck, PublishOutcome, Refused, Unknown
 from aim_shared.bus.part import Key
 from aim_shared.bus.subjects import DEFAULT_LAYOUT, Layout
 
 log = structlog.get_logger(__name__)
 
-BUFFER: Final = 2000
-"""Records that may wait."""
+BUFFER: Final = 16 << 20
+"""Bytes of records that may wait."""
 
-_ATTEMPTS: Final = 3
 _WORKERS: Final = 8
+_PAUSES: Final = (0.2, 0.5, 1.0, 2.0, 5.0)
+"""Seconds between attempts while the broker does not store."""
+_TELL_AFTER: Final = 5.0
+"""Seconds for which losses are gathered into one line of the log."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +35,7 @@ class RecorderStatistics:
     """Counters for metrics.
 
     Attributes:
-        lost: records that gave way, or that the broker did not confirm.
+        lost: records that were taken and will never be stored.
     """
 
     waiting: int
@@ -52,15 +56,21 @@ class Recorder:
     def __init__(
         self, connection: BusConnection, service: str, *, layout: Layout = DEFAULT_LAYOUT, buffer: int = BUFFER
     ) -> None:
+        """``buffer`` is in bytes."""
         self._connection = connection
         self._service = service
         self._layout = layout
         self._waiting: deque[_Record] = deque()
+        self._waiting_bytes = 0
         self._buffer = buffer
         self._arrived = asyncio.Event()
         self._busy = 0
         self._recorded = 0
         self._lost = 0
+        self._untold = 0
+        self._cause = ""
+        self._failures = 0
+        self._trouble = "the broker has not answered yet"
 
     @property
     def statistics(self) -> RecorderStatistics:
@@ -74,44 +84,98 @@ class Recorder:
             body: JSON.
             headers: among them should be ``Nats-Msg-Id``, which makes repeating harmless.
         """
-        if len(self._waiting) >= self._buffer:
-            self._waiting.popleft()
-            self._lost += 1
-        self._waiting.append(_Record(self._layout.decision(self._service, part, key), body, headers))
-        self._arrived.set()
+        self._take(_Record(self._layout.decision(self._service, part, key), body, headers))
 
     def record_settings(self, digest: str, body: bytes) -> None:
         """Take the settings to which records refer by digest; counts like a record."""
-        self._waiting.append(_Record(self._layout.settings(self._service, digest), body, {}))
-        self._arrived.set()
+        self._take(_Record(self._layout.settings(self._service, digest), body, {}))
 
     async def run(self) -> None:
-        """Publish until cancelled."""
+        """Publish until cancelled. What is under way then waits for `flush`."""
         async with asyncio.TaskGroup() as group:
             for _ in range(_WORKERS):
                 group.create_task(self._work())
 
+    async def flush(self, seconds: float) -> None:
+        """Publish what still waits, for at most that long; tell what is lost. For the end of the process."""
+        try:
+            async with asyncio.timeout(seconds), asyncio.TaskGroup() as group:
+                for _ in range(min(_WORKERS, len(self._waiting))):
+                    group.create_task(self._drain())
+        except TimeoutError:
+            left = len(self._waiting)
+            self._waiting.clear()
+            self._lose(left, f"the process ends, and {self._trouble}")
+        self._tell()
+
+    # Inside
+
+    def _take(self, record: _Record) -> None:
+        self._put(record)
+        while self._waiting_bytes > self._buffer:
+            self._pop()
+            self._lose(1, f"more than {self._buffer} bytes wait, because {self._trouble}")
+        self._arrived.set()
+
+    def _put(self, record: _Record, *, first: bool = False) -> None:
+        self._waiting_bytes += len(record.body)
+        if first:
+            self._waiting.appendleft(record)
+        else:
+            self._waiting.append(record)
+
+    def _pop(self) -> _Record:
+        record = self._waiting.popleft()
+        self._waiting_bytes -= len(record.body)
+        return record
+
     async def _work(self) -> None:
         while True:
-            await self._connection.wait_connected()
             while not self._waiting:
                 self._arrived.clear()
                 await self._arrived.wait()
-            record = self._waiting.popleft()
-            self._busy += 1
-            try:
-                await self._publish(record)
-            finally:
-                self._busy -= 1
+            await self._step()
 
-    async def _publish(self, record: _Record) -> None:
-        for _ in range(_ATTEMPTS):
-            await self._connection.wait_connected()
+    async def _drain(self) -> None:
+        while self._waiting:
+            await self._step()
+
+    async def _step(self) -> None:
+        """Try to publish one record."""
+        await self._connection.wait_connected()
+        if not self._waiting:
+            return
+        record = self._pop()
+        self._busy += 1
+        outcome: PublishOutcome = Unknown("it was under way")
+        try:
             outcome = await self._connection.publish(record.subject, record.body, record.headers)
-            if isinstance(outcome, PubAck):
-                self._recorded += 1
-                return
-            if isinstance(outcome, Refused):
-                break
-        self._lost += 1
-        log.warning("A decision record was lost", subject=record.subject, cause=str(outcome))
+        finally:
+            self._busy -= 1
+            self._settle(record, outcome)
+        if self._failures:
+            await asyncio.sleep(_PAUSES[min(self._failures, len(_PAUSES)) - 1])
+
+    def _settle(self, record: _Record, outcome: PublishOutcome) -> None:
+        if isinstance(outcome, PubAck):
+            self._recorded += 1
+            self._failures = 0
+        elif isinstance(outcome, Refused):
+            self._lose(1, f"the broker refuses {record.subject}: {outcome.reason}")
+        else:
+            # No room, no answer, or interrupted: it may even be stored; its id makes repeating harmless.
+            self._failures += 1
+            self._trouble = outcome.reason if isinstance(outcome, Unknown) else str(outcome)
+            self._put(record, first=True)
+
+    def _lose(self, count: int, cause: str) -> None:
+        self._lost += count
+        if not self._untold:
+            asyncio.get_running_loop().call_later(_TELL_AFTER, self._tell)
+        self._untold += count
+        self._cause = cause
+
+    def _tell(self) -> None:
+        if self._untold:
+            log.warning("Decision records were lost", count=self._untold, cause=self._cause)
+            self._untold = 0

@@ -14,6 +14,9 @@ from aim_shared.json import JsonObject, canonical
 
 _log = structlog.get_logger(__name__)
 
+FLUSH_SECONDS: Final = 3.0
+"""How long the end of the process waits for records; it has to be over nine seconds after the signal (FW-287)."""
+
 SETTINGS_EVERY: Final = 100
 """Records after which the settings are told again: the log forgets its beginning, and they with it."""
 
@@ -44,6 +47,10 @@ class DecisionLog:
     async def run(self) -> None:
         """Write records until cancelled."""
         await self._recorder.run()
+
+    async def close(self) -> None:
+        """Write what was taken, for a moment, and tell what is lost; for when nobody records any more (FW-450)."""
+        await self._recorder.flush(FLUSH_SECONDS)
 
     def record(self, record: DecisionRecord) -> None:
         """Take a record; never waits."""

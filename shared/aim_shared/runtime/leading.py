@@ -3,7 +3,9 @@
 import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
+
+import structlog
 
 from aim_shared.bus.connection import BusConnection
 from aim_shared.bus.entry import Change
@@ -28,6 +30,8 @@ from aim_shared.runtime.dispatch import Dispatcher
 from aim_shared.runtime.effects import EffectHost, EffectStatistics
 from aim_shared.runtime.facts import FactKeeper
 from aim_shared.runtime.settings import Settings
+
+_log: Final = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +130,17 @@ class Term:
                 await self.controllers.run()
         finally:
             around.dispatcher.listen()
+            self._tell_unpublished()
+
+    def _tell_unpublished(self) -> None:
+        """What the history lacks is named by a new epoch; that it lacks something is told here (FW-450)."""
+        for part, publisher in self.publishers.items():
+            if publisher.waiting:
+                _log.warning(
+                    "Versions were not published before the end; whoever publishes next begins a new epoch",
+                    part=part,
+                    count=publisher.waiting,
+                )
 
     def _on_change(self, change: Change[Any]) -> None:
         """Let go of what is known about an object that is gone."""

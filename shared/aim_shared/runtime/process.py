@@ -80,6 +80,13 @@ class ServiceProcess:
 
     async def run(self) -> None:
         """Run until cancelled."""
+        try:
+            await self._serve()
+        finally:
+            # In a task of its own, because requests of a task that was cancelled end at once.
+            await asyncio.wait((asyncio.create_task(self.state.decisions.close()),))
+
+    async def _serve(self) -> None:
         state = self.state
         async with asyncio.TaskGroup() as group:
             for http in self._servers():

@@ -4,10 +4,11 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pytest
 from structlog.testing import capture_logs
-from support.nats import TEST_LIMITS, connected, eventually, new_layout
+from support.nats import TEST_LIMITS, connected, eventually, new_layout, room_for
 
 from aim_local.nats import NatsServer
 from aim_shared.bus.connection import BusConnection
@@ -83,10 +84,9 @@ async def test_what_smaller_limits_drop_is_told_before(bus: BusConnection, layou
 
 
 @pytest.mark.spec("FW-448")
-async def test_limits_that_the_broker_has_no_room_for_are_told_and_survived() -> None:
+async def test_limits_that_the_broker_has_no_room_for_are_told_and_survived(tmp_path: Path) -> None:
     layout = new_layout()
-    small = "jetstream { max_file_store: 256MB }"
-    async with NatsServer(extra_config=small) as server, connected(server.url) as bus:
+    async with NatsServer(tmp_path, extra_config=room_for("256MB", tmp_path)) as server, connected(server.url) as bus:
         await bus.wait_connected()
         await ensure_streams(bus, layout, StreamLimits(history_bytes=1 << 20, decisions_bytes=1 << 20))
         with capture_logs() as logs:

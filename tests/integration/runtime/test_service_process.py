@@ -7,11 +7,13 @@ import socket
 import aiohttp
 import pytest
 from support.controlplane import RawApi
+from support.nats import connected
 from support.runtime_fixtures import MODELS, model, seen
 from support.services import Platform
 from support.tiny_service import SLOW
 
 from aim_local.ports import free_port
+from aim_shared.bus.subjects import DEFAULT_LAYOUT
 
 QUICK = {"NATS_HEARTBEAT": "1s"}
 
@@ -93,6 +95,38 @@ async def test_it_stops_in_time_while_the_broker_is_away(stage: Platform) -> Non
     assert "Traceback" not in service.log
 
 
+@pytest.mark.spec("FW-450")
+async def test_records_that_wait_at_the_signal_are_written_before_the_end(stage: Platform, api: RawApi) -> None:
+    service = await stage.started(**QUICK)
+    await service.ready()
+    async with connected(stage.nats.url) as bus:
+        await bus.wait_connected()
+        stream = DEFAULT_LAYOUT.decisions_stream
+        config = (await bus.api(f"STREAM.INFO.{stream}"))["config"]
+        await bus.api(f"STREAM.UPDATE.{stream}", {**config, "discard": "new", "max_bytes": 100})
+        for number in range(5):
+            await api.created(MODELS, model(f"m{number}", f"image:{number}"))
+            await seen(api, f"m{number}", f"image:{number}")
+        # Two for each model, and the settings.
+        await service.until("/debug/queue", lambda _, page: page["recorder"]["waiting"] == 11)
+        await bus.api(f"STREAM.UPDATE.{stream}", config)
+        assert await service.stop() == 0
+        assert (await bus.api(f"STREAM.INFO.{stream}"))["state"]["messages"] == 11
+    assert not [line for line in service.lines if "lost" in line["message"]]
+
+
+@pytest.mark.spec("FW-450")
+async def test_versions_that_wait_at_the_signal_are_told(stage: Platform, api: RawApi) -> None:
+    service = await stage.started(**QUICK)
+    await service.ready()
+    await stage.nats.kill()
+    await api.created(MODELS, model("qwen", "qwen:1"))
+    await service.until("/debug/queue", lambda _, page: page["publishers"]["tinymodels"]["waiting"] == 1)
+    assert await service.stop() == 0
+    [told] = [line for line in service.lines if "Versions were not published" in line["message"]]
+    assert (told["part"], told["count"]) == ("tinymodels", 1)
+
+
 async def test_a_collector_that_does_not_answer_does_not_hold_it_up(stage: Platform, api: RawApi) -> None:
     with socket.socket() as silent:
         silent.bind(("127.0.0.1", 0))
@@ -120,8 +154,6 @@ async def test_a_taken_port_is_told_in_one_line(stage: Platform) -> None:
 
 @pytest.mark.spec("FW-400", "FW-401")
 async def test_a_stream_of_another_nature_is_told_and_does_not_stop_the_service(stage: Platform) -> None:
-    from support.nats import connected
-
     async with connected(stage.nats.url) as bus:
         await bus.wait_connected()
         await bus.api(
