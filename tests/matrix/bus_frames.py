@@ -1,0 +1,135 @@
+"""Messages on their way from a broker to a client: found in the byte stream, and lost, doubled, held back. Pure."""
+
+import random
+import re
+from collections import deque
+from dataclasses import dataclass, field
+from typing import Final, Protocol
+
+_MESSAGE: Final = re.compile(rb"^(H?MSG) (\S+) ")
+_END: Final = b"\r\n"
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """One protocol message with its payload, as it came.
+
+    Attributes:
+        subject: of a message; empty for everything else that the broker says.
+    """
+
+    raw: bytes
+    subject: str = ""
+
+
+@dataclass(slots=True)
+class Frames:
+    """Cuts the broker's byte stream into frames."""
+
+    _rest: bytearray = field(default_factory=bytearray)
+
+    def feed(self, data: bytes) -> list[Frame]:
+        """The frames that are complete with these bytes."""
+        self._rest += data
+        found = []
+        while (frame := self._next()) is not None:
+            found.append(frame)
+        return found
+
+    def _next(self) -> Frame | None:
+        end = self._rest.find(_END)
+        if end < 0:
+            return None
+        line = bytes(self._rest[:end])
+        message = _MESSAGE.match(line)
+        length = end + len(_END)
+        if message is not None:
+            length += int(line.rsplit(b" ", 1)[1]) + len(_END)
+        if len(self._rest) < length:
+            return None
+        raw = bytes(self._rest[:length])
+        del self._rest[:length]
+        return Frame(raw, message[2].decode() if message is not None else "")
+
+
+class Meddler(Protocol):
+    """Decides what becomes of the messages of one connection."""
+
+    struck: int
+    """How many messages did not come once, at once and in order."""
+
+    def take(self, frame: Frame) -> list[Frame]:
+        """What is delivered now that this message has come."""
+        ...
+
+    def idle(self) -> list[Frame]:
+        """What is delivered now that nothing has come for a while."""
+        ...
+
+
+@dataclass(slots=True)
+class Lossy:
+    """Loses each message with a probability."""
+
+    chance: random.Random
+    probability: float
+    struck: int = 0
+
+    def take(self, frame: Frame) -> list[Frame]:
+        """Nothing, or the message."""
+        if self.chance.random() < self.probability:
+            self.struck += 1
+            return []
+        return [frame]
+
+    def idle(self) -> list[Frame]:
+        """Nothing is held back."""
+        return []
+
+
+@dataclass(slots=True)
+class Jumbling:
+    """Delivers each message once to three times, and up to `span` messages in any order."""
+
+    chance: random.Random
+    span: int = 8
+    struck: int = 0
+    _held: list[Frame] = field(default_factory=list)
+
+    def take(self, frame: Frame) -> list[Frame]:
+        """Some of what is held, when it is enough."""
+        copies = self.chance.choice((1, 1, 2, 3))
+        self._held += [frame] * copies
+        self.struck += copies - 1
+        return self._some(self.chance.randint(0, copies + 1)) if len(self._held) > self.span else []
+
+    def idle(self) -> list[Frame]:
+        """All that is held."""
+        return self._some(len(self._held))
+
+    def _some(self, count: int) -> list[Frame]:
+        self.chance.shuffle(self._held)
+        self.struck += count
+        out, self._held = self._held[:count], self._held[count:]
+        return out
+
+
+@dataclass(slots=True)
+class Late:
+    """Delivers in order, but `behind` messages late while messages keep coming."""
+
+    behind: int
+    struck: int = 0
+    _held: deque[Frame] = field(default_factory=deque)
+
+    def take(self, frame: Frame) -> list[Frame]:
+        """The oldest, when more are held than it is late."""
+        self._held.append(frame)
+        self.struck += 1
+        return [self._held.popleft()] if len(self._held) > self.behind else []
+
+    def idle(self) -> list[Frame]:
+        """All that is held."""
+        out = list(self._held)
+        self._held.clear()
+        return out

@@ -1,0 +1,159 @@
+"""What a cluster has come to, in a form in which two runs of the same story are equal. Pure.
+
+Everything that a server draws at random or reads from a clock is replaced: UIDs by the names of what they identify,
+times by a word, generated names by their prefix and a number. What is left is what the platform decided.
+"""
+
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from itertools import count
+from typing import Any, Final, NamedTuple
+
+from aim_shared.api import labels
+from aim_shared.bus.trace import TRACEPARENT_ANNOTATION
+from aim_shared.json import JsonObject, canonical
+
+
+class ObjectKey(NamedTuple):
+    """Which object."""
+
+    kind: str
+    namespace: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.namespace}/{self.name}" if self.namespace else f"{self.kind} {self.name}"
+
+
+_DROPPED_METADATA: Final = frozenset(
+    {"uid", "resourceVersion", "generation", "creationTimestamp", "managedFields", "selfLink"}
+)
+_DROPPED_ANNOTATIONS: Final = frozenset({TRACEPARENT_ANNOTATION, labels.ANNOTATION_APPLIED_HASH})
+_DROPPED_FIELDS: Final = frozenset({"lastTransitionTime", "observedGeneration"})
+_TIME: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)")
+_UUID: Final = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
+_HASH: Final = re.compile(r"-(?=[a-z]*\d)[0-9a-z]{8,10}(?=-|$|[^0-9a-z-])")
+"""Part of a name that is derived from other names, mostly UIDs."""
+_CUT_HASH: Final = re.compile(r"-[0-9a-f]{1,10}-$")
+"""The same at the end of a prefix that was cut to a length."""
+_MOST_NAMED: Final = 12
+"""Differences that are told; more of them say no more."""
+
+
+def key_of(obj: JsonObject) -> ObjectKey:
+    """The key of a stored object."""
+    metadata = obj["metadata"]
+    return ObjectKey(obj["kind"], metadata.get("namespace") or "", metadata["name"])
+
+
+def normalised(objects: Iterable[JsonObject]) -> dict[ObjectKey, JsonObject]:
+    """The objects without what no two runs have in common.
+
+    Names that hold a hash or a random part lose it; namesakes are numbered in the order of what they hold.
+    """
+    present = list(objects)
+    uids = {str(obj["metadata"]["uid"]): f"<uid of {_plain_name(obj)}>" for obj in present}
+    generated = {obj["metadata"]["name"]: _plain_name(obj) for obj in present if _generated_prefix(obj)}
+    replace = _Replacing(uids, generated)
+    found: dict[ObjectKey, JsonObject] = {}
+    cleaned = [(key_of(obj)._replace(name=_plain_name(obj)), _normal(obj, replace)) for obj in present]
+    for key, obj in sorted(cleaned, key=lambda one: (one[0], canonical(one[1]))):
+        number = next(number for number in count(1) if _numbered(key, number) not in found)
+        found[_numbered(key, number)] = obj
+    return found
+
+
+def differences(expected: Mapping[ObjectKey, JsonObject], actual: Mapping[ObjectKey, JsonObject]) -> list[str]:
+    """What is missing, extra or other than expected, in words; empty when nothing is."""
+    found = [f"missing: {key}" for key in sorted(expected.keys() - actual.keys())]
+    found += [f"extra: {key}" for key in sorted(actual.keys() - expected.keys())]
+    for key in sorted(expected.keys() & actual.keys()):
+        found += [f"{key}: {text}" for text in _differing("", expected[key], actual[key])]
+    return found[:_MOST_NAMED]
+
+
+def orphans(objects: Iterable[JsonObject], kinds: Collection[str]) -> list[str]:
+    """Objects whose owners are all gone, in words; an owner of another kind than ``kinds`` counts as there."""
+    present = list(objects)
+    uids = {obj["metadata"]["uid"] for obj in present}
+    owned = ((obj, obj["metadata"].get("ownerReferences") or ()) for obj in present)
+    return [
+        f"orphan: {key_of(obj)}"
+        for obj, owners in owned
+        if owners and not any(one["uid"] in uids or one["kind"] not in kinds for one in owners)
+    ]
+
+
+class _Replacing:
+    """Replaces what is random in strings."""
+
+    def __init__(self, uids: Mapping[str, str], names: Mapping[str, str]) -> None:
+        self._uids = uids
+        self._names = names
+        self._generated = re.compile("|".join(map(re.escape, names))) if names else None
+
+    def __call__(self, text: str) -> str:
+        if self._generated is not None:
+            text = self._generated.sub(lambda found: self._names[found[0]], text)
+        text = _UUID.sub(lambda found: self._uids.get(found[0], "<uid>"), text)
+        return _HASH.sub("-<hash>", _TIME.sub("<time>", text))
+
+
+def _plain_name(obj: JsonObject) -> str:
+    prefix = _generated_prefix(obj)
+    name = f"{_CUT_HASH.sub('-', prefix)}<random>" if prefix else obj["metadata"]["name"]
+    return _HASH.sub("-<hash>", name)
+
+
+def _numbered(key: ObjectKey, number: int) -> ObjectKey:
+    return key if number == 1 else key._replace(name=f"{key.name} <{number}>")
+
+
+def _generated_prefix(obj: JsonObject) -> str:
+    prefix = obj["metadata"].get("generateName") or ""
+    return str(prefix) if obj["metadata"]["name"].startswith(prefix) else ""
+
+
+def _normal(obj: JsonObject, replace: _Replacing) -> JsonObject:
+    if obj["kind"] == "Pod":
+        # Nobody here writes pods: how many there are and what has become of them is enough.
+        return {"phase": (obj.get("status") or {}).get("phase")}
+    metadata = {name: value for name, value in obj["metadata"].items() if name not in _DROPPED_METADATA}
+    annotations = {
+        name: value for name, value in (metadata.get("annotations") or {}).items() if name not in _DROPPED_ANNOTATIONS
+    }
+    metadata = {**metadata, "annotations": annotations}
+    cleaned: JsonObject = _cleaned({**obj, "metadata": metadata}, replace)
+    return cleaned
+
+
+def _cleaned(value: Any, replace: _Replacing) -> Any:
+    if isinstance(value, dict):
+        kept = {replace(name): one for name, one in value.items() if name not in _DROPPED_FIELDS}
+        return {name: _cleaned(one, replace) for name, one in kept.items()}
+    if isinstance(value, list):
+        return _ordered([_cleaned(one, replace) for one in value])
+    return replace(value) if isinstance(value, str) else value
+
+
+def _ordered(items: list[Any]) -> list[Any]:
+    """Conditions have no order; everything else keeps its own."""
+    if items and all(isinstance(one, dict) and {"type", "status"} <= one.keys() for one in items):
+        return sorted(items, key=lambda one: str(one["type"]))
+    return items
+
+
+def _differing(path: str, expected: Any, actual: Any) -> Iterator[str]:
+    if isinstance(expected, dict) and isinstance(actual, dict):
+        for name in sorted(expected.keys() | actual.keys()):
+            yield from _differing(f"{path}.{name}", expected.get(name), actual.get(name))
+    elif isinstance(expected, list) and isinstance(actual, list) and len(expected) == len(actual):
+        for number, (one, other) in enumerate(zip(expected, actual, strict=True)):
+            yield from _differing(f"{path}[{number}]", one, other)
+    elif expected != actual:
+        yield f"{path or '.'}: {_short(expected)} became {_short(actual)}"
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 160 else f"{text[:159]}…"

@@ -1,0 +1,153 @@
+"""Every object is decided about once more, by the code of the services over the world as the bus has it.
+
+Where all is done, no plan wants to write. The services' own executor judges that: one that may not write stops at the
+first write that it would have sent.
+"""
+
+import asyncio
+import os
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager, suppress
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Any
+from unittest.mock import patch
+
+from matrix.oracle import ObjectKey
+from matrix.site import Site
+
+from aim_cli.services import definitions
+from aim_shared.bus.connection import BusSettings, connect
+from aim_shared.bus.entry import Entry
+from aim_shared.bus.feed import WorldFeed
+from aim_shared.bus.view import WorldView
+from aim_shared.bus.world import World
+from aim_shared.errors import AimError
+from aim_shared.kube.client import KubeClient
+from aim_shared.kube.lease import NotLeaderError
+from aim_shared.reconcile.admission import Admission
+from aim_shared.reconcile.child_body import Target
+from aim_shared.reconcile.decide import decide
+from aim_shared.reconcile.events import EventWriter
+from aim_shared.reconcile.execution import Drop
+from aim_shared.reconcile.executor import Executor
+from aim_shared.reconcile.reconciler import Reconciler, ServiceDefinition
+from aim_shared.runtime.facts import FACTS_BY_OWNER
+
+_FRESH_SECONDS = 45.0
+
+
+@dataclass(slots=True)
+class Judged:
+    """What deciding again has come to."""
+
+    plans: int
+    wanted: list[str]
+
+
+@contextmanager
+def settings_of(site: Site) -> Iterator[None]:
+    """This process has the settings of the services, without those of single processes."""
+    env: dict[str, str] = {}
+    for process in site.stack.processes:
+        env |= {name: value for name, value in process.program.env.items() if name.startswith("AIM_")}
+    with patch.dict(os.environ, env):
+        yield
+
+
+def declared(site: Site) -> tuple[ServiceDefinition, ...]:
+    """The declarations of all services, as they run there."""
+    with settings_of(site):
+        return definitions()
+
+
+async def judge(site: Site) -> Judged:
+    """Decide about every object of every reconciler."""
+    judged = Judged(0, [])
+    for definition in declared(site):
+        async with _world(site, definition) as world:
+            if world is None:
+                judged.wanted.append(f"the world of {definition.name} does not become fresh")
+                continue
+            judged.wanted += _behind(world, site.mirror.objects)
+            for reconciler in definition.reconcilers:
+                await _judge_reconciler(site, definition, reconciler, world, judged)
+    return judged
+
+
+@asynccontextmanager
+async def _world(site: Site, definition: ServiceDefinition) -> AsyncIterator[World | None]:
+    """What a service that starts now knows; ``None``: it gets to know nothing."""
+    world = World(definition.consumes, (*definition.indexes, FACTS_BY_OWNER))
+    async with connect(BusSettings.of_urls(site.stack.nats_url, "matrix")) as bus:
+        feed = WorldFeed(world, bus, definition.name, lambda _: None, None)
+        feeding = asyncio.create_task(feed.run())
+        try:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_FRESH_SECONDS * site.patience):
+                    await feed.wait_synced()
+            yield world if all(part.fresh for part in feed.statistics.parts) else None
+        finally:
+            feeding.cancel()
+            await asyncio.gather(feeding, return_exceptions=True)
+
+
+def _behind(world: World, present: Mapping[ObjectKey, Any]) -> list[str]:
+    """Objects of which the bus holds another version than the API server."""
+    found = []
+    for part in world.parts:
+        for entry in world.all(part):
+            obj = present.get(ObjectKey(part.kind.kind, entry.key.namespace, entry.key.name))
+            if obj is not None and obj["metadata"]["uid"] != entry.version.uid:
+                found.append(f"another {part.kind.kind} {entry.key} on the bus")
+    return found
+
+
+async def _judge_reconciler(
+    site: Site, definition: ServiceDefinition, reconciler: Reconciler[Any], world: World, judged: Judged
+) -> None:
+    executor = _executor(site.client, definition, reconciler, world)
+    for entry in world.all(reconciler.part):
+        if wanted := await _wanted(executor, reconciler, world, entry):
+            judged.wanted.append(f"{reconciler.controller} would write for {entry.key}: {wanted}")
+        judged.plans += 1
+
+
+def _executor(client: KubeClient, definition: ServiceDefinition, reconciler: Reconciler[Any], world: World) -> Executor:
+    def refuse() -> None:
+        raise NotLeaderError("nobody writes here")
+
+    guarded = client.guarded(refuse)
+
+    def live(part: Any, key: Any) -> Any:
+        entry = world.get(part, key) if part in world.parts else None
+        return None if entry is None else entry.raw
+
+    return Executor(
+        guarded,
+        reconciler,
+        field_manager=definition.field_manager,
+        live=live,
+        absorb=lambda *_, **__: None,
+        admission=Admission(world, guarded, lambda *_, **__: None),
+        may_write=lambda: False,
+        events=EventWriter(guarded, definition.field_manager),
+    )
+
+
+async def _wanted(executor: Executor, reconciler: Reconciler[Any], world: World, entry: Entry[Any]) -> str:
+    """What the plan wants to write; empty if nothing."""
+    obj = entry.decode()
+    if isinstance(obj, AimError):
+        return ""
+    plan = replace(decide(reconciler, obj, WorldView(world), datetime.now(UTC)), events=())
+    execution = await executor.execute(Target(reconciler.part, entry.raw), plan)
+    if execution.drop is not Drop.NOT_LEADER:
+        return ""
+    parts = {
+        "patches": [one.body for one in plan.patches],
+        "deletes": [one.name for one in plan.deletes],
+        "children": [f"{one.body['kind']} {one.name}" for one in plan.children],
+        "status": plan.status,
+    }
+    return str({name: value for name, value in parts.items() if value})[:600]

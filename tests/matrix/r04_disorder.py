@@ -1,0 +1,48 @@
+"""Events come once to three times, and in another order."""
+
+import random
+from collections import Counter
+from collections.abc import Sequence
+from functools import partial
+from typing import Final
+
+from matrix.api_proxy import requests_of
+from matrix.bus_frames import Jumbling, Meddler
+from matrix.case import Case, Outcome, Scenario
+from matrix.site import Site
+
+from aim_local.stack import SERVICES
+
+_EACH: Final = 6
+_MORE: Final = 1.1
+"""So many times the writes of a clean run are allowed …"""
+_ANYWAY: Final = 10
+"""… and so many more, by which clean runs differ, too."""
+
+
+async def _jumble(number: int, site: Site, chance: random.Random) -> Outcome:
+    del number
+
+    def jumbling() -> Meddler:
+        return Jumbling(chance, span=chance.randint(2, 12))
+
+    for bus in site.buses.values():
+        bus.meddle(jumbling)
+    site.proxy.written.clear()
+    await site.tell()
+    differences = await site.converged(90)
+    struck = site.heal()
+    writes = sum(len(requests_of(site.proxy.written, name)) for name in SERVICES)
+    clean = sum(site.clean_writes.values())
+    if writes > _MORE * clean + _ANYWAY:
+        differences.append(f"{writes} writes instead of {clean}")
+    return Outcome(
+        Counter({"event doubled or moved": struck}), len(site.expected), differences, {"writes": writes / clean}
+    )
+
+
+def _cases() -> Sequence[Case]:
+    return [Case("R4", f"jumbled-{number}", partial(_jumble, number)) for number in range(1, _EACH + 1)]
+
+
+SCENARIO: Final = Scenario("R4", "doubled and reordered", "final objects, number of writes", _cases)

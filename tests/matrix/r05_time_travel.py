@@ -1,0 +1,118 @@
+"""The broker's store goes back in time, is damaged, emptied or purged."""
+
+import asyncio
+import random
+import shutil
+import time
+from collections import Counter
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Final, TypeAlias
+
+from matrix.case import Case, Outcome, Scenario
+from matrix.site import NAMESPACE, Site
+
+from aim_local.stack import SERVICES
+from aim_shared.bus.connection import BusSettings, connect
+from aim_shared.bus.subjects import DEFAULT_LAYOUT
+
+_Disaster: TypeAlias = Callable[[Site, random.Random], Awaitable[None]]
+_BEHIND: Final = 3.0
+"""Seconds that a restored store is old at least."""
+
+
+def _store(site: Site) -> Path:
+    return site.stack.settings.folder / "nats" / "jetstream"
+
+
+async def _restored(site: Site, _: random.Random) -> None:
+    broker, store = site.stack["nats"], _store(site)
+    copy = store.with_name("copy")
+    await broker.stop()
+    await asyncio.to_thread(shutil.copytree, store, copy)
+    await broker.start()
+    await _change(site, 3)
+    await asyncio.sleep(_BEHIND)
+    await broker.kill()
+    await asyncio.to_thread(shutil.rmtree, store)
+    await asyncio.to_thread(shutil.move, copy, store)
+    await broker.start()
+
+
+async def _wiped(site: Site, _: random.Random) -> None:
+    await _change(site, 3)
+    await site.stack["nats"].kill()
+    await asyncio.to_thread(shutil.rmtree, _store(site))
+    await site.stack["nats"].start()
+
+
+async def _corrupted(site: Site, chance: random.Random) -> None:
+    await _change(site, 3)
+    await site.stack["nats"].kill()
+    await asyncio.to_thread(_damage, _store(site), chance)
+    await site.stack["nats"].start()
+
+
+def _damage(store: Path, chance: random.Random) -> None:
+    for block in sorted(store.rglob("*_STATE/msgs/*.blk")):
+        content = bytearray(block.read_bytes())
+        for _ in range(min(64, len(content))):
+            content[chance.randrange(len(content))] ^= 0xFF
+        block.write_bytes(content)
+
+
+async def _purged(site: Site, chance: random.Random) -> None:
+    """By an administrator; then a service starts that knows nothing else."""
+    await _change(site, 3)
+    async with connect(BusSettings.of_urls(site.stack.nats_url, "matrix")) as bus:
+        await bus.wait_connected()
+        await bus.api(f"STREAM.PURGE.{DEFAULT_LAYOUT.state_stream}")
+    victim = site.stack[chance.choice(SERVICES)]
+    await victim.kill()
+    await victim.start()
+
+
+async def _change(site: Site, replicas: int) -> None:
+    await site.api.merge(site.service_path("own"), {"spec": {"replicas": replicas}})
+    await site.mirror.until(lambda: site.asked_for("own", replicas), 20 * site.patience)
+
+
+async def _travel(disaster: _Disaster, name: str, site: Site, chance: random.Random) -> Outcome:
+    outcome = Outcome(Counter({name: 1}), len(site.expected))
+    await site.tell()
+    outcome.differences = await site.converged()
+    if outcome.differences:
+        return outcome
+    before = _identities(site)
+    site.mirror.forget()
+    await disaster(site, chance)
+    begun = time.monotonic()
+    await _change(site, 2)
+    outcome.differences = await site.converged()
+    outcome.notes["seconds to converge"] = time.monotonic() - begun
+    after = _identities(site)
+    outcome.differences += [f"made anew: {key}" for key, uid in before.items() if after.get(key, uid) != uid]
+    states = {
+        (seen.obj.get("status") or {}).get("status")
+        for seen in site.mirror.seen
+        if seen.key.kind.startswith("AIM") and seen.key.namespace == NAMESPACE
+    }
+    outcome.differences += [f"somebody was {state} meanwhile" for state in states & {"Failed", "NotAvailable"}]
+    outcome.compared += len(site.mirror.seen)
+    return outcome
+
+
+def _identities(site: Site) -> dict[str, str]:
+    kept = (obj for obj in site.story() if obj["kind"] != "Pod")
+    return {f"{obj['kind']} {obj['metadata']['name']}": str(obj["metadata"]["uid"]) for obj in kept}
+
+
+def _cases() -> Sequence[Case]:
+    disasters: dict[str, _Disaster] = {
+        "restored": _restored, "wiped": _wiped, "corrupted": _corrupted, "purged": _purged,
+    }  # fmt: skip
+    return [Case("R5", name, partial(_travel, one, f"store {name}")) for name, one in disasters.items()]
+
+
+SCENARIO: Final = Scenario("R5", "time travel of the broker", "final objects, UIDs, every version", _cases)

@@ -1,0 +1,68 @@
+"""Processes stand still for a while, as on a machine without breath, and go on as if nothing had been."""
+
+import asyncio
+import random
+import time
+from collections import Counter
+from collections.abc import Sequence
+from functools import partial
+from typing import Final
+
+from matrix.api_proxy import acting_without_lease, requests_of
+from matrix.case import Case, Outcome, Scenario
+from matrix.site import Site
+
+from aim_local.stack import SERVICES
+
+_API_SERVERS: Final = ("control-plane", "kube-apiserver", "etcd")
+_PAUSED: Final = (*SERVICES, "nats", "api-server")
+_LEASE_OVER: Final = 20.0
+"""Seconds after which another replica leads."""
+
+
+async def _pause(name: str, site: Site, chance: random.Random) -> Outcome:
+    """One process, somewhere in the middle of the story."""
+    real_name = (
+        next(one.name for one in site.stack.processes if one.name in _API_SERVERS) if name == "api-server" else name
+    )
+    at = chance.randint(1, sum(site.clean_writes.values()) - 1)
+    site.proxy.written.clear()
+    await site.tell()
+    await site.mirror.until(lambda: len(site.proxy.written) >= at, 20 * site.patience)
+    with site.suspended(real_name):
+        await asyncio.sleep(site.longest_pause)
+    resumed = time.monotonic()
+    differences = await site.converged()
+    return Outcome(
+        Counter({f"{site.longest_pause:g} s pause": 1}),
+        len(site.expected),
+        differences,
+        {"seconds to catch up": time.monotonic() - resumed},
+    )
+
+
+async def _two_leaders(name: str, site: Site, _: random.Random) -> Outcome:
+    """The leader stands still until its Lease is over, and wakes beside its successor."""
+    second = site.replica(name, 1)
+    await second.start()
+    try:
+        site.proxy.written.clear()
+        await site.tell()
+        with site.suspended(name):
+            await asyncio.sleep(_LEASE_OVER)
+        differences = await site.converged()
+        led = [one for one in (name, second.name) if requests_of(site.proxy.written, one)]
+        differences += acting_without_lease(site.proxy.written, {name: f"aim-{name}-0", second.name: f"aim-{name}-1"})
+        compared = len(site.expected) + len(site.proxy.written)
+        return Outcome(Counter({f"{_LEASE_OVER:g} s pause": 1}), compared, differences, {"leaders": len(led)})
+    finally:
+        await second.stop()
+
+
+def _cases() -> Sequence[Case]:
+    pauses = [Case("R6", f"pause-{name}", partial(_pause, name)) for name in _PAUSED]
+    leaders = [Case("R6", f"leaders-{name}", partial(_two_leaders, name)) for name in SERVICES]
+    return [*pauses, *leaders]
+
+
+SCENARIO: Final = Scenario("R6", "pauses", "final objects, writes against Leases", _cases, on_real=True)

@@ -1,0 +1,161 @@
+"""Objects that can not be served do not keep the others from being served, and are told of once."""
+
+import asyncio
+import random
+from collections import Counter
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
+from typing import Final, TypeAlias
+
+import aiohttp
+from matrix.case import Case, Outcome, Scenario
+from matrix.site import CATALOGUE_IMAGE, NAMESPACE, OTHER_IMAGE, OWN, Site, service
+
+from aim_local.stack import SERVICES
+from aim_shared.json import JsonObject
+
+_Poison: TypeAlias = Callable[[Site, random.Random], Awaitable[str]]
+"""Brings the poison in; the name of the condition that has to tell of it, empty for none."""
+_NAME: Final = "poison"
+_LARGE: Final = 1_400_000
+_MOST_TRIES: Final = 12
+_WATCHED_SECONDS: Final = 10.0
+_ELSEWHERE: Final = "matrix-ending"
+
+
+async def _create(site: Site, **spec: object) -> None:
+    collection = f"{OWN}/namespaces/{NAMESPACE}/aimservices"
+    await site.api.created(collection, service(_NAME, NAMESPACE, **spec))
+
+
+async def _bad_path(site: Site, _: random.Random) -> str:
+    await _create(site, model={"image": CATALOGUE_IMAGE}, routing={"pathTemplate": "/{.metadata.labels['absent']}"})
+    return "HTTPRouteReady"
+
+
+async def _bad_config(site: Site, _: random.Random) -> str:
+    await _create(site, model={"image": CATALOGUE_IMAGE}, runtimeConfigName="absent")
+    return "RuntimeConfigReady"
+
+
+async def _bad_image(site: Site, _: random.Random) -> str:
+    await _create(site, model={"image": "not an image"})
+    return "ModelReady"
+
+
+async def _large(site: Site, _: random.Random) -> str:
+    await _create(site, model={"image": CATALOGUE_IMAGE}, env=[{"name": "LARGE", "value": "x" * _LARGE}])
+    return ""
+
+
+async def _unknown_fields(site: Site, _: random.Random) -> str:
+    await _create(site, model={"image": CATALOGUE_IMAGE, "novelty": 1}, novelty={"a": [1]})
+    return ""
+
+
+async def _deleted_on_the_way(site: Site, chance: random.Random) -> str:
+    at = chance.randint(1, 40)
+    site.proxy.written.clear()
+    await _create(site, model={"image": OTHER_IMAGE})
+    await site.mirror.until(lambda: len(site.proxy.written) >= at, 10 * site.patience)
+    await site.api.delete(site.service_path(_NAME))
+    return ""
+
+
+async def _ending_namespace(site: Site, chance: random.Random) -> str:
+    """A namespace that goes away slowly, with a service in it that is not finished."""
+    body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": _ELSEWHERE}}
+    await site.api.created("/api/v1/namespaces", body)
+    held = {"name": "held", "namespace": _ELSEWHERE, "finalizers": ["example.com/held"]}
+    path = f"/api/v1/namespaces/{_ELSEWHERE}/configmaps"
+    await site.api.created(path, {"apiVersion": "v1", "kind": "ConfigMap", "metadata": held})
+    made = service(_NAME, _ELSEWHERE, model={"image": OTHER_IMAGE})
+    at = chance.randint(1, 20)
+    site.proxy.written.clear()
+    await site.api.created(f"{OWN}/namespaces/{_ELSEWHERE}/aimservices", made)
+    await site.mirror.until(lambda: len(site.proxy.written) >= at, 10 * site.patience)
+    await site.api.delete(f"/api/v1/namespaces/{_ELSEWHERE}")
+    return ""
+
+
+async def _release(site: Site) -> list[str]:
+    """Let the namespace go; what stays in it."""
+    path = f"/api/v1/namespaces/{_ELSEWHERE}"
+    if (await site.api.get(path)).status == 404:
+        return []
+    await site.api.merge(f"{path}/configmaps/held", {"metadata": {"finalizers": None}})
+    try:
+        async with asyncio.timeout(30 * site.patience):
+            await site.api.until_gone(path)
+    except TimeoutError:
+        return [f"{_ELSEWHERE} does not go: {[str(obj['metadata']['name']) for obj in site.mirror.within(_ELSEWHERE)]}"]
+    return []
+
+
+async def _poisoned(poison: _Poison, name: str, site: Site, chance: random.Random) -> Outcome:
+    outcome = Outcome(Counter({name: 1}))
+    await site.tell()
+    condition = await poison(site, chance)
+    unaffected = await site.converged(ignoring=_NAME)
+    outcome.compared = len(site.expected)
+    outcome.differences = unaffected
+    before = await _retries(site)
+    await asyncio.sleep(_WATCHED_SECONDS)
+    after = await _retries(site)
+    outcome.differences += [
+        f"{service_name} tried {after[service_name] - before[service_name]:g} times in {_WATCHED_SECONDS:g} s"
+        for service_name in SERVICES
+        if after[service_name] - before[service_name] > _MOST_TRIES
+    ]
+    if condition:
+        outcome.differences += await _told(site, condition)
+    outcome.differences += await _release(site)
+    return outcome
+
+
+async def _retries(site: Site) -> dict[str, float]:
+    """How often passes were tried again, and how often anything was written, by service."""
+    found = {}
+    async with aiohttp.ClientSession(trust_env=False) as session:
+        for name in SERVICES:
+            async with session.get(f"{site.stack[name].url}/metrics") as answer:
+                lines = (await answer.text()).splitlines()
+            retried = (line for line in lines if line.startswith("workqueue_retries_total"))
+            writes = sum(one.client == name and not one.is_lease for one in site.proxy.written)
+            found[name] = sum(float(line.rpartition(" ")[2]) for line in retried) + writes
+    return found
+
+
+async def _told(site: Site, condition: str) -> list[str]:
+    """Whether the condition and one Event tell of the poison."""
+    obj = (await site.api.get(site.service_path(_NAME))).body
+    found: dict[str, JsonObject] = {one["type"]: one for one in (obj.get("status") or {}).get("conditions") or ()}
+    told = found.get(condition)
+    if told is None or told["status"] == "True" or not told.get("message"):
+        return [f"{condition} tells nothing: {told}; there are {sorted(found)}"]
+    events = (await site.api.get(f"/api/v1/namespaces/{NAMESPACE}/events")).body["items"]
+    warnings = [
+        (one["reason"], one["message"], one.get("count", 1))
+        for one in events
+        if one["involvedObject"]["name"] == _NAME and one["type"] == "Warning"
+    ]
+    about = [one for one in warnings if one[0] == told["reason"]]
+    if len(about) != 1 or about[0][2] > 1:
+        return [f"not one Event with reason {told['reason']}: {warnings}"]
+    return []
+
+
+def _cases() -> Sequence[Case]:
+    poisons: dict[str, _Poison] = {
+        "path": _bad_path,
+        "config": _bad_config,
+        "image": _bad_image,
+        "large": _large,
+        "unknown-fields": _unknown_fields,
+        "deleted": _deleted_on_the_way,
+        "ending-namespace": _ending_namespace,
+    }
+    return [Case("R9", name, partial(_poisoned, one, f"poison: {name}")) for name, one in poisons.items()]
+
+
+SCENARIO: Final = Scenario("R9", "poison", "the others' final objects, condition, Event", _cases)

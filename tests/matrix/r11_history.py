@@ -1,0 +1,114 @@
+"""What is decided depends on what is there, not on how it came to be."""
+
+import random
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from functools import partial
+from typing import Any, Final
+
+from matrix.case import Case, Outcome, Scenario
+from matrix.plans import declared
+from matrix.site import Site
+
+from aim_shared.bus.chain import LoggedVersion, from_log
+from aim_shared.bus.connection import BusSettings, connect
+from aim_shared.bus.delivery import deliver
+from aim_shared.bus.entry import Entry, Version
+from aim_shared.bus.envelope import decode_log
+from aim_shared.bus.part import Key, Part
+from aim_shared.bus.subjects import DEFAULT_LAYOUT, FACTS_PART
+from aim_shared.bus.view import WorldView
+from aim_shared.bus.world import World
+from aim_shared.errors import AimError
+from aim_shared.reconcile.decide import decide
+from aim_shared.reconcile.plan import Plan
+from aim_shared.reconcile.reconciler import ServiceDefinition
+from aim_shared.runtime.facts import FACTS_BY_OWNER
+
+_EACH: Final = 4
+_PREFIXES: Final = 12
+"""How many moments of the history one case looks at."""
+
+
+async def _history(site: Site) -> list[LoggedVersion]:
+    """Every version that was logged, in the order of the log."""
+    found = []
+    async with connect(BusSettings.of_urls(site.stack.nats_url, "matrix")) as bus:
+        await bus.wait_connected()
+        subjects = (f"{DEFAULT_LAYOUT.root}.log.>",)
+        async with deliver(bus, DEFAULT_LAYOUT.history_stream, subjects, {"deliver_policy": "all"}) as delivery:
+            async for delivered in delivery.ready():
+                message = delivered.message
+                part, key = DEFAULT_LAYOUT.parse_log(message.subject)
+                found.append(from_log(decode_log(part, key, message.headers, message.data)))
+    return found
+
+
+def _some_of(history: Sequence[LoggedVersion], chance: random.Random) -> list[LoggedVersion]:
+    """A random part of it that ends with the same present: the last version of every object is kept."""
+    last = {(one.part, one.key): one for one in history}
+    return [one for one in history if last[one.part, one.key] is one or chance.random() < 0.5]
+
+
+def _present_of(history: Iterable[LoggedVersion]) -> list[LoggedVersion]:
+    """The last version of every object, those that are gone left out."""
+    last = {(one.part, one.key): one for one in history}
+    return [one for one in last.values() if not one.deleted]
+
+
+def _world(definition: ServiceDefinition, history: Iterable[LoggedVersion]) -> World:
+    """A world that has lived through the versions."""
+    world = World(definition.consumes, (*definition.indexes, FACTS_BY_OWNER))
+    parts: Mapping[str, Part[Any]] = {part.name: part for part in definition.consumes}
+    for one in history:
+        part = parts.get(one.part)
+        if part is None or (part.name == FACTS_PART and one.key.namespace != definition.name):
+            continue
+        version = Version(one.uid, one.resource_version, one.sequence, one.epoch)
+        if one.body is None:
+            world.delete(part, one.key, version, 0.0)
+        else:
+            world.put(Entry(part, one.key, one.body, version), 0.0)
+    for part in definition.consumes:
+        world.mark(part, synced=True, fresh=True)
+    return world
+
+
+def _plans(definition: ServiceDefinition, world: World, now: datetime) -> dict[tuple[str, Key], Plan]:
+    found = {}
+    for reconciler in definition.reconcilers:
+        for entry in world.all(reconciler.part):
+            obj = entry.decode()
+            if not isinstance(obj, AimError):
+                found[reconciler.controller, entry.key] = decide(reconciler, obj, WorldView(world), now)
+    return found
+
+
+async def _any_way(number: int, site: Site, chance: random.Random) -> Outcome:
+    del number
+    await site.tell()
+    outcome = Outcome(Counter(), 0, await site.converged())
+    await site.api.delete(site.service_path("chat"))
+    await site.mirror.until(lambda: not any(obj["metadata"]["name"] == "chat" for obj in site.story()), 20)
+    history, now = await _history(site), datetime.now(UTC)
+    for definition in declared(site):
+        for _ in range(_PREFIXES):
+            past = history[: chance.randint(1, len(history))]
+            lived = _plans(definition, _world(definition, _some_of(past, chance)), now)
+            present = _plans(definition, _world(definition, _present_of(past)), now)
+            outcome.injected["random history"] += 1
+            outcome.compared += len(present)
+            outcome.differences += [
+                f"{controller} {key} after {len(past)} versions: another plan than from the present alone"
+                for controller, key in sorted(lived.keys() | present.keys())
+                if lived.get((controller, key)) != present.get((controller, key))
+            ]
+    return outcome
+
+
+def _cases() -> Sequence[Case]:
+    return [Case("R11", f"history-{number}", partial(_any_way, number)) for number in range(1, _EACH + 1)]
+
+
+SCENARIO: Final = Scenario("R11", "the present decides", "plans", _cases)

@@ -1,0 +1,60 @@
+"""A world that has lived through a random part of the history, and one made from the present: the same plans."""
+
+import random
+from datetime import UTC, datetime
+
+import pytest
+from matrix.r11_history import _plans, _present_of, _some_of, _world
+from support.builders import make
+from support.serving import aim_service
+
+from aim_routing.service import definition
+from aim_shared.api import kinds
+from aim_shared.bus.chain import LoggedVersion
+from aim_shared.bus.envelope import Verb
+from aim_shared.bus.part import Key
+from aim_shared.json import JsonObject
+from aim_shared.runtime.settings import Settings
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def logged(sequence: int, part: str, obj: JsonObject, *, deleted: bool = False) -> LoggedVersion:
+    metadata = obj["metadata"]
+    return LoggedVersion(
+        part, Key(metadata.get("namespace") or "", metadata["name"]), Verb.DELETE if deleted else Verb.UPSERT, "e1",
+        metadata["uid"], str(sequence), sequence, 0, NOW, "", None if deleted else obj,
+    )  # fmt: skip
+
+
+def history() -> list[LoggedVersion]:
+    gateway = {"routing": {"enabled": True, "gatewayRef": {"name": "g", "namespace": "gateways"}}}
+    config = make(kinds.AIM_CLUSTER_RUNTIME_CONFIG, "default", spec=gateway)
+    changed = {**config, "spec": {"routing": {**gateway["routing"], "pathTemplate": "/x/{.metadata.name}"}}}
+    one, other = aim_service("one"), aim_service("other")
+    return [
+        logged(1, "aimclusterruntimeconfigs", config),
+        logged(2, "aimservices", one),
+        logged(3, "aimservices", other),
+        logged(4, "aimclusterruntimeconfigs", changed),
+        logged(5, "aimservices", {**one, "spec": {**one["spec"], "replicas": 2}}),
+        logged(6, "aimservices", other, deleted=True),
+        logged(7, "aimservices", {**other, "metadata": {**other["metadata"], "uid": "another"}}),
+    ]
+
+
+@pytest.mark.spec("FW-475")
+@pytest.mark.parametrize("seed", range(20))
+def test_plans_depend_on_the_present_alone(seed: int) -> None:
+    chance = random.Random(seed)
+    past = history()[: chance.randint(1, 7)]
+    routing = definition(Settings())
+    lived = _plans(routing, _world(routing, _some_of(past, chance)), NOW)
+    assert lived == _plans(routing, _world(routing, _present_of(past)), NOW)
+
+
+def test_another_present_makes_another_plan() -> None:
+    routing = definition(Settings())
+    before, after = (_plans(routing, _world(routing, history()[:length]), NOW) for length in (3, 4))
+    assert before.keys() == after.keys()
+    assert before != after

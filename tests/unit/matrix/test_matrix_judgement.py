@@ -1,0 +1,85 @@
+"""What the matrix holds against the platform: writes without a Lease, versions that fall back, plans with a memory."""
+
+import random
+from typing import Any
+
+import pytest
+from matrix.api_proxy import Written, acting_without_lease
+from matrix.case import Case, Outcome, Scenario, UnknownCaseError, rounds, selected
+from matrix.mirror import Seen
+from matrix.oracle import ObjectKey
+from matrix.r03_stale_reads import regressions
+
+NAMES = {"serving": "aim-serving-0", "serving-1": "aim-serving-1"}
+
+
+def lease(at: float, client: str, holder: str) -> Written:
+    return Written(at, client, "patch", "leases.coordination.k8s.io", "", "aim-system", "aim-serving", 200, holder)
+
+
+def write(at: float, client: str, status: int = 200) -> Written:
+    return Written(at, client, "patch", "pods", "", "ns", "p", status)
+
+
+@pytest.mark.spec("FW-473")
+def test_a_write_of_a_process_that_does_not_hold_the_lease_is_told() -> None:
+    taken_over = [lease(0, "serving", "aim-serving-0"), lease(20, "serving-1", "aim-serving-1_x")]
+    good = [write(1, "serving"), write(21, "serving-1"), write(22, "serving", status=409), write(23, "routing")]
+    assert acting_without_lease([*good, *taken_over], NAMES) == []
+    [told] = acting_without_lease([*good, *taken_over, write(24, "serving")], NAMES)
+    assert "serving patch pods ns/p 200 while aim-serving-1_x led" in told
+
+
+def seen(kind: str, generation: int, *, deleted: bool = False, uid: str = "u") -> Seen:
+    obj = {"metadata": {"uid": uid}, "status": {"observedGeneration": generation}}
+    return Seen(ObjectKey(kind, "ns", "x"), obj, deleted)
+
+
+@pytest.mark.spec("FW-473")
+def test_a_status_that_falls_back_and_a_child_that_is_deleted_are_told() -> None:
+    assert regressions([seen("AIMService", 1), seen("AIMService", 2), seen("Pod", 0, deleted=True)]) == []
+    assert regressions([seen("AIMService", 2), seen("AIMService", 1, uid="another")]) == []
+    assert regressions([seen("AIMService", 2), seen("AIMService", 1)]) == [
+        "AIMService ns/x observed generation 2, then 1"
+    ]
+    assert regressions([seen("HTTPRoute", 0, deleted=True)]) == ["deleted while wanted: HTTPRoute ns/x"]
+
+
+async def _nothing(_: Any, __: random.Random) -> Outcome:
+    return Outcome()
+
+
+def scenario(name: str, count: int) -> Scenario:
+    cases = [Case(name, f"c{number}", _nothing) for number in range(count)]
+    more = [Case(name, "long", _nothing, needs=1000), Case(name, "single", _nothing, on_request=True)]
+    return Scenario(name, name, "nothing", lambda: [*cases, *more])
+
+
+SCENARIOS = [scenario("A", 2), scenario("B", 5)]
+
+
+def test_a_seed_decides_order_and_randomness_of_a_case_whatever_else_runs() -> None:
+    every = selected(SCENARIOS, "", 600)
+    assert [list(map(str, some)) for some in rounds(every, 7)] == [list(map(str, some)) for some in rounds(every, 7)]
+    assert [len(some) for some in rounds(every, 7)] == [2, 2, 1, 1, 1]
+    case, again = every["B"][3], selected(SCENARIOS, "B/c3", 600)["B"][0]
+    assert case.chance(7).random() == again.chance(7).random() != case.chance(8).random()
+
+
+@pytest.mark.parametrize(
+    ("only", "seconds", "names"),
+    [
+        ("A", 600, ["A/c0", "A/c1"]),
+        ("A", 2000, ["A/c0", "A/c1", "A/long"]),
+        ("A/long,B/single", 600, ["A/long", "B/single"]),
+        ("B/c1, A/c0", 600, ["A/c0", "B/c1"]),
+    ],
+)
+def test_only_names_scenarios_or_cases(only: str, seconds: float, names: list[str]) -> None:
+    found = [str(case) for some in selected(SCENARIOS, only, seconds).values() for case in some]
+    assert sorted(found) == names
+
+
+def test_only_names_nothing_that_does_not_exist() -> None:
+    with pytest.raises(UnknownCaseError, match="there is no R99; there are A, B"):
+        selected(SCENARIOS, "A,R99", 600)

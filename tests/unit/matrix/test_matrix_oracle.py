@@ -1,0 +1,71 @@
+"""Two runs of one story are equal but for what is drawn at random; everything else is a difference."""
+
+from typing import Any
+
+import pytest
+from matrix.oracle import ObjectKey, differences, normalised, orphans
+
+from aim_shared.json import JsonObject
+
+UID = "00000000-0000-4000-8000-{:012d}"
+
+
+def obj(kind: str, name: str, number: int, *, owner: JsonObject | None = None, **body: Any) -> JsonObject:
+    metadata: JsonObject = {
+        "name": name, "namespace": "ns", "uid": UID.format(number), "resourceVersion": str(number),
+        "generation": number, "creationTimestamp": f"2026-01-01T00:00:{number % 60:02}Z",
+    }  # fmt: skip
+    if owner is not None:
+        identity = owner["metadata"]
+        metadata["ownerReferences"] = [{"kind": owner["kind"], "name": identity["name"], "uid": identity["uid"]}]
+    return {"apiVersion": "v1", "kind": kind, "metadata": metadata, **body}
+
+
+def story(first: int, suffix: str, *, replicas: int = 1, state: str = "Running") -> list[JsonObject]:
+    """A service with a child that is named after its UID, at numbers of its own."""
+    service = obj("AIMService", "chat", first, status={"status": state, "observedGeneration": first})
+    child = obj("Job", f"download-{suffix}", first + 1, owner=service, spec={"replicas": replicas})
+    pod = obj(
+        "Pod", f"download-{suffix}-x{first}", first + 2, owner=child, status={"phase": "Running", "podIP": suffix}
+    )
+    pod["metadata"]["generateName"] = f"download-{suffix}-"
+    told = {"type": "Ready", "status": "True", "lastTransitionTime": f"2026-01-01T00:00:{first:02}Z"}
+    service["status"]["conditions"] = [told, {"type": "A", "status": "True", "message": f"by {UID.format(first + 1)}"}]
+    return [service, child, pod]
+
+
+@pytest.mark.spec("FW-471")
+def test_two_runs_of_the_same_story_are_equal() -> None:
+    assert differences(normalised(story(1, "0a1b2c3d4e")), normalised(story(40, "f6e5d4c3b2"))) == []
+
+
+@pytest.mark.spec("FW-471")
+@pytest.mark.parametrize(
+    ("other", "told"),
+    [
+        (story(40, "f6e5d4c3b2", replicas=2), "Job ns/download-<hash>: .spec.replicas: 1 became 2"),
+        (story(40, "f6e5d4c3b2", state="Failed"), "AIMService ns/chat: .status.status: 'Running' became 'Failed'"),
+        (story(40, "f6e5d4c3b2")[:2], "missing: Pod ns/download-<random>"),
+        ([*story(40, "f6e5d4c3b2"), obj("Job", "download-0011223344", 50)], "extra: Job ns/download-<hash> <2>"),
+    ],
+)
+def test_whatever_else_differs_is_told(other: list[JsonObject], told: str) -> None:
+    assert told in differences(normalised(story(1, "0a1b2c3d4e")), normalised(other))
+
+
+def test_words_of_a_name_are_no_hash() -> None:
+    [key] = normalised([obj("Job", "discover-amdenterpriseai-predictor-download-4f6a", 1)])
+    assert key.name == "discover-amdenterpriseai-predictor-download-4f6a"
+
+
+@pytest.mark.spec("FW-471")
+def test_an_object_whose_owner_is_gone_is_an_orphan() -> None:
+    service, child, pod = story(1, "0a1b2c3d4e")
+    assert orphans([service, child, pod], {"AIMService", "Job"}) == []
+    assert orphans([child, pod], {"AIMService", "Job"}) == ["orphan: Job ns/download-0a1b2c3d4e"]
+    assert orphans([child], {"Job"}) == [], "nobody knows whether an owner of an unknown kind is there"
+
+
+def test_the_object_that_comes_instead_of_another_is_not_it() -> None:
+    before = normalised(story(1, "0a1b2c3d4e"))
+    assert ObjectKey("AIMService", "ns", "chat") in before
