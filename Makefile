@@ -7,7 +7,8 @@ STAMP := $(VENV)/.setup-stamp
 # What has the API server: "embedded", or "real" for the programs that make kube-assets builds.
 CLUSTER ?= embedded
 
-.PHONY: kube-assets external-crds setup demo up test test-unit test-apiserver test-e2e test-real test-registry lint format crds crds-check bench spec-coverage lock clean
+.PHONY: kube-assets external-crds setup demo up test test-unit chaos test-apiserver test-e2e test-real test-registry lint format crds crds-check bench spec-coverage lock clean
+
 
 setup: $(STAMP)
 
@@ -32,6 +33,12 @@ test: setup
 # Plain data only: no process is started, no port is opened.
 test-unit: setup
 	$(BIN)/python -m pytest --numprocesses auto --dist worksteal tests/unit
+
+# Everything that can go wrong around the platform, as long as SECONDS allows: docs/development/chaos.md.
+# SEED repeats a run, ONLY=R6,R8 or ONLY=R1/serving-7 selects; CLUSTER=real takes real programs.
+chaos: setup
+	@PYTHONPATH=tests $(BIN)/python -m matrix --cluster $(CLUSTER) \
+	  $(if $(filter command line environment,$(origin SECONDS)),--seconds $(SECONDS)) $(if $(SEED),--seed $(SEED)) $(if $(ONLY),--only $(ONLY))
 
 # The suite of API behaviours against a real kube-apiserver with etcd, which make kube-assets builds.
 test-apiserver: setup
