@@ -29,13 +29,14 @@ _DROPPED_METADATA: Final = frozenset(
     {"uid", "resourceVersion", "generation", "creationTimestamp", "managedFields", "selfLink"}
 )
 _DROPPED_ANNOTATIONS: Final = frozenset({TRACEPARENT_ANNOTATION, labels.ANNOTATION_APPLIED_HASH})
-_DROPPED_FIELDS: Final = frozenset({"lastTransitionTime", "observedGeneration"})
+_DROPPED_FIELDS: Final = frozenset({"lastTransitionTime", "observedGeneration", "discoveryJob"})
 _TIME: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)")
 _UUID: Final = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 _HASH: Final = re.compile(r"-(?=[a-z]*\d)[0-9a-z]{8,10}(?=-|$|[^0-9a-z-])")
 """Part of a name that is derived from other names, mostly UIDs."""
 _CUT_HASH: Final = re.compile(r"-[0-9a-f]{1,10}-$")
 """The same at the end of a prefix that was cut to a length."""
+_RECOVERED: Final = ("DependenciesReachable", "True")
 _MOST_NAMED: Final = 12
 """Differences that are told; more of them say no more."""
 
@@ -51,7 +52,7 @@ def normalised(objects: Iterable[JsonObject]) -> dict[ObjectKey, JsonObject]:
 
     Names that hold a hash or a random part lose it; namesakes are numbered in the order of what they hold.
     """
-    present = list(objects)
+    present = [obj for obj in objects if not _is_passing(obj)]
     uids = {str(obj["metadata"]["uid"]): f"<uid of {_plain_name(obj)}>" for obj in present}
     generated = {obj["metadata"]["name"]: _plain_name(obj) for obj in present if _generated_prefix(obj)}
     replace = _Replacing(uids, generated)
@@ -105,6 +106,12 @@ def _plain_name(obj: JsonObject) -> str:
     return _HASH.sub("-<hash>", name)
 
 
+def _is_passing(obj: JsonObject) -> bool:
+    """Whether it goes away by itself, so that the time of a comparison decides whether it is there."""
+    labelled = (obj["metadata"].get("labels") or {}).get(labels.APP_COMPONENT)
+    return obj["kind"] in ("Job", "Pod") and labelled == labels.APP_COMPONENT_DISCOVERY
+
+
 def _numbered(key: ObjectKey, number: int) -> ObjectKey:
     return key if number == 1 else key._replace(name=f"{key.name} <{number}>")
 
@@ -137,9 +144,10 @@ def _cleaned(value: Any, replace: _Replacing) -> Any:
 
 
 def _ordered(items: list[Any]) -> list[Any]:
-    """Conditions have no order; everything else keeps its own."""
+    """Conditions have no order, and one that tells that a fault is over may stay; everything else is as it is."""
     if items and all(isinstance(one, dict) and {"type", "status"} <= one.keys() for one in items):
-        return sorted(items, key=lambda one: str(one["type"]))
+        lasting = (one for one in items if (one["type"], one["status"]) != _RECOVERED)
+        return sorted(lasting, key=lambda one: str(one["type"]))
     return items
 
 

@@ -17,7 +17,7 @@ from aim_local.stack import SERVICES
 _API_SERVERS: Final = ("control-plane", "kube-apiserver", "etcd")
 _PAUSED: Final = (*SERVICES, "nats", "api-server")
 _LEASE_OVER: Final = 20.0
-"""Seconds after which another replica leads."""
+"""Seconds after which another replica leads at the latest."""
 
 
 async def _pause(name: str, site: Site, chance: random.Random) -> Outcome:
@@ -47,14 +47,18 @@ async def _two_leaders(name: str, site: Site, _: random.Random) -> Outcome:
     await second.start()
     try:
         site.proxy.written.clear()
-        await site.tell()
         with site.suspended(name):
-            await asyncio.sleep(_LEASE_OVER)
-        differences = await site.converged()
+            await site.tell()
+            taken_over = await site.mirror.until(site.ended, _LEASE_OVER + 60 * site.patience)
+        await site.api.merge(site.service_path("own"), {"spec": {"replicas": 3}})
+        await site.mirror.until(lambda: site.asked_for("own", 3), 30 * site.patience)
+        await site.api.merge(site.service_path("own"), {"spec": {"replicas": 2}})
+        differences = [] if taken_over else ["nobody took over"]
+        differences += await site.converged()
         led = [one for one in (name, second.name) if requests_of(site.proxy.written, one)]
         differences += acting_without_lease(site.proxy.written, {name: f"aim-{name}-0", second.name: f"aim-{name}-1"})
         compared = len(site.expected) + len(site.proxy.written)
-        return Outcome(Counter({f"{_LEASE_OVER:g} s pause": 1}), compared, differences, {"leaders": len(led)})
+        return Outcome(Counter({"pause beyond the Lease": 1}), compared, differences, {"leaders": len(led)})
     finally:
         await second.stop()
 
