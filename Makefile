@@ -9,7 +9,6 @@ CLUSTER ?= embedded
 
 .PHONY: kube-assets external-crds setup demo up test test-unit chaos test-apiserver test-e2e test-real test-registry lint format crds crds-check bench spec-coverage lock clean
 
-
 setup: $(STAMP)
 
 $(STAMP): requirements.lock $(addsuffix /pyproject.toml,$(PACKAGES))
