@@ -16,7 +16,7 @@ from unittest.mock import patch
 from matrix.oracle import ObjectKey
 from matrix.site import Site
 
-from aim_cli.services import definitions
+from aim_cli.services import services
 from aim_shared.bus.connection import BusSettings, connect
 from aim_shared.bus.entry import Entry
 from aim_shared.bus.feed import WorldFeed
@@ -33,6 +33,7 @@ from aim_shared.reconcile.execution import Drop
 from aim_shared.reconcile.executor import Executor
 from aim_shared.reconcile.reconciler import Reconciler, ServiceDefinition
 from aim_shared.runtime.facts import FACTS_BY_OWNER
+from aim_shared.runtime.settings import load
 
 _FRESH_SECONDS = 45.0
 
@@ -58,7 +59,7 @@ def settings_of(site: Site) -> Iterator[None]:
 def declared(site: Site) -> tuple[ServiceDefinition, ...]:
     """The declarations of all services, as they run there."""
     with settings_of(site):
-        return definitions()
+        return tuple(code.definition(load(code.settings, [])) for code in services().values())
 
 
 async def judge(site: Site) -> Judged:
