@@ -17,6 +17,7 @@ import time
 from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
+from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any, Final
 
@@ -33,12 +34,14 @@ from bench.usage import MIB, processor_seconds
 from bench.watcher import Accept, arrivals, has_condition, is_running
 from rich.console import Console
 
-from aim_cli.services import definitions
+from aim_artifacts.settings import ArtifactsSettings
+from aim_discovery.settings import DiscoverySettings
 from aim_local.apiserver import EXTERNAL_CRDS, ControlPlane
 from aim_local.keys import Key
 from aim_local.nats import NatsServer
 from aim_local.ports import HOST, free_ports
 from aim_local.stack import SERVICES
+from aim_model_sync.settings import ModelSyncSettings
 from aim_shared.api import kinds
 from aim_shared.bus.connection import BusConnection, BusSettings, connect
 from aim_shared.bus.part import Part
@@ -59,6 +62,7 @@ from aim_shared.kube.kinds import ResourceKind
 from aim_shared.kube.reflector_state import Restarted
 from aim_shared.naming import inference_service_name
 from aim_shared.reconcile.reconciler import ServiceDefinition
+from aim_shared.runtime.settings import Settings
 
 _TOKEN: Final = "specimen"
 """Name of the object that is copied; nothing else may be called so. Copies have names of the same length."""
@@ -67,7 +71,7 @@ _PATIENCE: Final = 60.0
 _START_PATIENCE: Final = 300.0
 _QUIET_SECONDS: Final = 3.0
 _LOOK: Final = 0.05
-_SETTINGS: Final = PublisherSettings(marker_interval=2.0, watch_silence=3600.0, compare_interval=3600.0)
+_QUIET: Final = PublisherSettings(marker_interval=2.0, watch_silence=3600.0, compare_interval=3600.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +125,18 @@ _MODEL_BODY: Final[JsonObject] = {
     },
 }
 _WITH_SERVICE: Final = (AIM_SERVICES, INFERENCE_SERVICES, HTTP_ROUTES, PREDICTOR_PODS, AUTOSCALERS)
+
+_SETTINGS: Final[Mapping[str, type[Settings]]] = {
+    "artifacts": ArtifactsSettings,
+    "discovery": DiscoverySettings,
+    "model-sync": ModelSyncSettings,
+}
+    "serving": Settings,
+    "routing": Settings,
+    "discovery": DiscoverySettings,
+    "artifacts": ArtifactsSettings,
+    "model-sync": ModelSyncSettings,
+}
 
 SUBJECTS: Final[Mapping[str, Subject]] = {
     "discovery": Subject(
@@ -190,7 +206,9 @@ def _consumed(service: str) -> list[Part[Any]]:
 
 
 def _declared(service: str) -> ServiceDefinition:
-    return next(one for one in definitions() if one.name == service)
+    package = import_module(f"aim_{service.replace('-', '_')}.service")
+    found: ServiceDefinition = package.definition(_SETTINGS.get(service, Settings)())
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,12 +279,12 @@ async def _publish(
     running: dict[str, asyncio.Task[None]] = {}
     publishers = []
     for part, objects in held:
-        publisher = Publisher(bus, part, source="bench", cluster=found.uid, settings=_SETTINGS)
+        publisher = Publisher(bus, part, source="bench", cluster=found.uid, settings=_QUIET)
         publisher.take(Restarted(tuple(objects), str(plane.store.revision)))
         running[part.name] = group.create_task(publisher.run())
         publishers.append(publisher)
     async with asyncio.timeout(_START_PATIENCE):
-        while any(one.statistics.phase is not Phase.LIVE or not one.statistics.markers for one in publishers):
+        while any(one.statistics.phase is not Phase.LIVE or not one.statistics.markers for one in publishers):  # noqa: ASYNC110
             await asyncio.sleep(_LOOK)
     return running
 
@@ -390,7 +408,9 @@ async def measure(folder: Path, subject: Subject, count: int) -> list[Figure]:
     ]
 
 
-def main(service: Annotated[str, typer.Argument()] = "serving", count: Annotated[int, typer.Argument()] = 10_000) -> None:
+def main(
+    service: Annotated[str, typer.Argument()] = "serving", count: Annotated[int, typer.Argument()] = 10_000
+) -> None:
     """Measure, print, keep."""
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(40))
     on, begun = machine(), time.monotonic()

@@ -100,7 +100,7 @@ class Desk:
         metadata = {**obj["metadata"], "resourceVersion": str(self._version)}
         body = {**obj, "metadata": metadata}
         version = Version(metadata["uid"], str(self._version), next(self._built.sequences), "e1")
-        self._dispatch(self._built.world.put(Entry(part, _key(body), body, version), 0.0))
+        self._dispatch(self._built.world.put(Entry.of(part, _key(body), body, version), 0.0))
 
     def remove(self, part: Part[Any], key: Key) -> None:
         """An object is deleted."""

@@ -208,7 +208,7 @@ class BuiltWorld:
             key = Key(metadata.get("namespace") or "", metadata["name"])
             version = Version(metadata["uid"], metadata.get("resourceVersion", ""), next(self.sequences), "e1")
             self.stored[part, key] = obj
-            changes += self.world.put(Entry(part, key, published_form(part, obj), version), 0.0)
+            changes += self.world.put(Entry.of(part, key, published_form(part, obj), version), 0.0)
         return changes
 
     def make_stale(self, part: Part[Any]) -> None:

@@ -32,7 +32,7 @@ def entry_of(
     """An entry holding the object."""
     metadata = obj["metadata"]
     version = Version(metadata["uid"], metadata["resourceVersion"], sequence, epoch, era)
-    return Entry(part, Key(metadata["namespace"], metadata["name"]), obj, version)
+    return Entry.of(part, Key(metadata["namespace"], metadata["name"]), obj, version)
 
 
 def colour_index(part: Part[Resource]) -> Index[Resource]:

@@ -172,7 +172,7 @@ class DirectFeed:
         version = Version(
             str(metadata.get("uid") or ""), str(metadata["resourceVersion"]), None, self._epoch, self._era
         )
-        return Entry(self._part, _key_of(obj), published_form(self._part, obj), version, trace_of(obj))
+        return Entry.of(self._part, _key_of(obj), published_form(self._part, obj), version, trace_of(obj))
 
     def _newest_known(self) -> int:
         ours = Version("", "", None, self._epoch, self._era)

@@ -1,16 +1,26 @@
-"""One object as the world knows it: its JSON, which version that is, and its typed form, decoded once."""
+"""One object as the world knows it: which version it is, its JSON as bytes, and its typed form while it is looked at.
 
+A decoded object takes ten times the memory of its JSON, and most objects are looked at once in minutes. So the typed
+form is made on demand, and only those made last are kept.
+"""
+
+from collections import deque
 from dataclasses import dataclass, field
-from typing import Generic, TypeVar
+from typing import Any, Final, Generic, Self, TypeVar, final
 
 from pydantic import ValidationError
 
 from aim_shared.api import Resource
+from aim_shared.bus.envelope import unversioned
+from aim_shared.bus.packed import Packed, Packer, unpacked
 from aim_shared.bus.part import GroupId, Key, Part
 from aim_shared.errors import AimError, Category
-from aim_shared.json import JsonObject
+from aim_shared.json import JsonObject, dumps, loads
 
 T = TypeVar("T", bound=Resource)
+
+KEPT_DECODED: Final = 2 << 20
+"""Bytes of JSON whose typed forms are kept; these take about ten times as much."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,62 +92,130 @@ class Version:
         return self.resource_version.isdecimal()
 
 
-@dataclass(slots=True)
+@final
 class Entry(Generic[T]):
     """An object in the world.
 
     Attributes:
-        raw: the published JSON; shared, never to be modified.
         traceparent: W3C trace context of the change that brought this version.
+        derived: what the world's indexes, summaries and lines make of it; the world's own.
     """
 
-    part: Part[T]
-    key: Key
-    raw: JsonObject
-    version: Version
-    traceparent: str | None = None
-    _decoded: T | AimError | None = field(default=None, repr=False)
+    __slots__ = ("_decoded", "_held", "derived", "key", "part", "traceparent", "version")
+
+    def __init__(self, part: Part[T], key: Key, body: bytes, version: Version, traceparent: str | None = None) -> None:
+        """``body`` is the JSON as it goes over the bus."""
+        self.part = part
+        self.key = key
+        self.version = version
+        self.traceparent = traceparent
+        self.derived: tuple[Any, ...] = ()
+        self._held: Packed | bytes = body
+        self._decoded: T | AimError | None = None
+
+    @classmethod
+    def of(cls, part: Part[T], key: Key, obj: JsonObject, version: Version, traceparent: str | None = None) -> Self:
+        """The entry of an object in published form."""
+        return cls(part, key, dumps(obj), version, traceparent)
+
+    def __repr__(self) -> str:
+        return f"Entry({self.part} {self.key} {self.version})"
+
+    @property
+    def body(self) -> bytes:
+        """The JSON as it goes over the bus."""
+        return unpacked(self._held)
+
+    @property
+    def content(self) -> bytes:
+        """The body as it is in every version that says the same."""
+        return unversioned(self.body, self.version.resource_version)
+
+    @property
+    def raw(self) -> JsonObject:
+        """The JSON, decoded anew at each call: about 20 µs."""
+        return loads(self.body)
+
+    def pack(self, packer: Packer) -> None:
+        """Take less memory from now on."""
+        if isinstance(self._held, bytes):
+            self._held = packer.pack(self._held)
 
     def decode(self) -> T | AimError:
-        """The typed object, or why it can not be read (one bad object never stops the others, CC-014)."""
+        """The typed object, or why it cannot be read (one bad object never stops the others, CC-014)."""
         if self._decoded is None:
-            try:
-                self._decoded = self.part.model.model_validate(self.raw)
-            except ValidationError as error:
-                first = error.errors()[0]
-                path = ".".join(str(step) for step in first["loc"])
-                self._decoded = AimError(
-                    Category.INVALID_SPEC,
-                    "Undecodable",
-                    f"{self.part.kind.kind} {self.key} can not be read: {path}: {first['msg']}",
-                )
+            body = self.body
+            self._keep(_decoded(self.part, self.key, body), len(body))
+        assert self._decoded is not None
         return self._decoded
+
+    @property
+    def object(self) -> T | None:
+        """The typed object; ``None`` when it cannot be decoded."""
+        decoded = self.decode()
+        return None if isinstance(decoded, AimError) else decoded
 
     def same_content(self, other: "Entry[T]") -> bool:
         """Whether nobody could tell the two apart but by the resource version.
 
         What a trimmed part drops (a node's heartbeat) still counts the resource version up.
         """
-        if self.raw == other.raw:
+        ours, theirs = self.body, other.body
+        if ours == theirs:
             return True
-        ours, theirs = self.raw, other.raw
-        return {**ours, "metadata": _content(ours)} == {**theirs, "metadata": _content(theirs)}
+        ours, theirs = self.content, other.content
+        if len(ours) != len(theirs):
+            return False
+        # Members in another order are no other content, and take the same room.
+        return ours == theirs or loads(ours) == loads(theirs)
 
     def adopt_decoded(self, other: "Entry[T]") -> None:
         """Take over the typed object of an entry with the same JSON instead of decoding again."""
-        if self._decoded is None and self.raw == other.raw:
-            self._decoded = other._decoded
+        if self._decoded is None and other._decoded is not None and (body := self.body) == other.body:
+            self._keep(other._decoded, len(body))
 
-    @property
-    def object(self) -> T | None:
-        """The typed object; ``None`` when it can not be decoded."""
-        decoded = self.decode()
-        return None if isinstance(decoded, AimError) else decoded
+    def forget_decoded(self) -> None:
+        """Make the typed object anew when somebody looks."""
+        self._decoded = None
+
+    def _keep(self, decoded: T | AimError, size: int) -> None:
+        self._decoded = decoded
+        _RECENT.add(self, size)
 
 
-def _content(raw: JsonObject) -> JsonObject:
-    metadata = raw.get("metadata") or {}
-    return {name: value for name, value in metadata.items() if name != "resourceVersion"}
+@final
+class _Recent:
+    """The entries whose typed form was made last. What every pass reads is made again once in a while: it costs less
+    than noting every look."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._entries: deque[tuple[Entry[Any], int]] = deque()
+        self._bytes = 0
+
+    def add(self, entry: Entry[Any], size: int) -> None:
+        """Keep one more, and as many of the others as there is room for."""
+        self._entries.append((entry, size))
+        self._bytes += size
+        while self._bytes > self._limit and len(self._entries) > 1:
+            oldest, freed = self._entries.popleft()
+            oldest.forget_decoded()
+            self._bytes -= freed
+
+
+_RECENT: Final = _Recent(KEPT_DECODED)
+"""One for the process: what is bounded is its memory."""
+
+
+def _decoded(part: Part[T], key: Key, body: bytes) -> T | AimError:
+    try:
+        return part.model.model_validate(loads(body))
+    except ValidationError as error:
+        first = error.errors()[0]
+        path = ".".join(str(step) for step in first["loc"])
+        return AimError(
+            Category.INVALID_SPEC, "Undecodable", f"{part.kind.kind} {key} cannot be read: {path}: {first['msg']}"
+        )
 
 
 @dataclass(frozen=True, slots=True)

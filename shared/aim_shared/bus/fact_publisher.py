@@ -14,7 +14,8 @@ from aim_shared.bus.publisher import Publisher
 from aim_shared.bus.publisher_state import DEFAULT_SETTINGS, PublisherSettings, PublisherStatistics
 from aim_shared.bus.source import SourceVersion, key_of
 from aim_shared.bus.subjects import DEFAULT_LAYOUT, Layout
-from aim_shared.json import JsonObject
+from aim_shared.bus.trace import trace_of
+from aim_shared.json import JsonObject, dumps
 
 
 def _always() -> bool:
@@ -64,7 +65,7 @@ class FactPublisher:
         """Publish the result of an effect (the JSON of a `Fact` with name, namespace and UID); never waits."""
         key = key_of(fact)
         self._removed.discard(key)
-        self._publisher.put(SourceVersion(key, Verb.UPSERT, fact["metadata"]["uid"], "", fact))
+        self._publisher.put(SourceVersion(key, Verb.UPSERT, fact["metadata"]["uid"], "", dumps(fact), trace_of(fact)))
 
     def remove_fact(self, key: Key) -> None:
         """Remove a fact that nothing refers to any more; never waits."""
@@ -91,8 +92,9 @@ class FactPublisher:
         if message.key in self._removed or self._publisher.knows(message.key):
             return
         try:
-            obj = message.json()
+            message.json()
         except EnvelopeError:
             # Nobody can read it, so nobody misses it; comparing will remove it.
             return
-        self._publisher.assume(SourceVersion(message.key, Verb.UPSERT, message.uid, "", obj))
+        told = SourceVersion(message.key, Verb.UPSERT, message.uid, "", message.body, message.traceparent)
+        self._publisher.assume(told)

@@ -1,5 +1,6 @@
 """What a message of the state stream means to a world: a version of an object, a deletion, or a sync marker."""
 
+import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Final
@@ -74,17 +75,18 @@ class Decoder:
         if not fact and not state.resource_version.isdecimal():
             raise EnvelopeError(f"{part} {key}: resourceVersion {state.resource_version!r} is no number")
         version = Version(
-            state.uid,
+            sys.intern(state.uid),
             "" if fact else state.resource_version,
             delivered.position.stream_sequence,
-            state.epoch,
-            state.era,
+            # One text for all objects instead of one each.
+            sys.intern(state.epoch),
+            sys.intern(state.era),
         )
         raw = state.json()
         if raw is None:
             return Deletion(part, key, version)
         _check_identity(part, key, raw)
-        return Entry(part, key, raw, version, state.traceparent or None)
+        return Entry(part, key, state.body, version, state.traceparent or None)
 
     def _owner(self, part: str) -> str:
         return self._service if part == FACTS_PART else ""

@@ -1,48 +1,88 @@
-"""One index of the world: values to keys, kept in step with the objects."""
+"""One index of the world: values to keys, kept in step with the objects.
 
-from collections import defaultdict
+Most values lead to one key, and most objects are found under one value. There are ten indexes of some parts and ten
+thousand objects, so neither of the two gets a collection of its own.
+"""
+
+import sys
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, Protocol, TypeAlias, TypeVar
 
-from aim_shared.bus.entry import Entry
-from aim_shared.bus.part import Index, Key
+from aim_shared.api import Resource
+from aim_shared.bus.part import GroupId, Index, Key
+
+D = TypeVar("D")
+
+Values: TypeAlias = str | tuple[str, ...]
+"""Under what an object is found: its one value, or all of them."""
+
+
+class Table(Protocol[D]):
+    """Something that is derived from the objects of a part. What it makes of an object is kept with the object, so
+    that the table can take it out again without a second look."""
+
+    def derived(self, obj: Resource | None) -> D:
+        """Pure: what becomes of an object; of one that cannot be decoded the same as of none."""
+        ...
+
+    def move(self, key: Key, before: D, now: D) -> Iterable[GroupId]:
+        """Exchange what a key stands for; returns the groups of summaries that changed."""
+        ...
 
 
 class IndexTable:
-    """Which keys are found under which value.
-
-    The values of each key are kept, so that removal needs no second look at the old object.
-    """
+    """Which keys are found under which value."""
 
     def __init__(self, index: Index[Any]) -> None:
         self._index = index
-        self._keys: defaultdict[str, dict[Key, None]] = defaultdict(dict)
-        self._values: dict[Key, tuple[str, ...]] = {}
+        self._keys: dict[str, Key | dict[Key, None]] = {}
 
     def keys(self, value: str) -> Iterable[Key]:
         """Keys under the value, in the order in which they came."""
-        return tuple(self._keys.get(value, ()))
+        return tuple(_several(self._keys.get(value, {})))
 
-    def put(self, entry: Entry[Any]) -> None:
-        """Index an entry anew; one that can not be decoded is found by name only."""
-        obj = entry.object
-        values = tuple(dict.fromkeys(self._index.values(obj))) if obj is not None else ()
-        if values == self._values.get(entry.key, ()):
-            return
-        self.remove(entry.key)
-        for value in values:
-            self._keys[value][entry.key] = None
-        if values:
-            self._values[entry.key] = values
+    def derived(self, obj: Resource | None) -> Values:
+        """Under what an object is to be found; one that cannot be decoded is found by name only."""
+        # Many objects share a value, and several indexes may have the same one.
+        values = () if obj is None else tuple(map(_shared, dict.fromkeys(self._index.values(obj))))
+        return values[0] if len(values) == 1 else values
 
-    def remove(self, key: Key) -> None:
-        """Forget a key."""
-        for value in self._values.pop(key, ()):
-            keys = self._keys[value]
-            del keys[key]
-            if not keys:
+    def move(self, key: Key, before: Values, now: Values) -> Iterable[GroupId]:
+        """Find a key under other values."""
+        if before != now:
+            self._remove(key, before)
+            self._put(key, now)
+        return ()
+
+    def _put(self, key: Key, values: Values) -> None:
+        for value in _each(values):
+            known = self._keys.get(value)
+            if known is None:
+                self._keys[value] = key
+            else:
+                several = _several(known)
+                several[key] = None
+                self._keys[value] = several
+
+    def _remove(self, key: Key, values: Values) -> None:
+        for value in _each(values):
+            several = _several(self._keys[value])
+            del several[key]
+            if not several:
                 del self._keys[value]
 
     def snapshot(self) -> dict[str, tuple[Key, ...]]:
         """All values with their keys, sorted."""
-        return {value: tuple(sorted(keys)) for value, keys in self._keys.items()}
+        return {value: tuple(sorted(_several(keys))) for value, keys in self._keys.items()}
+
+
+def _shared(value: str) -> str:
+    return sys.intern(str(value))
+
+
+def _each(values: Values) -> tuple[str, ...]:
+    return (values,) if isinstance(values, str) else values
+
+
+def _several(keys: Key | dict[Key, None]) -> dict[Key, None]:
+    return keys if isinstance(keys, dict) else {keys: None}

@@ -4,6 +4,7 @@ The rule that nothing else may break: in one epoch an older version never replac
 however late.
 """
 
+import sys
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -19,19 +20,15 @@ class Stored:
     """What the state stream holds of one subject, without the body.
 
     Attributes:
-        previous: sequence of the version before.
         digest: short hash of the body.
         stored: the broker's time, where it was told; an ack tells none.
     """
 
     sequence: int
-    previous: int
     verb: Verb
     epoch: str
     uid: str
     resource_version: str
-    id: str
-    source: str
     digest: bytes
     stored: datetime | None = None
 
@@ -40,13 +37,11 @@ class Stored:
         """What lies in the stream after the message got this sequence."""
         return cls(
             sequence,
-            message.previous,
             message.verb,
-            message.epoch,
-            message.uid,
+            # One text for all objects instead of one each.
+            sys.intern(message.epoch),
+            sys.intern(message.uid),
             message.resource_version,
-            message.id,
-            message.source,
             message.digest,
             stored,
         )
@@ -160,7 +155,7 @@ def _vanished(
     for key in (stored.keys() | pending.keys()) - present.keys():
         last = pending.get(key) or stored[key]
         if last.verb is not Verb.DELETE:
-            yield SourceVersion(key, Verb.DELETE, last.uid, version, None)
+            yield SourceVersion(key, Verb.DELETE, last.uid, version)
 
 
 def is_ahead(stored: Mapping[Key, Stored], present: Mapping[Key, SourceVersion], scope: Scope) -> bool:

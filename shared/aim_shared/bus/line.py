@@ -8,8 +8,7 @@ from itertools import islice
 from typing import Any, Generic, TypeVar
 
 from aim_shared.api import Resource
-from aim_shared.bus.entry import Entry
-from aim_shared.bus.part import Key, Part
+from aim_shared.bus.part import GroupId, Key, Part
 
 T = TypeVar("T", bound=Resource)
 
@@ -44,28 +43,23 @@ class LineTable:
     def __init__(self, line: Line[Any]) -> None:
         self._line = line
         self._standing: list[tuple[datetime, Key]] = []
-        self._since: dict[Key, datetime] = {}
 
     def first(self, most: int, admits: Admits) -> tuple[Key, ...]:
         """Who stands first; costs what is looked at until enough are found."""
         return _first(self._standing, most, admits)
 
-    def put(self, entry: Entry[Any]) -> None:
-        """Give an entry its place; one that can not be decoded does not stand in line."""
-        obj = entry.object
-        since = None if obj is None else self._line.since(obj)
-        if since == self._since.get(entry.key):
-            return
-        self.remove(entry.key)
-        if since is not None:
-            self._since[entry.key] = since
-            insort(self._standing, (since, entry.key))
+    def derived(self, obj: Resource | None) -> datetime | None:
+        """Since when an object stands in line."""
+        return None if obj is None else self._line.since(obj)
 
-    def remove(self, key: Key) -> None:
-        """Forget a key."""
-        since = self._since.pop(key, None)
-        if since is not None:
-            del self._standing[bisect_left(self._standing, (since, key))]
+    def move(self, key: Key, before: datetime | None, now: datetime | None) -> Iterable[GroupId]:
+        """Give a key another place, or none."""
+        if before != now:
+            if before is not None:
+                del self._standing[bisect_left(self._standing, (before, key))]
+            if now is not None:
+                insort(self._standing, (now, key))
+        return ()
 
 
 def _first(standing: Iterable[tuple[datetime, Key]], most: int, admits: Admits) -> tuple[Key, ...]:

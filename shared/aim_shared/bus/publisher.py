@@ -41,7 +41,7 @@ from aim_shared.bus.streams import StreamMismatchError, ensure_streams
 from aim_shared.bus.subjects import DEFAULT_LAYOUT, Layout
 from aim_shared.bus.sweep import sweep, tombstones
 from aim_shared.bus.tasks import apart
-from aim_shared.bus.writer import Writer, body_of, is_logged
+from aim_shared.bus.writer import Writer, is_logged
 from aim_shared.kube.reflector_state import Delete, Event, ListFrom, Restarted, Upsert
 
 log = structlog.get_logger(__name__)
@@ -303,7 +303,7 @@ class Publisher:
             stored, state = adopted
             if self._loaded is not None:
                 self._loaded(state)
-            if not is_logged(found.logged, stored.id, stored.sequence):
+            if not is_logged(found.logged, state.id, stored.sequence):
                 unlogged.append((state, stored.sequence))
         await _in_parallel(self._settings.concurrency, self._writer.copy_to_history, unlogged)
 
@@ -406,7 +406,7 @@ class Publisher:
             scope=scope,
             digest=_digest if by_content else None,
         )
-        return [version for version in found if version.obj is None or not self._is_settled(version)]
+        return [version for version in found if version.deleted or not self._is_settled(version)]
 
     def _is_settled(self, version: SourceVersion) -> bool:
         """Whether a difference need not be published: the broker refuses the object, or it says nothing new."""
@@ -518,7 +518,7 @@ class Publisher:
 
 
 def _digest(version: SourceVersion) -> bytes:
-    return digest_of(body_of(version), version.resource_version)
+    return digest_of(version.body, version.resource_version)
 
 
 async def _within(seconds: float, waiting: Awaitable[object]) -> bool:

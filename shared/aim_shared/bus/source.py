@@ -1,14 +1,16 @@
 """What Kubernetes has of a part, as the watch told it: the truth that the streams are compared with."""
 
+import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from aim_shared.bus.envelope import Verb
+from aim_shared.bus.envelope import Verb, unversioned
+from aim_shared.bus.packed import Packed, Packer, unpacked
 from aim_shared.bus.part import Key, Part
 from aim_shared.bus.published import published_form
 from aim_shared.bus.trace import trace_of
-from aim_shared.json import JsonObject
+from aim_shared.json import JsonObject, dumps
 from aim_shared.kube.reflector_state import Bookmark, Delete, Event, Restarted, Upsert
 
 
@@ -17,16 +19,31 @@ class SourceVersion:
     """One version of an object, to be published.
 
     Attributes:
-        obj: the object as it is published; shared, never to be modified. ``None`` for a deletion.
-        traceparent: that of the whole object, where trimming took what tells it; else empty.
+        held: the JSON that is published, packed while it waits for somebody to ask; empty for a deletion.
+        traceparent: that of the whole object, of which trimming may take what tells it; empty for a deletion.
     """
 
     key: Key
     verb: Verb
     uid: str
     resource_version: str
-    obj: JsonObject | None
+    held: Packed | bytes = b""
     traceparent: str = ""
+
+    @property
+    def body(self) -> bytes:
+        """The bytes that are published."""
+        return unpacked(self.held)
+
+    @property
+    def content(self) -> bytes:
+        """The body as it is in every version that says the same."""
+        return unversioned(self.body, self.resource_version)
+
+    @property
+    def deleted(self) -> bool:
+        """Whether this is a deletion."""
+        return self.verb is Verb.DELETE
 
 
 def upsert_of(part: Part[Any], obj: JsonObject) -> SourceVersion:
@@ -34,15 +51,14 @@ def upsert_of(part: Part[Any], obj: JsonObject) -> SourceVersion:
     metadata = obj["metadata"]
     version = str(metadata.get("resourceVersion") or "")
     # What nobody reads is not kept either: a pod is ten times what is published of it.
-    return SourceVersion(
-        key_of(obj), Verb.UPSERT, metadata["uid"], version, published_form(part, obj), traceparent=trace_of(obj)
-    )
+    body = dumps(published_form(part, obj))
+    return SourceVersion(key_of(obj), Verb.UPSERT, sys.intern(metadata["uid"]), version, body, trace_of(obj))
 
 
 def key_of(obj: JsonObject) -> Key:
     """Namespace and name of an object."""
     metadata = obj["metadata"]
-    return Key(metadata.get("namespace") or "", metadata["name"])
+    return Key(sys.intern(metadata.get("namespace") or ""), metadata["name"])
 
 
 class Source:
@@ -51,6 +67,7 @@ class Source:
     def __init__(self, part: Part[Any]) -> None:
         self._part = part
         self._present: dict[Key, SourceVersion] = {}
+        self._packer = Packer()
         self._version = ""
         self._lists = 0
         self._rewinds = 0
@@ -96,11 +113,12 @@ class Source:
             case Bookmark(version):
                 self._version = version
             case Restarted(objects, version, rewound, from_store):
-                listed = [upsert_of(self._part, obj) for obj in objects]
-                known = self._present
-                self._present = {
-                    found.key: known[found.key] if self._says_nothing_new(found) else found for found in listed
-                }
+                known, present = self._present, {}
+                for obj in objects:
+                    found = upsert_of(self._part, obj)
+                    same = self._says_nothing_new(found)
+                    present[found.key] = known[found.key] if same else self._packed(found)
+                self._present = present
                 self._version = version
                 self._lists += 1
                 self._rewinds += rewound
@@ -109,13 +127,16 @@ class Source:
 
     def put(self, version: SourceVersion) -> SourceVersion:
         """An object exists in this version."""
-        self._present[version.key] = version
+        self._present[version.key] = self._packed(version)
         return version
 
     def remove(self, key: Key, uid: str, resource_version: str) -> SourceVersion:
         """An object is gone."""
         known = self._present.pop(key, None)
-        return SourceVersion(key, Verb.DELETE, uid or (known.uid if known else ""), resource_version, None)
+        return SourceVersion(key, Verb.DELETE, uid or (known.uid if known else ""), resource_version)
+
+    def _packed(self, version: SourceVersion) -> SourceVersion:
+        return replace(version, held=self._packer.pack(version.body))
 
     def _says_nothing_new(self, found: SourceVersion) -> bool:
         """Whether only what nobody reads has changed, in an object that nobody here writes (FW-446).
@@ -129,15 +150,5 @@ class Source:
             and known is not None
             and known.uid == found.uid
             and int(known.resource_version) <= int(found.resource_version)
-            and same_content(known, found)
+            and known.content == found.content
         )
-
-
-def same_content(one: SourceVersion, other: SourceVersion) -> bool:
-    """Whether two versions of an object say the same: they differ in nothing but the resourceVersion."""
-    return _content(one) == _content(other)
-
-
-def _content(version: SourceVersion) -> JsonObject | None:
-    obj = version.obj
-    return None if obj is None else {**obj, "metadata": {**obj["metadata"], "resourceVersion": ""}}

@@ -9,6 +9,7 @@ namespace, and each has its own marker.
 """
 
 import string
+import sys
 from dataclasses import dataclass
 from typing import Final
 from urllib.parse import unquote
@@ -152,7 +153,8 @@ class Layout:
         if len(tokens) != 5 or tokens[:2] != [self.root, branch] or not all(tokens):
             raise SubjectError(f"{subject!r} is no {branch} subject of {self.root!r}")
         _, _, part, scope, name = tokens
-        return part, Key("" if scope == CLUSTER_SCOPE else decode_token(scope), decode_token(name))
+        namespace = "" if scope == CLUSTER_SCOPE else sys.intern(decode_token(scope))
+        return part, Key(namespace, decode_token(name))
 
 
 DEFAULT_LAYOUT: Final = Layout()

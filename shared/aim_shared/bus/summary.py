@@ -14,7 +14,6 @@ from typing import Any, Generic, TypeVar
 from pydantic import BaseModel
 
 from aim_shared.api import Resource
-from aim_shared.bus.entry import Entry
 from aim_shared.bus.part import GroupId, Key, Part
 
 T = TypeVar("T", bound=Resource)
@@ -54,7 +53,6 @@ class SummaryTable:
 
     def __init__(self, summary: Summary[Any, Any]) -> None:
         self._summary = summary
-        self._given: dict[Key, frozenset[tuple[str, Any]]] = {}
         self._counts: dict[str, Counter[Any]] = {}
         self._items: dict[str, tuple[Any, ...]] = {}
 
@@ -64,23 +62,12 @@ class SummaryTable:
             self._items[group] = _in_order(self._counts[group])
         return self._items.get(group, ())
 
-    def put(self, entry: Entry[Any]) -> set[GroupId]:
-        """Take in an entry anew; one that can not be decoded contributes nothing. Returns the groups that changed."""
-        obj = entry.object
-        return self._give(entry.key, frozenset() if obj is None else frozenset(self._summary.contributions(obj)))
+    def derived(self, obj: Resource | None) -> frozenset[tuple[str, Any]]:
+        """What an object contributes."""
+        return frozenset() if obj is None else frozenset(self._summary.contributions(obj))
 
-    def remove(self, key: Key) -> set[GroupId]:
-        """Forget a key. Returns the groups that changed."""
-        return self._give(key, frozenset())
-
-    def _give(self, key: Key, now: frozenset[tuple[str, Any]]) -> set[GroupId]:
-        before = self._given.get(key, frozenset())
-        if now == before:
-            return set()
-        if now:
-            self._given[key] = now
-        else:
-            del self._given[key]
+    def move(self, _: Key, before: frozenset[tuple[str, Any]], now: frozenset[tuple[str, Any]]) -> set[GroupId]:
+        """Exchange contributions. Returns the groups that changed."""
         first = [group for group, item in now - before if self._count(group, item, 1) == 1]
         last = [group for group, item in before - now if self._count(group, item, -1) == 0]
         for group in (*first, *last):

@@ -18,8 +18,9 @@ from pydantic import BaseModel
 from aim_shared.api import Resource
 from aim_shared.bus.deleted import DELETED_MEMORY_SECONDS, OWN_WRITE_SECONDS, DeletedMemory, Evidence
 from aim_shared.bus.entry import Change, Entry, Version
-from aim_shared.bus.index_table import IndexTable
+from aim_shared.bus.index_table import IndexTable, Table
 from aim_shared.bus.line import Admits, Line, LineTable
+from aim_shared.bus.packed import Packer
 from aim_shared.bus.part import GroupId, Index, Key, Part
 from aim_shared.bus.published import published_form
 from aim_shared.bus.standing import OwnChange, Position, Standing
@@ -54,6 +55,7 @@ class _PartStore:
     indexes: dict[str, IndexTable] = field(default_factory=dict)
     summaries: dict[str, SummaryTable] = field(default_factory=dict)
     lines: dict[str, LineTable] = field(default_factory=dict)
+    packer: Packer = field(default_factory=Packer)
     own: dict[Key, float] = field(default_factory=dict)
     removed: dict[Key, float] = field(default_factory=dict)
     sequence: int | None = None
@@ -71,21 +73,28 @@ class _PartStore:
         else:
             self.lines[derived.name] = LineTable(derived)
 
-    def derive(self, entry: Entry[Any]) -> frozenset[GroupId]:
-        """Bring everything derived in step with an entry; returns the groups of summaries that changed."""
-        for index in self.indexes.values():
-            index.put(entry)
-        for line in self.lines.values():
-            line.put(entry)
-        return frozenset(group for table in self.summaries.values() for group in table.put(entry))
+    def look_at(self, entry: Entry[Any]) -> None:
+        """Note what is derived from an entry, so that neither taking it in nor taking it out looks at the object."""
+        tables = self._tables()
+        if tables and not entry.derived:
+            obj = entry.object
+            entry.derived = tuple(table.derived(obj) for table in tables)
 
-    def underive(self, key: Key) -> frozenset[GroupId]:
+    def derive(self, entry: Entry[Any], old: Entry[Any] | None) -> frozenset[GroupId]:
+        """Bring everything derived in step with an entry; returns the groups of summaries that changed."""
+        self.look_at(entry)
+        tables = self._tables()
+        before = tuple(table.derived(None) for table in tables) if old is None else old.derived
+        moves = zip(tables, before, entry.derived, strict=True)
+        return frozenset(group for table, was, now in moves for group in table.move(entry.key, was, now))
+
+    def underive(self, old: Entry[Any]) -> frozenset[GroupId]:
         """Bring everything derived in step with the loss of an entry."""
-        for index in self.indexes.values():
-            index.remove(key)
-        for line in self.lines.values():
-            line.remove(key)
-        return frozenset(group for table in self.summaries.values() for group in table.remove(key))
+        moves = zip(self._tables(), old.derived, strict=True)
+        return frozenset(group for table, was in moves for group in table.move(old.key, was, table.derived(None)))
+
+    def _tables(self) -> tuple[Table[Any], ...]:
+        return (*self.indexes.values(), *self.summaries.values(), *self.lines.values())
 
 
 class World:
@@ -203,13 +212,13 @@ class World:
         return self._drop(store, key)
 
     def prepare(self, entry: Entry[Any]) -> None:
-        """Do the slow half of taking in an entry of a snapshot, decoding, ahead of `replace`, which never waits."""
+        """Do the slow half of taking in an entry of a snapshot ahead of `replace`, which never waits."""
         store = self._stores[entry.part.name]
         current = store.entries.get(entry.key)
         if current is not None:
             entry.adopt_decoded(current)
-        if store.indexes or store.summaries or store.lines:
-            entry.decode()
+        store.look_at(entry)
+        entry.pack(store.packer)
 
     def replace(
         self, part: Part[T], snapshot: Mapping[Key, Entry[T]], now: float, *, upto: Version | None = None
@@ -272,7 +281,7 @@ class World:
             known = current.version
             if (known.uid, known.resource_version) == (uid, resource_version):
                 return []
-        entry = Entry(part, key, raw, Version(uid, resource_version, None, store.epoch, store.era), traceparent)
+        entry = Entry.of(part, key, raw, Version(uid, resource_version, None, store.epoch, store.era), traceparent)
         changes = self._admit(store, entry, now)
         if store.entries.get(key) is entry:
             store.own[key] = now
@@ -360,7 +369,8 @@ class World:
         if old is not None:
             entry.adopt_decoded(old)
         store.entries[entry.key] = entry
-        groups = store.derive(entry)
+        groups = store.derive(entry, old)
+        entry.pack(store.packer)
         if old is None or not entry.same_content(old):
             changes.append(Change(entry.part, entry.key, old, entry, groups))
         return changes
@@ -371,7 +381,7 @@ class World:
         old = store.entries.pop(key, None)
         if old is None:
             return []
-        return [Change(old.part, key, old, None, store.underive(key))]
+        return [Change(old.part, key, old, None, store.underive(old))]
 
 
 def _own_changes(store: _PartStore) -> Iterable[OwnChange]:

@@ -26,7 +26,6 @@ from aim_shared.bus.source import SourceVersion
 from aim_shared.bus.stored import StoredMessage, delete_message, last_message
 from aim_shared.bus.subjects import Layout
 from aim_shared.bus.trace import trace_of
-from aim_shared.json import dumps
 
 log = structlog.get_logger(__name__)
 
@@ -79,7 +78,7 @@ class Writer:
         Raises:
             InterruptedSessionError: the outcome is not known.
         """
-        body, attempt, unknown = body_of(version), 0, 0
+        body, attempt, unknown = version.body, 0, 0
         digest = digest_of(body, version.resource_version)
         while True:
             held = self.stored.get(version.key)
@@ -140,7 +139,7 @@ class Writer:
             resource_version=version.resource_version,
             previous=previous,
             body=body,
-            traceparent=version.traceparent or trace_of(version.obj or {"metadata": {"uid": version.uid}}),
+            traceparent=version.traceparent or trace_of({"metadata": {"uid": version.uid}}),
             time=datetime.now(UTC),
             source=self._source,
             id=message_id(scope.epoch, version.uid, identity, version.verb, attempt),
@@ -225,11 +224,6 @@ class Writer:
     def _check_lease(self) -> None:
         if not self._may_write():
             raise InterruptedSessionError("the Lease was not renewed in time; another replica may lead")
-
-
-def body_of(version: SourceVersion) -> bytes:
-    """The bytes that are published for a version."""
-    return b"" if version.obj is None else dumps(version.obj)
 
 
 def is_logged(headers: Mapping[str, str], identity: str, sequence: int) -> bool:

@@ -116,7 +116,7 @@ class Past:
         where = (part.name, found.key, found.epoch, found.sequence, version)
         entry = self._entries.get(where)
         if entry is None:
-            entry = self._entries[where] = Entry(part, found.key, found.body, version)
+            entry = self._entries[where] = Entry.of(part, found.key, found.body, version)
         return entry
 
 

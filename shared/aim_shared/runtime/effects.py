@@ -162,7 +162,7 @@ class EffectHost:
         )
         self._failed += failed
         self._succeeded += not failed
-        return Entry(self._facts, key, body, Version(uid=key.name, resource_version=""))
+        return Entry.of(self._facts, key, body, Version(uid=key.name, resource_version=""))
 
 
 def _failure(error: AimError) -> FactError:

@@ -43,8 +43,9 @@ class FactKeeper:
     async def publish(self, entry: Entry[Fact]) -> None:
         """Make a fact known: to this process at once, to the bus as soon as it can be reached."""
         self._used[entry.key] = self._round
-        self._dispatcher(self._world.absorb(FACTS, entry.raw, boot_seconds(), entry.traceparent))
-        self._publisher.publish_fact(entry.raw)
+        fact = entry.raw
+        self._dispatcher(self._world.absorb(FACTS, fact, boot_seconds(), entry.traceparent))
+        self._publisher.publish_fact(fact)
 
     def on_change(self, change: Change[Any]) -> None:
         """Remove the facts of an object that is gone."""

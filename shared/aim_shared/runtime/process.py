@@ -30,7 +30,7 @@ from aim_shared.runtime.http import HttpServer, metrics_only, probes
 from aim_shared.runtime.leadership import AlwaysLeading, Elected, Leadership
 from aim_shared.runtime.leading import Surroundings, Term
 from aim_shared.runtime.settings import Settings, address_of, effective
-from aim_shared.runtime.state import ServiceState
+from aim_shared.runtime.state import ServiceState, paused_indexes
 from aim_shared.telemetry.metrics import Measured, Metrics
 
 _log = structlog.get_logger(__name__)
@@ -59,7 +59,7 @@ class ServiceProcess:
         self._dispatcher = Dispatcher()
         self._random = random.Random()
         kube, bus = connections.kube, connections.bus
-        world = World(definition.consumes, (*definition.indexes, FACTS_BY_OWNER))
+        world = World(definition.consumes, (*definition.indexes, FACTS_BY_OWNER, *paused_indexes(definition)))
         reflect = self._reflect if settings.direct_watch else None
         times = feed_settings(settings.nats_heartbeat)
         feed = WorldFeed(world, bus, definition.name, self._dispatcher, reflect, settings=times)

@@ -3,12 +3,14 @@
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
+from aim_shared.api import Resource
 from aim_shared.api.labels import ANNOTATION_PAUSED
 from aim_shared.bus.connection import BusConnection, ConnectionState
 from aim_shared.bus.feed import PartStatus, WorldFeed
 from aim_shared.bus.freshness import Source
+from aim_shared.bus.part import Index
 from aim_shared.bus.world import World
 from aim_shared.json import JsonObject
 from aim_shared.kube.client import KubeClient
@@ -23,8 +25,18 @@ from aim_shared.telemetry.metrics import Metrics, Readings, Summary, gauges_of
 _Sample: TypeAlias = tuple[Mapping[str, str], float | Summary]
 _Named: TypeAlias = tuple[str, Mapping[str, str], float | Summary]
 
+_PAUSED: Final = "true"
 _API_GRACE: Final = 10.0
 """Seconds without an answer after which a service is not ready; a restarting API server takes less."""
+
+
+def paused_indexes(definition: ServiceDefinition) -> tuple[Index[Any], ...]:
+    """Of the objects that a service reconciles: those that the user has paused. Every service's world has them."""
+
+    def values(obj: Resource) -> list[str]:
+        return [_PAUSED] if obj.metadata.annotations.get(ANNOTATION_PAUSED) == _PAUSED else []
+
+    return tuple(Index(reconciler.part, "paused", values) for reconciler in definition.reconcilers)
 
 
 @dataclass(slots=True)
@@ -113,13 +125,11 @@ class ServiceState:
         }
 
     def _paused(self) -> list[str]:
-        found = []
-        for reconciler in self.definition.reconcilers:
-            for entry in self.world.all(reconciler.part):
-                annotations = entry.raw["metadata"].get("annotations") or {}
-                if annotations.get(ANNOTATION_PAUSED) == "true":
-                    found.append(f"{reconciler.part} {entry.key}")
-        return found
+        return [
+            f"{index.part} {entry.key}"
+            for index in paused_indexes(self.definition)
+            for entry in self.world.select(index, _PAUSED)
+        ]
 
     def readings(self) -> Readings:
         """Everything that metrics show of the present state."""

@@ -49,7 +49,7 @@ def entry(part: Part[Any], obj: JsonObject | None) -> Entry[Any] | None:
         return None
     metadata = obj["metadata"]
     key = Key(metadata.get("namespace", ""), metadata["name"])
-    return Entry(part, key, obj, Version(metadata["uid"], "1", 1, "e1"))
+    return Entry.of(part, key, obj, Version(metadata["uid"], "1", 1, "e1"))
 
 
 def woken(

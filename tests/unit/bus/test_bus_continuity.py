@@ -12,11 +12,11 @@ KEY = Key("ns", "a")
 
 
 def version(rv: int, verb: Verb = Verb.UPSERT, uid: str = "u") -> SourceVersion:
-    return SourceVersion(KEY, verb, uid, str(rv), {} if verb is Verb.UPSERT else None)
+    return SourceVersion(KEY, verb, uid, str(rv), b"{}" if verb is Verb.UPSERT else b"")
 
 
 def held(rv: int, verb: Verb = Verb.UPSERT, uid: str = "u") -> dict[Key, Stored]:
-    return {KEY: Stored(1, 0, verb, "e", uid, str(rv), "id", "source", b"")}
+    return {KEY: Stored(1, verb, "e", uid, str(rv), b"")}
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from aim_shared.bus.source import SourceVersion
 
 
 def version(name: str, number: int) -> SourceVersion:
-    return SourceVersion(Key("ns", name), Verb.UPSERT, name, str(number), {})
+    return SourceVersion(Key("ns", name), Verb.UPSERT, name, str(number), b"{}")
 
 
 def drain(lanes: Lanes) -> list[str]:

@@ -278,9 +278,9 @@ class TestLocalFacts:
 
     @staticmethod
     def fact(part: Part[Resource], value: int, sequence: int | None) -> Entry[Resource]:
-        entry = entry_of(part, widget("a", "", 0, outcome=value), sequence)
-        entry.raw["metadata"].pop("resourceVersion")
-        return Entry(part, entry.key, entry.raw, Version("", "", sequence, "e1"))
+        fact = widget("a", "", 0, outcome=value)
+        fact["metadata"].pop("resourceVersion")
+        return Entry.of(part, A, fact, Version("", "", sequence, "e1"))
 
     def test_they_replace_each_other_and_survive_snapshots(self, world: World, part: Part[Resource]) -> None:
         world.put(self.fact(part, 1, 4), 0)

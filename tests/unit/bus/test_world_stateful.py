@@ -264,7 +264,7 @@ class WorldMachine(RuleBasedStateMachine):
         for index in self.indexes:
             fresh = IndexTable(index)
             for entry in self.world.all(self.part):
-                fresh.put(entry)
+                fresh.move(entry.key, (), fresh.derived(entry.object))
             assert self.world._stores[self.part.name].indexes[index.name].snapshot() == fresh.snapshot()
 
     @invariant()

@@ -66,7 +66,7 @@ def woken(cluster: DiscoveryWorld, part: Part[Any], before: JsonObject | None, a
 
 
 def _entry(part: Part[Any], key: Key, obj: JsonObject | None) -> Entry[Any] | None:
-    return None if obj is None else Entry(part, key, obj, Version(obj["metadata"]["uid"], "1"))
+    return None if obj is None else Entry.of(part, key, obj, Version(obj["metadata"]["uid"], "1"))
 
 
 @pytest.mark.spec("DI-360", "DI-362")

@@ -72,7 +72,7 @@ def test_an_edit_of_a_failed_source_starts_over() -> None:
 def change(before: JsonObject | None, after: JsonObject | None, part: Any) -> Change[Any]:
     def entry(body: JsonObject | None) -> Entry[Any] | None:
         metadata = body["metadata"] if body else {}
-        return Entry(part, Key("", metadata["name"]), body, Version(metadata["uid"], "1")) if body else None
+        return Entry.of(part, Key("", metadata["name"]), body, Version(metadata["uid"], "1")) if body else None
 
     some = before or after
     assert some is not None

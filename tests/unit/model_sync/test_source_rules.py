@@ -229,7 +229,7 @@ def test_a_trigger_for_a_source_that_is_gone_finds_nothing() -> None:
     orphan = model("org/a:1", labels={"aim.eai.amd.com/model-source": "ghost"}, owners=[ghost])
     scene = Scene(source())
     (wake,) = RECONCILER.wakes
-    before = Entry(CLUSTER_MODELS, Key("", orphan["metadata"]["name"]), orphan, Version("u", "1"))
+    before = Entry.of(CLUSTER_MODELS, Key("", orphan["metadata"]["name"]), orphan, Version("u", "1"))
     woken = set(wake.keys(Change(CLUSTER_MODELS, before.key, before, None), scene.world.view()))
     assert woken <= {Key("", "ghost")}
     assert scene.world.view().get(RECONCILER.part, None, "ghost").value is None

@@ -225,7 +225,7 @@ def test_a_pending_pod_is_explained_by_its_events(history: list[str], state: Sta
 
 def change(before: Pod | None, after: Pod | None) -> Change[Pod]:
     def entry(of: Pod | None) -> Entry[Pod] | None:
-        return None if of is None else Entry(PODS, Key("ml", of.name), to_json(of), Version(of.uid, "1"))
+        return None if of is None else Entry.of(PODS, Key("ml", of.name), to_json(of), Version(of.uid, "1"))
 
     return Change(PODS, Key("ml", "a"), entry(before), entry(after))
 

@@ -40,7 +40,7 @@ STORED_TEMPLATE = {"resolvedTemplate": STORED}
 def entry(part: Part[Any], obj: JsonObject) -> Entry[Any]:
     metadata = obj["metadata"]
     key = Key(metadata.get("namespace") or "", metadata["name"])
-    return Entry(part, key, obj, Version(metadata["uid"], metadata["resourceVersion"], 1, "e1"))
+    return Entry.of(part, key, obj, Version(metadata["uid"], metadata["resourceVersion"], 1, "e1"))
 
 
 def woken(world: BuiltWorld, part: Part[Any], after: JsonObject | None, before: JsonObject | None = None) -> set[str]:

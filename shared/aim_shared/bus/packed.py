@@ -1,0 +1,69 @@
+"""Bodies kept small: compressed against another one of the same part.
+
+Objects of one part differ in names, versions and little else, and a service holds tens of thousands of them. Against
+one of its kind a body of 3 KB takes 100 to 800 bytes; 25 µs to pack, 5 µs to unpack. Decoded it would take 30 KB.
+"""
+
+import zlib
+from typing import Final, final
+
+_SHORTEST: Final = 200
+"""Bytes below which packing gains nothing."""
+_POOR: Final = 0.5
+"""Share of its size that a body may keep before it is taken for a better pattern than the present one."""
+_PATIENCE: Final = 256
+"""Bodies packed against a pattern before another one is tried. Patterns live as long as what is packed against them,
+so they must be few where no two bodies resemble each other."""
+_LEVEL: Final = 1
+_WINDOW: Final = -zlib.MAX_WBITS
+_MEMORY: Final = 8
+
+
+@final
+class Packed:
+    """A body, packed."""
+
+    __slots__ = ("_data", "_pattern")
+
+    def __init__(self, data: bytes, pattern: bytes) -> None:
+        self._data = data
+        self._pattern = pattern
+
+    @property
+    def size(self) -> int:
+        """Bytes that it takes, its share of the pattern left out."""
+        return len(self._data)
+
+    def unpack(self) -> bytes:
+        """The body."""
+        return zlib.decompressobj(_WINDOW, self._pattern).decompress(self._data)
+
+
+@final
+class Packer:
+    """Packs the bodies of one part; chooses which of them the others are compared with."""
+
+    def __init__(self) -> None:
+        self._pattern = b""
+        self._packed = _PATIENCE
+
+    def pack(self, body: bytes) -> Packed | bytes:
+        """The body, packed if that makes it smaller."""
+        if len(body) < _SHORTEST:
+            return body
+        data = _deflated(body, self._pattern)
+        self._packed += 1
+        if len(data) > _POOR * len(body) and self._packed > _PATIENCE:
+            self._pattern, self._packed = body, 0
+            data = _deflated(body, body)
+        return Packed(data, self._pattern) if len(data) < len(body) else body
+
+
+def unpacked(held: Packed | bytes) -> bytes:
+    """The body, however it is held."""
+    return held.unpack() if isinstance(held, Packed) else held
+
+
+def _deflated(body: bytes, pattern: bytes) -> bytes:
+    packer = zlib.compressobj(_LEVEL, zlib.DEFLATED, _WINDOW, _MEMORY, zlib.Z_DEFAULT_STRATEGY, pattern)
+    return packer.compress(body) + packer.flush()
