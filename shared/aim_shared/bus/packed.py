@@ -9,7 +9,7 @@ from typing import Final, final
 
 _SHORTEST: Final = 200
 """Bytes below which packing gains nothing."""
-_POOR: Final = 0.5
+_POOR: Final = 0.25
 """Share of its size that a body may keep before it is taken for a better pattern than the present one."""
 _PATIENCE: Final = 256
 """Bodies packed against a pattern before another one is tried. Patterns live as long as what is packed against them,
@@ -45,18 +45,22 @@ class Packer:
 
     def __init__(self) -> None:
         self._pattern = b""
-        self._packed = _PATIENCE
+        self._packed = 0
 
     def pack(self, body: bytes) -> Packed | bytes:
         """The body, packed if that makes it smaller."""
         if len(body) < _SHORTEST:
             return body
-        data = _deflated(body, self._pattern)
+        pattern = self._pattern or self._choose(body)
+        data = _deflated(body, pattern)
         self._packed += 1
         if len(data) > _POOR * len(body) and self._packed > _PATIENCE:
-            self._pattern, self._packed = body, 0
-            data = _deflated(body, body)
-        return Packed(data, self._pattern) if len(data) < len(body) else body
+            self._choose(body)
+        return Packed(data, pattern) if len(data) < len(body) else body
+
+    def _choose(self, body: bytes) -> bytes:
+        self._pattern, self._packed = body, 0
+        return body
 
 
 def unpacked(held: Packed | bytes) -> bytes:
