@@ -262,7 +262,7 @@ async def test_an_unreadable_object_is_reported_and_left_alone(bench: Bench) -> 
     assert bench.faults.seen == []
     assert bench.queue.statistics.retries == 0
     [line] = logs
-    assert line["event"].startswith("AIMService default/chat can not be read: spec")
+    assert line["event"].startswith("AIMService default/chat cannot be read: spec")
 
 
 @pytest.mark.spec("FW-407")
