@@ -131,12 +131,6 @@ _SETTINGS: Final[Mapping[str, type[Settings]]] = {
     "discovery": DiscoverySettings,
     "model-sync": ModelSyncSettings,
 }
-    "serving": Settings,
-    "routing": Settings,
-    "discovery": DiscoverySettings,
-    "artifacts": ArtifactsSettings,
-    "model-sync": ModelSyncSettings,
-}
 
 SUBJECTS: Final[Mapping[str, Subject]] = {
     "discovery": Subject(
