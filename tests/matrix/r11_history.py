@@ -69,7 +69,7 @@ def _world(definition: ServiceDefinition, history: Iterable[LoggedVersion]) -> W
         if one.body is None:
             world.delete(part, one.key, version, 0.0)
         else:
-            world.put(Entry(part, one.key, one.body, version), 0.0)
+            world.put(Entry.of(part, one.key, one.body, version), 0.0)
     for part in definition.consumes:
         world.mark(part, synced=True, fresh=True)
     return world
