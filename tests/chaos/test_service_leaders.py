@@ -77,7 +77,7 @@ async def test_a_successor_takes_over_when_the_leader_dies(stage: Platform, api:
     assert stage.looked("before:1") == 1
 
 
-@pytest.mark.spec("FW-281")
+@pytest.mark.spec("FW-428")
 async def test_a_restarted_pod_needs_not_wait_for_its_own_lease(stage: Platform, api: RawApi) -> None:
     first = await stage.started("pod-0", **ELECTED)
     await first.leads()
@@ -88,6 +88,22 @@ async def test_a_restarted_pod_needs_not_wait_for_its_own_lease(stage: Platform,
     assert time.monotonic() - began < LEASE_SECONDS
     await api.created(MODELS, model("qwen", "qwen:1"))
     await seen(api, "qwen", "qwen:1")
+
+
+@pytest.mark.spec("FW-428")
+async def test_two_processes_of_one_name_never_both_lead(stage: Platform, api: RawApi) -> None:
+    first = await stage.started("pod-0", **ELECTED, POD_UID="")
+    await first.leads()
+    second = await stage.started("pod-0", **ELECTED, POD_UID="")
+    page = await second.ready()
+    assert page["leads"] is False
+    for number in range(30):
+        await api.created(MODELS, model(f"m{number}", f"image:{number}"))
+        pages = [await one.page("/readyz") for one in (first, second)]
+        assert [one["leads"] for one in pages] == [True, False]
+    for number in range(30):
+        await seen(api, f"m{number}", f"image:{number}")
+        assert await looker(stage, f"image:{number}") == first.pid
 
 
 @pytest.mark.spec("FW-407", "FW-281")
@@ -121,7 +137,7 @@ async def test_a_leader_that_slept_does_not_write_when_it_wakes(stage: Platform,
     assert stage.writes() == 20, "each ConfigMap is restored once, by the one that leads"
     assert [stage.looked(f"image:{number}") for number in range(20)] == [1] * 20
     lease = (await api.get(LEASE)).body
-    assert lease["spec"]["holderIdentity"] == "pod-1"
+    assert lease["spec"]["holderIdentity"].startswith("pod-1_")
     await follower.kill()
     await sleeper.leads(LEASE_SECONDS + 15)
     assert "Traceback" not in sleeper.log

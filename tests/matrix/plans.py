@@ -115,7 +115,7 @@ async def _judge_reconciler(
 
 
 def _executor(client: KubeClient, definition: ServiceDefinition, reconciler: Reconciler[Any], world: World) -> Executor:
-    def refuse() -> None:
+    def refuse() -> float:
         raise NotLeaderError("nobody writes here")
 
     guarded = client.guarded(refuse)

@@ -188,6 +188,7 @@ class Site:
             "AIM_HEALTH_PROBE_BIND_ADDRESS": address,
             "AIM_METRICS_BIND_ADDRESS": address,
             "AIM_POD_NAME": f"aim-{name}-{number}",
+            "AIM_POD_UID": f"{first.env['AIM_POD_UID']}-{number}",
             "KUBECONFIG": str(self.proxy.kubeconfig(client, folder)),
         }
         url = f"http://{address}"

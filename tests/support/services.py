@@ -155,6 +155,7 @@ class Platform:
         address = f"127.0.0.1:{free_port()}"
         settings = {
             "POD_NAME": pod,
+            "POD_UID": f"uid-of-{pod}",
             "SYSTEM_NAMESPACE": "default",
             "NATS_URL": self.nats.url,
             "HEALTH_PROBE_BIND_ADDRESS": address,

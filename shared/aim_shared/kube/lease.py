@@ -3,7 +3,10 @@
 Among the processes that share a Lease, at most one believes that it leads. Each judges by its own boot clock
 only: a candidate takes over when it has *seen* no change for the lease duration, a leader stops believing when
 its last renewal was *sent* longer ago than the renew deadline. The deadline is shorter than the duration, so the
-old one stops before the new one starts, whatever the clocks of the machines say.
+old one stops before the new one starts, whatever the clocks of the machines say. What it sends last has to be through
+by then: the guard gives every write the rest of the duration, and no more (FW-429).
+
+An identity is one process (FW-428). Only what died in the very same place is succeeded without that wait.
 """
 
 import asyncio
@@ -16,11 +19,14 @@ import structlog
 from aim_shared.api.external.lease import Lease, LeaseSpec
 from aim_shared.kube.client import KubeClient
 from aim_shared.kube.errors import KubeError
-from aim_shared.kube.lease_record import Clock, SystemClock, claimed, is_free, released
+from aim_shared.kube.lease_record import Clock, Identity, SystemClock, claimed, is_free, released
 from aim_shared.kube.lease_store import LeaseStore
 
 RELEASE_TIMEOUT: Final = 3.0
 """Seconds a stopping leader spends on giving its Lease back."""
+
+_DRIFT: Final = 1.0
+"""Seconds by which two clocks may differ over the duration of a lease."""
 
 _log = structlog.get_logger(__name__)
 
@@ -44,6 +50,11 @@ class LeaseSettings:
     renew_deadline: float = 10.0
     retry_period: float = 2.0
 
+    @property
+    def safe(self) -> float:
+        """Seconds after a renewal was sent in which nobody else can have taken over."""
+        return self.duration - min(_DRIFT, (self.duration - self.renew_deadline) / 2)
+
     def __post_init__(self) -> None:
         if not self.retry_period < self.renew_deadline < self.duration:
             raise ValueError(f"a lease needs retry period < renew deadline < duration, got {self}")
@@ -64,8 +75,7 @@ class LeaderStatistics:
 class LeaderElector:
     """Takes part in one election while `run` runs.
 
-    ``identity`` must be unique among living processes and stable across restarts of one of them: the name of
-    the pod. The client is used past its queue and without its write guard.
+    The client is used past its queue and without its write guard.
     """
 
     def __init__(
@@ -73,7 +83,7 @@ class LeaderElector:
         client: KubeClient,
         namespace: str,
         name: str,
-        identity: str,
+        identity: Identity,
         *,
         settings: LeaseSettings | None = None,
         clock: Clock | None = None,
@@ -81,7 +91,9 @@ class LeaderElector:
     ) -> None:
         """``on_change`` is called from `run`, with True when leadership was gained and False when lost."""
         self._store = LeaseStore(client, namespace, name)
-        self._identity = identity
+        self._identity = str(identity)
+        self._succeeds = identity.succeeds
+        self._first_look = True
         self._settings = settings or LeaseSettings()
         self._clock = clock or SystemClock()
         self._on_change = on_change
@@ -104,14 +116,18 @@ class LeaderElector:
         """Whether a renewal sent less than that long ago, by the boot clock, made the Lease ours (FW-407)."""
         return self._renewed_at is not None and self._clock.boot() - self._renewed_at < seconds
 
-    def guard(self) -> None:
-        """The write guard of a leader's client: ``client.guarded(elector.guard)`` (FW-407).
+    def guard(self) -> float:
+        """The write guard of a leader's client: ``client.guarded(elector.guard)`` (FW-407, FW-429).
+
+        Returns the seconds in which the write has to be through.
 
         Raises:
             NotLeaderError: this process does not lead.
         """
         if not self.is_leader:
             raise NotLeaderError(f"{self._store}: not renewed within {self._settings.renew_deadline} s; write dropped")
+        assert self._renewed_at is not None
+        return self._renewed_at + self._settings.safe - self._clock.boot()
 
     async def gained(self) -> None:
         """Wait until this process leads."""
@@ -176,11 +192,16 @@ class LeaderElector:
             return
         current = await self._store.read()
         self._observe(current.spec if current else LeaseSpec())
-        if current is not None and not self._may_take(current.spec):
+        # Only the first look may find a former life's Lease. Whoever appears later in our place lives.
+        inherits, self._first_look = self._first_look and self._is_former(current), False
+        if current is not None and not inherits and not self._may_take(current.spec):
             self._lease = self._renewed_at = None
             return
         if not await self._claim(current):
             self._lease = None
+
+    def _is_former(self, lease: Lease | None) -> bool:
+        return lease is not None and self._succeeds(lease.spec.holder_identity or "")
 
     def _observe(self, spec: LeaseSpec) -> None:
         if spec != self._seen_spec:

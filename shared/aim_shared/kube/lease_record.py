@@ -1,7 +1,9 @@
 """What a Lease says and what to write into one: rules shared by leader election and lock, without I/O."""
 
 import asyncio
+import secrets
 import time
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Protocol, final
 
@@ -38,11 +40,39 @@ class SystemClock:
         await asyncio.sleep(seconds)
 
 
-def is_free(spec: LeaseSpec, identity: str) -> bool:
-    """Whether nobody but ``identity`` holds it, going by the name alone.
+@final
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """One process: two of them never have the same, whatever their pods are called (FW-428).
 
-    A holder of the same name is an earlier life of this one, so a restarted container leads again at once.
+    Attributes:
+        pod: name of the pod, for people.
+        slot: what guarantees that one process lives at a time: the UID of the pod, whose containers the kubelet starts
+            one after the other. Empty where nothing does.
+        life: drawn anew by each process.
     """
+
+    pod: str
+    slot: str = ""
+    life: str = field(default_factory=lambda: secrets.token_hex(4))
+
+    def __str__(self) -> str:
+        return f"{self._former}{self.life}"
+
+    @property
+    def _former(self) -> str:
+        return f"{self.pod}_{self.slot}_" if self.slot else f"{self.pod}_"
+
+    def succeeds(self, holder: str) -> bool:
+        """Whether a holder is an earlier process in the same place, and therefore dead.
+
+        A name alone tells nothing: two processes of one name may both live.
+        """
+        return self.slot != "" and holder != str(self) and holder.startswith(self._former)
+
+
+def is_free(spec: LeaseSpec, identity: str) -> bool:
+    """Whether nobody but ``identity`` holds it."""
     return spec.holder_identity in {None, "", identity}
 
 

@@ -5,6 +5,7 @@ The layer below the verbs. It knows requests and bytes, not kinds.
 
 import asyncio
 import errno
+import math
 import random
 import socket
 import time
@@ -33,8 +34,9 @@ class RequestObserver(Protocol):
         """One attempt ended; ``code`` is 0 when no answer came. For a watch: its response headers arrived."""
 
 
-WriteGuard: TypeAlias = Callable[[], None]
-"""Called before every attempt of a write; raises to forbid it (FW-407)."""
+WriteGuard: TypeAlias = Callable[[], float]
+"""Called before every attempt of a write; raises to forbid it, or says within how many seconds it has to be through
+(FW-407, FW-429)."""
 
 
 @final
@@ -244,7 +246,7 @@ class Transport:
             headers["Content-Type"] = request.content_type
         # Asked last, right before the bytes leave: what was true when the call was queued may no longer be.
         if request.guard is not None:
-            request.guard()
+            limits = _shortened(limits, request.guard())
         started = time.monotonic()
         code = 0
         self._attempts += 1
@@ -309,6 +311,17 @@ class Transport:
             operation,
             str(error) or type(error).__name__,
         )
+
+
+def _shortened(limits: aiohttp.ClientTimeout, seconds: float) -> aiohttp.ClientTimeout:
+    """The same limits, and all of it within some seconds, to the point: the library would round longer times up."""
+    return aiohttp.ClientTimeout(
+        total=min(limits.total or math.inf, seconds),
+        connect=limits.connect,
+        sock_connect=limits.sock_connect,
+        sock_read=limits.sock_read,
+        ceil_threshold=math.inf,
+    )
 
 
 def connection_failure(error: BaseException) -> ConnectionFailure:

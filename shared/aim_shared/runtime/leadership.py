@@ -1,6 +1,7 @@
 """Who leads: the holder of the Lease ``aim-<service>``, or always this process when elections are off (FW-281)."""
 
 import asyncio
+import math
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from typing import Any, Final, Protocol, TypeAlias
@@ -31,8 +32,8 @@ class Leadership(Protocol):
         """Whether a write is allowed at this moment (FW-407)."""
         ...
 
-    def guard(self) -> None:
-        """Asked by the Kubernetes client right before each write.
+    def guard(self) -> float:
+        """Asked by the Kubernetes client right before each write; the seconds in which it has to be through.
 
         Raises:
             NotLeaderError: `may_write` says no.
@@ -52,8 +53,9 @@ class AlwaysLeading:
     def may_write(self) -> bool:
         return True
 
-    def guard(self) -> None:
+    def guard(self) -> float:
         """Never forbids."""
+        return math.inf
 
     async def run(self, term: Term) -> None:
         while True:
@@ -74,8 +76,8 @@ class Elected:
     def may_write(self) -> bool:
         return self._elector.renewed_within(FRESH_SECONDS)
 
-    def guard(self) -> None:
-        self._elector.guard()
+    def guard(self) -> float:
+        return self._elector.guard()
 
     async def run(self, term: Term) -> None:
         async with asyncio.TaskGroup() as group:

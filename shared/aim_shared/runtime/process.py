@@ -20,6 +20,7 @@ from aim_shared.kube.backoff import Backoff
 from aim_shared.kube.client import KubeClient
 from aim_shared.kube.errors import KubeError
 from aim_shared.kube.lease import LeaderElector
+from aim_shared.kube.lease_record import Identity
 from aim_shared.kube.reflector import Reflector
 from aim_shared.reconcile.reconciler import EffectRunner, ServiceDefinition
 from aim_shared.runtime.decisions import DecisionLog
@@ -156,5 +157,6 @@ def feed_settings(heartbeat: float) -> FeedSettings:
 def _leadership(definition: ServiceDefinition, settings: Settings, kube: KubeClient) -> Leadership:
     if not settings.leader_elect:
         return AlwaysLeading()
-    elector = LeaderElector(kube.for_leases(), settings.system_namespace, definition.field_manager, settings.pod_name)
+    identity = Identity(settings.pod_name, settings.pod_uid)
+    elector = LeaderElector(kube.for_leases(), settings.system_namespace, definition.field_manager, identity)
     return Elected(elector)

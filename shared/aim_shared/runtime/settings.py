@@ -91,7 +91,8 @@ class Settings(BaseSettings):
     model_config = SettingsConfigDict(env_prefix=PREFIX, frozen=True, extra="forbid", env_ignore_empty=True)
 
     system_namespace: str = Field(default_factory=_system_namespace, description="operator namespace (FW-270)")
-    pod_name: str = Field(default_factory=socket.gethostname, min_length=1, description="identity in Leases (FW-281)")
+    pod_name: str = Field(default_factory=socket.gethostname, min_length=1, description="name in Leases (FW-281)")
+    pod_uid: str = Field("", description="lets a restarted container take over its Lease at once (FW-428)")
     nats_url: str = Field("nats://aim-nats:4222", description="message broker, comma-separated list")
     nats_credentials_file: Path | None = Field(None, description="broker authentication")
     nats_ca_file: Path | None = Field(None, description="CA bundle of the broker")

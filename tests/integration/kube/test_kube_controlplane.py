@@ -14,6 +14,7 @@ from aim_shared.kube.client import KubeClient
 from aim_shared.kube.config import Connection, NoCredentials
 from aim_shared.kube.errors import ApiError
 from aim_shared.kube.lease import LeaderElector, LeaseSettings
+from aim_shared.kube.lease_record import Identity
 from aim_shared.kube.reflector import Delete, Event, Reflector, Restarted, Upsert
 
 QUICK = LeaseSettings(duration=1.0, renew_deadline=0.6, retry_period=0.1)
@@ -180,7 +181,7 @@ async def test_an_expired_version_lists_again() -> None:
 @pytest.mark.spec("FW-281")
 async def test_two_candidates_never_lead_at_once_and_the_second_takes_over(setting: Setting) -> None:
     first, second = (
-        LeaderElector(setting.client, "default", "aim-test", identity, settings=QUICK) for identity in "ab"
+        LeaderElector(setting.client, "default", "aim-test", Identity(pod), settings=QUICK) for pod in "ab"
     )
     async with asyncio.timeout(20), asyncio.TaskGroup() as group:
         tasks = {first: group.create_task(first.run()), second: group.create_task(second.run())}

@@ -20,7 +20,9 @@ from support.fake_apiserver import (
 )
 
 from aim_shared.kube.client import KubeClient
+from aim_shared.kube.errors import ApiConnectionError
 from aim_shared.kube.lease import LeaderElector, LeaseSettings, NotLeaderError
+from aim_shared.kube.lease_record import Identity
 from aim_shared.kube.transport import TransportSettings
 
 EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
@@ -55,7 +57,8 @@ class Cluster:
     store: OneObjectStore
     clock: TestClock
 
-    def elector(self, identity: str, **arguments: Any) -> LeaderElector:
+    def elector(self, pod: str, slot: str = "", life: str = "life", **arguments: Any) -> LeaderElector:
+        identity = Identity(pod, slot, life)
         return LeaderElector(self.client, "aim-system", "aim-serving", identity, clock=self.clock, **arguments)
 
     @property
@@ -98,7 +101,7 @@ async def test_the_first_one_leads_for_15_seconds_under_its_name(cluster: Cluste
 
     assert elector.is_leader
     assert cluster.spec == {
-        "holderIdentity": "pod-a",
+        "holderIdentity": "pod-a_life",
         "leaseDurationSeconds": 15,
         "acquireTime": "2026-01-01T00:16:40.000000Z",
         "renewTime": "2026-01-01T00:16:40.000000Z",
@@ -129,7 +132,7 @@ async def test_a_candidate_waits_until_it_has_seen_15_seconds_of_silence(cluster
         cluster.clock.seconds += 2
 
     assert 15 < taken_after <= 17
-    assert cluster.spec["holderIdentity"] == "pod-b"
+    assert cluster.spec["holderIdentity"] == "pod-b_life"
     assert cluster.spec["leaseTransitions"] == 1
     await leader._attempt()
     assert not leader.is_leader
@@ -144,13 +147,72 @@ async def test_a_leader_that_renews_is_never_replaced(cluster: Cluster) -> None:
         cluster.clock.seconds += 2
 
 
+@pytest.mark.spec("FW-428")
 async def test_a_restarted_container_of_the_same_pod_leads_at_once(cluster: Cluster) -> None:
-    await cluster.elector("pod-a")._attempt()
-    reborn = cluster.elector("pod-a")
+    await cluster.elector("pod-a", "uid-1", "first")._attempt()
+    reborn = cluster.elector("pod-a", "uid-1", "second")
     await reborn._attempt()
 
     assert reborn.is_leader
-    assert cluster.spec["leaseTransitions"] == 0
+    assert cluster.spec["holderIdentity"] == "pod-a_uid-1_second"
+    assert cluster.spec["leaseTransitions"] == 1
+
+
+@pytest.mark.parametrize(
+    ("first", "second"), [(("pod-a", ""), ("pod-a", "")), (("pod-a", "uid-1"), ("pod-a", "uid-2"))], ids=["name", "pod"]
+)
+@pytest.mark.spec("FW-428")
+async def test_two_processes_of_one_name_never_both_lead(
+    cluster: Cluster, first: tuple[str, str], second: tuple[str, str]
+) -> None:
+    electors = (cluster.elector(*first, life="one"), cluster.elector(*second, life="two"))
+    writers = [cluster.client.guarded(elector.guard) for elector in electors]
+    for number in range(60):
+        for elector in electors:
+            # One of them hangs for a while now and then, long enough to lose the Lease.
+            if not (elector is electors[number // 20 % 2] and number % 20 < 10):
+                await elector._attempt()
+            assert sum(one.is_leader for one in electors) <= 1
+        for elector, writer in zip(electors, writers, strict=True):
+            if not elector.is_leader:
+                with pytest.raises(NotLeaderError):
+                    await writer.create(CONFIG_MAP, config_map("a"), "aim-x")
+        await cluster.clock.sleep(2)
+    assert cluster.spec["leaseTransitions"] >= 2, "both had their turn"
+
+
+@pytest.mark.spec("FW-428")
+async def test_who_comes_later_in_the_same_place_is_alive_and_is_not_succeeded(cluster: Cluster) -> None:
+    """A pod UID that two processes share by mistake ends with one leader, not with a fight."""
+    one, two = cluster.elector("pod-a", "uid-1", "one"), cluster.elector("pod-a", "uid-1", "two")
+    for elector in (one, two):
+        await elector._attempt()
+    for _ in range(10):
+        await cluster.clock.sleep(2)
+        await one._attempt()
+        await two._attempt()
+        assert (one.is_leader, two.is_leader) == (False, True)
+
+
+@pytest.mark.spec("FW-429")
+async def test_a_write_is_through_before_another_may_lead(cluster: Cluster) -> None:
+    elector = cluster.elector("pod-a")
+    await elector._attempt()
+    for age in (0.0, 5.0, 9.9):
+        cluster.clock.seconds = 1000.0 + age
+        assert age + elector.guard() == pytest.approx(14.0)
+
+
+@pytest.mark.spec("FW-429")
+async def test_a_write_that_does_not_get_through_is_given_up_in_time() -> None:
+    async with (
+        fake_apiserver(watch_answer(then_hang=True)) as server,
+        KubeClient(server.connection, service="test", settings=TransportSettings(attempts=1)) as client,
+    ):
+        with pytest.raises(ApiConnectionError, match="timed out"):
+            async with asyncio.timeout(10):
+                await client.guarded(lambda: 0.2).apply(CONFIG_MAP, config_map("a"), "aim-x")
+        assert len(server.seen) == 1
 
 
 @pytest.mark.spec("FW-407")
@@ -174,7 +236,7 @@ async def test_a_guarded_client_drops_writes_of_a_former_leader_and_still_reads(
         KubeClient(server.connection, service="test") as client,
     ):
         clock = TestClock()
-        elector = LeaderElector(lease_client, "aim-system", "aim-x", "pod-a", clock=clock)
+        elector = LeaderElector(lease_client, "aim-system", "aim-x", Identity("pod-a"), clock=clock)
         await elector._attempt()
         writer = client.guarded(elector.guard)
         await writer.apply(CONFIG_MAP, config_map("a"), "aim-x")
@@ -190,9 +252,10 @@ async def test_a_guarded_client_drops_writes_of_a_former_leader_and_still_reads(
 async def test_a_repetition_of_a_write_is_guarded_too() -> None:
     allowed = iter([True, False])
 
-    def guard() -> None:
+    def guard() -> float:
         if not next(allowed):
             raise NotLeaderError("lost in between")
+        return 10.0
 
     async with (
         fake_apiserver(status_answer(503, "ServiceUnavailable")) as server,
@@ -248,7 +311,7 @@ async def test_a_deleted_lease_is_made_again(cluster: Cluster) -> None:
     await rounds(elector, cluster.clock, 2)
 
     assert elector.is_leader
-    assert cluster.spec["holderIdentity"] == "pod-a"
+    assert cluster.spec["holderIdentity"] == "pod-a_life"
 
 
 async def test_a_stopping_leader_lets_the_next_one_in_at_once(cluster: Cluster) -> None:
@@ -274,7 +337,7 @@ async def test_a_renewal_that_hangs_ends_leadership_at_the_deadline() -> None:
         fake_apiserver(store) as server,
         KubeClient(server.connection, service="test") as client,
     ):
-        elector = LeaderElector(client, "aim-system", "aim-x", "pod-a", settings=settings)
+        elector = LeaderElector(client, "aim-system", "aim-x", Identity("pod-a"), settings=settings)
         async with running(elector), asyncio.timeout(5):
             await elector.gained()
             store.fails_with = watch_answer(then_hang=True)

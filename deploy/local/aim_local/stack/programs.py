@@ -3,8 +3,9 @@
 import importlib.util
 import os
 import sys
+import uuid
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
@@ -51,10 +52,15 @@ class Addresses:
 
 @dataclass(frozen=True, slots=True)
 class Programs:
-    """Builds the programs of one stack."""
+    """Builds the programs of one stack.
+
+    Attributes:
+        uid: tells this stack from any other one.
+    """
 
     settings: StackSettings
     addresses: Addresses
+    uid: str = field(default_factory=lambda: uuid.uuid4().hex)
 
     def nats(self) -> Program:
         """The broker; its store begins empty, as the control plane's does.
@@ -147,6 +153,8 @@ class Programs:
             "AIM_METRICS_BIND_ADDRESS": address,
             "AIM_LEADER_ELECT": str(settings.leader_elect).lower(),
             "AIM_POD_NAME": f"aim-{name}-0",
+            # The supervisor of a stack starts the processes of a service one after the other, as a kubelet does.
+            "AIM_POD_UID": f"{self.uid}-{name}",
             "AIM_SYSTEM_NAMESPACE": SYSTEM_NAMESPACE,
         }
         if with_registry:
