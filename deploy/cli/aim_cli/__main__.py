@@ -16,7 +16,7 @@ from aim_cli.services import services
 from aim_cli.targets import TargetError, kind_name, target
 from aim_cli.timeline import Moment, deeds, timeline
 from aim_shared.bus.connection import BusError
-from aim_shared.bus.history import DecisionFilter
+from aim_shared.bus.history import DecisionFilter, History
 from aim_shared.replay import Replayed, Replayer, Verdict
 
 T = TypeVar("T")
@@ -92,6 +92,7 @@ async def _replay(kind: str | None, name: str | None, nats_url: str) -> Counter[
     counts: Counter[Verdict] = Counter()
     code = await asyncio.to_thread(services)
     async with history(nats_url) as log:
+        await _tell_dropped(log)
         async for one in Replayer(log, code).decisions(wanted):
             counts[one.verdict] += 1
             _print_replayed(one, of_many=kind is None)
@@ -110,7 +111,16 @@ def _decisions_of(kind: str | None, name: str | None) -> DecisionFilter:
 async def _timeline(kind: str, name: str, nats_url: str) -> list[Moment]:
     wanted = target(kind, name)
     async with history(nats_url) as log:
+        await _tell_dropped(log)
         return await timeline(log, wanted)
+
+
+async def _tell_dropped(log: History) -> None:
+    """Whoever reads a log must know where it begins (FW-451)."""
+    for what, since in (await log.complete_since()).items():
+        _errors.print(
+            f"the log of {what} is complete since {since:%Y-%m-%d %H:%M:%S} UTC; what came before was dropped"
+        )
 
 
 def _print_replayed(one: Replayed, *, of_many: bool) -> None:

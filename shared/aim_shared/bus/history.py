@@ -19,6 +19,7 @@ from aim_shared.bus.delivery import Delivered, deliver
 from aim_shared.bus.entry import Version
 from aim_shared.bus.envelope import EnvelopeError, decode_log, decode_state
 from aim_shared.bus.part import Key
+from aim_shared.bus.retention import Contents
 from aim_shared.bus.stored import StoredMessage, last_message
 from aim_shared.bus.subjects import CLUSTER_SCOPE, DEFAULT_LAYOUT, Layout, SubjectError, encode_token
 from aim_shared.json import JsonObject, loads
@@ -127,6 +128,16 @@ class History:
     async def decisions_of(self, part: str, key: Key) -> list[StoredDecision]:
         """The decisions of all services about one object."""
         return await self.decisions(DecisionFilter(part=part, namespace=key.namespace, name=key.name))
+
+    async def complete_since(self) -> dict[str, datetime]:
+        """From when on versions and decisions are all kept, where size or age cut off what came before (FW-451)."""
+        streams = {"versions": self._layout.history_stream, "decisions": self._layout.decisions_stream}
+        found = {}
+        for what, stream in streams.items():
+            held = Contents.of(await self._connection.api(f"STREAM.INFO.{stream}"))
+            if held.complete_since is not None:
+                found[what] = held.complete_since
+        return found
 
     async def settings(self, service: str, digest: str) -> JsonObject | None:
         """The settings to which decision records of a service refer; ``None`` if the log does not hold them."""

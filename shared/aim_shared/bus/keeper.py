@@ -1,4 +1,4 @@
-"""Sees to how much the streams keep: one service decides, whoever is of another mind says so (FW-448).
+"""Sees to how much the streams keep, and tells how far back that reaches (FW-448, FW-449).
 
 Limits are the one setting of a stream that destroys something when it changes. So they are no side effect of a
 publisher's session: the service that publishes the AIMServices applies its settings, telling beforehand what will be
@@ -6,14 +6,16 @@ dropped, and the others only compare.
 """
 
 import asyncio
+from collections import Counter
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Final
 
 import structlog
 
 from aim_shared.bus.connection import BusApiError, BusConnection, BusUnavailableError
-from aim_shared.bus.stored import STREAM_NOT_FOUND, broker_time
+from aim_shared.bus.retention import SHORTEST_WINDOW, Contents, Pace, dropped_by, shortfall
+from aim_shared.bus.stored import STREAM_NOT_FOUND
 from aim_shared.bus.streams import LIMITS, StreamLimits, configs, differences
 from aim_shared.bus.subjects import DEFAULT_LAYOUT, Layout
 from aim_shared.json import JsonObject
@@ -23,42 +25,35 @@ log = structlog.get_logger(__name__)
 INTERVAL: Final = 60.0
 """Seconds between two looks at the streams."""
 
-_NANOSECONDS: Final = 1_000_000_000
-
 
 @dataclass(frozen=True, slots=True)
-class Contents:
-    """What a stream holds.
+class StreamStatistics:
+    """A stream, for metrics.
 
     Attributes:
-        size: bytes, as the broker counts them.
-        oldest: the broker's time of the first message; ``None`` if there is none.
-        now: the broker's clock.
+        limit_bytes: 0 = none.
+        dropped: messages that gave way to newer ones or to age since the stream was made.
+        reach_seconds: age of the oldest message.
+        short: 1 when, at the pace of the last hour, size will cut it before age does.
     """
 
+    bytes: int
+    limit_bytes: int
     messages: int
-    size: int
-    oldest: datetime | None
-    now: datetime
-
-    @classmethod
-    def of(cls, info: JsonObject) -> "Contents":
-        """Read an answer to ``STREAM.INFO``."""
-        state = info["state"]
-        messages = int(state["messages"])
-        oldest = broker_time(state["first_ts"]) if messages else None
-        return cls(messages, int(state["bytes"]), oldest, broker_time(info["ts"]))
+    dropped: int
+    reach_seconds: float
+    short: int
 
 
-def dropped_by(wanted: JsonObject, held: Contents) -> str | None:
-    """What a stream loses when it gets other limits, in words; ``None`` if it loses nothing. Pure."""
-    losses = []
-    size, age = int(wanted["max_bytes"]), timedelta(seconds=int(wanted["max_age"]) / _NANOSECONDS)
-    if 0 < size < held.size:
-        losses.append(f"the oldest {held.size - size} of {held.size} bytes")
-    if age and held.oldest is not None and held.oldest < held.now - age:
-        losses.append(f"everything from {held.oldest:%Y-%m-%d %H:%M} to {held.now - age:%Y-%m-%d %H:%M}")
-    return " and ".join(losses) or None
+@dataclass(slots=True)
+class _Kept:
+    """One stream under the keeper's eyes."""
+
+    wanted: JsonObject
+    pace: Pace
+    told: str = ""
+    short: bool = False
+    statistics: StreamStatistics | None = None
 
 
 class StreamKeeper:
@@ -66,6 +61,8 @@ class StreamKeeper:
 
     Args:
         governs: whether this process is that service; else it only tells where its settings differ.
+        interval: seconds between two looks.
+        window: over how long a pace is taken at least.
     """
 
     def __init__(
@@ -76,26 +73,30 @@ class StreamKeeper:
         governs: bool,
         layout: Layout = DEFAULT_LAYOUT,
         interval: float = INTERVAL,
+        window: timedelta = SHORTEST_WINDOW,
     ) -> None:
         self._connection = connection
-        self._wanted = configs(layout, limits)
+        self._streams = {str(wanted["name"]): _Kept(wanted, Pace(window)) for wanted in configs(layout, limits)}
         self._governs = governs
         self._interval = interval
-        self._told: dict[str, str] = {}
+
+    @property
+    def statistics(self) -> dict[str, StreamStatistics]:
+        """Each stream as last seen, by name; empty for a service that does not govern."""
+        return {name: kept.statistics for name, kept in self._streams.items() if kept.statistics is not None}
 
     async def run(self) -> None:
         """Look at the streams again and again until cancelled; a broker that is away or refuses is survived."""
         while True:
             await self._connection.wait_connected()
-            for wanted in self._wanted:
+            for name, kept in self._streams.items():
                 try:
-                    await self._look(wanted)
+                    await self._look(name, kept)
                 except (BusUnavailableError, BusApiError) as error:
-                    self._tell(wanted["name"], f"The limits of a stream could not be seen to: {error}")
+                    _tell(kept, name, f"The limits of a stream could not be seen to: {error}")
             await asyncio.sleep(self._interval)
 
-    async def _look(self, wanted: JsonObject) -> None:
-        name = wanted["name"]
+    async def _look(self, name: str, kept: _Kept) -> None:
         try:
             info = await self._connection.api(f"STREAM.INFO.{name}")
         except BusApiError as error:
@@ -103,20 +104,19 @@ class StreamKeeper:
                 # The publishers make it.
                 return
             raise
-        found = {key: value for key, value in differences(info["config"], wanted).items() if key in LIMITS}
+        found = {key: value for key, value in differences(info["config"], kept.wanted).items() if key in LIMITS}
+        if self._governs:
+            await self._measure(name, kept, Contents.of(info))
         if not found:
-            self._told.pop(name, None)
+            kept.told = ""
         elif self._governs:
-            await self._apply(info, wanted, found)
+            await self._apply(kept.wanted, info, found)
         else:
-            here = {key: wanted[key] for key in found}
-            self._tell(
-                name,
-                f"A stream has other limits ({found}) than the settings of this service ({here}), which do not count; "
-                "AIM_NATS_* should be the same for all services",
-            )
+            here = {key: kept.wanted[key] for key in found}
+            what = f"A stream has other limits ({found}) than the settings of this service ({here}), which do not count"
+            _tell(kept, name, f"{what}; AIM_NATS_* should be the same for all services")
 
-    async def _apply(self, info: JsonObject, wanted: JsonObject, found: JsonObject) -> None:
+    async def _apply(self, wanted: JsonObject, info: JsonObject, found: JsonObject) -> None:
         name, new = wanted["name"], {key: wanted[key] for key in found}
         if lost := dropped_by(wanted, Contents.of(info)):
             log.warning("Smaller limits of a stream drop what it holds", stream=name, dropped=lost, was=found, now=new)
@@ -124,7 +124,39 @@ class StreamKeeper:
             log.info("Changing the limits of a stream", stream=name, was=found, now=new)
         await self._connection.api(f"STREAM.UPDATE.{name}", {**info["config"], **new})
 
-    def _tell(self, stream: str, what: str) -> None:
-        if self._told.get(stream) != what:
-            self._told[stream] = what
-            log.warning(what, stream=stream)
+    async def _measure(self, name: str, kept: _Kept, held: Contents) -> None:
+        reach = shortfall(kept.wanted, kept.pace.observe(held))
+        kept.statistics = StreamStatistics(
+            bytes=held.size,
+            limit_bytes=max(0, int(kept.wanted["max_bytes"])),
+            messages=held.messages,
+            dropped=max(0, held.first - 1),
+            reach_seconds=0.0 if held.oldest is None else (held.now - held.oldest).total_seconds(),
+            short=int(reach is not None),
+        )
+        if reach is not None and not kept.short:
+            await self._warn(name, kept.wanted, reach)
+        kept.short = reach is not None
+
+    async def _warn(self, name: str, wanted: JsonObject, reach: timedelta) -> None:
+        log.warning(
+            "A stream grows so fast that size cuts it before age does; give it more room or less age (AIM_NATS_*)",
+            stream=name,
+            reaches_hours=round(reach.total_seconds() / 3600, 1),
+            wanted_hours=round(int(wanted["max_age"]) / 3.6e12, 1),
+            most_messages=await self._largest(name),
+        )
+
+    async def _largest(self, name: str) -> dict[str, int]:
+        """The parts, or the services whose decisions, have the most messages in a stream."""
+        info = await self._connection.api(f"STREAM.INFO.{name}", {"subjects_filter": ">"})
+        counts: Counter[str] = Counter()
+        for subject, count in (info["state"].get("subjects") or {}).items():
+            counts[subject.split(".")[2]] += count
+        return dict(counts.most_common(3))
+
+
+def _tell(kept: _Kept, stream: str, what: str) -> None:
+    if kept.told != what:
+        kept.told = what
+        log.warning(what, stream=stream)

@@ -11,7 +11,7 @@ from aim_shared.bus.connection import BusConnection
 from aim_shared.bus.entry import Change
 from aim_shared.bus.fact_publisher import FactPublisher
 from aim_shared.bus.feed import WorldFeed
-from aim_shared.bus.keeper import StreamKeeper
+from aim_shared.bus.keeper import StreamKeeper, StreamStatistics
 from aim_shared.bus.part import Part
 from aim_shared.bus.parts import FACTS, SERVICES
 from aim_shared.bus.publisher import Publisher
@@ -96,6 +96,11 @@ class Term:
         """State of each publisher, by part."""
         own = {name: publisher.statistics for name, publisher in self._publishers.items()}
         return {**own, FACTS.name: self._facts.statistics}
+
+    @property
+    def streams(self) -> dict[str, StreamStatistics]:
+        """How far back each stream reaches, by name, where this service sees to that."""
+        return self._streams.statistics
 
     @property
     def refused_watches(self) -> dict[str, str]:

@@ -120,6 +120,7 @@ class ServiceState:
             "queues": {} if term is None else {name: asdict(one) for name, one in term.controllers.queues.items()},
             "publishers": {} if term is None else {name: asdict(one) for name, one in term.publishers.items()},
             "recorder": asdict(self.decisions.statistics),
+            "streams": {} if term is None else {name: asdict(one) for name, one in term.streams.items()},
             "requests": asdict(self.kube.statistics()),
             "paused": self._paused(),
         }
@@ -162,6 +163,8 @@ def _term_samples(term: Term) -> Iterable[_Named]:
         yield "controller_runtime_max_concurrent_reconciles", {"controller": controller}, float(DEFAULT_WORKERS)
     for part, publisher in term.publishers.items():
         yield from _numbers("aim_publisher", publisher, {"part": part})
+    for stream, kept in term.streams.items():
+        yield from _numbers("aim_stream", kept, {"stream": stream})
     yield from _numbers("aim_effects", term.effects, {})
 
 

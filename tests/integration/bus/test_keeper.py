@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -12,9 +12,12 @@ from support.nats import TEST_LIMITS, connected, eventually, new_layout, room_fo
 
 from aim_local.nats import NatsServer
 from aim_shared.bus.connection import BusConnection
-from aim_shared.bus.keeper import Contents, StreamKeeper, dropped_by
+from aim_shared.bus.history import History
+from aim_shared.bus.keeper import StreamKeeper
 from aim_shared.bus.outcome import PubAck
 from aim_shared.bus.part import Key
+from aim_shared.bus.retention import SHORTEST_WINDOW
+from aim_shared.bus.stored import broker_time
 from aim_shared.bus.streams import StreamLimits, ensure_streams
 from aim_shared.bus.subjects import Layout
 from aim_shared.json import JsonObject
@@ -29,11 +32,13 @@ async def config(bus: BusConnection, stream: str) -> JsonObject:
 
 
 @asynccontextmanager
-async def keeping(bus: BusConnection, layout: Layout, limits: StreamLimits, *, governs: bool) -> AsyncIterator[None]:
-    keeper = StreamKeeper(bus, limits, governs=governs, layout=layout, interval=0.05)
+async def keeping(
+    bus: BusConnection, layout: Layout, limits: StreamLimits, *, governs: bool, window: timedelta = SHORTEST_WINDOW
+) -> AsyncIterator[StreamKeeper]:
+    keeper = StreamKeeper(bus, limits, governs=governs, layout=layout, interval=0.05, window=window)
     async with asyncio.TaskGroup() as group:
         runner = group.create_task(keeper.run())
-        yield
+        yield keeper
         runner.cancel()
 
 
@@ -117,16 +122,40 @@ async def test_decisions_can_not_push_out_versions(bus: BusConnection, layout: L
     assert int(decisions["first_seq"]) > 1, "the oldest decisions gave way"
 
 
-@pytest.mark.spec("FW-448")
-@pytest.mark.parametrize(
-    ("limits", "words"),
-    [
-        ({"max_bytes": 2000, "max_age": 48 * HOUR}, None),
-        ({"max_bytes": 400, "max_age": 48 * HOUR}, "the oldest 600 of 1000 bytes"),
-        ({"max_bytes": -1, "max_age": 0}, None),
-        ({"max_bytes": 2000, "max_age": HOUR}, "everything from 2026-01-01 00:00 to 2026-01-01 23:00"),
-    ],
-)
-def test_what_other_limits_drop(limits: JsonObject, words: str | None) -> None:
-    now = datetime(2026, 1, 2, tzinfo=UTC)
-    assert dropped_by(limits, Contents(10, 1000, now - timedelta(days=1), now)) == words
+@pytest.mark.spec("FW-449", "FW-451")
+async def test_what_was_dropped_shows_in_metrics_and_in_what_a_reader_is_told(
+    bus: BusConnection, layout: Layout
+) -> None:
+    assert await History(bus, layout).complete_since() == {}
+    async with keeping(bus, layout, SMALL, governs=True) as keeper:
+        await eventually(lambda: len(keeper.statistics) == 3, "seen")
+        assert keeper.statistics[layout.history_stream].dropped == 0
+        for number in range(50):
+            await bus.publish(layout.log("nodes", Key("", f"n{number}")), b"x" * 50_000, {})
+
+        def counted() -> bool:
+            seen = keeper.statistics[layout.history_stream]
+            return seen.dropped > 0 and (seen.limit_bytes, seen.messages + seen.dropped, seen.short) == (1 << 20, 50, 0)
+
+        await eventually(counted, "counted")
+        first = (await bus.api(f"STREAM.INFO.{layout.history_stream}"))["state"]["first_ts"]
+    assert await History(bus, layout).complete_since() == {"versions": broker_time(first)}
+
+
+@pytest.mark.spec("FW-449")
+async def test_a_stream_that_size_will_cut_too_soon_is_told_once_with_what_fills_it(
+    bus: BusConnection, layout: Layout
+) -> None:
+    for number in range(20):
+        await bus.publish(layout.log("nodes" if number % 4 else "pods", Key("", f"n{number}")), b"x" * 1000, {})
+    with capture_logs() as logs:
+        async with keeping(bus, layout, TEST_LIMITS, governs=True, window=timedelta(milliseconds=1)) as keeper:
+            await eventually(lambda: len(keeper.statistics) == 3, "seen")
+            await bus.publish(layout.log("nodes", Key("", "n")), b"x" * 50_000, {})
+            await eventually(lambda: keeper.statistics[layout.history_stream].short == 1, "seen")
+            looks = keeper.statistics[layout.history_stream].reach_seconds + 0.2
+            await eventually(lambda: keeper.statistics[layout.history_stream].reach_seconds > looks, "looked again")
+    [told] = [line for line in logs if "grows so fast" in line["event"]]
+    assert told["stream"] == layout.history_stream
+    assert told["most_messages"] == {"nodes": 16, "pods": 5}
+    assert told["reaches_hours"] < told["wanted_hours"] == 168
