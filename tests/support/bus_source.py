@@ -11,6 +11,7 @@ from aim_shared.bus.envelope import LogMessage, StateMessage, Verb, message_id
 from aim_shared.bus.marker import Marker
 from aim_shared.bus.outcome import PubAck
 from aim_shared.bus.part import Key
+from aim_shared.bus.proof import Account, Proof
 from aim_shared.bus.stored import stream_state
 from aim_shared.bus.subjects import Layout
 from aim_shared.json import JsonObject, dumps
@@ -33,6 +34,7 @@ class Source:
         self.truth: dict[Key, JsonObject] = {}
         self.sequences: dict[Key, int] = {}
         self.history = True
+        self.cluster = "c"
         self._rv = 100
         self._uid = 0
         self._marks = 0
@@ -95,20 +97,27 @@ class Source:
     async def mark(self, service: str = "", *, complete_to: str | None = None) -> None:
         """Write the part's marker; by default everything that is true is published."""
         state = await stream_state(self.connection, self.layout.state_stream)
+        proof = self._proof(service)
         self._marks += 1
         marker = Marker(
             "test",
             self._marks,
             self.epoch,
             self.epoch,
-            "c",
+            self.cluster,
             complete_to or str(self._rv),
             state.created,
             state.last_sequence,
+            proof.objects,
+            proof.fold,
         )
         subject = self.layout.sync(self.part, service)
         outcome = await self.connection.publish(subject, marker.body(), marker.headers())
         assert isinstance(outcome, PubAck), outcome
+
+    def _proof(self, service: str) -> Proof:
+        published = (key for key in self.truth if key in self.sequences and service in {"", key.namespace})
+        return Account((key, self.sequences[key]) for key in published).proof
 
     async def keep_marking(self, interval: float = 0.1) -> None:
         """Write markers for ever, through outages."""

@@ -157,7 +157,7 @@ def skipped(versions: list[LogMessage], cluster: Cluster) -> list[str]:
     last: dict[Key, LogMessage] = {}
     for version in versions:
         before = last.get(version.state.key)
-        if before is not None and before.state.epoch == version.state.epoch:
+        if before is not None and before.state.epoch == version.state.epoch and not version.state.gap:
             past = cluster.past[version.state.key.name]
             first, second = past.index(before.state.resource_version), past.index(version.state.resource_version)
             missing += [f"{version.state.key} {lost}" for lost in past[first + 1 : second]]

@@ -28,6 +28,7 @@ QUICK = FeedSettings(
     catch_up=0.5,
     stream_check=0.5,
     retry=0.1,
+    restage=0.3,
 )
 
 
@@ -73,12 +74,13 @@ async def feeding(
     settings: FeedSettings = QUICK,
     service: str = "tester",
     clock: Callable[[], float] = boot_seconds,
+    cluster: str = "",
 ) -> AsyncIterator[Fed]:
     """A feed that runs for as long as the body does."""
     world = World(parts, indexes)
     fed = Fed(world)
     fed._feed = WorldFeed(world, connection, service, fed.take, reflect, layout=layout, settings=settings, clock=clock)
-    task = asyncio.create_task(fed.feed.run())
+    task = asyncio.create_task(fed.feed.run(cluster))
     try:
         yield fed
     finally:

@@ -1,12 +1,14 @@
 """The way to the event log."""
 
 import asyncio
+import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Final
 
 from aim_shared.bus.connection import BusSettings, connect
 from aim_shared.bus.history import History
+from aim_shared.bus.subjects import DEFAULT_ROOT, Layout
 
 _PATIENCE: Final = 5.0
 
@@ -17,7 +19,7 @@ class UnreachableError(Exception):
 
 @asynccontextmanager
 async def history(nats_url: str) -> AsyncIterator[History]:
-    """Open the event log.
+    """Open the event log of the installation with the root ``AIM_NATS_ROOT``.
 
     Raises:
         UnreachableError: no connection within five seconds.
@@ -31,4 +33,4 @@ async def history(nats_url: str) -> AsyncIterator[History]:
                 f"the message broker at {nats_url} does not answer; set --nats-url or AIM_NATS_URL "
                 "(in a cluster: kubectl port-forward service/aim-nats 4222)"
             ) from None
-        yield History(connection)
+        yield History(connection, Layout(os.environ.get("AIM_NATS_ROOT", DEFAULT_ROOT)))

@@ -35,6 +35,7 @@ class LoggedVersion:
         body: the object; ``None`` for a deletion.
         pending: only the state stream holds it so far.
         hole: what is unknown between the version before and this one.
+        gap: the publisher did not keep versions between the one before and this one.
     """
 
     part: str
@@ -50,6 +51,7 @@ class LoggedVersion:
     body: JsonObject | None
     pending: bool = False
     hole: Hole | None = None
+    gap: bool = False
 
     @property
     def deleted(self) -> bool:
@@ -99,6 +101,7 @@ def _version(message: StateMessage, sequence: int, *, pending: bool) -> LoggedVe
         traceparent=message.traceparent,
         body=message.json(),
         pending=pending,
+        gap=message.gap,
     )
 
 
@@ -121,10 +124,12 @@ def chained(logged: Iterable[LoggedVersion], present: LoggedVersion | None) -> t
 
 def hole_between(before: LoggedVersion | None, version: LoggedVersion) -> Hole | None:
     """What is unknown between two neighbours."""
-    if before is None:
+    if before is None and not version.gap:
         return Hole.BEGINNING if version.previous else None
-    if before.epoch != version.epoch:
+    if before is not None and before.epoch != version.epoch:
         return Hole.EPOCH
+    if before is None or version.gap:
+        return Hole.GAP
     if before.deleted and version.previous == 0:
         # Made again after its tombstone was swept.
         return None
@@ -185,7 +190,7 @@ def state_at(
     some = before or after
     assert some is not None, "a subject has at least one message"
     if before is None:
-        knowledge = Knowledge.UNKNOWN if after is None or after.previous else Knowledge.ABSENT
+        knowledge = Knowledge.UNKNOWN if after is None or after.previous or after.gap else Knowledge.ABSENT
         return StateAt(some.part, some.key, knowledge, None, hole_between(None, some))
     hole = hole_between(before, after) if after is not None else None
     return StateAt(some.part, some.key, Knowledge.ABSENT if before.deleted else Knowledge.PRESENT, before, hole)

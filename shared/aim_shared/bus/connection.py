@@ -84,6 +84,7 @@ class BusSettings:
         credentials_file: user JWT and seed, as the broker's tools write them.
         ca_file: CA bundle for ``tls://`` servers.
         inbox_prefix: first token of reply subjects, where permissions restrict them.
+        domain: JetStream domain of the streams, where they lie in another one than the server's own.
     """
 
     servers: tuple[str, ...]
@@ -92,13 +93,25 @@ class BusSettings:
     ca_file: Path | None = None
     inbox_prefix: str = "_INBOX"
     request_timeout: float = REQUEST_TIMEOUT
+    domain: str = ""
 
     @classmethod
     def of_urls(
-        cls, urls: str, name: str, credentials_file: Path | None = None, ca_file: Path | None = None
+        cls,
+        urls: str,
+        name: str,
+        credentials_file: Path | None = None,
+        ca_file: Path | None = None,
+        domain: str = "",
     ) -> "BusSettings":
         """Settings from a comma-separated list of URLs."""
-        return cls(tuple(url.strip() for url in urls.split(",") if url.strip()), name, credentials_file, ca_file)
+        servers = tuple(url.strip() for url in urls.split(",") if url.strip())
+        return cls(servers, name, credentials_file, ca_file, domain=domain)
+
+    @property
+    def api(self) -> str:
+        """Where the JetStream API listens."""
+        return f"$JS.{self.domain}.API" if self.domain else "$JS.API"
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,6 +277,10 @@ class BusConnection:
         except (nats.errors.Error, OSError) as error:
             raise BusUnavailableError(f"{subject}: {error}") from error
 
+    def api_subject(self, name: str) -> str:
+        """Subject of a call of the JetStream API."""
+        return f"{self._settings.api}.{name}"
+
     async def api(self, name: str, request: JsonObject | None = None) -> JsonObject:
         """Call the JetStream API, for example ``STREAM.INFO.AIM_STATE``.
 
@@ -271,7 +288,7 @@ class BusConnection:
             BusUnavailableError: no answer in time.
             BusApiError: the broker said no.
         """
-        subject = f"$JS.API.{name}"
+        subject = self.api_subject(name)
         message = await self.request(subject, dumps(request) if request is not None else b"")
         try:
             answer = loads(message.data)

@@ -145,7 +145,7 @@ class Delivery:
             "expires": int(max(_REQUEST_SECONDS, 3 * self._heartbeat) * _NANOSECONDS),
             "idle_heartbeat": int(self._heartbeat * _NANOSECONDS),
         }
-        subject = f"$JS.API.CONSUMER.MSG.NEXT.{self._stream}.{self._consumer}"
+        subject = self._connection.api_subject(f"CONSUMER.MSG.NEXT.{self._stream}.{self._consumer}")
         try:
             await self._connection.send(subject, dumps(request), reply=self._reply)
         except BusUnavailableError as error:

@@ -73,8 +73,9 @@ class DirectFeed:
         self._stage: dict[Key, Entry[Any]] | None = None
         self._epoch, self._era = world.epoch(part), world.era(part)
         self._giving_up: asyncio.TimerHandle | None = None
-        self.complete_at: float | None = None
-        """Clock at which the world's content became complete; ``None`` before that."""
+        self._complete = False
+        self._heard_at = clock()
+        self._asked_at = float("-inf")
 
     async def run(self) -> None:
         """Feed until cancelled. What goes wrong with the API server is the reflector's to retry."""
@@ -84,6 +85,20 @@ class DirectFeed:
                     await self._take(event)
         finally:
             self.abandon()
+
+    def silence(self, now: float) -> float | None:
+        """Seconds since the watch brought anything, be it a bookmark; ``None`` before the first list was complete.
+
+        A watch whose connection is half open, or whose server stands still, looks exactly like a quiet one.
+        """
+        return now - self._heard_at if self._complete else None
+
+    def ask_for_list(self, now: float) -> None:
+        """Have the API server prove that it still answers, once per `catch_up` seconds."""
+        if self._watch is not None and now - self._asked_at >= self._catch_up:
+            self._asked_at = now
+            log.warning("The watch of a part is silent; asking for a list", part=self._part.name)
+            self._watch.relist(ListFrom.FLOOR)
 
     def abandon(self) -> None:
         """Do nothing to the world from now on."""
@@ -112,6 +127,12 @@ class DirectFeed:
         if self._stage is not None and _number(event.resource_version) >= self._floor:
             self._swap(event.resource_version)
         self._expect_catch_up()
+        if self._stage is None:
+            # A list that is held back comes from a cache that lags behind, and proves nothing.
+            silent = self._clock() - self._heard_at
+            self._heard_at = self._clock()
+            if silent > self._catch_up:
+                self._completed()
 
     async def _restart(self, objects: Sequence[JsonObject], *, rewound: bool) -> None:
         if rewound:
@@ -143,7 +164,7 @@ class DirectFeed:
         version = Version(str(obj["metadata"].get("uid") or ""), resource_version, None, self._epoch, self._era)
         if self._stage is not None:
             self._stage.pop(key, None)
-        elif self.complete_at is not None:
+        elif self._complete:
             self._tell(self._world.delete(self._part, key, version, self._clock()))
 
     def _ask_store(self) -> None:
@@ -159,7 +180,8 @@ class DirectFeed:
         upto = Version("", version, None, self._epoch, self._era)
         changes = self._world.replace(self._part, stage or {}, self._clock(), upto=upto)
         self._world.mark(self._part, synced=True, fresh=True, epoch=self._epoch, era=self._era)
-        self.complete_at = self._clock()
+        self._complete = True
+        self._heard_at = self._clock()
         self._tell(changes)
         self._completed()
 

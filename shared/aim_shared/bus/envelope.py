@@ -44,6 +44,7 @@ class Header(StrEnum):
     VERB = "Aim-Verb"
     SEQUENCE = "Aim-Seq"
     PREVIOUS = "Aim-Prev"
+    GAP = "Aim-Gap"
 
 
 EVENT_TYPES: Final[Mapping[Verb, str]] = {
@@ -79,6 +80,7 @@ class StateMessage:
         time: when the publisher sent it, by its own clock.
         source: the publishing process.
         id: identity of the version, and ``Nats-Msg-Id`` of its messages.
+        gap: versions between this one and the previous were not kept.
     """
 
     part: str
@@ -94,6 +96,7 @@ class StateMessage:
     time: datetime
     source: str
     id: str
+    gap: bool = False
 
     @property
     def deleted(self) -> bool:
@@ -107,7 +110,9 @@ class StateMessage:
 
     def headers(self) -> dict[str, str]:
         """The message's headers."""
+        named: dict[str, str] = {Header.GAP: "1"} if self.gap else {}
         return {
+            **named,
             Header.CE_SPEC_VERSION: SPEC_VERSION,
             Header.CE_ID: self.id,
             Header.CE_SOURCE: self.source,
@@ -184,6 +189,7 @@ def decode_state(part: str, key: Key, headers: Mapping[str, str] | None, body: b
             time=datetime.fromisoformat(found[Header.CE_TIME]),
             source=found.get(Header.CE_SOURCE, ""),
             id=_present(found, Header.CE_ID),
+            gap=Header.GAP in found,
         )
     except (KeyError, ValueError) as error:
         raise EnvelopeError(f"{part} {key}: header {error} is missing or invalid") from error

@@ -13,6 +13,7 @@ class Reason(StrEnum):
 
     FIRST = "no marker: the part was never published to this stream"
     STREAM_REMADE = "the stream was made anew"
+    MARKER_GONE = "the marker is gone: the stream was purged, or a limit was set on it"
     SEQUENCE_FELL = "the stream's last sequence fell: it was restored from an older copy"
     CLUSTER_CHANGED = "another cluster: the UID of kube-system changed"
     VERSION_FELL = "the list is older than what is known: the cluster's store was restored"
@@ -56,7 +57,7 @@ def reason_for_new(sight: Sight) -> Reason | None:
     if sight.last_sequence < max(sight.high_sequence, marker.state_sequence if marker else 0):
         return Reason.SEQUENCE_FELL
     if marker is None:
-        return Reason.FIRST
+        return Reason.MARKER_GONE if sight.known_created else Reason.FIRST
     if marker.stream_created != sight.created:
         return Reason.STREAM_REMADE
     if sight.cluster and marker.cluster and marker.cluster != sight.cluster:

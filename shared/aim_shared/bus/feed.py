@@ -32,9 +32,10 @@ class PartStatus:
     """How well a part is known, for readiness and metrics.
 
     Attributes:
-        age: seconds since the bus last vouched for the part (its marker); since the list, when fed directly;
-            ``None`` when neither happened.
+        age: seconds since the bus last vouched for the part (its marker); since the watch last showed signs of life,
+            when fed directly; ``None`` when neither happened.
         objects: number of objects known.
+        foreign: UID of another cluster that publishes the part under the same names; else empty.
     """
 
     part: str
@@ -43,6 +44,7 @@ class PartStatus:
     fresh: bool
     age: float | None
     objects: int
+    foreign: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +77,12 @@ class _Direct:
     task: asyncio.Task[None] | None
     feed: DirectFeed | None
     since: float
+
+    def age(self, now: float) -> float | None:
+        """Seconds since the watch showed signs of life; ``None`` before its list was complete."""
+        if self.feed is None:
+            return now - self.since
+        return self.feed.silence(now)
 
     def stop(self) -> None:
         if self.task is not None and self.feed is not None:
@@ -139,11 +147,7 @@ class WorldFeed:
 
     def _status(self, part: Part[Any], now: float) -> PartStatus:
         direct = self._direct.get(part.name)
-        if direct is None:
-            age = self._projection.marker_age(part, now)
-        else:
-            complete_at = direct.feed.complete_at if direct.feed is not None else direct.since
-            age = None if complete_at is None else now - complete_at
+        age = self._projection.marker_age(part, now) if direct is None else direct.age(now)
         return PartStatus(
             part.name,
             Source.BUS if direct is None else Source.DIRECT,
@@ -151,14 +155,19 @@ class WorldFeed:
             self._world.is_fresh(part),
             age,
             self._world.count(part),
+            self._projection.foreign_cluster(part),
         )
 
     # Running
 
-    async def run(self) -> None:
-        """Feed until cancelled."""
+    async def run(self, cluster: str = "") -> None:
+        """Feed until cancelled.
+
+        Args:
+            cluster: UID of kube-system; what another cluster publishes is left alone. Empty = not checked.
+        """
         async with asyncio.TaskGroup() as group:
-            group.create_task(self._projection.run())
+            group.create_task(self._projection.run(cluster))
             group.create_task(self._follow_link())
             while True:
                 wait = self._review(group)
@@ -192,8 +201,8 @@ class WorldFeed:
 
     def _review_part(self, part: Part[Any], now: float, group: asyncio.TaskGroup) -> float:
         """Review one part; returns the clock at which time alone may change something."""
-        if part.name in self._direct:
-            return now + _IDLE_SECONDS
+        if (direct := self._direct.get(part.name)) is not None:
+            return self._review_direct(part, direct, now)
         age = self._projection.marker_age(part, now)
         lifetime = self._settings.marker_lifetime
         fresh = age is not None and age < lifetime and self._projection.is_attached(part)
@@ -202,7 +211,8 @@ class WorldFeed:
             self._stale_since.pop(part.name, None)
         else:
             self._stale_since.setdefault(part.name, now)
-        switch_at = direct_at(self._link, self._stale_since.get(part.name), self._settings)
+        foreign = bool(self._projection.foreign_cluster(part))
+        switch_at = direct_at(self._link, self._stale_since.get(part.name), self._settings, foreign=foreign)
         if switch_at is not None and switch_at <= now and self._may_go_direct(part):
             self._go_direct(part, now, group)
             return now + _IDLE_SECONDS
@@ -212,6 +222,18 @@ class WorldFeed:
         if switch_at is not None and switch_at > now:
             deadlines.append(switch_at)
         return min(deadlines)
+
+    def _review_direct(self, part: Part[Any], direct: _Direct, now: float) -> float:
+        """A directly fed part is fresh for as long as its watch shows signs of life."""
+        silence = None if direct.feed is None else direct.feed.silence(now)
+        if direct.feed is None or silence is None:
+            return now + _IDLE_SECONDS
+        fresh = silence < self._settings.watch_silence
+        self._world.mark(part, fresh=fresh)
+        if not fresh:
+            direct.feed.ask_for_list(now)
+            return now + _IDLE_SECONDS
+        return now + min(_IDLE_SECONDS, self._settings.watch_silence - silence)
 
     def _may_go_direct(self, part: Part[Any]) -> bool:
         return self._reflect is not None or part.name == FACTS_PART

@@ -29,6 +29,9 @@ class FeedSettings:
         catch_up: how long a first list from the API server's cache may lag behind what is known already.
         stream_check: how often the stream's identity is verified.
         retry: pause after a consumer could not be made.
+        restage: least time between two snapshots of one part alone.
+        watch_silence: how long the watch of a directly fed part may bring nothing, not even a bookmark (which come
+            every minute), before the part is stale and a list is asked for.
     """
 
     heartbeat: float = 2.0
@@ -39,6 +42,8 @@ class FeedSettings:
     catch_up: float = 10.0
     stream_check: float = 10.0
     retry: float = 0.5
+    restage: float = 10.0
+    watch_silence: float = 75.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,14 +89,17 @@ class BrokerClock:
         self._offset = float("-inf")
 
 
-def direct_at(link: Link, stale_since: float | None, settings: FeedSettings) -> float | None:
+def direct_at(link: Link, stale_since: float | None, settings: FeedSettings, *, foreign: bool = False) -> float | None:
     """When a part that the bus feeds should be fed directly; ``None`` while all is well.
 
     Args:
-        stale_since: since when the part is not fresh; ``None`` if it is.
+        stale_since: since when the part is not fresh; ``None`` if it is. A connection that comes and goes does not
+            begin it anew: only a part that is fresh does.
+        foreign: another cluster publishes the part; there is nothing to wait for.
     """
+    due = []
     if not link.up:
-        return link.since + (settings.outage_grace if link.ever else settings.start_grace)
-    if stale_since is None:
-        return None
-    return max(link.since, stale_since) + settings.stale_grace
+        due.append(link.since + (settings.outage_grace if link.ever else settings.start_grace))
+    if stale_since is not None:
+        due.append(stale_since + (settings.start_grace if foreign else settings.stale_grace))
+    return min(due, default=None)

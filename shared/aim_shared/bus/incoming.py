@@ -49,8 +49,12 @@ class Decoder:
     @property
     def subjects(self) -> tuple[str, ...]:
         """What to ask the broker for: the parts, of the facts only the service's own, and all their markers."""
-        states = (self._layout.state_filter(name, self._owner(name)) for name in self._parts)
-        return (*states, *self._markers)
+        return tuple(subject for part in self._parts.values() for subject in self.subjects_of(part))
+
+    def subjects_of(self, part: Part[Any]) -> tuple[str, ...]:
+        """What to ask the broker for to know one part, with its marker."""
+        owner = self._owner(part.name)
+        return self._layout.state_filter(part.name, owner), self._layout.sync(part.name, owner)
 
     def read(self, delivered: Delivered) -> Incoming:
         """What the message says.

@@ -27,6 +27,7 @@ class Lanes:
         self._open: dict[int, None] = {}
         self._tickets = 0
         self._dropped = 0
+        self._gaps: set[Key] = set()
         self._held = False
 
     def __len__(self) -> int:
@@ -53,6 +54,18 @@ class Lanes:
     def dropped(self) -> int:
         """Versions that newer ones replaced before they were published."""
         return self._dropped
+
+    def follows_gap(self, key: Key) -> bool:
+        """Whether versions of an object are missing before the one that is being worked on."""
+        return key in self._gaps
+
+    def note_gap(self, key: Key) -> None:
+        """The version that is being worked on will be missing."""
+        self._gaps.add(key)
+
+    def close_gap(self, key: Key) -> None:
+        """The streams hold a version that tells of the gap before it."""
+        self._gaps.discard(key)
 
     @property
     def last_ticket(self) -> int:
@@ -109,8 +122,9 @@ class Lanes:
         while len(lane.waiting) > first + keep_last:
             if first:
                 # The one being worked on stays; what goes is what waits behind it.
-                ticket, _ = lane.waiting.pop()
+                ticket, version = lane.waiting.pop()
             else:
-                ticket, _ = lane.waiting.popleft()
+                ticket, version = lane.waiting.popleft()
             del self._open[ticket]
             self._dropped += 1
+            self._gaps.add(version.key)

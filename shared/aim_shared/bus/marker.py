@@ -1,7 +1,8 @@
 """The sync marker of a part: its publisher's word that the stream says what Kubernetes says.
 
 It lies in the state stream itself, so that its place among the messages means something, and is written with a fence,
-so that two publishers notice each other. It also carries what the next publisher needs to know of this one.
+so that two publishers notice each other. It says what the part holds at that place, so that a consumer believes it only
+if it was told the same. It also carries what the next publisher needs to know of this one.
 """
 
 from collections.abc import Mapping
@@ -9,10 +10,13 @@ from dataclasses import asdict, dataclass, fields
 from typing import Final
 
 from aim_shared.bus.envelope import EnvelopeError, Header
+from aim_shared.bus.proof import Proof
 from aim_shared.json import dumps, loads
 
 MARKER_INTERVAL: Final = 10.0
-"""Seconds between two markers."""
+"""Seconds between two markers of a part that does not change."""
+
+UNPROVEN: Final = -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +32,8 @@ class Marker:
         resource_version: every change up to this version lies before the marker; empty for facts.
         stream_created: when the state stream was made.
         state_sequence: highest sequence known in it before this marker.
+        objects: how many objects live in the part; `UNPROVEN` = nobody vouches for anything yet.
+        fold: over key and sequence of each of them (`aim_shared.bus.proof`).
     """
 
     source: str
@@ -38,6 +44,17 @@ class Marker:
     resource_version: str
     stream_created: str
     state_sequence: int
+    objects: int = UNPROVEN
+    fold: str = ""
+
+    @property
+    def proof(self) -> Proof | None:
+        """What the part holds before this marker.
+
+        ``None`` for a claim, by which a publisher tells that the part is its own before it writes anything, and for
+        the marker of a release that proved nothing.
+        """
+        return None if self.objects < 0 else Proof(self.objects, self.fold)
 
     @property
     def id(self) -> str:
@@ -54,6 +71,7 @@ class Marker:
 
 
 _TYPES: Final[Mapping[object, type]] = {str: str, int: int}
+_FIELDS: Final = {field.name: field.type for field in fields(Marker)}
 
 
 def decode_marker(body: bytes) -> Marker:
@@ -64,8 +82,10 @@ def decode_marker(body: bytes) -> Marker:
     """
     try:
         found = loads(body)
-        if not all(isinstance(found[field.name], _TYPES[field.type]) for field in fields(Marker)):
+        # A former release knows fewer fields, a later one more.
+        known = {field.name: found[field.name] for field in fields(Marker) if field.name in found}
+        if not all(isinstance(value, _TYPES[_FIELDS[name]]) for name, value in known.items()):
             raise TypeError("a field has another type")
-        return Marker(**found)
+        return Marker(**known)
     except (KeyError, TypeError, ValueError) as error:
         raise EnvelopeError(f"a message on a sync subject is no marker: {error}") from error

@@ -1,27 +1,30 @@
 """Feeds a world from the state stream: a snapshot, then what follows, again and again from scratch when in doubt.
 
-Every doubt (a reconnect, a missed heartbeat, a gap, a stream that is not the one it was, an own write that nobody
-publishes) ends the *generation*: a new consumer delivers the last message of every subject, they are staged part by
-part, and a part's stage replaces the world's content once two things are true. The snapshot is complete, and the
-part's sync marker was seen, written since the present connection and stream are known. The second is what makes a
-silently stale world impossible: a stream restored from an old copy has an old marker.
+Every doubt about the delivery (a reconnect, a missed heartbeat, a gap, a stream that is not the one it was) ends the
+*generation*: a new consumer delivers the last message of every subject, they are staged part by part, and a part's
+stage replaces the world's content once two things are true. The snapshot is complete, and the part's sync marker was
+believed: written since the present connection and stream are known, by a publisher of this cluster, and vouching for
+exactly what the bus told (`aim_shared.bus.proof`). Every doubt about one part alone (its publisher vouches for
+something else, is back, or began another era; an own write that nobody publishes) makes a snapshot of that part, by a
+consumer of its own, while the others go on.
 """
 
 import asyncio
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Final, Protocol
 
 import structlog
 
 from aim_shared.bus.connection import BusApiError, BusConnection, BusUnavailableError
-from aim_shared.bus.deleted import OWN_WRITE_SECONDS
 from aim_shared.bus.delivery import Delivered, Delivery, DeliveryLostError, deliver
-from aim_shared.bus.entry import Change, Entry, Version
+from aim_shared.bus.entry import Change, Entry
 from aim_shared.bus.freshness import BrokerClock, FeedSettings
 from aim_shared.bus.incoming import NOT_OURS, Decoder, Deletion, Incoming, Marked
-from aim_shared.bus.part import Key, Part
+from aim_shared.bus.marker import Marker
+from aim_shared.bus.part import Part
+from aim_shared.bus.part_view import Belief, PartView
 from aim_shared.bus.stored import STREAM_NOT_FOUND, StreamState, stream_state
 from aim_shared.bus.subjects import DEFAULT_LAYOUT, Layout
 from aim_shared.bus.world import World
@@ -29,7 +32,6 @@ from aim_shared.bus.world import World
 log = structlog.get_logger(__name__)
 
 _SNAPSHOT: Final = {"deliver_policy": "last_per_subject"}
-_NOTHING: Final = Version("", "")
 
 Deliver = Callable[[Sequence[Change[Any]]], None]
 """Receives changes of the world, after they happened, in order."""
@@ -47,60 +49,22 @@ class Attachment(Protocol):
         ...
 
 
-@dataclass(slots=True)
-class _PartState:
-    """One part as the bus shows it.
-
-    Attributes:
-        attached: the world's content of the part comes from here.
-        stage: the snapshot in the making; ``None`` once it was swapped in (or while somebody else feeds the part).
-        tombstones: what the snapshot says of objects that are gone.
-        marked_at: broker's time of the last marker that counts.
-        epoch: the one that the last marker named.
-        complete: the version up to which every change lies before that marker.
-    """
-
-    part: Part[Any]
-    attached: bool = False
-    stage: dict[Key, Entry[Any]] | None = None
-    tombstones: dict[Key, Deletion] = field(default_factory=dict)
-    marked_at: datetime | None = None
-    epoch: str = ""
-    complete: Version = _NOTHING
-
-    def begin_stage(self) -> None:
-        """Another snapshot is coming."""
-        self.stage, self.tombstones = {}, {}
-
-    def add_to_stage(self, incoming: Entry[Any] | Deletion) -> None:
-        """The snapshot goes on."""
-        assert self.stage is not None
-        if isinstance(incoming, Deletion):
-            self.stage.pop(incoming.key, None)
-            self.tombstones[incoming.key] = incoming
-        else:
-            self.tombstones.pop(incoming.key, None)
-            self.stage[incoming.key] = incoming
-
-    def finished_stage(self) -> tuple[dict[Key, Entry[Any]], list[Deletion]]:
-        """The snapshot, of the living and of the dead; there is no other until the next generation."""
-        stage, tombstones = self.stage or {}, list(self.tombstones.values())
-        self.stage, self.tombstones = None, {}
-        return stage, tombstones
-
-
 @dataclass(frozen=True, slots=True)
 class ProjectionStatistics:
     """Counters.
 
     Attributes:
-        generations: consumers made.
+        generations: consumers made for all parts together.
+        restaged: snapshots made of one part alone.
+        disagreed: markers that vouched for something else than the bus told.
         dropped: messages that nobody of ours wrote.
         messages: messages taken.
         last_failure: why the last generation ended.
     """
 
     generations: int
+    restaged: int
+    disagreed: int
     dropped: int
     messages: int
     last_failure: str | None
@@ -109,6 +73,8 @@ class ProjectionStatistics:
 @dataclass(slots=True)
 class _Counters:
     generations: int = 0
+    restaged: int = 0
+    disagreed: int = 0
     dropped: int = 0
     messages: int = 0
     last_failure: str | None = None
@@ -157,13 +123,15 @@ class Projection:
         self._settings = settings
         self._clock = clock
         self._decoder = Decoder(layout, world.parts, service)
-        self._parts = {part.name: _PartState(part) for part in world.parts}
+        self._parts = {part.name: PartView(part) for part in world.parts}
+        self._cluster = ""
         self._known = _Known()
         self._broker = BrokerClock()
         self._delivered = False
-        self._delivery: Delivery | None = None
         self._counters = _Counters()
-        self._restaged_at = float("-inf")
+        self._restaging: dict[str, asyncio.Task[None]] = {}
+        self._restaged_at: dict[str, float] = {}
+        self._restage_group: asyncio.TaskGroup | None = None
 
     # What others ask
 
@@ -171,7 +139,14 @@ class Projection:
     def statistics(self) -> ProjectionStatistics:
         """Counters for metrics."""
         counters = self._counters
-        return ProjectionStatistics(counters.generations, counters.dropped, counters.messages, counters.last_failure)
+        return ProjectionStatistics(
+            counters.generations,
+            counters.restaged,
+            counters.disagreed,
+            counters.dropped,
+            counters.messages,
+            counters.last_failure,
+        )
 
     def marker_age(self, part: Part[Any], now: float) -> float | None:
         """Seconds since the part's marker was written, by the broker's clock; ``None`` without one that counts."""
@@ -182,15 +157,24 @@ class Projection:
         """Whether the world's content of the part comes from the bus."""
         return self._parts[part.name].attached
 
+    def foreign_cluster(self, part: Part[Any]) -> str:
+        """UID of the other cluster that publishes the part on the same subjects; empty if there is none."""
+        return self._parts[part.name].foreign
+
     def detach(self, part: Part[Any]) -> None:
         """Somebody else feeds the part, until `Attachment.attach` is called again."""
-        self._parts[part.name].attached = False
+        self._parts[part.name].let_go()
         self._world.reached(part, None)
 
     # Generations
 
-    async def run(self) -> None:
-        """Feed the world until cancelled; whatever the broker does is survived."""
+    async def run(self, cluster: str = "") -> None:
+        """Feed the world until cancelled; whatever the broker does is survived.
+
+        Args:
+            cluster: UID of kube-system; what another cluster publishes is left alone. Empty = not checked.
+        """
+        self._cluster = cluster
         while True:
             session = await self._connection.wait_connected()
             try:
@@ -210,18 +194,31 @@ class Projection:
             ) as delivery,
             asyncio.TaskGroup() as group,
         ):
-            self._begin(delivery)
+            self._begin(delivery, group)
             watcher = group.create_task(self._watch_stream(delivery, session))
-            self._ended(await self._consume(delivery))
-            watcher.cancel()
+            try:
+                self._ended(await self._consume(delivery))
+            finally:
+                self._restage_group = None
+                for task in (watcher, *self._restaging.values()):
+                    task.cancel()
 
-    def _begin(self, delivery: Delivery) -> None:
+    def _begin(self, delivery: Delivery, group: asyncio.TaskGroup) -> None:
         self._counters.generations += 1
-        self._delivery = delivery
-        self._delivered = delivery.pending == 0
-        for state in self._parts.values():
-            state.begin_stage()
+        self._restage_group = group
+        self._restaging.clear()
+        self._delivered = False
+        for view in self._parts.values():
+            view.begin_stage()
+        if delivery.pending == 0:
+            self._all_delivered()
         self._attachment.stirred()
+
+    def _all_delivered(self) -> None:
+        self._delivered = True
+        for name, view in self._parts.items():
+            if view.stage is not None and name not in self._restaging:
+                view.stage.complete = True
 
     async def _consume(self, delivery: Delivery) -> str:
         """Take what is delivered for as long as it is complete; returns why it no longer is."""
@@ -240,7 +237,6 @@ class Projection:
             else:
                 log.info("The message broker has no view of the cluster to give yet", reason=why)
         self._counters.last_failure = why
-        self._delivery = None
 
     def _learn(self, session: int, stream: StreamState) -> None:
         """Decide which markers count from now on."""
@@ -254,8 +250,8 @@ class Projection:
         # now on proves that a publisher has compared this very stream with the cluster.
         first = known.session == 0
         self._known = _Known(session, stream.created, stream.last_sequence, None if first else stream.last_sequence)
-        for state in self._parts.values():
-            state.marked_at = None
+        for view in self._parts.values():
+            view.doubt()
 
     async def _watch_stream(self, delivery: Delivery, session: int) -> None:
         while True:
@@ -279,6 +275,53 @@ class Projection:
             if self._known.contradicted_by(found, highest):
                 return delivery.fail(f"stream {self._stream} was made anew or restored from an older copy")
 
+    # One part alone
+
+    def _restage(self, view: PartView, now: float, why: str) -> None:
+        """Make a snapshot of one part, unless that is under way or was done a moment ago."""
+        name = view.part.name
+        due = now - self._restaged_at.get(name, float("-inf")) >= self._settings.restage
+        if name in self._restaging or self._restage_group is None or not due:
+            return
+        log.info("The view of one part is made anew from the message broker", part=name, reason=why)
+        self._counters.restaged += 1
+        self._restaged_at[name] = now
+        view.begin_stage()
+        self._restaging[name] = self._restage_group.create_task(self._read_part(view))
+
+    async def _read_part(self, view: PartView) -> None:
+        subjects = self._decoder.subjects_of(view.part)
+        try:
+            async with deliver(
+                self._connection, self._stream, subjects, _SNAPSHOT, self._settings.heartbeat
+            ) as delivery:
+                if delivery.pending == 0 and view.stage is not None:
+                    view.stage.complete = True
+                async for delivered in delivery.ready():
+                    self._take_one(view, delivered)
+                if view.stage is not None:
+                    view.stage.complete = True
+            self._tell(self._swap(self._clock()))
+        except (BusUnavailableError, BusApiError, DeliveryLostError) as error:
+            log.warning("One part could not be read", part=view.part.name, error=str(error))
+            # What came meanwhile went into the stage that is lost now; the next marker asks for another one.
+            view.stage = None
+            view.let_go()
+        finally:
+            self._restaging.pop(view.part.name, None)
+
+    def _take_one(self, view: PartView, delivered: Delivered) -> None:
+        """Take a message of a part's own snapshot."""
+        position = delivered.position
+        incoming = self._read(delivered)
+        if view.stage is None:
+            # Another cluster turned out to publish here.
+            return
+        view.stage.covered = max(view.stage.covered, position.stream_sequence)
+        view.stage.complete = view.stage.complete or position.pending == 0
+        if incoming is not None:
+            self._tell(self._apply(incoming, delivered, self._clock()))
+
     # Messages
 
     def _take(self, batch: Sequence[Delivered]) -> None:
@@ -289,89 +332,119 @@ class Projection:
             self._counters.messages += 1
             self._known.highest = max(self._known.highest, position.stream_sequence)
             self._broker.observe(position.stored, now)
-            self._delivered = self._delivered or position.pending == 0
-            try:
-                incoming = self._decoder.read(delivered)
-            except NOT_OURS as error:
-                self._drop(error)
-            else:
+            incoming = self._read(delivered)
+            if position.pending == 0 and not self._delivered:
+                self._all_delivered()
+            if incoming is not None:
                 changes += self._apply(incoming, delivered, now)
         changes += self._swap(now)
-        for state in self._parts.values():
+        for view in self._parts.values():
             # While a snapshot is being staged, the world's content stays where it was.
-            if state.attached and state.stage is None:
-                self._world.reached(state.part, self._known.highest)
-        if changes:
-            self._sink(changes)
+            if view.attached and view.stage is None:
+                self._world.reached(view.part, self._known.highest)
+        self._tell(changes)
         self._tend(now)
 
-    def _drop(self, error: Exception) -> None:
-        self._counters.dropped += 1
-        log.warning("Dropped a message that no publisher wrote", error=str(error))
+    def _tell(self, changes: Sequence[Change[Any]]) -> None:
+        if changes:
+            self._sink(changes)
+
+    def _read(self, delivered: Delivered) -> Incoming | None:
+        try:
+            return self._decoder.read(delivered)
+        except NOT_OURS as error:
+            self._counters.dropped += 1
+            log.warning("Dropped a message that no publisher wrote", error=str(error))
+            return None
 
     def _apply(self, incoming: Incoming, delivered: Delivered, now: float) -> list[Change[Any]]:
         if isinstance(incoming, Marked):
             return self._mark(incoming, delivered, now)
-        state = self._parts[incoming.part.name]
-        if state.stage is not None:
-            if isinstance(incoming, Entry):
-                self._world.prepare(incoming)
-            state.add_to_stage(incoming)
-            return []
-        if not state.attached:
+        view = self._parts[incoming.part.name]
+        if view.stage is not None and isinstance(incoming, Entry):
+            self._world.prepare(incoming)
+        if not view.follow(incoming):
             return []
         if isinstance(incoming, Deletion):
             return self._world.delete(incoming.part, incoming.key, incoming.version, now)
         return self._world.put(incoming, now)
 
+    # Markers
+
     def _mark(self, marked: Marked, delivered: Delivered, now: float) -> list[Change[Any]]:
-        marker, barrier = marked.marker, self._known.barrier
-        if marker.stream_created != self._known.created:
-            # Its publisher has not noticed yet that this is another stream than the one it compared.
+        marker, view, position = marked.marker, self._parts[marked.part.name], delivered.position
+        if self._cluster and marker.cluster and marker.cluster != self._cluster:
+            self._leave_alone(view, marker.cluster)
             return []
-        if barrier is not None and delivered.position.stream_sequence <= barrier:
+        if marker.proof is None or not self._counts(marker, position.stream_sequence):
             return []
-        state = self._parts[marked.part.name]
-        state.marked_at = delivered.position.stored
-        known_epoch, state.epoch = state.epoch, marker.epoch
-        state.complete = Version("", marker.resource_version, None, marker.epoch, marker.comparable_since)
-        self._attachment.stirred()
-        if state.stage is not None or self._delivery is None:
+        if view.stage is None and not view.attached:
+            self._restage(view, now, "its publisher is back")
             return []
-        if not state.attached:
-            self._delivery.fail(f"the publisher of {marked.part} is back")
-        elif marker.epoch != known_epoch:
-            self._delivery.fail(f"{marked.part} entered another epoch")
-        else:
-            return self._world.confirm(marked.part, state.complete, now)
+        if view.stage is None and marker.comparable_since != view.complete.era:
+            self._restage(view, now, "versions of another era do not compare")
+            return []
+        match view.judge(marker, position.stream_sequence, caught_up=position.pending == 0):
+            case Belief.AGREES:
+                return self._believe(view, marker, position.stored, now)
+            case Belief.DISAGREES:
+                self._counters.disagreed += 1
+                view.doubt()
+                self._attachment.stirred()
+                told = f"its publisher vouches for {marker.objects} objects, the bus told of {view.told}"
+                self._restage(view, now, f"{told} or of other versions")
+            case Belief.UNDECIDED:
+                pass
         return []
+
+    def _counts(self, marker: Marker, sequence: int) -> bool:
+        # Its publisher may not have noticed yet that this is another stream than the one it compared.
+        same_stream = marker.stream_created == self._known.created
+        return same_stream and (self._known.barrier is None or sequence > self._known.barrier)
+
+    def _leave_alone(self, view: PartView, cluster: str) -> None:
+        if view.foreign != cluster:
+            log.error(
+                "Another cluster publishes a part under the same names; reading the API server instead. "
+                "Give one of the two installations another AIM_NATS_ROOT",
+                part=view.part.name,
+                cluster=cluster,
+            )
+        if (task := self._restaging.get(view.part.name)) is not None:
+            task.cancel()
+        view.belongs_to(cluster)
+        self._world.reached(view.part, None)
+        self._attachment.stirred()
+
+    def _believe(self, view: PartView, marker: Marker, stored: datetime, now: float) -> list[Change[Any]]:
+        view.believe(marker, stored)
+        self._attachment.stirred()
+        if view.stage is not None:
+            return []
+        self._world.mark(view.part, epoch=marker.epoch, era=marker.comparable_since)
+        return self._world.confirm(view.part, view.complete, now)
 
     def _swap(self, now: float) -> list[Change[Any]]:
         changes: list[Change[Any]] = []
-        if not self._delivered:
-            return changes
-        for state in self._parts.values():
-            age = self.marker_age(state.part, now)
-            if state.stage is None or age is None or age >= self._settings.marker_lifetime:
+        for view in self._parts.values():
+            age = self.marker_age(view.part, now)
+            fresh = age is not None and age < self._settings.marker_lifetime
+            if view.stage is None or not view.stage.complete or not fresh:
                 continue
-            stage, tombstones = state.finished_stage()
-            self._attachment.attach(state.part)
-            state.attached = True
-            upto = replace(state.complete, sequence=self._known.highest)
-            changes += self._world.replace(state.part, stage, now, upto=upto)
-            self._world.mark(state.part, synced=True, fresh=True, epoch=state.epoch, era=state.complete.era)
+            stage = view.swap()
+            view.covered = max(view.covered, self._known.highest)
+            self._attachment.attach(view.part)
+            upto = replace(view.complete, sequence=view.covered)
+            changes += self._world.replace(view.part, stage.entries, now, upto=upto)
+            self._world.mark(view.part, synced=True, fresh=True, epoch=view.complete.epoch, era=view.complete.era)
             # Absence alone proves nothing against an own write; the word that this very object was deleted does.
-            for gone in tombstones:
+            for gone in stage.tombstones.values():
                 if self._world.get(gone.part, gone.key) is not None:
                     changes += self._world.delete(gone.part, gone.key, gone.version, now)
             self._attachment.stirred()
         return changes
 
     def _tend(self, now: float) -> None:
-        if now - self._restaged_at < OWN_WRITE_SECONDS or self._delivery is None:
-            return
-        for state in self._parts.values():
-            if state.attached and self._world.unconfirmed(state.part, now):
-                self._restaged_at = now
-                self._delivery.fail(f"an own write of {state.part} was never published")
-                return
+        for view in self._parts.values():
+            if view.attached and view.stage is None and self._world.unconfirmed(view.part, now):
+                self._restage(view, now, "an own write was never published")

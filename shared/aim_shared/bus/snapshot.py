@@ -54,10 +54,13 @@ class PresentMessage:
     logged: Mapping[str, str]
 
 
-async def read_present(connection: BusConnection, layout: Layout, part: str, service: str = "") -> list[PresentMessage]:
+async def read_present(
+    connection: BusConnection, layout: Layout, part: str, service: str = ""
+) -> tuple[list[PresentMessage], int]:
     """Everything that the state stream holds of a part (or of the facts of one service), tombstones included.
 
-    Subjects that no publisher of ours writes are left out, as every reader leaves them out.
+    Returns also how many messages were left out because no publisher of ours writes to their subjects, as every reader
+    leaves them out.
 
     Raises:
         BusUnavailableError: the broker fell silent.
@@ -68,11 +71,12 @@ async def read_present(connection: BusConnection, layout: Layout, part: str, ser
         connection, layout.history_stream, (layout.log_filter(part, service),), headers_only=True
     )
     logged = {message.subject: message.headers for message in past}
-    return [
+    present = [
         PresentMessage(key, message, logged.get(layout.log(part, key), {}))
         for message in held
         if (key := _key_of(layout, part, message.subject)) is not None
     ]
+    return present, len(held) - len(present)
 
 
 def _key_of(layout: Layout, part: str, subject: str) -> Key | None:

@@ -58,7 +58,9 @@ async def ensure_streams(
         StreamMismatchError: a stream of that name is of another nature.
     """
     for config in configs(layout, limits):
-        await _ensure(connection, config)
+        # The present has no limits that anybody could choose: with one, objects would vanish.
+        chosen = ("num_replicas",) if config["name"] == layout.state_stream else LIMITS
+        await _ensure(connection, config, chosen)
 
 
 def configs(layout: Layout, limits: StreamLimits) -> tuple[JsonObject, ...]:
@@ -124,7 +126,7 @@ LIMITS: Final = ("max_age", "max_bytes", "num_replicas")
 _UNCHANGEABLE: Final = ("storage", "retention")
 
 
-async def _ensure(connection: BusConnection, wanted: JsonObject) -> None:
+async def _ensure(connection: BusConnection, wanted: JsonObject, chosen: tuple[str, ...]) -> None:
     name = wanted["name"]
     found = await _config_of(connection, name)
     if found is None:
@@ -134,10 +136,10 @@ async def _ensure(connection: BusConnection, wanted: JsonObject) -> None:
             # Another process was faster, with other settings.
             if error.code != _NAME_IN_USE:
                 raise
-            return await _ensure(connection, wanted)
+            return await _ensure(connection, wanted, chosen)
         log.info("Made the stream", stream=name)
         return None
-    differing = {key: value for key, value in differences(found, wanted).items() if key not in LIMITS}
+    differing = {key: value for key, value in differences(found, wanted).items() if key not in chosen}
     if not differing:
         return None
     if wrong := [key for key in _UNCHANGEABLE if key in differing]:

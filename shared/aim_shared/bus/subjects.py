@@ -22,6 +22,8 @@ CLUSTER_SCOPE: Final = "-"
 FACTS_PART: Final = "facts"
 """Name of the part of facts; the namespace of its keys is the service that gathered them."""
 
+DEFAULT_ROOT: Final = "aim"
+_ROOT_CHARACTERS: Final = frozenset(string.ascii_lowercase + string.digits + "-")
 _PLAIN: Final = frozenset(string.ascii_letters + string.digits + "-")
 
 
@@ -55,11 +57,20 @@ class Layout:
     """Names of the streams and of every subject in them.
 
     Attributes:
-        root: first token of every subject; streams are called after it. Tests that share a server use a root of
-            their own each, because making a stream anew under the same name at once fails now and then.
+        root: first token of every subject; streams are called after it. Installations that share a broker have a
+            root each, and so have tests, because making a stream anew under the same name at once fails now and then.
+
+    Raises:
+        SubjectError: the root is more than one token of small letters, digits and hyphens.
     """
 
-    root: str = "aim"
+    root: str = DEFAULT_ROOT
+
+    def __post_init__(self) -> None:
+        if not self.root or not set(self.root) <= _ROOT_CHARACTERS:
+            raise SubjectError(
+                f"expected small letters, digits and hyphens for the root of all names, not {self.root!r}"
+            )
 
     @property
     def state_stream(self) -> str:
@@ -158,4 +169,4 @@ class Layout:
 
 
 DEFAULT_LAYOUT: Final = Layout()
-"""The layout of every real installation."""
+"""The layout of an installation that was told no other root."""

@@ -3,7 +3,7 @@
 By subject would be shorter and wrong: an object made again meanwhile would be deleted with its predecessor's tombstone.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -21,16 +21,8 @@ def tombstones(stored: Mapping[Key, Stored]) -> list[tuple[Key, Stored]]:
     return [(key, held) for key, held in stored.items() if held.deleted]
 
 
-async def sweep(
-    connection: BusConnection,
-    stream: str,
-    candidates: list[tuple[Key, Stored]],
-    *,
-    now: datetime,
-    age: timedelta,
-    may_write: Callable[[], bool],
-) -> list[tuple[Key, Stored]]:
-    """Remove the tombstones that are old enough; returns those that are gone.
+async def sweep(connection: BusConnection, stream: str, held: Stored, *, now: datetime, age: timedelta) -> bool:
+    """Remove a tombstone if it is old enough; whether it was.
 
     Args:
         now: the broker's clock, as are the times of the messages.
@@ -39,16 +31,10 @@ async def sweep(
         BusUnavailableError: no answer.
         BusApiError: the broker refused.
     """
-    gone: list[tuple[Key, Stored]] = []
-    for key, held in candidates:
-        if not may_write():
-            break
-        stored = held.stored
-        if stored is None:
-            message = await message_at(connection, stream, held.sequence)
-            stored = message.stored if message else None
-        if stored is None or now - stored < age:
-            continue
-        if await delete_message(connection, stream, held.sequence):
-            gone.append((key, held))
-    return gone
+    stored = held.stored
+    if stored is None:
+        message = await message_at(connection, stream, held.sequence)
+        stored = message.stored if message else None
+    if stored is None or now - stored < age:
+        return False
+    return await delete_message(connection, stream, held.sequence)

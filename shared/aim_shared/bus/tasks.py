@@ -6,7 +6,7 @@ cancelled by nobody, and no group reports a task that was cancelled.
 """
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Awaitable, Coroutine
 from typing import Any, Never, TypeVar
 
 T = TypeVar("T")
@@ -43,3 +43,13 @@ async def endless(what: str, work: Coroutine[Any, Any, None]) -> Never:
     except UnexpectedEndError as error:
         raise UnexpectedEndError(f"{what}: {error}") from error
     raise UnexpectedEndError(f"{what} ended by itself; this is a defect, and a restart gets over it")
+
+
+async def within(seconds: float, waiting: Awaitable[object]) -> bool:
+    """Whether something happened in time."""
+    try:
+        async with asyncio.timeout(seconds):
+            await waiting
+    except TimeoutError:
+        return False
+    return True

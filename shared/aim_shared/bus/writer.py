@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any, Final, assert_never
 
@@ -22,6 +22,7 @@ from aim_shared.bus.interruption import InterruptedSessionError, interrupting
 from aim_shared.bus.judgement import Scope, Stored, Verdict, judge
 from aim_shared.bus.outcome import PubAck, Refused, Unknown, WrongSequence
 from aim_shared.bus.part import Key, Part
+from aim_shared.bus.proof import Holdings
 from aim_shared.bus.source import SourceVersion
 from aim_shared.bus.stored import StoredMessage, delete_message, last_message
 from aim_shared.bus.subjects import Layout
@@ -66,12 +67,15 @@ class Writer:
         self._layout = layout
         self._source = source
         self._may_write = may_write
-        self.stored: dict[Key, Stored] = {}
+        self.stored = Holdings()
         self.counts = WriteCounts()
         self.high_sequence = 0
 
-    async def write(self, version: SourceVersion, scope: Scope) -> bool:
+    async def write(self, version: SourceVersion, scope: Scope, *, gap: bool = False) -> bool:
         """Put a version onto the bus, unless it or a newer one is there.
+
+        Args:
+            gap: versions before it were not kept.
 
         Returns whether the bus knows the version or a newer one; not so if the broker will never take it.
 
@@ -85,10 +89,14 @@ class Writer:
             verdict = judge(version, digest, held, scope)
             if verdict is Verdict.STALE:
                 self.counts.stale += 1
+                if held is not None and held.epoch > scope.epoch:
+                    # A publisher that lost the part wrote after this session had read it; only a newer epoch than
+                    # its own can be put over that.
+                    raise InterruptedSessionError(f"{self._part.name} {version.key}: epoch {held.epoch} appeared")
                 return True
             if verdict is Verdict.DONE:
                 return True
-            message = self._message(version, body, scope, held.sequence if held else 0, attempt)
+            message = replace(self._message(version, body, scope, held.sequence if held else 0, attempt), gap=gap)
             self._check_lease()
             outcome = await self._connection.publish(
                 self._layout.state(self._part.name, version.key),

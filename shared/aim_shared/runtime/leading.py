@@ -17,6 +17,7 @@ from aim_shared.bus.parts import FACTS, SERVICES
 from aim_shared.bus.publisher import Publisher
 from aim_shared.bus.publisher_state import PublisherSettings, PublisherStatistics
 from aim_shared.bus.streams import StreamLimits
+from aim_shared.bus.subjects import Layout
 from aim_shared.bus.tasks import endless
 from aim_shared.bus.world import World
 from aim_shared.kube.client import KubeClient
@@ -57,6 +58,11 @@ class Surroundings:
     may_write: Callable[[], bool]
     cluster: str
 
+    @property
+    def layout(self) -> Layout:
+        """Names on the bus."""
+        return Layout(self.settings.nats_root)
+
 
 class Term:
     """One term of leadership; `run` it until leadership is lost, then throw it away."""
@@ -87,7 +93,7 @@ class Term:
         )
         # Exactly one service publishes a part, so exactly one decides about the limits of the streams.
         governs = SERVICES in around.definition.publishes
-        self._streams = StreamKeeper(around.bus, stream_limits(around.settings), governs=governs)
+        self._streams = StreamKeeper(around.bus, stream_limits(around.settings), governs=governs, layout=around.layout)
         self._publishers: dict[str, Publisher] = {}
         self._reflectors: dict[str, Reflector] = {}
 
@@ -163,6 +169,7 @@ class Term:
                 part,
                 source=around.settings.pod_name,
                 cluster=around.cluster,
+                layout=around.layout,
                 may_write=around.may_write,
                 relist=reflector.relist,
                 settings=publisher_settings(around.settings),
@@ -181,6 +188,7 @@ class Term:
             around.definition.name,
             source=around.settings.pod_name,
             cluster=around.cluster,
+            layout=around.layout,
             may_write=around.may_write,
             settings=publisher_settings(around.settings),
         )

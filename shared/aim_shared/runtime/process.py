@@ -15,6 +15,7 @@ from aim_shared.bus.feed import WorldFeed
 from aim_shared.bus.freshness import FeedSettings
 from aim_shared.bus.part import Part
 from aim_shared.bus.recorder import Recorder
+from aim_shared.bus.subjects import Layout
 from aim_shared.bus.world import World
 from aim_shared.kube.backoff import Backoff
 from aim_shared.kube.client import KubeClient
@@ -63,7 +64,8 @@ class ServiceProcess:
         world = World(definition.consumes, (*definition.indexes, FACTS_BY_OWNER, *paused_indexes(definition)))
         reflect = self._reflect if settings.direct_watch else None
         times = feed_settings(settings.nats_heartbeat)
-        feed = WorldFeed(world, bus, definition.name, self._dispatcher, reflect, settings=times)
+        layout = Layout(settings.nats_root)
+        feed = WorldFeed(world, bus, definition.name, self._dispatcher, reflect, layout=layout, settings=times)
         self.state = ServiceState(
             definition=definition,
             world=world,
@@ -71,7 +73,7 @@ class ServiceProcess:
             bus=bus,
             kube=kube,
             metrics=connections.metrics,
-            decisions=DecisionLog(Recorder(bus, definition.name), feed, bus, effective(settings)),
+            decisions=DecisionLog(Recorder(bus, definition.name, layout=layout), feed, bus, effective(settings)),
             leadership=_leadership(definition, settings, kube),
         )
         connections.metrics.watch(self.state.readings, [one.controller for one in definition.reconcilers])
@@ -92,9 +94,10 @@ class ServiceProcess:
         async with asyncio.TaskGroup() as group:
             for http in self._servers():
                 group.create_task(http.run())
-            group.create_task(state.feed.run())
             group.create_task(state.decisions.run())
+            # Whoever does not know its own cluster cannot tell another one's objects from its own.
             uid = await self._cluster()
+            group.create_task(state.feed.run(uid))
             await state.leadership.run(lambda: self._lead(uid))
 
     async def _cluster(self) -> str:

@@ -66,7 +66,11 @@ async def _serve(
     connection = await load_connection()
     metrics = Metrics(connection.server)
     bus_settings = BusSettings.of_urls(
-        settings.nats_url, definition.field_manager, settings.nats_credentials_file, settings.nats_ca_file
+        settings.nats_url,
+        definition.field_manager,
+        settings.nats_credentials_file,
+        settings.nats_ca_file,
+        settings.nats_jetstream_domain,
     )
     async with (
         KubeClient(connection, service=definition.name, version=__version__, observer=metrics) as kube,

@@ -19,6 +19,7 @@ from pydantic_settings import (
 
 from aim_shared.api import quantity
 from aim_shared.api.duration import parse_seconds
+from aim_shared.bus.subjects import DEFAULT_ROOT, Layout
 from aim_shared.json import JsonObject
 from aim_shared.runtime.aliases import translated
 from aim_shared.telemetry.logs import LogFormat, LogLevel
@@ -79,6 +80,14 @@ Bytes = Annotated[int, BeforeValidator(_bytes)]
 """A Kubernetes quantity (``1Gi``), held in bytes."""
 
 
+def _checked_root(text: str) -> str:
+    return Layout(text).root
+
+
+Root = Annotated[str, AfterValidator(_checked_root)]
+"""One token of small letters, digits and hyphens."""
+
+
 def _system_namespace() -> str:
     if _NAMESPACE_FILE.is_file():
         return _NAMESPACE_FILE.read_text(encoding="utf-8").strip()
@@ -94,6 +103,8 @@ class Settings(BaseSettings):
     pod_name: str = Field(default_factory=socket.gethostname, min_length=1, description="name in Leases (FW-281)")
     pod_uid: str = Field("", description="lets a restarted container take over its Lease at once (FW-428)")
     nats_url: str = Field("nats://aim-nats:4222", description="message broker, comma-separated list")
+    nats_root: Root = Field(DEFAULT_ROOT, description="first token of all names on the broker (FW-419)")
+    nats_jetstream_domain: str = Field("", description="JetStream domain of the streams; empty = the server's own")
     nats_credentials_file: Path | None = Field(None, description="broker authentication")
     nats_ca_file: Path | None = Field(None, description="CA bundle of the broker")
     nats_history_age: Seconds = Field(7 * 24 * 3600.0, description="age limit of the history")

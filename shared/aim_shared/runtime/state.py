@@ -88,6 +88,7 @@ class ServiceState:
             "leads": self.leadership.leads,
             "broker": self.bus.statistics.state.value,
             "direct": list(statistics.direct),
+            "foreign": {part.part: part.foreign for part in statistics.parts if part.foreign},
             "publishing": self._withheld(),
             "reasons": self.not_ready(),
         }
@@ -146,6 +147,8 @@ class ServiceState:
             which = {"part": part.part, "source": part.source.value}
             yield "aim_part_fresh", which, float(part.fresh)
             yield "aim_part_objects", which, float(part.objects)
+            yield "aim_part_foreign", which, float(bool(part.foreign))
+        yield from _numbers("aim_projection", self.feed.statistics.projection, {})
         yield from _numbers("aim_decisions", self.decisions.statistics, {})
         yield "aim_paused_objects", {}, float(len(self._paused()))
         if self.term is not None:
@@ -187,6 +190,8 @@ def _numbers(prefix: str, statistics: object, labels: Mapping[str, str]) -> Iter
 def _unsynced(part: PartStatus, *, connected: bool, withheld: str | None) -> str:
     if part.source is Source.DIRECT:
         return f"{part.part} is not synced: the API server has not listed it yet"
+    if part.foreign:
+        return f"{part.part} is not synced: cluster {part.foreign} publishes it under the same AIM_NATS_ROOT"
     if not connected:
         return f"{part.part} is not synced: the message broker is not connected"
     return f"{part.part} is not synced: {withheld or 'its publisher has not vouched for it yet'}"

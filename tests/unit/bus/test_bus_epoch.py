@@ -11,6 +11,7 @@ from aim_shared.bus.envelope import EnvelopeError
 from aim_shared.bus.epoch import Reason, Sight, continued, reason_for_new, started
 from aim_shared.bus.judgement import Scope
 from aim_shared.bus.marker import Marker, decode_marker
+from aim_shared.json import dumps, loads
 
 MARKER = Marker("first", 3, "20260101T000000.000Z-aa", "20260101T000000.000Z-aa", "cluster", "100", "made", 50)
 CALM = Sight(
@@ -30,6 +31,7 @@ CALM = Sight(
     [
         (CALM, None),
         (replace(CALM, marker=None), Reason.FIRST),
+        (replace(CALM, marker=None, known_created="made"), Reason.MARKER_GONE),
         (replace(CALM, created="anew"), Reason.STREAM_REMADE),
         (replace(CALM, known_created="before"), Reason.STREAM_REMADE),
         (replace(CALM, marker=None, known_created="before"), Reason.STREAM_REMADE),
@@ -54,7 +56,7 @@ def test_the_newest_epoch_known_goes_on() -> None:
 @pytest.mark.parametrize("reason", Reason)
 def test_versions_compare_on_unless_the_cluster_changed(reason: Reason) -> None:
     scope = started(Scope("2020", "2019"), reason, datetime(2026, 1, 1, tzinfo=UTC), "bb")
-    lasting = reason in {Reason.STREAM_REMADE, Reason.SEQUENCE_FELL, Reason.VERSIONS_MISSED}
+    lasting = reason not in {Reason.FIRST, Reason.CLUSTER_CHANGED, Reason.VERSION_FELL}
     assert scope.comparable_since == ("2019" if lasting else scope.epoch)
 
 
@@ -70,6 +72,14 @@ def test_epochs_sort_by_age_whatever_the_clock_does(steps: list[int], nonce: str
 
 def test_a_marker_comes_back() -> None:
     assert decode_marker(MARKER.body()) == MARKER
+
+
+@pytest.mark.spec("FW-415")
+def test_the_marker_of_a_release_that_proved_nothing_is_read_and_proves_nothing() -> None:
+    former = loads(MARKER.body())
+    del former["objects"], former["fold"]
+    found = decode_marker(dumps({**former, "later": "field"}))
+    assert (found.epoch, found.proof) == (MARKER.epoch, None)
 
 
 @pytest.mark.parametrize(

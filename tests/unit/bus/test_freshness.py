@@ -16,10 +16,10 @@ NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
     [
         (Link(up=False, since=100, ever=False), 100, 101),
         (Link(up=False, since=100, ever=True), None, 115),
-        (Link(up=False, since=100, ever=True), 50, 115),
+        (Link(up=False, since=100, ever=True), 50, 80),
         (Link(up=True, since=100, ever=True), None, None),
         (Link(up=True, since=100, ever=True), 120, 150),
-        (Link(up=True, since=100, ever=True), 20, 130),
+        (Link(up=True, since=100, ever=True), 20, 50),
     ],
 )
 def test_when_to_change_over(link: Link, stale_since: float | None, expected: float | None) -> None:

@@ -18,7 +18,7 @@ from aim_local.supervision.process import Program, StackError
 
 SYSTEM_NAMESPACE: Final = "aim-system"
 _OWN_PREFIX: Final = "AIM_"
-_KEPT: Final = frozenset({"AIM_LOG_LEVEL"})
+_KEPT: Final = frozenset({"AIM_LOG_LEVEL", "AIM_NATS_ROOT"})
 _REGISTRY_VARIABLES: Final[Mapping[str, tuple[str, ...]]] = {
     "model-sync": ("AIM_DOCKER_REGISTRY_URL", "AIM_DOCKER_HUB_API_URL"),
     "discovery": ("AIM_DOCKER_REGISTRY_URL",),

@@ -1,0 +1,249 @@
+"""One session of a publisher: read what the stream holds, compare with Kubernetes, publish and vouch."""
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from aim_shared.bus.connection import BusConnection
+from aim_shared.bus.envelope import StateMessage, digest_of
+from aim_shared.bus.epoch import Reason
+from aim_shared.bus.intake import Intake
+from aim_shared.bus.interruption import InterruptedSessionError, interrupting
+from aim_shared.bus.judgement import differences, is_ahead
+from aim_shared.bus.marker_writer import MarkerWriter
+from aim_shared.bus.part import Part
+from aim_shared.bus.publisher_state import Phase, PublisherSettings, SupersededError
+from aim_shared.bus.pump import Pump, Unwritable
+from aim_shared.bus.scoping import Scoping
+from aim_shared.bus.snapshot import read_present
+from aim_shared.bus.source import SourceVersion
+from aim_shared.bus.stored import stream_state
+from aim_shared.bus.streams import StreamMismatchError, ensure_streams
+from aim_shared.bus.subjects import Layout
+from aim_shared.bus.tasks import within
+from aim_shared.bus.vouching import CompareDueError, Vouched, Vouching
+from aim_shared.bus.writer import Writer, is_logged
+from aim_shared.kube.reflector_state import ListFrom
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What all sessions of a publisher have in common.
+
+    Attributes:
+        service: for facts, which service's.
+        may_write: asked before every write: was the Lease renewed within 10 s?
+        loaded: told of every message found in the stream when a session begins.
+    """
+
+    connection: BusConnection
+    part: Part[Any]
+    service: str
+    layout: Layout
+    settings: PublisherSettings
+    may_write: Callable[[], bool]
+    loaded: Callable[[StateMessage], None] | None
+    intake: Intake
+    scoping: Scoping
+    writer: Writer
+    markers: MarkerWriter
+    unwritable: Unwritable
+    vouched: Vouched
+
+
+@dataclass(slots=True)
+class Comparisons:
+    """What comparing brought, over all sessions.
+
+    Attributes:
+        last: repairs of the last comparison.
+        repaired: repairs in all.
+        dropped_seen: versions that had been dropped when the last comparison was made.
+    """
+
+    last: int = 0
+    repaired: int = 0
+    dropped_seen: int = 0
+
+
+class Session:
+    """Publishes until something makes the stream doubtful; `run` it once."""
+
+    def __init__(self, around: Surroundings, comparisons: Comparisons) -> None:
+        self._around = around
+        self._comparisons = comparisons
+        self._foreign = 0
+        self._pump = Pump(around.intake, around.writer, around.scoping, around.unwritable, around.settings.concurrency)
+        self.phase = Phase.LOADING
+
+    async def run(self, connection_session: int) -> InterruptedSessionError:
+        """Publish; returns why that can not go on.
+
+        Raises:
+            SupersededError: another process publishes the part.
+        """
+        superseded: SupersededError | None = None
+        interrupted = InterruptedSessionError("cancelled")
+        try:
+            async with asyncio.TaskGroup() as group:
+                group.create_task(self._until_lost(connection_session))
+                await self._load()
+                self.phase = Phase.LIVE
+                vouching = self._vouching()
+                for duty in (vouching.vouch_forever(), vouching.sweep_forever(), self._compare_in_time()):
+                    group.create_task(duty)
+                await self._pump.run(group)
+        except* SupersededError as errors:
+            superseded = _first(errors, SupersededError)
+        except* InterruptedSessionError as errors:
+            interrupted = _first(errors, InterruptedSessionError)
+        self.phase = Phase.WAITING
+        self._around.intake.lanes.put_back()
+        if superseded is not None:
+            raise superseded
+        return interrupted
+
+    async def _until_lost(self, connection_session: int) -> None:
+        await self._around.connection.wait_lost(connection_session)
+        raise InterruptedSessionError("the connection to the message broker was lost")
+
+    async def _compare_in_time(self) -> None:
+        intake = self._around.intake
+        interval = self._around.settings.compare_interval * random.uniform(0.8, 1.2)
+        if not await within(interval, intake.relisted.wait()) and intake.can_relist:
+            intake.relist(ListFrom.FLOOR)
+            await intake.relisted.wait()
+        raise CompareDueError("time to compare")
+
+    def _vouching(self) -> Vouching:
+        around = self._around
+        return Vouching(
+            around.connection,
+            around.layout.state_stream,
+            around.layout.state_filter(around.part.name, around.service),
+            foreign=self._foreign,
+            settings=around.settings,
+            intake=around.intake,
+            pump=self._pump,
+            writer=around.writer,
+            markers=around.markers,
+            scoping=around.scoping,
+            unwritable=around.unwritable,
+            vouched=around.vouched,
+            may_write=around.may_write,
+        )
+
+    # Beginning
+
+    async def _load(self) -> None:
+        around, scoping, writer = self._around, self._around.scoping, self._around.writer
+        with interrupting():
+            try:
+                await ensure_streams(around.connection, around.layout, around.settings.limits)
+            except StreamMismatchError as error:
+                # Whoever can cure it need not restart anything afterwards; consumers read the API server meanwhile.
+                raise InterruptedSessionError(str(error)) from error
+            state = await stream_state(around.connection, around.layout.state_stream)
+            marker = await around.markers.read(state.now)
+            await self._read_streams()
+        while not around.intake.source.lists:
+            await around.intake.relisted.wait()
+        fresh = await scoping.choose(state, marker, writer.stored.values(), writer.high_sequence)
+        writer.high_sequence = state.last_sequence
+        if not around.markers.is_own(marker):
+            with interrupting():
+                await around.markers.claim(scoping.scope, state.created, state.last_sequence)
+        self._compare(fresh=fresh)
+
+    async def _read_streams(self) -> None:
+        around, writer = self._around, self._around.writer
+        held, self._foreign = await read_present(around.connection, around.layout, around.part.name, around.service)
+        writer.stored.clear()
+        unlogged: list[tuple[StateMessage, int]] = []
+        for found in held:
+            adopted = await writer.adopt(found.key, found.message)
+            if adopted is None:
+                continue
+            stored, state = adopted
+            if around.loaded is not None:
+                around.loaded(state)
+            if not is_logged(found.logged, state.id, stored.sequence):
+                unlogged.append((state, stored.sequence))
+        await _in_parallel(around.settings.concurrency, writer.copy_to_history, unlogged)
+
+    # Comparing
+
+    def _compare(self, *, fresh: bool) -> None:
+        """Queue what the stream lacks, in a new epoch if versions may be missing before it."""
+        intake, scoping, stored = self._around.intake, self._around.scoping, self._around.writer.stored
+        # A list that comes from now on needs another comparison.
+        intake.relisted.clear()
+        if not fresh and is_ahead(stored, intake.source.present, scoping.scope):
+            # The watch has caught up with the stream, so Kubernetes itself went back.
+            scoping.begin(Reason.VERSION_FELL)
+            fresh = True
+        found = self._find_differences()
+        dropped = intake.lanes.dropped != self._comparisons.dropped_seen
+        self._comparisons.dropped_seen = intake.lanes.dropped
+        missed = bool(found) or dropped or intake.continuity.is_broken(stored)
+        intake.continuity.compared()
+        if missed and not fresh:
+            scoping.begin(Reason.VERSIONS_MISSED)
+        self._comparisons.last = len(found)
+        self._comparisons.repaired += len(found)
+        for version in found:
+            intake.lanes.add(version)
+        intake.release()
+
+    def _find_differences(self) -> list[SourceVersion]:
+        around, source, scope = self._around, self._around.intake.source, self._around.scoping.scope
+        # An equal version means equal content only within an era, and only as one release trims it: compare the
+        # content until everything was vouched for once.
+        by_content = around.vouched.content_era != scope.comparable_since or not source.version
+        found = differences(
+            source.present,
+            around.writer.stored,
+            pending=around.intake.lanes.newest(),
+            version=source.version,
+            scope=scope,
+            digest=_digest if by_content else None,
+        )
+        return [version for version in found if version.deleted or not self._is_settled(version)]
+
+    def _is_settled(self, version: SourceVersion) -> bool:
+        """Whether a difference need not be published: the broker refuses the object, or it says nothing new."""
+        around = self._around
+        held = around.writer.stored.get(version.key)
+        says_the_same = held is not None and (held.uid, held.digest) == (version.uid, _digest(version))
+        return version.key in around.unwritable or (around.part.read_only and says_the_same)
+
+
+def _digest(version: SourceVersion) -> bytes:
+    return digest_of(version.body, version.resource_version)
+
+
+async def _in_parallel(
+    limit: int, work: Callable[[StateMessage, int], Awaitable[None]], items: list[tuple[StateMessage, int]]
+) -> None:
+    remaining = iter(items)
+
+    async def worker() -> None:
+        for item in remaining:
+            await work(*item)
+
+    async with asyncio.TaskGroup() as group:
+        for _ in range(min(limit, len(items))):
+            group.create_task(worker())
+
+
+def _first(group: BaseExceptionGroup[Any], kind: type[T]) -> T:
+    for error in group.exceptions:
+        if isinstance(error, kind):
+            return error
+        if isinstance(error, BaseExceptionGroup):
+            return _first(error, kind)
+    raise AssertionError("an exception group without the exception it was caught for")
