@@ -7,7 +7,7 @@ STAMP := $(VENV)/.setup-stamp
 # What has the API server: "embedded", or "real" for the programs that make kube-assets builds.
 CLUSTER ?= embedded
 
-.PHONY: kube-assets external-crds setup demo up test test-unit chaos test-apiserver test-e2e test-real test-registry lint format crds crds-check bench spec-coverage lock clean
+.PHONY: kube-assets external-crds setup demo up test test-unit chaos test-apiserver test-e2e test-real test-registry test-replay lint format crds crds-check bench spec-coverage lock clean
 
 setup: $(STAMP)
 
@@ -47,6 +47,10 @@ test-apiserver: setup
 test-registry: setup
 	@PYTHONPATH=tests $(BIN)/python -m support.docker_registry
 	$(BIN)/python -m pytest tests/registry
+
+# The log of one whole run, replayed with changes planted in the decision modules; about a minute.
+test-replay: setup
+	$(BIN)/python -m pytest tests/replay
 
 # The end-to-end tests alone; CLUSTER=real runs them against real programs.
 test-e2e: setup

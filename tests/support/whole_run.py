@@ -21,7 +21,6 @@ async def logged_run(folder: Path) -> Path:
     """Run the platform through the story; returns the store of its broker, with all that was logged."""
     async with started_platform(folder / "platform") as platform:
         await _story(platform)
-        await _settled(platform)
         store = platform.stack.settings.folder / "nats"
         await platform.stack["nats"].stop()
         copy = folder / "log"
@@ -65,17 +64,18 @@ async def _story(platform: Platform) -> None:
 
 
 async def _source(platform: Platform) -> None:
-    """One that is wrong at first, and then finds a version that no other source lists."""
+    """One that is wrong at first; then it finds a model that there is, one that it makes, and one more than it may."""
+    await platform.until(f"{OWN}/aimclustermodelsources/amd-catalogue", lambda obj: status_of(obj) == "Ready")
     path = f"{OWN}/aimclustermodelsources/whole-source"
     body = {
         "apiVersion": "aim.eai.amd.com/v1alpha1",
         "kind": "AIMClusterModelSource",
         "metadata": {"name": "whole-source"},
-        "spec": {"images": ["amdenterpriseai/aim-qwen-qwen3-32b"], "versions": [">>1"]},
+        "spec": {"images": ["amdenterpriseai/aim-qwen-qwen3-32b", "amdenterpriseai/aim-dummy"], "versions": [">>1"]},
     }
     await platform.api.created(f"{OWN}/aimclustermodelsources", body)
     await platform.until(path, lambda obj: status_of(obj) == "Failed")
-    await platform.api.merge(path, {"spec": {"versions": ["<0.8.5"], "maxModels": 1}})
+    await platform.api.merge(path, {"spec": {"versions": ["<=0.8.5"], "maxModels": 1}})
     await platform.until(path, lambda obj: status_of(obj) == "Ready")
 
 
@@ -99,8 +99,3 @@ async def _tokens(platform: Platform) -> None:
     await platform.api.merge(f"/api/v1/namespaces/{namespace}", {"metadata": {"annotations": {"local.aim/fail": None}}})
     await platform.api.merge(path, {"spec": {"env": [{"name": "HF_TOKEN", "value": "good"}]}})
     await platform.running(path, 60)
-
-
-async def _settled(platform: Platform) -> None:
-    """Until the services have written the records of what they did."""
-    await asyncio.sleep(2)
