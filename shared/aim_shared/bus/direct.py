@@ -83,6 +83,8 @@ class DirectFeed:
             async with self._factory(self._part) as self._watch:
                 async for event in self._watch:
                     await self._take(event)
+                    # A list is the largest thing there is; the next event may be a minute away.
+                    del event
         finally:
             self.abandon()
 

@@ -145,6 +145,8 @@ class Publisher:
         """Take in everything that a reflector tells."""
         async for event in events:
             self.take(event)
+            # A list is the largest thing there is; the next event may be a minute away.
+            del event
 
     def restart_empty(self) -> None:
         """Begin without a list, for what Kubernetes does not know (facts)."""

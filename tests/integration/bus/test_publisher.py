@@ -1,8 +1,11 @@
 """A publisher on a broker that works: order, history, repair, markers, epochs."""
 
 import asyncio
+import weakref
+from collections.abc import AsyncIterator
 from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from support.nats import TEST_LIMITS, connected, eventually, new_layout
@@ -20,7 +23,7 @@ from support.publishing import (
     unnamed_holes,
 )
 from support.world_feed import feeding
-from support.world_objects import widgets
+from support.world_objects import widget, widgets
 
 from aim_shared.bus.connection import BusConnection, Message
 from aim_shared.bus.envelope import StateMessage, Verb
@@ -37,7 +40,7 @@ from aim_shared.bus.stored import delete_message, last_message, stream_state
 from aim_shared.bus.streams import state_config
 from aim_shared.bus.subjects import Layout
 from aim_shared.bus.writer import Writer
-from aim_shared.kube.reflector_state import Delete, ListFrom
+from aim_shared.kube.reflector_state import Delete, Event, ListFrom, Restarted
 
 PART = "widgets"
 
@@ -639,3 +642,27 @@ async def test_a_lagging_cache_is_no_restored_store(bus: BusConnection, layout: 
         publisher.take(replace(restored.listing(), from_store=True))
         await settles(bus, layout, PART, restored, publisher)
         assert publisher.epoch > epoch
+
+
+class _Listed(dict[str, Any]):
+    """An object that tells when nobody holds it any more."""
+
+
+@pytest.mark.spec("FW-459")
+async def test_a_list_is_let_go_when_it_was_taken(bus: BusConnection, layout: Layout) -> None:
+    """The next event may be a minute away, and a list is ten times what is kept of it."""
+    taken, listed = asyncio.Event(), _Listed(widget("a"))
+    held = weakref.ref(listed)
+
+    async def events(given: list[Event]) -> AsyncIterator[Event]:
+        while given:
+            yield given.pop()
+        taken.set()
+        await asyncio.Event().wait()
+
+    given: list[Event] = [Restarted((listed,), "1")]
+    del listed
+    consuming = asyncio.create_task(Publisher(bus, widgets(), source="s", layout=layout).consume(events(given)))
+    await taken.wait()
+    assert held() is None
+    consuming.cancel()
