@@ -26,7 +26,7 @@ def logged(entry: Entry[Resource], previous: int = 0, verb: Verb = Verb.UPSERT) 
         previous=previous,
         time=NOON,
         traceparent="",
-        body=None if verb is Verb.DELETE else entry.raw,
+        data=b"" if verb is Verb.DELETE else entry.body,
     )
 
 

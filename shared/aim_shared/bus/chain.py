@@ -4,16 +4,17 @@ Within one epoch the versions of a subject form a chain: each names the sequence
 missing, versions may be missing; that is shown as a hole and never guessed (design, item 8).
 """
 
+from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
 
 from aim_shared.bus.entry import Version
-from aim_shared.bus.envelope import LogMessage, StateMessage, Verb
+from aim_shared.bus.envelope import EnvelopeError, LogMessage, StateMessage, Verb
 from aim_shared.bus.part import Key
 from aim_shared.bus.standing import Position
-from aim_shared.json import JsonObject
+from aim_shared.json import JsonObject, loads
 
 
 class Hole(StrEnum):
@@ -32,7 +33,7 @@ class LoggedVersion:
         sequence: position in the state stream.
         previous: that of the version before; 0 if there is none.
         time: when the publisher sent it, by its clock.
-        body: the object; ``None`` for a deletion.
+        data: the JSON of the object; empty for a deletion. Of a long history little is ever decoded.
         pending: only the state stream holds it so far.
         hole: what is unknown between the version before and this one.
         gap: the publisher did not keep versions between the one before and this one.
@@ -48,7 +49,7 @@ class LoggedVersion:
     previous: int
     time: datetime
     traceparent: str
-    body: JsonObject | None
+    data: bytes
     pending: bool = False
     hole: Hole | None = None
     gap: bool = False
@@ -57,6 +58,20 @@ class LoggedVersion:
     def deleted(self) -> bool:
         """Whether this is the end of the object."""
         return self.verb is Verb.DELETE
+
+    @property
+    def body(self) -> JsonObject | None:
+        """The object, decoded anew at each call; ``None`` for a deletion.
+
+        Raises:
+            EnvelopeError: the data are no JSON object.
+        """
+        if self.deleted:
+            return None
+        try:
+            return loads(self.data)
+        except ValueError as error:
+            raise EnvelopeError(f"{self.part} {self.key}: the body is no JSON object: {error}") from error
 
     def is_version(self, wanted: Version) -> bool:
         """Whether this is exactly the version that was read.
@@ -70,20 +85,12 @@ class LoggedVersion:
 
 
 def from_log(message: LogMessage) -> LoggedVersion:
-    """A version as the history holds it.
-
-    Raises:
-        EnvelopeError: the body is no JSON object.
-    """
+    """A version as the history holds it."""
     return _version(message.state, message.sequence, pending=False)
 
 
 def from_state(message: StateMessage, sequence: int) -> LoggedVersion:
-    """A version as the state stream holds it.
-
-    Raises:
-        EnvelopeError: the body is no JSON object.
-    """
+    """A version as the state stream holds it."""
     return _version(message, sequence, pending=True)
 
 
@@ -99,7 +106,7 @@ def _version(message: StateMessage, sequence: int, *, pending: bool) -> LoggedVe
         previous=message.previous,
         time=message.time,
         traceparent=message.traceparent,
-        body=message.json(),
+        data=message.body,
         pending=pending,
         gap=message.gap,
     )
@@ -141,7 +148,7 @@ class Chain:
     """All that is kept of one object.
 
     Attributes:
-        versions: as `chained` gives them.
+        versions: as `chained` gives them; epochs sort by age, and sequences rise within one.
         present: what the state stream holds.
     """
 
@@ -218,24 +225,22 @@ def as_of(chain: Chain, position: Position, at: datetime) -> Told:
         at: when that was; an object made later was absent then, whatever is missing.
     """
     assert position.sequence is not None, "only the bus gives positions"
-    ordered = sorted(chain.versions, key=_place)
-    reached = (position.epoch, position.sequence)
-    before = [version for version in ordered if _place(version) <= reached]
-    later = ordered[len(before)] if len(before) < len(ordered) else None
-    if not before:
+    count = bisect_right(chain.versions, (position.epoch, position.sequence), key=_place)
+    before = chain.versions[count - 1] if count else None
+    later = chain.versions[count] if count < len(chain.versions) else None
+    if before is None:
         if later is None or _was_made_after(later, position, at):
             return Told()
         return Told(hole=Hole.BEGINNING if later.previous else Hole.EPOCH)
-    last = before[-1]
     if later is None:
-        vouched = last.epoch == position.epoch or last.deleted or _is_same(last, chain.present)
+        vouched = before.epoch == position.epoch or before.deleted or _is_same(before, chain.present)
     elif later.epoch == position.epoch:
-        vouched = later.previous == last.sequence or (last.deleted and later.previous == 0)
+        vouched = later.previous == before.sequence or (before.deleted and later.previous == 0)
     else:
-        vouched = last.epoch == position.epoch or later.previous == last.sequence
+        vouched = before.epoch == position.epoch or later.previous == before.sequence
     if vouched:
-        return Told(last)
-    return Told(hole=Hole.GAP if last.epoch == position.epoch else Hole.EPOCH)
+        return Told(before)
+    return Told(hole=Hole.GAP if before.epoch == position.epoch else Hole.EPOCH)
 
 
 def _place(version: LoggedVersion) -> tuple[str, int]:

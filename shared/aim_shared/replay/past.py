@@ -63,7 +63,7 @@ class Past:
         found = fact_at(versions, at) if fact else find(versions, wanted)
         if found is None and part.read_only:
             found = _saying_the_same(versions, wanted)
-        if found is None or found.body is None:
+        if found is None or found.deleted:
             return Answer(hole=f"{part}/{read.key}: version {wanted.resource_version or wanted.sequence} is not kept")
         return Answer(self._entry(part, found, wanted))
 
@@ -80,7 +80,7 @@ class Past:
         told = as_of(self._chain(part.name, key, record.service), position, record.at)
         if told.hole is not None:
             return Answer(hole=f"{part}/{key}: {told.hole.value}")
-        if told.version is None or told.version.body is None:
+        if told.version is None or told.version.deleted:
             return Answer()
         found = told.version
         return Answer(self._entry(part, found, Version(found.uid, found.resource_version, found.sequence, found.epoch)))
@@ -111,12 +111,11 @@ class Past:
         return chain or Chain()
 
     def _entry(self, part: Part[Any], found: LoggedVersion, version: Version) -> Entry[Any]:
-        assert found.body is not None, "a deletion is no object"
         # Local versions of facts all look alike, so that the version alone does not tell which was found.
         where = (part.name, found.key, found.epoch, found.sequence, version)
         entry = self._entries.get(where)
         if entry is None:
-            entry = self._entries[where] = Entry.of(part, found.key, found.body, version)
+            entry = self._entries[where] = Entry(part, found.key, found.data, version)
         return entry
 
 

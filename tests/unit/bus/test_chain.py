@@ -10,6 +10,7 @@ from aim_shared.bus.entry import Version
 from aim_shared.bus.envelope import Verb
 from aim_shared.bus.part import Key
 from aim_shared.bus.standing import Position
+from aim_shared.json import dumps
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
@@ -28,7 +29,7 @@ def version(
         previous=previous,
         time=NOON + timedelta(minutes=minute),
         traceparent="",
-        body=None if verb is Verb.DELETE else {},
+        data=b"" if verb is Verb.DELETE else b"{}",
     )
 
 
@@ -102,7 +103,7 @@ def test_state_at_noon(
 def test_a_fact_that_was_read_before_it_was_published_is_told_by_its_time() -> None:
     def fact(sequence: int, minute: int) -> LoggedVersion:
         observed = (NOON + timedelta(minutes=minute)).isoformat().replace("+00:00", "Z")
-        return replace(version(sequence, 0), resource_version="", body={"observedAt": observed})
+        return replace(version(sequence, 0), resource_version="", data=dumps({"observedAt": observed}))
 
     versions = [fact(1, 1), fact(2, 5), fact(3, 9), version(4, 3, verb=Verb.DELETE)]
     assert fact_at(versions, NOON) is None
@@ -113,7 +114,7 @@ def test_a_fact_that_was_read_before_it_was_published_is_told_by_its_time() -> N
 
 def made(sequence: int, *, epoch: str, minute: int) -> LoggedVersion:
     created = (NOON + timedelta(minutes=minute)).isoformat()
-    return replace(version(sequence, 0, epoch=epoch), body={"metadata": {"creationTimestamp": created}})
+    return replace(version(sequence, 0, epoch=epoch), data=dumps({"metadata": {"creationTimestamp": created}}))
 
 
 @pytest.mark.spec("FW-438")

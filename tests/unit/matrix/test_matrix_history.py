@@ -13,7 +13,7 @@ from aim_shared.api import kinds
 from aim_shared.bus.chain import LoggedVersion
 from aim_shared.bus.envelope import Verb
 from aim_shared.bus.part import Key
-from aim_shared.json import JsonObject
+from aim_shared.json import JsonObject, dumps
 from aim_shared.runtime.settings import Settings
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -23,7 +23,7 @@ def logged(sequence: int, part: str, obj: JsonObject, *, deleted: bool = False) 
     metadata = obj["metadata"]
     return LoggedVersion(
         part, Key(metadata.get("namespace") or "", metadata["name"]), Verb.DELETE if deleted else Verb.UPSERT, "e1",
-        metadata["uid"], str(sequence), sequence, 0, NOW, "", None if deleted else obj,
+        metadata["uid"], str(sequence), sequence, 0, NOW, "", b"" if deleted else dumps(obj),
     )  # fmt: skip
 
 
