@@ -6,13 +6,21 @@ An object is remembered by key *and* UID: a namesake that was made since has ano
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Final
+from typing import Final, TypeVar
 
 from aim_shared.bus.entry import Version
 from aim_shared.bus.part import Key
 
+K = TypeVar("K")
+
 DELETED_MEMORY_SECONDS: Final = 3600.0
 """How long a deletion is remembered."""
+
+CROWDED_SECONDS: Final = 300.0
+"""How long deletions are remembered of which there are more than `MOST_DELETIONS`; what comes late comes sooner."""
+
+MOST_DELETIONS: Final = 500
+"""How many deletions of a part are remembered for longer, so that coming and going leaves nothing behind (FW-462)."""
 
 OWN_WRITE_SECONDS: Final = 60.0
 """How long an own write that the feed did not confirm outweighs what the feed says."""
@@ -78,11 +86,9 @@ class DeletedMemory:
         self._deletions.pop((key, uid), None)
 
     def forget_old(self, now: float) -> None:
-        """Drop what no longer holds."""
-        for known in [known for known, deletion in self._deletions.items() if not deletion.holds(now)]:
-            del self._deletions[known]
-        for key in [key for key, deletion in self._latest.items() if not deletion.holds(now)]:
-            del self._latest[key]
+        """Drop what no longer holds, and of a crowd the oldest."""
+        _thin_out(self._deletions, now)
+        _thin_out(self._latest, now)
 
     def bars(self, key: Key, version: Version, now: float) -> bool:
         """Whether a single version comes too late: it is not newer than a deletion under its name."""
@@ -104,6 +110,14 @@ class DeletedMemory:
     def _known(self, key: Key, version: Version, now: float) -> _Deletion | None:
         known = self._deletions.get((key, version.uid))
         return known if known is not None and known.version.compares_with(version) and known.holds(now) else None
+
+
+def _thin_out(deletions: dict[K, _Deletion], now: float) -> None:
+    in_order = sorted(deletions.items(), key=lambda item: item[1].at)
+    surplus = len(in_order) - MOST_DELETIONS
+    for number, (known, deletion) in enumerate(in_order):
+        if not deletion.holds(now) or (number < surplus and now - deletion.at >= CROWDED_SECONDS):
+            del deletions[known]
 
 
 def _outweighs(known: _Deletion, version: Version) -> bool:

@@ -5,9 +5,10 @@ from datetime import timedelta
 from enum import StrEnum
 from typing import Final
 
+from aim_shared.bus.deleted import MOST_DELETIONS
 from aim_shared.bus.marker import MARKER_INTERVAL
 from aim_shared.bus.streams import StreamLimits
-from aim_shared.bus.sweep import TOMBSTONE_AGE
+from aim_shared.bus.sweep import CROWDED_AGE, TOMBSTONE_AGE
 
 
 class SupersededError(Exception):
@@ -32,6 +33,7 @@ class PublisherSettings:
     Attributes:
         concurrency: objects that are published at the same time.
         compare_interval: between comparisons with Kubernetes; varied by a fifth.
+        tombstones: how many may reach the age of `tombstone_age`; the oldest beyond go at `crowded_age`.
         watch_silence: how long the watch may bring nothing, not even a bookmark (which come every minute), before the
             marker is withheld until a new list proves that the API server still answers.
         list_grace: how long to wait for a list that is older than what the stream holds to catch up, before the store
@@ -40,8 +42,10 @@ class PublisherSettings:
 
     marker_interval: float = MARKER_INTERVAL
     compare_interval: float = 600.0
-    sweep_interval: float = 600.0
+    sweep_interval: float = 300.0
     tombstone_age: timedelta = TOMBSTONE_AGE
+    tombstones: int = MOST_DELETIONS
+    crowded_age: timedelta = CROWDED_AGE
     watch_silence: float = 75.0
     list_grace: float = 5.0
     concurrency: int = 64

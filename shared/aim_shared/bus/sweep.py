@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from aim_shared.bus.connection import BusConnection
+from aim_shared.bus.deleted import CROWDED_SECONDS
 from aim_shared.bus.judgement import Stored
 from aim_shared.bus.part import Key
 from aim_shared.bus.stored import delete_message, message_at
@@ -15,10 +16,13 @@ from aim_shared.bus.stored import delete_message, message_at
 TOMBSTONE_AGE: Final = timedelta(hours=1)
 """How long a tombstone stays; worlds remember deletions as long."""
 
+CROWDED_AGE: Final = timedelta(seconds=CROWDED_SECONDS)
+"""How long those stay that are too many: the oldest beyond `MOST_DELETIONS`. Worlds do the same."""
+
 
 def tombstones(stored: Mapping[Key, Stored]) -> list[tuple[Key, Stored]]:
-    """What a sweep has to look at."""
-    return [(key, held) for key, held in stored.items() if held.deleted]
+    """What a sweep has to look at, the oldest first."""
+    return sorted(((key, held) for key, held in stored.items() if held.deleted), key=lambda found: found[1].sequence)
 
 
 async def sweep(connection: BusConnection, stream: str, held: Stored, *, now: datetime, age: timedelta) -> bool:

@@ -179,11 +179,13 @@ class Vouching:
         if not candidates:
             return
         now = (await stream_state(self._connection, self._stream)).now
-        for key, held in candidates:
+        surplus = len(candidates) - self._settings.tombstones
+        for number, (key, held) in enumerate(candidates):
+            age = self._settings.crowded_age if number < surplus else self._settings.tombstone_age
             if not self._may_write():
                 return
             async with self._counting:
-                gone = await sweep(self._connection, self._stream, held, now=now, age=self._settings.tombstone_age)
+                gone = await sweep(self._connection, self._stream, held, now=now, age=age)
                 self._standing.swept += gone
                 if gone and stored.get(key) == held:
                     del stored[key]

@@ -57,7 +57,9 @@ class FactKeeper:
     def looked_at(self, keys: Iterable[Key]) -> None:
         """A pass read these facts, or looked for them."""
         for key in keys:
-            self._used[key] = self._round
+            # What was only looked for leaves nothing behind: passes look for facts of objects that go.
+            if self._world.get(FACTS, key) is not None:
+                self._used[key] = self._round
 
     def next_round(self) -> None:
         """Remove what nothing referred to in the round that ends, and what is left of objects that went unseen."""

@@ -429,6 +429,22 @@ async def test_young_tombstones_stay(bus: BusConnection, layout: Layout) -> None
     assert (await all_states(bus, layout, PART))[Key("ns", "a")].deleted
 
 
+@pytest.mark.spec("FW-462")
+async def test_of_many_tombstones_the_oldest_go_sooner(bus: BusConnection, layout: Layout) -> None:
+    cluster = Cluster()
+    settings = PublisherSettings(marker_interval=0.1, sweep_interval=0.05, tombstones=3, crowded_age=timedelta(0))
+    async with publishing(bus, widgets(), layout, settings=settings) as publisher:
+        publisher.take(cluster.listing())
+        for number in range(20):
+            publisher.take(cluster.put(f"w{number}"))
+            publisher.take(cluster.delete(f"w{number}"))
+        await eventually(lambda: publisher.statistics.swept == 17, "all but three are swept")
+        markers = publisher.statistics.markers
+        await eventually(lambda: publisher.statistics.markers > markers + 2, "time passes")
+    left = await all_states(bus, layout, PART)
+    assert set(left) == {Key("ns", f"w{number}") for number in (17, 18, 19)}
+
+
 async def test_an_object_too_large_for_the_broker_holds_nobody_up(bus: BusConnection, layout: Layout) -> None:
     cluster = Cluster()
     async with publishing(bus, widgets(), layout) as publisher:
