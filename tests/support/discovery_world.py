@@ -23,8 +23,9 @@ from aim_shared.api import (
     NAMESPACE as NAMESPACE_KIND,
 )
 from aim_shared.bus.fact import FACT, fact_key
-from aim_shared.bus.part import GroupId, Key, Part
+from aim_shared.bus.part import Key, Part
 from aim_shared.bus.parts import DISCOVERY_JOBS, FACTS
+from aim_shared.bus.view import ReadLog
 from aim_shared.errors import AimError
 from aim_shared.json import JsonObject
 from aim_shared.reconcile.child_body import Target, with_owner
@@ -114,11 +115,15 @@ class DiscoveryWorld:
 
     # Reading
 
-    def summaries_read(self, part: Part[Any], name: str, namespace: str = NAMESPACE) -> set[GroupId]:
-        """Groups of summaries that a pass over an object reads: those by which it is woken."""
+    def reads(self, part: Part[Any], name: str, namespace: str = NAMESPACE) -> ReadLog:
+        """What a pass over an object reads."""
         obj, view = self.world.object(part, namespace, name), self.world.view()
         decide(self._reconciler(part), obj, view, self.now)
-        return set(view.reads.summaries)
+        return view.reads
+
+    def plan(self, part: Part[Any], name: str, namespace: str = NAMESPACE) -> Plan:
+        """What a pass over an object would do; nothing is carried out."""
+        return decide(self._reconciler(part), self.world.object(part, namespace, name), self.world.view(), self.now)
 
     def _reconciler(self, part: Part[Any]) -> Reconciler[Any]:
         return next(one for one in definition(self.settings).reconcilers if one.part is part)

@@ -25,7 +25,7 @@ from aim_discovery.settings import DiscoverySettings
 from aim_discovery.templates.caching import CACHES_BY_OWNER
 from aim_discovery.templates.discovery import JOBS_BY_OWNER, PODS_BY_JOB
 from aim_discovery.templates.reconcile import TemplateReconcile
-from aim_discovery.templates.slots import ACTIVE_JOBS, QUEUED_CLUSTER_TEMPLATES, QUEUED_TEMPLATES
+from aim_discovery.templates.slots import ACTIVE_JOBS, CLUSTER_LINE, LINE
 from aim_discovery.wakes import (
     CLUSTER_MODEL_WAKES,
     INDEXES,
@@ -83,8 +83,8 @@ def definition(settings: DiscoverySettings) -> ServiceDefinition:
             PODS_BY_JOB,
             GPUS,
             ACTIVE_JOBS,
-            QUEUED_TEMPLATES,
-            QUEUED_CLUSTER_TEMPLATES,
+            LINE,
+            CLUSTER_LINE,
             CACHES_BY_OWNER,
         ),
         reconcilers=(

@@ -1,10 +1,11 @@
 """What wakes models and templates (section 18, FW-115, FW-170)."""
 
 from collections.abc import Callable, Iterable
+from datetime import datetime
 from typing import Final, TypeVar
 
 from aim_discovery.scopes import CLUSTER_TEMPLATES_BY_MODEL, TEMPLATES_BY_MODEL, Model, Template
-from aim_discovery.templates.slots import next_in_line, occupies_slot
+from aim_discovery.templates.slots import joined, next_in_line, occupies_slot
 from aim_shared.api import (
     AIMClusterModel,
     AIMClusterRuntimeConfig,
@@ -172,17 +173,42 @@ def _owner_of(resource: Resource | None, kind: str, namespaced: bool) -> Iterabl
     return [Key(namespace, owner.name) for owner in owners if owner.kind == kind]
 
 
-def _by_job(kind: str, namespaced: bool, limit: int) -> Wake:
-    """The Job's template, and when a slot became free those whose turn it is (DI-317)."""
+def _by_job(kind: str, namespaced: bool) -> Wake:
+    return WakeBy(DISCOVERY_JOBS, lambda change, _: _owner_of(change.either, kind, namespaced))
 
-    def find(change: Change[Job], view: View) -> Iterable[Key]:
+
+# The line for discovery Jobs: whoever may have come up. Each of these wakes both kinds of templates.
+
+
+def _by_line(namespaced: bool, limit: int) -> tuple[Wake, ...]:
+    def turn(view: View) -> Iterable[Key]:
+        return [one.key for one in next_in_line(view, limit) if bool(one.namespace) is namespaced]
+
+    def of_job(change: Change[Job], view: View) -> Iterable[Key]:
         before, after = change.before, change.after
         freed = before is not None and occupies_slot(before) and not (after is not None and occupies_slot(after))
-        turn = next_in_line(view, limit) if freed else ()
-        others = (one.key for one in turn if bool(one.namespace) is namespaced)
-        return [*_owner_of(change.either, kind, namespaced), *others]
+        return turn(view) if freed else ()
 
-    return WakeBy(DISCOVERY_JOBS, find)
+    def of_template(change: Change[R], view: View) -> Iterable[Key]:
+        left = _since(change.before)
+        stands = _since(change.after)
+        return turn(view) if left is not None and (stands is None or stands > left) else ()
+
+    def of_namespace(change: Change[Namespace], view: View) -> Iterable[Key]:
+        gone = change.after is None or change.after.deleting
+        return turn(view) if gone and change.before is not None and not change.before.deleting else ()
+
+    return (
+        WakeBy(DISCOVERY_JOBS, of_job),
+        WakeBy(TEMPLATES, of_template),
+        WakeBy(CLUSTER_TEMPLATES, of_template),
+        WakeBy(NAMESPACES, of_namespace),
+    )
+
+
+def _since(obj: Resource | None) -> datetime | None:
+    template = _template(obj)
+    return None if template is None else joined(template)
 
 
 def _by_pod(kind: str, namespaced: bool) -> Wake:
@@ -224,7 +250,8 @@ def template_wakes(limit: int) -> tuple[Wake, ...]:
         WakeBy(CLUSTER_MODELS, _templates_of_cluster_model),
         _by_config(TEMPLATES_BY_CONFIG),
         _by_shared_config(TEMPLATES_BY_SHARED_CONFIG),
-        _by_job("AIMServiceTemplate", True, limit),
+        _by_job("AIMServiceTemplate", True),
+        *_by_line(True, limit),
         _by_pod("AIMServiceTemplate", True),
         _by_namespace(TEMPLATES_BY_NAMESPACE),
         _by_owned(CUSTOM_PROFILES, "AIMServiceTemplate", True),
@@ -241,7 +268,8 @@ def cluster_template_wakes(limit: int) -> tuple[Wake, ...]:
     return (
         WakeBy(CLUSTER_MODELS, _cluster_templates_of_model),
         _by_shared_config(CLUSTER_TEMPLATES_BY_CONFIG),
-        _by_job("AIMClusterServiceTemplate", False, limit),
+        _by_job("AIMClusterServiceTemplate", False),
+        *_by_line(False, limit),
         _by_pod("AIMClusterServiceTemplate", False),
         _by_owned(CUSTOM_PROFILES, "AIMClusterServiceTemplate", False),
     )

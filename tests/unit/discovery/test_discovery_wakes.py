@@ -112,7 +112,7 @@ def woken_by_node(cluster: DiscoveryWorld, node: JsonObject) -> set[str]:
     """Templates whose last pass read what this version of a node changes."""
     parts: tuple[Part[Any], ...] = (TEMPLATES, CLUSTER_TEMPLATES)
     names = [(part, str(one["metadata"]["name"])) for part in parts for one in cluster.all(part)]
-    reads = {name: cluster.summaries_read(part, name) for part, name in names}
+    reads = {name: set(cluster.reads(part, name).summaries) for part, name in names}
     groups = {group for change in cluster.world.put(NODES, node) for group in change.groups}
     return {name for name, read in reads.items() if read & groups}
 

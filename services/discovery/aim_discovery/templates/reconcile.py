@@ -21,7 +21,7 @@ from aim_discovery.templates.identity import DiscoveryInputs, inputs_of
 from aim_discovery.templates.job import build_job
 from aim_discovery.templates.model_resolution import ModelResolution, resolve_model
 from aim_discovery.templates.result import Result
-from aim_discovery.templates.slots import POLL, has_slot, others_wait, place
+from aim_discovery.templates.slots import RECOUNT, Slots, place
 from aim_shared.api import ResolvedReference, StatusValue, to_json
 from aim_shared.bus.view import View
 from aim_shared.json import JsonObject
@@ -70,7 +70,9 @@ class _Pass:
         model = resolution.model
         inputs = inputs_of(template, model) if model is not None and model.spec.image else None
         limit = by.settings.max_discovery_jobs
-        finding = discovery_of(template, inputs, namespace, view, now, others_wait=lambda: others_wait(view, limit))
+        finding = discovery_of(
+            template, inputs, namespace, view, now, others_wait=lambda: Slots.of(view, limit).are_short(now)
+        )
         return cls(
             by=by,
             template=template,
@@ -90,8 +92,8 @@ class _Pass:
         template, finding, caching = self.template, self.finding, self.caching
         evaluation = self._evaluate(view, now)
         ready = self.resolution.usable and self.result.gpu_ready and self.work.usable and evaluation.may_apply
-        wants_job = ready and finding.wants_job
-        start = wants_job and has_slot(template, view, now, self.by.settings.max_discovery_jobs)
+        slots = Slots.of(view, self.by.settings.max_discovery_jobs) if ready and finding.wants_job else None
+        start = slots is not None and slots.is_turn_of(template, now)
         cached = ready and self._may_cache(evaluation.status)
         plan = assemble(
             evaluation,
@@ -104,7 +106,7 @@ class _Pass:
             ),
             events=(*ignored_profile_id(template), *(caching.events if cached else ())),
             effects=finding.effects,
-            requeue_after=_look_again(finding, now, wants_job=wants_job),
+            requeue_after=_look_again(finding, now, uncounted=slots is not None and slots.error is not None),
         )
         if finding.settling and view.failure is None:
             plan = replace(plan, status=None, events=())
@@ -188,9 +190,8 @@ def _json(reference: ResolvedReference | None) -> JsonObject | None:
     return None if reference is None else to_json(reference)
 
 
-def _look_again(finding: Finding, now: datetime, *, wants_job: bool) -> float | None:
-    # Also when it seems to be its turn: somebody else may have taken the place before the Job was created.
-    times = [POLL] if wants_job else []
+def _look_again(finding: Finding, now: datetime, *, uncounted: bool) -> float | None:
+    times = [RECOUNT] if uncounted else []
     if finding.look_again is not None:
         times.append(max(0.0, (finding.look_again - now).total_seconds()))
     return min(times, default=None)

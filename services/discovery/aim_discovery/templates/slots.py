@@ -1,10 +1,15 @@
-"""The limit on concurrent discovery Jobs, and whose turn it is (DI-309…DI-320)."""
+"""The limit on concurrent discovery Jobs, and whose turn it is (DI-309…DI-320).
 
-from collections.abc import Iterable
+Templates that want a Job stand in one line of both kinds, first come, first served. Nobody in it looks at the others or
+at the clock: a change that lets somebody come up wakes as many of the first as there are free slots, and a pass asks
+only whether it is among those. That is complete as long as each of these wakes: a Job that stops counting, somebody who
+leaves the line or falls back in it, a namespace in which nothing can be created any more. Who joins wakes himself.
+"""
+
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from heapq import nsmallest
-from itertools import islice
+from functools import cache
 from typing import Final
 
 from aim_discovery.namespaces import work_namespace
@@ -13,16 +18,18 @@ from aim_discovery.templates.attempts import Attempts
 from aim_discovery.templates.discovery import DISCOVERED, FAILED, JOB_NOT_CREATED
 from aim_discovery.templates.job import MANAGED_BY
 from aim_shared.api import ConditionStatus, Job, StatusValue, find_condition, labels
-from aim_shared.bus.part import Index
+from aim_shared.bus.line import Line
+from aim_shared.bus.part import Index, Key
 from aim_shared.bus.parts import CLUSTER_TEMPLATES, DISCOVERY_JOBS, TEMPLATES
 from aim_shared.bus.view import View
+from aim_shared.errors import AimError
 from aim_shared.reconcile.component_names import ComponentName
 from aim_shared.reconcile.decide import is_paused
 from aim_shared.reconcile.inspect_jobs import is_job_finished
 from aim_shared.reconcile.plan import Quota
 
-POLL: Final = 5.0
-"""Seconds after which a template that is held back looks again at the latest (DI-317)."""
+RECOUNT: Final = 5.0
+"""Seconds after which a template looks again when the running Jobs could not be counted (DI-320)."""
 
 _LABELS: Final = {
     labels.APP_NAME: labels.APP_NAME_DISCOVERY,
@@ -30,8 +37,6 @@ _LABELS: Final = {
     labels.APP_MANAGED_BY: MANAGED_BY,
 }
 _YES: Final = "yes"
-_WAITING: Final = "waiting"
-_RETRYING: Final = "retrying"
 _LONG_AGO: Final = datetime.min.replace(tzinfo=UTC)
 _MODEL_CONDITIONS: Final = (ComponentName.MODEL.condition, ComponentName.CLUSTER_MODEL.condition)
 _INPUT_CONDITIONS: Final = tuple(
@@ -77,15 +82,16 @@ def _has_model(template: Template) -> bool:
     return any(found is not None and found.status == ConditionStatus.TRUE for found in models)
 
 
-def _standing(template: Template) -> list[str]:
+def joined(template: Template) -> datetime | None:
+    """Since when a template stands in line, a retry from when it is due; ``None`` = it wants no Job (DI-318)."""
     if is_waiting(template):
-        return [_WAITING]
-    return [] if retry_due(template) is None else [_RETRYING]
+        return template.metadata.creation_timestamp or _LONG_AGO
+    return retry_due(template)
 
 
 ACTIVE_JOBS: Final = Index(DISCOVERY_JOBS, "occupies-slot", lambda job: [_YES] if occupies_slot(job) else [])
-QUEUED_TEMPLATES: Final = Index(TEMPLATES, "queued", _standing)
-QUEUED_CLUSTER_TEMPLATES: Final = Index(CLUSTER_TEMPLATES, "queued", _standing)
+LINE: Final = Line(TEMPLATES, "discovery-line", joined)
+CLUSTER_LINE: Final = Line(CLUSTER_TEMPLATES, "discovery-line", joined)
 
 
 def place(limit: int) -> Quota:
@@ -97,68 +103,66 @@ def place(limit: int) -> Quota:
     return Quota(ACTIVE_JOBS, _YES, limit)
 
 
-def has_slot(template: Template, view: View, now: datetime, limit: int) -> bool:
-    """Whether it is the template's turn: free slots go to the oldest (DI-318); an unknown count gives none (DI-320).
-
-    Due retries stand in the same queue as the others. The limit itself does not depend on that: it is kept where Jobs
-    are created (`place`).
-    """
-    active = view.select(ACTIVE_JOBS, _YES)
-    free = limit - len(active.items)
-    # Looking at everybody who waits is left out where it can change nothing, which is when most are waiting.
-    if active.error is not None or free <= 0:
-        return False
-    mine, queue = _age(template), _Queue.of(view, active.items)
-    due = (other for other in queue.retrying if (moment := retry_due(other)) is not None and moment <= now)
-    older = (other for other in (*queue.waiting, *due) if _age(other) < mine and queue.can_go(other))
-    return sum(1 for _ in islice(older, free)) < free
-
-
-def others_wait(view: View, limit: int) -> bool:
-    """Whether the limit holds templates back, as far as their statuses tell."""
-    active = view.select(ACTIVE_JOBS, _YES)
-    return len(active.items) >= limit and bool(_Queue.of(view, active.items).waiting)
-
-
-def next_in_line(view: View, limit: int) -> tuple[Template, ...]:
-    """Those worth a pass when a slot became free: as many of the oldest as there are slots (DI-317).
-
-    Which retries are due depends on the clock, so as many of those that are due first are taken on top.
-    """
-    active = view.select(ACTIVE_JOBS, _YES)
-    free = limit - len(active.items)
-    if active.error is not None or free <= 0:
-        return ()
-    queue = _Queue.of(view, active.items)
-    waiting = islice((one for one in sorted(queue.waiting, key=_age) if queue.can_go(one)), free)
-    return (*waiting, *nsmallest(free, queue.retrying, key=lambda one: (retry_due(one) or _LONG_AGO, _age(one))))
-
-
 @dataclass(frozen=True, slots=True)
-class _Queue:
-    """Templates of both scopes that want a Job, without those that have one."""
+class Slots:
+    """How many Jobs may still be created, as far as a pass or a wake can see.
+
+    Attributes:
+        served: UIDs of the templates that have a running Job; the status of one whose Job was created a moment ago
+            still says that it waits.
+        error: why the Jobs could not be counted; then no slot is free (DI-320).
+    """
 
     view: View
-    waiting: list[Template]
-    retrying: list[Template]
+    free: int
+    served: frozenset[str]
+    error: AimError | None = None
 
     @classmethod
-    def of(cls, view: View, active: Iterable[Job]) -> "_Queue":
-        # The status of one whose Job was created a moment ago still says that it waits.
-        served = {owner.uid for job in active for owner in job.metadata.owner_references}
+    def of(cls, view: View, limit: int) -> "Slots":
+        """Count the running Jobs."""
+        active = view.select(ACTIVE_JOBS, _YES)
+        served = frozenset(owner.uid for job in active.items for owner in job.metadata.owner_references)
+        free = 0 if active.error is not None else max(0, limit - len(active.items))
+        return cls(view, free, served, active.error)
 
-        def queued(value: str) -> list[Template]:
-            local, shared = view.select(QUEUED_TEMPLATES, value), view.select(QUEUED_CLUSTER_TEMPLATES, value)
-            every: tuple[Template, ...] = (*local.items, *shared.items)
-            return [one for one in every if one.uid not in served]
+    def head(self, most: int) -> list[Template]:
+        """The first of the line that could use a slot. What is read is bounded by the limit, not by the line."""
+        admits = self._admits()
+        # Everybody who is served may still stand before them.
+        local = self.view.first(LINE, most + len(self.served), admits)
+        shared = self.view.first(CLUSTER_LINE, most + len(self.served), admits)
+        both: tuple[Template, ...] = (*local, *shared)
+        return sorted((one for one in both if one.uid not in self.served), key=_place)[:most]
 
-        return cls(view, queued(_WAITING), queued(_RETRYING))
+    def is_turn_of(self, template: Template, now: datetime) -> bool:
+        """Whether a free slot is for this template: fewer stand before it than slots are free (DI-318).
 
-    def can_go(self, template: Template) -> bool:
-        """Whether it can use a slot: nothing is created in a namespace that goes away, however long that takes."""
-        return work_namespace(self.view, template.namespace).usable
+        The limit itself does not depend on that: it is kept where Jobs are created (`place`).
+        """
+        # Most who ask do so while nothing is free.
+        if not self.free:
+            return False
+        mine = _place(template)
+        before = [one for one in self.head(self.free) if one.uid != template.uid and _place(one) < mine]
+        return len([one for one in before if _place(one)[0] <= now]) < self.free
+
+    def are_short(self, now: datetime) -> bool:
+        """Whether the limit holds somebody back."""
+        return not self.free and any(_place(one)[0] <= now for one in self.head(1))
+
+    def _admits(self) -> Callable[[Key], bool]:
+        """Nothing is created in a namespace that goes away, however long that takes: it must not hold up the others."""
+        usable = cache(lambda namespace: work_namespace(self.view, namespace).usable)
+        return lambda key: usable(key.namespace)
 
 
-def _age(template: Template) -> tuple[datetime, str, str]:
-    created = template.metadata.creation_timestamp
-    return (created or _LONG_AGO, template.namespace, template.name)
+def next_in_line(view: View, limit: int) -> list[Template]:
+    """Those worth a pass when somebody could come up: as many of the first as slots are free (DI-317)."""
+    slots = Slots.of(view, limit)
+    return slots.head(slots.free) if slots.free else []
+
+
+def _place(template: Template) -> tuple[datetime, str, str]:
+    since = joined(template) or template.metadata.creation_timestamp
+    return (since or _LONG_AGO, template.namespace, template.name)
