@@ -9,12 +9,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
+from itertools import pairwise
 
 from aim_shared.bus.entry import Version
 from aim_shared.bus.envelope import EnvelopeError, LogMessage, StateMessage, Verb
 from aim_shared.bus.part import Key
 from aim_shared.bus.standing import Position
-from aim_shared.json import JsonObject, loads
+from aim_shared.json import JsonObject, dumps, loads
 
 
 class Hole(StrEnum):
@@ -276,4 +277,38 @@ def _observed(version: LoggedVersion) -> datetime | None:
 
 def find(versions: Sequence[LoggedVersion], wanted: Version) -> LoggedVersion | None:
     """Exactly the version that was read; ``None`` if it is not kept."""
-    return next((version for version in reversed(versions) if version.is_version(wanted)), None)
+    exact = next((version for version in reversed(versions) if version.is_version(wanted)), None)
+    return exact or _repeated(versions, wanted)
+
+
+def _repeated(versions: Sequence[LoggedVersion], wanted: Version) -> LoggedVersion | None:
+    """A version that the history was spared, because it says what the one before says.
+
+    Between two neighbours of an unbroken chain there is nothing else, so their places prove it. That the next one is
+    known is part of the proof: what follows the last one may be anything.
+    """
+    for before, after in pairwise(versions):
+        if before.uid == wanted.uid and not before.deleted and after.hole is None and _between(before, wanted, after):
+            return _under_its_own_name(before, wanted)
+    return None
+
+
+def _between(before: LoggedVersion, wanted: Version, after: LoggedVersion) -> bool:
+    if wanted.sequence is not None:
+        return wanted.epoch == before.epoch and before.sequence < wanted.sequence < after.sequence
+    texts = (before.resource_version, wanted.resource_version, after.resource_version)
+    if after.uid != wanted.uid or not all(text.isdecimal() for text in texts):
+        return False
+    first, between, last = map(int, texts)
+    return first < between < last
+
+
+def _under_its_own_name(version: LoggedVersion, wanted: Version) -> LoggedVersion:
+    body = version.body or {}
+    named = {**body, "metadata": {**(body.get("metadata") or {}), "resourceVersion": wanted.resource_version}}
+    return replace(
+        version,
+        resource_version=wanted.resource_version,
+        sequence=version.sequence if wanted.sequence is None else wanted.sequence,
+        data=dumps(named),
+    )

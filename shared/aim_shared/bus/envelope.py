@@ -45,6 +45,7 @@ class Header(StrEnum):
     SEQUENCE = "Aim-Seq"
     PREVIOUS = "Aim-Prev"
     GAP = "Aim-Gap"
+    REPEATS = "Aim-Repeats"
 
 
 EVENT_TYPES: Final[Mapping[Verb, str]] = {
@@ -75,7 +76,8 @@ class StateMessage:
         part: name of the part.
         era: first epoch whose resource versions compare with this one's.
         resource_version: Kubernetes' one, a number; empty for facts, which are ordered by sequence alone.
-        previous: sequence of the subject's version before this one; 0 if there is none.
+        previous: sequence of the version before this one in the history; 0 if there is none.
+        repeats: it says what that one said, only under another resourceVersion; so the history is spared it.
         body: the JSON as bytes; empty for a tombstone.
         time: when the publisher sent it, by its own clock.
         source: the publishing process.
@@ -97,6 +99,7 @@ class StateMessage:
     source: str
     id: str
     gap: bool = False
+    repeats: bool = False
 
     @property
     def deleted(self) -> bool:
@@ -110,9 +113,9 @@ class StateMessage:
 
     def headers(self) -> dict[str, str]:
         """The message's headers."""
-        named: dict[str, str] = {Header.GAP: "1"} if self.gap else {}
+        flags = {Header.GAP: self.gap, Header.REPEATS: self.repeats}
         return {
-            **named,
+            **{str(name): "1" for name, is_set in flags.items() if is_set},
             Header.CE_SPEC_VERSION: SPEC_VERSION,
             Header.CE_ID: self.id,
             Header.CE_SOURCE: self.source,
@@ -190,6 +193,7 @@ def decode_state(part: str, key: Key, headers: Mapping[str, str] | None, body: b
             source=found.get(Header.CE_SOURCE, ""),
             id=_present(found, Header.CE_ID),
             gap=Header.GAP in found,
+            repeats=Header.REPEATS in found,
         )
     except (KeyError, ValueError) as error:
         raise EnvelopeError(f"{part} {key}: header {error} is missing or invalid") from error

@@ -20,7 +20,8 @@ class Stored:
     """What the state stream holds of one subject, without the body.
 
     Attributes:
-        digest: short hash of the body.
+        digest: short hash of the content.
+        logged: sequence under which the history has this content.
         stored: the broker's time, where it was told; an ack tells none.
     """
 
@@ -30,6 +31,7 @@ class Stored:
     uid: str
     resource_version: str
     digest: bytes
+    logged: int
     stored: datetime | None = None
 
     @classmethod
@@ -43,6 +45,7 @@ class Stored:
             sys.intern(message.uid),
             message.resource_version,
             message.digest,
+            message.previous if message.repeats else sequence,
             stored,
         )
 
@@ -50,6 +53,11 @@ class Stored:
     def deleted(self) -> bool:
         """Whether it is a tombstone."""
         return self.verb is Verb.DELETE
+
+    def is_repeated_by(self, version: SourceVersion, digest: bytes, scope: "Scope") -> bool:
+        """Whether a version to be published says what this one says, within one chain of the history."""
+        living = not self.deleted and version.verb is Verb.UPSERT
+        return living and (self.epoch, self.uid, self.digest) == (scope.epoch, version.uid, digest)
 
 
 class Verdict(Enum):

@@ -24,7 +24,7 @@ from aim_shared.bus.streams import StreamMismatchError, ensure_streams
 from aim_shared.bus.subjects import Layout
 from aim_shared.bus.tasks import within
 from aim_shared.bus.vouching import CompareDueError, Vouched, Vouching
-from aim_shared.bus.writer import Writer, is_logged
+from aim_shared.bus.writer import Writer, logged_as
 from aim_shared.kube.reflector_state import ListFrom
 
 T = TypeVar("T")
@@ -171,8 +171,11 @@ class Session:
             stored, state = adopted
             if around.loaded is not None:
                 around.loaded(state)
-            if not is_logged(found.logged, state.id, stored.sequence):
+            logged = logged_as(found.logged, state, stored.sequence)
+            if logged is None:
                 unlogged.append((state, stored.sequence))
+            else:
+                writer.note_logged(found.key, logged)
         await _in_parallel(around.settings.concurrency, writer.copy_to_history, unlogged)
 
     # Comparing

@@ -96,13 +96,14 @@ class Writer:
                 return True
             if verdict is Verdict.DONE:
                 return True
-            message = replace(self._message(version, body, scope, held.sequence if held else 0, attempt), gap=gap)
+            repeats = not gap and held is not None and held.is_repeated_by(version, digest, scope)
+            message = replace(self._message(version, body, scope, held, attempt), gap=gap, repeats=repeats)
             self._check_lease()
             outcome = await self._connection.publish(
                 self._layout.state(self._part.name, version.key),
                 body,
                 message.headers(),
-                expected=message.previous,
+                expected=held.sequence if held else 0,
             )
             match outcome:
                 case PubAck(sequence, duplicate=False):
@@ -134,9 +135,11 @@ class Writer:
                 case _:
                     assert_never(outcome)
 
-    def _message(self, version: SourceVersion, body: bytes, scope: Scope, previous: int, attempt: int) -> StateMessage:
+    def _message(
+        self, version: SourceVersion, body: bytes, scope: Scope, held: Stored | None, attempt: int
+    ) -> StateMessage:
         # Facts have no version of their own; predecessor and content identify one.
-        identity = version.resource_version or f"{previous}-{digest_of(body, '').hex()}"
+        identity = version.resource_version or f"{held.sequence if held else 0}-{digest_of(body, '').hex()}"
         return StateMessage(
             part=self._part.name,
             key=version.key,
@@ -145,7 +148,7 @@ class Writer:
             era=scope.comparable_since,
             uid=version.uid,
             resource_version=version.resource_version,
-            previous=previous,
+            previous=held.logged if held else 0,
             body=body,
             traceparent=version.traceparent or trace_of({"metadata": {"uid": version.uid}}),
             time=datetime.now(UTC),
@@ -188,7 +191,8 @@ class Writer:
 
     async def _stored_now(self, message: StateMessage, sequence: int) -> None:
         self.high_sequence = max(self.high_sequence, sequence)
-        await self._log(message, sequence)
+        if not message.repeats:
+            await self._log(message, sequence)
         self.stored[message.key] = Stored.of(message, sequence)
         self.counts.published += 1
 
@@ -203,13 +207,23 @@ class Writer:
         if await self._log(message, sequence) and not await self._is_in_history(message, sequence):
             # The broker remembers the id of a message that is gone since.
             await self._log(message, sequence, suffix="/copy")
+        self.note_logged(message.key, sequence)
         self.counts.copied += 1
+
+    def note_logged(self, key: Key, sequence: int) -> None:
+        """The history has what is stored of an object, under this sequence."""
+        # A sweep may have removed it meanwhile.
+        if (held := self.stored.get(key)) is not None:
+            self.stored[key] = replace(held, logged=sequence)
 
     async def _is_in_history(self, message: StateMessage, sequence: int) -> bool:
         subject = self._layout.log(self._part.name, message.key)
         with interrupting():
             last = await last_message(self._connection, self._layout.history_stream, subject)
-        return last is not None and is_logged(last.headers, message.id, sequence)
+        logged = None if last is None else logged_as(last.headers, message, sequence)
+        if logged is not None:
+            self.note_logged(message.key, logged)
+        return logged is not None
 
     async def _log(self, message: StateMessage, sequence: int, suffix: str = "") -> bool:
         """Write a version to the history; whether the broker took it for a repetition."""
@@ -234,6 +248,15 @@ class Writer:
             raise InterruptedSessionError("the Lease was not renewed in time; another replica may lead")
 
 
-def is_logged(headers: Mapping[str, str], identity: str, sequence: int) -> bool:
-    """Whether a message of the history is the version with that id and sequence."""
-    return headers.get(Header.CE_ID) == identity and headers.get(Header.SEQUENCE) == str(sequence)
+def logged_as(headers: Mapping[str, str], message: StateMessage, sequence: int) -> int | None:
+    """Under which sequence the history has what a message of the state stream says; ``None`` if it has not.
+
+    Args:
+        headers: of the subject's last message in the history.
+        sequence: of the message in the state stream.
+    """
+    logged = headers.get(Header.SEQUENCE)
+    if headers.get(Header.CE_ID) == message.id and logged == str(sequence):
+        return sequence
+    same_chain = headers.get(Header.EPOCH) == message.epoch
+    return message.previous if message.repeats and same_chain and logged == str(message.previous) else None

@@ -129,7 +129,7 @@ async def test_a_restart_without_changes_continues_the_epoch(bus: BusConnection,
     async with publishing(bus, widgets(), layout, source="second") as publisher:
         publisher.take(cluster.listing())
         await settles(bus, layout, PART, cluster, publisher)
-        publisher.take(cluster.put("a"))
+        publisher.take(cluster.put("a", changed=True))
         await settles(bus, layout, PART, cluster, publisher)
         assert publisher.epoch == epoch
         assert publisher.statistics.repaired == 0

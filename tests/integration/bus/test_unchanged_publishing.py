@@ -2,13 +2,14 @@
 
 import pytest
 from support.nats import eventually
-from support.publishing import Cluster, history, of, publishing, unnamed_holes
+from support.publishing import Cluster, all_states, history, of, publishing, unnamed_holes
 from support.world_objects import WIDGET
 
 from aim_shared.api import Resource
 from aim_shared.bus.connection import BusConnection
-from aim_shared.bus.part import Part
-from aim_shared.bus.stored import stream_state
+from aim_shared.bus.entry import Version
+from aim_shared.bus.history import History
+from aim_shared.bus.part import Key, Part
 from aim_shared.bus.subjects import Layout
 from aim_shared.json import JsonObject
 
@@ -21,10 +22,6 @@ def without_pulse(obj: JsonObject) -> JsonObject:
 
 def watched(*, read_only: bool) -> Part[Resource]:
     return Part(PART, WIDGET, trim=without_pulse, read_only=read_only)
-
-
-async def stored(bus: BusConnection, layout: Layout, stream: str) -> int:
-    return (await stream_state(bus, stream)).last_sequence
 
 
 @pytest.mark.spec("FW-446")
@@ -61,4 +58,79 @@ async def test_heartbeats_cost_the_broker_nothing_and_no_comparison_takes_them_f
         assert publisher.epoch == epoch
     versions = await history(bus, layout, PART)
     assert (len(versions), len(of(versions, "n2"))) == (21, 2)
+    assert unnamed_holes(versions) == []
+
+
+@pytest.mark.spec("FW-446")
+async def test_what_a_service_may_have_written_goes_out_and_the_history_is_spared(
+    bus: BusConnection, layout: Layout
+) -> None:
+    cluster, part = Cluster(), watched(read_only=False)
+    async with publishing(bus, part, layout) as publisher:
+        publisher.take(cluster.listing())
+        for step, colour in enumerate(("red", "red", "red", "blue", "blue")):
+            publisher.take(cluster.put("a", colour=colour, pulse=step))
+        await eventually(lambda: publisher.statistics.published == 5, "published")
+        state = (await all_states(bus, layout, PART))[Key("ns", "a")]
+        assert (state.resource_version, state.repeats) == ("105", True)
+        epoch = publisher.epoch
+    log = History(bus, layout)
+    versions = await log.versions(PART, Key("ns", "a"))
+    assert [(one.resource_version, one.hole, one.pending) for one in versions] == [
+        ("101", None, False),
+        ("104", None, False),
+        ("105", None, True),
+    ]
+    # A decision that read a version in between finds what it read.
+    first = versions[0].sequence
+    for read in (Version(versions[0].uid, "103", first + 2, epoch), Version(versions[0].uid, "103")):
+        found = await log.fetch(PART, Key("ns", "a"), read)
+        assert found is not None
+        assert found.body is not None
+        assert (found.body["spec"], found.body["metadata"]["resourceVersion"]) == ({"colour": "red"}, "103")
+
+
+@pytest.mark.spec("FW-446")
+async def test_whoever_publishes_next_neither_copies_what_was_spared_nor_breaks_the_chain(
+    bus: BusConnection, layout: Layout
+) -> None:
+    cluster, part = Cluster(), watched(read_only=False)
+    async with publishing(bus, part, layout) as publisher:
+        publisher.take(cluster.listing())
+        for step in range(3):
+            publisher.take(cluster.put("a", pulse=step))
+        await eventually(lambda: publisher.statistics.published == 3, "published")
+    async with publishing(bus, part, layout, source="second") as publisher:
+        publisher.take(cluster.listing())
+        publisher.take(cluster.put("a", pulse=9))
+        publisher.take(cluster.put("a", colour="blue"))
+        await eventually(lambda: publisher.statistics.published == 2, "published")
+        assert publisher.statistics.copied == 0
+    versions = await history(bus, layout, PART)
+    assert [version.state.resource_version for version in versions] == ["101", "105"]
+    assert unnamed_holes(versions) == []
+
+
+@pytest.mark.spec("FW-446")
+async def test_what_was_spared_is_logged_once_its_predecessor_is_too_old_to_be_kept(
+    bus: BusConnection, layout: Layout
+) -> None:
+    cluster, part = Cluster(), watched(read_only=False)
+    async with publishing(bus, part, layout) as publisher:
+        publisher.take(cluster.listing())
+        for step in range(3):
+            publisher.take(cluster.put("a", pulse=step))
+        await eventually(lambda: publisher.statistics.published == 3, "published")
+    await bus.api(f"STREAM.PURGE.{layout.history_stream}")
+    async with publishing(bus, part, layout, source="second") as publisher:
+        publisher.take(cluster.listing())
+        await eventually(lambda: publisher.statistics.markers > 0, "vouched for")
+        assert publisher.statistics.copied == 1
+    async with publishing(bus, part, layout, source="third") as publisher:
+        publisher.take(cluster.listing())
+        publisher.take(cluster.put("a", colour="blue"))
+        await eventually(lambda: publisher.statistics.published == 1, "published")
+        assert publisher.statistics.copied == 0
+    versions = await history(bus, layout, PART)
+    assert [version.state.resource_version for version in versions] == ["103", "104"]
     assert unnamed_holes(versions) == []

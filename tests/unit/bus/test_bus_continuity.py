@@ -16,7 +16,7 @@ def version(rv: int, verb: Verb = Verb.UPSERT, uid: str = "u") -> SourceVersion:
 
 
 def held(rv: int, verb: Verb = Verb.UPSERT, uid: str = "u") -> dict[Key, Stored]:
-    return {KEY: Stored(1, verb, "e", uid, str(rv), b"")}
+    return {KEY: Stored(1, verb, "e", uid, str(rv), b"", 1)}
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from aim_shared.bus.source import SourceVersion
 KEY = Key("ns", "a")
 SCOPE = Scope("e2", "e1")
 BODY = digest_of(b"{}", "")
-HELD = Stored(7, Verb.UPSERT, "e2", "u", "10", BODY)
+HELD = Stored(7, Verb.UPSERT, "e2", "u", "10", BODY, 7)
 
 
 def wanted(rv: int | str, uid: str = "u", verb: Verb = Verb.UPSERT) -> SourceVersion:

@@ -152,3 +152,28 @@ def test_what_the_stream_held_at_a_position(
     sequence, hole = expected
     assert told.hole == hole
     assert (None if told.version is None else told.version.sequence) == (sequence if hole is None else None)
+
+
+@pytest.mark.spec("FW-446")
+@pytest.mark.parametrize(
+    ("wanted", "found"),
+    [
+        (Version("u", "55", 5, "e1"), (5, "55")),
+        # What was read before it went over the bus has no sequence.
+        (Version("u", "55"), (4, "55")),
+        (Version("u", "40", 4, "e1"), (4, "40")),
+        # Nobody knows what follows the last version, or what a hole hides.
+        (Version("u", "105", 10, "e1"), None),
+        (Version("u", "75", 7, "e1"), None),
+        (Version("another", "55", 5, "e1"), None),
+        (Version("u", "55", 5, "e0"), None),
+    ],
+)
+def test_a_version_that_the_history_was_spared_is_the_one_before_under_its_own_name(
+    wanted: Version, found: tuple[int, str] | None
+) -> None:
+    versions = chained([version(4, 0), version(6, 4), version(8, 7), version(9, 8)], None)
+    told = find(versions, wanted)
+    assert (None if told is None else (told.sequence, told.resource_version)) == found
+    if told is not None and told.resource_version == "55":
+        assert told.body == {"metadata": {"resourceVersion": "55"}}
