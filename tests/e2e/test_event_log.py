@@ -116,3 +116,8 @@ async def test_what_the_log_does_not_know_is_said(platform: Platform) -> None:
 
     assert (ran.code, ran.out) == (3, "")
     assert "nowhere/nothing" in ran.err
+
+    ran = await aim(platform, "replay", "aimservice", "nowhere/nothing")
+
+    assert (ran.code, ran.out) == (2, "0 decisions: 0 same, 0 different, 0 that cannot be told\n")
+    assert "no decision about aimservice nowhere/nothing" in ran.err

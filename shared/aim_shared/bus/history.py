@@ -7,7 +7,7 @@ events costs as much as its own events.
 from collections import defaultdict
 from collections.abc import AsyncIterator, Iterable, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Final
 
 import structlog
@@ -20,7 +20,7 @@ from aim_shared.bus.entry import Version
 from aim_shared.bus.envelope import EnvelopeError, decode_log, decode_state
 from aim_shared.bus.part import Key
 from aim_shared.bus.retention import Contents
-from aim_shared.bus.stored import StoredMessage, last_message
+from aim_shared.bus.stored import StoredMessage, broker_time, last_message
 from aim_shared.bus.subjects import CLUSTER_SCOPE, DEFAULT_LAYOUT, Layout, SubjectError, encode_token
 from aim_shared.json import JsonObject, loads
 
@@ -138,6 +138,16 @@ class History:
             if held.complete_since is not None:
                 found[what] = held.complete_since
         return found
+
+    async def begins(self) -> datetime:
+        """Since when nothing has been dropped from the history."""
+        info = await self._connection.api(f"STREAM.INFO.{self._layout.history_stream}")
+        state = info["state"]
+        # An empty stream counts on from what it held last.
+        complete = int(state["first_seq"]) <= 1
+        if not complete and not state["messages"]:
+            return broker_time(info["ts"]) if "ts" in info else datetime.now(UTC)
+        return broker_time(info["created"] if complete else state["first_ts"])
 
     async def settings(self, service: str, digest: str) -> JsonObject | None:
         """The settings to which decision records of a service refer; ``None`` if the log does not hold them."""

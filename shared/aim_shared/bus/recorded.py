@@ -33,6 +33,7 @@ class RecordedObject(Recorded):
 
     Attributes:
         sequence: in the state stream; ``None`` for what did not come over the bus (an own write, a direct list).
+        epoch: that of the sequence.
     """
 
     part: str
@@ -252,7 +253,7 @@ def _object(part: str, key: Key, version: Version | None) -> RecordedObject:
         uid=version.uid,
         resource_version=version.resource_version,
         sequence=version.sequence,
-        epoch=version.epoch,
+        epoch="" if version.local else version.epoch,
     )
 
 

@@ -6,14 +6,14 @@ What a world knows besides that is little and is listed: own writes that have no
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from aim_shared.bus.entry import Version
 from aim_shared.bus.part import Key
 
 
-@dataclass(frozen=True, slots=True)
-class Position:
-    """How far the content of one part goes.
+class Position(NamedTuple):
+    """How far the content of one part goes. A tuple, because every pass makes one of each part.
 
     Attributes:
         epoch: the one that the part was in.

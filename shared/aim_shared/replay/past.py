@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 from aim_shared.bus.chain import Chain, LoggedVersion, as_of, fact_at, find
@@ -39,6 +39,8 @@ class Past:
     """
 
     def __init__(self) -> None:
+        self.begins = datetime.min.replace(tzinfo=UTC)
+        """Since when the history is complete: of what is older, and gone since, it may hold no trace."""
         self._chains: dict[tuple[str, Key], Chain] = {}
         self._whole: dict[tuple[str, str], tuple[Key, ...]] = {}
         self._entries: dict[tuple[str, Key, str, int, Version], Entry[Any]] = {}
@@ -77,7 +79,10 @@ class Past:
             return Answer(hole=f"{part}/{key}: the record does not tell how far its world was with {part}")
         if position.sequence is None:
             return Answer(hole=f"{part}/{key}: the world was fed with {part} by something else than the bus")
-        told = as_of(self._chain(part.name, key, record.service), position, record.at)
+        chain = self._chain(part.name, key, record.service)
+        if not chain.versions and self.begins > record.at:
+            return Answer(hole=f"{part}/{key}: {self._too_late}")
+        told = as_of(chain, position, record.at)
         if told.hole is not None:
             return Answer(hole=f"{part}/{key}: {told.hole.value}")
         if told.version is None or told.version.deleted:
@@ -90,6 +95,8 @@ class Past:
         known = self._whole.get((part.name, _scope(part.name, record.service)))
         if known is None:
             raise NotLoadedError(part.name)
+        if self.begins > record.at:
+            yield Answer(hole=f"{part}: {self._too_late}")
         own = {key for name, key in _own(record) if name == part.name}
         for key in sorted(own.union(known)):
             yield self.then(part, key, record)
@@ -103,6 +110,10 @@ class Past:
             obj = entry.object
             known = self._values[where] = frozenset(() if obj is None else index.values(obj))
         return known
+
+    @property
+    def _too_late(self) -> str:
+        return f"the history goes back to {self.begins:%Y-%m-%d %H:%M:%S} only, when the decision was taken already"
 
     def _chain(self, part: str, key: Key, service: str) -> Chain:
         chain = self._chains.get((part, key))

@@ -86,6 +86,7 @@ class Replayer:
             BusError: the log can not be read.
         """
         found = await self._log.decisions(wanted)
+        self._past.begins = await self._log.begins()
         # One look for all of them, not one for each: passes of an object read much the same.
         self._past.add(await self._log.chains(where for one in found for where in objects_of(one.record)))
         for stored in found:

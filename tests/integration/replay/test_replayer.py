@@ -167,6 +167,19 @@ async def test_what_the_history_lost_is_named(log: Log) -> None:
     assert one.missing == ("widgets/ns/b: version 102 is not kept",)
 
 
+@pytest.mark.spec("FW-438")
+async def test_a_history_that_begins_after_the_decision_tells_no_absence(log: Log) -> None:
+    await log.decide("a", by_name)
+    await log.source.delete("c")
+    await log.caught_up()
+    await log.source.upsert("b", labels={"colour": "blue"})
+    await log.bus.api(f"STREAM.PURGE.{log.layout.history_stream}", {"keep": 1})
+    (one,) = await log.replay(last_red)
+    assert one.verdict is Verdict.UNKNOWN
+    # Of what was there and is gone since, as c, no trace may be left.
+    assert one.missing[0].startswith("widgets: the history goes back to ")
+
+
 @pytest.mark.spec("FW-441")
 async def test_an_exception_is_a_difference_with_its_traceback(log: Log) -> None:
     await log.decide("a", by_name)
