@@ -112,7 +112,7 @@ async def _kept(server: Server) -> list[Figure]:
         return []
     return [
         Figure(_SUBJECT, "events kept", sum(one["events"] for one in kept)),
-        Figure(_SUBJECT, "former versions kept", sum(one["event_bytes"] for one in kept) / MIB, "MiB", goal=64),
+        Figure(_SUBJECT, "former versions kept", sum(one["event_bytes"] for one in kept) / MIB, "MiB", goal=32),
         Figure(_SUBJECT, "objects kept", sum(one["objects"] for one in kept)),
         Figure(_SUBJECT, "their JSON", sum(one["object_bytes"] for one in kept) / MIB, "MiB"),
     ]

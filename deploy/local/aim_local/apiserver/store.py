@@ -18,10 +18,10 @@ import orjson
 from aim_local.apiserver.resources import Key
 from aim_shared.json import JsonObject
 
-WATCHER_BACKLOG: Final = 64 << 20
+WATCHER_BACKLOG: Final = 32 << 20
 """Bytes of objects that a watcher may be behind before the server ends it, as the real server ends a slow one. At least
 the bytes of the window, so that a watch from any version in it can begin."""
-WARM: Final = 512
+WARM: Final = 256
 """Decoded objects, and events with encoded lines, that are kept."""
 
 
@@ -37,7 +37,7 @@ class Limits:
 
     events: int = 4_000
     seconds: float = 300.0
-    size: int = 64 << 20
+    size: int = 32 << 20
 
 
 class EventType(StrEnum):
