@@ -6,6 +6,9 @@ PACKAGES := shared services/model-sync services/discovery services/artifacts ser
 STAMP := $(VENV)/.setup-stamp
 # What has the API server: "embedded", or "real" for the programs that make kube-assets builds.
 CLUSTER ?= embedded
+# Processes that run tests; the longest files of them.
+WORKERS ?= $(shell expr 2 + $$(getconf _NPROCESSORS_ONLN))
+LONGEST := tests/e2e/test_killed_services.py tests/chaos/test_service_leaders.py tests/e2e/test_demo_command.py
 
 .PHONY: kube-assets external-crds setup demo up test test-unit chaos test-apiserver test-e2e test-real test-registry test-replay lint format crds crds-check bench spec-coverage lock clean
 
@@ -26,8 +29,11 @@ up: setup
 	@exec $(BIN)/python -m aim_local up --parent $$PPID --cluster $(CLUSTER) $(if $(FOLDER),--folder "$(FOLDER)") \
 	  $(if $(filter command line,$(origin KUBECONFIG)),--kubeconfig "$(KUBECONFIG)") $(if $(ACTORS),--actors "$(ACTORS)")
 
+# The longest first, so that no core is left alone with one at the end. Most of them wait most of the time: for a lease, a
+# retry, the end of a process. So there are more workers than cores.
 test: setup
-	$(BIN)/python -m pytest --numprocesses auto --dist loadfile tests/chaos tests/e2e tests/integration tests/controlplane tests/unit
+	$(BIN)/python -m pytest --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder \
+	  $(LONGEST) tests/chaos tests/e2e tests/integration tests/controlplane tests/unit
 
 # Plain data only: no process is started, no port is opened.
 test-unit: setup

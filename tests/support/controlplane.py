@@ -27,8 +27,8 @@ CRDS = Path(__file__).parents[2] / "deploy" / "crds"
 
 
 @functools.cache
-def _definitions() -> tuple[JsonObject, ...]:
-    """Read once per test run."""
+def definitions() -> tuple[JsonObject, ...]:
+    """Of the platform's kinds and its neighbours'; read once per test run, as that takes longer than all the rest."""
     return (*load_crds(EXTERNAL_CRDS), *load_crds(CRDS))
 
 
@@ -36,7 +36,7 @@ def _definitions() -> tuple[JsonObject, ...]:
 async def controlplane() -> AsyncIterator[ControlPlane]:
     """A control plane on a free port, with the platform's own kinds and its neighbours'."""
     async with ControlPlane() as plane:
-        plane.install_crds(_definitions())
+        plane.install_crds(definitions())
         yield plane
 
 

@@ -11,18 +11,25 @@ from aim_local.apiserver import EXTERNAL_CRDS
 from aim_local.apiserver.controlplane import load_crds
 from aim_local.apiserver.objects.builtin import schema_for
 from aim_local.apiserver.objects.cel import CelRules
+from aim_local.apiserver.objects.errors import FieldError
 from aim_local.apiserver.objects.schema import Schema
 from aim_shared.api.kinds import kind_of
 from aim_shared.json import JsonObject, dumps, loads
 
 
+def refusals(body: JsonObject) -> list[FieldError]:
+    """What an API server would say against an object; puts in the defaults and drops what is unknown."""
+    schema, rules = _checks(body["apiVersion"], body["kind"])
+    schema.prune(body)
+    schema.default(body)
+    return schema.validate(body) or (rules.validate(body, None) if rules is not None else [])
+
+
 def problems(write: PlannedWrite) -> list[str]:
     """Why an API server would refuse the write; empty if it would not, or if the refusal is a known one."""
     body = loads(dumps(write.body))
-    schema, rules = _checks(body["apiVersion"], body["kind"])
-    unknown = [f'unknown field "{path}"' for path in schema.prune(body)]
-    schema.default(body)
-    errors = schema.validate(body) or (rules.validate(body, None) if rules is not None else [])
+    unknown = [f'unknown field "{path}"' for path in _checks(body["apiVersion"], body["kind"])[0].prune(body)]
+    errors = refusals(body)
     # Of a status write only that is ours: what the test put into the spec is no matter of the plan.
     ours = [str(error) for error in errors if write.verb is not Verb.STATUS or error.path.startswith("status")]
     return [text for text in (*unknown, *ours) if not is_expected(write, text)]

@@ -7,10 +7,10 @@ from typing import Any
 
 import orjson
 import pytest
-from support.controlplane import CRDS
+from support.controlplane import definitions
 from support.virtual_clock import VirtualClock
 
-from aim_local.apiserver import EXTERNAL_CRDS, ControlPlane
+from aim_local.apiserver import ControlPlane
 from aim_local.apiserver.http import Handler, Request, Response
 from aim_shared.api import kinds
 from aim_shared.api.external.config_map import ConfigMap
@@ -226,7 +226,7 @@ async def bench() -> AsyncIterator[Bench]:
         ControlPlane(middleware=faults) as plane,
         KubeClient(Connection(plane.url, NoCredentials()), service="t", settings=quick) as kube,
     ):
-        plane.install_crds([EXTERNAL_CRDS, CRDS])
+        plane.install_crds(definitions())
         bench = Bench(kube, faults)
         await bench.create(SERVICES, service())
         faults.seen.clear()

@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar, Final
 
 from aim_shared.api.base import ApiModel, Int64, Items, Time
 from aim_shared.api.core_shapes import PullSecrets
-from aim_shared.api.duration import UNSIGNED_PATTERN
+from aim_shared.api.duration import LONGEST_TEXT, UNSIGNED_PATTERN
 from aim_shared.api.enums import StatusValue
 from aim_shared.api.meta import API_VERSION, Conditions, Resource
 from aim_shared.api.schema import DEFAULTED, REQUIRED, CelRule, Schema
@@ -45,7 +45,7 @@ class AIMClusterModelSourceSpec(ApiModel):
     """Version constraints, such as >=1.0.0."""
     image_pull_secrets: PullSecrets = ()
     """Secrets of the operator's namespace for the registry."""
-    sync_interval: Annotated[str, DEFAULTED, Schema(pattern=UNSIGNED_PATTERN)] = "1h"
+    sync_interval: Annotated[str, DEFAULTED, Schema(pattern=UNSIGNED_PATTERN, max_length=LONGEST_TEXT)] = "1h"
     """Time between two syncs, such as 30m; at least 15m is recommended."""
     max_models: Annotated[int, DEFAULTED, Schema(minimum=1, maximum=10000)] = 100
     """How many models are made at most; existing ones are never deleted."""

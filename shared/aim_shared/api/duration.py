@@ -6,6 +6,8 @@ import re
 from datetime import timedelta
 from typing import Final
 
+from aim_shared.api.shown import shown
+
 NANOSECONDS: Final = {
     "ns": 1,
     "us": 1_000,
@@ -21,6 +23,8 @@ UNSIGNED_PATTERN: Final = r"^(0|(([0-9]+(\.[0-9]*)?|\.[0-9]+)(h|ms|us|µs|ns|m|s
 
 _PART: Final = re.compile(r"(?P<whole>[0-9]*)(?:\.(?P<fraction>[0-9]*))?(?P<unit>ns|us|µs|μs|ms|s|m|h)")
 _LARGEST: Final = (1 << 63) - 1
+LONGEST_TEXT: Final = 64
+"""Characters of a duration; more say nothing more, and the cost of reading digits grows with their square."""
 
 
 class DurationError(ValueError):
@@ -33,6 +37,8 @@ def parse_nanoseconds(text: str) -> int:
     Raises:
         DurationError: the text is no duration, or too long for 64 bits.
     """
+    if len(text) > LONGEST_TEXT:
+        raise DurationError(f"{shown(text)} is too long; a duration has at most {LONGEST_TEXT} characters")
     negative, body = text.startswith("-"), text.removeprefix("-" if text.startswith("-") else "+")
     if body == "0":
         return 0

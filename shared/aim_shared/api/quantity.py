@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_UP, Context, Decimal, InvalidOperation
+from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_UP, Context, Decimal
 from fractions import Fraction
 from typing import Annotated, Final, TypeAlias
 
 from aim_shared.api.schema import Schema
+from aim_shared.api.shown import shown
 
 QUANTITY_PATTERN: Final = (
     r"^(\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))"
@@ -20,7 +21,12 @@ QUANTITY_PATTERN: Final = (
 )
 """Pattern of the CRD schema (CC-020)."""
 
-QuantityText: TypeAlias = Annotated[int | str, Schema(int_or_string=True, pattern=QUANTITY_PATTERN)]
+LONGEST_TEXT: Final = 64
+"""Characters of a quantity; more say nothing more, and the cost of reading digits grows with their square."""
+
+QuantityText: TypeAlias = Annotated[
+    int | str, Schema(int_or_string=True, pattern=QUANTITY_PATTERN, max_length=LONGEST_TEXT)
+]
 """A quantity as it is stored: an integer or a string."""
 
 _BINARY: Final = {"Ki": 1 << 10, "Mi": 1 << 20, "Gi": 1 << 30, "Ti": 1 << 40, "Pi": 1 << 50, "Ei": 1 << 60}
@@ -31,6 +37,8 @@ _TEXT: Final = re.compile(
     r"(?:(?P<suffix>[KMGTPE]i|[numkMGTPE])|[eE](?P<exponent>[+-]?[0-9]+))?"
 )
 _LONGEST_EXPONENT: Final = 3
+# Kubernetes caps amounts there without a word; further on its own arithmetic would overflow.
+_LARGEST: Final = Decimal((1 << 63) - 1)
 # Wide enough that no sum or product of quantities that Kubernetes accepts is ever rounded.
 _EXACT: Final = Context(prec=200)
 _NANO: Final = Decimal("1e-9")
@@ -73,22 +81,19 @@ class Quantity:
 
 
 def parse(text: int | str) -> Quantity:
-    """Read a quantity. Amounts finer than a billionth are rounded up, as Kubernetes does.
+    """Read a quantity; as in Kubernetes, what is finer than a billionth is rounded up, what exceeds 64 bits is capped.
 
     Raises:
         QuantityError: the text is no quantity.
     """
     if isinstance(text, int):
-        return Quantity(Decimal(text))
-    match = _TEXT.fullmatch(text)
+        return Quantity(_capped(Decimal(text)))
+    match = _TEXT.fullmatch(text) if len(text) <= LONGEST_TEXT else None
     if match is None or len((match["exponent"] or "").lstrip("+-")) > _LONGEST_EXPONENT:
-        raise QuantityError(f"{text!r} is no quantity; expected a number with a suffix such as 500m, 4 or 10Gi")
-    try:
-        number = Decimal(match["number"])
-        value = _EXACT.multiply(number, _scale(match["suffix"] or "", match["exponent"]))
-    except InvalidOperation as error:
-        raise QuantityError(f"{text!r} is too large for a quantity") from error
-    return Quantity(_rounded_to_nano(value))
+        raise QuantityError(f"{shown(text)} is no quantity; expected a number with a suffix such as 500m, 4 or 10Gi")
+    number = Decimal(match["number"])
+    value = _EXACT.multiply(number, _scale(match["suffix"] or "", match["exponent"]))
+    return Quantity(_rounded_to_nano(_capped(value)))
 
 
 def parse_or_none(text: int | str | None) -> Quantity | None:
@@ -106,6 +111,10 @@ def _scale(suffix: str, exponent: str | None) -> Decimal:
         return Decimal(_BINARY[suffix])
     power = int(exponent) if exponent else _DECIMAL_EXPONENTS[suffix]
     return Decimal(1).scaleb(power, _EXACT)
+
+
+def _capped(value: Decimal) -> Decimal:
+    return max(-_LARGEST, min(_LARGEST, value))
 
 
 def _rounded_to_nano(value: Decimal) -> Decimal:

@@ -31,6 +31,7 @@ from aim_shared.reconcile.plan import Effect, Plan
 from aim_shared.reconcile.queue import Priority, QueueClosedError, WorkQueue
 from aim_shared.reconcile.readers import Readers
 from aim_shared.reconcile.reconciler import Reconciler
+from aim_shared.reconcile.refusal import of_bug, of_undecodable
 from aim_shared.telemetry.tracing import span
 
 T = TypeVar("T", bound=Resource)
@@ -197,7 +198,7 @@ class Worker(Generic[T]):
         undecodable = entry.decode()
         if isinstance(undecodable, AimError):
             # Its next version brings the next pass; retrying this one would change nothing (CC-014).
-            _log.error(undecodable.message, reason=undecodable.reason)
+            await self._tell(entry, of_undecodable(self._reconciler, entry.raw, undecodable, self._now()))
             return Result.ERROR
         with span(f"reconcile {self._reconciler.controller}", entry.traceparent):
             return await self._decide_and_execute(entry, undecodable)
@@ -226,6 +227,7 @@ class Worker(Generic[T]):
             plan = decide(self._reconciler, obj, view, record.at)
         except Exception as bug:
             self._record(record.of_bug(view, f"{type(bug).__name__}: {bug}"))
+            await self._tell(entry, of_bug(self._reconciler, entry.raw, bug, record.at))
             raise
         finally:
             # Before anything else can change the world: a change between reading and this would wake nobody.
@@ -239,6 +241,10 @@ class Worker(Generic[T]):
         if execution.changed or execution.failure is not None or started:
             self._record(record.of_plan(view, plan, execution))
         return plan, execution
+
+    async def _tell(self, entry: Entry[T], refusal: Plan) -> None:
+        """Say on the object itself why nothing is done about it; without a word nobody would look."""
+        await self._executor.report(Target(self._reconciler.part, entry.raw, entry.traceparent), refusal)
 
     def _start_effects(self, entry: Entry[T], plan: Plan) -> bool:
         """Start what the plan asks for; whether it asks for something else than the last time."""

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import aiohttp
 import pytest
-from support.controlplane import CRDS, eventually
+from support.controlplane import CRDS, definitions, eventually
 
-from aim_local.apiserver import EXTERNAL_CRDS, ControlPlane
+from aim_local.apiserver import ControlPlane
 from aim_local.stack import Stack, StackError, StackSettings
 
 INFRASTRUCTURE = ("control-plane", "nats", "registry", "actors", "gateway")
@@ -64,7 +64,7 @@ async def test_in_a_cluster_of_others_registry_and_gateway_come_with_the_parts_t
     tmp_path: Path, actors: str | None, names: list[str]
 ) -> None:
     plane, kubeconfig = ControlPlane(), tmp_path / "given"
-    plane.install_crds([EXTERNAL_CRDS, CRDS])
+    plane.install_crds(definitions())
     async with plane:
         kubeconfig.write_text(plane.kubeconfig())
         async with Stack(replace(settings(tmp_path / "run"), cluster=kubeconfig, actors=actors)) as stack:

@@ -12,7 +12,7 @@ from structlog.testing import capture_logs
 from support.reconcile_bench import CONFIG_MAPS, SERVICES, Bench, config_map, service
 
 from aim_shared.api.external.config_map import ConfigMap
-from aim_shared.api.kinds import AIM_SERVICE, CONFIG_MAP
+from aim_shared.api.kinds import AIM_SERVICE, CONFIG_MAP, EVENT
 from aim_shared.api.service import AIMService
 from aim_shared.bus.entry import Change
 from aim_shared.bus.part import Key
@@ -251,18 +251,60 @@ async def test_a_bug_concerns_its_object_alone(bench: Bench) -> None:
     assert (failed["controller"], failed["namespace"], failed["name"]) == ("service", "default", "chat")
 
 
-@pytest.mark.spec("CC-014")
-async def test_an_unreadable_object_is_reported_and_left_alone(bench: Bench) -> None:
+def conditions(obj: JsonObject) -> dict[str, tuple[str, str, str]]:
+    return {one["type"]: (one["status"], one["reason"], one["message"]) for one in obj["status"]["conditions"]}
+
+
+async def events(bench: Bench) -> list[tuple[str, int]]:
+    listed = await bench.kube.list(EVENT, "default")
+    return sorted((one["reason"], one["count"]) for one in listed.items)
+
+
+@pytest.mark.spec("CC-014", "CC-312", "FW-476")
+async def test_an_unreadable_object_is_told_what_is_wrong_and_left_alone(bench: Bench) -> None:
     bench.decision = serve
-    garbage = {**bench.target().raw, "spec": "not an object"}
-    garbage["metadata"] = {**garbage["metadata"], "resourceVersion": "999999"}
-    bench.access.absorb(SERVICES, garbage)
-    with capture_logs() as logs:
-        await bench.worker.process(CHAT)
-    assert bench.faults.seen == []
+
+    def absorb_garbage(version: int, seen: JsonObject) -> None:
+        metadata = {**seen["metadata"], "resourceVersion": str(version)}
+        bench.access.absorb(SERVICES, {**seen, "metadata": metadata, "spec": {"model": {"name": 7}}})
+
+    absorb_garbage(999_998, bench.target().raw)
+    await bench.worker.process(CHAT)
+    stored = await bench.get(AIM_SERVICE, "chat")
+    written = len(bench.faults.seen)
+    absorb_garbage(999_999, stored)
+    await bench.worker.process(CHAT)
+    assert len(bench.faults.seen) == written
     assert bench.queue.statistics.retries == 0
-    [line] = logs
-    assert line["event"].startswith("AIMService default/chat cannot be read: spec")
+    told = conditions(stored)
+    assert told["ConfigValid"][:2] == told["Ready"][:2] == ("False", "InvalidSpec")
+    assert "spec.model.name" in told["ConfigValid"][2]
+    assert stored["status"]["status"] == "Failed"
+    assert await events(bench) == [("InvalidSpec", 1)]
+
+
+@pytest.mark.spec("FW-477")
+async def test_a_reconcile_that_raises_is_told_once_and_retried_with_growing_pauses(bench: Bench) -> None:
+    await bench.executor.report(bench.target(), Plan(status={"status": "Running", "conditions": []}))
+    bench.on_virtual_time()
+
+    def stumble(_obj: AIMService, _view: View) -> Plan:
+        raise ValueError("exceeds the limit of digits")
+
+    bench.decision = stumble
+    bench.queue.add(CHAT)
+    passes = await bench.work_for(60)
+    assert 5 < len(passes) <= 12
+    stored = await bench.see(SERVICES, "chat")
+    assert stored["status"]["status"] == "Running"
+    status, reason, message = conditions(stored)["Reconciled"]
+    assert (status, reason) == ("False", "InternalError")
+    assert "ValueError: exceeds the limit of digits" in message
+    assert await events(bench) == [("InternalError", 1)]
+
+    bench.decision = serve
+    await bench.worker.process(CHAT)
+    assert "Reconciled" not in conditions(await bench.get(AIM_SERVICE, "chat"))
 
 
 @pytest.mark.spec("FW-407")

@@ -3,12 +3,11 @@
 from pathlib import Path
 
 import pytest
-from support.controlplane import CRDS, RawApi, raw_api
+from support.controlplane import RawApi, definitions, raw_api
 from support.runtime_fixtures import MAPS, MODELS, model, seen
 from support.services import Platform, platform
 
-from aim_local.apiserver import EXTERNAL_CRDS, ControlPlane
-from aim_local.apiserver.controlplane import load_crds
+from aim_local.apiserver import ControlPlane
 from aim_local.nats import NatsServer
 from aim_local.ports import free_port
 
@@ -27,7 +26,7 @@ async def test_a_service_waits_for_the_api_server_and_says_so(tmp_path: Path) ->
             assert any("tinymodels is not synced" in reason for reason in waiting["reasons"])
             assert (await service.ask("/healthz"))[0] == 200
             async with plane:
-                plane.install_crds((*load_crds(EXTERNAL_CRDS), *load_crds(CRDS)))
+                plane.install_crds(definitions())
                 await service.ready(30)
                 async with raw_api(plane.url) as api:
                     await api.created(MODELS, model("qwen", "qwen:1"))
@@ -50,7 +49,7 @@ async def test_a_kind_that_can_not_be_watched_is_named(tmp_path: Path) -> None:
                 status == 503 and any("tinymodels can not be watched" in one for one in page["reasons"])
             ),
         )
-        plane.install_crds((*load_crds(EXTERNAL_CRDS), *load_crds(CRDS)))
+        plane.install_crds(definitions())
         await service.ready(60)
 
 

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aim_shared.api.quantity import (
+    LONGEST_TEXT,
     QUANTITY_PATTERN,
     Quantity,
     QuantityError,
@@ -56,6 +57,35 @@ def test_reading(text: int | str, value: str) -> None:
 def test_what_is_no_quantity(text: str) -> None:
     with pytest.raises(QuantityError, match=re.escape(repr(text))):
         parse(text)
+    assert parse_or_none(text) is None
+
+
+LARGEST = (1 << 63) - 1
+
+
+@pytest.mark.spec("FW-479", "CC-020")
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("8Ei", LARGEST),
+        ("-999Ei", -LARGEST),
+        ("1e400", LARGEST),
+        (10**30, LARGEST),
+        ("9" * LONGEST_TEXT, LARGEST),
+        (LARGEST, LARGEST),
+        ("9223372036854775806", LARGEST - 1),
+    ],
+)
+def test_amounts_beyond_64_bits_are_capped(text: int | str, value: int) -> None:
+    assert parse(text).ceiling == value
+
+
+@pytest.mark.spec("FW-479", "CC-312")
+@pytest.mark.parametrize("text", ["9" * 65, "9" * 4301, "0." + "0" * 5000 + "1", "1e99999999999"])
+def test_overlong_texts_are_no_quantities_and_quoted_in_short(text: str) -> None:
+    with pytest.raises(QuantityError, match="no quantity") as caught:
+        parse(text)
+    assert len(str(caught.value)) < 200
     assert parse_or_none(text) is None
 
 

@@ -14,7 +14,10 @@ _Errors = list[FieldError]
 
 
 def _is_integer(value: object) -> bool:
-    return (isinstance(value, int) and not isinstance(value, bool)) or (isinstance(value, float) and value.is_integer())
+    if isinstance(value, int):
+        # The real decoder makes a float of what 64 bits cannot hold, and floats are integers only while they are exact.
+        return not isinstance(value, bool) and -(1 << 63) <= value < 1 << 63
+    return isinstance(value, float) and value.is_integer() and abs(value) < 1 << 53
 
 
 _TYPE_CHECKS: Final[dict[str, Callable[[object], bool]]] = {

@@ -1,0 +1,142 @@
+"""One object of each kind of the platform, related to each other, in a world for each of the five services."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import timedelta
+from functools import cache
+from typing import Any, Final
+
+from support.builders import NOW, BuiltWorld, condition, make, world_of
+from support.declarations import definitions
+
+from aim_shared.api import kinds, labels
+from aim_shared.bus.entry import Change, Entry
+from aim_shared.bus.part import Key, Part
+from aim_shared.json import JsonObject
+from aim_shared.reconcile.decide import decide
+from aim_shared.reconcile.plan import Plan
+from aim_shared.reconcile.reconciler import Reconciler
+
+TEAM: Final = "team"
+IMAGE: Final = "amdenterpriseai/aim-qwen-qwen3-32b:0.8.5"
+SERVICES: Final = definitions()
+_READY: Final = {"status": "Ready", "conditions": [condition("Ready", True, "AllComponentsReady")]}
+_SOURCE: Final = {"modelId": "Qwen/Qwen3-32B", "sourceUri": "hf://Qwen/Qwen3-32B"}
+_GPU: Final = {"gpu": {"requests": 1, "model": "MI300X"}}
+_VRAM: Final = {"gpu": {"requests": 1, "minVram": "64Gi"}}
+_FOUND: Final = {
+    **_READY,
+    "profile": {
+        "metadata": {"type": "optimized", "metric": "latency", "precision": "fp8", "gpu": "MI300X", "gpuCount": 1}
+    },
+    "resolvedHardware": _GPU,
+    "modelSources": [_SOURCE],
+}
+
+
+def objects() -> dict[str, JsonObject]:
+    """By kind; new ones with every call."""
+    team: dict[str, Any] = {"namespace": TEAM}
+    every = (
+        make(kinds.AIM_CLUSTER_MODEL_SOURCE, "catalog", spec={"filters": [{"image": "org/a"}]}),
+        make(kinds.AIM_CLUSTER_MODEL, "qwen-cluster", spec={"image": IMAGE}, status=_READY),
+        make(kinds.AIM_MODEL, "qwen", **team, spec={"image": IMAGE}, status=_READY),
+        make(kinds.AIM_SERVICE_TEMPLATE, "lat", **team, spec={"modelName": "qwen", "hardware": _VRAM}, status=_FOUND),
+        make(kinds.AIM_CLUSTER_SERVICE_TEMPLATE, "lat-cluster", spec={"modelName": "qwen-cluster"}, status=_FOUND),
+        make(kinds.AIM_TEMPLATE_CACHE, "lat", **team, finalizers=[labels.FINALIZER_TEMPLATE_CACHE],
+             spec={"templateName": "lat", "templateScope": "Namespace", "mode": "Shared"}),
+        make(kinds.AIM_ARTIFACT, "qwen", **team, spec={"sourceUri": "hf://Qwen/Qwen3-32B", "size": "1Gi"}),
+        make(kinds.AIM_SERVICE, "chat", **team, finalizers=[labels.FINALIZER_SERVICE],
+             spec={"model": {"name": "qwen"}, "template": {"name": "lat"}, "replicas": 1}),
+        make(kinds.AIM_RUNTIME_CONFIG, "default", **team,
+             spec={"routing": {"enabled": True, "gatewayRef": {"name": "gateway", "namespace": "gateways"}}}),
+        make(kinds.AIM_CLUSTER_RUNTIME_CONFIG, "default", spec={"defaultStorageClassName": "fast"}),
+    )  # fmt: skip
+    return {str(one["kind"]): one for one in every}
+
+
+def variants() -> dict[str, JsonObject]:
+    """What `objects` has, and the other ways to write a service and a model; new ones with every call."""
+    known = objects()
+    service, model = known["AIMService"], known["AIMModel"]
+    custom = {"baseImage": IMAGE, "modelSources": [_SOURCE], "hardware": _VRAM}
+    template = {"name": "own", "hardware": _VRAM}
+    return known | {
+        "AIMService by image": service | {"spec": {"model": {"image": IMAGE}, "replicas": 1}},
+        "AIMService of its own": service | {"spec": {"model": {"custom": custom}}},
+        "AIMModel of its own": model
+        | {"spec": {"image": IMAGE, "modelSources": [_SOURCE], "custom": {}, "customTemplates": [template]}},
+    }
+
+
+_SURROUNDINGS: Final = (
+    make(kinds.NODE, "gpu-1", labels={labels.GPU_DEVICE_ID: "74a1"}),
+    make(kinds.NAMESPACE, TEAM),
+)
+
+
+@dataclass(frozen=True)
+class Pass:
+    """What a reconciler decided about an object."""
+
+    controller: str
+    about: str
+    plan: Plan
+
+
+def passes_after(old: JsonObject, new: JsonObject) -> Iterator[Pass]:
+    """Every pass, in all services, that a change of one of the objects brings about."""
+    for service in SERVICES:
+        world = _world(service.name)
+        part = next((part for part in service.consumes if part.kind.kind == new["kind"]), None)
+        if part is None:
+            continue
+        changed = [(part, old)]
+        world.put(part, new)
+        for reconciler in service.reconcilers:
+            for key in sorted(set(_woken(reconciler, world, part, old, new)), key=str):
+                entry = world.world.get(reconciler.part, key)
+                if entry is not None:
+                    changed.append((reconciler.part, old if entry.raw is new else entry.raw))
+                    yield from _passes(reconciler, world, entry)
+        for touched, before in changed:
+            world.put(touched, before)
+
+
+@cache
+def _world(name: str) -> BuiltWorld:
+    """The world of a service, made once: whoever changes it puts back what was there."""
+    service = next(one for one in SERVICES if one.name == name)
+    known = {(part.kind.api_version, part.kind.kind) for part in service.consumes}
+    every = [*_SURROUNDINGS, *objects().values()]
+    consumed = (one for one in every if (one["apiVersion"], one["kind"]) in known)
+    return world_of(service.consumes, *consumed, indexes=service.indexes)
+
+
+def _woken(
+    reconciler: Reconciler[Any], world: BuiltWorld, part: Part[Any], old: JsonObject, new: JsonObject
+) -> Iterator[Key]:
+    metadata = new["metadata"]
+    key = Key(metadata.get("namespace") or "", metadata["name"])
+    if part is reconciler.part:
+        yield key
+    after = world.world.get(part, key)
+    assert after is not None
+    for before in (None, Entry(part, key, old, after.version)):
+        change: Change[Any] = Change(part, key, before, after)
+        for wake in reconciler.wakes:
+            if wake.part is part:
+                yield from wake.keys(change, world.view())
+
+
+def _passes(reconciler: Reconciler[Any], world: BuiltWorld, entry: Entry[Any]) -> Iterator[Pass]:
+    """The first pass, and the one that sees its status stored, half a minute later."""
+    raw = entry.raw
+    for moment in (NOW, NOW + timedelta(seconds=30)):
+        obj = reconciler.part.model.model_validate(raw)
+        plan = decide(reconciler, obj, world.view(), moment)
+        yield Pass(reconciler.controller, str(entry.key), plan)
+        if plan.status is None:
+            return
+        raw = {**raw, "status": {**(raw.get("status") or {}), **plan.status}}
+        world.put(reconciler.part, raw)

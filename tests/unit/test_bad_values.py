@@ -1,0 +1,63 @@
+"""Whatever the API server lets in, every reconciler decides about: no value of any field makes a pass raise."""
+
+import os
+from collections.abc import Iterable
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from support.bad_values import METADATA, Field, fields_of
+from support.planned_schemas import refusals
+from support.whole_platform import passes_after, variants
+
+VARIANTS = tuple(variants())
+STRIDE = 1 if os.environ.get("AIM_EXPLORE") == "random" else 7
+"""Of the values of a field each seventh is tried, of the next field those after them; all of them when exploring."""
+OTHERWISE = {
+    "AIMService by image": ("model", "overrides", "template"),
+    "AIMService of its own": ("model",),
+    "AIMModel of its own": ("modelSources", "custom", "customTemplates"),
+}
+"""Members of the spec in which a variant differs from the usual object of its kind."""
+
+
+def is_admitted(name: str, changes: Iterable[tuple[Field, object]]) -> bool:
+    """Refused by schema and rules, or decided by every reconciler that it wakes."""
+    old = new = variants()[name]
+    for field, value in changes:
+        new = field.put(new, value)
+    if refusals(new):
+        return False
+    for one in passes_after(old, new):
+        assert one.plan.retry is None, f"{one.controller} tries {one.about} again and again: {one.plan.retry}"
+    return True
+
+
+@pytest.mark.parametrize("name", VARIANTS)
+def test_the_objects_as_they_are(name: str) -> None:
+    assert is_admitted(name, ())
+
+
+@pytest.mark.spec("FW-478", "CC-312")
+@pytest.mark.parametrize("name", VARIANTS)
+def test_no_value_of_a_parsed_field_makes_a_pass_raise(name: str) -> None:
+    about = OTHERWISE.get(name, ())
+    every = fields_of(variants()[name]["kind"])
+    fields = [field for field in every if field.parsed and (not about or set(about) & set(field.path))]
+    for number, field in enumerate(fields):
+        for value in field.values[number % STRIDE :: STRIDE]:
+            is_admitted(name, [(field, value)])
+
+
+@pytest.mark.spec("FW-478", "CC-312")
+@pytest.mark.parametrize("name", VARIANTS)
+def test_no_values_of_any_fields_make_a_pass_raise(name: str) -> None:
+    spec, metadata = st.sampled_from(fields_of(variants()[name]["kind"])), st.sampled_from(METADATA)
+    one = st.one_of(spec, spec, spec, metadata).flatmap(lambda f: st.tuples(st.just(f), st.sampled_from(f.values)))
+
+    @given(st.lists(one, min_size=1, max_size=3))
+    @settings(max_examples=40)
+    def property_of_values(changes: list[tuple[Field, object]]) -> None:
+        is_admitted(name, changes)
+
+    property_of_values()
