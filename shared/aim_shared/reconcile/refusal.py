@@ -46,7 +46,9 @@ def of_undecodable(reconciler: Reconciler[Any], raw: JsonObject, error: AimError
         extra=[_kept(condition) for condition in stored if condition.type not in verdicts],
     )
     has_value = "status" in reconciler.part.model.model_fields["status"].annotation.model_fields
-    return Plan(status=status_json(evaluation, status, has_value=has_value), events=evaluation.events)
+    # `Ready` repeats the words of `ConfigValid`: one fault, one Event.
+    events = tuple(event for event in evaluation.events if event.condition == ParentCondition.CONFIG_VALID)
+    return Plan(status=status_json(evaluation, status, has_value=has_value), events=events)
 
 
 def of_bug(reconciler: Reconciler[Any], raw: JsonObject, bug: Exception, now: datetime) -> Plan:
