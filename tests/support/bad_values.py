@@ -61,6 +61,10 @@ class Field:
     def __repr__(self) -> str:
         return ".".join(map(str, self.path))
 
+    def _repr_pretty_(self, printer: Any, _cycle: bool) -> None:
+        """How hypothesis shows it: without all values."""
+        printer.text(repr(self))
+
     def put(self, obj: JsonObject, value: object) -> JsonObject:
         """A copy of the object with the value there, as JSON can carry it: numbers beyond 64 bits are floats."""
         changed = json.loads(json.dumps(obj))

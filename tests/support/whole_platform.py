@@ -92,12 +92,15 @@ def passes_after(old: JsonObject, new: JsonObject) -> Iterator[Pass]:
         if part is None:
             continue
         changed = [(part, old)]
+        about = Key(new["metadata"].get("namespace") or "", new["metadata"]["name"])
         world.put(part, new)
         for reconciler in service.reconcilers:
             for key in sorted(set(_woken(reconciler, world, part, old, new)), key=str):
                 entry = world.world.get(reconciler.part, key)
                 if entry is not None:
-                    changed.append((reconciler.part, old if entry.raw is new else entry.raw))
+                    changed.append(
+                        (reconciler.part, old if entry.key == about and reconciler.part is part else entry.raw)
+                    )
                     yield from _passes(reconciler, world, entry)
         for touched, before in changed:
             world.put(touched, before)
@@ -122,7 +125,7 @@ def _woken(
         yield key
     after = world.world.get(part, key)
     assert after is not None
-    for before in (None, Entry(part, key, old, after.version)):
+    for before in (None, Entry.of(part, key, old, after.version)):
         change: Change[Any] = Change(part, key, before, after)
         for wake in reconciler.wakes:
             if wake.part is part:
