@@ -40,7 +40,6 @@ from aim_shared.json import JsonObject
 from aim_shared.kube.reflector_state import Restarted, Upsert
 
 COLD: Final = 3
-REPEATED = True
 WARM: Final = 20
 NODE_COUNT: Final = 500
 HPA_COUNT: Final = 500
@@ -160,7 +159,6 @@ def _growth(subject: str, before: Contents, after: Contents, objects: int) -> li
         rows = []
         for name, one in now.items():
             old = then.get(name, Size())
-            REPEATED and one.repeated != old.repeated and print(name, (one.repeated - old.repeated) / objects)
             rows.append((name, (one.messages - old.messages) / objects, (one.size - old.size) / objects / 1024))
         return sorted((row for row in rows if row[1]), key=lambda row: -row[2])
 

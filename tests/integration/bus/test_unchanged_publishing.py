@@ -24,7 +24,7 @@ def watched(*, read_only: bool) -> Part[Resource]:
     return Part(PART, WIDGET, trim=without_pulse, read_only=read_only)
 
 
-@pytest.mark.spec("FW-446")
+@pytest.mark.spec("FW-446", "FW-452")
 async def test_heartbeats_cost_the_broker_nothing_and_no_comparison_takes_them_for_changes(
     bus: BusConnection, layout: Layout
 ) -> None:
@@ -111,7 +111,7 @@ async def test_whoever_publishes_next_neither_copies_what_was_spared_nor_breaks_
     assert unnamed_holes(versions) == []
 
 
-@pytest.mark.spec("FW-446")
+@pytest.mark.spec("FW-446", "FW-452")
 async def test_what_was_spared_is_logged_once_its_predecessor_is_too_old_to_be_kept(
     bus: BusConnection, layout: Layout
 ) -> None:

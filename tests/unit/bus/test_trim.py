@@ -78,7 +78,7 @@ def test_of_an_inference_service_all_that_is_desired_and_what_is_read_of_the_res
     assert "status" not in published_form(parts.INFERENCE_SERVICES, {"metadata": META, "spec": spec})
 
 
-@pytest.mark.spec("FW-447")
+@pytest.mark.spec("FW-447", "FW-452")
 @pytest.mark.parametrize(
     ("part", "obj", "path"),
     [
