@@ -341,7 +341,7 @@ class Projection:
         for view in self._parts.values():
             # While a snapshot is being staged, the world's content stays where it was.
             if view.attached and view.stage is None:
-                self._world.reached(view.part, self._known.highest)
+                self._world.reached(view.part, max(view.covered, self._known.highest))
         self._tell(changes)
         self._tend(now)
 
@@ -433,6 +433,7 @@ class Projection:
                 continue
             stage = view.swap()
             view.covered = max(view.covered, self._known.highest)
+            self._world.reached(view.part, view.covered)
             self._attachment.attach(view.part)
             upto = replace(view.complete, sequence=view.covered)
             changes += self._world.replace(view.part, stage.entries, now, upto=upto)

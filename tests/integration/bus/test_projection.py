@@ -20,6 +20,8 @@ from aim_shared.bus.envelope import Header
 from aim_shared.bus.freshness import FeedSettings, boot_seconds
 from aim_shared.bus.freshness import Source as FedFrom
 from aim_shared.bus.part import Key, Part
+from aim_shared.bus.standing import Position
+from aim_shared.bus.stored import stream_state
 from aim_shared.bus.subjects import FACTS_PART, Layout
 
 A = Key("ns", "a")
@@ -264,6 +266,32 @@ async def test_a_new_era_makes_a_new_snapshot_of_its_part_alone(
         await eventually(lambda: fed.equals(source, part), "the older content of the new epoch is taken")
         assert fed.world.epoch(part) == "e2"
         assert fed.statistics.projection.generations == 1
+
+
+@pytest.mark.spec("FW-435")
+async def test_the_world_knows_how_far_it_is_with_each_part(
+    bus: BusConnection, layout: Layout, part: Part[Resource], source: Source
+) -> None:
+    async def last() -> int:
+        return (await stream_state(bus, layout.state_stream)).last_sequence
+
+    await source.upsert("a", spec=1)
+    await source.mark()
+    async with feeding(bus, layout, [part]) as fed:
+
+        def reached(epoch: str, sequence: int) -> bool:
+            return fed.world.standing().parts == {"widgets": Position(epoch, sequence)}
+
+        end = await last()
+        await eventually(lambda: reached("e1", end), "as far as the snapshot")
+        end = await source.upsert("a", spec=2)
+        await eventually(lambda: reached("e1", end), "as far as what followed")
+        source.epoch = "e2"
+        await source.upsert("a", spec=0)
+        await source.mark()
+        end = await last()
+        await eventually(lambda: reached("e2", end), "as far as the snapshot of the part alone")
+        assert fed.statistics.projection.restaged == 1
 
 
 async def test_two_parts_are_synced_each_by_its_own_marker(
