@@ -36,7 +36,8 @@ _HASH: Final = re.compile(r"-(?=[a-z]*\d)[0-9a-z]{8,10}(?=-|$|[^0-9a-z-])")
 """Part of a name that is derived from other names, mostly UIDs."""
 _CUT_HASH: Final = re.compile(r"-[0-9a-f]{1,10}-$")
 """The same at the end of a prefix that was cut to a length."""
-_RECOVERED: Final = ("DependenciesReachable", "True")
+_RECOVERING: Final = frozenset({"AuthValid", "ConfigValid", "DependenciesReachable"})
+"""Conditions that are there once an error was, and then say that it is over."""
 _MOST_NAMED: Final = 12
 """Differences that are told; more of them say no more."""
 
@@ -145,16 +146,24 @@ def _cleaned(value: Any, replace: _Replacing) -> Any:
 
 def _ordered(items: list[Any]) -> list[Any]:
     """Conditions have no order, and one that tells that a fault is over may stay; everything else is as it is."""
-    if items and all(isinstance(one, dict) and {"type", "status"} <= one.keys() for one in items):
-        lasting = (one for one in items if (one["type"], one["status"]) != _RECOVERED)
+    if _are_conditions(items):
+        lasting = (one for one in items if one["type"] not in _RECOVERING or one["status"] != "True")
         return sorted(lasting, key=lambda one: str(one["type"]))
     return items
+
+
+def _are_conditions(value: Any) -> bool:
+    if not isinstance(value, list) or not value:
+        return False
+    return all(isinstance(one, dict) and {"type", "status"} <= one.keys() for one in value)
 
 
 def _differing(path: str, expected: Any, actual: Any) -> Iterator[str]:
     if isinstance(expected, dict) and isinstance(actual, dict):
         for name in sorted(expected.keys() | actual.keys()):
             yield from _differing(f"{path}.{name}", expected.get(name), actual.get(name))
+    elif _are_conditions(expected) and _are_conditions(actual):
+        yield from _differing(path, {one["type"]: one for one in expected}, {one["type"]: one for one in actual})
     elif isinstance(expected, list) and isinstance(actual, list) and len(expected) == len(actual):
         for number, (one, other) in enumerate(zip(expected, actual, strict=True)):
             yield from _differing(f"{path}[{number}]", one, other)

@@ -10,7 +10,7 @@ from typing import Final, TypeAlias
 from matrix.bus_frames import Jumbling, Late, Lossy
 from matrix.case import Case, Outcome, Scenario
 from matrix.plans import judge
-from matrix.site import CATALOGUE_IMAGE, NAMESPACE, OTHER_IMAGE, OWN, Site, service
+from matrix.site import CATALOGUE_IMAGE, NAMESPACE, OWN, Site, service
 
 from aim_local.apiserver.faults import FaultRule, Latency, Phase, Refusal, Reset
 from aim_local.stack import SERVICES
@@ -18,6 +18,11 @@ from aim_local.stack import SERVICES
 _Act: TypeAlias = Callable[[Site, random.Random], Awaitable[str]]
 _SERVICES: Final = 12
 """AIMServices that come and go."""
+_IMAGES: Final = (
+    CATALOGUE_IMAGE,
+    "amdenterpriseai/aim-mistralai-mistral-small-3-2-24b-instruct-2506:0.9.0",
+    "amdenterpriseai/aim-meta-llama-llama-3-1-8b-instruct:0.8.5",
+)
 _MIB: Final = 1 << 20
 _MOST_GROWTH: Final = 32.0
 """MiB; what caches and the allocator take at the beginning is below."""
@@ -33,7 +38,7 @@ async def _put(site: Site, chance: random.Random) -> str:
         spec = {"replicas": chance.randint(1, 3), "env": [{"name": "N", "value": str(chance.randrange(9))}]}
         await site.api.merge(path, {"spec": spec})
         return "change"
-    image = chance.choice((CATALOGUE_IMAGE, OTHER_IMAGE))
+    image = chance.choice(_IMAGES)
     await site.api.post(f"{OWN}/namespaces/{NAMESPACE}/aimservices", service(name, NAMESPACE, model={"image": image}))
     return "create"
 
@@ -108,7 +113,7 @@ async def _soak(site: Site, chance: random.Random) -> Outcome:
         await asyncio.sleep(chance.uniform(0, 0.4))
     site.heal()
     outcome.differences += await _cleared(site)
-    outcome.differences += await site.converged(120)
+    outcome.differences += await site.converged(ignoring="soak")
     judged = await judge(site)
     outcome.compared = len(site.expected) + judged.plans
     outcome.differences += judged.wanted
