@@ -89,19 +89,20 @@ class Lossy:
 
 @dataclass(slots=True)
 class Jumbling:
-    """Delivers each message once to three times, and up to `span` messages in any order."""
+    """Delivers a share of the messages two or three times, or in another order than up to `span` others."""
 
     chance: random.Random
+    share: float
     span: int = 8
     struck: int = 0
     _held: list[Frame] = field(default_factory=list)
 
     def take(self, frame: Frame) -> list[Frame]:
-        """Some of what is held, when it is enough."""
-        copies = self.chance.choice((1, 1, 2, 3))
-        self._held += [frame] * copies
-        self.struck += copies - 1
-        return self._some(self.chance.randint(0, copies + 1)) if len(self._held) > self.span else []
+        """It, as a rule; or what is held, when it is enough."""
+        if self.chance.random() >= self.share:
+            return [frame]
+        self._held += [frame] * self.chance.choice((1, 2, 3))
+        return self._some(self.chance.randint(1, self.span)) if len(self._held) > self.span else []
 
     def idle(self) -> list[Frame]:
         """All that is held."""

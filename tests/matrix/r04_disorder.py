@@ -14,17 +14,17 @@ from matrix.site import Site
 from aim_local.stack import SERVICES
 
 _EACH: Final = 6
-_MORE: Final = 1.1
+_MORE: Final = 1.25
 """So many times the writes of a clean run are allowed …"""
 _ANYWAY: Final = 10
-"""… and so many more, by which clean runs differ, too."""
+"""… and so many more: what a status says on the way depends on when its parts come, without faults, too."""
 
 
 async def _jumble(number: int, site: Site, chance: random.Random) -> Outcome:
     del number
 
     def jumbling() -> Meddler:
-        return Jumbling(chance, span=chance.randint(2, 12))
+        return Jumbling(chance, chance.uniform(0.02, 0.3), span=chance.randint(2, 12))
 
     for bus in site.buses.values():
         bus.meddle(jumbling)

@@ -86,7 +86,7 @@ async def _api_fault(site: Site, chance: random.Random) -> str:
 
 async def _bus_fault(site: Site, chance: random.Random) -> str:
     bus = site.buses[chance.choice(SERVICES)]
-    makers = (lambda: Lossy(chance, 0.1), lambda: Jumbling(chance), lambda: Late(chance.randint(1, 50)))
+    makers = (lambda: Lossy(chance, 0.1), lambda: Jumbling(chance, share=0.1), lambda: Late(chance.randint(1, 50)))
     bus.meddle(chance.choice(makers))
     return "bus fault"
 

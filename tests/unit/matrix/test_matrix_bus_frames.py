@@ -46,7 +46,7 @@ def test_lossy_loses_its_share_and_keeps_the_order(probability: float, least: in
 
 
 def test_jumbling_loses_nothing_and_keeps_nothing_in_order() -> None:
-    found = delivered(Jumbling(random.Random(1)))
+    found = delivered(Jumbling(random.Random(1), share=0.5))
     assert set(found) == set(range(100))
     assert len(found) > 100
     assert found != sorted(found)
