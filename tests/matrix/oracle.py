@@ -32,7 +32,7 @@ _DROPPED_ANNOTATIONS: Final = frozenset({TRACEPARENT_ANNOTATION, labels.ANNOTATI
 _DROPPED_FIELDS: Final = frozenset({"lastTransitionTime", "observedGeneration", "discoveryJob"})
 _TIME: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)")
 _UUID: Final = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
-_HASH: Final = re.compile(r"-(?=[a-z]*\d)[0-9a-z]{8,10}(?=-|$|[^0-9a-z-])")
+_HASH: Final = re.compile(r"-(?:[0-9a-f]{8,10}|(?=[a-z]*\d)[0-9a-z]{8,10})(?=-|$|[^0-9a-z-])")
 """Part of a name that is derived from other names, mostly UIDs."""
 _CUT_HASH: Final = re.compile(r"-[0-9a-f]{1,10}-$")
 """The same at the end of a prefix that was cut to a length."""

@@ -63,14 +63,14 @@ def _damage(store: Path, chance: random.Random) -> None:
 
 
 async def _purged(site: Site, chance: random.Random) -> None:
-    """By an administrator; then a service starts that knows nothing else."""
+    """By an administrator; then services start that know nothing else."""
     await _change(site, 3)
     async with connect(BusSettings.of_urls(site.stack.nats_url, "matrix")) as bus:
         await bus.wait_connected()
         await bus.api(f"STREAM.PURGE.{DEFAULT_LAYOUT.state_stream}")
-    victim = site.stack[chance.choice(SERVICES)]
-    await victim.kill()
-    await victim.start()
+    for name in {"serving", chance.choice(SERVICES)}:
+        await site.stack[name].kill()
+        await site.stack[name].start()
 
 
 async def _change(site: Site, replicas: int) -> None:
