@@ -13,6 +13,7 @@ import time
 import traceback
 from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
+from itertools import chain
 from pathlib import Path
 from typing import Annotated, Final
 
@@ -80,13 +81,12 @@ class Run:
         self._begun = time.monotonic()
 
     async def everything(self, cases: Mapping[str, Sequence[Case]]) -> None:
-        """One case of each scenario in any case, then round after round until the time is over."""
+        """One case of each scenario, then the next of each, until the time is over; at least one in any case."""
         try:
-            for number, some in enumerate(rounds(cases, self._seed)):
-                for case in some:
-                    if number and time.monotonic() - self._begun > self._seconds:
-                        return
-                    await self._one(case)
+            for number, case in enumerate(chain.from_iterable(rounds(cases, self._seed))):
+                if number and time.monotonic() - self._begun > self._seconds:
+                    return
+                await self._one(case)
         finally:
             await self._exits.aclose()
 

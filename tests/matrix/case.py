@@ -109,4 +109,5 @@ def rounds(cases: Mapping[str, Sequence[Case]], seed: int) -> Iterator[list[Case
     chance = random.Random(seed)
     shuffled = {name: chance.sample(list(some), len(some)) for name, some in cases.items()}
     for number in range(max(map(len, shuffled.values()), default=0)):
-        yield [some[number] for some in shuffled.values() if number < len(some)]
+        reached = [some[number] for some in shuffled.values() if number < len(some)]
+        yield chance.sample(reached, len(reached))

@@ -34,8 +34,10 @@ _TIME: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d
 _UUID: Final = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 _HASH: Final = re.compile(r"-(?:[0-9a-f]{8,10}|(?=[a-z]*\d)[0-9a-z]{8,10})(?=-|$|[^0-9a-z-])")
 """Part of a name that is derived from other names, mostly UIDs."""
-_CUT_HASH: Final = re.compile(r"-[0-9a-f]{1,10}-$")
+_CUT_HASH: Final = re.compile(r"-[0-9a-f]{1,10}-?$")
 """The same at the end of a prefix that was cut to a length."""
+_RANDOM: Final = 5
+"""Characters that the API server appends to a generated name, whose prefix it cuts to make room."""
 _RECOVERING: Final = frozenset({"AuthValid", "ConfigValid", "DependenciesReachable"})
 """Conditions that are there once an error was, and then say that it is over."""
 _MOST_NAMED: Final = 12
@@ -118,8 +120,8 @@ def _numbered(key: ObjectKey, number: int) -> ObjectKey:
 
 
 def _generated_prefix(obj: JsonObject) -> str:
-    prefix = obj["metadata"].get("generateName") or ""
-    return str(prefix) if obj["metadata"]["name"].startswith(prefix) else ""
+    given, name = obj["metadata"].get("generateName") or "", str(obj["metadata"]["name"])
+    return name[:-_RANDOM] if given and given.startswith(name[:-_RANDOM]) else ""
 
 
 def _normal(obj: JsonObject, replace: _Replacing) -> JsonObject:

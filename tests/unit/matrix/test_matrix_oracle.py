@@ -26,7 +26,7 @@ def story(first: int, suffix: str, *, replicas: int = 1, state: str = "Running")
     service = obj("AIMService", "chat", first, status={"status": state, "observedGeneration": first})
     child = obj("Job", f"download-{suffix}", first + 1, owner=service, spec={"replicas": replicas})
     pod = obj(
-        "Pod", f"download-{suffix}-x{first}", first + 2, owner=child, status={"phase": "Running", "podIP": suffix}
+        "Pod", f"download-{suffix}-x{first:04}", first + 2, owner=child, status={"phase": "Running", "podIP": suffix}
     )
     pod["metadata"]["generateName"] = f"download-{suffix}-"
     told = {"type": "Ready", "status": "True", "lastTransitionTime": f"2026-01-01T00:00:{first:02}Z"}
@@ -53,6 +53,13 @@ def test_two_runs_of_the_same_story_are_equal() -> None:
 )
 def test_whatever_else_differs_is_told(other: list[JsonObject], told: str) -> None:
     assert told in differences(normalised(story(1, "0a1b2c3d4e")), normalised(other))
+
+
+def test_a_generated_name_whose_prefix_was_cut_is_one() -> None:
+    pod = obj("Pod", "weights-0a1b2c3d4e-download-54c1e38bm89", 1, status={"phase": "Running"})
+    pod["metadata"]["generateName"] = "weights-0a1b2c3d4e-download-54c1e3f0-"
+    [key] = normalised([pod])
+    assert key.name == "weights-<hash>-download-<random>"
 
 
 def test_words_of_a_name_are_no_hash() -> None:
