@@ -3,7 +3,9 @@
 The library gives up after sixty attempts, notices a half-open link after minutes, reports a lack of permission as a
 timeout, logs a traceback per attempt, and keeps what is published while disconnected for later. Here: it tries for
 ever, pings every ten seconds, remembers what was denied, logs one line at a time, and a publish without a connection
-is not sent at all. What got no answer is `Unknown`, because it may have been stored.
+is not sent at all. What got no answer is `Unknown`, because it may have been stored. An answer is waited for as long as
+the connection stands, because a disk may be slow and a repetition is one more write for it; when the connection is
+lost, every wait ends at once (FW-430).
 """
 
 import asyncio
@@ -28,8 +30,14 @@ from aim_shared.json import JsonObject, dumps, loads
 
 log = structlog.get_logger(__name__)
 
-REQUEST_TIMEOUT: Final = 1.0
-"""Seconds; a request in flight at a disconnect waits its whole timeout, hence short."""
+REQUEST_TIMEOUT: Final = 5.0
+"""Seconds until an answer that only reads is given up, while the connection stands."""
+
+PUBLISH_TIMEOUT: Final = 15.0
+"""Seconds until a publish counts as unknown, while the connection stands. Less than the life of a marker (FW-019)."""
+
+_IN_FLIGHT: Final = 64
+"""Publishes of versions on their way at a time. More would wait for the same disk, only in the broker."""
 
 _CONNECT_TIMEOUT: Final = 2
 _PING_INTERVAL: Final = 10
@@ -94,6 +102,7 @@ class BusSettings:
     inbox_prefix: str = "_INBOX"
     request_timeout: float = REQUEST_TIMEOUT
     domain: str = ""
+    publish_timeout: float = PUBLISH_TIMEOUT
 
     @classmethod
     def of_urls(
@@ -174,6 +183,7 @@ class BusConnection:
     """One connection, shared by everything in a process. Made by `connect`.
 
     Attributes:
+        writes: held while a version is published, so that a burst waits here and not in the broker, where it would age.
         deliveries: held while a consumer delivers. The broker cuts the whole connection when more than 64 MB wait for
             it, so that what all consumers together may have under way has to be bounded.
     """
@@ -190,6 +200,8 @@ class BusConnection:
         self._published = 0
         self._unknown = 0
         self._opened = False
+        self._in_flight: set[asyncio.Timeout] = set()
+        self.writes = asyncio.Semaphore(_IN_FLIGHT)
         self.deliveries = asyncio.Semaphore(_OPEN_DELIVERIES)
 
     # State
@@ -229,8 +241,17 @@ class BusConnection:
 
     def _enter(self, state: ConnectionState) -> None:
         self._state = state
+        if not self.connected:
+            self._give_up_waiting()
         changed, self._changed = self._changed, asyncio.Event()
         changed.set()
+
+    def _give_up_waiting(self) -> None:
+        """No answer comes over a connection that is lost."""
+        now = asyncio.get_running_loop().time()
+        for limit in self._in_flight:
+            if not limit.expired():
+                limit.reschedule(now)
 
     # Requests
 
@@ -250,7 +271,7 @@ class BusConnection:
             # The library counts the body alone, and the broker closes a connection for one byte too many.
             return Refused(TOO_LARGE, f"{size} bytes are more than the broker's max_payload")
         try:
-            answer = await self._exchange(subject, payload, fenced)
+            answer = await self._exchange(subject, payload, fenced, self._settings.publish_timeout)
         except BusUnavailableError as error:
             self._unknown += 1
             return Unknown(str(error))
@@ -263,7 +284,7 @@ class BusConnection:
         Raises:
             BusUnavailableError: there was none in time.
         """
-        return _message(await self._exchange(subject, payload, None))
+        return _message(await self._exchange(subject, payload, None, self._settings.request_timeout))
 
     async def send(self, subject: str, payload: bytes, *, reply: str) -> None:
         """Send a message whose answers go to a subscription.
@@ -298,18 +319,22 @@ class BusConnection:
             raise BusApiError(subject, int(problem.get("err_code", 0)), str(problem.get("description", "")))
         return answer
 
-    async def _exchange(self, subject: str, payload: bytes, headers: dict[str, str] | None) -> Msg:
+    async def _exchange(self, subject: str, payload: bytes, headers: dict[str, str] | None, patience: float) -> Msg:
         self._require(subject)
         try:
-            answer = await self._client.request(
-                subject, payload, timeout=self._settings.request_timeout, headers=headers
-            )
+            async with asyncio.timeout(patience) as limit:
+                self._in_flight.add(limit)
+                try:
+                    answer = await self._client.request(subject, payload, timeout=2 * patience, headers=headers)
+                finally:
+                    self._in_flight.discard(limit)
         except nats.errors.NoRespondersError as error:
             raise BusUnavailableError(f"{subject}: nobody answers; does the stream exist?") from error
         except (nats.errors.Error, OSError, TimeoutError) as error:
             raise_if_cancelled()
             denied = f"; the broker denied: {self._denied}" if self._denied else ""
-            raise BusUnavailableError(f"{subject}: {error}{denied}") from error
+            lost = "" if self.connected else "the connection was lost"
+            raise BusUnavailableError(f"{subject}: {str(error) or lost or 'no answer in time'}{denied}") from error
         # The library waits with wait_for, which on Python 3.11 forgets a cancellation that meets the answer; whoever
         # loops over requests would then never end.
         raise_if_cancelled()

@@ -20,7 +20,7 @@ from aim_shared.bus.envelope import (
 )
 from aim_shared.bus.interruption import InterruptedSessionError, interrupting
 from aim_shared.bus.judgement import Scope, Stored, Verdict, judge
-from aim_shared.bus.outcome import PubAck, Refused, Unknown, WrongSequence
+from aim_shared.bus.outcome import PubAck, PublishOutcome, Refused, Unknown, WrongSequence
 from aim_shared.bus.part import Key, Part
 from aim_shared.bus.proof import Holdings
 from aim_shared.bus.source import SourceVersion
@@ -98,8 +98,7 @@ class Writer:
                 return True
             repeats = not gap and held is not None and held.is_repeated_by(version, digest, scope)
             message = replace(self._message(version, body, scope, held, attempt), gap=gap, repeats=repeats)
-            self._check_lease()
-            outcome = await self._connection.publish(
+            outcome = await self._publish(
                 self._layout.state(self._part.name, version.key),
                 body,
                 message.headers(),
@@ -231,8 +230,7 @@ class Writer:
         headers = LogMessage(message, sequence).headers()
         headers[Header.MESSAGE_ID] += suffix
         for attempt in range(_ATTEMPTS):
-            self._check_lease()
-            outcome = await self._connection.publish(subject, message.body, headers)
+            outcome = await self._publish(subject, message.body, headers)
             if isinstance(outcome, PubAck):
                 return outcome.duplicate
             if isinstance(outcome, Refused):
@@ -242,6 +240,14 @@ class Writer:
             # Not known: the id makes repeating harmless.
             await asyncio.sleep(_PAUSE * 2**attempt)
         raise InterruptedSessionError(f"{subject}: {outcome}")
+
+    async def _publish(
+        self, subject: str, body: bytes, headers: Mapping[str, str], *, expected: int | None = None
+    ) -> PublishOutcome:
+        async with self._connection.writes:
+            # Asked last: the Lease may have run out while this waited for its turn.
+            self._check_lease()
+            return await self._connection.publish(subject, body, headers, expected=expected)
 
     def _check_lease(self) -> None:
         if not self._may_write():
