@@ -82,7 +82,7 @@ async def test_broker_and_publisher_are_killed_together(server: NatsServer, layo
                     return await high_sequence(bus, layout) > 400
                 return False
 
-            await eventually(busy, "the burst is under way")
+            await eventually(busy, "the burst is under way", within=60)
             victim.kill()
             await server.kill()
             await victim.wait()
@@ -116,7 +116,7 @@ async def test_the_publisher_is_killed_alone_and_followed_at_once(server: NatsSe
                     return await high_sequence(bus, layout) > 400
                 return False
 
-            await eventually(busy, "the burst is under way")
+            await eventually(busy, "the burst is under way", within=60)
             victim.kill()
             cluster = Cluster()
             for number in range(count):
