@@ -101,6 +101,11 @@ class Bench:
         self.reconciler = replace(self.reconciler, finalizer=finalizer, finalize=lambda *_: clean_up())
         self._start()
 
+    def waking(self, *wakes: WakeBy[Any]) -> None:
+        """Give the reconciler other wakes."""
+        self.reconciler = replace(self.reconciler, wakes=wakes)
+        self._start()
+
     def index(self, *indexes: Derived) -> None:
         """Give the world look-ups; what it knows stays."""
         parts: tuple[Part[Any], ...] = PARTS

@@ -17,7 +17,7 @@ class WriteResult(StrEnum):
     EXISTS = "exists"
     """A create found what it wanted to create (FW-207)."""
     CONFLICT = "conflict"
-    """The object has changed meanwhile; its new version brings a pass (FW-012, FW-181)."""
+    """The object has changed meanwhile; its new version usually brings a pass (FW-012, FW-181)."""
     FAILED = "failed"
     HELD = "held"
     """Not sent: the child's quota is used up (DI-315)."""
@@ -63,7 +63,8 @@ class Drop(StrEnum):
     TERMINATING = "terminating"
     """The namespace is going away (FW-044)."""
     CONFLICT = "conflict"
-    """A guarded change met a newer version, which usually brings a pass; retried with backoff (FW-181, FW-188)."""
+    """A guarded change or a status met a newer version, which usually brings a pass; retried with backoff (FW-181,
+    FW-188, FW-431)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -128,7 +128,9 @@ class Executor:
             failure = await self._tell(run, plan)
         except (_StopError, NotLeaderError):
             return Execution(tuple(run.writes), drop=Drop.NOT_LEADER)
-        return Execution(tuple(run.writes), status_failure=failure)
+        # The version that won need not bring a pass: a service ignores what others write into a status they share.
+        lost = any(write.verb is Verb.STATUS and write.result is WriteResult.CONFLICT for write in run.writes)
+        return Execution(tuple(run.writes), status_failure=failure, drop=Drop.CONFLICT if lost else None)
 
     async def _tell(self, run: _Run, plan: Plan) -> AimError | None:
         """Status and events; returns the failure of the status write."""

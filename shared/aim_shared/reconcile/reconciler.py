@@ -41,6 +41,11 @@ class WakeBy(Generic[C]):
         return self.find(change, view)
 
 
+def wake_name(wake: Wake) -> str:
+    """What to call a wake in a log: the function that it is made of, else its type."""
+    return wake.find.__qualname__ if isinstance(wake, WakeBy) else type(wake).__qualname__
+
+
 @dataclass(frozen=True, slots=True)
 class StatusOwnership:
     """Which part of a shared status this service writes (FW-370, FW-379).

@@ -6,7 +6,7 @@ all others go on.
 
 import asyncio
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -30,7 +30,7 @@ from aim_shared.reconcile.pass_record import PassRecord
 from aim_shared.reconcile.plan import Effect, Plan
 from aim_shared.reconcile.queue import Priority, QueueClosedError, WorkQueue
 from aim_shared.reconcile.readers import Readers
-from aim_shared.reconcile.reconciler import Reconciler
+from aim_shared.reconcile.reconciler import Reconciler, wake_name
 from aim_shared.reconcile.refusal import of_bug, of_undecodable
 from aim_shared.telemetry.tracing import span
 
@@ -111,6 +111,12 @@ class Worker(Generic[T]):
         self._readers: Readers[Key] = Readers()
         self._active = 0
         self._round: set[Key] = set()
+        self._failed_wakes = 0
+
+    @property
+    def failed_wakes(self) -> int:
+        """Times that a wake could not tell whom a change concerns."""
+        return self._failed_wakes
 
     @property
     def active(self) -> int:
@@ -120,15 +126,42 @@ class Worker(Generic[T]):
     # Waking
 
     def on_change(self, change: Change[Any]) -> None:
-        """Queue what a change of the world concerns; call it for every change of a consumed part."""
-        try:
-            if change.part is self._reconciler.part and not self._reconciler.ignores(change):
-                self._queue.add(change.key, Priority.USER)
-            for key in self._woken(change):
+        """Queue what a change of the world concerns; call it for every change of a consumed part.
+
+        What stumbles over the object keeps nobody else from being woken, nor the world from being fed (FW-432).
+        """
+        if change.part is self._reconciler.part and self._concerns(change):
+            self._queue.add(change.key, Priority.USER)
+        for group in change.groups:
+            for key in self._readers.of(group):
                 self._queue.add(key, Priority.DEPENDENCY)
+        view = WorldView(self._world)
+        for wake in self._reconciler.wakes:
+            if wake.part is not change.part:
+                continue
+            try:
+                for key in wake.keys(change, view):
+                    self._queue.add(key, Priority.DEPENDENCY)
+            except Exception:
+                self._stumbled(wake_name(wake), change)
+
+    def _concerns(self, change: Change[Any]) -> bool:
+        try:
+            return not self._reconciler.ignores(change)
         except Exception:
-            # A wake that stumbles over one object must not keep the others from being fed into the world.
-            _log.exception("change not understood", part=change.part.name, key=str(change.key))
+            self._stumbled("ignores", change)
+            # A pass too many is harmless.
+            return True
+
+    def _stumbled(self, wake: str, change: Change[Any]) -> None:
+        self._failed_wakes += 1
+        _log.exception(
+            "change not understood",
+            controller=self._reconciler.controller,
+            wake=wake,
+            part=change.part.name,
+            key=str(change.key),
+        )
 
     def resync(self) -> None:
         """Queue every object, after everything that is really urgent (FW-017)."""
@@ -143,14 +176,6 @@ class Worker(Generic[T]):
     def round_over(self) -> bool:
         """Whether every object that the round began with had a pass since, or is gone."""
         return not self._round
-
-    def _woken(self, change: Change[Any]) -> Iterable[Key]:
-        for group in change.groups:
-            yield from self._readers.of(group)
-        view = WorldView(self._world)
-        for wake in self._reconciler.wakes:
-            if wake.part is change.part:
-                yield from wake.keys(change, view)
 
     # Running
 

@@ -104,6 +104,11 @@ class Controllers:
         """Passes that run right now, by controller."""
         return {one.reconciler.controller: one.worker.active for one in self._controllers}
 
+    @property
+    def failed_wakes(self) -> dict[str, int]:
+        """Times that a wake could not tell whom a change concerns, by controller (FW-432)."""
+        return {one.reconciler.controller: one.worker.failed_wakes for one in self._controllers}
+
     async def run(self) -> None:
         """Work until cancelled; begins with a pass of every object."""
         async with asyncio.TaskGroup() as group:

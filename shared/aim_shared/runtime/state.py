@@ -164,6 +164,8 @@ def _term_samples(term: Term) -> Iterable[_Named]:
     for controller, active in term.controllers.active.items():
         yield "controller_runtime_active_workers", {"controller": controller}, float(active)
         yield "controller_runtime_max_concurrent_reconciles", {"controller": controller}, float(DEFAULT_WORKERS)
+    for controller, failed in term.controllers.failed_wakes.items():
+        yield "aim_failed_wakes_total", {"controller": controller}, float(failed)
     for part, publisher in term.publishers.items():
         yield from _numbers("aim_publisher", publisher, {"part": part})
     for stream, kept in term.streams.items():

@@ -280,7 +280,7 @@ async def test_a_status_conflict_or_a_vanished_object_is_no_error(bench: Bench) 
     target = bench.target()
     await bench.kube.delete(AIM_SERVICE, "chat", "default", uid=target.uid)
     done = await bench.executor.execute(target, Plan(status=STATUS))
-    assert (done.failure, done.status_failure) == (None, None)
+    assert (done.failure, done.status_failure, done.drop) == (None, None, Drop.CONFLICT)
     assert [write.result for write in done.writes] == [WriteResult.CONFLICT]
 
 
@@ -290,7 +290,7 @@ async def test_a_status_never_goes_to_a_namesake(bench: Bench) -> None:
     await bench.kube.delete(AIM_SERVICE, "chat", "default", uid=target.uid)
     namesake = await bench.kube.create(AIM_SERVICE, service(), "user")
     done = await bench.executor.execute(target, Plan(status=STATUS))
-    assert (done.failure, done.status_failure) == (None, None)
+    assert (done.failure, done.status_failure, done.drop) == (None, None, Drop.CONFLICT)
     assert [write.result for write in done.writes] == [WriteResult.CONFLICT]
     live = await bench.get(AIM_SERVICE, "chat")
     assert (live["metadata"]["uid"], live.get("status")) == (namesake["metadata"]["uid"], None)

@@ -26,6 +26,7 @@ from aim_shared.reconcile.decide import decide
 from aim_shared.reconcile.plan import Child, Delete, Effect, Plan
 from aim_shared.reconcile.plan_json import plan_to_json
 from aim_shared.reconcile.queue import Priority
+from aim_shared.reconcile.reconciler import WakeBy
 from aim_shared.reconcile.state_engine import assemble, evaluate, status_json
 
 CHAT = Key("default", "chat")
@@ -383,3 +384,20 @@ async def test_changes_wake_the_right_keys(bench: Bench) -> None:
 
 def _other_service(change: Change[ConfigMap]) -> list[Key]:
     return [Key("default", "other")] if change.key.name == "c" else []
+
+
+@pytest.mark.spec("FW-432")
+async def test_a_wake_that_raises_suppresses_no_other(bench: Bench) -> None:
+    def stumbles(_change: Change[ConfigMap], _view: View) -> list[Key]:
+        raise RuntimeError("not foreseen")
+
+    def finds(change: Change[ConfigMap], _view: View) -> list[Key]:
+        return [Key(change.key.namespace, "chat")]
+
+    bench.waking(WakeBy(CONFIG_MAPS, stumbles), WakeBy(CONFIG_MAPS, finds))
+    with capture_logs() as logs:
+        await bench.create(CONFIG_MAPS, config_map("c"))
+    assert (await asyncio.wait_for(bench.queue.get(), 5)).key == CHAT
+    assert bench.worker.failed_wakes == 1
+    (told,) = [line for line in logs if line["event"] == "change not understood"]
+    assert (told["part"], told["key"], told["wake"].rpartition(".")[2]) == ("configmaps", "default/c", "stumbles")

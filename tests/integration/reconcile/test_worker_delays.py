@@ -36,6 +36,20 @@ async def test_the_newer_version_ends_a_conflict_at_once(bench: Bench) -> None:
     assert (await bench.get(AIM_SERVICE, "chat"))["metadata"]["finalizers"] == [FINALIZER_SERVICE]
 
 
+@pytest.mark.spec("FW-431")
+async def test_a_status_that_lost_a_conflict_is_written_again_although_the_winner_wakes_nobody(bench: Bench) -> None:
+    bench.on_virtual_time()
+    bench.decision = lambda _obj, _view: Plan(status={"observedGeneration": 1, "status": "Pending"})
+    bench.faults.fail("PATCH", "/status", 409, reason="Conflict")
+    bench.queue.add(CHAT)
+    # Nothing comes over the bus: routing ignores what serving writes into the status that they share.
+    passes = await bench.work_for(60)
+    assert 5 <= len(passes) <= 12, "often enough, and no hot loop"
+    bench.faults.rules.clear()
+    await bench.work_for(60)
+    assert (await bench.get(AIM_SERVICE, "chat"))["status"]["status"] == "Pending"
+
+
 @pytest.mark.spec("FW-094", "FW-098")
 async def test_no_pass_before_the_time_that_the_api_server_asked_for(bench: Bench) -> None:
     bench.on_virtual_time()
