@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 SERVICE_ACCOUNT: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 TOKEN_LIFETIME: Final = 60.0
 """Seconds after which a pod's token file is read again; the kubelet rotates it long before it expires."""
+PLUGIN_SECONDS: Final = 30.0
+"""How long a plugin may take to bring a credential."""
 
 
 class Credentials(Protocol):
@@ -210,7 +212,10 @@ async def _load_kubeconfig(path: str, context: str | None) -> "Configuration":
 
     configuration = Configuration()
     try:
-        await load_kube_config(path, context, configuration, persist_config=False)
+        async with asyncio.timeout(PLUGIN_SECONDS):
+            await load_kube_config(path, context, configuration, persist_config=False)
+    except TimeoutError as error:
+        raise ConfigError(f"kubeconfig {path}: its plugin brought no credential in {PLUGIN_SECONDS:g} s") from error
     except Exception as error:
         # A malformed file makes the library fail with whatever it stumbles over: KeyError, TypeError, YAMLError.
         raise ConfigError(f"kubeconfig {path}: {error}; check its current context") from error

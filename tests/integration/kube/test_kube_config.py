@@ -112,6 +112,19 @@ async def test_an_exec_plugin_brings_the_token(tmp_path: Path) -> None:
     assert await credentials.authorization() == "Bearer plug"
 
 
+@pytest.mark.spec("FW-433")
+async def test_a_plugin_that_hangs_is_not_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    plugin = {
+        "apiVersion": "client.authentication.k8s.io/v1",
+        "command": sys.executable,
+        "args": ["-c", "import time; time.sleep(3)"],
+    }
+    file = kubeconfig(tmp_path / "config", "http://127.0.0.1:1", {"exec": plugin})
+    monkeypatch.setattr("aim_shared.kube.config.PLUGIN_SECONDS", 0.2)
+    with pytest.raises(ConfigError, match="brought no credential"):
+        await asyncio.wait_for(from_kubeconfig(str(file)), 10)
+
+
 async def test_several_files_are_joined_and_the_first_entry_of_a_name_counts(tmp_path: Path) -> None:
     (tmp_path / "sub").mkdir()
     first, second = tmp_path / "first", tmp_path / "sub" / "second"
