@@ -1,0 +1,91 @@
+"""A part that is fed directly proves that it is fresh, against the embedded control plane and its faults."""
+
+import asyncio
+from dataclasses import replace
+
+import pytest
+from support.bus_source import Source
+from support.controlplane import raw_api
+from support.nats import TEST_LIMITS, connected, eventually
+from support.world_feed import QUICK, DirectCluster, feeding
+from support.world_objects import widgets
+
+from aim_local.apiserver import ControlPlane, FaultRule
+from aim_local.apiserver.faults import Refusal, Silence
+from aim_local.nats import NatsServer
+from aim_shared.api.kinds import CONFIG_MAP
+from aim_shared.bus.part import Key, Part
+from aim_shared.bus.streams import ensure_streams
+from aim_shared.bus.subjects import Layout
+from aim_shared.kube.backoff import Backoff
+from aim_shared.kube.client import KubeClient
+from aim_shared.kube.config import Connection, NoCredentials
+from aim_shared.kube.reflector import Reflector, ReflectorSettings
+
+ABSENT = "nats://127.0.0.1:1"
+CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"
+HASTY = Backoff(base=0.02, cap=0.1)
+
+
+@pytest.mark.spec("FW-420")
+async def test_a_half_open_watch_makes_the_part_stale_until_a_list_succeeds(layout: Layout) -> None:
+    part = Part("configmaps", CONFIG_MAP)
+    settings = replace(QUICK, watch_silence=1.0, catch_up=0.2)
+    async with (
+        ControlPlane(bookmark_seconds=0.2) as plane,
+        raw_api(plane.url) as api,
+        KubeClient(Connection(plane.url, NoCredentials()), service="t") as client,
+        connected(ABSENT) as nowhere,
+    ):
+        # Watches that nobody renews: the connection alone never tells.
+        reflect = ReflectorSettings(backoff=HASTY)
+        async with feeding(
+            nowhere,
+            layout,
+            [part],
+            reflect=lambda _: Reflector(client, CONFIG_MAP, "default", settings=reflect),
+            settings=settings,
+        ) as fed:
+            await eventually(lambda: fed.world.is_fresh(part), "listed")
+            await asyncio.sleep(1.5)
+            assert fed.world.is_fresh(part), "bookmarks are signs of life"
+            silence = plane.faults.add(FaultRule(verbs=frozenset({"watch"}), fault=Silence()))
+            refusal = plane.faults.add(FaultRule(verbs=frozenset({"list"}), fault=Refusal(code=500)))
+            plane.store.close_watchers()
+            await api.apply(f"{CONFIG_MAPS}/late", {"metadata": {"name": "late"}, "data": {}}, "hand")
+            await eventually(lambda: not fed.world.is_fresh(part), "stale")
+            assert fed.world.is_synced(part), "what is known stays usable"
+            await eventually(lambda: refusal.struck > 0, "a list was asked for")
+            assert fed.world.get(part, Key("default", "late")) is None
+            assert not fed.world.is_fresh(part)
+            plane.faults.remove()
+            await eventually(lambda: fed.world.is_fresh(part), "the list succeeded", within=20)
+            assert fed.world.get(part, Key("default", "late")) is not None
+            assert silence.struck > 0
+
+
+@pytest.mark.spec("FW-401")
+async def test_a_connection_that_comes_and_goes_does_not_postpone_the_change_over(layout: Layout) -> None:
+    """Nobody vouches for the part, and the connection never stands as long as one grace."""
+    part = widgets()
+    settings = replace(QUICK, outage_grace=60, start_grace=60, stale_grace=2.0)
+    async with NatsServer() as server, connected(server.url) as bus:
+        await bus.wait_connected()
+        await ensure_streams(bus, layout, TEST_LIMITS)
+        source = Source(bus, layout)
+        source.change("a")
+        cluster = DirectCluster(source)
+        async with feeding(bus, layout, [part], reflect=cluster.reflect, settings=settings) as fed:
+
+            async def cut() -> None:
+                while True:
+                    await asyncio.sleep(0.5)
+                    await bus._client._process_op_err(ConnectionResetError("cut"))
+
+            cutting = asyncio.create_task(cut())
+            try:
+                await eventually(lambda: fed.statistics.direct == (part.name,), "direct", within=15)
+                await eventually(lambda: fed.equals(source, part), "fresh and true", within=15)
+            finally:
+                cutting.cancel()
+            assert bus.session > 2, "the connection did come and go"
