@@ -245,6 +245,7 @@ def _stored(sequence: int, verb: Verb, version: Version) -> Stored:
         uid=version.uid,
         resource_version=version.resource_version,
         digest=b"",
+        logged=sequence,
     )
 
 
