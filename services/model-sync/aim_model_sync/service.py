@@ -61,6 +61,10 @@ def _read_part(source: AIMClusterModelSource) -> tuple[object, ...]:
     return (source.uid, metadata.generation, metadata.deletion_timestamp, paused)
 
 
+_CATALOGUE: Final = 24 << 20
+"""Bytes of the models of a large source, all of which each of its passes reads: 6,000 of them with their metadata."""
+
+
 def definition(settings: ModelSyncSettings) -> ServiceDefinition:
     """The declaration of the model-sync service."""
     return ServiceDefinition(
@@ -80,6 +84,7 @@ def definition(settings: ModelSyncSettings) -> ServiceDefinition:
         # Requests are limited per registry host; a hanging registry must not hold other sources up (MS-252).
         effect_kinds={SYNC: 256, PULL_SECRETS: 16},
         readings=source_readings,
+        kept_decoded=_CATALOGUE,
     )
 
 

@@ -19,7 +19,7 @@ from aim_shared.json import JsonObject, dumps, loads
 
 T = TypeVar("T", bound=Resource)
 
-KEPT_DECODED: Final = 2 << 20
+KEPT_DECODED: Final = 512 << 10
 """Bytes of JSON whose typed forms are kept; these take about ten times as much."""
 
 
@@ -188,8 +188,8 @@ class _Recent:
     """The entries whose typed form was made last. What every pass reads is made again once in a while: it costs less
     than noting every look."""
 
-    def __init__(self, limit: int) -> None:
-        self._limit = limit
+    def __init__(self) -> None:
+        self.limit = KEPT_DECODED
         self._entries: deque[tuple[Entry[Any], int]] = deque()
         self._bytes = 0
 
@@ -197,14 +197,19 @@ class _Recent:
         """Keep one more, and as many of the others as there is room for."""
         self._entries.append((entry, size))
         self._bytes += size
-        while self._bytes > self._limit and len(self._entries) > 1:
+        while self._bytes > self.limit and len(self._entries) > 1:
             oldest, freed = self._entries.popleft()
             oldest.forget_decoded()
             self._bytes -= freed
 
 
-_RECENT: Final = _Recent(KEPT_DECODED)
+_RECENT: Final = _Recent()
 """One for the process: what is bounded is its memory."""
+
+
+def keep_decoded(limit: int) -> None:
+    """Keep the typed forms of so many bytes of JSON from now on, in this process."""
+    _RECENT.limit = limit
 
 
 def _decoded(part: Part[T], key: Key, body: bytes) -> T | AimError:

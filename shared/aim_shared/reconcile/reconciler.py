@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any, Generic, Protocol, TypeVar
 
 from aim_shared.api import Resource
-from aim_shared.bus.entry import Change
+from aim_shared.bus.entry import KEPT_DECODED, Change
 from aim_shared.bus.part import Key, Part
 from aim_shared.bus.view import View
 from aim_shared.bus.world import Derived, World
@@ -145,6 +145,7 @@ class ServiceDefinition:
         effect_kinds: kinds of effects its plans may ask for, and how many of each run at the same time; the runners
             are made at start.
         readings: metrics that follow from its world (FW-286).
+        kept_decoded: bytes of JSON whose typed forms are kept (FW-459): what one pass reads should fit.
     """
 
     name: str
@@ -154,6 +155,7 @@ class ServiceDefinition:
     reconcilers: tuple[Reconciler[Any], ...] = ()
     effect_kinds: Mapping[str, int] = field(default_factory=dict)
     readings: Callable[[World], Readings] = field(default=lambda _: {})
+    kept_decoded: int = KEPT_DECODED
 
     @property
     def field_manager(self) -> str:

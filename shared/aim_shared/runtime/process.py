@@ -11,6 +11,7 @@ import structlog
 
 from aim_shared.api.kinds import NAMESPACE
 from aim_shared.bus.connection import BusConnection
+from aim_shared.bus.entry import keep_decoded
 from aim_shared.bus.feed import WorldFeed
 from aim_shared.bus.freshness import FeedSettings
 from aim_shared.bus.part import Part
@@ -59,6 +60,7 @@ class ServiceProcess:
         self._settings = settings
         self._connections = connections
         self._dispatcher = Dispatcher()
+        keep_decoded(definition.kept_decoded)
         self._random = random.Random()
         kube, bus = connections.kube, connections.bus
         world = World(definition.consumes, (*definition.indexes, FACTS_BY_OWNER, *paused_indexes(definition)))

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from support.world_objects import by_owner, colour_index, entry_of, widget, widgets
 
 from aim_shared.api import Resource
-from aim_shared.bus.entry import KEPT_DECODED, Entry, Version
+from aim_shared.bus.entry import KEPT_DECODED, Entry, Version, keep_decoded
 from aim_shared.bus.packed import Packed, Packer, unpacked
 from aim_shared.bus.part import Key
 from aim_shared.bus.source import Source
@@ -67,6 +67,7 @@ def test_the_publisher_holds_packed_bytes_as_well() -> None:
 @pytest.mark.spec("FW-459")
 def test_no_more_is_kept_decoded_than_belongs_to_a_few_megabytes_of_json() -> None:
     part, marker = widgets(), "decoded-and-kept"
+    keep_decoded(KEPT_DECODED)
     world = World([part])
     size = len(entry_of(part, widget("w", note=TEXT)).body)
     count = 3 * KEPT_DECODED // size
