@@ -144,6 +144,9 @@ class Publisher:
     async def consume(self, events: AsyncIterator[Event]) -> None:
         """Take in everything that a reflector tells."""
         async for event in events:
+            if isinstance(event, Restarted):
+                for _ in self._around.intake.source.prepare(event.objects):
+                    await asyncio.sleep(0)
             self.take(event)
             # A list is the largest thing there is; the next event may be a minute away.
             del event

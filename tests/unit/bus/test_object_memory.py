@@ -104,3 +104,19 @@ def test_members_in_another_order_are_the_same_content() -> None:
     first: Entry[Resource] = entry_of(part, obj, 1)
     assert first.same_content(later)
     assert not first.same_content(other)
+
+
+@pytest.mark.spec("FW-461")
+def test_a_long_list_is_taken_in_slices_and_then_at_once() -> None:
+    source, plain = Source(widgets()), Source(widgets())
+    objects = tuple(widget(f"w{number}", f"u{number}", number + 1) for number in range(1000))
+    pauses = 0
+    for _ in source.prepare(objects):
+        pauses += 1
+        assert not source.present, "half a list would read as deletions"
+    assert pauses == 5
+    for one in (source, plain):
+        one.take(Restarted(objects, "2000"))
+    assert source.present == plain.present
+    source.take(Restarted(objects[:10], "2001"))
+    assert len(source.present) == 10
