@@ -446,8 +446,10 @@ async def connect(settings: BusSettings) -> AsyncIterator[BusConnection]:
         try:
             yield connection
         finally:
-            runner.cancel()
-            await asyncio.wait({runner})
+            # The library may forget a cancellation while it connects, and then tries for ever; so it is told again.
+            while not runner.done():
+                runner.cancel()
+                await asyncio.wait({runner}, timeout=_CONNECT_TIMEOUT)
             await connection._close()
 
 
