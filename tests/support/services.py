@@ -20,6 +20,8 @@ from aim_local.ports import free_port
 from aim_shared.json import JsonObject
 
 _TESTS = Path(__file__).parents[1]
+_LONG = 60.0
+"""Seconds after which what should have happened has failed to, on the busiest machine."""
 
 
 class ServiceUnderTest:
@@ -69,7 +71,7 @@ class ServiceUnderTest:
         """Send a signal to it."""
         os.kill(self.pid, number)
 
-    async def stop(self, within: float = 10.0) -> int:
+    async def stop(self, within: float = _LONG) -> int:
         """SIGTERM; its exit code.
 
         Raises:
@@ -83,7 +85,7 @@ class ServiceUnderTest:
         self.signal(signal.SIGKILL)
         await self.ended()
 
-    async def ended(self, within: float = 10.0) -> int:
+    async def ended(self, within: float = _LONG) -> int:
         """Wait until it ends by itself; its exit code."""
         assert self.process is not None
         async with asyncio.timeout(within):
@@ -109,7 +111,7 @@ class ServiceUnderTest:
         found = [line for line in text.splitlines() if line.startswith(f"{sample} ")]
         return float(found[0].rpartition(" ")[2]) if found else None
 
-    async def until(self, path: str, accept: Callable[[int, Any], bool], within: float = 20.0) -> Any:
+    async def until(self, path: str, accept: Callable[[int, Any], bool], within: float = _LONG) -> Any:
         """Ask for a JSON page until it is as wished.
 
         Raises:
@@ -127,12 +129,12 @@ class ServiceUnderTest:
             await asyncio.sleep(0.05)
         raise AssertionError(f"{path} not as wished within {within:g} s: {status} {text[:2000]}\n{self.log}")
 
-    async def ready(self, within: float = 20.0) -> JsonObject:
+    async def ready(self, within: float = _LONG) -> JsonObject:
         """Wait until it is ready."""
         page: JsonObject = await self.until("/readyz", lambda status, _: status == 200, within)
         return page
 
-    async def leads(self, within: float = 30.0) -> None:
+    async def leads(self, within: float = _LONG) -> None:
         """Wait until it is ready and leads."""
         await self.until("/readyz", lambda status, page: status == 200 and page["leads"], within)
 

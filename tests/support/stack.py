@@ -27,7 +27,7 @@ from aim_shared.kube.config import from_kubeconfig
 
 CLUSTER = ClusterKind(os.environ.get("CLUSTER", ClusterKind.EMBEDDED))
 """What the end-to-end tests run against; ``CLUSTER=real`` is that of `make kube-assets`."""
-PATIENCE = {ClusterKind.EMBEDDED: 1.0, ClusterKind.REAL: 3.0}[CLUSTER]
+PATIENCE = {ClusterKind.EMBEDDED: 2.0, ClusterKind.REAL: 3.0}[CLUSTER]
 """By how much everything may take longer there than in memory."""
 NODES = {ClusterKind.EMBEDDED: 1, ClusterKind.REAL: 12}[CLUSTER]
 """Enough accelerators for all services that tests leave behind, where a scheduler counts them."""

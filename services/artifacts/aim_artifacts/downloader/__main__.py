@@ -1,8 +1,9 @@
 """``python -m aim_artifacts.downloader [download|check-size] <source URI>`` (AR-700)."""
 
+import os
 import sys
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, NoReturn
 
 from aim_artifacts.downloader.check_size import check_size
 from aim_artifacts.downloader.download import download
@@ -18,5 +19,16 @@ def main(arguments: Sequence[str]) -> int:
     return run(download, arguments)
 
 
+def end(code: int) -> NoReturn:
+    """End the process without taking the interpreter apart.
+
+    Threads of the object store's library may ask for the interpreter's lock just then, and the process would abort
+    although its work was done and told.
+    """
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
+
+
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    end(main(sys.argv[1:]))
