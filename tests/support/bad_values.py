@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Iterator
+from copy import deepcopy
 from dataclasses import dataclass
 from functools import cache
 from itertools import pairwise
@@ -69,7 +70,8 @@ class Field:
         """A copy of the object with the value there, as JSON can carry it: numbers beyond 64 bits are floats."""
         changed = json.loads(json.dumps(obj))
         for path, filler in self.needed:
-            _write(changed, path, filler, only_if_absent=True)
+            # A copy: what is written into it must not be there in the next object.
+            _write(changed, path, deepcopy(filler), only_if_absent=True)
         _write(changed, self.path, value)
         decoded: JsonObject = loads(json.dumps(changed))
         return decoded

@@ -7,7 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.apiserver_schemas import condition, widget, widget_schema, widget_status
 
+from aim_local.apiserver.objects.errors import FieldError
 from aim_local.apiserver.objects.schema import Schema
+from aim_local.apiserver.objects.schema_node import compile_node
+from aim_local.apiserver.objects.validation import validate
 
 
 def problems(property_schema: dict[str, Any], value: Any) -> list[str]:
@@ -107,8 +110,18 @@ def test_what_fits_passes(schema: dict[str, Any], value: Any) -> None:
     assert problems(schema, value) == []
 
 
-@pytest.mark.parametrize(("name", "value"), [("int32", 2**31), ("int32", -(2**31) - 1), ("int64", 2**63)])
-def test_integers_stay_in_range(name: str, value: int) -> None:
+@pytest.mark.parametrize("value", [2**31, -(2**31) - 1, 2**63 - 1, -(2**63)])
+def test_only_built_in_kinds_enforce_int32(value: int) -> None:
+    schema = {"type": "integer", "format": "int32"}
+    built_in: list[FieldError] = []
+    validate(compile_node(schema, preserve_all=True), value, None, "spec.count", built_in)
+    assert [error.detail for error in built_in] == [f"spec.count in body must be of type int32: {value}"]
+    assert problems(schema, value) == []
+
+
+@pytest.mark.parametrize("name", ["int32", "int64"])
+@pytest.mark.parametrize("value", [2**63, -(2**63) - 1])
+def test_no_integer_has_more_than_64_bits(name: str, value: int) -> None:
     assert len(problems({"type": "integer", "format": name}, value)) == 1
 
 

@@ -30,10 +30,15 @@ class ListType(Enum):
 
 @dataclass(slots=True, eq=False)
 class Node:
-    """One position of a schema. Sizes count characters, items or properties."""
+    """One position of a schema. Sizes count characters, items or properties.
+
+    `fits_int32` is for built-in kinds, whose Go types are that narrow; of custom resources the real server takes any 64
+    bits, whatever the format says.
+    """
 
     type: str = ""
     format: str = ""
+    fits_int32: bool = False
     properties: "dict[str, Node]" = field(default_factory=dict)
     required: tuple[str, ...] = ()
     additional: "Node | None" = None
@@ -124,6 +129,7 @@ def compile_node(source: Mapping[str, Any], *, preserve_all: bool = False) -> No
     # An explicit false, as ObjectMeta has it, stands against the leniency of built-in kinds for all below.
     preserve_all = preserve_all and source.get("x-kubernetes-preserve-unknown-fields", True)
     node = Node(**{attribute: source[name] for name, attribute in _PLAIN.items() if name in source})
+    node.fits_int32 = preserve_all and node.format == "int32"
     node.required = tuple(source.get("required", ()))
     node.enum = tuple(source.get("enum", ()))
     node.default = source.get("default", MISSING)

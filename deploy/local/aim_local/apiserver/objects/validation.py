@@ -37,7 +37,6 @@ _TYPE_NAMES: Final = {
     float: "number",
     type(None): "null",
 }
-_INTEGER_RANGES: Final = {"int32": (-(2**31), 2**31 - 1), "int64": (-(2**63), 2**63 - 1)}
 _DATE_TIME: Final = re.compile(r"\d{4}-\d{2}-\d{2}[Tt]\d{2}:\d{2}:\d{2}(\.\d+)?([Zz]|[+-]\d{2}:?\d{2})", re.ASCII)
 
 
@@ -173,10 +172,8 @@ def _check_number(node: Node, value: float, path: str, errors: _Errors) -> None:
         errors.append(_invalid(path, value, f"should be {relation} {high}"))
     if node.multiple_of is not None and value % node.multiple_of:
         errors.append(_invalid(path, value, f"should be a multiple of {node.multiple_of}"))
-    if node.format in _INTEGER_RANGES:
-        least, greatest = _INTEGER_RANGES[node.format]
-        if not least <= value <= greatest:
-            errors.append(_invalid(path, value, f"must be of type {node.format}: {value}"))
+    if node.fits_int32 and not -(2**31) <= value < 2**31:
+        errors.append(_invalid(path, value, f"must be of type int32: {value}"))
 
 
 def _check_size(low: int | None, high: int | None, size: int, *, what: str, path: str, errors: _Errors) -> None:
