@@ -1,5 +1,7 @@
 """Bad input gives a state, a condition and a reason that a person can act on; nothing hangs, and a repair heals."""
 
+from collections.abc import Callable
+
 import pytest
 from support.stack import OWN, Platform, status_of
 
@@ -118,3 +120,61 @@ async def test_what_breaks_a_rule_is_refused_with_its_field(platform: Platform, 
     assert answer.status == 422
     assert field in answer.body["message"]
     assert any(cause["field"] == field for cause in answer.body["details"]["causes"])
+
+
+def refused(type_: str, reason: str) -> Callable[[JsonObject], bool]:
+    """Whether an object has the condition that tells it."""
+    return lambda obj: condition(obj, type_) == ("False", reason)
+
+
+def of_kind(kind: str, name: str, spec: JsonObject, namespace: str = "") -> tuple[str, JsonObject]:
+    """Path of the collection, and the object."""
+    metadata = {"name": name, **({"namespace": namespace} if namespace else {})}
+    body = {"apiVersion": "aim.eai.amd.com/v1alpha1", "kind": kind, "metadata": metadata, "spec": spec}
+    return f"{OWN}/{f'namespaces/{namespace}/' if namespace else ''}{kind.lower()}s", body
+
+
+TOO_LONG = "9" * 19 + "h"
+NOT_A_PORT = "registry.example.com:99999/a:b"
+UNRENDERABLE = {
+    "enabled": True,
+    "gatewayRef": {"name": "public", "namespace": "gateways"},
+    "pathTemplate": "/{.spec.x}",
+}
+ADMITTED = (
+    (of_kind("AIMClusterModelSource", "bad-interval", {"filters": [{"image": "org/a"}], "syncInterval": TOO_LONG}),
+     "ConfigValid", "InvalidSpec", "spec.syncInterval"),
+    (of_kind("AIMModel", "bad-image", {"image": NOT_A_PORT}, "bad-values"), "ConfigValid", "InvalidSpec", NOT_A_PORT),
+    (of_kind("AIMArtifact", "bad-source", {"sourceUri": "hf:///", "size": "1Gi"}, "bad-values"),
+     "ConfigValid", "InvalidSpec", "'hf:///' is no source"),
+    (of_kind("AIMService", "bad-count", {"model": {"image": IMAGE}, "replicas": 2**63 - 1}, "bad-values"),
+     "ConfigValid", "InvalidSpec", "spec.replicas"),
+    (of_kind("AIMService", "bad-path", {"model": {"image": IMAGE}, "routing": UNRENDERABLE}, "bad-values"),
+     "HTTPRouteReady", "PathTemplateInvalid", "pathTemplate"),
+)  # fmt: skip
+"""For each service a value that the API server admits: the object; condition, reason and words that tell it."""
+
+MOST_TRIES = 12
+"""Within the first minute."""
+
+
+@pytest.mark.spec("FW-474", "FW-478", "SV-186")
+async def test_what_is_admitted_and_cannot_be_served_is_told_once(platform: Platform) -> None:
+    await platform.namespace("bad-values")
+    for (path, body), *_ in ADMITTED:
+        await platform.api.created(path, body)
+    await platform.running(await platform.service("bad-values", "good", model={"image": IMAGE}))
+
+    for (path, body), type_, reason, words in ADMITTED:
+        name = body["metadata"]["name"]
+        told = await platform.until(f"{path}/{name}", refused(type_, reason))
+        assert words in message(told, type_)
+        space = body["metadata"].get("namespace", "default")
+        events = (await platform.api.get(f"/api/v1/namespaces/{space}/events")).body["items"]
+        about = [one for one in events if one["involvedObject"]["name"] == name and one["reason"] == reason]
+        assert about
+        assert all(one["type"] == "Warning" and words in one["message"] for one in about), about
+        # What routing tells, serving repeats where it says of the whole whether it is ready.
+        by = [one["source"]["component"] for one in about]
+        assert len(by) == len(set(by)), about
+        assert all(one.get("count", 1) <= MOST_TRIES for one in about), about

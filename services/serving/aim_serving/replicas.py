@@ -1,5 +1,6 @@
 """Fixed replicas or autoscaling (serving.md section 10), and ``status.runtime`` (11.5)."""
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
@@ -11,6 +12,9 @@ from aim_shared.json import JsonObject
 from aim_shared.naming import autoscaler_name, predictor_name
 
 METRICS_PORT: Final = "8000"
+LARGEST: Final = 2**31 - 1
+"""What KServe can decode, on either side of zero. The API server admits 64 bits, and one InferenceService with a larger
+number stops KServe for all."""
 
 
 class AutoscalerClass(StrEnum):
@@ -41,6 +45,10 @@ class Scaling:
 
 def scaling_of(spec: AIMServiceSpec) -> Scaling | AimError:
     """What the service asks for, or why that can not be (SV-180…SV-189)."""
+    given = spec.auto_scaling.metrics if spec.auto_scaling else ()
+    for path, number in _counts(spec, given):
+        if number is not None and abs(number) > LARGEST:
+            return _invalid(f"{path} is {number}; no count can be beyond {LARGEST}")
     if spec.auto_scaling is None and spec.min_replicas is None and spec.max_replicas is None:
         if spec.replicas < 1:
             return _invalid(f"spec.replicas is {spec.replicas}; scaling to zero is not supported, give at least 1")
@@ -49,12 +57,23 @@ def scaling_of(spec: AIMServiceSpec) -> Scaling | AimError:
     maximum = spec.max_replicas if spec.max_replicas is not None else minimum
     if maximum < minimum:
         return _invalid(f"spec.maxReplicas {maximum} is below spec.minReplicas {minimum}; raise it")
-    given = spec.auto_scaling.metrics if spec.auto_scaling else ()
     if any(metric.podmetric is None for metric in given):
         return _invalid("a metric of spec.autoScaling.metrics has no podmetric; describe the metric there")
     scaler = AutoscalerClass.KEDA if given else AutoscalerClass.HPA
     metrics = None if spec.auto_scaling is None else tuple(_metric(metric) for metric in given)
     return Scaling(minimum, maximum, scaler, metrics)
+
+
+def _counts(spec: AIMServiceSpec, metrics: Sequence[ScalingMetric]) -> Iterator[tuple[str, int | None]]:
+    yield from (
+        ("spec.replicas", spec.replicas),
+        ("spec.minReplicas", spec.min_replicas),
+        ("spec.maxReplicas", spec.max_replicas),
+    )
+    for index, metric in enumerate(metrics):
+        if metric.podmetric is not None:
+            path = f"spec.autoScaling.metrics[{index}].podmetric.target.averageUtilization"
+            yield path, metric.podmetric.target.average_utilization
 
 
 def _invalid(message: str) -> AimError:

@@ -430,16 +430,28 @@ def test_replicas(spec: JsonObject, bounds: tuple[int, int], scaler: str, displa
 
 @pytest.mark.spec("SV-186", "SV-187", "SV-189")
 @pytest.mark.parametrize(
-    "spec",
+    ("spec", "field"),
     [
-        {"replicas": 0},
-        {"minReplicas": 4, "maxReplicas": 2},
-        {"autoScaling": {"metrics": [{"type": "PodMetric"}]}},
+        ({"replicas": 0}, "spec.replicas"),
+        ({"replicas": 2**31}, "spec.replicas"),
+        ({"minReplicas": 2**63 - 1, "maxReplicas": 2**63 - 1}, "spec.minReplicas"),
+        ({"maxReplicas": 2**31}, "spec.maxReplicas"),
+        ({"minReplicas": 4, "maxReplicas": 2}, "spec.maxReplicas"),
+        ({"autoScaling": {"metrics": [{"type": "PodMetric"}]}}, "spec.autoScaling.metrics"),
+        (
+            {
+                "autoScaling": {
+                    "metrics": [{"type": "PodMetric", "podmetric": {"target": {"averageUtilization": 2**31}}}]
+                }
+            },
+            "spec.autoScaling.metrics[0].podmetric.target.averageUtilization",
+        ),
     ],
 )
-def test_replicas_that_can_not_be(spec: JsonObject) -> None:
+def test_replicas_that_can_not_be(spec: JsonObject, field: str) -> None:
     plan = plan_for(serving_world(aim_service(**spec), template(), model(), node(), cache(USUAL)))
     assert (condition_of(plan, "InferenceServiceReady"), overall(plan)) == (("False", "InvalidSpec"), "Failed")
+    assert field in message_of(plan, "InferenceServiceReady")
     assert plan.children == ()
 
 
