@@ -35,6 +35,7 @@ class Stage:
         account: what was told so far.
         complete: everything that lay ready when the snapshot was asked for has arrived.
         covered: everything of the part up to this sequence has.
+        proven: a marker was believed of this very snapshot; one that was believed of other content proves nothing.
     """
 
     entries: dict[Key, Entry[Any]] = field(default_factory=dict)
@@ -42,6 +43,7 @@ class Stage:
     account: Account = field(default_factory=Account)
     complete: bool = False
     covered: int = 0
+    proven: bool = False
 
     def add(self, incoming: Entry[Any] | Deletion) -> None:
         """The snapshot goes on."""
@@ -86,6 +88,11 @@ class PartView:
         """Another snapshot is coming."""
         self.stage, self.covered = Stage(), 0
 
+    @property
+    def swappable(self) -> bool:
+        """Whether a snapshot is finished and a marker agreed with it."""
+        return self.stage is not None and self.stage.complete and self.stage.proven
+
     def swap(self) -> Stage:
         """The snapshot is finished and goes into the world; what follows changes it."""
         assert self.stage is not None
@@ -100,6 +107,8 @@ class PartView:
     def doubt(self) -> None:
         """What was believed is no longer."""
         self.marked_at = None
+        if self.stage is not None:
+            self.stage.proven = False
 
     def belongs_to(self, cluster: str) -> None:
         """Another cluster publishes here: neither what it tells nor what was told before is this cluster's present."""
@@ -143,6 +152,8 @@ class PartView:
         self.marked_at = stored
         self.foreign = ""
         self.complete = Version("", marker.resource_version, None, marker.epoch, marker.comparable_since)
+        if self.stage is not None:
+            self.stage.proven = True
 
     @property
     def told(self) -> int:

@@ -2,11 +2,11 @@
 
 Every doubt about the delivery (a reconnect, a missed heartbeat, a gap, a stream that is not the one it was) ends the
 *generation*: a new consumer delivers the last message of every subject, they are staged part by part, and a part's
-stage replaces the world's content once two things are true. The snapshot is complete, and the part's sync marker was
-believed: written since the present connection and stream are known, by a publisher of this cluster, and vouching for
-exactly what the bus told (`aim_shared.bus.proof`). Every doubt about one part alone (its publisher vouches for
-something else, is back, or began another era; an own write that nobody publishes) makes a snapshot of that part, by a
-consumer of its own, while the others go on.
+stage replaces the world's content once two things are true. The snapshot is complete, and a sync marker of the part was
+believed of this very snapshot: written since the present connection and stream are known, by a publisher of this
+cluster, and vouching for exactly what the bus told (`aim_shared.bus.proof`). Every doubt about one part alone (its
+publisher vouches for something else, is back, or began another era; an own write that nobody publishes) makes a
+snapshot of that part, by a consumer of its own, while the others go on.
 """
 
 import asyncio
@@ -429,7 +429,7 @@ class Projection:
         for view in self._parts.values():
             age = self.marker_age(view.part, now)
             fresh = age is not None and age < self._settings.marker_lifetime
-            if view.stage is None or not view.stage.complete or not fresh:
+            if not view.swappable or not fresh:
                 continue
             stage = view.swap()
             view.covered = max(view.covered, self._known.highest)

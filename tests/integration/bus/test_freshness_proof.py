@@ -19,6 +19,8 @@ from aim_shared.bus.connection import BusConnection
 from aim_shared.bus.freshness import FeedSettings
 from aim_shared.bus.marker import Marker, decode_marker
 from aim_shared.bus.part import Key, Part
+from aim_shared.bus.part_view import PartView
+from aim_shared.bus.projection import Projection
 from aim_shared.bus.publisher import Publisher
 from aim_shared.bus.stored import delete_message, last_message
 from aim_shared.bus.subjects import Layout
@@ -82,6 +84,14 @@ async def never_fresh_but_true(fed: Fed, part: Part[Resource], cluster: Cluster,
         await asyncio.sleep(0.005)
 
 
+async def keeps(fed: Fed, part: Part[Resource], name: str, seconds: float) -> None:
+    """Watch a world: it does not lose the object."""
+    deadline = asyncio.get_running_loop().time() + seconds
+    while asyncio.get_running_loop().time() < deadline:
+        assert fed.world.get(part, Key("ns", name)) is not None
+        await asyncio.sleep(0.005)
+
+
 async def marker_of(bus: BusConnection, layout: Layout) -> Marker:
     found = await last_message(bus, layout.state_stream, layout.sync(PART))
     assert found is not None
@@ -127,6 +137,58 @@ async def test_a_purge_without_a_publisher_leaves_nobody_fresh(
         await eventually(lambda: fed.statistics.projection.disagreed > 1, "the marker was seen again and again")
         assert fed.statistics.projection.restaged >= 1
         assert not fed.feed.synced
+
+
+@pytest.mark.spec("FW-415")
+async def test_a_purge_and_a_lost_delivery_within_one_connection_empty_no_world(
+    bus: BusConnection, layout: Layout, part: Part[Resource]
+) -> None:
+    source = Source(bus, layout)
+    await source.upsert("a")
+    await source.mark()
+    async with following(bus, layout, part, cluster="c") as fed:
+        await eventually(lambda: fed.equals(source, part), "fresh")
+        await purge(bus, layout, f"{layout.root}.>")
+        consumers = (await bus.api(f"CONSUMER.NAMES.{layout.state_stream}"))["consumers"]
+        for consumer in consumers:
+            await bus.api(f"CONSUMER.DELETE.{layout.state_stream}.{consumer}")
+        await eventually(lambda: fed.statistics.projection.generations == 2, "a new delivery, of nothing")
+        # Several heartbeats, while the marker that was believed before is young.
+        await asyncio.sleep(4 * PATIENT.heartbeat)
+        assert fed.content(part) == source.truth
+        assert [change for change in fed.changes if change.new is None] == []
+        await source.repair(epoch="e2")
+        await source.mark()
+        await eventually(lambda: fed.world.epoch(part) == "e2" and fed.equals(source, part), "proven again")
+
+
+@pytest.mark.spec("FW-415", "FW-418")
+async def test_a_snapshot_of_one_part_is_not_believed_by_a_marker_of_what_was_there_before(
+    bus: BusConnection, layout: Layout, part: Part[Resource], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source, may_read = Source(bus, layout), asyncio.Event()
+    read_part = Projection._read_part
+
+    async def read_later(projection: Projection, view: PartView) -> None:
+        await may_read.wait()
+        await read_part(projection, view)
+
+    monkeypatch.setattr(Projection, "_read_part", read_later)
+    await source.upsert("a")
+    await source.mark()
+    async with following(bus, layout, part, cluster="c") as fed:
+        await eventually(lambda: fed.equals(source, part), "fresh")
+        source.epoch = "e2"
+        await source.mark()
+        await eventually(lambda: fed.statistics.projection.restaged == 1, "another era")
+        await purge(bus, layout, layout.state_filter(PART))
+        # Comes behind the marker, which therefore neither agrees nor disagrees.
+        await source.upsert("b")
+        may_read.set()
+        await keeps(fed, part, "a", 1.0)
+        await source.repair(epoch="e3")
+        await source.mark()
+        await eventually(lambda: fed.equals(source, part), "proven")
 
 
 @pytest.mark.spec("FW-417")

@@ -1,0 +1,63 @@
+"""Which snapshot of a part may go into the world."""
+
+from datetime import UTC, datetime
+
+from support.world_objects import entry_of, widget, widgets
+
+from aim_shared.bus.marker import Marker
+from aim_shared.bus.part_view import Belief, PartView
+from aim_shared.bus.proof import Account
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def marker_of(account: Account) -> Marker:
+    proof = account.proof
+    return Marker("p", 1, "e1", "e1", "c", "100", "made", 0, proof.objects, proof.fold)
+
+
+def believed() -> tuple[PartView, Marker]:
+    """A part whose content a marker agreed with."""
+    view, part = PartView(widgets()), widgets()
+    view.begin_stage()
+    view.follow(entry_of(part, widget("a"), 1))
+    assert view.stage is not None
+    marker = marker_of(view.stage.account)
+    assert view.judge(marker, 2, caught_up=True) is Belief.AGREES
+    view.believe(marker, NOW)
+    view.stage.complete = True
+    return view, marker
+
+
+def test_a_complete_snapshot_that_a_marker_agreed_with_may_go_in() -> None:
+    view, _ = believed()
+    assert view.swappable
+    view.swap()
+    assert not view.swappable
+
+
+def test_a_marker_of_the_content_before_says_nothing_of_the_next_snapshot() -> None:
+    view, marker = believed()
+    view.swap()
+    view.believe(marker, NOW)
+    view.begin_stage()
+    assert view.stage is not None
+    view.stage.complete = True
+    assert view.marked_at == NOW
+    assert not view.swappable, "nothing was told yet, and a marker knows of an object"
+    view.follow(entry_of(view.part, widget("a"), 1))
+    view.believe(marker, NOW)
+    assert view.swappable
+
+
+def test_a_doubt_ends_the_belief_in_a_snapshot() -> None:
+    view, _ = believed()
+    view.doubt()
+    assert not view.swappable
+
+
+def test_a_snapshot_that_is_not_complete_stays_out() -> None:
+    view, _ = believed()
+    assert view.stage is not None
+    view.stage.complete = False
+    assert not view.swappable
