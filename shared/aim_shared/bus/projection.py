@@ -13,6 +13,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import partial
 from typing import Any, Final, Protocol
 
 import structlog
@@ -287,7 +288,13 @@ class Projection:
         self._counters.restaged += 1
         self._restaged_at[name] = now
         view.begin_stage()
-        self._restaging[name] = self._restage_group.create_task(self._read_part(view))
+        task = self._restaging[name] = self._restage_group.create_task(self._read_part(view))
+        # Not by the task itself: one that is cancelled before its first step never runs.
+        task.add_done_callback(partial(self._restage_ended, name))
+
+    def _restage_ended(self, name: str, task: asyncio.Task[None]) -> None:
+        if self._restaging.get(name) is task:
+            del self._restaging[name]
 
     async def _read_part(self, view: PartView) -> None:
         subjects = self._decoder.subjects_of(view.part)
@@ -307,8 +314,6 @@ class Projection:
             # What came meanwhile went into the stage that is lost now; the next marker asks for another one.
             view.stage = None
             view.let_go()
-        finally:
-            self._restaging.pop(view.part.name, None)
 
     def _take_one(self, view: PartView, delivered: Delivered) -> None:
         """Take a message of a part's own snapshot."""

@@ -16,7 +16,7 @@ from support.world_objects import widgets
 
 from aim_shared.api import Resource
 from aim_shared.bus.connection import BusConnection
-from aim_shared.bus.freshness import FeedSettings
+from aim_shared.bus.freshness import FeedSettings, boot_seconds
 from aim_shared.bus.marker import Marker, decode_marker
 from aim_shared.bus.part import Key, Part
 from aim_shared.bus.part_view import PartView
@@ -189,6 +189,26 @@ async def test_a_snapshot_of_one_part_is_not_believed_by_a_marker_of_what_was_th
         await source.repair(epoch="e3")
         await source.mark()
         await eventually(lambda: fed.equals(source, part), "proven")
+
+
+@pytest.mark.spec("FW-419")
+async def test_a_snapshot_that_was_given_up_before_it_began_can_be_made_later(
+    bus: BusConnection, layout: Layout, part: Part[Resource]
+) -> None:
+    source = Source(bus, layout)
+    await source.upsert("a")
+    await source.mark()
+    async with following(bus, layout, part, cluster="c") as fed:
+        await eventually(lambda: fed.equals(source, part), "fresh")
+        projection = fed.feed._projection
+        view = projection._parts[PART]
+        # Both told by one batch: another era, and then that the part belongs to another cluster.
+        projection._restage(view, boot_seconds(), "another era")
+        projection._leave_alone(view, "cluster-2")
+        await eventually(lambda: PART not in projection._restaging, "nothing is under way")
+        await asyncio.sleep(PATIENT.restage)
+        await source.mark()
+        await eventually(lambda: fed.equals(source, part), "its own publisher is back")
 
 
 @pytest.mark.spec("FW-417")
