@@ -45,6 +45,12 @@ _TEXTS: Final = (
 _NAMES: Final = ("", "a", "a b", "a/b", "/", "a" * 64, "a" * 254, "é", "example.com/" + "n" * 63, "=", "a\nb", "A_.-z")
 
 
+MOMENTS: Final = (
+    "9999-12-31T23:59:59Z", "9999-12-31T23:59:59-23:59", "0001-01-01T00:00:00Z", "0001-01-01T00:00:00+23:59",
+    "1970-01-01T00:00:00.000000001Z", "2026-01-01T00:00:00", "2026-02-30T00:00:00Z", "", "now",
+)  # fmt: skip
+
+
 Path: TypeAlias = tuple[str | int, ...]
 
 
@@ -110,11 +116,11 @@ METADATA: Final = (
 
 
 @cache
-def fields_of(kind: str) -> tuple[Field, ...]:
-    """All fields of the spec of a kind, those inside maps and lists included."""
+def fields_of(kind: str, member: str = "spec") -> tuple[Field, ...]:
+    """All fields of the spec of a kind, or of its status, those inside maps and lists included."""
     schema = next(crd for crd in load_crds(CRDS) if crd["spec"]["names"]["kind"] == kind)
-    spec = schema["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]
-    return tuple(_fields(spec, ("spec",)))
+    found = schema["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"].get(member, {})
+    return tuple(_fields(found, (member,)))
 
 
 @cache
@@ -171,6 +177,8 @@ def _examples(node: JsonObject) -> tuple[Any, ...]:
     if node.get("x-kubernetes-int-or-string"):
         return (*_AMOUNTS, *_WHOLE)
     limits = tuple(node[name] + step for name in ("minimum", "maximum") if name in node for step in (-1, 0, 1))
+    if node.get("format") == "date-time":
+        return MOMENTS
     match node.get("type"):
         case "integer":
             return (*limits, *_WHOLE)

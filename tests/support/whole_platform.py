@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import cache
+from itertools import count
 from typing import Any, Final
 
 from support.builders import NOW, BuiltWorld, condition, make, world_of
@@ -69,6 +70,7 @@ def variants() -> dict[str, JsonObject]:
     }
 
 
+_VERSIONS: Final = count(1 << 40)
 _SURROUNDINGS: Final = (
     make(kinds.NODE, "gpu-1", labels={labels.GPU_DEVICE_ID: "74a1"}),
     make(kinds.NAMESPACE, TEAM),
@@ -104,6 +106,23 @@ def passes_after(old: JsonObject, new: JsonObject) -> Iterator[Pass]:
                     yield from _passes(reconciler, world, entry)
         for touched, before in changed:
             world.put(touched, before)
+
+
+def stumbles_over(obj: JsonObject) -> Iterator[str]:
+    """The services with an index, a summary or a line that can make nothing of an object of `variants`."""
+    for service in SERVICES:
+        world = _world(service.name)
+        for part in service.consumes:
+            if part.kind.kind != obj["kind"]:
+                continue
+            key = Key(obj["metadata"].get("namespace") or "", obj["metadata"]["name"])
+            usual, before = world.stored[part, key], world.world.stumbles(part)
+            # Another version of the same object: what was told of is not told of again.
+            metadata = {**obj["metadata"], "resourceVersion": str(next(_VERSIONS))}
+            world.put(part, {**obj, "metadata": metadata})
+            if world.world.stumbles(part) != before:
+                yield f"{service.name}: {part}"
+            world.put(part, {**usual, "metadata": {**usual["metadata"], "resourceVersion": str(next(_VERSIONS))}})
 
 
 @cache

@@ -6,9 +6,12 @@ from collections.abc import Iterable
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.bad_values import METADATA, Field, fields_of
+from support.bad_values import METADATA, MOMENTS, Field, fields_of
+from support.builders import NOW, condition
 from support.planned_schemas import refusals
-from support.whole_platform import passes_after, variants
+from support.whole_platform import passes_after, stumbles_over, variants
+
+from aim_shared.reconcile.component_names import ComponentName
 
 VARIANTS = tuple(variants())
 STRIDE = 1 if os.environ.get("AIM_EXPLORE") == "random" else 7
@@ -61,3 +64,26 @@ def test_no_values_of_any_fields_make_a_pass_raise(name: str) -> None:
         is_admitted(name, changes)
 
     property_of_values()
+
+
+@pytest.mark.spec("FW-480")
+@pytest.mark.parametrize("name", VARIANTS)
+def test_whatever_spec_and_status_hold_every_index_takes_it_in(name: str) -> None:
+    kind = variants()[name]["kind"]
+    fields = [*fields_of(kind), *fields_of(kind, "status")]
+    for number, field in enumerate(fields):
+        for value in field.values[number % STRIDE :: STRIDE]:
+            assert list(stumbles_over(field.put(variants()[name], value))) == [], f"{field}: {value!r}"
+
+
+@pytest.mark.spec("FW-480", "DI-318")
+@pytest.mark.parametrize("moment", [moment for moment in MOMENTS if moment.endswith("Z")])
+@pytest.mark.parametrize("name", ["AIMServiceTemplate", "AIMClusterServiceTemplate"])
+def test_a_failed_discovery_at_the_end_of_the_calendar_is_taken_in(name: str, moment: str) -> None:
+    failed = condition("Discovered", False, "DiscoveryFailed", since=NOW) | {"lastTransitionTime": moment}
+    status = {
+        "status": "Failed",
+        "conditions": [failed, condition(ComponentName.MODEL.condition, True)],
+        "discovery": {"attempts": 3, "lastFailureReason": "PodOOMKilled: x", "lastAttemptTime": moment},
+    }
+    assert list(stumbles_over({**variants()[name], "status": status})) == []

@@ -19,7 +19,7 @@ Values: TypeAlias = str | tuple[str, ...]
 
 class Table(Protocol[D]):
     """Something that is derived from the objects of a part. What it makes of an object is kept with the object, so
-    that the table can take it out again without a second look."""
+    that the table can take it out again without a second look. Its name is for people."""
 
     def derived(self, obj: Resource | None) -> D:
         """Pure: what becomes of an object; of one that cannot be decoded the same as of none."""
@@ -36,6 +36,9 @@ class IndexTable:
     def __init__(self, index: Index[Any]) -> None:
         self._index = index
         self._keys: dict[str, Key | dict[Key, None]] = {}
+
+    def __str__(self) -> str:
+        return str(self._index)
 
     def keys(self, value: str) -> Iterable[Key]:
         """Keys under the value, in the order in which they came."""

@@ -44,13 +44,23 @@ class LineTable:
         self._line = line
         self._standing: list[tuple[datetime, Key]] = []
 
+    def __str__(self) -> str:
+        return str(self._line)
+
     def first(self, most: int, admits: Admits) -> tuple[Key, ...]:
         """Who stands first; costs what is looked at until enough are found."""
         return _first(self._standing, most, admits)
 
     def derived(self, obj: Resource | None) -> datetime | None:
-        """Since when an object stands in line."""
-        return None if obj is None else self._line.since(obj)
+        """Since when an object stands in line.
+
+        Raises:
+            ValueError: the moment has no time zone, so it has no place among the others.
+        """
+        since = None if obj is None else self._line.since(obj)
+        if since is not None and since.tzinfo is None:
+            raise ValueError(f"{since.isoformat()} has no time zone")
+        return since
 
     def move(self, key: Key, before: datetime | None, now: datetime | None) -> Iterable[GroupId]:
         """Give a key another place, or none."""

@@ -56,6 +56,9 @@ class SummaryTable:
         self._counts: dict[str, Counter[Any]] = {}
         self._items: dict[str, tuple[Any, ...]] = {}
 
+    def __str__(self) -> str:
+        return str(self._summary)
+
     def items(self, group: str) -> tuple[Any, ...]:
         """The items of a group, in an order that depends on them alone."""
         if group not in self._items and group in self._counts:

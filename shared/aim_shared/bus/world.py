@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias, TypeVar, cast
 
+import structlog
 from pydantic import BaseModel
 
 from aim_shared.api import Resource
@@ -36,6 +37,8 @@ E = TypeVar("E", bound=BaseModel)
 Derived: TypeAlias = Index[Any] | Summary[Any, Any] | Line[Any]
 """What the world derives from the objects of a part and keeps in step with them."""
 
+_log = structlog.get_logger(__name__)
+
 
 @dataclass(slots=True)
 class _PartStore:
@@ -47,6 +50,8 @@ class _PartStore:
         sequence: of the state stream, up to which the feed was taken; ``None`` while something else feeds the part.
         epoch: the epoch of what arrived last; own writes happen in it.
         era: that of what arrived last.
+        stumbled: keys whose object something derived could not be made of, with the UID and resource version.
+        stumbles: how often that happened, counted once per version.
     """
 
     part: Part[Any]
@@ -61,6 +66,8 @@ class _PartStore:
     sequence: int | None = None
     epoch: str = ""
     era: str = ""
+    stumbled: dict[Key, tuple[str, str]] = field(default_factory=dict)
+    stumbles: int = 0
     synced: bool = False
     fresh: bool = False
 
@@ -74,15 +81,39 @@ class _PartStore:
             self.lines[derived.name] = LineTable(derived)
 
     def look_at(self, entry: Entry[Any]) -> None:
-        """Note what is derived from an entry, so that neither taking it in nor taking it out looks at the object."""
+        """Note what is derived from an entry, so that neither taking it in nor taking it out looks at the object.
+
+        Never raises: an object that nobody foresaw would end the service with every start (FW-480).
+        """
         tables = self._tables()
-        if tables and not entry.derived:
+        if not tables or entry.derived:
+            return
+        version = (entry.version.uid, entry.version.resource_version)
+        # Snapshots tell of the same version again and again.
+        told = self.stumbled.get(entry.key) == version
+
+        def stumbled(table: str) -> None:
+            self.stumbled[entry.key] = version
+            if not told:
+                self.stumbles += 1
+                _log.exception("object not understood", part=self.part.name, key=str(entry.key), table=table)
+
+        try:
             obj = entry.object
-            entry.derived = tuple(table.derived(obj) for table in tables)
+        except Exception:
+            obj = None
+            stumbled("decode")
+        derived: list[Any] = []
+        for table in tables:
+            try:
+                derived.append(table.derived(obj))
+            except Exception:
+                derived.append(table.derived(None))
+                stumbled(str(table))
+        entry.derived = tuple(derived)
 
     def derive(self, entry: Entry[Any], old: Entry[Any] | None) -> frozenset[GroupId]:
-        """Bring everything derived in step with an entry; returns the groups of summaries that changed."""
-        self.look_at(entry)
+        """Bring everything derived in step with an entry that was looked at; returns the summaries' changed groups."""
         tables = self._tables()
         before = tuple(table.derived(None) for table in tables) if old is None else old.derived
         moves = zip(tables, before, entry.derived, strict=True)
@@ -137,6 +168,10 @@ class World:
     def count(self, part: Part[Any]) -> int:
         """Number of objects known of a part."""
         return len(self._stores[part.name].entries)
+
+    def stumbles(self, part: Part[Any]) -> int:
+        """How often an index, summary or line could make nothing of an object; once per version of it."""
+        return self._stores[part.name].stumbles
 
     def epoch(self, part: Part[Any]) -> str:
         """The epoch that the part is in; empty before anything was fed."""
@@ -259,6 +294,7 @@ class World:
         """Drop memories of deletions that are older than an hour."""
         for store in self._stores.values():
             store.deleted.forget_old(now)
+            store.stumbled = {key: version for key, version in store.stumbled.items() if key in store.entries}
             # Of what was made and removed between two looks of its publisher, the bus never tells.
             store.removed = {key: at for key, at in store.removed.items() if now - at < OWN_WRITE_SECONDS}
 
@@ -355,6 +391,10 @@ class World:
 
     def _set(self, store: _PartStore, entry: Entry[Any], now: float) -> list[Change[Any]]:
         old = store.entries.get(entry.key)
+        if old is not None:
+            entry.adopt_decoded(old)
+        # Before anything changes: what is in the world can always be taken out of it again.
+        store.look_at(entry)
         changes: list[Change[Any]] = []
         if old is not None and old.version.uid != entry.version.uid:
             replaced_on_bus = old.version.precedes(entry.version)
@@ -366,8 +406,6 @@ class World:
         store.deleted.forget(entry.key, entry.version.uid)
         store.own.pop(entry.key, None)
         store.removed.pop(entry.key, None)
-        if old is not None:
-            entry.adopt_decoded(old)
         store.entries[entry.key] = entry
         groups = store.derive(entry, old)
         entry.pack(store.packer)

@@ -108,7 +108,12 @@ class Past:
         known = self._values.get(where)
         if known is None:
             obj = entry.object
-            known = self._values[where] = frozenset(() if obj is None else index.values(obj))
+            try:
+                known = frozenset(() if obj is None else index.values(obj))
+            except Exception:
+                # As in the world of the decision: what an index stumbles over is not in it (FW-480).
+                known = frozenset()
+            self._values[where] = known
         return known
 
     @property

@@ -148,6 +148,8 @@ class ServiceState:
             yield "aim_part_fresh", which, float(part.fresh)
             yield "aim_part_objects", which, float(part.objects)
             yield "aim_part_foreign", which, float(bool(part.foreign))
+        for known in self.world.parts:
+            yield "aim_failed_indexes_total", {"part": known.name}, float(self.world.stumbles(known))
         yield from _numbers("aim_projection", self.feed.statistics.projection, {})
         yield from _numbers("aim_decisions", self.decisions.statistics, {})
         yield "aim_paused_objects", {}, float(len(self._paused()))

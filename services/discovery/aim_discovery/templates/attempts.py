@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from types import MappingProxyType
 from typing import Final
 
@@ -18,6 +18,7 @@ _BASE: Final = 60
 _LONGEST: Final = 3600
 _LARGEST_EXPONENT: Final = 16
 _LONGEST_TEXT: Final = 1024
+_NEVER: Final = datetime.max.replace(tzinfo=UTC)
 
 _CATEGORIES: Final[Mapping[str, Category]] = MappingProxyType(
     {
@@ -98,7 +99,13 @@ class Attempts:
             recorded: when the failure was noted, which may be later than the Job (DI-298).
         """
         times = [moment for moment in (self.last, recorded) if moment is not None]
-        return max(times) + backoff(self.failed) if self.failed > 0 and times else None
+        if self.failed <= 0 or not times:
+            return None
+        try:
+            return max(times) + backoff(self.failed)
+        except OverflowError:
+            # A status may hold any moment; beyond the last one there is none.
+            return _NEVER
 
     def as_json(self) -> JsonObject | None:
         """For ``status.discovery``."""
