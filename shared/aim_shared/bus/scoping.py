@@ -101,6 +101,12 @@ class Scoping:
             return False
         log.warning("The list is older than what is known; asking the store itself", part=self._part)
         seen = intake.source.store_lists
-        intake.relist(ListFrom.STORE)
-        await intake.until(lambda: intake.is_at(floor) or intake.source.store_lists > seen)
+        told = False
+        while not told:
+            # Asked again and again: the part loads for as long as this lasts, so one lost request must not be the end.
+            intake.relist(ListFrom.STORE)
+            told = await within(
+                self._list_grace,
+                intake.until(lambda: intake.is_at(floor) or intake.source.store_lists > seen),
+            )
         return intake.is_at(floor)

@@ -152,6 +152,7 @@ class Reflector:
         self._watch_opened = 0.0
         self._watch_events = 0
         self._relist_wanted: ListFrom | None = None
+        self._relist_under_way: ListFrom | None = None
         self._delay = 0.0
         self._lists = self._watches = self._events = self._failures = 0
         self._last_error: Exception | None = None
@@ -266,6 +267,7 @@ class Reflector:
         while True:
             if isinstance(state, Empty):
                 state, floor = self._fulfilled(state), self._floor
+                self._relist_under_way = state.source
                 # What the watch brought before lies at or below the floor, which the list is not older than.
                 self._since.clear()
             try:
@@ -284,7 +286,7 @@ class Reflector:
 
     async def _compared(self, compared: "_Compared") -> tuple[Event, ...]:
         """The list beside the watch is there: only now does the watch give way to one that follows the list."""
-        self._comparing = None
+        self._comparing = self._relist_under_way = None
         await self._close_watch()
         listed, floor = compared
         rewound = is_older(listed.resource_version, floor)
@@ -294,6 +296,10 @@ class Reflector:
     async def _end_comparison(self) -> None:
         comparing, self._comparing = self._comparing, None
         await _ended(comparing)
+        unfulfilled, self._relist_under_way = self._relist_under_way, None
+        if unfulfilled is ListFrom.STORE:
+            # The list that comes instead may be from a cache, which is not what somebody waits for.
+            self._relist_wanted = unfulfilled
 
     async def _list(self, state: Empty | Listing) -> tuple[Event, ...]:
         if isinstance(state, Empty):

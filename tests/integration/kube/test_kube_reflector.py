@@ -335,3 +335,27 @@ async def test_what_the_watch_tells_while_a_list_is_fetched_is_folded_into_the_l
         assert await events == [Upsert(b6, "6"), Upsert(a7, "7"), Delete(c8, "8")]
         answered.set()
         assert await take(reflector, 1) == [Restarted((a7, b6), "8")]
+
+
+@pytest.mark.spec("FW-427")
+async def test_a_list_wanted_from_the_store_comes_from_there_although_the_watch_expires_meanwhile() -> None:
+    server = Throttled()
+    fetching, never = asyncio.Event(), asyncio.Event()
+
+    async def endless_list(request: web.BaseRequest) -> web.StreamResponse:
+        assert "resourceVersion" not in request.query
+        fetching.set()
+        await never.wait()
+        raise AssertionError("nobody answers this one")
+
+    async with reflecting(server, settings=ReflectorSettings()) as (reflector, _):
+        server.lists = [list_answer("5"), endless_list, list_answer("7")]
+        await take(reflector, 1)
+        events = asyncio.create_task(take(reflector, 1))
+        await eventually(lambda: server.watches == 1, "the watch is open")
+        reflector.relist(ListFrom.STORE)
+        await asyncio.wait_for(fetching.wait(), 5)
+        server.events.put_nowait(change("ERROR", status(410, "Expired")))
+        assert await events == [Restarted((), "7", from_store=True)]
+        # A handler that waits for ever would keep the server from closing.
+        never.set()
