@@ -23,6 +23,7 @@ class Stored:
         digest: short hash of the content.
         logged: sequence under which the history has this content.
         stored: the broker's time, where it was told; an ack tells none.
+        gap: it tells that versions before it were not kept.
     """
 
     sequence: int
@@ -33,6 +34,7 @@ class Stored:
     digest: bytes
     logged: int
     stored: datetime | None = None
+    gap: bool = False
 
     @classmethod
     def of(cls, message: StateMessage, sequence: int, stored: datetime | None = None) -> "Stored":
@@ -47,6 +49,7 @@ class Stored:
             message.digest,
             message.previous if message.repeats else sequence,
             stored,
+            message.gap,
         )
 
     @property

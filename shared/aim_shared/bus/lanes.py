@@ -55,17 +55,18 @@ class Lanes:
         """Versions that newer ones replaced before they were published."""
         return self._dropped
 
-    def follows_gap(self, key: Key) -> bool:
-        """Whether versions of an object are missing before the one that is being worked on."""
-        return key in self._gaps
+    def take_gap(self, key: Key) -> bool:
+        """Whether versions of an object are missing before the one that is being worked on; that is forgotten here.
+
+        Forgotten before the version is written and not after it, as versions behind it may be dropped meanwhile.
+        """
+        missing = key in self._gaps
+        self._gaps.discard(key)
+        return missing
 
     def note_gap(self, key: Key) -> None:
-        """The version that is being worked on will be missing."""
+        """Versions are missing before the next one of an object: the one being worked on, or those before it."""
         self._gaps.add(key)
-
-    def close_gap(self, key: Key) -> None:
-        """The streams hold a version that tells of the gap before it."""
-        self._gaps.discard(key)
 
     @property
     def last_ticket(self) -> int:

@@ -88,17 +88,23 @@ class Pump:
     async def _work(self, version: SourceVersion | None) -> None:
         lanes = self._lanes
         while version is not None:
-            gap = lanes.follows_gap(version.key)
-            written = await self._writer.write(version, self._scoping.scope, gap=gap)
+            written = await self._write(version)
             lanes.finish(version.key)
             self._unwritable.note(version, written=written)
-            if written and gap:
-                lanes.close_gap(version.key)
-            elif not written:
-                lanes.note_gap(version.key)
             self.published.set()
             self._finished.set()
             version = lanes.take()
         self._workers -= 1
         self._finished.set()
         self._intake.arrived.set()
+
+    async def _write(self, version: SourceVersion) -> bool:
+        gap, written, told = self._lanes.take_gap(version.key), True, False
+        try:
+            written = await self._writer.write(version, self._scoping.scope, gap=gap)
+            # What was not written because the bus has it already need not tell of the gap.
+            told = written and self._writer.tells_of_gap(version.key)
+        finally:
+            if not written or (gap and not told):
+                self._lanes.note_gap(version.key)
+        return written

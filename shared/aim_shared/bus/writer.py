@@ -134,6 +134,11 @@ class Writer:
                 case _:
                     assert_never(outcome)
 
+    def tells_of_gap(self, key: Key) -> bool:
+        """Whether what the stream holds of an object says that versions before it are missing."""
+        held = self.stored.get(key)
+        return held is not None and held.gap
+
     def _message(
         self, version: SourceVersion, body: bytes, scope: Scope, held: Stored | None, attempt: int
     ) -> StateMessage:
