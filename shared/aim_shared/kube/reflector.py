@@ -202,7 +202,8 @@ class Reflector:
         """Make one transition and report what it brought; a transition that failed is only delayed, not lost."""
         if self._delay:
             delay, self._delay = self._delay, 0.0
-            await self._pause(delay)
+            if not self._is_list_due():
+                await self._pause(delay)
         try:
             return await self._transition()
         except (KubeError, ValueError) as error:
@@ -239,6 +240,13 @@ class Reflector:
         if self._stirred is None or self._stirred.done():
             self._stirred = asyncio.get_running_loop().create_future()
         return self._stirred
+
+    def _is_list_due(self) -> bool:
+        """Whether the next step begins a list that somebody waits for, or takes one in."""
+        if self._comparing is None or isinstance(self._state, Empty | Listing):
+            return self._relist_wanted is not None
+        # A wish beside a comparison is the comparison's; without a pause the watch would be tried again in a circle.
+        return self._comparing.done()
 
     async def _pause(self, seconds: float) -> None:
         """Wait between two attempts, unless a wish comes."""
@@ -289,13 +297,17 @@ class Reflector:
         self._comparing = self._relist_under_way = None
         await self._close_watch()
         listed, floor = compared
-        rewound = is_older(listed.resource_version, floor)
         # A store that went back knows nothing of what the watch brought.
-        return self._restart(listed if rewound else merged(listed, self._since.values()), floor)
+        if not is_older(listed.resource_version, floor):
+            listed = merged(listed, self._since.values())
+        # Whole objects, as large as the server sends them.
+        self._since.clear()
+        return self._restart(listed, floor)
 
     async def _end_comparison(self) -> None:
         comparing, self._comparing = self._comparing, None
         await _ended(comparing)
+        self._since.clear()
         unfulfilled, self._relist_under_way = self._relist_under_way, None
         if unfulfilled is ListFrom.STORE:
             # The list that comes instead may be from a cache, which is not what somebody waits for.

@@ -5,6 +5,7 @@ import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
+from unittest.mock import ANY
 
 import pytest
 from aiohttp import web
@@ -256,6 +257,23 @@ async def test_a_wish_for_a_list_is_heard_while_the_server_wants_patience() -> N
         assert await waiting == [Restarted((), "5")]
 
 
+@pytest.mark.spec("FW-427")
+async def test_a_wish_that_comes_during_an_attempt_is_heard_when_the_attempt_fails() -> None:
+    trying, answered = asyncio.Event(), asyncio.Event()
+
+    async def slow_refusal(request: web.BaseRequest) -> web.StreamResponse:
+        trying.set()
+        await answered.wait()
+        return await status_answer(429, "TooManyRequests", headers={"Retry-After": "86400"})(request)
+
+    async with reflecting(slow_refusal, list_answer("5")) as (reflector, _), asyncio.TaskGroup() as group:
+        waiting = group.create_task(take(reflector, 1))
+        await asyncio.wait_for(trying.wait(), 5)
+        reflector.relist()
+        answered.set()
+        assert await waiting == [Restarted((), "5")]
+
+
 class Throttled:
     """A server whose watch is fine while it refuses lists; ``events`` are what the watch tells."""
 
@@ -335,6 +353,7 @@ async def test_what_the_watch_tells_while_a_list_is_fetched_is_folded_into_the_l
         assert await events == [Upsert(b6, "6"), Upsert(a7, "7"), Delete(c8, "8")]
         answered.set()
         assert await take(reflector, 1) == [Restarted((a7, b6), "8")]
+        assert not reflector._since, "what was folded in is kept no longer"
 
 
 @pytest.mark.spec("FW-427")
@@ -351,11 +370,18 @@ async def test_a_list_wanted_from_the_store_comes_from_there_although_the_watch_
     async with reflecting(server, settings=ReflectorSettings()) as (reflector, _):
         server.lists = [list_answer("5"), endless_list, list_answer("7")]
         await take(reflector, 1)
-        events = asyncio.create_task(take(reflector, 1))
+        events = asyncio.create_task(take(reflector, 3))
         await eventually(lambda: server.watches == 1, "the watch is open")
         reflector.relist(ListFrom.STORE)
         await asyncio.wait_for(fetching.wait(), 5)
+        a6 = config_map("a", 6)
+        server.events.put_nowait(change("ADDED", a6))
         server.events.put_nowait(change("ERROR", status(410, "Expired")))
-        assert await events == [Restarted((), "7", from_store=True)]
+        assert await events == [
+            Upsert(a6, "6"),
+            Delete(ANY, "7", synthetic=True),
+            Restarted((), "7", from_store=True),
+        ]
+        assert not reflector._since, "what the abandoned list would have needed is kept no longer"
         # A handler that waits for ever would keep the server from closing.
         never.set()
