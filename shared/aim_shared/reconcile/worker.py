@@ -222,8 +222,9 @@ class Worker(Generic[T]):
         self._remember(key, entry.version.uid)
         undecodable = entry.decode()
         if isinstance(undecodable, AimError):
-            # Its next version brings the next pass; retrying this one would change nothing (CC-014).
-            await self._tell(entry, of_undecodable(self._reconciler, entry.raw, undecodable, self._now()))
+            refusal = of_undecodable(self._reconciler, entry.raw, undecodable, self._now())
+            # Its next version brings the next pass; a retry is for what could not be said of this one (CC-014, FW-476).
+            self._schedule(key, refusal, await self._tell(entry, refusal))
             return Result.ERROR
         with span(f"reconcile {self._reconciler.controller}", entry.traceparent):
             return await self._decide_and_execute(entry, undecodable)
@@ -267,9 +268,9 @@ class Worker(Generic[T]):
             self._record(record.of_plan(view, plan, execution))
         return plan, execution
 
-    async def _tell(self, entry: Entry[T], refusal: Plan) -> None:
+    async def _tell(self, entry: Entry[T], refusal: Plan) -> Execution:
         """Say on the object itself why nothing is done about it; without a word nobody would look."""
-        await self._executor.report(Target(self._reconciler.part, entry.raw, entry.traceparent), refusal)
+        return await self._executor.report(Target(self._reconciler.part, entry.raw, entry.traceparent), refusal)
 
     def _start_effects(self, entry: Entry[T], plan: Plan) -> bool:
         """Start what the plan asks for; whether it asks for something else than the last time."""

@@ -284,6 +284,25 @@ async def test_an_unreadable_object_is_told_what_is_wrong_and_left_alone(bench: 
     assert await events(bench) == [("InvalidSpec", 1)]
 
 
+@pytest.mark.spec("FW-476", "FW-431")
+@pytest.mark.parametrize(("code", "reason"), [(503, "ServiceUnavailable"), (409, "Conflict")])
+async def test_what_could_not_be_said_of_an_unreadable_object_is_said_later(
+    bench: Bench, code: int, reason: str
+) -> None:
+    bench.on_virtual_time()
+    bench.faults.fail("PATCH", "aimservices/chat/status", code, reason=reason, message="not now")
+    seen = bench.target().raw
+    metadata = {**seen["metadata"], "resourceVersion": "999998"}
+    bench.access.absorb(SERVICES, {**seen, "metadata": metadata, "spec": {"model": {"name": 7}}})
+    assert 5 < len(await bench.work_for(60)) <= 12
+    assert await events(bench) == []
+    bench.faults.rules.clear()
+    await bench.work_for(60)
+    assert conditions(await bench.get(AIM_SERVICE, "chat"))["ConfigValid"][:2] == ("False", "InvalidSpec")
+    assert await events(bench) == [("InvalidSpec", 1)]
+    assert await bench.work_for(600) == [], "nothing is left to say"
+
+
 @pytest.mark.spec("FW-477")
 async def test_a_reconcile_that_raises_is_told_once_and_retried_with_growing_pauses(bench: Bench) -> None:
     await bench.executor.report(bench.target(), Plan(status={"status": "Running", "conditions": []}))
