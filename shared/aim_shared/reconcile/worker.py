@@ -250,14 +250,15 @@ class Worker(Generic[T]):
             self._world.standing(),
         )
         try:
-            plan = decide(self._reconciler, obj, view, record.at)
+            try:
+                plan = decide(self._reconciler, obj, view, record.at)
+            finally:
+                # Before anything is awaited: a change between reading and this would wake nobody.
+                self._readers.note(entry.key, view.reads.summaries)
         except Exception as bug:
             self._record(record.of_bug(view, f"{type(bug).__name__}: {bug}"))
             await self._tell(entry, of_bug(self._reconciler, entry.raw, bug, record.at))
             raise
-        finally:
-            # Before anything else can change the world: a change between reading and this would wake nobody.
-            self._readers.note(entry.key, view.reads.summaries)
         target = Target(self._reconciler.part, entry.raw, record.traceparent)
         if failure is not None and not obj.deleting:
             execution = await self._executor.report(target, plan)

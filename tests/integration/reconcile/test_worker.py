@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict
 from structlog.testing import capture_logs
 from support.reconcile_bench import CONFIG_MAPS, SERVICES, Bench, config_map, service
 
+from aim_local.apiserver.http import Request
 from aim_shared.api.external.config_map import ConfigMap
 from aim_shared.api.kinds import AIM_SERVICE, CONFIG_MAP, EVENT
 from aim_shared.api.service import AIMService
@@ -149,6 +150,30 @@ async def test_who_read_a_summary_is_woken_when_it_changes(bench: Bench) -> None
         assert gone is not None
         bench.access.absorb(CONFIG_MAPS, gone.raw, gone=True)
     assert bench.queue.statistics.depth == 0, "its last pass did not look"
+
+
+@pytest.mark.spec("FW-454", "FW-477")
+async def test_who_read_a_summary_and_raised_is_woken_by_what_changes_while_that_is_told(bench: Bench) -> None:
+    bench.index(GREETINGS)
+    bench.on_virtual_time()
+    woken: list[int] = []
+
+    def stumble(_obj: AIMService, view: View) -> Plan:
+        view.summary(GREETINGS, "hello")
+        raise ValueError("surprise")
+
+    def somebody_speaks(request: Request) -> bool:
+        if request.path.endswith("aimservices/chat/status"):
+            body = config_map("c", text="hello")
+            metadata = {**body["metadata"], "uid": "u-c", "resourceVersion": "999998"}
+            bench.access.absorb(CONFIG_MAPS, {**body, "metadata": metadata})
+            woken.append(bench.queue.statistics.depth)
+        return False
+
+    bench.decision = stumble
+    bench.faults.rules.append((somebody_speaks, 0, {}))
+    await bench.worker.process(CHAT)
+    assert woken == [1], "by that change alone, before the answer to the own write"
 
 
 @pytest.mark.spec("FW-010", "FW-094")
