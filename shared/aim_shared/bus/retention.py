@@ -67,6 +67,9 @@ class Pace:
 
     def observe(self, held: Contents) -> float | None:
         """Bytes per second over the last hour; ``None`` until that can be told."""
+        if self._looks and held.last < self._looks[-1][1]:
+            # Sequences only fall when the stream was made anew; what was seen before was another one's.
+            self._looks.clear()
         self._looks.append((held.now, held.last))
         while held.now - self._looks[0][0] > _WINDOW:
             self._looks.popleft()
@@ -80,7 +83,7 @@ class Pace:
 def shortfall(limits: JsonObject, pace: float | None) -> timedelta | None:
     """How far back a stream will reach at its pace, if size cuts it before age does; ``None`` if it does not."""
     size, age = int(limits["max_bytes"]), _age(limits)
-    if size <= 0 or not age or not pace:
+    if size <= 0 or not age or pace is None or pace <= 0:
         return None
     reach = timedelta(seconds=size / pace)
     return reach if reach < age else None

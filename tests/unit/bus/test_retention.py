@@ -52,6 +52,16 @@ def test_the_pace_is_that_of_the_last_hour_whatever_is_dropped_meanwhile() -> No
 
 
 @pytest.mark.spec("FW-449")
+def test_the_pace_begins_anew_with_a_stream_that_was_made_anew() -> None:
+    pace = Pace()
+    pace.observe(holding(messages=1000, size=100_000))
+    pace.observe(holding(messages=2000, size=200_000, minutes=30))
+    assert pace.observe(holding(messages=10, size=1000, minutes=40)) is None, "of another stream"
+    assert pace.observe(holding(messages=20, size=2000, minutes=50)) is None, "a burst is no pace"
+    assert pace.observe(holding(messages=30, size=3000, minutes=60)) == pytest.approx(2000 / 1200)
+
+
+@pytest.mark.spec("FW-449")
 @pytest.mark.parametrize(
     ("limits", "pace", "reach"),
     [
@@ -59,6 +69,7 @@ def test_the_pace_is_that_of_the_last_hour_whatever_is_dropped_meanwhile() -> No
         (WEEK, (1 << 30) / (50 * 3600), timedelta(hours=50)),
         (WEEK, None, None),
         (WEEK, 0.0, None),
+        (WEEK, -1e9, None),
         ({**WEEK, "max_bytes": -1}, 1e9, None),
         ({**WEEK, "max_age": 0}, 1e9, None),
     ],
