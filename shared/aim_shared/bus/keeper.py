@@ -52,6 +52,7 @@ class _Kept:
     wanted: JsonObject
     pace: Pace
     told: str = ""
+    announced: JsonObject | None = None
     short: bool = False
     statistics: StreamStatistics | None = None
 
@@ -108,21 +109,29 @@ class StreamKeeper:
         if self._governs:
             await self._measure(name, kept, Contents.of(info))
         if not found:
-            kept.told = ""
+            kept.told, kept.announced = "", None
         elif self._governs:
-            await self._apply(kept.wanted, info, found)
+            await self._apply(kept, info, found)
         else:
             here = {key: kept.wanted[key] for key in found}
             what = f"A stream has other limits ({found}) than the settings of this service ({here}), which do not count"
             _tell(kept, name, f"{what}; AIM_NATS_* should be the same for all services")
 
-    async def _apply(self, wanted: JsonObject, info: JsonObject, found: JsonObject) -> None:
-        name, new = wanted["name"], {key: wanted[key] for key in found}
+    async def _apply(self, kept: _Kept, info: JsonObject, found: JsonObject) -> None:
+        name, new = kept.wanted["name"], {key: kept.wanted[key] for key in found}
+        # A broker that refuses is asked again and again; what it would drop meanwhile changes with every look.
+        if kept.announced != found:
+            kept.announced = found
+            self._announce(kept.wanted, info, found, new)
+        await self._connection.api(f"STREAM.UPDATE.{name}", {**info["config"], **new})
+
+    @staticmethod
+    def _announce(wanted: JsonObject, info: JsonObject, found: JsonObject, new: JsonObject) -> None:
+        name = wanted["name"]
         if lost := dropped_by(wanted, Contents.of(info)):
             log.warning("Smaller limits of a stream drop what it holds", stream=name, dropped=lost, was=found, now=new)
         else:
             log.info("Changing the limits of a stream", stream=name, was=found, now=new)
-        await self._connection.api(f"STREAM.UPDATE.{name}", {**info["config"], **new})
 
     async def _measure(self, name: str, kept: _Kept, held: Contents) -> None:
         reach = shortfall(kept.wanted, kept.pace.observe(held))

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
-from aim_shared.bus.stored import broker_time
+from aim_shared.bus.stored import broker_clock, broker_time
 from aim_shared.json import JsonObject
 
 _NANOSECONDS: Final = 1_000_000_000
@@ -44,7 +44,7 @@ class Contents:
             int(state["first_seq"]),
             int(state["last_seq"]),
             oldest,
-            broker_time(info["ts"]),
+            broker_clock(info),
         )
 
     @property

@@ -50,6 +50,11 @@ class StoredMessage:
 _BEYOND_ALL_PAGES: Final = 1 << 30
 
 
+def broker_clock(info: JsonObject) -> datetime:
+    """The broker's clock in an answer to ``STREAM.INFO``; the own one where a broker does not tell it."""
+    return broker_time(info["ts"]) if "ts" in info else datetime.now(UTC)
+
+
 async def stream_state(connection: BusConnection, stream: str, subjects: str = "") -> StreamState:
     """Ask for a stream's state.
 
@@ -63,7 +68,7 @@ async def stream_state(connection: BusConnection, stream: str, subjects: str = "
     # The broker tells the subjects page by page, with their total on every page; an empty page costs a kilobyte.
     page = {"subjects_filter": subjects, "offset": _BEYOND_ALL_PAGES} if subjects else {}
     info = await connection.api(f"STREAM.INFO.{stream}", page)
-    now = broker_time(info["ts"]) if "ts" in info else datetime.now(UTC)
+    now = broker_clock(info)
     messages = int(info.get("total", 0)) if subjects else int(info["state"]["messages"])
     return StreamState(str(info["created"]), int(info["state"]["last_seq"]), now, messages)
 

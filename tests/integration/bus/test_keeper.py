@@ -102,6 +102,10 @@ async def test_limits_that_the_broker_has_no_room_for_are_told_and_survived(tmp_
                     return int((await config(bus, layout.decisions_stream))["max_bytes"]) == 2 << 20
 
                 await eventually(applied, "the other stream's limits are applied all the same")
+                # Some more looks, each of which is refused.
+                await asyncio.sleep(0.3)
+        announced = [line["stream"] for line in logs if "limits of a stream" in line["event"] and "was" in line]
+        assert sorted(announced) == sorted([layout.history_stream, layout.decisions_stream]), "announced once"
         assert int((await config(bus, layout.history_stream))["max_bytes"]) == 1 << 20
 
 

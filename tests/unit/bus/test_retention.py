@@ -78,3 +78,10 @@ def test_size_that_cuts_before_age_does_is_seen(
     limits: JsonObject, pace: float | None, reach: timedelta | None
 ) -> None:
     assert shortfall(limits, pace) == reach
+
+
+@pytest.mark.spec("FW-449")
+def test_a_broker_that_does_not_tell_its_clock_is_read_by_the_own_one() -> None:
+    before = datetime.now(UTC)
+    state = {"messages": 0, "bytes": 0, "first_seq": 1, "last_seq": 0}
+    assert before <= Contents.of({"state": state}).now <= datetime.now(UTC)
