@@ -642,7 +642,7 @@ async def test_a_lagging_cache_is_no_restored_store(bus: BusConnection, layout: 
         await settles(bus, layout, PART, cluster, publisher)
     async with publishing(bus, widgets(), layout, source="second", relist=asked.append) as publisher:
         publisher.take(stale)
-        await eventually(lambda: asked == [ListFrom.STORE], "the store is asked")
+        await eventually(lambda: bool(asked), "the store is asked")
         publisher.take(stale)
         await asyncio.sleep(2 * QUICK.list_grace)
         assert publisher.statistics.markers == 0
@@ -650,11 +650,13 @@ async def test_a_lagging_cache_is_no_restored_store(bus: BusConnection, layout: 
         publisher.take(replace(cluster.listing(), from_store=True))
         await settles(bus, layout, PART, cluster, publisher)
         assert publisher.epoch == epoch
+        assert set(asked) == {ListFrom.STORE}
+        asked.clear()
         restored = Cluster(version=10)
         restored.put("a", restored=True)
     async with publishing(bus, widgets(), layout, source="third", relist=asked.append) as publisher:
         publisher.take(restored.listing())
-        await eventually(lambda: len(asked) == 2, "the store is asked")
+        await eventually(lambda: bool(asked), "the store is asked")
         publisher.take(replace(restored.listing(), from_store=True))
         await settles(bus, layout, PART, restored, publisher)
         assert publisher.epoch > epoch
