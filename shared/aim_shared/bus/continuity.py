@@ -44,6 +44,11 @@ class Continuity:
         elif _identity(waiting) != _identity(before):
             self._broken = True
 
+    def forget(self, key: Key) -> None:
+        """An object is gone before anything of it was stored, and what waited of it was dropped."""
+        self._changed.discard(key)
+        self._expected.pop(key, None)
+
     def is_broken(self, stored: Mapping[Key, Stored]) -> bool:
         """Whether versions are missing between what is stored and what is under way."""
         return self._broken or any(found != _identity(stored.get(key)) for key, found in self._expected.items())

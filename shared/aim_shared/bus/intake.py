@@ -18,6 +18,7 @@ class Intake:
     Args:
         connected: whether the broker can be reached.
         relist: asks the reflector for a list, which comes as `Restarted`; ``None`` where Kubernetes knows nothing.
+        held: whether the stream is known to hold something of an object.
 
     Attributes:
         arrived: set when there may be something to publish.
@@ -26,7 +27,11 @@ class Intake:
     """
 
     def __init__(
-        self, part: Part[Any], connected: Callable[[], bool], relist: Callable[[ListFrom], None] | None
+        self,
+        part: Part[Any],
+        connected: Callable[[], bool],
+        relist: Callable[[ListFrom], None] | None,
+        held: Callable[[Key], bool] = lambda _: True,
     ) -> None:
         self.source = Source(part)
         self.lanes = Lanes()
@@ -36,6 +41,7 @@ class Intake:
         self.moved = asyncio.Event()
         self._connected = connected
         self._relist = relist
+        self._held = held
         self._heard_at = boot_seconds()
 
     @property
@@ -95,6 +101,12 @@ class Intake:
             await self.moved.wait()
 
     def _enqueue(self, version: SourceVersion) -> None:
+        connected = self._connected()
+        if not connected and version.deleted and not self._held(version.key) and self.lanes.forget(version.key):
+            # Nobody was told of the object, and without a broker there is no end to such. The session that comes finds
+            # what the stream holds of it after all, and tells by a new epoch that versions are missing.
+            self.continuity.forget(version.key)
+            return
         # Without a broker only the newest version of an object is kept; the next one tells that others are missing.
-        self.lanes.add(version, latest_only=not self._connected())
+        self.lanes.add(version, latest_only=not connected)
         self.arrived.set()

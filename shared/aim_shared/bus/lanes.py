@@ -1,6 +1,6 @@
 """Versions that wait to be published: in order per object, many objects at once, in bounded memory. No I/O."""
 
-from collections import deque
+from collections import OrderedDict, deque
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -23,7 +23,7 @@ class Lanes:
     def __init__(self, limit: int = MAX_WAITING) -> None:
         self._limit = limit
         self._lanes: dict[Key, _Lane] = {}
-        self._ready: deque[Key] = deque()
+        self._ready: OrderedDict[Key, None] = OrderedDict()
         self._open: dict[int, None] = {}
         self._tickets = 0
         self._dropped = 0
@@ -85,13 +85,29 @@ class Lanes:
         self._tickets += 1
         self._open[self._tickets] = None
         lane.waiting.append((self._tickets, version))
-        if not lane.busy and len(lane.waiting) == 1:
-            self._ready.append(version.key)
+        if not lane.busy:
+            self._ready[version.key] = None
+
+    def forget(self, key: Key) -> bool:
+        """Drop an object's versions and the deletion that would follow them, as if it had never been.
+
+        Returns whether it did; not so while one of them is being worked on.
+        """
+        lane = self._lanes.get(key)
+        if lane is not None and lane.busy:
+            return False
+        if lane is not None:
+            self._shorten(lane, 0)
+            del self._lanes[key]
+            self._ready.pop(key, None)
+        self._dropped += 1
+        self._gaps.discard(key)
+        return True
 
     def take(self) -> SourceVersion | None:
         """The next version to work on; its object is busy until `finish`."""
         while self._ready and not self._held:
-            lane = self._lanes.get(self._ready.popleft())
+            lane = self._lanes.get(self._ready.popitem(last=False)[0])
             if lane is not None and lane.waiting and not lane.busy:
                 lane.busy = True
                 return lane.waiting[0][1]
@@ -104,7 +120,7 @@ class Lanes:
         del self._open[ticket]
         lane.busy = False
         if lane.waiting:
-            self._ready.append(key)
+            self._ready[key] = None
         else:
             del self._lanes[key]
 
@@ -112,7 +128,7 @@ class Lanes:
         """Nothing is being worked on any more; what was begun will be begun again."""
         for lane in self._lanes.values():
             lane.busy = False
-        self._ready = deque(self._lanes)
+        self._ready = OrderedDict.fromkeys(self._lanes)
 
     def collapse(self) -> None:
         """Keep only the newest version of every object."""

@@ -75,7 +75,8 @@ class Publisher:
     ) -> None:
         # Two processes of one name, or two terms of one process, must be able to tell each other apart.
         source = f"{source}/{secrets.token_hex(4)}"
-        intake = Intake(part, lambda: connection.connected, relist)
+        writer = Writer(connection, part, layout, source, may_write)
+        intake = Intake(part, lambda: connection.connected, relist, lambda key: key in writer.stored)
         self._around = Surroundings(
             connection=connection,
             part=part,
@@ -86,7 +87,7 @@ class Publisher:
             loaded=loaded,
             intake=intake,
             scoping=Scoping(part.name, intake, cluster, settings.list_grace),
-            writer=Writer(connection, part, layout, source, may_write),
+            writer=writer,
             markers=MarkerWriter(
                 connection,
                 layout,

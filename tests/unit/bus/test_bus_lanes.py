@@ -126,3 +126,32 @@ def test_held_lanes_give_out_nothing() -> None:
     lanes.release()
     assert lanes.take() == version("a", 1)
     assert lanes.newest_of(Key("ns", "b")) is None
+
+
+def test_an_object_that_changes_for_ever_while_nothing_is_given_out_stands_in_line_once() -> None:
+    lanes = Lanes()
+    for number in range(100):
+        lanes.add(version("a", number), latest_only=True)
+    assert len(lanes) == len(lanes._ready) == 1
+    assert drain(lanes) == ["a99"]
+
+
+def test_what_is_forgotten_leaves_nothing_behind_and_counts_as_dropped() -> None:
+    lanes = Lanes()
+    for number in range(100):
+        lanes.add(version(f"n{number}", 1))
+        lanes.add(version(f"n{number}", 2), latest_only=True)
+        assert lanes.forget(Key("ns", f"n{number}"))
+    assert not any((lanes._lanes, lanes._ready, lanes._open, lanes._gaps))
+    assert lanes.dropped == 300
+    lanes.add(version("a", 1))
+    assert drain(lanes) == ["a1"]
+
+
+def test_what_is_being_worked_on_is_not_forgotten() -> None:
+    lanes = Lanes()
+    lanes.add(version("a", 1))
+    lanes.take()
+    assert not lanes.forget(Key("ns", "a"))
+    lanes.put_back()
+    assert drain(lanes) == ["a1"]
