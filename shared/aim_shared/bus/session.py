@@ -3,7 +3,7 @@
 import asyncio
 import random
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from aim_shared.bus.connection import BusConnection
@@ -68,6 +68,19 @@ class Comparisons:
     last: int = 0
     repaired: int = 0
     dropped_seen: int = 0
+
+
+@dataclass(slots=True)
+class _Flaws:
+    """What is to be mended once the part is claimed.
+
+    Attributes:
+        unreadable: sequences of messages of the state stream that nobody can read.
+        unlogged: present versions that the history may lack, and their sequences.
+    """
+
+    unreadable: list[int] = field(default_factory=list)
+    unlogged: list[tuple[StateMessage, int]] = field(default_factory=list)
 
 
 class Session:
@@ -147,9 +160,13 @@ class Session:
             except StreamMismatchError as error:
                 # Whoever can cure it need not restart anything afterwards; consumers read the API server meanwhile.
                 raise InterruptedSessionError(str(error)) from error
+            before = await stream_state(around.connection, around.layout.state_stream)
+            marker = await around.markers.read(before.now)
+            flaws = await self._read_streams()
+            # Asked again: what somebody else wrote while this read must not look as if the stream's end fell.
             state = await stream_state(around.connection, around.layout.state_stream)
-            marker = await around.markers.read(state.now)
-            await self._read_streams()
+            if state.created != before.created:
+                raise InterruptedSessionError(f"stream {around.layout.state_stream} was made anew while it was read")
         while not around.intake.source.lists:
             await around.intake.relisted.wait()
         fresh = await scoping.choose(state, marker, writer.stored.values(), writer.high_sequence)
@@ -157,26 +174,36 @@ class Session:
         if not around.markers.is_own(marker):
             with interrupting():
                 await around.markers.claim(scoping.scope, state.created, state.last_sequence)
+        with interrupting():
+            await self._mend(flaws)
         self._compare(fresh=fresh)
 
-    async def _read_streams(self) -> None:
+    async def _read_streams(self) -> _Flaws:
+        """Take note of what the streams hold; nothing is written, as the part may be somebody else's."""
         around, writer = self._around, self._around.writer
         held, self._foreign = await read_present(around.connection, around.layout, around.part.name, around.service)
         writer.stored.clear()
-        unlogged: list[tuple[StateMessage, int]] = []
+        flaws = _Flaws()
         for found in held:
-            adopted = await writer.adopt(found.key, found.message)
+            adopted = writer.note(found.key, found.message)
             if adopted is None:
+                flaws.unreadable.append(found.message.sequence)
                 continue
             stored, state = adopted
             if around.loaded is not None:
                 around.loaded(state)
             logged = logged_as(found.logged, state, stored.sequence)
             if logged is None:
-                unlogged.append((state, stored.sequence))
+                flaws.unlogged.append((state, stored.sequence))
             else:
                 writer.note_logged(found.key, logged)
-        await _in_parallel(around.settings.concurrency, writer.copy_to_history, unlogged)
+        return flaws
+
+    async def _mend(self, flaws: _Flaws) -> None:
+        writer = self._around.writer
+        for sequence in flaws.unreadable:
+            await writer.remove(sequence)
+        await _in_parallel(self._around.settings.concurrency, writer.copy_to_history, flaws.unlogged)
 
     # Comparing
 

@@ -178,17 +178,24 @@ class Writer:
 
     async def adopt(self, key: Key, message: StoredMessage) -> tuple[Stored, StateMessage] | None:
         """Take note of what the stream holds; what nobody can read is removed, so that it can be replaced."""
+        adopted = self.note(key, message)
+        if adopted is None:
+            await self.remove(message.sequence)
+        return adopted
+
+    def note(self, key: Key, message: StoredMessage) -> tuple[Stored, StateMessage] | None:
+        """Take note of what the stream holds; ``None`` if nobody can read it."""
         self.high_sequence = max(self.high_sequence, message.sequence)
         try:
             state = decode_state(self._part.name, key, message.headers, message.data)
         except EnvelopeError as error:
-            log.warning("Removing an unreadable message from the state stream", error=str(error))
-            await self._remove(message.sequence)
+            log.warning("The state stream holds an unreadable message", error=str(error))
             return None
         stored = self.stored[key] = Stored.of(state, message.sequence, message.stored)
         return stored, state
 
-    async def _remove(self, sequence: int) -> None:
+    async def remove(self, sequence: int) -> None:
+        """Remove a message that nobody can read, so that it can be replaced."""
         self._check_lease()
         with interrupting():
             await delete_message(self._connection, self._layout.state_stream, sequence)

@@ -27,14 +27,18 @@ from support.world_objects import widget, widgets
 
 from aim_shared.bus.connection import BusConnection, Message
 from aim_shared.bus.envelope import StateMessage, Verb
+from aim_shared.bus.epoch import Reason
 from aim_shared.bus.freshness import boot_seconds
 from aim_shared.bus.interruption import InterruptedSessionError
 from aim_shared.bus.judgement import Scope
 from aim_shared.bus.marker import decode_marker
+from aim_shared.bus.marker_writer import MarkerWriter
 from aim_shared.bus.outcome import PubAck
 from aim_shared.bus.part import Key
 from aim_shared.bus.publisher import Publisher
 from aim_shared.bus.publisher_state import PublisherSettings, SupersededError
+from aim_shared.bus.scoping import Scoping
+from aim_shared.bus.snapshot import read_present
 from aim_shared.bus.source import upsert_of
 from aim_shared.bus.stored import delete_message, last_message, stream_state
 from aim_shared.bus.streams import state_config
@@ -240,6 +244,65 @@ async def test_an_unreadable_message_is_replaced(bus: BusConnection, layout: Lay
     async with publishing(bus, widgets(), layout) as publisher:
         publisher.take(cluster.listing())
         await settles(bus, layout, PART, cluster, publisher)
+
+
+@pytest.mark.spec("FW-419")
+async def test_nothing_is_removed_or_copied_before_the_part_is_claimed(
+    bus: BusConnection, layout: Layout, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cluster, broken = Cluster(), layout.state(PART, Key("ns", "broken"))
+    async with publishing(bus, widgets(), layout) as publisher:
+        publisher.take(cluster.listing())
+        publisher.take(cluster.put("a"))
+        await settles(bus, layout, PART, cluster, publisher)
+    await bus.api(f"STREAM.PURGE.{layout.history_stream}")
+    await bus.publish(broken, b"garbage", {})
+    claim, seen = MarkerWriter.claim, list[tuple[bool, int]]()
+
+    async def look_and_claim(writer: MarkerWriter, *args: Any) -> None:
+        unreadable = await last_message(bus, layout.state_stream, broken)
+        seen.append((unreadable is not None, len(await history(bus, layout, PART))))
+        await claim(writer, *args)
+
+    monkeypatch.setattr(MarkerWriter, "claim", look_and_claim)
+    async with publishing(bus, widgets(), layout, source="second") as publisher:
+        publisher.take(cluster.listing())
+        await settles(bus, layout, PART, cluster, publisher)
+    assert seen == [(True, 0)]
+    assert await last_message(bus, layout.state_stream, broken) is None
+    assert len(await history(bus, layout, PART)) == 1
+
+
+async def test_what_somebody_writes_while_the_stream_is_read_is_no_fall_of_its_end(
+    bus: BusConnection, layout: Layout, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cluster, reasons, written = Cluster(), list[Reason](), list[bool]()
+    begin = Scoping.begin
+
+    def note(scoping: Scoping, reason: Reason) -> None:
+        reasons.append(reason)
+        begin(scoping, reason)
+
+    async with publishing(bus, widgets(), layout) as publisher:
+        publisher.take(cluster.listing())
+        publisher.take(cluster.put("a"))
+        await settles(bus, layout, PART, cluster, publisher)
+        scope = Scope(publisher.epoch, publisher.epoch)
+
+        async def read_late(*args: Any) -> Any:
+            if not written:
+                late = cluster.put("late")
+                publisher.take(late)
+                former = Writer(bus, widgets(), layout, "former", lambda: True)
+                written.append(await former.write(upsert_of(widgets(), late.obj), scope))
+            return await read_present(*args)
+
+        monkeypatch.setattr("aim_shared.bus.session.read_present", read_late)
+        monkeypatch.setattr(Scoping, "begin", note)
+        publisher.compare()
+        await eventually(lambda: written == [True], "read again")
+        await settles(bus, layout, PART, cluster, publisher)
+    assert reasons == []
 
 
 async def test_an_older_list_is_waited_for_before_it_counts_as_a_restored_cluster(
