@@ -155,6 +155,12 @@ async def test_scale_reads_and_writes_replicas(widgets: SuiteApi) -> None:
     assert any(entry.get("subresource") == "scale" for entry in live["metadata"]["managedFields"])
 
 
+async def test_replicas_that_no_scale_could_carry_are_refused(widgets: SuiteApi) -> None:
+    reply = await widgets.post(WIDGETS, widget("a", replicas=2**31))
+    assert (reply.status, reply.body["details"]["causes"][0]["field"]) == (422, ".spec.replicas")
+    assert "should be less than or equal to 2147483647" in reply.message
+
+
 async def test_secrets_take_plain_text_and_keep_base64(api: SuiteApi) -> None:
     made = await api.created("/api/v1/namespaces/$ns/secrets", {"metadata": {"name": "s"}, "stringData": {"a": "b"}})
     assert made["data"] == {"a": "Yg=="}

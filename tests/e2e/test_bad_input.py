@@ -1,6 +1,7 @@
 """Bad input gives a state, a condition and a reason that a person can act on; nothing hangs, and a repair heals."""
 
 from collections.abc import Callable
+from functools import partial
 
 import pytest
 from support.stack import OWN, Platform, status_of
@@ -147,8 +148,8 @@ ADMITTED = (
     (of_kind("AIMModel", "bad-image", {"image": NOT_A_PORT}, "bad-values"), "ConfigValid", "InvalidSpec", NOT_A_PORT),
     (of_kind("AIMArtifact", "bad-source", {"sourceUri": "hf:///", "size": "1Gi"}, "bad-values"),
      "ConfigValid", "InvalidSpec", "'hf:///' is no source"),
-    (of_kind("AIMService", "bad-count", {"model": {"image": IMAGE}, "replicas": 2**63 - 1}, "bad-values"),
-     "ConfigValid", "InvalidSpec", "spec.replicas"),
+    (of_kind("AIMService", "bad-count", {"model": {"image": IMAGE}, "maxReplicas": 2**63 - 1}, "bad-values"),
+     "ConfigValid", "InvalidSpec", "spec.maxReplicas"),
     (of_kind("AIMService", "bad-path", {"model": {"image": IMAGE}, "routing": UNRENDERABLE}, "bad-values"),
      "HTTPRouteReady", "PathTemplateInvalid", "pathTemplate"),
 )  # fmt: skip
@@ -156,6 +157,14 @@ ADMITTED = (
 
 MOST_TRIES = 12
 """Within the first minute."""
+
+
+def _events_about(name: str, reason: str, page: JsonObject) -> list[JsonObject]:
+    return [one for one in page["items"] if one["involvedObject"]["name"] == name and one["reason"] == reason]
+
+
+def _any_about(name: str, reason: str, page: JsonObject) -> bool:
+    return bool(_events_about(name, reason, page))
 
 
 @pytest.mark.spec("FW-474", "FW-478", "SV-186")
@@ -170,9 +179,9 @@ async def test_what_is_admitted_and_cannot_be_served_is_told_once(platform: Plat
         told = await platform.until(f"{path}/{name}", refused(type_, reason))
         assert words in message(told, type_)
         space = body["metadata"].get("namespace", "default")
-        events = (await platform.api.get(f"/api/v1/namespaces/{space}/events")).body["items"]
-        about = [one for one in events if one["involvedObject"]["name"] == name and one["reason"] == reason]
-        assert about
+        # The status is written first, the Event follows.
+        page = await platform.until(f"/api/v1/namespaces/{space}/events", partial(_any_about, name, reason))
+        about = _events_about(name, reason, page)
         assert all(one["type"] == "Warning" and words in one["message"] for one in about), about
         # What routing tells, serving repeats where it says of the whole whether it is ready.
         by = [one["source"]["component"] for one in about]

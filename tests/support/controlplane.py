@@ -191,7 +191,7 @@ async def take(events: AsyncIterator[JsonObject], count: int, seconds: float = 5
     return taken
 
 
-async def eventually(condition: Callable[[], bool], seconds: float = 5) -> None:
+async def eventually(condition: Callable[[], bool], seconds: float = 60) -> None:
     """Wait until a condition holds.
 
     Raises:

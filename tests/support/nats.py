@@ -52,7 +52,7 @@ def connected(url: str, name: str = "test") -> AbstractAsyncContextManager[BusCo
 
 
 async def eventually(
-    condition: Callable[[], bool | Awaitable[bool]], what: str, within: float = 10.0, interval: float = 0.02
+    condition: Callable[[], bool | Awaitable[bool]], what: str, within: float = 60.0, interval: float = 0.02
 ) -> None:
     """Wait until a condition holds.
 

@@ -11,6 +11,8 @@ from aim_local.apiserver.store import Version
 from aim_local.apiserver.values import timestamp
 from aim_shared.json import JsonObject
 
+_MOST_REPLICAS: Final = 2**31 - 1
+
 
 def scale_of(resource: ResourceType, version: Version) -> JsonObject:
     """The autoscaling/v1 Scale of an object."""
@@ -56,6 +58,17 @@ def with_replicas(resource: ResourceType, obj: JsonObject, scale: JsonObject) ->
     if revision:
         obj["metadata"]["resourceVersion"] = revision
     return obj
+
+
+def scale_errors(resource: ResourceType, obj: JsonObject) -> list[FieldError]:
+    """What a Scale could not carry: a custom resource's integers have 64 bits, a Scale's 32."""
+    if not resource.custom or resource.scale is None:
+        return []
+    replicas = _at(obj, resource.scale.spec_replicas)
+    if not isinstance(replicas, int) or replicas <= _MOST_REPLICAS:
+        return []
+    path = "." + ".".join(resource.scale.spec_replicas)
+    return [FieldError(path, FieldErrorKind.INVALID, f"should be less than or equal to {_MOST_REPLICAS}", replicas)]
 
 
 def _at(obj: object, path: tuple[str, ...]) -> object:

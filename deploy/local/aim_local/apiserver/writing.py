@@ -13,6 +13,7 @@ from aim_local.apiserver.objects.errors import FieldError, FieldErrorKind, rules
 from aim_local.apiserver.objects.patch import PatchError
 from aim_local.apiserver.resources import Key, Registry, ResourceType
 from aim_local.apiserver.store import Store, Version, with_revision
+from aim_local.apiserver.subresources import scale_errors
 from aim_local.apiserver.values import timestamp
 from aim_shared.json import JsonObject, dumps
 
@@ -243,6 +244,7 @@ class Writer:
         if resource.rules is not None:
             skipped = rules_unchecked(errors)
             errors += [skipped] if skipped else resource.rules.validate(new, old)
+        errors += scale_errors(resource, new)
         if errors:
             raise status.invalid(resource, new["metadata"].get("name", ""), errors)
 
