@@ -12,6 +12,7 @@ import pytest
 import trustme
 import yaml
 from aiohttp import web
+from support.nats import eventually
 
 from aim_shared.kube import config
 from aim_shared.kube.client import KubeClient
@@ -114,15 +115,32 @@ async def test_an_exec_plugin_brings_the_token(tmp_path: Path) -> None:
 
 @pytest.mark.spec("FW-433")
 async def test_a_plugin_that_hangs_is_not_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    let_go, pid_file = tmp_path / "let-go", tmp_path / "pid"
+    script = (
+        f"import os, pathlib, time\npathlib.Path({str(pid_file)!r}).write_text(str(os.getpid()))\n"
+        f"while not pathlib.Path({str(let_go)!r}).exists(): time.sleep(0.01)"
+    )
     plugin = {
         "apiVersion": "client.authentication.k8s.io/v1",
         "command": sys.executable,
-        "args": ["-c", "import time; time.sleep(3)"],
+        "args": ["-c", script],
     }
     file = kubeconfig(tmp_path / "config", "http://127.0.0.1:1", {"exec": plugin})
     monkeypatch.setattr("aim_shared.kube.config.PLUGIN_SECONDS", 0.2)
     with pytest.raises(ConfigError, match="brought no credential"):
         await asyncio.wait_for(from_kubeconfig(str(file)), 10)
+    # The library started the process and keeps it to itself; the loop must live until it has seen it end.
+    let_go.touch()
+    await eventually(lambda: pid_file.exists() and _is_reaped(int(pid_file.read_text() or 0)), "the plugin's end")
+    await asyncio.sleep(0.1)
+
+
+def _is_reaped(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return True
+    return False
 
 
 async def test_several_files_are_joined_and_the_first_entry_of_a_name_counts(tmp_path: Path) -> None:
