@@ -12,10 +12,10 @@ from pydantic import ValidationError
 
 from aim_shared.api import Resource
 from aim_shared.bus.envelope import unversioned
-from aim_shared.bus.packed import Packed, Packer, unpacked
 from aim_shared.bus.part import GroupId, Key, Part
 from aim_shared.errors import AimError, Category
 from aim_shared.json import JsonObject, dumps, loads
+from aim_shared.packed import Packed, Packer, unpacked
 
 T = TypeVar("T", bound=Resource)
 

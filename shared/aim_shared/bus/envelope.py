@@ -5,11 +5,12 @@ One version travels twice: as `StateMessage` to the state stream, and then, with
 """
 
 import hashlib
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
-from typing import Final
+from typing import Final, NamedTuple
 
 from aim_shared.bus.part import Key
 from aim_shared.bus.trace import is_traceparent
@@ -164,6 +165,35 @@ class LogMessage:
     def headers(self) -> dict[str, str]:
         """The message's headers."""
         return {**self.state.headers(), Header.SEQUENCE: str(self.sequence)}
+
+
+class Logged(NamedTuple):
+    """The last version of a subject in the history, as far as it tells whether a present version is there.
+
+    Attributes:
+        sequence: position of the version in the state stream, as the header has it.
+    """
+
+    id: str
+    epoch: str
+    sequence: str
+
+    @classmethod
+    def of(cls, headers: Mapping[str, str]) -> "Logged":
+        """What the headers of a message in the history tell; empty where they lack something."""
+        epoch = sys.intern(headers.get(Header.EPOCH, ""))
+        return cls(headers.get(Header.CE_ID, ""), epoch, headers.get(Header.SEQUENCE, ""))
+
+    def holds(self, message: StateMessage, sequence: int) -> int | None:
+        """Under which sequence the history has what a message of the state stream says; ``None`` if it has not.
+
+        Args:
+            sequence: of the message in the state stream.
+        """
+        if (self.id, self.sequence) == (message.id, str(sequence)):
+            return sequence
+        repeated = message.repeats and self.epoch == message.epoch and self.sequence == str(message.previous)
+        return message.previous if repeated else None
 
 
 def decode_state(part: str, key: Key, headers: Mapping[str, str] | None, body: bytes) -> StateMessage:

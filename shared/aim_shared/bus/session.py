@@ -3,28 +3,29 @@
 import asyncio
 import random
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from aim_shared.bus.connection import BusConnection
-from aim_shared.bus.envelope import StateMessage, digest_of
+from aim_shared.bus.envelope import Logged, StateMessage, digest_of
 from aim_shared.bus.epoch import Reason
 from aim_shared.bus.intake import Intake
 from aim_shared.bus.interruption import InterruptedSessionError, interrupting
-from aim_shared.bus.judgement import differences, is_ahead
+from aim_shared.bus.judgement import Stored, differences, is_ahead
 from aim_shared.bus.marker_writer import MarkerWriter
-from aim_shared.bus.part import Part
+from aim_shared.bus.part import Key, Part
+from aim_shared.bus.proof import Holdings
 from aim_shared.bus.publisher_state import Phase, PublisherSettings, SupersededError
 from aim_shared.bus.pump import Pump, Unwritable
 from aim_shared.bus.scoping import Scoping
 from aim_shared.bus.snapshot import read_present
 from aim_shared.bus.source import SourceVersion
-from aim_shared.bus.stored import stream_state
+from aim_shared.bus.stored import StoredMessage, stream_state
 from aim_shared.bus.streams import StreamMismatchError, ensure_streams
 from aim_shared.bus.subjects import Layout
 from aim_shared.bus.tasks import within
 from aim_shared.bus.vouching import CompareDueError, Vouched, Vouching
-from aim_shared.bus.writer import Writer, logged_as
+from aim_shared.bus.writer import Writer
 from aim_shared.kube.reflector_state import ListFrom
 
 T = TypeVar("T")
@@ -181,22 +182,24 @@ class Session:
     async def _read_streams(self) -> _Flaws:
         """Take note of what the streams hold; nothing is written, as the part may be somebody else's."""
         around, writer = self._around, self._around.writer
-        held, self._foreign = await read_present(around.connection, around.layout, around.part.name, around.service)
-        writer.stored.clear()
-        flaws = _Flaws()
-        for found in held:
-            adopted = writer.note(found.key, found.message)
-            if adopted is None:
-                flaws.unreadable.append(found.message.sequence)
-                continue
-            stored, state = adopted
+        held, flaws = Holdings(), _Flaws()
+
+        def take(key: Key, message: StoredMessage, logged: Logged | None) -> None:
+            state = writer.read(key, message)
+            if state is None:
+                flaws.unreadable.append(message.sequence)
+                return
+            stored = Stored.of(state, message.sequence, message.stored)
+            at = None if logged is None else logged.holds(state, stored.sequence)
+            if at is None:
+                flaws.unlogged.append((state, stored.sequence))
+            held[key] = stored if at is None else replace(stored, logged=at)
             if around.loaded is not None:
                 around.loaded(state)
-            logged = logged_as(found.logged, state, stored.sequence)
-            if logged is None:
-                flaws.unlogged.append((state, stored.sequence))
-            else:
-                writer.note_logged(found.key, logged)
+
+        self._foreign = await read_present(around.connection, around.layout, around.part.name, around.service, take)
+        # Only now: half of it would read as if the rest were not there.
+        writer.stored = held
         return flaws
 
     async def _mend(self, flaws: _Flaws) -> None:

@@ -6,12 +6,12 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from aim_shared.bus.envelope import Verb, unversioned
-from aim_shared.bus.packed import Packed, Packer, unpacked
 from aim_shared.bus.part import Key, Part
 from aim_shared.bus.published import published_form
 from aim_shared.bus.trace import trace_of
 from aim_shared.json import JsonObject, dumps
 from aim_shared.kube.reflector_state import Bookmark, Delete, Event, Restarted, Upsert
+from aim_shared.packed import Packed, Packer, unpacked
 
 
 @dataclass(frozen=True, slots=True)

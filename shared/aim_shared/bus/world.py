@@ -21,13 +21,13 @@ from aim_shared.bus.deleted import DELETED_MEMORY_SECONDS, OWN_WRITE_SECONDS, De
 from aim_shared.bus.entry import Change, Entry, Version
 from aim_shared.bus.index_table import IndexTable, Table
 from aim_shared.bus.line import Admits, Line, LineTable
-from aim_shared.bus.packed import Packer
 from aim_shared.bus.part import GroupId, Index, Key, Part
 from aim_shared.bus.published import published_form
 from aim_shared.bus.standing import OwnChange, Position, Standing
 from aim_shared.bus.subjects import FACTS_PART
 from aim_shared.bus.summary import Summary, SummaryTable
 from aim_shared.json import JsonObject
+from aim_shared.packed import Packer
 
 __all__ = ["DELETED_MEMORY_SECONDS", "OWN_WRITE_SECONDS", "World"]
 

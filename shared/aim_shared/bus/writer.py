@@ -12,6 +12,7 @@ from aim_shared.bus.connection import BusConnection
 from aim_shared.bus.envelope import (
     EnvelopeError,
     Header,
+    Logged,
     LogMessage,
     StateMessage,
     decode_state,
@@ -171,28 +172,23 @@ class Writer:
                 self._connection, self._layout.state_stream, self._layout.state(self._part.name, key)
             )
         self.stored.pop(key, None)
-        found = await self.adopt(key, message) if message is not None else None
-        if found is not None:
-            stored, state = found
-            await self.copy_to_history(state, stored.sequence)
-
-    async def adopt(self, key: Key, message: StoredMessage) -> tuple[Stored, StateMessage] | None:
-        """Take note of what the stream holds; what nobody can read is removed, so that it can be replaced."""
-        adopted = self.note(key, message)
-        if adopted is None:
+        if message is None:
+            return
+        state = self.read(key, message)
+        if state is None:
             await self.remove(message.sequence)
-        return adopted
+            return
+        self.stored[key] = Stored.of(state, message.sequence, message.stored)
+        await self.copy_to_history(state, message.sequence)
 
-    def note(self, key: Key, message: StoredMessage) -> tuple[Stored, StateMessage] | None:
-        """Take note of what the stream holds; ``None`` if nobody can read it."""
+    def read(self, key: Key, message: StoredMessage) -> StateMessage | None:
+        """What a message of the state stream says; ``None`` if nobody can read it."""
         self.high_sequence = max(self.high_sequence, message.sequence)
         try:
-            state = decode_state(self._part.name, key, message.headers, message.data)
+            return decode_state(self._part.name, key, message.headers, message.data)
         except EnvelopeError as error:
             log.warning("The state stream holds an unreadable message", error=str(error))
             return None
-        stored = self.stored[key] = Stored.of(state, message.sequence, message.stored)
-        return stored, state
 
     async def remove(self, sequence: int) -> None:
         """Remove a message that nobody can read, so that it can be replaced."""
@@ -231,7 +227,7 @@ class Writer:
         subject = self._layout.log(self._part.name, message.key)
         with interrupting():
             last = await last_message(self._connection, self._layout.history_stream, subject)
-        logged = None if last is None else logged_as(last.headers, message, sequence)
+        logged = None if last is None else Logged.of(last.headers).holds(message, sequence)
         if logged is not None:
             self.note_logged(message.key, logged)
         return logged is not None
@@ -264,17 +260,3 @@ class Writer:
     def _check_lease(self) -> None:
         if not self._may_write():
             raise InterruptedSessionError("the Lease was not renewed in time; another replica may lead")
-
-
-def logged_as(headers: Mapping[str, str], message: StateMessage, sequence: int) -> int | None:
-    """Under which sequence the history has what a message of the state stream says; ``None`` if it has not.
-
-    Args:
-        headers: of the subject's last message in the history.
-        sequence: of the message in the state stream.
-    """
-    logged = headers.get(Header.SEQUENCE)
-    if headers.get(Header.CE_ID) == message.id and logged == str(sequence):
-        return sequence
-    same_chain = headers.get(Header.EPOCH) == message.epoch
-    return message.previous if message.repeats and same_chain and logged == str(message.previous) else None

@@ -22,10 +22,12 @@ from typing import Any, NamedTuple, Self, final
 
 import structlog
 
+from aim_shared.api.meta import ObjectKey
 from aim_shared.kube.backoff import Backoff
 from aim_shared.kube.client import WATCH_GRACE, KubeClient, ObjectPage, WatchEvent
 from aim_shared.kube.errors import ApiError, KubeError
 from aim_shared.kube.kinds import ResourceKind, resource_name
+from aim_shared.kube.object_list import identity_of
 from aim_shared.kube.reflector_state import (
     Bookmark,
     Delete,
@@ -147,7 +149,7 @@ class Reflector:
         self._stream: AsyncIterator[WatchEvent] | None = None
         self._receiving: asyncio.Task[WatchEvent | None] | None = None
         self._comparing: asyncio.Task[_Compared] | None = None
-        self._since: dict[tuple[str, str], Upsert | Delete] = {}
+        self._since: dict[ObjectKey, Upsert | Delete] = {}
         self._stirred: asyncio.Future[None] | None = None
         self._watch_opened = 0.0
         self._watch_events = 0
@@ -399,10 +401,9 @@ class Reflector:
 
     def _remember(self, event: Upsert | Delete) -> None:
         """Keep an event for the list that is under way; of each object the last one, in the order of the last ones."""
-        metadata = event.obj["metadata"]
-        name = (str(metadata.get("namespace") or ""), str(metadata["name"]))
-        self._since.pop(name, None)
-        self._since[name] = event
+        key = identity_of(event.obj).key
+        self._since.pop(key, None)
+        self._since[key] = event
 
     async def _close_watch(self) -> None:
         receiving, self._receiving = self._receiving, None

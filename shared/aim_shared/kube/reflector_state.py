@@ -9,15 +9,17 @@ must not take the events as well. Once the list is there, `merged` folds into it
 the watch starts anew from the result.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from typing import NamedTuple, TypeAlias, final
 
+from aim_shared.api.meta import ObjectKey
 from aim_shared.json import JsonObject
 from aim_shared.kube.client import ObjectPage, VersionMatch, WatchEvent, WatchEventType
 from aim_shared.kube.errors import ApiError, KubeError
 from aim_shared.kube.kinds import ResourceKind, api_version
+from aim_shared.kube.object_list import Identity, ObjectList, identity_of
 
 
 @final
@@ -28,14 +30,14 @@ class Restarted:
     Objects that the reflector knew and the list lacks were reported by a `Delete` each, just before.
 
     Attributes:
-        objects: all objects.
+        objects: all objects; go through them once, as each look decodes.
         resource_version: version of the collection.
         rewound: the server is behind what it showed before (a restored store): compare no versions across this.
         from_store: read from the store itself, so that nothing newer existed then. Another list may come from a
             cache that lags behind.
     """
 
-    objects: tuple[JsonObject, ...]
+    objects: Sequence[JsonObject]
     resource_version: str
     rewound: bool = False
     from_store: bool = False
@@ -101,7 +103,7 @@ class Listing:
     """Some pages have arrived."""
 
     source: ListFrom
-    items: tuple[JsonObject, ...]
+    items: ObjectList
     continue_token: str
 
 
@@ -142,7 +144,7 @@ def list_query(source: ListFrom, floor: str) -> ListQuery:
 
 def after_page(state: Empty | Listing, page: ObjectPage) -> Listing | Restarted:
     """Add a page; the last one completes the list."""
-    items = (*state.items, *page.items) if isinstance(state, Listing) else page.items
+    items = (state.items if isinstance(state, Listing) else ObjectList()).joined(page.items)
     if page.continue_token:
         return Listing(state.source, items, page.continue_token)
     return Restarted(items, page.resource_version, from_store=state.source is ListFrom.STORE)
@@ -176,19 +178,15 @@ def merged(listed: Restarted, since: Iterable[Upsert | Delete]) -> Restarted:
     Args:
         since: at least every event after the one that the watch was at when the list was asked for, in order.
     """
-    objects = {_identity(obj)[0]: obj for obj in listed.objects}
+    changes: dict[ObjectKey, JsonObject | None] = {}
     version = listed.resource_version
     for event in since:
         # The list shows this, or what came after it.
         if not is_older(listed.resource_version, event.resource_version):
             continue
-        key, _ = _identity(event.obj)
-        if isinstance(event, Upsert):
-            objects[key] = event.obj
-        else:
-            objects.pop(key, None)
+        changes[identity_of(event.obj).key] = event.obj if isinstance(event, Upsert) else None
         version = event.resource_version
-    return replace(listed, objects=tuple(objects.values()), resource_version=version)
+    return replace(listed, objects=ObjectList.of(listed.objects).overlaid(changes), resource_version=version)
 
 
 def is_older(version: str, than: str) -> bool:
@@ -202,7 +200,7 @@ class Known:
 
     def __init__(self, kind: ResourceKind) -> None:
         self._kind = kind
-        self._objects: dict[tuple[str, str], tuple[str, str]] = {}
+        self._objects: dict[ObjectKey, Identity] = {}
 
     def __len__(self) -> int:
         return len(self._objects)
@@ -210,7 +208,7 @@ class Known:
     def replace(self, restarted: Restarted) -> tuple[Delete, ...]:
         """Take over a list; report what it lacks, and objects whose name now belongs to another one."""
         before = self._objects
-        self._objects = dict(map(_identity, restarted.objects))
+        self._objects = {one.key: one for one in ObjectList.of(restarted.objects).identities}
         return tuple(self._missing(before, restarted.resource_version))
 
     def take(self, event: WatchEvent) -> Upsert | Delete | Bookmark:
@@ -224,32 +222,21 @@ class Known:
             raise ValueError(f"a {event.type} event of {self._kind.kind} without a resourceVersion")
         if event.type is WatchEventType.BOOKMARK:
             return Bookmark(version)
-        key, identity = _identity(event.object)
+        identity = identity_of(event.object)
         if event.type is WatchEventType.DELETED:
-            self._objects.pop(key, None)
+            self._objects.pop(identity.key, None)
             return Delete(event.object, version)
-        self._objects[key] = identity
+        self._objects[identity.key] = identity
         return Upsert(event.object, version)
 
-    def _missing(self, before: dict[tuple[str, str], tuple[str, str]], version: str) -> Iterable[Delete]:
-        for (namespace, name), (uid, last) in before.items():
-            now = self._objects.get((namespace, name))
-            if now is None or now[0] != uid:
-                yield Delete(self._stub(namespace, name, uid, last), version, synthetic=True)
+    def _missing(self, before: dict[ObjectKey, Identity], version: str) -> Iterable[Delete]:
+        for key, last in before.items():
+            now = self._objects.get(key)
+            if now is None or now.uid != last.uid:
+                yield Delete(self._stub(last), version, synthetic=True)
 
-    def _stub(self, namespace: str, name: str, uid: str, version: str) -> JsonObject:
-        metadata = {"name": name, "uid": uid, "resourceVersion": version}
-        if namespace:
-            metadata["namespace"] = namespace
+    def _stub(self, last: Identity) -> JsonObject:
+        metadata = {"name": last.key.name, "uid": last.uid, "resourceVersion": last.resource_version}
+        if last.key.namespace:
+            metadata["namespace"] = last.key.namespace
         return {"apiVersion": api_version(self._kind), "kind": self._kind.kind, "metadata": metadata}
-
-
-def _identity(obj: JsonObject) -> tuple[tuple[str, str], tuple[str, str]]:
-    metadata = obj.get("metadata") or {}
-    try:
-        return (
-            (metadata.get("namespace") or "", metadata["name"]),
-            (metadata.get("uid") or "", metadata["resourceVersion"]),
-        )
-    except KeyError as missing:
-        raise ValueError(f"an object without metadata.{missing.args[0]}") from None

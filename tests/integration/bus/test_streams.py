@@ -1,6 +1,7 @@
 """Connection, streams and reads against a real broker."""
 
 import asyncio
+import gc
 from datetime import UTC, datetime
 
 import pytest
@@ -16,10 +17,12 @@ from aim_shared.bus.connection import (
     Message,
 )
 from aim_shared.bus.decision import DecisionRecord
+from aim_shared.bus.envelope import Logged
 from aim_shared.bus.history import History
 from aim_shared.bus.outcome import PubAck, Refused, Unknown, WrongSequence
-from aim_shared.bus.snapshot import last_per_subject
-from aim_shared.bus.stored import delete_message, last_message, message_at, stream_state
+from aim_shared.bus.part import Key
+from aim_shared.bus.snapshot import last_per_subject, read_present
+from aim_shared.bus.stored import StoredMessage, delete_message, last_message, message_at, stream_state
 from aim_shared.bus.streams import StreamLimits, StreamMismatchError, ensure_streams, history_config
 from aim_shared.bus.subjects import Layout
 
@@ -106,6 +109,26 @@ async def test_an_object_of_three_mebibytes_is_stored_and_more_than_four_refused
     subject = f"{layout.root}.state.pods.ns.big"
     assert isinstance(await bus.publish(subject, b"x" * (3 << 20), {}), PubAck)
     assert isinstance(await bus.publish(subject, b"x" * (5 << 20), {}), Refused)
+
+
+@pytest.mark.spec("FW-460")
+async def test_what_a_publisher_has_read_of_the_streams_is_not_kept(bus: BusConnection, layout: Layout) -> None:
+    for number in range(600):
+        await bus.publish(layout.state("widgets", Key("ns", f"w{number}")), bytes(100), {"Aim-Uid": f"u{number}"})
+        await bus.publish(layout.log("widgets", Key("ns", f"w{number}")), bytes(100), {"Aim-Seq": str(number)})
+    seen: list[tuple[str, str]] = []
+    most = 0
+
+    def take(key: Key, message: StoredMessage, logged: Logged | None) -> None:
+        nonlocal most
+        assert logged is not None
+        seen.append((message.headers["Aim-Uid"], logged.sequence))
+        if len(seen) % 100 == 0:
+            most = max(most, sum(isinstance(one, StoredMessage) for one in gc.get_objects()))
+
+    assert await read_present(bus, layout, "widgets", "", take) == 0
+    assert seen == [(f"u{number}", str(number)) for number in range(600)]
+    assert most <= 2
 
 
 async def test_reads(bus: BusConnection, layout: Layout) -> None:

@@ -11,11 +11,11 @@ from support.world_objects import by_owner, colour_index, entry_of, widget, widg
 
 from aim_shared.api import Resource
 from aim_shared.bus.entry import KEPT_DECODED, Entry, Version, keep_decoded
-from aim_shared.bus.packed import Packed, Packer, unpacked
 from aim_shared.bus.part import Key
 from aim_shared.bus.source import Source
 from aim_shared.bus.world import World
 from aim_shared.kube.reflector_state import Restarted
+from aim_shared.packed import Packed, Packer, unpacked
 
 TEXT = "a text that every object repeats, as the specs of one model do. " * 20
 

@@ -7,6 +7,7 @@ from support.fake_apiserver import CONFIG_MAP, config_map
 
 from aim_shared.kube.client import ObjectPage, VersionMatch, WatchEvent, WatchEventType
 from aim_shared.kube.errors import ApiConnectionError, ApiError, ConnectionFailure, KubeError, StatusCause
+from aim_shared.kube.object_list import ObjectList
 from aim_shared.kube.reflector_state import (
     Bookmark,
     Delete,
@@ -30,7 +31,7 @@ EXPIRED = ApiError("GET x", 410, "Expired", "too old resource version")
 AHEAD = ApiError("GET x", 504, "Timeout", causes=(StatusCause("ResourceVersionTooLarge", "", ""),))
 BROKEN = ApiConnectionError("GET x", ConnectionFailure.RESET, "host", "exchange", "bye")
 GARBLED = ValueError("not JSON")
-SOME = (config_map("a"),)
+SOME = ObjectList.of((config_map("a"),))
 
 
 @pytest.mark.parametrize(
@@ -48,7 +49,7 @@ def test_freshness_of_a_list(source: ListFrom, floor: str, expected: tuple[str, 
 
 def test_pages_add_up_to_one_list() -> None:
     first = after_page(Empty(ListFrom.CACHE), ObjectPage((config_map("a"),), "5", "more"))
-    assert first == Listing(ListFrom.CACHE, (config_map("a"),), "more")
+    assert first == Listing(ListFrom.CACHE, ObjectList.of((config_map("a"),)), "more")
     assert isinstance(first, Listing)
     last = after_page(first, ObjectPage((config_map("b"),), "5", ""))
     assert last == Restarted((config_map("a"), config_map("b")), "5")

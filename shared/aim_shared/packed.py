@@ -1,6 +1,6 @@
-"""Bodies kept small: compressed against another one of the same part.
+"""Bodies kept small: compressed against another one of the same kind.
 
-Objects of one part differ in names, versions and little else, and a service holds tens of thousands of them. Against
+Objects of one kind differ in names, versions and little else, and a service holds tens of thousands of them. Against
 one of its kind a body of 3 KB takes 100 to 800 bytes; 25 µs to pack, 5 µs to unpack. Decoded it would take 30 KB.
 """
 
@@ -41,7 +41,7 @@ class Packed:
 
 @final
 class Packer:
-    """Packs the bodies of one part; chooses which of them the others are compared with."""
+    """Packs bodies that resemble each other; chooses which of them the others are compared with."""
 
     def __init__(self) -> None:
         self._pattern = b""
