@@ -21,6 +21,7 @@ import structlog
 import typer
 import uvloop
 from matrix import (
+    checks,
     properties,
     r01_crashes,
     r02_lost_events,
@@ -56,6 +57,7 @@ SCENARIOS: Final[Sequence[Scenario]] = tuple(
         r10_soak,
         r11_history,
         properties,
+        checks,
     )
 )
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)

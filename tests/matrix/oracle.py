@@ -5,7 +5,7 @@ times by a word, generated names by their prefix and a number. What is left is w
 """
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from itertools import count
 from typing import Any, Final, NamedTuple
 
@@ -86,6 +86,21 @@ def orphans(objects: Iterable[JsonObject], kinds: Collection[str]) -> list[str]:
         for obj, owners in owned
         if owners and not any(one["uid"] in uids or one["kind"] not in kinds for one in owners)
     ]
+
+
+def without(objects: Iterable[JsonObject], roots: Callable[[ObjectKey], bool]) -> list[JsonObject]:
+    """The objects but for some and all that only they own, in however many steps."""
+    left = list(objects)
+    gone = {obj["metadata"]["uid"] for obj in left if roots(key_of(obj))}
+    while True:
+        owned = {obj["metadata"]["uid"] for obj in left if _owners(obj) and _owners(obj) <= gone}
+        if owned <= gone:
+            return [obj for obj in left if obj["metadata"]["uid"] not in gone]
+        gone |= owned
+
+
+def _owners(obj: JsonObject) -> set[str]:
+    return {str(one["uid"]) for one in obj["metadata"].get("ownerReferences") or ()}
 
 
 class _Replacing:

@@ -13,10 +13,8 @@ from matrix.site import Site
 from aim_local.stack import SERVICES
 
 _MOST_WRITES: Final = {"model-sync": 10, "discovery": 20, "artifacts": 64, "serving": 46, "routing": 18}
-"""More than any service writes for the story, so that every write is somebody's last."""
+"""At least what each service writes for the story, so that every write is somebody's last: `_unreached` sees to it."""
 _DELETING_WRITES: Final = 4
-_GRACE: Final = 5.0
-"""A write that is not reached this long after everything has converged is none of this story."""
 
 
 async def _killed_at(site: Site, name: str, reached: asyncio.Event, injected: Counter[str]) -> None:
@@ -34,7 +32,7 @@ async def _crash(names: Sequence[str], write: int, site: Site, _: random.Random)
     async with asyncio.TaskGroup() as group:
         dying = [group.create_task(_killed_at(site, name, at, outcome.injected)) for name, at in points.items()]
         await site.tell()
-        outcome.differences = await site.converged()
+        outcome.differences = _unreached(site) + await site.converged()
         # A service that is just being started again is not interrupted.
         for one, point in zip(dying, points.values(), strict=True):
             if not point.is_set():
@@ -72,6 +70,12 @@ def _cases() -> Sequence[Case]:
     ]
     deleting = [Case("R1", f"deleting-{k}", partial(_crash_while_deleting, k)) for k in range(1, _DELETING_WRITES + 1)]
     return [*every, *deleting, *single]
+
+
+def _unreached(site: Site) -> list[str]:
+    """Services that write more often than there are cases."""
+    writes = site.clean_writes.items()
+    return [f"{name} writes {count} times: raise _MOST_WRITES" for name, count in writes if count > _MOST_WRITES[name]]
 
 
 def _writing(number: int) -> list[str]:

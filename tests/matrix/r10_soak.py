@@ -3,9 +3,9 @@
 import asyncio
 import random
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Final, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 from matrix.bus_frames import Jumbling, Late, Lossy
 from matrix.case import Case, Outcome, Scenario
@@ -14,6 +14,7 @@ from matrix.site import CATALOGUE_IMAGE, NAMESPACE, OWN, Site, service
 
 from aim_local.apiserver.faults import FaultRule, Latency, Phase, Refusal, Reset
 from aim_local.stack import SERVICES
+from aim_local.supervision.process import Supervised
 
 _Act: TypeAlias = Callable[[Site, random.Random], Awaitable[str]]
 _SERVICES: Final = 12
@@ -24,9 +25,9 @@ _IMAGES: Final = (
     "amdenterpriseai/aim-meta-llama-llama-3-1-8b-instruct:0.8.5",
 )
 _MIB: Final = 1 << 20
-_MOST_GROWTH: Final = 32.0
+MOST_GROWTH: Final = 32.0
 """MiB; what caches and the allocator take at the beginning is below."""
-_MOST_DESCRIPTORS: Final = 12
+MOST_DESCRIPTORS: Final = 12
 _FAULT_EVERY: Final = 4
 """Of so many acts one is a fault."""
 
@@ -62,10 +63,16 @@ async def _break(site: Site, chance: random.Random) -> str:
 
 
 async def _kill(site: Site, chance: random.Random) -> str:
-    victim = site.stack[chance.choice((*SERVICES, "nats"))]
+    victim = site.stack[chance.choice(SERVICES)]
     await victim.kill()
     await victim.start()
-    return "kill -9"
+    return "kill -9 of a service"
+
+
+async def _kill_broker(site: Site, _: random.Random) -> str:
+    await site.stack["nats"].kill()
+    await site.stack["nats"].start()
+    return "kill -9 of the broker"
 
 
 async def _pause(site: Site, chance: random.Random) -> str:
@@ -97,28 +104,45 @@ async def _relief(site: Site, _: random.Random) -> str:
 
 
 _ACTS: Final[Sequence[_Act]] = (_put, _put, _put, _remove, _break)
-_FAULTS: Final[Sequence[_Act]] = (_kill, _pause, _api_fault, _bus_fault, _relief)
+_LASTING: Final[Sequence[_Act]] = (_kill_broker, _pause, _api_fault, _bus_fault, _relief)
+"""Faults that a service lives through."""
 
 
 async def _soak(site: Site, chance: random.Random) -> Outcome:
+    """First with all faults; then, for the comparison with the start, with those that no process dies of."""
     outcome = Outcome()
     await site.tell()
     outcome.differences = await site.converged()
-    before = _usage(site)
-    pids = _pids(site)
-    deadline = time.monotonic() + site.soak_seconds
-    while time.monotonic() < deadline:
-        some = _FAULTS if chance.randrange(_FAULT_EVERY) == 0 else _ACTS
-        outcome.injected[await chance.choice(some)(site, chance)] += 1
-        await asyncio.sleep(chance.uniform(0, 0.4))
-    site.heal()
-    outcome.differences += await _cleared(site)
-    outcome.differences += await site.converged(ignoring="soak")
+    await _mix(site, chance, outcome, (*_LASTING, _kill))
+    outcome.differences += await _over(site)
+    before = usage(site)
+    await _mix(site, chance, outcome, _LASTING)
+    outcome.differences += await _over(site)
     judged = await judge(site)
     outcome.compared = len(site.expected) + judged.plans
     outcome.differences += judged.wanted
-    await _grown(site, before, pids, outcome)
+    after = usage(site)
+    growth = [(after[name].mib - one.mib, after[name].files - one.files) for name, one in kept(before, after).items()]
+    outcome.notes["MiB more"] = max((mib for mib, _ in growth), default=0.0)
+    outcome.notes["open files more"] = max((files for _, files in growth), default=0)
+    outcome.differences += grown(before, after)
     return outcome
+
+
+async def _mix(site: Site, chance: random.Random, outcome: Outcome, faults: Sequence[_Act]) -> None:
+    """Acts at random, for half of the time of a soak."""
+    deadline = time.monotonic() + site.soak_seconds / 2
+    while time.monotonic() < deadline:
+        some = faults if chance.randrange(_FAULT_EVERY) == 0 else _ACTS
+        outcome.injected[await chance.choice(some)(site, chance)] += 1
+        await asyncio.sleep(chance.uniform(0, 0.4))
+
+
+async def _over(site: Site) -> list[str]:
+    """All faults end, the story alone is left; in what it is not as it was."""
+    site.heal()
+    left = await _cleared(site)
+    return left + await site.converged(ignoring="soak")
 
 
 async def _cleared(site: Site) -> list[str]:
@@ -137,33 +161,39 @@ def _is_left(name: str) -> bool:
     return name.startswith("soak-")
 
 
-def _usage(site: Site) -> dict[str, tuple[float, int]]:
-    """MiB and open files of each service."""
-    return {
-        name: (
-            (site.stack[name].resident_bytes or 0) / _MIB,
-            len(list(Path(f"/proc/{site.stack[name].pid}/fd").iterdir())),
-        )
-        for name in SERVICES
-    }
+class Usage(NamedTuple):
+    """What a process of a service holds."""
+
+    pid: int
+    mib: float
+    files: int
 
 
-def _pids(site: Site) -> dict[str, int]:
-    return {name: site.stack[name].pid for name in SERVICES}
+def usage(site: Site) -> dict[str, Usage]:
+    """Of every service."""
+    return {name: _usage(site.stack[name]) for name in SERVICES}
 
 
-async def _grown(site: Site, before: dict[str, tuple[float, int]], pids: dict[str, int], outcome: Outcome) -> None:
-    """What the services hold more than at the beginning; a process that was killed began anew."""
-    after = _usage(site)
-    growth = max(
-        (after[name][0] - before[name][0] for name in SERVICES if pids[name] == site.stack[name].pid), default=0.0
-    )
-    files = max(after[name][1] - before[name][1] for name in SERVICES)
-    outcome.notes |= {"MiB more": growth, "open files more": files}
-    if growth > _MOST_GROWTH:
-        outcome.differences.append(f"a service grew by {growth:.1f} MiB")
-    if files > _MOST_DESCRIPTORS:
-        outcome.differences.append(f"a service has {files} more open files")
+def _usage(process: Supervised) -> Usage:
+    files = len(list(Path(f"/proc/{process.pid}/fd").iterdir()))
+    return Usage(process.pid, (process.resident_bytes or 0) / _MIB, files)
+
+
+def kept(before: Mapping[str, Usage], after: Mapping[str, Usage]) -> dict[str, Usage]:
+    """The services whose process is still the same, as they were before. Pure."""
+    return {name: one for name, one in before.items() if after[name].pid == one.pid}
+
+
+def grown(before: Mapping[str, Usage], after: Mapping[str, Usage]) -> list[str]:
+    """The services that hold more than they may, in words; a process that began anew held nothing before. Pure."""
+    found = []
+    for name, one in kept(before, after).items():
+        mib, files = after[name].mib - one.mib, after[name].files - one.files
+        if mib > MOST_GROWTH:
+            found.append(f"{name} grew by {mib:.1f} MiB, to {after[name].mib:.0f}")
+        if files > MOST_DESCRIPTORS:
+            found.append(f"{name} has {files} more open files")
+    return found
 
 
 def _cases() -> Sequence[Case]:

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 from matrix.api_proxy import ApiProxy
 from matrix.bus_proxy import BusProxy
 from matrix.mirror import CHILDREN, Mirror, mirrored
-from matrix.oracle import ObjectKey, differences, key_of, normalised, orphans
+from matrix.oracle import ObjectKey, differences, key_of, normalised, orphans, without
 from support.controlplane import CRDS, RawApi
 from support.real_cluster import raw_api
 
@@ -37,7 +37,6 @@ OTHER_IMAGE: Final = "amdenterpriseai/aim-dummy:0.1.0"
 EVENT_SUBJECTS: Final = ("aim.state.", "aim.sync.")
 """What the platform's events come under; answers of the broker are not among them."""
 STEADY_SECONDS: Final = 0.4
-_SHORT_PAUSE: Final = 5.0
 _SHORT_SOAK: Final = 15.0
 _KINDS: Final = frozenset(kind.kind for kind in CHILDREN)
 _CATALOGUE: Final = ObjectKey("AIMClusterModelSource", "", "amd-catalogue")
@@ -48,10 +47,11 @@ class Site:
     """A running platform.
 
     Attributes:
-        longest_pause: seconds that a process is suspended.
         soak_seconds: how long faults are mixed.
         patience: by how much everything may take longer than on the embedded control plane.
-        expected: what the story comes to when nothing goes wrong, by the story's name.
+        expected: what the story comes to when nothing goes wrong.
+        clean_writes: by service, how many writes that takes.
+        clean_seconds: how long that takes.
     """
 
     stack: Stack
@@ -60,11 +60,11 @@ class Site:
     proxy: ApiProxy
     buses: Mapping[str, BusProxy]
     mirror: Mirror
-    longest_pause: float
     soak_seconds: float
     patience: float = 1.0
     expected: dict[ObjectKey, JsonObject] = field(default_factory=dict)
     clean_writes: dict[str, int] = field(default_factory=dict)
+    clean_seconds: float = 0.0
 
     @property
     def is_real(self) -> bool:
@@ -102,9 +102,17 @@ class Site:
         return self.mirror.within(NAMESPACE, _is_of_story)
 
     def divergence(self, ignoring: str = "") -> list[str]:
-        """In what it differs from a run without faults; ``ignoring`` an AIMService and what it alone needs."""
-        wrong = differences(self.expected, normalised(self.story())) + orphans(self.story(), _KINDS)
-        return [text for text in wrong if not (ignoring and text.startswith("extra: "))]
+        """In what it differs from a run without faults, AIMServices of some names and what they own left out.
+
+        Args:
+            ignoring: how the names begin.
+        """
+
+        def ignored(key: ObjectKey) -> bool:
+            return bool(ignoring) and key.kind == "AIMService" and key.name.startswith(ignoring)
+
+        story = self.story()
+        return differences(self.expected, normalised(without(story, ignored))) + orphans(story, _KINDS)
 
     async def converged(self, seconds: float = 120, ignoring: str = "") -> list[str]:
         """Wait until the story ended as it ends without faults, and stays so; else what differs."""
@@ -123,8 +131,10 @@ class Site:
         for _ in range(2):
             first = self.expected
             self.proxy.written.clear()
+            begun = time.monotonic()
             await self.tell()
             running = await self.mirror.until(self.ended, 60 * self.patience)
+            self.clean_seconds = max(self.clean_seconds, time.monotonic() - begun)
             await self.mirror.quiet(2.0 * self.patience, 30)
             self.expected = normalised(self.story())
             if not running:
@@ -280,5 +290,4 @@ async def started_site(folder: Path, cluster: ClusterKind, seconds: float, seed:
         api = await exits.enter_async_context(raw_api(stack.kubeconfig))
         await apply_all(client, read_manifests(demo_files()[:-1]))
         mirror = await exits.enter_async_context(mirrored(client))
-        pause, soak = max(_SHORT_PAUSE, seconds / 120), max(_SHORT_SOAK, seconds / 10)
-        yield Site(stack, api, client, proxy, buses, mirror, pause, soak, patience)
+        yield Site(stack, api, client, proxy, buses, mirror, max(_SHORT_SOAK, seconds / 10), patience)

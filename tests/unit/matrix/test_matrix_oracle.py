@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from matrix.oracle import ObjectKey, differences, normalised, orphans
+from matrix.oracle import ObjectKey, differences, key_of, normalised, orphans, without
 
 from aim_shared.json import JsonObject
 
@@ -73,6 +73,17 @@ def test_an_object_whose_owner_is_gone_is_an_orphan() -> None:
     assert orphans([service, child, pod], {"AIMService", "Job"}) == []
     assert orphans([child, pod], {"AIMService", "Job"}) == ["orphan: Job ns/download-0a1b2c3d4e"]
     assert orphans([child], {"Job"}) == [], "nobody knows whether an owner of an unknown kind is there"
+
+
+def test_what_only_a_left_out_object_owns_is_left_out() -> None:
+    everything = story(1, "0a1b2c3d4e")
+    assert without(everything, lambda key: key.name == "chat") == []
+    assert without(everything, lambda key: key.name == "other") == everything
+    shared = obj("ConfigMap", "shared", 9, owner=everything[0])
+    other = obj("AIMService", "other", 10)
+    shared["metadata"]["ownerReferences"] += obj("x", "x", 11, owner=other)["metadata"]["ownerReferences"]
+    left = without([*everything, shared, other], lambda key: key.name == "chat")
+    assert [key_of(one).name for one in left] == ["shared", "other"]
 
 
 def test_the_object_that_comes_instead_of_another_is_not_it() -> None:
