@@ -102,14 +102,10 @@ class Site:
         return self.mirror.within(NAMESPACE, _is_of_story)
 
     def divergence(self, ignoring: str = "") -> list[str]:
-        """In what it differs from a run without faults, AIMServices of some names and what they own left out.
-
-        Args:
-            ignoring: how the names begin.
-        """
+        """In what it differs from a run without faults; objects whose names begin so, and what they own, left out."""
 
         def ignored(key: ObjectKey) -> bool:
-            return bool(ignoring) and key.kind == "AIMService" and key.name.startswith(ignoring)
+            return bool(ignoring) and key.name.startswith(ignoring)
 
         story = self.story()
         return differences(self.expected, normalised(without(story, ignored))) + orphans(story, _KINDS)

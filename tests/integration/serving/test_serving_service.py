@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from matrix.oracle import ObjectKey, differences, normalised
 from support.cluster import IMAGE, NAMESPACE, path
 from support.controlplane import RawApi, Reply
 from support.nats import settings_for
@@ -145,6 +146,38 @@ async def test_a_service_runs_and_follows_its_spec(controlplane: ControlPlane, a
     controlplane.requests.reset()
     await asyncio.sleep(0.5)
     assert writes_of_serving(controlplane) == 0
+
+
+@pytest.mark.spec("FW-472")
+async def test_a_spec_that_comes_back_brings_back_what_was_there(api: RawApi) -> None:
+    await prepared(api)
+    await api.until(path(CACHES, CACHE), exists, 60)
+    await downloaded(api)
+    await api.until(path(SERVICES, "qwen-chat"), has_status("Running"), 15)
+    before = await at_rest(api)
+
+    other: JsonObject = {"replicas": 2, "env": [{"name": "A", "value": "1"}], "priorityClassName": "high"}
+    await api.merge(path(SERVICES, "qwen-chat"), {"spec": other})
+    await api.until(path(WORKLOADS, WORKLOAD), lambda reply: predictor(reply)["minReplicas"] == 2, 10)
+    changed = await at_rest(api)
+    await api.merge(path(SERVICES, "qwen-chat"), {"spec": {"runtimeConfigName": "absent", "replicas": 3}})
+    await api.until(
+        path(SERVICES, "qwen-chat"), lambda reply: reason(reply, "RuntimeConfigReady") == "ReferenceNotFound", 10
+    )
+    broken = await at_rest(api)
+    untouched = [text for text in differences(changed, broken) if not text.startswith("AIMService")]
+    assert untouched == [], "what cannot be carried out leaves what is there"
+
+    back = {"replicas": None, "env": None, "priorityClassName": None, "runtimeConfigName": None}
+    await api.merge(path(SERVICES, "qwen-chat"), {"spec": back})
+    await api.until(path(SERVICES, "qwen-chat"), has_status("Running"), 10)
+    assert differences(before, await at_rest(api)) == []
+
+
+async def at_rest(api: RawApi) -> dict[ObjectKey, JsonObject]:
+    """The service and its workload, once they stand still."""
+    await settled(api)
+    return normalised([(await api.get(path(*one))).body for one in ((SERVICES, "qwen-chat"), (WORKLOADS, WORKLOAD))])
 
 
 @pytest.mark.spec("SV-171", "SV-142", "SV-118")

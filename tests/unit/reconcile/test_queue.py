@@ -98,6 +98,15 @@ def test_backoff_doubles_up_to_its_maximum_and_starts_anew(queue: WorkQueue[str]
     assert queue.statistics.retries == 16
 
 
+@pytest.mark.spec("FW-474", "FW-477")
+def test_what_always_fails_is_tried_twelve_times_in_the_first_minute_at_most(clock: VirtualClock) -> None:
+    queue = WorkQueue[str](clock, randomness=random.Random(2))
+    tries, waited = 1, queue.retry("a")
+    while waited <= 60:
+        tries, waited = tries + 1, waited + queue.retry("a")
+    assert tries == 9
+
+
 @pytest.mark.spec("FW-098")
 def test_jitter_is_ten_percent_either_way() -> None:
     randomness = random.Random(4)
