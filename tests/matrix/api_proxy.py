@@ -118,10 +118,11 @@ class ApiProxy:
         self._expiring = Expiring(times)
         return self._expiring
 
-    def cut_watches(self) -> None:
-        """Break all watches that are open."""
+    def cut_watches(self) -> int:
+        """Break all watches that are open; how many those are."""
         for transport in self._watches:
             transport.abort()
+        return len(self._watches)
 
     def heal(self) -> int:
         """Remove all rules and crash points; how often rules struck."""

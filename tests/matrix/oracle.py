@@ -56,11 +56,11 @@ def normalised(objects: Iterable[JsonObject]) -> dict[ObjectKey, JsonObject]:
     Names that hold a hash or a random part lose it; namesakes are numbered in the order of what they hold.
     """
     present = [obj for obj in objects if not _is_passing(obj)]
-    uids = {str(obj["metadata"]["uid"]): f"<uid of {_plain_name(obj)}>" for obj in present}
-    generated = {obj["metadata"]["name"]: _plain_name(obj) for obj in present if _generated_prefix(obj)}
+    uids = {str(obj["metadata"]["uid"]): f"<uid of {plain_name(obj)}>" for obj in present}
+    generated = {obj["metadata"]["name"]: plain_name(obj) for obj in present if _generated_prefix(obj)}
     replace = _Replacing(uids, generated)
     found: dict[ObjectKey, JsonObject] = {}
-    cleaned = [(key_of(obj)._replace(name=_plain_name(obj)), _normal(obj, replace)) for obj in present]
+    cleaned = [(key_of(obj)._replace(name=plain_name(obj)), _normal(obj, replace)) for obj in present]
     for key, obj in sorted(cleaned, key=lambda one: (one[0], canonical(one[1]))):
         number = next(number for number in count(1) if _numbered(key, number) not in found)
         found[_numbered(key, number)] = obj
@@ -118,7 +118,8 @@ class _Replacing:
         return _HASH.sub("-<hash>", _TIME.sub("<time>", text))
 
 
-def _plain_name(obj: JsonObject) -> str:
+def plain_name(obj: JsonObject) -> str:
+    """Its name without what is drawn at random."""
     prefix = _generated_prefix(obj)
     name = f"{_CUT_HASH.sub('-', prefix)}<random>" if prefix else obj["metadata"]["name"]
     return _HASH.sub("-<hash>", name)

@@ -47,9 +47,9 @@ async def _requests(name: str, site: Site, chance: random.Random) -> Outcome:
 
 
 async def _half_open(site: Site, chance: random.Random) -> Outcome:
-    """Every watch that is opened from now on falls silent after some events, once per service and kind."""
-    site.proxy.add(FaultRule(verbs=_WATCHES, times=_TIMES, fault=Silence(chunks=chance.randint(1, 5))))
-    site.proxy.cut_watches()
+    """Every watch falls silent after some events, once: one that falls silent again takes another five minutes."""
+    count = site.proxy.cut_watches()
+    site.proxy.add(FaultRule(verbs=_WATCHES, times=count, fault=Silence(chunks=chance.randint(1, 5))))
     await site.tell()
     differences = await site.converged(360)
     return Outcome(Counter({"half-open watch": site.heal()}), len(site.expected), differences)

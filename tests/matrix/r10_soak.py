@@ -9,6 +9,7 @@ from typing import Final, NamedTuple, TypeAlias
 
 from matrix.bus_frames import Jumbling, Late, Lossy
 from matrix.case import Case, Outcome, Scenario
+from matrix.oracle import key_of, plain_name
 from matrix.plans import judge
 from matrix.site import CATALOGUE_IMAGE, NAMESPACE, OWN, Site, service
 
@@ -139,26 +140,26 @@ async def _mix(site: Site, chance: random.Random, outcome: Outcome, faults: Sequ
 
 
 async def _over(site: Site) -> list[str]:
-    """All faults end, the story alone is left; in what it is not as it was."""
+    """All faults end, and the story alone is left; in what it is not as it was."""
     site.heal()
-    left = await _cleared(site)
-    return left + await site.converged(ignoring="soak")
-
-
-async def _cleared(site: Site) -> list[str]:
-    """Delete the services that came and went; what stays."""
     for number in range(_SERVICES):
         await site.api.delete(site.service_path(f"soak-{number}"))
 
     def left() -> list[str]:
-        return [str(obj["metadata"]["name"]) for obj in site.story() if _is_left(obj["metadata"]["name"])]
+        return [str(obj["metadata"]["name"]) for obj in site.story() if obj["metadata"]["name"].startswith("soak-")]
 
     await site.mirror.until(lambda: not left(), 60 * site.patience)
-    return [f"left behind: {name}" for name in left()]
+    await _discard_shared(site)
+    return [f"left behind: {name}" for name in left()] + await site.converged()
 
 
-def _is_left(name: str) -> bool:
-    return name.startswith("soak-")
+async def _discard_shared(site: Site) -> None:
+    """Delete the caches that are shared, which stay when the last service goes that uses them."""
+    wanted = {key_of(obj) for obj in site.story() if key_of(obj)._replace(name=plain_name(obj)) in site.expected}
+    for kind in ("AIMTemplateCache", "AIMArtifact"):
+        for key in [key_of(obj) for obj in site.story()]:
+            if key.kind == kind and key not in wanted:
+                await site.api.delete(f"{OWN}/namespaces/{NAMESPACE}/{kind.lower()}s/{key.name}")
 
 
 class Usage(NamedTuple):
