@@ -181,10 +181,12 @@ class ApiProxy:
         if crash is None:
             return await self._with_faults(client, request, due, subject)
         crash.left -= 1
-        if crash.left < 0:
+        # Others come while this one is on its way, so which one it is is kept.
+        left = crash.left
+        if left < 0:
             await _never()
         response = await self._with_faults(client, request, due, subject)
-        if crash.left == 0:
+        if left == 0:
             crash.reached.set()
             await _never()
         return response

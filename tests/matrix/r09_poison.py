@@ -139,16 +139,18 @@ async def _told(site: Site, condition: str) -> list[str]:
     told = found.get(condition)
     if told is None or told["status"] == "True" or not told.get("message"):
         return [f"{condition} tells nothing: {told}; there are {sorted(found)}"]
-    events = (await site.api.get(f"/api/v1/namespaces/{NAMESPACE}/events")).body["items"]
-    warnings = [
-        (one["reason"], one["message"], one.get("count", 1))
-        for one in events
-        if one["involvedObject"]["name"] == _NAME and one["type"] == "Warning"
+    about = [
+        one
+        for one in (await site.api.get(f"/api/v1/namespaces/{NAMESPACE}/events")).body["items"]
+        if one["involvedObject"]["name"] == _NAME and one["reason"] == told["reason"]
     ]
-    about = [one for one in warnings if one[0] == told["reason"]]
-    # Each condition that has this reason tells it once.
-    if len(about) != 1 or about[0][2] > sum(one.get("reason") == told["reason"] for one in found.values()):
-        return [f"not one Event with reason {told['reason']}: {warnings}"]
+    # Each condition that has this reason tells it once, and what routing tells serving repeats of the whole.
+    conditions = sum(one.get("reason") == told["reason"] for one in found.values())
+    by = Counter(one["source"]["component"] for one in about)
+    if not about or max(by.values()) > 1 or max(one.get("count", 1) for one in about) > conditions:
+        return [f"not one Event with reason {told['reason']}: {[(*by.items(), one['message']) for one in about]}"]
+    if any(one["type"] != "Warning" for one in about):
+        return [f"the Event with reason {told['reason']} is no warning"]
     return []
 
 
