@@ -89,29 +89,30 @@ class Lossy:
 
 @dataclass(slots=True)
 class Jumbling:
-    """Delivers a share of the messages two or three times, or in another order than up to `span` others."""
+    """Delivers a share of the messages once to three times, mixed, and after up to `span` that came later."""
 
     chance: random.Random
     share: float
     span: int = 8
     struck: int = 0
     _held: list[Frame] = field(default_factory=list)
+    _since: int = 0
+    """How many messages have come since the first that is held."""
 
     def take(self, frame: Frame) -> list[Frame]:
-        """It, as a rule; or what is held, when it is enough."""
-        if self.chance.random() >= self.share:
-            return [frame]
-        self._held += [frame] * self.chance.choice((1, 2, 3))
-        return self._some(self.chance.randint(1, self.span)) if len(self._held) > self.span else []
+        """It, as a rule; and what has been held long enough."""
+        out = [frame] if self.chance.random() >= self.share else []
+        if not out:
+            self._held += [frame] * self.chance.choice((1, 2, 3))
+        if self._held:
+            self._since += 1
+        return out + (self.idle() if self._since > self.span else [])
 
     def idle(self) -> list[Frame]:
         """All that is held."""
-        return self._some(len(self._held))
-
-    def _some(self, count: int) -> list[Frame]:
         self.chance.shuffle(self._held)
-        self.struck += count
-        out, self._held = self._held[:count], self._held[count:]
+        self.struck += len(self._held)
+        out, self._held, self._since = self._held, [], 0
         return out
 
 

@@ -31,7 +31,7 @@ async def _taken_away(site: Site, _: random.Random) -> Outcome:
     await site.api.delete(f"/apis/{child['apiVersion']}/namespaces/{NAMESPACE}/inferenceservices/{name}")
     differences += await _until_told(site, site.divergence, "missing: InferenceService")
     judged = await judge(site)
-    differences += _untold(judged.wanted, "aimservice", f"InferenceService {name}")
+    differences += _untold(judged.wanted, "service would write for matrix/own", f"InferenceService {name}")
     site.heal()
     differences += await site.converged()
     return Outcome(Counter({"child taken away": 1}), judged.plans, differences)

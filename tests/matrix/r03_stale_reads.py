@@ -47,7 +47,7 @@ async def _late(number: int, site: Site, chance: random.Random) -> Outcome:
     for replicas in (3, 1, 2):
         await site.api.merge(path, {"spec": {"replicas": replicas}})
         await site.mirror.until(lambda wanted=replicas: site.asked_for("own", wanted), 15 * site.patience)  # type: ignore[misc]
-    differences = await site.converged(90)
+    differences = await site.converged()
     late_ones = site.heal()
     differences += regressions(site.mirror.seen)
     return Outcome(Counter({"event late": late_ones}), len(site.expected) + len(site.mirror.seen), differences)

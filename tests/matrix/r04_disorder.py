@@ -28,7 +28,7 @@ async def _jumble(number: int, site: Site, chance: random.Random) -> Outcome:
         bus.meddle(jumbling)
     site.proxy.written.clear()
     await site.tell()
-    differences = await site.converged(90)
+    differences = await site.converged()
     struck = site.heal()
     writes = sum(len(requests_of(site.proxy.written, name)) for name in SERVICES)
     clean = sum(site.clean_writes.values())

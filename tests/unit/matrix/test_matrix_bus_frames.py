@@ -52,6 +52,14 @@ def test_jumbling_loses_nothing_and_keeps_nothing_in_order() -> None:
     assert found != sorted(found)
 
 
+def test_jumbling_holds_nothing_for_longer_than_its_span() -> None:
+    jumbling, waiting = Jumbling(random.Random(3), share=0.3, span=5), set()
+    for number, message in enumerate(MESSAGES):
+        waiting.add(number)
+        waiting -= {int(frame.raw) for frame in jumbling.take(message)}
+        assert all(number - one <= 5 for one in waiting)
+
+
 def test_late_keeps_the_order_and_is_that_many_behind() -> None:
     late = Late(behind=7)
     first = [frame for message in MESSAGES[:10] for frame in late.take(message)]
