@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 import pytest_asyncio
-from support.mutants import HARMLESS, MUTANTS, SERVICES, UNCHANGED, Mutant, Outcome
+from support.mutants import CHOOSERS, HARMLESS, MUTANTS, SERVICES, UNCHANGED, Mutant, Outcome
 from support.whole_run import logged_run
 
 from aim_cli.connecting import history
@@ -66,12 +66,20 @@ async def test_what_alters_no_plan_is_the_same_throughout(outcomes: Mapping[str,
     assert (outcome.code, ", 0 different, 0 that cannot be told" in summary(outcome)) == (0, True), outcome.told
 
 
-@pytest.mark.spec("FW-437", "FW-438", "FW-443")
-@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda one: f"{one.module}: {one.what}")
+@pytest.mark.spec("FW-437", "FW-438", "FW-443", "FW-481")
+@pytest.mark.parametrize("mutant", [*CHOOSERS, *MUTANTS], ids=lambda one: f"{one.module}: {one.what}")
 async def test_what_alters_a_plan_is_different(outcomes: Mapping[str, Outcome], mutant: Mutant) -> None:
     outcome = outcomes[mutant.what]
     assert (outcome.code, ", 0 that cannot be told" in summary(outcome)) == (1, True), outcome.told
     assert " 0 different" not in summary(outcome)
+
+
+@pytest.mark.spec("FW-441", "FW-481")
+@pytest.mark.parametrize("what", ["an index that raises", "a fold that raises"])
+async def test_an_exception_of_what_finds_objects_is_told(outcomes: Mapping[str, Outcome], what: str) -> None:
+    told = outcomes[what].told
+    assert "LookupError: planted" in told
+    assert "found otherwise: " in told
 
 
 @pytest.mark.spec("FW-441")
@@ -86,4 +94,5 @@ async def test_every_service_has_planted_changes() -> None:
     counts = Counter(mutant.service for mutant in MUTANTS)
     assert set(counts) == set(SERVICES)
     assert min(counts.values()) >= 4
-    assert len({mutant.what for mutant in MUTANTS}) == len(MUTANTS) >= 20
+    assert len({mutant.what for mutant in (*CHOOSERS, *MUTANTS)}) == len(CHOOSERS) + len(MUTANTS)
+    assert len(MUTANTS) >= 20

@@ -185,6 +185,65 @@ MUTANTS = (
 """Each of them alters a plan of the whole run."""
 
 
+CHOOSERS = (
+    Mutant(
+        "an index by another name",
+        "aim_serving.indexes",
+        '"model", lambda template: [template.spec.model_name])',
+        '"model", lambda template: [template.name])',
+    ),
+    Mutant(
+        "an index that lost the namespace",
+        "aim_artifacts.indexes",
+        'ARTIFACTS, "source", lambda artifact: [scoped(artifact.namespace, artifact.spec.source_uri)]',
+        'ARTIFACTS, "source", lambda artifact: [scoped(None, artifact.spec.source_uri)]',
+    ),
+    Mutant(
+        "an index that finds nothing",
+        "aim_model_sync.catalogue",
+        "return [] if image is None else [str(image.repository)]",
+        "return [] if image is None else []",
+    ),
+    Mutant(
+        "an index that raises",
+        "aim_routing.conflict",
+        "    return [_address(parent, route.namespace, path) for",
+        "    raise LookupError('planted')\n    return [_address(parent, route.namespace, path) for",
+    ),
+    Mutant(
+        "a fold that leaves something out",
+        "aim_shared.gpu.inventory",
+        "    yield MODELS, GpuKind(model=kind.model)\n",
+        "",
+    ),
+    Mutant(
+        "a fold that raises",
+        "aim_shared.gpu.inventory",
+        "    yield MEMORY, kind\n",
+        "    raise LookupError('planted')\n    yield MEMORY, kind\n",
+    ),
+    Mutant(
+        "a line in another order",
+        "aim_discovery.templates.slots",
+        "return template.metadata.creation_timestamp or _LONG_AGO",
+        "return datetime.fromtimestamp(int(template.uid[:7], 16), UTC)",
+    ),
+    Mutant(
+        "a line that nobody joins",
+        "aim_discovery.templates.slots",
+        "    if is_waiting(template):\n",
+        "    if not is_waiting(template):\n",
+    ),
+    Mutant(
+        "fewer places",
+        "aim_discovery.templates.slots",
+        "max(0, limit - len(active.items))",
+        "max(0, limit - 1 - len(active.items))",
+    ),
+)
+"""Changes of what finds objects, instead of what is decided about them; each alters a plan as well."""
+
+
 class _Planted(SourceFileLoader):
     """Loads a module with the change in its source."""
 
@@ -247,7 +306,7 @@ def main(nats_url: str) -> None:
         importlib.import_module(module)
     forking = multiprocessing.get_context("fork")
     with forking.Pool(_WORKERS, maxtasksperchild=1) as pool:
-        for outcome in pool.imap(_shown, [(one, nats_url) for one in (UNCHANGED, HARMLESS, *MUTANTS)]):
+        for outcome in pool.imap(_shown, [(one, nats_url) for one in (UNCHANGED, HARMLESS, *CHOOSERS, *MUTANTS)]):
             sys.stdout.buffer.write(dumps(asdict(outcome)) + b"\n")
             sys.stdout.buffer.flush()
 

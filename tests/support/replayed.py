@@ -1,12 +1,16 @@
-"""A past for replays, made from what a world holds instead of from a broker."""
+"""A past for replays, made from what a world holds instead of from a broker, and the records of passes over it."""
 
 from datetime import UTC, datetime
+from uuid import uuid4
 
 from aim_shared.api import Resource
 from aim_shared.bus.chain import Chain, LoggedVersion
+from aim_shared.bus.decision import DecisionRecord, RecordedFailure
 from aim_shared.bus.entry import Entry
 from aim_shared.bus.envelope import Verb
 from aim_shared.bus.part import Key, Part
+from aim_shared.bus.recorded import recorded_reads, recorded_standing
+from aim_shared.bus.view import WorldView
 from aim_shared.bus.world import World
 from aim_shared.replay.past import Past
 
@@ -30,13 +34,29 @@ def logged(entry: Entry[Resource], previous: int = 0, verb: Verb = Verb.UPSERT) 
     )
 
 
-def past_of(world: World, part: Part[Resource], *later: LoggedVersion, whole: bool = True) -> Past:
+def past_of(world: World, part: Part[Resource], *later: LoggedVersion) -> Past:
     """A history that holds what the world holds, and what came later."""
     chains: dict[Key, Chain] = {}
     for version in (*(logged(entry) for entry in world.all(part)), *later):
         chains[version.key] = Chain((*chains.get(version.key, Chain()).versions, version))
     past = Past()
-    past.add({(part.name, key): chain for key, chain in chains.items()})
-    if whole:
-        past.add_part(part.name, "", chains)
+    past.add_part(part.name, "", chains)
     return past
+
+
+def record_of(view: WorldView, world: World, failure: RecordedFailure | None = None) -> DecisionRecord:
+    """The record of a pass over the widget ``ns/a``, through JSON and back, as a real one comes."""
+    record = DecisionRecord(
+        id=uuid4().hex,
+        service="tester",
+        controller="widget",
+        part="widgets",
+        namespace="ns",
+        name="a",
+        at=NOON,
+        world=recorded_standing(world.standing(), view.reads.searched_parts),
+        reads=recorded_reads(view.reads),
+        failure=failure,
+        failing_since=view.failing_since,
+    )
+    return DecisionRecord.from_json(record.to_json())

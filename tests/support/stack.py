@@ -7,10 +7,11 @@ runs, because its start takes longer than most of them, so each test makes objec
 import asyncio
 import os
 import shutil
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 
 import aiohttp
 import pytest
@@ -31,6 +32,7 @@ PATIENCE = {ClusterKind.EMBEDDED: 2.0, ClusterKind.REAL: 3.0}[CLUSTER]
 """By how much everything may take longer there than in memory."""
 NODES = {ClusterKind.EMBEDDED: 1, ClusterKind.REAL: 12}[CLUSTER]
 """Enough accelerators for all services that tests leave behind, where a scheduler counts them."""
+EMPTY: Mapping[str, Mapping[str, str]] = MappingProxyType({})
 OWN = "/apis/aim.eai.amd.com/v1alpha1"
 
 
@@ -128,8 +130,14 @@ def _stack(settings: StackSettings) -> Stack:
 
 
 @asynccontextmanager
-async def started_platform(folder: Path, services: tuple[str, ...] = SERVICES) -> AsyncIterator[Platform]:
-    """A platform with the demo's gateway, runtime config and model source, but no AIMService."""
+async def started_platform(
+    folder: Path, services: tuple[str, ...] = SERVICES, service_env: Mapping[str, Mapping[str, str]] = EMPTY
+) -> AsyncIterator[Platform]:
+    """A platform with the demo's gateway, runtime config and model source, but no AIMService.
+
+    Args:
+        service_env: variables for single services, by name.
+    """
     settings = StackSettings(
         folder,
         CRDS,
@@ -139,6 +147,7 @@ async def started_platform(folder: Path, services: tuple[str, ...] = SERVICES) -
         start_timeout=30 * PATIENCE,
         actor_delay=0.005,
         actor_retry_delay=0.1,
+        service_env=service_env,
     )
     async with _stack(settings) as stack, raw_api(stack.kubeconfig) as api:
         platform = Platform(stack, api)

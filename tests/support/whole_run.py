@@ -8,6 +8,8 @@ from support.stack import OWN, Platform, started_platform, status_of
 
 IMAGE = "amdenterpriseai/aim-qwen-qwen3-32b:0.8.5"
 NAMESPACE = "whole"
+_SHORT = {"discovery": {"AIM_MAX_DISCOVERY_JOBS": "2"}}
+"""So few that templates of the model source have to stand in line."""
 _METRIC = {
     "type": "PodMetric",
     "podmetric": {
@@ -19,7 +21,7 @@ _METRIC = {
 
 async def logged_run(folder: Path) -> Path:
     """Run the platform through the story; returns the store of its broker, with all that was logged."""
-    async with started_platform(folder / "platform") as platform:
+    async with started_platform(folder / "platform", service_env=_SHORT) as platform:
         await _story(platform)
         store = platform.stack.settings.folder / "nats"
         await platform.stack["nats"].stop()

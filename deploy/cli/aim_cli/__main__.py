@@ -134,8 +134,12 @@ def _print_replayed(one: Replayed, *, of_many: bool) -> None:
     when = record.at.strftime("%H:%M:%S.%f")[:-3]
     about = f"{escape(f'{kind_name(record.part)} {record.key}')}  " if of_many else ""
     _out.print(f"{when}  {record.service:10}  {about}{saw:45}  {escape(deeds(record))}  {verdict}")
-    beyond = () if one.verdict is Verdict.SAME else tuple(f"asked beyond the record: {what}" for what in one.beyond)
-    for line in (*one.differences, *(f"missing: {what}" for what in one.missing), *beyond):
+    why = (
+        *(f"found otherwise: {what}" for what in one.otherwise),
+        *(f"asked beyond the record: {what}" for what in one.beyond),
+    )
+    shown = () if one.verdict is Verdict.SAME else why
+    for line in (*one.differences, *(f"missing: {what}" for what in one.missing), *shown):
         _out.print(f"              {escape(line)}", style="dim")
 
 

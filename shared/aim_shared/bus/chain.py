@@ -256,8 +256,16 @@ def _was_made_after(first: LoggedVersion, position: Position, at: datetime) -> b
     """Whether an object can not have existed at a position before the first version that is known of it."""
     if first.previous:
         return False
-    created = ((first.body or {}).get("metadata") or {}).get("creationTimestamp")
-    return first.epoch == position.epoch or (isinstance(created, str) and datetime.fromisoformat(created) > at)
+    if first.epoch == position.epoch:
+        return True
+    created = creation(first)
+    return created is not None and created > at
+
+
+def creation(version: LoggedVersion) -> datetime | None:
+    """When the API server made the object, to the second; ``None`` of a deletion and of what it does not keep."""
+    created = ((version.body or {}).get("metadata") or {}).get("creationTimestamp")
+    return datetime.fromisoformat(created) if isinstance(created, str) else None
 
 
 def fact_at(versions: Sequence[LoggedVersion], at: datetime) -> LoggedVersion | None:

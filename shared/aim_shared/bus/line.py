@@ -28,11 +28,6 @@ class Line(Generic[T]):
     name: str
     since: Callable[[T], datetime | None]
 
-    def first(self, objects: Iterable[T], most: int, admits: Admits) -> tuple[Key, ...]:
-        """Who stands first, found from scratch."""
-        standing = sorted((since, obj.key) for obj in objects if (since := self.since(obj)) is not None)
-        return _first(standing, most, admits)
-
     def __str__(self) -> str:
         return f"{self.part.name}[{self.name}]"
 
@@ -49,7 +44,8 @@ class LineTable:
 
     def first(self, most: int, admits: Admits) -> tuple[Key, ...]:
         """Who stands first; costs what is looked at until enough are found."""
-        return _first(self._standing, most, admits)
+        found: Iterator[Key] = (key for _, key in self._standing if admits(key))
+        return tuple(islice(found, most))
 
     def derived(self, obj: Resource | None) -> datetime | None:
         """Since when an object stands in line.
@@ -70,8 +66,3 @@ class LineTable:
             if now is not None:
                 insort(self._standing, (now, key))
         return ()
-
-
-def _first(standing: Iterable[tuple[datetime, Key]], most: int, admits: Admits) -> tuple[Key, ...]:
-    found: Iterator[Key] = (key for _, key in standing if admits(key))
-    return tuple(islice(found, most))

@@ -118,6 +118,7 @@ class RecordedStanding(Recorded):
         epochs: the epoch of every part.
         apart: the sequence of the parts that were not so far; ``None`` = it cannot be told.
         own: objects without ``uid`` were removed by an own write.
+        objects: how many the world held of each part in which a look-up depends on what every object says.
     """
 
     sequence: int | None = None
@@ -125,11 +126,12 @@ class RecordedStanding(Recorded):
     apart: Mapping[str, int | None] = {}
     own: tuple[RecordedObject, ...] = ()
     stale: tuple[str, ...] = ()
+    objects: Mapping[str, int] = {}
 
     def position(self, part: str) -> Position | None:
         """How far a part was; ``None`` when the world did not hold it."""
         epoch = self.epochs.get(part)
-        return None if epoch is None else Position(epoch, self.apart.get(part, self.sequence))
+        return None if epoch is None else Position(epoch, self.apart.get(part, self.sequence), self.objects.get(part))
 
 
 def recorded_reads(log: ReadLog, listed: int = LISTED) -> RecordedReads:
@@ -167,7 +169,7 @@ def recorded_reads(log: ReadLog, listed: int = LISTED) -> RecordedReads:
                 part=part,
                 summary=summary,
                 group=group,
-                items=tuple(item.model_dump(mode="json", exclude_defaults=True) for item in items),
+                items=tuple(recorded_item(item) for item in items),
             )
             for (part, summary, group), items in log.summaries.items()
         ),
@@ -176,8 +178,12 @@ def recorded_reads(log: ReadLog, listed: int = LISTED) -> RecordedReads:
     )
 
 
-def recorded_standing(standing: Standing) -> RecordedStanding:
-    """A moment of a world in its recorded form."""
+def recorded_standing(standing: Standing, counted: Iterable[str] = ()) -> RecordedStanding:
+    """A moment of a world in its recorded form.
+
+    Args:
+        counted: names of the parts whose number of objects is worth a place in the record.
+    """
     sequences = {name: where.sequence for name, where in standing.parts.items()}
     furthest = max((one for one in sequences.values() if one is not None), default=None)
     own = Counter(change.part for change in standing.own)
@@ -193,7 +199,13 @@ def recorded_standing(standing: Standing) -> RecordedStanding:
         },
         own=tuple(_object(one.part, one.key, one.version) for one in standing.own if one.part not in crowded),
         stale=standing.stale,
+        objects={name: standing.parts[name].objects or 0 for name in sorted(counted) if name in standing.parts},
     )
+
+
+def recorded_item(item: BaseModel) -> JsonObject:
+    """One item of a summary in its recorded form."""
+    return item.model_dump(mode="json", exclude_defaults=True)
 
 
 def digest_of_questions(questions: Iterable[str]) -> str:

@@ -19,10 +19,12 @@ class Position(NamedTuple):
         epoch: the one that the part was in.
         sequence: of the state stream, up to which everything was taken; ``None`` while the API server feeds the part,
             which gives no sequences.
+        objects: how many the world held, whoever told of them; ``None`` = not known.
     """
 
     epoch: str
     sequence: int | None
+    objects: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,11 +39,6 @@ class Summary(Generic[T, E]):
         """The identity of one of its groups."""
         return (self.part.name, self.name, name)
 
-    def of(self, objects: Iterable[T], group: str) -> tuple[E, ...]:
-        """The items of one group, summed up from scratch."""
-        given = (pair for obj in objects for pair in self.contributions(obj))
-        return _in_order({item for name, item in given if name == group})
-
     def __str__(self) -> str:
         return f"{self.part.name}<{self.name}>"
 

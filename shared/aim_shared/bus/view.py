@@ -111,7 +111,12 @@ class ReadLog:
     @property
     def parts(self) -> set[str]:
         """Names of the parts that the pass depended on."""
-        return {part for part, _ in self.objects} | {part for part, _, _ in (*self.indexes, *self.summaries)}
+        return {part for part, _ in self.objects} | self.searched_parts
+
+    @property
+    def searched_parts(self) -> set[str]:
+        """Names of the parts of which every object could have changed what the pass saw."""
+        return {part for part, _, _ in (*self.indexes, *self.summaries)}
 
 
 class WorldView:

@@ -194,7 +194,7 @@ class World:
         """How far everything in here goes at this moment."""
         stores = self._stores.values()
         return Standing(
-            {store.part.name: Position(store.epoch, store.sequence) for store in stores},
+            {store.part.name: Position(store.epoch, store.sequence, len(store.entries)) for store in stores},
             tuple(change for store in stores if store.own or store.removed for change in _own_changes(store)),
             tuple(store.part.name for store in stores if not (store.synced and store.fresh)),
         )

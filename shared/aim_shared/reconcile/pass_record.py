@@ -64,7 +64,7 @@ class PassRecord:
             at=self.at,
             generation=self.generation,
             traceparent=self.traceparent or "",
-            world=recorded_standing(self.standing),
+            world=recorded_standing(self.standing, view.reads.searched_parts),
             reads=recorded_reads(view.reads),
             failure=None
             if failure is None

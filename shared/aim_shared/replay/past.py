@@ -1,16 +1,17 @@
 """What the history tells of the objects of a decision: those that were read, and all others as of its moment."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
-from aim_shared.bus.chain import Chain, LoggedVersion, as_of, fact_at, find
+from aim_shared.bus.chain import Chain, LoggedVersion, fact_at, find
 from aim_shared.bus.decision import DecisionRecord
 from aim_shared.bus.entry import Entry, Version
-from aim_shared.bus.part import Index, Key, Part
+from aim_shared.bus.part import Key, Part
 from aim_shared.bus.recorded import RecordedObject
 from aim_shared.bus.subjects import FACTS_PART
+from aim_shared.replay.past_part import Answer, Moment, PastPart
 
 
 class NotLoadedError(BaseException):
@@ -24,14 +25,6 @@ class NotLoadedError(BaseException):
         self.part = part
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """An object, its absence, or why neither can be told."""
-
-    entry: Entry[Any] | None = None
-    hole: str | None = None
-
-
 class Past:
     """Everything that was read from the history so far; one for the replay of many decisions.
 
@@ -42,9 +35,9 @@ class Past:
         self.begins = datetime.min.replace(tzinfo=UTC)
         """Since when the history is complete: of what is older, and gone since, it may hold no trace."""
         self._chains: dict[tuple[str, Key], Chain] = {}
-        self._whole: dict[tuple[str, str], tuple[Key, ...]] = {}
+        self._whole: dict[tuple[str, str], Mapping[Key, Chain]] = {}
         self._entries: dict[tuple[str, Key, str, int, Version], Entry[Any]] = {}
-        self._values: dict[tuple[str, int], frozenset[str]] = {}
+        self._parts: dict[tuple[str, str], PastPart] = {}
 
     def add(self, chains: Mapping[tuple[str, Key], Chain]) -> None:
         """Take in some objects."""
@@ -52,11 +45,11 @@ class Past:
 
     def add_part(self, part: str, service: str, chains: Mapping[Key, Chain]) -> None:
         """Take in all objects of a part; of the facts, all of a service."""
-        self._whole[part, _scope(part, service)] = tuple(sorted(chains))
+        self._whole[part, _scope(part, service)] = chains
         self.add({(part, key): chain for key, chain in chains.items()})
 
     def read(self, part: Part[Any], read: RecordedObject, at: datetime) -> Answer:
-        """The version that a pass read."""
+        """The version that a pass knew."""
         wanted = read.version
         if wanted is None:
             return Answer()
@@ -69,62 +62,37 @@ class Past:
             return Answer(hole=f"{part}/{read.key}: version {wanted.resource_version or wanted.sequence} is not kept")
         return Answer(self._entry(part, found, wanted))
 
-    def then(self, part: Part[Any], key: Key, record: DecisionRecord) -> Answer:
-        """An object as the world of a decision held it, whether it was read or not."""
-        own = _own(record).get((part.name, key))
-        if own is not None:
-            return self.read(part, own, record.at)
-        position = record.world.position(part.name)
-        if position is None:
-            return Answer(hole=f"{part}/{key}: the record does not tell how far its world was with {part}")
-        if position.sequence is None:
-            return Answer(hole=f"{part}/{key}: the world was fed with {part} by something else than the bus")
-        chain = self._chain(part.name, key, record.service)
-        if not chain.versions and self.begins > record.at:
-            return Answer(hole=f"{part}/{key}: {self._too_late}")
-        told = as_of(chain, position, record.at)
-        if told.hole is not None:
-            return Answer(hole=f"{part}/{key}: {told.hole.value}")
-        if told.version is None or told.version.deleted:
-            return Answer()
-        found = told.version
-        return Answer(self._entry(part, found, Version(found.uid, found.resource_version, found.sequence, found.epoch)))
+    def part(self, part: Part[Any], record: DecisionRecord) -> PastPart:
+        """All of a part, as the world of a decision held it. Good until another decision of the service is asked for.
 
-    def all_then(self, part: Part[Any], record: DecisionRecord) -> Iterable[Answer]:
-        """Every object of a part that the world of a decision held, or may have held; in the order of their names."""
-        known = self._whole.get((part.name, _scope(part.name, record.service)))
-        if known is None:
+        Raises:
+            NotLoadedError: the part was not read from the history yet.
+        """
+        chains = self._whole.get((part.name, _scope(part.name, record.service)))
+        if chains is None:
             raise NotLoadedError(part.name)
-        if self.begins > record.at:
-            yield Answer(hole=f"{part}: {self._too_late}")
-        own = {key for name, key in _own(record) if name == part.name}
-        for key in sorted(own.union(known)):
-            yield self.then(part, key, record)
+        where = (record.service, part.name)
+        found = self._parts.get(where)
+        if found is None:
+            found = self._parts[where] = PastPart(part, chains, partial(self._told, part), partial(self.read, part))
+        if found.moment.decision != record.id:
+            found.move(self._moment(part.name, record))
+        return found
 
-    def values(self, index: Index[Any], entry: Entry[Any]) -> frozenset[str]:
-        """Under which values an index finds an object."""
-        # The entry lives as long as the cache, so that nothing else can take its place in memory.
-        where = (str(index), id(entry))
-        known = self._values.get(where)
-        if known is None:
-            obj = entry.object
-            try:
-                known = frozenset(() if obj is None else index.values(obj))
-            except Exception:
-                # As in the world of the decision: what an index stumbles over is not in it (FW-480).
-                known = frozenset()
-            self._values[where] = known
-        return known
+    def _moment(self, part: str, record: DecisionRecord) -> Moment:
+        known = {one.key: one for one in (*record.reads.objects, *record.world.own) if one.part == part}
+        position, unknown = record.world.position(part), ""
+        if position is None:
+            unknown = "the record does not tell how far its world was with it"
+        elif position.sequence is None:
+            position, unknown = None, "the world was fed with it by something else than the bus"
+        elif self.begins > record.at:
+            begins = f"{self.begins:%Y-%m-%d %H:%M:%S}"
+            unknown = f"the history goes back to {begins} only, when the decision was taken already"
+        return Moment(record.id, record.at, position, known, unknown)
 
-    @property
-    def _too_late(self) -> str:
-        return f"the history goes back to {self.begins:%Y-%m-%d %H:%M:%S} only, when the decision was taken already"
-
-    def _chain(self, part: str, key: Key, service: str) -> Chain:
-        chain = self._chains.get((part, key))
-        if chain is None and (part, _scope(part, service)) not in self._whole:
-            raise NotLoadedError(part)
-        return chain or Chain()
+    def _told(self, part: Part[Any], found: LoggedVersion) -> Entry[Any]:
+        return self._entry(part, found, Version(found.uid, found.resource_version, found.sequence, found.epoch))
 
     def _entry(self, part: Part[Any], found: LoggedVersion, version: Version) -> Entry[Any]:
         # Local versions of facts all look alike, so that the version alone does not tell which was found.
@@ -148,10 +116,6 @@ def objects_of(record: DecisionRecord) -> Iterable[tuple[str, Key]]:
     for read in (*record.reads.objects, *record.world.own):
         if read.version is not None:
             yield read.part, read.key
-
-
-def _own(record: DecisionRecord) -> Mapping[tuple[str, Key], RecordedObject]:
-    return {(one.part, one.key): one for one in record.world.own}
 
 
 def _scope(part: str, service: str) -> str:

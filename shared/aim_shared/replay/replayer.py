@@ -4,11 +4,10 @@ import traceback
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 from pydantic import ValidationError
 
-from aim_shared.api import Resource
 from aim_shared.bus.decision import DecisionRecord
 from aim_shared.bus.history import DecisionFilter, History, StoredDecision
 from aim_shared.bus.subjects import FACTS_PART
@@ -49,6 +48,7 @@ class Replayed:
         differences: members of the plan that differ, with both values; or the exception of today's code.
         missing: what the log can not tell any more; not empty exactly when the verdict is ``UNKNOWN``.
         beyond: what today's code asked beyond the record; answered from the history as of that moment.
+        otherwise: look-ups whose answer is another one today, with both.
     """
 
     stored: StoredDecision
@@ -56,9 +56,7 @@ class Replayed:
     differences: tuple[str, ...] = ()
     missing: tuple[str, ...] = ()
     beyond: tuple[str, ...] = ()
-
-
-T = TypeVar("T", bound=Resource)
+    otherwise: tuple[str, ...] = ()
 
 
 class _MissingError(Exception):
@@ -140,24 +138,23 @@ def _again(reconciler: Reconciler[Any], stored: StoredDecision, past: Past) -> R
     Raises:
         NotLoadedError: the history has to be asked first.
     """
-    record = stored.record
-    view = ReplayView(record, past)
-    found = view.get(reconciler.part, record.namespace, record.name)
-    if found.value is not None:
-        lines = _compared(reconciler, found.value, view, record)
-    else:
-        why = "it was not there" if found.error is None else found.error.message
-        lines = (f"today's code cannot read the object: {why}",)
+    view = ReplayView(stored.record, past)
+    plan = _compared(reconciler, view, stored.record)
+    lines = (*plan, *(line for told in view.raised for line in told.splitlines()))
     view.verify()
     # With a hole, equal plans prove as little as different ones.
     verdict = Verdict.UNKNOWN if view.holes else Verdict.DIFFERENT if lines else Verdict.SAME
-    return Replayed(stored, verdict, lines, tuple(view.holes), tuple(view.beyond))
+    return Replayed(stored, verdict, lines, tuple(view.holes), tuple(view.beyond), tuple(view.otherwise))
 
 
-def _compared(reconciler: Reconciler[T], obj: T, view: ReplayView, record: DecisionRecord) -> tuple[str, ...]:
+def _compared(reconciler: Reconciler[Any], view: ReplayView, record: DecisionRecord) -> tuple[str, ...]:
     raised_then = record.outcome if record.outcome.startswith(BUG) else ""
     try:
-        plan = plan_to_json(decide(reconciler, obj, view, record.at))
+        found = view.get(reconciler.part, record.namespace, record.name)
+        if found.value is None:
+            why = "it was not there" if found.error is None else found.error.message
+            return (f"today's code cannot read the object: {why}",)
+        plan = plan_to_json(decide(reconciler, found.value, view, record.at))
     except Exception as bug:
         if raised_then == f"{BUG}{type(bug).__name__}: {bug}":
             return ()

@@ -1,4 +1,8 @@
-"""The view of a decision, rebuilt: what was read then is read again, what was not is answered as of that moment."""
+"""The view of a decision, rebuilt: what was read then is read again, all else is found as of that moment.
+
+What was read by name is answered from the record. What an index, a summary or a line finds is not: it follows from
+code, and today's may find something else. The recorded answer serves to say so.
+"""
 
 from collections import defaultdict
 from collections.abc import Iterable
@@ -12,11 +16,19 @@ from aim_shared.bus.decision import DecisionRecord
 from aim_shared.bus.entry import Entry, Version
 from aim_shared.bus.line import Admits, Line
 from aim_shared.bus.part import Index, Key, Part
-from aim_shared.bus.recorded import RecordedGroup, digest_of_look_ups, digest_of_objects, digest_of_questions
+from aim_shared.bus.recorded import (
+    RecordedGroup,
+    digest_of_look_ups,
+    digest_of_objects,
+    digest_of_questions,
+    recorded_item,
+)
 from aim_shared.bus.summary import Summary
 from aim_shared.bus.view import Lookup, Selection, Summed, first_of, stale_error
 from aim_shared.errors import AimError
-from aim_shared.replay.past import Answer, Past
+from aim_shared.replay.past import Past
+from aim_shared.replay.past_part import Answer, PastPart
+from aim_shared.replay.rebuilt import Rebuilt
 
 T = TypeVar("T", bound=Resource)
 E = TypeVar("E", bound=BaseModel)
@@ -27,6 +39,8 @@ class ReplayView:
 
     Attributes:
         beyond: what was asked although the record says nothing of it, as ``part/key`` or ``part[index]=value``.
+        otherwise: look-ups of which today's code makes something else than the code of then, with both answers.
+        raised: tracebacks of today's indexes, summaries and lines, of objects in which those of then saw something.
         holes: what can not be told, and why; with any of them the answers are not those of then.
 
     Raises:
@@ -44,6 +58,8 @@ class ReplayView:
         self._objects: defaultdict[str, dict[Key, Version | None]] = defaultdict(dict)
         self._look_ups: defaultdict[tuple[str, str], dict[str, tuple[Key, ...]]] = defaultdict(dict)
         self.beyond: list[str] = []
+        self.otherwise: list[str] = []
+        self.raised: list[str] = []
         self.holes: list[str] = []
 
     @property
@@ -64,55 +80,54 @@ class ReplayView:
         return Lookup(error=decoded) if isinstance(decoded, AimError) else Lookup(decoded)
 
     def select(self, index: Index[T], value: str) -> Selection[T]:
-        part = index.part
-        keys = self._indexes.get((part.name, index.name, value))
-        if keys is not None:
-            return self._selection(part, value, keys)
-        if (part.name, index.name) not in self._groups:
-            _note(self.beyond, f"{index}={value}")
-        matching = (one.key for one in self._all_then(part) if value in self._past.values(index, one))
-        keys = self._look_ups[part.name, index.name][value] = tuple(matching)
-        return self._selection(part, value, keys)
+        rebuilt = self._part(index.part).index(index)
+        keys = tuple(sorted(rebuilt.table.keys(value)))
+        self._found(index, value, keys, rebuilt)
+        return self._selection(index.part, value, keys)
 
     def all(self, part: Part[T]) -> Selection[T]:
+        # No code chose these, so that the record answers as well as the history.
         keys = self._indexes.get((part.name, "", ""))
-        if keys is not None:
-            return self._selection(part, "any", keys)
-        if (part.name, "") not in self._groups:
-            _note(self.beyond, f"{part}/*")
-        keys = self._look_ups[part.name, ""][""] = tuple(one.key for one in self._all_then(part))
+        if keys is None:
+            if (part.name, "") not in self._groups:
+                _note(self.beyond, f"{part}/*")
+            keys = self._look_ups[part.name, ""][""] = tuple(self._part(part).present)
         return self._selection(part, "any", keys)
 
     def summary(self, summary: Summary[Any, E], group: str) -> Summed[E]:
+        rebuilt = self._part(summary.part).summary(summary)
+        items: tuple[E, ...] = rebuilt.table.items(group)
         recorded = self._summaries.get(summary.group(group))
         if recorded is None:
             _note(self.beyond, f"{summary}={group}")
-            known = (entry.object for entry in self._all_then(summary.part))
-            items = summary.of((obj for obj in known if obj is not None), group)
-        else:
-            items = tuple(summary.item.model_validate(item) for item in recorded)
+        elif recorded != (now := tuple(recorded_item(item) for item in items)):
+            self._note_otherwise(f"{summary}={group}", recorded, now)
+            self._note_raised(rebuilt, rebuilt.raised)
         stale = summary.part.name in self._stale
         return Summed(items, stale_error(summary.part, group) if stale and not items else None)
 
     def first(self, line: Line[T], most: int, admits: Admits) -> tuple[T, ...]:
         part, value = line.part, first_of(most)
-        keys = self._indexes.get((part.name, line.name, value))
-        if keys is None:
-            if (part.name, line.name) not in self._groups:
-                _note(self.beyond, f"{line}: {value}")
-            known = (obj for entry in self._all_then(part) if (obj := entry.object) is not None)
-            keys = self._look_ups[part.name, line.name][value] = tuple(line.first(known, most, admits))
+        rebuilt = self._part(part).line(line)
+        keys = rebuilt.table.first(most, admits)
+        self._found(line, value, keys, rebuilt)
         entries = (self._object(part, key) for key in keys)
         return tuple(obj for entry in entries if entry is not None and (obj := entry.object) is not None)
 
     def verify(self) -> None:
         """Compare what was rebuilt with the digests in the record; call it when everything was asked.
 
-        Where the same was asked, another answer is a hole. Where today's code asks something else, nothing compares.
+        Where the same was asked, another answer is a hole, unless only today's code explains it. Where today's code
+        asks something else, nothing compares.
         """
         for (part, index), group in self._groups.items():
             found = self._object_group(group) if index is None else self._look_up_group(group, index)
-            if found is not None and found != group.found:
+            if found is None or found == group.found:
+                continue
+            if index and part in self._record.world.objects:
+                # No object is missing among those that were looked through, so the index is another.
+                _note(self.otherwise, f"{part}[{index}]: not what was found then")
+            else:
                 _note(self.holes, f"{part}{'' if index is None else f'[{index}]'}: not what was read then")
 
     def _object_group(self, group: RecordedGroup) -> str | None:
@@ -130,18 +145,41 @@ class ReplayView:
             return self._known(self._past.read(part, read, self._record.at))
         if (part.name, None) not in self._groups:
             _note(self.beyond, f"{part}/{key}")
-        entry = self._known(self._past.then(part, key, self._record))
+        entry = self._known(self._past.part(part, self._record).get(key))
         self._objects[part.name][key] = None if entry is None else entry.version
         return entry
 
-    def _all_then(self, part: Part[T]) -> list[Entry[T]]:
-        answers = self._past.all_then(part, self._record)
-        return [entry for answer in answers if (entry := self._known(answer)) is not None]
+    def _part(self, part: Part[Any]) -> PastPart:
+        """A part for a look at all of it."""
+        found = self._past.part(part, self._record)
+        for hole in found.holes:
+            _note(self.holes, hole)
+        return found
 
     def _known(self, answer: Answer) -> Entry[Any] | None:
         if answer.hole is not None:
             _note(self.holes, answer.hole)
         return answer.entry
+
+    def _found(self, derived: Index[Any] | Line[Any], value: str, keys: tuple[Key, ...], rebuilt: Rebuilt[Any]) -> None:
+        """Compare what was found with what was found then."""
+        part, what = derived.part.name, f"{derived}={value}"
+        recorded = self._indexes.get((part, derived.name, value))
+        if recorded is None:
+            self._look_ups[part, derived.name][value] = keys
+            if (part, derived.name) not in self._groups:
+                _note(self.beyond, what)
+        elif recorded != keys:
+            self._note_otherwise(what, map(str, recorded), map(str, keys))
+            self._note_raised(rebuilt, recorded)
+
+    def _note_otherwise(self, what: str, then: Iterable[object], now: Iterable[object]) -> None:
+        _note(self.otherwise, f"{what}: then {_listed(then)}, now {_listed(now)}")
+
+    def _note_raised(self, rebuilt: Rebuilt[Any], keys: Iterable[Key]) -> None:
+        for key in keys:
+            if key in rebuilt.raised:
+                _note(self.raised, f"{rebuilt.table} raises for {key}:\n{rebuilt.raised[key]}")
 
     def _selection(self, part: Part[T], value: str, keys: Iterable[Key]) -> Selection[T]:
         entries = [one for key in sorted(keys) if (one := self._object(part, key)) is not None]
@@ -153,3 +191,7 @@ class ReplayView:
 def _note(where: list[str], what: str) -> None:
     if what not in where:
         where.append(what)
+
+
+def _listed(found: Iterable[object]) -> str:
+    return ", ".join(map(str, found)) or "nothing"

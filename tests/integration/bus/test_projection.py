@@ -280,7 +280,7 @@ async def test_the_world_knows_how_far_it_is_with_each_part(
     async with feeding(bus, layout, [part]) as fed:
 
         def reached(epoch: str, sequence: int) -> bool:
-            return fed.world.standing().parts == {"widgets": Position(epoch, sequence)}
+            return fed.world.standing().parts == {"widgets": Position(epoch, sequence, 1)}
 
         end = await last()
         await eventually(lambda: reached("e1", end), "as far as the snapshot")

@@ -15,7 +15,7 @@ from aim_shared.api import Resource
 from aim_shared.bus.connection import BusConnection
 from aim_shared.bus.history import DecisionFilter, History
 from aim_shared.bus.outcome import PubAck
-from aim_shared.bus.part import Key, scoped
+from aim_shared.bus.part import Index, Key, scoped
 from aim_shared.bus.subjects import Layout
 from aim_shared.bus.view import View, WorldView
 from aim_shared.json import JsonObject, dumps
@@ -139,6 +139,51 @@ async def test_another_choice_is_different_although_it_asks_beyond_the_record(lo
     (one,) = await log.replay(last_red)
     assert (one.verdict, one.missing) == (Verdict.DIFFERENT, ())
     assert one.differences == ('status.colour: then null, now "red"', 'status.first: then "a", now "b"')
+
+
+def first_of(index: Index[Resource]) -> Reconcile:
+    """The same choice, among what another index finds."""
+
+    def choose(obj: Resource, view: View, now: datetime) -> Plan:
+        found = view.select(index, scoped("ns", "red")).items
+        return Plan(status={"first": min((one.name for one in found), default="")})
+
+    return choose
+
+
+@pytest.mark.spec("FW-437", "FW-481")
+async def test_another_index_is_a_difference_when_it_leads_to_another_plan(log: Log) -> None:
+    await log.decide("c", first_red)
+    await change_everything(log)
+
+    def but_a(obj: Resource) -> list[str]:
+        return [] if obj.name == "a" else list(COLOUR.values(obj))
+
+    (one,) = await log.replay(first_of(Index(PART, COLOUR.name, but_a)))
+    assert (one.verdict, one.differences) == (Verdict.DIFFERENT, ('status.first: then "a", now "b"',))
+    assert one.otherwise == ("widgets[label:colour]=ns/red: then ns/a, ns/b, now ns/b",)
+
+    def and_c(obj: Resource) -> list[str]:
+        return [scoped("ns", "red")]
+
+    (one,) = await log.replay(first_of(Index(PART, COLOUR.name, and_c)))
+    assert (one.verdict, len(one.otherwise)) == (Verdict.SAME, 1)
+
+
+@pytest.mark.spec("FW-441", "FW-481")
+async def test_an_index_that_raises_is_a_difference_with_its_traceback(log: Log) -> None:
+    await log.decide("c", first_red)
+    await log.decide("c", by_name)
+
+    def raising(obj: Resource) -> list[str]:
+        if obj.name == "b":
+            raise LookupError("planted")
+        return list(COLOUR.values(obj))
+
+    one, other = await log.replay(first_of(Index(PART, COLOUR.name, raising)))
+    assert (one.verdict, one.differences[-1]) == (Verdict.DIFFERENT, "LookupError: planted")
+    assert one.differences[0] == "widgets[label:colour] raises for ns/b:"
+    assert other.verdict is Verdict.DIFFERENT, "and the replay went on"
 
 
 @pytest.mark.spec("FW-438")
@@ -273,7 +318,10 @@ async def test_a_digest_that_does_not_agree_is_named(log: Log) -> None:
     ):
         await log.bus.api(f"STREAM.PURGE.{stream}", {"filter": subject})
     (one,) = await log.replay(first_red)
-    assert (one.verdict, one.missing) == (Verdict.UNKNOWN, ("widgets[label:colour]: not what was read then",))
+    assert (one.verdict, one.missing) == (
+        Verdict.UNKNOWN,
+        ("widgets: the history tells of 202 objects, the world held 203",),
+    )
 
 
 @pytest.mark.parametrize("wanted", [DecisionFilter(name="a"), DecisionFilter(name="c")])

@@ -3,18 +3,15 @@
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from support.replayed import past_of
 from support.world_objects import entry_of, widget, widgets
 
 from aim_shared.api import Resource
-from aim_shared.bus.decision import DecisionRecord
 from aim_shared.bus.line import Line
 from aim_shared.bus.part import Key, Part
-from aim_shared.bus.recorded import recorded_reads, recorded_standing
+from aim_shared.bus.recorded import recorded_reads
 from aim_shared.bus.view import View, WorldView
 from aim_shared.bus.world import World
 from aim_shared.json import JsonObject
-from aim_shared.replay.view import ReplayView
 
 BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -74,20 +71,4 @@ def test_a_look_at_the_head_reads_the_head_only(world: World, part: Part[Resourc
     view = WorldView(world)
     answer = view.first(line, 2, lambda key: key.name != "z")
     assert [obj.name for obj in answer] == ["a", "b"]
-    record = DecisionRecord(
-        id="d", service="s", controller="c", part=part.name, name="a", at=BEGIN, reads=recorded_reads(view.reads)
-    )
-    assert [read.name for read in record.reads.objects] == ["a", "b"]
-    replay = ReplayView(DecisionRecord.from_json(record.to_json()), past_of(world, part, whole=False))
-    assert replay.first(line, 2, lambda key: key.name != "z") == answer
-    assert (replay.beyond, replay.holes) == ([], [])
-
-
-@pytest.mark.spec("FW-456")
-def test_another_look_is_answered_as_of_that_moment(world: World, part: Part[Resource], line: Line[Resource]) -> None:
-    world.reached(part, 99)
-    where = recorded_standing(world.standing())
-    record = DecisionRecord(id="d", service="s", controller="c", part=part.name, name="a", at=BEGIN, world=where)
-    replay = ReplayView(record, past_of(world, part))
-    assert first(replay, line, 2, "a") == ["z", "b"]
-    assert replay.beyond[0] == "widgets[waiting]: first 2"
+    assert [read.name for read in recorded_reads(view.reads).objects] == ["a", "b"]

@@ -66,6 +66,14 @@ def test_a_standing_names_the_parts_that_are_apart() -> None:
     assert recorded.position("z") is None
 
 
+@pytest.mark.spec("FW-435", "FW-482")
+def test_only_parts_that_were_searched_are_counted() -> None:
+    where = Standing({"a": Position("e1", 9, 5), "b": Position("e1", 9, 7)})
+    recorded = RecordedStanding.model_validate_json(recorded_standing(where, {"b", "z"}).model_dump_json(by_alias=True))
+    assert recorded.objects == {"b": 7}
+    assert [recorded.position(name) for name in "ab"] == [Position("e1", 9), Position("e1", 9, 7)]
+
+
 @pytest.mark.spec("FW-435", "FW-440")
 def test_a_part_with_very_many_own_writes_under_way_has_no_position() -> None:
     own = tuple(OwnChange("a", key, Version("u", "1")) for key in keys(LISTED + 1))

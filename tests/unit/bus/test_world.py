@@ -405,10 +405,10 @@ def test_a_world_tells_how_far_it_is(world: World, part: Part[Resource]) -> None
     world.put(entry_of(part, widget("a", rv=1), 5), 0)
     world.reached(part, 7)
     world.mark(part, synced=True, fresh=True)
-    assert world.standing() == Standing({part.name: Position("e1", 7)})
+    assert world.standing() == Standing({part.name: Position("e1", 7, 1)})
     world.reached(part, None)
     world.mark(part, fresh=False)
-    assert world.standing() == Standing({part.name: Position("e1", None)}, (), (part.name,))
+    assert world.standing() == Standing({part.name: Position("e1", None, 1)}, (), (part.name,))
 
 
 @pytest.mark.spec("FW-435")

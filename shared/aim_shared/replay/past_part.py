@@ -1,0 +1,193 @@
+"""One part as the world of a decision held it, with what today's indexes, summaries and lines make of it.
+
+It moves from decision to decision along the log, so that each costs what changed in between, and what the decision
+itself knew otherwise. Nothing of it is taken from answers that were recorded: those came from the code of then.
+"""
+
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, TypeVar, cast
+
+from aim_shared.bus.chain import Chain, LoggedVersion, as_of, creation
+from aim_shared.bus.entry import Entry
+from aim_shared.bus.index_table import IndexTable, Table
+from aim_shared.bus.line import Line, LineTable
+from aim_shared.bus.part import Index, Key, Part
+from aim_shared.bus.recorded import RecordedObject
+from aim_shared.bus.standing import Position
+from aim_shared.bus.summary import Summary, SummaryTable
+from aim_shared.bus.world import Derived
+from aim_shared.replay.rebuilt import Rebuilt
+
+B = TypeVar("B", bound=Table[Any])
+D = TypeVar("D", Index[Any], Summary[Any, Any], Line[Any])
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """An object, its absence, or why neither can be told."""
+
+    entry: Entry[Any] | None = None
+    hole: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """When a decision looked at a part.
+
+    Attributes:
+        decision: its ID.
+        at: the clock that it was given.
+        position: how far its world was; ``None`` when that cannot be told.
+        apart: what it knew of single objects, own writes and reads: better than anything that can be rebuilt.
+        unknown: why the part as a whole cannot be rebuilt; empty if it can be.
+    """
+
+    decision: str
+    at: datetime
+    position: Position | None
+    apart: Mapping[Key, RecordedObject]
+    unknown: str = ""
+
+
+class PastPart:
+    """All objects of a part, at one moment after the other.
+
+    Args:
+        chains: all that is kept of each object.
+        entry: the entry of a version; the same one for the same version.
+        read: the version that a decision knew.
+
+    Attributes:
+        moment: where it stands.
+    """
+
+    def __init__(
+        self,
+        part: Part[Any],
+        chains: Mapping[Key, Chain],
+        entry: Callable[[LoggedVersion], Entry[Any]],
+        read: Callable[[RecordedObject, datetime], Answer],
+    ) -> None:
+        self._part = part
+        self._chains = chains
+        self._entry = entry
+        self._read = read
+        places = sorted((one.epoch, one.sequence, key) for key, chain in chains.items() for one in chain.versions)
+        self._places = [(epoch, sequence) for epoch, sequence, _ in places]
+        self._keys = [key for _, _, key in places]
+        self.moment = Moment("", datetime.min.replace(tzinfo=UTC), None, {})
+        self._entries: dict[Key, Entry[Any]] = {}
+        self._holes: dict[Key, str] = {}
+        self._apart: set[Key] = set()
+        self._by_clock: dict[Key, datetime] = {}
+        self._rebuilt: dict[Derived, Rebuilt[Any]] = {}
+
+    def move(self, moment: Moment) -> None:
+        """Become what a decision saw."""
+        for key in (*self._changed(moment), *self._apart):
+            self._set(key, self._told(key, moment))
+        self._apart = set()
+        self.moment = moment
+        for key, known in moment.apart.items():
+            entry = self._entries.get(key)
+            # Most reads are what the bus told, which needs no second look.
+            if entry is None or known.version is None or entry.version != known.version or known.version.local:
+                self._set(key, self._read(known, moment.at))
+                self._apart.add(key)
+
+    def get(self, key: Key) -> Answer:
+        """One object."""
+        entry, hole = self._entries.get(key), self._holes.get(key)
+        if entry is not None or hole is not None or key in self._apart:
+            return Answer(entry, hole)
+        return Answer(hole=f"{self._part}/{key}: {self.moment.unknown}" if self.moment.unknown else None)
+
+    @property
+    def present(self) -> list[Key]:
+        """Every object that there is, sorted."""
+        return sorted(self._entries)
+
+    @property
+    def holes(self) -> list[str]:
+        """Why it cannot be told what a look at all objects would have found; empty if it can be."""
+        whole = self.moment.unknown or (self._miscounted if not self._holes else "")
+        return [*([f"{self._part}: {whole}"] if whole else []), *(self._holes[key] for key in sorted(self._holes))]
+
+    @property
+    def counted(self) -> bool:
+        """Whether the record tells how many objects there were."""
+        return self.moment.position is not None and self.moment.position.objects is not None
+
+    def index(self, index: Index[Any]) -> Rebuilt[IndexTable]:
+        """Today's index over the objects."""
+        return self._table(index, IndexTable)
+
+    def summary(self, summary: Summary[Any, Any]) -> Rebuilt[SummaryTable]:
+        """Today's summary of the objects."""
+        return self._table(summary, SummaryTable)
+
+    def line(self, line: Line[Any]) -> Rebuilt[LineTable]:
+        """Today's line of the objects."""
+        return self._table(line, LineTable)
+
+    # Inside
+
+    def _table(self, derived: D, make: Callable[[D], B]) -> Rebuilt[B]:
+        rebuilt = self._rebuilt.get(derived)
+        if rebuilt is None:
+            rebuilt = self._rebuilt[derived] = Rebuilt(make(derived))
+            for key, entry in self._entries.items():
+                rebuilt.put(key, entry)
+        return cast("Rebuilt[B]", rebuilt)
+
+    def _changed(self, moment: Moment) -> Iterable[Key]:
+        """Objects of which the stream told something between two moments, in whichever direction."""
+        was, now = self.moment, moment
+        if was.position is None or now.position is None or was.position.epoch != now.position.epoch:
+            return () if was.position is now.position is None else tuple(self._chains)
+        first, last = sorted((self._count(was.position), self._count(now.position)))
+        by_clock = {key for key, made in self._by_clock.items() if (made > was.at) != (made > now.at)}
+        return by_clock.union(self._keys[first:last])
+
+    def _count(self, position: Position) -> int:
+        """How many versions of all objects had come up to a position."""
+        assert position.sequence is not None
+        return bisect_right(self._places, (position.epoch, position.sequence))
+
+    def _told(self, key: Key, moment: Moment) -> Answer:
+        """What the stream had told of an object."""
+        self._by_clock.pop(key, None)
+        chain = self._chains.get(key)
+        if chain is None or moment.position is None:
+            return Answer()
+        told = as_of(chain, moment.position, moment.at)
+        first = next(iter(chain.versions), None)
+        if told.version is None and first is not None and (made := creation(first)) is not None:
+            self._by_clock[key] = made
+        if told.hole is not None:
+            return Answer(hole=f"{self._part}/{key}: {told.hole.value}")
+        return Answer() if told.version is None or told.version.deleted else Answer(self._entry(told.version))
+
+    def _set(self, key: Key, answer: Answer) -> None:
+        if answer.hole is None:
+            self._holes.pop(key, None)
+        else:
+            self._holes[key] = answer.hole
+        if answer.entry is self._entries.get(key):
+            return
+        if answer.entry is None:
+            del self._entries[key]
+        else:
+            self._entries[key] = answer.entry
+        for rebuilt in self._rebuilt.values():
+            rebuilt.put(key, answer.entry)
+
+    @property
+    def _miscounted(self) -> str:
+        position, held = self.moment.position, len(self._entries)
+        if position is None or position.objects in (None, held):
+            return ""
+        return f"the history tells of {held} objects, the world held {position.objects}"

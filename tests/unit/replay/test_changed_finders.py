@@ -1,0 +1,216 @@
+"""What finds objects is code as well: another index, summary or line finds other objects today, as of then."""
+
+from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from pydantic import BaseModel, ConfigDict
+from support.replayed import logged, past_of, record_of
+from support.world_objects import colour_index, entry_of, widget, widgets
+
+from aim_shared.api import Resource
+from aim_shared.bus.line import Line
+from aim_shared.bus.part import Index, Part, scoped
+from aim_shared.bus.recorded import LISTED
+from aim_shared.bus.summary import Summary
+from aim_shared.bus.view import View, WorldView
+from aim_shared.bus.world import World
+from aim_shared.replay.view import ReplayView
+
+RED = scoped("ns", "red")
+BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+class Paint(BaseModel):
+    model_config = ConfigDict(frozen=True)
+
+    colour: str
+
+
+def paints(obj: Resource) -> Iterator[tuple[str, Paint]]:
+    yield "all", Paint(colour=obj.metadata.labels["colour"])
+
+
+def dark_paints(obj: Resource) -> Iterator[tuple[str, Paint]]:
+    yield "all", Paint(colour=f"dark {obj.metadata.labels['colour']}")
+
+
+def joined(obj: Resource) -> datetime:
+    return BEGIN + timedelta(minutes=int(obj.metadata.labels["minutes"]))
+
+
+def joined_last(obj: Resource) -> datetime:
+    return BEGIN - timedelta(minutes=int(obj.metadata.labels["minutes"]))
+
+
+def raising(obj: Resource) -> list[str]:
+    if obj.name == "b":
+        raise LookupError("planted")
+    return [RED]
+
+
+def bare(_: Resource) -> datetime:
+    # Without a time zone it compares with no other.
+    return BEGIN.replace(tzinfo=None)
+
+
+@pytest.fixture
+def part() -> Part[Resource]:
+    return widgets()
+
+
+@pytest.fixture
+def index(part: Part[Resource]) -> Index[Resource]:
+    return colour_index(part)
+
+
+@pytest.fixture
+def summary(part: Part[Resource]) -> Summary[Resource, Paint]:
+    return Summary(part, "paints", Paint, paints)
+
+
+@pytest.fixture
+def line(part: Part[Resource]) -> Line[Resource]:
+    return Line(part, "waiting", joined)
+
+
+@pytest.fixture
+def world(
+    part: Part[Resource], index: Index[Resource], summary: Summary[Resource, Paint], line: Line[Resource]
+) -> World:
+    world = World([part], [index, summary, line])
+    for number, (name, colour) in enumerate({"a": "red", "b": "red", "c": "blue"}.items(), 1):
+        labels = {"colour": colour, "minutes": str(number)}
+        world.put(entry_of(part, widget(name, f"u{number}", number, labels=labels), number), 0)
+    world.mark(part, synced=True, fresh=True)
+    world.reached(part, 9)
+    return world
+
+
+def names(found: Iterable[Resource]) -> list[str]:
+    return [one.name for one in found]
+
+
+def first(view: View, line: Line[Resource], *without: str) -> list[str]:
+    return names(view.first(line, 2, lambda key: key.name not in without))
+
+
+@pytest.mark.spec("FW-481")
+def test_an_index_that_finds_more_is_asked_again(world: World, part: Part[Resource], index: Index[Resource]) -> None:
+    live = WorldView(world)
+    live.select(index, RED)
+    later = logged(entry_of(part, widget("d", "u4", 12, labels={"colour": "red"}), 12))
+    replay = ReplayView(record_of(live, world), past_of(world, part, later))
+    any_colour = Index(part, index.name, lambda _: [RED])
+    assert names(replay.select(any_colour, RED).items) == ["a", "b", "c"], "d came later"
+    assert replay.otherwise == ["widgets[label:colour]=ns/red: then ns/a, ns/b, now ns/a, ns/b, ns/c"]
+    assert (replay.holes, replay.beyond) == ([], ["widgets/ns/c"])
+
+
+@pytest.mark.spec("FW-481")
+def test_an_index_that_finds_less_is_asked_again(world: World, part: Part[Resource], index: Index[Resource]) -> None:
+    live = WorldView(world)
+    live.select(index, RED)
+    replay = ReplayView(record_of(live, world), past_of(world, part))
+    assert names(replay.select(Index(part, index.name, lambda _: []), RED).items) == []
+    assert replay.otherwise == ["widgets[label:colour]=ns/red: then ns/a, ns/b, now nothing"]
+
+
+@pytest.mark.spec("FW-441", "FW-481")
+def test_an_index_that_raises_leaves_out_and_is_told(
+    world: World, part: Part[Resource], index: Index[Resource]
+) -> None:
+    live = WorldView(world)
+    live.select(index, RED)
+    replay = ReplayView(record_of(live, world), past_of(world, part))
+    assert names(replay.select(Index(part, index.name, raising), RED).items) == ["a", "c"]
+    (told,) = replay.raised
+    assert told.startswith("widgets[label:colour] raises for ns/b:\nTraceback")
+    assert told.rstrip().endswith("LookupError: planted")
+
+
+@pytest.mark.spec("FW-481")
+def test_an_object_that_cannot_be_told_may_be_what_another_index_finds(
+    world: World, part: Part[Resource], index: Index[Resource]
+) -> None:
+    live = WorldView(world)
+    live.select(index, RED)
+    lost = logged(entry_of(part, widget("d", "u4", 12), 12), previous=4)
+    replay = ReplayView(record_of(live, world), past_of(world, part, lost))
+    assert names(replay.select(index, RED).items) == ["a", "b"]
+    assert replay.holes == ["widgets/ns/d: older versions are no longer kept"]
+
+
+@pytest.mark.spec("FW-481")
+def test_what_was_read_needs_no_history_of_its_moment(world: World, part: Part[Resource]) -> None:
+    # All objects were read, so that nothing else can be found: a new epoch before the position hides none of them.
+    live = WorldView(world)
+    live.all(part)
+    record = record_of(live, world)
+    past = past_of(world, part)
+    epochs = {**record.world.epochs, "widgets": "e2"}
+    record = record.model_copy(update={"world": record.world.model_copy(update={"epochs": epochs})})
+    replay = ReplayView(record, past)
+    assert names(replay.select(colour_index(part), RED).items) == ["a", "b"]
+    assert replay.holes == []
+
+
+@pytest.mark.spec("FW-440", "FW-481", "FW-482")
+def test_much_that_another_index_finds_is_no_hole(part: Part[Resource], index: Index[Resource]) -> None:
+    world = World([part], [index])
+    for number in range(5 * LISTED):
+        colour = "red" if number % 2 else "blue"
+        world.put(entry_of(part, widget(f"w{number}", f"u{number}", number + 1, labels={"colour": colour}), number), 0)
+    world.mark(part, synced=True, fresh=True)
+    world.reached(part, 5 * LISTED)
+    live = WorldView(world)
+    live.select(index, RED)
+    record = record_of(live, world)
+    assert record.reads.indexes == ()
+    replay = ReplayView(record, past_of(world, part))
+    assert len(replay.select(Index(part, index.name, lambda _: [RED]), RED).items) == 5 * LISTED
+    replay.verify()
+    assert (replay.holes, replay.otherwise) == ([], ["widgets[label:colour]: not what was found then"])
+
+
+@pytest.mark.spec("FW-455", "FW-481")
+def test_a_summary_is_folded_again(world: World, part: Part[Resource], summary: Summary[Resource, Paint]) -> None:
+    live = WorldView(world)
+    answer = live.summary(summary, "all")
+    record, past = record_of(live, world), past_of(world, part)
+    replay = ReplayView(record, past)
+    assert replay.summary(summary, "all") == answer
+    assert replay.otherwise == []
+    replay = ReplayView(record, past)
+    changed = Summary(part, summary.name, Paint, dark_paints)
+    assert [one.colour for one in replay.summary(changed, "all").items] == ["dark blue", "dark red"]
+    assert len(replay.otherwise) == 1
+
+
+@pytest.mark.spec("FW-455", "FW-481")
+def test_a_fold_that_raises_is_told(world: World, part: Part[Resource], summary: Summary[Resource, Paint]) -> None:
+    live = WorldView(world)
+    live.summary(summary, "all")
+    replay = ReplayView(record_of(live, world), past_of(world, part))
+    raising = Summary(part, summary.name, Paint, lambda obj: [("all", Paint(colour=obj.metadata.labels["none"]))])
+    assert replay.summary(raising, "all").items == ()
+    assert ["KeyError: 'none'" in told for told in replay.raised] == [True] * 3
+
+
+@pytest.mark.spec("FW-456", "FW-481")
+def test_a_line_is_lined_up_again(world: World, part: Part[Resource], line: Line[Resource]) -> None:
+    live = WorldView(world)
+    assert first(live, line) == ["a", "b"]
+    record, past = record_of(live, world), past_of(world, part)
+    assert first(ReplayView(record, past), line) == ["a", "b"]
+    assert first(ReplayView(record, past), Line(part, line.name, joined_last)) == ["c", "b"]
+    assert first(ReplayView(record, past), line, "a") == ["b", "c"], "who counts is asked again as well"
+
+
+@pytest.mark.spec("FW-441", "FW-456", "FW-481")
+def test_a_line_that_raises_is_told(world: World, part: Part[Resource], line: Line[Resource]) -> None:
+    live = WorldView(world)
+    live.first(line, 2, lambda _: True)
+    replay = ReplayView(record_of(live, world), past_of(world, part))
+    assert first(replay, Line(part, line.name, bare)) == []
+    assert ["has no time zone" in told for told in replay.raised] == [True, True]

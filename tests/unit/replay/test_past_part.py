@@ -1,0 +1,98 @@
+"""A past part that moved from moment to moment holds what one holds that was made for that moment."""
+
+from datetime import timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from support.replayed import NOON, logged
+from support.world_objects import colour_index, entry_of, widget, widgets
+
+from aim_shared.api import Resource
+from aim_shared.bus.chain import Chain, LoggedVersion, chained
+from aim_shared.bus.entry import Entry, Version
+from aim_shared.bus.envelope import Verb
+from aim_shared.bus.part import Key, scoped
+from aim_shared.bus.recorded import RecordedObject
+from aim_shared.bus.standing import Position
+from aim_shared.replay.past_part import Answer, Moment, PastPart
+
+PART = widgets()
+COLOUR = colour_index(PART)
+NAMES = ("a", "b", "c")
+COLOURS = ("red", "blue")
+
+writes = st.lists(
+    st.tuples(st.sampled_from(NAMES), st.sampled_from(["red", "blue", "gone"]), st.booleans()), max_size=12
+)
+own = st.dictionaries(st.sampled_from(NAMES), st.sampled_from(["red", "blue", "gone"]), max_size=2)
+moments = st.lists(st.tuples(st.sampled_from(["e1", "e2"]), st.integers(0, 14), own), min_size=1, max_size=8)
+
+
+def chains_of(story: list[tuple[str, str, bool]]) -> dict[Key, Chain]:
+    """Each write is a version of the next sequence; with ``True`` a new epoch begins after it."""
+    versions: dict[Key, list[LoggedVersion]] = {}
+    epoch = "e1"
+    for sequence, (name, colour, ends) in enumerate(story, 1):
+        before = versions.setdefault(Key("ns", name), [])
+        obj = widget(name, f"u-{name}", sequence, labels={"colour": colour})
+        verb = Verb.DELETE if colour == "gone" else Verb.UPSERT
+        before.append(logged(entry_of(PART, obj, sequence, epoch), before[-1].sequence if before else 0, verb))
+        epoch = "e2" if ends else epoch
+    return {key: Chain(chained(some, None), some[-1]) for key, some in versions.items()}
+
+
+def past_part(chains: dict[Key, Chain]) -> PastPart:
+    entries: dict[tuple[str, int, Key], Entry[Resource]] = {}
+
+    def entry(found: LoggedVersion) -> Entry[Resource]:
+        version = Version(found.uid, found.resource_version, found.sequence, found.epoch)
+        return entries.setdefault((found.epoch, found.sequence, found.key), Entry(PART, found.key, found.data, version))
+
+    def read(known: RecordedObject, _: object) -> Answer:
+        if known.version is None:
+            return Answer()
+        obj = widget(known.name, known.uid or "", int(known.resource_version), labels={"colour": known.epoch})
+        return Answer(entry_of(PART, obj))
+
+    return PastPart(PART, chains, entry, read)
+
+
+def seen(part: PastPart) -> object:
+    objects = [(key, entry.raw if (entry := part.get(key).entry) else None) for key in part.present]
+    return objects, part.holes, [sorted(part.index(COLOUR).table.keys(scoped("ns", one))) for one in COLOURS]
+
+
+@pytest.mark.spec("FW-438", "FW-481")
+@given(story=writes, path=moments)
+def test_the_way_does_not_matter(
+    story: list[tuple[str, str, bool]], path: list[tuple[str, int, dict[str, str]]]
+) -> None:
+    chains = chains_of(story)
+    moving = past_part(chains)
+    for number, (epoch, sequence, changes) in enumerate(path):
+        apart = {
+            Key("ns", name): RecordedObject(
+                part=PART.name, namespace="ns", name=name, epoch=colour,
+                uid=None if colour == "gone" else f"u-{name}", resource_version="99",
+            )
+            for name, colour in changes.items()
+        }  # fmt: skip
+        moment = Moment(str(number), NOON + timedelta(seconds=number), Position(epoch, sequence), apart)
+        fresh = past_part(chains)
+        moving.move(moment)
+        fresh.move(moment)
+        assert seen(moving) == seen(fresh)
+
+
+def test_a_part_without_a_position_holds_what_the_decision_knew() -> None:
+    part = past_part(chains_of([("a", "red", False), ("b", "red", False)]))
+    part.move(Moment("1", NOON, Position("e1", 2, 2), {}))
+    assert [key.name for key in part.present] == ["a", "b"]
+    absent = RecordedObject(part=PART.name, namespace="ns", name="b")
+    part.move(Moment("2", NOON, None, {absent.key: absent}, "nobody knows"))
+    assert (part.present, part.holes) == ([], ["widgets: nobody knows"])
+    assert part.get(Key("ns", "a")).hole == "widgets/ns/a: nobody knows"
+    assert part.get(Key("ns", "b")) == Answer()
+    part.move(Moment("3", NOON, Position("e1", 2, 2), {}))
+    assert ([key.name for key in part.present], part.holes) == (["a", "b"], [])
