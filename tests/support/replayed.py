@@ -40,7 +40,7 @@ def past_of(world: World, part: Part[Resource], *later: LoggedVersion) -> Past:
     for version in (*(logged(entry) for entry in world.all(part)), *later):
         chains[version.key] = Chain((*chains.get(version.key, Chain()).versions, version))
     past = Past()
-    past.add_part(part.name, "", chains)
+    past.add_part((part.name, ""), chains)
     return past
 
 

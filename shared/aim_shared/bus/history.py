@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import AsyncIterator, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Final
+from typing import Final, TypeAlias
 
 import structlog
 
@@ -30,6 +30,10 @@ _ALL: Final[JsonObject] = {"deliver_policy": "all"}
 _PRESENT: Final[JsonObject] = {"deliver_policy": "last_per_subject"}
 _SUBJECTS_AT_ONCE: Final = 256
 """Subjects that one consumer reads: few enough for the broker to match quickly."""
+
+
+PartOf: TypeAlias = tuple[str, str]
+"""Name of a part; and of a service, if only its facts are meant."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,10 +115,15 @@ class History:
             found |= await self._chains(logs, tuple(self._layout.state(part, key) for part, key in some))
         return found
 
-    async def chains_of_part(self, part: str, service: str = "") -> dict[Key, Chain]:
-        """All that is kept of every object of a part, or of the facts of one service."""
-        logs, states = self._layout.log_filter(part, service), self._layout.state_filter(part, service)
-        return {key: chain for (_, key), chain in (await self._chains((logs,), (states,))).items()}
+    async def chains_of_parts(self, wanted: Iterable[PartOf]) -> dict[PartOf, dict[Key, Chain]]:
+        """All that is kept of every object of some parts; of all of them together with two consumers."""
+        found: dict[PartOf, dict[Key, Chain]] = {one: {} for one in sorted(set(wanted))}
+        logs = tuple(self._layout.log_filter(part, service) for part, service in found)
+        states = tuple(self._layout.state_filter(part, service) for part, service in found)
+        for (part, key), chain in (await self._chains(logs, states)).items() if found else ():
+            # The facts of a service lie under its name.
+            found[(part, "") if (part, "") in found else (part, key.namespace)][key] = chain
+        return found
 
     async def decisions(self, wanted: DecisionFilter = DecisionFilter()) -> list[StoredDecision]:
         """The decisions that match, in the order of the clocks that they were given."""
@@ -249,8 +258,10 @@ class History:
         return StoredDecision(record, delivered.position.stored, delivered.position.stream_sequence)
 
     def _drop(self, error: Exception) -> None:
+        if not self.dropped:
+            # Once: whatever writes one of them writes many.
+            log.warning("Left out messages that cannot be read", first=str(error))
         self.dropped += 1
-        log.warning("Left out a message that can not be read", error=str(error))
 
 
 def _token(name: str | None) -> str:

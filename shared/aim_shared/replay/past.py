@@ -8,6 +8,7 @@ from typing import Any
 from aim_shared.bus.chain import Chain, LoggedVersion, fact_at, find
 from aim_shared.bus.decision import DecisionRecord
 from aim_shared.bus.entry import Entry, Version
+from aim_shared.bus.history import PartOf
 from aim_shared.bus.part import Key, Part
 from aim_shared.bus.recorded import RecordedObject
 from aim_shared.bus.subjects import FACTS_PART
@@ -35,7 +36,7 @@ class Past:
         self.begins = datetime.min.replace(tzinfo=UTC)
         """Since when the history is complete: of what is older, and gone since, it may hold no trace."""
         self._chains: dict[tuple[str, Key], Chain] = {}
-        self._whole: dict[tuple[str, str], Mapping[Key, Chain]] = {}
+        self._whole: dict[PartOf, Mapping[Key, Chain]] = {}
         self._entries: dict[tuple[str, Key, str, int, Version], Entry[Any]] = {}
         self._parts: dict[tuple[str, str], PastPart] = {}
 
@@ -43,10 +44,10 @@ class Past:
         """Take in some objects."""
         self._chains.update(chains)
 
-    def add_part(self, part: str, service: str, chains: Mapping[Key, Chain]) -> None:
+    def add_part(self, where: PartOf, chains: Mapping[Key, Chain]) -> None:
         """Take in all objects of a part; of the facts, all of a service."""
-        self._whole[part, _scope(part, service)] = chains
-        self.add({(part, key): chain for key, chain in chains.items()})
+        self._whole[where] = chains
+        self.add({(where[0], key): chain for key, chain in chains.items()})
 
     def read(self, part: Part[Any], read: RecordedObject, at: datetime) -> Answer:
         """The version that a pass knew."""
@@ -68,7 +69,7 @@ class Past:
         Raises:
             NotLoadedError: the part was not read from the history yet.
         """
-        chains = self._whole.get((part.name, _scope(part.name, record.service)))
+        chains = self._whole.get(scoped_part(part.name, record.service))
         if chains is None:
             raise NotLoadedError(part.name)
         where = (record.service, part.name)
@@ -118,5 +119,14 @@ def objects_of(record: DecisionRecord) -> Iterable[tuple[str, Key]]:
             yield read.part, read.key
 
 
-def _scope(part: str, service: str) -> str:
-    return service if part == FACTS_PART else ""
+def searched_parts(record: DecisionRecord) -> Iterable[str]:
+    """Names of the parts of which a decision needs every object again (FW-481)."""
+    reads = record.reads
+    yield from (read.part for read in reads.indexes if read.index)
+    yield from (read.part for read in reads.summaries)
+    yield from (read.part for read in reads.groups)
+
+
+def scoped_part(part: str, service: str) -> PartOf:
+    """What a service sees of a part: of the facts, its own."""
+    return part, service if part == FACTS_PART else ""

@@ -1,7 +1,7 @@
 """Takes recorded decisions again with today's code, from the log alone, and compares."""
 
 import traceback
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final
@@ -9,15 +9,14 @@ from typing import Any, Final
 from pydantic import ValidationError
 
 from aim_shared.bus.decision import DecisionRecord
-from aim_shared.bus.history import DecisionFilter, History, StoredDecision
-from aim_shared.bus.subjects import FACTS_PART
+from aim_shared.bus.history import DecisionFilter, History, PartOf, StoredDecision
 from aim_shared.json import canonical, loads
 from aim_shared.reconcile.decide import decide
 from aim_shared.reconcile.pass_record import BUG
 from aim_shared.reconcile.plan_json import abridged, plan_to_json
 from aim_shared.reconcile.reconciler import Reconciler, ServiceDefinition
 from aim_shared.replay.difference import differences
-from aim_shared.replay.past import NotLoadedError, Past, objects_of
+from aim_shared.replay.past import NotLoadedError, Past, objects_of, scoped_part, searched_parts
 from aim_shared.replay.view import ReplayView
 from aim_shared.runtime.settings import Settings, recorded
 
@@ -87,6 +86,7 @@ class Replayer:
         self._past.begins = await self._log.begins()
         # One look for all of them, not one for each: passes of an object read much the same.
         self._past.add(await self._log.chains(where for one in found for where in objects_of(one.record)))
+        await self._load({(part, one.record.service) for one in found for part in searched_parts(one.record)})
         for stored in found:
             yield await self._replay(stored)
 
@@ -99,11 +99,13 @@ class Replayer:
             try:
                 return _again(reconciler, stored, self._past)
             except NotLoadedError as lacking:
-                await self._load(lacking.part, stored.record.service)
+                await self._load({(lacking.part, stored.record.service)})
 
-    async def _load(self, part: str, service: str) -> None:
-        chains = await self._log.chains_of_part(part, service if part == FACTS_PART else "")
-        self._past.add_part(part, service, chains)
+    async def _load(self, parts: Iterable[PartOf]) -> None:
+        """Read all of some parts, as services see them."""
+        wanted = {scoped_part(part, service) for part, service in parts}
+        for where, chains in (await self._log.chains_of_parts(wanted)).items():
+            self._past.add_part(where, chains)
 
     async def _reconciler(self, record: DecisionRecord) -> Reconciler[Any]:
         definition = self._definitions.get((record.service, record.settings))

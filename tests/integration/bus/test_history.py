@@ -132,7 +132,7 @@ async def test_all_that_is_kept_of_some_objects(
     present = found["widgets", b].present
     assert present is not None
     assert (present.sequence, present.previous) == (kept, lost)
-    whole = await history.chains_of_part("widgets")
+    whole = (await history.chains_of_parts([("widgets", "")]))["widgets", ""]
     assert whole == {A: found["widgets", A], b: found["widgets", b]}
 
 

@@ -129,8 +129,7 @@ def test_own_writes_that_were_not_on_the_bus_yet_are_part_of_that_moment(
         logged(entry_of(part, own.raw, LAST + 1), previous=1),
     )
     past.add_part(
-        part.name,
-        "",
+        (part.name, ""),
         {A: Chain(versions), B: Chain((logged(entry_of(part, widget("b", "u2", 4, labels=RED), 2)),))},
     )
     assert list(objects_of(record)) == [(part.name, A)]
@@ -173,7 +172,7 @@ def test_an_object_that_the_history_cannot_tell_is_a_hole_of_every_look_up(
 def test_a_part_without_a_position_is_a_hole(world: World, part: Part[Resource]) -> None:
     world.reached(part, None)
     past = past_of(world, part)
-    past.add_part("others", "", {})
+    past.add_part(("others", ""), {})
     replay = ReplayView(record_of(WorldView(world), world), past)
     assert replay.get(part, "ns", "a").value is None
     assert replay.get(widgets("others"), "ns", "a").value is None
