@@ -1,0 +1,78 @@
+"""Records refer to settings, which therefore stay in the log for as long as any record does."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+
+import pytest
+from support.nats import eventually
+from support.world_feed import feeding
+from support.world_objects import widgets
+
+from aim_shared.bus.connection import BusConnection
+from aim_shared.bus.decision import DecisionRecord
+from aim_shared.bus.history import History
+from aim_shared.bus.recorder import Recorder
+from aim_shared.bus.subjects import Layout
+from aim_shared.runtime.decisions import SETTINGS_RECORDS, DecisionLog
+
+SETTINGS = {"resync_interval": 77.0}
+
+
+def take(decisions: DecisionLog, count: int) -> None:
+    for number in range(count):
+        name = f"w{number}"
+        record = DecisionRecord(
+            id=name, service="tester", controller="c", part="widgets", namespace="ns", name=name, at=datetime.now(UTC)
+        )
+        decisions.record(record)
+
+
+@asynccontextmanager
+async def running(bus: BusConnection, layout: Layout, again: float = 600.0) -> AsyncIterator[DecisionLog]:
+    """A process that records, until it ends in order."""
+    async with feeding(bus, layout, [widgets()]) as fed:
+        decisions = DecisionLog(Recorder(bus, "tester", layout=layout), fed.feed, bus, SETTINGS, again)
+        task = asyncio.create_task(decisions.run())
+        yield decisions
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        await decisions.close()
+
+
+async def forget(bus: BusConnection, layout: Layout, count: int) -> None:
+    """The log drops its oldest messages until so many are left, as age and size do."""
+    await bus.api(f"STREAM.PURGE.{layout.decisions_stream}", {"keep": count})
+
+
+@pytest.mark.spec("FW-436")
+@pytest.mark.parametrize("count", [1, SETTINGS_RECORDS, SETTINGS_RECORDS + 1])
+async def test_settings_outlive_the_last_record_of_a_process(bus: BusConnection, layout: Layout, count: int) -> None:
+    async with running(bus, layout) as decisions:
+        take(decisions, count)
+    history = History(bus, layout)
+    for left in range(10, 0, -1):
+        await forget(bus, layout, left)
+        digests = {one.record.settings for one in await history.decisions()}
+        assert [await history.settings("tester", one) for one in digests] == [SETTINGS] * len(digests)
+
+
+@pytest.mark.spec("FW-436")
+async def test_settings_are_told_again_behind_what_was_recorded(bus: BusConnection, layout: Layout) -> None:
+    history = History(bus, layout)
+    async with running(bus, layout, again=0.2) as decisions:
+        take(decisions, 1)
+        await eventually(lambda: decisions.statistics.recorded == 3, "settings, a record, settings")
+        await forget(bus, layout, 2)
+        (last,) = await history.decisions()
+        assert await history.settings("tester", last.record.settings) == SETTINGS
+        take(decisions, 1)
+        await eventually(lambda: decisions.statistics.recorded == 5, "once for the next record")
+
+
+async def test_a_process_that_decided_nothing_tells_nothing(bus: BusConnection, layout: Layout) -> None:
+    async with running(bus, layout, again=0.01):
+        await asyncio.sleep(0.05)
+    info = await bus.api(f"STREAM.INFO.{layout.decisions_stream}")
+    assert info["state"]["messages"] == 0
