@@ -19,7 +19,7 @@ from aim_shared.reconcile.pass_record import MOST_BYTES
 
 TESTS = Path(__file__).parents[1]
 RUN_SECONDS = 180
-REPLAY_SECONDS = 400
+REPLAY_SECONDS = 600
 pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.timeout(RUN_SECONDS + REPLAY_SECONDS)]
 
 
