@@ -13,6 +13,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 from pydantic import BaseModel, ConfigDict
+from support.summed import items_of
 from support.world_objects import by_owner, colour_index, entry_of, widget, widgets
 
 from aim_shared.api import Resource
@@ -270,11 +271,9 @@ class WorldMachine(RuleBasedStateMachine):
     @invariant()
     def a_summary_equals_a_recomputation_and_says_when_it_changes(self) -> None:
         objects = [obj for entry in self.world.all(self.part) if (obj := entry.object) is not None]
-        said = [pair for obj in objects for pair in self.paints.contributions(obj)]
         for group in ("all", "red", "blue"):
             now = self.world.summary(self.paints, group)
-            assert set(now) == {item for name, item in said if name == group}
-            assert len(set(now)) == len(now)
+            assert now == items_of(self.paints, objects, group)
             assert now == self.sums.get(group, ()) or self.paints.group(group) in self.told
             self.sums[group] = now
         self.told.clear()

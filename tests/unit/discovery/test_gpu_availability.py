@@ -3,6 +3,7 @@
 import pytest
 from support.builders import make
 from support.discovery_world import discovery_world, gpu_node, model, template
+from support.summed import items_of
 
 from aim_discovery.templates.gpu import effective_requirement, gpu_component, node_affinity, requires_gpu
 from aim_shared.api import NODE, GpuRequirements, Hardware, Node, TemplateSpec
@@ -23,7 +24,7 @@ def node(**labels: str) -> Node:
 
 def inventory(*nodes: Node) -> GpuInventory:
     """Everything that nodes say of their GPUs."""
-    return inventory_of(GPUS.of(nodes, MEMORY))
+    return inventory_of(items_of(GPUS, nodes, MEMORY))
 
 
 def cluster_of(*models: str) -> GpuInventory:

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 from support.builders import make, world_of
+from support.summed import items_of
 
 from aim_shared.api import NODE, Node
 from aim_shared.bus.part import GroupId, Key
@@ -40,7 +41,7 @@ def encoded(key: str, count: str = "8") -> Node:
 
 
 def inventory_with(*nodes: Node) -> GpuInventory:
-    return inventory_of(GPUS.of(nodes, MEMORY))
+    return inventory_of(items_of(GPUS, nodes, MEMORY))
 
 
 @pytest.mark.spec("DI-174", "DI-175", "DI-177")

@@ -1,0 +1,18 @@
+"""What a summary says, summed up from scratch instead of kept by a world."""
+
+from collections.abc import Iterable
+from typing import TypeVar
+
+from pydantic import BaseModel
+
+from aim_shared.api import Resource
+from aim_shared.bus.summary import Summary
+
+T = TypeVar("T", bound=Resource)
+E = TypeVar("E", bound=BaseModel)
+
+
+def items_of(summary: Summary[T, E], objects: Iterable[T], group: str) -> tuple[E, ...]:
+    """The items of one group, in the order of a world."""
+    said = {item for obj in objects for name, item in summary.contributions(obj) if name == group}
+    return tuple(sorted(said, key=lambda item: item.model_dump_json()))
