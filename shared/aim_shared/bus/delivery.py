@@ -20,6 +20,7 @@ from typing import Final
 
 from aim_shared.bus.connection import BusConnection, BusError, BusUnavailableError, Message
 from aim_shared.bus.stored import DeliveryPosition
+from aim_shared.bus.tasks import within
 from aim_shared.json import JsonObject, dumps
 
 HEARTBEAT_SECONDS: Final = 2.0
@@ -27,6 +28,8 @@ HEARTBEAT_SECONDS: Final = 2.0
 
 _MISSED_HEARTBEATS: Final = 2.5
 _IDLE_HEARTBEATS: Final = 5
+_PUNCTUAL: Final = 0.3
+"""Seconds by which a wait may end late; later, this process is the one that was silent."""
 _INACTIVE_SECONDS: Final = 10
 _NANOSECONDS: Final = 1_000_000_000
 _BATCH: Final = 256
@@ -84,11 +87,7 @@ class Delivery:
         Raises:
             DeliveryLostError: something is missing, or nothing came for two and a half heartbeats.
         """
-        try:
-            async with asyncio.timeout(self._silence):
-                await self._stirred.wait()
-        except TimeoutError as error:
-            raise DeliveryLostError(f"the broker sent neither message nor heartbeat for {self._silence:g} s") from error
+        await self._until_stirred()
         if self._failure is not None:
             raise DeliveryLostError(self._failure)
         batch: list[Delivered] = []
@@ -105,6 +104,16 @@ class Delivery:
             # the last one fits to the byte. So a little room is left unused; what may still come into it does no harm.
             await self._ask()
         return batch
+
+    async def _until_stirred(self) -> None:
+        loop = asyncio.get_running_loop()
+        while True:
+            end = loop.time() + self._silence
+            if await within(self._silence, self._stirred.wait()):
+                return
+            # Of a process that was busy itself, the wait ends before it has read what the broker sent meanwhile.
+            if loop.time() < end + _PUNCTUAL:
+                raise DeliveryLostError(f"the broker sent neither message nor heartbeat for {self._silence:g} s")
 
     async def ready(self) -> AsyncIterator[Delivered]:
         """Everything up to the end of what lies ready, in order.

@@ -1,6 +1,7 @@
 """A delivery is complete and in order, or says that it is not; and never floods its reader."""
 
 import asyncio
+import time
 from contextlib import AsyncExitStack
 
 import pytest
@@ -50,6 +51,18 @@ async def test_everything_arrives_in_order_and_no_more_than_a_window_ahead(bus: 
     ordered = [f"{layout.root}.log.p.n.x{number}" for number in range(count)]
     assert sorted(found) == sorted(ordered)
     assert len(found) == count
+
+
+@pytest.mark.spec("FW-463")
+async def test_a_process_that_was_busy_itself_first_reads_what_was_sent_meanwhile(
+    bus: BusConnection, layout: Layout
+) -> None:
+    async with deliver(bus, layout.history_stream, (f"{layout.root}.log.>",), ALL, heartbeat=0.2) as delivery:
+        for _ in range(2):
+            reading = asyncio.create_task(delivery.batch())
+            await asyncio.sleep(0)
+            time.sleep(1)  # noqa: ASYNC251
+            assert await reading == [], "a heartbeat that came long ago"
 
 
 async def test_silence_ends_it(bus: BusConnection, layout: Layout) -> None:
