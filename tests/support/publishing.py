@@ -14,7 +14,6 @@ from aim_shared.bus.part import Key, Part
 from aim_shared.bus.publisher import Publisher
 from aim_shared.bus.publisher_state import PublisherSettings
 from aim_shared.bus.snapshot import last_per_subject
-from aim_shared.bus.source import key_of
 from aim_shared.bus.stored import DeliveryPosition, StoredMessage
 from aim_shared.bus.subjects import Layout
 from aim_shared.json import JsonObject
@@ -212,4 +211,4 @@ async def publishing(
 
 def keys_of(cluster: Cluster) -> set[Key]:
     """Names of what exists."""
-    return {key_of(obj) for obj in cluster.objects.values()}
+    return {Key.of(obj) for obj in cluster.objects.values()}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Annotated, ClassVar, Final, NamedTuple
 
 from pydantic import Field
@@ -9,6 +10,7 @@ from pydantic import Field
 from aim_shared.api.base import ApiModel, Int64, Items, StrMap, Time
 from aim_shared.api.enums import ConditionStatus
 from aim_shared.api.schema import REQUIRED, Schema, list_map
+from aim_shared.json import JsonObject
 
 GROUP: Final = "aim.eai.amd.com"
 VERSION: Final = "v1alpha1"
@@ -23,6 +25,17 @@ class ObjectKey(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.namespace}/{self.name}" if self.namespace else self.name
+
+    @classmethod
+    def of(cls, obj: JsonObject) -> ObjectKey:
+        """The key of an object in JSON.
+
+        Raises:
+            KeyError: it has no name.
+        """
+        metadata = obj["metadata"]
+        # Much is remembered under the same names, in many places.
+        return cls(sys.intern(metadata.get("namespace") or ""), sys.intern(metadata["name"]))
 
 
 class OwnerReference(ApiModel):

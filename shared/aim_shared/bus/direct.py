@@ -6,6 +6,7 @@ came over the bus; a server that went back in time (a restored store) starts an 
 """
 
 import asyncio
+import sys
 import uuid
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
@@ -162,7 +163,7 @@ class DirectFeed:
             self._tell(self._world.put(entry, self._clock()))
 
     def _delete(self, obj: JsonObject, resource_version: str) -> None:
-        key = _key_of(obj)
+        key = Key.of(obj)
         version = Version(str(obj["metadata"].get("uid") or ""), resource_version, None, self._epoch, self._era)
         if self._stage is not None:
             self._stage.pop(key, None)
@@ -194,19 +195,18 @@ class DirectFeed:
     def _entry(self, obj: JsonObject) -> Entry[Any]:
         metadata = obj["metadata"]
         version = Version(
-            str(metadata.get("uid") or ""), str(metadata["resourceVersion"]), None, self._epoch, self._era
+            sys.intern(metadata.get("uid") or ""),
+            sys.intern(metadata["resourceVersion"]),
+            None,
+            self._epoch,
+            self._era,
         )
-        return Entry.of(self._part, _key_of(obj), published_form(self._part, obj), version, trace_of(obj))
+        return Entry.of(self._part, Key.of(obj), published_form(self._part, obj), version, trace_of(obj))
 
     def _newest_known(self) -> int:
         ours = Version("", "", None, self._epoch, self._era)
         versions = (entry.version for entry in self._world.all(self._part))
         return max((_number(v.resource_version) for v in versions if v.compares_with(ours)), default=0)
-
-
-def _key_of(obj: JsonObject) -> Key:
-    metadata = obj["metadata"]
-    return Key(str(metadata.get("namespace") or ""), str(metadata["name"]))
 
 
 def _number(resource_version: str) -> int:

@@ -218,7 +218,8 @@ def decode_state(part: str, key: Key, headers: Mapping[str, str] | None, body: b
             resource_version=_version(found),
             previous=_sequence(found, Header.PREVIOUS),
             body=b"" if verb is Verb.DELETE else body,
-            traceparent=traceparent if is_traceparent(traceparent) else "",
+            # An object and what was made for it share a trace.
+            traceparent=sys.intern(traceparent) if is_traceparent(traceparent) else "",
             time=datetime.fromisoformat(found[Header.CE_TIME]),
             source=found.get(Header.CE_SOURCE, ""),
             id=_present(found, Header.CE_ID),
@@ -268,7 +269,7 @@ def _version(headers: Mapping[str, str]) -> str:
     value = headers[Header.RESOURCE_VERSION]
     if value and not value.isdecimal():
         raise ValueError(Header.RESOURCE_VERSION)
-    return value
+    return sys.intern(value)
 
 
 def _sequence(headers: Mapping[str, str], name: Header) -> int:

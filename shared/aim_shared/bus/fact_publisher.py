@@ -12,7 +12,7 @@ from aim_shared.bus.envelope import EnvelopeError, StateMessage, Verb
 from aim_shared.bus.part import Key, Part
 from aim_shared.bus.publisher import Publisher
 from aim_shared.bus.publisher_state import DEFAULT_SETTINGS, PublisherSettings, PublisherStatistics
-from aim_shared.bus.source import SourceVersion, key_of
+from aim_shared.bus.source import SourceVersion
 from aim_shared.bus.subjects import DEFAULT_LAYOUT, Layout
 from aim_shared.bus.trace import trace_of
 from aim_shared.json import JsonObject, dumps
@@ -63,7 +63,7 @@ class FactPublisher:
 
     def publish_fact(self, fact: JsonObject) -> None:
         """Publish the result of an effect (the JSON of a `Fact` with name, namespace and UID); never waits."""
-        key = key_of(fact)
+        key = Key.of(fact)
         self._removed.discard(key)
         self._publisher.put(SourceVersion(key, Verb.UPSERT, fact["metadata"]["uid"], "", dumps(fact), trace_of(fact)))
 

@@ -8,7 +8,7 @@ from aim_shared.bus.continuity import Continuity
 from aim_shared.bus.freshness import boot_seconds
 from aim_shared.bus.lanes import Lanes
 from aim_shared.bus.part import Key, Part
-from aim_shared.bus.source import Source, SourceVersion, key_of
+from aim_shared.bus.source import Source, SourceVersion
 from aim_shared.kube.reflector_state import Delete, Event, ListFrom, Restarted, Upsert
 
 
@@ -56,7 +56,7 @@ class Intake:
 
     def take(self, event: Event) -> None:
         """Take in an event of the reflector."""
-        before = self.source.present.get(key_of(event.obj)) if isinstance(event, Upsert | Delete) else None
+        before = self.source.present.get(Key.of(event.obj)) if isinstance(event, Upsert | Delete) else None
         version = self.source.take(event)
         self._heard_at = boot_seconds()
         if isinstance(event, Restarted):

@@ -49,16 +49,10 @@ class SourceVersion:
 def upsert_of(part: Part[Any], obj: JsonObject) -> SourceVersion:
     """The version that an object is, as Kubernetes sent it."""
     metadata = obj["metadata"]
-    version = str(metadata.get("resourceVersion") or "")
+    version = sys.intern(str(metadata.get("resourceVersion") or ""))
     # What nobody reads is not kept either: a pod is ten times what is published of it.
     body = dumps(published_form(part, obj))
-    return SourceVersion(key_of(obj), Verb.UPSERT, sys.intern(metadata["uid"]), version, body, trace_of(obj))
-
-
-def key_of(obj: JsonObject) -> Key:
-    """Namespace and name of an object."""
-    metadata = obj["metadata"]
-    return Key(sys.intern(metadata.get("namespace") or ""), metadata["name"])
+    return SourceVersion(Key.of(obj), Verb.UPSERT, sys.intern(metadata["uid"]), version, body, trace_of(obj))
 
 
 _SLICE: Final = 200
@@ -122,7 +116,7 @@ class Source:
                 return None if self._says_nothing_new(found) else self.put(found)
             case Delete(obj, version, synthetic):
                 self._version = version
-                gone = self.remove(key_of(obj), obj["metadata"].get("uid", ""), version)
+                gone = self.remove(Key.of(obj), obj["metadata"].get("uid", ""), version)
                 # A deletion found by comparison is published by comparison: versions may be missing before it.
                 return None if synthetic else gone
             case Bookmark(version):

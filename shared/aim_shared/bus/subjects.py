@@ -165,7 +165,7 @@ class Layout:
             raise SubjectError(f"{subject!r} is no {branch} subject of {self.root!r}")
         _, _, part, scope, name = tokens
         namespace = "" if scope == CLUSTER_SCOPE else sys.intern(decode_token(scope))
-        return part, Key(namespace, decode_token(name))
+        return part, Key(namespace, sys.intern(decode_token(name)))
 
 
 DEFAULT_LAYOUT: Final = Layout()

@@ -3,6 +3,7 @@
 import hashlib
 import re
 import secrets
+import sys
 from typing import Final
 
 from aim_shared.json import JsonObject
@@ -33,6 +34,6 @@ def trace_of(obj: JsonObject) -> str:
     metadata = obj.get("metadata") or {}
     stamped = (metadata.get("annotations") or {}).get(TRACEPARENT_ANNOTATION)
     if isinstance(stamped, str) and is_traceparent(stamped):
-        return stamped
+        return sys.intern(stamped)
     digest = hashlib.sha256(f"{metadata.get('uid', '')}/{metadata.get('generation', 0)}".encode()).hexdigest()
-    return f"00-{digest[:32]}-{digest[32:48]}-01"
+    return sys.intern(f"00-{digest[:32]}-{digest[32:48]}-01")

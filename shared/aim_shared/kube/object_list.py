@@ -107,10 +107,8 @@ def identity_of(obj: JsonObject) -> Identity:
     Raises:
         ValueError: it has no name or no version.
     """
-    metadata = obj.get("metadata") or {}
     try:
-        key = ObjectKey(sys.intern(metadata.get("namespace") or ""), sys.intern(metadata["name"]))
-        # One text for all that is remembered of an object instead of one each.
-        return Identity(key, sys.intern(metadata.get("uid") or ""), metadata["resourceVersion"])
+        key, metadata = ObjectKey.of(obj), obj["metadata"]
+        return Identity(key, sys.intern(metadata.get("uid") or ""), sys.intern(metadata["resourceVersion"]))
     except KeyError as missing:
-        raise ValueError(f"an object without metadata.{missing.args[0]}") from None
+        raise ValueError(f"an object without {missing.args[0]}") from None

@@ -75,7 +75,7 @@ class ReflectorSettings:
         grace: seconds of silence beyond that, after which the connection counts as dead.
         opening: most seconds until a watch answers at all.
         longest_wait: seconds beyond which a server's ``Retry-After`` is not respected (FW-427).
-        page_size: objects per page of a list, where the server pages.
+        page_size: objects per page of a list, where the server pages: what is decoded at a time, and in one step.
         backoff: delays after failures.
         hasty: seconds; a watch that the server ends sooner, without one event, counts as a failure.
     """
@@ -85,7 +85,7 @@ class ReflectorSettings:
     grace: float = WATCH_GRACE
     opening: float = 30.0
     longest_wait: float = 30.0
-    page_size: int = 500
+    page_size: int = 100
     backoff: Backoff = field(default_factory=lambda: Backoff(base=0.8, cap=30.0))
     hasty: float = 1.0
 

@@ -91,7 +91,7 @@ async def test_pages_are_one_list_and_only_the_first_names_a_version() -> None:
     ) as (reflector, server):
         assert await take(reflector, 1) == [Restarted((a, b), "5")]
 
-    assert server.seen[1].query == {"limit": "500", "continue": "t"}
+    assert server.seen[1].query == {"limit": "100", "continue": "t"}
 
 
 @pytest.mark.parametrize("cut", [False, True])
