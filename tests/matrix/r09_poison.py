@@ -96,12 +96,17 @@ async def _release(site: Site) -> list[str]:
 
 
 async def _poisoned(poison: _Poison, name: str, site: Site, chance: random.Random) -> Outcome:
-    outcome = Outcome(Counter({name: 1}))
+    """What is tried within a minute is tried for the poison: the others have what they want, and want something else."""
+    outcome = Outcome(Counter({name: 1}), len(site.expected))
     await site.tell()
+    outcome.differences = await site.converged()
     begun, before = time.monotonic(), await _retries(site)
     condition = await poison(site, chance)
-    outcome.differences = await site.converged(ignoring=_NAME)
-    outcome.compared = len(site.expected)
+    for replicas in (3, 2):
+        await site.api.merge(site.service_path("own"), {"spec": {"replicas": replicas}})
+        if not await site.mirror.until(partial(site.asked_for, "own", replicas), 20 * site.patience):
+            outcome.differences.append(f"another service does not get its {replicas} replicas")
+    outcome.differences += await site.converged(ignoring=_NAME)
     await site.mirror.quiet(STEADY_SECONDS, _LEAST_SECONDS)
     at_rest = len(site.proxy.written)
     await asyncio.sleep(max(_LEAST_SECONDS, begun + _MINUTE - time.monotonic()))

@@ -130,7 +130,7 @@ class Site:
             begun = time.monotonic()
             await self.tell()
             running = await self.mirror.until(self.ended, 60 * self.patience)
-            self.clean_seconds = max(self.clean_seconds, time.monotonic() - begun)
+            self.clean_seconds = time.monotonic() - begun
             await self.mirror.quiet(2.0 * self.patience, 30)
             self.expected = normalised(self.story())
             if not running:
