@@ -96,7 +96,7 @@ async def _release(site: Site) -> list[str]:
 
 
 async def _poisoned(poison: _Poison, name: str, site: Site, chance: random.Random) -> Outcome:
-    """What is tried within a minute is tried for the poison: the others have what they want, and want something else."""
+    """Others run before it comes, so that what is tried is tried for the poison; then they are changed."""
     outcome = Outcome(Counter({name: 1}), len(site.expected))
     await site.tell()
     outcome.differences = await site.converged()

@@ -26,9 +26,10 @@ _IMAGES: Final = (
     "amdenterpriseai/aim-meta-llama-llama-3-1-8b-instruct:0.8.5",
 )
 _MIB: Final = 1 << 20
-MOST_GROWTH: Final = 32.0
-"""MiB; what caches and the allocator take at the beginning is below."""
+MOST_GROWTH: Final = 8.0
+"""MiB; what caches and the allocator of a process take that has not run for long is below."""
 MOST_DESCRIPTORS: Final = 12
+"""What a pool of connections keeps open for a while is below."""
 _FAULT_EVERY: Final = 4
 """Of so many acts one is a fault."""
 
