@@ -9,6 +9,7 @@ from matrix.case import Case, Outcome, Scenario, UnknownCaseError, rounds, selec
 from matrix.mirror import Seen
 from matrix.oracle import ObjectKey
 from matrix.r03_stale_reads import regressions
+from matrix.r10_soak import Usage, grown
 
 NAMES = {"serving": "aim-serving-0", "serving-1": "aim-serving-1"}
 
@@ -43,6 +44,19 @@ def test_a_status_that_falls_back_and_a_child_that_is_deleted_are_told() -> None
         "AIMService ns/x observed generation 2, then 1"
     ]
     assert regressions([seen("HTTPRoute", 0, deleted=True)]) == ["deleted while wanted: HTTPRoute ns/x"]
+
+
+@pytest.mark.parametrize(
+    ("after", "told"),
+    [
+        (Usage(7, 57.0, 40), []),
+        (Usage(7, 59.0, 30), ["serving grew by 9.0 MiB, to 59"]),
+        (Usage(7, 40.0, 43), ["serving has 13 more open files"]),
+        (Usage(8, 99.0, 99), []),
+    ],
+)
+def test_a_process_that_holds_more_than_before_is_told_unless_it_is_another_one(after: Usage, told: list[str]) -> None:
+    assert grown({"serving": Usage(7, 50.0, 30)}, {"serving": after}) == told
 
 
 async def _nothing(_: Any, __: random.Random) -> Outcome:
