@@ -18,6 +18,8 @@ from aim_shared.bus.connection import BusSettings, connect
 from aim_shared.bus.subjects import DEFAULT_LAYOUT
 
 _Disaster: TypeAlias = Callable[[Site, random.Random], Awaitable[None]]
+_CONVERGED: Final = 10.0
+"""Seconds until a change is carried out, most."""
 _BEHIND: Final = 3.0
 """Seconds that a restored store is old at least."""
 
@@ -90,7 +92,9 @@ async def _travel(disaster: _Disaster, name: str, site: Site, chance: random.Ran
     begun = time.monotonic()
     await _change(site, 2)
     outcome.differences = await site.converged()
-    outcome.notes["seconds to converge"] = time.monotonic() - begun
+    seconds = outcome.notes["seconds to converge"] = time.monotonic() - begun
+    if seconds > _CONVERGED * site.patience:
+        outcome.differences.append(f"converged after {seconds:.1f} s only")
     after = _identities(site)
     outcome.differences += [f"made anew: {key}" for key, uid in before.items() if after.get(key, uid) != uid]
     states = {

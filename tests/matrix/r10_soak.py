@@ -16,6 +16,7 @@ from matrix.site import CATALOGUE_IMAGE, NAMESPACE, OWN, Site, service
 from aim_local.apiserver.faults import FaultRule, Latency, Phase, Refusal, Reset
 from aim_local.stack import SERVICES
 from aim_local.supervision.process import Supervised
+from aim_shared.api import labels
 
 _Act: TypeAlias = Callable[[Site, random.Random], Awaitable[str]]
 _SERVICES: Final = 12
@@ -155,12 +156,13 @@ async def _over(site: Site) -> list[str]:
 
 
 async def _discard_shared(site: Site) -> None:
-    """Delete the caches that are shared, which stay when the last service goes that uses them."""
-    wanted = {key_of(obj) for obj in site.story() if key_of(obj)._replace(name=plain_name(obj)) in site.expected}
-    for kind in ("AIMTemplateCache", "AIMArtifact"):
-        for key in [key_of(obj) for obj in site.story()]:
-            if key.kind == kind and key not in wanted:
-                await site.api.delete(f"{OWN}/namespaces/{NAMESPACE}/{kind.lower()}s/{key.name}")
+    """Delete the shared caches that are not of the story, or for which one of those who are gone was the first."""
+    for obj in site.story():
+        key = key_of(obj)
+        first = str((obj["metadata"].get("labels") or {}).get(labels.SERVICE_NAME))
+        strange = first.startswith("soak-") or key._replace(name=plain_name(obj)) not in site.expected
+        if strange and key.kind in ("AIMTemplateCache", "AIMArtifact"):
+            await site.api.delete(f"{OWN}/namespaces/{NAMESPACE}/{key.kind.lower()}s/{key.name}")
 
 
 class Usage(NamedTuple):
