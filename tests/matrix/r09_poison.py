@@ -59,7 +59,8 @@ async def _unknown_fields(site: Site, _: random.Random) -> str:
 async def _deleted_on_the_way(site: Site, chance: random.Random) -> str:
     at = chance.randint(1, 40)
     site.proxy.written.clear()
-    await _create(site, model={"image": OTHER_IMAGE})
+    # With a cache of its own: a shared one would stay, and share what the other service has downloaded.
+    await _create(site, model={"image": OTHER_IMAGE}, caching={"mode": "Dedicated"})
     await site.mirror.until(lambda: len(site.proxy.written) >= at, 10 * site.patience)
     await site.api.delete(site.service_path(_NAME))
     return ""
