@@ -49,7 +49,7 @@ BROKEN: Final[Sequence[JsonObject]] = (
 )
 """Specs that an error keeps from being carried out: only on the way, because what is there stays as it was."""
 _EVERY: Final = (*SPECS, *BROKEN)
-_STEPS: Final = 4
+_STEPS: Final = 2
 """Pairs that one case takes each of its services through."""
 _PATIENCE: Final = 40.0
 _HASTE: Final = 0.2
