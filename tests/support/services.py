@@ -37,7 +37,7 @@ class ServiceUnderTest:
 
     async def start(self) -> None:
         """Start the process; it may take a second to be reachable."""
-        self._session = aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=5))
+        self._session = aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=_LONG))
         with self._log.open("wb") as log:
             self.process = await asyncio.create_subprocess_exec(
                 sys.executable, "-m", self._module, env=self._environment, stderr=log, stdout=log
@@ -66,6 +66,11 @@ class ServiceUnderTest:
     def lines(self) -> list[JsonObject]:
         """Its log lines."""
         return [orjson.loads(line) for line in self.log.splitlines() if line.startswith("{")]
+
+    @property
+    def tracebacks(self) -> list[str]:
+        """What it wrote about errors that nobody expects."""
+        return [line for line in self.log.splitlines() if "Traceback" in line]
 
     def signal(self, number: signal.Signals) -> None:
         """Send a signal to it."""

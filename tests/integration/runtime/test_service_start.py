@@ -34,7 +34,7 @@ async def test_a_service_waits_for_the_api_server_and_says_so(tmp_path: Path) ->
                 warned = [line for line in service.lines if line["message"] == "waiting for the API server"]
                 assert len(warned) == 1
                 assert await service.stop() == 0
-            assert "Traceback" not in service.log
+            assert service.tracebacks == []
         finally:
             await stage.close()
 
