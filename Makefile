@@ -4,11 +4,13 @@ VENV := .venv
 BIN := $(VENV)/bin
 PACKAGES := shared services/model-sync services/discovery services/artifacts services/serving services/routing deploy/cli deploy/local
 STAMP := $(VENV)/.setup-stamp
+# Processes of one checkout share their compiled code, whatever the environment says: starting a platform takes ten of them.
+export PYTHONDONTWRITEBYTECODE :=
 # What has the API server: "embedded", or "real" for the programs that make kube-assets builds.
 CLUSTER ?= embedded
 # Processes that run tests; the longest files of them.
 WORKERS ?= $(shell expr 2 + $$(getconf _NPROCESSORS_ONLN))
-LONGEST := tests/e2e/test_killed_services.py tests/chaos/test_service_leaders.py tests/e2e/test_demo_command.py
+LONGEST := tests/e2e/test_killed_services.py tests/chaos/test_service_leaders.py tests/e2e/test_event_log.py tests/e2e/test_demo_command.py
 
 .PHONY: kube-assets external-crds setup demo up test test-unit chaos test-apiserver test-e2e test-real test-registry test-replay lint format crds crds-check bench spec-coverage lock clean
 

@@ -7,6 +7,8 @@ import pytest
 from hypothesis import HealthCheck, settings
 from support.planned_schemas import assert_accepted
 from support.planned_writes import PlannedWrite, watch_plans
+from support.schedule import FileSchedule
+from xdist.remote import Producer
 
 # A property fails for what it finds, never for how long that took. Its examples follow from the test alone, and none
 # are remembered on disk: whoever runs the same tree runs the same examples. AIM_EXPLORE=random looks for others.
@@ -23,6 +25,11 @@ def pytest_configure(config: pytest.Config) -> None:
     """Choose the seed of a random run here, so that it is printed, and so that all workers have the same."""
     if EXPLORE == "random" and config.getoption("--hypothesis-seed") is None:
         config.option.hypothesis_seed = str(secrets.randbits(64))
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> FileSchedule | None:
+    """Files whole, some of them together."""
+    return FileSchedule(config, log) if config.getoption("dist") == "loadfile" else None
 
 
 def pytest_report_header(config: pytest.Config) -> str | None:
