@@ -36,7 +36,7 @@ async def test_watching_typed_objects(kubernetes: client.ApiClient, api: SuiteAp
     stream = watch.Watch().stream(
         core.list_namespaced_config_map, api.namespace, resource_version=version, timeout_seconds=5
     )
-    async with asyncio.timeout(5), stream as events:
+    async with asyncio.timeout(60), stream as events:
         async for event in events:
             assert (event["type"], event["object"].metadata.name) == ("ADDED", "a")
             break

@@ -73,7 +73,7 @@ async def test_following_streams_as_lines_come(api: SuiteApi) -> None:
         await _pod_on_node(api, port)
         async with (
             api.session.get(api.path(f"{PODS}/p/log"), params={"follow": "true"}) as response,
-            asyncio.timeout(5),
+            asyncio.timeout(60),
         ):
             assert await response.content.readline() == b"one\n"
             more.set()

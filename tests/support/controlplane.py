@@ -128,7 +128,7 @@ class RawApi:
         assert reply.status == 201, reply.body
         return reply.body
 
-    async def until(self, path: str, accept: Callable[[Reply], bool], seconds: float = 30) -> Reply:
+    async def until(self, path: str, accept: Callable[[Reply], bool], seconds: float = 60) -> Reply:
         """GET again and again until the answer is as wished.
 
         Raises:
@@ -137,7 +137,7 @@ class RawApi:
         return await self.repeated(lambda: self.get(path), accept, seconds)
 
     async def repeated(
-        self, request: Callable[[], Awaitable[Reply]], accept: Callable[[Reply], bool], seconds: float = 30
+        self, request: Callable[[], Awaitable[Reply]], accept: Callable[[Reply], bool], seconds: float = 60
     ) -> Reply:
         """Send a request again and again until the answer is as wished.
 
@@ -176,7 +176,7 @@ async def _events(api: RawApi, response: aiohttp.ClientResponse) -> AsyncIterato
         yield api.decode(line)
 
 
-async def take(events: AsyncIterator[JsonObject], count: int, seconds: float = 5) -> list[JsonObject]:
+async def take(events: AsyncIterator[JsonObject], count: int, seconds: float = 60) -> list[JsonObject]:
     """The next events of a watch.
 
     Raises:

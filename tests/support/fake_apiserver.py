@@ -48,7 +48,7 @@ class FakeApiServer:
         return Connection(self.url, NoCredentials())
 
     async def wait_for_requests(self, count: int) -> None:
-        async with asyncio.timeout(10), self.changed:
+        async with asyncio.timeout(60), self.changed:
             await self.changed.wait_for(lambda: len(self.seen) >= count)
 
     async def handle(self, request: web.BaseRequest) -> web.StreamResponse:

@@ -73,7 +73,7 @@ def is_settled(value: str, generation: int = 1) -> Callable[[Reply], bool]:
 
 
 async def until(api: RawApi, value: str, name: str = "catalog", generation: int = 1) -> JsonObject:
-    reply = await api.until(f"{SOURCES}/{name}", is_settled(value, generation), 20)
+    reply = await api.until(f"{SOURCES}/{name}", is_settled(value, generation))
     status: JsonObject = reply.body["status"]
     return status
 

@@ -118,7 +118,7 @@ async def history(bus: BusConnection, layout: Layout, part: str) -> list[LogMess
         )
         expected = created["num_pending"]
         found: list[StoredMessage] = []
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             while len(found) < expected:
                 found.append(await queue.get())
     finally:

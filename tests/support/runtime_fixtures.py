@@ -33,7 +33,7 @@ def model(name: str, image: str, **annotations: str) -> JsonObject:
     }
 
 
-async def seen(api: RawApi, name: str, image: str, within: float = 15.0) -> JsonObject:
+async def seen(api: RawApi, name: str, image: str, within: float = 60.0) -> JsonObject:
     """Wait until the ConfigMap of a model says what was seen; the ConfigMap."""
     reply = await api.until(f"{MAPS}/{name}", lambda r: r.status == 200 and r.body["data"]["seen"] == image, within)
     return reply.body

@@ -65,7 +65,7 @@ class Platform:
         await self.api.created(collection, body)
         return f"{collection}/{name}"
 
-    async def until(self, path: str, accept: Callable[[JsonObject], bool], seconds: float = 30) -> JsonObject:
+    async def until(self, path: str, accept: Callable[[JsonObject], bool], seconds: float = 60) -> JsonObject:
         """The object once it is as wished; else the test fails with the conditions that do not hold."""
         last: JsonObject = {}
 
@@ -85,7 +85,7 @@ class Platform:
             )
         return found.body
 
-    async def running(self, path: str, seconds: float = 30) -> JsonObject:
+    async def running(self, path: str, seconds: float = 60) -> JsonObject:
         """The AIMService once it runs."""
         return await self.until(path, lambda obj: status_of(obj) == "Running", seconds)
 
@@ -144,7 +144,7 @@ async def started_platform(
         services,
         CLUSTER,
         nodes=NODES,
-        start_timeout=30 * PATIENCE,
+        start_timeout=60 * PATIENCE,
         actor_delay=0.005,
         actor_retry_delay=0.1,
         service_env=service_env,

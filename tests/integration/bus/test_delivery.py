@@ -72,7 +72,7 @@ async def test_silence_ends_it(bus: BusConnection, layout: Layout) -> None:
         consumers = await bus.api(f"CONSUMER.NAMES.{layout.history_stream}")
         await bus.api(f"CONSUMER.DELETE.{layout.history_stream}.{consumers['consumers'][0]}")
         with pytest.raises(DeliveryLostError):
-            await asyncio.wait_for(take(delivery, 1), 5)
+            await asyncio.wait_for(take(delivery, 1), 60)
 
 
 @pytest.mark.parametrize(
@@ -109,7 +109,7 @@ async def test_the_consumer_is_gone_when_the_reader_is(bus: BusConnection, layou
     async def gone() -> bool:
         return not (await bus.api(f"CONSUMER.NAMES.{layout.history_stream}")).get("consumers")
 
-    await eventually(gone, "the consumer is removed", within=5)
+    await eventually(gone, "the consumer is removed")
 
 
 async def test_reading_ends_although_what_lay_ready_is_removed_before_its_turn(
@@ -117,7 +117,7 @@ async def test_reading_ends_although_what_lay_ready_is_removed_before_its_turn(
 ) -> None:
     await fill(bus, layout, 3000)
     subjects = (f"{layout.root}.log.p.>",)
-    async with deliver(bus, layout.history_stream, subjects, ALL, heartbeat=0.2) as delivery, asyncio.timeout(10):
+    async with deliver(bus, layout.history_stream, subjects, ALL, heartbeat=0.2) as delivery, asyncio.timeout(60):
         ready = delivery.ready()
         await anext(ready)
         await bus.api(f"STREAM.PURGE.{layout.history_stream}")
@@ -176,7 +176,7 @@ async def test_a_message_larger_than_a_window_makes_the_window_grow(
         found = await read(delivery, 2)
     assert [len(delivered.message.data) for delivered in found] == [10, 1_500_000]
     windows_of(monkeypatch, bus, 200_000)
-    async with deliver(bus, layout.history_stream, (f"{layout.root}.log.p.>",), ALL) as delivery, asyncio.timeout(5):
+    async with deliver(bus, layout.history_stream, (f"{layout.root}.log.p.>",), ALL) as delivery, asyncio.timeout(60):
         found = await read(delivery, 2)
     assert [len(delivered.message.data) for delivered in found] == [10, 1_500_000]
 
@@ -192,5 +192,5 @@ async def test_only_a_few_deliveries_of_a_connection_are_open_at_a_time(bus: Bus
         await bus.api(f"STREAM.INFO.{layout.history_stream}")
         consumers = await bus.api(f"CONSUMER.NAMES.{layout.history_stream}")
         assert len(consumers["consumers"]) == 4
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(60):
         assert len(await fifth) == 10

@@ -150,7 +150,7 @@ async def test_only_the_stale_part_changes_over(
         marking = group.create_task(other.keep_marking())
         source.change("a")
         async with feeding(bus, layout, [part, gadgets], reflect=cluster.reflect) as fed:
-            await asyncio.wait_for(fed.feed.wait_synced(), 5)
+            await asyncio.wait_for(fed.feed.wait_synced(), 60)
             assert fed.statistics.direct == ("widgets",)
             assert fed.equals(source, part)
             assert fed.equals(other, gadgets)

@@ -59,7 +59,7 @@ async def test_a_half_open_watch_makes_the_part_stale_until_a_list_succeeds(layo
             assert fed.world.get(part, Key("default", "late")) is None
             assert not fed.world.is_fresh(part)
             plane.faults.remove()
-            await eventually(lambda: fed.world.is_fresh(part), "the list succeeded", within=20)
+            await eventually(lambda: fed.world.is_fresh(part), "the list succeeded")
             assert fed.world.get(part, Key("default", "late")) is not None
             assert silence.struck > 0
 
@@ -84,8 +84,8 @@ async def test_a_connection_that_comes_and_goes_does_not_postpone_the_change_ove
 
             cutting = asyncio.create_task(cut())
             try:
-                await eventually(lambda: fed.statistics.direct == (part.name,), "direct", within=15)
-                await eventually(lambda: fed.equals(source, part), "fresh and true", within=15)
+                await eventually(lambda: fed.statistics.direct == (part.name,), "direct")
+                await eventually(lambda: fed.equals(source, part), "fresh and true")
             finally:
                 cutting.cancel()
             assert bus.session >= 2, "the connection did come and go"

@@ -30,7 +30,7 @@ async def test_versions_wait_for_room_and_are_vouched_for_after_that(tmp_path: P
                 pass
             for number in range(30):
                 publisher.take(cluster.put(f"w{number}", text="x" * 10_000))
-            await eventually(lambda: "insufficient" in str(publisher.statistics.interrupted_by), "told", within=20)
+            await eventually(lambda: "insufficient" in str(publisher.statistics.interrupted_by), "told")
             markers = publisher.statistics.markers
             assert publisher.statistics.waiting
             await bus.api(f"STREAM.PURGE.{layout.history_stream}", {"filter": ballast})

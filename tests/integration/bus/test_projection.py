@@ -50,7 +50,7 @@ async def test_a_snapshot_and_then_what_follows(
     await source.delete("gone")
     await source.mark()
     async with feeding(bus, layout, [part]) as fed:
-        await asyncio.wait_for(fed.feed.wait_synced(), 5)
+        await asyncio.wait_for(fed.feed.wait_synced(), 60)
         assert fed.equals(source, part)
         assert verbs(fed.changes) == [("a", "created")]
         entry = fed.world.get(part, A)
@@ -173,7 +173,7 @@ async def test_a_snapshot_amid_writes_misses_nothing(
     async with asyncio.TaskGroup() as group:
         writer, marking = group.create_task(write()), group.create_task(source.keep_marking())
         async with feeding(bus, layout, [part]) as fed:
-            await asyncio.wait_for(fed.feed.wait_synced(), 5)
+            await asyncio.wait_for(fed.feed.wait_synced(), 60)
             assert len(fed.content(part)) >= 60
             await writer
             await eventually(lambda: fed.equals(source, part) and len(source.truth) == 70, "all arrived")
@@ -338,7 +338,7 @@ async def test_large_objects_arrive_in_the_first_snapshot_and_the_connection_sta
     async with connected(nats_server, "reader") as reader:
         await reader.wait_connected()
         async with feeding(reader, layout, [part], settings=FeedSettings()) as fed:
-            await asyncio.wait_for(fed.feed.wait_synced(), 15)
+            await asyncio.wait_for(fed.feed.wait_synced(), 60)
             assert fed.world.count(part) == 603
             assert fed.statistics.projection.generations == 1
         assert reader.session == 1

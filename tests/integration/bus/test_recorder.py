@@ -103,7 +103,7 @@ async def test_without_a_broker_the_newest_records_are_kept_and_the_others_told(
                 take(recorder, 25)
                 assert recorder.statistics.lost == 15
                 async with server:
-                    async with asyncio.timeout(10):
+                    async with asyncio.timeout(60):
                         await bus.wait_connected()
                     await ensure_streams(bus, layout)
                     await eventually(lambda: recorder.statistics.recorded == 10, "written")
@@ -128,7 +128,7 @@ async def test_a_full_disk_loses_no_record_once_there_is_room_again(tmp_path: Pa
             await eventually(lambda: bus.statistics.published > asked + 10, "the broker has refused")
             assert recorder.statistics.lost == 0
             await bus.api(f"STREAM.PURGE.{layout.history_stream}")
-            await eventually(lambda: recorder.statistics.recorded == 50, "written", within=20)
+            await eventually(lambda: recorder.statistics.recorded == 50, "written")
         assert recorder.statistics.lost == 0
         assert await stored(bus, layout) == 50
 

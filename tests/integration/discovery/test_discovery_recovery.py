@@ -58,7 +58,7 @@ async def test_a_cluster_model_has_templates_of_the_cluster_and_jobs_with_the_op
         assert made["status"]["modelSources"][0]["modelId"] == "HuggingFaceTB/SmolLM2-135M"
         assert (await api.get(path(TEMPLATES))).body["items"] == []
         await api.delete(f"{CLUSTER_MODELS}/dummy")
-        await api.until(f"{CLUSTER_TEMPLATES}/{made['metadata']['name']}", gone, 20)
+        await api.until(f"{CLUSTER_TEMPLATES}/{made['metadata']['name']}", gone)
 
 
 @pytest.mark.spec("AC-14", "AC-27", "AC-28", "DI-059", "DI-064", "DI-065")
@@ -219,5 +219,5 @@ async def test_models_and_templates_follow_the_labels_of_nodes(
         for device, value in ((None, "NotAvailable"), ("75a3", "Ready"), (None, "NotAvailable"), ("75a3", "Ready")):
             await label_node(api, device)
             found = (await api.until(path(TEMPLATES, "big"), has_status(value), 20)).body
-            await api.until(path(MODELS, "qwen"), has_status(value), 20)
+            await api.until(path(MODELS, "qwen"), has_status(value))
             assert condition(found, "Discovered") == ("True", "InlineModelSources")

@@ -153,7 +153,7 @@ async def test_a_custom_profile_is_discovered(controlplane: ControlPlane, api: R
     }
     await api.created(path(TEMPLATES), template)
 
-    await api.until(path(TEMPLATES, "mine"), has_status("Ready"), 20)
+    await api.until(path(TEMPLATES, "mine"), has_status("Ready"))
     (config_map,) = (await api.get(path("v1/configmaps"), labelSelector=PROFILES)).body["items"]
     assert list(config_map["data"]) == ["vllm-mi300x-fp16-tp1-latency.yaml"]
     assert forbidden_requests(controlplane) == set()

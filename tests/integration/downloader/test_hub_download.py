@@ -92,7 +92,7 @@ async def test_a_stalled_protocol_is_killed_and_the_next_is_watched_too(program:
 async def test_sigterm_ends_program_and_transfer(program: Program, hub: FakeHub) -> None:
     hub.hanging = True
     process = await program.start("aim_artifacts.downloader", URI, {"HF_ENDPOINT": hub.url})
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         await hub.asked.wait()
     process.send_signal(signal.SIGTERM)
     ended = await program.ended(process)

@@ -66,7 +66,7 @@ async def test_simulated_download(
         "AIM_DEBUG_VERIFY_DURATION": "0.1",
     }
     process = await program.start("aim_artifacts.downloader", "hf://org/model", {**variables, **debug})
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         await half_way(controlplane)
     assert (await program.ended(process)).code == 0
     artifact = await stored(api)

@@ -43,7 +43,7 @@ def config_map(name: str, **data: str) -> dict[str, Any]:
 
 
 async def take(reflector: Reflector, count: int) -> list[Event]:
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         return [await anext(reflector) for _ in range(count)]
 
 
@@ -183,7 +183,7 @@ async def test_two_candidates_never_lead_at_once_and_the_second_takes_over(setti
     first, second = (
         LeaderElector(setting.client, "default", "aim-test", Identity(pod), settings=QUICK) for pod in "ab"
     )
-    async with asyncio.timeout(20), asyncio.TaskGroup() as group:
+    async with asyncio.timeout(60), asyncio.TaskGroup() as group:
         tasks = {first: group.create_task(first.run()), second: group.create_task(second.run())}
         leader, other = await first_leader(first, second)
         assert not other.is_leader

@@ -55,7 +55,7 @@ async def reflecting(
 
 
 async def take(reflector: Reflector, count: int) -> list[Event]:
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         return [await anext(reflector) for _ in range(count)]
 
 
@@ -268,7 +268,7 @@ async def test_a_wish_that_comes_during_an_attempt_is_heard_when_the_attempt_fai
 
     async with reflecting(slow_refusal, list_answer("5")) as (reflector, _), asyncio.TaskGroup() as group:
         waiting = group.create_task(take(reflector, 1))
-        await asyncio.wait_for(trying.wait(), 5)
+        await asyncio.wait_for(trying.wait(), 60)
         reflector.relist()
         answered.set()
         assert await waiting == [Restarted((), "5")]
@@ -346,7 +346,7 @@ async def test_what_the_watch_tells_while_a_list_is_fetched_is_folded_into_the_l
         events = asyncio.create_task(take(reflector, 3))
         await eventually(lambda: server.watches == 1, "the watch is open")
         reflector.relist()
-        await asyncio.wait_for(fetching.wait(), 5)
+        await asyncio.wait_for(fetching.wait(), 60)
         b6, a7, c8 = config_map("b", 6), config_map("a", 7), config_map("c", 8)
         for one in (change("ADDED", b6), change("MODIFIED", a7), change("DELETED", c8)):
             server.events.put_nowait(one)
@@ -373,7 +373,7 @@ async def test_a_list_wanted_from_the_store_comes_from_there_although_the_watch_
         events = asyncio.create_task(take(reflector, 3))
         await eventually(lambda: server.watches == 1, "the watch is open")
         reflector.relist(ListFrom.STORE)
-        await asyncio.wait_for(fetching.wait(), 5)
+        await asyncio.wait_for(fetching.wait(), 60)
         a6 = config_map("a", 6)
         server.events.put_nowait(change("ADDED", a6))
         server.events.put_nowait(change("ERROR", status(410, "Expired")))

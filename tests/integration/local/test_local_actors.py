@@ -20,7 +20,7 @@ def has_items(count: int, reply: Reply) -> bool:
 
 
 async def finished(api: RawApi, name: str, condition: str) -> JsonObject:
-    reply = await api.until(path(JOBS, name), lambda reply: holds(reply.body, condition), 10)
+    reply = await api.until(path(JOBS, name), lambda reply: holds(reply.body, condition))
     return reply.body
 
 

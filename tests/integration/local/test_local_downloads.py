@@ -125,12 +125,12 @@ async def test_no_download_outlives_its_pod_or_the_actors(
     hanging = (("AIM_DEBUG_CAUSE_HANG", "true"), ("AIM_TEST_MARKER", str(tmp_path)))
     async with simulated_cluster(controlplane, tmp_path):
         await created_with_claim(api, download(*hanging))
-        await eventually(lambda: len(processes_with(marker)) >= 2, 20)
+        await eventually(lambda: len(processes_with(marker)) >= 2, 60)
         await api.delete(path(JOBS, "download") + "?propagationPolicy=Background")
-        await eventually(lambda: not processes_with(marker), 10)
+        await eventually(lambda: not processes_with(marker), 60)
 
         await created_with_claim(api, download(*hanging))
-        await eventually(lambda: len(processes_with(marker)) >= 2, 20)
+        await eventually(lambda: len(processes_with(marker)) >= 2, 60)
     assert not processes_with(marker)
 
 
@@ -144,12 +144,12 @@ async def test_no_download_outlives_killed_actors(controlplane: ControlPlane, ap
         stdout=asyncio.subprocess.DEVNULL, stderr=asyncio.subprocess.DEVNULL,
     )  # fmt: skip
     await created_with_claim(api, download(("AIM_DEBUG_CAUSE_HANG", "true"), ("AIM_TEST_MARKER", str(tmp_path))))
-    await eventually(lambda: len(processes_with(marker)) >= 2, 20)
+    await eventually(lambda: len(processes_with(marker)) >= 2, 60)
 
     os.kill(actors.pid, signal.SIGKILL)
     await actors.wait()
 
-    await eventually(lambda: not processes_with(marker), 10)
+    await eventually(lambda: not processes_with(marker), 60)
 
 
 async def test_later_actors_release_what_earlier_ones_bound(

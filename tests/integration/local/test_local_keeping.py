@@ -18,7 +18,7 @@ async def test_what_is_killed_again_and_again_ends_the_story(tmp_path: Path) -> 
     told = StringIO()
 
     async def kill_once_ready(stack: Stack, restarts: int) -> None:
-        await eventually(lambda: told.getvalue().count("is ready again") == restarts, 20)
+        await eventually(lambda: told.getvalue().count("is ready again") == restarts, 60)
         os.kill(stack["registry"].pid, signal.SIGKILL)
 
     async def kill_for_ever(stack: Stack) -> None:

@@ -37,7 +37,7 @@ def is_closed(url: str) -> bool:
 
 
 async def none_left(pids: Iterable[int]) -> None:
-    await eventually(lambda: not any(lives(pid) for pid in pids), 10)
+    await eventually(lambda: not any(lives(pid) for pid in pids), 60)
 
 
 async def test_everything_answers_and_ends_with_the_context(tmp_path: Path) -> None:
@@ -79,7 +79,7 @@ async def test_a_process_that_ended_is_told_and_can_be_started_again(tmp_path: P
         assert registry.ending == ""
         first = registry.pid
         os.kill(first, signal.SIGKILL)
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(60):
             await registry.ended()
         assert registry.ending == "was killed by signal 9 (SIGKILL)"
         assert "registry with" in str(registry.failure(registry.ending))

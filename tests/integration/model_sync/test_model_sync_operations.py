@@ -88,7 +88,7 @@ async def test_a_registry_that_never_answers_holds_nobody_up(
             assert status["discoveredModels"] == 4
             await api.merge(f"{SOURCES}/lively", {"spec": {"images": ["org/aim-b"], "syncInterval": "1s"}})
             again = await until(api, "Ready", "lively", generation=2)
-            await api.until(f"{SOURCES}/lively", synced_since(again["lastSyncTime"]), 20)
+            await api.until(f"{SOURCES}/lively", synced_since(again["lastSyncTime"]))
             stuck = [(await api.get(f"{SOURCES}/hanging-{number}")).body["status"] for number in range(20)]
             assert {(one["status"], condition(one, "Syncing")["reason"]) for one in stuck} == {
                 ("Progressing", "SyncInProgress")
@@ -155,9 +155,9 @@ async def test_the_service_asks_kubernetes_for_no_more_than_its_role_allows(
         await until(api, "Degraded")
         name = next(iter((await models(api)).values()))["metadata"]["name"]
         await api.delete(f"{MODELS}/{name}")
-        await api.until(f"{SOURCES}/catalog", lambda reply: reply.body["status"]["discoveredModels"] == 3, 20)
+        await api.until(f"{SOURCES}/catalog", lambda reply: reply.body["status"]["discoveredModels"] == 3)
         await api.delete(f"{SOURCES}/catalog")
-        await api.until(MODELS, lambda reply: reply.body["items"] == [], 20)
+        await api.until(MODELS, lambda reply: reply.body["items"] == [])
         report = controlplane.requests.report()["requests"]
     used = {
         (

@@ -57,7 +57,7 @@ async def test_the_life_of_a_source(api: RawApi, registry: LocalRegistry) -> Non
     for model in made.values():
         await api.merge(f"{MODELS}/{model['metadata']['name']}/status", {"status": {"status": "Ready"}})
     await api.delete(f"{MODELS}/{one['name']}")
-    await api.until(f"{SOURCES}/catalog", lambda reply: reply.body["status"]["discoveredModels"] == 2, 10)
+    await api.until(f"{SOURCES}/catalog", lambda reply: reply.body["status"]["discoveredModels"] == 2)
     assert registry.requests == asked
 
     await api.merge(f"{SOURCES}/catalog", {"spec": {"maxModels": 50}})
@@ -66,7 +66,7 @@ async def test_the_life_of_a_source(api: RawApi, registry: LocalRegistry) -> Non
     assert len(await models(api)) == 4
 
     await api.delete(f"{SOURCES}/catalog")
-    await api.until(MODELS, lambda reply: reply.body["items"] == [], 10)
+    await api.until(MODELS, lambda reply: reply.body["items"] == [])
 
 
 @pytest.mark.usefixtures("service")
@@ -116,7 +116,7 @@ async def test_a_periodic_sync_that_finds_nothing_new_costs_two_status_writes(
     spec: JsonObject = {"registry": registry.host, "images": ["org/aim-a"], "syncInterval": "2s"}
     await api.created(SOURCES, source(**spec))
     await until(api, "Ready")
-    await api.until(EVENTS, models_created, 10)
+    await api.until(EVENTS, models_created)
     controlplane.requests.reset()
     asked = registry.requests["tags"]
     seen: list[JsonObject] = []
@@ -127,7 +127,7 @@ async def test_a_periodic_sync_that_finds_nothing_new_costs_two_status_writes(
             registry.requests["tags"] >= asked + 2 and condition(reply.body["status"], "Syncing")["status"] == "False"
         )
 
-    await api.until(f"{SOURCES}/catalog", synced_twice, 20)
+    await api.until(f"{SOURCES}/catalog", synced_twice)
     assert {(one["status"], condition(one, "Ready")["status"]) for one in seen} == {("Ready", "True")}
     written = [
         (one["verb"], one["resource"], one["count"])

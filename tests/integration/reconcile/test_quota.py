@@ -93,7 +93,7 @@ async def test_nothing_is_created_while_nothing_can_be_counted(counting: Bench) 
 async def test_who_creates_nothing_under_a_quota_waits_for_nobody(counting: Bench) -> None:
     (child,) = plan("c").children
     without = Plan(children=(Child(CLAIMS, child.body, mode=WriteMode.CREATE),))
-    async with counting.admission.place(child.quota) as is_free, asyncio.timeout(10):
+    async with counting.admission.place(child.quota) as is_free, asyncio.timeout(60):
         assert is_free
         done = await counting.executor.execute(counting.target(), without)
     assert done.failure is None

@@ -45,7 +45,7 @@ async def running(bench: Bench, workers: int = 2) -> AsyncIterator[None]:
 
 async def until(condition: Callable[[], bool]) -> None:
     """Wait for a condition that passes bring about."""
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         for _ in iter(condition, True):
             await asyncio.sleep(0.005)
 

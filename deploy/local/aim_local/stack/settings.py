@@ -46,7 +46,7 @@ class StackSettings:
     actors: str | None = None
     nodes: int = 1
     keda: bool = False
-    start_timeout: float = 30.0
+    start_timeout: float = 60.0
     stop_patience: float = 5.0
     actor_delay: float = 0.02
     actor_retry_delay: float = 0.5
