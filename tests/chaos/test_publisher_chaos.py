@@ -18,6 +18,7 @@ from support.publishing import (
     Cluster,
     history,
     latest,
+    of,
     publishing,
     repeated,
     settles,
@@ -147,7 +148,8 @@ async def test_the_broker_is_killed_again_and_again(server: NatsServer, layout: 
         await assert_complete(bus, layout, cluster)
 
 
-async def test_an_idle_publisher_keeps_its_epoch_over_a_restart(server: NatsServer, layout: Layout) -> None:
+@pytest.mark.spec("FW-418")
+async def test_a_publisher_keeps_its_epoch_over_a_restart(server: NatsServer, layout: Layout) -> None:
     cluster = Cluster()
     async with connected(server.url) as bus:
         await bus.wait_connected()
@@ -168,7 +170,15 @@ async def test_an_idle_publisher_keeps_its_epoch_over_a_restart(server: NatsServ
             publisher.take(cluster.put("a", twice=2))
             await server.start()
             await settles(bus, layout, PART, cluster, publisher)
-            assert publisher.epoch > epoch, "a version was given up, so the history must say so"
+            assert publisher.epoch == epoch, "a version was given up, and the next one says so"
+            await server.kill()
+            await eventually(lambda: not bus.connected, "disconnected")
+            publisher.take(cluster.put("b"))
+            publisher.take(cluster.delete("b"))
+            await server.start()
+            await settles(bus, layout, PART, cluster, publisher)
+            assert publisher.epoch > epoch, "nothing is left of an object, so the epoch must say so"
+        assert [version.state.gap for version in of(await history(bus, layout, PART), "a")] == [False, False, True]
         await assert_complete(bus, layout, cluster)
 
 

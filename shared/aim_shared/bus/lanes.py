@@ -27,6 +27,7 @@ class Lanes:
         self._open: dict[int, None] = {}
         self._tickets = 0
         self._dropped = 0
+        self._forgotten = 0
         self._gaps: set[Key] = set()
         self._held = False
 
@@ -54,6 +55,11 @@ class Lanes:
     def dropped(self) -> int:
         """Versions that newer ones replaced before they were published."""
         return self._dropped
+
+    @property
+    def forgotten(self) -> int:
+        """Objects that came and went without a trace, so that no version is left to tell that others are missing."""
+        return self._forgotten
 
     def take_gap(self, key: Key) -> bool:
         """Whether versions of an object are missing before the one that is being worked on; that is forgotten here.
@@ -101,6 +107,7 @@ class Lanes:
             del self._lanes[key]
             self._ready.pop(key, None)
         self._dropped += 1
+        self._forgotten += 1
         self._gaps.discard(key)
         return True
 

@@ -63,12 +63,12 @@ class Comparisons:
     Attributes:
         last: repairs of the last comparison.
         repaired: repairs in all.
-        dropped_seen: versions that had been dropped when the last comparison was made.
+        forgotten_seen: objects that had been forgotten when the last comparison was made.
     """
 
     last: int = 0
     repaired: int = 0
-    dropped_seen: int = 0
+    forgotten_seen: int = 0
 
 
 @dataclass(slots=True)
@@ -220,9 +220,10 @@ class Session:
             scoping.begin(Reason.VERSION_FELL)
             fresh = True
         found = self._find_differences()
-        dropped = intake.lanes.dropped != self._comparisons.dropped_seen
-        self._comparisons.dropped_seen = intake.lanes.dropped
-        missed = bool(found) or dropped or intake.continuity.is_broken(stored)
+        # Where one is left to say so, versions that were not kept need no epoch (FW-418).
+        forgotten = intake.lanes.forgotten != self._comparisons.forgotten_seen
+        self._comparisons.forgotten_seen = intake.lanes.forgotten
+        missed = bool(found) or forgotten or intake.continuity.is_broken(stored)
         intake.continuity.compared()
         if missed and not fresh:
             scoping.begin(Reason.VERSIONS_MISSED)
