@@ -90,6 +90,10 @@ class _Direct:
             self.task.cancel()
 
 
+def _nobody(_: Part[Any]) -> None:
+    pass
+
+
 class WorldFeed:
     """Feeds a world.
 
@@ -126,6 +130,7 @@ class WorldFeed:
         self._forgot_at = self._link.since
         self._stirred = asyncio.Event()
         self._synced = asyncio.Event()
+        self._contradicted: Callable[[Part[Any]], None] = _nobody
 
     # What others ask
 
@@ -144,6 +149,10 @@ class WorldFeed:
     async def wait_synced(self) -> None:
         """Wait until every part was complete once."""
         await self._synced.wait()
+
+    def listen(self, contradicted: Callable[[Part[Any]], None] = _nobody) -> None:
+        """Tell from now on of parts whose stream is not what its publisher vouches for; by default nobody."""
+        self._contradicted = contradicted
 
     def _status(self, part: Part[Any], now: float) -> PartStatus:
         direct = self._direct.get(part.name)
@@ -268,6 +277,10 @@ class WorldFeed:
         if direct is not None:
             direct.stop()
             log.info("Feeding the view of a part from the message broker again", part=part.name)
+
+    def contradicted(self, part: Part[Any]) -> None:
+        """A whole new reading of the stream is something else than the publisher of a part vouches for."""
+        self._contradicted(part)
 
     def stirred(self) -> None:
         """Something about freshness may have changed."""

@@ -56,6 +56,15 @@ class Decoder:
         owner = self._owner(part.name)
         return self._layout.state_filter(part.name, owner), self._layout.sync(part.name, owner)
 
+    def place(self, subject: str) -> tuple[Part[Any], Key] | None:
+        """The object whose message lies under a subject; ``None`` if none can."""
+        try:
+            name, key = self._layout.parse_state(subject)
+        except SubjectError:
+            return None
+        part = self._parts.get(name)
+        return None if part is None else (part, key)
+
     def read(self, delivered: Delivered) -> Incoming:
         """What the message says.
 

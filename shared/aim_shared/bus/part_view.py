@@ -60,6 +60,14 @@ class Stage:
             self.entries[key] = incoming
             self.account.put(key, sequence)
 
+    def lose(self, key: Key, sequence: int) -> None:
+        """Nobody can read what lies in the place of an object's message."""
+        known = self.entries.get(key) or self.tombstones.get(key)
+        if known is None or (known.version.sequence or 0) < sequence:
+            self.entries.pop(key, None)
+            self.tombstones.pop(key, None)
+            self.account.drop(key, sequence)
+
 
 @dataclass(slots=True)
 class PartView:
@@ -130,6 +138,13 @@ class PartView:
         else:
             self.account.put(incoming.key, sequence)
         return True
+
+    def lose(self, key: Key, sequence: int) -> None:
+        """Nobody can read what lies in the place of an object's message now: the stream no longer tells of it."""
+        if self.stage is not None:
+            self.stage.lose(key, sequence)
+        elif self.account is not None and sequence > self.covered:
+            self.account.drop(key, sequence)
 
     def judge(self, marker: Marker, sequence: int, *, caught_up: bool) -> Belief:
         """Compare what a marker vouches for with what was told.

@@ -49,6 +49,10 @@ class Attachment(Protocol):
         """Something about freshness may have changed."""
         ...
 
+    def contradicted(self, part: Part[Any]) -> None:
+        """A whole new reading of the stream is something else than the publisher of a part vouches for."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class ProjectionStatistics:
@@ -360,6 +364,10 @@ class Projection:
         except NOT_OURS as error:
             self._counters.dropped += 1
             log.warning("Dropped a message that no publisher wrote", error=str(error))
+            place = self._decoder.place(delivered.message.subject)
+            if place is not None:
+                part, key = place
+                self._parts[part.name].lose(key, delivered.position.stream_sequence)
             return None
 
     def _apply(self, incoming: Incoming, delivered: Delivered, now: float) -> list[Change[Any]]:
@@ -396,6 +404,9 @@ class Projection:
                 self._counters.disagreed += 1
                 view.doubt()
                 self._attachment.stirred()
+                if view.stage is not None:
+                    # Nothing was missed on the way: it lies in the stream.
+                    self._attachment.contradicted(view.part)
                 told = f"its publisher vouches for {marker.objects} objects, the bus told of {view.told}"
                 self._restage(view, now, f"{told} or of other versions")
             case Belief.UNDECIDED:

@@ -130,6 +130,7 @@ class Term:
             ExceptionGroup: with a `SupersededError`, another process publishes the same parts.
         """
         around = self._around
+        around.feed.listen(self._compare)
         try:
             async with self._effects, asyncio.TaskGroup() as group:
                 group.create_task(endless("publishing facts", self._facts.run()))
@@ -141,6 +142,7 @@ class Term:
                 await self.controllers.run()
         finally:
             around.dispatcher.listen()
+            around.feed.listen()
             self._tell_unpublished()
 
     def _tell_unpublished(self) -> None:
@@ -152,6 +154,12 @@ class Term:
                     part=part,
                     count=publisher.waiting,
                 )
+
+    def _compare(self, part: Part[Any]) -> None:
+        """Let the publisher of a part see what its own world has seen: that the stream holds something else."""
+        publisher = self._facts if part is FACTS else self._publishers.get(part.name)
+        if publisher is not None:
+            publisher.compare()
 
     def _on_change(self, change: Change[Any]) -> None:
         """Let go of what is known about an object that is gone."""

@@ -18,6 +18,7 @@ from aim_shared.api import Resource
 from aim_shared.bus.connection import BusConnection
 from aim_shared.bus.freshness import FeedSettings, boot_seconds
 from aim_shared.bus.marker import Marker, decode_marker
+from aim_shared.bus.outcome import PubAck
 from aim_shared.bus.part import Key, Part
 from aim_shared.bus.part_view import PartView
 from aim_shared.bus.projection import Projection
@@ -246,6 +247,29 @@ async def test_one_deleted_message_is_missed_by_both_sides(
             await eventually(lambda: agrees(bus, layout, PART, cluster), "published again")
             await eventually(lambda: fed.world.is_fresh(part), "fresh")
             assert fed.content(part) == cluster.objects
+
+
+@pytest.mark.spec("FW-406", "FW-483")
+@pytest.mark.parametrize("readable", [True, False])
+async def test_a_replaced_message_is_found_by_the_consumer_and_repaired_by_the_publisher(
+    bus: BusConnection, layout: Layout, part: Part[Resource], *, readable: bool
+) -> None:
+    cluster = filled()
+    async with running(bus, layout, cluster) as publisher, following(bus, layout, part) as fed:
+        await settles(bus, layout, PART, cluster, publisher)
+        await eventually(lambda: fed.world.is_fresh(part), "fresh")
+        fed.feed.listen(lambda _: publisher.compare())
+        subject = layout.state(PART, Key("ns", "w3"))
+        message = await last_message(bus, layout.state_stream, subject)
+        assert message is not None
+        # Without the broker's own headers, which fence and name it.
+        headers = {name: value for name, value in message.headers.items() if readable and not name.startswith("Nats-")}
+        # There are as many messages as before, so that the publisher does not see it by itself.
+        assert isinstance(await bus.publish(subject, message.data, headers), PubAck)
+        sessions = publisher.statistics.sessions
+        await eventually(lambda: publisher.statistics.sessions > sessions, "compared")
+        await settles(bus, layout, PART, cluster, publisher)
+        await eventually(lambda: fed.world.is_fresh(part) and fed.content(part) == cluster.objects, "agreed again")
 
 
 @pytest.mark.spec("FW-416")
