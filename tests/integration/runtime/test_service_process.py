@@ -7,12 +7,15 @@ import socket
 import aiohttp
 import pytest
 from support.controlplane import RawApi
-from support.nats import connected
+from support.nats import connected, eventually
 from support.runtime_fixtures import MODELS, model, seen
 from support.services import Platform
 from support.tiny_service import SLOW
 
 from aim_local.ports import free_port
+from aim_shared.bus.outcome import PubAck
+from aim_shared.bus.part import Key
+from aim_shared.bus.stored import last_message
 from aim_shared.bus.subjects import DEFAULT_LAYOUT
 
 QUICK = {"NATS_HEARTBEAT": "1s"}
@@ -111,7 +114,8 @@ async def test_records_that_wait_at_the_signal_are_written_before_the_end(stage:
         await service.until("/debug/queue", lambda _, page: page["recorder"]["waiting"] == 11)
         await bus.api(f"STREAM.UPDATE.{stream}", config)
         assert await service.stop() == 0
-        assert (await bus.api(f"STREAM.INFO.{stream}"))["state"]["messages"] == 11
+        # The settings once more, behind the last record.
+        assert (await bus.api(f"STREAM.INFO.{stream}"))["state"]["messages"] == 12
     assert not [line for line in service.lines if "lost" in line["message"]]
 
 
@@ -125,6 +129,25 @@ async def test_versions_that_wait_at_the_signal_are_told(stage: Platform, api: R
     assert await service.stop() == 0
     [told] = [line for line in service.lines if "Versions were not published" in line["message"]]
     assert (told["part"], told["count"]) == ("tinymodels", 1)
+
+
+@pytest.mark.spec("FW-483")
+async def test_what_somebody_puts_in_the_place_of_its_message_is_repaired(stage: Platform, api: RawApi) -> None:
+    service = await stage.started(**QUICK)
+    await service.ready()
+    await api.created(MODELS, model("qwen", "qwen:1"))
+    await seen(api, "qwen", "qwen:1")
+    async with connected(stage.nats.url) as bus:
+        await bus.wait_connected()
+        subject = DEFAULT_LAYOUT.state("tinymodels", Key("default", "qwen"))
+        stream = DEFAULT_LAYOUT.state_stream
+        assert isinstance(await bus.publish(subject, b"garbage", {}), PubAck)
+
+        async def repaired() -> bool:
+            message = await last_message(bus, stream, subject)
+            return message is not None and message.data != b"garbage"
+
+        await eventually(repaired, "published again")
 
 
 async def test_a_collector_that_does_not_answer_does_not_hold_it_up(stage: Platform, api: RawApi) -> None:
