@@ -42,7 +42,8 @@ class FactPublisher:
         may_write: Callable[[], bool] = _always,
         settings: PublisherSettings = DEFAULT_SETTINGS,
     ) -> None:
-        self._removed: set[Key] = set()
+        # What is to go and still lies in the stream, which must not bring it back.
+        self._removing: set[Key] = set()
         self._publisher = Publisher(
             connection,
             part,
@@ -64,12 +65,12 @@ class FactPublisher:
     def publish_fact(self, fact: JsonObject) -> None:
         """Publish the result of an effect (the JSON of a `Fact` with name, namespace and UID); never waits."""
         key = Key.of(fact)
-        self._removed.discard(key)
+        self._removing.discard(key)
         self._publisher.put(SourceVersion(key, Verb.UPSERT, fact["metadata"]["uid"], "", dumps(fact), trace_of(fact)))
 
     def remove_fact(self, key: Key) -> None:
         """Remove a fact that nothing refers to any more; never waits."""
-        self._removed.add(key)
+        self._removing.add(key)
         # A fact's UID is its name: effect and subject make it what it is.
         self._publisher.remove(key, key.name)
 
@@ -87,9 +88,9 @@ class FactPublisher:
 
     def _adopt(self, message: StateMessage) -> None:
         if message.deleted:
-            self._removed.discard(message.key)
+            self._removing.discard(message.key)
             return
-        if message.key in self._removed or self._publisher.knows(message.key):
+        if message.key in self._removing or self._publisher.knows(message.key):
             return
         try:
             message.json()

@@ -79,7 +79,7 @@ class PartView:
         account: of what was swapped in, and followed since; ``None`` before that.
         covered: everything up to this sequence came with the snapshot.
         marked_at: broker's time of the last marker that was believed.
-        complete: the version up to which every change lies before that marker, in its epoch and era.
+        vouched: the version up to which every change lies before that marker, in its epoch and era.
         foreign: another cluster publishes the part on the same subjects: its UID; else empty.
     """
 
@@ -89,7 +89,7 @@ class PartView:
     account: Account | None = None
     covered: int = 0
     marked_at: datetime | None = None
-    complete: Version = _NOTHING
+    vouched: Version = _NOTHING
     foreign: str = ""
 
     def begin_stage(self) -> None:
@@ -166,7 +166,7 @@ class PartView:
         """The marker counts."""
         self.marked_at = stored
         self.foreign = ""
-        self.complete = Version("", marker.resource_version, None, marker.epoch, marker.comparable_since)
+        self.vouched = Version("", marker.resource_version, None, marker.epoch, marker.comparable_since)
         if self.stage is not None:
             self.stage.proven = True
 

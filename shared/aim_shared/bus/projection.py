@@ -394,7 +394,7 @@ class Projection:
         if view.stage is None and not view.attached:
             self._restage(view, now, "its publisher is back")
             return []
-        if view.stage is None and marker.comparable_since != view.complete.era:
+        if view.stage is None and marker.comparable_since != view.vouched.era:
             self._restage(view, now, "versions of another era do not compare")
             return []
         match view.judge(marker, position.stream_sequence, caught_up=position.pending == 0):
@@ -438,7 +438,7 @@ class Projection:
         if view.stage is not None:
             return []
         self._world.mark(view.part, epoch=marker.epoch, era=marker.comparable_since)
-        return self._world.confirm(view.part, view.complete, now)
+        return self._world.confirm(view.part, view.vouched, now)
 
     def _swap(self, now: float) -> list[Change[Any]]:
         changes: list[Change[Any]] = []
@@ -451,9 +451,9 @@ class Projection:
             view.covered = max(view.covered, self._known.highest)
             self._world.reached(view.part, view.covered)
             self._attachment.attach(view.part)
-            upto = replace(view.complete, sequence=view.covered)
+            upto = replace(view.vouched, sequence=view.covered)
             changes += self._world.replace(view.part, stage.entries, now, upto=upto)
-            self._world.mark(view.part, synced=True, fresh=True, epoch=view.complete.epoch, era=view.complete.era)
+            self._world.mark(view.part, synced=True, fresh=True, epoch=view.vouched.epoch, era=view.vouched.era)
             # Absence alone proves nothing against an own write; the word that this very object was deleted does.
             for gone in stage.tombstones.values():
                 if self._world.get(gone.part, gone.key) is not None:
