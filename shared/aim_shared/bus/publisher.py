@@ -19,19 +19,21 @@ from aim_shared.bus.envelope import StateMessage
 from aim_shared.bus.intake import Intake
 from aim_shared.bus.marker_writer import MarkerWriter
 from aim_shared.bus.part import Key, Part
+from aim_shared.bus.publisher_context import PublisherContext
 from aim_shared.bus.publisher_state import (
     DEFAULT_SETTINGS,
     Phase,
     PublisherSettings,
     PublisherStatistics,
+    VouchingState,
 )
 from aim_shared.bus.pump import Unwritable
 from aim_shared.bus.scoping import Scoping
-from aim_shared.bus.session import Comparisons, Session, Surroundings
+from aim_shared.bus.session import Comparisons, Session
 from aim_shared.bus.source import SourceVersion
 from aim_shared.bus.subjects import DEFAULT_LAYOUT, Layout
 from aim_shared.bus.tasks import apart
-from aim_shared.bus.vouching import CompareDueError, Vouched
+from aim_shared.bus.vouching import CompareDueError
 from aim_shared.bus.writer import Writer
 from aim_shared.kube.reflector_state import Event, ListFrom, Restarted
 
@@ -77,7 +79,7 @@ class Publisher:
         source = f"{source}/{secrets.token_hex(4)}"
         writer = Writer(connection, part, layout, source, may_write)
         intake = Intake(part, lambda: connection.connected, relist, lambda key: key in writer.stored)
-        self._around = Surroundings(
+        self._context = PublisherContext(
             connection=connection,
             part=part,
             service=service,
@@ -99,7 +101,7 @@ class Publisher:
                 may_write=may_write,
             ),
             unwritable=Unwritable(intake),
-            vouched=Vouched(),
+            vouching=VouchingState(),
         )
         self._comparisons = Comparisons()
         self._session: Session | None = None
@@ -110,15 +112,15 @@ class Publisher:
     @property
     def statistics(self) -> PublisherStatistics:
         """A snapshot for metrics."""
-        around = self._around
-        counts = around.writer.counts
+        context = self._context
+        counts = context.writer.counts
         return PublisherStatistics(
             Phase.WAITING if self._session is None else self._session.phase,
             self.epoch,
-            len(around.intake.source.present),
-            len(around.intake.lanes),
+            len(context.intake.source.present),
+            len(context.intake.lanes),
             counts.published,
-            around.intake.lanes.dropped,
+            context.intake.lanes.dropped,
             counts.stale,
             counts.refused,
             counts.rereads,
@@ -126,27 +128,27 @@ class Publisher:
             self._sessions,
             self._comparisons.last,
             self._comparisons.repaired,
-            around.markers.written,
-            around.vouched.swept,
-            around.vouched.withheld,
+            context.markers.written,
+            context.vouching.swept,
+            context.vouching.withheld,
         )
 
     @property
     def epoch(self) -> str:
         """The present epoch; empty before the first session."""
-        return self._around.scoping.scope.epoch
+        return self._context.scoping.scope.epoch
 
     # What comes in
 
     def take(self, event: Event) -> None:
         """Take in an event of the reflector; never waits."""
-        self._around.intake.take(event)
+        self._context.intake.take(event)
 
     async def consume(self, events: AsyncIterator[Event]) -> None:
         """Take in everything that a reflector tells."""
         async for event in events:
             if isinstance(event, Restarted):
-                for _ in self._around.intake.source.prepare(event.objects):
+                for _ in self._context.intake.source.prepare(event.objects):
                     await asyncio.sleep(0)
             self.take(event)
             # A list is the largest thing there is; the next event may be a minute away.
@@ -158,23 +160,23 @@ class Publisher:
 
     def assume(self, version: SourceVersion) -> None:
         """The stream's own word for what Kubernetes does not know."""
-        self._around.intake.source.put(version)
+        self._context.intake.source.put(version)
 
     def knows(self, key: Key) -> bool:
         """Whether an object exists, as far as this process knows."""
-        return key in self._around.intake.source.present
+        return key in self._context.intake.source.present
 
     def put(self, version: SourceVersion) -> None:
         """Publish a version that no watch brought."""
-        self._around.intake.put(version)
+        self._context.intake.put(version)
 
     def remove(self, key: Key, uid: str) -> None:
         """Publish a deletion that no watch brought."""
-        self._around.intake.remove(key, uid)
+        self._context.intake.remove(key, uid)
 
     def compare(self) -> None:
         """Ask for a comparison with Kubernetes as soon as possible."""
-        self._around.intake.relist(ListFrom.FLOOR)
+        self._context.intake.relist(ListFrom.FLOOR)
 
     # Sessions
 
@@ -184,31 +186,31 @@ class Publisher:
         Raises:
             SupersededError: another process publishes the part.
         """
-        around, failures = self._around, 0
+        context, failures = self._context, 0
         while True:
             await self._wait_for_lease()
-            session = await around.connection.wait_connected()
-            markers = around.markers.written
+            session = await context.connection.wait_connected()
+            markers = context.markers.written
             self._sessions += 1
-            self._session = Session(around, self._comparisons)
+            self._session = Session(context, self._comparisons)
             outcome = await apart(self._session.run(session))
             # A task group that fails and is cancelled at the same time reports the failure alone.
             raise_if_cancelled()
             if isinstance(outcome, CompareDueError):
                 failures = 0
                 continue
-            if not around.connection.connected:
-                around.intake.lanes.collapse()
-            news, around.vouched.withheld = str(outcome) != around.vouched.withheld, str(outcome)
-            vouched = around.markers.written > markers
-            failures = 0 if vouched or not around.connection.connected else failures + 1
+            if not context.connection.connected:
+                context.intake.lanes.collapse()
+            news, context.vouching.withheld = str(outcome) != context.vouching.withheld, str(outcome)
+            vouched = context.markers.written > markers
+            failures = 0 if vouched or not context.connection.connected else failures + 1
             if news:
-                log.warning("Publishing was interrupted; going on soon", part=around.part.name, cause=str(outcome))
+                log.warning("Publishing was interrupted; going on soon", part=context.part.name, cause=str(outcome))
             low, high = _BACKOFF
             await asyncio.sleep(random.uniform(low, min(high, low * 2 ** min(failures, 8))))
 
     async def _wait_for_lease(self) -> None:
-        while not self._around.may_write():
+        while not self._context.may_write():
             # Somebody else may have led meanwhile, and rightly so.
-            self._around.markers.forget()
+            self._context.markers.forget()
             await asyncio.sleep(_LEASE_POLL)

@@ -55,6 +55,21 @@ class PublisherSettings:
 DEFAULT_SETTINGS: Final = PublisherSettings()
 
 
+@dataclass(slots=True)
+class VouchingState:
+    """What a publisher vouched for, or why not; outlives its sessions.
+
+    Attributes:
+        withheld: why the part is not being vouched for; ``None`` while all is well.
+        content_era: era in which everything was compared by content and vouched for.
+        swept: tombstones removed.
+    """
+
+    withheld: str | None = None
+    content_era: str = ""
+    swept: int = 0
+
+
 @dataclass(frozen=True, slots=True)
 class PublisherStatistics:
     """A moment of a publisher, for metrics.

@@ -6,54 +6,24 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
-from aim_shared.bus.connection import BusConnection
 from aim_shared.bus.envelope import Logged, StateMessage, digest_of
 from aim_shared.bus.epoch import Reason
-from aim_shared.bus.intake import Intake
 from aim_shared.bus.interruption import InterruptedSessionError, interrupting
 from aim_shared.bus.judgement import Stored, differences, is_ahead
-from aim_shared.bus.marker_writer import MarkerWriter
-from aim_shared.bus.part import Key, Part
+from aim_shared.bus.part import Key
 from aim_shared.bus.proof import Holdings
-from aim_shared.bus.publisher_state import Phase, PublisherSettings, SupersededError
-from aim_shared.bus.pump import Pump, Unwritable
-from aim_shared.bus.scoping import Scoping
+from aim_shared.bus.publisher_context import PublisherContext
+from aim_shared.bus.publisher_state import Phase, SupersededError
+from aim_shared.bus.pump import Pump
 from aim_shared.bus.snapshot import read_present
 from aim_shared.bus.source import SourceVersion
 from aim_shared.bus.stored import StoredMessage, stream_state
 from aim_shared.bus.streams import StreamMismatchError, ensure_streams
-from aim_shared.bus.subjects import Layout
 from aim_shared.bus.tasks import within
-from aim_shared.bus.vouching import CompareDueError, Vouched, Vouching
-from aim_shared.bus.writer import Writer
+from aim_shared.bus.vouching import CompareDueError, Vouching
 from aim_shared.kube.reflector_state import ListFrom
 
 T = TypeVar("T")
-
-
-@dataclass(frozen=True, slots=True)
-class Surroundings:
-    """What all sessions of a publisher have in common.
-
-    Attributes:
-        service: for facts, which service's.
-        may_write: asked before every write: was the Lease renewed within 10 s?
-        loaded: told of every message found in the stream when a session begins.
-    """
-
-    connection: BusConnection
-    part: Part[Any]
-    service: str
-    layout: Layout
-    settings: PublisherSettings
-    may_write: Callable[[], bool]
-    loaded: Callable[[StateMessage], None] | None
-    intake: Intake
-    scoping: Scoping
-    writer: Writer
-    markers: MarkerWriter
-    unwritable: Unwritable
-    vouched: Vouched
 
 
 @dataclass(slots=True)
@@ -87,11 +57,13 @@ class _Flaws:
 class Session:
     """Publishes until something makes the stream doubtful; `run` it once."""
 
-    def __init__(self, around: Surroundings, comparisons: Comparisons) -> None:
-        self._around = around
+    def __init__(self, context: PublisherContext, comparisons: Comparisons) -> None:
+        self._context = context
         self._comparisons = comparisons
         self._foreign = 0
-        self._pump = Pump(around.intake, around.writer, around.scoping, around.unwritable, around.settings.concurrency)
+        self._pump = Pump(
+            context.intake, context.writer, context.scoping, context.unwritable, context.settings.concurrency
+        )
         self.phase = Phase.LOADING
 
     async def run(self, connection_session: int) -> InterruptedSessionError:
@@ -107,7 +79,7 @@ class Session:
                 group.create_task(self._until_lost(connection_session))
                 await self._load()
                 self.phase = Phase.LIVE
-                vouching = self._vouching()
+                vouching = Vouching(self._context, self._pump, self._foreign)
                 for duty in (vouching.vouch_forever(), vouching.sweep_forever(), self._compare_in_time()):
                     group.create_task(duty)
                 await self._pump.run(group)
@@ -116,72 +88,54 @@ class Session:
         except* InterruptedSessionError as errors:
             interrupted = _first(errors, InterruptedSessionError)
         self.phase = Phase.WAITING
-        self._around.intake.lanes.put_back()
+        self._context.intake.lanes.put_back()
         if superseded is not None:
             raise superseded
         return interrupted
 
     async def _until_lost(self, connection_session: int) -> None:
-        await self._around.connection.wait_lost(connection_session)
+        await self._context.connection.wait_lost(connection_session)
         raise InterruptedSessionError("the connection to the message broker was lost")
 
     async def _compare_in_time(self) -> None:
-        intake = self._around.intake
-        interval = self._around.settings.compare_interval * random.uniform(0.8, 1.2)
+        intake = self._context.intake
+        interval = self._context.settings.compare_interval * random.uniform(0.8, 1.2)
         if not await within(interval, intake.relisted.wait()) and intake.can_relist:
             intake.relist(ListFrom.FLOOR)
             await intake.relisted.wait()
         raise CompareDueError("time to compare")
 
-    def _vouching(self) -> Vouching:
-        around = self._around
-        return Vouching(
-            around.connection,
-            around.layout.state_stream,
-            around.layout.state_filter(around.part.name, around.service),
-            foreign=self._foreign,
-            settings=around.settings,
-            intake=around.intake,
-            pump=self._pump,
-            writer=around.writer,
-            markers=around.markers,
-            scoping=around.scoping,
-            unwritable=around.unwritable,
-            vouched=around.vouched,
-            may_write=around.may_write,
-        )
-
     # Beginning
 
     async def _load(self) -> None:
-        around, scoping, writer = self._around, self._around.scoping, self._around.writer
+        context, scoping, writer = self._context, self._context.scoping, self._context.writer
         with interrupting():
             try:
-                await ensure_streams(around.connection, around.layout, around.settings.limits)
+                await ensure_streams(context.connection, context.layout, context.settings.limits)
             except StreamMismatchError as error:
                 # Whoever can cure it need not restart anything afterwards; consumers read the API server meanwhile.
                 raise InterruptedSessionError(str(error)) from error
-            before = await stream_state(around.connection, around.layout.state_stream)
-            marker = await around.markers.read(before.now)
+            before = await stream_state(context.connection, context.layout.state_stream)
+            marker = await context.markers.read(before.now)
             flaws = await self._read_streams()
             # Asked again: what somebody else wrote while this read must not look as if the stream's end fell.
-            state = await stream_state(around.connection, around.layout.state_stream)
+            state = await stream_state(context.connection, context.layout.state_stream)
             if state.created != before.created:
-                raise InterruptedSessionError(f"stream {around.layout.state_stream} was made anew while it was read")
-        while not around.intake.source.lists:
-            await around.intake.relisted.wait()
+                raise InterruptedSessionError(f"stream {context.layout.state_stream} was made anew while it was read")
+        while not context.intake.source.lists:
+            await context.intake.relisted.wait()
         fresh = await scoping.choose(state, marker, writer.stored.values(), writer.high_sequence)
         writer.high_sequence = state.last_sequence
-        if not around.markers.is_own(marker):
+        if not context.markers.is_own(marker):
             with interrupting():
-                await around.markers.claim(scoping.scope, state.created, state.last_sequence)
+                await context.markers.claim(scoping.scope, state.created, state.last_sequence)
         with interrupting():
             await self._mend(flaws)
         self._compare(fresh=fresh)
 
     async def _read_streams(self) -> _Flaws:
         """Take note of what the streams hold; nothing is written, as the part may be somebody else's."""
-        around, writer = self._around, self._around.writer
+        context, writer = self._context, self._context.writer
         held, flaws = Holdings(), _Flaws()
 
         def take(key: Key, message: StoredMessage, logged: Logged | None) -> None:
@@ -194,25 +148,25 @@ class Session:
             if at is None:
                 flaws.unlogged.append((state, stored.sequence))
             held[key] = stored if at is None else replace(stored, logged=at)
-            if around.loaded is not None:
-                around.loaded(state)
+            if context.loaded is not None:
+                context.loaded(state)
 
-        self._foreign = await read_present(around.connection, around.layout, around.part.name, around.service, take)
+        self._foreign = await read_present(context.connection, context.layout, context.part.name, context.service, take)
         # Only now: half of it would read as if the rest were not there.
         writer.stored = held
         return flaws
 
     async def _mend(self, flaws: _Flaws) -> None:
-        writer = self._around.writer
+        writer = self._context.writer
         for sequence in flaws.unreadable:
             await writer.remove(sequence)
-        await _in_parallel(self._around.settings.concurrency, writer.copy_to_history, flaws.unlogged)
+        await _in_parallel(self._context.settings.concurrency, writer.copy_to_history, flaws.unlogged)
 
     # Comparing
 
     def _compare(self, *, fresh: bool) -> None:
         """Queue what the stream lacks, in a new epoch if versions may be missing before it."""
-        intake, scoping, stored = self._around.intake, self._around.scoping, self._around.writer.stored
+        intake, scoping, stored = self._context.intake, self._context.scoping, self._context.writer.stored
         # A list that comes from now on needs another comparison.
         intake.relisted.clear()
         if not fresh and is_ahead(stored, intake.source.present, scoping.scope):
@@ -234,14 +188,14 @@ class Session:
         intake.release()
 
     def _find_differences(self) -> list[SourceVersion]:
-        around, source, scope = self._around, self._around.intake.source, self._around.scoping.scope
+        context, source, scope = self._context, self._context.intake.source, self._context.scoping.scope
         # An equal version means equal content only within an era, and only as one release trims it: compare the
         # content until everything was vouched for once.
-        by_content = around.vouched.content_era != scope.comparable_since or not source.version
+        by_content = context.vouching.content_era != scope.comparable_since or not source.version
         found = differences(
             source.present,
-            around.writer.stored,
-            pending=around.intake.lanes.newest(),
+            context.writer.stored,
+            pending=context.intake.lanes.newest(),
             version=source.version,
             scope=scope,
             digest=_digest if by_content else None,
@@ -250,10 +204,10 @@ class Session:
 
     def _is_settled(self, version: SourceVersion) -> bool:
         """Whether a difference need not be published: the broker refuses the object, or it says nothing new."""
-        around = self._around
-        held = around.writer.stored.get(version.key)
+        context = self._context
+        held = context.writer.stored.get(version.key)
         says_the_same = held is not None and (held.uid, held.digest) == (version.uid, _digest(version))
-        return version.key in around.unwritable or (around.part.read_only and says_the_same)
+        return version.key in context.unwritable or (context.part.read_only and says_the_same)
 
 
 def _digest(version: SourceVersion) -> bytes:

@@ -2,22 +2,15 @@
 
 import asyncio
 import random
-from collections.abc import Callable
-from dataclasses import dataclass
 from itertools import chain, repeat
 from typing import Final
 
-from aim_shared.bus.connection import BusConnection
-from aim_shared.bus.intake import Intake
 from aim_shared.bus.interruption import InterruptedSessionError, interrupting
-from aim_shared.bus.marker_writer import MarkerWriter
-from aim_shared.bus.publisher_state import PublisherSettings
-from aim_shared.bus.pump import Pump, Unwritable
-from aim_shared.bus.scoping import Scoping
+from aim_shared.bus.publisher_context import PublisherContext
+from aim_shared.bus.pump import Pump
 from aim_shared.bus.stored import stream_state
 from aim_shared.bus.sweep import sweep, tombstones
 from aim_shared.bus.tasks import within
-from aim_shared.bus.writer import Writer
 from aim_shared.kube.reflector_state import ListFrom
 
 FIRST_PAUSES: Final = (0.5, 1.0, 2.0)
@@ -33,59 +26,19 @@ class CompareDueError(InterruptedSessionError):
     """The session ends because it is time to compare again."""
 
 
-@dataclass(slots=True)
-class Vouched:
-    """What a publisher vouched for, or why not; outlives its sessions.
-
-    Attributes:
-        withheld: why the part is not being vouched for; ``None`` while all is well.
-        content_era: era in which everything was compared by content and vouched for.
-        swept: tombstones removed.
-    """
-
-    withheld: str | None = None
-    content_era: str = ""
-    swept: int = 0
-
-
 class Vouching:
     """Vouches for one part. One object per session.
 
     Args:
-        subjects: filter of everything that the stream holds of the part.
-        foreign: messages under these subjects that no publisher wrote.
+        foreign: messages under the subjects of the part that no publisher wrote.
     """
 
-    def __init__(
-        self,
-        connection: BusConnection,
-        stream: str,
-        subjects: str,
-        *,
-        foreign: int,
-        settings: PublisherSettings,
-        intake: Intake,
-        pump: Pump,
-        writer: Writer,
-        markers: MarkerWriter,
-        scoping: Scoping,
-        unwritable: Unwritable,
-        vouched: Vouched,
-        may_write: Callable[[], bool],
-    ) -> None:
-        self._connection = connection
-        self._stream = stream
-        self._subjects = subjects
-        self._foreign = foreign
-        self._settings = settings
-        self._intake = intake
+    def __init__(self, context: PublisherContext, pump: Pump, foreign: int) -> None:
+        self._context = context
         self._pump = pump
-        self._writer = writer
-        self._markers = markers
-        self._scoping = scoping
-        self._unwritable = unwritable
-        self._standing = vouched
-        self._may_write = may_write
+        self._foreign = foreign
+        self._stream = context.layout.state_stream
+        self._subjects = context.layout.state_filter(context.part.name, context.service)
         self._check_at = 0.0
         # A tombstone that is being removed is neither there nor gone.
         self._counting = asyncio.Lock()
@@ -94,7 +47,7 @@ class Vouching:
 
     async def vouch_forever(self) -> None:
         """Write markers: one every interval, and sooner after a change."""
-        regular = self._settings.marker_interval
+        regular = self._context.settings.marker_interval
         for pause in chain(FIRST_PAUSES, repeat(regular)):
             self._pump.published.clear()
             loop = asyncio.get_running_loop()
@@ -106,39 +59,41 @@ class Vouching:
                 await asyncio.sleep(min(regular, max(_AFTER_CHANGE * regular, rest)))
 
     async def _vouch(self) -> None:
-        if self._intake.relisted.is_set():
+        context = self._context
+        if context.intake.relisted.is_set():
             raise CompareDueError("a list has to be compared before anybody vouches for it")
         # What comes while this waits may or may not lie before the marker.
-        version = self._intake.source.version
+        version = context.intake.source.version
         async with self._pump.still(), self._counting:
             if (doubt := self._doubt()) is not None:
-                self._standing.withheld = doubt
+                context.vouching.withheld = doubt
                 return
             with interrupting():
                 await self._prove()
-                sequence = await self._markers.write(
-                    self._scoping.scope,
-                    self._writer.stored.proof,
+                sequence = await context.markers.write(
+                    context.scoping.scope,
+                    context.writer.stored.proof,
                     version,
-                    self._scoping.stream_created,
-                    self._writer.high_sequence,
+                    context.scoping.stream_created,
+                    context.writer.high_sequence,
                 )
-        self._writer.high_sequence = max(self._writer.high_sequence, sequence)
-        self._standing.withheld = None
-        self._standing.content_era = self._scoping.scope.comparable_since
+        context.writer.high_sequence = max(context.writer.high_sequence, sequence)
+        context.vouching.withheld = None
+        context.vouching.content_era = context.scoping.scope.comparable_since
 
     def _doubt(self) -> str | None:
         """Why this process cannot vouch for the part although all it could publish is; ``None`` if it can."""
+        context = self._context
         # A fact that nobody else can read is gathered again by whoever leads next.
-        if not self._intake.source.version:
+        if not context.intake.source.version:
             return None
-        if refused := self._unwritable.names:
+        if refused := context.unwritable.names:
             return f"the broker refuses {refused}: too large for its max_payload"
-        silence = self._intake.silence
-        if silence < self._settings.watch_silence:
+        silence = context.intake.silence
+        if silence < context.settings.watch_silence:
             return None
         # A quiet kind is no broken watch: some servers send no bookmarks before its first change. A list tells.
-        self._intake.relist(ListFrom.FLOOR)
+        context.intake.relist(ListFrom.FLOOR)
         return f"the watch has been silent for {silence:.0f} s; waiting for a new list"
 
     async def _prove(self) -> None:
@@ -150,19 +105,20 @@ class Vouching:
         Raises:
             InterruptedSessionError: it does not.
         """
+        context = self._context
         now = asyncio.get_running_loop().time()
         if now < self._check_at:
             return
-        state = await stream_state(self._connection, self._stream, self._subjects)
-        expected = len(self._writer.stored) + self._foreign
-        if state.created != self._scoping.stream_created:
+        state = await stream_state(context.connection, self._stream, self._subjects)
+        expected = len(context.writer.stored) + self._foreign
+        if state.created != context.scoping.stream_created:
             raise InterruptedSessionError(f"stream {self._stream} was made anew")
         if state.messages != expected:
             raise InterruptedSessionError(
                 f"stream {self._stream} holds {state.messages} messages of the {expected} that were published; "
                 "publishing again what is missing"
             )
-        self._check_at = now + self._settings.marker_interval / 2
+        self._check_at = now + context.settings.marker_interval / 2
 
     # Tombstones
 
@@ -171,21 +127,22 @@ class Vouching:
         while True:
             with interrupting():
                 await self._sweep()
-            await asyncio.sleep(self._settings.sweep_interval * random.uniform(0.8, 1.2))
+            await asyncio.sleep(self._context.settings.sweep_interval * random.uniform(0.8, 1.2))
 
     async def _sweep(self) -> None:
-        stored = self._writer.stored
+        context = self._context
+        stored = context.writer.stored
         candidates = tombstones(stored)
         if not candidates:
             return
-        now = (await stream_state(self._connection, self._stream)).now
-        surplus = len(candidates) - self._settings.tombstones
+        now = (await stream_state(context.connection, self._stream)).now
+        surplus = len(candidates) - context.settings.tombstones
         for number, (key, held) in enumerate(candidates):
-            age = self._settings.crowded_age if number < surplus else self._settings.tombstone_age
-            if not self._may_write():
+            age = context.settings.crowded_age if number < surplus else context.settings.tombstone_age
+            if not context.may_write():
                 return
             async with self._counting:
-                gone = await sweep(self._connection, self._stream, held, now=now, age=age)
-                self._standing.swept += gone
+                gone = await sweep(context.connection, self._stream, held, now=now, age=age)
+                context.vouching.swept += gone
                 if gone and stored.get(key) == held:
                     del stored[key]

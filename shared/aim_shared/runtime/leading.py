@@ -36,7 +36,7 @@ _log: Final = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
+class TermContext:
     """What a term of leadership works with.
 
     Attributes:
@@ -67,33 +67,35 @@ class Surroundings:
 class Term:
     """One term of leadership; `run` it until leadership is lost, then throw it away."""
 
-    def __init__(self, around: Surroundings) -> None:
-        self._around = around
+    def __init__(self, context: TermContext) -> None:
+        self._context = context
         self._facts = self._fact_publisher()
-        self._keeper = FactKeeper(around.definition, around.world, self._facts, around.dispatcher)
+        self._keeper = FactKeeper(context.definition, context.world, self._facts, context.dispatcher)
         self._effects = EffectHost(
-            around.definition.name,
-            around.runners,
+            context.definition.name,
+            context.runners,
             FACTS,
             previous=self._keeper.previous,
             publish=self._keeper.publish,
-            concurrency=around.definition.effect_kinds,
+            concurrency=context.definition.effect_kinds,
         )
         self.controllers = Controllers(
-            around.definition,
-            around.settings,
-            around.world,
-            around.kube,
+            context.definition,
+            context.settings,
+            context.world,
+            context.kube,
             effects=self._effects,
-            record=around.record,
-            observe=around.observe,
-            may_write=around.may_write,
-            tell=lambda change: around.dispatcher((change,)),
+            record=context.record,
+            observe=context.observe,
+            may_write=context.may_write,
+            tell=lambda change: context.dispatcher((change,)),
             facts=self._keeper,
         )
         # Exactly one service publishes a part, so exactly one decides about the limits of the streams.
-        governs = SERVICES in around.definition.publishes
-        self._streams = StreamKeeper(around.bus, stream_limits(around.settings), governs=governs, layout=around.layout)
+        governs = SERVICES in context.definition.publishes
+        self._streams = StreamKeeper(
+            context.bus, stream_limits(context.settings), governs=governs, layout=context.layout
+        )
         self._publishers: dict[str, Publisher] = {}
         self._reflectors: dict[str, Reflector] = {}
 
@@ -129,20 +131,20 @@ class Term:
         Raises:
             ExceptionGroup: with a `SupersededError`, another process publishes the same parts.
         """
-        around = self._around
-        around.feed.listen(self._compare)
+        context = self._context
+        context.feed.listen(self._compare)
         try:
             async with self._effects, asyncio.TaskGroup() as group:
                 group.create_task(endless("publishing facts", self._facts.run()))
                 group.create_task(endless("keeping the streams", self._streams.run()))
-                for part in around.definition.publishes:
+                for part in context.definition.publishes:
                     group.create_task(self._publish(part), name=f"publish {part}")
-                await around.feed.wait_synced()
-                around.dispatcher.listen(self._on_change, self.controllers.dispatch)
+                await context.feed.wait_synced()
+                context.dispatcher.listen(self._on_change, self.controllers.dispatch)
                 await self.controllers.run()
         finally:
-            around.dispatcher.listen()
-            around.feed.listen()
+            context.dispatcher.listen()
+            context.feed.listen()
             self._tell_unpublished()
 
     def _tell_unpublished(self) -> None:
@@ -168,19 +170,19 @@ class Term:
             self._effects.forget(change.old.version.uid)
 
     async def _publish(self, part: Part[Any]) -> None:
-        around = self._around
+        context = self._context
         async with Reflector(
-            around.kube, part.kind, label_selector=part.label_selector, field_selector=part.field_selector
+            context.kube, part.kind, label_selector=part.label_selector, field_selector=part.field_selector
         ) as reflector:
             publisher = Publisher(
-                around.bus,
+                context.bus,
                 part,
-                source=around.settings.pod_name,
-                cluster=around.cluster,
-                layout=around.layout,
-                may_write=around.may_write,
+                source=context.settings.pod_name,
+                cluster=context.cluster,
+                layout=context.layout,
+                may_write=context.may_write,
                 relist=reflector.relist,
-                settings=publisher_settings(around.settings),
+                settings=publisher_settings(context.settings),
             )
             self._publishers[part.name] = publisher
             self._reflectors[part.name] = reflector
@@ -189,16 +191,16 @@ class Term:
                 group.create_task(endless(f"watching {part.name}", publisher.consume(reflector)))
 
     def _fact_publisher(self) -> FactPublisher:
-        around = self._around
+        context = self._context
         return FactPublisher(
-            around.bus,
+            context.bus,
             FACTS,
-            around.definition.name,
-            source=around.settings.pod_name,
-            cluster=around.cluster,
-            layout=around.layout,
-            may_write=around.may_write,
-            settings=publisher_settings(around.settings),
+            context.definition.name,
+            source=context.settings.pod_name,
+            cluster=context.cluster,
+            layout=context.layout,
+            may_write=context.may_write,
+            settings=publisher_settings(context.settings),
         )
 
 

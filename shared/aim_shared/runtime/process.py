@@ -31,7 +31,7 @@ from aim_shared.runtime.facts import FACTS_BY_OWNER
 from aim_shared.runtime.failure import StartError
 from aim_shared.runtime.http import HttpServer, metrics_only, probes
 from aim_shared.runtime.leadership import AlwaysLeading, Elected, Leadership
-from aim_shared.runtime.leading import Surroundings, Term
+from aim_shared.runtime.leading import Term, TermContext
 from aim_shared.runtime.settings import Settings, address_of, effective
 from aim_shared.runtime.state import ServiceState, paused_indexes
 from aim_shared.telemetry.metrics import Measured, Metrics
@@ -120,7 +120,7 @@ class ServiceProcess:
     async def _lead(self, cluster: str) -> None:
         state = self.state
         state.term = Term(
-            Surroundings(
+            TermContext(
                 definition=state.definition,
                 settings=self._settings,
                 world=state.world,
