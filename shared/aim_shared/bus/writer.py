@@ -85,26 +85,12 @@ class Writer:
         """
         body, attempt, unknown = version.body, 0, 0
         digest = digest_of(body, version.resource_version)
-        while True:
+        while self._is_due(version, digest, scope):
             held = self.stored.get(version.key)
-            verdict = judge(version, digest, held, scope)
-            if verdict is Verdict.STALE:
-                self.counts.stale += 1
-                if held is not None and held.epoch > scope.epoch:
-                    # A publisher that lost the part wrote after this session had read it; only a newer epoch than
-                    # its own can be put over that.
-                    raise InterruptedSessionError(f"{self._part.name} {version.key}: epoch {held.epoch} appeared")
-                return True
-            if verdict is Verdict.DONE:
-                return True
             repeats = not gap and held is not None and held.is_repeated_by(version, digest, scope)
             message = replace(self._message(version, body, scope, held, attempt), gap=gap, repeats=repeats)
-            outcome = await self._publish(
-                self._layout.state(self._part.name, version.key),
-                body,
-                message.headers(),
-                expected=held.sequence if held else 0,
-            )
+            subject = self._layout.state(self._part.name, version.key)
+            outcome = await self._publish(subject, body, message.headers(), expected=held.sequence if held else 0)
             match outcome:
                 case PubAck(sequence, duplicate=False):
                     await self._stored_now(message, sequence)
@@ -121,19 +107,39 @@ class Writer:
                     if unknown == _ATTEMPTS:
                         raise InterruptedSessionError(f"{self._part.name} {version.key}: {reason}")
                     await asyncio.sleep(_PAUSE * 2**unknown)
-                case Refused(code, reason):
-                    self.counts.refused += 1
-                    log.error(
-                        "The broker refuses an object; its consumers keep the last version they have. "
-                        "Raise the broker's max_payload if it is too large",
-                        part=self._part.name,
-                        object=str(version.key),
-                        code=code,
-                        reason=reason,
-                    )
+                case Refused():
+                    self._tell_refused(version.key, outcome)
                     return False
                 case _:
                     assert_never(outcome)
+        return True
+
+    def _is_due(self, version: SourceVersion, digest: bytes, scope: Scope) -> bool:
+        """Whether the bus knows neither the version nor a newer one.
+
+        Raises:
+            InterruptedSessionError: the part is somebody else's now.
+        """
+        held = self.stored.get(version.key)
+        verdict = judge(version, digest, held, scope)
+        if verdict is Verdict.STALE:
+            self.counts.stale += 1
+            if held is not None and held.epoch > scope.epoch:
+                # A publisher that lost the part wrote after this session had read it; only a newer epoch than
+                # its own can be put over that.
+                raise InterruptedSessionError(f"{self._part.name} {version.key}: epoch {held.epoch} appeared")
+        return verdict is Verdict.PUBLISH
+
+    def _tell_refused(self, key: Key, outcome: Refused) -> None:
+        self.counts.refused += 1
+        log.error(
+            "The broker refuses an object; its consumers keep the last version they have. "
+            "Raise the broker's max_payload if it is too large",
+            part=self._part.name,
+            object=str(key),
+            code=outcome.code,
+            reason=outcome.reason,
+        )
 
     def tells_of_gap(self, key: Key) -> bool:
         """Whether what the stream holds of an object says that versions before it are missing."""
