@@ -70,6 +70,17 @@ async def following(
         yield fed
 
 
+@asynccontextmanager
+async def agreeing(bus: BusConnection, layout: Layout, part: Part[Resource]) -> AsyncIterator[tuple[Source, Fed]]:
+    """A publisher by hand, with one object, and a consumer that agrees with its marker."""
+    source = Source(bus, layout)
+    await source.upsert("a")
+    await source.mark()
+    async with following(bus, layout, part, cluster="c") as fed:
+        await eventually(lambda: fed.equals(source, part), "fresh")
+        yield source, fed
+
+
 def filled(count: int = 5) -> Cluster:
     cluster = Cluster()
     for number in range(count):
@@ -144,11 +155,7 @@ async def test_a_purge_without_a_publisher_leaves_nobody_fresh(
 async def test_a_purge_and_a_lost_delivery_within_one_connection_empty_no_world(
     bus: BusConnection, layout: Layout, part: Part[Resource]
 ) -> None:
-    source = Source(bus, layout)
-    await source.upsert("a")
-    await source.mark()
-    async with following(bus, layout, part, cluster="c") as fed:
-        await eventually(lambda: fed.equals(source, part), "fresh")
+    async with agreeing(bus, layout, part) as (source, fed):
         await purge(bus, layout, f"{layout.root}.>")
         consumers = (await bus.api(f"CONSUMER.NAMES.{layout.state_stream}"))["consumers"]
         for consumer in consumers:
@@ -167,7 +174,7 @@ async def test_a_purge_and_a_lost_delivery_within_one_connection_empty_no_world(
 async def test_a_snapshot_of_one_part_is_not_believed_by_a_marker_of_what_was_there_before(
     bus: BusConnection, layout: Layout, part: Part[Resource], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    source, may_read = Source(bus, layout), asyncio.Event()
+    may_read = asyncio.Event()
     read_part = Projection._read_part
 
     async def read_later(projection: Projection, view: PartView) -> None:
@@ -175,10 +182,7 @@ async def test_a_snapshot_of_one_part_is_not_believed_by_a_marker_of_what_was_th
         await read_part(projection, view)
 
     monkeypatch.setattr(Projection, "_read_part", read_later)
-    await source.upsert("a")
-    await source.mark()
-    async with following(bus, layout, part, cluster="c") as fed:
-        await eventually(lambda: fed.equals(source, part), "fresh")
+    async with agreeing(bus, layout, part) as (source, fed):
         source.epoch = "e2"
         await source.mark()
         await eventually(lambda: fed.statistics.projection.restaged == 1, "another era")
@@ -196,11 +200,7 @@ async def test_a_snapshot_of_one_part_is_not_believed_by_a_marker_of_what_was_th
 async def test_a_snapshot_that_was_given_up_before_it_began_can_be_made_later(
     bus: BusConnection, layout: Layout, part: Part[Resource]
 ) -> None:
-    source = Source(bus, layout)
-    await source.upsert("a")
-    await source.mark()
-    async with following(bus, layout, part, cluster="c") as fed:
-        await eventually(lambda: fed.equals(source, part), "fresh")
+    async with agreeing(bus, layout, part) as (source, fed):
         projection = fed.feed._projection
         view = projection._parts[PART]
         # Both told by one batch: another era, and then that the part belongs to another cluster.

@@ -51,6 +51,16 @@ async def fill(bus: BusConnection, layout: Layout) -> None:
     raise AssertionError("there is no end of room")
 
 
+@asynccontextmanager
+async def full_broker(folder: Path, layout: Layout) -> AsyncIterator[BusConnection]:
+    """A connection to a broker that has no room left."""
+    async with NatsServer(folder, extra_config=room_for("2MB", folder)) as server, connected(server.url) as bus:
+        await bus.wait_connected()
+        await ensure_streams(bus, layout, UNLIMITED)
+        await fill(bus, layout)
+        yield bus
+
+
 async def test_records_are_stored_under_their_object(bus: BusConnection, layout: Layout) -> None:
     recorder = Recorder(bus, "serving", layout=layout)
     async with running(recorder):
@@ -117,10 +127,7 @@ async def test_without_a_broker_the_newest_records_are_kept_and_the_others_told(
 @pytest.mark.spec("FW-450")
 async def test_a_full_disk_loses_no_record_once_there_is_room_again(tmp_path: Path) -> None:
     layout = new_layout()
-    async with NatsServer(tmp_path, extra_config=room_for("2MB", tmp_path)) as server, connected(server.url) as bus:
-        await bus.wait_connected()
-        await ensure_streams(bus, layout, UNLIMITED)
-        await fill(bus, layout)
+    async with full_broker(tmp_path, layout) as bus:
         asked = bus.statistics.published
         recorder = Recorder(bus, "serving", layout=layout)
         async with running(recorder):
@@ -136,10 +143,7 @@ async def test_a_full_disk_loses_no_record_once_there_is_room_again(tmp_path: Pa
 @pytest.mark.spec("FW-450")
 async def test_what_a_full_disk_does_lose_is_told_with_the_reason(tmp_path: Path) -> None:
     layout = new_layout()
-    async with NatsServer(tmp_path, extra_config=room_for("2MB", tmp_path)) as server, connected(server.url) as bus:
-        await bus.wait_connected()
-        await ensure_streams(bus, layout, UNLIMITED)
-        await fill(bus, layout)
+    async with full_broker(tmp_path, layout) as bus:
         asked = bus.statistics.published
         recorder = Recorder(bus, "serving", layout=layout, buffer=20_000)
         with capture_logs() as logs:

@@ -24,6 +24,17 @@ def watched(*, read_only: bool) -> Part[Resource]:
     return Part(PART, WIDGET, trim=without_pulse, read_only=read_only)
 
 
+async def repeated_thrice(bus: BusConnection, layout: Layout) -> tuple[Cluster, Part[Resource]]:
+    """A cluster whose only object says the same in three versions, all of them published."""
+    cluster, part = Cluster(), watched(read_only=False)
+    async with publishing(bus, part, layout) as publisher:
+        publisher.take(cluster.listing())
+        for step in range(3):
+            publisher.take(cluster.put("a", pulse=step))
+        await eventually(lambda: publisher.statistics.published == 3, "published")
+    return cluster, part
+
+
 @pytest.mark.spec("FW-446", "FW-452")
 async def test_heartbeats_cost_the_broker_nothing_and_no_comparison_takes_them_for_changes(
     bus: BusConnection, layout: Layout
@@ -94,12 +105,7 @@ async def test_what_a_service_may_have_written_goes_out_and_the_history_is_spare
 async def test_whoever_publishes_next_neither_copies_what_was_spared_nor_breaks_the_chain(
     bus: BusConnection, layout: Layout
 ) -> None:
-    cluster, part = Cluster(), watched(read_only=False)
-    async with publishing(bus, part, layout) as publisher:
-        publisher.take(cluster.listing())
-        for step in range(3):
-            publisher.take(cluster.put("a", pulse=step))
-        await eventually(lambda: publisher.statistics.published == 3, "published")
+    cluster, part = await repeated_thrice(bus, layout)
     async with publishing(bus, part, layout, source="second") as publisher:
         publisher.take(cluster.listing())
         publisher.take(cluster.put("a", pulse=9))
@@ -115,12 +121,7 @@ async def test_whoever_publishes_next_neither_copies_what_was_spared_nor_breaks_
 async def test_what_was_spared_is_logged_once_its_predecessor_is_too_old_to_be_kept(
     bus: BusConnection, layout: Layout
 ) -> None:
-    cluster, part = Cluster(), watched(read_only=False)
-    async with publishing(bus, part, layout) as publisher:
-        publisher.take(cluster.listing())
-        for step in range(3):
-            publisher.take(cluster.put("a", pulse=step))
-        await eventually(lambda: publisher.statistics.published == 3, "published")
+    cluster, part = await repeated_thrice(bus, layout)
     await bus.api(f"STREAM.PURGE.{layout.history_stream}")
     async with publishing(bus, part, layout, source="second") as publisher:
         publisher.take(cluster.listing())

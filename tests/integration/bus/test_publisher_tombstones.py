@@ -1,0 +1,75 @@
+"""How long deletions stay in the state stream."""
+
+import asyncio
+from datetime import timedelta
+
+import pytest
+from support.nats import eventually
+from support.publishing import (
+    Cluster,
+    all_states,
+    history,
+    publishing,
+    settles,
+    unnamed_holes,
+)
+from support.world_objects import widgets
+
+from aim_shared.bus.connection import BusConnection
+from aim_shared.bus.part import Key
+from aim_shared.bus.publisher_state import PublisherSettings
+from aim_shared.bus.subjects import Layout
+
+PART = "widgets"
+
+
+async def test_old_tombstones_are_swept_and_a_recreation_survives(bus: BusConnection, layout: Layout) -> None:
+    cluster = Cluster()
+    settings = PublisherSettings(marker_interval=0.1, sweep_interval=0.05, tombstone_age=timedelta(0))
+    async with publishing(bus, widgets(), layout, settings=settings) as publisher:
+        publisher.take(cluster.listing())
+        for _ in range(30):
+            for name in "abc":
+                publisher.take(cluster.put(name))
+                publisher.take(cluster.delete(name))
+            await asyncio.sleep(0.01)
+        for name in "ab":
+            publisher.take(cluster.put(name))
+        await settles(bus, layout, PART, cluster, publisher)
+
+        async def swept() -> bool:
+            return set(await all_states(bus, layout, PART)) == {Key("ns", "a"), Key("ns", "b")}
+
+        await eventually(swept, "tombstone removed")
+        assert publisher.statistics.swept > 0
+    versions = await history(bus, layout, PART)
+    assert len(versions) == 30 * 6 + 2
+    assert unnamed_holes(versions) == []
+
+
+async def test_young_tombstones_stay(bus: BusConnection, layout: Layout) -> None:
+    cluster = Cluster()
+    settings = PublisherSettings(marker_interval=0.05, sweep_interval=0.02)
+    async with publishing(bus, widgets(), layout, settings=settings) as publisher:
+        publisher.take(cluster.listing())
+        publisher.take(cluster.put("a"))
+        publisher.take(cluster.delete("a"))
+        await settles(bus, layout, PART, cluster, publisher)
+        await eventually(lambda: publisher.statistics.markers > 6, "time passes")
+    assert (await all_states(bus, layout, PART))[Key("ns", "a")].deleted
+
+
+@pytest.mark.spec("FW-462")
+async def test_of_many_tombstones_the_oldest_go_sooner(bus: BusConnection, layout: Layout) -> None:
+    cluster = Cluster()
+    settings = PublisherSettings(marker_interval=0.1, sweep_interval=0.05, tombstones=3, crowded_age=timedelta(0))
+    async with publishing(bus, widgets(), layout, settings=settings) as publisher:
+        publisher.take(cluster.listing())
+        for number in range(20):
+            publisher.take(cluster.put(f"w{number}"))
+            publisher.take(cluster.delete(f"w{number}"))
+        await eventually(lambda: publisher.statistics.swept == 17, "all but three are swept")
+        markers = publisher.statistics.markers
+        await eventually(lambda: publisher.statistics.markers > markers + 2, "time passes")
+    left = await all_states(bus, layout, PART)
+    assert set(left) == {Key("ns", f"w{number}") for number in (17, 18, 19)}
