@@ -13,6 +13,7 @@ import time
 import traceback
 from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
+from importlib import import_module
 from itertools import chain
 from pathlib import Path
 from typing import Annotated, Final
@@ -20,21 +21,6 @@ from typing import Annotated, Final
 import structlog
 import typer
 import uvloop
-from matrix import (
-    checks,
-    properties,
-    r01_crashes,
-    r02_lost_events,
-    r03_stale_reads,
-    r04_disorder,
-    r05_time_travel,
-    r06_pauses,
-    r07_api_faults,
-    r08_transitions,
-    r09_poison,
-    r10_soak,
-    r11_history,
-)
 from matrix.case import Case, Outcome, Scenario, UnknownCaseError, rounds, selected
 from matrix.site import Site, started_site
 from matrix.table import Row, repeat, show
@@ -43,21 +29,21 @@ from rich.console import Console
 from aim_local.stack import ClusterKind, StackError
 
 SCENARIOS: Final[Sequence[Scenario]] = tuple(
-    module.SCENARIO
-    for module in (
-        r01_crashes,
-        r02_lost_events,
-        r03_stale_reads,
-        r04_disorder,
-        r05_time_travel,
-        r06_pauses,
-        r07_api_faults,
-        r08_transitions,
-        r09_poison,
-        r10_soak,
-        r11_history,
-        properties,
-        checks,
+    import_module(f"matrix.{name}").SCENARIO
+    for name in (
+        "r01_crashes",
+        "r02_lost_events",
+        "r03_stale_reads",
+        "r04_disorder",
+        "r05_time_travel",
+        "r06_pauses",
+        "r07_api_faults",
+        "r08_transitions",
+        "r09_poison",
+        "r10_soak",
+        "r11_history",
+        "properties",
+        "checks",
     )
 )
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
