@@ -148,9 +148,7 @@ def _grace_left(errors: Iterable[AimError], stored: Sequence[Condition], now: da
 def _is_protected(component: Component, before: Condition | None, memory: _Memory) -> bool:
     """Whether the grace period keeps the component as it was (FW-061…FW-063)."""
     only_soft = bool(component.errors) and len(_soft(component.errors)) == len(component.errors)
-    if memory.grace_left is None or before is None or not only_soft:
-        return False
-    return before.status is ConditionStatus.TRUE or not _was_failing(before, memory)
+    return memory.grace_left is not None and before is not None and only_soft
 
 
 def _was_failing(before: Condition, memory: _Memory) -> bool:
@@ -198,6 +196,9 @@ def _scanned_state(component: Component, state: State) -> State:
 def _preserved_state(component: Component, before: Condition, memory: _Memory) -> State:
     if before.status is ConditionStatus.TRUE:
         return State.READY
+    if memory.status is not None and _was_failing(before, memory):
+        # Who does not see whether it still fails says neither that it does worse nor that it recovers.
+        return State(memory.status)
     # A stored Pending came from this component or from one that is still Pending: keeping it changes nothing.
     pending = component.dependency is Dependency.UPSTREAM or memory.status is StatusValue.PENDING
     return State.PENDING if pending else State.PROGRESSING

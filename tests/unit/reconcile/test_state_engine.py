@@ -233,13 +233,22 @@ def test_a_progressing_component_keeps_its_state_in_the_grace_period() -> None:
     assert outage.status is StatusValue.PROGRESSING
 
 
-@pytest.mark.spec("FW-062")
-def test_a_failing_component_gets_no_grace() -> None:
+@pytest.mark.spec("FW-062", "FW-067")
+@pytest.mark.parametrize("state", [State.FAILED, State.DEGRADED, State.NOT_AVAILABLE])
+def test_a_failing_component_keeps_its_state_in_the_grace_period(state: State) -> None:
     service = Object()
-    service.see(Component("Cache", State.FAILED, "CacheFailed", dependency=DOWN))
-    outage = service.after(60).see(Component("Cache", errors=(INFRA,), dependency=DOWN))
-    assert brief(outage, "CacheReady") == ("False", "Timeout")
-    assert outage.status is StatusValue.DEGRADED
+    broken = Component("Cache", state, "CacheBroken", "it does not work", dependency=DOWN)
+    before = service.see(READY_MODEL, broken)
+    outage = service.after(60).see(READY_MODEL, Component("Cache", errors=(INFRA,), dependency=DOWN))
+    for type_ in ("CacheReady", "Ready"):
+        assert find(outage, type_) == find(before, type_)
+    assert outage.status is before.status is StatusValue(state)
+    recovered = service.after(5).see(READY_MODEL, broken)
+    assert find(recovered, "Ready") == find(before, "Ready")
+    outside = service.after(60).see(READY_MODEL, Component("Cache", errors=(INFRA,), dependency=DOWN))
+    assert outside.status is before.status, "another outage, another grace period"
+    over = service.after(10).see(READY_MODEL, Component("Cache", errors=(INFRA,), dependency=DOWN))
+    assert (brief(over, "CacheReady"), over.status) == (("False", "Timeout"), StatusValue.DEGRADED)
 
 
 @pytest.mark.spec("FW-063")
