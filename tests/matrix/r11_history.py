@@ -3,6 +3,7 @@
 import random
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import fields
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any, Final
@@ -85,6 +86,14 @@ def _plans(definition: ServiceDefinition, world: World, now: datetime) -> dict[t
     return found
 
 
+def _differing(lived: Plan | None, present: Plan | None) -> list[str]:
+    """Members of two plans that differ, in words."""
+    if lived is None or present is None:
+        return [] if lived is present else [f"{lived} instead of {present}"]
+    pairs = ((one.name, getattr(lived, one.name), getattr(present, one.name)) for one in fields(Plan))
+    return [f"{name}: {one!r} instead of {other!r}" for name, one, other in pairs if one != other]
+
+
 async def _any_way(number: int, site: Site, chance: random.Random) -> Outcome:
     del number
     await site.tell()
@@ -100,9 +109,9 @@ async def _any_way(number: int, site: Site, chance: random.Random) -> Outcome:
             outcome.injected["random history"] += 1
             outcome.compared += len(present)
             outcome.differences += [
-                f"{controller} {key} after {len(past)} versions: another plan than from the present alone"
+                f"{controller} {key} after {len(past)} versions, not as from the present alone: {text}"
                 for controller, key in sorted(lived.keys() | present.keys())
-                if lived.get((controller, key)) != present.get((controller, key))
+                for text in _differing(lived.get((controller, key)), present.get((controller, key)))
             ]
     return outcome
 

@@ -3,11 +3,12 @@
 from dataclasses import dataclass, field
 from typing import Final
 
+from aim_model_sync.words import counted
 from aim_shared.api import AIMClusterModel, AIMClusterModelSource, labels
 from aim_shared.bus.part import Index, label_index, owner_index, scoped
 from aim_shared.bus.parts import CLUSTER_MODELS
 from aim_shared.bus.view import View
-from aim_shared.errors import AimError
+from aim_shared.errors import AimError, Category
 from aim_shared.naming import label_value
 from aim_shared.registry.image_reference import ImageReference, InvalidReferenceError, Repository, parse_image
 
@@ -59,6 +60,28 @@ def managed_models(view: View, source: AIMClusterModelSource) -> Managed:
     if not found and (labelled.error or owned.error):
         return Managed(error=labelled.error or owned.error)
     return Managed(tuple(found[name] for name in sorted(found)))
+
+
+def left_by_predecessor(view: View, source: AIMClusterModelSource) -> AimError | None:
+    """Models of an earlier source of this name, which garbage collection has not reached yet (MS-239); else ``None``.
+
+    They are of the images that this source selects, and there is no second chance to notice that they have gone before
+    the next sync: concluding waits for it.
+    """
+    labelled = view.select(MODELS_BY_LABEL, scoped(None, label_value(source.name))).items
+    left = sorted(model.name for model in labelled if _is_of_predecessor(model, source))
+    if not left:
+        return None
+    message = (
+        f"{counted(len(left), 'model')} of an earlier source of this name still there, first {left[0]}; "
+        "waiting until garbage collection has removed them"
+    )
+    return AimError(Category.INFRASTRUCTURE, "EarlierModelsPresent", message)
+
+
+def _is_of_predecessor(model: AIMClusterModel, source: AIMClusterModelSource) -> bool:
+    references = (one for one in model.metadata.owner_references if one.controller and one.kind == _SOURCE_KIND)
+    return any(one.name == source.name and one.uid != source.uid for one in references)
 
 
 def controllers(model: AIMClusterModel) -> tuple[str, ...]:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final
 
-from aim_model_sync.catalogue import Elsewhere, Managed, managed_models
+from aim_model_sync.catalogue import Elsewhere, Managed, left_by_predecessor, managed_models
 from aim_model_sync.conclusion import Result, awaited, broken_off, concluded, recounted, rejected, started
 from aim_model_sync.effect_kinds import PULL_SECRETS, SERVICE_NAME, SYNC, SecretParams, SyncParams
 from aim_model_sync.model import build_model
@@ -110,7 +110,7 @@ def _conclude(this: _Pass) -> Plan:
         assert error is not None, "a fact has an outcome or an error"
         return _waiting(this, _plan(broken_off(this.source, error, this.now)))
     config = resolve_config(this.view, None, None)
-    unknown = this.managed.error or config.error
+    unknown = this.managed.error or config.error or left_by_predecessor(this.view, this.source)
     if unknown is not None:
         return _without_models(this, unknown)
     choice = _choice(this, outcome)

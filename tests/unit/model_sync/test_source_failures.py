@@ -3,7 +3,7 @@
 from datetime import datetime, timedelta
 
 import pytest
-from support.builders import NOW, fact
+from support.builders import NOW, fact, owner
 from support.model_sources import (
     BROKEN,
     FINISHED,
@@ -198,6 +198,22 @@ def test_models_that_are_not_known_keep_anything_from_being_created() -> None:
     assert plan.status["status"] == "Degraded"
     scene.world.world.mark(CLUSTER_MODELS, fresh=True)
     assert images(scene.store(plan).reconcile(NOW + timedelta(seconds=12))) == ["org/a:1"]
+
+
+@pytest.mark.spec("MS-177", "MS-239", "MS-283")
+def test_models_of_an_earlier_source_of_the_name_are_waited_for() -> None:
+    old = model("org/a:1", owners=[owner(source(uid="the-earlier-one"))])
+    scene = Scene(source(syncing()), (old,)).synced(outcome(selected("org/a", "org/a:1")))
+    patient = scene.reconcile()
+    assert (patient.children, patient.status) == ((), None)
+    assert patient.retry is not None
+    late = scene.reconcile(NOW + timedelta(seconds=10))
+    assert cond(late, "ExistingModelsReady")[0] == "False"
+    assert "1 model of an earlier source of this name still there, first org-a-1" in message(
+        late, "ExistingModelsReady"
+    )
+    without = Scene(scene.store(late).obj).synced(outcome(selected("org/a", "org/a:1")))
+    assert images(without.reconcile(NOW + timedelta(seconds=12))) == ["org/a:1"]
 
 
 @pytest.mark.spec("MS-338", "MS-370")
