@@ -2,11 +2,11 @@
 
 import random
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import fields
 from datetime import UTC, datetime
 from functools import partial
-from typing import Any, Final
+from typing import Final
 
 from matrix.case import Case, Outcome, Scenario
 from matrix.plans import declared
@@ -17,7 +17,7 @@ from aim_shared.bus.connection import BusSettings, connect
 from aim_shared.bus.delivery import deliver
 from aim_shared.bus.entry import Entry, Version
 from aim_shared.bus.envelope import decode_log
-from aim_shared.bus.part import Key, Part
+from aim_shared.bus.part import Key
 from aim_shared.bus.subjects import DEFAULT_LAYOUT, FACTS_PART
 from aim_shared.bus.view import WorldView
 from aim_shared.bus.world import World
@@ -61,19 +61,28 @@ def _present_of(history: Iterable[LoggedVersion]) -> list[LoggedVersion]:
 def _world(definition: ServiceDefinition, history: Iterable[LoggedVersion]) -> World:
     """A world that has lived through the versions."""
     world = World(definition.consumes, (*definition.indexes, FACTS_BY_OWNER))
-    parts: Mapping[str, Part[Any]] = {part.name: part for part in definition.consumes}
     for one in history:
-        part = parts.get(one.part)
-        if part is None or (part.name == FACTS_PART and one.key.namespace != definition.name):
-            continue
-        version = Version(one.uid, one.resource_version, one.sequence, one.epoch)
-        if one.body is None:
-            world.delete(part, one.key, version, 0.0)
-        else:
-            world.put(Entry.of(part, one.key, one.body, version), 0.0)
+        _take_in(world, definition, one)
     for part in definition.consumes:
         world.mark(part, synced=True, fresh=True)
     return world
+
+
+def _effective(definition: ServiceDefinition, history: Iterable[LoggedVersion]) -> list[LoggedVersion]:
+    """The versions that a world does not know better when they come: after a fault one may be logged late, or again."""
+    world = World(definition.consumes, ())
+    return [one for one in history if _take_in(world, definition, one)]
+
+
+def _take_in(world: World, definition: ServiceDefinition, one: LoggedVersion) -> bool:
+    """Whether that changed something."""
+    part = next((part for part in definition.consumes if part.name == one.part), None)
+    if part is None or (part.name == FACTS_PART and one.key.namespace != definition.name):
+        return False
+    version = Version(one.uid, one.resource_version, one.sequence, one.epoch)
+    if one.body is None:
+        return bool(world.delete(part, one.key, version, 0.0))
+    return bool(world.put(Entry.of(part, one.key, one.body, version), 0.0))
 
 
 def _plans(definition: ServiceDefinition, world: World, now: datetime) -> dict[tuple[str, Key], Plan]:
@@ -103,7 +112,7 @@ async def _any_way(number: int, site: Site, chance: random.Random) -> Outcome:
     history, now = await _history(site), datetime.now(UTC)
     for definition in declared(site):
         for _ in range(_PREFIXES):
-            past = history[: chance.randint(1, len(history))]
+            past = _effective(definition, history[: chance.randint(1, len(history))])
             lived = _plans(definition, _world(definition, _some_of(past, chance)), now)
             present = _plans(definition, _world(definition, _present_of(past)), now)
             outcome.injected["random history"] += 1

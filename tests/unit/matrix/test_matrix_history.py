@@ -1,10 +1,11 @@
 """A world that has lived through a random part of the history, and one made from the present: the same plans."""
 
 import random
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
-from matrix.r11_history import _plans, _present_of, _some_of, _world
+from matrix.r11_history import _effective, _plans, _present_of, _some_of, _world
 from support.builders import make
 from support.serving import aim_service
 
@@ -51,6 +52,12 @@ def test_plans_depend_on_the_present_alone(seed: int) -> None:
     routing = definition(Settings())
     lived = _plans(routing, _world(routing, _some_of(past, chance)), NOW)
     assert lived == _plans(routing, _world(routing, _present_of(past)), NOW)
+
+
+def test_a_version_that_is_logged_late_or_again_is_not_the_present() -> None:
+    routing = definition(Settings())
+    late = [history()[1], history()[4], replace(history()[1], sequence=8), replace(history()[5], sequence=9)]
+    assert [one.sequence for one in _effective(routing, late)] == [2, 5]
 
 
 def test_another_present_makes_another_plan() -> None:
