@@ -153,5 +153,5 @@ async def _sent(site: Site) -> dict[str, int]:
         for number in range(_OBJECTS):
             key = ObjectKey(_NAMESPACE, f"profile-{number}")
             for version in await history.versions(CUSTOM_PROFILES.name, key):
-                found[version.resource_version] = int(version.time.timestamp() * 1e9)
+                found[version.state.resource_version] = int(version.state.time.timestamp() * 1e9)
         return found

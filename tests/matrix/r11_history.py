@@ -79,10 +79,10 @@ def _take_in(world: World, definition: ServiceDefinition, one: LoggedVersion) ->
     part = next((part for part in definition.consumes if part.name == one.part), None)
     if part is None or (part.name == FACTS_PART and one.key.namespace != definition.name):
         return False
-    version = Version(one.uid, one.resource_version, one.sequence, one.epoch)
-    if one.body is None:
+    version = Version(one.state.uid, one.state.resource_version, one.sequence, one.state.epoch)
+    if one.deleted:
         return bool(world.delete(part, one.key, version, 0.0))
-    return bool(world.put(Entry.of(part, one.key, one.body, version), 0.0))
+    return bool(world.put(Entry(part, one.key, one.state.body, version), 0.0))
 
 
 def _plans(definition: ServiceDefinition, world: World, now: datetime) -> dict[tuple[str, Key], Plan]:

@@ -1,7 +1,8 @@
 """A past for replays, made from what a world holds instead of from a broker, and the records of passes over it."""
 
-from datetime import UTC, datetime
 from uuid import uuid4
+
+from support.versions import NOON, version_of
 
 from aim_shared.api import Resource
 from aim_shared.bus.chain import Chain, LoggedVersion
@@ -14,23 +15,19 @@ from aim_shared.bus.view import WorldView
 from aim_shared.bus.world import World
 from aim_shared.replay.past import Past
 
-NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
-
 
 def logged(entry: Entry[Resource], previous: int = 0, verb: Verb = Verb.UPSERT) -> LoggedVersion:
     version = entry.version
-    return LoggedVersion(
-        part=entry.part.name,
-        key=entry.key,
+    return version_of(
+        entry.part.name,
+        entry.key,
+        entry.body,
+        sequence=version.sequence or 0,
+        previous=previous,
         verb=verb,
         epoch=version.epoch,
         uid=version.uid,
         resource_version=version.resource_version,
-        sequence=version.sequence or 0,
-        previous=previous,
-        time=NOON,
-        traceparent="",
-        data=b"" if verb is Verb.DELETE else entry.body,
     )
 
 

@@ -47,7 +47,7 @@ async def timeline(history: History, wanted: Target) -> list[Moment]:
     """
     versions = await history.versions(wanted.part.name, wanted.key)
     own = [decision.record for decision in await history.decisions_of(wanted.part.name, wanted.key)]
-    traces = {trace_id(one.traceparent) for one in versions} | {trace_id(one.traceparent) for one in own}
+    traces = {trace_id(one.state.traceparent) for one in versions} | {trace_id(one.traceparent) for one in own}
     traces.discard("")
     concerned = await _family(history, wanted, versions)
     records = [
@@ -79,12 +79,12 @@ def _is_about(record: DecisionRecord, concerned: set[Target]) -> bool:
 async def _family(history: History, first: Target, versions: tuple[LoggedVersion, ...]) -> set[Target]:
     """The object, what it refers to, their owners, and so on; bounded, because a log may hold loops."""
     known = {first}
-    waiting = [body for version in versions[-1:] if (body := version.body) is not None]
+    waiting = [body for version in versions[-1:] if (body := version.state.json()) is not None]
     while waiting and len(known) < _LARGEST_FAMILY:
         for relative in relatives(waiting.pop()) - known:
             known.add(relative)
             present = await history.versions(relative.part.name, relative.key)
-            waiting += [body for version in present[-1:] if (body := version.body) is not None]
+            waiting += [body for version in present[-1:] if (body := version.state.json()) is not None]
     return known
 
 
@@ -113,16 +113,16 @@ def _of_versions(versions: tuple[LoggedVersion, ...]) -> list[Moment]:
     for version in versions:
         about = f"{kind_name(version.part)} {version.key}"
         if version.hole is not None and before is not None:
-            moments.append(Moment(version.time, "history", about, f"hole: {version.hole.value}", ""))
+            moments.append(Moment(version.state.time, "history", about, f"hole: {version.hole.value}", ""))
         what = _change(before, version)
         if what:
-            moments.append(Moment(version.time, "kubernetes", about, what, trace_id(version.traceparent)))
-        before = version.body
+            moments.append(Moment(version.state.time, "kubernetes", about, what, trace_id(version.state.traceparent)))
+        before = version.state.json()
     return moments
 
 
 def _change(before: JsonObject | None, version: LoggedVersion) -> str:
-    after = version.body
+    after = version.state.json()
     if after is None:
         return "deleted"
     if before is None:

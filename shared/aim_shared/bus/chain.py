@@ -12,10 +12,10 @@ from enum import StrEnum
 from itertools import pairwise
 
 from aim_shared.bus.entry import Version
-from aim_shared.bus.envelope import EnvelopeError, LogMessage, StateMessage, Verb
+from aim_shared.bus.envelope import LogMessage, StateMessage
 from aim_shared.bus.part import Key
 from aim_shared.bus.standing import Position
-from aim_shared.json import JsonObject, dumps, loads
+from aim_shared.json import dumps
 
 
 class Hole(StrEnum):
@@ -31,48 +31,36 @@ class LoggedVersion:
     """One version of one object.
 
     Attributes:
+        state: what was published; of a long history little of the bodies is ever decoded.
         sequence: position in the state stream.
-        previous: that of the version before; 0 if there is none.
-        time: when the publisher sent it, by its clock.
-        data: the JSON of the object; empty for a deletion. Of a long history little is ever decoded.
         pending: only the state stream holds it so far.
         hole: what is unknown between the version before and this one.
-        gap: the publisher did not keep versions between the one before and this one.
     """
 
-    part: str
-    key: Key
-    verb: Verb
-    epoch: str
-    uid: str
-    resource_version: str
+    state: StateMessage
     sequence: int
-    previous: int
-    time: datetime
-    traceparent: str
-    data: bytes
     pending: bool = False
     hole: Hole | None = None
-    gap: bool = False
+
+    @property
+    def part(self) -> str:
+        """Name of the part."""
+        return self.state.part
+
+    @property
+    def key(self) -> Key:
+        """Name of the object in its part."""
+        return self.state.key
 
     @property
     def deleted(self) -> bool:
         """Whether this is the end of the object."""
-        return self.verb is Verb.DELETE
+        return self.state.deleted
 
     @property
-    def body(self) -> JsonObject | None:
-        """The object, decoded anew at each call; ``None`` for a deletion.
-
-        Raises:
-            EnvelopeError: the data are no JSON object.
-        """
-        if self.deleted:
-            return None
-        try:
-            return loads(self.data)
-        except ValueError as error:
-            raise EnvelopeError(f"{self.part} {self.key}: the body is no JSON object: {error}") from error
+    def place(self) -> tuple[str, int]:
+        """Where it lies: epochs sort by age, and sequences rise within one."""
+        return self.state.epoch, self.sequence
 
     def is_version(self, wanted: Version) -> bool:
         """Whether this is exactly the version that was read.
@@ -81,36 +69,19 @@ class LoggedVersion:
         UID and resource version, because it may have been published in a later epoch.
         """
         if wanted.sequence is not None:
-            return (wanted.sequence, wanted.epoch) == (self.sequence, self.epoch)
-        return bool(wanted.uid) and (wanted.uid, wanted.resource_version) == (self.uid, self.resource_version)
+            return (wanted.epoch, wanted.sequence) == self.place
+        told = self.state.uid, self.state.resource_version
+        return bool(wanted.uid) and (wanted.uid, wanted.resource_version) == told
 
 
 def from_log(message: LogMessage) -> LoggedVersion:
     """A version as the history holds it."""
-    return _version(message.state, message.sequence, pending=False)
+    return LoggedVersion(message.state, message.sequence)
 
 
 def from_state(message: StateMessage, sequence: int) -> LoggedVersion:
     """A version as the state stream holds it."""
-    return _version(message, sequence, pending=True)
-
-
-def _version(message: StateMessage, sequence: int, *, pending: bool) -> LoggedVersion:
-    return LoggedVersion(
-        part=message.part,
-        key=message.key,
-        verb=message.verb,
-        epoch=message.epoch,
-        uid=message.uid,
-        resource_version=message.resource_version,
-        sequence=sequence,
-        previous=message.previous,
-        time=message.time,
-        traceparent=message.traceparent,
-        data=message.body,
-        pending=pending,
-        gap=message.gap,
-    )
+    return LoggedVersion(message, sequence, pending=True)
 
 
 def chained(logged: Iterable[LoggedVersion], present: LoggedVersion | None) -> tuple[LoggedVersion, ...]:
@@ -120,9 +91,9 @@ def chained(logged: Iterable[LoggedVersion], present: LoggedVersion | None) -> t
         logged: in the order of the history, where a version may stand twice.
         present: what the state stream holds, which the history may lack.
     """
-    unique = {(version.epoch, version.sequence): version for version in logged}
+    unique = {version.place: version for version in logged}
     if present is not None:
-        unique.setdefault((present.epoch, present.sequence), present)
+        unique.setdefault(present.place, present)
     versions = list(unique.values())
     befores = [None, *versions]
     return tuple(
@@ -132,16 +103,16 @@ def chained(logged: Iterable[LoggedVersion], present: LoggedVersion | None) -> t
 
 def hole_between(before: LoggedVersion | None, version: LoggedVersion) -> Hole | None:
     """What is unknown between two neighbours."""
-    if before is None and not version.gap:
-        return Hole.BEGINNING if version.previous else None
-    if before is not None and before.epoch != version.epoch:
+    if before is None and not version.state.gap:
+        return Hole.BEGINNING if version.state.previous else None
+    if before is not None and before.state.epoch != version.state.epoch:
         return Hole.EPOCH
-    if before is None or version.gap:
+    if before is None or version.state.gap:
         return Hole.GAP
-    if before.deleted and version.previous == 0:
+    if before.deleted and version.state.previous == 0:
         # Made again after its tombstone was swept.
         return None
-    return None if version.previous == before.sequence else Hole.GAP
+    return None if version.state.previous == before.sequence else Hole.GAP
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,21 +162,21 @@ def state_at(
         after: the first one later than ``at``.
         present: what the state stream holds.
     """
-    if present is not None and present.time <= at and _later(present, before):
+    if present is not None and present.state.time <= at and _later(present, before):
         before, after = present, None
-    elif after is None and present is not None and present.time > at:
+    elif after is None and present is not None and present.state.time > at:
         after = present
     some = before or after
     assert some is not None, "a subject has at least one message"
     if before is None:
-        knowledge = Knowledge.UNKNOWN if after is None or after.previous or after.gap else Knowledge.ABSENT
+        knowledge = Knowledge.UNKNOWN if after is None or after.state.previous or after.state.gap else Knowledge.ABSENT
         return StateAt(some.part, some.key, knowledge, None, hole_between(None, some))
     hole = hole_between(before, after) if after is not None else None
     return StateAt(some.part, some.key, Knowledge.ABSENT if before.deleted else Knowledge.PRESENT, before, hole)
 
 
 def _later(present: LoggedVersion, before: LoggedVersion | None) -> bool:
-    return before is None or (present.time, present.sequence) > (before.time, before.sequence)
+    return before is None or (present.state.time, present.sequence) > (before.state.time, before.sequence)
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,37 +197,33 @@ def as_of(chain: Chain, position: Position, at: datetime) -> Told:
         at: when that was; an object made later was absent then, whatever is missing.
     """
     assert position.sequence is not None, "only the bus gives positions"
-    count = bisect_right(chain.versions, (position.epoch, position.sequence), key=_place)
+    count = bisect_right(chain.versions, (position.epoch, position.sequence), key=lambda one: one.place)
     before = chain.versions[count - 1] if count else None
     later = chain.versions[count] if count < len(chain.versions) else None
     if before is None:
         if later is None or _was_made_after(later, position, at):
             return Told()
-        return Told(hole=Hole.BEGINNING if later.previous else Hole.EPOCH)
+        return Told(hole=Hole.BEGINNING if later.state.previous else Hole.EPOCH)
     if later is None:
-        vouched = before.epoch == position.epoch or before.deleted or _is_same(before, chain.present)
-    elif later.epoch == position.epoch:
-        vouched = later.previous == before.sequence or (before.deleted and later.previous == 0)
+        vouched = before.state.epoch == position.epoch or before.deleted or _is_same(before, chain.present)
+    elif later.state.epoch == position.epoch:
+        vouched = later.state.previous == before.sequence or (before.deleted and later.state.previous == 0)
     else:
-        vouched = before.epoch == position.epoch or later.previous == before.sequence
+        vouched = before.state.epoch == position.epoch or later.state.previous == before.sequence
     if vouched:
         return Told(before)
-    return Told(hole=Hole.GAP if before.epoch == position.epoch else Hole.EPOCH)
-
-
-def _place(version: LoggedVersion) -> tuple[str, int]:
-    return version.epoch, version.sequence
+    return Told(hole=Hole.GAP if before.state.epoch == position.epoch else Hole.EPOCH)
 
 
 def _is_same(version: LoggedVersion, present: LoggedVersion | None) -> bool:
-    return present is not None and _place(version) == _place(present)
+    return present is not None and version.place == present.place
 
 
 def _was_made_after(first: LoggedVersion, position: Position, at: datetime) -> bool:
     """Whether an object can not have existed at a position before the first version that is known of it."""
-    if first.previous:
+    if first.state.previous:
         return False
-    if first.epoch == position.epoch:
+    if first.state.epoch == position.epoch:
         return True
     created = creation(first)
     return created is not None and created > at
@@ -264,7 +231,7 @@ def _was_made_after(first: LoggedVersion, position: Position, at: datetime) -> b
 
 def creation(version: LoggedVersion) -> datetime | None:
     """When the API server made the object, to the second; ``None`` of a deletion and of what it does not keep."""
-    created = ((version.body or {}).get("metadata") or {}).get("creationTimestamp")
+    created = ((version.state.json() or {}).get("metadata") or {}).get("creationTimestamp")
     return datetime.fromisoformat(created) if isinstance(created, str) else None
 
 
@@ -279,7 +246,7 @@ def fact_at(versions: Sequence[LoggedVersion], at: datetime) -> LoggedVersion | 
 
 
 def _observed(version: LoggedVersion) -> datetime | None:
-    text = None if version.body is None else version.body.get("observedAt")
+    text = (version.state.json() or {}).get("observedAt")
     return datetime.fromisoformat(text) if isinstance(text, str) else None
 
 
@@ -296,27 +263,27 @@ def _repeated(versions: Sequence[LoggedVersion], wanted: Version) -> LoggedVersi
     known is part of the proof: what follows the last one may be anything.
     """
     for before, after in pairwise(versions):
-        if before.uid == wanted.uid and not before.deleted and after.hole is None and _between(before, wanted, after):
+        same = before.state.uid == wanted.uid and not before.deleted
+        if same and after.hole is None and _between(before, wanted, after):
             return _under_its_own_name(before, wanted)
     return None
 
 
 def _between(before: LoggedVersion, wanted: Version, after: LoggedVersion) -> bool:
     if wanted.sequence is not None:
-        return wanted.epoch == before.epoch and before.sequence < wanted.sequence < after.sequence
-    texts = (before.resource_version, wanted.resource_version, after.resource_version)
-    if after.uid != wanted.uid or not all(text.isdecimal() for text in texts):
+        return wanted.epoch == before.state.epoch and before.sequence < wanted.sequence < after.sequence
+    texts = (before.state.resource_version, wanted.resource_version, after.state.resource_version)
+    if after.state.uid != wanted.uid or not all(text.isdecimal() for text in texts):
         return False
     first, between, last = map(int, texts)
     return first < between < last
 
 
 def _under_its_own_name(version: LoggedVersion, wanted: Version) -> LoggedVersion:
-    body = version.body or {}
+    body = version.state.json() or {}
     named = {**body, "metadata": {**(body.get("metadata") or {}), "resourceVersion": wanted.resource_version}}
     return replace(
         version,
-        resource_version=wanted.resource_version,
+        state=replace(version.state, resource_version=wanted.resource_version, body=dumps(named)),
         sequence=version.sequence if wanted.sequence is None else wanted.sequence,
-        data=dumps(named),
     )

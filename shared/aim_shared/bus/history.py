@@ -178,7 +178,7 @@ class History:
             if version is None:
                 continue
             where = (version.part, version.key)
-            if version.time <= at:
+            if version.state.time <= at:
                 before[where] = version
             else:
                 after.setdefault(where, version)

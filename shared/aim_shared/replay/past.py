@@ -93,14 +93,15 @@ class Past:
         return Moment(record.id, record.at, position, known, unknown)
 
     def _told(self, part: Part[Any], found: LoggedVersion) -> Entry[Any]:
-        return self._entry(part, found, Version(found.uid, found.resource_version, found.sequence, found.epoch))
+        state = found.state
+        return self._entry(part, found, Version(state.uid, state.resource_version, found.sequence, state.epoch))
 
     def _entry(self, part: Part[Any], found: LoggedVersion, version: Version) -> Entry[Any]:
         # Local versions of facts all look alike, so that the version alone does not tell which was found.
-        where = (part.name, found.key, found.epoch, found.sequence, version)
+        where = (part.name, found.key, *found.place, version)
         entry = self._entries.get(where)
         if entry is None:
-            entry = self._entries[where] = Entry(part, found.key, found.data, version)
+            entry = self._entries[where] = Entry(part, found.key, found.state.body, version)
         return entry
 
 
@@ -108,8 +109,9 @@ def _saying_the_same(versions: Sequence[LoggedVersion], wanted: Version) -> Logg
     """The version before one that says nothing new, and was therefore never published (FW-446)."""
     if not wanted.local:
         return None
-    of_it = [one for one in versions if one.uid == wanted.uid and not one.deleted]
-    return next((one for one in reversed(of_it) if int(one.resource_version) <= int(wanted.resource_version)), None)
+    last = int(wanted.resource_version)
+    of_it = [one for one in versions if one.state.uid == wanted.uid and not one.deleted]
+    return next((one for one in reversed(of_it) if int(one.state.resource_version) <= last), None)
 
 
 def objects_of(record: DecisionRecord) -> Iterable[tuple[str, Key]]:

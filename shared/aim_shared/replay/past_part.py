@@ -75,9 +75,9 @@ class PastPart:
         self._chains = chains
         self._entry = entry
         self._read = read
-        places = sorted((one.epoch, one.sequence, key) for key, chain in chains.items() for one in chain.versions)
-        self._places = [(epoch, sequence) for epoch, sequence, _ in places]
-        self._keys = [key for _, _, key in places]
+        places = sorted((one.place, key) for key, chain in chains.items() for one in chain.versions)
+        self._places = [place for place, _ in places]
+        self._keys = [key for _, key in places]
         self.moment = Moment("", datetime.min.replace(tzinfo=UTC), None, {})
         self._entries: dict[Key, Entry[Any]] = {}
         self._holes: dict[Key, str] = {}

@@ -65,15 +65,15 @@ async def test_versions_of_an_object(history: History, source: Source) -> None:
     second = await source.upsert("a", spec=2)
     third = await source.delete("a")
     versions = await history.versions("widgets", A)
-    assert [(v.sequence, v.previous, v.verb, v.hole) for v in versions] == [
+    assert [(v.sequence, v.state.previous, v.state.verb, v.hole) for v in versions] == [
         (first, 0, Verb.UPSERT, None),
         (second, first, Verb.UPSERT, None),
         (third, second, Verb.DELETE, None),
     ]
-    body = versions[1].body
+    body = versions[1].state.json()
     assert body is not None
     assert body["spec"] == 2
-    assert (versions[0].uid, versions[0].epoch, versions[0].traceparent) == ("widgets-1", "e1", TRACE)
+    assert (versions[0].state.uid, versions[0].state.epoch, versions[0].state.traceparent) == ("widgets-1", "e1", TRACE)
     assert (await history.versions("widgets", Key("ns", "never"))) == ()
 
 
@@ -108,8 +108,7 @@ async def test_exactly_the_version_that_was_read(
     ]:
         found = await history.fetch("widgets", A, wanted)
         assert found is not None
-        assert found.body is not None
-        assert found.body["spec"] == spec
+        assert (found.state.json() or {})["spec"] == spec
     assert await history.fetch("widgets", A, Version("widgets-1", rv, first, "e2")) is None
     assert await history.fetch("widgets", A, Version("widgets-1", "1", None, "e1")) is None
 
@@ -131,7 +130,7 @@ async def test_all_that_is_kept_of_some_objects(
     } == {"a": [(first, None), (second, None)], "b": [(kept, Hole.BEGINNING)], "never": []}
     present = found["widgets", b].present
     assert present is not None
-    assert (present.sequence, present.previous) == (kept, lost)
+    assert (present.sequence, present.state.previous) == (kept, lost)
     whole = (await history.chains_of_parts([("widgets", "")]))["widgets", ""]
     assert whole == {A: found["widgets", A], b: found["widgets", b]}
 
@@ -187,8 +186,7 @@ async def test_state_at(bus: BusConnection, layout: Layout, history: History, so
     }
     changed = states["widgets", Key("ns", "changed")].version
     assert changed is not None
-    assert changed.body is not None
-    assert changed.body["spec"] == 1
+    assert (changed.state.json() or {})["spec"] == 1
 
 
 async def test_an_empty_history(history: History) -> None:

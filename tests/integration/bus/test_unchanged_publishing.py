@@ -87,18 +87,18 @@ async def test_what_a_service_may_have_written_goes_out_and_the_history_is_spare
         epoch = publisher.epoch
     log = History(bus, layout)
     versions = await log.versions(PART, Key("ns", "a"))
-    assert [(one.resource_version, one.hole, one.pending) for one in versions] == [
+    assert [(one.state.resource_version, one.hole, one.pending) for one in versions] == [
         ("101", None, False),
         ("104", None, False),
         ("105", None, True),
     ]
     # A decision that read a version in between finds what it read.
     first = versions[0].sequence
-    for read in (Version(versions[0].uid, "103", first + 2, epoch), Version(versions[0].uid, "103")):
+    for read in (Version(versions[0].state.uid, "103", first + 2, epoch), Version(versions[0].state.uid, "103")):
         found = await log.fetch(PART, Key("ns", "a"), read)
         assert found is not None
-        assert found.body is not None
-        assert (found.body["spec"], found.body["metadata"]["resourceVersion"]) == ({"colour": "red"}, "103")
+        body = found.state.json() or {}
+        assert (body["spec"], body["metadata"]["resourceVersion"]) == ({"colour": "red"}, "103")
 
 
 @pytest.mark.spec("FW-446")

@@ -1,36 +1,38 @@
 """Versions of one object in a row, the holes between them, and what is known of it at some time."""
 
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 
 import pytest
+from support.versions import NOON, version_of
 
 from aim_shared.bus.chain import Chain, Hole, Knowledge, LoggedVersion, StateAt, as_of, chained, fact_at, find, state_at
 from aim_shared.bus.entry import Version
 from aim_shared.bus.envelope import Verb
 from aim_shared.bus.part import Key
 from aim_shared.bus.standing import Position
-from aim_shared.json import dumps
-
-NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
+from aim_shared.json import JsonObject, dumps
 
 
 def version(
     sequence: int, previous: int, *, minute: int = 0, epoch: str = "e1", verb: Verb = Verb.UPSERT
 ) -> LoggedVersion:
-    return LoggedVersion(
-        part="widgets",
-        key=Key("ns", "a"),
-        verb=verb,
-        epoch=epoch,
-        uid="u",
-        resource_version=str(sequence * 10),
+    return version_of(
+        "widgets",
+        Key("ns", "a"),
+        b"{}",
         sequence=sequence,
         previous=previous,
+        verb=verb,
+        epoch=epoch,
+        resource_version=str(sequence * 10),
         time=NOON + timedelta(minutes=minute),
-        traceparent="",
-        data=b"" if verb is Verb.DELETE else b"{}",
     )
+
+
+def saying(version: LoggedVersion, body: JsonObject) -> LoggedVersion:
+    """The version with another body."""
+    return replace(version, state=replace(version.state, body=dumps(body)))
 
 
 def holes(versions: tuple[LoggedVersion, ...]) -> list[tuple[int, Hole | None]]:
@@ -103,7 +105,7 @@ def test_state_at_noon(
 def test_a_fact_that_was_read_before_it_was_published_is_told_by_its_time() -> None:
     def fact(sequence: int, minute: int) -> LoggedVersion:
         observed = (NOON + timedelta(minutes=minute)).isoformat().replace("+00:00", "Z")
-        return replace(version(sequence, 0), resource_version="", data=dumps({"observedAt": observed}))
+        return saying(version(sequence, 0), {"observedAt": observed})
 
     versions = [fact(1, 1), fact(2, 5), fact(3, 9), version(4, 3, verb=Verb.DELETE)]
     assert fact_at(versions, NOON) is None
@@ -114,7 +116,7 @@ def test_a_fact_that_was_read_before_it_was_published_is_told_by_its_time() -> N
 
 def made(sequence: int, *, epoch: str, minute: int) -> LoggedVersion:
     created = (NOON + timedelta(minutes=minute)).isoformat()
-    return replace(version(sequence, 0, epoch=epoch), data=dumps({"metadata": {"creationTimestamp": created}}))
+    return saying(version(sequence, 0, epoch=epoch), {"metadata": {"creationTimestamp": created}})
 
 
 @pytest.mark.spec("FW-438")
@@ -174,6 +176,6 @@ def test_a_version_that_the_history_was_spared_is_the_one_before_under_its_own_n
 ) -> None:
     versions = chained([version(4, 0), version(6, 4), version(8, 7), version(9, 8)], None)
     told = find(versions, wanted)
-    assert (None if told is None else (told.sequence, told.resource_version)) == found
-    if told is not None and told.resource_version == "55":
-        assert told.body == {"metadata": {"resourceVersion": "55"}}
+    assert (None if told is None else (told.sequence, told.state.resource_version)) == found
+    if told is not None and told.state.resource_version == "55":
+        assert told.state.json() == {"metadata": {"resourceVersion": "55"}}

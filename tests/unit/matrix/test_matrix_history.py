@@ -8,6 +8,7 @@ import pytest
 from matrix.r11_history import _effective, _plans, _present_of, _some_of, _world
 from support.builders import make
 from support.serving import aim_service
+from support.versions import version_of
 
 from aim_routing.service import definition
 from aim_shared.api import kinds
@@ -22,9 +23,9 @@ NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 def logged(sequence: int, part: str, obj: JsonObject, *, deleted: bool = False) -> LoggedVersion:
     metadata = obj["metadata"]
-    return LoggedVersion(
-        part, Key(metadata.get("namespace") or "", metadata["name"]), Verb.DELETE if deleted else Verb.UPSERT, "e1",
-        metadata["uid"], str(sequence), sequence, 0, NOW, "", b"" if deleted else dumps(obj),
+    return version_of(
+        part, Key(metadata.get("namespace") or "", metadata["name"]), dumps(obj), sequence=sequence,
+        verb=Verb.DELETE if deleted else Verb.UPSERT, uid=metadata["uid"], resource_version=str(sequence),
     )  # fmt: skip
 
 

@@ -5,7 +5,8 @@ from datetime import timedelta
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.replayed import NOON, logged
+from support.replayed import logged
+from support.versions import NOON
 from support.world_objects import colour_index, entry_of, widget, widgets
 
 from aim_shared.api import Resource
@@ -46,8 +47,9 @@ def past_part(chains: dict[Key, Chain]) -> PastPart:
     entries: dict[tuple[str, int, Key], Entry[Resource]] = {}
 
     def entry(found: LoggedVersion) -> Entry[Resource]:
-        version = Version(found.uid, found.resource_version, found.sequence, found.epoch)
-        return entries.setdefault((found.epoch, found.sequence, found.key), Entry(PART, found.key, found.data, version))
+        state = found.state
+        version = Version(state.uid, state.resource_version, found.sequence, state.epoch)
+        return entries.setdefault((*found.place, found.key), Entry(PART, found.key, state.body, version))
 
     def read(known: RecordedObject, _: object) -> Answer:
         if known.version is None:
