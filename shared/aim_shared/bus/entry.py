@@ -160,6 +160,8 @@ class Entry(Generic[T]):
 
         What a trimmed part drops (a node's heartbeat) still counts the resource version up.
         """
+        if self._held is other._held:
+            return True
         ours, theirs = self.body, other.body
         if ours == theirs:
             return True
@@ -169,9 +171,17 @@ class Entry(Generic[T]):
         # Members in another order are no other content, and take the same room.
         return ours == theirs or loads(ours) == loads(theirs)
 
-    def adopt_decoded(self, other: "Entry[T]") -> None:
-        """Take over the typed object of an entry with the same JSON instead of decoding again."""
-        if self._decoded is None and other._decoded is not None and (body := self.body) == other.body:
+    def adopt(self, other: "Entry[T]") -> None:
+        """Take over what was made of the same JSON: its packed form, the typed object, what was derived from it."""
+        ours, theirs = self.version, other.version
+        if self._held is other._held or (ours.uid, ours.resource_version) != (theirs.uid, theirs.resource_version):
+            return
+        # Equal versions may have other content, in a store that was restored.
+        body = self.body
+        if body != other.body:
+            return
+        self._held, self.derived = other._held, other.derived
+        if self._decoded is None and other._decoded is not None:
             self._keep(other._decoded, len(body))
 
     def forget_decoded(self) -> None:

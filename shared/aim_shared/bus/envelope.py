@@ -258,6 +258,10 @@ def unversioned(body: bytes, resource_version: str) -> bytes:
     return body.replace(b'"resourceVersion":"%s"' % resource_version.encode(), b'"resourceVersion":""', 1)
 
 
+NOTHING: Final = digest_of(b"", "")
+"""Digest of a deletion, which has no content."""
+
+
 def _present(headers: Mapping[str, str], name: Header) -> str:
     value = headers[name]
     if not value:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from aim_shared.bus.connection import BusConnection
-from aim_shared.bus.envelope import EnvelopeError, StateMessage, Verb
+from aim_shared.bus.envelope import EnvelopeError, StateMessage
 from aim_shared.bus.part import Key, Part
 from aim_shared.bus.publisher import Publisher
 from aim_shared.bus.publisher_state import DEFAULT_SETTINGS, PublisherSettings, PublisherStatistics
@@ -66,7 +66,7 @@ class FactPublisher:
         """Publish the result of an effect (the JSON of a `Fact` with name, namespace and UID); never waits."""
         key = Key.of(fact)
         self._removing.discard(key)
-        self._publisher.put(SourceVersion(key, Verb.UPSERT, fact["metadata"]["uid"], "", dumps(fact), trace_of(fact)))
+        self._publisher.put(SourceVersion.of(key, fact["metadata"]["uid"], "", dumps(fact), trace_of(fact)))
 
     def remove_fact(self, key: Key) -> None:
         """Remove a fact that nothing refers to any more; never waits."""
@@ -97,5 +97,5 @@ class FactPublisher:
         except EnvelopeError:
             # Nobody can read it, so nobody misses it; comparing will remove it.
             return
-        told = SourceVersion(message.key, Verb.UPSERT, message.uid, "", message.body, message.traceparent)
+        told = SourceVersion.of(message.key, message.uid, "", message.body, message.traceparent)
         self._publisher.assume(told)

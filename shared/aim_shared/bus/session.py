@@ -4,9 +4,10 @@ import asyncio
 import random
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
+from operator import attrgetter
 from typing import Any, TypeVar
 
-from aim_shared.bus.envelope import Logged, StateMessage, digest_of
+from aim_shared.bus.envelope import Logged, StateMessage
 from aim_shared.bus.epoch import Reason
 from aim_shared.bus.interruption import InterruptedSessionError, interrupting
 from aim_shared.bus.judgement import Stored, differences, is_ahead
@@ -198,7 +199,7 @@ class Session:
             pending=context.intake.lanes.newest(),
             version=source.version,
             scope=scope,
-            digest=_digest if by_content else None,
+            digest=attrgetter("digest") if by_content else None,
         )
         return [version for version in found if version.deleted or not self._is_settled(version)]
 
@@ -206,12 +207,8 @@ class Session:
         """Whether a difference need not be published: the broker refuses the object, or it says nothing new."""
         context = self._context
         held = context.writer.stored.get(version.key)
-        says_the_same = held is not None and (held.uid, held.digest) == (version.uid, _digest(version))
+        says_the_same = held is not None and (held.uid, held.digest) == (version.uid, version.digest)
         return version.key in context.unwritable or (context.part.read_only and says_the_same)
-
-
-def _digest(version: SourceVersion) -> bytes:
-    return digest_of(version.body, version.resource_version)
 
 
 async def _in_parallel(

@@ -3,9 +3,9 @@
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Any, Final, Self
 
-from aim_shared.bus.envelope import Verb, unversioned
+from aim_shared.bus.envelope import NOTHING, Verb, digest_of
 from aim_shared.bus.part import Key, Part
 from aim_shared.bus.published import published_form
 from aim_shared.bus.trace import trace_of
@@ -20,6 +20,7 @@ class SourceVersion:
 
     Attributes:
         held: the JSON that is published, packed while it waits for somebody to ask; empty for a deletion.
+        digest: short hash of its content.
         traceparent: that of the whole object, of which trimming may take what tells it; empty for a deletion.
     """
 
@@ -28,17 +29,19 @@ class SourceVersion:
     uid: str
     resource_version: str
     held: Packed | bytes = b""
+    digest: bytes = NOTHING
     traceparent: str = ""
+
+    @classmethod
+    def of(cls, key: Key, uid: str, resource_version: str, body: bytes, traceparent: str) -> Self:
+        """A version that is to be published under this body."""
+        version = sys.intern(resource_version)
+        return cls(key, Verb.UPSERT, sys.intern(uid), version, body, digest_of(body, version), traceparent)
 
     @property
     def body(self) -> bytes:
         """The bytes that are published."""
         return unpacked(self.held)
-
-    @property
-    def content(self) -> bytes:
-        """The body as it is in every version that says the same."""
-        return unversioned(self.body, self.resource_version)
 
     @property
     def deleted(self) -> bool:
@@ -49,10 +52,11 @@ class SourceVersion:
 def upsert_of(part: Part[Any], obj: JsonObject) -> SourceVersion:
     """The version that an object is, as Kubernetes sent it."""
     metadata = obj["metadata"]
-    version = sys.intern(str(metadata.get("resourceVersion") or ""))
     # What nobody reads is not kept either: a pod is ten times what is published of it.
     body = dumps(published_form(part, obj))
-    return SourceVersion(Key.of(obj), Verb.UPSERT, sys.intern(metadata["uid"]), version, body, trace_of(obj))
+    return SourceVersion.of(
+        Key.of(obj), metadata["uid"], str(metadata.get("resourceVersion") or ""), body, trace_of(obj)
+    )
 
 
 _SLICE: Final = 200
@@ -159,5 +163,5 @@ class Source:
             and known is not None
             and known.uid == found.uid
             and int(known.resource_version) <= int(found.resource_version)
-            and known.content == found.content
+            and known.digest == found.digest
         )

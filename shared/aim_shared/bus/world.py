@@ -251,7 +251,7 @@ class World:
         store = self._stores[entry.part.name]
         current = store.entries.get(entry.key)
         if current is not None:
-            entry.adopt_decoded(current)
+            entry.adopt(current)
         store.look_at(entry)
         entry.pack(store.packer)
 
@@ -392,7 +392,7 @@ class World:
     def _set(self, store: _PartStore, entry: Entry[Any], now: float) -> list[Change[Any]]:
         old = store.entries.get(entry.key)
         if old is not None:
-            entry.adopt_decoded(old)
+            entry.adopt(old)
         # Before anything changes: what is in the world can always be taken out of it again.
         store.look_at(entry)
         changes: list[Change[Any]] = []

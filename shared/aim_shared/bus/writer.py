@@ -83,8 +83,7 @@ class Writer:
         Raises:
             InterruptedSessionError: the outcome is not known.
         """
-        body, attempt, unknown = version.body, 0, 0
-        digest = digest_of(body, version.resource_version)
+        body, digest, attempt, unknown = version.body, version.digest, 0, 0
         while self._is_due(version, digest, scope):
             held = self.stored.get(version.key)
             repeats = not gap and held is not None and held.is_repeated_by(version, digest, scope)

@@ -77,6 +77,33 @@ def test_a_prepared_snapshot_is_swapped_in_without_decoding(world: World, part: 
     assert Counted.decoded == 3, "what did not change is not decoded again"
 
 
+def test_what_a_snapshot_repeats_is_neither_decoded_nor_packed_again(world: World, part: Part[Any]) -> None:
+    first = snapshot(part, 1)
+    for entry in first.values():
+        world.prepare(entry)
+    world.replace(part, first, 0)
+    for entry in first.values():
+        entry.forget_decoded()
+    again = snapshot(part, 10)
+    for entry in again.values():
+        world.prepare(entry)
+    assert world.replace(part, again, 1) == []
+    assert Counted.decoded == 3
+    assert all(world.get(part, key) is entry for key, entry in again.items())
+    assert all(entry._held is first[key]._held for key, entry in again.items())
+    assert len(world.select(colour_index(part), "ns/red")) == 3
+
+
+def test_another_content_under_the_same_version_is_looked_at(world: World, part: Part[Any]) -> None:
+    first = snapshot(part, 1)
+    world.replace(part, first, 0)
+    key = next(iter(first))
+    restored = entry_of(part, widget("w0", "u0", 7, labels={"colour": "blue"}), 10)
+    world.prepare(restored)
+    assert len(world.replace(part, {**first, key: restored}, 1)) == 1
+    assert [entry.key.name for entry in world.select(colour_index(part), "ns/blue")] == ["w0"]
+
+
 async def test_others_run_while_a_long_list_is_taken_in(world: World, part: Part[Any]) -> None:
     objects = tuple(widget(f"w{n}", f"u{n}", 7) for n in range(1000))
     done = asyncio.Event()

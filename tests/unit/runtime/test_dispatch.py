@@ -1,0 +1,79 @@
+"""Changes are told in order, many at once piece by piece, and none to those who no longer listen."""
+
+import asyncio
+from typing import Any
+
+import pytest
+from support.world_objects import entry_of, widget, widgets
+
+from aim_shared.bus.entry import Change
+from aim_shared.runtime.dispatch import Dispatcher
+
+PART = widgets()
+
+
+def changes(first: int, count: int) -> list[Change[Any]]:
+    entries = [entry_of(PART, widget(f"w{number}"), number) for number in range(first, first + count)]
+    return [Change(PART, entry.key, None, entry) for entry in entries]
+
+
+async def told_all(dispatcher: Dispatcher) -> None:
+    for _ in range(100):
+        await asyncio.sleep(0)
+    assert not dispatcher._untold
+
+
+def names(told: list[Change[Any]]) -> list[str]:
+    return [change.key.name for change in told]
+
+
+@pytest.mark.spec("FW-461")
+async def test_others_run_while_thousands_of_changes_are_told() -> None:
+    dispatcher, told, at_turn = Dispatcher(), list[Change[Any]](), list[int]()
+    dispatcher.listen(told.append)
+    dispatcher(changes(0, 1000))
+    while len(told) < 1000:
+        assert len(at_turn) < 1000
+        at_turn.append(len(told))
+        await asyncio.sleep(0)
+    assert len(at_turn) >= 9
+    assert names(told) == [f"w{number}" for number in range(1000)]
+
+
+async def test_what_comes_meanwhile_is_told_behind() -> None:
+    dispatcher, told = Dispatcher(), list[Change[Any]]()
+
+    def listen(change: Change[Any]) -> None:
+        told.append(change)
+        if change.key.name == "w0":
+            dispatcher(changes(1000, 1))
+
+    dispatcher.listen(listen)
+    dispatcher(changes(0, 300))
+    dispatcher(changes(2000, 1))
+    await told_all(dispatcher)
+    assert names(told) == [*(f"w{number}" for number in range(300)), "w1000", "w2000"]
+
+
+async def test_a_few_changes_are_told_at_once_and_a_listener_that_stumbles_stops_nobody() -> None:
+    dispatcher, told = Dispatcher(), list[Change[Any]]()
+
+    def stumble(_: Change[Any]) -> None:
+        raise ValueError("not foreseen")
+
+    dispatcher.listen(stumble, told.append)
+    dispatcher(changes(0, 3))
+    assert names(told) == ["w0", "w1", "w2"]
+
+
+async def test_who_listens_no_longer_is_told_nothing() -> None:
+    dispatcher, former, later = Dispatcher(), list[Change[Any]](), list[Change[Any]]()
+    dispatcher.listen(former.append)
+    dispatcher(changes(0, 300))
+    dispatcher.listen()
+    dispatcher(changes(300, 1))
+    dispatcher.listen(later.append)
+    dispatcher(changes(400, 1))
+    await told_all(dispatcher)
+    assert len(former) < 300
+    assert names(later) == ["w400"]
