@@ -116,17 +116,17 @@ class Controllers:
                 group.create_task(controller.worker.run())
             try:
                 while True:
-                    self._resync()
+                    await self._resync()
                     await asyncio.sleep(self._resync_interval)
             finally:
                 # Timers of a term that is over would keep all of it alive until they fire.
                 for controller in self._controllers:
                     controller.queue.close()
 
-    def _resync(self) -> None:
+    async def _resync(self) -> None:
         # A round of the facts is over when every object had its pass; a slow one must not look like disuse.
         if all(controller.worker.round_over for controller in self._controllers):
-            self._facts.next_round()
+            await self._facts.next_round()
             for controller in self._controllers:
                 controller.worker.begin_round()
         for controller in self._controllers:

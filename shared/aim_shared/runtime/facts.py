@@ -1,7 +1,8 @@
 """The facts of a service while it leads: gathered by effects, published, and dropped when nothing refers to them."""
 
+import asyncio
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, Final
 
 from aim_shared.bus.entry import Change, Entry
 from aim_shared.bus.fact import Fact, fact_key, facts_by_owner
@@ -15,6 +16,10 @@ from aim_shared.runtime.dispatch import Dispatcher
 
 FACTS_BY_OWNER = facts_by_owner(FACTS)
 """Every service's world has this index."""
+
+
+_SLICE: Final = 100
+"""Facts after which others get their turn: each is decoded, some 10 ms in all."""
 
 
 class FactKeeper:
@@ -61,12 +66,17 @@ class FactKeeper:
             if self._world.get(FACTS, key) is not None:
                 self._used[key] = self._round
 
-    def next_round(self) -> None:
+    async def next_round(self) -> None:
         """Remove what nothing referred to in the round that ends, and what is left of objects that went unseen."""
         known = self._world.all(FACTS)
         present = {entry.key for entry in known}
         self._used = {key: last for key, last in self._used.items() if key in present}
-        self._remove([entry for entry in known if not self._is_needed(entry)])
+        for number, entry in enumerate(known, 1):
+            # Others had their turn since: what was replaced meanwhile was needed, and what is gone is gone.
+            if self._world.get(FACTS, entry.key) is entry and not self._is_needed(entry):
+                self._remove([entry])
+            if number % _SLICE == 0:
+                await asyncio.sleep(0)
         self._round += 1
 
     def _is_needed(self, entry: Entry[Fact]) -> bool:

@@ -7,6 +7,7 @@ import contextlib
 from collections.abc import AsyncIterator, Iterable
 from dataclasses import dataclass
 from enum import StrEnum
+from itertools import islice
 from typing import Final
 
 import orjson
@@ -110,9 +111,11 @@ class Reader:
         collection = self._store.collection(resource.storage)
         page = _Page.decode(options.continued, options.namespace) if options.continued else None
         revision, versions = self._snapshot(collection, options, page)
-        selected = [version for version in versions if _selects(options, version)]
-        if page is not None:
-            selected = [version for version in selected if version.key > page.start]
+        left = versions if page is None else (version for version in versions if version.key > page.start)
+        found = (version for version in left if _selects(options, version))
+        # A selector looks into each object; without one there is a count to tell.
+        most = options.limit + 1 if options.limit and options.matcher is not None else None
+        selected = list(islice(found, most))
         metadata: JsonObject = {"resourceVersion": str(revision)}
         if options.limit and len(selected) > options.limit:
             if options.matcher is None:

@@ -268,8 +268,11 @@ class Collection:
 
     def at(self, revision: int) -> dict[Key, Version]:
         """The objects as they were at a revision that is not below the floor, in key order."""
+        if not (later := self.since(revision)):
+            # The next page of a quiet kind.
+            return {key: self.objects[key] for key in self.ordered()}
         past = dict(self.objects)
-        for event in reversed(self.since(revision)):
+        for event in reversed(later):
             if event.previous is None:
                 past.pop(event.current.key, None)
             else:

@@ -1,0 +1,51 @@
+"""A round of the facts is over: what nothing needs goes, however many there are, while others get their turn."""
+
+import asyncio
+from datetime import UTC, datetime
+
+import pytest
+
+from aim_serving.service import definition
+from aim_shared.bus.connection import BusSettings, connect
+from aim_shared.bus.entry import Entry, Version
+from aim_shared.bus.fact import fact_key
+from aim_shared.bus.fact_publisher import FactPublisher
+from aim_shared.bus.part import Key
+from aim_shared.bus.parts import FACTS, SERVICES
+from aim_shared.bus.world import World
+from aim_shared.json import JsonObject
+from aim_shared.runtime.dispatch import Dispatcher
+from aim_shared.runtime.facts import FACTS_BY_OWNER, FactKeeper
+from aim_shared.runtime.settings import Settings
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC).isoformat()
+
+
+def fact(number: int) -> JsonObject:
+    key = fact_key("serving", "pod-log", f"p{number}")
+    owner = {"part": SERVICES.name, "namespace": "team", "name": f"s{number}", "uid": f"u{number}"}
+    metadata = {"name": key.name, "namespace": key.namespace, "uid": f"f{number}"}
+    return {"metadata": metadata, "effect": "pod-log", "about": f"p{number}", "owner": owner, "observedAt": NOW}
+
+
+@pytest.mark.spec("FW-461")
+async def test_facts_of_objects_that_are_gone_are_removed_piece_by_piece() -> None:
+    declared, world = definition(Settings()), World([FACTS, SERVICES], [FACTS_BY_OWNER])
+    world.mark(SERVICES, synced=True, fresh=True)
+    for number in range(1000):
+        entry = Entry.of(FACTS, fact_key("serving", "pod-log", f"p{number}"), fact(number), Version(f"f{number}", ""))
+        world.put(entry, 0)
+    living = {"metadata": {"namespace": "team", "name": "s7", "uid": "u7", "resourceVersion": "1"}}
+    world.put(Entry.of(SERVICES, Key("team", "s7"), living, Version("u7", "1", 1, "e")), 0)
+    left: list[int] = []
+    # Nobody answers there; a publisher takes everything in and waits.
+    async with connect(BusSettings.of_urls("nats://127.0.0.1:9", "test")) as bus:
+        publisher = FactPublisher(bus, FACTS, "serving", source="test")
+        facts = FactKeeper(declared, world, publisher, Dispatcher())
+        ending = asyncio.create_task(facts.next_round())
+        while not ending.done():
+            left.append(world.count(FACTS))
+            await asyncio.sleep(0)
+        await ending
+    assert [entry.key.name for entry in world.all(FACTS)] == [fact_key("serving", "pod-log", "p7").name]
+    assert len(set(left)) >= 9
