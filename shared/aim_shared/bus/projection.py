@@ -230,8 +230,12 @@ class Projection:
         try:
             while True:
                 self._take(await delivery.batch())
-                # Without this a long snapshot would keep everybody else waiting.
+                # Without this, and one after each swap, a long snapshot would keep everybody else waiting.
                 await asyncio.sleep(0)
+                for view in self._parts.values():
+                    if self._swap(view):
+                        await asyncio.sleep(0)
+                self._tend(self._clock())
         except DeliveryLostError as error:
             return str(error)
 
@@ -312,7 +316,7 @@ class Projection:
                     self._take_one(view, delivered)
                 if view.stage is not None:
                     view.stage.complete = True
-            self._tell(self._swap(self._clock()))
+            self._swap(view)
         except (BusUnavailableError, BusApiError, DeliveryLostError) as error:
             log.warning("One part could not be read", part=view.part.name, error=str(error))
             # What came meanwhile went into the stage that is lost now; the next marker asks for another one.
@@ -346,13 +350,11 @@ class Projection:
                 self._all_delivered()
             if incoming is not None:
                 changes += self._apply(incoming, delivered, now)
-        changes += self._swap(now)
         for view in self._parts.values():
             # While a snapshot is being staged, the world's content stays where it was.
             if view.attached and view.stage is None:
                 self._world.reached(view.part, max(view.covered, self._known.highest))
         self._tell(changes)
-        self._tend(now)
 
     def _tell(self, changes: Sequence[Change[Any]]) -> None:
         if changes:
@@ -440,26 +442,26 @@ class Projection:
         self._world.mark(view.part, epoch=marker.epoch, era=marker.comparable_since)
         return self._world.confirm(view.part, view.vouched, now)
 
-    def _swap(self, now: float) -> list[Change[Any]]:
-        changes: list[Change[Any]] = []
-        for view in self._parts.values():
-            age = self.marker_age(view.part, now)
-            fresh = age is not None and age < self._settings.marker_lifetime
-            if not view.swappable or not fresh:
-                continue
-            stage = view.swap()
-            view.covered = max(view.covered, self._known.highest)
-            self._world.reached(view.part, view.covered)
-            self._attachment.attach(view.part)
-            upto = replace(view.vouched, sequence=view.covered)
-            changes += self._world.replace(view.part, stage.entries, now, upto=upto)
-            self._world.mark(view.part, synced=True, fresh=True, epoch=view.vouched.epoch, era=view.vouched.era)
-            # Absence alone proves nothing against an own write; the word that this very object was deleted does.
-            for gone in stage.tombstones.values():
-                if self._world.get(gone.part, gone.key) is not None:
-                    changes += self._world.delete(gone.part, gone.key, gone.version, now)
-            self._attachment.stirred()
-        return changes
+    def _swap(self, view: PartView) -> bool:
+        """Let a part's snapshot take effect if it is finished; returns whether it was."""
+        now = self._clock()
+        age = self.marker_age(view.part, now)
+        if not view.swappable or age is None or age >= self._settings.marker_lifetime:
+            return False
+        stage = view.swap()
+        view.covered = max(view.covered, self._known.highest)
+        self._world.reached(view.part, view.covered)
+        self._attachment.attach(view.part)
+        upto = replace(view.vouched, sequence=view.covered)
+        changes: list[Change[Any]] = [*self._world.replace(view.part, stage.entries, now, upto=upto)]
+        self._world.mark(view.part, synced=True, fresh=True, epoch=view.vouched.epoch, era=view.vouched.era)
+        # Absence alone proves nothing against an own write; the word that this very object was deleted does.
+        for gone in stage.tombstones.values():
+            if self._world.get(gone.part, gone.key) is not None:
+                changes += self._world.delete(gone.part, gone.key, gone.version, now)
+        self._attachment.stirred()
+        self._tell(changes)
+        return True
 
     def _tend(self, now: float) -> None:
         for view in self._parts.values():

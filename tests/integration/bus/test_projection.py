@@ -63,6 +63,24 @@ async def test_a_snapshot_and_then_what_follows(
         assert verbs(fed.changes)[1:] == [("b", "created"), ("b", "changed"), ("a", "deleted")]
 
 
+@pytest.mark.spec("FW-461")
+async def test_the_snapshots_of_several_parts_take_effect_one_after_the_other(
+    bus: BusConnection, layout: Layout, part: Part[Resource], source: Source
+) -> None:
+    other = widgets("others")
+    for each in (source, Source(bus, layout, other.name, epoch="e2")):
+        await each.upsert("a")
+        await each.mark()
+    seen: set[tuple[bool, bool]] = set()
+    async with feeding(bus, layout, [part, other]) as fed:
+        synced = asyncio.create_task(fed.feed.wait_synced())
+        async with asyncio.timeout(30):
+            while not synced.done():
+                seen.add((fed.world.is_synced(part), fed.world.is_synced(other)))
+                await asyncio.sleep(0)
+    assert (True, False) in seen
+
+
 @pytest.mark.spec("FW-019")
 async def test_an_empty_part_is_synced_by_its_marker_and_not_before(
     bus: BusConnection, layout: Layout, part: Part[Resource], source: Source
