@@ -326,6 +326,7 @@ class Projection:
     def _take_one(self, view: PartView, delivered: Delivered) -> None:
         """Take a message of a part's own snapshot."""
         position = delivered.position
+        self._counters.messages += 1
         incoming = self._read(delivered)
         if view.stage is None:
             # Another cluster turned out to publish here.
