@@ -1,5 +1,6 @@
 """What is decided depends on what is there, not on how it came to be."""
 
+import asyncio
 import random
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -112,17 +113,30 @@ async def _any_way(number: int, site: Site, chance: random.Random) -> Outcome:
     history, now = await _history(site), datetime.now(UTC)
     for definition in declared(site):
         for _ in range(_PREFIXES):
-            past = _effective(definition, history[: chance.randint(1, len(history))])
-            lived = _plans(definition, _world(definition, _some_of(past, chance)), now)
-            present = _plans(definition, _world(definition, _present_of(past)), now)
+            length, taken = chance.randint(1, len(history)), random.Random(chance.random())
+            # In a thread, because the proxies of the platform run in this process and must not stand still.
+            compared, differences = await asyncio.to_thread(_both_ways, definition, history[:length], taken, now)
             outcome.injected["random history"] += 1
-            outcome.compared += len(present)
+            outcome.compared += compared
             outcome.differences += [
-                f"{controller} {key} after {len(past)} versions, not as from the present alone: {text}"
-                for controller, key in sorted(lived.keys() | present.keys())
-                for text in _differing(lived.get((controller, key)), present.get((controller, key)))
+                f"after {length} versions, not as from the present alone: {one}" for one in differences
             ]
     return outcome
+
+
+def _both_ways(
+    definition: ServiceDefinition, history: Sequence[LoggedVersion], chance: random.Random, now: datetime
+) -> tuple[int, list[str]]:
+    """How many plans follow from the present, and in what those of a world with a past differ."""
+    past = _effective(definition, history)
+    lived = _plans(definition, _world(definition, _some_of(past, chance)), now)
+    present = _plans(definition, _world(definition, _present_of(past)), now)
+    differences = [
+        f"{controller} {key}: {text}"
+        for controller, key in sorted(lived.keys() | present.keys())
+        for text in _differing(lived.get((controller, key)), present.get((controller, key)))
+    ]
+    return len(present), differences
 
 
 def _cases() -> Sequence[Case]:
