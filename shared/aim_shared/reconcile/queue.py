@@ -19,6 +19,8 @@ from aim_shared.reconcile.retry_rate import Backoff, TokenBucket
 
 K = TypeVar("K")
 
+_HURRY_SECONDS: Final = 1.0
+"""Over which what is tried again early is spread."""
 _NEVER: Final = float("inf")
 
 
@@ -196,6 +198,12 @@ class WorkQueue(Generic[K]):
                 self.add(key, waiting.priority)
         self.add_after(key, delay, Priority.USER)
         return delay
+
+    def hurry(self) -> None:
+        """Try what failed again soon, because what it failed for may be over; who asked for patience gets it."""
+        for key in self._failures:
+            if key in self._timers:
+                self.add_after(key, self._random.uniform(0, _HURRY_SECONDS), Priority.USER)
 
     def succeeded(self, key: K) -> None:
         """Start the key's backoff anew at its next failure."""

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 
 from aim_shared.api import Resource
 from aim_shared.bus.entry import Change
@@ -26,6 +26,9 @@ from aim_shared.reconcile.worker import Effects, Observer, Recorder, Worker
 from aim_shared.reconcile.world_access import WorldAccess
 from aim_shared.runtime.facts import FactKeeper
 from aim_shared.runtime.settings import Settings
+
+_LOOK_SECONDS: Final = 1.0
+"""How often it is looked whether a part of the world is fresh again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +69,7 @@ class Controllers:
         access = WorldAccess(world, tell, boot_seconds)
         admission = Admission(world, kube, access.absorb)
         events = EventWriter(kube, definition.field_manager)
+        self._world = world
         self._resync_interval = settings.resync_interval
         self._facts = facts
         self._controllers: list[Controller] = []
@@ -114,6 +118,7 @@ class Controllers:
         async with asyncio.TaskGroup() as group:
             for controller in self._controllers:
                 group.create_task(controller.worker.run())
+            group.create_task(self._hurry_when_fresh())
             try:
                 while True:
                     await self._resync()
@@ -122,6 +127,16 @@ class Controllers:
                 # Timers of a term that is over would keep all of it alive until they fire.
                 for controller in self._controllers:
                     controller.queue.close()
+
+    async def _hurry_when_fresh(self) -> None:
+        """No event tells an object that what it could not see is seen again (FW-484): without this, its backoff."""
+        stale: set[str] = set()
+        while True:
+            before, stale = stale, {part.name for part in self._world.parts if not self._world.is_fresh(part)}
+            if before - stale:
+                for controller in self._controllers:
+                    controller.queue.hurry()
+            await asyncio.sleep(_LOOK_SECONDS)
 
     async def _resync(self) -> None:
         # A round of the facts is over when every object had its pass; a slow one must not look like disuse.

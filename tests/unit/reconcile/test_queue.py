@@ -123,6 +123,20 @@ def test_the_overall_retry_rate() -> None:
     assert bucket.reserve(100.0) == 0.0
 
 
+@pytest.mark.spec("FW-484")
+async def test_what_failed_is_tried_at_once_when_it_may_succeed(queue: WorkQueue[str], clock: VirtualClock) -> None:
+    for _ in range(10):
+        queue.retry("failing")
+    queue.retry("told to wait", at_least=60)
+    queue.add_after("waiting for its time", 100)
+    queue.hurry()
+    clock.advance(1)
+    assert await keys(queue) == ["failing"]
+    assert queue.retry("failing") > 100, "a failure more, not the first"
+    clock.advance(60)
+    assert await keys(queue) == ["told to wait"]
+
+
 @pytest.mark.spec("FW-068")
 async def test_a_retry_comes_no_later_than_the_grace_period_ends(queue: WorkQueue[str], clock: VirtualClock) -> None:
     for _ in range(8):
