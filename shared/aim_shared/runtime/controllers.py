@@ -130,10 +130,10 @@ class Controllers:
 
     async def _hurry_when_fresh(self) -> None:
         """No event tells an object that what it could not see is seen again (FW-484): without this, its backoff."""
-        stale: set[str] = set()
+        seen = self._world.freshened
         while True:
-            before, stale = stale, {part.name for part in self._world.parts if not self._world.is_fresh(part)}
-            if before - stale:
+            if self._world.freshened != seen:
+                seen = self._world.freshened
                 for controller in self._controllers:
                     controller.queue.hurry()
             await asyncio.sleep(_LOOK_SECONDS)
