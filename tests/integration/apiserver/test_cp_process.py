@@ -29,7 +29,7 @@ async def test_the_process_serves_until_it_is_told_to_stop(tmp_path: Path) -> No
             # A watch that is open must not delay the end.
             async with api.session.get("/api/v1/pods", params={"watch": "1"}):
                 process.send_signal(signal.SIGTERM)
-                async with asyncio.timeout(60):
+                async with asyncio.timeout(20):
                     assert await process.wait() == 0
     finally:
         if process.returncode is None:

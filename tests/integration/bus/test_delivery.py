@@ -72,7 +72,7 @@ async def test_silence_ends_it(bus: BusConnection, layout: Layout) -> None:
         consumers = await bus.api(f"CONSUMER.NAMES.{layout.history_stream}")
         await bus.api(f"CONSUMER.DELETE.{layout.history_stream}.{consumers['consumers'][0]}")
         with pytest.raises(DeliveryLostError):
-            await asyncio.wait_for(take(delivery, 1), 60)
+            await asyncio.wait_for(take(delivery, 1), 20)
 
 
 @pytest.mark.parametrize(

@@ -128,7 +128,7 @@ async def test_a_plugin_that_hangs_is_not_waited_for(tmp_path: Path, monkeypatch
     file = kubeconfig(tmp_path / "config", "http://127.0.0.1:1", {"exec": plugin})
     monkeypatch.setattr("aim_shared.kube.config.PLUGIN_SECONDS", 0.2)
     with pytest.raises(ConfigError, match="brought no credential"):
-        await asyncio.wait_for(from_kubeconfig(str(file)), 60)
+        await asyncio.wait_for(from_kubeconfig(str(file)), 20)
     # The library started the process and keeps it to itself; the loop must live until it has seen it end.
     let_go.touch()
     await eventually(lambda: pid_file.exists() and _is_reaped(int(pid_file.read_text() or 0)), "the plugin's end")

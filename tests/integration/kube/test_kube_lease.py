@@ -210,7 +210,8 @@ async def test_a_write_that_does_not_get_through_is_given_up_in_time() -> None:
         KubeClient(server.connection, service="test", settings=TransportSettings(attempts=1)) as client,
     ):
         with pytest.raises(ApiConnectionError, match="timed out"):
-            async with asyncio.timeout(60):
+            # Well below the 30 s after which the transport itself gives up.
+            async with asyncio.timeout(20):
                 await client.guarded(lambda: 0.2).apply(CONFIG_MAP, config_map("a"), "aim-x")
         assert len(server.seen) == 1
 
@@ -338,7 +339,8 @@ async def test_a_renewal_that_hangs_ends_leadership_at_the_deadline() -> None:
         KubeClient(server.connection, service="test") as client,
     ):
         elector = LeaderElector(client, "aim-system", "aim-x", Identity("pod-a"), settings=settings)
-        async with running(elector), asyncio.timeout(60):
+        # Well below the 30 s after which the transport itself gives up.
+        async with running(elector), asyncio.timeout(20):
             await elector.gained()
             store.fails_with = watch_answer(then_hang=True)
             await elector.lost()
