@@ -110,12 +110,12 @@ async def test_records_that_wait_at_the_signal_are_written_before_the_end(stage:
         for number in range(5):
             await api.created(MODELS, model(f"m{number}", f"image:{number}"))
             await seen(api, f"m{number}", f"image:{number}")
-        # Two for each model, and the settings.
-        await service.until("/debug/queue", lambda _, page: page["recorder"]["waiting"] == 11)
+        # Two for each model, and the settings; a pass that something else wakes meanwhile adds its own.
+        await service.until("/debug/queue", lambda _, page: page["recorder"]["waiting"] >= 11)
         await bus.api(f"STREAM.UPDATE.{stream}", config)
         assert await service.stop() == 0
         # The settings once more, behind the last record.
-        assert (await bus.api(f"STREAM.INFO.{stream}"))["state"]["messages"] == 12
+        assert (await bus.api(f"STREAM.INFO.{stream}"))["state"]["messages"] >= 12
     assert not [line for line in service.lines if "lost" in line["message"]]
 
 
