@@ -4,7 +4,7 @@ import asyncio
 import random
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from datetime import UTC, datetime
 from functools import partial
 from typing import Final
@@ -70,9 +70,13 @@ def _world(definition: ServiceDefinition, history: Iterable[LoggedVersion]) -> W
 
 
 def _effective(definition: ServiceDefinition, history: Iterable[LoggedVersion]) -> list[LoggedVersion]:
-    """The versions that a world does not know better when they come: after a fault one may be logged late, or again."""
+    """The versions that a world does not know better when they come: after a fault one may be logged late, or again.
+
+    As of one epoch, in this order: where a new one begins a world takes a snapshot, and no version is left out.
+    """
     world = World(definition.consumes, ())
-    return [one for one in history if _take_in(world, definition, one)]
+    taken = [one for one in history if _take_in(world, definition, one)]
+    return [replace(one, state=replace(one.state, epoch="one"), sequence=number) for number, one in enumerate(taken, 1)]
 
 
 def _take_in(world: World, definition: ServiceDefinition, one: LoggedVersion) -> bool:

@@ -58,7 +58,7 @@ def test_plans_depend_on_the_present_alone(seed: int) -> None:
 def test_a_version_that_is_logged_late_or_again_is_not_the_present() -> None:
     routing = definition(Settings())
     late = [history()[1], history()[4], replace(history()[1], sequence=8), replace(history()[5], sequence=9)]
-    assert [one.sequence for one in _effective(routing, late)] == [2, 5]
+    assert [one.state.resource_version for one in _effective(routing, late)] == ["2", "5"]
 
 
 def test_another_present_makes_another_plan() -> None:
