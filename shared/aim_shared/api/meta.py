@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Annotated, ClassVar, Final, NamedTuple
 
 from pydantic import Field
@@ -11,6 +10,7 @@ from aim_shared.api.base import ApiModel, Int64, Items, StrMap, Time
 from aim_shared.api.enums import ConditionStatus
 from aim_shared.api.schema import REQUIRED, Schema, list_map
 from aim_shared.json import JsonObject
+from aim_shared.sharing import shared
 
 GROUP: Final = "aim.eai.amd.com"
 VERSION: Final = "v1alpha1"
@@ -31,11 +31,44 @@ class ObjectKey(NamedTuple):
         """The key of an object in JSON.
 
         Raises:
-            KeyError: it has no name.
+            ValueError: its metadata tell no name, or something that is no text.
         """
-        metadata = obj["metadata"]
-        # Much is remembered under the same names, in many places.
-        return cls(sys.intern(metadata.get("namespace") or ""), sys.intern(metadata["name"]))
+        return cls(_text(obj, "namespace", ""), _text(obj, "name"))
+
+
+class Identity(NamedTuple):
+    """Which version of which object this is."""
+
+    key: ObjectKey
+    uid: str
+    resource_version: str
+
+    @classmethod
+    def of(cls, obj: JsonObject) -> Identity:
+        """The identity of an object in JSON.
+
+        Raises:
+            ValueError: its metadata tell no name or version, or something that is no text.
+        """
+        return cls(ObjectKey.of(obj), _text(obj, "uid", ""), version_of(obj))
+
+
+def version_of(obj: JsonObject) -> str:
+    """The resourceVersion of an object in JSON, or of a bookmark.
+
+    Raises:
+        ValueError: its metadata tell none.
+    """
+    return _text(obj, "resourceVersion")
+
+
+def _text(obj: JsonObject, name: str, default: str | None = None) -> str:
+    """A text in an object's metadata; without a default it has to be there."""
+    metadata = obj.get("metadata")
+    found = (metadata.get(name) if isinstance(metadata, dict) else None) or default
+    if not isinstance(found, str):
+        raise ValueError(f"an object without {name}: {found!r}")
+    return shared(found)
 
 
 class OwnerReference(ApiModel):

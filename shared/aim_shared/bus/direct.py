@@ -6,7 +6,6 @@ came over the bus; a server that went back in time (a restored store) starts an 
 """
 
 import asyncio
-import sys
 import uuid
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
@@ -14,6 +13,7 @@ from typing import Any, Final, Protocol
 
 import structlog
 
+from aim_shared.api.meta import Identity
 from aim_shared.bus.entry import Change, Entry, Version
 from aim_shared.bus.part import Key, Part
 from aim_shared.bus.published import published_form
@@ -193,15 +193,9 @@ class DirectFeed:
             self._sink(changes)
 
     def _entry(self, obj: JsonObject) -> Entry[Any]:
-        metadata = obj["metadata"]
-        version = Version(
-            sys.intern(metadata.get("uid") or ""),
-            sys.intern(metadata["resourceVersion"]),
-            None,
-            self._epoch,
-            self._era,
-        )
-        return Entry.of(self._part, Key.of(obj), published_form(self._part, obj), version, trace_of(obj))
+        key, uid, resource_version = Identity.of(obj)
+        version = Version(uid, resource_version, None, self._epoch, self._era)
+        return Entry.of(self._part, key, published_form(self._part, obj), version, trace_of(obj))
 
     def _newest_known(self) -> int:
         ours = Version("", "", None, self._epoch, self._era)

@@ -5,7 +5,6 @@ One version travels twice: as `StateMessage` to the state stream, and then, with
 """
 
 import hashlib
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -15,6 +14,7 @@ from typing import Final, NamedTuple
 from aim_shared.bus.part import Key
 from aim_shared.bus.trace import is_traceparent
 from aim_shared.json import JsonObject, loads
+from aim_shared.sharing import shared
 
 SPEC_VERSION: Final = "1.0"
 
@@ -181,7 +181,7 @@ class Logged(NamedTuple):
     @classmethod
     def of(cls, headers: Mapping[str, str]) -> "Logged":
         """What the headers of a message in the history tell; empty where they lack something."""
-        epoch = sys.intern(headers.get(Header.EPOCH, ""))
+        epoch = shared(headers.get(Header.EPOCH, ""))
         return cls(headers.get(Header.CE_ID, ""), epoch, headers.get(Header.SEQUENCE, ""))
 
     def holds(self, message: StateMessage, sequence: int) -> int | None:
@@ -219,7 +219,7 @@ def decode_state(part: str, key: Key, headers: Mapping[str, str] | None, body: b
             previous=_sequence(found, Header.PREVIOUS),
             body=b"" if verb is Verb.DELETE else body,
             # An object and what was made for it share a trace.
-            traceparent=sys.intern(traceparent) if is_traceparent(traceparent) else "",
+            traceparent=shared(traceparent) if is_traceparent(traceparent) else "",
             time=datetime.fromisoformat(found[Header.CE_TIME]),
             source=found.get(Header.CE_SOURCE, ""),
             id=_present(found, Header.CE_ID),
@@ -273,7 +273,7 @@ def _version(headers: Mapping[str, str]) -> str:
     value = headers[Header.RESOURCE_VERSION]
     if value and not value.isdecimal():
         raise ValueError(Header.RESOURCE_VERSION)
-    return sys.intern(value)
+    return shared(value)
 
 
 def _sequence(headers: Mapping[str, str], name: Header) -> int:

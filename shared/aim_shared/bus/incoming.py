@@ -1,6 +1,5 @@
 """What a message of the state stream means to a world: a version of an object, a deletion, or a sync marker."""
 
-import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Final
@@ -12,6 +11,7 @@ from aim_shared.bus.marker import Marker, decode_marker
 from aim_shared.bus.part import Key, Part
 from aim_shared.bus.subjects import FACTS_PART, Layout, SubjectError
 from aim_shared.json import JsonObject
+from aim_shared.sharing import shared
 
 NOT_OURS: Final = (EnvelopeError, SubjectError)
 """What `Decoder.read` raises for a message that no publisher of ours wrote."""
@@ -88,12 +88,12 @@ class Decoder:
         if not fact and not state.resource_version.isdecimal():
             raise EnvelopeError(f"{part} {key}: resourceVersion {state.resource_version!r} is no number")
         version = Version(
-            sys.intern(state.uid),
+            shared(state.uid),
             "" if fact else state.resource_version,
             delivered.position.stream_sequence,
             # One text for all objects instead of one each.
-            sys.intern(state.epoch),
-            sys.intern(state.era),
+            shared(state.epoch),
+            shared(state.era),
         )
         raw = state.json()
         if raw is None:

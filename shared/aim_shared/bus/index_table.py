@@ -4,12 +4,12 @@ Most values lead to one key, and most objects are found under one value. There a
 thousand objects, so neither of the two gets a collection of its own.
 """
 
-import sys
 from collections.abc import Iterable
 from typing import Any, Protocol, TypeAlias, TypeVar
 
 from aim_shared.api import Resource
 from aim_shared.bus.part import GroupId, Index, Key
+from aim_shared.sharing import shared
 
 D = TypeVar("D")
 
@@ -80,7 +80,7 @@ class IndexTable:
 
 
 def _shared(value: str) -> str:
-    return sys.intern(str(value))
+    return shared(str(value))
 
 
 def _each(values: Values) -> tuple[str, ...]:

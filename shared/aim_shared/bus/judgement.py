@@ -4,7 +4,6 @@ The rule that nothing else may break: in one epoch an older version never replac
 however late.
 """
 
-import sys
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -13,6 +12,7 @@ from enum import Enum
 from aim_shared.bus.envelope import StateMessage, Verb
 from aim_shared.bus.part import Key
 from aim_shared.bus.source import SourceVersion
+from aim_shared.sharing import shared
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +43,8 @@ class Stored:
             sequence,
             message.verb,
             # One text for all objects instead of one each.
-            sys.intern(message.epoch),
-            sys.intern(message.uid),
+            shared(message.epoch),
+            shared(message.uid),
             message.resource_version,
             message.digest,
             message.previous if message.repeats else sequence,
@@ -166,7 +166,7 @@ def _vanished(
     for key in (stored.keys() | pending.keys()) - present.keys():
         last = pending.get(key) or stored[key]
         if last.verb is not Verb.DELETE:
-            yield SourceVersion(key, Verb.DELETE, last.uid, version)
+            yield SourceVersion.gone(key, last.uid, version)
 
 
 def is_ahead(stored: Mapping[Key, Stored], present: Mapping[Key, SourceVersion], scope: Scope) -> bool:

@@ -1,10 +1,10 @@
 """What Kubernetes has of a part, as the watch told it: the truth that the streams are compared with."""
 
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, Self
 
+from aim_shared.api.meta import Identity
 from aim_shared.bus.envelope import NOTHING, Verb, digest_of
 from aim_shared.bus.part import Key, Part
 from aim_shared.bus.published import published_form
@@ -16,7 +16,7 @@ from aim_shared.packed import Packed, Packer, unpacked
 
 @dataclass(frozen=True, slots=True)
 class SourceVersion:
-    """One version of an object, to be published.
+    """One version of an object, to be published; made by `of` and `gone`.
 
     Attributes:
         held: the JSON that is published, packed while it waits for somebody to ask; empty for a deletion.
@@ -28,15 +28,19 @@ class SourceVersion:
     verb: Verb
     uid: str
     resource_version: str
-    held: Packed | bytes = b""
-    digest: bytes = NOTHING
-    traceparent: str = ""
+    held: Packed | bytes
+    digest: bytes
+    traceparent: str
 
     @classmethod
     def of(cls, key: Key, uid: str, resource_version: str, body: bytes, traceparent: str) -> Self:
         """A version that is to be published under this body."""
-        version = sys.intern(resource_version)
-        return cls(key, Verb.UPSERT, sys.intern(uid), version, body, digest_of(body, version), traceparent)
+        return cls(key, Verb.UPSERT, uid, resource_version, body, digest_of(body, resource_version), traceparent)
+
+    @classmethod
+    def gone(cls, key: Key, uid: str, resource_version: str) -> Self:
+        """A deletion."""
+        return cls(key, Verb.DELETE, uid, resource_version, b"", NOTHING, "")
 
     @property
     def body(self) -> bytes:
@@ -51,12 +55,8 @@ class SourceVersion:
 
 def upsert_of(part: Part[Any], obj: JsonObject) -> SourceVersion:
     """The version that an object is, as Kubernetes sent it."""
-    metadata = obj["metadata"]
     # What nobody reads is not kept either: a pod is ten times what is published of it.
-    body = dumps(published_form(part, obj))
-    return SourceVersion.of(
-        Key.of(obj), metadata["uid"], str(metadata.get("resourceVersion") or ""), body, trace_of(obj)
-    )
+    return SourceVersion.of(*Identity.of(obj), dumps(published_form(part, obj)), trace_of(obj))
 
 
 _SLICE: Final = 200
@@ -146,7 +146,7 @@ class Source:
     def remove(self, key: Key, uid: str, resource_version: str) -> SourceVersion:
         """An object is gone."""
         known = self._present.pop(key, None)
-        return SourceVersion(key, Verb.DELETE, uid or (known.uid if known else ""), resource_version)
+        return SourceVersion.gone(key, uid or (known.uid if known else ""), resource_version)
 
     def _packed(self, version: SourceVersion) -> SourceVersion:
         return replace(version, held=self._packer.pack(version.body))

@@ -9,12 +9,12 @@ namespace, and each has its own marker.
 """
 
 import string
-import sys
 from dataclasses import dataclass
 from typing import Final
 from urllib.parse import unquote
 
 from aim_shared.bus.part import Key
+from aim_shared.sharing import shared
 
 CLUSTER_SCOPE: Final = "-"
 """Stands in a subject where a cluster-scoped object has no namespace; no namespace can be called so."""
@@ -164,8 +164,8 @@ class Layout:
         if len(tokens) != 5 or tokens[:2] != [self.root, branch] or not all(tokens):
             raise SubjectError(f"{subject!r} is no {branch} subject of {self.root!r}")
         _, _, part, scope, name = tokens
-        namespace = "" if scope == CLUSTER_SCOPE else sys.intern(decode_token(scope))
-        return part, Key(namespace, sys.intern(decode_token(name)))
+        namespace = "" if scope == CLUSTER_SCOPE else shared(decode_token(scope))
+        return part, Key(namespace, shared(decode_token(name)))
 
 
 DEFAULT_LAYOUT: Final = Layout()

@@ -3,10 +3,10 @@
 import hashlib
 import re
 import secrets
-import sys
 from typing import Final
 
 from aim_shared.json import JsonObject
+from aim_shared.sharing import shared
 
 TRACEPARENT_ANNOTATION: Final = "aim.eai.amd.com/traceparent"
 """Stamped by the executor on what it creates, so that the trace goes on with the child (FW-205)."""
@@ -34,6 +34,6 @@ def trace_of(obj: JsonObject) -> str:
     metadata = obj.get("metadata") or {}
     stamped = (metadata.get("annotations") or {}).get(TRACEPARENT_ANNOTATION)
     if isinstance(stamped, str) and is_traceparent(stamped):
-        return sys.intern(stamped)
+        return shared(stamped)
     digest = hashlib.sha256(f"{metadata.get('uid', '')}/{metadata.get('generation', 0)}".encode()).hexdigest()
-    return sys.intern(f"00-{digest[:32]}-{digest[32:48]}-01")
+    return shared(f"00-{digest[:32]}-{digest[32:48]}-01")

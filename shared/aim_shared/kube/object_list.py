@@ -4,21 +4,12 @@ Decoded, the objects of one list of ten thousand take 300 MB, and a service list
 take a hundredth of that, and whoever goes through the list has one of them decoded at a time.
 """
 
-import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple, Self, final, overload
 
-from aim_shared.api.meta import ObjectKey
+from aim_shared.api.meta import Identity, ObjectKey
 from aim_shared.json import JsonObject, dumps, loads
 from aim_shared.packed import Packed, Packer, unpacked
-
-
-class Identity(NamedTuple):
-    """Which version of which object this is."""
-
-    key: ObjectKey
-    uid: str
-    resource_version: str
 
 
 class _Held(NamedTuple):
@@ -27,13 +18,13 @@ class _Held(NamedTuple):
 
 
 @final
-class ObjectList(Sequence[JsonObject]):
+class ObjectList(Sequence[JsonObject]):  # noqa: PLW1641  (equal to other sequences of the same objects)
     """Objects as the server sent them, each decoded anew whenever it is looked at. Immutable."""
 
     __slots__ = ("_held", "_packer")
 
     def __init__(self, held: tuple[_Held, ...] = (), packer: Packer | None = None) -> None:
-        """Use `of`; this is for the class itself."""
+        """Without arguments, an empty list; for one of objects see `of`."""
         self._held = held
         self._packer = packer or Packer()
 
@@ -89,8 +80,6 @@ class ObjectList(Sequence[JsonObject]):
             return NotImplemented
         return len(self) == len(other) and all(mine == theirs for mine, theirs in zip(self, other, strict=True))
 
-    __hash__ = None  # type: ignore[assignment]
-
     def __repr__(self) -> str:
         return f"ObjectList({', '.join(str(one.key) for one in self.identities)})"
 
@@ -98,17 +87,4 @@ class ObjectList(Sequence[JsonObject]):
         return type(self)(held, self._packer)
 
     def _hold(self, obj: JsonObject) -> _Held:
-        return _Held(identity_of(obj), self._packer.pack(dumps(obj)))
-
-
-def identity_of(obj: JsonObject) -> Identity:
-    """Which version of which object this is.
-
-    Raises:
-        ValueError: it has no name or no version.
-    """
-    try:
-        key, metadata = ObjectKey.of(obj), obj["metadata"]
-        return Identity(key, sys.intern(metadata.get("uid") or ""), sys.intern(metadata["resourceVersion"]))
-    except KeyError as missing:
-        raise ValueError(f"an object without {missing.args[0]}") from None
+        return _Held(Identity.of(obj), self._packer.pack(dumps(obj)))

@@ -12,7 +12,9 @@ KEY = Key("ns", "a")
 
 
 def version(rv: int, verb: Verb = Verb.UPSERT, uid: str = "u") -> SourceVersion:
-    return SourceVersion(KEY, verb, uid, str(rv), b"{}" if verb is Verb.UPSERT else b"")
+    if verb is Verb.DELETE:
+        return SourceVersion.gone(KEY, uid, str(rv))
+    return SourceVersion.of(KEY, uid, str(rv), b"{}", "")
 
 
 def held(rv: int, verb: Verb = Verb.UPSERT, uid: str = "u") -> dict[Key, Stored]:

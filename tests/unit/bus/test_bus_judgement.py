@@ -16,7 +16,9 @@ HELD = Stored(7, Verb.UPSERT, "e2", "u", "10", BODY, 7)
 
 
 def wanted(rv: int | str, uid: str = "u", verb: Verb = Verb.UPSERT) -> SourceVersion:
-    return SourceVersion(KEY, verb, uid, str(rv), b"{}" if verb is Verb.UPSERT else b"")
+    if verb is Verb.DELETE:
+        return SourceVersion.gone(KEY, uid, str(rv))
+    return SourceVersion.of(KEY, uid, str(rv), b"{}", "")
 
 
 @pytest.mark.parametrize(
@@ -71,7 +73,7 @@ def test_what_the_stream_lacks_is_published() -> None:
 
 
 def test_what_the_cluster_lacks_is_deleted_at_the_lists_version() -> None:
-    assert compare([], {KEY: HELD}) == [SourceVersion(KEY, Verb.DELETE, "u", "50")]
+    assert compare([], {KEY: HELD}) == [SourceVersion.gone(KEY, "u", "50")]
     assert compare([], {KEY: replace(HELD, verb=Verb.DELETE)}) == []
 
 
@@ -82,7 +84,7 @@ def test_what_is_under_way_is_not_published_twice() -> None:
 
 def test_what_is_under_way_may_be_outdated() -> None:
     assert compare([wanted(13)], {KEY: HELD}, {KEY: wanted(12)}) == [wanted(13)]
-    assert compare([], {}, {KEY: wanted(12)}) == [SourceVersion(KEY, Verb.DELETE, "u", "50")]
+    assert compare([], {}, {KEY: wanted(12)}) == [SourceVersion.gone(KEY, "u", "50")]
 
 
 def test_a_stream_ahead_of_a_living_object_means_that_the_cluster_went_back() -> None:

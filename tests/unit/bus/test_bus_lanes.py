@@ -3,14 +3,13 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aim_shared.bus.envelope import Verb
 from aim_shared.bus.lanes import Lanes
 from aim_shared.bus.part import Key
 from aim_shared.bus.source import SourceVersion
 
 
 def version(name: str, number: int) -> SourceVersion:
-    return SourceVersion(Key("ns", name), Verb.UPSERT, name, str(number), b"{}")
+    return SourceVersion.of(Key("ns", name), name, str(number), b"{}", "")
 
 
 def drain(lanes: Lanes) -> list[str]:

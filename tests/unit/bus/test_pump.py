@@ -8,7 +8,6 @@ import pytest
 from support.nats import eventually
 from support.world_objects import widgets
 
-from aim_shared.bus.envelope import Verb
 from aim_shared.bus.intake import Intake
 from aim_shared.bus.interruption import InterruptedSessionError
 from aim_shared.bus.part import Key
@@ -19,7 +18,7 @@ A = Key("ns", "a")
 
 
 def version(number: int) -> SourceVersion:
-    return SourceVersion(A, Verb.UPSERT, "u", str(number), b"{}")
+    return SourceVersion.of(A, "u", str(number), b"{}", "")
 
 
 class ScriptedWriter:
