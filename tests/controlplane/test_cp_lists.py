@@ -73,6 +73,21 @@ async def test_pages_show_one_version_of_the_whole(api: SuiteApi) -> None:
     }
 
 
+@pytest.mark.spec("FW-464")
+async def test_a_limit_counts_for_all_but_what_is_cached(api: SuiteApi) -> None:
+    for number in range(5):
+        await api.created(CONFIG_MAPS, {"metadata": {"name": f"c{number}"}})
+    version = (await api.get(CONFIG_MAPS)).body["metadata"]["resourceVersion"]
+    not_older = {"resourceVersion": version, "resourceVersionMatch": "NotOlderThan"}
+    for query in ({}, not_older):
+        page = (await api.get(CONFIG_MAPS, limit="2", **query)).body
+        assert _names(page) == ["c0", "c1"]
+        assert page["metadata"]["continue"]
+    cached = (await api.get(CONFIG_MAPS, limit="2", resourceVersion="0")).body
+    assert len(_names(cached)) == 5
+    assert "continue" not in cached["metadata"]
+
+
 async def test_versions_of_the_past_and_the_future(api: SuiteApi) -> None:
     made = await api.created(CONFIG_MAPS, {"metadata": {"name": "a"}})
     await api.created(CONFIG_MAPS, {"metadata": {"name": "b"}})

@@ -161,7 +161,8 @@ class KubeClient:
     ) -> ObjectPage:
         """Read one page of a collection; all of it unless limited.
 
-        ``resource_version`` None is the newest state (a quorum read), ``"0"`` whatever the server has cached.
+        ``resource_version`` None is the newest state (a consistent read), ``"0"`` whatever the server has cached, for
+        which it ignores the limit.
         """
         parameters = _present(
             labelSelector=label_selector,
@@ -172,9 +173,11 @@ class KubeClient:
             **{"continue": continue_token},
         )
         answer = await self._send("list", "GET", kind, collection_path(kind, namespace), parameters)
-        metadata = answer.get("metadata") or {}
+        metadata, items = answer.get("metadata") or {}, answer.get("items") or []
+        if not (isinstance(metadata, dict) and isinstance(items, list) and all(isinstance(one, dict) for one in items)):
+            raise ValueError(f"list {resource_name(kind)}: the answer is no list of objects")
         return ObjectPage(
-            tuple(_complete(kind, item) for item in answer.get("items") or ()),
+            tuple(_complete(kind, item) for item in items),
             str(metadata.get("resourceVersion", "")),
             str(metadata.get("continue") or ""),
         )

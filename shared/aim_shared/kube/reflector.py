@@ -27,7 +27,6 @@ from aim_shared.kube.backoff import Backoff
 from aim_shared.kube.client import WATCH_GRACE, KubeClient, ObjectPage, WatchEvent
 from aim_shared.kube.errors import ApiError, KubeError
 from aim_shared.kube.kinds import ResourceKind, resource_name
-from aim_shared.kube.object_list import identity_of
 from aim_shared.kube.reflector_state import (
     Bookmark,
     Delete,
@@ -75,7 +74,7 @@ class ReflectorSettings:
         grace: seconds of silence beyond that, after which the connection counts as dead.
         opening: most seconds until a watch answers at all.
         longest_wait: seconds beyond which a server's ``Retry-After`` is not respected (FW-427).
-        page_size: objects per page of a list, where the server pages: what is decoded at a time, and in one step.
+        page_size: objects per page of a list: what is decoded at a time, and in one step of the event loop.
         backoff: delays after failures.
         hasty: seconds; a watch that the server ends sooner, without one event, counts as a failure.
     """
@@ -141,7 +140,7 @@ class Reflector:
         self._settings = settings or ReflectorSettings()
         self._random = randomness or random.Random()
         self._sleep = sleep
-        self._state: State = Empty(ListFrom.CACHE)
+        self._state: State = Empty(ListFrom.STORE)
         self._known = Known(kind)
         self._floor = ""
         self._pending: deque[Event] = deque()
@@ -312,7 +311,7 @@ class Reflector:
         self._since.clear()
         unfulfilled, self._relist_under_way = self._relist_under_way, None
         if unfulfilled is ListFrom.STORE:
-            # The list that comes instead may be from a cache, which is not what somebody waits for.
+            # The list that comes instead may have begun before somebody asked, or come from a cache.
             self._relist_wanted = unfulfilled
 
     async def _list(self, state: Empty | Listing) -> tuple[Event, ...]:
@@ -401,7 +400,7 @@ class Reflector:
 
     def _remember(self, event: Upsert | Delete) -> None:
         """Keep an event for the list that is under way; of each object the last one, in the order of the last ones."""
-        key = identity_of(event.obj).key
+        key = ObjectKey.of(event.obj)
         self._since.pop(key, None)
         self._since[key] = event
 

@@ -14,12 +14,12 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import NamedTuple, TypeAlias, final
 
-from aim_shared.api.meta import ObjectKey
+from aim_shared.api.meta import Identity, ObjectKey, version_of
 from aim_shared.json import JsonObject
 from aim_shared.kube.client import ObjectPage, VersionMatch, WatchEvent, WatchEventType
 from aim_shared.kube.errors import ApiError, KubeError
 from aim_shared.kube.kinds import ResourceKind, api_version
-from aim_shared.kube.object_list import Identity, ObjectList, identity_of
+from aim_shared.kube.object_list import ObjectList
 
 
 @final
@@ -33,8 +33,8 @@ class Restarted:
         objects: all objects; go through them once, as each look decodes.
         resource_version: version of the collection.
         rewound: the server is behind what it showed before (a restored store): compare no versions across this.
-        from_store: read from the store itself, so that nothing newer existed then. Another list may come from a
-            cache that lags behind.
+        from_store: a consistent read, so that nothing newer existed then. Another list may come from a cache that
+            lags behind.
     """
 
     objects: Sequence[JsonObject]
@@ -84,9 +84,8 @@ Event: TypeAlias = Restarted | Upsert | Delete | Bookmark
 class ListFrom(Enum):
     """How fresh a list must be."""
 
-    CACHE = "whatever the server has cached"
     FLOOR = "not older than the newest version seen"
-    STORE = "the newest state, read from the store"
+    STORE = "the newest state: a consistent read"
 
 
 @final
@@ -134,11 +133,10 @@ class ListQuery(NamedTuple):
 
 
 def list_query(source: ListFrom, floor: str) -> ListQuery:
-    """The version parameters for a first page; without a version seen yet, any cached state will do."""
-    if source is ListFrom.STORE:
+    """The version parameters for a first page; without a version seen yet, nothing but the newest state will do."""
+    # Never version 0, "whatever is cached": to that the server answers with all objects at once, whatever the limit.
+    if source is ListFrom.STORE or not floor:
         return ListQuery(None, None)
-    if source is ListFrom.CACHE or not floor:
-        return ListQuery("0", None)
     return ListQuery(floor, VersionMatch.NOT_OLDER_THAN)
 
 
@@ -184,7 +182,7 @@ def merged(listed: Restarted, since: Iterable[Upsert | Delete]) -> Restarted:
         # The list shows this, or what came after it.
         if not is_older(listed.resource_version, event.resource_version):
             continue
-        changes[identity_of(event.obj).key] = event.obj if isinstance(event, Upsert) else None
+        changes[ObjectKey.of(event.obj)] = event.obj if isinstance(event, Upsert) else None
         version = event.resource_version
     return replace(listed, objects=ObjectList.of(listed.objects).overlaid(changes), resource_version=version)
 
@@ -217,12 +215,10 @@ class Known:
         Raises:
             ValueError: it names no version or no object.
         """
-        version = (event.object.get("metadata") or {}).get("resourceVersion")
-        if not isinstance(version, str) or not version:
-            raise ValueError(f"a {event.type} event of {self._kind.kind} without a resourceVersion")
+        version = version_of(event.object)
         if event.type is WatchEventType.BOOKMARK:
             return Bookmark(version)
-        identity = identity_of(event.object)
+        identity = Identity.of(event.object)
         if event.type is WatchEventType.DELETED:
             self._objects.pop(identity.key, None)
             return Delete(event.object, version)

@@ -67,6 +67,7 @@ def bookmark(version: int) -> dict[str, Any]:
     return change("BOOKMARK", {"kind": "ConfigMap", "metadata": {"resourceVersion": str(version)}})
 
 
+@pytest.mark.spec("FW-464")
 async def test_first_list_then_watch_from_its_version() -> None:
     a, b = config_map("a", 1), config_map("b", 6)
     async with reflecting(
@@ -77,9 +78,10 @@ async def test_first_list_then_watch_from_its_version() -> None:
         events = await take(reflector, 3)
         statistics = reflector.statistics()
 
-    assert events == [Restarted((a,), "5"), Upsert(b, "6"), Bookmark("8")]
+    assert events == [Restarted((a,), "5", from_store=True), Upsert(b, "6"), Bookmark("8")]
     first, second = (seen.query for seen in server.seen)
-    assert (first["resourceVersion"], first["labelSelector"]) == ("0", "x=y")
+    # To a list from the cache a server answers with everything at once.
+    assert first == {"limit": "100", "labelSelector": "x=y"}
     assert (second["resourceVersion"], second["labelSelector"]) == ("5", "x=y")
     assert (statistics.state, statistics.resource_version, statistics.objects) == ("Watching", "8", 2)
 
@@ -89,7 +91,7 @@ async def test_pages_are_one_list_and_only_the_first_names_a_version() -> None:
     async with reflecting(
         list_answer("5", a, continue_token="t"), list_answer("5", b), watch_answer(then_hang=True)
     ) as (reflector, server):
-        assert await take(reflector, 1) == [Restarted((a, b), "5")]
+        assert await take(reflector, 1) == [Restarted((a, b), "5", from_store=True)]
 
     assert server.seen[1].query == {"limit": "100", "continue": "t"}
 
@@ -104,8 +106,8 @@ async def test_a_watch_that_ends_or_breaks_resumes_at_the_last_version(cut: bool
     ) as (reflector, server):
         events = await take(reflector, 4)
 
-    assert events == [Restarted((), "5"), Upsert(a6, "6"), Bookmark("6"), Upsert(a7, "7")]
-    assert [seen.query["resourceVersion"] for seen in server.seen] == ["0", "5", "6"]
+    assert events == [Restarted((), "5", from_store=True), Upsert(a6, "6"), Bookmark("6"), Upsert(a7, "7")]
+    assert [seen.query.get("resourceVersion") for seen in server.seen] == [None, "5", "6"]
 
 
 async def test_a_half_open_connection_is_given_up_and_the_watch_resumed() -> None:
@@ -113,7 +115,7 @@ async def test_a_half_open_connection_is_given_up_and_the_watch_resumed() -> Non
     async with reflecting(
         list_answer("5"), watch_answer(then_hang=True), watch_answer(change("ADDED", a6), then_hang=True)
     ) as (reflector, server):
-        assert await take(reflector, 2) == [Restarted((), "5"), Upsert(a6, "6")]
+        assert await take(reflector, 2) == [Restarted((), "5", from_store=True), Upsert(a6, "6")]
 
     assert server.seen[2].query["resourceVersion"] == "5"
 
@@ -135,7 +137,7 @@ async def test_an_expired_watch_lists_again_and_reports_deletions_of_the_gap(exp
     ):
         first, deleted, second = await take(reflector, 3)
 
-    assert first == Restarted((a, b), "5")
+    assert first == Restarted((a, b), "5", from_store=True)
     assert isinstance(deleted, Delete)
     assert (deleted.obj["metadata"]["name"], deleted.synthetic) == ("a", True)
     assert second == Restarted((b, c), "10")
@@ -187,6 +189,7 @@ async def test_a_wished_comparison_interrupts_a_silent_watch() -> None:
     assert server.seen[3].query["resourceVersion"] == "9"
 
 
+@pytest.mark.spec("FW-464")
 async def test_errors_are_shown_and_survived() -> None:
     a = config_map("a", 1)
     async with reflecting(
@@ -194,12 +197,15 @@ async def test_errors_are_shown_and_survived() -> None:
         dropped_connection(),
         text_answer("<html>bad gateway</html>", 502),
         text_answer("<html>not the API server</html>"),
+        list_answer("5", {"metadata": None}),
+        list_answer("5", {"metadata": {"name": 1, "resourceVersion": "1"}}),
+        text_answer('{"items": ["a"]}'),
         list_answer("5", a),
         watch_answer(change("MODIFIED", a), then_hang=True),
     ) as (reflector, _):
         assert await reflector.step() == ()
         assert "cannot list resource configmaps" in str(reflector.statistics().last_error)
-        assert await take(reflector, 2) == [Restarted((a,), "5"), Upsert(a, "1")]
+        assert await take(reflector, 2) == [Restarted((a,), "5", from_store=True), Upsert(a, "1")]
         assert reflector.statistics().failures == 0
         assert reflector.statistics().last_error is None
 
@@ -228,7 +234,7 @@ async def test_the_server_decides_within_bounds_how_long_a_throttled_reflector_w
 
     throttled = status_answer(429, "TooManyRequests", headers={"Retry-After": asked})
     async with reflecting(throttled, list_answer("5"), sleep=sleep) as (reflector, _):
-        assert await take(reflector, 1) == [Restarted((), "5")]
+        assert await take(reflector, 1) == [Restarted((), "5", from_store=True)]
 
     assert delays == [slept]
 
@@ -254,7 +260,7 @@ async def test_a_wish_for_a_list_is_heard_while_the_server_wants_patience() -> N
         waiting = group.create_task(take(reflector, 1))
         await eventually(lambda: reflector.statistics().failures > 0, "refused")
         reflector.relist()
-        assert await waiting == [Restarted((), "5")]
+        assert await waiting == [Restarted((), "5", from_store=True)]
 
 
 @pytest.mark.spec("FW-427")
@@ -271,7 +277,7 @@ async def test_a_wish_that_comes_during_an_attempt_is_heard_when_the_attempt_fai
         await asyncio.wait_for(trying.wait(), 60)
         reflector.relist()
         answered.set()
-        assert await waiting == [Restarted((), "5")]
+        assert await waiting == [Restarted((), "5", from_store=True)]
 
 
 class Throttled:

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from support.fake_apiserver import config_map
 
-from aim_shared.api.meta import ObjectKey
+from aim_shared.api.meta import Identity, ObjectKey
 from aim_shared.kube.client import ObjectPage
-from aim_shared.kube.object_list import Identity, ObjectList
+from aim_shared.kube.object_list import ObjectList
 from aim_shared.kube.reflector_state import Empty, ListFrom, Listing, after_page
 from aim_shared.packed import Packed
 
@@ -27,7 +27,7 @@ def page(first: int, count: int, token: str) -> tuple[ObjectPage, "list[weakref.
 
 @pytest.mark.spec("FW-460")
 def test_of_a_page_that_was_taken_nothing_decoded_is_kept() -> None:
-    state: Any = Empty(ListFrom.CACHE)
+    state: Any = Empty(ListFrom.STORE)
     for number in range(3):
         arrived, alive = page(100 * number, 100, "more")
         state = after_page(state, arrived)
@@ -63,7 +63,20 @@ def test_changes_lie_over_a_list() -> None:
     assert ObjectList.of((a, b)).overlaid({keys["c"]: None}) == (a, b)
 
 
-@pytest.mark.parametrize("obj", [{}, {"metadata": {"name": "a"}}, {"metadata": {"resourceVersion": "1"}}])
+@pytest.mark.parametrize(
+    "obj",
+    [
+        {},
+        {"metadata": None},
+        {"metadata": ["name"]},
+        {"metadata": {"name": "a"}},
+        {"metadata": {"resourceVersion": "1"}},
+        {"metadata": {"name": 1, "resourceVersion": "1"}},
+        {"metadata": {"name": "a", "resourceVersion": 1}},
+        {"metadata": {"name": "a", "resourceVersion": "1", "uid": 1}},
+        {"metadata": {"name": "a", "resourceVersion": "1", "namespace": {}, "uid": {"a": 1}}},
+    ],
+)
 def test_an_object_without_name_or_version_is_refused(obj: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match="an object without"):
         ObjectList.of((obj,))

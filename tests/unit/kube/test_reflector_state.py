@@ -37,8 +37,8 @@ SOME = ObjectList.of((config_map("a"),))
 @pytest.mark.parametrize(
     ("source", "floor", "expected"),
     [
-        (ListFrom.CACHE, "", ("0", None)),
-        (ListFrom.FLOOR, "", ("0", None)),
+        (ListFrom.FLOOR, "", (None, None)),
+        (ListFrom.STORE, "", (None, None)),
         (ListFrom.FLOOR, "7", ("7", VersionMatch.NOT_OLDER_THAN)),
         (ListFrom.STORE, "7", (None, None)),
     ],
@@ -48,8 +48,8 @@ def test_freshness_of_a_list(source: ListFrom, floor: str, expected: tuple[str, 
 
 
 def test_pages_add_up_to_one_list() -> None:
-    first = after_page(Empty(ListFrom.CACHE), ObjectPage((config_map("a"),), "5", "more"))
-    assert first == Listing(ListFrom.CACHE, ObjectList.of((config_map("a"),)), "more")
+    first = after_page(Empty(ListFrom.FLOOR), ObjectPage((config_map("a"),), "5", "more"))
+    assert first == Listing(ListFrom.FLOOR, ObjectList.of((config_map("a"),)), "more")
     assert isinstance(first, Listing)
     last = after_page(first, ObjectPage((config_map("b"),), "5", ""))
     assert last == Restarted((config_map("a"), config_map("b")), "5")
@@ -59,7 +59,7 @@ def test_pages_add_up_to_one_list() -> None:
 @pytest.mark.parametrize(
     ("state", "error", "expected"),
     [
-        (Empty(ListFrom.CACHE), BROKEN, Empty(ListFrom.CACHE)),
+        (Empty(ListFrom.STORE), BROKEN, Empty(ListFrom.STORE)),
         (Empty(ListFrom.FLOOR), AHEAD, Empty(ListFrom.STORE)),
         (Listing(ListFrom.FLOOR, SOME, "t"), EXPIRED, Empty(ListFrom.STORE)),
         (Listing(ListFrom.FLOOR, SOME, "t"), BROKEN, Empty(ListFrom.FLOOR)),

@@ -109,18 +109,20 @@ class Reader:
             ApiError: 410 for a version that is no longer kept, 504 for one that is still to come.
         """
         collection = self._store.collection(resource.storage)
+        # As the real server, whose cache tells everything at once to whoever is content with what is cached.
+        limit = 0 if options.revision == "0" else options.limit
         page = _Page.decode(options.continued, options.namespace) if options.continued else None
         revision, versions = self._snapshot(collection, options, page)
         left = versions if page is None else (version for version in versions if version.key > page.start)
         found = (version for version in left if _selects(options, version))
         # A selector looks into each object; without one there is a count to tell.
-        most = options.limit + 1 if options.limit and options.matcher is not None else None
+        most = limit + 1 if limit and options.matcher is not None else None
         selected = list(islice(found, most))
         metadata: JsonObject = {"resourceVersion": str(revision)}
-        if options.limit and len(selected) > options.limit:
+        if limit and len(selected) > limit:
             if options.matcher is None:
-                metadata["remainingItemCount"] = len(selected) - options.limit
-            selected = selected[: options.limit]
+                metadata["remainingItemCount"] = len(selected) - limit
+            selected = selected[:limit]
             metadata["continue"] = _Page(revision, selected[-1].key).encode(namespaced=bool(options.namespace))
         return presenter.many(selected, metadata)
 
