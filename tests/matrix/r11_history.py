@@ -13,7 +13,7 @@ from matrix.case import Case, Outcome, Scenario
 from matrix.plans import declared
 from matrix.site import Site
 
-from aim_shared.bus.chain import LoggedVersion, from_log
+from aim_shared.bus.chain import LoggedVersion
 from aim_shared.bus.connection import BusSettings, connect
 from aim_shared.bus.delivery import deliver
 from aim_shared.bus.entry import Entry, Version
@@ -35,7 +35,7 @@ _PREFIXES: Final = 12
 
 async def _history(site: Site) -> list[LoggedVersion]:
     """Every version that was logged, in the order of the log."""
-    found = []
+    found: list[LoggedVersion] = []
     async with connect(BusSettings.of_urls(site.stack.nats_url, "matrix")) as bus:
         await bus.wait_connected()
         subjects = (f"{DEFAULT_LAYOUT.root}.log.>",)
@@ -43,8 +43,23 @@ async def _history(site: Site) -> list[LoggedVersion]:
             async for delivered in delivery.ready():
                 message = delivered.message
                 part, key = DEFAULT_LAYOUT.parse_log(message.subject)
-                found.append(from_log(decode_log(part, key, message.headers, message.data)))
+                logged = decode_log(part, key, message.headers, message.data)
+                found.append(LoggedVersion(logged.state, logged.sequence))
     return found
+
+
+def _in_order(history: Iterable[LoggedVersion]) -> list[LoggedVersion]:
+    """As the versions followed each other, each once: after a fault one may be logged late, or again.
+
+    By nothing but the publisher's epoch and the broker's sequence: what a world makes of a disorder must not choose
+    what worlds are compared with. As of one epoch, in this order: where a new one begins a world takes a snapshot, and
+    no version is left out.
+    """
+    unique = {(one.state.epoch, one.sequence, one.part, one.key): one for one in history}
+    ordered = (unique[place] for place in sorted(unique))
+    return [
+        replace(one, state=replace(one.state, epoch="one"), sequence=number) for number, one in enumerate(ordered, 1)
+    ]
 
 
 def _some_of(history: Sequence[LoggedVersion], chance: random.Random) -> list[LoggedVersion]:
@@ -62,32 +77,19 @@ def _present_of(history: Iterable[LoggedVersion]) -> list[LoggedVersion]:
 def _world(definition: ServiceDefinition, history: Iterable[LoggedVersion]) -> World:
     """A world that has lived through the versions."""
     world = World(definition.consumes, (*definition.indexes, FACTS_BY_OWNER))
+    parts = {part.name: part for part in definition.consumes}
     for one in history:
-        _take_in(world, definition, one)
+        part = parts.get(one.part)
+        if part is None or (part.name == FACTS_PART and one.key.namespace != definition.name):
+            continue
+        version = Version(one.state.uid, one.state.resource_version, one.sequence, one.state.epoch)
+        if one.deleted:
+            world.delete(part, one.key, version, 0.0)
+        else:
+            world.put(Entry(part, one.key, one.state.body, version), 0.0)
     for part in definition.consumes:
         world.mark(part, synced=True, fresh=True)
     return world
-
-
-def _effective(definition: ServiceDefinition, history: Iterable[LoggedVersion]) -> list[LoggedVersion]:
-    """The versions that a world does not know better when they come: after a fault one may be logged late, or again.
-
-    As of one epoch, in this order: where a new one begins a world takes a snapshot, and no version is left out.
-    """
-    world = World(definition.consumes, ())
-    taken = [one for one in history if _take_in(world, definition, one)]
-    return [replace(one, state=replace(one.state, epoch="one"), sequence=number) for number, one in enumerate(taken, 1)]
-
-
-def _take_in(world: World, definition: ServiceDefinition, one: LoggedVersion) -> bool:
-    """Whether that changed something."""
-    part = next((part for part in definition.consumes if part.name == one.part), None)
-    if part is None or (part.name == FACTS_PART and one.key.namespace != definition.name):
-        return False
-    version = Version(one.state.uid, one.state.resource_version, one.sequence, one.state.epoch)
-    if one.deleted:
-        return bool(world.delete(part, one.key, version, 0.0))
-    return bool(world.put(Entry(part, one.key, one.state.body, version), 0.0))
 
 
 def _plans(definition: ServiceDefinition, world: World, now: datetime) -> dict[tuple[str, Key], Plan]:
@@ -132,7 +134,7 @@ def _both_ways(
     definition: ServiceDefinition, history: Sequence[LoggedVersion], chance: random.Random, now: datetime
 ) -> tuple[int, list[str]]:
     """How many plans follow from the present, and in what those of a world with a past differ."""
-    past = _effective(definition, history)
+    past = _in_order(history)
     lived = _plans(definition, _world(definition, _some_of(past, chance)), now)
     present = _plans(definition, _world(definition, _present_of(past)), now)
     differences = [

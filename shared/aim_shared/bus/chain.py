@@ -10,9 +10,11 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
 from itertools import pairwise
+from operator import attrgetter
+from typing import Final
 
 from aim_shared.bus.entry import Version
-from aim_shared.bus.envelope import LogMessage, StateMessage
+from aim_shared.bus.envelope import StateMessage
 from aim_shared.bus.part import Key
 from aim_shared.bus.standing import Position
 from aim_shared.json import dumps
@@ -74,27 +76,22 @@ class LoggedVersion:
         return bool(wanted.uid) and (wanted.uid, wanted.resource_version) == told
 
 
-def from_log(message: LogMessage) -> LoggedVersion:
-    """A version as the history holds it."""
-    return LoggedVersion(message.state, message.sequence)
-
-
-def from_state(message: StateMessage, sequence: int) -> LoggedVersion:
-    """A version as the state stream holds it."""
-    return LoggedVersion(message, sequence, pending=True)
+place_of: Final = attrgetter("place")
+"""What versions of one object are sorted by."""
 
 
 def chained(logged: Iterable[LoggedVersion], present: LoggedVersion | None) -> tuple[LoggedVersion, ...]:
     """Put the versions of one subject in order, without repetition, with the present one, and mark the holes.
 
     Args:
-        logged: in the order of the history, where a version may stand twice.
+        logged: in whatever order. After a fault the history may hold a version behind later ones, or twice, because
+            one that it lacks is logged when somebody notices; only places tell what followed what.
         present: what the state stream holds, which the history may lack.
     """
     unique = {version.place: version for version in logged}
     if present is not None:
         unique.setdefault(present.place, present)
-    versions = list(unique.values())
+    versions = sorted(unique.values(), key=place_of)
     befores = [None, *versions]
     return tuple(
         replace(version, hole=hole_between(before, version)) for before, version in zip(befores, versions, strict=False)
@@ -197,7 +194,7 @@ def as_of(chain: Chain, position: Position, at: datetime) -> Told:
         at: when that was; an object made later was absent then, whatever is missing.
     """
     assert position.sequence is not None, "only the bus gives positions"
-    count = bisect_right(chain.versions, (position.epoch, position.sequence), key=lambda one: one.place)
+    count = bisect_right(chain.versions, (position.epoch, position.sequence), key=place_of)
     before = chain.versions[count - 1] if count else None
     later = chain.versions[count] if count < len(chain.versions) else None
     if before is None:

@@ -12,7 +12,7 @@ from typing import Final, TypeAlias
 
 import structlog
 
-from aim_shared.bus.chain import Chain, LoggedVersion, StateAt, chained, find, from_log, from_state, state_at
+from aim_shared.bus.chain import Chain, LoggedVersion, StateAt, chained, find, place_of, state_at
 from aim_shared.bus.connection import BusConnection, Message
 from aim_shared.bus.decision import DecisionRecord
 from aim_shared.bus.delivery import Delivered, deliver
@@ -178,10 +178,11 @@ class History:
             if version is None:
                 continue
             where = (version.part, version.key)
+            # By place: in the log, a version may stand behind later ones.
             if version.state.time <= at:
-                before[where] = version
+                before[where] = max(before.get(where, version), version, key=place_of)
             else:
-                after.setdefault(where, version)
+                after[where] = min(after.get(where, version), version, key=place_of)
         present = {(version.part, version.key): version for version in await self._all_present(parts)}
         return {
             where: state_at(before.get(where), after.get(where), present.get(where), at)
@@ -236,18 +237,20 @@ class History:
         message = delivered.message
         try:
             part, key = self._layout.parse_log(message.subject)
-            return from_log(decode_log(part, key, message.headers, message.data))
+            logged = decode_log(part, key, message.headers, message.data)
         except (EnvelopeError, SubjectError) as error:
             self._drop(error)
             return None
+        return LoggedVersion(logged.state, logged.sequence)
 
     def _stated(self, message: StoredMessage | Message, sequence: int) -> LoggedVersion | None:
         try:
             part, key = self._layout.parse_state(message.subject)
-            return from_state(decode_state(part, key, message.headers, message.data), sequence)
+            state = decode_state(part, key, message.headers, message.data)
         except (EnvelopeError, SubjectError) as error:
             self._drop(error)
             return None
+        return LoggedVersion(state, sequence, pending=True)
 
     def _decision(self, delivered: Delivered) -> StoredDecision | None:
         try:

@@ -211,6 +211,9 @@ class Writer:
     async def copy_to_history(self, message: StateMessage, sequence: int) -> None:
         """Log a present version that may be missing there; the one thing a crash can leave undone.
 
+        Also behind later ones, and rather twice than not at all: the history is to hold every version, and who reads
+        it sorts them (`chained`).
+
         Raises:
             InterruptedSessionError: no answer.
         """

@@ -11,12 +11,12 @@ from aim_shared.bus.chain import Hole, Knowledge
 from aim_shared.bus.connection import BusConnection
 from aim_shared.bus.decision import DecisionRecord
 from aim_shared.bus.entry import Version
-from aim_shared.bus.envelope import Verb
+from aim_shared.bus.envelope import LogMessage, Verb, decode_state
 from aim_shared.bus.history import DecisionFilter, History
 from aim_shared.bus.outcome import PubAck
 from aim_shared.bus.part import Key
 from aim_shared.bus.recorded import RecordedReads
-from aim_shared.bus.stored import delete_message
+from aim_shared.bus.stored import delete_message, last_message
 from aim_shared.bus.subjects import Layout
 
 A = Key("ns", "a")
@@ -187,6 +187,30 @@ async def test_state_at(bus: BusConnection, layout: Layout, history: History, so
     changed = states["widgets", Key("ns", "changed")].version
     assert changed is not None
     assert (changed.state.json() or {})["spec"] == 1
+
+
+@pytest.mark.spec("FW-438")
+async def test_a_version_that_is_logged_late_stands_where_it_belongs(
+    bus: BusConnection, layout: Layout, history: History, source: Source
+) -> None:
+    first = await source.upsert("a", spec=1)
+    source.history = False
+    second = await source.upsert("a", spec=2)
+    late = await last_message(bus, layout.state_stream, layout.state("widgets", A))
+    assert late is not None
+    source.history = True
+    third = await source.upsert("a", spec=3)
+    logged = LogMessage(decode_state("widgets", A, late.headers, late.data), second)
+    assert isinstance(await bus.publish(layout.log("widgets", A), late.data, logged.headers()), PubAck)
+    at = datetime.now(UTC) + timedelta(milliseconds=2)
+    while datetime.now(UTC) <= at + timedelta(milliseconds=2):
+        await bus.api(f"STREAM.INFO.{layout.state_stream}")
+    fourth = await source.upsert("a", spec=4)
+    versions = await history.versions("widgets", A)
+    assert [(one.sequence, one.hole) for one in versions] == [(one, None) for one in (first, second, third, fourth)]
+    then = (await history.state_at(at, ["widgets"]))["widgets", A]
+    assert then.version is not None
+    assert (then.version.sequence, then.hole) == (third, None)
 
 
 async def test_an_empty_history(history: History) -> None:

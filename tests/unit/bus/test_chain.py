@@ -54,6 +54,10 @@ def holes(versions: tuple[LoggedVersion, ...]) -> list[tuple[int, Hole | None]]:
         ([version(1, 0)], version(9, 4), [(1, None), (9, Hole.GAP)]),
         ([version(1, 0), version(4, 1)], version(4, 1), [(1, None), (4, None)]),
         ([], version(9, 4), [(9, Hole.BEGINNING)]),
+        # One that the history lacked was logged when somebody noticed, or logged again.
+        ([version(40, 0), version(60, 50), version(50, 40)], None, [(40, None), (50, None), (60, None)]),
+        ([version(1, 0), version(4, 1), version(1, 0)], version(9, 4), [(1, None), (4, None), (9, None)]),
+        ([version(1, 0, epoch="e2"), version(4, 0, epoch="e1")], None, [(4, None), (1, Hole.EPOCH)]),
     ],
 )
 def test_holes(
@@ -154,6 +158,14 @@ def test_what_the_stream_held_at_a_position(
     sequence, hole = expected
     assert told.hole == hole
     assert (None if told.version is None else told.version.sequence) == (sequence if hole is None else None)
+
+
+@pytest.mark.spec("FW-438")
+@pytest.mark.parametrize(("position", "expected"), [(39, None), (45, 40), (55, 50), (70, 60)])
+def test_what_was_logged_late_is_told_where_it_belongs(position: int, expected: int | None) -> None:
+    versions = chained([version(40, 0), version(60, 50), version(50, 40)], None)
+    told = as_of(Chain(versions), Position("e1", position), NOON)
+    assert (told.version and told.version.sequence, told.hole) == (expected, None)
 
 
 @pytest.mark.spec("FW-446")

@@ -5,7 +5,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
-from matrix.r11_history import _effective, _plans, _present_of, _some_of, _world
+from matrix.r11_history import _in_order, _plans, _present_of, _some_of, _world
 from support.builders import make
 from support.serving import aim_service
 from support.versions import version_of
@@ -56,9 +56,12 @@ def test_plans_depend_on_the_present_alone(seed: int) -> None:
 
 
 def test_a_version_that_is_logged_late_or_again_is_not_the_present() -> None:
-    routing = definition(Settings())
-    late = [history()[1], history()[4], replace(history()[1], sequence=8), replace(history()[5], sequence=9)]
-    assert [one.state.resource_version for one in _effective(routing, late)] == ["2", "5"]
+    one, other, config, changed = history()[1], history()[2], history()[0], history()[3]
+    again = replace(one, state=replace(one.state, epoch="e2"), sequence=1)
+    ordered = _in_order([again, one, changed, history()[4], config, other, one])
+    assert [version.state.resource_version for version in ordered] == ["1", "2", "3", "4", "5", "2"]
+    assert [(version.state.epoch, version.sequence) for version in ordered] == [("one", n) for n in range(1, 7)]
+    assert sorted(version.sequence for version in _present_of(ordered)) == [3, 4, 6]
 
 
 def test_another_present_makes_another_plan() -> None:
