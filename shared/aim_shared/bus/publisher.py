@@ -32,7 +32,7 @@ from aim_shared.bus.scoping import Scoping
 from aim_shared.bus.session import Comparisons, Session
 from aim_shared.bus.source import SourceVersion
 from aim_shared.bus.subjects import DEFAULT_LAYOUT, Layout
-from aim_shared.bus.tasks import apart
+from aim_shared.bus.tasks import in_own_task
 from aim_shared.bus.vouching import CompareDueError
 from aim_shared.bus.writer import Writer
 from aim_shared.kube.reflector_state import Event, ListFrom, Restarted
@@ -193,7 +193,7 @@ class Publisher:
             markers = context.markers.written
             self._sessions += 1
             self._session = Session(context, self._comparisons)
-            outcome = await apart(self._session.run(session))
+            outcome = await in_own_task(self._session.run(session))
             # A task group that fails and is cancelled at the same time reports the failure alone.
             raise_if_cancelled()
             if isinstance(outcome, CompareDueError):

@@ -16,7 +16,7 @@ class UnexpectedEndError(Exception):
     """Work that should have gone on ended; only its being started anew helps."""
 
 
-async def apart(work: Coroutine[Any, Any, T]) -> T:
+async def in_own_task(work: Coroutine[Any, Any, T]) -> T:
     """Do the work in a task of its own, which is cancelled with this one, and return what it returns.
 
     Raises:
@@ -39,7 +39,7 @@ async def endless(what: str, work: Coroutine[Any, Any, None]) -> Never:
         UnexpectedEndError: it ended by itself. What else it raises passes.
     """
     try:
-        await apart(work)
+        await in_own_task(work)
     except UnexpectedEndError as error:
         raise UnexpectedEndError(f"{what}: {error}") from error
     raise UnexpectedEndError(f"{what} ended by itself; this is a defect, and a restart gets over it")

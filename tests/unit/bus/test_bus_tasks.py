@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from aim_shared.bus.tasks import UnexpectedEndError, apart, endless
+from aim_shared.bus.tasks import UnexpectedEndError, endless, in_own_task
 
 
 async def _fail_in_the_exit_of_a_group() -> None:
@@ -18,7 +18,7 @@ async def _fail_in_the_exit_of_a_group() -> None:
 
 async def test_a_failed_group_leaves_the_surrounding_task_as_it_was() -> None:
     with pytest.raises(ExceptionGroup):
-        await apart(_fail_in_the_exit_of_a_group())
+        await in_own_task(_fail_in_the_exit_of_a_group())
     task = asyncio.current_task()
     assert task is not None
     assert task.cancelling() == 0
@@ -30,7 +30,7 @@ async def _cancel_itself() -> None:
 
 async def test_work_that_nobody_cancelled_never_ends_unseen() -> None:
     with pytest.raises(UnexpectedEndError, match="cancelled by nobody"):
-        await apart(_cancel_itself())
+        await in_own_task(_cancel_itself())
     with pytest.raises(UnexpectedEndError, match=r"^publish pods: cancelled by nobody"):
         await endless("publish pods", _cancel_itself())
     with pytest.raises(UnexpectedEndError, match="publish pods ended by itself"):
