@@ -27,7 +27,7 @@ class NotLoadedError(BaseException):
 
 
 class Past:
-    """Everything that was read from the history so far; one for the replay of many decisions.
+    """What was read from the history; one for the replay of many decisions from one reading of the log.
 
     What is decoded stays decoded: one version is read by many passes.
     """
@@ -45,7 +45,7 @@ class Past:
         self._chains.update(chains)
 
     def add_part(self, where: PartOf, chains: Mapping[Key, Chain]) -> None:
-        """Take in all objects of a part; of the facts, all of a service."""
+        """Take in all objects of a part, once; of the facts, all of a service."""
         self._whole[where] = chains
         self.add({(where[0], key): chain for key, chain in chains.items()})
 
@@ -63,8 +63,10 @@ class Past:
             return Answer(hole=f"{part}/{read.key}: version {wanted.resource_version or wanted.sequence} is not kept")
         return Answer(self._entry(part, found, wanted))
 
-    def part(self, part: Part[Any], record: DecisionRecord) -> PastPart:
-        """All of a part, as the world of a decision held it. Good until another decision of the service is asked for.
+    def moved_to(self, part: Part[Any], record: DecisionRecord) -> PastPart:
+        """All of a part, moved to where the world of a decision held it.
+
+        It is one object for all decisions of a service: ask again instead of keeping it or what it returns.
 
         Raises:
             NotLoadedError: the part was not read from the history yet.

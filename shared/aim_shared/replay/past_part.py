@@ -41,14 +41,14 @@ class Moment:
         decision: its ID.
         at: the clock that it was given.
         position: how far its world was; ``None`` when that cannot be told.
-        apart: what it knew of single objects, own writes and reads: better than anything that can be rebuilt.
+        known: what it knew of single objects, own writes and reads: better than anything that can be rebuilt.
         unknown: why the part as a whole cannot be rebuilt; empty if it can be.
     """
 
     decision: str
     at: datetime
     position: Position | None
-    apart: Mapping[Key, RecordedObject]
+    known: Mapping[Key, RecordedObject]
     unknown: str = ""
 
 
@@ -81,27 +81,27 @@ class PastPart:
         self.moment = Moment("", datetime.min.replace(tzinfo=UTC), None, {})
         self._entries: dict[Key, Entry[Any]] = {}
         self._holes: dict[Key, str] = {}
-        self._apart: set[Key] = set()
+        self._corrected: set[Key] = set()
         self._by_clock: dict[Key, datetime] = {}
         self._rebuilt: dict[Derived, Rebuilt[Any]] = {}
 
     def move(self, moment: Moment) -> None:
         """Become what a decision saw."""
-        for key in (*self._changed(moment), *self._apart):
+        for key in (*self._changed(moment), *self._corrected):
             self._set(key, self._told(key, moment))
-        self._apart = set()
+        self._corrected = set()
         self.moment = moment
-        for key, known in moment.apart.items():
+        for key, known in moment.known.items():
             entry = self._entries.get(key)
             # Most reads are what the bus told, which needs no second look.
             if entry is None or known.version is None or entry.version != known.version or known.version.local:
                 self._set(key, self._read(known, moment.at))
-                self._apart.add(key)
+                self._corrected.add(key)
 
     def get(self, key: Key) -> Answer:
         """One object."""
         entry, hole = self._entries.get(key), self._holes.get(key)
-        if entry is not None or hole is not None or key in self._apart:
+        if entry is not None or hole is not None or key in self._corrected:
             return Answer(entry, hole)
         return Answer(hole=f"{self._part}/{key}: {self.moment.unknown}" if self.moment.unknown else None)
 
@@ -115,11 +115,6 @@ class PastPart:
         """Why it cannot be told what a look at all objects would have found; empty if it can be."""
         whole = self.moment.unknown or (self._miscounted if not self._holes else "")
         return [*([f"{self._part}: {whole}"] if whole else []), *(self._holes[key] for key in sorted(self._holes))]
-
-    @property
-    def counted(self) -> bool:
-        """Whether the record tells how many objects there were."""
-        return self.moment.position is not None and self.moment.position.objects is not None
 
     def index(self, index: Index[Any]) -> Rebuilt[IndexTable]:
         """Today's index over the objects."""

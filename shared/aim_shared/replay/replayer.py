@@ -73,7 +73,6 @@ class Replayer:
     def __init__(self, log: History, services: Mapping[str, ServiceCode]) -> None:
         self._log = log
         self._services = services
-        self._past = Past()
         self._definitions: dict[tuple[str, str], ServiceDefinition] = {}
 
     async def decisions(self, wanted: DecisionFilter = _EVERY) -> AsyncIterator[Replayed]:
@@ -82,30 +81,33 @@ class Replayer:
         Raises:
             BusError: the log can not be read.
         """
+        # Anew each time: the log grows, and what was read of it says nothing about what came later.
+        past = Past()
         found = await self._log.decisions(wanted)
-        self._past.begins = await self._log.begins()
         # One look for all of them, not one for each: passes of an object read much the same.
-        self._past.add(await self._log.chains(where for one in found for where in objects_of(one.record)))
-        await self._load({(part, one.record.service) for one in found for part in searched_parts(one.record)})
+        past.add(await self._log.chains(where for one in found for where in objects_of(one.record)))
+        await self._load(past, {(part, one.record.service) for one in found for part in searched_parts(one.record)})
         for stored in found:
-            yield await self._replay(stored)
+            yield await self._replay(past, stored)
 
-    async def _replay(self, stored: StoredDecision) -> Replayed:
+    async def _replay(self, past: Past, stored: StoredDecision) -> Replayed:
         try:
             reconciler = await self._reconciler(stored.record)
         except _MissingError as missing:
             return Replayed(stored, Verdict.UNKNOWN, missing=(str(missing),))
         while True:
             try:
-                return _again(reconciler, stored, self._past)
+                return _again(reconciler, stored, past)
             except NotLoadedError as lacking:
-                await self._load({(lacking.part, stored.record.service)})
+                await self._load(past, {(lacking.part, stored.record.service)})
 
-    async def _load(self, parts: Iterable[PartOf]) -> None:
+    async def _load(self, past: Past, parts: Iterable[PartOf]) -> None:
         """Read all of some parts, as services see them."""
         wanted = {scoped_part(part, service) for part, service in parts}
         for where, chains in (await self._log.chains_of_parts(wanted)).items():
-            self._past.add_part(where, chains)
+            past.add_part(where, chains)
+        # Asked last: what was dropped while this read may be missing in what it read.
+        past.begins = await self._log.begins()
 
     async def _reconciler(self, record: DecisionRecord) -> Reconciler[Any]:
         definition = self._definitions.get((record.service, record.settings))

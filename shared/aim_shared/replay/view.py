@@ -145,13 +145,13 @@ class ReplayView:
             return self._known(self._past.read(part, read, self._record.at))
         if (part.name, None) not in self._groups:
             _note(self.beyond, f"{part}/{key}")
-        entry = self._known(self._past.part(part, self._record).get(key))
+        entry = self._known(self._past.moved_to(part, self._record).get(key))
         self._objects[part.name][key] = None if entry is None else entry.version
         return entry
 
     def _part(self, part: Part[Any]) -> PastPart:
         """A part for a look at all of it."""
-        found = self._past.part(part, self._record)
+        found = self._past.moved_to(part, self._record)
         for hole in found.holes:
             _note(self.holes, hole)
         return found

@@ -90,10 +90,13 @@ class Log:
 
     async def replay(self, reconcile: Reconcile, wanted: DecisionFilter = EVERY) -> list[Replayed]:
         """Today's code decides again."""
+        return [one async for one in self.replayer(reconcile).decisions(wanted)]
+
+    def replayer(self, reconcile: Reconcile) -> Replayer:
+        """What takes them again with this code."""
         reconcilers = (Reconciler("widget", PART, reconcile),)
         code = ServiceCode(Settings, lambda _: ServiceDefinition("tester", (), (PART,), (COLOUR,), reconcilers))
-        replayer = Replayer(History(self.bus, self.layout), {"tester": code})
-        return [one async for one in replayer.decisions(wanted)]
+        return Replayer(History(self.bus, self.layout), {"tester": code})
 
     async def _publish(self, subject: str, body: bytes) -> None:
         assert isinstance(await self.bus.publish(subject, body, {}), PubAck)
@@ -223,6 +226,18 @@ async def test_a_history_that_begins_after_the_decision_tells_no_absence(log: Lo
     assert one.verdict is Verdict.UNKNOWN
     # Of what was there and is gone since, as c, no trace may be left.
     assert one.missing[0].startswith("widgets: the history goes back to ")
+
+
+@pytest.mark.spec("FW-437")
+async def test_a_log_that_has_grown_is_read_again(log: Log) -> None:
+    await log.decide("c", first_red)
+    replayer = log.replayer(first_red)
+    assert verdicts([one async for one in replayer.decisions()]) == [Verdict.SAME]
+    await change_everything(log)
+    await log.source.upsert("e", labels={"colour": "red"})
+    await log.caught_up()
+    await log.decide("c", first_red)
+    assert [(one.verdict, one.missing) async for one in replayer.decisions()] == [(Verdict.SAME, ())] * 2
 
 
 @pytest.mark.spec("FW-441")

@@ -73,14 +73,14 @@ def test_the_way_does_not_matter(
     chains = chains_of(story)
     moving = past_part(chains)
     for number, (epoch, sequence, changes) in enumerate(path):
-        apart = {
+        known = {
             Key("ns", name): RecordedObject(
                 part=PART.name, namespace="ns", name=name, epoch=colour,
                 uid=None if colour == "gone" else f"u-{name}", resource_version="99",
             )
             for name, colour in changes.items()
         }  # fmt: skip
-        moment = Moment(str(number), NOON + timedelta(seconds=number), Position(epoch, sequence), apart)
+        moment = Moment(str(number), NOON + timedelta(seconds=number), Position(epoch, sequence), known)
         fresh = past_part(chains)
         moving.move(moment)
         fresh.move(moment)
