@@ -146,7 +146,8 @@ def _again(reconciler: Reconciler[Any], stored: StoredDecision, past: Past) -> R
     plan = _compared(reconciler, view, stored.record)
     lines = (*plan, *(line for told in view.raised for line in told.splitlines()))
     view.verify()
-    # With a hole, equal plans prove as little as different ones.
+    # With a hole, equal plans prove as little as different ones. A doubt speaks against equal ones alone.
+    (view.otherwise if lines else view.holes).extend(view.doubts)
     verdict = Verdict.UNKNOWN if view.holes else Verdict.DIFFERENT if lines else Verdict.SAME
     return Replayed(stored, verdict, lines, tuple(view.holes), tuple(view.beyond), tuple(view.otherwise))
 

@@ -41,6 +41,8 @@ class ReplayView:
         beyond: what was asked although the record says nothing of it, as ``part/key`` or ``part[index]=value``.
         otherwise: look-ups of which today's code makes something else than the code of then, with both answers.
         raised: tracebacks of today's indexes, summaries and lines, of objects in which those of then saw something.
+        doubts: where those of today raise and find something else, and the record does not tell whether those of then
+            saw anything in the object or raised as well; equal plans prove nothing then, different ones differ.
         holes: what can not be told, and why; with any of them the answers are not those of then.
 
     Raises:
@@ -54,12 +56,14 @@ class ReplayView:
         self._indexes = {(read.part, read.index, read.value): read.keys for read in record.reads.indexes}
         self._summaries = {(read.part, read.summary, read.group): read.items for read in record.reads.summaries}
         self._groups = {(group.part, group.index): group for group in record.reads.groups}
+        self._raising: dict[tuple[str, str], list[str]] = {}
         self._stale = frozenset((*record.reads.stale, *record.world.stale))
         self._objects: defaultdict[str, dict[Key, Version | None]] = defaultdict(dict)
         self._look_ups: defaultdict[tuple[str, str], dict[str, tuple[Key, ...]]] = defaultdict(dict)
         self.beyond: list[str] = []
         self.otherwise: list[str] = []
         self.raised: list[str] = []
+        self.doubts: list[str] = []
         self.holes: list[str] = []
 
     @property
@@ -102,7 +106,7 @@ class ReplayView:
             _note(self.beyond, f"{summary}={group}")
         elif recorded != (now := tuple(recorded_item(item) for item in items)):
             self._note_otherwise(f"{summary}={group}", recorded, now)
-            self._note_raised(rebuilt, rebuilt.raised)
+            self._note_doubts(_doubts(rebuilt))
         stale = summary.part.name in self._stale
         return Summed(items, stale_error(summary.part, group) if stale and not items else None)
 
@@ -125,8 +129,10 @@ class ReplayView:
             if found is None or found == group.found:
                 continue
             if index and part in self._record.world.objects:
-                # No object is missing among those that were looked through, so the index is another.
+                # The history vouches for each object, and the number for none having vanished without a trace. That
+                # proves neither set nor versions, but leaves another index as what explains it.
                 _note(self.otherwise, f"{part}[{index}]: not what was found then")
+                self._note_doubts(self._raising.get((part, index), ()))
             else:
                 _note(self.holes, f"{part}{'' if index is None else f'[{index}]'}: not what was read then")
 
@@ -169,6 +175,8 @@ class ReplayView:
             self._look_ups[part, derived.name][value] = keys
             if (part, derived.name) not in self._groups:
                 _note(self.beyond, what)
+            else:
+                self._raising[part, derived.name] = _doubts(rebuilt)
         elif recorded != keys:
             self._note_otherwise(what, map(str, recorded), map(str, keys))
             self._note_raised(rebuilt, recorded)
@@ -181,6 +189,10 @@ class ReplayView:
             if key in rebuilt.raised:
                 _note(self.raised, f"{rebuilt.table} raises for {key}:\n{rebuilt.raised[key]}")
 
+    def _note_doubts(self, doubts: Iterable[str]) -> None:
+        for doubt in doubts:
+            _note(self.doubts, doubt)
+
     def _selection(self, part: Part[T], value: str, keys: Iterable[Key]) -> Selection[T]:
         entries = [one for key in sorted(keys) if (one := self._object(part, key)) is not None]
         items = tuple(obj for entry in entries if (obj := entry.object) is not None)
@@ -191,6 +203,18 @@ class ReplayView:
 def _note(where: list[str], what: str) -> None:
     if what not in where:
         where.append(what)
+
+
+def _doubts(rebuilt: Rebuilt[Any]) -> list[str]:
+    """That today's code raises: once for each exception, because it may be raised for every object of a part."""
+    by_exception: defaultdict[str, list[Key]] = defaultdict(list)
+    for key, told in rebuilt.raised.items():
+        by_exception[told.rstrip().rpartition("\n")[2]].append(key)
+    return [
+        f"{rebuilt.table} raises for {min(keys)}{f' and {len(keys) - 1} more' if keys[1:] else ''}, "
+        f"then perhaps as well: {exception}"
+        for exception, keys in sorted(by_exception.items())
+    ]
 
 
 def _listed(found: Iterable[object]) -> str:

@@ -240,6 +240,29 @@ async def test_a_log_that_has_grown_is_read_again(log: Log) -> None:
     assert [(one.verdict, one.missing) async for one in replayer.decisions()] == [(Verdict.SAME, ())] * 2
 
 
+@pytest.mark.spec("FW-441", "FW-481")
+async def test_a_fold_of_many_that_raises_is_neither_the_same_nor_hides_a_difference(log: Log) -> None:
+    for number in range(150):
+        await log.source.upsert(f"w{number}", labels={"colour": "red"})
+    await log.caught_up()
+    await log.decide("c", first_red)
+
+    def raising_for(name: str) -> Index[Resource]:
+        def values(obj: Resource) -> list[str]:
+            if obj.name == name:
+                raise LookupError("planted")
+            return list(COLOUR.values(obj))
+
+        return Index(PART, COLOUR.name, values)
+
+    (one,) = await log.replay(first_of(raising_for("w7")))
+    assert (one.verdict, len(one.missing)) == (Verdict.UNKNOWN, 1)
+    assert one.missing[0].endswith("LookupError: planted")
+    (one,) = await log.replay(first_of(raising_for("a")))
+    assert (one.verdict, one.missing) == (Verdict.DIFFERENT, ())
+    assert one.otherwise[-1].endswith("LookupError: planted")
+
+
 @pytest.mark.spec("FW-441")
 async def test_an_exception_is_a_difference_with_its_traceback(log: Log) -> None:
     await log.decide("a", by_name)
