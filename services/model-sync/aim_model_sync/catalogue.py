@@ -5,11 +5,13 @@ from typing import Final
 
 from aim_model_sync.words import counted
 from aim_shared.api import AIMClusterModel, AIMClusterModelSource, labels
+from aim_shared.api.kinds import AIM_CLUSTER_MODEL_SOURCE
 from aim_shared.bus.part import Index, label_index, owner_index, scoped
 from aim_shared.bus.parts import CLUSTER_MODELS
 from aim_shared.bus.view import View
 from aim_shared.errors import AimError, Category
 from aim_shared.naming import label_value
+from aim_shared.reconcile.predecessor import is_left_by_predecessor
 from aim_shared.registry.image_reference import ImageReference, InvalidReferenceError, Repository, parse_image
 
 _SOURCE_KIND: Final = "AIMClusterModelSource"
@@ -69,7 +71,7 @@ def left_by_predecessor(view: View, source: AIMClusterModelSource) -> AimError |
     the next sync: concluding waits for it.
     """
     labelled = view.select(MODELS_BY_LABEL, scoped(None, label_value(source.name))).items
-    left = sorted(model.name for model in labelled if _is_of_predecessor(model, source))
+    left = sorted(model.name for model in labelled if is_left_by_predecessor(model, source, AIM_CLUSTER_MODEL_SOURCE))
     if not left:
         return None
     message = (
@@ -77,11 +79,6 @@ def left_by_predecessor(view: View, source: AIMClusterModelSource) -> AimError |
         "waiting until garbage collection has removed them"
     )
     return AimError(Category.INFRASTRUCTURE, "EarlierModelsPresent", message)
-
-
-def _is_of_predecessor(model: AIMClusterModel, source: AIMClusterModelSource) -> bool:
-    references = (one for one in model.metadata.owner_references if one.controller and one.kind == _SOURCE_KIND)
-    return any(one.name == source.name and one.uid != source.uid for one in references)
 
 
 def controllers(model: AIMClusterModel) -> tuple[str, ...]:

@@ -10,6 +10,7 @@ from aim_routing.conflict import conflict_event
 from aim_routing.path import PathProblem, path_of
 from aim_routing.route import build_route
 from aim_shared.api import AIMService, ConditionStatus, HTTPRoute, ParentReference
+from aim_shared.api.kinds import AIM_SERVICE
 from aim_shared.api.meta import find_condition
 from aim_shared.bus.parts import HTTP_ROUTES
 from aim_shared.bus.view import Lookup, View
@@ -18,6 +19,7 @@ from aim_shared.json import JsonObject
 from aim_shared.naming import http_route_name, inference_service_name
 from aim_shared.reconcile.conditions import Desired, condition_json, events_of, settle
 from aim_shared.reconcile.plan import Child, Delete, Plan
+from aim_shared.reconcile.predecessor import is_left_by_predecessor
 from aim_shared.reconcile.state_engine import GRACE_PERIOD
 from aim_shared.runtimeconfig.resolve import resolve_config
 from aim_shared.runtimeconfig.routing import RoutingSettings, routing_settings
@@ -44,7 +46,7 @@ def reconcile(service: AIMService, view: View, now: datetime) -> Plan:
     if error is not None:
         return _failed(service, error, view.failing_since, found.value, now)
     if found.value is not None and not is_controlled_by(found.value, service):
-        return _report(service, _occupied(found.value), None, now)
+        return _report(service, _occupied(found.value, service), None, now)
     namesake = older_namesake(view, service)
     if namesake is not None:
         return _unroutable(service, namesake, found.value, now)
@@ -107,7 +109,11 @@ def _removal(route: HTTPRoute, why: str) -> Delete:
     return Delete(HTTP_ROUTES, route.namespace, route.name, route.uid, why)
 
 
-def _occupied(route: HTTPRoute) -> Desired:
+def _occupied(route: HTTPRoute, service: AIMService) -> Desired:
+    if is_left_by_predecessor(route, service, AIM_SERVICE):
+        return pending(
+            f"HTTPRoute {route.namespace}/{route.name} of an earlier AIMService {service.name} is still there"
+        )
     return broken(
         ALREADY_EXISTS,
         f"HTTPRoute {route.namespace}/{route.name} exists and belongs to {_owner_of(route)}; delete it, or create this "

@@ -158,6 +158,8 @@ def _workload_child(view: View, service: AIMService, seen: Situation) -> Child |
     template, workload = seen.ready_template, seen.workload
     if template is None or workload.scaling is None or workload.invalid is not None or not workload.name:
         return None
+    if workload.left is not None:
+        return None
     model = _model_part(seen)
     volumes = _volumes(view, seen)
     if model is None or volumes is None:

@@ -11,11 +11,13 @@ from aim_serving.settling import as_before, seconds_to_wait
 from aim_serving.workload_health import (
     absent_workload,
     invalid_workload,
+    left_workload,
     occupied,
     unreadable_workload,
     workload_component,
 )
 from aim_shared.api import AIMService, HorizontalPodAutoscaler, InferenceService, find_condition
+from aim_shared.api.kinds import AIM_SERVICE
 from aim_shared.bus.part import scoped
 from aim_shared.bus.parts import AUTOSCALERS, INFERENCE_SERVICES
 from aim_shared.bus.view import Lookup, View
@@ -26,6 +28,7 @@ from aim_shared.reconcile.component_names import ComponentName
 from aim_shared.reconcile.components import ERROR_STATES, Component, State
 from aim_shared.reconcile.inspect_pods import inspect_pods, wanted_logs
 from aim_shared.reconcile.plan import Effect
+from aim_shared.reconcile.predecessor import is_left_by_predecessor
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +41,7 @@ class Workload:
         unreadable: why it is not known whether it exists.
         invalid: why it can not be as the service asks.
         scaling: effective replicas; ``None`` when they are invalid.
+        left: the one of an earlier service of this name; while it is there, none can be made.
     """
 
     name: str = ""
@@ -45,6 +49,7 @@ class Workload:
     unreadable: AimError | None = None
     invalid: AimError | None = None
     scaling: Scaling | None = None
+    left: InferenceService | None = None
 
 
 def read_workload(view: View, service: AIMService) -> Workload:
@@ -57,7 +62,11 @@ def read_workload(view: View, service: AIMService) -> Workload:
     except NamingError as error:
         return Workload(invalid=AimError(Category.INVALID_SPEC, "InvalidSpec", str(error)), scaling=wanted)
     lookup = view.get(INFERENCE_SERVICES, service.namespace, name)
-    foreign = None if lookup.value is None else occupied(lookup.value, service.uid)
+    if lookup.value is None:
+        return Workload(name, None, lookup.error, fault, wanted)
+    if is_left_by_predecessor(lookup.value, service, AIM_SERVICE):
+        return Workload(name, invalid=fault, scaling=wanted, left=lookup.value)
+    foreign = occupied(lookup.value, service.uid)
     found = None if foreign is not None else lookup.value
     return Workload(name, found, lookup.error, foreign or fault, wanted)
 
@@ -102,6 +111,8 @@ def _workload_component(view: View, workload: Workload, *, being_created: bool) 
         return unreadable_workload(workload.unreadable)
     if workload.invalid is not None:
         return invalid_workload(workload.invalid)
+    if workload.left is not None:
+        return left_workload(workload.left)
     if workload.found is None:
         return absent_workload(workload.name, being_created=being_created)
     events = view.select(EVENTS_BY_OBJECT, workload.found.uid)

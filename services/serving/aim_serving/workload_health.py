@@ -28,6 +28,13 @@ def absent_workload(name: str, *, being_created: bool) -> Component:
     return _component(State.PROGRESSING, CREATING, f"InferenceService {name} {words}")
 
 
+def left_workload(workload: InferenceService) -> Component:
+    """Garbage collection is about to remove it, then the service's own can be made (SV-146)."""
+    return _component(
+        State.PROGRESSING, CREATING, f"InferenceService {workload.name} of an earlier AIMService is still there"
+    )
+
+
 def unreadable_workload(error: AimError) -> Component:
     """It is not known whether it exists: nothing may be applied (SV-191)."""
     return _component(State.FAILED, "FetchError", error.message, error)

@@ -266,6 +266,16 @@ def test_a_route_of_somebody_else_is_left_alone() -> None:
     assert passes(known).deletes == ()
 
 
+@pytest.mark.spec("RT-184")
+def test_the_route_of_an_earlier_service_of_this_name_is_waited_for() -> None:
+    known = world(service({"enabled": True, "gatewayRef": GATEWAY}))
+    earlier = make(AIM_SERVICE, "qwen-chat", namespace="ml-team", uid="earlier-uid")
+    known.put(HTTP_ROUTES, stored_route(passes(known), owner_of=earlier))
+    plan = passes(known)
+    assert (ready_of(plan), plan.children, plan.deletes) == (("False", "HTTPRoutePending"), (), ())
+    assert [one for one in plan.events if one.type == "Warning"] == []
+
+
 @pytest.mark.spec("RT-008")
 def test_a_config_that_can_not_be_resolved_changes_nothing() -> None:
     spec = {"model": {"image": "a/b:1"}, "runtimeConfigName": "gone", "routing": {"enabled": True}}

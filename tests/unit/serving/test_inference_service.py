@@ -173,6 +173,16 @@ def test_a_foreign_workload_of_that_name_is_left_alone() -> None:
     assert plan.children == ()
 
 
+@pytest.mark.spec("SV-146")
+def test_the_workload_of_an_earlier_service_of_this_name_is_waited_for() -> None:
+    earlier = aim_service()
+    earlier["metadata"]["uid"] = "earlier"
+    plan = plan_for(serving_world(aim_service(), template(), model(), node(), cache(USUAL), workload(earlier)))
+    assert condition_of(plan, "InferenceServiceReady") == ("False", "CreatingRuntime")
+    assert "earlier" in message_of(plan, "InferenceServiceReady")
+    assert plan.children == ()
+
+
 # Environment
 
 
