@@ -10,7 +10,7 @@ from matrix.bus_frames import Late, Meddler
 from matrix.case import Case, Outcome, Scenario
 from matrix.mirror import Seen
 from matrix.oracle import ObjectKey
-from matrix.site import Site
+from matrix.site import RELISTED, Site
 
 _PASSING: Final = frozenset({"Pod", "Job"})
 """Kinds whose end is part of the story."""
@@ -47,7 +47,7 @@ async def _late(number: int, site: Site, chance: random.Random) -> Outcome:
     for replicas in (3, 1, 2):
         await site.api.merge(path, {"spec": {"replicas": replicas}})
         await site.mirror.until(lambda wanted=replicas: site.asked_for("own", wanted), 15 * site.patience)  # type: ignore[misc]
-    differences = await site.converged()
+    differences = await site.converged(RELISTED)
     late_ones = site.heal()
     differences += regressions(site.mirror.seen)
     return Outcome(Counter({"event late": late_ones}), len(site.expected) + len(site.mirror.seen), differences)

@@ -9,7 +9,7 @@ from typing import Final
 from matrix.api_proxy import requests_of
 from matrix.bus_frames import Jumbling, Meddler
 from matrix.case import Case, Outcome, Scenario
-from matrix.site import Site
+from matrix.site import RELISTED, Site
 
 from aim_local.stack import SERVICES
 
@@ -28,7 +28,7 @@ async def _jumble(number: int, site: Site, chance: random.Random) -> Outcome:
         bus.meddle(jumbling)
     site.proxy.written.clear()
     await site.tell()
-    differences = await site.converged()
+    differences = await site.converged(RELISTED)
     struck = site.heal()
     writes = sum(len(requests_of(site.proxy.written, name)) for name in SERVICES)
     clean = sum(site.clean_writes.values())

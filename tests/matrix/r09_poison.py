@@ -4,11 +4,12 @@ import asyncio
 import random
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from typing import Final, TypeAlias
 
 import aiohttp
+from matrix.api_proxy import Written
 from matrix.case import Case, Outcome, Scenario
 from matrix.site import CATALOGUE_IMAGE, NAMESPACE, OTHER_IMAGE, OWN, STEADY_SECONDS, Site, service
 
@@ -58,7 +59,6 @@ async def _unknown_fields(site: Site, _: random.Random) -> str:
 
 async def _deleted_on_the_way(site: Site, chance: random.Random) -> str:
     at = chance.randint(1, 40)
-    site.proxy.written.clear()
     # With a cache of its own: a shared one would stay, and share what the other service has downloaded.
     await _create(site, model={"image": OTHER_IMAGE}, caching={"mode": "Dedicated"})
     await site.mirror.until(lambda: len(site.proxy.written) >= at, 10 * site.patience)
@@ -75,7 +75,6 @@ async def _ending_namespace(site: Site, chance: random.Random) -> str:
     await site.api.created(path, {"apiVersion": "v1", "kind": "ConfigMap", "metadata": held})
     made = service(_NAME, _ELSEWHERE, model={"image": OTHER_IMAGE})
     at = chance.randint(1, 20)
-    site.proxy.written.clear()
     await site.api.created(f"{OWN}/namespaces/{_ELSEWHERE}/aimservices", made)
     await site.mirror.until(lambda: len(site.proxy.written) >= at, 10 * site.patience)
     await site.api.delete(f"/api/v1/namespaces/{_ELSEWHERE}")
@@ -101,6 +100,7 @@ async def _poisoned(poison: _Poison, name: str, site: Site, chance: random.Rando
     outcome = Outcome(Counter({name: 1}), len(site.expected))
     await site.tell()
     outcome.differences = await site.converged()
+    site.proxy.written.clear()
     begun, before = time.monotonic(), await _retries(site)
     condition = await poison(site, chance)
     for replicas in (3, 2):
@@ -111,18 +111,37 @@ async def _poisoned(poison: _Poison, name: str, site: Site, chance: random.Rando
     await site.mirror.quiet(STEADY_SECONDS, _LEAST_SECONDS)
     at_rest = len(site.proxy.written)
     await asyncio.sleep(max(_LEAST_SECONDS, begun + _MINUTE - time.monotonic()))
-    tries = {service_name: count - before[service_name] for service_name, count in (await _retries(site)).items()}
-    writes = Counter(one.client for one in site.proxy.written[at_rest:] if not one.is_lease)
-    outcome.notes["tries in the first minute"] = max(tries.values())
-    outcome.differences += [
-        f"{service_name}: {tries[service_name]:g} retries in the first minute, {writes[service_name]} writes at rest"
-        for service_name in SERVICES
-        if max(tries[service_name], writes[service_name]) > _MOST_TRIES
-    ]
+    retries = {service_name: count - before[service_name] for service_name, count in (await _retries(site)).items()}
+    outcome.notes["tries in the first minute"] = max(tries(retries, site.proxy.written).values())
+    outcome.differences += restless(retries, site.proxy.written, at_rest)
     if condition:
         outcome.differences += await _told(site, condition)
     outcome.differences += await _release(site)
     return outcome
+
+
+def tries(retries: Mapping[str, float], written: Sequence[Written]) -> dict[str, float]:
+    """How often each service tried in vain: passes that were tried again, or writes that were refused. Pure."""
+    refused = Counter(one.client for one in written if not one.is_lease and not 200 <= one.status < 300)
+    return {name: max(count, refused[name]) for name, count in retries.items()}
+
+
+def restless(retries: Mapping[str, float], written: Sequence[Written], at_rest: int) -> list[str]:
+    """Who tries more often than it may, or writes when all is done, in words. Pure.
+
+    Args:
+        retries: by service, how many passes were tried again in the first minute.
+        written: what was asked for in that minute.
+        at_rest: how many of them came before there was nothing left to do.
+    """
+    found = [
+        f"{name} tried {count:g} times in the first minute"
+        for name, count in tries(retries, written).items()
+        if count > _MOST_TRIES
+    ]
+    return found + [
+        f"written at rest: {one}" for one in written[at_rest:] if one.client in retries and not one.is_lease
+    ]
 
 
 async def _retries(site: Site) -> dict[str, float]:

@@ -3,13 +3,13 @@
 import asyncio
 import random
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Container, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple, TypeAlias
 
 from matrix.bus_frames import Jumbling, Late, Lossy
 from matrix.case import Case, Outcome, Scenario
-from matrix.oracle import key_of, plain_name
+from matrix.oracle import ObjectKey, key_of, plain_name
 from matrix.plans import judge
 from matrix.site import CATALOGUE_IMAGE, NAMESPACE, OWN, Site, service
 
@@ -17,6 +17,8 @@ from aim_local.apiserver.faults import FaultRule, Latency, Phase, Refusal, Reset
 from aim_local.stack import SERVICES
 from aim_local.supervision.process import Supervised
 from aim_shared.api import labels
+from aim_shared.api.enums import CacheMode
+from aim_shared.json import JsonObject
 
 _Act: TypeAlias = Callable[[Site, random.Random], Awaitable[str]]
 _SERVICES: Final = 12
@@ -42,8 +44,8 @@ async def _put(site: Site, chance: random.Random) -> str:
         spec = {"replicas": chance.randint(1, 3), "env": [{"name": "N", "value": str(chance.randrange(9))}]}
         await site.api.merge(path, {"spec": spec})
         return "change"
-    image = chance.choice(_IMAGES)
-    await site.api.post(f"{OWN}/namespaces/{NAMESPACE}/aimservices", service(name, NAMESPACE, model={"image": image}))
+    spec = {"model": {"image": chance.choice(_IMAGES)}, "caching": {"mode": chance.choice(("Shared", "Dedicated"))}}
+    await site.api.post(f"{OWN}/namespaces/{NAMESPACE}/aimservices", service(name, NAMESPACE, **spec))
     return "create"
 
 
@@ -117,17 +119,16 @@ async def _soak(site: Site, chance: random.Random) -> Outcome:
     await site.tell()
     outcome.differences = await site.converged()
     await _mix(site, chance, outcome, (*_LASTING, _kill))
-    outcome.differences += await _over(site)
+    outcome.differences += await _over(site, outcome)
     before = usage(site)
     await _mix(site, chance, outcome, _LASTING)
-    outcome.differences += await _over(site)
+    outcome.differences += await _over(site, outcome)
     judged = await judge(site)
     outcome.compared = len(site.expected) + judged.plans
     outcome.differences += judged.wanted
     after = usage(site)
-    growth = [(after[name].mib - one.mib, after[name].files - one.files) for name, one in kept(before, after).items()]
-    outcome.notes["MiB more"] = max((mib for mib, _ in growth), default=0.0)
-    outcome.notes["open files more"] = max((files for _, files in growth), default=0)
+    outcome.notes["MiB more"] = max(after[name].mib - one.mib for name, one in before.items())
+    outcome.notes["open files more"] = max(after[name].files - one.files for name, one in before.items())
     outcome.differences += grown(before, after)
     return outcome
 
@@ -141,7 +142,7 @@ async def _mix(site: Site, chance: random.Random, outcome: Outcome, faults: Sequ
         await asyncio.sleep(chance.uniform(0, 0.4))
 
 
-async def _over(site: Site) -> list[str]:
+async def _over(site: Site, outcome: Outcome) -> list[str]:
     """All faults end, and the story alone is left; in what it is not as it was."""
     site.heal()
     for number in range(_SERVICES):
@@ -151,18 +152,30 @@ async def _over(site: Site) -> list[str]:
         return [str(obj["metadata"]["name"]) for obj in site.story() if obj["metadata"]["name"].startswith("soak-")]
 
     await site.mirror.until(lambda: not left(), 60 * site.patience)
-    await _discard_shared(site)
+    discarded = shared_beyond(site.story(), site.expected)
+    outcome.notes["shared objects discarded"] = len(discarded)
+    for key in discarded:
+        await site.api.delete(f"{OWN}/namespaces/{NAMESPACE}/{key.kind.lower()}s/{key.name}")
     return [f"left behind: {name}" for name in left()] + await site.converged()
 
 
-async def _discard_shared(site: Site) -> None:
-    """Delete the shared caches that are not of the story, or for which one of those who are gone was the first."""
-    for obj in site.story():
-        key = key_of(obj)
-        first = str((obj["metadata"].get("labels") or {}).get(labels.SERVICE_NAME))
-        strange = first.startswith("soak-") or key._replace(name=plain_name(obj)) not in site.expected
-        if strange and key.kind in ("AIMTemplateCache", "AIMArtifact"):
-            await site.api.delete(f"{OWN}/namespaces/{NAMESPACE}/{key.kind.lower()}s/{key.name}")
+def shared_beyond(story: Iterable[JsonObject], expected: Container[ObjectKey]) -> list[ObjectKey]:
+    """The shared caches and artifacts that are not of the story, or that one of those who are gone made. Pure.
+
+    They outlive who made them. What is Dedicated goes with its service: where it stays, it is a difference.
+    """
+
+    def is_strange(obj: JsonObject) -> bool:
+        maker = str((obj["metadata"].get("labels") or {}).get(labels.SERVICE_NAME))
+        return maker.startswith("soak-") or key_of(obj)._replace(name=plain_name(obj)) not in expected
+
+    return [key_of(obj) for obj in story if _is_shared(obj) and is_strange(obj)]
+
+
+def _is_shared(obj: JsonObject) -> bool:
+    if obj["kind"] == "AIMTemplateCache":
+        return bool(obj["spec"].get("mode") == CacheMode.SHARED.value)
+    return obj["kind"] == "AIMArtifact" and not obj["metadata"].get("ownerReferences")
 
 
 class Usage(NamedTuple):
@@ -183,15 +196,13 @@ def _usage(process: Supervised) -> Usage:
     return Usage(process.pid, (process.resident_bytes or 0) / _MIB, files)
 
 
-def kept(before: Mapping[str, Usage], after: Mapping[str, Usage]) -> dict[str, Usage]:
-    """The services whose process is still the same, as they were before. Pure."""
-    return {name: one for name, one in before.items() if after[name].pid == one.pid}
-
-
 def grown(before: Mapping[str, Usage], after: Mapping[str, Usage]) -> list[str]:
-    """The services that hold more than they may, in words; a process that began anew held nothing before. Pure."""
+    """The services that hold more than they may, or whose process is another one, in words. Pure."""
     found = []
-    for name, one in kept(before, after).items():
+    for name, one in before.items():
+        if after[name].pid != one.pid:
+            found.append(f"{name} died: process {one.pid} is now {after[name].pid}")
+            continue
         mib, files = after[name].mib - one.mib, after[name].files - one.files
         if mib > MOST_GROWTH:
             found.append(f"{name} grew by {mib:.1f} MiB, to {after[name].mib:.0f}")

@@ -37,6 +37,8 @@ OTHER_IMAGE: Final = "amdenterpriseai/aim-dummy:0.1.0"
 EVENT_SUBJECTS: Final = ("aim.state.", "aim.sync.")
 """What the platform's events come under; answers of the broker are not among them."""
 STEADY_SECONDS: Final = 0.4
+RELISTED: Final = 90.0
+"""Seconds: parts are stale 30 s after their last marker, read from the API server 30 s later; then the story ends."""
 _SHORT_SOAK: Final = 15.0
 _KINDS: Final = frozenset(kind.kind for kind in CHILDREN)
 _CATALOGUE: Final = ObjectKey("AIMClusterModelSource", "", "amd-catalogue")

@@ -7,9 +7,14 @@ import pytest
 from matrix.api_proxy import Written, acting_without_lease
 from matrix.case import Case, Outcome, Scenario, UnknownCaseError, rounds, selected
 from matrix.mirror import Seen
-from matrix.oracle import ObjectKey
+from matrix.oracle import ObjectKey, key_of
 from matrix.r03_stale_reads import regressions
-from matrix.r10_soak import Usage, grown
+from matrix.r06_pauses import most_seconds
+from matrix.r09_poison import restless
+from matrix.r10_soak import Usage, grown, shared_beyond
+
+from aim_shared.api import labels
+from aim_shared.json import JsonObject
 
 NAMES = {"serving": "aim-serving-0", "serving-1": "aim-serving-1"}
 
@@ -52,11 +57,43 @@ def test_a_status_that_falls_back_and_a_child_that_is_deleted_are_told() -> None
         (Usage(7, 57.0, 40), []),
         (Usage(7, 59.0, 30), ["serving grew by 9.0 MiB, to 59"]),
         (Usage(7, 40.0, 43), ["serving has 13 more open files"]),
-        (Usage(8, 99.0, 99), []),
+        (Usage(8, 40.0, 20), ["serving died: process 7 is now 8"]),
     ],
 )
-def test_a_process_that_holds_more_than_before_is_told_unless_it_is_another_one(after: Usage, told: list[str]) -> None:
+def test_a_process_that_holds_more_than_before_or_is_another_one_is_told(after: Usage, told: list[str]) -> None:
     assert grown({"serving": Usage(7, 50.0, 30)}, {"serving": after}) == told
+
+
+def child(kind: str, name: str, *, mode: str = "Shared", owned: bool = False, maker: str = "chat") -> JsonObject:
+    metadata = {"name": name, "namespace": "ns", "labels": {labels.SERVICE_NAME: maker}}
+    return {"kind": kind, "metadata": metadata | ({"ownerReferences": [{"uid": "u"}]} if owned else {}),
+            "spec": {"mode": mode} if kind == "AIMTemplateCache" else {}}  # fmt: skip
+
+
+def test_a_soak_discards_what_is_shared_and_leaves_what_is_dedicated_to_the_comparison() -> None:
+    expected = {ObjectKey("AIMTemplateCache", "ns", name) for name in ("chat", "first")}
+    kept = [
+        child("AIMTemplateCache", "chat"),
+        child("AIMTemplateCache", "leaked", mode="Dedicated", owned=True, maker="soak-1"),
+        child("AIMTemplateCache", "leaked-ownerless", mode="Dedicated", maker="soak-1"),
+        child("AIMArtifact", "leaked", owned=True),
+        child("InferenceService", "leaked"),
+    ]
+    discarded = [
+        child("AIMTemplateCache", "other"),
+        child("AIMTemplateCache", "first", maker="soak-1"),
+        child("AIMArtifact", "other"),
+    ]
+    assert shared_beyond([*kept, *discarded], expected) == [key_of(obj) for obj in discarded]
+
+
+@pytest.mark.parametrize(
+    ("clean", "resumed", "most"),
+    [(4.0, 31.0, 5.0), (4.0, 6.0, 5.0), (4.0, 1.0, 8.0), (8.0, 31.0, 8.0)],
+    ids=["all due", "all due after a short one", "a part not due yet", "a slow machine"],
+)
+def test_after_a_pause_what_was_due_has_five_seconds(clean: float, resumed: float, most: float) -> None:
+    assert most_seconds(clean, resumed, 1.0) == most
 
 
 async def _nothing(_: Any, __: random.Random) -> Outcome:
@@ -97,3 +134,16 @@ def test_only_names_scenarios_or_cases(only: str, seconds: float, names: list[st
 def test_only_names_nothing_that_does_not_exist() -> None:
     with pytest.raises(UnknownCaseError, match="there is no R99; there are A, B"):
         selected(SCENARIOS, "A,R99", 600)
+
+
+@pytest.mark.spec("FW-474")
+def test_a_poison_that_is_written_at_rest_or_tried_too_often_is_told() -> None:
+    before = [write(1, "serving"), *(write(2, "serving", status=409) for _ in range(12))]
+    quiet = [*before, lease(20, "serving", "aim-serving-0"), write(21, "kserve")]
+    assert restless({"serving": 12, "routing": 0}, quiet, len(before)) == []
+    [told] = restless({"serving": 0, "routing": 0}, [*quiet, write(22, "routing")], len(before))
+    assert told.startswith("written at rest: ")
+    assert "routing patch pods" in told
+    assert restless({"serving": 13}, before, len(before)) == ["serving tried 13 times in the first minute"]
+    refused = [*before, write(3, "serving", status=409)]
+    assert restless({"serving": 0}, refused, len(refused)) == ["serving tried 13 times in the first minute"]
