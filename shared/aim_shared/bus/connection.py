@@ -25,6 +25,7 @@ from nats.aio.client import Client
 from nats.aio.msg import Msg
 from nats.aio.subscription import Subscription as ClientSubscription
 
+from aim_shared.bus.headers import encoded_size, parse_headers
 from aim_shared.bus.outcome import TOO_LARGE, PublishOutcome, Refused, Unknown, read_ack
 from aim_shared.json import JsonObject, dumps, loads
 
@@ -45,8 +46,6 @@ _RECONNECT_WAIT: Final = (0.2, 0.8)
 _LOG_INTERVAL: Final = 30.0
 _OPEN_DELIVERIES: Final = 4
 _PERMISSIONS: Final = "permissions violation"
-_HEADERS_FRAME: Final = len("NATS/1.0\r\n\r\n")
-_HEADER_FRAME: Final = len(": \r\n")
 
 
 class BusError(Exception):
@@ -159,7 +158,7 @@ class Message:
     @property
     def size(self) -> int:
         """Bytes, as the broker counts them: of subject, reply, headers and body."""
-        return len(self.subject.encode()) + len(self.reply) + _encoded_size(self.headers) + len(self.data)
+        return len(self.subject.encode()) + len(self.reply) + encoded_size(self.headers) + len(self.data)
 
     @property
     def description(self) -> str:
@@ -179,6 +178,14 @@ class Subscription:
             await self._subscription.unsubscribe()
 
 
+class _Client(Client):
+    """The library's client, but for the reading of headers: it looks at each character of each name, every time."""
+
+    @staticmethod
+    def _parse_header_lines(raw: bytes) -> dict[str, str]:
+        return parse_headers(raw)
+
+
 class BusConnection:
     """One connection, shared by everything in a process. Made by `connect`.
 
@@ -190,7 +197,7 @@ class BusConnection:
 
     def __init__(self, settings: BusSettings) -> None:
         self._settings = settings
-        self._client = Client()
+        self._client = _Client()
         self._state = ConnectionState.CONNECTING
         self._session = 0
         self._changed = asyncio.Event()
@@ -266,7 +273,7 @@ class BusConnection:
         fenced = dict(headers)
         if expected is not None:
             fenced["Nats-Expected-Last-Subject-Sequence"] = str(expected)
-        size = len(payload) + _encoded_size(fenced)
+        size = len(payload) + encoded_size(fenced)
         if self.connected and size > self.max_payload:
             # The library counts the body alone, and the broker closes a connection for one byte too many.
             return Refused(TOO_LARGE, f"{size} bytes are more than the broker's max_payload")
@@ -462,11 +469,6 @@ def raise_if_cancelled() -> None:
     task = asyncio.current_task()
     if task is not None and task.cancelling():
         raise asyncio.CancelledError
-
-
-def _encoded_size(headers: Mapping[str, str]) -> int:
-    """Bytes that headers take in a message, which count against the broker's max_payload."""
-    return _HEADERS_FRAME + sum(len(f"{name}{value}".encode()) + _HEADER_FRAME for name, value in headers.items())
 
 
 def _message(message: Msg) -> Message:

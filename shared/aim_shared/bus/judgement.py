@@ -37,8 +37,10 @@ class Stored:
     gap: bool = False
 
     @classmethod
-    def of(cls, message: StateMessage, sequence: int, stored: datetime | None = None) -> "Stored":
-        """What lies in the stream after the message got this sequence."""
+    def of(
+        cls, message: StateMessage, sequence: int, stored: datetime | None = None, logged: int | None = None
+    ) -> "Stored":
+        """What lies in the stream after the message got this sequence; by default the history has it as it says."""
         return cls(
             sequence,
             message.verb,
@@ -47,7 +49,7 @@ class Stored:
             shared(message.uid),
             message.resource_version,
             message.digest,
-            message.previous if message.repeats else sequence,
+            (message.previous if message.repeats else sequence) if logged is None else logged,
             stored,
             message.gap,
         )

@@ -3,7 +3,7 @@
 import asyncio
 import random
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import Any, TypeVar
 
@@ -144,11 +144,10 @@ class Session:
             if state is None:
                 flaws.unreadable.append(message.sequence)
                 return
-            stored = Stored.of(state, message.sequence, message.stored)
-            at = None if logged is None else logged.holds(state, stored.sequence)
+            at = None if logged is None else logged.holds(state, message.sequence)
             if at is None:
-                flaws.unlogged.append((state, stored.sequence))
-            held[key] = stored if at is None else replace(stored, logged=at)
+                flaws.unlogged.append((state, message.sequence))
+            held[key] = Stored.of(state, message.sequence, message.stored, at)
             if context.loaded is not None:
                 context.loaded(state)
 
