@@ -54,15 +54,36 @@ async def test_everything_arrives_in_order_and_no_more_than_a_window_ahead(bus: 
 
 
 @pytest.mark.spec("FW-463")
+@pytest.mark.parametrize("busy", [0.48, 0.5, 0.55, 0.7, 1.0])
 async def test_a_process_that_was_busy_itself_first_reads_what_was_sent_meanwhile(
-    bus: BusConnection, layout: Layout
+    bus: BusConnection, layout: Layout, busy: float
 ) -> None:
     async with deliver(bus, layout.history_stream, (f"{layout.root}.log.>",), ALL, heartbeat=0.2) as delivery:
         for _ in range(2):
             reading = asyncio.create_task(delivery.batch())
             await asyncio.sleep(0)
-            time.sleep(1)  # noqa: ASYNC251
+            time.sleep(busy)  # noqa: ASYNC251
             assert await reading == [], "a heartbeat that came long ago"
+
+
+@pytest.mark.spec("FW-463")
+async def test_a_process_that_is_always_late_notices_a_consumer_that_is_gone(
+    bus: BusConnection, layout: Layout
+) -> None:
+    async def late() -> None:
+        while True:
+            time.sleep(0.9)  # noqa: ASYNC251
+            await asyncio.sleep(0)
+
+    delivery = Delivery(bus, layout.history_stream, heartbeat=0.2)
+    # One of which nothing is heard, not even that it is gone.
+    await delivery._created({"name": "nobody", "num_pending": 0}, bus.inbox())
+    lateness = asyncio.create_task(late())
+    try:
+        with pytest.raises(DeliveryLostError, match="neither message nor heartbeat"):
+            await asyncio.wait_for(delivery.batch(), 30)
+    finally:
+        lateness.cancel()
 
 
 async def test_silence_ends_it(bus: BusConnection, layout: Layout) -> None:
