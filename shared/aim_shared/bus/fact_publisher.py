@@ -74,9 +74,9 @@ class FactPublisher:
         # A fact's UID is its name: effect and subject make it what it is.
         self._publisher.remove(key, key.name)
 
-    def compare(self) -> None:
-        """Ask for a comparison with the stream as soon as possible."""
-        self._publisher.compare()
+    def reread(self) -> None:
+        """Read the stream again and compare it with what is known."""
+        self._publisher.reread()
 
     async def run(self) -> None:
         """Publish until cancelled.

@@ -279,7 +279,7 @@ class WorldFeed:
             log.info("Feeding the view of a part from the message broker again", part=part.name)
 
     def contradicted(self, part: Part[Any]) -> None:
-        """A whole new reading of the stream is something else than the publisher of a part vouches for."""
+        """What the bus told of a part is something else than its publisher vouches for."""
         self._contradicted(part)
 
     def stirred(self) -> None:

@@ -24,6 +24,7 @@ class Intake:
         arrived: set when there may be something to publish.
         relisted: set when a list came that was not compared yet.
         moved: set when the newest version changed.
+        doubted: set when somebody found that the stream holds something else than was published.
     """
 
     def __init__(
@@ -39,6 +40,7 @@ class Intake:
         self.arrived = asyncio.Event()
         self.relisted = asyncio.Event()
         self.moved = asyncio.Event()
+        self.doubted = asyncio.Event()
         self._connected = connected
         self._relist = relist
         self._held = held

@@ -4,7 +4,7 @@ The rule that nothing else may break: in one epoch an older version never replac
 however late.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum
@@ -87,26 +87,25 @@ class Scope:
     comparable_since: str
 
 
-def judge(wanted: SourceVersion, digest: bytes | None, stored: Stored | None, scope: Scope) -> Verdict:
+def judge(wanted: SourceVersion, stored: Stored | None, scope: Scope) -> Verdict:
     """Compare a version with what the stream holds.
 
-    Args:
-        digest: of the body to be published; ``None`` = do not look at the content.
+    Always by content as well: it differs under an equal version when another release trims objects otherwise, when
+    the cluster's store was restored, and when somebody else put another body in the place of a message.
     """
     if stored is None:
         return Verdict.PUBLISH
     if stored.epoch > scope.epoch:
         return Verdict.STALE
-    if _is_same(wanted, digest, stored):
+    if _is_same(wanted, stored):
         return Verdict.DONE
     comparable = stored.epoch >= scope.comparable_since
     return Verdict.STALE if comparable and _is_older(wanted, stored) else Verdict.PUBLISH
 
 
-def _is_same(wanted: SourceVersion, digest: bytes | None, stored: Stored) -> bool:
-    if (wanted.uid, wanted.verb) != (stored.uid, stored.verb):
-        return False
-    return wanted.resource_version == stored.resource_version and digest in {None, stored.digest}
+def _is_same(wanted: SourceVersion, stored: Stored) -> bool:
+    told = wanted.uid, wanted.verb, wanted.resource_version, wanted.digest
+    return told == (stored.uid, stored.verb, stored.resource_version, stored.digest)
 
 
 def _is_older(wanted: SourceVersion, stored: Stored) -> bool:
@@ -125,18 +124,15 @@ def differences(
     pending: Mapping[Key, SourceVersion],
     version: str,
     scope: Scope,
-    digest: Callable[[SourceVersion], bytes] | None,
 ) -> list[SourceVersion]:
     """What must be published so that the stream says what Kubernetes says.
 
     Args:
         pending: the newest version of every object that has versions under way; they count as published.
         version: of the list; that of the deletions found by it.
-        digest: hash of the body to be published; ``None`` = versions tell enough. Content differs under the same
-            version when another release trims objects otherwise.
     """
     return [
-        *_missing(present, stored, pending, scope, digest),
+        *_missing(present, stored, pending, scope),
         *_vanished(present, stored, pending, version),
     ]
 
@@ -146,7 +142,6 @@ def _missing(
     stored: Mapping[Key, Stored],
     pending: Mapping[Key, SourceVersion],
     scope: Scope,
-    digest: Callable[[SourceVersion], bytes] | None,
 ) -> Iterable[SourceVersion]:
     for key, found in present.items():
         coming = pending.get(key)
@@ -154,8 +149,7 @@ def _missing(
             if (coming.uid, coming.verb, coming.resource_version) != (found.uid, found.verb, found.resource_version):
                 yield found
             continue
-        body = digest(found) if digest else None
-        if judge(found, body, stored.get(key), scope) is Verdict.PUBLISH:
+        if judge(found, stored.get(key), scope) is Verdict.PUBLISH:
             yield found
 
 

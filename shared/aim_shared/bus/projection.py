@@ -50,7 +50,7 @@ class Attachment(Protocol):
         ...
 
     def contradicted(self, part: Part[Any]) -> None:
-        """A whole new reading of the stream is something else than the publisher of a part vouches for."""
+        """What the bus told of a part is something else than its publisher vouches for; at most once per snapshot."""
         ...
 
 
@@ -286,12 +286,12 @@ class Projection:
 
     # One part alone
 
-    def _restage(self, view: PartView, now: float, why: str) -> None:
-        """Make a snapshot of one part, unless that is under way or was done a moment ago."""
+    def _restage(self, view: PartView, now: float, why: str) -> bool:
+        """Make a snapshot of one part, unless that is under way or was done a moment ago; returns whether it is."""
         name = view.part.name
         due = now - self._restaged_at.get(name, float("-inf")) >= self._settings.restage
         if name in self._restaging or self._restage_group is None or not due:
-            return
+            return False
         log.info("The view of one part is made anew from the message broker", part=name, reason=why)
         self._counters.restaged += 1
         self._restaged_at[name] = now
@@ -299,6 +299,7 @@ class Projection:
         task = self._restaging[name] = self._restage_group.create_task(self._read_part(view))
         # Not by the task itself: one that is cancelled before its first step never runs.
         task.add_done_callback(partial(self._restage_ended, name))
+        return True
 
     def _restage_ended(self, name: str, task: asyncio.Task[None]) -> None:
         if self._restaging.get(name) is task:
@@ -407,11 +408,10 @@ class Projection:
                 self._counters.disagreed += 1
                 view.doubt()
                 self._attachment.stirred()
-                if view.stage is not None:
-                    # Nothing was missed on the way: it lies in the stream.
-                    self._attachment.contradicted(view.part)
                 told = f"its publisher vouches for {marker.objects} objects, the bus told of {view.told}"
-                self._restage(view, now, f"{told} or of other versions")
+                if self._restage(view, now, f"{told} or of other versions"):
+                    # Whichever side is wrong, each reads again, and neither more often than the other.
+                    self._attachment.contradicted(view.part)
             case Belief.UNDECIDED:
                 pass
         return []

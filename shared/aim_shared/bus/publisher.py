@@ -174,9 +174,9 @@ class Publisher:
         """Publish a deletion that no watch brought."""
         self._context.intake.remove(key, uid)
 
-    def compare(self) -> None:
-        """Ask for a comparison with Kubernetes as soon as possible."""
-        self._context.intake.relist(ListFrom.FLOOR)
+    def reread(self) -> None:
+        """Read the stream again and compare it with what is known; asks Kubernetes nothing."""
+        self._context.intake.doubted.set()
 
     # Sessions
 

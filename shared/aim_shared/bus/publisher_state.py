@@ -61,12 +61,10 @@ class VouchingState:
 
     Attributes:
         withheld: why the part is not being vouched for; ``None`` while all is well.
-        content_era: era in which everything was compared by content and vouched for.
         swept: tombstones removed.
     """
 
     withheld: str | None = None
-    content_era: str = ""
     swept: int = 0
 
 

@@ -4,7 +4,6 @@ import asyncio
 import random
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from operator import attrgetter
 from typing import Any, TypeVar
 
 from aim_shared.bus.envelope import Logged, StateMessage
@@ -81,7 +80,8 @@ class Session:
                 await self._load()
                 self.phase = Phase.LIVE
                 vouching = Vouching(self._context, self._pump, self._foreign)
-                for duty in (vouching.vouch_forever(), vouching.sweep_forever(), self._compare_in_time()):
+                regular = vouching.vouch_forever(), vouching.sweep_forever(), self._compare_in_time()
+                for duty in (*regular, self._until_doubted()):
                     group.create_task(duty)
                 await self._pump.run(group)
         except* SupersededError as errors:
@@ -98,6 +98,10 @@ class Session:
         await self._context.connection.wait_lost(connection_session)
         raise InterruptedSessionError("the connection to the message broker was lost")
 
+    async def _until_doubted(self) -> None:
+        await self._context.intake.doubted.wait()
+        raise InterruptedSessionError("a consumer of this process was told something else than was published")
+
     async def _compare_in_time(self) -> None:
         intake = self._context.intake
         interval = self._context.settings.compare_interval * random.uniform(0.8, 1.2)
@@ -110,6 +114,8 @@ class Session:
 
     async def _load(self) -> None:
         context, scoping, writer = self._context, self._context.scoping, self._context.writer
+        # Whoever doubts the stream from now on may have seen what this reading misses.
+        context.intake.doubted.clear()
         with interrupting():
             try:
                 await ensure_streams(context.connection, context.layout, context.settings.limits)
@@ -189,16 +195,12 @@ class Session:
 
     def _find_differences(self) -> list[SourceVersion]:
         context, source, scope = self._context, self._context.intake.source, self._context.scoping.scope
-        # An equal version means equal content only within an era, and only as one release trims it: compare the
-        # content until everything was vouched for once.
-        by_content = context.vouching.content_era != scope.comparable_since or not source.version
         found = differences(
             source.present,
             context.writer.stored,
             pending=context.intake.lanes.newest(),
             version=source.version,
             scope=scope,
-            digest=attrgetter("digest") if by_content else None,
         )
         return [version for version in found if version.deleted or not self._is_settled(version)]
 

@@ -79,7 +79,6 @@ class Vouching:
                 )
         context.writer.high_sequence = max(context.writer.high_sequence, sequence)
         context.vouching.withheld = None
-        context.vouching.content_era = context.scoping.scope.comparable_since
 
     def _doubt(self) -> str | None:
         """Why this process cannot vouch for the part although all it could publish is; ``None`` if it can."""

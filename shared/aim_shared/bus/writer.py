@@ -84,7 +84,7 @@ class Writer:
             InterruptedSessionError: the outcome is not known.
         """
         body, digest, attempt, unknown = version.body, version.digest, 0, 0
-        while self._is_due(version, digest, scope):
+        while self._is_due(version, scope):
             held = self.stored.get(version.key)
             repeats = not gap and held is not None and held.is_repeated_by(version, digest, scope)
             message = replace(self._message(version, body, scope, held, attempt), gap=gap, repeats=repeats)
@@ -113,14 +113,14 @@ class Writer:
                     assert_never(outcome)
         return True
 
-    def _is_due(self, version: SourceVersion, digest: bytes, scope: Scope) -> bool:
+    def _is_due(self, version: SourceVersion, scope: Scope) -> bool:
         """Whether the bus knows neither the version nor a newer one.
 
         Raises:
             InterruptedSessionError: the part is somebody else's now.
         """
         held = self.stored.get(version.key)
-        verdict = judge(version, digest, held, scope)
+        verdict = judge(version, held, scope)
         if verdict is Verdict.STALE:
             self.counts.stale += 1
             if held is not None and held.epoch > scope.epoch:
@@ -167,11 +167,18 @@ class Writer:
         )
 
     async def _resolve(self, key: Key) -> None:
-        """Look up what the stream holds: the message in question, or somebody else's.
-
-        Either way the history may lack it, as its writer may have come no further.
-        """
+        """Look up the outcome of a write: the message in question lies in the stream, or somebody else's does."""
         self.counts.rereads += 1
+        await self.look_up(key)
+
+    async def look_up(self, key: Key) -> None:
+        """Take anew what the stream holds of an object, and log it if the history lacks it.
+
+        Its writer may have come no further, and what the history had of it may be too old to be kept.
+
+        Raises:
+            InterruptedSessionError: no answer.
+        """
         with interrupting():
             message = await last_message(
                 self._connection, self._layout.state_stream, self._layout.state(self._part.name, key)

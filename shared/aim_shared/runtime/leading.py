@@ -132,7 +132,7 @@ class Term:
             ExceptionGroup: with a `SupersededError`, another process publishes the same parts.
         """
         context = self._context
-        context.feed.listen(self._compare)
+        context.feed.listen(self._reread)
         try:
             async with self._effects, asyncio.TaskGroup() as group:
                 group.create_task(endless("publishing facts", self._facts.run()))
@@ -157,11 +157,11 @@ class Term:
                     count=publisher.waiting,
                 )
 
-    def _compare(self, part: Part[Any]) -> None:
+    def _reread(self, part: Part[Any]) -> None:
         """Let the publisher of a part see what its own world has seen: that the stream holds something else."""
         publisher = self._facts if part is FACTS else self._publishers.get(part.name)
         if publisher is not None:
-            publisher.compare()
+            publisher.reread()
 
     def _on_change(self, change: Change[Any]) -> None:
         """Let go of what is known about an object that is gone."""

@@ -85,7 +85,7 @@ async def test_facts_that_the_stream_lost_are_published_again(bus: BusConnection
         stored = await last_message(bus, layout.state_stream, layout.state(FACTS_PART, Key(SERVICE, "a")))
         assert stored is not None
         await delete_message(bus, layout.state_stream, stored.sequence)
-        publisher.compare()
+        publisher.reread()
         await stands(bus, layout, {"a": 1})
 
 

@@ -25,6 +25,7 @@ from aim_shared.bus.projection import Projection
 from aim_shared.bus.publisher import Publisher
 from aim_shared.bus.stored import delete_message, last_message
 from aim_shared.bus.subjects import Layout
+from aim_shared.json import dumps, loads
 
 PART = "widgets"
 PATIENT = replace(QUICK_FEED, stale_grace=60)
@@ -38,13 +39,20 @@ def part() -> Part[Resource]:
 
 @asynccontextmanager
 async def running(
-    bus: BusConnection, layout: Layout, cluster: Cluster, *, uid: str = "cluster-1", source: str = "first"
+    bus: BusConnection,
+    layout: Layout,
+    cluster: Cluster,
+    *,
+    uid: str = "cluster-1",
+    source: str = "first",
+    answers: bool = True,
 ) -> AsyncIterator[Publisher]:
-    """A publisher of a cluster, which is asked for a list whenever it wants one."""
+    """A publisher of a cluster, which is asked for a list whenever it wants one; unless it answers no more."""
     publisher: Publisher
 
     def relist(_: Any) -> None:
-        publisher.take(cluster.listing())
+        if answers:
+            publisher.take(cluster.listing())
 
     publisher = Publisher(bus, widgets(), source=source, cluster=uid, layout=layout, relist=relist, settings=QUICK)
     publisher.take(cluster.listing())
@@ -250,26 +258,64 @@ async def test_one_deleted_message_is_missed_by_both_sides(
 
 
 @pytest.mark.spec("FW-406", "FW-483")
-@pytest.mark.parametrize("readable", [True, False])
+@pytest.mark.parametrize("replaced", ["by the same", "by another body", "by garbage"])
+@pytest.mark.parametrize("answers", [True, False])
 async def test_a_replaced_message_is_found_by_the_consumer_and_repaired_by_the_publisher(
-    bus: BusConnection, layout: Layout, part: Part[Resource], *, readable: bool
+    bus: BusConnection, layout: Layout, part: Part[Resource], replaced: str, *, answers: bool
 ) -> None:
     cluster = filled()
-    async with running(bus, layout, cluster) as publisher, following(bus, layout, part) as fed:
+    async with running(bus, layout, cluster, answers=answers) as publisher, following(bus, layout, part) as fed:
         await settles(bus, layout, PART, cluster, publisher)
         await eventually(lambda: fed.world.is_fresh(part), "fresh")
-        fed.feed.listen(lambda _: publisher.compare())
+        fed.feed.listen(lambda _: publisher.reread())
         subject = layout.state(PART, Key("ns", "w3"))
         message = await last_message(bus, layout.state_stream, subject)
         assert message is not None
         # Without the broker's own headers, which fence and name it.
-        headers = {name: value for name, value in message.headers.items() if readable and not name.startswith("Nats-")}
+        headers = {name: value for name, value in message.headers.items() if not name.startswith("Nats-")}
+        body = (
+            dumps({**loads(message.data), "spec": {"forged": True}}) if replaced == "by another body" else message.data
+        )
         # There are as many messages as before, so that the publisher does not see it by itself.
-        assert isinstance(await bus.publish(subject, message.data, headers), PubAck)
+        outcome = await bus.publish(subject, body, {} if replaced == "by garbage" else headers)
+        assert isinstance(outcome, PubAck)
         sessions = publisher.statistics.sessions
         await eventually(lambda: publisher.statistics.sessions > sessions, "compared")
         await settles(bus, layout, PART, cluster, publisher)
         await eventually(lambda: fed.world.is_fresh(part) and fed.content(part) == cluster.objects, "agreed again")
+
+
+@pytest.mark.spec("FW-483")
+async def test_a_consumer_that_goes_on_disagreeing_has_the_stream_read_again_once_per_snapshot(
+    bus: BusConnection, layout: Layout, part: Part[Resource]
+) -> None:
+    source, told = Source(bus, layout), list[Part[Any]]()
+    source.change("never-published")
+    source.sequences[Key("ns", "never-published")] = 77
+    async with following(bus, layout, part, cluster="c", settings=replace(PATIENT, restage=600)) as fed:
+        fed.feed.listen(told.append)
+        async with asyncio.TaskGroup() as group:
+            marking = group.create_task(source.keep_marking())
+            await eventually(lambda: fed.statistics.projection.disagreed >= 5, "disagrees with every marker")
+            marking.cancel()
+        assert (told, fed.statistics.projection.restaged) == ([part], 1)
+
+
+@pytest.mark.spec("FW-483")
+async def test_what_a_publisher_did_not_write_is_compared_by_content_whatever_ended_the_session(
+    bus: BusConnection, layout: Layout
+) -> None:
+    cluster = filled()
+    async with running(bus, layout, cluster) as publisher:
+        await settles(bus, layout, PART, cluster, publisher)
+        subject = layout.state(PART, Key("ns", "w3"))
+        message = await last_message(bus, layout.state_stream, subject)
+        assert message is not None
+        headers = {name: value for name, value in message.headers.items() if not name.startswith("Nats-")}
+        forged = dumps({**loads(message.data), "spec": {"forged": True}})
+        assert isinstance(await bus.publish(subject, forged, headers), PubAck)
+        publisher.take(cluster.listing())
+        await settles(bus, layout, PART, cluster, publisher)
 
 
 @pytest.mark.spec("FW-416")

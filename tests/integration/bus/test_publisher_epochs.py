@@ -77,7 +77,7 @@ async def test_what_somebody_writes_while_the_stream_is_read_is_no_fall_of_its_e
 
         monkeypatch.setattr("aim_shared.bus.session.read_present", read_late)
         monkeypatch.setattr(Scoping, "begin", note)
-        publisher.compare()
+        publisher.reread()
         await eventually(lambda: written == [True], "read again")
         await settles(bus, layout, PART, cluster, publisher)
     assert reasons == []

@@ -43,7 +43,7 @@ async def test_a_lost_message_is_repaired_by_the_next_comparison(bus: BusConnect
         stored = await last_message(bus, layout.state_stream, layout.state(PART, Key("ns", "a")))
         assert stored is not None
         await delete_message(bus, layout.state_stream, stored.sequence)
-        publisher.compare()
+        publisher.reread()
         await settles(bus, layout, PART, cluster, publisher)
         assert publisher.epoch > epoch
         assert await epoch_in_marker(bus, layout) == publisher.epoch
@@ -125,7 +125,7 @@ async def test_foreign_subjects_stop_nobody(bus: BusConnection, layout: Layout) 
         publisher.take(cluster.listing())
         await eventually(lambda: publisher.statistics.markers > 0, "vouched for")
         vouched = publisher.statistics.markers
-        publisher.compare()
+        publisher.reread()
         await eventually(
             lambda: publisher.statistics.sessions > 1 and publisher.statistics.markers > vouched, "compared again"
         )

@@ -48,7 +48,7 @@ def wanted(rv: int | str, uid: str = "u", verb: Verb = Verb.UPSERT) -> SourceVer
     ],
 )
 def test_verdicts(version: SourceVersion, held: Stored | None, verdict: Verdict) -> None:
-    assert judge(version, BODY, held, SCOPE) is verdict
+    assert judge(version, held, SCOPE) is verdict
 
 
 def compare(
@@ -60,7 +60,6 @@ def compare(
         pending=pending or {},
         version="50",
         scope=SCOPE,
-        digest=None,
     )
 
 
