@@ -23,7 +23,7 @@ class PublisherContext:
     Attributes:
         service: for facts, which service's.
         may_write: asked before every write: was the Lease renewed within 10 s?
-        loaded: told of every message found in the stream when a session begins.
+        loaded: told of every message found in the stream when a session begins, once all were read.
     """
 
     connection: BusConnection

@@ -2,9 +2,9 @@
 
 import asyncio
 import random
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from aim_shared.bus.envelope import Logged, StateMessage
 from aim_shared.bus.epoch import Reason
@@ -25,6 +25,9 @@ from aim_shared.kube.reflector_state import ListFrom
 
 T = TypeVar("T")
 
+_LOOK_UPS: Final = 8
+"""Objects that are looked up at the same time, each with its body."""
+
 
 @dataclass(slots=True)
 class Comparisons:
@@ -42,16 +45,19 @@ class Comparisons:
 
 
 @dataclass(slots=True)
-class _Flaws:
-    """What is to be mended once the part is claimed.
+class _Found:
+    """What reading the streams brought, besides what the writer has to know.
 
     Attributes:
         unreadable: sequences of messages of the state stream that nobody can read.
-        unlogged: present versions that the history may lack, and their sequences.
+        unlogged: objects whose present version the history may lack. Their bodies are fetched when their turn comes:
+            a history that was lost lacks everything.
+        told: what was found, where somebody has to be told.
     """
 
     unreadable: list[int] = field(default_factory=list)
-    unlogged: list[tuple[StateMessage, int]] = field(default_factory=list)
+    unlogged: list[Key] = field(default_factory=list)
+    told: list[StateMessage] = field(default_factory=list)
 
 
 class Session:
@@ -124,11 +130,12 @@ class Session:
                 raise InterruptedSessionError(str(error)) from error
             before = await stream_state(context.connection, context.layout.state_stream)
             marker = await context.markers.read(before.now)
-            flaws = await self._read_streams()
+            found = await self._read_streams()
             # Asked again: what somebody else wrote while this read must not look as if the stream's end fell.
             state = await stream_state(context.connection, context.layout.state_stream)
             if state.created != before.created:
                 raise InterruptedSessionError(f"stream {context.layout.state_stream} was made anew while it was read")
+        self._tell(found)
         while not context.intake.source.lists:
             await context.intake.relisted.wait()
         fresh = await scoping.choose(state, marker, writer.stored.values(), writer.high_sequence)
@@ -137,36 +144,42 @@ class Session:
             with interrupting():
                 await context.markers.claim(scoping.scope, state.created, state.last_sequence)
         with interrupting():
-            await self._mend(flaws)
+            await self._mend(found)
         self._compare(fresh=fresh)
 
-    async def _read_streams(self) -> _Flaws:
+    async def _read_streams(self) -> _Found:
         """Take note of what the streams hold; nothing is written, as the part may be somebody else's."""
         context, writer = self._context, self._context.writer
-        held, flaws = Holdings(), _Flaws()
+        held, found = Holdings(), _Found()
 
         def take(key: Key, message: StoredMessage, logged: Logged | None) -> None:
             state = writer.read(key, message)
             if state is None:
-                flaws.unreadable.append(message.sequence)
+                found.unreadable.append(message.sequence)
                 return
             at = None if logged is None else logged.holds(state, message.sequence)
             if at is None:
-                flaws.unlogged.append((state, message.sequence))
+                found.unlogged.append(key)
             held[key] = Stored.of(state, message.sequence, message.stored, at)
             if context.loaded is not None:
-                context.loaded(state)
+                found.told.append(state)
 
         self._foreign = await read_present(context.connection, context.layout, context.part.name, context.service, take)
         # Only now: half of it would read as if the rest were not there.
         writer.stored = held
-        return flaws
+        return found
 
-    async def _mend(self, flaws: _Flaws) -> None:
+    def _tell(self, found: _Found) -> None:
+        """Hand on what was found, now that the reading came to its end: half of one counts for nothing."""
+        if self._context.loaded is not None:
+            for message in found.told:
+                self._context.loaded(message)
+
+    async def _mend(self, found: _Found) -> None:
         writer = self._context.writer
-        for sequence in flaws.unreadable:
+        for sequence in found.unreadable:
             await writer.remove(sequence)
-        await _in_parallel(self._context.settings.concurrency, writer.copy_to_history, flaws.unlogged)
+        await _in_parallel(_LOOK_UPS, writer.look_up, found.unlogged)
 
     # Comparing
 
@@ -212,17 +225,15 @@ class Session:
         return version.key in context.unwritable or (context.part.read_only and says_the_same)
 
 
-async def _in_parallel(
-    limit: int, work: Callable[[StateMessage, int], Awaitable[None]], items: list[tuple[StateMessage, int]]
-) -> None:
-    remaining = iter(items)
+async def _in_parallel(limit: int, work: Callable[[Key], Awaitable[None]], keys: Iterable[Key]) -> None:
+    remaining = iter(keys)
 
     async def worker() -> None:
-        for item in remaining:
-            await work(*item)
+        for key in remaining:
+            await work(key)
 
     async with asyncio.TaskGroup() as group:
-        for _ in range(min(limit, len(items))):
+        for _ in range(limit):
             group.create_task(worker())
 
 

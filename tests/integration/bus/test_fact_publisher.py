@@ -4,14 +4,17 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 
+import pytest
 from support.nats import eventually
 from support.publishing import QUICK, all_states, history, unnamed_holes
 from support.world_objects import widgets
 
-from aim_shared.bus.connection import BusConnection
+from aim_shared.bus.connection import BusConnection, BusUnavailableError
+from aim_shared.bus.envelope import Logged
 from aim_shared.bus.fact_publisher import FactPublisher
 from aim_shared.bus.part import Key
-from aim_shared.bus.stored import delete_message, last_message
+from aim_shared.bus.snapshot import Present, read_present
+from aim_shared.bus.stored import StoredMessage, delete_message, last_message
 from aim_shared.bus.subjects import FACTS_PART, Layout
 from aim_shared.json import JsonObject
 
@@ -87,6 +90,41 @@ async def test_facts_that_the_stream_lost_are_published_again(bus: BusConnection
         await delete_message(bus, layout.state_stream, stored.sequence)
         publisher.reread()
         await stands(bus, layout, {"a": 1})
+
+
+@pytest.mark.spec("FW-460")
+async def test_of_a_reading_that_broke_off_nothing_is_adopted(
+    bus: BusConnection, layout: Layout, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with facts(bus, layout) as publisher:
+        for name in "ab":
+            publisher.publish_fact(fact(name, 1))
+        await stands(bus, layout, {"a": 1, "b": 1})
+    readings = 0
+
+    async def read_in_two(connection: BusConnection, of: Layout, part: str, service: str, take: Present) -> int:
+        nonlocal readings
+        readings += 1
+        if readings > 1:
+            return await read_present(connection, of, part, service, take)
+
+        def first_alone(key: Key, message: StoredMessage, logged: Logged | None) -> None:
+            take(key, message, logged)
+            raise BusUnavailableError("the broker fell silent")
+
+        try:
+            return await read_present(connection, of, part, service, first_alone)
+        finally:
+            # Whoever leads meanwhile has other results.
+            async with facts(bus, layout, "meanwhile") as other:
+                for name in "ab":
+                    other.publish_fact(fact(name, 2))
+                await stands(bus, layout, {"a": 2, "b": 2})
+
+    monkeypatch.setattr("aim_shared.bus.session.read_present", read_in_two)
+    async with facts(bus, layout, "second") as publisher:
+        await eventually(lambda: publisher.statistics.markers > 1, "vouched for")
+        await stands(bus, layout, {"a": 2, "b": 2})
 
 
 async def test_services_do_not_touch_each_others_facts(bus: BusConnection, layout: Layout) -> None:

@@ -1,6 +1,7 @@
 """Two that publish one part, a lost Lease, writes whose outcome is not known: nothing old replaces what is newer."""
 
 import asyncio
+import gc
 from typing import Any
 
 import pytest
@@ -187,3 +188,36 @@ async def test_a_history_that_does_not_answer_in_time_ends_the_session_and_not_t
         publisher.take(cluster.listing())
         await eventually(lambda: publisher.statistics.markers > 0, "it goes on")
     assert len(await history(bus, layout, PART)) == 1
+
+
+@pytest.mark.spec("FW-460", "FW-452")
+async def test_of_what_the_history_lost_no_bodies_are_kept_until_their_turn_comes(
+    bus: BusConnection, layout: Layout, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cluster, kept = Cluster(), list[int]()
+    for number in range(40):
+        cluster.put(f"w{number}")
+    async with publishing(bus, widgets(), layout) as publisher:
+        publisher.take(cluster.listing())
+        await settles(bus, layout, PART, cluster, publisher)
+    await bus.api(f"STREAM.PURGE.{layout.history_stream}")
+    log = Writer._log
+
+    async def log_and_count(writer: Writer, *args: Any, **options: Any) -> bool:
+        kept.append(sum(isinstance(thing, StateMessage) for thing in gc.get_objects()))
+        return await log(writer, *args, **options)
+
+    monkeypatch.setattr(Writer, "_log", log_and_count)
+    gc.collect()
+    before = sum(isinstance(thing, StateMessage) for thing in gc.get_objects())
+    async with publishing(bus, widgets(), layout, source="second") as publisher:
+        publisher.take(cluster.listing())
+        await eventually(lambda: publisher.statistics.markers > 0, "vouched for")
+        assert publisher.statistics.copied == 40
+    assert max(kept) - before < 20
+    # What was logged again is young: the next start writes nothing.
+    async with publishing(bus, widgets(), layout, source="third") as publisher:
+        publisher.take(cluster.listing())
+        await eventually(lambda: publisher.statistics.markers > 0, "vouched for")
+        assert publisher.statistics.copied == 0
+    assert len(await history(bus, layout, PART)) == 40
