@@ -17,7 +17,7 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 import nats.errors
 import structlog
@@ -141,8 +141,7 @@ class ConnectionStatistics:
     unknown_publishes: int
 
 
-@dataclass(frozen=True, slots=True)
-class Message:
+class Message(NamedTuple):
     """A message as it came in; headers may repeat in theory, never in ours."""
 
     subject: str

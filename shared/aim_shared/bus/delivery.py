@@ -15,8 +15,7 @@ import asyncio
 from collections import deque
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from aim_shared.bus.connection import BusConnection, BusError, BusUnavailableError, Message
 from aim_shared.bus.stored import DeliveryPosition
@@ -46,8 +45,7 @@ class DeliveryLostError(BusError):
     """The consumer missed something, or fell silent: make a new one."""
 
 
-@dataclass(frozen=True, slots=True)
-class Delivered:
+class Delivered(NamedTuple):
     """A message with its place in the stream and in the delivery."""
 
     message: Message

@@ -101,10 +101,19 @@ class Entry(Generic[T]):
         derived: what the world's indexes, summaries and lines make of it; the world's own.
     """
 
-    __slots__ = ("_decoded", "_held", "derived", "key", "part", "traceparent", "version")
+    __slots__ = ("_decoded", "_held", "_raw", "derived", "key", "part", "traceparent", "version")
 
-    def __init__(self, part: Part[T], key: Key, body: bytes, version: Version, traceparent: str | None = None) -> None:
-        """``body`` is the JSON as it goes over the bus."""
+    def __init__(
+        self,
+        part: Part[T],
+        key: Key,
+        body: bytes,
+        version: Version,
+        traceparent: str | None = None,
+        *,
+        raw: JsonObject | None = None,
+    ) -> None:
+        """``body`` is the JSON as it goes over the bus; ``raw`` the same, just decoded and nobody else's."""
         self.part = part
         self.key = key
         self.version = version
@@ -112,6 +121,7 @@ class Entry(Generic[T]):
         self.derived: tuple[Any, ...] = ()
         self._held: Packed | bytes = body
         self._decoded: T | AimError | None = None
+        self._raw = raw
 
     @classmethod
     def of(cls, part: Part[T], key: Key, obj: JsonObject, version: Version, traceparent: str | None = None) -> Self:
@@ -140,12 +150,14 @@ class Entry(Generic[T]):
         """Take less memory from now on."""
         if isinstance(self._held, bytes):
             self._held = packer.pack(self._held)
+        self._raw = None
 
     def decode(self) -> T | AimError:
         """The typed object, or why it cannot be read (one bad object never stops the others, CC-014)."""
         if self._decoded is None:
             body = self.body
-            self._keep(_decoded(self.part, self.key, body), len(body))
+            raw, self._raw = self._raw or loads(body), None
+            self._keep(_decoded(self.part, self.key, raw), len(body))
         assert self._decoded is not None
         return self._decoded
 
@@ -222,9 +234,9 @@ def keep_decoded(limit: int) -> None:
     _RECENT.limit = limit
 
 
-def _decoded(part: Part[T], key: Key, body: bytes) -> T | AimError:
+def _decoded(part: Part[T], key: Key, raw: JsonObject) -> T | AimError:
     try:
-        return part.model.model_validate(loads(body))
+        return part.model.model_validate(raw)
     except ValidationError as error:
         first = error.errors()[0]
         path = ".".join(str(step) for step in first["loc"])

@@ -99,7 +99,7 @@ class Decoder:
         if raw is None:
             return Deletion(part, key, version)
         _check_identity(part, key, raw)
-        return Entry(part, key, state.body, version, state.traceparent or None)
+        return Entry(part, key, state.body, version, state.traceparent or None, raw=raw)
 
     def _owner(self, part: str) -> str:
         return self._service if part == FACTS_PART else ""

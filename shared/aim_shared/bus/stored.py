@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.parser import BytesParser
-from typing import Final
+from typing import Final, NamedTuple
 
 from aim_shared.bus.connection import BusApiError, BusConnection, BusUnavailableError
 from aim_shared.json import JsonObject
@@ -36,8 +36,7 @@ class StreamState:
     messages: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class StoredMessage:
+class StoredMessage(NamedTuple):
     """A message as it lies in a stream; ``stored`` is the broker's time."""
 
     subject: str
@@ -125,8 +124,7 @@ async def _get(connection: BusConnection, stream: str, request: JsonObject) -> S
     )
 
 
-@dataclass(frozen=True, slots=True)
-class DeliveryPosition:
+class DeliveryPosition(NamedTuple):
     """Where a delivered message stands, as the broker tells in its reply subject.
 
     Attributes:
