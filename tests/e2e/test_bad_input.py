@@ -183,7 +183,5 @@ async def test_what_is_admitted_and_cannot_be_served_is_told_once(platform: Plat
         page = await platform.until(f"/api/v1/namespaces/{space}/events", partial(_any_about, name, reason))
         about = _events_about(name, reason, page)
         assert all(one["type"] == "Warning" and words in one["message"] for one in about), about
-        # What routing tells, serving repeats where it says of the whole whether it is ready.
-        by = [one["source"]["component"] for one in about]
-        assert len(by) == len(set(by)), about
+        assert len(about) == 1, about
         assert all(one.get("count", 1) <= MOST_TRIES for one in about), about

@@ -43,7 +43,8 @@ async def _bad_config(site: Site, _: random.Random) -> str:
 
 
 async def _bad_image(site: Site, _: random.Random) -> str:
-    await _create(site, model={"image": "not an image"})
+    # Its model outlives it and takes its name from the image; it is the poison's as well.
+    await _create(site, model={"image": f"{_NAME} image"})
     return "ModelReady"
 
 
@@ -167,15 +168,11 @@ async def _told(site: Site, condition: str) -> list[str]:
     about = [
         one
         for one in (await site.api.get(f"/api/v1/namespaces/{NAMESPACE}/events")).body["items"]
-        if one["involvedObject"]["name"] == _NAME and one["reason"] == told["reason"]
+        if (one["involvedObject"]["name"], one["type"], one["reason"]) == (_NAME, "Warning", told["reason"])
     ]
-    # Each condition that has this reason tells it once, and what routing tells serving repeats of the whole.
-    conditions = sum(one.get("reason") == told["reason"] for one in found.values())
-    by = Counter(one["source"]["component"] for one in about)
-    if not about or max(by.values()) > 1 or max(one.get("count", 1) for one in about) > conditions:
-        return [f"not one Event with reason {told['reason']}: {[(*by.items(), one['message']) for one in about]}"]
-    if any(one["type"] != "Warning" for one in about):
-        return [f"the Event with reason {told['reason']} is no warning"]
+    if sum(one.get("count", 1) for one in about) != 1:
+        by = [(one["source"]["component"], one.get("count", 1), one["message"]) for one in about]
+        return [f"not one warning with reason {told['reason']}: {by}"]
     return []
 
 

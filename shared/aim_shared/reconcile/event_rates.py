@@ -104,21 +104,24 @@ def _combine(memory: _ObjectMemory, event: Event, now: float) -> Posting:
 
 
 def bundles(events: Iterable[Event]) -> list[tuple[Event, ...]]:
-    """What goes out as one Event: the Normal transitions of a pass together, everything else alone (FW-121)."""
+    """What goes out as one Event: the Normal transitions of a pass, and warnings with the same words (FW-121)."""
     transitions: list[Event] = []
-    others: list[tuple[Event, ...]] = []
+    others: dict[tuple[EventType, str, str], list[Event]] = {}
     for event in events:
         if event.type is EventType.NORMAL and event.condition:
             transitions.append(event)
         else:
-            others.append((event,))
-    return [tuple(transitions), *others] if transitions else others
+            others.setdefault((event.type, event.reason, event.message), []).append(event)
+    return [tuple(sharing) for sharing in (transitions, *others.values()) if sharing]
 
 
 def combined(sharing: Sequence[Event]) -> Event:
-    """The Event for transitions of one pass: reason of ``Ready`` or else of the last, all of them in the message."""
-    if len(sharing) == 1:
-        return sharing[0]
+    """The Event for transitions of one pass: reason of ``Ready`` or else of the last, all of them in the message.
+
+    Those with the same words need them once; it is news when one of them is.
+    """
+    if len({(event.reason, event.message) for event in sharing}) == 1:
+        return min(sharing, key=lambda event: event.standing)
     leading = next((event for event in sharing if event.condition == ParentCondition.READY), sharing[-1])
     changes = (f"{event.condition}={event.status} {event.reason}: {event.message}" for event in sharing)
     return replace(leading, message="; ".join(changes))

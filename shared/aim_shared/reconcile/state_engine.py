@@ -16,7 +16,7 @@ from aim_shared.json import JsonObject
 from aim_shared.reconcile.component_names import COMPONENT_ORDER, ParentCondition
 from aim_shared.reconcile.components import ERROR_STATES, Component, Dependency, Observability, State
 from aim_shared.reconcile.conditions import Desired, condition_json, events_of, settle
-from aim_shared.reconcile.plan import Child, Delete, Effect, Event, Patch, Plan
+from aim_shared.reconcile.plan import Child, Delete, Effect, Event, EventType, Patch, Plan
 
 GRACE_PERIOD: Final = timedelta(seconds=10)
 """How long infrastructure errors are kept from changing what was known before (FW-060)."""
@@ -94,7 +94,7 @@ def evaluate(
         may_apply=failure is None and not _blocked(errors, reported),
         retry=_retry(every),
         retry_within=None if memory.grace_left is None else memory.grace_left.total_seconds(),
-        events=events_of(desired, settled, stored),
+        events=tuple(event for event in events_of(desired, settled, stored) if not _is_told_elsewhere(event, judged)),
         generation=generation,
     )
 
@@ -168,6 +168,14 @@ class _Judged:
     desired: Desired
     state: State
     protected: bool
+
+
+def _is_told_elsewhere(event: Event, judged: Iterable[_Judged]) -> bool:
+    """Whether ``Ready`` only takes over what the service says that writes the condition (FW-121)."""
+    foreign = (item.desired for item in judged if item.component.foreign)
+    return event.type is EventType.WARNING and any(
+        (one.reason, one.message) == (event.reason, event.message) for one in foreign
+    )
 
 
 def _judge(component: Component, memory: _Memory) -> _Judged:

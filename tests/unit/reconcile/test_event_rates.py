@@ -72,6 +72,13 @@ def test_normal_transitions_of_one_pass_share_an_event() -> None:
     assert (one.reason, one.message) == ("B", "ModelReady=True ModelResolved: m; A=True B: c")
 
 
+@pytest.mark.spec("FW-121", "FW-474")
+def test_warnings_of_one_pass_with_the_same_words_share_an_event_which_is_news_if_one_is() -> None:
+    stands, new, other = event(standing=True), event(condition="Ready"), event("another")
+    assert bundles([stands, new, other]) == [(stands, new), (other,)]
+    assert [combined(sharing) for sharing in bundles([stands, new, other])] == [new, other]
+
+
 @pytest.mark.spec("FW-121")
 def test_the_reason_of_ready_stands_for_all() -> None:
     changes = (transition("Ready", "AllComponentsReady"), transition("CacheReady", "CacheReady"))

@@ -1,6 +1,7 @@
 """Scenarios of the state engine: components and stored state in, conditions, status and decisions out."""
 
 from collections.abc import Iterable
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -185,6 +186,15 @@ def test_a_foreign_component_counts_but_gets_no_condition() -> None:
     result = Object().see(READY_MODEL, route)
     assert result.status is StatusValue.PROGRESSING
     assert [item.type for item in result.conditions] == ["ModelReady", "Ready"]
+
+
+@pytest.mark.spec("FW-121", "FW-474")
+def test_what_another_service_tells_is_not_told_again() -> None:
+    own = Component("HTTPRoute", State.FAILED, "PathTemplateInvalid", "no result", dependency=DOWN)
+    of_own, of_foreign = Object().see(own), Object().see(replace(own, foreign=True))
+    assert brief(of_foreign, "Ready") == brief(of_own, "Ready") == ("False", "PathTemplateInvalid")
+    assert [one.reason for one in of_foreign.events if one.type is EventType.WARNING] == []
+    assert "PathTemplateInvalid" in [one.reason for one in of_own.events]
 
 
 def failing_model(error_: AimError = INFRA) -> Component:
