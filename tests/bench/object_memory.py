@@ -296,6 +296,7 @@ class Run:
     peak: float = 0.0
     longest_wait: float = 0.0
     writes: int = 0
+    published: int = 0
     detail: Mapping[str, int] = field(default_factory=dict)
 
 
@@ -346,6 +347,7 @@ async def _follow(http: aiohttp.ClientSession, process: asyncio.subprocess.Proce
         page = await _page(http, "/debug/queue") if ready else {}
         if run.cpu_until_synced or page:
             run.longest_wait = max(run.longest_wait, time.monotonic() - asked)
+        run.published = sum(one["published"] + one["copied"] for one in page.get("publishers", {}).values())
         if not _is_idle(page):
             idle_since = None
         elif idle_since is None:
@@ -402,6 +404,7 @@ async def measure(folder: Path, subject: Subject, count: int) -> list[Figure]:
         Figure(title, "  the same with one", empty.cpu_until_done, "s"),
         Figure(title, "longest wait for an answer of the debug page", 1000 * full.longest_wait, "ms"),
         Figure(title, "writes for nothing", full.writes, goal=0, gate=True, detail=full.detail),
+        Figure(title, "versions published for nothing", full.published, goal=0, gate=True),
     ]
 
 
