@@ -14,6 +14,7 @@ from matrix.case import Case, Outcome, Scenario
 from matrix.site import CATALOGUE_IMAGE, NAMESPACE, OTHER_IMAGE, OWN, STEADY_SECONDS, Site, service
 
 from aim_local.stack import SERVICES
+from aim_routing.reconcile import BACKEND_PATIENCE
 from aim_shared.json import JsonObject
 
 _Poison: TypeAlias = Callable[[Site, random.Random], Awaitable[str]]
@@ -24,6 +25,8 @@ _MOST_TRIES: Final = 12
 _MINUTE: Final = 60.0
 _LEAST_SECONDS: Final = 10.0
 """So long it is watched after the others have come to rest, however slow they were."""
+_SETTLED: Final = BACKEND_PATIENCE.total_seconds() + 5.0
+"""After which nothing waits for a time any more: a route whose backend does not come is told of once, then."""
 _ELSEWHERE: Final = "matrix-ending"
 
 
@@ -109,6 +112,7 @@ async def _poisoned(poison: _Poison, name: str, site: Site, chance: random.Rando
         if not await site.mirror.until(partial(site.asked_for, "own", replicas), 20 * site.patience):
             outcome.differences.append(f"another service does not get its {replicas} replicas")
     outcome.differences += await site.converged(ignoring=_NAME)
+    await asyncio.sleep(max(0.0, begun + _SETTLED - time.monotonic()))
     await site.mirror.quiet(STEADY_SECONDS, _LEAST_SECONDS)
     at_rest = len(site.proxy.written)
     await asyncio.sleep(max(_LEAST_SECONDS, begun + _MINUTE - time.monotonic()))
