@@ -222,14 +222,19 @@ def writes_of_serving(controlplane: ControlPlane) -> int:
 
 
 async def settled(api: RawApi) -> None:
-    """Wait until the service's object has stood still for half a second."""
-    before = ""
+    """Wait until the workload is ready and service and workload have stood still for half a second."""
+    before: list[str] = []
     async with asyncio.timeout(60):
         while True:
-            version = str((await api.get(path(SERVICES, "qwen-chat"))).body["metadata"]["resourceVersion"])
-            if version == before:
+            service, workload = [
+                (await api.get(path(*one))).body for one in ((SERVICES, "qwen-chat"), (WORKLOADS, WORKLOAD))
+            ]
+            now = [str(one["metadata"]["resourceVersion"]) for one in (service, workload)]
+            conditions = (workload.get("status") or {}).get("conditions") or []
+            ready = {one["type"] for one in conditions if one["status"] == "True"} >= {"Ready", "PredictorReady"}
+            if now == before and ready:
                 return
-            before = version
+            before = now
             await asyncio.sleep(0.5)
 
 
