@@ -164,8 +164,10 @@ class Reflector:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        await self._end_comparison()
-        await self._close_watch()
+        try:
+            await self._end_comparison()
+        finally:
+            await self._close_watch()
 
     def __aiter__(self) -> Self:
         return self
@@ -406,9 +408,11 @@ class Reflector:
 
     async def _close_watch(self) -> None:
         receiving, self._receiving = self._receiving, None
-        # A generator in which somebody waits can not be closed.
-        await _ended(receiving)
-        await self._watch.aclose()
+        try:
+            # A generator in which somebody waits can not be closed.
+            await _ended(receiving)
+        finally:
+            await self._watch.aclose()
 
     async def _end_of_watch(self) -> None:
         await self._close_watch()
@@ -446,7 +450,15 @@ class _Compared(NamedTuple):
 
 
 async def _ended(task: asyncio.Task[Any] | None) -> None:
-    """Cancel a task and wait for its end, whatever that is."""
-    if task is not None:
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
+    """Cancel a task and wait for its end, whatever that is, also when this is cancelled meanwhile."""
+    if task is None:
+        return
+    task.cancel()
+    cancelled: asyncio.CancelledError | None = None
+    while not task.done():
+        try:
+            await asyncio.wait((task,))
+        except asyncio.CancelledError as error:
+            cancelled = error
+    if cancelled is not None:
+        raise cancelled

@@ -391,3 +391,25 @@ async def test_a_list_wanted_from_the_store_comes_from_there_although_the_watch_
         assert not reflector._since, "what the abandoned list would have needed is kept no longer"
         # A handler that waits for ever would keep the server from closing.
         never.set()
+
+
+@pytest.mark.parametrize("turns", range(4))
+async def test_the_watch_is_closed_also_when_its_end_is_interrupted(turns: int) -> None:
+    async with (
+        fake_apiserver(list_answer("5"), watch_answer(then_hang=True)) as server,
+        KubeClient(server.connection, service="test", settings=ONE_TRY) as client,
+    ):
+
+        async def follow() -> None:
+            async with Reflector(client, CONFIG_MAP, settings=ReflectorSettings()) as reflector:
+                await take(reflector, 2)
+
+        following = asyncio.create_task(follow())
+        await eventually(lambda: client.statistics().open_watches == 1, "the watch is open")
+        following.cancel()
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        following.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await following
+        assert client.statistics().open_watches == 0
