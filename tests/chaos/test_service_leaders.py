@@ -77,6 +77,25 @@ async def test_a_successor_takes_over_when_the_leader_dies(stage: Platform, api:
     assert stage.looked("before:1") == 1
 
 
+@pytest.mark.spec("FW-485")
+async def test_a_successor_decides_about_nothing_that_its_predecessor_told_too_early(
+    stage: Platform, api: RawApi
+) -> None:
+    leader = await stage.started("pod-0", LEADER_ELECT="true")
+    await leader.leads()
+    follower = await stage.started("pod-1", LEADER_ELECT="true")
+    await follower.ready()
+    await api.created(MODELS, model("qwen", "before:1"))
+    await seen(api, "qwen", "before:1")
+    await follower.until("/debug/world", lambda _, page: page["tinymaps"]["objects"] == 1)
+    await leader.kill()
+    # Nobody publishes this; what the leader vouched for last is still fresh when the other one takes over.
+    await api.merge(f"{MODELS}/qwen", {"spec": {"image": "after:1"}})
+    await seen(api, "qwen", "after:1")
+    passes = [line["image"] for line in follower.lines if line["message"] == "looking"]
+    assert set(passes) == {"after:1"}
+
+
 @pytest.mark.spec("FW-428")
 async def test_a_restarted_pod_needs_not_wait_for_its_own_lease(stage: Platform, api: RawApi) -> None:
     first = await stage.started("pod-0", **ELECTED)

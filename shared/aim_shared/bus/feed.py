@@ -5,7 +5,7 @@ or lost its memory, and a publisher that died, change `PartStatus` and nothing e
 """
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -130,6 +130,7 @@ class WorldFeed:
         self._forgot_at = self._link.since
         self._stirred = asyncio.Event()
         self._synced = asyncio.Event()
+        self._reviewed = asyncio.Event()
         self._contradicted: Callable[[Part[Any]], None] = _nobody
 
     # What others ask
@@ -149,6 +150,21 @@ class WorldFeed:
     async def wait_synced(self) -> None:
         """Wait until every part was complete once."""
         await self._synced.wait()
+
+    async def wait_vouched(self, parts: Iterable[Part[Any]]) -> None:
+        """Wait until some parts are vouched for from now on, or read from the API server (FW-485).
+
+        Whatever was vouched for before this call no longer counts.
+        """
+        awaited = list(parts)
+        for part in awaited:
+            if part.name not in self._direct:
+                self._projection.doubt(part)
+                self._world.mark(part, fresh=False)
+        self.stirred()
+        while not all(self._world.is_fresh(part) for part in awaited):
+            self._reviewed.clear()
+            await self._reviewed.wait()
 
     def listen(self, contradicted: Callable[[Part[Any]], None] = _nobody) -> None:
         """Tell from now on of parts whose stream is not what its publisher vouches for; by default nobody."""
@@ -206,6 +222,7 @@ class WorldFeed:
         deadlines = [self._review_part(part, now, group) for part in self._world.parts]
         if all(self._world.is_synced(part) for part in self._world.parts):
             self._synced.set()
+        self._reviewed.set()
         return max(0.0, min(deadlines, default=now + _IDLE_SECONDS) - now)
 
     def _review_part(self, part: Part[Any], now: float, group: asyncio.TaskGroup) -> float:

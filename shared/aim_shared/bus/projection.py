@@ -166,6 +166,10 @@ class Projection:
         """UID of the other cluster that publishes the part on the same subjects; empty if there is none."""
         return self._parts[part.name].foreign
 
+    def doubt(self, part: Part[Any]) -> None:
+        """What was vouched for until now no longer counts."""
+        self._parts[part.name].doubt()
+
     def detach(self, part: Part[Any]) -> None:
         """Somebody else feeds the part, until `Attachment.attach` is called again."""
         self._parts[part.name].let_go()
