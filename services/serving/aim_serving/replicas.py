@@ -158,7 +158,8 @@ def _numbers(
 ) -> tuple[int, int, int, int]:
     """Current, desired, smallest, largest."""
     if isinstance(scaling, AimError):
-        return _same(service.spec.replicas)
+        # A status that says the impossible number would be refused, and its conditions with it.
+        return _same(max(-LARGEST, min(LARGEST, service.spec.replicas)))
     if scaling.autoscaled and hpa is not None:
         status, lowest = hpa.status, hpa.spec.min_replicas
         return (

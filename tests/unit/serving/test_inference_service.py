@@ -463,6 +463,8 @@ def test_replicas_that_can_not_be(spec: JsonObject, field: str) -> None:
     assert (condition_of(plan, "InferenceServiceReady"), overall(plan)) == (("False", "InvalidSpec"), "Failed")
     assert field in message_of(plan, "InferenceServiceReady")
     assert plan.children == ()
+    assert plan.status is not None
+    assert plan.status["runtime"]["currentReplicas"] < 2**31, "the API server refuses any other status"
 
 
 @pytest.mark.spec("SV-183")
