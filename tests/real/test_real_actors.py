@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 import pytest
 import pytest_asyncio
 from support.controlplane import RawApi
+from support.nats import eventually
 
 from aim_local.actors import ActorSettings, SimulatedCluster
 from aim_local.actors.actor_set import HARDWARE_ACTORS
@@ -150,5 +151,9 @@ async def test_an_inference_service_of_the_real_kserve_gets_ready_and_heals(
     actors.failures.remove(rule)
     await api.until(f"{where}/chat", lambda reply: holds(reply.body, "Ready"), SECONDS)
     pods = (await api.get(f"/api/v1/namespaces/{namespace}/pods")).body["items"]
-    previous = await kubectl(real_cluster, "-n", namespace, "logs", "--previous", pods[0]["metadata"]["name"])
-    assert "startup complete" in previous
+    wanted = ("-n", namespace, "logs", "--previous", pods[0]["metadata"]["name"])
+
+    async def is_told() -> bool:
+        return "startup complete" in await kubectl(real_cluster, *wanted)
+
+    await eventually(is_told, "the log of the container that ended")
