@@ -29,7 +29,9 @@ _DROPPED_METADATA: Final = frozenset(
     {"uid", "resourceVersion", "generation", "creationTimestamp", "managedFields", "selfLink"}
 )
 _DROPPED_ANNOTATIONS: Final = frozenset({TRACEPARENT_ANNOTATION, labels.ANNOTATION_APPLIED_HASH})
-_DROPPED_FIELDS: Final = frozenset({"lastTransitionTime", "observedGeneration", "discoveryJob"})
+_DROPPED_FIELDS: Final = frozenset({"lastTransitionTime", "observedGeneration", "discoveryJob", "lastFailureInfo"})
+"""The last also tells of the way, not of its end: KServe keeps it for ever, and counts an engine as failed that is
+scaled down before all is ready. What has failed for good is in the rest of a `modelStatus`."""
 _TIME: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)")
 _UUID: Final = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 _HASH: Final = re.compile(r"-(?:[0-9a-f]{8,10}|(?=[a-z]*\d)[0-9a-z]{8,10})(?=-|$|[^0-9a-z-])")

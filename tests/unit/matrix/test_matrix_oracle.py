@@ -55,6 +55,18 @@ def test_whatever_else_differs_is_told(other: list[JsonObject], told: str) -> No
     assert told in differences(normalised(story(1, "0a1b2c3d4e")), normalised(other))
 
 
+def test_a_failure_that_is_over_is_no_difference_and_one_that_lasts_is() -> None:
+    failed = {"reason": "ModelLoadFailed", "exitCode": 143}
+
+    def told(transition: str, **more: JsonObject) -> JsonObject:
+        return obj("InferenceService", "own", 1, status={"modelStatus": {"transitionStatus": transition, **more}})
+
+    clean = normalised([told("UpToDate")])
+    assert differences(clean, normalised([told("UpToDate", lastFailureInfo=failed)])) == []
+    [difference] = differences(clean, normalised([told("BlockedByFailedLoad", lastFailureInfo=failed)]))
+    assert "transitionStatus: 'UpToDate' became 'BlockedByFailedLoad'" in difference
+
+
 def test_a_generated_name_whose_prefix_was_cut_is_one() -> None:
     pod = obj("Pod", "weights-0a1b2c3d4e-download-54c1e38bm89", 1, status={"phase": "Running"})
     pod["metadata"]["generateName"] = "weights-0a1b2c3d4e-download-54c1e3f0-"
