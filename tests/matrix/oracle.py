@@ -28,7 +28,15 @@ class ObjectKey(NamedTuple):
 _DROPPED_METADATA: Final = frozenset(
     {"uid", "resourceVersion", "generation", "creationTimestamp", "managedFields", "selfLink"}
 )
-_DROPPED_ANNOTATIONS: Final = frozenset({TRACEPARENT_ANNOTATION, labels.ANNOTATION_APPLIED_HASH})
+_DROPPED_ANNOTATIONS: Final = frozenset(
+    {
+        TRACEPARENT_ANNOTATION,
+        labels.ANNOTATION_APPLIED_HASH,
+        "volume.beta.kubernetes.io/storage-provisioner",
+        "volume.kubernetes.io/storage-provisioner",
+    }
+)
+"""The volume controller asks for a provisioner only where it saw the claim before it saw the volume."""
 _DROPPED_FIELDS: Final = frozenset({"lastTransitionTime", "observedGeneration", "discoveryJob", "lastFailureInfo"})
 """The last also tells of the way, not of its end: KServe keeps it for ever, and counts an engine as failed that is
 scaled down before all is ready. What has failed for good is in the rest of a `modelStatus`."""

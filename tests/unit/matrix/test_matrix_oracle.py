@@ -67,6 +67,17 @@ def test_a_failure_that_is_over_is_no_difference_and_one_that_lasts_is() -> None
     assert "transitionStatus: 'UpToDate' became 'BlockedByFailedLoad'" in difference
 
 
+def test_who_saw_a_claim_first_is_no_difference_and_whether_it_is_bound_is() -> None:
+    def claim(**annotations: str) -> JsonObject:
+        made = obj("PersistentVolumeClaim", "cache", 1)
+        made["metadata"]["annotations"] = {f"{name}.kubernetes.io/{key}": "x" for name, key in annotations.items()}
+        return made
+
+    asked = normalised([claim(volume="storage-provisioner", pv="bind-completed")])
+    assert differences(asked, normalised([claim(pv="bind-completed")])) == []
+    assert differences(asked, normalised([claim(volume="storage-provisioner")])) != []
+
+
 def test_a_generated_name_whose_prefix_was_cut_is_one() -> None:
     pod = obj("Pod", "weights-0a1b2c3d4e-download-54c1e38bm89", 1, status={"phase": "Running"})
     pod["metadata"]["generateName"] = "weights-0a1b2c3d4e-download-54c1e3f0-"
