@@ -42,7 +42,7 @@ class PublisherSettings:
 
     marker_interval: float = MARKER_INTERVAL
     compare_interval: float = 600.0
-    sweep_interval: float = 300.0
+    sweep_interval: float = 60.0
     tombstone_age: timedelta = TOMBSTONE_AGE
     tombstones: int = MOST_DELETIONS
     crowded_age: timedelta = CROWDED_AGE

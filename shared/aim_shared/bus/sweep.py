@@ -5,6 +5,7 @@ By subject would be shorter and wrong: an object made again meanwhile would be d
 
 from collections.abc import Mapping
 from datetime import datetime, timedelta
+from enum import Enum
 from typing import Final
 
 from aim_shared.bus.connection import BusConnection
@@ -25,8 +26,16 @@ def tombstones(stored: Mapping[Key, Stored]) -> list[tuple[Key, Stored]]:
     return sorted(((key, held) for key, held in stored.items() if held.deleted), key=lambda found: found[1].sequence)
 
 
-async def sweep(connection: BusConnection, stream: str, held: Stored, *, now: datetime, age: timedelta) -> bool:
-    """Remove a tombstone if it is old enough; whether it was.
+class Swept(Enum):
+    """What became of a tombstone."""
+
+    REMOVED = "removed"
+    GONE = "somebody else removed it"
+    YOUNG = "it stays, and so do all later ones"
+
+
+async def sweep(connection: BusConnection, stream: str, held: Stored, *, now: datetime, age: timedelta) -> Swept:
+    """Remove a tombstone if it is old enough.
 
     Args:
         now: the broker's clock, as are the times of the messages.
@@ -38,7 +47,9 @@ async def sweep(connection: BusConnection, stream: str, held: Stored, *, now: da
     stored = held.stored
     if stored is None:
         message = await message_at(connection, stream, held.sequence)
-        stored = message.stored if message else None
-    if stored is None or now - stored < age:
-        return False
-    return await delete_message(connection, stream, held.sequence)
+        if message is None:
+            return Swept.GONE
+        stored = message.stored
+    if now - stored < age:
+        return Swept.YOUNG
+    return Swept.REMOVED if await delete_message(connection, stream, held.sequence) else Swept.GONE

@@ -9,7 +9,7 @@ from aim_shared.bus.interruption import InterruptedSessionError, interrupting
 from aim_shared.bus.publisher_context import PublisherContext
 from aim_shared.bus.pump import Pump
 from aim_shared.bus.stored import stream_state
-from aim_shared.bus.sweep import sweep, tombstones
+from aim_shared.bus.sweep import Swept, sweep, tombstones
 from aim_shared.bus.tasks import within
 from aim_shared.kube.reflector_state import ListFrom
 
@@ -141,7 +141,10 @@ class Vouching:
             if not context.may_write():
                 return
             async with self._counting:
-                gone = await sweep(context.connection, self._stream, held, now=now, age=age)
-                context.vouching.swept += gone
-                if gone and stored.get(key) == held:
-                    del stored[key]
+                swept = await sweep(context.connection, self._stream, held, now=now, age=age)
+                if swept is Swept.REMOVED:
+                    context.vouching.swept += 1
+                    if stored.get(key) == held:
+                        del stored[key]
+            if swept is Swept.YOUNG:
+                return

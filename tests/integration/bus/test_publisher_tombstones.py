@@ -18,6 +18,7 @@ from support.world_objects import widgets
 from aim_shared.bus.connection import BusConnection
 from aim_shared.bus.part import Key
 from aim_shared.bus.publisher_state import PublisherSettings
+from aim_shared.bus.stored import StoredMessage, message_at
 from aim_shared.bus.subjects import Layout
 
 PART = "widgets"
@@ -57,6 +58,28 @@ async def test_young_tombstones_stay(bus: BusConnection, layout: Layout) -> None
         await settles(bus, layout, PART, cluster, publisher)
         await eventually(lambda: publisher.statistics.markers > 6, "time passes")
     assert (await all_states(bus, layout, PART))[Key("ns", "a")].deleted
+
+
+@pytest.mark.spec("FW-462")
+async def test_a_sweep_looks_no_further_than_the_first_tombstone_that_is_too_young(
+    bus: BusConnection, layout: Layout, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cluster, asked = Cluster(), list[int]()
+
+    async def note(connection: BusConnection, stream: str, sequence: int) -> StoredMessage | None:
+        asked.append(sequence)
+        return await message_at(connection, stream, sequence)
+
+    settings = PublisherSettings(marker_interval=0.1, sweep_interval=0.02, compare_interval=3600.0)
+    async with publishing(bus, widgets(), layout, settings=settings) as publisher:
+        publisher.take(cluster.listing())
+        for number in range(20):
+            publisher.take(cluster.put(f"w{number}"))
+            publisher.take(cluster.delete(f"w{number}"))
+        await settles(bus, layout, PART, cluster, publisher)
+        monkeypatch.setattr("aim_shared.bus.sweep.message_at", note)
+        await eventually(lambda: len(asked) >= 5, "some sweeps")
+    assert len(set(asked)) == 1
 
 
 @pytest.mark.spec("FW-462")
