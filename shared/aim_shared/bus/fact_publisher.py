@@ -4,7 +4,7 @@ Kubernetes does not know facts, so what the stream holds is their truth, except 
 removed itself: that it publishes again whenever the stream lost it.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from aim_shared.bus.connection import BusConnection
@@ -86,12 +86,16 @@ class FactPublisher:
         """
         await self._publisher.run()
 
-    def _adopt(self, message: StateMessage) -> None:
-        if message.deleted:
-            self._removing.discard(message.key)
-            return
-        if message.key in self._removing or self._publisher.knows(message.key):
-            return
+    def _adopt(self, found: Sequence[StateMessage]) -> None:
+        living = [message for message in found if not message.deleted]
+        held = {message.key for message in living}
+        # What is neither there nor on its way cannot come back any more.
+        self._removing = {key for key in self._removing if key in held or self._publisher.is_under_way(key)}
+        for message in living:
+            if message.key not in self._removing and not self._publisher.knows(message.key):
+                self._assume(message)
+
+    def _assume(self, message: StateMessage) -> None:
         try:
             message.json()
         except EnvelopeError:

@@ -9,7 +9,7 @@ sure, and it is always the same.
 import asyncio
 import random
 import secrets
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Any, Final
 
 import structlog
@@ -58,7 +58,7 @@ class Publisher:
         service: for facts, which service's.
         may_write: asked before every write: was the Lease renewed within 10 s?
         relist: asks the reflector for a list, which comes as `Restarted`.
-        loaded: told of every message found in the stream when a session begins.
+        loaded: told of all messages found in the stream when a session begins.
     """
 
     def __init__(
@@ -72,7 +72,7 @@ class Publisher:
         layout: Layout = DEFAULT_LAYOUT,
         may_write: Callable[[], bool] = _always,
         relist: Callable[[ListFrom], None] | None = None,
-        loaded: Callable[[StateMessage], None] | None = None,
+        loaded: Callable[[Sequence[StateMessage]], None] | None = None,
         settings: PublisherSettings = DEFAULT_SETTINGS,
     ) -> None:
         # Two processes of one name, or two terms of one process, must be able to tell each other apart.
@@ -165,6 +165,10 @@ class Publisher:
     def knows(self, key: Key) -> bool:
         """Whether an object exists, as far as this process knows."""
         return key in self._context.intake.source.present
+
+    def is_under_way(self, key: Key) -> bool:
+        """Whether a version of an object waits to be published."""
+        return self._context.intake.lanes.newest_of(key) is not None
 
     def put(self, version: SourceVersion) -> None:
         """Publish a version that no watch brought."""

@@ -1,6 +1,6 @@
 """What the parts of a publisher work with, and what outlives its sessions."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,7 +23,7 @@ class PublisherContext:
     Attributes:
         service: for facts, which service's.
         may_write: asked before every write: was the Lease renewed within 10 s?
-        loaded: told of every message found in the stream when a session begins, once all were read.
+        loaded: told of all messages found in the stream when a session begins, once all were read.
     """
 
     connection: BusConnection
@@ -32,7 +32,7 @@ class PublisherContext:
     layout: Layout
     settings: PublisherSettings
     may_write: Callable[[], bool]
-    loaded: Callable[[StateMessage], None] | None
+    loaded: Callable[[Sequence[StateMessage]], None] | None
     intake: Intake
     scoping: Scoping
     writer: Writer

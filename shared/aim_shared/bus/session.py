@@ -172,8 +172,7 @@ class Session:
     def _tell(self, found: _Found) -> None:
         """Hand on what was found, now that the reading came to its end: half of one counts for nothing."""
         if self._context.loaded is not None:
-            for message in found.told:
-                self._context.loaded(message)
+            self._context.loaded(found.told)
 
     async def _mend(self, found: _Found) -> None:
         writer = self._context.writer

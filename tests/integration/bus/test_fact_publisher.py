@@ -127,6 +127,43 @@ async def test_of_a_reading_that_broke_off_nothing_is_adopted(
         await stands(bus, layout, {"a": 2, "b": 2})
 
 
+@pytest.mark.spec("FW-462", "FW-488")
+async def test_of_removed_facts_nothing_is_remembered(bus: BusConnection, layout: Layout) -> None:
+    async with facts(bus, layout) as publisher:
+        for number in range(20):
+            publisher.publish_fact(fact(f"f{number}", 1))
+        await stands(bus, layout, {f"f{number}": 1 for number in range(20)})
+        for number in range(20):
+            publisher.remove_fact(Key(SERVICE, f"f{number}"))
+        await stands(bus, layout, {})
+        for name in ("f0", "f1"):
+            # As if their tombstones had been swept.
+            stored = await last_message(bus, layout.state_stream, layout.state(FACTS_PART, Key(SERVICE, name)))
+            assert stored is not None
+            await delete_message(bus, layout.state_stream, stored.sequence)
+        publisher.reread()
+        await eventually(lambda: not publisher._removing, "nothing is remembered")
+
+
+@pytest.mark.spec("FW-488")
+async def test_a_fact_that_is_to_go_is_not_adopted_while_the_stream_still_holds_it(
+    bus: BusConnection, layout: Layout
+) -> None:
+    async with facts(bus, layout) as publisher:
+        for name in "ab":
+            publisher.publish_fact(fact(name, 1))
+        await stands(bus, layout, {"a": 1, "b": 1})
+    async with facts(bus, layout, "second") as publisher:
+        # Before anything was read.
+        publisher.remove_fact(Key(SERVICE, "a"))
+        await stands(bus, layout, {"b": 1})
+        markers = publisher.statistics.markers
+        publisher.reread()
+        await eventually(lambda: publisher.statistics.markers > markers + 1, "vouched for")
+        await stands(bus, layout, {"b": 1})
+        assert not publisher._removing
+
+
 async def test_services_do_not_touch_each_others_facts(bus: BusConnection, layout: Layout) -> None:
     other = FactPublisher(bus, widgets(FACTS_PART), "artifacts", source="x", layout=layout, settings=QUICK)
     async with facts(bus, layout) as publisher, asyncio.TaskGroup() as group:
