@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Protocol
 
 from aim_shared.bus.part import Key
 from aim_shared.bus.trace import is_traceparent
@@ -167,6 +167,22 @@ class LogMessage:
         return {**self.state.headers(), Header.SEQUENCE: str(self.sequence)}
 
 
+class Link(Protocol):
+    """What of a message of the state stream tells its place in the history; see `StateMessage`."""
+
+    @property
+    def id(self) -> str: ...
+
+    @property
+    def epoch(self) -> str: ...
+
+    @property
+    def previous(self) -> int: ...
+
+    @property
+    def repeats(self) -> bool: ...
+
+
 class Logged(NamedTuple):
     """The last version of a subject in the history, as far as it tells whether a present version is there.
 
@@ -184,7 +200,7 @@ class Logged(NamedTuple):
         epoch = shared(headers.get(Header.EPOCH, ""))
         return cls(headers.get(Header.CE_ID, ""), epoch, headers.get(Header.SEQUENCE, ""))
 
-    def holds(self, message: StateMessage, sequence: int) -> int | None:
+    def holds(self, message: Link, sequence: int) -> int | None:
         """Under which sequence the history has what a message of the state stream says; ``None`` if it has not.
 
         Args:

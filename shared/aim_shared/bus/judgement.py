@@ -5,7 +5,7 @@ however late.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import Enum
 
@@ -53,6 +53,10 @@ class Stored:
             stored,
             message.gap,
         )
+
+    def is_message(self, other: "Stored") -> bool:
+        """Whether both are of one message, whatever is known of it besides."""
+        return replace(self, logged=other.logged, stored=other.stored) == other
 
     @property
     def deleted(self) -> bool:

@@ -3,19 +3,20 @@
 import asyncio
 import random
 from collections.abc import Awaitable, Callable, Iterable
-from dataclasses import dataclass, field
-from typing import Any, Final, TypeVar
+from dataclasses import dataclass, field, replace
+from typing import Any, Final, NamedTuple, TypeVar
 
 from aim_shared.bus.envelope import Logged, StateMessage
 from aim_shared.bus.epoch import Reason
 from aim_shared.bus.interruption import InterruptedSessionError, interrupting
 from aim_shared.bus.judgement import Stored, differences, is_ahead
+from aim_shared.bus.logbook import NEVER_READ, Logbook
 from aim_shared.bus.part import Key
 from aim_shared.bus.proof import Holdings
 from aim_shared.bus.publisher_context import PublisherContext
 from aim_shared.bus.publisher_state import Phase, SupersededError
 from aim_shared.bus.pump import Pump
-from aim_shared.bus.snapshot import read_present
+from aim_shared.bus.snapshot import read_logged, read_present
 from aim_shared.bus.source import SourceVersion
 from aim_shared.bus.stored import StoredMessage, stream_state
 from aim_shared.bus.streams import StreamMismatchError, ensure_streams
@@ -37,11 +38,13 @@ class Comparisons:
         last: repairs of the last comparison.
         repaired: repairs in all.
         forgotten_seen: objects that had been forgotten when the last comparison was made.
+        logbook: what the last one saw of the history; nothing while what it found there was not dealt with.
     """
 
     last: int = 0
     repaired: int = 0
     forgotten_seen: int = 0
+    logbook: Logbook = NEVER_READ
 
 
 @dataclass(slots=True)
@@ -53,11 +56,24 @@ class _Found:
         unlogged: objects whose present version the history may lack. Their bodies are fetched when their turn comes:
             a history that was lost lacks everything.
         told: what was found, where somebody has to be told.
+        logbook: what was seen of the history.
     """
 
+    logbook: Logbook
     unreadable: list[int] = field(default_factory=list)
     unlogged: list[Key] = field(default_factory=list)
     told: list[StateMessage] = field(default_factory=list)
+
+
+class _Present(NamedTuple):
+    """A present version that was not found in the history yet; see `Link`."""
+
+    key: Key
+    sequence: int
+    id: str
+    epoch: str
+    previous: int
+    repeats: bool
 
 
 class Session:
@@ -83,7 +99,7 @@ class Session:
         try:
             async with asyncio.TaskGroup() as group:
                 group.create_task(self._until_lost(connection_session))
-                await self._load()
+                await self._load(connection_session)
                 self.phase = Phase.LIVE
                 vouching = Vouching(self._context, self._pump, self._foreign)
                 regular = vouching.vouch_forever(), vouching.sweep_forever(), self._compare_in_time()
@@ -118,7 +134,7 @@ class Session:
 
     # Beginning
 
-    async def _load(self) -> None:
+    async def _load(self, connection_session: int) -> None:
         context, scoping, writer = self._context, self._context.scoping, self._context.writer
         # Whoever doubts the stream from now on may have seen what this reading misses.
         context.intake.doubted.clear()
@@ -130,7 +146,7 @@ class Session:
                 raise InterruptedSessionError(str(error)) from error
             before = await stream_state(context.connection, context.layout.state_stream)
             marker = await context.markers.read(before.now)
-            found = await self._read_streams()
+            found = await self._read_streams(connection_session)
             # Asked again: what somebody else wrote while this read must not look as if the stream's end fell.
             state = await stream_state(context.connection, context.layout.state_stream)
             if state.created != before.created:
@@ -145,29 +161,58 @@ class Session:
                 await context.markers.claim(scoping.scope, state.created, state.last_sequence)
         with interrupting():
             await self._mend(found)
+        self._comparisons.logbook = found.logbook
         self._compare(fresh=fresh)
 
-    async def _read_streams(self) -> _Found:
+    async def _read_streams(self, connection_session: int) -> _Found:
         """Take note of what the streams hold; nothing is written, as the part may be somebody else's."""
-        context, writer = self._context, self._context.writer
-        held, found = Holdings(), _Found()
+        context, layout, part = self._context, self._context.layout, self._context.part.name
+        history = await stream_state(context.connection, layout.history_stream)
+        logbook, self._comparisons.logbook = self._comparisons.logbook, NEVER_READ
+        counts = logbook.counts(connection_session, history)
+        known = context.writer.stored if counts else Holdings()
+        held, found, unlogged = Holdings(), _Found(logbook), dict[str, _Present]()
 
-        def take(key: Key, message: StoredMessage, logged: Logged | None) -> None:
-            state = writer.read(key, message)
+        def take(key: Key, message: StoredMessage) -> None:
+            state = context.writer.read(key, message)
             if state is None:
                 found.unreadable.append(message.sequence)
                 return
-            at = None if logged is None else logged.holds(state, message.sequence)
-            if at is None:
-                found.unlogged.append(key)
-            held[key] = Stored.of(state, message.sequence, message.stored, at)
+            before, now = known.get(key), Stored.of(state, message.sequence, message.stored)
+            if before is not None and before.is_message(now):
+                now = replace(now, logged=before.logged)
+            else:
+                place = state.id, state.epoch, state.previous, state.repeats
+                unlogged[layout.log(part, key)] = _Present(key, message.sequence, *place)
+            held[key] = now
             if context.loaded is not None:
                 found.told.append(state)
 
-        self._foreign = await read_present(context.connection, context.layout, context.part.name, context.service, take)
+        self._foreign = await read_present(context.connection, layout, part, context.service, take)
+        if not counts:
+            oldest = await self._read_history(held, unlogged, history.last_sequence + 1)
+            found.logbook = Logbook(connection_session, history.created, history.deleted, oldest)
+        found.unlogged += [one.key for one in unlogged.values()]
         # Only now: half of it would read as if the rest were not there.
-        writer.stored = held
+        context.writer.stored = held
         return found
+
+    async def _read_history(self, held: Holdings, unlogged: dict[str, _Present], oldest: int) -> int:
+        """Take out what the history has; returns where its oldest of that lies. What was logged since `read_present`
+        is left, and looked up before it is copied."""
+        context = self._context
+
+        def take(subject: str, sequence: int, logged: Logged) -> None:
+            nonlocal oldest
+            present = unlogged.get(subject)
+            at = None if present is None else logged.holds(present, present.sequence)
+            if present is not None and at is not None:
+                del unlogged[subject]
+                held[present.key] = replace(held[present.key], logged=at)
+                oldest = min(oldest, sequence)
+
+        await read_logged(context.connection, context.layout, context.part.name, context.service, take)
+        return oldest
 
     def _tell(self, found: _Found) -> None:
         """Hand on what was found, now that the reading came to its end: half of one counts for nothing."""

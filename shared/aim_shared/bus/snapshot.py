@@ -57,8 +57,11 @@ async def last_per_subject(
     return found
 
 
-Present = Callable[[Key, StoredMessage, Logged | None], None]
-"""Is told of a present version: its object, its message, and the last version of the object in the history."""
+Present = Callable[[Key, StoredMessage], None]
+"""Is told of a present version: its object and its message."""
+
+LastLogged = Callable[[str, int, Logged], None]
+"""Is told of the last version of an object in the history: its subject and its sequence there."""
 
 
 async def read_present(connection: BusConnection, layout: Layout, part: str, service: str, take: Present) -> int:
@@ -71,11 +74,7 @@ async def read_present(connection: BusConnection, layout: Layout, part: str, ser
         BusUnavailableError: the broker fell silent; what was handed on counts for nothing then.
         BusApiError: the broker refused.
     """
-    logged: dict[str, Logged] = {}
     foreign = 0
-
-    def log(message: StoredMessage) -> None:
-        logged[message.subject] = Logged.of(message.headers)
 
     def present(message: StoredMessage) -> None:
         nonlocal foreign
@@ -83,12 +82,26 @@ async def read_present(connection: BusConnection, layout: Layout, part: str, ser
         if key is None:
             foreign += 1
         else:
-            take(key, message, logged.get(layout.log(part, key)))
+            take(key, message)
 
-    await read_last(connection, layout.history_stream, (layout.log_filter(part, service),), log, headers_only=True)
-    # The history first: what is missing in it there and was logged meanwhile is looked up again before it is copied.
     await read_last(connection, layout.state_stream, (layout.state_filter(part, service),), present)
     return foreign
+
+
+async def read_logged(connection: BusConnection, layout: Layout, part: str, service: str, take: LastLogged) -> None:
+    """Hand on the last version of every object of a part (or of the facts of one service) that the history ever had.
+
+    Most of them may be long gone, so whoever listens should keep none of it.
+
+    Raises:
+        BusUnavailableError: the broker fell silent; what was handed on counts for nothing then.
+        BusApiError: the broker refused.
+    """
+
+    def log(message: StoredMessage) -> None:
+        take(message.subject, message.sequence, Logged.of(message.headers))
+
+    await read_last(connection, layout.history_stream, (layout.log_filter(part, service),), log, headers_only=True)
 
 
 def _key_of(layout: Layout, part: str, subject: str) -> Key | None:

@@ -28,12 +28,16 @@ class StreamState:
         last_sequence: highest sequence given out.
         now: the broker's clock.
         messages: how many it holds under the subjects asked for; of all subjects if none were.
+        first_sequence: that of the oldest message it holds.
+        deleted: messages between the first and the last that somebody removed.
     """
 
     created: str
     last_sequence: int
     now: datetime
     messages: int = 0
+    first_sequence: int = 0
+    deleted: int = 0
 
 
 class StoredMessage(NamedTuple):
@@ -68,8 +72,10 @@ async def stream_state(connection: BusConnection, stream: str, subjects: str = "
     page = {"subjects_filter": subjects, "offset": _BEYOND_ALL_PAGES} if subjects else {}
     info = await connection.api(f"STREAM.INFO.{stream}", page)
     now = broker_clock(info)
-    messages = int(info.get("total", 0)) if subjects else int(info["state"]["messages"])
-    return StreamState(str(info["created"]), int(info["state"]["last_seq"]), now, messages)
+    state = info["state"]
+    messages = int(info.get("total", 0)) if subjects else int(state["messages"])
+    ends = int(state["first_seq"]), int(state.get("num_deleted", 0))
+    return StreamState(str(info["created"]), int(state["last_seq"]), now, messages, *ends)
 
 
 async def last_message(connection: BusConnection, stream: str, subject: str) -> StoredMessage | None:

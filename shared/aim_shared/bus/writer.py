@@ -1,6 +1,7 @@
 """Puts one version onto the bus: into the state stream with a fence, then into the history, both acknowledged."""
 
 import asyncio
+import secrets
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -190,8 +191,9 @@ class Writer:
         if state is None:
             await self.remove(message.sequence)
             return
-        self.stored[key] = Stored.of(state, message.sequence, message.stored)
-        await self.copy_to_history(state, message.sequence)
+        logged = await self.copy_to_history(state, message.sequence)
+        # Only now: what is in `stored` is in the history.
+        self.stored[key] = Stored.of(state, message.sequence, message.stored, logged)
 
     def read(self, key: Key, message: StoredMessage) -> StateMessage | None:
         """What a message of the state stream says; ``None`` if nobody can read it."""
@@ -215,37 +217,31 @@ class Writer:
         self.stored[message.key] = Stored.of(message, sequence)
         self.counts.published += 1
 
-    async def copy_to_history(self, message: StateMessage, sequence: int) -> None:
+    async def copy_to_history(self, message: StateMessage, sequence: int) -> int:
         """Log a present version that may be missing there; the one thing a crash can leave undone.
 
         Also behind later ones, and rather twice than not at all: the history is to hold every version, and who reads
         it sorts them (`chained`).
 
+        Returns the sequence under which the history has what it says.
+
         Raises:
             InterruptedSessionError: no answer.
         """
-        if await self._is_in_history(message, sequence):
-            return
-        if await self._log(message, sequence) and not await self._is_in_history(message, sequence):
-            # The broker remembers the id of a message that is gone since.
-            await self._log(message, sequence, suffix="/copy")
-        self.note_logged(message.key, sequence)
+        logged = await self._place_in_history(message, sequence)
+        if logged is not None:
+            return logged
+        if await self._log(message, sequence) and await self._place_in_history(message, sequence) is None:
+            # The broker remembers the id of a message that is gone since, and that of an earlier copy.
+            await self._log(message, sequence, suffix=f"/{secrets.token_hex(4)}")
         self.counts.copied += 1
+        return sequence
 
-    def note_logged(self, key: Key, sequence: int) -> None:
-        """The history has what is stored of an object, under this sequence."""
-        # A sweep may have removed it meanwhile.
-        if (held := self.stored.get(key)) is not None:
-            self.stored[key] = replace(held, logged=sequence)
-
-    async def _is_in_history(self, message: StateMessage, sequence: int) -> bool:
+    async def _place_in_history(self, message: StateMessage, sequence: int) -> int | None:
         subject = self._layout.log(self._part.name, message.key)
         with interrupting():
             last = await last_message(self._connection, self._layout.history_stream, subject)
-        logged = None if last is None else Logged.of(last.headers).holds(message, sequence)
-        if logged is not None:
-            self.note_logged(message.key, logged)
-        return logged is not None
+        return None if last is None else Logged.of(last.headers).holds(message, sequence)
 
     async def _log(self, message: StateMessage, sequence: int, suffix: str = "") -> bool:
         """Write a version to the history; whether the broker took it for a repetition."""

@@ -10,7 +10,6 @@ from support.publishing import QUICK, all_states, history, unnamed_holes
 from support.world_objects import widgets
 
 from aim_shared.bus.connection import BusConnection, BusUnavailableError
-from aim_shared.bus.envelope import Logged
 from aim_shared.bus.fact_publisher import FactPublisher
 from aim_shared.bus.part import Key
 from aim_shared.bus.snapshot import Present, read_present
@@ -108,8 +107,8 @@ async def test_of_a_reading_that_broke_off_nothing_is_adopted(
         if readings > 1:
             return await read_present(connection, of, part, service, take)
 
-        def first_alone(key: Key, message: StoredMessage, logged: Logged | None) -> None:
-            take(key, message, logged)
+        def first_alone(key: Key, message: StoredMessage) -> None:
+            take(key, message)
             raise BusUnavailableError("the broker fell silent")
 
         try:

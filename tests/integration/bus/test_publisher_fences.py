@@ -176,12 +176,12 @@ async def test_a_history_that_does_not_answer_in_time_ends_the_session_and_not_t
     await bus.api(f"STREAM.PURGE.{layout.history_stream}")
     copy = Writer.copy_to_history
 
-    async def copy_at_the_second_try(writer: Writer, message: StateMessage, sequence: int) -> None:
+    async def copy_at_the_second_try(writer: Writer, message: StateMessage, sequence: int) -> int:
         await asyncio.sleep(0.01)
         failed.append(message)
         if len(failed) == 1:
             raise InterruptedSessionError("the history did not answer")
-        await copy(writer, message, sequence)
+        return await copy(writer, message, sequence)
 
     monkeypatch.setattr(Writer, "copy_to_history", copy_at_the_second_try)
     async with publishing(bus, widgets(), layout, source="second") as publisher:

@@ -1,0 +1,118 @@
+"""How much of the history a publisher reads when it compares: none of what it has seen there."""
+
+import pytest
+from support.nats import eventually
+from support.publishing import Cluster, history, of, publishing, settles
+from support.world_objects import widgets
+
+from aim_shared.bus.connection import BusConnection
+from aim_shared.bus.interruption import InterruptedSessionError
+from aim_shared.bus.part import Key
+from aim_shared.bus.publisher import Publisher
+from aim_shared.bus.session import Session
+from aim_shared.bus.snapshot import LastLogged, read_logged
+from aim_shared.bus.stored import delete_message, last_message
+from aim_shared.bus.subjects import Layout
+
+PART = "widgets"
+
+
+@pytest.fixture
+def readings(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Every reading of the history."""
+    found: list[str] = []
+
+    async def read_and_note(bus: BusConnection, layout: Layout, part: str, service: str, take: LastLogged) -> None:
+        found.append(part)
+        await read_logged(bus, layout, part, service, take)
+
+    monkeypatch.setattr("aim_shared.bus.session.read_logged", read_and_note)
+    return found
+
+
+async def compares(publisher: Publisher) -> None:
+    """Let a publisher read the stream again, and wait until it has vouched for what it found."""
+    sessions, markers = publisher.statistics.sessions, publisher.statistics.markers
+    publisher.reread()
+    await eventually(lambda: publisher.statistics.sessions > sessions, "another session")
+    await eventually(lambda: publisher.statistics.markers > markers, "vouched for")
+
+
+async def remove_from_history(bus: BusConnection, layout: Layout, name: str) -> None:
+    logged = await last_message(bus, layout.history_stream, layout.log(PART, Key("ns", name)))
+    assert logged is not None
+    await delete_message(bus, layout.history_stream, logged.sequence)
+
+
+@pytest.mark.spec("FW-489")
+async def test_what_was_found_in_the_history_or_logged_is_not_read_again(
+    bus: BusConnection, layout: Layout, readings: list[str]
+) -> None:
+    cluster = Cluster()
+    async with publishing(bus, widgets(), layout) as publisher:
+        publisher.take(cluster.listing())
+        for name in ("a", "b", "c"):
+            publisher.take(cluster.put(name))
+        publisher.take(cluster.delete("b"))
+        await settles(bus, layout, PART, cluster, publisher)
+        for _ in range(3):
+            await compares(publisher)
+            publisher.take(cluster.put("c", changed=str(_)))
+            await settles(bus, layout, PART, cluster, publisher)
+        assert readings == [PART]
+        assert publisher.statistics.copied == 0
+    versions = await history(bus, layout, PART)
+    assert [len(of(versions, name)) for name in "abc"] == [1, 2, 4]
+
+
+@pytest.mark.spec("FW-489")
+async def test_what_the_history_lost_is_missed_at_the_next_comparison(
+    bus: BusConnection, layout: Layout, readings: list[str]
+) -> None:
+    cluster = Cluster()
+    async with publishing(bus, widgets(), layout) as publisher:
+        publisher.take(cluster.listing())
+        for name in ("a", "b", "c"):
+            publisher.take(cluster.put(name))
+        await settles(bus, layout, PART, cluster, publisher)
+        await remove_from_history(bus, layout, "b")
+        await compares(publisher)
+        assert (len(readings), publisher.statistics.copied) == (2, 1), "from the middle"
+        await compares(publisher)
+        assert (len(readings), publisher.statistics.copied) == (2, 1)
+        await bus.api(f"STREAM.PURGE.{layout.history_stream}")
+        await compares(publisher)
+        assert (len(readings), publisher.statistics.copied) == (3, 4), "all of it"
+        await remove_from_history(bus, layout, "a")
+        await compares(publisher)
+        assert publisher.statistics.copied == 5, "its beginning"
+    versions = await history(bus, layout, PART)
+    assert [len(of(versions, name)) for name in "abc"] == [1, 1, 1]
+
+
+@pytest.mark.spec("FW-489")
+async def test_what_could_not_be_copied_is_missed_again(
+    bus: BusConnection, layout: Layout, readings: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A session that ends before it has mended what it found leaves nothing for the next one to rely on."""
+    cluster, broken = Cluster(), list[int]()
+    cluster.put("a")
+    async with publishing(bus, widgets(), layout) as publisher:
+        publisher.take(cluster.listing())
+        await settles(bus, layout, PART, cluster, publisher)
+    await bus.api(f"STREAM.PURGE.{layout.history_stream}")
+    mend = Session._mend
+
+    async def mend_at_the_second_try(session: Session, found: object) -> None:
+        broken.append(1)
+        if len(broken) == 1:
+            raise InterruptedSessionError("before anything was copied")
+        await mend(session, found)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(Session, "_mend", mend_at_the_second_try)
+    async with publishing(bus, widgets(), layout, source="second") as publisher:
+        publisher.take(cluster.listing())
+        await settles(bus, layout, PART, cluster, publisher)
+        assert publisher.statistics.copied == 1
+    assert len(await history(bus, layout, PART)) == 1
+    assert len(readings) == 3
