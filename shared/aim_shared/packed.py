@@ -1,7 +1,7 @@
 """Bodies kept small: compressed against another one of the same kind.
 
 Objects of one kind differ in names, versions and little else, and a service holds tens of thousands of them. Against
-one of its kind a body of 3 KB takes 100 to 800 bytes; 25 µs to pack, 5 µs to unpack. Decoded it would take 30 KB.
+one of its kind a body of 3 KB takes 100 to 800 bytes; 10 µs to pack, 5 µs to unpack. Decoded it would take 30 KB.
 """
 
 import zlib
@@ -15,8 +15,9 @@ _PATIENCE: Final = 256
 """Bodies packed against a pattern before another one is tried. Patterns live as long as what is packed against them,
 so they must be few where no two bodies resemble each other."""
 _LEVEL: Final = 1
-_WINDOW: Final = -zlib.MAX_WBITS
-_MEMORY: Final = 8
+_REACH: Final = 512
+"""Bytes by which a body may have grown against its pattern and still be found in it."""
+_NARROWEST: Final = 9
 
 
 @final
@@ -36,7 +37,7 @@ class Packed:
 
     def unpack(self) -> bytes:
         """The body."""
-        return zlib.decompressobj(_WINDOW, self._pattern).decompress(self._data)
+        return zlib.decompressobj(-zlib.MAX_WBITS, self._pattern).decompress(self._data)
 
 
 @final
@@ -69,5 +70,7 @@ def unpacked(held: Packed | bytes) -> bytes:
 
 
 def _deflated(body: bytes, pattern: bytes) -> bytes:
-    packer = zlib.compressobj(_LEVEL, zlib.DEFLATED, _WINDOW, _MEMORY, zlib.Z_DEFAULT_STRATEGY, pattern)
+    # What zlib sets up for a window that no body fills takes five times as long as the packing.
+    window = min(max((len(pattern) + _REACH).bit_length(), _NARROWEST), zlib.MAX_WBITS)
+    packer = zlib.compressobj(_LEVEL, zlib.DEFLATED, -window, window - 7, zlib.Z_DEFAULT_STRATEGY, pattern)
     return packer.compress(body) + packer.flush()
