@@ -34,6 +34,7 @@ from aim_shared.bus.parts import AUTOSCALERS, CLUSTER_MODELS, NODES, TEMPLATES
 from aim_shared.bus.parts import SERVICES as AIM_SERVICES
 from aim_shared.bus.publisher import Publisher
 from aim_shared.bus.publisher_state import PublisherSettings
+from aim_shared.bus.source import published
 from aim_shared.bus.streams import StreamLimits
 from aim_shared.bus.subjects import DEFAULT_LAYOUT
 from aim_shared.json import JsonObject
@@ -227,13 +228,14 @@ async def _rest(bus: BusConnection, rest: Rest) -> tuple[float, float]:
     """Bytes logged and messages stored per hour."""
     objects = [rest.specimen(number) for number in range(rest.count)]
     version = 1000
+    form = published(rest.part)
     async with _publishing(bus, rest.part, objects) as publisher:
         before, markers = await contents(bus), publisher.statistics.markers
         for step in range(1, ROUNDS + 1):
             for number, obj in enumerate(objects):
                 version += 1
                 objects[number] = _versioned(rest.event(obj, step), version)
-                publisher.take(Upsert(objects[number], str(version)))
+                publisher.take(Upsert(form(objects[number]), str(version)))
         await _done(publisher)
         after = await contents(bus)
         stored = after.published - before.published - (publisher.statistics.markers - markers)
@@ -252,8 +254,9 @@ async def _own_objects(bus: BusConnection) -> int:
 @asynccontextmanager
 async def _publishing(bus: BusConnection, part: Part[Any], objects: Sequence[JsonObject]) -> AsyncIterator[Publisher]:
     publisher = Publisher(bus, part, source="bench", cluster="c", settings=_SETTINGS)
+    form = published(part)
     publisher.take(
-        Restarted(tuple(_versioned(obj, number) for number, obj in enumerate(objects, 1)), str(len(objects)))
+        Restarted(tuple(form(_versioned(obj, number)) for number, obj in enumerate(objects, 1)), str(len(objects)))
     )
     async with asyncio.TaskGroup() as group:
         runner = group.create_task(publisher.run())

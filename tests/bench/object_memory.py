@@ -57,6 +57,7 @@ from aim_shared.bus.parts import (
 from aim_shared.bus.parts import SERVICES as AIM_SERVICES
 from aim_shared.bus.publisher import Publisher
 from aim_shared.bus.publisher_state import Phase, PublisherSettings
+from aim_shared.bus.source import published
 from aim_shared.json import JsonObject, dumps, loads
 from aim_shared.kube.kinds import ResourceKind
 from aim_shared.kube.reflector_state import Restarted
@@ -275,7 +276,7 @@ async def _publish(
     publishers = []
     for part, objects in held:
         publisher = Publisher(bus, part, source="bench", cluster=found.uid, settings=_QUIET)
-        publisher.take(Restarted(tuple(objects), str(plane.store.revision)))
+        publisher.take(Restarted(tuple(map(published(part), objects)), str(plane.store.revision)))
         running[part.name] = group.create_task(publisher.run())
         publishers.append(publisher)
     async with asyncio.timeout(_START_PATIENCE):

@@ -12,10 +12,11 @@ from support.controlplane import RawApi, eventually, raw_api
 from aim_local.apiserver import ControlPlane, FaultRule
 from aim_local.apiserver.faults import Crash, Fault, Latency, Refusal, Reset, Silence, Stale
 from aim_shared.api.kinds import CONFIG_MAP
+from aim_shared.json import JsonObject
 from aim_shared.kube.backoff import Backoff
 from aim_shared.kube.client import KubeClient
 from aim_shared.kube.config import Connection, NoCredentials
-from aim_shared.kube.reflector import Delete, Reflector, ReflectorSettings, Restarted, Upsert
+from aim_shared.kube.reflector import Delete, Reflector, ReflectorSettings, Restarted, Upsert, as_sent
 from aim_shared.kube.transport import TransportSettings
 
 CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"
@@ -30,7 +31,7 @@ class Mirror:
 
     objects: dict[str, str] = field(default_factory=dict)
 
-    async def follow(self, reflector: Reflector) -> None:
+    async def follow(self, reflector: Reflector[JsonObject]) -> None:
         async for event in reflector:
             match event:
                 case Restarted(objects):
@@ -48,7 +49,7 @@ class Rig:
     plane: ControlPlane
     api: RawApi
     mirror: Mirror
-    reflector: Reflector
+    reflector: Reflector[JsonObject]
     made: int = 0
 
     async def write(self, count: int) -> None:
@@ -85,7 +86,7 @@ async def rig() -> AsyncIterator[Rig]:
         KubeClient(
             Connection(plane.url, NoCredentials()), service="t", settings=TransportSettings(backoff=QUICK)
         ) as client,
-        Reflector(client, CONFIG_MAP, "default", settings=settings) as reflector,
+        Reflector(client, CONFIG_MAP, as_sent, "default", settings=settings) as reflector,
     ):
         mirror = Mirror()
         following = asyncio.create_task(mirror.follow(reflector))

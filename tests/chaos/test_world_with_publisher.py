@@ -20,6 +20,7 @@ from aim_local.nats import NatsServer
 from aim_shared.api import Resource
 from aim_shared.bus.part import Part
 from aim_shared.bus.publisher import Publisher
+from aim_shared.bus.source import SourceVersion
 from aim_shared.kube.reflector_state import Event
 
 BOUND = 15.0
@@ -36,7 +37,7 @@ class Rig:
     part: Part[Resource]
     watches: list[Watched] = field(default_factory=list)
 
-    def tell(self, event: Event) -> None:
+    def tell(self, event: Event[SourceVersion]) -> None:
         """Something happened in the cluster."""
         self.publisher.take(event)
         for watch in self.watches:

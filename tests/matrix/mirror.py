@@ -11,7 +11,7 @@ from aim_shared.api import kinds
 from aim_shared.json import JsonObject
 from aim_shared.kube.client import KubeClient
 from aim_shared.kube.kinds import ResourceKind
-from aim_shared.kube.reflector import Delete, Reflector, Restarted, Upsert
+from aim_shared.kube.reflector import Delete, Reflector, Restarted, Upsert, as_sent
 
 CHILDREN: Final[tuple[ResourceKind, ...]] = (
     kinds.AIM_SERVICE,
@@ -88,7 +88,7 @@ class Mirror:
 
     async def follow(self, client: KubeClient, kind: ResourceKind) -> None:
         """Keep one kind up to date until cancelled."""
-        async with Reflector(client, kind) as reflector:
+        async with Reflector(client, kind, as_sent) as reflector:
             async for event in reflector:
                 match event:
                     case Restarted(objects):

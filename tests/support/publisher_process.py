@@ -9,11 +9,12 @@ from support.world_objects import widgets
 
 from aim_shared.bus.connection import connect
 from aim_shared.bus.publisher import Publisher
+from aim_shared.bus.source import SourceVersion
 from aim_shared.bus.subjects import Layout
 from aim_shared.kube.reflector_state import Upsert
 
 
-def change(cluster: Cluster, number: int, objects: int) -> Upsert:
+def change(cluster: Cluster, number: int, objects: int) -> Upsert[SourceVersion]:
     """One change of the burst that test and process agree on."""
     return cluster.put(f"w{number % objects}", number=number, padding="x" * 500)
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from support.nats import TEST_LIMITS, eventually
+from support.world_objects import widgets
 
 from aim_shared.bus.connection import BusConnection, BusError
 from aim_shared.bus.envelope import EnvelopeError, LogMessage, StateMessage, decode_log, decode_state
@@ -14,6 +15,7 @@ from aim_shared.bus.part import Key, Part
 from aim_shared.bus.publisher import Publisher
 from aim_shared.bus.publisher_state import PublisherSettings
 from aim_shared.bus.snapshot import last_per_subject
+from aim_shared.bus.source import SourceVersion, published
 from aim_shared.bus.stored import DeliveryPosition, StoredMessage
 from aim_shared.bus.subjects import Layout
 from aim_shared.json import JsonObject
@@ -25,19 +27,20 @@ QUICK = PublisherSettings(marker_interval=0.2, list_grace=0.3, limits=TEST_LIMIT
 
 @dataclass
 class Cluster:
-    """The objects of one kind, with versions that count up as etcd's do."""
+    """The objects of one part, with versions that count up as etcd's do."""
 
     version: int = 100
+    part: Part[Any] = field(default_factory=widgets)
     objects: dict[Key, JsonObject] = field(default_factory=dict)
     made: int = 0
     past: dict[str, list[str]] = field(default_factory=dict)
     """Every version of every name, in order."""
 
-    def listing(self, *, rewound: bool = False) -> Restarted:
+    def listing(self, *, rewound: bool = False) -> Restarted[SourceVersion]:
         """What a list would bring."""
-        return Restarted(tuple(self.objects.values()), str(self.version), rewound)
+        return Restarted(tuple(map(published(self.part), self.objects.values())), str(self.version), rewound)
 
-    def put(self, name: str, **spec: Any) -> Upsert:
+    def put(self, name: str, **spec: Any) -> Upsert[SourceVersion]:
         """Create or change an object."""
         self.version += 1
         key = Key("ns", name)
@@ -52,7 +55,7 @@ class Cluster:
             "metadata": {"namespace": "ns", "name": name, "uid": uid, "resourceVersion": str(self.version)},
             "spec": spec,
         }
-        return Upsert(self.objects[key], str(self.version))
+        return Upsert(published(self.part)(self.objects[key]), str(self.version))
 
     def delete(self, name: str) -> Delete:
         """Delete an object."""

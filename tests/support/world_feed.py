@@ -14,10 +14,11 @@ from aim_shared.bus.entry import Change
 from aim_shared.bus.feed import FeedStatistics, WorldFeed
 from aim_shared.bus.freshness import FeedSettings, boot_seconds
 from aim_shared.bus.part import Index, Key, Part
+from aim_shared.bus.source import SourceVersion, published
 from aim_shared.bus.subjects import Layout
 from aim_shared.bus.world import World
 from aim_shared.json import JsonObject
-from aim_shared.kube.reflector_state import Event, ListFrom, Restarted
+from aim_shared.kube.reflector_state import Event, ListFrom, Restarted, Upsert
 
 QUICK = FeedSettings(
     heartbeat=0.3,
@@ -92,13 +93,13 @@ async def feeding(
 class Watched:
     """A list-and-watch whose lists a test makes: at once, and whenever another one is asked for."""
 
-    def __init__(self, listing: Callable[[], Restarted]) -> None:
+    def __init__(self, listing: Callable[[], Restarted[SourceVersion]]) -> None:
         self.asked: list[ListFrom] = []
         self.told = 0
         self._listing = listing
-        self._events: asyncio.Queue[Event] = asyncio.Queue()
+        self._events: asyncio.Queue[Event[SourceVersion]] = asyncio.Queue()
 
-    def put(self, event: Event) -> None:
+    def put(self, event: Event[SourceVersion]) -> None:
         """Tell the reader."""
         self.told += 1
         self._events.put_nowait(event)
@@ -108,7 +109,7 @@ class Watched:
         self.asked.append(source)
         self.put(replace(self._listing(), from_store=source is ListFrom.STORE))
 
-    async def __aiter__(self) -> AsyncIterator[Event]:
+    async def __aiter__(self) -> AsyncIterator[Event[SourceVersion]]:
         while True:
             yield await self._events.get()
 
@@ -125,15 +126,16 @@ class DirectCluster:
         self.source = source
         self.reachable = asyncio.Event()
         self.reachable.set()
-        self.listed: Restarted | None = None
+        self.listed: Restarted[JsonObject] | None = None
         self.opened = 0
         self.open = 0
         self.watches: list[Watched] = []
+        self._form: Callable[[JsonObject], SourceVersion]
 
-    def emit(self, event: Event) -> None:
+    def emit(self, event: Event[JsonObject]) -> None:
         """Tell all open watches."""
         for watch in self.watches:
-            watch.put(event)
+            watch.put(self._formed(event))
 
     @asynccontextmanager
     async def reflect(self, part: Part[Any]) -> AsyncIterator[Watched]:
@@ -141,6 +143,7 @@ class DirectCluster:
         assert part.name == self.source.part
         self.opened += 1
         self.open += 1
+        self._form = published(part)
         watch = Watched(self.listing)
         self.watches.append(watch)
         first = asyncio.create_task(self._list_once_reachable(watch))
@@ -155,8 +158,24 @@ class DirectCluster:
         await self.reachable.wait()
         watch.put(self.listing())
 
-    def listing(self) -> Restarted:
+    def listing(self) -> Restarted[SourceVersion]:
         """A list of what is true now, or what was prepared instead."""
-        if self.listed is not None:
-            return self.listed
+        return self._restarted(self.listed or self.truth())
+
+    def truth(self) -> Restarted[JsonObject]:
+        """A list of what is true now."""
         return Restarted(tuple(self.source.truth.values()), self.source.resource_version)
+
+    def _formed(self, event: Event[JsonObject]) -> Event[SourceVersion]:
+        match event:
+            case Restarted():
+                return self._restarted(event)
+            case Upsert(obj, version):
+                return Upsert(self._form(obj), version)
+            case other:
+                return other
+
+    def _restarted(self, listed: Restarted[JsonObject]) -> Restarted[SourceVersion]:
+        return Restarted(
+            tuple(map(self._form, listed.objects)), listed.resource_version, listed.rewound, listed.from_store
+        )

@@ -13,11 +13,9 @@ from typing import Any, Final, Protocol
 
 import structlog
 
-from aim_shared.api.meta import Identity
 from aim_shared.bus.entry import Change, Entry, Version
 from aim_shared.bus.part import Key, Part
-from aim_shared.bus.published import published_form
-from aim_shared.bus.trace import trace_of
+from aim_shared.bus.source import SourceVersion
 from aim_shared.bus.world import World
 from aim_shared.json import JsonObject
 from aim_shared.kube.reflector_state import Bookmark, Delete, Event, ListFrom, Restarted, Upsert
@@ -31,7 +29,7 @@ _SLICE: Final = 100
 class Watch(Protocol):
     """A list-and-watch; `aim_shared.kube.reflector.Reflector` is one."""
 
-    def __aiter__(self) -> AsyncIterator[Event]: ...
+    def __aiter__(self) -> AsyncIterator[Event[SourceVersion]]: ...
 
     def relist(self, source: ListFrom) -> None:
         """Ask for another list, which comes as `Restarted`."""
@@ -39,15 +37,14 @@ class Watch(Protocol):
 
 
 ReflectorFactory = Callable[[Part[Any]], AbstractAsyncContextManager[Watch]]
-"""Opens a list-and-watch of a part's selection."""
+"""Opens a list-and-watch of a part's selection, whose form is `aim_shared.bus.source.published`."""
 
 
 class DirectFeed:
     """One part, fed from the API server. Create, then `run`; cancel to stop.
 
-    A first list may come from a cache that is behind what the world knows already. It is held back then, and the
-    watch followed, until it has caught up; if it does not, the store itself is asked, which alone tells whether the
-    cluster went back.
+    A list may be behind what the world knows already. It is held back then, and the watch followed, until it has caught
+    up; if it does not, the store itself is asked, which alone tells whether the cluster went back.
     """
 
     def __init__(
@@ -116,13 +113,13 @@ class DirectFeed:
         elif self._stage is not None and self._giving_up is None:
             self._giving_up = asyncio.get_running_loop().call_later(self._catch_up, self._ask_store)
 
-    async def _take(self, event: Event) -> None:
+    async def _take(self, event: Event[SourceVersion]) -> None:
         match event:
             case Restarted(objects, version, rewound, from_store):
                 fell = from_store and _number(version) < self._floor_at_store
                 await self._restart(objects, rewound=rewound or fell)
-            case Upsert(obj, _):
-                self._upsert(self._entry(obj))
+            case Upsert(version, _):
+                self._upsert(self._entry(version))
             case Delete(obj, resource_version):
                 self._delete(obj, resource_version)
             case Bookmark():
@@ -137,7 +134,7 @@ class DirectFeed:
             if silent > self._catch_up:
                 self._completed()
 
-    async def _restart(self, objects: Sequence[JsonObject], *, rewound: bool) -> None:
+    async def _restart(self, objects: Sequence[SourceVersion], *, rewound: bool) -> None:
         if rewound:
             log.warning("The cluster's store went back; following it", part=self._part.name)
             self._epoch, self._era = _new_epoch(), ""
@@ -146,8 +143,8 @@ class DirectFeed:
         self._stage = None
         self._expect_catch_up()
         stage: dict[Key, Entry[Any]] = {}
-        for number, obj in enumerate(objects):
-            entry = self._entry(obj)
+        for number, found in enumerate(objects):
+            entry = self._entry(found)
             self._world.prepare(entry)
             stage[entry.key] = entry
             # Without this a long list would keep everybody else waiting.
@@ -192,10 +189,9 @@ class DirectFeed:
         if changes:
             self._sink(changes)
 
-    def _entry(self, obj: JsonObject) -> Entry[Any]:
-        key, uid, resource_version = Identity.of(obj)
-        version = Version(uid, resource_version, None, self._epoch, self._era)
-        return Entry.of(self._part, key, published_form(self._part, obj), version, trace_of(obj))
+    def _entry(self, found: SourceVersion) -> Entry[Any]:
+        version = Version(found.uid, found.resource_version, None, self._epoch, self._era)
+        return Entry(self._part, found.key, found.held, version, found.traceparent)
 
     def _newest_known(self) -> int:
         ours = Version("", "", None, self._epoch, self._era)

@@ -107,7 +107,7 @@ class Entry(Generic[T]):
         self,
         part: Part[T],
         key: Key,
-        body: bytes,
+        body: Packed | bytes,
         version: Version,
         traceparent: str | None = None,
         *,
@@ -119,7 +119,7 @@ class Entry(Generic[T]):
         self.version = version
         self.traceparent = traceparent
         self.derived: tuple[Any, ...] = ()
-        self._held: Packed | bytes = body
+        self._held = body
         self._decoded: T | AimError | None = None
         self._raw = raw
 

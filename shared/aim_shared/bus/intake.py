@@ -56,9 +56,9 @@ class Intake:
         """Whether there is a server to ask for a list."""
         return self._relist is not None
 
-    def take(self, event: Event) -> None:
+    def take(self, event: Event[SourceVersion]) -> None:
         """Take in an event of the reflector."""
-        before = self.source.present.get(Key.of(event.obj)) if isinstance(event, Upsert | Delete) else None
+        before = self._before(event)
         version = self.source.take(event)
         self._heard_at = boot_seconds()
         if isinstance(event, Restarted):
@@ -70,6 +70,16 @@ class Intake:
         if version is not None:
             self.continuity.changed(version.key, before, self.lanes.newest_of(version.key))
             self._enqueue(version)
+
+    def _before(self, event: Event[SourceVersion]) -> SourceVersion | None:
+        """What the object of an event was until then."""
+        match event:
+            case Upsert(version):
+                return self.source.present.get(version.key)
+            case Delete(obj):
+                return self.source.present.get(Key.of(obj))
+            case _:
+                return None
 
     def put(self, version: SourceVersion) -> None:
         """Take in a version that no watch brought."""

@@ -140,16 +140,13 @@ class Publisher:
 
     # What comes in
 
-    def take(self, event: Event) -> None:
+    def take(self, event: Event[SourceVersion]) -> None:
         """Take in an event of the reflector; never waits."""
         self._context.intake.take(event)
 
-    async def consume(self, events: AsyncIterator[Event]) -> None:
-        """Take in everything that a reflector tells."""
+    async def consume(self, events: AsyncIterator[Event[SourceVersion]]) -> None:
+        """Take in everything that a reflector tells, whose form is `aim_shared.bus.source.published`."""
         async for event in events:
-            if isinstance(event, Restarted):
-                for _ in self._context.intake.source.prepare(event.objects):
-                    await asyncio.sleep(0)
             self.take(event)
             # A list is the largest thing there is; the next event may be a minute away.
             del event

@@ -1,8 +1,8 @@
 """What Kubernetes has of a part, as the watch told it: the truth that the streams are compared with."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Final, Self
+from typing import Any, Self
 
 from aim_shared.api.meta import Identity
 from aim_shared.bus.envelope import NOTHING, Verb, digest_of
@@ -53,14 +53,18 @@ class SourceVersion:
         return self.verb is Verb.DELETE
 
 
-def upsert_of(part: Part[Any], obj: JsonObject) -> SourceVersion:
-    """The version that an object is, as Kubernetes sent it."""
-    # What nobody reads is not kept either: a pod is ten times what is published of it.
-    return SourceVersion.of(*Identity.of(obj), dumps(published_form(part, obj)), trace_of(obj))
+def published(part: Part[Any]) -> Callable[[JsonObject], SourceVersion]:
+    """What makes of the part's objects, as Kubernetes sends them, the versions that they are, packed."""
+    packer = Packer()
 
+    def version(obj: JsonObject) -> SourceVersion:
+        # What nobody reads is not kept either: a pod is ten times what is published of it.
+        body = dumps(published_form(part, obj))
+        key, uid, resource_version = Identity.of(obj)
+        digest = digest_of(body, resource_version)
+        return SourceVersion(key, Verb.UPSERT, uid, resource_version, packer.pack(body), digest, trace_of(obj))
 
-_SLICE: Final = 200
-"""Objects of a list after which others get their turn: some 10 ms."""
+    return version
 
 
 class Source:
@@ -69,7 +73,6 @@ class Source:
     def __init__(self, part: Part[Any]) -> None:
         self._part = part
         self._present: dict[Key, SourceVersion] = {}
-        self._prepared: dict[Key, SourceVersion] = {}
         self._packer = Packer()
         self._version = ""
         self._lists = 0
@@ -101,22 +104,11 @@ class Source:
         """Lists seen that were read from the store itself, not from a server's cache."""
         return self._store_lists
 
-    def prepare(self, objects: Sequence[JsonObject]) -> Iterator[None]:
-        """Do the slow half of taking in a list ahead of `take`, which never waits; pauses after every few hundred."""
-        prepared: dict[Key, SourceVersion] = {}
-        for number, obj in enumerate(objects, 1):
-            found = self._packed(upsert_of(self._part, obj))
-            prepared[found.key] = found
-            if number % _SLICE == 0:
-                yield
-        self._prepared = prepared
-
-    def take(self, event: Event) -> SourceVersion | None:
+    def take(self, event: Event[SourceVersion]) -> SourceVersion | None:
         """Take in what the watch says; returns the version to publish, if it is one the watch has seen happen."""
         match event:
-            case Upsert(obj, version):
+            case Upsert(found, version):
                 self._version = version
-                found = upsert_of(self._part, obj)
                 return None if self._says_nothing_new(found) else self.put(found)
             case Delete(obj, version, synthetic):
                 self._version = version
@@ -126,11 +118,8 @@ class Source:
             case Bookmark(version):
                 self._version = version
             case Restarted(objects, version, rewound, from_store):
-                for _ in () if self._prepared else self.prepare(objects):
-                    pass
-                listed, self._prepared = self._prepared, {}
                 self._present = {
-                    key: self._present[key] if self._says_nothing_new(found) else found for key, found in listed.items()
+                    found.key: self._present[found.key] if self._says_nothing_new(found) else found for found in objects
                 }
                 self._version = version
                 self._lists += 1
@@ -140,16 +129,15 @@ class Source:
 
     def put(self, version: SourceVersion) -> SourceVersion:
         """An object exists in this version."""
-        self._present[version.key] = self._packed(version)
-        return version
+        held = version.held
+        known = replace(version, held=self._packer.pack(held)) if isinstance(held, bytes) else version
+        self._present[version.key] = known
+        return known
 
     def remove(self, key: Key, uid: str, resource_version: str) -> SourceVersion:
         """An object is gone."""
         known = self._present.pop(key, None)
         return SourceVersion.gone(key, uid or (known.uid if known else ""), resource_version)
-
-    def _packed(self, version: SourceVersion) -> SourceVersion:
-        return replace(version, held=self._packer.pack(version.body))
 
     def _says_nothing_new(self, found: SourceVersion) -> bool:
         """Whether only what nobody reads has changed, in an object that nobody here writes (FW-446).

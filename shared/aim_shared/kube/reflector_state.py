@@ -12,32 +12,33 @@ the watch starts anew from the result.
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
-from typing import NamedTuple, TypeAlias, final
+from typing import Generic, NamedTuple, TypeAlias, TypeVar, final
 
 from aim_shared.api.meta import Identity, ObjectKey, version_of
 from aim_shared.json import JsonObject
-from aim_shared.kube.client import ObjectPage, VersionMatch, WatchEvent, WatchEventType
+from aim_shared.kube.client import VersionMatch, WatchEvent, WatchEventType
 from aim_shared.kube.errors import ApiError, KubeError
 from aim_shared.kube.kinds import ResourceKind, api_version
-from aim_shared.kube.object_list import ObjectList
+
+T = TypeVar("T")
 
 
 @final
 @dataclass(frozen=True, slots=True)
-class Restarted:
+class Restarted(Generic[T]):
     """The whole selection, from a list: the first one, one after a gap, or one that was asked for.
 
     Objects that the reflector knew and the list lacks were reported by a `Delete` each, just before.
 
     Attributes:
-        objects: all objects; go through them once, as each look decodes.
+        objects: all objects, in the form that was asked for.
         resource_version: version of the collection.
         rewound: the server is behind what it showed before (a restored store): compare no versions across this.
         from_store: a consistent read, so that nothing newer existed then. Another list may come from a cache that
             lags behind.
     """
 
-    objects: Sequence[JsonObject]
+    objects: Sequence[T]
     resource_version: str
     rewound: bool = False
     from_store: bool = False
@@ -45,10 +46,14 @@ class Restarted:
 
 @final
 @dataclass(frozen=True, slots=True)
-class Upsert:
-    """An object appeared in the selection or changed."""
+class Upsert(Generic[T]):
+    """An object appeared in the selection or changed.
 
-    obj: JsonObject
+    Attributes:
+        obj: the object, in the form that was asked for.
+    """
+
+    obj: T
     resource_version: str
 
 
@@ -78,7 +83,12 @@ class Bookmark:
     resource_version: str
 
 
-Event: TypeAlias = Restarted | Upsert | Delete | Bookmark
+Event: TypeAlias = Restarted[T] | Upsert[T] | Delete | Bookmark
+
+
+def as_sent(obj: JsonObject) -> JsonObject:
+    """The form of an object that the server gave it."""
+    return obj
 
 
 class ListFrom(Enum):
@@ -96,14 +106,45 @@ class Empty:
     source: ListFrom
 
 
+class Item(NamedTuple, Generic[T]):
+    """An object of a list, or of a watch, in the form that was asked for."""
+
+    identity: Identity
+    obj: T
+
+
 @final
 @dataclass(frozen=True, slots=True)
-class Listing:
+class Page(Generic[T]):
+    """A page of a list, as `ObjectPage`, with every object in the form that was asked for."""
+
+    items: tuple[Item[T], ...]
+    resource_version: str
+    continue_token: str
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Listing(Generic[T]):
     """Some pages have arrived."""
 
     source: ListFrom
-    items: ObjectList
+    items: tuple[Item[T], ...]
     continue_token: str
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Listed(Generic[T]):
+    """All pages have arrived; ``from_store`` as in `Restarted`."""
+
+    items: tuple[Item[T], ...]
+    resource_version: str
+    from_store: bool = False
+
+    def restarted(self, *, rewound: bool) -> Restarted[T]:
+        """What is told of it."""
+        return Restarted(tuple(item.obj for item in self.items), self.resource_version, rewound, self.from_store)
 
 
 @final
@@ -122,7 +163,7 @@ class Watching:
     resource_version: str
 
 
-State: TypeAlias = Empty | Listing | Ready | Watching
+State: TypeAlias = Empty | Listing[T] | Ready | Watching
 
 
 class ListQuery(NamedTuple):
@@ -140,15 +181,15 @@ def list_query(source: ListFrom, floor: str) -> ListQuery:
     return ListQuery(floor, VersionMatch.NOT_OLDER_THAN)
 
 
-def after_page(state: Empty | Listing, page: ObjectPage) -> Listing | Restarted:
+def after_page(state: Empty | Listing[T], page: Page[T]) -> Listing[T] | Listed[T]:
     """Add a page; the last one completes the list."""
-    items = (state.items if isinstance(state, Listing) else ObjectList()).joined(page.items)
+    items = (*state.items, *page.items) if isinstance(state, Listing) else page.items
     if page.continue_token:
         return Listing(state.source, items, page.continue_token)
-    return Restarted(items, page.resource_version, from_store=state.source is ListFrom.STORE)
+    return Listed(items, page.resource_version, from_store=state.source is ListFrom.STORE)
 
 
-def after_failure(state: State, error: KubeError | ValueError) -> State:
+def after_failure(state: State[T], error: KubeError | ValueError) -> State[T]:
     """Where to go on after an error.
 
     An expired continue token or version, a version ahead of the server, and an unintelligible event all mean
@@ -163,28 +204,31 @@ def after_failure(state: State, error: KubeError | ValueError) -> State:
     return Ready(state.resource_version)
 
 
-def after_failed_page(state: Empty | Listing, error: KubeError | ValueError) -> Empty:
+def after_failed_page(state: Empty | Listing[T], error: KubeError | ValueError) -> Empty:
     """How to list again after an error; from the first page, because a token ages."""
     refused = isinstance(error, ApiError) and (error.is_expired or error.is_version_too_large)
     # The floor itself may be what the server cannot satisfy, so the second try leaves it out.
     return Empty(ListFrom.STORE if refused else state.source)
 
 
-def merged(listed: Restarted, since: Iterable[Upsert | Delete]) -> Restarted:
+def merged(listed: Listed[T], since: Iterable[Item[Upsert[T] | Delete]]) -> Listed[T]:
     """A list with what a watch brought while it was fetched; nothing in it is older than what was told already.
 
     Args:
         since: at least every event after the one that the watch was at when the list was asked for, in order.
     """
-    changes: dict[ObjectKey, JsonObject | None] = {}
+    items = {item.identity.key: item for item in listed.items}
     version = listed.resource_version
-    for event in since:
+    for identity, event in since:
         # The list shows this, or what came after it.
         if not is_older(listed.resource_version, event.resource_version):
             continue
-        changes[ObjectKey.of(event.obj)] = event.obj if isinstance(event, Upsert) else None
+        if isinstance(event, Upsert):
+            items[identity.key] = Item(identity, event.obj)
+        else:
+            items.pop(identity.key, None)
         version = event.resource_version
-    return replace(listed, objects=ObjectList.of(listed.objects).overlaid(changes), resource_version=version)
+    return replace(listed, items=tuple(items.values()), resource_version=version)
 
 
 def is_older(version: str, than: str) -> bool:
@@ -203,13 +247,13 @@ class Known:
     def __len__(self) -> int:
         return len(self._objects)
 
-    def replace(self, restarted: Restarted) -> tuple[Delete, ...]:
+    def replace(self, listed: Listed[T]) -> tuple[Delete, ...]:
         """Take over a list; report what it lacks, and objects whose name now belongs to another one."""
         before = self._objects
-        self._objects = {one.key: one for one in ObjectList.of(restarted.objects).identities}
-        return tuple(self._missing(before, restarted.resource_version))
+        self._objects = {identity.key: identity for identity, _ in listed.items}
+        return tuple(self._missing(before, listed.resource_version))
 
-    def take(self, event: WatchEvent) -> Upsert | Delete | Bookmark:
+    def take(self, event: WatchEvent) -> Upsert[JsonObject] | Delete | Bookmark:
         """Take over an event of a watch and report it.
 
         Raises:

@@ -16,6 +16,8 @@ from aim_shared.bus.part import Part
 from aim_shared.bus.parts import FACTS, SERVICES
 from aim_shared.bus.publisher import Publisher
 from aim_shared.bus.publisher_state import PublisherSettings, PublisherStatistics
+from aim_shared.bus.reflected import reflect
+from aim_shared.bus.source import SourceVersion
 from aim_shared.bus.streams import StreamLimits
 from aim_shared.bus.subjects import Layout
 from aim_shared.bus.tasks import endless
@@ -97,7 +99,7 @@ class Term:
             context.bus, stream_limits(context.settings), governs=governs, layout=context.layout
         )
         self._publishers: dict[str, Publisher] = {}
-        self._reflectors: dict[str, Reflector] = {}
+        self._reflectors: dict[str, Reflector[SourceVersion]] = {}
 
     @property
     def publishers(self) -> dict[str, PublisherStatistics]:
@@ -174,9 +176,7 @@ class Term:
 
     async def _publish(self, part: Part[Any]) -> None:
         context = self._context
-        async with Reflector(
-            context.kube, part.kind, label_selector=part.label_selector, field_selector=part.field_selector
-        ) as reflector:
+        async with reflect(context.kube, part) as reflector:
             publisher = Publisher(
                 context.bus,
                 part,

@@ -16,6 +16,8 @@ from aim_shared.bus.feed import WorldFeed
 from aim_shared.bus.freshness import FeedSettings
 from aim_shared.bus.part import Part
 from aim_shared.bus.recorder import Recorder
+from aim_shared.bus.reflected import reflect
+from aim_shared.bus.source import SourceVersion
 from aim_shared.bus.subjects import Layout
 from aim_shared.bus.world import World
 from aim_shared.kube.backoff import Backoff
@@ -140,10 +142,8 @@ class ServiceProcess:
         finally:
             state.term = None
 
-    def _reflect(self, part: Part[Any]) -> Reflector:
-        return Reflector(
-            self._connections.kube, part.kind, label_selector=part.label_selector, field_selector=part.field_selector
-        )
+    def _reflect(self, part: Part[Any]) -> Reflector[SourceVersion]:
+        return reflect(self._connections.kube, part)
 
     def _servers(self) -> list[HttpServer]:
         probe = address_of(self._settings.health_probe_bind_address)

@@ -173,7 +173,7 @@ async def test_a_list_that_is_behind_is_held_back_until_the_watch_caught_up(
     bus: BusConnection, layout: Layout, part: Part[Resource], source: Source, cluster: DirectCluster
 ) -> None:
     await source.upsert("a")
-    stale = cluster.listing()
+    stale = cluster.truth()
     await source.upsert("b")
     await source.mark()
     cluster.listed = stale
@@ -192,7 +192,7 @@ async def test_a_list_that_stays_behind_is_not_followed_before_the_store_was_ask
     bus: BusConnection, layout: Layout, part: Part[Resource], source: Source, cluster: DirectCluster
 ) -> None:
     await source.upsert("a")
-    stale = cluster.listing()
+    stale = cluster.truth()
     await source.upsert("b")
     await source.mark()
     settings = replace(QUICK, marker_lifetime=0.5)

@@ -15,6 +15,7 @@ from aim_local.apiserver.faults import Refusal, Silence
 from aim_local.nats import NatsServer
 from aim_shared.api.kinds import CONFIG_MAP
 from aim_shared.bus.part import Key, Part
+from aim_shared.bus.source import published
 from aim_shared.bus.streams import ensure_streams
 from aim_shared.bus.subjects import Layout
 from aim_shared.kube.backoff import Backoff
@@ -43,7 +44,7 @@ async def test_a_half_open_watch_makes_the_part_stale_until_a_list_succeeds(layo
             nowhere,
             layout,
             [part],
-            reflect=lambda _: Reflector(client, CONFIG_MAP, "default", settings=reflect),
+            reflect=lambda _: Reflector(client, CONFIG_MAP, published(part), "default", settings=reflect),
             settings=settings,
         ) as fed:
             await eventually(lambda: fed.world.is_fresh(part), "listed")

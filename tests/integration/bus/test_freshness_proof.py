@@ -508,7 +508,7 @@ async def test_other_content_under_an_equal_version_is_repaired_after_a_restored
         await settles(bus, layout, PART, cluster, publisher)
         restored = Cluster(version=cluster.version - 2, objects=dict(list(cluster.objects.items())[:1]), made=1)
         other = restored.put("b", number=2).obj
-        assert other["metadata"]["resourceVersion"] == cluster.objects[Key("ns", "b")]["metadata"]["resourceVersion"]
+        assert other.resource_version == cluster.objects[Key("ns", "b")]["metadata"]["resourceVersion"]
         publisher.take(restored.listing(rewound=True))
         await settles(bus, layout, PART, restored, publisher)
         await eventually(lambda: fed.world.is_fresh(part) and fed.content(part) == restored.objects, "the new content")

@@ -4,7 +4,6 @@ import asyncio
 import weakref
 from collections.abc import AsyncIterator
 from dataclasses import replace
-from typing import Any
 
 import pytest
 from support.nats import connected, eventually
@@ -27,15 +26,16 @@ from aim_shared.bus.marker import decode_marker
 from aim_shared.bus.part import Key
 from aim_shared.bus.publisher import Publisher
 from aim_shared.bus.publisher_state import PublisherSettings
+from aim_shared.bus.source import SourceVersion, published
 from aim_shared.bus.stored import last_message, stream_state
 from aim_shared.bus.subjects import Layout
-from aim_shared.kube.reflector_state import Event, Restarted
+from aim_shared.kube.reflector_state import Event, Restarted, Upsert
 
 PART = "widgets"
 
 
-class _Listed(dict[str, Any]):
-    """An object that tells when nobody holds it any more."""
+class _Listed(list[SourceVersion]):
+    """Objects of a list, of which can be told whether somebody still holds them."""
 
 
 async def test_every_version_is_kept_in_order_and_the_last_one_is_present(bus: BusConnection, layout: Layout) -> None:
@@ -75,12 +75,12 @@ async def test_noise_is_dropped(bus: BusConnection, layout: Layout) -> None:
     cluster = Cluster()
     async with publishing(bus, widgets(), layout) as publisher:
         publisher.take(cluster.listing())
-        change = cluster.put("a")
-        metadata = change.obj["metadata"]
-        clean = {**change.obj, "metadata": dict(metadata)}
-        metadata["managedFields"] = [{"manager": "kubectl"}]
-        metadata["annotations"] = {"kubectl.kubernetes.io/last-applied-configuration": "{}"}
-        publisher.take(change)
+        cluster.put("a")
+        clean = cluster.objects[Key("ns", "a")]
+        annotations = {"kubectl.kubernetes.io/last-applied-configuration": "{}"}
+        noise = {"managedFields": [{"manager": "kubectl"}], "annotations": annotations}
+        noisy = {**clean, "metadata": {**clean["metadata"], **noise}}
+        publisher.take(Upsert(published(cluster.part)(noisy), str(cluster.version)))
         await eventually(lambda: publisher.statistics.published == 1, "published")
     states = await all_states(bus, layout, PART)
     assert states[Key("ns", "a")].json() == clean
@@ -192,17 +192,17 @@ async def test_the_marker_waits_for_a_list_when_the_watch_falls_silent(bus: BusC
 
 @pytest.mark.spec("FW-459")
 async def test_a_list_is_let_go_when_it_was_taken(bus: BusConnection, layout: Layout) -> None:
-    """The next event may be a minute away, and a list is ten times what is kept of it."""
-    taken, listed = asyncio.Event(), _Listed(widget("a"))
+    """The next event may be a minute away."""
+    taken, listed = asyncio.Event(), _Listed([published(widgets())(widget("a"))])
     held = weakref.ref(listed)
 
-    async def events(given: list[Event]) -> AsyncIterator[Event]:
+    async def events(given: list[Event[SourceVersion]]) -> AsyncIterator[Event[SourceVersion]]:
         while given:
             yield given.pop()
         taken.set()
         await asyncio.Event().wait()
 
-    given: list[Event] = [Restarted((listed,), "1")]
+    given: list[Event[SourceVersion]] = [Restarted(listed, "1")]
     del listed
     consuming = asyncio.create_task(Publisher(bus, widgets(), source="s", layout=layout).consume(events(given)))
     await taken.wait()

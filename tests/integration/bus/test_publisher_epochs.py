@@ -26,7 +26,6 @@ from aim_shared.bus.publisher import Publisher
 from aim_shared.bus.publisher_state import PublisherSettings
 from aim_shared.bus.scoping import Scoping
 from aim_shared.bus.snapshot import read_present
-from aim_shared.bus.source import upsert_of
 from aim_shared.bus.subjects import Layout
 from aim_shared.bus.writer import Writer
 from aim_shared.kube.reflector_state import ListFrom
@@ -72,7 +71,7 @@ async def test_what_somebody_writes_while_the_stream_is_read_is_no_fall_of_its_e
                 late = cluster.put("late")
                 publisher.take(late)
                 former = Writer(bus, widgets(), layout, "former", lambda: True)
-                written.append(await former.write(upsert_of(widgets(), late.obj), scope))
+                written.append(await former.write(late.obj, scope))
             return await read_present(*args)
 
         monkeypatch.setattr("aim_shared.bus.session.read_present", read_late)
@@ -162,7 +161,7 @@ async def test_a_change_amid_a_comparison_begins_no_epoch_and_undoes_no_own_writ
             publisher.take(cluster.listing())
             await asyncio.sleep(0.002)
             user, own = cluster.put("a", number=number), cluster.put("a", own=number)
-            fed.world.absorb(part, own.obj, boot_seconds())
+            fed.world.absorb(part, cluster.objects[own.obj.key], boot_seconds())
             fed.changes.clear()
             publisher.take(user)
             publisher.take(own)
@@ -187,7 +186,7 @@ async def test_versions_compare_across_an_epoch_before_its_marker_is_seen(bus: B
         cluster.put("a", number=2)
         publisher.take(cluster.listing())
         own = cluster.put("a", number=3)
-        fed.world.absorb(part, own.obj, boot_seconds())
+        fed.world.absorb(part, cluster.objects[own.obj.key], boot_seconds())
         fed.changes.clear()
         await eventually(lambda: publisher.epoch > epoch, "a version was missed")
         publisher.take(own)

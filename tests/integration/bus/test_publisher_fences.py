@@ -25,7 +25,6 @@ from aim_shared.bus.judgement import Scope
 from aim_shared.bus.marker_writer import MarkerWriter
 from aim_shared.bus.part import Key
 from aim_shared.bus.publisher_state import PublisherSettings, SupersededError
-from aim_shared.bus.source import upsert_of
 from aim_shared.bus.stored import delete_message, last_message
 from aim_shared.bus.subjects import Layout
 from aim_shared.bus.writer import Writer
@@ -119,7 +118,7 @@ async def test_a_message_that_vanishes_within_the_brokers_window_is_written_anew
     """The broker acknowledges an id it knows, without storing anything."""
     cluster, scope = Cluster(), Scope("e1", "e1")
     writer = Writer(bus, widgets(), layout, "test", lambda: True)
-    version = upsert_of(widgets(), cluster.put("a").obj)
+    version = cluster.put("a").obj
     assert await writer.write(version, scope)
     held = writer.stored.pop(version.key)
     await delete_message(bus, layout.state_stream, held.sequence)

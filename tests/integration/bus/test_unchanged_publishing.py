@@ -26,7 +26,8 @@ def watched(*, read_only: bool) -> Part[Resource]:
 
 async def repeated_thrice(bus: BusConnection, layout: Layout) -> tuple[Cluster, Part[Resource]]:
     """A cluster whose only object says the same in three versions, all of them published."""
-    cluster, part = Cluster(), watched(read_only=False)
+    part = watched(read_only=False)
+    cluster = Cluster(part=part)
     async with publishing(bus, part, layout) as publisher:
         publisher.take(cluster.listing())
         for step in range(3):
@@ -39,8 +40,8 @@ async def repeated_thrice(bus: BusConnection, layout: Layout) -> tuple[Cluster, 
 async def test_heartbeats_cost_the_broker_nothing_and_no_comparison_takes_them_for_changes(
     bus: BusConnection, layout: Layout
 ) -> None:
-    cluster = Cluster()
     part = watched(read_only=True)
+    cluster = Cluster(part=part)
     for number in range(20):
         cluster.put(f"n{number}", pulse=0)
     async with publishing(bus, part, layout) as publisher:
@@ -76,7 +77,8 @@ async def test_heartbeats_cost_the_broker_nothing_and_no_comparison_takes_them_f
 async def test_what_a_service_may_have_written_goes_out_and_the_history_is_spared(
     bus: BusConnection, layout: Layout
 ) -> None:
-    cluster, part = Cluster(), watched(read_only=False)
+    part = watched(read_only=False)
+    cluster = Cluster(part=part)
     async with publishing(bus, part, layout) as publisher:
         publisher.take(cluster.listing())
         for step, colour in enumerate(("red", "red", "red", "blue", "blue")):

@@ -10,12 +10,13 @@ import pytest
 from aim_local.apiserver import Limits
 from aim_local.apiserver.controlplane import ControlPlane
 from aim_shared.api.kinds import CONFIG_MAP
+from aim_shared.json import JsonObject
 from aim_shared.kube.client import KubeClient
 from aim_shared.kube.config import Connection, NoCredentials
 from aim_shared.kube.errors import ApiError
 from aim_shared.kube.lease import LeaderElector, LeaseSettings
 from aim_shared.kube.lease_record import Identity
-from aim_shared.kube.reflector import Delete, Event, Reflector, Restarted, Upsert
+from aim_shared.kube.reflector import Delete, Event, Reflector, Restarted, Upsert, as_sent
 
 QUICK = LeaseSettings(duration=1.0, renew_deadline=0.6, retry_period=0.1)
 MANAGER = "aim-test"
@@ -42,7 +43,7 @@ def config_map(name: str, **data: str) -> dict[str, Any]:
     }
 
 
-async def take(reflector: Reflector, count: int) -> list[Event]:
+async def take(reflector: Reflector[JsonObject], count: int) -> list[Event[JsonObject]]:
     async with asyncio.timeout(60):
         return [await anext(reflector) for _ in range(count)]
 
@@ -98,7 +99,7 @@ async def test_pages(setting: Setting) -> None:
 async def test_a_reflector_follows_creation_change_deselection_and_deletion(setting: Setting) -> None:
     client = setting.client
     await client.create(CONFIG_MAP, config_map("a", colour="red"), MANAGER)
-    async with Reflector(client, CONFIG_MAP, "default", label_selector="colour=red") as reflector:
+    async with Reflector(client, CONFIG_MAP, as_sent, "default", label_selector="colour=red") as reflector:
         (first,) = await take(reflector, 1)
         assert isinstance(first, Restarted)
         assert [obj["metadata"]["name"] for obj in first.objects] == ["a"]
@@ -128,7 +129,7 @@ async def test_a_reflector_loses_nothing_under_load_with_comparisons_in_between(
     client = setting.client
     seen: dict[str, str] = {}
 
-    async def follow(reflector: Reflector) -> None:
+    async def follow(reflector: Reflector[JsonObject]) -> None:
         async for event in reflector:
             match event:
                 case Restarted(objects):
@@ -143,7 +144,7 @@ async def test_a_reflector_loses_nothing_under_load_with_comparisons_in_between(
 
     async with (
         asyncio.timeout(30),
-        Reflector(client, CONFIG_MAP, "default") as reflector,
+        Reflector(client, CONFIG_MAP, as_sent, "default") as reflector,
         asyncio.TaskGroup() as group,
     ):
         group.create_task(follow(reflector))
@@ -163,7 +164,7 @@ async def test_an_expired_version_lists_again() -> None:
     async with (
         ControlPlane(limits=Limits(events=5)) as plane,
         KubeClient(Connection(plane.url, NoCredentials()), service="t") as client,
-        Reflector(client, CONFIG_MAP, "default") as reflector,
+        Reflector(client, CONFIG_MAP, as_sent, "default") as reflector,
     ):
         first = await client.create(CONFIG_MAP, config_map("a"), MANAGER)
         assert isinstance((await take(reflector, 1))[0], Restarted)

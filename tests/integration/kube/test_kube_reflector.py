@@ -1,9 +1,11 @@
 """The reflector against a server that behaves and misbehaves."""
 
 import asyncio
+import gc
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from itertools import pairwise
 from typing import Any
 from unittest.mock import ANY
 
@@ -24,6 +26,7 @@ from support.fake_apiserver import (
 )
 from support.nats import eventually
 
+from aim_shared.json import JsonObject
 from aim_shared.kube.backoff import Backoff
 from aim_shared.kube.client import KubeClient
 from aim_shared.kube.reflector import (
@@ -34,6 +37,7 @@ from aim_shared.kube.reflector import (
     ReflectorSettings,
     Restarted,
     Upsert,
+    as_sent,
 )
 from aim_shared.kube.reflector_state import ListFrom
 from aim_shared.kube.transport import TransportSettings
@@ -45,16 +49,16 @@ ONE_TRY = TransportSettings(attempts=1)
 @asynccontextmanager
 async def reflecting(
     *handlers: Handler, settings: ReflectorSettings = QUICK, **selection: Any
-) -> AsyncIterator[tuple[Reflector, FakeApiServer]]:
+) -> AsyncIterator[tuple[Reflector[JsonObject], FakeApiServer]]:
     async with (
         fake_apiserver(*handlers) as server,
         KubeClient(server.connection, service="test", settings=ONE_TRY) as client,
-        Reflector(client, CONFIG_MAP, settings=settings, **selection) as reflector,
+        Reflector(client, CONFIG_MAP, as_sent, settings=settings, **selection) as reflector,
     ):
         yield reflector, server
 
 
-async def take(reflector: Reflector, count: int) -> list[Event]:
+async def take(reflector: Reflector[JsonObject], count: int) -> list[Event[JsonObject]]:
     async with asyncio.timeout(60):
         return [await anext(reflector) for _ in range(count)]
 
@@ -393,6 +397,51 @@ async def test_a_list_wanted_from_the_store_comes_from_there_although_the_watch_
         never.set()
 
 
+@pytest.mark.spec("FW-460")
+async def test_of_a_page_nothing_but_its_form_is_kept_once_it_has_arrived() -> None:
+    first, second = ([config_map(f"{page}{n}", page=page) for n in range(50)] for page in ("first", "second"))
+    names = tuple(obj["metadata"]["name"] for obj in (*first, *second))
+    of_the_server = {id(obj) for obj in first}
+    alive: list[int] = []
+
+    def form(obj: JsonObject) -> str:
+        if obj["data"] == {"page": "second"}:
+            whole = (one for one in gc.get_objects() if isinstance(one, dict) and one.get("kind") == "ConfigMap")
+            alive.append(sum(one.get("data") == {"page": "first"} and id(one) not in of_the_server for one in whole))
+        return str(obj["metadata"]["name"])
+
+    answers = list_answer("5", *first, continue_token="t"), list_answer("5", *second), watch_answer(then_hang=True)
+    async with (
+        fake_apiserver(*answers) as server,
+        KubeClient(server.connection, service="test", settings=ONE_TRY) as client,
+        Reflector(client, CONFIG_MAP, form, settings=QUICK) as reflector,
+    ):
+        assert await anext(reflector) == Restarted(names, "5", from_store=True)
+    assert alive == [0] * 50
+
+
+@pytest.mark.spec("FW-461")
+async def test_others_run_while_a_long_page_is_given_its_form() -> None:
+    formed, seen = 0, list[int]()
+
+    def form(obj: JsonObject) -> JsonObject:
+        nonlocal formed
+        formed += 1
+        return obj
+
+    async with (
+        fake_apiserver(list_answer("5", *(config_map(f"m{n}") for n in range(300))), watch_answer()) as server,
+        KubeClient(server.connection, service="test", settings=ONE_TRY) as client,
+        Reflector(client, CONFIG_MAP, form, settings=QUICK) as reflector,
+    ):
+        listing = asyncio.ensure_future(anext(reflector))
+        while not listing.done():
+            seen.append(formed)
+            await asyncio.sleep(0)
+    assert formed == 300
+    assert max(after - before for before, after in pairwise((*seen, formed))) <= 20
+
+
 @pytest.mark.parametrize("turns", range(4))
 async def test_the_watch_is_closed_also_when_its_end_is_interrupted(turns: int) -> None:
     async with (
@@ -401,7 +450,7 @@ async def test_the_watch_is_closed_also_when_its_end_is_interrupted(turns: int) 
     ):
 
         async def follow() -> None:
-            async with Reflector(client, CONFIG_MAP, settings=ReflectorSettings()) as reflector:
+            async with Reflector(client, CONFIG_MAP, as_sent, settings=ReflectorSettings()) as reflector:
                 await take(reflector, 2)
 
         following = asyncio.create_task(follow())

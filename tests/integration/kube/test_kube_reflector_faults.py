@@ -15,7 +15,7 @@ from aim_shared.json import JsonObject, dumps
 from aim_shared.kube.backoff import Backoff
 from aim_shared.kube.client import KubeClient
 from aim_shared.kube.config import Connection, NoCredentials
-from aim_shared.kube.reflector import Bookmark, Delete, Event, Reflector, ReflectorSettings, Restarted, Upsert
+from aim_shared.kube.reflector import Bookmark, Delete, Event, Reflector, ReflectorSettings, Restarted, Upsert, as_sent
 from aim_shared.kube.transport import TransportSettings
 
 IMPATIENT = ReflectorSettings(
@@ -61,7 +61,7 @@ class Mirror:
     objects: dict[str, JsonObject] = field(default_factory=dict)
     restarts: int = 0
 
-    def take(self, event: Event) -> None:
+    def take(self, event: Event[JsonObject]) -> None:
         match event:
             case Restarted(objects):
                 listed = {obj["metadata"]["name"]: obj for obj in objects}
@@ -92,7 +92,7 @@ def config_map(name: str, x: int) -> JsonObject:
 
 
 async def write_at_random(
-    client: KubeClient, dice: random.Random, reflector: Reflector, saboteur: Saboteur, mirror: Mirror
+    client: KubeClient, dice: random.Random, reflector: Reflector[JsonObject], saboteur: Saboteur, mirror: Mirror
 ) -> None:
     for number in itertools.count():
         if number >= 60 and saboteur.damage > 5 and mirror.restarts > 1:
@@ -118,7 +118,7 @@ async def test_nothing_is_lost_whatever_fails(seed: int) -> None:
         KubeClient(
             Connection(plane.url, NoCredentials()), service="reflector", settings=TransportSettings(attempts=1)
         ) as client,
-        Reflector(client, CONFIG_MAP, "default", settings=IMPATIENT, randomness=dice) as reflector,
+        Reflector(client, CONFIG_MAP, as_sent, "default", settings=IMPATIENT, randomness=dice) as reflector,
     ):
         async with asyncio.TaskGroup() as group:
             writing = group.create_task(finish(writer, dice, reflector, saboteur, mirror))
@@ -133,7 +133,7 @@ async def test_nothing_is_lost_whatever_fails(seed: int) -> None:
 
 
 async def finish(
-    writer: KubeClient, dice: random.Random, reflector: Reflector, saboteur: Saboteur, mirror: Mirror
+    writer: KubeClient, dice: random.Random, reflector: Reflector[JsonObject], saboteur: Saboteur, mirror: Mirror
 ) -> None:
     await write_at_random(writer, dice, reflector, saboteur, mirror)
     saboteur.active = False

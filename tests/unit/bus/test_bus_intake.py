@@ -5,6 +5,7 @@ import pytest
 from aim_shared.bus.intake import Intake
 from aim_shared.bus.part import Key
 from aim_shared.bus.parts import DISCOVERY_PODS
+from aim_shared.bus.source import published
 from aim_shared.json import JsonObject
 from aim_shared.kube.reflector_state import Delete, Restarted, Upsert
 
@@ -15,16 +16,17 @@ def pod(name: str, rv: int) -> JsonObject:
 
 @pytest.mark.parametrize(("connected", "held", "waiting"), [(False, False, 0), (False, True, 50), (True, False, 100)])
 def test_objects_that_come_and_go_without_a_broker_take_no_room(*, connected: bool, held: bool, waiting: int) -> None:
+    form = published(DISCOVERY_PODS)
     intake = Intake(DISCOVERY_PODS, lambda: connected, None, lambda _: held)
     intake.take(Restarted((), "1"))
     for number in range(50):
-        intake.take(Upsert(pod(f"p{number}", 2 * number + 2), str(2 * number + 2)))
+        intake.take(Upsert(form(pod(f"p{number}", 2 * number + 2)), str(2 * number + 2)))
         intake.take(Delete(pod(f"p{number}", 2 * number + 3), str(2 * number + 3)))
     assert len(intake.lanes) == waiting
     assert len(intake.continuity._expected) == (0 if waiting == 0 else 50)
     # Whoever compares next sees that versions are missing.
     assert bool(intake.lanes.dropped) is not connected
-    intake.take(Upsert(pod("p0", 200), "200"))
+    intake.take(Upsert(form(pod("p0", 200)), "200"))
     newest = intake.lanes.newest_of(Key("ns", "p0"))
     assert newest is not None
     assert newest.resource_version == "200"

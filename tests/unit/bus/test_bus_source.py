@@ -2,7 +2,7 @@
 
 from aim_shared.bus.part import Key
 from aim_shared.bus.parts import DISCOVERY_PODS
-from aim_shared.bus.source import Source
+from aim_shared.bus.source import Source, published
 from aim_shared.bus.trace import TRACEPARENT_ANNOTATION
 from aim_shared.json import JsonObject, loads
 from aim_shared.kube.reflector_state import Restarted, Upsert
@@ -26,13 +26,13 @@ def pod(rv: int) -> JsonObject:
 
 
 def test_only_what_is_published_is_kept_and_the_trace_survives() -> None:
-    source = Source(DISCOVERY_PODS)
-    source.take(Restarted((pod(1),), "1"))
+    source, form = Source(DISCOVERY_PODS), published(DISCOVERY_PODS)
+    source.take(Restarted((form(pod(1)),), "1"))
     listed = source.present[Key("ns", "p")]
-    source.take(Upsert(pod(2), "2"))
+    source.take(Upsert(form(pod(2)), "2"))
     changed = source.present[Key("ns", "p")]
     for version in (listed, changed):
-        published = loads(version.body)
-        assert "containers" not in published["spec"]
-        assert published["metadata"].keys() == {"name", "namespace", "uid", "resourceVersion"}
+        told = loads(version.body)
+        assert "containers" not in told["spec"]
+        assert told["metadata"].keys() == {"name", "namespace", "uid", "resourceVersion"}
         assert version.traceparent == TRACE

@@ -15,6 +15,7 @@ from aim_shared.api import Resource
 from aim_shared.bus.direct import DirectFeed
 from aim_shared.bus.entry import Entry
 from aim_shared.bus.part import Key, Part
+from aim_shared.bus.source import SourceVersion, published
 from aim_shared.bus.world import World
 from aim_shared.kube.reflector_state import Event, ListFrom, Restarted
 
@@ -33,13 +34,13 @@ class Counted(Resource):
 class OneList:
     """A watch that gives a list, and nothing more."""
 
-    def __init__(self, restarted: Restarted) -> None:
-        self._left: list[Event] = [restarted]
+    def __init__(self, restarted: Restarted[SourceVersion]) -> None:
+        self._left: list[Event[SourceVersion]] = [restarted]
 
-    def __aiter__(self) -> AsyncIterator[Event]:
+    def __aiter__(self) -> AsyncIterator[Event[SourceVersion]]:
         return self
 
-    async def __anext__(self) -> Event:
+    async def __anext__(self) -> Event[SourceVersion]:
         if not self._left:
             await asyncio.Event().wait()
         return self._left.pop()
@@ -105,7 +106,8 @@ def test_another_content_under_the_same_version_is_looked_at(world: World, part:
 
 
 async def test_others_run_while_a_long_list_is_taken_in(world: World, part: Part[Any]) -> None:
-    objects = tuple(widget(f"w{n}", f"u{n}", 7) for n in range(1000))
+    form = published(part)
+    objects = tuple(form(widget(f"w{n}", f"u{n}", 7)) for n in range(1000))
     done = asyncio.Event()
     decoded_at_step: list[int] = []
 

@@ -12,7 +12,7 @@ from support.world_objects import by_owner, colour_index, entry_of, widget, widg
 from aim_shared.api import Resource
 from aim_shared.bus.entry import KEPT_DECODED, Entry, Version, keep_decoded
 from aim_shared.bus.part import Key
-from aim_shared.bus.source import Source
+from aim_shared.bus.source import Source, published
 from aim_shared.bus.world import World
 from aim_shared.kube.reflector_state import Restarted
 from aim_shared.packed import Packed, Packer, unpacked
@@ -56,9 +56,10 @@ def test_no_pattern_is_kept_for_every_body_that_resembles_none() -> None:
 
 @pytest.mark.spec("FW-459")
 def test_the_publisher_holds_packed_bytes_as_well() -> None:
-    source = Source(widgets())
+    part = widgets()
+    source = Source(part)
     objects = tuple(widget(f"w{number}", f"u{number}", number + 1, note=TEXT) for number in range(20))
-    source.take(Restarted(objects, "100"))
+    source.take(Restarted(tuple(map(published(part), objects)), "100"))
     held = list(source.present.values())
     assert all(isinstance(version.held, Packed) for version in held)
     assert [json.loads(version.body) for version in held] == list(objects)
@@ -104,19 +105,3 @@ def test_members_in_another_order_are_the_same_content() -> None:
     first: Entry[Resource] = entry_of(part, obj, 1)
     assert first.same_content(later)
     assert not first.same_content(other)
-
-
-@pytest.mark.spec("FW-461")
-def test_a_long_list_is_taken_in_slices_and_then_at_once() -> None:
-    source, plain = Source(widgets()), Source(widgets())
-    objects = tuple(widget(f"w{number}", f"u{number}", number + 1) for number in range(1000))
-    pauses = 0
-    for _ in source.prepare(objects):
-        pauses += 1
-        assert not source.present, "half a list would read as deletions"
-    assert pauses == 5
-    for one in (source, plain):
-        one.take(Restarted(objects, "2000"))
-    assert source.present == plain.present
-    source.take(Restarted(objects[:10], "2001"))
-    assert len(source.present) == 10

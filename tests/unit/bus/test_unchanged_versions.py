@@ -9,7 +9,7 @@ from aim_shared.api import Resource
 from aim_shared.bus.entry import Version
 from aim_shared.bus.envelope import digest_of
 from aim_shared.bus.part import Key, Part
-from aim_shared.bus.source import Source
+from aim_shared.bus.source import Source, SourceVersion, published
 from aim_shared.bus.world import World
 from aim_shared.json import JsonObject, dumps
 from aim_shared.kube.reflector_state import Restarted, Upsert
@@ -25,6 +25,13 @@ def watched(*, read_only: bool = True) -> Part[Resource]:
     return Part("widgets", WIDGET, trim=without_pulse, read_only=read_only)
 
 
+FORM = published(watched())
+
+
+def listed(obj: JsonObject, version: str, *, rewound: bool = False) -> Restarted[SourceVersion]:
+    return Restarted((FORM(obj),), version, rewound)
+
+
 def seen(source: Source) -> str:
     return source.present[A].resource_version
 
@@ -32,10 +39,10 @@ def seen(source: Source) -> str:
 @pytest.mark.spec("FW-446")
 def test_a_heartbeat_is_as_if_it_had_never_been() -> None:
     source = Source(watched())
-    source.take(Restarted((widget("a", rv=1, pulse=1),), "1"))
-    assert source.take(Upsert(widget("a", rv=2, pulse=2), "2")) is None
+    source.take(listed(widget("a", rv=1, pulse=1), "1"))
+    assert source.take(Upsert(FORM(widget("a", rv=2, pulse=2)), "2")) is None
     assert (seen(source), source.version) == ("1", "2")
-    source.take(Restarted((widget("a", rv=3, pulse=3),), "3"))
+    source.take(listed(widget("a", rv=3, pulse=3), "3"))
     assert seen(source) == "1"
 
 
@@ -43,8 +50,8 @@ def test_a_heartbeat_is_as_if_it_had_never_been() -> None:
 @pytest.mark.parametrize("changed", [{"spec": 1}, {"uid": "u2"}, {"labels": {"x": "y"}}])
 def test_whatever_somebody_reads_is_published(changed: dict[str, Any]) -> None:
     source = Source(watched())
-    source.take(Restarted((widget("a", rv=1, pulse=1),), "1"))
-    version = source.take(Upsert(widget("a", rv=2, pulse=2, **changed), "2"))
+    source.take(listed(widget("a", rv=1, pulse=1), "1"))
+    version = source.take(Upsert(FORM(widget("a", rv=2, pulse=2, **changed)), "2"))
     assert version is not None
     assert seen(source) == version.resource_version == "2"
 
@@ -53,15 +60,15 @@ def test_whatever_somebody_reads_is_published(changed: dict[str, Any]) -> None:
 def test_a_version_that_somebody_here_may_have_written_is_published_all_the_same() -> None:
     """Whoever wrote it waits for it on the bus."""
     source = Source(watched(read_only=False))
-    source.take(Restarted((widget("a", rv=1, pulse=1),), "1"))
-    assert source.take(Upsert(widget("a", rv=2, pulse=2), "2")) is not None
+    source.take(listed(widget("a", rv=1, pulse=1), "1"))
+    assert source.take(Upsert(FORM(widget("a", rv=2, pulse=2)), "2")) is not None
 
 
 @pytest.mark.spec("FW-446", "FW-408")
 def test_an_older_version_of_the_same_content_shows_that_the_store_went_back() -> None:
     source = Source(watched())
-    source.take(Restarted((widget("a", rv=9),), "9"))
-    source.take(Restarted((widget("a", rv=4),), "4", rewound=True))
+    source.take(listed(widget("a", rv=9), "9"))
+    source.take(listed(widget("a", rv=4), "4", rewound=True))
     assert seen(source) == "4"
 
 

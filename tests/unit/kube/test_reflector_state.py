@@ -5,16 +5,20 @@ from typing import Any
 import pytest
 from support.fake_apiserver import CONFIG_MAP, config_map
 
-from aim_shared.kube.client import ObjectPage, VersionMatch, WatchEvent, WatchEventType
+from aim_shared.api.meta import Identity
+from aim_shared.json import JsonObject
+from aim_shared.kube.client import VersionMatch, WatchEvent, WatchEventType
 from aim_shared.kube.errors import ApiConnectionError, ApiError, ConnectionFailure, KubeError, StatusCause
-from aim_shared.kube.object_list import ObjectList
 from aim_shared.kube.reflector_state import (
     Bookmark,
     Delete,
     Empty,
+    Item,
     Known,
+    Listed,
     ListFrom,
     Listing,
+    Page,
     Ready,
     Restarted,
     State,
@@ -31,7 +35,17 @@ EXPIRED = ApiError("GET x", 410, "Expired", "too old resource version")
 AHEAD = ApiError("GET x", 504, "Timeout", causes=(StatusCause("ResourceVersionTooLarge", "", ""),))
 BROKEN = ApiConnectionError("GET x", ConnectionFailure.RESET, "host", "exchange", "bye")
 GARBLED = ValueError("not JSON")
-SOME = ObjectList.of((config_map("a"),))
+
+
+def item(obj: JsonObject) -> Item[JsonObject]:
+    return Item(Identity.of(obj), obj)
+
+
+def listed(*objects: JsonObject, version: str, from_store: bool = False) -> Listed[JsonObject]:
+    return Listed(tuple(map(item, objects)), version, from_store)
+
+
+SOME = (item(config_map("a")),)
 
 
 @pytest.mark.parametrize(
@@ -48,12 +62,14 @@ def test_freshness_of_a_list(source: ListFrom, floor: str, expected: tuple[str, 
 
 
 def test_pages_add_up_to_one_list() -> None:
-    first = after_page(Empty(ListFrom.FLOOR), ObjectPage((config_map("a"),), "5", "more"))
-    assert first == Listing(ListFrom.FLOOR, ObjectList.of((config_map("a"),)), "more")
+    a, b = config_map("a"), config_map("b")
+    first = after_page(Empty(ListFrom.FLOOR), Page((item(a),), "5", "more"))
+    assert first == Listing(ListFrom.FLOOR, (item(a),), "more")
     assert isinstance(first, Listing)
-    last = after_page(first, ObjectPage((config_map("b"),), "5", ""))
-    assert last == Restarted((config_map("a"), config_map("b")), "5")
-    assert after_page(Empty(ListFrom.STORE), ObjectPage((), "5", "")) == Restarted((), "5", from_store=True)
+    assert after_page(first, Page((item(b),), "5", "")) == listed(a, b, version="5")
+    nothing: Page[JsonObject] = Page((), "5", "")
+    assert after_page(Empty(ListFrom.STORE), nothing) == listed(version="5", from_store=True)
+    assert listed(a, b, version="5").restarted(rewound=True) == Restarted((a, b), "5", rewound=True)
 
 
 @pytest.mark.parametrize(
@@ -71,15 +87,17 @@ def test_pages_add_up_to_one_list() -> None:
         (Watching("6"), GARBLED, Empty(ListFrom.FLOOR)),
     ],
 )
-def test_way_on_after_an_error(state: State, error: KubeError | ValueError, expected: State) -> None:
+def test_way_on_after_an_error(
+    state: State[JsonObject], error: KubeError | ValueError, expected: State[JsonObject]
+) -> None:
     assert after_failure(state, error) == expected
 
 
 def test_a_new_list_reports_what_vanished_and_nothing_else() -> None:
     known = Known(CONFIG_MAP)
-    assert known.replace(Restarted((config_map("a", 1), config_map("b", 2)), "3")) == ()
+    assert known.replace(listed(config_map("a", 1), config_map("b", 2), version="3")) == ()
 
-    deleted = known.replace(Restarted((config_map("b", 8), config_map("c", 9)), "10"))
+    deleted = known.replace(listed(config_map("b", 8), config_map("c", 9), version="10"))
 
     assert [(event.obj["metadata"]["name"], event.resource_version) for event in deleted] == [("a", "10")]
     assert deleted[0].synthetic
@@ -93,9 +111,9 @@ def test_a_new_list_reports_what_vanished_and_nothing_else() -> None:
 
 def test_a_name_reused_during_a_gap_is_a_deletion_of_the_former_object() -> None:
     known = Known(CONFIG_MAP)
-    known.replace(Restarted((config_map("a", 1, uid="old"),), "1"))
+    known.replace(listed(config_map("a", 1, uid="old"), version="1"))
 
-    deleted = known.replace(Restarted((config_map("a", 5, uid="new"),), "6"))
+    deleted = known.replace(listed(config_map("a", 5, uid="new"), version="6"))
 
     assert [event.obj["metadata"]["uid"] for event in deleted] == ["old"]
 
@@ -111,7 +129,7 @@ def test_watch_events_keep_the_names_up_to_date() -> None:
     assert len(known) == 0
     bookmark: dict[str, Any] = {"metadata": {"resourceVersion": "9"}}
     assert known.take(WatchEvent(WatchEventType.BOOKMARK, bookmark)) == Bookmark("9")
-    assert known.replace(Restarted((), "10")) == ()
+    assert known.replace(listed(version="10")) == ()
 
 
 def test_an_object_that_leaves_the_selection_has_the_version_at_which_it_left() -> None:
@@ -139,11 +157,16 @@ def test_versions_compare_as_numbers() -> None:
 @pytest.mark.spec("FW-426")
 def test_a_list_is_merged_with_what_a_watch_brought_meanwhile() -> None:
     a5, b6, c7 = config_map("a", 5), config_map("b", 6), config_map("c", 7)
-    listed = Restarted((a5, b6), "6", from_store=True)
+    first = listed(a5, b6, version="6", from_store=True)
     b9 = config_map("b", 9)
 
-    assert merged(listed, []) == listed
-    assert merged(listed, [Upsert(config_map("b", 6), "6"), Delete(config_map("a", 4), "4")]) == listed
-    assert merged(listed, [Upsert(c7, "7"), Delete(config_map("a", 8), "8"), Upsert(b9, "9")]) == Restarted(
-        (b9, c7), "9", from_store=True
-    )
+    def upsert(obj: JsonObject) -> Item[Upsert[JsonObject] | Delete]:
+        return Item(Identity.of(obj), Upsert(obj, obj["metadata"]["resourceVersion"]))
+
+    def delete(obj: JsonObject) -> Item[Upsert[JsonObject] | Delete]:
+        return Item(Identity.of(obj), Delete(obj, obj["metadata"]["resourceVersion"]))
+
+    assert merged(first, []) == first
+    assert merged(first, [upsert(config_map("b", 6)), delete(config_map("a", 4))]) == first
+    later = merged(first, [upsert(c7), delete(config_map("a", 8)), upsert(b9)])
+    assert later == listed(b9, c7, version="9", from_store=True)

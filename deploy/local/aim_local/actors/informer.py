@@ -11,7 +11,7 @@ from aim_local.keys import Key
 from aim_shared.json import JsonObject
 from aim_shared.kube.client import KubeClient
 from aim_shared.kube.kinds import ResourceKind
-from aim_shared.kube.reflector import Bookmark, Delete, Reflector, Restarted, Upsert
+from aim_shared.kube.reflector import Bookmark, Delete, Reflector, Restarted, Upsert, as_sent
 
 Listener: TypeAlias = Callable[[Key, JsonObject], None]
 """Told the key and the content of an object that appeared, changed or went away (then its last content)."""
@@ -29,7 +29,7 @@ class Informer:
         self, client: KubeClient, kind: ResourceKind, *, label_selector: str = "", group_by: Grouping | None = None
     ) -> None:
         """``group_by`` names the groups of an object, such as its owner's UID; see `group`."""
-        self._reflector = Reflector(client, kind, label_selector=label_selector)
+        self._reflector = Reflector(client, kind, as_sent, label_selector=label_selector)
         self._group_by = group_by
         self._groups: defaultdict[str, dict[Key, JsonObject]] = defaultdict(dict)
         self._listeners: list[Listener] = []
