@@ -107,6 +107,8 @@ class ReadLog:
     indexes: dict[tuple[str, str, str], IndexRead] = field(default_factory=dict)
     summaries: dict[GroupId, tuple[BaseModel, ...]] = field(default_factory=dict)
     stale_parts: set[str] = field(default_factory=set)
+    unanswered: bool = False
+    """Whether a look-up found nothing in a part that is not fresh; no change tells that there really is nothing."""
 
     @property
     def parts(self) -> set[str]:
@@ -151,32 +153,35 @@ class WorldView:
     def summary(self, summary: Summary[Any, E], group: str) -> Summed[E]:
         items = self._world.summary(summary, group)
         self.reads.summaries[summary.group(group)] = items
-        fresh = self._is_fresh(summary.part)
-        return Summed(items, None if fresh or items else stale_error(summary.part, group))
+        return Summed(items, self._doubt(summary.part, group, found=bool(items)))
 
     def first(self, line: Line[T], most: int, admits: Admits) -> tuple[T, ...]:
         found = self._world.first(line, most, admits)
         for entry in found:
             self._note(line.part, entry.key, entry)
-        self._is_fresh(line.part)
+        self._doubt(line.part, line.name, found=bool(found))
         keys = tuple(entry.key for entry in found)
         value = first_of(most)
         self.reads.indexes[line.part.name, line.name, value] = IndexRead(line.part.name, line.name, value, keys)
         return tuple(obj for entry in found if (obj := entry.object) is not None)
 
-    def _is_fresh(self, part: Part[Any]) -> bool:
-        fresh = self._world.is_fresh(part)
-        if not fresh:
-            self.reads.stale_parts.add(part.name)
-        return fresh
+    def _doubt(self, part: Part[Any], what: str, *, found: bool) -> AimError | None:
+        """Remember whether the part is fresh; if it is not and nothing was found, that is no answer."""
+        if self._world.is_fresh(part):
+            return None
+        self.reads.stale_parts.add(part.name)
+        if found:
+            return None
+        self.reads.unanswered = True
+        return stale_error(part, what)
 
     def _note(self, part: Part[Any], key: Key, entry: Entry[Any] | None) -> None:
         self.reads.objects[part.name, key] = ObjectRead(part.name, key, entry.version if entry else None)
-        self._is_fresh(part)
 
     def _lookup(self, part: Part[T], key: Key, entry: Entry[T] | None) -> Lookup[T]:
+        doubt = self._doubt(part, str(key), found=entry is not None)
         if entry is None:
-            return Lookup(error=None if self._world.is_fresh(part) else stale_error(part, str(key)))
+            return Lookup(error=doubt)
         decoded = entry.decode()
         return Lookup(error=decoded) if isinstance(decoded, AimError) else Lookup(decoded)
 
@@ -186,9 +191,8 @@ class WorldView:
             self._note(part, entry.key, entry)
         keys = tuple(entry.key for entry in found)
         self.reads.indexes[part.name, index, value] = IndexRead(part.name, index, value, keys)
-        fresh = self._is_fresh(part)
         items = tuple(obj for entry in found if (obj := entry.object) is not None)
-        return Selection(items, None if fresh or items else stale_error(part, value or "any"))
+        return Selection(items, self._doubt(part, value or "any", found=bool(items)))
 
 
 def first_of(most: int) -> str:

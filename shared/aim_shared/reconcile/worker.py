@@ -110,6 +110,7 @@ class Worker(Generic[T]):
         self._known: dict[Key, _Known] = {}
         self._readers: Readers[Key] = Readers()
         self._active = 0
+        self._unanswered: set[Key] = set()
         self._round: set[Key] = set()
         self._failed_wakes = 0
 
@@ -167,6 +168,12 @@ class Worker(Generic[T]):
         """Queue every object, after everything that is really urgent (FW-017)."""
         for entry in self._world.all(self._reconciler.part):
             self._queue.add(entry.key, Priority.RESYNC)
+
+    def hurry(self) -> None:
+        """Something can be seen again: have a pass of what failed and of what found no answer (FW-484, FW-490)."""
+        self._queue.hurry()
+        for key in self._unanswered:
+            self._queue.add(key, Priority.DEPENDENCY)
 
     def begin_round(self) -> None:
         """From now on `round_over` tells whether every present object had a pass."""
@@ -230,6 +237,7 @@ class Worker(Generic[T]):
             return await self._decide_and_execute(entry, undecodable)
 
     async def _decide_and_execute(self, entry: Entry[T], obj: T) -> Result:
+        self._unanswered.discard(entry.key)
         plan, execution = await self._attempt(entry, obj)
         if execution.failure is not None and (not obj.deleting or is_forbidden(execution.failure)):
             entry = self._world.get(self._reconciler.part, entry.key) or entry
@@ -255,6 +263,8 @@ class Worker(Generic[T]):
             finally:
                 # Before anything is awaited: a change between reading and this would wake nobody.
                 self._readers.note(entry.key, view.reads.summaries)
+                if view.reads.unanswered:
+                    self._unanswered.add(entry.key)
         except Exception as bug:
             self._record(record.of_bug(view, f"{type(bug).__name__}: {bug}"))
             await self._tell(entry, of_bug(self._reconciler, entry.raw, bug, record.at))
@@ -329,6 +339,7 @@ class Worker(Generic[T]):
     def _forget(self, key: Key) -> None:
         self._queue.forget(key)
         self._readers.note(key, ())
+        self._unanswered.discard(key)
         known = self._known.pop(key, None)
         if known is not None:
             self._drop(known)

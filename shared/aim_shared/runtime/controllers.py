@@ -129,13 +129,13 @@ class Controllers:
                     controller.queue.close()
 
     async def _hurry_when_fresh(self) -> None:
-        """No event tells an object that what it could not see is seen again (FW-484): without this, its backoff."""
+        """No event tells an object that what it could not see is seen again, or is really not there."""
         seen = self._world.freshened
         while True:
             if self._world.freshened != seen:
                 seen = self._world.freshened
                 for controller in self._controllers:
-                    controller.queue.hurry()
+                    controller.worker.hurry()
             await asyncio.sleep(_LOOK_SECONDS)
 
     async def _resync(self) -> None:

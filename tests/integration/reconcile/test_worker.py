@@ -381,6 +381,28 @@ async def test_a_stale_view_deletes_nothing(bench: Bench) -> None:
         await bench.get(CONFIG_MAP, "old")
 
 
+@pytest.mark.spec("FW-490")
+async def test_what_was_decided_without_an_answer_is_decided_again_when_there_is_one(bench: Bench) -> None:
+    """Whatever the pass made of that: what is not there tells nobody that it is not."""
+
+    def decision(_: AIMService, view: View) -> Plan:
+        found = view.get(CONFIG_MAPS, "default", "gone")
+        lost = found.error is None and found.value is None
+        return Plan(children=(Child(CONFIG_MAPS, config_map("instead")),) if lost else ())
+
+    bench.decision = decision
+    bench.world.mark(CONFIG_MAPS, fresh=False)
+    bench.queue.add(CHAT)
+    async with running(bench):
+        await until(lambda: bool(bench.queue.statistics.taken) and not bench.worker.active)
+        assert bench.faults.seen == []
+        bench.world.mark(CONFIG_MAPS, fresh=True)
+        bench.worker.hurry()
+        await until(lambda: len(bench.faults.seen) == 1 and not bench.worker.active)
+        bench.worker.hurry()
+        assert bench.queue.statistics.depth == 0, "the answer came, and nobody waits for another one"
+
+
 async def test_effects_are_started_and_recorded_once(bench: Bench) -> None:
     effect = Effect("image-inspection", "ghcr.io/x:1")
     bench.decision = lambda _obj, _view: Plan(effects=(effect,))

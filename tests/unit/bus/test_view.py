@@ -1,5 +1,7 @@
 """What a reconcile sees, what it can not know, and that every look is remembered."""
 
+from collections.abc import Callable
+
 import pytest
 from support.world_objects import colour_index, entry_of, widget, widgets
 
@@ -64,6 +66,24 @@ def test_what_is_not_found_in_a_stale_part_is_not_known(
         assert (error.category, error.reason) == (Category.INFRASTRUCTURE, "ViewStale")
     assert view.select(index, scoped("ns", "red")).error is None
     assert view.reads.stale_parts == {"widgets"}
+
+
+@pytest.mark.spec("FW-490")
+def test_whether_a_look_up_had_no_answer(world: World, part: Part[Resource], index: Index[Resource]) -> None:
+    def unanswered(look: Callable[[WorldView], object]) -> bool:
+        view = WorldView(world)
+        look(view)
+        return view.reads.unanswered
+
+    looks: dict[Callable[[WorldView], object], bool] = {
+        lambda view: view.get(part, "ns", "a"): False,
+        lambda view: view.get(part, "ns", "none"): True,
+        lambda view: view.select(index, scoped("ns", "red")): False,
+        lambda view: view.select(index, scoped("ns", "blue")): True,
+    }
+    assert not any(map(unanswered, looks)), "nothing is an answer of a part that is fresh"
+    world.mark(part, fresh=False)
+    assert [unanswered(look) for look in looks] == list(looks.values())
 
 
 def test_many_by_an_index_sorted_and_each_remembered(
