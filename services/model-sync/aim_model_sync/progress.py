@@ -46,6 +46,9 @@ class Progress:
         syncing = self._syncing
         if self.fact is None or not self._is_current:
             return False
+        if self.outcome is not None and self.source.status.observed_generation != self.source.metadata.generation:
+            # No sync of this spec was concluded, also where the start was not stored: a status write may be refused.
+            return True
         if syncing is None or syncing.last_transition_time is None:
             return True
         # The condition's time has whole seconds.

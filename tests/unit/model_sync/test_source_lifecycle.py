@@ -66,6 +66,27 @@ def test_an_edit_of_a_failed_source_starts_over() -> None:
     assert cond(plan, "Degraded") == ("False", "AsExpected")
 
 
+@pytest.mark.spec("MS-243", "MS-292", "FW-491")
+@pytest.mark.parametrize("generation", [1, 2])
+def test_a_result_counts_although_the_start_of_its_sync_was_not_stored(generation: int) -> None:
+    """The status was refused (409), and the registry answered within the second in which the last one was stored."""
+    scene = Scene(source())
+    scene.store(scene.reconcile())
+    if generation > 1:
+        scene.synced(outcome(selected("org/a", "org/a:1")), NOW)
+        scene.store(scene.reconcile())
+        scene.obj = {**scene.obj, "metadata": {**scene.obj["metadata"], "generation": 2, "resourceVersion": "999999"}}
+        scene.world.put(MODEL_SOURCES, scene.obj)
+    assert sync_of(scene.reconcile())["generation"] == generation
+    scene.synced(outcome(selected("org/a", "org/a:2"), generation=generation), NOW + timedelta(milliseconds=300))
+    plan = scene.reconcile(NOW + timedelta(milliseconds=400))
+    assert [child.body["spec"]["image"] for child in plan.children] == ["org/a:2"]
+    assert cond(plan, "Syncing") == ("False", "SyncCompleted")
+    scene.store(plan)
+    later = scene.reconcile(NOW + timedelta(seconds=1))
+    assert (later.children, later.effects) == ((), ()), "once"
+
+
 # Wakes
 
 
