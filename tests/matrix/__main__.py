@@ -27,6 +27,7 @@ from matrix.table import Row, repeat, show
 from rich.console import Console
 
 from aim_local.stack import ClusterKind, StackError
+from aim_shared.bus.tasks import in_own_task
 
 SCENARIOS: Final[Sequence[Scenario]] = tuple(
     import_module(f"matrix.{name}").SCENARIO
@@ -97,15 +98,19 @@ class Run:
     async def _outcome(self, case: Case) -> Outcome:
         try:
             if not case.platform:
-                return await case.run(None, case.chance(self._seed))
+                return await self._run(case, None)
             site = await self._platform()
-            outcome = await case.run(site, case.chance(self._seed))
+            outcome = await self._run(case, site)
             site.heal()
             await site.erase()
         except Exception as error:
             told = traceback.format_exception(error)[-_TRACE:]
             return Outcome(differences=["".join(told)])
         return outcome
+
+    async def _run(self, case: Case, site: Site | None) -> Outcome:
+        # A platform that did not start leaves this task marked as cancelled, which must not end the other cases.
+        return await in_own_task(case.run(site, case.chance(self._seed)))
 
     async def _platform(self) -> Site:
         if self._site is None:

@@ -2,11 +2,11 @@
 
 import random
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
-Run: TypeAlias = Callable[[Any, random.Random], Awaitable["Outcome"]]
+Run: TypeAlias = Callable[[Any, random.Random], Coroutine[Any, Any, "Outcome"]]
 
 
 @dataclass(slots=True)
