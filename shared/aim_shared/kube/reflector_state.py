@@ -12,6 +12,7 @@ the watch starts anew from the result.
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
+from itertools import chain
 from typing import Generic, NamedTuple, TypeAlias, TypeVar, final
 
 from aim_shared.api.meta import Identity, ObjectKey, version_of
@@ -126,10 +127,10 @@ class Page(Generic[T]):
 @final
 @dataclass(frozen=True, slots=True)
 class Listing(Generic[T]):
-    """Some pages have arrived."""
+    """Some pages have arrived; each as it came, so that the next one costs nothing but itself."""
 
     source: ListFrom
-    items: tuple[Item[T], ...]
+    pages: tuple[tuple[Item[T], ...], ...]
     continue_token: str
 
 
@@ -183,10 +184,10 @@ def list_query(source: ListFrom, floor: str) -> ListQuery:
 
 def after_page(state: Empty | Listing[T], page: Page[T]) -> Listing[T] | Listed[T]:
     """Add a page; the last one completes the list."""
-    items = (*state.items, *page.items) if isinstance(state, Listing) else page.items
+    pages = (*state.pages, page.items) if isinstance(state, Listing) else (page.items,)
     if page.continue_token:
-        return Listing(state.source, items, page.continue_token)
-    return Listed(items, page.resource_version, from_store=state.source is ListFrom.STORE)
+        return Listing(state.source, pages, page.continue_token)
+    return Listed(tuple(chain(*pages)), page.resource_version, from_store=state.source is ListFrom.STORE)
 
 
 def after_failure(state: State[T], error: KubeError | ValueError) -> State[T]:

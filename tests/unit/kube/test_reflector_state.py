@@ -45,7 +45,7 @@ def listed(*objects: JsonObject, version: str, from_store: bool = False) -> List
     return Listed(tuple(map(item, objects)), version, from_store)
 
 
-SOME = (item(config_map("a")),)
+SOME = ((item(config_map("a")),),)
 
 
 @pytest.mark.parametrize(
@@ -64,7 +64,7 @@ def test_freshness_of_a_list(source: ListFrom, floor: str, expected: tuple[str, 
 def test_pages_add_up_to_one_list() -> None:
     a, b = config_map("a"), config_map("b")
     first = after_page(Empty(ListFrom.FLOOR), Page((item(a),), "5", "more"))
-    assert first == Listing(ListFrom.FLOOR, (item(a),), "more")
+    assert first == Listing(ListFrom.FLOOR, ((item(a),),), "more")
     assert isinstance(first, Listing)
     assert after_page(first, Page((item(b),), "5", "")) == listed(a, b, version="5")
     nothing: Page[JsonObject] = Page((), "5", "")
