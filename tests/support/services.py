@@ -17,6 +17,7 @@ from support.nats import eventually
 from aim_local.apiserver import ControlPlane
 from aim_local.nats import NatsServer
 from aim_local.ports import free_port
+from aim_local.processes import dying_with_parent
 from aim_shared.json import JsonObject
 
 _TESTS = Path(__file__).parents[1]
@@ -40,8 +41,14 @@ class ServiceUnderTest:
         self._session = aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=_LONG))
         with self._log.open("wb") as log:
             self.process = await asyncio.create_subprocess_exec(
-                sys.executable, "-m", self._module, env=self._environment, stderr=log, stdout=log
-            )  # fmt: skip
+                sys.executable,
+                "-m",
+                self._module,
+                env=self._environment,
+                stderr=log,
+                stdout=log,
+                preexec_fn=dying_with_parent(signal.SIGKILL),
+            )
 
     async def close(self) -> None:
         """Make sure that nothing is left."""

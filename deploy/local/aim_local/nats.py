@@ -11,6 +11,7 @@ from types import TracebackType
 from typing import Final, Self
 
 from aim_local.ports import free_port
+from aim_local.processes import dying_with_parent
 
 START_SECONDS: Final = 15.0
 """How long a server may take to answer; recovering a large store takes seconds."""
@@ -102,7 +103,13 @@ class NatsServer:
         config, log = self.store_dir / "nats.conf", self.store_dir / "nats.log"
         await asyncio.to_thread(_write, config, server_config(self.store_dir, self.port, extra=self._extra_config))
         self._process = await asyncio.create_subprocess_exec(
-            str(server_binary()), "-c", str(config), "-l", str(log), stdin=asyncio.subprocess.DEVNULL
+            str(server_binary()),
+            "-c",
+            str(config),
+            "-l",
+            str(log),
+            stdin=asyncio.subprocess.DEVNULL,
+            preexec_fn=dying_with_parent(signal.SIGKILL),
         )
         try:
             async with asyncio.timeout(START_SECONDS):

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from aiohttp import web
 from support.controlplane import CRDS
+from support.nats import eventually
 
 from aim_local.stack import StackSettings
 from aim_local.stack.programs import Addresses, Programs, embedded_kubeconfig
@@ -69,3 +70,37 @@ async def test_a_kubeconfig_is_replaced_as_a_whole(tmp_path: Path) -> None:
     finally:
         server.terminate()
         await server.wait()
+
+
+_OWNER_OF_A_BROKER = """
+import asyncio
+from aim_local.nats import NatsServer
+
+async def main():
+    async with NatsServer() as server:
+        print(server.pid, flush=True)
+        await asyncio.Event().wait()
+
+asyncio.run(main())
+"""
+
+
+async def test_a_broker_does_not_outlive_whoever_started_it_and_was_killed() -> None:
+    owner = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", _OWNER_OF_A_BROKER, stdout=asyncio.subprocess.PIPE
+    )
+    assert owner.stdout is not None
+    async with asyncio.timeout(30):
+        broker = int(await owner.stdout.readline())
+    assert not has_ended(broker)
+    owner.kill()
+    await owner.wait()
+    await eventually(lambda: has_ended(broker), "the broker ended")
+
+
+def has_ended(pid: int) -> bool:
+    """Whether a process is gone, or at most a name in the table until somebody collects it."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+    except OSError:
+        return True
