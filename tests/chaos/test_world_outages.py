@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 from support.bus_source import Source
+from support.epochs import E1, E2
 from support.nats import connected, eventually, new_layout
 from support.world_feed import QUICK, DirectCluster, Fed, feeding
 from support.world_objects import widget, widgets
@@ -127,7 +128,7 @@ async def test_the_stream_was_made_anew(server: NatsServer) -> None:
         r.source.change("w1", spec="meanwhile")
         r.source.remove("w2")
         await eventually_made(r)
-        await r.source.repair(epoch="e2")
+        await r.source.repair(epoch=E2)
         await r.vouched("equal to the new stream, whose sequences are lower")
         await r.source.upsert("late")
         await r.recovered("live")
@@ -167,7 +168,7 @@ async def test_the_store_was_restored_from_an_older_copy(server: NatsServer, tmp
         await reconnected(r.publisher)
         await eventually(lambda: not r.fed.world.is_fresh(r.part), "known not to be fresh", within=BOUND)
         assert r.fed.content(r.part) == r.source.truth, "nothing old was taken over"
-        await r.source.repair(epoch="e2")
+        await r.source.repair(epoch=E2)
         await r.source.publish_deletion(*gone("w2"))
         await r.vouched("equal after the repair")
 
@@ -203,7 +204,7 @@ async def test_absent_from_the_start_and_appearing_later(server: NatsServer) -> 
         await server.start()
         await reconnected(r.publisher)
         await ensure_streams(r.publisher, r.layout)
-        await r.source.repair(epoch="e1")
+        await r.source.repair(epoch=E1)
         await r.vouched("the bus takes over")
         assert len(r.fed.changes) == changes, "silently"
         await r.source.upsert("b")
@@ -225,7 +226,7 @@ async def test_going_away_later_and_coming_back(server: NatsServer) -> None:
         await r.recovered("a change while the broker is away")
         await server.start()
         await reconnected(r.publisher)
-        r.source.epoch = "e2"
+        r.source.epoch = E2
         await r.source.publish(Key("ns", "w5"), changed)
         await r.vouched("the way back")
         assert len(r.fed.changes) == changes + 1

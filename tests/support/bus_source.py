@@ -4,6 +4,7 @@ import asyncio
 from datetime import UTC, datetime
 from typing import Any
 
+from support.epochs import E1
 from support.world_objects import widget
 
 from aim_shared.bus.connection import BusConnection, BusError
@@ -26,7 +27,7 @@ class Source:
         truth: what the cluster holds.
     """
 
-    def __init__(self, connection: BusConnection, layout: Layout, part: str = "widgets", *, epoch: str = "e1") -> None:
+    def __init__(self, connection: BusConnection, layout: Layout, part: str = "widgets", *, epoch: str = E1) -> None:
         self.connection = connection
         self.layout = layout
         self.part = part

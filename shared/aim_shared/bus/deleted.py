@@ -38,14 +38,19 @@ class Evidence(Enum):
     OUTLIVED = "outlived"
     """An own write met another UID under the name. Nearly sure: answers may arrive late, hence short-lived."""
 
+    REPLACED = "replaced"
+    """The bus gave its name to another UID, or deleted another one of that name, which is the position of this version.
+    What the bus says of it behind that is later still: then that other one was the mistake."""
+
     FINAL = "final"
-    """This UID is gone for good: the API server deleted it for us, or the bus gave its name to another UID later."""
+    """This UID is gone for good: the API server deleted it for us."""
 
 
 _SECONDS: Final[Mapping[Evidence, float]] = {
     Evidence.ABSENCE: DELETED_MEMORY_SECONDS,
     Evidence.MESSAGE: DELETED_MEMORY_SECONDS,
     Evidence.OUTLIVED: OWN_WRITE_SECONDS,
+    Evidence.REPLACED: DELETED_MEMORY_SECONDS,
     Evidence.FINAL: DELETED_MEMORY_SECONDS,
 }
 _FOR_GOOD: Final = frozenset({Evidence.OUTLIVED, Evidence.FINAL})
@@ -98,6 +103,8 @@ class DeletedMemory:
         known = self._known(key, version, now)
         if known is None:
             return False
+        if known.evidence is Evidence.REPLACED:
+            return not known.version.lies_before(version)
         return known.evidence in _FOR_GOOD or not version.is_newer_than(known.version)
 
     def bars_from_snapshot(self, key: Key, version: Version, now: float) -> bool:
@@ -105,6 +112,8 @@ class DeletedMemory:
         known = self._known(key, version, now)
         if known is None or known.evidence is Evidence.ABSENCE:
             return False
+        if known.evidence is Evidence.REPLACED:
+            return not known.version.lies_before(version)
         return known.evidence in _FOR_GOOD or version.is_older_than(known.version)
 
     def _known(self, key: Key, version: Version, now: float) -> _Deletion | None:

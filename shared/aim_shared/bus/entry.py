@@ -73,6 +73,12 @@ class Version:
             return False
         return self.sequence < other.sequence
 
+    def lies_before(self, other: "Version") -> bool:
+        """Whether both went over the bus, and this came before, be it in an earlier epoch."""
+        if self.local or other.local:
+            return False
+        return self.epoch < other.epoch or self.precedes(other)
+
     def is_newer_than(self, other: "Version") -> bool:
         """Whether this surely replaces the other version of the same UID: one that does not compare always does.
 

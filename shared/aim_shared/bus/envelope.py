@@ -11,12 +11,14 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Final, NamedTuple, Protocol
 
+from aim_shared.bus.epoch_name import epoch_time
 from aim_shared.bus.part import Key
 from aim_shared.bus.trace import is_traceparent
 from aim_shared.json import JsonObject, loads
 from aim_shared.sharing import shared
 
 SPEC_VERSION: Final = "1.0"
+_MOST_DIGITS: Final = 20
 
 
 class Verb(StrEnum):
@@ -228,8 +230,8 @@ def decode_state(part: str, key: Key, headers: Mapping[str, str] | None, body: b
             part=part,
             key=key,
             verb=verb,
-            epoch=_present(found, Header.EPOCH),
-            era=_present(found, Header.ERA),
+            epoch=_epoch(found, Header.EPOCH),
+            era=_epoch(found, Header.ERA),
             uid=_present(found, Header.UID),
             resource_version=_version(found),
             previous=_sequence(found, Header.PREVIOUS),
@@ -243,7 +245,7 @@ def decode_state(part: str, key: Key, headers: Mapping[str, str] | None, body: b
             repeats=Header.REPEATS in found,
         )
     except (KeyError, ValueError) as error:
-        raise EnvelopeError(f"{part} {key}: header {error} is missing or invalid") from error
+        raise EnvelopeError(f"{part} {key}: header missing or invalid: {error}") from error
 
 
 def decode_log(part: str, key: Key, headers: Mapping[str, str] | None, body: bytes) -> LogMessage:
@@ -256,7 +258,7 @@ def decode_log(part: str, key: Key, headers: Mapping[str, str] | None, body: byt
     try:
         return LogMessage(state, _sequence(headers or {}, Header.SEQUENCE))
     except (KeyError, ValueError) as error:
-        raise EnvelopeError(f"{part} {key}: header {error} is missing or invalid") from error
+        raise EnvelopeError(f"{part} {key}: header missing or invalid: {error}") from error
 
 
 def digest_of(body: bytes, resource_version: str) -> bytes:
@@ -274,6 +276,11 @@ def unversioned(body: bytes, resource_version: str) -> bytes:
     return body.replace(b'"resourceVersion":"%s"' % resource_version.encode(), b'"resourceVersion":""', 1)
 
 
+def is_number(text: str) -> bool:
+    """Whether a text is a number as etcd and the broker count: digits, and no more of them than 64 bits take."""
+    return text.isascii() and text.isdecimal() and len(text) <= _MOST_DIGITS
+
+
 NOTHING: Final = digest_of(b"", "")
 """Digest of a deletion, which has no content."""
 
@@ -285,15 +292,22 @@ def _present(headers: Mapping[str, str], name: Header) -> str:
     return value
 
 
+def _epoch(headers: Mapping[str, str], name: Header) -> str:
+    # Something must be able to come after any epoch.
+    epoch_time(headers[name])
+    return headers[name]
+
+
 def _version(headers: Mapping[str, str]) -> str:
     value = headers[Header.RESOURCE_VERSION]
-    if value and not value.isdecimal():
-        raise ValueError(Header.RESOURCE_VERSION)
-    return shared(value)
+    return shared(value) if value == "" else shared(_number(value))
 
 
 def _sequence(headers: Mapping[str, str], name: Header) -> int:
-    value = int(headers[name])
-    if value < 0:
-        raise ValueError(name)
-    return value
+    return int(_number(headers[name]))
+
+
+def _number(text: str) -> str:
+    if not is_number(text):
+        raise ValueError(text[:_MOST_DIGITS])
+    return text

@@ -1,9 +1,10 @@
 """Epochs: spans within which sequences and versions compare, and within which the history is without gaps. Pure."""
 
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from enum import StrEnum
 
+from aim_shared.bus.epoch_name import epoch_name, epoch_time
 from aim_shared.bus.judgement import Scope
 from aim_shared.bus.marker import Marker
 
@@ -78,22 +79,10 @@ def started(scope: Scope, reason: Reason, now: datetime, nonce: str) -> Scope:
 
     Args:
         now: the broker's clock.
-        nonce: tells two that start in the same millisecond.
+        nonce: as `epoch_name` wants it.
     """
-    epoch = f"{_stamp(now)}-{nonce}"
-    while epoch <= scope.epoch:
+    if scope.epoch:
         # A clock that was put back must not make a new epoch look older.
-        now = max(now, _time_of(scope.epoch)) + timedelta(milliseconds=1)
-        epoch = f"{_stamp(now)}-{nonce}"
+        now = max(now, epoch_time(scope.epoch) + timedelta(milliseconds=1))
+    epoch = epoch_name(now, nonce)
     return Scope(epoch, epoch if reason in _INCOMPARABLE else scope.comparable_since)
-
-
-def _stamp(now: datetime) -> str:
-    return now.astimezone(UTC).strftime("%Y%m%dT%H%M%S") + f".{now.microsecond // 1000:03d}Z"
-
-
-def _time_of(epoch: str) -> datetime:
-    try:
-        return datetime.strptime(epoch.partition("-")[0], "%Y%m%dT%H%M%S.%fZ").replace(tzinfo=UTC)
-    except ValueError:
-        return datetime.min.replace(tzinfo=UTC)

@@ -9,7 +9,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Final
 
-from aim_shared.bus.envelope import EnvelopeError, Header
+from aim_shared.bus.envelope import EnvelopeError, Header, is_number
+from aim_shared.bus.epoch_name import epoch_time
 from aim_shared.bus.proof import Proof
 from aim_shared.json import dumps, loads
 
@@ -86,6 +87,11 @@ def decode_marker(body: bytes) -> Marker:
         known = {field.name: found[field.name] for field in fields(Marker) if field.name in found}
         if not all(isinstance(value, _TYPES[_FIELDS[name]]) for name, value in known.items()):
             raise TypeError("a field has another type")
-        return Marker(**known)
+        marker = Marker(**known)
+        for epoch in (marker.epoch, marker.comparable_since):
+            epoch_time(epoch)
+        if marker.resource_version and not is_number(marker.resource_version):
+            raise ValueError("its resource version is no number")
+        return marker
     except (KeyError, TypeError, ValueError) as error:
         raise EnvelopeError(f"a message on a sync subject is no marker: {error}") from error

@@ -110,11 +110,13 @@ class Source:
             case Upsert(found, version):
                 self._version = version
                 return None if self._says_nothing_new(found) else self.put(found)
-            case Delete(obj, version, synthetic):
+            case Delete(synthetic=True):
+                # A deletion found by comparison is published by comparison: versions may be missing before it. Until
+                # the list itself is here, nobody may vouch for its version.
+                pass
+            case Delete(obj, version):
                 self._version = version
-                gone = self.remove(Key.of(obj), obj["metadata"].get("uid", ""), version)
-                # A deletion found by comparison is published by comparison: versions may be missing before it.
-                return None if synthetic else gone
+                return self.remove(Key.of(obj), obj["metadata"].get("uid", ""), version)
             case Bookmark(version):
                 self._version = version
             case Restarted(objects, version, rewound, from_store):

@@ -10,7 +10,7 @@ It never goes backwards, whatever order messages, snapshots and answers to own w
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias, TypeVar, cast
 
 import structlog
@@ -246,7 +246,7 @@ class World:
         if current is None or self._is_local_fact(current) or _survives(current.version, version):
             return []
         if current.version.uid != version.uid:
-            store.deleted.remember(key, current.version, now, Evidence.FINAL)
+            store.deleted.remember(key, _at(current.version, version), now, Evidence.REPLACED)
         return self._drop(store, key)
 
     def prepare(self, entry: Entry[Any]) -> None:
@@ -402,8 +402,9 @@ class World:
         if old is not None and old.version.uid != entry.version.uid:
             replaced_on_bus = old.version.precedes(entry.version)
             if replaced_on_bus or entry.version.local:
-                evidence = Evidence.FINAL if replaced_on_bus else Evidence.OUTLIVED
-                store.deleted.remember(entry.key, old.version, now, evidence)
+                gone = _at(old.version, entry.version) if replaced_on_bus else old.version
+                evidence = Evidence.REPLACED if replaced_on_bus else Evidence.OUTLIVED
+                store.deleted.remember(entry.key, gone, now, evidence)
             changes += self._drop(store, entry.key)
             old = None
         store.deleted.forget(entry.key, entry.version.uid)
@@ -423,6 +424,11 @@ class World:
         if old is None:
             return []
         return [Change(old.part, key, old, None, store.underive(old))]
+
+
+def _at(version: Version, position: Version) -> Version:
+    """A version, as of another position on the bus."""
+    return replace(version, sequence=position.sequence, epoch=position.epoch, era=position.era)
 
 
 def _own_changes(store: _PartStore) -> Iterable[OwnChange]:

@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 from support.bus_source import TRACE, Source
+from support.epochs import E1, E2
 
 from aim_shared.bus.chain import Hole, Knowledge
 from aim_shared.bus.connection import BusConnection
@@ -73,7 +74,7 @@ async def test_versions_of_an_object(history: History, source: Source) -> None:
     body = versions[1].state.json()
     assert body is not None
     assert body["spec"] == 2
-    assert (versions[0].state.uid, versions[0].state.epoch, versions[0].state.traceparent) == ("widgets-1", "e1", TRACE)
+    assert (versions[0].state.uid, versions[0].state.epoch, versions[0].state.traceparent) == ("widgets-1", E1, TRACE)
     assert (await history.versions("widgets", Key("ns", "never"))) == ()
 
 
@@ -102,15 +103,15 @@ async def test_exactly_the_version_that_was_read(
     rv = source.truth[A]["metadata"]["resourceVersion"]
     second = await source.upsert("a", spec=2)
     for wanted, spec in [
-        (Version("widgets-1", rv, first, "e1"), 1),
-        (Version("widgets-1", rv, None, "e1"), 1),
-        (Version("widgets-1", source.resource_version, second, "e1"), 2),
+        (Version("widgets-1", rv, first, E1), 1),
+        (Version("widgets-1", rv, None, E1), 1),
+        (Version("widgets-1", source.resource_version, second, E1), 2),
     ]:
         found = await history.fetch("widgets", A, wanted)
         assert found is not None
         assert (found.state.json() or {})["spec"] == spec
-    assert await history.fetch("widgets", A, Version("widgets-1", rv, first, "e2")) is None
-    assert await history.fetch("widgets", A, Version("widgets-1", "1", None, "e1")) is None
+    assert await history.fetch("widgets", A, Version("widgets-1", rv, first, E2)) is None
+    assert await history.fetch("widgets", A, Version("widgets-1", "1", None, E1)) is None
 
 
 @pytest.mark.spec("FW-442")

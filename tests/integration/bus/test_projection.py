@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from support.bus_source import TRACE, Source
+from support.epochs import E1, E2, E3
 from support.nats import connected, eventually
 from support.world_feed import QUICK, feeding
 from support.world_objects import WIDGET, widgets
@@ -55,7 +56,7 @@ async def test_a_snapshot_and_then_what_follows(
         assert verbs(fed.changes) == [("a", "created")]
         entry = fed.world.get(part, A)
         assert entry is not None
-        assert (entry.version.sequence, entry.version.epoch, entry.traceparent) == (1, "e1", TRACE)
+        assert (entry.version.sequence, entry.version.epoch, entry.traceparent) == (1, E1, TRACE)
         await source.upsert("b", spec=1)
         await source.upsert("b", spec=2)
         await source.delete("a")
@@ -68,7 +69,7 @@ async def test_the_snapshots_of_several_parts_take_effect_one_after_the_other(
     bus: BusConnection, layout: Layout, part: Part[Resource], source: Source
 ) -> None:
     other = widgets("others")
-    for each in (source, Source(bus, layout, other.name, epoch="e2")):
+    for each in (source, Source(bus, layout, other.name, epoch=E2)):
         await each.upsert("a")
         await each.mark()
     seen: set[tuple[bool, bool]] = set()
@@ -129,8 +130,8 @@ async def test_garbage_is_dropped_and_counted(
     await source.upsert("a")
     good = source.truth[A]
     headers: dict[str, str] = {
-        Header.EPOCH: "e1",
-        Header.ERA: "e1",
+        Header.EPOCH: E1,
+        Header.ERA: E1,
         Header.UID: "u",
         Header.RESOURCE_VERSION: "7",
         Header.VERB: "upsert",
@@ -262,7 +263,7 @@ async def test_a_tombstone_in_a_snapshot_ends_an_own_write(
     await source.publish_deletion(Key("ns", "brief"), source.remove("brief"))
     await source.mark(complete_to=before)
     async with feeding(bus, layout, [part]) as fed:
-        fed.world.mark(part, epoch="e1", era="e1")
+        fed.world.mark(part, epoch=E1, era=E1)
         fed.world.absorb(part, own, boot_seconds())
         await eventually(lambda: fed.equals(source, part), "gone")
         assert verbs(fed.changes) == [("brief", "deleted")]
@@ -272,7 +273,7 @@ async def test_a_tombstone_in_a_snapshot_ends_an_own_write(
 async def test_a_new_era_makes_a_new_snapshot_of_its_part_alone(
     bus: BusConnection, layout: Layout, part: Part[Resource], source: Source
 ) -> None:
-    other = Source(bus, layout, "others", epoch="o1")
+    other = Source(bus, layout, "others", epoch=E3)
     for number in range(50):
         await other.upsert(f"o{number}")
     await other.mark()
@@ -282,12 +283,12 @@ async def test_a_new_era_makes_a_new_snapshot_of_its_part_alone(
         await eventually(lambda: fed.feed.synced, "synced")
         before = fed.statistics.projection.messages
         source.rewind(5)
-        source.epoch = "e2"
+        source.epoch = E2
         await source.upsert("a", spec=0)
         await source.mark()
         await eventually(lambda: fed.statistics.projection.restaged == 1, "a new snapshot")
         await eventually(lambda: fed.equals(source, part), "the older content of the new epoch is taken")
-        assert fed.world.epoch(part) == "e2"
+        assert fed.world.epoch(part) == E2
         projection = fed.statistics.projection
         assert projection.generations == 1
         assert projection.messages - before < 10, "a version and a marker, twice, and nothing of the other part"
@@ -308,14 +309,14 @@ async def test_the_world_knows_how_far_it_is_with_each_part(
             return fed.world.standing().parts == {"widgets": Position(epoch, sequence, 1)}
 
         end = await last()
-        await eventually(lambda: reached("e1", end), "as far as the snapshot")
+        await eventually(lambda: reached(E1, end), "as far as the snapshot")
         end = await source.upsert("a", spec=2)
-        await eventually(lambda: reached("e1", end), "as far as what followed")
-        source.epoch = "e2"
+        await eventually(lambda: reached(E1, end), "as far as what followed")
+        source.epoch = E2
         await source.upsert("a", spec=0)
         await source.mark()
         end = await last()
-        await eventually(lambda: reached("e2", end), "as far as the snapshot of the part alone")
+        await eventually(lambda: reached(E2, end), "as far as the snapshot of the part alone")
         assert fed.statistics.projection.restaged == 1
 
 

@@ -5,6 +5,7 @@ import gc
 from typing import Any
 
 import pytest
+from support.epochs import E1
 from support.nats import connected, eventually
 from support.publishing import (
     Cluster,
@@ -116,7 +117,7 @@ async def test_a_message_that_vanishes_within_the_brokers_window_is_written_anew
     bus: BusConnection, layout: Layout
 ) -> None:
     """The broker acknowledges an id it knows, without storing anything."""
-    cluster, scope = Cluster(), Scope("e1", "e1")
+    cluster, scope = Cluster(), Scope(E1, E1)
     writer = Writer(bus, widgets(), layout, "test", lambda: True)
     version = cluster.put("a").obj
     assert await writer.write(version, scope)

@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.epochs import E1, E2
 
 from aim_shared.bus.envelope import EnvelopeError
 from aim_shared.bus.epoch import Reason, Sight, continued, reason_for_new, started
@@ -13,7 +14,7 @@ from aim_shared.bus.judgement import Scope
 from aim_shared.bus.marker import Marker, decode_marker
 from aim_shared.json import dumps, loads
 
-MARKER = Marker("first", 3, "20260101T000000.000Z-aa", "20260101T000000.000Z-aa", "cluster", "100", "made", 50)
+MARKER = Marker("first", 3, "20260101T000000.000Z-00000a", "20260101T000000.000Z-00000a", "cluster", "100", "made", 50)
 CALM = Sight(
     marker=MARKER,
     created="made",
@@ -55,9 +56,9 @@ def test_the_newest_epoch_known_goes_on() -> None:
 
 @pytest.mark.parametrize("reason", Reason)
 def test_versions_compare_on_unless_the_cluster_changed(reason: Reason) -> None:
-    scope = started(Scope("2020", "2019"), reason, datetime(2026, 1, 1, tzinfo=UTC), "bb")
+    scope = started(Scope(E2, E1), reason, datetime(2026, 1, 1, tzinfo=UTC), "00000b")
     lasting = reason not in {Reason.FIRST, Reason.CLUSTER_CHANGED, Reason.VERSION_FELL}
-    assert scope.comparable_since == ("2019" if lasting else scope.epoch)
+    assert scope.comparable_since == (E1 if lasting else scope.epoch)
 
 
 @given(st.lists(st.integers(-5000, 5000), min_size=1, max_size=20), st.text("0123456789abcdef", min_size=6, max_size=6))
@@ -83,8 +84,19 @@ def test_the_marker_of_a_release_that_proved_nothing_is_read_and_proves_nothing(
 
 
 @pytest.mark.parametrize(
-    "body", [b"", b"{}", b"[]", b'{"source": 1}', MARKER.body().replace(b'"number":3', b'"number":"3"')]
+    "body",
+    [
+        b"",
+        b"{}",
+        b"[]",
+        b'{"source": 1}',
+        MARKER.body().replace(b'"number":3', b'"number":"3"'),
+        replace(MARKER, epoch="zzzz").body(),
+        replace(MARKER, comparable_since="").body(),
+        replace(MARKER, resource_version="9" * 5000).body(),
+    ],
 )
+@pytest.mark.spec("FW-486")
 def test_what_is_no_marker_is_an_error(body: bytes) -> None:
     with pytest.raises(EnvelopeError):
         decode_marker(body)

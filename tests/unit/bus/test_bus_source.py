@@ -1,11 +1,13 @@
 """What a publisher keeps of what the watch told."""
 
+import pytest
+
 from aim_shared.bus.part import Key
 from aim_shared.bus.parts import DISCOVERY_PODS
 from aim_shared.bus.source import Source, published
 from aim_shared.bus.trace import TRACEPARENT_ANNOTATION
 from aim_shared.json import JsonObject, loads
-from aim_shared.kube.reflector_state import Restarted, Upsert
+from aim_shared.kube.reflector_state import Delete, Restarted, Upsert
 
 TRACE = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 
@@ -36,3 +38,16 @@ def test_only_what_is_published_is_kept_and_the_trace_survives() -> None:
         assert "containers" not in told["spec"]
         assert told["metadata"].keys() == {"name", "namespace", "uid", "resourceVersion"}
         assert version.traceparent == TRACE
+
+
+@pytest.mark.spec("FW-487")
+def test_the_version_of_a_list_counts_once_its_objects_are_there() -> None:
+    """Whoever vouches in between would say of its changes that they lie before."""
+    source, form = Source(DISCOVERY_PODS), published(DISCOVERY_PODS)
+    source.take(Restarted((form(pod(1)),), "1"))
+    assert source.take(Delete(pod(1), "9", synthetic=True)) is None
+    assert source.version == "1"
+    assert list(source.present) == [Key("ns", "p")]
+    source.take(Restarted((), "9"))
+    assert source.version == "9"
+    assert not source.present

@@ -111,6 +111,23 @@ def test_another_uid_is_a_deletion_and_a_creation(world: World, part: Part[Resou
     assert known(world, part).version.uid == "u2"
 
 
+@pytest.mark.spec("FW-486")
+def test_a_uid_that_was_replaced_comes_back_by_a_later_word_of_the_bus_alone(
+    world: World, part: Part[Resource]
+) -> None:
+    """Somebody else had put a message of another UID in the place of a publisher's, and the publisher repaired it."""
+    real = entry_of(part, widget("a", "real", 5), 1)
+    world.put(real, 0)
+    world.put(entry_of(part, widget("a", "forged", 5), 3), 0)
+    assert world.absorb(part, widget("a", "real", 6), 0) == []
+    assert world.replace(part, {A: real}, 0, upto=Version("", "5", 2, "e1")) == []
+    assert known(world, part).version.uid == "forged"
+    assert verbs(world.put(entry_of(part, widget("a", "real", 5), 4), 0)) == ["deleted", "created"]
+    world.put(entry_of(part, widget("a", "forged", 5), 5), 0)
+    world.replace(part, {A: entry_of(part, widget("a", "real", 5), 2, "e2")}, 0)
+    assert known(world, part).version.uid == "real"
+
+
 class TestDeletion:
     def test_it_drops_the_object_and_a_late_message_can_not_bring_it_back(
         self, world: World, part: Part[Resource]

@@ -1,0 +1,72 @@
+"""A publisher of a cluster and a consumer of what it publishes, to come between."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from typing import Final
+
+from support.publishing import QUICK, Cluster
+from support.world_feed import QUICK as QUICK_FEED
+from support.world_feed import Fed, feeding
+from support.world_objects import widgets
+
+from aim_shared.api import Resource
+from aim_shared.bus.connection import BusConnection
+from aim_shared.bus.freshness import FeedSettings
+from aim_shared.bus.part import Part
+from aim_shared.bus.publisher import Publisher
+from aim_shared.bus.subjects import Layout
+from aim_shared.kube.reflector_state import ListFrom
+
+PART: Final = "widgets"
+PATIENT: Final = replace(QUICK_FEED, stale_grace=60)
+"""Never asks the API server."""
+
+
+@asynccontextmanager
+async def running(
+    bus: BusConnection,
+    layout: Layout,
+    cluster: Cluster,
+    *,
+    uid: str = "cluster-1",
+    source: str = "first",
+    answers: bool = True,
+) -> AsyncIterator[Publisher]:
+    """A publisher of a cluster, which is asked for a list whenever it wants one; unless it answers no more."""
+    publisher: Publisher
+
+    def relist(wanted: ListFrom) -> None:
+        if answers:
+            publisher.take(replace(cluster.listing(), from_store=wanted is ListFrom.STORE))
+
+    publisher = Publisher(bus, widgets(), source=source, cluster=uid, layout=layout, relist=relist, settings=QUICK)
+    publisher.take(cluster.listing())
+    task = asyncio.create_task(publisher.run())
+    try:
+        yield publisher
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+
+@asynccontextmanager
+async def following(
+    bus: BusConnection,
+    layout: Layout,
+    part: Part[Resource],
+    *,
+    cluster: str = "cluster-1",
+    settings: FeedSettings = PATIENT,
+) -> AsyncIterator[Fed]:
+    """A consumer, just started."""
+    async with feeding(bus, layout, [part], settings=settings, cluster=cluster) as fed:
+        yield fed
+
+
+def filled(count: int = 5) -> Cluster:
+    cluster = Cluster()
+    for number in range(count):
+        cluster.put(f"w{number}")
+    return cluster
