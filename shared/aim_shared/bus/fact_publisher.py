@@ -58,6 +58,11 @@ class FactPublisher:
         self._publisher.restart_empty()
 
     @property
+    def source(self) -> str:
+        """What its markers bear as their source."""
+        return self._publisher.source
+
+    @property
     def statistics(self) -> PublisherStatistics:
         """A snapshot for metrics."""
         return self._publisher.statistics

@@ -5,7 +5,7 @@ or lost its memory, and a publisher that died, change `PartStatus` and nothing e
 """
 
 import asyncio
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -151,20 +151,27 @@ class WorldFeed:
         """Wait until every part was complete once."""
         await self._synced.wait()
 
-    async def wait_vouched(self, parts: Iterable[Part[Any]]) -> None:
-        """Wait until some parts are vouched for from now on, or read from the API server (FW-485).
+    async def wait_vouched(self, publishers: Mapping[str, str]) -> None:
+        """Wait until certain publishers have vouched for their parts, or these are read from the API server (FW-485).
 
-        Whatever was vouched for before this call no longer counts.
+        Neither what was vouched for before this call counts, nor what anybody else vouches for until it returns.
+
+        Args:
+            publishers: source of its publisher, by part; what the world does not hold is not waited for.
         """
-        awaited = list(parts)
+        awaited = [part for part in self._world.parts if part.name in publishers]
         for part in awaited:
+            self._projection.trust_only(part, publishers[part.name])
             if part.name not in self._direct:
-                self._projection.doubt(part)
                 self._world.mark(part, fresh=False)
         self.stirred()
-        while not all(self._world.is_fresh(part) for part in awaited):
-            self._reviewed.clear()
-            await self._reviewed.wait()
+        try:
+            while not all(self._world.is_fresh(part) for part in awaited):
+                self._reviewed.clear()
+                await self._reviewed.wait()
+        finally:
+            for part in awaited:
+                self._projection.trust_any(part)
 
     def listen(self, contradicted: Callable[[Part[Any]], None] = _nobody) -> None:
         """Tell from now on of parts whose stream is not what its publisher vouches for; by default nobody."""

@@ -81,6 +81,7 @@ class PartView:
         marked_at: broker's time of the last marker that was believed.
         vouched: the version up to which every change lies before that marker, in its epoch and era.
         foreign: another cluster publishes the part on the same subjects: its UID; else empty.
+        publisher: whose markers alone count, by their source; empty = anybody's.
     """
 
     part: Part[Any]
@@ -91,6 +92,7 @@ class PartView:
     marked_at: datetime | None = None
     vouched: Version = _NOTHING
     foreign: str = ""
+    publisher: str = ""
 
     def begin_stage(self) -> None:
         """Another snapshot is coming."""

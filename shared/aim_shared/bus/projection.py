@@ -166,9 +166,21 @@ class Projection:
         """UID of the other cluster that publishes the part on the same subjects; empty if there is none."""
         return self._parts[part.name].foreign
 
-    def doubt(self, part: Part[Any]) -> None:
-        """What was vouched for until now no longer counts."""
-        self._parts[part.name].doubt()
+    def trust_only(self, part: Part[Any], publisher: str) -> None:
+        """What was vouched for until now no longer counts, and from now on only what this publisher vouches for.
+
+        A former one's marker may be stored at any time: it lay in a buffer of the broker, or of a connection.
+
+        Args:
+            publisher: source of its markers.
+        """
+        view = self._parts[part.name]
+        view.publisher = publisher
+        view.doubt()
+
+    def trust_any(self, part: Part[Any]) -> None:
+        """Markers of all publishers count again."""
+        self._parts[part.name].publisher = ""
 
     def detach(self, part: Part[Any]) -> None:
         """Somebody else feeds the part, until `Attachment.attach` is called again."""
@@ -398,6 +410,8 @@ class Projection:
             self._leave_alone(view, marker.cluster)
             return []
         if marker.proof is None or not self._counts(marker, position.stream_sequence):
+            return []
+        if view.publisher not in ("", marker.source):
             return []
         if view.stage is None and not view.attached:
             self._restage(view, now, "its publisher is back")

@@ -76,8 +76,9 @@ class Publisher:
         settings: PublisherSettings = DEFAULT_SETTINGS,
     ) -> None:
         # Two processes of one name, or two terms of one process, must be able to tell each other apart.
-        source = f"{source}/{secrets.token_hex(4)}"
-        writer = Writer(connection, part, layout, source, may_write)
+        self.source: Final = f"{source}/{secrets.token_hex(4)}"
+        """What its markers bear as their source."""
+        writer = Writer(connection, part, layout, self.source, may_write)
         intake = Intake(part, lambda: connection.connected, relist, lambda key: key in writer.stored)
         self._context = PublisherContext(
             connection=connection,
@@ -95,7 +96,7 @@ class Publisher:
                 layout,
                 part.name,
                 service=service,
-                source=source,
+                source=self.source,
                 cluster=cluster,
                 interval=settings.marker_interval,
                 may_write=may_write,

@@ -17,14 +17,12 @@ from aim_shared.bus.parts import FACTS, SERVICES
 from aim_shared.bus.publisher import Publisher
 from aim_shared.bus.publisher_state import PublisherSettings, PublisherStatistics
 from aim_shared.bus.reflected import reflect
-from aim_shared.bus.source import SourceVersion
 from aim_shared.bus.streams import StreamLimits
 from aim_shared.bus.subjects import Layout
 from aim_shared.bus.tasks import endless
 from aim_shared.bus.world import World
 from aim_shared.kube.client import KubeClient
 from aim_shared.kube.errors import ApiError
-from aim_shared.kube.reflector import Reflector
 from aim_shared.kube.reflector_state import Watching
 from aim_shared.reconcile.reconciler import EffectRunner, ServiceDefinition
 from aim_shared.reconcile.worker import Observer, Recorder
@@ -98,8 +96,8 @@ class Term:
         self._streams = StreamKeeper(
             context.bus, stream_limits(context.settings), governs=governs, layout=context.layout
         )
-        self._publishers: dict[str, Publisher] = {}
-        self._reflectors: dict[str, Reflector[SourceVersion]] = {}
+        self._reflectors = {part.name: reflect(context.kube, part) for part in context.definition.publishes}
+        self._publishers = {part.name: self._publisher(part) for part in context.definition.publishes}
 
     @property
     def publishers(self) -> dict[str, PublisherStatistics]:
@@ -143,8 +141,7 @@ class Term:
                     group.create_task(self._publish(part), name=f"publish {part}")
                 await context.feed.wait_synced()
                 # What the predecessor did not publish any more is not missing in the cluster (FW-485).
-                own = [part for part in context.world.parts if part in context.definition.publishes]
-                await context.feed.wait_vouched(own)
+                await context.feed.wait_vouched(self._sources())
                 context.dispatcher.listen(self._on_change, self.controllers.dispatch)
                 await self.controllers.run()
         finally:
@@ -174,24 +171,29 @@ class Term:
         if change.old is not None and change.new is None:
             self._effects.forget(change.old.version.uid)
 
+    def _sources(self) -> dict[str, str]:
+        """What the markers of this term bear as their source, by part."""
+        own = {name: publisher.source for name, publisher in self._publishers.items()}
+        return {**own, FACTS.name: self._facts.source}
+
     async def _publish(self, part: Part[Any]) -> None:
+        publisher = self._publishers[part.name]
+        async with self._reflectors[part.name] as reflector, asyncio.TaskGroup() as group:
+            group.create_task(endless(f"publishing {part.name}", publisher.run()))
+            group.create_task(endless(f"watching {part.name}", publisher.consume(reflector)))
+
+    def _publisher(self, part: Part[Any]) -> Publisher:
         context = self._context
-        async with reflect(context.kube, part) as reflector:
-            publisher = Publisher(
-                context.bus,
-                part,
-                source=context.settings.pod_name,
-                cluster=context.cluster,
-                layout=context.layout,
-                may_write=context.may_write,
-                relist=reflector.relist,
-                settings=publisher_settings(context.settings),
-            )
-            self._publishers[part.name] = publisher
-            self._reflectors[part.name] = reflector
-            async with asyncio.TaskGroup() as group:
-                group.create_task(endless(f"publishing {part.name}", publisher.run()))
-                group.create_task(endless(f"watching {part.name}", publisher.consume(reflector)))
+        return Publisher(
+            context.bus,
+            part,
+            source=context.settings.pod_name,
+            cluster=context.cluster,
+            layout=context.layout,
+            may_write=context.may_write,
+            relist=self._reflectors[part.name].relist,
+            settings=publisher_settings(context.settings),
+        )
 
     def _fact_publisher(self) -> FactPublisher:
         context = self._context

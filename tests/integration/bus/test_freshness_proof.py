@@ -21,6 +21,7 @@ from aim_shared.bus.marker import Marker, decode_marker
 from aim_shared.bus.part import Key, Part
 from aim_shared.bus.part_view import PartView
 from aim_shared.bus.projection import Projection
+from aim_shared.bus.publisher import Publisher
 from aim_shared.bus.stored import delete_message, last_message
 from aim_shared.bus.subjects import Layout
 
@@ -413,3 +414,52 @@ async def test_an_epoch_from_the_future_holds_nobody_up(
         await settles(bus, layout, PART, cluster, publisher)
         assert publisher.epoch >= late.epoch
         await eventually(lambda: fed.world.is_fresh(part) and fed.content(part) == cluster.objects, "the newer content")
+
+
+@pytest.mark.spec("FW-485")
+async def test_a_successor_believes_no_late_marker_of_its_dead_predecessor(
+    bus: BusConnection, layout: Layout, part: Part[Resource]
+) -> None:
+    cluster = filled()
+    async with following(bus, layout, part) as fed:
+        async with running(bus, layout, cluster, source="predecessor") as predecessor:
+            await settles(bus, layout, PART, cluster, predecessor)
+            await eventually(lambda: fed.world.is_fresh(part), "fresh")
+        last = await last_message(bus, layout.state_stream, layout.sync(PART))
+        assert last is not None
+        cluster.put("w0", changed=True)
+        successor = Publisher(bus, widgets(), source="successor", cluster="cluster-1", layout=layout, settings=QUICK)
+        waiting = asyncio.create_task(fed.feed.wait_vouched({PART: successor.source}))
+        await eventually(lambda: not fed.world.is_fresh(part), "what was vouched for before counts for nothing")
+        # What the dead one sent last lay in a buffer until now.
+        taken = fed.statistics.projection.messages
+        await bus.publish(layout.sync(PART), last.data, {})
+        await eventually(lambda: fed.statistics.projection.messages > taken, "the late marker was taken")
+        await never_fresh_but_true(fed, part, cluster, 0.3)
+        assert not waiting.done()
+        successor.take(cluster.listing())
+        task = asyncio.create_task(successor.run())
+        await waiting
+        assert fed.content(part) == cluster.objects
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+
+@pytest.mark.spec("FW-485")
+async def test_a_term_that_ends_early_leaves_the_word_to_its_successor(
+    bus: BusConnection, layout: Layout, part: Part[Resource]
+) -> None:
+    cluster = filled()
+    async with running(bus, layout, cluster) as publisher, following(bus, layout, part) as fed:
+        await settles(bus, layout, PART, cluster, publisher)
+        await eventually(lambda: fed.world.is_fresh(part), "fresh")
+        waiting = asyncio.create_task(fed.feed.wait_vouched({PART: "never came to it"}))
+        cluster.put("w9")
+        publisher.take(cluster.listing())
+        await eventually(lambda: Key("ns", "w9") in fed.content(part), "told")
+        written = publisher.statistics.markers
+        await eventually(lambda: publisher.statistics.markers > written + 1, "vouched for")
+        assert not waiting.done()
+        assert not fed.world.is_fresh(part)
+        waiting.cancel()
+        await eventually(lambda: fed.world.is_fresh(part), "fresh again")
