@@ -53,6 +53,11 @@ def resident_mib(stack: Stack, name: str) -> float:
     return (stack[name].resident_bytes or 0) / MIB
 
 
+def open_files(stack: Stack, name: str) -> int:
+    """File descriptors that a process holds now."""
+    return len(list(Path(f"/proc/{stack[name].pid}/fd").iterdir()))
+
+
 def processor_seconds(pid: int) -> float:
     """Processor time that a process has used so far."""
     fields = Path(f"/proc/{pid}/stat").read_text(encoding="ascii", errors="replace").rpartition(")")[2].split()
