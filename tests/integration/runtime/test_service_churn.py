@@ -1,0 +1,124 @@
+"""What a service remembers by object goes with the object, whatever part of it remembers (FW-462)."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from structlog.testing import capture_logs
+from support.cluster import NAMESPACE, path
+from support.controlplane import RawApi
+from support.held import grown, held
+from support.nats import eventually, settings_for
+from support.tiny_service import BUG, UNREADABLE, definition, effect_runners
+
+from aim_local.apiserver import ControlPlane
+from aim_local.nats import NatsServer
+from aim_shared.bus.connection import connect
+from aim_shared.json import JsonObject
+from aim_shared.kube.client import KubeClient
+from aim_shared.kube.config import load_connection
+from aim_shared.runtime.process import Connections, ServiceProcess
+from aim_shared.runtime.settings import Settings
+from aim_shared.telemetry.metrics import Metrics
+
+MODELS, MAPS = "aim.eai.amd.com/v1alpha1/aimmodels", "v1/configmaps"
+ALIVE = 5
+"""Objects of each sort in a round."""
+ROUNDS = 4
+LOOKS = 30
+DELETIONS = {
+    "DeletedMemory._deletions", "DeletedMemory._latest", "Holdings.data", "Writer.stored", "FactPublisher._removing"
+}  # fmt: skip
+"""What remembers deletions on purpose, with bounds and tests of its own."""
+
+
+@pytest.fixture
+async def tiny(
+    controlplane: ControlPlane, api: RawApi, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> AsyncIterator[ServiceProcess]:
+    """The tiny service, in this process."""
+    monkeypatch.setenv("TINY_LOOKS", str(tmp_path / "looks"))
+    await api.created("/api/v1/namespaces", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})
+    kubeconfig = tmp_path / "kubeconfig"
+    kubeconfig.write_text(controlplane.kubeconfig())
+    settings = Settings(system_namespace=NAMESPACE, health_probe_bind_address="0", direct_watch=False)
+    async with AsyncExitStack() as stack:
+        # Tracebacks for people, of every bug of every object, would take most of the time.
+        stack.enter_context(capture_logs())
+        broker = await stack.enter_async_context(NatsServer())
+        connection = await load_connection(str(kubeconfig))
+        metrics = Metrics(connection.server)
+        kube = await stack.enter_async_context(KubeClient(connection, service="tiny", observer=metrics))
+        bus = await stack.enter_async_context(connect(settings_for(broker.url, "tiny")))
+        runners = await stack.enter_async_context(effect_runners(settings, kube))
+        group = await stack.enter_async_context(asyncio.TaskGroup())
+        # What is kept decoded is bounded in bytes, and would hide everything else here.
+        declared = replace(definition(settings), kept_decoded=1)
+        process = ServiceProcess(declared, settings, Connections(kube, bus, runners, metrics))
+        running = group.create_task(process.run())
+        yield process
+        running.cancel()
+
+
+def model(name: str, image: str) -> JsonObject:
+    return {
+        "apiVersion": "aim.eai.amd.com/v1alpha1",
+        "kind": "AIMModel",
+        "metadata": {"name": name, "namespace": NAMESPACE},
+        "spec": {"image": image},
+    }
+
+
+async def names(api: RawApi, collection: str) -> set[str]:
+    return {str(one["metadata"]["name"]) for one in (await api.get(path(collection))).body["items"]}
+
+
+async def a_round(api: RawApi, number: int) -> None:
+    """Models come, succeed, fail by a bug, cannot be read, change, and go."""
+    own = {f"r{number}-{one}": (BUG, UNREADABLE, f"org/image:{one}")[one % 3] for one in range(3 * ALIVE)}
+    good = {name for name, image in own.items() if image not in (BUG, UNREADABLE)}
+    for name, image in own.items():
+        await api.created(path(MODELS), model(name, image))
+
+    async def is_seen() -> bool:
+        return good <= await names(api, MAPS)
+
+    await eventually(is_seen, "the maps")
+    for name in good:
+        await api.merge(path(MODELS, name), {"metadata": {"labels": {"changed": "yes"}}})
+    for name in own:
+        await api.delete(path(MODELS, name))
+
+    async def is_over() -> bool:
+        return not own.keys() & (await names(api, MODELS) | await names(api, MAPS))
+
+    await eventually(is_over, "all gone")
+
+
+@pytest.mark.spec("FW-462")
+async def test_what_comes_and_goes_leaves_nothing_behind(tiny: ServiceProcess, api: RawApi) -> None:
+    await api.created(path(MODELS), model("stays", "org/image:1"))
+    await a_round(api, 0)
+    await eventually(lambda: not of_rounds(tiny), "the world is empty")
+    before = held("aim_shared", "support")
+    for number in range(1, 1 + ROUNDS):
+        await a_round(api, number)
+
+    def what_grew() -> dict[str, int]:
+        more = grown(before, held("aim_shared", "support"), 2 * ALIVE)
+        return {name: number for name, number in more.items() if name not in DELETIONS}
+
+    for _ in range(LOOKS):
+        if not what_grew():
+            break
+        # What ends by itself is about to.
+        await asyncio.sleep(1)
+    assert what_grew() == {}
+
+
+def of_rounds(process: ServiceProcess) -> list[str]:
+    world = process.state.world
+    return [str(entry) for part in world.parts for entry in world.all(part) if "r0-" in str(entry)]
