@@ -7,6 +7,7 @@ from typing import Final
 from aim_cli.targets import PARTS, Target, kind_name
 from aim_shared.bus.chain import LoggedVersion
 from aim_shared.bus.decision import DecisionRecord
+from aim_shared.bus.envelope import EnvelopeError
 from aim_shared.bus.history import DecisionFilter, History
 from aim_shared.bus.part import Key
 from aim_shared.json import JsonObject
@@ -79,12 +80,12 @@ def _is_about(record: DecisionRecord, concerned: set[Target]) -> bool:
 async def _family(history: History, first: Target, versions: tuple[LoggedVersion, ...]) -> set[Target]:
     """The object, what it refers to, their owners, and so on; bounded, because a log may hold loops."""
     known = {first}
-    waiting = [body for version in versions[-1:] if (body := version.state.json()) is not None]
+    waiting = [body for version in versions[-1:] if (body := _body(version)) is not None]
     while waiting and len(known) < _LARGEST_FAMILY:
         for relative in relatives(waiting.pop()) - known:
             known.add(relative)
             present = await history.versions(relative.part.name, relative.key)
-            waiting += [body for version in present[-1:] if (body := version.state.json()) is not None]
+            waiting += [body for version in present[-1:] if (body := _body(version)) is not None]
     return known
 
 
@@ -117,14 +118,24 @@ def _of_versions(versions: tuple[LoggedVersion, ...]) -> list[Moment]:
         what = _change(before, version)
         if what:
             moments.append(Moment(version.state.time, "kubernetes", about, what, trace_id(version.state.traceparent)))
-        before = version.state.json()
+        before = None if version.deleted else _body(version) or before
     return moments
 
 
+def _body(version: LoggedVersion) -> JsonObject | None:
+    """The object; ``None`` of a deletion and of what cannot be read."""
+    try:
+        return version.state.object()
+    except EnvelopeError:
+        return None
+
+
 def _change(before: JsonObject | None, version: LoggedVersion) -> str:
-    after = version.state.json()
-    if after is None:
+    if version.deleted:
         return "deleted"
+    after = _body(version)
+    if after is None:
+        return "a version that cannot be read"
     if before is None:
         return "created"
     metadata = after["metadata"]

@@ -7,17 +7,17 @@ missing, versions may be missing; that is shown as a hole and never guessed (des
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import UTC, datetime
 from enum import StrEnum
 from itertools import pairwise
 from operator import attrgetter
 from typing import Final
 
 from aim_shared.bus.entry import Version
-from aim_shared.bus.envelope import StateMessage
+from aim_shared.bus.envelope import EnvelopeError, StateMessage
 from aim_shared.bus.part import Key
 from aim_shared.bus.standing import Position
-from aim_shared.json import dumps
+from aim_shared.json import JsonObject, dumps
 
 
 class Hole(StrEnum):
@@ -26,6 +26,7 @@ class Hole(StrEnum):
     BEGINNING = "older versions are no longer kept"
     GAP = "versions before this one are missing"
     EPOCH = "a new epoch began; versions before it may be missing"
+    UNREADABLE = "the version that was there cannot be read"
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,24 +228,42 @@ def _was_made_after(first: LoggedVersion, position: Position, at: datetime) -> b
 
 
 def creation(version: LoggedVersion) -> datetime | None:
-    """When the API server made the object, to the second; ``None`` of a deletion and of what it does not keep."""
-    created = ((version.state.json() or {}).get("metadata") or {}).get("creationTimestamp")
-    return datetime.fromisoformat(created) if isinstance(created, str) else None
+    """When the API server made the object, to the second; ``None`` of a deletion and of what does not tell it."""
+    metadata = _body(version).get("metadata")
+    return _moment(metadata.get("creationTimestamp")) if isinstance(metadata, dict) else None
 
 
 def fact_at(versions: Sequence[LoggedVersion], at: datetime) -> LoggedVersion | None:
     """The fact that its own service knew at some time.
 
     A service knows its facts before they go over the bus, when they have neither sequence nor resource version to be
-    told by; the time of the observation tells them apart.
+    told by; the time of the observation tells them apart. One that does not tell it may have been observed at any
+    moment since the one before.
     """
-    known = [(observed, version) for version in versions if (observed := _observed(version)) is not None]
-    return max((one for one in known if one[0] <= at), key=lambda one: one[0], default=(at, None))[1]
+    known: list[tuple[datetime, LoggedVersion]] = []
+    for version in versions:
+        if not version.deleted:
+            before = known[-1][0] if known else datetime.min.replace(tzinfo=UTC)
+            known.append((_moment(_body(version).get("observedAt")) or before, version))
+    counting = (one for one in reversed(known) if one[0] <= at)
+    return max(counting, key=lambda one: one[0], default=(at, None))[1]
 
 
-def _observed(version: LoggedVersion) -> datetime | None:
-    text = (version.state.json() or {}).get("observedAt")
-    return datetime.fromisoformat(text) if isinstance(text, str) else None
+def _body(version: LoggedVersion) -> JsonObject:
+    """The JSON; empty of a deletion and of what cannot be read."""
+    try:
+        return version.state.json() or {}
+    except EnvelopeError:
+        return {}
+
+
+def _moment(text: object) -> datetime | None:
+    """A moment that compares with others; ``None`` of anything else."""
+    try:
+        moment = datetime.fromisoformat(text) if isinstance(text, str) else None
+    except ValueError:
+        return None
+    return None if moment is None or moment.tzinfo is None else moment
 
 
 def find(versions: Sequence[LoggedVersion], wanted: Version) -> LoggedVersion | None:
@@ -277,8 +296,10 @@ def _between(before: LoggedVersion, wanted: Version, after: LoggedVersion) -> bo
 
 
 def _under_its_own_name(version: LoggedVersion, wanted: Version) -> LoggedVersion:
-    body = version.state.json() or {}
-    named = {**body, "metadata": {**(body.get("metadata") or {}), "resourceVersion": wanted.resource_version}}
+    body = _body(version)
+    metadata = body.get("metadata")
+    own = metadata if isinstance(metadata, dict) else {}
+    named = {**body, "metadata": {**own, "resourceVersion": wanted.resource_version}}
     return replace(
         version,
         state=replace(version.state, resource_version=wanted.resource_version, body=dumps(named)),

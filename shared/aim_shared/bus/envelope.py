@@ -149,6 +149,22 @@ class StateMessage:
         except ValueError as error:
             raise EnvelopeError(f"{self.part} {self.key}: the body is no JSON object: {error}") from error
 
+    def object(self) -> JsonObject | None:
+        """What a consumer takes of it: the object; ``None`` for a tombstone.
+
+        Raises:
+            EnvelopeError: the body is no JSON object, or another one than the subject names.
+        """
+        found = self.json()
+        if found is None:
+            return None
+        metadata = found.get("metadata")
+        if not isinstance(metadata, dict):
+            raise EnvelopeError(f"{self.part} {self.key}: the body has no metadata")
+        if (metadata.get("namespace") or "", metadata.get("name")) != self.key:
+            raise EnvelopeError(f"{self.part} {self.key}: the body is another object: {metadata.get('name')!r}")
+        return found
+
 
 @dataclass(frozen=True, slots=True)
 class LogMessage:

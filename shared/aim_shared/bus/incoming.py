@@ -10,7 +10,6 @@ from aim_shared.bus.envelope import EnvelopeError, decode_state
 from aim_shared.bus.marker import Marker, decode_marker
 from aim_shared.bus.part import Key, Part
 from aim_shared.bus.subjects import FACTS_PART, Layout, SubjectError
-from aim_shared.json import JsonObject
 from aim_shared.sharing import shared
 
 NOT_OURS: Final = (EnvelopeError, SubjectError)
@@ -95,19 +94,10 @@ class Decoder:
             shared(state.epoch),
             shared(state.era),
         )
-        raw = state.json()
+        raw = state.object()
         if raw is None:
             return Deletion(part, key, version)
-        _check_identity(part, key, raw)
         return Entry(part, key, state.body, version, state.traceparent or None, raw=raw)
 
     def _owner(self, part: str) -> str:
         return self._service if part == FACTS_PART else ""
-
-
-def _check_identity(part: Part[Any], key: Key, raw: JsonObject) -> None:
-    metadata = raw.get("metadata")
-    if not isinstance(metadata, dict):
-        raise EnvelopeError(f"{part} {key}: the body has no metadata")
-    if (metadata.get("namespace") or "", metadata.get("name")) != key:
-        raise EnvelopeError(f"{part} {key}: the body is another object: {metadata.get('name')!r}")

@@ -175,7 +175,8 @@ class Writer:
     async def look_up(self, key: Key) -> None:
         """Take anew what the stream holds of an object, and log it if the history lacks it.
 
-        Its writer may have come no further, and what the history had of it may be too old to be kept.
+        Its writer may have come no further, and what the history had of it may be too old to be kept. What nobody can
+        read is no version: it is removed, so that it is published again, and does not get into the history (FW-496).
 
         Raises:
             InterruptedSessionError: no answer.
@@ -188,7 +189,7 @@ class Writer:
         if message is None:
             return
         state = self.read(key, message)
-        if state is None:
+        if state is None or not _has_object(state):
             await self.remove(message.sequence)
             return
         logged = await self.copy_to_history(state, message.sequence)
@@ -196,7 +197,7 @@ class Writer:
         self.stored[key] = Stored.of(state, message.sequence, message.stored, logged)
 
     def read(self, key: Key, message: StoredMessage) -> StateMessage | None:
-        """What a message of the state stream says; ``None`` if nobody can read it."""
+        """What a message of the state stream says; ``None`` if nobody can read it. Its body is not looked at."""
         self.high_sequence = max(self.high_sequence, message.sequence)
         try:
             return decode_state(self._part.name, key, message.headers, message.data)
@@ -271,3 +272,12 @@ class Writer:
     def _check_lease(self) -> None:
         if not self._may_write():
             raise InterruptedSessionError("the Lease was not renewed in time; another replica may lead")
+
+
+def _has_object(message: StateMessage) -> bool:
+    try:
+        message.object()
+    except EnvelopeError as error:
+        log.warning("The state stream holds an unreadable message", error=str(error))
+        return False
+    return True

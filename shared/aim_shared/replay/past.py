@@ -5,9 +5,10 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Any
 
-from aim_shared.bus.chain import Chain, LoggedVersion, fact_at, find
+from aim_shared.bus.chain import Chain, Hole, LoggedVersion, fact_at, find
 from aim_shared.bus.decision import DecisionRecord
 from aim_shared.bus.entry import Entry, Version
+from aim_shared.bus.envelope import EnvelopeError
 from aim_shared.bus.history import PartOf
 from aim_shared.bus.part import Key, Part
 from aim_shared.bus.recorded import RecordedObject
@@ -26,6 +27,13 @@ class NotLoadedError(BaseException):
         self.part = part
 
 
+class UntoldError(BaseException):
+    """Something was asked for, and looking for it raised: that is a fault of the replay or of the log.
+
+    Not an `Exception`, because today's code, which asks, must neither take it for an answer nor be blamed for it.
+    """
+
+
 class Past:
     """What was read from the history; one for the replay of many decisions from one reading of the log.
 
@@ -37,7 +45,7 @@ class Past:
         """Since when the history is complete: of what is older, and gone since, it may hold no trace."""
         self._chains: dict[tuple[str, Key], Chain] = {}
         self._whole: dict[PartOf, Mapping[Key, Chain]] = {}
-        self._entries: dict[tuple[str, Key, str, int, Version], Entry[Any]] = {}
+        self._answers: dict[tuple[str, Key, str, int, Version], Answer] = {}
         self._parts: dict[tuple[str, str], PastPart] = {}
 
     def add(self, chains: Mapping[tuple[str, Key], Chain]) -> None:
@@ -61,7 +69,7 @@ class Past:
             found = _saying_the_same(versions, wanted)
         if found is None or found.deleted:
             return Answer(hole=f"{part}/{read.key}: version {wanted.resource_version or wanted.sequence} is not kept")
-        return Answer(self._entry(part, found, wanted))
+        return self._answer(part, found, wanted)
 
     def moved_to(self, part: Part[Any], record: DecisionRecord) -> PastPart:
         """All of a part, moved to where the world of a decision held it.
@@ -75,11 +83,13 @@ class Past:
         if chains is None:
             raise NotLoadedError(part.name)
         where = (record.service, part.name)
-        found = self._parts.get(where)
+        # Back only when it has arrived: one that stopped on its way stands nowhere.
+        found = self._parts.pop(where, None)
         if found is None:
-            found = self._parts[where] = PastPart(part, chains, partial(self._told, part), partial(self.read, part))
+            found = PastPart(part, chains, partial(self._told, part), partial(self.read, part))
         if found.moment.decision != record.id:
             found.move(self._moment(part.name, record))
+        self._parts[where] = found
         return found
 
     def _moment(self, part: str, record: DecisionRecord) -> Moment:
@@ -94,26 +104,36 @@ class Past:
             unknown = f"the history goes back to {begins} only, when the decision was taken already"
         return Moment(record.id, record.at, position, known, unknown)
 
-    def _told(self, part: Part[Any], found: LoggedVersion) -> Entry[Any]:
+    def _told(self, part: Part[Any], found: LoggedVersion) -> Answer:
         state = found.state
-        return self._entry(part, found, Version(state.uid, state.resource_version, found.sequence, state.epoch))
+        return self._answer(part, found, Version(state.uid, state.resource_version, found.sequence, state.epoch))
 
-    def _entry(self, part: Part[Any], found: LoggedVersion, version: Version) -> Entry[Any]:
+    def _answer(self, part: Part[Any], found: LoggedVersion, version: Version) -> Answer:
         # Local versions of facts all look alike, so that the version alone does not tell which was found.
         where = (part.name, found.key, *found.place, version)
-        entry = self._entries.get(where)
-        if entry is None:
-            entry = self._entries[where] = Entry(part, found.key, found.state.body, version)
-        return entry
+        answer = self._answers.get(where)
+        if answer is None:
+            answer = self._answers[where] = _read(part, found, version)
+        return answer
+
+
+def _read(part: Part[Any], found: LoggedVersion, version: Version) -> Answer:
+    try:
+        found.state.object()
+    except EnvelopeError:
+        # Live, such a message counts as absent; what was there before somebody broke it cannot be told (FW-496).
+        return Answer(hole=f"{part}/{found.key}: {Hole.UNREADABLE.value} ({found.sequence})")
+    return Answer(Entry(part, found.key, found.state.body, version))
 
 
 def _saying_the_same(versions: Sequence[LoggedVersion], wanted: Version) -> LoggedVersion | None:
     """The version before one that says nothing new, and was therefore never published (FW-446)."""
-    if not wanted.local:
+    if not wanted.local or not wanted.resource_version.isdecimal():
         return None
     last = int(wanted.resource_version)
     of_it = [one for one in versions if one.state.uid == wanted.uid and not one.deleted]
-    return next((one for one in reversed(of_it) if int(one.state.resource_version) <= last), None)
+    numbered = [one for one in reversed(of_it) if one.state.resource_version.isdecimal()]
+    return next((one for one in numbered if int(one.state.resource_version) <= last), None)
 
 
 def objects_of(record: DecisionRecord) -> Iterable[tuple[str, Key]]:

@@ -57,7 +57,7 @@ class PastPart:
 
     Args:
         chains: all that is kept of each object.
-        entry: the entry of a version; the same one for the same version.
+        told: the entry of a version, the same one for the same version, or that nobody can read it.
         read: the version that a decision knew.
 
     Attributes:
@@ -68,12 +68,12 @@ class PastPart:
         self,
         part: Part[Any],
         chains: Mapping[Key, Chain],
-        entry: Callable[[LoggedVersion], Entry[Any]],
+        told: Callable[[LoggedVersion], Answer],
         read: Callable[[RecordedObject, datetime], Answer],
     ) -> None:
         self._part = part
         self._chains = chains
-        self._entry = entry
+        self._answer = told
         self._read = read
         places = sorted((one.place, key) for key, chain in chains.items() for one in chain.versions)
         self._places = [place for place, _ in places]
@@ -164,7 +164,7 @@ class PastPart:
             self._by_clock[key] = made
         if told.hole is not None:
             return Answer(hole=f"{self._part}/{key}: {told.hole.value}")
-        return Answer() if told.version is None or told.version.deleted else Answer(self._entry(told.version))
+        return Answer() if told.version is None or told.version.deleted else self._answer(told.version)
 
     def _set(self, key: Key, answer: Answer) -> None:
         if answer.hole is None:

@@ -16,7 +16,7 @@ from aim_shared.reconcile.pass_record import BUG
 from aim_shared.reconcile.plan_json import abridged, plan_to_json
 from aim_shared.reconcile.reconciler import Reconciler, ServiceDefinition
 from aim_shared.replay.difference import differences
-from aim_shared.replay.past import NotLoadedError, Past, objects_of, scoped_part, searched_parts
+from aim_shared.replay.past import NotLoadedError, Past, UntoldError, objects_of, scoped_part, searched_parts
 from aim_shared.replay.view import ReplayView
 from aim_shared.runtime.settings import Settings, recorded
 
@@ -98,6 +98,8 @@ class Replayer:
         while True:
             try:
                 return _again(reconciler, stored, past)
+            except UntoldError as untold:
+                return Replayed(stored, Verdict.UNKNOWN, missing=(str(untold),))
             except NotLoadedError as lacking:
                 await self._load(past, {(lacking.part, stored.record.service)})
 
@@ -141,6 +143,7 @@ def _again(reconciler: Reconciler[Any], stored: StoredDecision, past: Past) -> R
 
     Raises:
         NotLoadedError: the history has to be asked first.
+        UntoldError: the history cannot be asked.
     """
     view = ReplayView(stored.record, past)
     plan = _compared(reconciler, view, stored.record)
@@ -161,6 +164,8 @@ def _compared(reconciler: Reconciler[Any], view: ReplayView, record: DecisionRec
             return (f"today's code cannot read the object: {why}",)
         plan = plan_to_json(decide(reconciler, found.value, view, record.at))
     except Exception as bug:
+        # Today's code: the decision, what it asks of its models, indexes and summaries. What reading the log raises is
+        # no `Exception` any more when it gets here.
         if raised_then == f"{BUG}{type(bug).__name__}: {bug}":
             return ()
         told = traceback.format_exception(bug)

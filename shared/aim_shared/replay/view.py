@@ -5,7 +5,8 @@ code, and today's may find something else. The recorded answer serves to say so.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from datetime import datetime
 from typing import Any, TypeVar
 
@@ -26,7 +27,7 @@ from aim_shared.bus.recorded import (
 from aim_shared.bus.summary import Summary
 from aim_shared.bus.view import Lookup, Selection, Summed, first_of, stale_error
 from aim_shared.errors import AimError
-from aim_shared.replay.past import Past
+from aim_shared.replay.past import Past, UntoldError
 from aim_shared.replay.past_part import Answer, PastPart
 from aim_shared.replay.rebuilt import Rebuilt
 
@@ -47,6 +48,7 @@ class ReplayView:
 
     Raises:
         NotLoadedError: from every look-up, when the past lacks a part; read it and begin anew.
+        UntoldError: from every look-up, when the past itself stumbles.
     """
 
     def __init__(self, record: DecisionRecord, past: Past) -> None:
@@ -148,17 +150,23 @@ class ReplayView:
     def _object(self, part: Part[T], key: Key) -> Entry[T] | None:
         read = self._reads.get((part.name, key))
         if read is not None:
-            return self._known(self._past.read(part, read, self._record.at))
+            with _reading(part):
+                answer = self._past.read(part, read, self._record.at)
+            return self._known(answer)
         if (part.name, None) not in self._groups:
             _note(self.beyond, f"{part}/{key}")
-        entry = self._known(self._past.moved_to(part, self._record).get(key))
+        with _reading(part):
+            answer = self._past.moved_to(part, self._record).get(key)
+        entry = self._known(answer)
         self._objects[part.name][key] = None if entry is None else entry.version
         return entry
 
     def _part(self, part: Part[Any]) -> PastPart:
         """A part for a look at all of it."""
-        found = self._past.moved_to(part, self._record)
-        for hole in found.holes:
+        with _reading(part):
+            found = self._past.moved_to(part, self._record)
+            holes = found.holes
+        for hole in holes:
             _note(self.holes, hole)
         return found
 
@@ -198,6 +206,15 @@ class ReplayView:
         items = tuple(obj for entry in entries if (obj := entry.object) is not None)
         stale = part.name in self._stale
         return Selection(items, stale_error(part, value or "any") if stale and not items else None)
+
+
+@contextmanager
+def _reading(part: Part[Any]) -> Iterator[None]:
+    """What is raised in here is nobody's answer."""
+    try:
+        yield
+    except Exception as error:
+        raise UntoldError(f"looking for {part} in the history raised {type(error).__name__}: {error}") from error
 
 
 def _note(where: list[str], what: str) -> None:

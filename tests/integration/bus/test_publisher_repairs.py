@@ -2,6 +2,7 @@
 
 import asyncio
 
+import pytest
 from support.nats import TEST_LIMITS, connected, eventually, new_layout
 from support.publishing import (
     QUICK,
@@ -75,6 +76,26 @@ async def test_an_unreadable_message_is_replaced(bus: BusConnection, layout: Lay
     async with publishing(bus, widgets(), layout) as publisher:
         publisher.take(cluster.listing())
         await settles(bus, layout, PART, cluster, publisher)
+
+
+@pytest.mark.spec("FW-496")
+async def test_an_object_that_nobody_can_read_is_replaced_and_never_logged(bus: BusConnection, layout: Layout) -> None:
+    cluster = Cluster()
+    async with publishing(bus, widgets(), layout) as publisher:
+        publisher.take(cluster.listing())
+        publisher.take(cluster.put("a"))
+        await settles(bus, layout, PART, cluster, publisher)
+    subject = layout.state(PART, Key("ns", "a"))
+    stored = await last_message(bus, layout.state_stream, subject)
+    assert stored is not None
+    for body in (b"garbage", b"{}", stored.data.replace(b'"name":"a"', b'"name":"b"')):
+        await bus.publish(subject, body, {**stored.headers, "Nats-Msg-Id": body.hex()[:12], "ce-id": body.hex()[:12]})
+        async with publishing(bus, widgets(), layout) as publisher:
+            publisher.take(cluster.listing())
+            await settles(bus, layout, PART, cluster, publisher)
+    assert (await all_states(bus, layout, PART))[Key("ns", "a")].object() is not None
+    for version in await history(bus, layout, PART):
+        version.state.object()
 
 
 async def test_an_object_too_large_for_the_broker_holds_nobody_up(bus: BusConnection, layout: Layout) -> None:

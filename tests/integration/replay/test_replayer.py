@@ -8,11 +8,14 @@ from typing import Any
 import pytest
 from support.bus_source import Source
 from support.nats import eventually
+from support.versions import version_of
 from support.world_feed import Fed, feeding
 from support.world_objects import colour_index, widgets
 
 from aim_shared.api import Resource
+from aim_shared.bus.chain import Told, as_of
 from aim_shared.bus.connection import BusConnection
+from aim_shared.bus.envelope import LogMessage
 from aim_shared.bus.history import DecisionFilter, History
 from aim_shared.bus.outcome import PubAck
 from aim_shared.bus.part import Index, Key, scoped
@@ -24,7 +27,7 @@ from aim_shared.reconcile.execution import Execution
 from aim_shared.reconcile.pass_record import PassRecord
 from aim_shared.reconcile.plan import Plan
 from aim_shared.reconcile.reconciler import Reconciler, ServiceDefinition
-from aim_shared.replay import Replayed, Replayer, ServiceCode, Verdict
+from aim_shared.replay import Replayed, Replayer, ServiceCode, Verdict, past_part
 from aim_shared.runtime.settings import Settings, effective, load
 
 PART = widgets()
@@ -368,3 +371,40 @@ async def test_only_what_is_wanted_is_replayed(log: Log, wanted: DecisionFilter)
     await log.decide("c", by_name)
     (one,) = await log.replay(by_name, wanted)
     assert one.stored.record.name == wanted.name
+
+
+@pytest.mark.spec("FW-438", "FW-496")
+async def test_a_version_that_nobody_can_read_is_not_blamed_on_the_code_of_today(log: Log) -> None:
+    await log.decide("c", by_name)
+    for stream in (log.layout.history_stream, log.layout.state_stream):
+        await log.bus.api(f"STREAM.PURGE.{stream}", {"filter": f"*.*.{PART.name}.ns.b"})
+    key = Key("ns", "b")
+    version = version_of(
+        PART.name, key, b"garbage", sequence=2, epoch=log.source.epoch, uid="u2", resource_version="102"
+    )
+    headers = LogMessage(version.state, version.sequence).headers()
+    assert isinstance(await log.bus.publish(log.layout.log(PART.name, key), b"garbage", headers), PubAck)
+    (one,) = await log.replay(by_name)
+    assert one.verdict is Verdict.UNKNOWN
+    assert one.missing == ("widgets/ns/b: the version that was there cannot be read (2)",)
+
+
+@pytest.mark.spec("FW-438", "FW-441")
+async def test_a_replay_that_stumbles_itself_neither_blames_the_code_nor_goes_on_from_halfway(
+    log: Log, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await log.decide("c", first_red)
+    await log.decide("c", first_red)
+    looks = [0]
+
+    def stumbling(*args: Any) -> Told:
+        looks[0] += 1
+        if looks[0] == 2:
+            raise RuntimeError("no such place")
+        return as_of(*args)
+
+    monkeypatch.setattr(past_part, "as_of", stumbling)
+    first, second = await log.replay(first_red)
+    assert (first.verdict, first.differences) == (Verdict.UNKNOWN, ())
+    assert first.missing == ("looking for widgets in the history raised RuntimeError: no such place",)
+    assert (second.verdict, second.missing) == (Verdict.SAME, ())

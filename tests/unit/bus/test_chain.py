@@ -191,3 +191,15 @@ def test_a_version_that_the_history_was_spared_is_the_one_before_under_its_own_n
     assert (None if told is None else (told.sequence, told.state.resource_version)) == found
     if told is not None and told.state.resource_version == "55":
         assert told.state.json() == {"metadata": {"resourceVersion": "55"}}
+
+
+@pytest.mark.spec("FW-496")
+def test_a_fact_that_cannot_be_read_may_have_been_observed_since_the_one_before() -> None:
+    versions = [
+        saying(version(1, 0), {"observedAt": "2026-01-01T12:01:00Z"}),
+        replace(version(2, 1), state=replace(version(2, 1).state, body=b"garbage")),
+        saying(version(3, 2), {"observedAt": "2026-01-01T12:09:00Z"}),
+    ]
+    assert fact_at(versions, NOON) is None
+    assert fact_at(versions, NOON + timedelta(minutes=2)) is versions[1]
+    assert fact_at(versions, NOON + timedelta(minutes=9)) is versions[2]

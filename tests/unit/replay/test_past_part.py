@@ -9,7 +9,6 @@ from support.replayed import logged
 from support.versions import NOON
 from support.world_objects import colour_index, entry_of, widget, widgets
 
-from aim_shared.api import Resource
 from aim_shared.bus.chain import Chain, LoggedVersion, chained
 from aim_shared.bus.entry import Entry, Version
 from aim_shared.bus.envelope import Verb
@@ -44,12 +43,13 @@ def chains_of(story: list[tuple[str, str, bool]]) -> dict[Key, Chain]:
 
 
 def past_part(chains: dict[Key, Chain]) -> PastPart:
-    entries: dict[tuple[str, int, Key], Entry[Resource]] = {}
+    answers: dict[tuple[str, int, Key], Answer] = {}
 
-    def entry(found: LoggedVersion) -> Entry[Resource]:
+    def told(found: LoggedVersion) -> Answer:
         state = found.state
         version = Version(state.uid, state.resource_version, found.sequence, state.epoch)
-        return entries.setdefault((*found.place, found.key), Entry(PART, found.key, state.body, version))
+        answer = Answer(Entry(PART, found.key, state.body, version))
+        return answers.setdefault((*found.place, found.key), answer)
 
     def read(known: RecordedObject, _: object) -> Answer:
         if known.version is None:
@@ -57,7 +57,7 @@ def past_part(chains: dict[Key, Chain]) -> PastPart:
         obj = widget(known.name, known.uid or "", int(known.resource_version), labels={"colour": known.epoch})
         return Answer(entry_of(PART, obj))
 
-    return PastPart(PART, chains, entry, read)
+    return PastPart(PART, chains, told, read)
 
 
 def seen(part: PastPart) -> object:

@@ -4,6 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 from support.replayed import logged, past_of, record_of
+from support.versions import version_of
 from support.world_objects import colour_index, entry_of, widget, widgets
 
 from aim_shared.api import Resource
@@ -20,6 +21,8 @@ from aim_shared.replay.view import ReplayView
 
 A, B = Key("ns", "a"), Key("ns", "b")
 RED = {"colour": "red"}
+NOBODYS = [b"garbage", b"[]", b"{}", b'{"metadata":[]}', b'{"metadata":{"name":"a","namespace":"ns"}}']
+"""Bodies under the name ``ns/b`` that no consumer takes."""
 LAST = 9
 """The sequence that the world had reached."""
 
@@ -267,3 +270,55 @@ def test_the_record_has_the_agreed_json() -> None:
     assert record.writes[0].resource_version == "5"
     assert b'"later":1' in record.to_json()
     assert b'"resourceVersion":"5"' in record.to_json()
+
+
+@pytest.mark.spec("FW-438", "FW-496")
+@pytest.mark.parametrize("body", NOBODYS)
+def test_a_version_that_nobody_can_read_is_a_hole(
+    world: World, part: Part[Resource], index: Index[Resource], body: bytes
+) -> None:
+    live = WorldView(world)
+    live.get(part, "ns", "a")
+    broken = version_of(part.name, B, body, sequence=3, previous=2, uid="u2", resource_version="5")
+    replay = ReplayView(record_of(live, world), past_of(world, part, broken))
+    assert replay.get(part, "ns", "a") == live.get(part, "ns", "a")
+    assert replay.holes == []
+    assert replay.get(part, "ns", "b").value is None
+    assert replay.holes == ["widgets/ns/b: the version that was there cannot be read (3)"]
+    look(replay, part, index)
+    assert replay.holes == ["widgets/ns/b: the version that was there cannot be read (3)"]
+
+
+@pytest.mark.spec("FW-438", "FW-496")
+@pytest.mark.parametrize("body", NOBODYS)
+def test_a_version_that_was_read_and_that_nobody_can_read_any_more_is_a_hole(
+    world: World, part: Part[Resource], body: bytes
+) -> None:
+    live = WorldView(world)
+    live.get(part, "ns", "b")
+    past = Past()
+    past.add({("widgets", B): Chain((version_of("widgets", B, body, sequence=2, uid="u2", resource_version="4"),))})
+    replay = ReplayView(record_of(live, world), past)
+    assert replay.get(part, "ns", "b").value is None
+    assert replay.holes == ["widgets/ns/b: the version that was there cannot be read (2)"]
+
+
+@pytest.mark.spec("FW-438", "FW-496")
+@pytest.mark.parametrize(
+    "body",
+    [
+        *NOBODYS,
+        b'{"metadata":{"name":"b","namespace":"ns","creationTimestamp":"soon"}}',
+        b'{"metadata":{"name":"b","namespace":"ns","creationTimestamp":"2030-01-01T00:00:00"}}',
+    ],
+)
+def test_when_the_first_version_of_a_later_epoch_was_made_cannot_be_told_of_nonsense(
+    world: World, part: Part[Resource], body: bytes
+) -> None:
+    record = record_of(WorldView(world), world)
+    first = version_of("widgets", B, body, sequence=12, epoch="e2", uid="u2", resource_version="4")
+    past = Past()
+    past.add_part((part.name, ""), {B: Chain((first,), first)})
+    replay = ReplayView(record, past)
+    assert replay.get(part, "ns", "b").value is None
+    assert replay.holes == ["widgets/ns/b: a new epoch began; versions before it may be missing"]
