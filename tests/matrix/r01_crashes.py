@@ -28,7 +28,7 @@ async def _killed_at(site: Site, name: str, reached: asyncio.Event, injected: Co
 async def _crash(names: Sequence[str], write: int, site: Site, _: random.Random) -> Outcome:
     """All of these services die after their write of that number, each on its own."""
     outcome = Outcome()
-    points = {name: site.proxy.crash_after(name, write) for name in names}
+    points = {name: site.proxy.crash_after(name, nth(write, site.clean_writes[name])) for name in names}
     async with asyncio.TaskGroup() as group:
         dying = [group.create_task(_killed_at(site, name, at, outcome.injected)) for name, at in points.items()]
         await site.tell()
@@ -39,6 +39,11 @@ async def _crash(names: Sequence[str], write: int, site: Site, _: random.Random)
                 one.cancel()
     outcome.compared = len(site.expected)
     return outcome
+
+
+def nth(write: int, most: int) -> int:
+    """After which write a service dies that makes so many: begins anew beyond the last, so that it does die. Pure."""
+    return (write - 1) % max(1, most) + 1
 
 
 async def _crash_while_deleting(write: int, site: Site, _: random.Random) -> Outcome:

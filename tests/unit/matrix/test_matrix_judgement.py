@@ -8,6 +8,7 @@ from matrix.api_proxy import Written, acting_without_lease
 from matrix.case import Case, Outcome, Scenario, UnknownCaseError, rounds, selected
 from matrix.mirror import Seen
 from matrix.oracle import ObjectKey, key_of
+from matrix.r01_crashes import nth
 from matrix.r03_stale_reads import regressions
 from matrix.r06_pauses import most_seconds
 from matrix.r09_poison import restless
@@ -34,6 +35,11 @@ def test_a_write_of_a_process_that_does_not_hold_the_lease_is_told() -> None:
     assert acting_without_lease([*good, *taken_over], NAMES) == []
     [told] = acting_without_lease([*good, *taken_over, write(24, "serving")], NAMES)
     assert "serving patch pods ns/p 200 while aim-serving-1_x led" in told
+
+
+def test_every_case_of_a_crash_has_a_write_to_die_of() -> None:
+    assert [nth(write, 3) for write in range(1, 8)] == [1, 2, 3, 1, 2, 3, 1]
+    assert nth(5, 0) == 1, "who writes nothing is not asked for more"
 
 
 def seen(kind: str, generation: int, *, deleted: bool = False, uid: str = "u") -> Seen:
