@@ -98,3 +98,16 @@ def test_a_part_without_a_position_holds_what_the_decision_knew() -> None:
     assert part.get(Key("ns", "b")) == Answer()
     part.move(Moment("3", NOON, Position("e1", 2, 2), {}))
     assert ([key.name for key in part.present], part.holes) == (["a", "b"], [])
+
+
+@pytest.mark.spec("FW-438", "FW-481")
+def test_an_object_that_a_later_epoch_tells_of_is_a_hole_as_soon_as_it_may_have_been_there() -> None:
+    made = widget("a", "u-a", 5)
+    made["metadata"]["creationTimestamp"] = (NOON + timedelta(seconds=5)).isoformat()
+    first = logged(entry_of(PART, made, 5, "e2"))
+    part, before = past_part({first.key: Chain((first,), first)}), Position("e1", 3)
+    hole = ["widgets/ns/a: a new epoch began; versions before it may be missing"]
+    for number, (seconds, expected) in enumerate([(0, []), (9, hole), (4, []), (6, hole), (7, hole), (1, [])]):
+        # The stream told nothing in between: the clock alone makes the difference.
+        part.move(Moment(str(number), NOON + timedelta(seconds=seconds), before, {}))
+        assert part.holes == expected
