@@ -49,3 +49,22 @@ async def test_facts_of_objects_that_are_gone_are_removed_piece_by_piece() -> No
         await ending
     assert [entry.key.name for entry in world.all(FACTS)] == [fact_key("serving", "pod-log", "p7").name]
     assert len(set(left)) >= 9
+
+
+@pytest.mark.spec("FW-461")
+async def test_a_fact_that_is_replaced_while_a_round_ends_stays() -> None:
+    declared, world = definition(Settings()), World([FACTS, SERVICES], [FACTS_BY_OWNER])
+    world.mark(SERVICES, synced=True, fresh=True)
+    for number in range(1000):
+        entry = Entry.of(FACTS, fact_key("serving", "pod-log", f"p{number}"), fact(number), Version(f"f{number}", ""))
+        world.put(entry, 0)
+    last = fact_key("serving", "pod-log", "p999")
+    async with connect(BusSettings.of_urls("nats://127.0.0.1:9", "test")) as bus:
+        publisher = FactPublisher(bus, FACTS, "serving", source="test")
+        facts = FactKeeper(declared, world, publisher, Dispatcher())
+        ending = asyncio.create_task(facts.next_round())
+        await asyncio.sleep(0)
+        assert 0 < world.count(FACTS) < 1000, "in the middle of it"
+        world.absorb(FACTS, {**fact(999), "outcome": {"result": "new"}}, 1)
+        await ending
+    assert [entry.key for entry in world.all(FACTS)] == [last]
