@@ -11,5 +11,9 @@ def is_left_by_predecessor(child: Resource, owner: Resource, kind: ResourceKind)
         owner: the one that is there now.
         kind: the owner's.
     """
-    controllers = (one for one in child.metadata.owner_references if one.controller and one.kind == kind.kind)
-    return any(one.name == owner.name and one.uid != owner.uid for one in controllers)
+    return any(
+        one.name == owner.name and one.uid != owner.uid
+        for one in child.metadata.owner_references
+        # Not by version: what an earlier release made is a predecessor's as well.
+        if one.controller and (one.api_version.rpartition("/")[0], one.kind) == (kind.group, kind.kind)
+    )
