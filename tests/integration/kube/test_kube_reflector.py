@@ -462,3 +462,28 @@ async def test_the_watch_is_closed_also_when_its_end_is_interrupted(turns: int) 
         with pytest.raises(asyncio.CancelledError):
             await following
         assert client.statistics().open_watches == 0
+
+
+@pytest.mark.parametrize("turns", range(4))
+async def test_the_watch_is_closed_also_when_the_end_of_a_comparison_is_interrupted(turns: int) -> None:
+    async with (
+        fake_apiserver(list_answer("5"), watch_answer(then_hang=True), watch_answer(then_hang=True)) as server,
+        KubeClient(server.connection, service="test", settings=ONE_TRY) as client,
+    ):
+
+        async def follow() -> None:
+            async with Reflector(client, CONFIG_MAP, as_sent, settings=ReflectorSettings()) as reflector:
+                await take(reflector, 1)
+                reflector.relist()
+                await take(reflector, 1)
+
+        following = asyncio.create_task(follow())
+        await server.wait_for_requests(3)
+        await eventually(lambda: client.statistics().open_watches == 1, "the watch is open")
+        following.cancel()
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        following.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await following
+        assert client.statistics().open_watches == 0
