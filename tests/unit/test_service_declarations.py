@@ -61,3 +61,9 @@ def test_controllers_and_field_managers_have_their_names() -> None:
 def test_an_index_has_one_name(service: ServiceDefinition) -> None:
     names = Counter((index.part.name, index.name) for index in service.indexes)
     assert [name for name, count in names.items() if count > 1] == []
+
+
+@pytest.mark.spec("FW-459")
+def test_who_reads_a_whole_catalogue_in_each_pass_keeps_it_decoded_and_nobody_else_does() -> None:
+    kept = {service.name: service.kept_decoded >> 10 for service in SERVICES}
+    assert kept == {"model-sync": 24 << 10, "discovery": 512, "artifacts": 512, "serving": 512, "routing": 512}
