@@ -23,6 +23,7 @@ from aim_shared.bus.fact import get_fact
 from aim_shared.bus.part import Key, Part
 from aim_shared.bus.parts import FACTS
 from aim_shared.bus.view import View
+from aim_shared.errors import AimError, Category
 from aim_shared.json import JsonObject
 from aim_shared.kube.client import KubeClient
 from aim_shared.reconcile.plan import Child, Effect, Plan
@@ -32,6 +33,7 @@ from aim_shared.runtime.settings import Settings
 
 NAME: Final = "tiny"
 BUG: Final = "bug:1"
+BROKEN: Final = "broken:1"
 UNREADABLE: Final = "unreadable:1"
 SLOW: Final = "slow:1"
 LOOK: Final = "look"
@@ -56,6 +58,8 @@ def reconcile(model: AIMModel, view: View, _now: datetime) -> Plan:
     image = model.spec.image
     if image == BUG:
         raise RuntimeError("a bug of this very object")
+    if image == BROKEN:
+        return Plan(retry=AimError(Category.INFRASTRUCTURE, "Broken", "what this very object needs does not answer"))
     structlog.get_logger().info("looking", image=image)
     key = f"{model.uid}/{image}"
     fact = get_fact(view, FACTS, NAME, LOOK, key).value

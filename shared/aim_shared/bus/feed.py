@@ -90,7 +90,7 @@ class _Direct:
             self.task.cancel()
 
 
-def _nobody(_: Part[Any]) -> None:
+def _nobody(_: object) -> None:
     pass
 
 
@@ -131,7 +131,9 @@ class WorldFeed:
         self._stirred = asyncio.Event()
         self._synced = asyncio.Event()
         self._reviewed = asyncio.Event()
+        self._fresh: set[str] = set()
         self._contradicted: Callable[[Part[Any]], None] = _nobody
+        self._freshened: Callable[[set[str]], None] = _nobody
 
     # What others ask
 
@@ -173,9 +175,18 @@ class WorldFeed:
             for part in awaited:
                 self._projection.trust_any(part)
 
-    def listen(self, contradicted: Callable[[Part[Any]], None] = _nobody) -> None:
-        """Tell from now on of parts whose stream is not what its publisher vouches for; by default nobody."""
-        self._contradicted = contradicted
+    def listen(
+        self,
+        contradicted: Callable[[Part[Any]], None] = _nobody,
+        freshened: Callable[[set[str]], None] = _nobody,
+    ) -> None:
+        """Tell from now on what happens to parts, from the event loop; by default nobody.
+
+        Args:
+            contradicted: the stream of a part is not what its publisher vouches for.
+            freshened: the parts of these names were not fresh, and are.
+        """
+        self._contradicted, self._freshened = contradicted, freshened
 
     def _status(self, part: Part[Any], now: float) -> PartStatus:
         direct = self._direct.get(part.name)
@@ -229,6 +240,9 @@ class WorldFeed:
         deadlines = [self._review_part(part, now, group) for part in self._world.parts]
         if all(self._world.is_synced(part) for part in self._world.parts):
             self._synced.set()
+        known, self._fresh = self._fresh, {part.name for part in self._world.parts if self._world.is_fresh(part)}
+        if again := self._fresh - known:
+            self._freshened(again)
         self._reviewed.set()
         return max(0.0, min(deadlines, default=now + _IDLE_SECONDS) - now)
 

@@ -107,8 +107,8 @@ class ReadLog:
     indexes: dict[tuple[str, str, str], IndexRead] = field(default_factory=dict)
     summaries: dict[GroupId, tuple[BaseModel, ...]] = field(default_factory=dict)
     stale_parts: set[str] = field(default_factory=set)
-    unanswered: bool = False
-    """Whether a look-up found nothing in a part that is not fresh; no change tells that there really is nothing."""
+    unanswered: set[str] = field(default_factory=set)
+    """Parts, not fresh, in which a look-up found nothing; no change tells that there really is nothing."""
 
     @property
     def parts(self) -> set[str]:
@@ -172,7 +172,7 @@ class WorldView:
         self.reads.stale_parts.add(part.name)
         if found:
             return None
-        self.reads.unanswered = True
+        self.reads.unanswered.add(part.name)
         return stale_error(part, what)
 
     def _note(self, part: Part[Any], key: Key, entry: Entry[Any] | None) -> None:

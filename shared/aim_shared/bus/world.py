@@ -136,8 +136,6 @@ class World:
     """
 
     def __init__(self, parts: Iterable[Part[Any]], indexes: Iterable[Derived] = ()) -> None:
-        self.freshened = 0
-        """How often a part became fresh."""
         self._stores = {part.name: _PartStore(part) for part in parts}
         for derived in indexes:
             self._stores[derived.part.name].keep(derived)
@@ -219,7 +217,6 @@ class World:
         """Record what the feeder of a part knows about its completeness and epoch."""
         store = self._stores[part.name]
         store.synced = store.synced if synced is None else synced
-        self.freshened += bool(fresh) and not store.fresh
         store.fresh = store.fresh if fresh is None else fresh
         store.epoch = store.epoch if epoch is None else epoch
         store.era = store.era if era is None else era

@@ -95,6 +95,8 @@ class _Timer(Generic[K]):
     when: float
     handle: TimerHandle
     priority: Priority
+    hurried: bool = False
+    """Whether its turn in the token bucket is taken already."""
 
 
 class QueueClosedError(Exception):
@@ -199,11 +201,20 @@ class WorkQueue(Generic[K]):
         self.add_after(key, delay, Priority.USER)
         return delay
 
-    def hurry(self) -> None:
-        """Try what failed again soon, because what it failed for may be over; who asked for patience gets it."""
-        for key in self._failures:
-            if key in self._timers:
-                self.add_after(key, self._random.uniform(0, _HURRY_SECONDS), Priority.USER)
+    def hurry(self, key: K) -> None:
+        """Ask for a pass of a key whose last one, or the one under way, lacked what is there now (FW-484).
+
+        What failed has its turn in the token bucket, because what is back just now is what many failed for; its
+        failures go on counting, and who asked for patience gets it.
+        """
+        if key in self._processing or key not in self._failures:
+            self.add(key, Priority.DEPENDENCY)
+            return
+        now, timer = self._clock.time(), self._timers.get(key)
+        if timer is None or timer.hurried or timer.when <= now + _HURRY_SECONDS or self._held.get(key, now) > now:
+            return
+        self.add_after(key, max(self._random.uniform(0, _HURRY_SECONDS), self._rate.reserve(now)), Priority.USER)
+        self._timers[key].hurried = True
 
     def succeeded(self, key: K) -> None:
         """Start the key's backoff anew at its next failure."""

@@ -19,7 +19,7 @@ from aim_shared.bus.decision import DecisionRecord
 from aim_shared.bus.entry import Change, Entry
 from aim_shared.bus.fact import FactOwner
 from aim_shared.bus.part import Key
-from aim_shared.bus.view import WorldView
+from aim_shared.bus.view import ReadLog, WorldView
 from aim_shared.bus.world import World
 from aim_shared.errors import RETRIED_CATEGORIES, AimError
 from aim_shared.reconcile.child_body import Target
@@ -80,6 +80,19 @@ class _Known:
     uid: str
     failing_since: datetime | None = None
     effects: frozenset[tuple[str, str, datetime | None]] = frozenset()
+    read: frozenset[str] = frozenset()
+    """Parts that the pass under way has read, or the last one if it failed."""
+    unanswered: frozenset[str] = frozenset()
+    """Parts in which the last pass found nothing while they were not fresh."""
+
+    def looked(self, reads: ReadLog) -> None:
+        """A pass has decided."""
+        self.read |= reads.parts
+        self.unanswered |= reads.unanswered
+
+    def look_afresh(self) -> None:
+        """Nothing that comes back is news: a pass begins, or it failed for another reason than what it saw."""
+        self.read = self.unanswered = frozenset()
 
 
 class Worker(Generic[T]):
@@ -110,7 +123,6 @@ class Worker(Generic[T]):
         self._known: dict[Key, _Known] = {}
         self._readers: Readers[Key] = Readers()
         self._active = 0
-        self._unanswered: set[Key] = set()
         self._round: set[Key] = set()
         self._failed_wakes = 0
 
@@ -169,11 +181,11 @@ class Worker(Generic[T]):
         for entry in self._world.all(self._reconciler.part):
             self._queue.add(entry.key, Priority.RESYNC)
 
-    def hurry(self) -> None:
-        """Something can be seen again: have a pass of what failed and of what found no answer (FW-484, FW-490)."""
-        self._queue.hurry()
-        for key in self._unanswered:
-            self._queue.add(key, Priority.DEPENDENCY)
+    def hurry(self, parts: set[str]) -> None:
+        """Parts are fresh again: have a pass of what read them and failed, or found no answer (FW-484, FW-490)."""
+        for key, known in self._known.items():
+            if not parts.isdisjoint(known.read) or not parts.isdisjoint(known.unanswered):
+                self._queue.hurry(key)
 
     def begin_round(self) -> None:
         """From now on `round_over` tells whether every present object had a pass."""
@@ -217,6 +229,7 @@ class Worker(Generic[T]):
                 result = await self._pass(key)
             except Exception:
                 _log.exception("pass failed unexpectedly")
+                self._failed_for_a_bug(key)
                 self._queue.retry(key)
                 result = Result.ERROR
         self._observe(self._reconciler.controller, result, time.monotonic() - started)
@@ -227,6 +240,7 @@ class Worker(Generic[T]):
             self._forget(key)
             return Result.SUCCESS
         self._remember(key, entry.version.uid)
+        self._known[key].look_afresh()
         undecodable = entry.decode()
         if isinstance(undecodable, AimError):
             refusal = of_undecodable(self._reconciler, entry.raw, undecodable, self._now())
@@ -237,7 +251,6 @@ class Worker(Generic[T]):
             return await self._decide_and_execute(entry, undecodable)
 
     async def _decide_and_execute(self, entry: Entry[T], obj: T) -> Result:
-        self._unanswered.discard(entry.key)
         plan, execution = await self._attempt(entry, obj)
         if execution.failure is not None and (not obj.deleting or is_forbidden(execution.failure)):
             entry = self._world.get(self._reconciler.part, entry.key) or entry
@@ -263,9 +276,9 @@ class Worker(Generic[T]):
             finally:
                 # Before anything is awaited: a change between reading and this would wake nobody.
                 self._readers.note(entry.key, view.reads.summaries)
-                if view.reads.unanswered:
-                    self._unanswered.add(entry.key)
+                self._known[entry.key].looked(view.reads)
         except Exception as bug:
+            self._failed_for_a_bug(entry.key)
             self._record(record.of_bug(view, f"{type(bug).__name__}: {bug}"))
             await self._tell(entry, of_bug(self._reconciler, entry.raw, bug, record.at))
             raise
@@ -300,6 +313,8 @@ class Worker(Generic[T]):
         error = _retried(plan, execution)
         known = self._known[key]
         known.failing_since = None if error is None else known.failing_since or self._now()
+        if error is None:
+            known.read = frozenset()
         if execution.look_again is not None:
             self._queue.add_after(key, execution.look_again, Priority.USER)
         if error is not None:
@@ -339,10 +354,14 @@ class Worker(Generic[T]):
     def _forget(self, key: Key) -> None:
         self._queue.forget(key)
         self._readers.note(key, ())
-        self._unanswered.discard(key)
         known = self._known.pop(key, None)
         if known is not None:
             self._drop(known)
+
+    def _failed_for_a_bug(self, key: Key) -> None:
+        """Whatever comes back, a bug stays one: its pauses are those of FW-477."""
+        if (known := self._known.get(key)) is not None:
+            known.look_afresh()
 
     def _drop(self, known: _Known) -> None:
         self._executor.forget(known.uid)

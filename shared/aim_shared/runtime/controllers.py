@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any, Final
+from typing import Any
 
 from aim_shared.api import Resource
 from aim_shared.bus.entry import Change
@@ -26,9 +26,6 @@ from aim_shared.reconcile.worker import Effects, Observer, Recorder, Worker
 from aim_shared.reconcile.world_access import WorldAccess
 from aim_shared.runtime.facts import FactKeeper
 from aim_shared.runtime.settings import Settings
-
-_LOOK_SECONDS: Final = 1.0
-"""How often it is looked whether a part of the world is fresh again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +95,11 @@ class Controllers:
         for controller in self._controllers:
             controller.worker.on_change(change)
 
+    def hurry(self, parts: set[str]) -> None:
+        """Some parts are fresh again: no change tells an object that what it did not see may be seen now."""
+        for controller in self._controllers:
+            controller.worker.hurry(parts)
+
     @property
     def queues(self) -> dict[str, QueueStatistics]:
         """State of each controller's queue."""
@@ -118,7 +120,6 @@ class Controllers:
         async with asyncio.TaskGroup() as group:
             for controller in self._controllers:
                 group.create_task(controller.worker.run())
-            group.create_task(self._hurry_when_fresh())
             try:
                 while True:
                     await self._resync()
@@ -127,16 +128,6 @@ class Controllers:
                 # Timers of a term that is over would keep all of it alive until they fire.
                 for controller in self._controllers:
                     controller.queue.close()
-
-    async def _hurry_when_fresh(self) -> None:
-        """No event tells an object that what it could not see is seen again, or is really not there."""
-        seen = self._world.freshened
-        while True:
-            if self._world.freshened != seen:
-                seen = self._world.freshened
-                for controller in self._controllers:
-                    controller.worker.hurry()
-            await asyncio.sleep(_LOOK_SECONDS)
 
     async def _resync(self) -> None:
         # A round of the facts is over when every object had its pass; a slow one must not look like disuse.

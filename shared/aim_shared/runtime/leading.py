@@ -132,7 +132,7 @@ class Term:
             ExceptionGroup: with a `SupersededError`, another process publishes the same parts.
         """
         context = self._context
-        context.feed.listen(self._reread)
+        context.feed.listen(self._reread, self.controllers.hurry)
         try:
             async with self._effects, asyncio.TaskGroup() as group:
                 group.create_task(endless("publishing facts", self._facts.run()))

@@ -397,10 +397,68 @@ async def test_what_was_decided_without_an_answer_is_decided_again_when_there_is
         await until(lambda: bool(bench.queue.statistics.taken) and not bench.worker.active)
         assert bench.faults.seen == []
         bench.world.mark(CONFIG_MAPS, fresh=True)
-        bench.worker.hurry()
+        bench.worker.hurry({SERVICES.name})
+        assert bench.queue.statistics.depth == 0, "another part than the one that did not answer"
+        bench.worker.hurry({CONFIG_MAPS.name})
         await until(lambda: len(bench.faults.seen) == 1 and not bench.worker.active)
-        bench.worker.hurry()
+        bench.worker.hurry({CONFIG_MAPS.name})
         assert bench.queue.statistics.depth == 0, "the answer came, and nobody waits for another one"
+
+
+@pytest.mark.spec("FW-484")
+async def test_what_failed_is_tried_again_when_a_part_that_it_read_is_fresh_again(bench: Bench) -> None:
+    def decision(_: AIMService, view: View) -> Plan:
+        view.get(CONFIG_MAPS, "default", "needed")
+        return Plan(retry=AimError(Category.INFRASTRUCTURE, "NotNow", "the server is away"))
+
+    bench.on_virtual_time()
+    bench.decision = decision
+    bench.queue.add(CHAT)
+    assert len(await bench.work_for(80)) == 9
+    bench.worker.hurry({"another"})
+    assert await bench.work_for(2) == []
+    bench.worker.hurry({CONFIG_MAPS.name})
+    assert len(await bench.work_for(2)) == 1
+    assert len(await bench.work_for(60)) == 0, "it failed once more, not for the first time"
+
+
+@pytest.mark.spec("FW-484", "FW-477")
+async def test_a_part_that_becomes_fresh_while_a_pass_writes_is_not_missed(bench: Bench) -> None:
+    """The pass has read what was there before, and nothing tells it again."""
+    bench.on_virtual_time()
+
+    async def freshened() -> None:
+        bench.worker.hurry({CONFIG_MAPS.name})
+
+    def decision(_: AIMService, view: View) -> Plan:
+        view.get(CONFIG_MAPS, "default", "needed")
+        # Runs as soon as the pass waits for the API server.
+        hurrying.append(asyncio.ensure_future(freshened()))
+        error = AimError(Category.INFRASTRUCTURE, "NotNow", "the server is away")
+        return Plan(status={"status": "Pending"}, retry=error)
+
+    hurrying: list[asyncio.Future[None]] = []
+    bench.decision = decision
+    await bench.worker.process(CHAT)
+    assert bench.queue.statistics.depth == 1
+
+
+@pytest.mark.spec("FW-484", "FW-477", "FW-490")
+async def test_what_raised_keeps_its_pauses_whatever_is_fresh_again(bench: Bench) -> None:
+    bench.on_virtual_time()
+    bench.world.mark(CONFIG_MAPS, fresh=False)
+
+    def stumble(_: AIMService, view: View) -> Plan:
+        view.get(CONFIG_MAPS, "default", "needed")
+        raise ValueError("exceeds the limit of digits")
+
+    bench.decision = stumble
+    bench.queue.add(CHAT)
+    passes: list[float] = []
+    for _ in range(12):
+        passes += await bench.work_for(5)
+        bench.worker.hurry({CONFIG_MAPS.name, SERVICES.name})
+    assert 5 < len(passes) <= 12
 
 
 async def test_effects_are_started_and_recorded_once(bench: Bench) -> None:

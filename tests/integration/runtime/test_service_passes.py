@@ -4,7 +4,7 @@ import pytest
 from support.controlplane import RawApi
 from support.runtime_fixtures import MAPS, MODELS, model, seen
 from support.services import Platform
-from support.tiny_service import BUG, UNREADABLE
+from support.tiny_service import BROKEN, BUG, UNREADABLE
 
 QUICK = {"NATS_HEARTBEAT": "1s", "RESYNC_INTERVAL": "1s"}
 
@@ -76,7 +76,7 @@ async def test_a_fact_that_nothing_refers_to_any_more_goes(stage: Platform, api:
 
 @pytest.mark.spec("FW-484")
 async def test_what_failed_is_tried_again_when_what_it_needs_may_be_seen_again(stage: Platform, api: RawApi) -> None:
-    await api.created(MODELS, model("bug", BUG))
+    await api.created(MODELS, model("broken", BROKEN))
     service = await stage.started(NATS_HEARTBEAT="1s", BACKOFF_INITIAL="900s", DIRECT_WATCH="false")
     before = await service.until("/debug/queue", lambda _, page: page["queues"].get("tiny", {}).get("retries"))
     await stage.nats.stop()

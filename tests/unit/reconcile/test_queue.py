@@ -129,12 +129,49 @@ async def test_what_failed_is_tried_at_once_when_it_may_succeed(queue: WorkQueue
         queue.retry("failing")
     queue.retry("told to wait", at_least=60)
     queue.add_after("waiting for its time", 100)
-    queue.hurry()
+    for key in ("failing", "told to wait"):
+        queue.hurry(key)
     clock.advance(1)
     assert await keys(queue) == ["failing"]
     assert queue.retry("failing") > 100, "a failure more, not the first"
     clock.advance(60)
     assert await keys(queue) == ["told to wait"]
+
+
+@pytest.mark.spec("FW-484")
+async def test_a_pass_under_way_that_fails_is_followed_by_another(queue: WorkQueue[str], clock: VirtualClock) -> None:
+    for _ in range(14):
+        queue.retry("a")
+    clock.advance(1200)
+    assert await take(queue) is not None
+    queue.hurry("a")
+    queue.retry("a")
+    queue.done("a")
+    assert await keys(queue) == ["a"]
+
+
+@pytest.mark.spec("FW-484", "FW-098")
+async def test_what_comes_back_is_not_met_by_everybody_at_once(clock: VirtualClock) -> None:
+    patient = Backoff(initial=1000.0, jitter=0.0)
+    queue: WorkQueue[int] = WorkQueue(clock, backoff=patient, rate=TokenBucket(), randomness=random.Random(1))
+    for key in range(500):
+        queue.retry(key)
+    clock.advance(600)
+    for _ in range(3):
+        # Parts become fresh one after the other; whoever waits for a turn does not take another one.
+        for key in range(500):
+            queue.hurry(key)
+    clock.advance(1)
+    assert queue.statistics.depth == 110
+    clock.advance(39)
+    assert queue.statistics.depth == 500
+    assert queue.statistics.delayed == 0
+
+
+@pytest.mark.spec("FW-490")
+async def test_what_did_not_fail_has_its_pass_at_once(queue: WorkQueue[str]) -> None:
+    queue.hurry("a")
+    assert await keys(queue) == ["a"]
 
 
 @pytest.mark.spec("FW-068")
