@@ -9,7 +9,7 @@ from aim_shared.api.kinds import AIM_CLUSTER_MODEL_SOURCE
 from aim_shared.bus.part import Index, label_index, owner_index, scoped
 from aim_shared.bus.parts import CLUSTER_MODELS
 from aim_shared.bus.view import View
-from aim_shared.errors import AimError, Category
+from aim_shared.errors import AimError
 from aim_shared.naming import label_value
 from aim_shared.reconcile.predecessor import is_left_by_predecessor
 from aim_shared.registry.image_reference import ImageReference, InvalidReferenceError, Repository, parse_image
@@ -64,8 +64,8 @@ def managed_models(view: View, source: AIMClusterModelSource) -> Managed:
     return Managed(tuple(found[name] for name in sorted(found)))
 
 
-def left_by_predecessor(view: View, source: AIMClusterModelSource) -> AimError | None:
-    """Models of an earlier source of this name, which garbage collection has not reached yet (MS-239); else ``None``.
+def left_by_predecessor(view: View, source: AIMClusterModelSource) -> str | None:
+    """That garbage collection has not reached models of an earlier source of this name yet (MS-239); else ``None``.
 
     They are of the images that this source selects, and there is no second chance to notice that they have gone before
     the next sync: concluding waits for it.
@@ -74,11 +74,10 @@ def left_by_predecessor(view: View, source: AIMClusterModelSource) -> AimError |
     left = sorted(model.name for model in labelled if is_left_by_predecessor(model, source, AIM_CLUSTER_MODEL_SOURCE))
     if not left:
         return None
-    message = (
-        f"{counted(len(left), 'model')} of an earlier source of this name still there, first {left[0]}; "
-        "waiting until garbage collection has removed them"
+    return (
+        f"waiting until garbage collection has removed {counted(len(left), 'model')} "
+        f"of an earlier source of this name, first {left[0]}"
     )
-    return AimError(Category.INFRASTRUCTURE, "EarlierModelsPresent", message)
 
 
 def controllers(model: AIMClusterModel) -> tuple[str, ...]:

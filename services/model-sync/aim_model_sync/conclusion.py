@@ -148,11 +148,19 @@ def started(source: AIMClusterModelSource, now: datetime) -> Written:
     if source.status.observed_generation == source.metadata.generation:
         return written(source, Fields(), (running,), now)
     text = f"syncing generation {source.metadata.generation} for the first time"
-    progressing = condition(SourceCondition.READY, False, Reason.PROGRESSING, text)
+    return written(source, Fields(StatusValue.PROGRESSING), (*_progressing(source, text), running), now)
+
+
+def postponed(source: AIMClusterModelSource, why: str, now: datetime) -> Written:
+    """The status while the result of a sync waits for something that takes its course (MS-177)."""
+    return written(source, Fields(StatusValue.PROGRESSING), _progressing(source, why), now)
+
+
+def _progressing(source: AIMClusterModelSource, text: str) -> tuple[Desired, ...]:
     known = find_condition(source.status.conditions, SourceCondition.DEGRADED) is not None
     # It is true exactly while the status is Degraded or Failed (MS-323).
     relieved = [condition(SourceCondition.DEGRADED, False, Reason.AS_EXPECTED, text)] if known else []
-    return written(source, Fields(StatusValue.PROGRESSING), (progressing, *relieved, running), now)
+    return (condition(SourceCondition.READY, False, Reason.PROGRESSING, text), *relieved)
 
 
 def recounted(source: AIMClusterModelSource, models: int, now: datetime) -> Written | None:

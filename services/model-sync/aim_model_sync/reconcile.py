@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Final
 
 from aim_model_sync.catalogue import Elsewhere, Managed, left_by_predecessor, managed_models
-from aim_model_sync.conclusion import Result, awaited, broken_off, concluded, recounted, rejected, started
+from aim_model_sync.conclusion import Result, awaited, broken_off, concluded, postponed, recounted, rejected, started
 from aim_model_sync.effect_kinds import PULL_SECRETS, SERVICE_NAME, SYNC, SecretParams, SyncParams
 from aim_model_sync.model import build_model
 from aim_model_sync.outcome import SyncOutcome
@@ -110,9 +110,13 @@ def _conclude(this: _Pass) -> Plan:
         assert error is not None, "a fact has an outcome or an error"
         return _waiting(this, _plan(broken_off(this.source, error, this.now)))
     config = resolve_config(this.view, None, None)
-    unknown = this.managed.error or config.error or left_by_predecessor(this.view, this.source)
+    unknown = this.managed.error or config.error
     if unknown is not None:
         return _without_models(this, unknown)
+    left = left_by_predecessor(this.view, this.source)
+    if left is not None:
+        # The removal of each of them brings a pass.
+        return _plan(postponed(this.source, left, this.now))
     choice = _choice(this, outcome)
     models = tuple(build_model(this.source, image, config.spec.label_propagation) for image in choice.create)
     failure = this.view.failure

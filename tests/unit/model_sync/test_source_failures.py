@@ -7,6 +7,7 @@ from support.builders import NOW, fact, owner
 from support.model_sources import (
     BROKEN,
     FINISHED,
+    RECONCILER,
     Scene,
     cond,
     facts_part,
@@ -21,6 +22,7 @@ from support.model_sources import (
 )
 
 from aim_model_sync.effect_kinds import PULL_SECRETS, SERVICE_NAME, SYNC
+from aim_shared.bus.part import Key
 from aim_shared.bus.parts import CLUSTER_MODELS, MODEL_SOURCES
 from aim_shared.errors import AimError, Category
 from aim_shared.reconcile.plan import Plan
@@ -200,20 +202,29 @@ def test_models_that_are_not_known_keep_anything_from_being_created() -> None:
     assert images(scene.store(plan).reconcile(NOW + timedelta(seconds=12))) == ["org/a:1"]
 
 
-@pytest.mark.spec("MS-177", "MS-239", "MS-283")
-def test_models_of_an_earlier_source_of_the_name_are_waited_for() -> None:
+@pytest.mark.spec("MS-177", "MS-239", "MS-305")
+@pytest.mark.parametrize("late", [0, 10, 600])
+def test_models_of_an_earlier_source_of_the_name_are_waited_for(late: int) -> None:
     old = model("org/a:1", owners=[owner(source(uid="the-earlier-one"))])
     scene = Scene(source(syncing()), (old,)).synced(outcome(selected("org/a", "org/a:1")))
-    patient = scene.reconcile()
-    assert (patient.children, patient.status) == ((), None)
-    assert patient.retry is not None
-    late = scene.reconcile(NOW + timedelta(seconds=10))
-    assert cond(late, "ExistingModelsReady")[0] == "False"
-    assert "1 model of an earlier source of this name still there, first org-a-1" in message(
-        late, "ExistingModelsReady"
+    plan = scene.reconcile(NOW + timedelta(seconds=late))
+    assert (plan.children, plan.retry) == ((), None)
+    assert plan.status is not None
+    assert plan.status["status"] == "Progressing"
+    assert cond(plan, "Ready") == ("False", "Progressing")
+    assert message(plan, "Ready") == (
+        "waiting until garbage collection has removed 1 model of an earlier source of this name, first org-a-1"
     )
-    without = Scene(scene.store(late).obj).synced(outcome(selected("org/a", "org/a:1")))
-    assert images(without.reconcile(NOW + timedelta(seconds=12))) == ["org/a:1"]
+    assert {event.type.value for event in plan.events} <= {"Normal"}
+    again = scene.store(plan).reconcile(NOW + timedelta(seconds=late + 1))
+    assert again.status == plan.status, "waiting writes nothing anew"
+    world = scene.world.world
+    entry = world.get(CLUSTER_MODELS, Key("", "org-a-1"))
+    assert entry is not None
+    (gone,) = world.delete(CLUSTER_MODELS, entry.key, entry.version, 0.0)
+    (wake,) = RECONCILER.wakes
+    assert set(wake.keys(gone, scene.world.view())) == {Key("", "catalog")}
+    assert images(scene.reconcile(NOW + timedelta(seconds=late + 2))) == ["org/a:1"]
 
 
 @pytest.mark.spec("MS-338", "MS-370")
