@@ -125,11 +125,17 @@ class Worker(Generic[T]):
         self._active = 0
         self._round: set[Key] = set()
         self._failed_wakes = 0
+        self._untold = 0
 
     @property
     def failed_wakes(self) -> int:
         """Times that a wake could not tell whom a change concerns."""
         return self._failed_wakes
+
+    @property
+    def untold(self) -> int:
+        """Times that the API server did not take why nothing is done about an object."""
+        return self._untold
 
     @property
     def active(self) -> int:
@@ -294,7 +300,21 @@ class Worker(Generic[T]):
 
     async def _tell(self, entry: Entry[T], refusal: Plan) -> Execution:
         """Say on the object itself why nothing is done about it; without a word nobody would look."""
-        return await self._executor.report(Target(self._reconciler.part, entry.raw, entry.traceparent), refusal)
+        try:
+            told = await self._executor.report(Target(self._reconciler.part, entry.raw, entry.traceparent), refusal)
+        except Exception as bug:
+            self._note_untold(entry.key, repr(bug))
+            raise
+        if told.status_failure is not None:
+            self._note_untold(entry.key, str(told.status_failure))
+        elif told.drop is Drop.CONFLICT:
+            self._note_untold(entry.key, "the object has changed meanwhile")
+        return told
+
+    def _note_untold(self, key: Key, why: str) -> None:
+        self._untold += 1
+        controller = self._reconciler.controller
+        _log.warning("an object was not told what is wrong", controller=controller, object=str(key), error=why)
 
     def _start_effects(self, entry: Entry[T], plan: Plan) -> bool:
         """Start what the plan asks for; whether it asks for something else than the last time."""

@@ -115,6 +115,11 @@ class Controllers:
         """Times that a wake could not tell whom a change concerns, by controller (FW-432)."""
         return {one.reconciler.controller: one.worker.failed_wakes for one in self._controllers}
 
+    @property
+    def untold(self) -> dict[str, int]:
+        """Times that an object could not be told why nothing is done about it, by controller (FW-477)."""
+        return {one.reconciler.controller: one.worker.untold for one in self._controllers}
+
     async def run(self) -> None:
         """Work until cancelled; begins with a pass of every object."""
         async with asyncio.TaskGroup() as group:

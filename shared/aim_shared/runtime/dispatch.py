@@ -1,7 +1,7 @@
 """One place where changes of the world go, whoever brought them: the feed, an own write, a new fact."""
 
 import asyncio
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
@@ -29,6 +29,8 @@ class Dispatcher:
         self._listeners: tuple[Listener, ...] = ()
         self._untold: deque[Change[Any]] = deque()
         self._telling = False
+        self.failed: Counter[str] = Counter()
+        """How often a listener stumbled over a change, by part."""
 
     def __call__(self, changes: Sequence[Change[Any]]) -> None:
         if self._listeners:
@@ -56,4 +58,5 @@ class Dispatcher:
                 listener(change)
             except Exception:
                 # One object that nobody foresaw must not keep the others from being fed into the world.
+                self.failed[change.part.name] += 1
                 _log.exception("change not understood", part=change.part.name, key=str(change.key))

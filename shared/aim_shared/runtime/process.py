@@ -79,6 +79,7 @@ class ServiceProcess:
             metrics=connections.metrics,
             decisions=DecisionLog(Recorder(bus, definition.name, layout=layout), feed, bus, effective(settings)),
             leadership=_leadership(definition, settings, kube),
+            dispatcher=self._dispatcher,
         )
         connections.metrics.watch(self.state.readings, [one.controller for one in definition.reconcilers])
         for runner in connections.runners.values():

@@ -18,6 +18,7 @@ from aim_shared.reconcile.queue import QueueStatistics
 from aim_shared.reconcile.reconciler import ServiceDefinition
 from aim_shared.reconcile.worker import DEFAULT_WORKERS
 from aim_shared.runtime.decisions import DecisionLog
+from aim_shared.runtime.dispatch import Dispatcher
 from aim_shared.runtime.leadership import Leadership
 from aim_shared.runtime.leading import Term
 from aim_shared.telemetry.metrics import Metrics, Readings, Summary, gauges_of
@@ -56,6 +57,7 @@ class ServiceState:
     metrics: Metrics
     decisions: DecisionLog
     leadership: Leadership
+    dispatcher: Dispatcher
     term: Term | None = None
     api_server: str | None = "the API server was not asked yet"
 
@@ -150,6 +152,7 @@ class ServiceState:
             yield "aim_part_foreign", which, float(bool(part.foreign))
         for known in self.world.parts:
             yield "aim_failed_indexes_total", {"part": known.name}, float(self.world.stumbles(known))
+            yield "aim_failed_changes_total", {"part": known.name}, float(self.dispatcher.failed[known.name])
         yield from _numbers("aim_projection", self.feed.statistics.projection, {})
         yield from _numbers("aim_decisions", self.decisions.statistics, {})
         yield "aim_paused_objects", {}, float(len(self._paused()))
@@ -168,6 +171,8 @@ def _term_samples(term: Term) -> Iterable[_Named]:
         yield "controller_runtime_max_concurrent_reconciles", {"controller": controller}, float(DEFAULT_WORKERS)
     for controller, failed in term.controllers.failed_wakes.items():
         yield "aim_failed_wakes_total", {"controller": controller}, float(failed)
+    for controller, untold in term.controllers.untold.items():
+        yield "aim_untold_refusals_total", {"controller": controller}, float(untold)
     for part, publisher in term.publishers.items():
         yield from _numbers("aim_publisher", publisher, {"part": part})
     for stream, kept in term.streams.items():

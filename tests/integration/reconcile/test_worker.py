@@ -352,6 +352,39 @@ async def test_a_reconcile_that_raises_is_told_once_and_retried_with_growing_pau
     assert "Reconciled" not in conditions(await bench.get(AIM_SERVICE, "chat"))
 
 
+@pytest.mark.spec("FW-477")
+async def test_it_is_counted_and_logged_when_an_object_is_not_told_that_its_reconcile_raises(bench: Bench) -> None:
+    def stumble(_obj: AIMService, _view: View) -> Plan:
+        raise ValueError("surprise")
+
+    bench.decision = stumble
+    bench.faults.fail("PATCH", "aimservices/chat/status", 403, reason="Forbidden", message="not yours")
+    bench.faults.fail("PUT", "aimservices/chat/status", 403, reason="Forbidden", message="not yours")
+    with capture_logs() as logs:
+        await bench.worker.process(CHAT)
+    assert bench.worker.untold == 1
+    (told,) = [one for one in logs if one["event"] == "an object was not told what is wrong"]
+    assert (told["log_level"], told["object"]) == ("warning", "default/chat")
+    assert "not yours" in told["error"]
+    bench.faults.rules.clear()
+    await bench.worker.process(CHAT)
+    assert bench.worker.untold == 1
+
+
+@pytest.mark.spec("FW-477")
+async def test_it_is_counted_when_telling_an_object_raises_itself(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stumble(*_: object) -> Plan:
+        raise ValueError("surprise")
+
+    bench.decision = stumble
+    monkeypatch.setattr(bench.executor, "report", stumble)
+    await bench.worker.process(CHAT)
+    assert bench.worker.untold == 1
+    assert bench.queue.statistics.delayed == 1
+
+
 @pytest.mark.spec("FW-407")
 async def test_a_pass_of_a_former_leader_starts_and_writes_nothing(bench: Bench) -> None:
     bench.leads = False

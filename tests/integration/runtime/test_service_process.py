@@ -37,6 +37,9 @@ async def test_a_service_does_its_work_and_tells_about_it(stage: Platform, api: 
     assert await service.metric('controller_runtime_reconcile_total{controller="tiny",result="success"}')
     for sample in (
         'controller_runtime_reconcile_errors_total{controller="tiny"}',
+        'aim_failed_changes_total{part="tinymodels"}',
+        'aim_failed_wakes_total{controller="tiny"}',
+        'aim_untold_refusals_total{controller="tiny"}',
         'workqueue_depth{name="tiny"}',
         'workqueue_retries_total{name="tiny"}',
         'workqueue_unfinished_work_seconds{name="tiny"}',

@@ -55,6 +55,7 @@ async def test_what_comes_meanwhile_is_told_behind() -> None:
     assert names(told) == [*(f"w{number}" for number in range(300)), "w1000", "w2000"]
 
 
+@pytest.mark.spec("FW-432")
 async def test_a_few_changes_are_told_at_once_and_a_listener_that_stumbles_stops_nobody() -> None:
     dispatcher, told = Dispatcher(), list[Change[Any]]()
 
@@ -64,6 +65,7 @@ async def test_a_few_changes_are_told_at_once_and_a_listener_that_stumbles_stops
     dispatcher.listen(stumble, told.append)
     dispatcher(changes(0, 3))
     assert names(told) == ["w0", "w1", "w2"]
+    assert dispatcher.failed == {"widgets": 3}
 
 
 async def test_who_listens_no_longer_is_told_nothing() -> None:
