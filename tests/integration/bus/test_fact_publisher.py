@@ -140,6 +140,9 @@ async def test_of_removed_facts_nothing_is_remembered(bus: BusConnection, layout
             stored = await last_message(bus, layout.state_stream, layout.state(FACTS_PART, Key(SERVICE, name)))
             assert stored is not None
             await delete_message(bus, layout.state_stream, stored.sequence)
+        # A removal that the history does not have yet is under way, and rightly remembered.
+        markers = publisher.statistics.markers
+        await eventually(lambda: publisher.statistics.markers > markers, "nothing is under way")
         publisher.reread()
         await eventually(lambda: not publisher._removing, "nothing is remembered")
 
