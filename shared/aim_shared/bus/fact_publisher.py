@@ -11,15 +11,11 @@ from aim_shared.bus.connection import BusConnection
 from aim_shared.bus.envelope import EnvelopeError, StateMessage
 from aim_shared.bus.part import Key, Part
 from aim_shared.bus.publisher import Publisher
-from aim_shared.bus.publisher_state import DEFAULT_SETTINGS, PublisherSettings, PublisherStatistics
+from aim_shared.bus.publisher_state import DEFAULT_SETTINGS, PublisherSettings, PublisherStatistics, always
 from aim_shared.bus.source import SourceVersion
 from aim_shared.bus.subjects import DEFAULT_LAYOUT, Layout
 from aim_shared.bus.trace import trace_of
 from aim_shared.json import JsonObject, dumps
-
-
-def _always() -> bool:
-    return True
 
 
 class FactPublisher:
@@ -39,7 +35,7 @@ class FactPublisher:
         source: str,
         cluster: str = "",
         layout: Layout = DEFAULT_LAYOUT,
-        may_write: Callable[[], bool] = _always,
+        may_write: Callable[[], bool] = always,
         settings: PublisherSettings = DEFAULT_SETTINGS,
     ) -> None:
         # What is to go and still lies in the stream, which must not bring it back.

@@ -26,6 +26,7 @@ from aim_shared.bus.publisher_state import (
     PublisherSettings,
     PublisherStatistics,
     VouchingState,
+    always,
 )
 from aim_shared.bus.pump import Unwritable
 from aim_shared.bus.scoping import Scoping
@@ -41,10 +42,6 @@ log = structlog.get_logger(__name__)
 
 _BACKOFF: Final = (0.1, 5.0)
 _LEASE_POLL: Final = 0.25
-
-
-def _always() -> bool:
-    return True
 
 
 class Publisher:
@@ -70,7 +67,7 @@ class Publisher:
         cluster: str = "",
         service: str = "",
         layout: Layout = DEFAULT_LAYOUT,
-        may_write: Callable[[], bool] = _always,
+        may_write: Callable[[], bool] = always,
         relist: Callable[[ListFrom], None] | None = None,
         loaded: Callable[[Sequence[StateMessage]], None] | None = None,
         settings: PublisherSettings = DEFAULT_SETTINGS,
