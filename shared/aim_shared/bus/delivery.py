@@ -99,7 +99,10 @@ class Delivery:
         if self._wanted <= 0 or self._room < _FRAME:
             # The broker tells that a window is full only when the next message does not fit, and nothing at all when
             # the last one fits to the byte. So a little room is left unused; what may still come into it does no harm.
-            await self._ask()
+            try:
+                await self._ask()
+            except BusUnavailableError as error:
+                raise DeliveryLostError(str(error)) from error
         return batch
 
     async def _until_stirred(self) -> None:
@@ -156,10 +159,7 @@ class Delivery:
             "idle_heartbeat": int(self._heartbeat * _NANOSECONDS),
         }
         subject = self._connection.api_subject(f"CONSUMER.MSG.NEXT.{self._stream}.{self._consumer}")
-        try:
-            await self._connection.send(subject, dumps(request), reply=self._reply)
-        except BusUnavailableError as error:
-            raise DeliveryLostError(str(error)) from error
+        await self._connection.send(subject, dumps(request), reply=self._reply)
 
     @property
     def _reply(self) -> str:

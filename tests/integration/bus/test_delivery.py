@@ -5,12 +5,14 @@ import time
 from contextlib import AsyncExitStack
 
 import pytest
-from support.nats import eventually
+from support.nats import TEST_LIMITS, connected, eventually
 
-from aim_shared.bus.connection import BusConnection, Message
+from aim_local.nats import NatsServer
+from aim_shared.bus.connection import BusConnection, BusUnavailableError, Message
 from aim_shared.bus.delivery import Delivered, Delivery, DeliveryLostError, deliver
 from aim_shared.bus.outcome import PubAck
 from aim_shared.bus.snapshot import last_per_subject
+from aim_shared.bus.streams import ensure_streams
 from aim_shared.bus.subjects import Layout
 from aim_shared.json import JsonObject
 
@@ -215,3 +217,27 @@ async def test_only_a_few_deliveries_of_a_connection_are_open_at_a_time(bus: Bus
         assert len(consumers["consumers"]) == 4
     async with asyncio.timeout(60):
         assert len(await fifth) == 10
+
+
+@pytest.mark.spec("FW-492")
+async def test_a_broker_lost_between_the_requests_that_open_a_delivery_is_an_unavailable_broker(
+    layout: Layout, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a caller who begins a session is prepared for; a delivery that was never there cannot be lost."""
+    async with NatsServer() as server, connected(server.url) as connection:
+        session = await connection.wait_connected()
+        await ensure_streams(connection, layout, TEST_LIMITS)
+        ask = connection.api
+
+        async def api(name: str, request: JsonObject | None = None) -> JsonObject:
+            answer = await ask(name, request)
+            if name.startswith("CONSUMER.CREATE"):
+                await server.kill()
+                await connection.wait_lost(session)
+            return answer
+
+        monkeypatch.setattr(connection, "api", api)
+        async with asyncio.timeout(60):
+            with pytest.raises(BusUnavailableError):
+                async with deliver(connection, layout.history_stream, (f"{layout.root}.log.p.>",), ALL):
+                    pytest.fail("the delivery was opened")
