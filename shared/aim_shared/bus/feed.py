@@ -131,6 +131,7 @@ class WorldFeed:
         self._stirred = asyncio.Event()
         self._synced = asyncio.Event()
         self._reviewed = asyncio.Event()
+        self._awaited: list[Part[Any]] = []
         self._fresh: set[str] = set()
         self._contradicted: Callable[[Part[Any]], None] = _nobody
         self._freshened: Callable[[set[str]], None] = _nobody
@@ -156,15 +157,15 @@ class WorldFeed:
     async def wait_vouched(self, publishers: Mapping[str, str]) -> None:
         """Wait until certain publishers have vouched for their parts, or these are read from the API server (FW-485).
 
-        Neither what was vouched for before this call counts, nor what anybody else vouches for until it returns.
+        What anybody else vouches for counts for nothing, before this call and until it returns.
 
         Args:
             publishers: source of its publisher, by part; what the world does not hold is not waited for.
         """
-        awaited = [part for part in self._world.parts if part.name in publishers]
+        awaited = self._awaited = [part for part in self._world.parts if part.name in publishers]
         for part in awaited:
             self._projection.trust_only(part, publishers[part.name])
-            if part.name not in self._direct:
+            if part.name not in self._direct and self._projection.marker_age(part, self._clock()) is None:
                 self._world.mark(part, fresh=False)
         self.stirred()
         try:
@@ -172,8 +173,14 @@ class WorldFeed:
                 self._reviewed.clear()
                 await self._reviewed.wait()
         finally:
+            self._awaited = []
             for part in awaited:
                 self._projection.trust_any(part)
+
+    @property
+    def awaited(self) -> list[str]:
+        """The parts that `wait_vouched` still waits for."""
+        return [part.name for part in self._awaited if not self._world.is_fresh(part)]
 
     def listen(
         self,

@@ -81,6 +81,7 @@ class PartView:
         marked_at: broker's time of the last marker that was believed.
         vouched: the version up to which every change lies before that marker, in its epoch and era.
         foreign: another cluster publishes the part on the same subjects: its UID; else empty.
+        vouched_by: source of that marker.
         publisher: whose markers alone count, by their source; empty = anybody's.
     """
 
@@ -92,6 +93,7 @@ class PartView:
     marked_at: datetime | None = None
     vouched: Version = _NOTHING
     foreign: str = ""
+    vouched_by: str = ""
     publisher: str = ""
 
     def begin_stage(self) -> None:
@@ -166,7 +168,7 @@ class PartView:
 
     def believe(self, marker: Marker, stored: datetime) -> None:
         """The marker counts."""
-        self.marked_at = stored
+        self.marked_at, self.vouched_by = stored, marker.source
         self.foreign = ""
         self.vouched = Version("", marker.resource_version, None, marker.epoch, marker.comparable_since)
         if self.stage is not None:

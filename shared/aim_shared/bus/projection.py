@@ -167,7 +167,7 @@ class Projection:
         return self._parts[part.name].foreign
 
     def trust_only(self, part: Part[Any], publisher: str) -> None:
-        """What was vouched for until now no longer counts, and from now on only what this publisher vouches for.
+        """Only what this publisher vouches for counts from now on, and of what is believed already.
 
         A former one's marker may be stored at any time: it lay in a buffer of the broker, or of a connection.
 
@@ -176,7 +176,8 @@ class Projection:
         """
         view = self._parts[part.name]
         view.publisher = publisher
-        view.doubt()
+        if view.vouched_by != publisher:
+            view.doubt()
 
     def trust_any(self, part: Part[Any]) -> None:
         """Markers of all publishers count again."""

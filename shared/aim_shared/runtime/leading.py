@@ -33,6 +33,8 @@ from aim_shared.runtime.facts import FactKeeper
 from aim_shared.runtime.settings import Settings
 
 _log: Final = structlog.get_logger(__name__)
+_PATIENCE: Final = 5.0
+"""Seconds that the own publishers may take to vouch for their parts before a word is said about it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +98,7 @@ class Term:
         self._streams = StreamKeeper(
             context.bus, stream_limits(context.settings), governs=governs, layout=context.layout
         )
+        self._impatient = False
         self._reflectors = {part.name: reflect(context.kube, part) for part in context.definition.publishes}
         self._publishers = {part.name: self._publisher(part) for part in context.definition.publishes}
 
@@ -121,6 +124,17 @@ class Term:
         }
 
     @property
+    def unvouched(self) -> dict[str, str]:
+        """The parts that keep every object from its pass for too long now, and why (FW-485)."""
+        if not self._impatient:
+            return {}
+        withheld = {name: one.interrupted_by for name, one in self.publishers.items()}
+        return {
+            part: self.refused_watches.get(part) or withheld.get(part) or "its publisher has not vouched for it yet"
+            for part in self._context.feed.awaited
+        }
+
+    @property
     def effects(self) -> EffectStatistics:
         """State of the effects."""
         return self._effects.statistics
@@ -140,14 +154,25 @@ class Term:
                 for part in context.definition.publishes:
                     group.create_task(self._publish(part), name=f"publish {part}")
                 await context.feed.wait_synced()
-                # What the predecessor did not publish any more is not missing in the cluster (FW-485).
-                await context.feed.wait_vouched(self._sources())
+                await self._wait_vouched()
                 context.dispatcher.listen(self._on_change, self.controllers.dispatch)
                 await self.controllers.run()
         finally:
             context.dispatcher.listen()
             context.feed.listen()
             self._tell_unpublished()
+
+    async def _wait_vouched(self) -> None:
+        """What the predecessor did not publish any more is not missing in the cluster (FW-485)."""
+        async with asyncio.TaskGroup() as group:
+            telling = group.create_task(self._tell_unvouched())
+            await self._context.feed.wait_vouched(self._sources())
+            telling.cancel()
+
+    async def _tell_unvouched(self) -> None:
+        await asyncio.sleep(_PATIENCE)
+        self._impatient = True
+        _log.warning("No object has a pass before this process has vouched for what it publishes", parts=self.unvouched)
 
     def _tell_unpublished(self) -> None:
         """What the history lacks is named by a new epoch; that it lacks something is told here (FW-450)."""

@@ -80,6 +80,7 @@ class ServiceState:
             reasons.append(f"the API server has not answered for {self.metrics.unanswered_seconds:.0f} s")
         if self.term is not None:
             reasons += [f"{part} can not be watched: {why}" for part, why in self.term.refused_watches.items()]
+            reasons += [f"{part} is not vouched for by this leader: {why}" for part, why in self.term.unvouched.items()]
         return reasons
 
     def readiness(self) -> JsonObject:

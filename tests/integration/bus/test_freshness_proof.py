@@ -441,6 +441,9 @@ async def test_a_successor_believes_no_late_marker_of_its_dead_predecessor(
         task = asyncio.create_task(successor.run())
         await waiting
         assert fed.content(part) == cluster.objects
+        written = successor.statistics.markers
+        await fed.feed.wait_vouched({PART: successor.source})
+        assert successor.statistics.markers == written, "its word is there already"
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
 

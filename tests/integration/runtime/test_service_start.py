@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 from support.controlplane import RawApi, definitions, raw_api
+from support.reconcile_bench import Faults
 from support.runtime_fixtures import MAPS, MODELS, model, seen
 from support.services import Platform, platform
 
@@ -51,6 +52,28 @@ async def test_a_kind_that_can_not_be_watched_is_named(tmp_path: Path) -> None:
         )
         plane.install_crds(definitions())
         await service.ready(60)
+
+
+@pytest.mark.spec("FW-485")
+async def test_a_successor_that_cannot_vouch_for_a_kind_says_what_it_waits_for(tmp_path: Path) -> None:
+    faults = Faults()
+    async with ControlPlane(middleware=faults) as plane, platform(tmp_path, plane) as stage:
+        plane.install_crds(definitions())
+        former = await stage.started()
+        await former.ready()
+        await former.kill()
+        faults.fail("GET", "/configmaps", 403, reason="Forbidden", message="somebody took the permission away")
+        service = await stage.started("pod-1", DIRECT_WATCH="false")
+        page = await service.until(
+            "/readyz", lambda _, page: any("tinymaps is not vouched for" in one for one in page["reasons"])
+        )
+        (why,) = [one for one in page["reasons"] if "not vouched for" in one]
+        assert "somebody took the permission away" in why
+        told = [line for line in service.lines if line["message"].startswith("No object has a pass before")]
+        assert len(told) == 1
+        assert list(told[0]["parts"]) == ["tinymaps"]
+        faults.rules.clear()
+        await service.ready()
 
 
 @pytest.mark.spec("FW-400", "FW-401", "FW-402")
