@@ -4,6 +4,7 @@ An object's UID is known to a reflector, a publisher, a world and the indexes, e
 """
 
 import sys
+from collections.abc import Callable
 from typing import Final
 
 _NEVER_FREED: Final = (3, 12)
@@ -11,10 +12,10 @@ _NEVER_FREED: Final = (3, 12)
 for all that ever was."""
 
 
-def shared(text: str) -> str:
-    """An equal text, the same object for all who ask; it lives as long as somebody holds it.
+def _as_it_is(text: str) -> str:
+    return text
 
-    Raises:
-        TypeError: it is no text.
-    """
-    return text if sys.version_info[:2] == _NEVER_FREED else sys.intern(text)
+
+shared: Final[Callable[[str], str]] = _as_it_is if sys.version_info[:2] == _NEVER_FREED else sys.intern
+"""An equal text, the same object for all who ask; it lives as long as somebody holds it. Raises `TypeError` for what is
+no text."""

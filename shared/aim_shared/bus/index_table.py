@@ -47,8 +47,8 @@ class IndexTable:
     def derived(self, obj: Resource | None) -> Values:
         """Under what an object is to be found; one that cannot be decoded is found by name only."""
         # Many objects share a value, and several indexes may have the same one.
-        values = () if obj is None else tuple(map(_shared, dict.fromkeys(self._index.values(obj))))
-        return values[0] if len(values) == 1 else values
+        values = () if obj is None else tuple(dict.fromkeys(self._index.values(obj)))
+        return _shared(values[0]) if len(values) == 1 else tuple(map(_shared, values))
 
     def move(self, key: Key, before: Values, now: Values) -> Iterable[GroupId]:
         """Find a key under other values."""

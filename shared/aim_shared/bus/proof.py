@@ -109,7 +109,8 @@ class Holdings(UserDict[Key, Stored]):
         return self._fold.proof
 
     def __setitem__(self, key: Key, stored: Stored) -> None:
-        self.pop(key, None)
+        if key in self.data:
+            del self[key]
         super().__setitem__(key, stored)
         if not stored.deleted:
             self._fold.add(key, stored.sequence)

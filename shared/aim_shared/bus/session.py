@@ -208,7 +208,9 @@ class Session:
             at = None if present is None else logged.holds(present, present.sequence)
             if present is not None and at is not None:
                 del unlogged[subject]
-                held[present.key] = replace(held[present.key], logged=at)
+                stored = held[present.key]
+                if stored.logged != at:
+                    held[present.key] = replace(stored, logged=at)
                 oldest = min(oldest, sequence)
 
         await read_logged(context.connection, context.layout, context.part.name, context.service, take)
