@@ -12,7 +12,7 @@ from matrix.site import Site
 
 from aim_local.stack import SERVICES
 
-_MOST_WRITES: Final = {"model-sync": 10, "discovery": 20, "artifacts": 64, "serving": 46, "routing": 18}
+_MOST_WRITES: Final = {"model-sync": 12, "discovery": 22, "artifacts": 72, "serving": 52, "routing": 22}
 """At least what each service writes for the story, so that every write is somebody's last: `_unreached` sees to it."""
 _DELETING_WRITES: Final = 4
 
