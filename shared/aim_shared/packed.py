@@ -71,6 +71,6 @@ def unpacked(held: Packed | bytes) -> bytes:
 
 def _deflated(body: bytes, pattern: bytes) -> bytes:
     # What zlib sets up for a window that no body fills takes five times as long as the packing.
-    window = min(max((len(pattern) + _REACH).bit_length(), _NARROWEST), zlib.MAX_WBITS)
+    window = min(max((max(len(pattern), len(body)) + _REACH).bit_length(), _NARROWEST), zlib.MAX_WBITS)
     packer = zlib.compressobj(_LEVEL, zlib.DEFLATED, -window, window - 7, zlib.Z_DEFAULT_STRATEGY, pattern)
     return packer.compress(body) + packer.flush()

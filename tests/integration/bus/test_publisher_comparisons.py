@@ -1,5 +1,7 @@
 """How much of the history a publisher reads when it compares: none of what it has seen there."""
 
+from typing import Any
+
 import pytest
 from support.nats import eventually
 from support.publishing import Cluster, history, of, publishing, settles
@@ -103,11 +105,11 @@ async def test_what_could_not_be_copied_is_missed_again(
     await bus.api(f"STREAM.PURGE.{layout.history_stream}")
     mend = Session._mend
 
-    async def mend_at_the_second_try(session: Session, found: object) -> None:
+    async def mend_at_the_second_try(session: Session, found: Any) -> None:
         broken.append(1)
         if len(broken) == 1:
             raise InterruptedSessionError("before anything was copied")
-        await mend(session, found)  # type: ignore[arg-type]
+        await mend(session, found)
 
     monkeypatch.setattr(Session, "_mend", mend_at_the_second_try)
     async with publishing(bus, widgets(), layout, source="second") as publisher:

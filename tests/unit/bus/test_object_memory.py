@@ -55,6 +55,17 @@ def test_no_pattern_is_kept_for_every_body_that_resembles_none() -> None:
 
 
 @pytest.mark.spec("FW-459")
+def test_a_large_body_is_packed_against_itself_where_the_pattern_is_small() -> None:
+    packer = Packer()
+    packer.pack(b"small" * 60)
+    repeated = random.Random(1).randbytes(5000)
+    held = packer.pack(repeated * 20)
+    assert isinstance(held, Packed)
+    assert held.size < 2 * len(repeated)
+    assert held.unpack() == repeated * 20
+
+
+@pytest.mark.spec("FW-459")
 def test_the_publisher_holds_packed_bytes_as_well() -> None:
     part = widgets()
     source = Source(part)
