@@ -3,6 +3,7 @@
 import os
 import sys
 
+from aim_artifacts.downloader.ending import end
 from aim_artifacts.downloader.environment import Environment, termination_path
 from aim_artifacts.downloader.failure import DownloadError, write_termination_message
 from aim_artifacts.downloader.program import run
@@ -34,4 +35,4 @@ async def check_size(source: Source, environment: Environment) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(run(check_size, sys.argv[1:]))
+    end(run(check_size, sys.argv[1:]))

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from aim_artifacts.downloader.child import REPORT
+from aim_artifacts.downloader.ending import end
 from aim_artifacts.downloader.failure import DownloadError, log
 from aim_artifacts.exit_codes import ExitCode
 from aim_artifacts.source import parse_source
@@ -74,4 +75,4 @@ def _report(error: DownloadError) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    end(main())
