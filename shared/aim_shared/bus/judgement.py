@@ -5,7 +5,7 @@ however late.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum
 
@@ -54,9 +54,10 @@ class Stored:
             message.gap,
         )
 
-    def is_message(self, other: "Stored") -> bool:
-        """Whether both are of one message, whatever is known of it besides."""
-        return replace(self, logged=other.logged, stored=other.stored) == other
+    def is_message(self, message: StateMessage, sequence: int) -> bool:
+        """Whether this is about a message, by what its headers tell: in one stream no body changes under a sequence."""
+        told = message.verb, message.epoch, message.uid, message.resource_version, message.gap
+        return sequence == self.sequence and told == (self.verb, self.epoch, self.uid, self.resource_version, self.gap)
 
     @property
     def deleted(self) -> bool:

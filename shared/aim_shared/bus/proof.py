@@ -8,6 +8,7 @@ remembers) has a part in it.
 
 from collections import UserDict
 from collections.abc import Iterable
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Final
@@ -107,6 +108,11 @@ class Holdings(UserDict[Key, Stored]):
     def proof(self) -> Proof:
         """What the publisher vouches for once nothing is under way."""
         return self._fold.proof
+
+    def keep(self, sequences: AbstractSet[int]) -> None:
+        """Forget what lies in none of these messages."""
+        for key in [key for key, stored in self.data.items() if stored.sequence not in sequences]:
+            del self[key]
 
     def __setitem__(self, key: Key, stored: Stored) -> None:
         if key in self.data:

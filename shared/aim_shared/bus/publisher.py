@@ -161,6 +161,10 @@ class Publisher:
         """Whether an object exists, as far as this process knows."""
         return key in self._context.intake.source.present
 
+    def present(self, key: Key) -> SourceVersion | None:
+        """The version of an object that exists, as far as this process knows."""
+        return self._context.intake.source.present.get(key)
+
     def is_under_way(self, key: Key) -> bool:
         """Whether a version of an object waits to be published."""
         return self._context.intake.lanes.newest_of(key) is not None

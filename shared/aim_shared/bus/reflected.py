@@ -1,19 +1,26 @@
 """A part as the API server tells of it: listed, and watched from there."""
 
+from collections.abc import Callable
 from typing import Any
 
-from aim_shared.bus.part import Part
-from aim_shared.bus.source import SourceVersion, published
+from aim_shared.bus.part import Key, Part
+from aim_shared.bus.source import SourceVersion, nothing_known, published
 from aim_shared.kube.client import KubeClient
 from aim_shared.kube.reflector import Reflector
 
 
-def reflect(kube: KubeClient, part: Part[Any]) -> Reflector[SourceVersion]:
-    """List and watch a part's selection; what is told of an object is what is published of it."""
+def reflect(
+    kube: KubeClient, part: Part[Any], known: Callable[[Key], SourceVersion | None] = nothing_known
+) -> Reflector[SourceVersion]:
+    """List and watch a part's selection; what is told of an object is what is published of it.
+
+    Args:
+        known: as for `published`.
+    """
     return Reflector(
         kube,
         part.kind,
-        published(part),
+        published(part, known),
         label_selector=part.label_selector,
         field_selector=part.field_selector,
     )

@@ -12,7 +12,6 @@ from aim_shared.bus.interruption import InterruptedSessionError, interrupting
 from aim_shared.bus.judgement import Stored, differences, is_ahead
 from aim_shared.bus.logbook import NEVER_READ, Logbook
 from aim_shared.bus.part import Key
-from aim_shared.bus.proof import Holdings
 from aim_shared.bus.publisher_context import PublisherContext
 from aim_shared.bus.publisher_state import Phase, SupersededError
 from aim_shared.bus.pump import Pump
@@ -146,7 +145,7 @@ class Session:
                 raise InterruptedSessionError(str(error)) from error
             before = await stream_state(context.connection, context.layout.state_stream)
             marker = await context.markers.read(before.now)
-            found = await self._read_streams(connection_session)
+            found = await self._read_streams(connection_session, before.created)
             # Asked again: what somebody else wrote while this read must not look as if the stream's end fell.
             state = await stream_state(context.connection, context.layout.state_stream)
             if state.created != before.created:
@@ -164,43 +163,49 @@ class Session:
         self._comparisons.logbook = found.logbook
         self._compare(fresh=fresh)
 
-    async def _read_streams(self, connection_session: int) -> _Found:
-        """Take note of what the streams hold; nothing is written, as the part may be somebody else's."""
-        context, layout, part = self._context, self._context.layout, self._context.part.name
+    async def _read_streams(self, connection_session: int, state_created: str) -> _Found:
+        """Take note of what the streams hold; nothing is written, as the part may be somebody else's.
+
+        In place: what is as it was known stays the same object. Until the reading comes to its end, what is known may
+        be partly old; whatever ends it before, the next session believes none of it and reads the history as well.
+        """
+        context, stored = self._context, self._context.writer.stored
+        layout, part = context.layout, context.part.name
         history = await stream_state(context.connection, layout.history_stream)
         logbook, self._comparisons.logbook = self._comparisons.logbook, NEVER_READ
-        counts = logbook.counts(connection_session, history)
-        known = context.writer.stored if counts else Holdings()
-        held, found, unlogged = Holdings(), _Found(logbook), dict[str, _Present]()
+        counts = logbook.counts(connection_session, history) and context.scoping.stream_created == state_created
+        found, unlogged, seen = _Found(logbook), dict[str, _Present](), set[int]()
 
         def take(key: Key, message: StoredMessage) -> None:
             state = context.writer.read(key, message)
             if state is None:
                 found.unreadable.append(message.sequence)
                 return
-            before, now = known.get(key), Stored.of(state, message.sequence, message.stored)
-            if before is not None and before.is_message(now):
-                now = replace(now, logged=before.logged)
-            else:
+            seen.add(message.sequence)
+            before = stored.get(key)
+            if not counts or before is None or not before.is_message(state, message.sequence):
+                stored[key] = Stored.of(state, message.sequence, message.stored)
                 place = state.id, state.epoch, state.previous, state.repeats
                 unlogged[layout.log(part, key)] = _Present(key, message.sequence, *place)
-            held[key] = now
+            elif before.stored is None:
+                stored[key] = replace(before, stored=message.stored)
             if context.loaded is not None:
                 found.told.append(state)
 
-        self._foreign = await read_present(context.connection, layout, part, context.service, take)
+        # Of what is known the headers tell that it is still there; what is not is fetched when it is looked up.
+        known = counts and context.loaded is None
+        self._foreign = await read_present(context.connection, layout, part, context.service, take, headers_only=known)
+        stored.keep(seen)
         if not counts:
-            oldest = await self._read_history(held, unlogged, history.last_sequence + 1)
+            oldest = await self._read_history(unlogged, history.last_sequence + 1)
             found.logbook = Logbook(connection_session, history.created, history.deleted, oldest)
         found.unlogged += [one.key for one in unlogged.values()]
-        # Only now: half of it would read as if the rest were not there.
-        context.writer.stored = held
         return found
 
-    async def _read_history(self, held: Holdings, unlogged: dict[str, _Present], oldest: int) -> int:
+    async def _read_history(self, unlogged: dict[str, _Present], oldest: int) -> int:
         """Take out what the history has; returns where its oldest of that lies. What was logged since `read_present`
         is left, and looked up before it is copied."""
-        context = self._context
+        context, stored = self._context, self._context.writer.stored
 
         def take(subject: str, sequence: int, logged: Logged) -> None:
             nonlocal oldest
@@ -208,9 +213,9 @@ class Session:
             at = None if present is None else logged.holds(present, present.sequence)
             if present is not None and at is not None:
                 del unlogged[subject]
-                stored = held[present.key]
-                if stored.logged != at:
-                    held[present.key] = replace(stored, logged=at)
+                held = stored[present.key]
+                if held.logged != at:
+                    stored[present.key] = replace(held, logged=at)
                 oldest = min(oldest, sequence)
 
         await read_logged(context.connection, context.layout, context.part.name, context.service, take)

@@ -64,7 +64,9 @@ LastLogged = Callable[[str, int, Logged], None]
 """Is told of the last version of an object in the history: its subject and its sequence there."""
 
 
-async def read_present(connection: BusConnection, layout: Layout, part: str, service: str, take: Present) -> int:
+async def read_present(
+    connection: BusConnection, layout: Layout, part: str, service: str, take: Present, *, headers_only: bool = False
+) -> int:
     """Hand on everything that the state stream holds of a part (or of the facts of one service), with tombstones.
 
     Returns how many messages were left out because no publisher of ours writes to their subjects, as every reader
@@ -84,7 +86,8 @@ async def read_present(connection: BusConnection, layout: Layout, part: str, ser
         else:
             take(key, message)
 
-    await read_last(connection, layout.state_stream, (layout.state_filter(part, service),), present)
+    subjects = (layout.state_filter(part, service),)
+    await read_last(connection, layout.state_stream, subjects, present, headers_only=headers_only)
     return foreign
 
 

@@ -53,8 +53,18 @@ class SourceVersion:
         return self.verb is Verb.DELETE
 
 
-def published(part: Part[Any]) -> Callable[[JsonObject], SourceVersion]:
-    """What makes of the part's objects, as Kubernetes sends them, the versions that they are, packed."""
+def nothing_known(_: Key) -> None:
+    """What is known of an object where nothing is."""
+
+
+def published(
+    part: Part[Any], known: Callable[[Key], SourceVersion | None] = nothing_known
+) -> Callable[[JsonObject], SourceVersion]:
+    """What makes of the part's objects, as Kubernetes sends them, the versions that they are, packed.
+
+    Args:
+        known: the version that is held of an object; it is told again instead of an equal one.
+    """
     packer = Packer()
 
     def version(obj: JsonObject) -> SourceVersion:
@@ -62,6 +72,9 @@ def published(part: Part[Any]) -> Callable[[JsonObject], SourceVersion]:
         body = dumps(published_form(part, obj))
         key, uid, resource_version = Identity.of(obj)
         digest = digest_of(body, resource_version)
+        held = known(key)
+        if held is not None and (held.uid, held.resource_version, held.digest) == (uid, resource_version, digest):
+            return held
         return SourceVersion(key, Verb.UPSERT, uid, resource_version, packer.pack(body), digest, trace_of(obj))
 
     return version
@@ -120,9 +133,12 @@ class Source:
             case Bookmark(version):
                 self._version = version
             case Restarted(objects, version, rewound, from_store):
-                self._present = {
-                    found.key: self._present[found.key] if self._says_nothing_new(found) else found for found in objects
-                }
+                # In place: a list repeats nearly all of what is known, which is not to be there twice.
+                for key in self._present.keys() - {found.key for found in objects}:
+                    del self._present[key]
+                for found in objects:
+                    if not self._says_nothing_new(found):
+                        self._present[found.key] = found
                 self._version = version
                 self._lists += 1
                 self._rewinds += rewound

@@ -360,7 +360,7 @@ class Reflector(Generic[T]):
         )
         items: list[Item[T]] = []
         for begin in range(0, len(page.items), _SLICE):
-            items += (Item(Identity.of(obj), self._form(obj)) for obj in page.items[begin : begin + _SLICE])
+            items += (Item(self._known.identity_of(obj), self._form(obj)) for obj in page.items[begin : begin + _SLICE])
             # Without this a long list would keep everybody else waiting.
             await asyncio.sleep(0)
         return Page(tuple(items), page.resource_version, page.continue_token)

@@ -248,6 +248,16 @@ class Known:
     def __len__(self) -> int:
         return len(self._objects)
 
+    def identity_of(self, obj: JsonObject) -> Identity:
+        """The identity of an object: the one that is known, if it is that.
+
+        Raises:
+            ValueError: its metadata tell no name or version.
+        """
+        told = Identity.of(obj)
+        known = self._objects.get(told.key)
+        return known if known is not None and known == told else told
+
     def replace(self, listed: Listed[T]) -> tuple[Delete, ...]:
         """Take over a list; report what it lacks, and objects whose name now belongs to another one."""
         before = self._objects

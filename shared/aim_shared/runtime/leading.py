@@ -12,17 +12,19 @@ from aim_shared.bus.entry import Change
 from aim_shared.bus.fact_publisher import FactPublisher
 from aim_shared.bus.feed import WorldFeed
 from aim_shared.bus.keeper import StreamKeeper, StreamStatistics
-from aim_shared.bus.part import Part
+from aim_shared.bus.part import Key, Part
 from aim_shared.bus.parts import FACTS, SERVICES
 from aim_shared.bus.publisher import Publisher
 from aim_shared.bus.publisher_state import PublisherSettings, PublisherStatistics
 from aim_shared.bus.reflected import reflect
+from aim_shared.bus.source import SourceVersion
 from aim_shared.bus.streams import StreamLimits
 from aim_shared.bus.subjects import Layout
 from aim_shared.bus.tasks import endless
 from aim_shared.bus.world import World
 from aim_shared.kube.client import KubeClient
 from aim_shared.kube.errors import ApiError
+from aim_shared.kube.reflector import Reflector
 from aim_shared.kube.reflector_state import Watching
 from aim_shared.reconcile.reconciler import EffectRunner, ServiceDefinition
 from aim_shared.reconcile.worker import Observer, Recorder
@@ -99,7 +101,7 @@ class Term:
             context.bus, stream_limits(context.settings), governs=governs, layout=context.layout
         )
         self._impatient = False
-        self._reflectors = {part.name: reflect(context.kube, part) for part in context.definition.publishes}
+        self._reflectors = {part.name: self._reflector(part) for part in context.definition.publishes}
         self._publishers = {part.name: self._publisher(part) for part in context.definition.publishes}
 
     @property
@@ -206,6 +208,13 @@ class Term:
         async with self._reflectors[part.name] as reflector, asyncio.TaskGroup() as group:
             group.create_task(endless(f"publishing {part.name}", publisher.run()))
             group.create_task(endless(f"watching {part.name}", publisher.consume(reflector)))
+
+    def _reflector(self, part: Part[Any]) -> Reflector[SourceVersion]:
+        def known(key: Key) -> SourceVersion | None:
+            # The publisher is made later, as it asks its reflector for lists.
+            return self._publishers[part.name].present(key)
+
+        return reflect(self._context.kube, part, known)
 
     def _publisher(self, part: Part[Any]) -> Publisher:
         context = self._context

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
+from typing import Any
 
 import pytest
 from support.nats import eventually
@@ -101,18 +102,20 @@ async def test_of_a_reading_that_broke_off_nothing_is_adopted(
         await stands(bus, layout, {"a": 1, "b": 1})
     readings = 0
 
-    async def read_in_two(connection: BusConnection, of: Layout, part: str, service: str, take: Present) -> int:
+    async def read_in_two(
+        connection: BusConnection, of: Layout, part: str, service: str, take: Present, **options: Any
+    ) -> int:
         nonlocal readings
         readings += 1
         if readings > 1:
-            return await read_present(connection, of, part, service, take)
+            return await read_present(connection, of, part, service, take, **options)
 
         def first_alone(key: Key, message: StoredMessage) -> None:
             take(key, message)
             raise BusUnavailableError("the broker fell silent")
 
         try:
-            return await read_present(connection, of, part, service, first_alone)
+            return await read_present(connection, of, part, service, first_alone, **options)
         finally:
             # Whoever leads meanwhile has other results.
             async with facts(bus, layout, "meanwhile") as other:

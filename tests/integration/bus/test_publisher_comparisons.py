@@ -1,5 +1,7 @@
 """How much of the history a publisher reads when it compares: none of what it has seen there."""
 
+import gc
+import sys
 from typing import Any
 
 import pytest
@@ -7,13 +9,13 @@ from support.nats import eventually
 from support.publishing import Cluster, history, of, publishing, settles
 from support.world_objects import widgets
 
-from aim_shared.bus.connection import BusConnection
+from aim_shared.bus.connection import BusConnection, BusUnavailableError
 from aim_shared.bus.interruption import InterruptedSessionError
 from aim_shared.bus.part import Key
 from aim_shared.bus.publisher import Publisher
 from aim_shared.bus.session import Session
-from aim_shared.bus.snapshot import LastLogged, read_logged
-from aim_shared.bus.stored import delete_message, last_message
+from aim_shared.bus.snapshot import LastLogged, Present, read_logged, read_present
+from aim_shared.bus.stored import StoredMessage, delete_message, last_message
 from aim_shared.bus.subjects import Layout
 
 PART = "widgets"
@@ -118,3 +120,91 @@ async def test_what_could_not_be_copied_is_missed_again(
         assert publisher.statistics.copied == 1
     assert len(await history(bus, layout, PART)) == 1
     assert len(readings) == 3
+
+
+@pytest.mark.spec("FW-499")
+async def test_a_comparison_keeps_what_it_knows_and_reads_no_bodies(
+    bus: BusConnection, layout: Layout, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cluster, bodies = Cluster(), list[bytes]()
+
+    async def read_and_note(
+        bus: BusConnection, of: Layout, part: str, service: str, take: Present, *, headers_only: bool
+    ) -> int:
+        def note(key: Key, message: StoredMessage) -> None:
+            bodies.append(message.data)
+            take(key, message)
+
+        return await read_present(bus, of, part, service, note, headers_only=headers_only)
+
+    monkeypatch.setattr("aim_shared.bus.session.read_present", read_and_note)
+    async with publishing(bus, widgets(), layout) as publisher:
+        publisher.take(cluster.listing())
+        for name in ("a", "b", "c"):
+            publisher.take(cluster.put(name))
+        publisher.take(cluster.delete("b"))
+        await settles(bus, layout, PART, cluster, publisher)
+        # The first one learns when the broker stored what was published.
+        await compares(publisher)
+        known = publisher._context.writer.stored
+        before = dict(known)
+        bodies.clear()
+        await compares(publisher)
+        assert publisher._context.writer.stored is known
+        assert known.keys() == before.keys()
+        assert all(known[key] is one for key, one in before.items())
+        assert bodies == [b"", b"", b""]
+
+
+@pytest.mark.spec("FW-499")
+async def test_comparisons_leave_nothing_behind(bus: BusConnection, layout: Layout) -> None:
+    cluster, objects = Cluster(), 300
+    for number in range(objects):
+        cluster.put(f"w{number}", number=number)
+    async with publishing(bus, widgets(), layout) as publisher:
+        publisher.take(cluster.listing())
+        await settles(bus, layout, PART, cluster, publisher)
+        for _ in range(3):
+            await compares(publisher)
+        gc.collect()
+        before = sys.getallocatedblocks()
+        for _ in range(10):
+            await compares(publisher)
+        gc.collect()
+        # Far less than one block for each object of one comparison.
+        assert sys.getallocatedblocks() - before < objects
+
+
+@pytest.mark.spec("FW-499")
+async def test_of_a_reading_that_broke_off_nothing_is_believed(
+    bus: BusConnection, layout: Layout, readings: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It took note of some messages, and not yet of what is missing."""
+    cluster, broken = Cluster(), list[str]()
+
+    async def read_in_part(
+        bus: BusConnection, of: Layout, part: str, service: str, take: Present, *, headers_only: bool
+    ) -> int:
+        def first_alone(key: Key, message: StoredMessage) -> None:
+            take(key, message)
+            if len(readings) == 1 and not broken:
+                broken.append(key.name)
+                raise BusUnavailableError("the broker fell silent")
+
+        return await read_present(bus, of, part, service, first_alone, headers_only=headers_only)
+
+    async with publishing(bus, widgets(), layout) as publisher:
+        publisher.take(cluster.listing())
+        for name in ("a", "b", "c"):
+            publisher.take(cluster.put(name))
+        await settles(bus, layout, PART, cluster, publisher)
+        missing = await last_message(bus, layout.state_stream, layout.state(PART, Key("ns", "c")))
+        assert missing is not None
+        await delete_message(bus, layout.state_stream, missing.sequence)
+        monkeypatch.setattr("aim_shared.bus.session.read_present", read_in_part)
+        publisher.reread()
+        await eventually(lambda: bool(broken), "broke off")
+        await settles(bus, layout, PART, cluster, publisher)
+        assert len(readings) == 2, "the history was read as well"
+    versions = await history(bus, layout, PART)
+    assert [len(of(versions, name)) for name in "abc"] == [1, 1, 2]

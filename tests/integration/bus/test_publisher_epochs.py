@@ -66,13 +66,13 @@ async def test_what_somebody_writes_while_the_stream_is_read_is_no_fall_of_its_e
         await settles(bus, layout, PART, cluster, publisher)
         scope = Scope(publisher.epoch, publisher.epoch)
 
-        async def read_late(*args: Any) -> Any:
+        async def read_late(*args: Any, **options: Any) -> Any:
             if not written:
                 late = cluster.put("late")
                 publisher.take(late)
                 former = Writer(bus, widgets(), layout, "former", lambda: True)
                 written.append(await former.write(late.obj, scope))
-            return await read_present(*args)
+            return await read_present(*args, **options)
 
         monkeypatch.setattr("aim_shared.bus.session.read_present", read_late)
         monkeypatch.setattr(Scoping, "begin", note)

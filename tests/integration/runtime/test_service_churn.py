@@ -120,6 +120,32 @@ async def test_what_comes_and_goes_leaves_nothing_behind(tiny: ServiceProcess, a
     assert what_grew() == {}
 
 
+@pytest.mark.spec("FW-499")
+async def test_a_comparison_takes_over_what_is_known(tiny: ServiceProcess, api: RawApi) -> None:
+    for number in range(ALIVE):
+        await api.created(path(MODELS), model(f"stays-{number}", "org/image:1"))
+    part = "tinymodels"
+
+    async def is_leading() -> bool:
+        return tiny.state.term is not None and tiny.state.term.publishers[part].objects == ALIVE
+
+    await eventually(is_leading, "all models are known")
+    term = tiny.state.term
+    assert term is not None
+    present, reflector = term._publishers[part]._context.intake.source.present, term._reflectors[part]
+
+    async def was_repeated() -> bool:
+        before, lists = dict(present), reflector.statistics().lists
+        reflector.relist()
+        await eventually(lambda: reflector.statistics().lists > lists, "listed")
+        # Until their passes have settled, models change meanwhile.
+        same = [key for key, one in before.items() if present[key].resource_version == one.resource_version]
+        assert all(present[key] is before[key] for key in same)
+        return len(same) == ALIVE
+
+    await eventually(was_repeated, "a list of nothing but what is known")
+
+
 def of_rounds(process: ServiceProcess) -> list[str]:
     world = process.state.world
     return [str(entry) for part in world.parts for entry in world.all(part) if "r0-" in str(entry)]
