@@ -6,6 +6,7 @@ import time
 
 import pytest
 from support.controlplane import RawApi
+from support.nats import eventually
 from support.runtime_fixtures import MAPS, MODELS, api, controlplane, model, seen, stage
 from support.services import Platform, ServiceUnderTest
 from support.tiny_service import SLOW
@@ -57,9 +58,9 @@ async def test_a_successor_takes_over_at_once_when_the_leader_stops(stage: Platf
     await api.created(MODELS, model("slow", SLOW))
     await stage.until_looked(SLOW)
     assert await leader.stop() == 0
-    began = time.monotonic()
+    holder = (await api.get(LEASE)).body["spec"].get("holderIdentity") or ""
+    assert not holder.startswith("pod-0"), "the Lease was given back"
     await follower.leads()
-    assert time.monotonic() - began < LEASE_SECONDS
     # What the first one had begun is begun again.
     await stage.until_looked(SLOW, times=2)
 
@@ -171,9 +172,14 @@ async def test_two_that_both_believe_to_lead_neither_fight_fast_nor_die(stage: P
     await one.ready()
     two = await stage.started("pod-1", NATS_HEARTBEAT="1s")
     await two.ready()
+
+    def told() -> int:
+        lines = [*one.lines, *two.lines]
+        return sum("another process publishes" in line["message"] for line in lines)
+
+    await eventually(lambda: told() > 0, "they notice each other")
     await asyncio.sleep(8)
-    told = [line for service in (one, two) for line in service.lines if "another process publishes" in line["message"]]
-    assert 1 <= len(told) <= 12
+    assert told() <= 12
     assert await one.stop() == 0
     await api.created(MODELS, model("qwen", "qwen:1"))
     await seen(api, "qwen", "qwen:1")

@@ -5,10 +5,9 @@ Every test has its own server, so that it can be killed; bounds are those of the
 
 import asyncio
 import shutil
-import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -21,14 +20,15 @@ from support.world_objects import widget, widgets
 from aim_local.nats import NatsServer
 from aim_shared.api import Resource
 from aim_shared.bus.connection import BusApiError, BusConnection
+from aim_shared.bus.freshness import FeedSettings
 from aim_shared.bus.part import Key, Part
 from aim_shared.bus.streams import ensure_streams
 from aim_shared.bus.subjects import Layout
 from aim_shared.json import JsonObject
 from aim_shared.kube.reflector_state import Upsert
 
-BOUND = 15.0
-"""Seconds for any recovery."""
+BOUND = 30.0
+"""Seconds for any recovery, on a busy machine."""
 
 
 @dataclass
@@ -58,16 +58,17 @@ class Rig:
 
 
 @asynccontextmanager
-async def rig(server: NatsServer, *, direct: bool = False) -> AsyncIterator[Rig]:
+async def rig(server: NatsServer, *, direct: bool = False, settings: FeedSettings = QUICK) -> AsyncIterator[Rig]:
     layout, part = new_layout(), widgets()
     async with connected(server.url, "publisher") as publisher, connected(server.url, "consumer") as consumer:
         source = Source(publisher, layout)
         cluster = DirectCluster(source)
         if server.running:
             await publisher.wait_connected()
+            await consumer.wait_connected()
             await ensure_streams(publisher, layout)
         reflect = cluster.reflect if direct else None
-        async with feeding(consumer, layout, [part], reflect=reflect, settings=QUICK) as fed:
+        async with feeding(consumer, layout, [part], reflect=reflect, settings=settings) as fed:
             yield Rig(server, layout, publisher, source, part, fed, cluster)
 
 
@@ -234,12 +235,12 @@ async def test_going_away_later_and_coming_back(server: NatsServer) -> None:
 
 async def test_an_outage_shorter_than_the_grace_needs_no_change_over(server: NatsServer) -> None:
     await server.start()
-    async with rig(server, direct=True) as r:
+    # Longer than any recovery here may take.
+    settings = replace(QUICK, outage_grace=4 * BOUND, stale_grace=4 * BOUND)
+    async with rig(server, direct=True, settings=settings) as r:
         await settled(r)
         await server.kill()
-        began = time.monotonic()
         await server.start()
         await reconnected(r.publisher)
         await r.vouched("equal")
-        if time.monotonic() - began < QUICK.outage_grace:
-            assert r.cluster.opened == 0
+        assert r.cluster.opened == 0

@@ -23,7 +23,7 @@ from aim_shared.bus.publisher import Publisher
 from aim_shared.bus.source import SourceVersion
 from aim_shared.kube.reflector_state import Event
 
-BOUND = 15.0
+BOUND = 30.0
 
 
 @dataclass

@@ -185,7 +185,11 @@ async def test_a_window_that_is_full_to_the_byte_is_followed_by_the_next(
     async with deliver(bus, layout.history_stream, subjects, ALL) as delivery:
         sizes = [delivered.message.size for delivered in await read(delivery, 30)]
     windows_of(monkeypatch, bus, sum(sizes[:20]))
-    async with deliver(bus, layout.history_stream, subjects, ALL) as delivery, asyncio.timeout(3):
+    # Without the next request, the broker would only tell once this one has expired: after three heartbeats.
+    async with (
+        deliver(bus, layout.history_stream, subjects, ALL, heartbeat=120) as delivery,
+        asyncio.timeout(60),
+    ):
         assert [delivered.message.size for delivered in await read(delivery, 30)] == sizes
 
 

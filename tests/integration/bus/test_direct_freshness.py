@@ -31,7 +31,7 @@ HASTY = Backoff(base=0.02, cap=0.1)
 @pytest.mark.spec("FW-420")
 async def test_a_half_open_watch_makes_the_part_stale_until_a_list_succeeds(layout: Layout) -> None:
     part = Part("configmaps", CONFIG_MAP)
-    settings = replace(QUICK, watch_silence=1.0, catch_up=0.2)
+    settings = replace(QUICK, watch_silence=3.0, catch_up=0.2)
     async with (
         ControlPlane(bookmark_seconds=0.2) as plane,
         raw_api(plane.url) as api,
@@ -48,7 +48,7 @@ async def test_a_half_open_watch_makes_the_part_stale_until_a_list_succeeds(layo
             settings=settings,
         ) as fed:
             await eventually(lambda: fed.world.is_fresh(part), "listed")
-            await asyncio.sleep(1.5)
+            await asyncio.sleep(4.0)
             assert fed.world.is_fresh(part), "bookmarks are signs of life"
             silence = plane.faults.add(FaultRule(verbs=frozenset({"watch"}), fault=Silence()))
             refusal = plane.faults.add(FaultRule(verbs=frozenset({"list"}), fault=Refusal(code=500)))

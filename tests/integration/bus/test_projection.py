@@ -101,15 +101,18 @@ async def test_a_part_without_new_markers_goes_stale_until_the_next(
     bus: BusConnection, layout: Layout, part: Part[Resource], source: Source
 ) -> None:
     await source.upsert("a")
-    await source.mark()
-    settings = replace(QUICK, marker_lifetime=0.5, stale_grace=60)
+    settings = replace(QUICK, marker_lifetime=1.0, stale_grace=60)
     async with feeding(bus, layout, [part], settings=settings) as fed:
-        await eventually(lambda: fed.world.is_fresh(part), "fresh")
-        await eventually(lambda: not fed.world.is_fresh(part), "stale", within=3)
+
+        async def marked() -> bool:
+            await source.mark()
+            return fed.world.is_fresh(part)
+
+        await eventually(marked, "fresh", interval=0.1)
+        await eventually(lambda: not fed.world.is_fresh(part), "stale")
         assert fed.world.is_synced(part)
         assert fed.world.get(part, A) is not None
-        await source.mark()
-        await eventually(lambda: fed.world.is_fresh(part), "fresh again", within=3)
+        await eventually(marked, "fresh again", interval=0.1)
         assert fed.statistics.projection.generations == 1
 
 

@@ -172,13 +172,18 @@ async def test_comparing_asks_the_reflector_for_a_list(bus: BusConnection, layou
 @pytest.mark.spec("FW-019")
 async def test_the_marker_waits_for_a_list_when_the_watch_falls_silent(bus: BusConnection, layout: Layout) -> None:
     cluster, asked = Cluster(), asyncio.Event()
-    settings = replace(QUICK, marker_interval=0.05, watch_silence=0.5)
+    settings = replace(QUICK, marker_interval=0.05, watch_silence=3.0)
     async with publishing(bus, widgets(), layout, settings=settings, relist=lambda _: asked.set()) as publisher:
         publisher.take(cluster.listing())
-        for _ in range(8):
-            await asyncio.sleep(0.1)
+        bookmarks = 0
+
+        async def vouched_for() -> bool:
+            nonlocal bookmarks
             publisher.take(cluster.bookmark())
-        assert publisher.statistics.markers > 3
+            bookmarks += 1
+            return bookmarks > 40 and publisher.statistics.markers > 3
+
+        await eventually(vouched_for, "bookmarks are signs of life", interval=0.1)
         assert not asked.is_set()
         await asyncio.wait_for(asked.wait(), 60)
         markers = publisher.statistics.markers

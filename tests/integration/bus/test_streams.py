@@ -253,7 +253,7 @@ async def test_a_cancellation_that_meets_an_answer_is_not_forgotten(bus: BusConn
         task = asyncio.create_task(ask_forever())
         await asyncio.sleep(0.0005 + attempt % 10 * 0.0001)
         task.cancel()
-        done, _ = await asyncio.wait({task}, timeout=2)
+        done, _ = await asyncio.wait({task}, timeout=60)
         assert done, f"still asking after cancellation {attempt}"
 
 

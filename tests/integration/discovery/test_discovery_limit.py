@@ -51,7 +51,7 @@ async def test_thirty_templates_never_run_more_than_ten_jobs_also_when_leaders_c
         running_discovery(controlplane, tmp_path, replicas=2) as replicas,
     ):
         await burst(api)
-        await api.until(path(TEMPLATES, NAMES[0]), has_status("Ready"), 30)
+        await api.until(path(TEMPLATES, NAMES[0]), has_status("Ready"))
         leases = "/apis/coordination.k8s.io/v1/namespaces/" + NAMESPACE + "/leases/aim-discovery"
         holder = (await api.get(leases)).body["spec"]["holderIdentity"]
         await replicas.stop(int(holder.removeprefix("discovery-").partition("_")[0]))
@@ -74,7 +74,7 @@ async def test_templates_that_fail_do_not_starve_one_that_does_not(
         for name in failing:
             await api.created(path(TEMPLATES), template(name, "bad", env=[{"name": "N", "value": name}]))
         for name in failing[:5]:
-            await api.until(path(TEMPLATES, name), has_status("Failed"), 60)
+            await api.until(path(TEMPLATES, name), has_status("Failed"))
         await api.created(path(TEMPLATES), template("healthy"))
         await all_ready(api, ["healthy"])
 

@@ -47,7 +47,7 @@ async def test_a_cluster_model_has_templates_of_the_cluster_and_jobs_with_the_op
         spec = {"image": image, "discovery": flags}
         await api.created(CLUSTER_MODELS, body("AIMClusterModel", "dummy", spec))
 
-        done = (await api.until(f"{CLUSTER_MODELS}/dummy", has_status("Ready"), 30)).body
+        done = (await api.until(f"{CLUSTER_MODELS}/dummy", has_status("Ready"))).body
         (made,) = (await api.get(CLUSTER_TEMPLATES)).body["items"]
 
         assert condition(done, "ClusterServiceTemplatesReady") == ("True", "AllTemplatesReady")
@@ -77,9 +77,9 @@ async def test_nothing_is_asked_of_any_registry_where_metadata_is_given(
         processors = {"hardware": {"cpu": {"requests": "500m", "limits": "2"}}}
         own = {"modelSources": SOURCES, "custom": processors, "discovery": off}
         await api.created(path(MODELS), model(image, "processors", **own))
-        done = (await api.until(path(MODELS, "qwen"), has_status("Ready"), 30)).body
-        await api.until(path(MODELS, "entries"), has_status("Ready"), 30)
-        await api.until(path(MODELS, "processors"), has_status("Ready"), 30)
+        done = (await api.until(path(MODELS, "qwen"), has_status("Ready"))).body
+        await api.until(path(MODELS, "entries"), has_status("Ready"))
+        await api.until(path(MODELS, "processors"), has_status("Ready"))
         made = (await api.get(path(TEMPLATES))).body["items"]
 
     assert condition(done, "ImageMetadataReady") == ("True", "ImageMetadataFound")
@@ -107,8 +107,8 @@ async def test_a_mirror_is_asked_instead_and_named_when_it_does_not_answer(
         await api.created(path(MODELS), model(image))
         await api.created(path(MODELS), model(f"quay.io/{DUMMY}", "nowhere"))
 
-        await api.until(path(MODELS, "qwen"), has_status("Ready"), 30)
-        lost = (await api.until(path(MODELS, "nowhere"), has_status("Degraded"), 30)).body
+        await api.until(path(MODELS, "qwen"), has_status("Ready"))
+        lost = (await api.until(path(MODELS, "nowhere"), has_status("Degraded"))).body
 
         (made,) = (await api.get(path(TEMPLATES))).body["items"]
         assert made["status"]["discoveryJob"]["name"].startswith("discover-ghcr-io-")
@@ -147,16 +147,16 @@ async def test_a_corrected_secret_is_enough(
     image = f"{registry.host}/private/aim-dummy:0.1.0"
     async with running_discovery(controlplane, tmp_path):
         created = await api.created(path(MODELS), model(image, imagePullSecrets=[{"name": "registry"}]))
-        failed = (await api.until(path(MODELS, "qwen"), has_status("Failed"), 30)).body
+        failed = (await api.until(path(MODELS, "qwen"), has_status("Failed"))).body
         assert condition(failed, "ImageMetadataReady") == ("False", "SecretNotFound")
         assert condition(failed, "ConfigValid") == ("False", "ReferenceNotFound")
 
         await api.created(path("v1/secrets"), pull_secret(registry.host, "wrong"))
-        await api.until(path(MODELS, "qwen"), reported("ImagePullAuthFailure"), 30)
+        await api.until(path(MODELS, "qwen"), reported("ImagePullAuthFailure"))
         await api.merge(
             path("v1/secrets", "registry"), {"data": pull_secret(registry.host, DEMO_AUTH.password)["data"]}
         )
-        done = (await api.until(path(MODELS, "qwen"), has_status("Ready"), 30)).body
+        done = (await api.until(path(MODELS, "qwen"), has_status("Ready"))).body
 
     assert done["metadata"]["generation"] == created["metadata"]["generation"]
     assert condition(done, "ConfigValid") == ("True", "ConfigurationValid")
@@ -176,7 +176,7 @@ async def test_a_corrected_token_starts_the_next_discovery_before_its_backoff_en
         off = {"extractMetadata": False, "createServiceTemplates": False}
         await api.created(path(MODELS), model(DUMMY, discovery=off))
         await api.created(path(TEMPLATES), template("gated", env=env))
-        failed = (await api.until(path(TEMPLATES, "gated"), reported("DiscoveryFailed"), 30)).body
+        failed = (await api.until(path(TEMPLATES, "gated"), reported("DiscoveryFailed"))).body
         assert failed["status"]["status"] == "Failed"
         assert condition(failed, "AuthValid") == ("False", "AuthError")
 
@@ -218,6 +218,6 @@ async def test_models_and_templates_follow_the_labels_of_nodes(
         await api.created(path(TEMPLATES), template("big", modelSources=SOURCES, hardware=gpu))
         for device, value in ((None, "NotAvailable"), ("75a3", "Ready"), (None, "NotAvailable"), ("75a3", "Ready")):
             await label_node(api, device)
-            found = (await api.until(path(TEMPLATES, "big"), has_status(value), 20)).body
+            found = (await api.until(path(TEMPLATES, "big"), has_status(value))).body
             await api.until(path(MODELS, "qwen"), has_status(value))
             assert condition(found, "Discovered") == ("True", "InlineModelSources")

@@ -69,7 +69,7 @@ async def test_a_download_reports_progress_and_leaves_its_data_in_the_claim(api:
     await api.created(artifacts, ARTIFACT)
     await created_with_claim(api, download())
 
-    await api.until(path(JOBS, "download"), lambda reply: holds(reply.body, "Complete"), 30)
+    await api.until(path(JOBS, "download"), lambda reply: holds(reply.body, "Complete"))
 
     artifact = (await api.get(f"{artifacts}/qwen")).body
     written = tmp_path / "data" / "volumes" / NAMESPACE / "weights" / "simulated_data"
@@ -82,7 +82,7 @@ async def test_the_size_is_the_termination_message_and_the_last_line(api: RawApi
     env = (("AIM_DEBUG_SIMULATE_SIZE_BYTES", "4711"),)
     await api.created(path(JOBS), job("size", "check-size", "check-size", env))
 
-    await api.until(path(JOBS, "size"), lambda reply: holds(reply.body, "Complete"), 30)
+    await api.until(path(JOBS, "size"), lambda reply: holds(reply.body, "Complete"))
 
     pod = await pod_of(api, "size")
     ended = pod["status"]["containerStatuses"][0]["state"]["terminated"]
@@ -96,7 +96,7 @@ async def test_the_size_is_the_termination_message_and_the_last_line(api: RawApi
 async def test_a_failed_verification_is_told_by_exit_code_and_message(api: RawApi) -> None:
     await created_with_claim(api, download(("AIM_DEBUG_VERIFY_FAIL", "true")))
 
-    await api.until(path(JOBS, "download"), lambda reply: holds(reply.body, "Failed"), 30)
+    await api.until(path(JOBS, "download"), lambda reply: holds(reply.body, "Failed"))
 
     ended = (await pod_of(api, "download"))["status"]["containerStatuses"][0]["state"]["terminated"]
     assert ended["exitCode"] == 13

@@ -1,5 +1,6 @@
 """The model-sync service in operation: metrics, permissions, a silent registry, a refused model, the end."""
 
+import asyncio
 from collections.abc import Callable
 from copy import deepcopy
 from pathlib import Path
@@ -178,8 +179,9 @@ async def test_a_model_that_appears_during_the_sync_is_taken_as_made(
     controlplane: ControlPlane, api: RawApi, registry: LocalRegistry, tmp_path: Path
 ) -> None:
     """As after a crash between the creation and the status: it counts, and it is not written again."""
-    registry.fail("tags", Fault(503, {"Retry-After": "1"}, delay=1.0))
-    async with running_service(controlplane, tmp_path):
+    answer = asyncio.Event()
+    registry.fail("tags", Fault(503, {"Retry-After": "1"}, released=answer))
+    async with running_service(controlplane, tmp_path, registry_request_timeout=60.0):
         created = await api.created(SOURCES, source(registry=registry.host, images=["org/aim-a"]))
         await eventually(lambda: registry.requests["tags"] == 1, "the sync has begun")
         image = canonical_repository(registry.host, "org/aim-a")
@@ -199,6 +201,7 @@ async def test_a_model_that_appears_during_the_sync_is_taken_as_made(
         }
         body = {"apiVersion": created["apiVersion"], "kind": "AIMClusterModel", "metadata": metadata}
         made = await api.created(MODELS, {**body, "spec": {"image": f"{image}:0.9.0"}})
+        answer.set()
         status = await until(api, "Ready")
         assert (status["discoveredModels"], status["availableModels"]) == (4, 4)
         kept = (await api.get(f"{MODELS}/{name}")).body
@@ -210,12 +213,14 @@ async def test_what_another_hand_wrote_into_the_status_is_put_right(
     controlplane: ControlPlane, api: RawApi, registry: LocalRegistry, tmp_path: Path
 ) -> None:
     """Fields with another owner, and a version that changes between reading and writing, hold nothing up."""
-    registry.fail("tags", Fault(503, delay=0.5))
-    async with running_service(controlplane, tmp_path):
+    answer = asyncio.Event()
+    registry.fail("tags", Fault(503, released=answer))
+    async with running_service(controlplane, tmp_path, registry_request_timeout=60.0):
         await api.created(SOURCES, source(registry=registry.host, images=["org/aim-a"]))
         await eventually(lambda: registry.requests["tags"] == 1, "the sync has begun")
         foreign = {"status": "Running", "discoveredModels": 99, "availableModels": 99}
         await api.merge(f"{SOURCES}/catalog/status", {"status": foreign})
+        answer.set()
         status = await until(api, "Ready")
         assert (status["discoveredModels"], status["availableModels"]) == (4, 4)
 

@@ -1,6 +1,7 @@
 """The model-sync service as it runs: API server, broker, registry."""
 
 import asyncio
+from pathlib import Path
 
 import pytest
 from support.controlplane import RawApi, Reply
@@ -11,6 +12,7 @@ from support.model_sync_service import (
     condition,
     models,
     models_created,
+    running_service,
     source,
     until,
 )
@@ -113,7 +115,7 @@ async def test_two_sources_do_not_fight_for_a_pinned_image(api: RawApi) -> None:
 async def test_a_periodic_sync_that_finds_nothing_new_costs_two_status_writes(
     api: RawApi, controlplane: ControlPlane, registry: LocalRegistry
 ) -> None:
-    spec: JsonObject = {"registry": registry.host, "images": ["org/aim-a"], "syncInterval": "2s"}
+    spec: JsonObject = {"registry": registry.host, "images": ["org/aim-a"], "syncInterval": "4s"}
     await api.created(SOURCES, source(**spec))
     await until(api, "Ready")
     await api.until(EVENTS, models_created)
@@ -137,17 +139,22 @@ async def test_a_periodic_sync_that_finds_nothing_new_costs_two_status_writes(
     assert written == [("apply", "aimclustermodelsources", 4)]
 
 
-@pytest.mark.usefixtures("service")
 @pytest.mark.spec("MS-241", "MS-S107")
-async def test_a_source_deleted_during_its_sync_creates_nothing(api: RawApi, registry: LocalRegistry) -> None:
-    registry.fail("tags", Fault(503, delay=1.0))
-    await api.created(SOURCES, source(registry=registry.host, images=["org/aim-a", "org/base:0.9.0"]))
-    await eventually(lambda: registry.requests["tags"] > 0, "the sync has begun")
-    await api.delete(f"{SOURCES}/catalog")
-    await api.until_gone(f"{SOURCES}/catalog")
-    await asyncio.sleep(2.5)
-    assert registry.requests["tags"] == 1
-    assert (await api.get(MODELS)).body["items"] == []
+async def test_a_source_deleted_during_its_sync_creates_nothing(
+    controlplane: ControlPlane, api: RawApi, registry: LocalRegistry, tmp_path: Path
+) -> None:
+    answer = asyncio.Event()
+    registry.fail("tags", Fault(503, released=answer))
+    async with running_service(controlplane, tmp_path, registry_request_timeout=60.0):
+        await api.created(SOURCES, source(registry=registry.host, images=["org/aim-a", "org/base:0.9.0"]))
+        await eventually(lambda: registry.requests["tags"] > 0, "the sync has begun")
+        await api.delete(f"{SOURCES}/catalog")
+        await api.until_gone(f"{SOURCES}/catalog")
+        answer.set()
+        # By then it would have asked again.
+        await asyncio.sleep(2.5)
+        assert registry.requests["tags"] == 1
+        assert (await api.get(MODELS)).body["items"] == []
 
 
 @pytest.mark.usefixtures("service")

@@ -124,9 +124,9 @@ def reason(reply: Reply, type_: str) -> str:
 @pytest.mark.spec("SV-233", "SV-122", "SV-141", "SV-177", "SV-220", "SV-276", "CC-003", "FW-011", "FW-013")
 async def test_a_service_runs_and_follows_its_spec(controlplane: ControlPlane, api: RawApi) -> None:
     await prepared(api)
-    await api.until(path(CACHES, CACHE), exists, 60)
+    await api.until(path(CACHES, CACHE), exists)
     await downloaded(api)
-    done = (await api.until(path(SERVICES, "qwen-chat"), has_status("Running"), 15)).body
+    done = (await api.until(path(SERVICES, "qwen-chat"), has_status("Running"))).body
 
     assert done["metadata"]["finalizers"] == ["aim.eai.amd.com/template-cache-cleanup"]
     assert done["status"]["resolvedTemplate"]["name"] == "qwen3-lat"
@@ -151,18 +151,18 @@ async def test_a_service_runs_and_follows_its_spec(controlplane: ControlPlane, a
 @pytest.mark.spec("FW-472")
 async def test_a_spec_that_comes_back_brings_back_what_was_there(api: RawApi) -> None:
     await prepared(api)
-    await api.until(path(CACHES, CACHE), exists, 60)
+    await api.until(path(CACHES, CACHE), exists)
     await downloaded(api)
-    await api.until(path(SERVICES, "qwen-chat"), has_status("Running"), 15)
+    await api.until(path(SERVICES, "qwen-chat"), has_status("Running"))
     before = await at_rest(api)
 
     other: JsonObject = {"replicas": 2, "env": [{"name": "A", "value": "1"}], "priorityClassName": "high"}
     await api.merge(path(SERVICES, "qwen-chat"), {"spec": other})
-    await api.until(path(WORKLOADS, WORKLOAD), lambda reply: predictor(reply)["minReplicas"] == 2, 10)
+    await api.until(path(WORKLOADS, WORKLOAD), lambda reply: predictor(reply)["minReplicas"] == 2)
     changed = await at_rest(api)
     await api.merge(path(SERVICES, "qwen-chat"), {"spec": {"runtimeConfigName": "absent", "replicas": 3}})
     await api.until(
-        path(SERVICES, "qwen-chat"), lambda reply: reason(reply, "RuntimeConfigReady") == "ReferenceNotFound", 10
+        path(SERVICES, "qwen-chat"), lambda reply: reason(reply, "RuntimeConfigReady") == "ReferenceNotFound"
     )
     broken = await at_rest(api)
     untouched = [text for text in differences(changed, broken) if not text.startswith("AIMService")]
@@ -170,7 +170,7 @@ async def test_a_spec_that_comes_back_brings_back_what_was_there(api: RawApi) ->
 
     back = {"replicas": None, "env": None, "priorityClassName": None, "runtimeConfigName": None}
     await api.merge(path(SERVICES, "qwen-chat"), {"spec": back})
-    await api.until(path(SERVICES, "qwen-chat"), has_status("Running"), 10)
+    await api.until(path(SERVICES, "qwen-chat"), has_status("Running"))
     assert differences(before, await at_rest(api)) == []
 
 
@@ -189,12 +189,12 @@ async def test_a_running_service_moves_to_another_template(api: RawApi) -> None:
         return env["AIM_METRIC"], [claim["claimName"] for claim in claims]
 
     await prepared(api)
-    await api.until(path(CACHES, CACHE), exists, 60)
+    await api.until(path(CACHES, CACHE), exists)
     await downloaded(api)
     await api.until(path(SERVICES, "qwen-chat"), has_status("Running"))
     await ready_template(api, "qwen3-thr", "throughput")
     await api.merge(path(SERVICES, "qwen-chat"), {"spec": {"template": {"name": "qwen3-thr"}}})
-    await api.until(path(CACHES, "qwen3-thr-a04542d9"), exists, 60)
+    await api.until(path(CACHES, "qwen3-thr-a04542d9"), exists)
     waiting = await api.until(path(SERVICES, "qwen-chat"), has_status("Starting"))
     assert reason(waiting, "CacheReady") == "CacheCreating"
     assert seen(await api.get(path(WORKLOADS, WORKLOAD))) == ("latency", [CLAIM])
@@ -241,11 +241,11 @@ async def settled(api: RawApi) -> None:
 @pytest.mark.spec("SV-134", "SV-137", "SV-139", "AR-625", "AR-628")
 async def test_a_failed_download_is_retried_once(api: RawApi) -> None:
     await prepared(api)
-    await api.until(path(CACHES, CACHE), exists, 60)
+    await api.until(path(CACHES, CACHE), exists)
     first = await failing_artifact(api)
     await api.until_gone(path(ARTIFACTS, ARTIFACT))
     # The cache may be heard of before its artifact: then the condition is told first, and counted with the deletion.
-    retried = await api.until(path(SERVICES, "qwen-chat"), lambda reply: "cache" in reply.body["status"], 60)
+    retried = await api.until(path(SERVICES, "qwen-chat"), lambda reply: "cache" in reply.body["status"])
     assert reason(retried, "CacheReady") == "CacheRetrying"
     assert retried.body["status"]["cache"]["retryAttempts"] == 1
     assert await failing_artifact(api) != first
@@ -253,18 +253,16 @@ async def test_a_failed_download_is_retried_once(api: RawApi) -> None:
     assert reason(degraded, "CacheReady") == "CacheFailed"
     assert (await api.get(path(ARTIFACTS, ARTIFACT))).status == 200
     await downloaded(api)
-    await api.until(path(WORKLOADS, WORKLOAD), exists, 60)
+    await api.until(path(WORKLOADS, WORKLOAD), exists)
 
 
 @pytest.mark.spec("SV-134", "SV-252", "AR-626")
 async def test_the_retry_is_not_missed_when_the_cache_is_heard_of_first(api: RawApi) -> None:
     await prepared(api)
-    await api.until(path(CACHES, CACHE), exists, 60)
+    await api.until(path(CACHES, CACHE), exists)
     uid = await new_artifact(api)
     await has(api, CACHES, CACHE, cache_status("Failed", uid=uid))
-    early = await api.until(
-        path(SERVICES, "qwen-chat"), lambda reply: reason(reply, "CacheReady") == "CacheRetrying", 60
-    )
+    early = await api.until(path(SERVICES, "qwen-chat"), lambda reply: reason(reply, "CacheReady") == "CacheRetrying")
     assert (early.body["status"]["status"], early.body["status"].get("cache")) == ("Starting", None)
     await has(api, ARTIFACTS, ARTIFACT, {"status": "Failed"})
     await api.until_gone(path(ARTIFACTS, ARTIFACT))
@@ -276,7 +274,7 @@ async def test_a_corrected_token_reaches_the_cache(api: RawApi) -> None:
         return {one["name"]: one.get("value") for one in reply.body["spec"].get("env") or []}
 
     await prepared(api, env=[{"name": "HF_TOKEN", "value": "bad"}])
-    made = await api.until(path(CACHES, CACHE), exists, 60)
+    made = await api.until(path(CACHES, CACHE), exists)
     assert env(made) == {"HF_TOKEN": "bad"}
     await failing_artifact(api)
     await api.until_gone(path(ARTIFACTS, ARTIFACT))
@@ -307,7 +305,7 @@ async def new_artifact(api: RawApi) -> str:
 @pytest.mark.spec("SV-234", "SV-236", "SV-239")
 async def test_deletion_takes_the_unfinished_cache_along(api: RawApi) -> None:
     await prepared(api)
-    await api.until(path(CACHES, CACHE), exists, 60)
+    await api.until(path(CACHES, CACHE), exists)
     await has(api, CACHES, CACHE, {"status": "Failed"})
     await api.until(path(SERVICES, "qwen-chat"), lambda reply: reason(reply, "CacheReady") == "CacheFailed")
     await api.delete(path(SERVICES, "qwen-chat"))
@@ -337,7 +335,7 @@ async def test_bad_input_is_explained(api: RawApi) -> None:
     config = named("AIMRuntimeConfig", "default", spec={"routing": {"requestTimeout": "soon"}})
     await api.created(path(f"{GROUP}/aimruntimeconfigs"), config)
     await api.until(
-        path(f"{GROUP}/aimruntimeconfigs", "default"), lambda reply: reason(reply, "ConfigValid") == "InvalidSpec", 60
+        path(f"{GROUP}/aimruntimeconfigs", "default"), lambda reply: reason(reply, "ConfigValid") == "InvalidSpec"
     )
 
 
@@ -346,7 +344,7 @@ async def started(api: RawApi, failure: str) -> None:
     annotations = {"local.aim/fail": f"predictor={failure}"}
     await api.merge(f"/api/v1/namespaces/{NAMESPACE}", {"metadata": {"annotations": annotations}})
     await prepared(api)
-    await api.until(path(CACHES, CACHE), exists, 60)
+    await api.until(path(CACHES, CACHE), exists)
     await downloaded(api)
 
 
@@ -375,7 +373,7 @@ async def test_a_correction_reaches_pods_that_can_not_pull(api: RawApi) -> None:
     await api.until(path(SERVICES, "qwen-chat"), has_status("Failed"))
     await api.merge(path(SERVICES, "qwen-chat"), {"spec": {"imagePullSecrets": [{"name": "regcred"}]}})
     await api.until(
-        path(WORKLOADS, WORKLOAD), lambda reply: predictor(reply).get("imagePullSecrets") == [{"name": "regcred"}], 60
+        path(WORKLOADS, WORKLOAD), lambda reply: predictor(reply).get("imagePullSecrets") == [{"name": "regcred"}]
     )
     await api.merge(f"/api/v1/namespaces/{NAMESPACE}", {"metadata": {"annotations": {"local.aim/fail": None}}})
     await api.until(path(SERVICES, "qwen-chat"), has_status("Running"))
@@ -401,9 +399,9 @@ async def test_services_share_a_derived_template(api: RawApi) -> None:
 async def test_the_end_of_autoscaling_leaves_nothing_behind(api: RawApi) -> None:
     metric = {"type": "PodMetric", "podmetric": {"metric": {"query": "q"}, "target": {"type": "Value", "value": "1"}}}
     await prepared(api, minReplicas=1, maxReplicas=2, autoScaling={"metrics": [metric]})
-    await api.until(path(CACHES, CACHE), exists, 60)
+    await api.until(path(CACHES, CACHE), exists)
     await downloaded(api)
-    made = await api.until(path(WORKLOADS, WORKLOAD), exists, 60)
+    made = await api.until(path(WORKLOADS, WORKLOAD), exists)
     await api.until(path(SERVICES, "qwen-chat"), lambda reply: reason(reply, "HPAReady") != "")
     scaled = path("keda.sh/v1alpha1/scaledobjects", f"{WORKLOAD}-predictor")
     if (await api.get(scaled)).status != 200:

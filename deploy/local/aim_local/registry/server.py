@@ -36,6 +36,8 @@ class Fault:
     body: bytes = b""
     delay: float = 0.0
     """Seconds before answering."""
+    released: asyncio.Event | None = None
+    """Answer once it is set."""
     hangs_up: bool = False
     """Break the connection off instead of answering."""
 
@@ -233,6 +235,8 @@ def _scope(kind: str, name: str) -> str:
 
 async def _answer_fault(request: web.Request, fault: Fault) -> web.Response:
     await asyncio.sleep(fault.delay)
+    if fault.released is not None:
+        await fault.released.wait()
     if fault.hangs_up and request.transport is not None:
         request.transport.close()
     return web.Response(status=fault.status, headers=dict(fault.headers), body=fault.body)
