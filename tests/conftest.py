@@ -4,6 +4,7 @@ import os
 import secrets
 
 import pytest
+import structlog
 from hypothesis import HealthCheck, settings
 from support.planned_schemas import assert_accepted
 from support.planned_writes import PlannedWrite, watch_plans
@@ -45,5 +46,14 @@ def _judge(write: PlannedWrite) -> None:
         assert_accepted(write)
 
 
+# Structlog's own choice draws every traceback with the sources and values around it, which takes most of a second.
+structlog.configure(
+    processors=[
+        structlog.contextvars.merge_contextvars,
+        structlog.processors.add_log_level,
+        structlog.processors.TimeStamper(fmt="%H:%M:%S", utc=False),
+        structlog.dev.ConsoleRenderer(colors=False, exception_formatter=structlog.dev.plain_traceback),
+    ]
+)
 # Here, because reconcilers are watched only when they are made later: before any test module is imported.
 watch_plans(_judge)

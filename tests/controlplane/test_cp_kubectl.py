@@ -109,7 +109,7 @@ async def test_watching_prints_changes(widgets: SuiteApi, kubectl: Kubectl) -> N
             kubectl("get", "widgets", "-w", "--request-timeout=8s", "--no-headers", *columns, check=False)
         )
         # Whenever the watch begins and ends, there is a change before and after it.
-        for size in itertools.takewhile(lambda _: not watch.done(), itertools.count(4)):
+        for size in itertools.takewhile(lambda _: not watch.done(), itertools.count(20)):
             await widgets.merge(f"{WIDGETS}/early", {"spec": {"size": size}})
             await asyncio.sleep(0.1)
     sizes = [int(line.split()[1]) for line in watch.result().out.splitlines()]

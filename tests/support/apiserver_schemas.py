@@ -15,7 +15,7 @@ CRDS = Path(__file__).parents[2] / "deploy" / "crds"
 @cache
 def crd_schema(plural: str) -> JsonObject:
     """The openAPIV3Schema of one of the platform's CRDs."""
-    crd: JsonObject = yaml.safe_load((CRDS / f"{plural}.yaml").read_text())
+    crd: JsonObject = yaml.load((CRDS / f"{plural}.yaml").read_text(), Loader=yaml.CSafeLoader)
     schema: JsonObject = crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
     return schema
 

@@ -9,9 +9,8 @@ from functools import cache
 from itertools import pairwise
 from typing import Any, Final, TypeAlias
 
-from support.controlplane import CRDS
+from support.controlplane import own_definitions
 
-from aim_local.apiserver.controlplane import load_crds
 from aim_shared.api import labels
 from aim_shared.json import JsonObject, loads
 
@@ -118,7 +117,7 @@ METADATA: Final = (
 @cache
 def fields_of(kind: str, member: str = "spec") -> tuple[Field, ...]:
     """All fields of the spec of a kind, or of its status, those inside maps and lists included."""
-    schema = next(crd for crd in load_crds(CRDS) if crd["spec"]["names"]["kind"] == kind)
+    schema = next(crd for crd in own_definitions() if crd["spec"]["names"]["kind"] == kind)
     found = schema["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"].get(member, {})
     return tuple(_fields(found, (member,)))
 
@@ -126,7 +125,7 @@ def fields_of(kind: str, member: str = "spec") -> tuple[Field, ...]:
 @cache
 def kinds() -> tuple[str, ...]:
     """The platform's kinds."""
-    return tuple(sorted(crd["spec"]["names"]["kind"] for crd in load_crds(CRDS)))
+    return tuple(sorted(crd["spec"]["names"]["kind"] for crd in own_definitions()))
 
 
 def _fields(node: JsonObject, path: Path, needed: tuple[tuple[Path, Any], ...] = ()) -> Iterator[Field]:

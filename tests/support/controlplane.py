@@ -29,7 +29,13 @@ CRDS = Path(__file__).parents[2] / "deploy" / "crds"
 @functools.cache
 def definitions() -> tuple[JsonObject, ...]:
     """Of the platform's kinds and its neighbours'; read once per test run, as that takes longer than all the rest."""
-    return (*load_crds(EXTERNAL_CRDS), *load_crds(CRDS))
+    return (*load_crds(EXTERNAL_CRDS), *own_definitions())
+
+
+@functools.cache
+def own_definitions() -> tuple[JsonObject, ...]:
+    """Of the platform's kinds alone."""
+    return tuple(load_crds(CRDS))
 
 
 @pytest_asyncio.fixture

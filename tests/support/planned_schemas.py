@@ -1,14 +1,11 @@
 """Judges planned writes by the schemas of the API, offline: the same checks that an API server makes, strictly."""
 
 from functools import cache
-from pathlib import Path
 
-from support.controlplane import CRDS
+from support.controlplane import definitions
 from support.planned_writes import PlannedWrite, Verb
 from support.refused_writes import is_expected
 
-from aim_local.apiserver import EXTERNAL_CRDS
-from aim_local.apiserver.controlplane import load_crds
 from aim_local.apiserver.objects.builtin import schema_for
 from aim_local.apiserver.objects.cel import CelRules
 from aim_local.apiserver.objects.errors import FieldError
@@ -59,7 +56,6 @@ def _custom() -> dict[tuple[str, str], JsonObject]:
         (f"{crd['spec']['group']}/{version['name']}", crd["spec"]["names"]["kind"]): version["schema"][
             "openAPIV3Schema"
         ]
-        for folder in (CRDS, EXTERNAL_CRDS)
-        for crd in load_crds(Path(folder))
+        for crd in definitions()
         for version in crd["spec"]["versions"]
     }

@@ -1,6 +1,6 @@
 """One object of each kind of the platform, related to each other, in a world for each of the five services."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import cache
@@ -108,21 +108,30 @@ def passes_after(old: JsonObject, new: JsonObject) -> Iterator[Pass]:
             world.put(touched, before)
 
 
-def stumbles_over(obj: JsonObject) -> Iterator[str]:
-    """The services with an index, a summary or a line that can make nothing of an object of `variants`."""
+def stumbles_over(every: Sequence[JsonObject]) -> Iterator[tuple[int, str]]:
+    """Of other contents of one object of `variants`: which, and the service with an index, a summary or a line that can
+    make nothing of it.
+    """
+    metadata = every[0]["metadata"]
+    key = Key(metadata.get("namespace") or "", metadata["name"])
     for service in SERVICES:
         world = _world(service.name)
         for part in service.consumes:
-            if part.kind.kind != obj["kind"]:
+            if part.kind.kind != every[0]["kind"]:
                 continue
-            key = Key(obj["metadata"].get("namespace") or "", obj["metadata"]["name"])
-            usual, before = world.stored[part, key], world.world.stumbles(part)
-            # Another version of the same object: what was told of is not told of again.
-            metadata = {**obj["metadata"], "resourceVersion": str(next(_VERSIONS))}
-            world.put(part, {**obj, "metadata": metadata})
-            if world.world.stumbles(part) != before:
-                yield f"{service.name}: {part}"
-            world.put(part, {**usual, "metadata": {**usual["metadata"], "resourceVersion": str(next(_VERSIONS))}})
+            usual = world.stored[part, key]
+            for number, obj in enumerate(every):
+                before = world.world.stumbles(part)
+                world.put(part, _another_version(obj))
+                if world.world.stumbles(part) != before:
+                    yield number, f"{service.name}: {part}"
+                    world.put(part, _another_version(usual))
+            world.put(part, _another_version(usual))
+
+
+def _another_version(obj: JsonObject) -> JsonObject:
+    """What was told of a version is not told of it again."""
+    return {**obj, "metadata": {**obj["metadata"], "resourceVersion": str(next(_VERSIONS))}}
 
 
 @cache

@@ -35,6 +35,7 @@ def test_a_span_continues_the_trace_and_names_its_service() -> None:
 
 @pytest.mark.spec("FW-128")
 def test_a_log_line_is_json_with_the_ids_of_its_trace(capsys: pytest.CaptureFixture[str]) -> None:
+    usual = structlog.get_config()
     logs.configure(logs.LogLevel.INFO, logs.LogFormat.JSON, "tiny")
     try:
         with tracing.span("reconcile tiny", PARENT):
@@ -42,7 +43,7 @@ def test_a_log_line_is_json_with_the_ids_of_its_trace(capsys: pytest.CaptureFixt
         structlog.get_logger().info("outside")
         structlog.get_logger().debug("too much")
     finally:
-        structlog.reset_defaults()
+        structlog.configure(**usual)
         structlog.contextvars.clear_contextvars()
     inside, outside = map(json.loads, capsys.readouterr().err.splitlines())
     assert (inside["message"], inside["trace_id"], inside["service"]) == ("hello", TRACE, "tiny")
@@ -89,6 +90,7 @@ def test_silence_lasts_until_the_first_answer() -> None:
 
 
 def test_expected_failures_are_told_once_and_without_a_traceback(capsys: pytest.CaptureFixture[str]) -> None:
+    usual = structlog.get_config()
     logs.configure(logs.LogLevel.INFO, logs.LogFormat.JSON, "tiny")
     try:
         nested = ExceptionGroup("", [StartError("port taken"), ExceptionGroup("", [StartError("port taken")])])
@@ -96,7 +98,7 @@ def test_expected_failures_are_told_once_and_without_a_traceback(capsys: pytest.
         report(nested, "the service ends")
         report(ZeroDivisionError("a bug"), "the service ends")
     finally:
-        structlog.reset_defaults()
+        structlog.configure(**usual)
         structlog.contextvars.clear_contextvars()
     expected, bug = map(json.loads, capsys.readouterr().err.splitlines())
     assert (expected["error"], "exception" in expected) == ("port taken", False)
