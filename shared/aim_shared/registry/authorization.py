@@ -13,6 +13,7 @@ from aim_shared.registry.credentials import Credential
 from aim_shared.registry.endpoints import Endpoint, authority_of
 from aim_shared.registry.errors import RegistryError, RegistryErrorCode
 from aim_shared.registry.manifests import parse_object
+from aim_shared.registry.recent import Recent
 from aim_shared.registry.transport import Method, Request, Response, Transport
 
 CATALOG_SCOPE: Final = "registry:catalog:*"
@@ -49,14 +50,14 @@ class Authorizer:
     def __init__(self, transport: Transport, realm_allowlist: tuple[str, ...]) -> None:
         self._transport = transport
         self._realm_allowlist = realm_allowlist
-        self._challenges: dict[Endpoint, Challenge] = {}
+        self._challenges: Recent[Endpoint, Challenge] = Recent()
         self._tokens: dict[_Key, _Token] = {}
 
     async def headers(self, endpoint: Endpoint, scope: str, credential: Credential | None) -> Mapping[str, str]:
         """Headers for a request, from what is known of the endpoint; empty when it has never challenged."""
         if credential is not None and credential.registry_token:
             return {"Authorization": f"Bearer {credential.registry_token}"}
-        challenge = self._challenges.get(endpoint)
+        challenge = self._challenges.find(endpoint)
         if challenge is None:
             return {}
         return await self._answer(challenge, _Key(endpoint, scope, credential))
@@ -70,7 +71,7 @@ class Authorizer:
         challenges = parse_challenges(refusal.headers.getall("WWW-Authenticate", []))
         if not challenges or (credential is not None and credential.registry_token):
             return {}
-        self._challenges[endpoint] = challenges[0]
+        self._challenges.keep(endpoint, challenges[0])
         return await self._answer(challenges[0], key)
 
     def forget(self, endpoint: Endpoint, scope: str, credential: Credential | None) -> None:

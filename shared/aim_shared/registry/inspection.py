@@ -3,7 +3,6 @@
 What was read before is confirmed with one HEAD request, which Docker Hub does not count as a pull (MS-374).
 """
 
-from collections import OrderedDict
 from typing import Final
 
 from yarl import URL
@@ -20,6 +19,7 @@ from aim_shared.registry.manifests import (
     platform_digest,
     verify_digest,
 )
+from aim_shared.registry.recent import Recent
 from aim_shared.registry.session import Session
 
 CAPACITY: Final = 256
@@ -32,8 +32,7 @@ class InspectionMemory:
     """The configurations read last, least recently used out first."""
 
     def __init__(self, capacity: int = CAPACITY) -> None:
-        self._capacity = capacity
-        self._known: OrderedDict[_Key, ImageConfig] = OrderedDict()
+        self._known: Recent[_Key, ImageConfig] = Recent(capacity)
 
     async def inspect(self, session: Session, image: ImageReference) -> ImageConfig:
         """What `inspect` returns; the registry is asked in any case, so that access and existence are checked.
@@ -42,13 +41,10 @@ class InspectionMemory:
             RegistryError: as `inspect`.
         """
         key = (session.endpoint, image)
-        known = self._known.get(key)
+        known = self._known.find(key)
         if known is None or not await _still_means(session, image, known.digest):
             known = await inspect(session, image)
-        self._known[key] = known
-        self._known.move_to_end(key)
-        if len(self._known) > self._capacity:
-            self._known.popitem(last=False)
+        self._known.keep(key, known)
         return known
 
 

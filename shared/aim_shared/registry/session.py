@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from weakref import WeakValueDictionary
 
 from multidict import CIMultiDict
 from yarl import URL
@@ -12,6 +13,7 @@ from aim_shared.registry.authorization import Authorizer
 from aim_shared.registry.credentials import Credential
 from aim_shared.registry.endpoints import Endpoint, Scheme
 from aim_shared.registry.errors import MESSAGE_LIMIT, RegistryError, RegistryErrorCode, code_of_status
+from aim_shared.registry.recent import Recent
 from aim_shared.registry.transport import Method, Request, Response, Transport
 
 
@@ -20,22 +22,24 @@ class SchemeMemory:
 
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
-        self._known: dict[str, Scheme] = {}
-        self._probing: dict[str, asyncio.Lock] = {}
+        self._known: Recent[str, Scheme] = Recent()
+        # As long as somebody holds the lock or waits for it.
+        self._probing: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     async def base(self, endpoint: Endpoint) -> URL:
         """Scheme and authority to send an endpoint's requests to."""
         scheme = endpoint.scheme
         if scheme is Scheme.HTTPS_THEN_HTTP:
             # One probe serves all operations that start at once.
-            async with self._probing.setdefault(endpoint.authority, asyncio.Lock()):
-                scheme = self._known.get(endpoint.authority) or await self._probe(endpoint)
-                self._known[endpoint.authority] = scheme
+            probing = self._probing.setdefault(endpoint.authority, asyncio.Lock())
+            async with probing:
+                scheme = self._known.find(endpoint.authority) or await self._probe(endpoint)
+                self._known.keep(endpoint.authority, scheme)
         return URL(f"{scheme}://{endpoint.authority}", encoded=True)
 
     def forget(self, endpoint: Endpoint) -> None:
         """Try again next time: the address stopped answering."""
-        self._known.pop(endpoint.authority, None)
+        self._known.forget(endpoint.authority)
 
     async def _probe(self, endpoint: Endpoint) -> Scheme:
         url = URL(f"https://{endpoint.authority}{endpoint.root}/", encoded=True)

@@ -3,9 +3,14 @@
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Final
 
-NO_ANSWER = "none"
+from aim_shared.registry.recent import HOSTS
+
+NO_ANSWER: Final = "none"
 """Status class of a request that nobody answered."""
+OTHERS: Final = "others"
+"""Stands for all hosts beyond the first thousand."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,9 +36,25 @@ class Traffic:
     answers: Counter[tuple[str, str]] = field(default_factory=Counter)
     rate_limited: Counter[str] = field(default_factory=Counter)
 
+    def asked(self, authority: str) -> None:
+        """Count a request that is about to be sent."""
+        self.requests[self._host(authority)] += 1
+
+    def repeated(self, authority: str) -> None:
+        """Count a request that is sent again."""
+        self.retries[self._host(authority)] += 1
+
+    def limited(self, authority: str) -> None:
+        """Count an answer that limits the request rate."""
+        self.rate_limited[self._host(authority)] += 1
+
     def answered(self, authority: str, status: int | None) -> None:
         """Count how a request ended; None = there was no answer."""
-        self.answers[authority, NO_ANSWER if status is None else f"{status // 100}xx"] += 1
+        self.answers[self._host(authority), NO_ANSWER if status is None else f"{status // 100}xx"] += 1
+
+    def _host(self, authority: str) -> str:
+        # A counter that went and came back would look like a restart, so the first ones stay.
+        return authority if authority in self.requests or len(self.requests) < HOSTS else OTHERS
 
     def statistics(self, waiting: Mapping[str, float]) -> TransportStatistics:
         """A snapshot."""

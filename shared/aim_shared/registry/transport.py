@@ -15,6 +15,7 @@ from enum import StrEnum
 from types import TracebackType
 from typing import Final, Self
 from urllib.request import getproxies_environment, proxy_bypass
+from weakref import WeakValueDictionary
 
 import aiohttp
 from multidict import CIMultiDictProxy
@@ -85,7 +86,8 @@ class Transport:
     def __init__(self, settings: RegistrySettings) -> None:
         self._settings = settings
         self._session: aiohttp.ClientSession | None = None
-        self._slots: dict[str, asyncio.Semaphore] = {}
+        # As long as a request of theirs is under way.
+        self._slots: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
         self._blocked_until: dict[str, float] = {}
         self._contexts: dict[Trust, ssl.SSLContext] = {}
         self._traffic = Traffic()
@@ -149,7 +151,7 @@ class Transport:
             except RegistryError as error:
                 if not _is_worth_repeating(error, request):
                     raise
-                self._traffic.retries[request.authority] += 1
+                self._traffic.repeated(request.authority)
                 # An announced wait is sat out at the top of the next attempt.
                 if error.code is not RegistryErrorCode.RATE_LIMITED:
                     await asyncio.sleep(delay * random.uniform(0.9, 1.1))
@@ -177,9 +179,11 @@ class Transport:
     def _rate_limited(self, response: Response) -> RegistryError:
         wait = announced_wait(response.headers, time.time())
         host = response.authority
-        self._traffic.rate_limited[host] += 1
+        self._traffic.limited(host)
         if wait is not None:
-            self._blocked_until[host] = max(self._blocked_until.get(host, 0.0), time.monotonic() + wait)
+            now = time.monotonic()
+            self._blocked_until = {other: until for other, until in self._blocked_until.items() if until > now}
+            self._blocked_until[host] = max(self._blocked_until.get(host, 0.0), now + wait)
         return _rate_limit_error(host, wait, response.status)
 
     def _wait_left(self, authority: str) -> float:
@@ -204,7 +208,7 @@ class Transport:
 
     async def _counted(self, request: Request) -> Response:
         authority, status = request.authority, None
-        self._traffic.requests[authority] += 1
+        self._traffic.asked(authority)
         try:
             response = await self._exchange(request)
             status = response.status

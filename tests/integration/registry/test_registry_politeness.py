@@ -1,6 +1,7 @@
 """What the registry client spares registries: transfers that say nothing new, and requests that they do not want."""
 
 import asyncio
+import gc
 from collections.abc import AsyncIterator
 
 import pytest
@@ -110,6 +111,25 @@ async def test_who_stood_in_line_when_a_wait_was_announced_keeps_it(registry: Lo
     codes = [one.code for one in answers if isinstance(one, RegistryError)]
     assert codes == [RegistryErrorCode.RATE_LIMITED] * 8
     assert registry.requests["tags"] == 1
+
+
+@pytest.mark.spec("FW-396")
+async def test_limits_of_a_host_are_kept_while_something_is_under_way(
+    client: RegistryClient, registry: LocalRegistry
+) -> None:
+    registry.fail("tags", Fault(429, {"Retry-After": "120"}))
+    with pytest.raises(RegistryError):
+        await client.list_tags(at(registry))
+    assert registry.host in client._transport._blocked_until
+    client._transport._blocked_until[registry.host] = client._transport._blocked_until["over"] = 0.0
+    registry.fail("tags", Fault(429, {"Retry-After": "120"}))
+    answers = await asyncio.gather(*(client.list_tags(at(registry)) for _ in range(4)), return_exceptions=True)
+    assert any(isinstance(one, RegistryError) for one in answers)
+    del answers
+    gc.collect()
+    assert list(client._transport._blocked_until) == [registry.host]
+    assert not client._transport._slots
+    assert not client._schemes._probing
 
 
 @pytest.mark.spec("MS-151", "MS-152")
