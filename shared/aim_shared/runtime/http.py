@@ -7,8 +7,10 @@ from contextlib import contextmanager
 from typing import Final
 
 import uvicorn
-from fastapi import FastAPI, Response
-from fastapi.responses import JSONResponse, PlainTextResponse
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse, PlainTextResponse, Response
+from starlette.routing import Route
 
 from aim_shared.json import JsonObject, dumps
 from aim_shared.runtime.failure import StartError
@@ -22,43 +24,41 @@ _STOP_SECONDS: Final = 1
 """How long a stopping server waits for open requests."""
 
 
-def probes(state: ServiceState, metrics: Metrics | None) -> FastAPI:
+def probes(state: ServiceState, metrics: Metrics | None) -> Starlette:
     """Probes and debug pages; with metrics when they share the address."""
-    app = FastAPI(title=f"aim-{state.definition.name}", docs_url=None, redoc_url=None, openapi_url=None)
 
-    @app.get("/healthz")
-    async def healthz() -> Response:
+    async def healthz(_: Request) -> Response:
         alive = state.alive
         return PlainTextResponse("ok" if alive else "the broker connection is closed for good", 200 if alive else 500)
 
-    @app.get("/readyz")
-    async def readyz() -> Response:
+    async def readyz(_: Request) -> Response:
         return JSONResponse(state.readiness(), 503 if state.not_ready() else 200)
 
-    @app.get("/debug/world")
-    async def world() -> Response:
+    async def world(_: Request) -> Response:
         return _json(state.world_page())
 
-    @app.get("/debug/queue")
-    async def queue() -> Response:
+    async def queue(_: Request) -> Response:
         return _json(state.queue_page())
 
-    if metrics is not None:
-        _serve_metrics(app, metrics)
-    return app
+    pages = [
+        Route("/healthz", healthz),
+        Route("/readyz", readyz),
+        Route("/debug/world", world),
+        Route("/debug/queue", queue),
+    ]
+    return Starlette(routes=pages if metrics is None else [*pages, _metrics_page(metrics)])
 
 
-def metrics_only(metrics: Metrics) -> FastAPI:
+def metrics_only(metrics: Metrics) -> Starlette:
     """The metrics page on an address of its own."""
-    app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None)
-    _serve_metrics(app, metrics)
-    return app
+    return Starlette(routes=[_metrics_page(metrics)])
 
 
-def _serve_metrics(app: FastAPI, metrics: Metrics) -> None:
-    @app.get("/metrics")
-    async def page() -> Response:
+def _metrics_page(metrics: Metrics) -> Route:
+    async def page(_: Request) -> Response:
         return Response(metrics.page(), media_type="text/plain; version=0.0.4; charset=utf-8")
+
+    return Route("/metrics", page)
 
 
 def _json(page: JsonObject) -> Response:
@@ -88,7 +88,7 @@ class _Uvicorn(uvicorn.Server):
 class HttpServer:
     """One address that is served until the process stops."""
 
-    def __init__(self, app: FastAPI, address: Address) -> None:
+    def __init__(self, app: Starlette, address: Address) -> None:
         """Take the address.
 
         Raises:
