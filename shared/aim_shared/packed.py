@@ -47,21 +47,30 @@ class Packer:
     def __init__(self) -> None:
         self._pattern = b""
         self._packed = 0
+        self._primed = _compressor(self._pattern, _NARROWEST)
 
     def pack(self, body: bytes) -> Packed | bytes:
         """The body, packed if that makes it smaller."""
         if len(body) < _SHORTEST:
             return body
-        pattern = self._pattern or self._choose(body)
-        data = _deflated(body, pattern)
+        if not self._pattern:
+            self._choose(body)
+        pattern, data = self._pattern, self._deflated(body)
         self._packed += 1
         if len(data) > _POOR * len(body) and self._packed > _PATIENCE:
             self._choose(body)
         return Packed(data, pattern) if len(data) < len(body) else body
 
-    def _choose(self, body: bytes) -> bytes:
+    def _choose(self, body: bytes) -> None:
         self._pattern, self._packed = body, 0
-        return body
+        self._primed = _compressor(body, _window(len(body)))
+
+    def _deflated(self, body: bytes) -> bytes:
+        window = _window(len(body))
+        # To note what is where in the pattern takes longer than to copy the notes.
+        fits = window <= _window(len(self._pattern))
+        packer = self._primed.copy() if fits else _compressor(self._pattern, window)
+        return packer.compress(body) + packer.flush()
 
 
 def unpacked(held: Packed | bytes) -> bytes:
@@ -69,8 +78,11 @@ def unpacked(held: Packed | bytes) -> bytes:
     return held.unpack() if isinstance(held, Packed) else held
 
 
-def _deflated(body: bytes, pattern: bytes) -> bytes:
+def _window(size: int) -> int:
+    """Bits of the window in which a body of this size, or a little more, is found as a whole."""
+    return min(max((size + _REACH).bit_length(), _NARROWEST), zlib.MAX_WBITS)
+
+
+def _compressor(pattern: bytes, window: int) -> "zlib._Compress":
     # What zlib sets up for a window that no body fills takes five times as long as the packing.
-    window = min(max((max(len(pattern), len(body)) + _REACH).bit_length(), _NARROWEST), zlib.MAX_WBITS)
-    packer = zlib.compressobj(_LEVEL, zlib.DEFLATED, -window, window - 7, zlib.Z_DEFAULT_STRATEGY, pattern)
-    return packer.compress(body) + packer.flush()
+    return zlib.compressobj(_LEVEL, zlib.DEFLATED, -window, window - 7, zlib.Z_DEFAULT_STRATEGY, pattern)
