@@ -30,6 +30,8 @@ _IDLE_HEARTBEATS: Final = 5
 _INACTIVE_SECONDS: Final = 10
 _NANOSECONDS: Final = 1_000_000_000
 _BATCH: Final = 256
+_BATCH_BYTES: Final = 128 << 10
+"""What is taken in before everything else gets its turn (FW-493); one message may be larger."""
 _WINDOW: Final = 2 * _BATCH
 _WINDOW_BYTES: Final = 8 << 20
 _FRAME: Final = 64 << 10
@@ -78,7 +80,7 @@ class Delivery:
         self._stream_sequence = 0
 
     async def batch(self) -> list[Delivered]:
-        """What has arrived, in order, at most a few hundred; empty after a heartbeat.
+        """What has arrived, in order, as much as may be taken in at once; empty after a heartbeat.
 
         Raises:
             DeliveryLostError: something is missing, or nothing came for two and a half heartbeats (and nothing lay
@@ -88,7 +90,8 @@ class Delivery:
         if self._failure is not None:
             raise DeliveryLostError(self._failure)
         batch: list[Delivered] = []
-        while self._arrived and len(batch) < _BATCH:
+        enough = self._room - _BATCH_BYTES
+        while self._arrived and len(batch) < _BATCH and self._room > enough:
             message = self._arrived.popleft()
             if message.status:
                 self._control(message)
@@ -133,6 +136,8 @@ class Delivery:
             idle = 0 if batch else idle + 1
             for delivered in batch:
                 yield delivered
+            # Nothing here waits for as long as something lies ready.
+            await asyncio.sleep(0)
             complete = batch[-1].position.pending == 0 if batch else await self._is_exhausted()
             if idle == _IDLE_HEARTBEATS and not complete:
                 raise DeliveryLostError(f"the broker delivered nothing of what lies ready for {idle} heartbeats")

@@ -5,13 +5,13 @@ what the JSON itself costs, and a service holds thousands.
 """
 
 import random
-from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from copy import copy
 from dataclasses import dataclass
 from enum import StrEnum
 from types import TracebackType
-from typing import Final, Self, final
+from typing import Final, Generic, Self, TypedDict, TypeVar, Unpack, final
 
 from aim_shared.api.kinds import POD
 from aim_shared.json import JsonObject, dumps, loads
@@ -19,6 +19,7 @@ from aim_shared.kube.config import Connection
 from aim_shared.kube.errors import status_error
 from aim_shared.kube.kinds import ResourceKind, api_version, collection_path, object_path, resource_name
 from aim_shared.kube.lines import LineSplitter
+from aim_shared.kube.page import take_in
 from aim_shared.kube.transport import (
     Request,
     RequestObserver,
@@ -27,6 +28,8 @@ from aim_shared.kube.transport import (
     TransportStatistics,
     WriteGuard,
 )
+
+T = TypeVar("T")
 
 WATCH_GRACE: Final = 15.0
 """Seconds beyond a watch's own time limit after which its connection counts as dead."""
@@ -71,17 +74,33 @@ class WatchEvent:
 
 @final
 @dataclass(frozen=True, slots=True)
-class ObjectPage:
+class ObjectPage(Generic[T]):
     """One page of a list.
 
     Attributes:
-        items: the objects, each with ``apiVersion`` and ``kind`` (which servers leave out in lists).
+        items: the objects, each with ``apiVersion`` and ``kind`` (which servers leave out in lists), or what was made
+            of them.
         resource_version: version of the collection, from which a watch continues.
         continue_token: asks for the next page; empty on the last.
     """
 
-    items: tuple[JsonObject, ...]
+    items: tuple[T, ...]
     resource_version: str
+    continue_token: str
+
+
+class ListOptions(TypedDict, total=False):
+    """Which objects of a collection a list is to have.
+
+    ``resource_version`` None is the newest state (a consistent read), ``"0"`` whatever the server has cached, for
+    which it ignores the limit.
+    """
+
+    label_selector: str
+    field_selector: str
+    resource_version: str | None
+    match: VersionMatch | None
+    limit: int | None
     continue_token: str
 
 
@@ -148,39 +167,38 @@ class KubeClient:
         return await self._send("get", "GET", kind, object_path(kind, name, namespace, subresource))
 
     async def list(
+        self, kind: ResourceKind, namespace: str | None = None, **options: Unpack[ListOptions]
+    ) -> ObjectPage[JsonObject]:
+        """Read one page of a collection; all of it unless limited."""
+        return await self.list_in_form(kind, lambda obj: obj, namespace, **options)
+
+    async def list_in_form(
         self,
         kind: ResourceKind,
+        form: Callable[[JsonObject], T],
         namespace: str | None = None,
-        *,
-        label_selector: str = "",
-        field_selector: str = "",
-        resource_version: str | None = None,
-        match: VersionMatch | None = None,
-        limit: int | None = None,
-        continue_token: str = "",
-    ) -> ObjectPage:
-        """Read one page of a collection; all of it unless limited.
-
-        ``resource_version`` None is the newest state (a consistent read), ``"0"`` whatever the server has cached, for
-        which it ignores the limit.
-        """
+        **options: Unpack[ListOptions],
+    ) -> ObjectPage[T]:
+        """Read one page of a collection, of which nothing is kept but what is made of each object."""
         parameters = _present(
-            labelSelector=label_selector,
-            fieldSelector=field_selector,
-            resourceVersion=resource_version,
-            resourceVersionMatch=match,
-            limit=limit,
-            **{"continue": continue_token},
+            labelSelector=options.get("label_selector"),
+            fieldSelector=options.get("field_selector"),
+            resourceVersion=options.get("resource_version"),
+            resourceVersionMatch=options.get("match"),
+            limit=options.get("limit"),
+            **{"continue": options.get("continue_token")},
         )
-        answer = await self._send("list", "GET", kind, collection_path(kind, namespace), parameters)
-        metadata, items = answer.get("metadata") or {}, answer.get("items") or []
-        if not (isinstance(metadata, dict) and isinstance(items, list) and all(isinstance(one, dict) for one in items)):
-            raise ValueError(f"list {resource_name(kind)}: the answer is no list of objects")
-        return ObjectPage(
-            tuple(_complete(kind, item) for item in items),
-            str(metadata.get("resourceVersion", "")),
-            str(metadata.get("continue") or ""),
-        )
+        path, resource = collection_path(kind, namespace), resource_name(kind)
+        body = await self._transport.call(Request("list", "GET", path, resource, parameters, urgent=self._urgent))
+        items: list[T] = []
+        try:
+            answer = await take_in(body, lambda obj: items.append(form(_complete(kind, obj))))
+        except ValueError as error:
+            raise ValueError(f"list {resource}: the answer is no list of objects: {error}") from error
+        metadata = answer.get("metadata") or {}
+        if not isinstance(metadata, dict):
+            raise ValueError(f"list {resource}: the answer has no metadata")
+        return ObjectPage(tuple(items), str(metadata.get("resourceVersion", "")), str(metadata.get("continue") or ""))
 
     @asynccontextmanager
     async def watch(

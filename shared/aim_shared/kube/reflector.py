@@ -18,7 +18,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from types import TracebackType
-from typing import Any, Final, Generic, NamedTuple, Self, TypeVar, final
+from typing import Any, Generic, NamedTuple, Self, TypeVar, final
 
 import structlog
 
@@ -66,9 +66,6 @@ __all__ = [
 ]
 
 T = TypeVar("T")
-
-_SLICE: Final = 20
-"""Objects of a page that are given their form in one step of the event loop: some milliseconds."""
 
 _log = structlog.get_logger(__name__)
 
@@ -348,8 +345,9 @@ class Reflector(Generic[T]):
             token = ""
         else:
             version, match, token = None, None, state.continue_token
-        page = await self._client.list(
+        page = await self._client.list_in_form(
             self._kind,
+            lambda obj: Item(self._known.identity_of(obj), self._form(obj)),
             self._namespace,
             label_selector=self._label_selector,
             field_selector=self._field_selector,
@@ -358,12 +356,7 @@ class Reflector(Generic[T]):
             limit=self._settings.page_size,
             continue_token=token,
         )
-        items: list[Item[T]] = []
-        for begin in range(0, len(page.items), _SLICE):
-            items += (Item(self._known.identity_of(obj), self._form(obj)) for obj in page.items[begin : begin + _SLICE])
-            # Without this a long list would keep everybody else waiting.
-            await asyncio.sleep(0)
-        return Page(tuple(items), page.resource_version, page.continue_token)
+        return Page(page.items, page.resource_version, page.continue_token)
 
     def _restart(self, listed: Listed[T], floor: str) -> tuple[Event[T], ...]:
         rewound = is_older(listed.resource_version, floor)

@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+from collections import Counter
 from contextlib import AsyncExitStack
 
 import pytest
@@ -19,11 +20,11 @@ from aim_shared.json import JsonObject
 ALL: JsonObject = {"deliver_policy": "all"}
 
 
-async def fill(bus: BusConnection, layout: Layout, count: int, size: int = 10) -> None:
+async def fill(bus: BusConnection, layout: Layout, count: int, size: int = 10, name: str = "x") -> None:
     for first in range(0, count, 200):
         outcomes = await asyncio.gather(
             *(
-                bus.publish(f"{layout.root}.log.p.n.x{number}", b"x" * size, {})
+                bus.publish(f"{layout.root}.log.p.n.{name}{number}", b"x" * size, {})
                 for number in range(first, min(count, first + 200))
             )
         )
@@ -173,6 +174,41 @@ async def test_a_window_is_bounded_in_bytes(bus: BusConnection, layout: Layout) 
         await bus.api(f"STREAM.INFO.{layout.history_stream}")
         assert sum(len(message.data) for message in delivery._arrived) <= 8 << 20
         assert len(await take(delivery, 60)) == 60
+
+
+@pytest.mark.spec("FW-493")
+async def test_little_of_what_arrived_is_taken_in_at_a_time(bus: BusConnection, layout: Layout) -> None:
+    await fill(bus, layout, 20, size=300_000)
+    await fill(bus, layout, 200, size=4_000, name="y")
+    subjects, found = (f"{layout.root}.log.p.>",), list[list[int]]()
+    async with deliver(bus, layout.history_stream, subjects, ALL) as delivery:
+        while sum(map(len, found)) < 220:
+            await eventually(lambda: waiting(delivery) > 0, "something to take in")
+            found.append([len(delivered.message.data) for delivered in await delivery.batch()])
+    assert all(len(sizes) <= 1 or sum(sizes[:-1]) <= 128 << 10 for sizes in found)
+
+
+@pytest.mark.spec("FW-493")
+async def test_others_get_their_turn_while_what_lies_ready_is_read(bus: BusConnection, layout: Layout) -> None:
+    await fill(bus, layout, 256, size=4_000)
+    turns, taken = 0, list[tuple[int, int]]()
+
+    async def others() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    neighbour = asyncio.create_task(others())
+    async with deliver(bus, layout.history_stream, (f"{layout.root}.log.p.>",), ALL) as delivery:
+        await eventually(lambda: waiting(delivery) == 256, "everything lies ready")
+        async for delivered in delivery.ready():
+            taken.append((turns, delivered.message.size))
+    neighbour.cancel()
+    in_one_turn = Counter[int]()
+    for turn, size in taken:
+        in_one_turn[turn] += size
+    assert max(in_one_turn.values()) <= (128 << 10) + 5_000
 
 
 @pytest.mark.spec("FW-425")
