@@ -1,5 +1,6 @@
 """What holds for all tests."""
 
+import gc
 import os
 import secrets
 
@@ -10,6 +11,10 @@ from support.planned_schemas import assert_accepted
 from support.planned_writes import PlannedWrite, watch_plans
 from support.schedule import FileSchedule
 from xdist.remote import Producer
+
+# Thousands of tests and the modules that they import come into being from here on, and none of that ever goes: the
+# collector need not look at it, neither now nor amid the tests.
+gc.disable()
 
 # A property fails for what it finds, never for how long that took. Its examples follow from the test alone, and none
 # are remembered on disk: whoever runs the same tree runs the same examples. AIM_EXPLORE=random looks for others.
@@ -26,6 +31,12 @@ def pytest_configure(config: pytest.Config) -> None:
     """Choose the seed of a random run here, so that it is printed, and so that all workers have the same."""
     if EXPLORE == "random" and config.getoption("--hypothesis-seed") is None:
         config.option.hypothesis_seed = str(secrets.randbits(64))
+
+
+def pytest_collection_finish() -> None:
+    """From now on, collect only what tests make."""
+    gc.freeze()
+    gc.enable()
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> FileSchedule | None:
