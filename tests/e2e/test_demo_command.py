@@ -111,17 +111,6 @@ async def test_it_answers_though_services_are_killed_stays_up_when_told_to_and_e
     await all_gone(folder)
 
 
-async def test_without_enough_time_it_says_what_is_missing(tmp_path: Path) -> None:
-    folder = tmp_path / "run"
-    async with started(folder, "--timeout", "0.3") as process:
-        out, _ = await process.communicate()
-    text = out.decode()
-
-    assert process.returncode == 1
-    assert "The demo failed: AIMService demo/qwen-chat is" in text
-    await all_gone(folder)
-
-
 async def test_the_end_of_the_api_server_ends_the_demo_only_where_the_objects_end_with_it(tmp_path: Path) -> None:
     folder = tmp_path / "run"
     async with started(folder, "--keep") as process:
