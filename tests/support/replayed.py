@@ -1,5 +1,6 @@
 """A past for replays, made from what a world holds instead of from a broker, and the records of passes over it."""
 
+from collections.abc import Mapping
 from uuid import uuid4
 
 from support.versions import NOON, version_of
@@ -36,7 +37,13 @@ def past_of(world: World, part: Part[Resource], *later: LoggedVersion) -> Past:
     chains: dict[Key, Chain] = {}
     for version in (*(logged(entry) for entry in world.all(part)), *later):
         chains[version.key] = Chain((*chains.get(version.key, Chain()).versions, version))
+    return past_with(part, chains)
+
+
+def past_with(part: Part[Resource], chains: Mapping[Key, Chain]) -> Past:
+    """A history of which all was read."""
     past = Past()
+    past.add({(part.name, key): chain for key, chain in chains.items()})
     past.add_part((part.name, ""), chains)
     return past
 

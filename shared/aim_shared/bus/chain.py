@@ -115,15 +115,19 @@ def hole_between(before: LoggedVersion | None, version: LoggedVersion) -> Hole |
 
 @dataclass(frozen=True, slots=True)
 class Chain:
-    """All that is kept of one object.
+    """What was read of one object: all that is kept, or a section of it.
 
     Attributes:
         versions: as `chained` gives them; epochs sort by age, and sequences rise within one.
         present: what the state stream holds.
+        begins: nothing that lies before the first of the versions was left unread.
+        ends: nothing that lies behind the last of them was left unread. In between, nothing ever is.
     """
 
     versions: tuple[LoggedVersion, ...] = ()
     present: LoggedVersion | None = None
+    begins: bool = True
+    ends: bool = True
 
 
 class Knowledge(StrEnum):
@@ -179,10 +183,15 @@ def _later(present: LoggedVersion, before: LoggedVersion | None) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """What the history tells of an object at some position: a version (a deletion included), nothing, or a hole."""
+    """What the history tells of an object at some position: a version (a deletion included), nothing, or a hole.
+
+    Attributes:
+        unread: what was read of the object does not tell; the history may.
+    """
 
     version: LoggedVersion | None = None
     hole: Hole | None = None
+    unread: bool = False
 
 
 def as_of(chain: Chain, position: Position, at: datetime) -> Told:
@@ -198,12 +207,26 @@ def as_of(chain: Chain, position: Position, at: datetime) -> Told:
     count = bisect_right(chain.versions, (position.epoch, position.sequence), key=place_of)
     before = chain.versions[count - 1] if count else None
     later = chain.versions[count] if count < len(chain.versions) else None
+    told = _between_neighbours(before, later, chain.present, position, at)
+    beyond = (before is None and not chain.begins) or (later is None and not chain.ends)
+    # A section shows as a hole what only was not read, too.
+    cut_off = told.hole is not None and not (chain.begins and chain.ends)
+    return Told(unread=True) if beyond or cut_off else told
+
+
+def _between_neighbours(
+    before: LoggedVersion | None,
+    later: LoggedVersion | None,
+    present: LoggedVersion | None,
+    position: Position,
+    at: datetime,
+) -> Told:
     if before is None:
         if later is None or _was_made_after(later, position, at):
             return Told()
         return Told(hole=Hole.BEGINNING if later.state.previous else Hole.EPOCH)
     if later is None:
-        vouched = before.state.epoch == position.epoch or before.deleted or _is_same(before, chain.present)
+        vouched = before.state.epoch == position.epoch or before.deleted or _is_same(before, present)
     elif later.state.epoch == position.epoch:
         vouched = later.state.previous == before.sequence or (before.deleted and later.state.previous == 0)
     else:

@@ -4,8 +4,10 @@ Everything asks the broker for the subjects concerned and nothing else, so that 
 events costs as much as its own events.
 """
 
+import asyncio
 from collections import defaultdict
 from collections.abc import AsyncIterator, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final, TypeAlias
@@ -18,9 +20,17 @@ from aim_shared.bus.decision import DecisionRecord
 from aim_shared.bus.delivery import Delivered, deliver
 from aim_shared.bus.entry import Version
 from aim_shared.bus.envelope import EnvelopeError, decode_log, decode_state
+from aim_shared.bus.last_before import last_messages
 from aim_shared.bus.part import Key
 from aim_shared.bus.retention import Contents
-from aim_shared.bus.stored import StoredMessage, broker_time, last_message
+from aim_shared.bus.stored import (
+    StoredMessage,
+    broker_time,
+    first_message_since,
+    last_message,
+    next_message,
+    rfc3339,
+)
 from aim_shared.bus.subjects import CLUSTER_SCOPE, DEFAULT_LAYOUT, Layout, SubjectError, encode_token
 from aim_shared.json import JsonObject, loads
 
@@ -30,6 +40,7 @@ _ALL: Final[JsonObject] = {"deliver_policy": "all"}
 _PRESENT: Final[JsonObject] = {"deliver_policy": "last_per_subject"}
 _SUBJECTS_AT_ONCE: Final = 256
 """Subjects that one consumer reads: few enough for the broker to match quickly."""
+_REQUESTS_AT_ONCE: Final = 32
 
 
 PartOf: TypeAlias = tuple[str, str]
@@ -76,6 +87,28 @@ class DecisionFilter:
         return (self.since is None or record.at >= self.since) and (self.until is None or record.at <= self.until)
 
 
+@dataclass(frozen=True, slots=True)
+class Span:
+    """From when to when, by the broker's clock."""
+
+    since: datetime
+    until: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class LoggedSpan:
+    """What was logged of a part in a span, and somewhat longer, in the order of the log.
+
+    Attributes:
+        behind: of what was logged after the span.
+        next: the sequence of the history at which to read on; ``None`` when nothing lies there.
+    """
+
+    within: tuple[LoggedVersion, ...]
+    behind: tuple[LoggedVersion, ...]
+    next: int | None
+
+
 class History:
     """Reads the streams. Nothing is cached: what is asked for is read.
 
@@ -94,7 +127,7 @@ class History:
         logged = [
             version
             async for delivered in self._read((self._layout.log(part, key),), _ALL)
-            if (version := self._logged(delivered)) is not None
+            if (version := self._logged(delivered.message)) is not None
         ]
         return chained(logged, await self._present(part, key))
 
@@ -115,14 +148,73 @@ class History:
             found |= await self._chains(logs, tuple(self._layout.state(part, key) for part, key in some))
         return found
 
-    async def chains_of_parts(self, wanted: Iterable[PartOf]) -> dict[PartOf, dict[Key, Chain]]:
-        """All that is kept of every object of some parts; of all of them together with two consumers."""
-        found: dict[PartOf, dict[Key, Chain]] = {one: {} for one in sorted(set(wanted))}
-        logs = tuple(self._layout.log_filter(part, service) for part, service in found)
+    async def present(self, wanted: Iterable[PartOf]) -> dict[PartOf, dict[Key, LoggedVersion]]:
+        """What the state stream holds of every object of some parts; of all of them together with one consumer."""
+        found: dict[PartOf, dict[Key, LoggedVersion]] = {one: {} for one in sorted(set(wanted))}
         states = tuple(self._layout.state_filter(part, service) for part, service in found)
-        for (part, key), chain in (await self._chains(logs, states)).items() if found else ():
+        for version in await self._stated_all(states) if found else ():
             # The facts of a service lie under its name.
-            found[(part, "") if (part, "") in found else (part, key.namespace)][key] = chain
+            where = version.part, "" if (version.part, "") in found else version.key.namespace
+            found[where][version.key] = version
+        return found
+
+    async def keys(self, wanted: PartOf) -> set[Key]:
+        """Every object of a part of which the history holds anything."""
+        request = {"subjects_filter": self._layout.log_filter(*wanted)}
+        found: set[Key] = set()
+        told, total = 0, 1
+        while told < total:
+            page = await self._connection.api(f"STREAM.INFO.{self._layout.history_stream}", {**request, "offset": told})
+            subjects = page["state"].get("subjects") or {}
+            for subject in subjects:
+                # What nobody of ours wrote, nobody can read either.
+                with suppress(SubjectError):
+                    found.add(self._layout.parse_log(subject)[1])
+            told, total = told + len(subjects), int(page.get("total", 0)) if subjects else 0
+        return found
+
+    async def during(self, wanted: PartOf, span: Span, behind: int = 0) -> LoggedSpan:
+        """The versions of a part that were logged in a span.
+
+        Args:
+            behind: how many of those that were logged after it are read as well.
+        """
+        policy = {"deliver_policy": "by_start_time", "opt_start_time": rfc3339(span.since)}
+        subjects = (self._layout.log_filter(*wanted),)
+        versions: tuple[list[LoggedVersion], list[LoggedVersion]] = [], []
+        following: int | None = None
+        async with deliver(self._connection, self._layout.history_stream, subjects, policy) as delivery:
+            async for delivered in delivery.ready():
+                is_behind = delivered.position.stored > span.until
+                behind -= is_behind
+                if behind < 0:
+                    following = delivered.position.stream_sequence
+                    break
+                if (version := self._logged(delivered.message)) is not None:
+                    versions[is_behind].append(version)
+        return LoggedSpan(tuple(versions[0]), tuple(versions[1]), following)
+
+    async def last_before(self, part: str, keys: Iterable[Key], before: datetime) -> dict[Key, LoggedVersion | None]:
+        """The last version of each of some objects that was logged before a time; ``None`` = it cannot be read.
+
+        Objects of which nothing lies before are left out.
+        """
+        subjects = {self._layout.log(part, key): key for key in keys}
+        found = await last_messages(self._connection, self._layout.history_stream, subjects, before)
+        return {subjects[message.subject]: self._logged(message) for message in found}
+
+    async def next_after(self, part: str, keys: Iterable[Key], sequence: int) -> list[LoggedVersion]:
+        """The first version of each of some objects at a sequence of the history or behind it, where there is one."""
+        waiting = iter(sorted(keys))
+        found: list[LoggedVersion] = []
+
+        async def work() -> None:
+            for key in waiting:
+                version = await self._next(self._layout.log(part, key), sequence)
+                if version is not None:
+                    found.append(version)
+
+        await asyncio.gather(*(work() for _ in range(_REQUESTS_AT_ONCE)))
         return found
 
     async def decisions(self, wanted: DecisionFilter = DecisionFilter()) -> list[StoredDecision]:
@@ -147,6 +239,14 @@ class History:
             if held.complete_since is not None:
                 found[what] = held.complete_since
         return found
+
+    async def sequence_at(self, moment: datetime) -> int:
+        """How far the history was at some time, by the broker's clock; sequences count what was logged in between."""
+        stream = self._layout.history_stream
+        found = await first_message_since(self._connection, stream, moment)
+        if found is not None:
+            return found.sequence
+        return int((await self._connection.api(f"STREAM.INFO.{stream}"))["state"]["last_seq"]) + 1
 
     async def begins(self) -> datetime:
         """Since when nothing has been dropped from the history."""
@@ -174,7 +274,7 @@ class History:
         after: dict[tuple[str, Key], LoggedVersion] = {}
         subjects = tuple(self._layout.log_filter(part) for part in parts)
         async for delivered in self._read(subjects, _ALL):
-            version = self._logged(delivered)
+            version = self._logged(delivered.message)
             if version is None:
                 continue
             where = (version.part, version.key)
@@ -205,10 +305,19 @@ class History:
             async for delivered in self._read((subject,), _ALL, stream):
                 yield delivered
 
+    async def _next(self, subject: str, sequence: int) -> LoggedVersion | None:
+        while (
+            message := await next_message(self._connection, self._layout.history_stream, subject, sequence)
+        ) is not None:
+            if (version := self._logged(message)) is not None:
+                return version
+            sequence = message.sequence + 1
+        return None
+
     async def _chains(self, logs: tuple[str, ...], states: tuple[str, ...]) -> dict[tuple[str, Key], Chain]:
         logged: defaultdict[tuple[str, Key], list[LoggedVersion]] = defaultdict(list)
         async for delivered in self._read(logs, _ALL):
-            version = self._logged(delivered)
+            version = self._logged(delivered.message)
             if version is not None:
                 logged[version.part, version.key].append(version)
         # The present last: what is published in between then stands in both, which is harmless.
@@ -233,8 +342,7 @@ class History:
             if (version := self._stated(delivered.message, delivered.position.stream_sequence)) is not None
         ]
 
-    def _logged(self, delivered: Delivered) -> LoggedVersion | None:
-        message = delivered.message
+    def _logged(self, message: StoredMessage | Message) -> LoggedVersion | None:
         try:
             part, key = self._layout.parse_log(message.subject)
             logged = decode_log(part, key, message.headers, message.data)

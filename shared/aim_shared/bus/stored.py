@@ -98,6 +98,26 @@ async def message_at(connection: BusConnection, stream: str, sequence: int) -> S
     return await _get(connection, stream, {"seq": sequence})
 
 
+async def next_message(connection: BusConnection, stream: str, subject: str, sequence: int) -> StoredMessage | None:
+    """The subject's first message at a sequence or behind it, from the stream's leader; ``None`` if there is none.
+
+    Raises:
+        BusUnavailableError: no answer.
+        BusApiError: anything else that the broker minds.
+    """
+    return await _get(connection, stream, {"seq": sequence, "next_by_subj": subject})
+
+
+async def first_message_since(connection: BusConnection, stream: str, moment: datetime) -> StoredMessage | None:
+    """The first message stored at a time or later, by the broker's clock, from the stream's leader.
+
+    Raises:
+        BusUnavailableError: no answer.
+        BusApiError: anything else that the broker minds.
+    """
+    return await _get(connection, stream, {"start_time": rfc3339(moment)})
+
+
 async def delete_message(connection: BusConnection, stream: str, sequence: int) -> bool:
     """Remove exactly one message; whether it was there.
 
@@ -162,6 +182,11 @@ def broker_time(text: str) -> datetime:
     """A time in the broker's notation, which has nanoseconds."""
     whole, _, fraction = text.rstrip("Z").partition(".")
     return datetime.fromisoformat(f"{whole}.{(fraction or '0')[:6]:0<6}+00:00")
+
+
+def rfc3339(moment: datetime) -> str:
+    """A time as the broker reads it."""
+    return moment.astimezone(UTC).isoformat().replace("+00:00", "Z")
 
 
 def _headers(raw: bytes) -> dict[str, str]:

@@ -13,18 +13,7 @@ from aim_shared.bus.history import PartOf
 from aim_shared.bus.part import Key, Part
 from aim_shared.bus.recorded import RecordedObject
 from aim_shared.bus.subjects import FACTS_PART
-from aim_shared.replay.past_part import Answer, Moment, PastPart
-
-
-class NotLoadedError(BaseException):
-    """Something was asked for that was not read from the history yet: read the part, and ask again from the start.
-
-    Not an `Exception`, because whoever asks must not take it for an answer.
-    """
-
-    def __init__(self, part: str) -> None:
-        super().__init__(part)
-        self.part = part
+from aim_shared.replay.past_part import Answer, Moment, NotLoadedError, PastPart
 
 
 class UntoldError(BaseException):
@@ -44,7 +33,7 @@ class Past:
         self.begins = datetime.min.replace(tzinfo=UTC)
         """Since when the history is complete: of what is older, and gone since, it may hold no trace."""
         self._chains: dict[tuple[str, Key], Chain] = {}
-        self._whole: dict[PartOf, Mapping[Key, Chain]] = {}
+        self._sections: dict[PartOf, tuple[Mapping[Key, Chain], bool]] = {}
         self._answers: dict[tuple[str, Key, str, int, Version], Answer] = {}
         self._parts: dict[tuple[str, str], PastPart] = {}
 
@@ -52,10 +41,16 @@ class Past:
         """Take in some objects."""
         self._chains.update(chains)
 
-    def add_part(self, where: PartOf, chains: Mapping[Key, Chain]) -> None:
-        """Take in all objects of a part, once; of the facts, all of a service."""
-        self._whole[where] = chains
-        self.add({(where[0], key): chain for key, chain in chains.items()})
+    def add_part(self, where: PartOf, chains: Mapping[Key, Chain], *, complete: bool = True) -> None:
+        """Take in what was read of a part, instead of what was read of it before; of the facts, those of a service.
+
+        Args:
+            complete: the history knows of no other objects.
+        """
+        self._sections[where] = chains, complete
+        for (service, part), found in self._parts.items():
+            if scoped_part(part, service) == where:
+                found.learn(chains, complete=complete)
 
     def read(self, part: Part[Any], read: RecordedObject, at: datetime) -> Answer:
         """The version that a pass knew."""
@@ -72,21 +67,22 @@ class Past:
         return self._answer(part, found, wanted)
 
     def moved_to(self, part: Part[Any], record: DecisionRecord) -> PastPart:
-        """All of a part, moved to where the world of a decision held it.
+        """A part, moved to where the world of a decision held it.
 
         It is one object for all decisions of a service: ask again instead of keeping it or what it returns.
 
         Raises:
             NotLoadedError: the part was not read from the history yet.
         """
-        chains = self._whole.get(scoped_part(part.name, record.service))
-        if chains is None:
+        section = self._sections.get(scoped_part(part.name, record.service))
+        if section is None:
             raise NotLoadedError(part.name)
+        chains, complete = section
         where = (record.service, part.name)
         # Back only when it has arrived: one that stopped on its way stands nowhere.
         found = self._parts.pop(where, None)
         if found is None:
-            found = PastPart(part, chains, partial(self._told, part), partial(self.read, part))
+            found = PastPart(part, chains, partial(self._told, part), partial(self.read, part), complete=complete)
         if found.moment.decision != record.id:
             found.move(self._moment(part.name, record))
         self._parts[where] = found

@@ -8,7 +8,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, TypeVar, cast
+from typing import Any, Final, TypeVar, cast
 
 from aim_shared.bus.chain import Chain, LoggedVersion, as_of, creation
 from aim_shared.bus.entry import Entry
@@ -25,12 +25,32 @@ B = TypeVar("B", bound=Table[Any])
 D = TypeVar("D", Index[Any], Summary[Any, Any], Line[Any])
 
 
+class NotLoadedError(BaseException):
+    """Something was asked for that was not read from the history yet: read it, and ask again from the start.
+
+    Not an `Exception`, because whoever asks must not take it for an answer.
+
+    Attributes:
+        keys: of the objects that have to be read; none = all of the part of which nothing is known.
+    """
+
+    def __init__(self, part: str, keys: Iterable[Key] = ()) -> None:
+        super().__init__(part)
+        self.part = part
+        self.keys = frozenset(keys)
+
+
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """An object, its absence, or why neither can be told."""
+    """An object, its absence, or why neither can be told.
+
+    Attributes:
+        unread: the history may tell; it was not asked.
+    """
 
     entry: Entry[Any] | None = None
     hole: str | None = None
+    unread: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,11 +72,17 @@ class Moment:
     unknown: str = ""
 
 
+_NOWHERE: Final = Moment("", datetime.min.replace(tzinfo=UTC), None, {})
+
+
 class PastPart:
     """All objects of a part, at one moment after the other.
 
+    What is not needed is not read: where the objects that were told are as many as the world held, there were no others
+    (FW-494).
+
     Args:
-        chains: all that is kept of each object.
+        chains: what was read of each object.
         told: the entry of a version, the same one for the same version, or that nobody can read it.
         read: the version that a decision knew.
 
@@ -70,20 +96,32 @@ class PastPart:
         chains: Mapping[Key, Chain],
         told: Callable[[LoggedVersion], Answer],
         read: Callable[[RecordedObject, datetime], Answer],
+        *,
+        complete: bool = True,
     ) -> None:
         self._part = part
-        self._chains = chains
         self._answer = told
         self._read = read
-        places = sorted((one.place, key) for key, chain in chains.items() for one in chain.versions)
-        self._places = [place for place, _ in places]
-        self._keys = [key for _, key in places]
-        self.moment = Moment("", datetime.min.replace(tzinfo=UTC), None, {})
         self._entries: dict[Key, Entry[Any]] = {}
         self._holes: dict[Key, str] = {}
+        self._unread: set[Key] = set()
         self._corrected: set[Key] = set()
         self._by_clock: dict[Key, datetime] = {}
         self._rebuilt: dict[Derived, Rebuilt[Any]] = {}
+        self.learn(chains, complete=complete)
+
+    def learn(self, chains: Mapping[Key, Chain], *, complete: bool) -> None:
+        """More was read; what was told so far has to be told again.
+
+        Args:
+            complete: the history knows of no other objects.
+        """
+        self._chains = chains
+        self._complete = complete
+        places = sorted((one.place, key) for key, chain in chains.items() for one in chain.versions)
+        self._places = [place for place, _ in places]
+        self._keys = [key for _, key in places]
+        self.moment = _NOWHERE
 
     def move(self, moment: Moment) -> None:
         """Become what a decision saw."""
@@ -99,11 +137,21 @@ class PastPart:
                 self._corrected.add(key)
 
     def get(self, key: Key) -> Answer:
-        """One object."""
+        """One object.
+
+        Raises:
+            NotLoadedError: the history has to be asked.
+        """
         entry, hole = self._entries.get(key), self._holes.get(key)
-        if entry is not None or hole is not None or key in self._corrected:
+        if entry is not None or key in self._corrected:
             return Answer(entry, hole)
-        return Answer(hole=f"{self._part}/{key}: {self.moment.unknown}" if self.moment.unknown else None)
+        if self._are_all:
+            return Answer()
+        if self.moment.unknown or hole is not None:
+            return Answer(hole=hole or f"{self._part}/{key}: {self.moment.unknown}")
+        if key in self._unread or not (self._complete or key in self._chains):
+            raise NotLoadedError(self._part.name, {key})
+        return Answer()
 
     @property
     def present(self) -> list[Key]:
@@ -112,7 +160,15 @@ class PastPart:
 
     @property
     def holes(self) -> list[str]:
-        """Why it cannot be told what a look at all objects would have found; empty if it can be."""
+        """Why it cannot be told what a look at all objects would have found; empty if it can be.
+
+        Raises:
+            NotLoadedError: the history has to be asked.
+        """
+        if self._are_all:
+            return []
+        if not self.moment.unknown and (self._unread or not self._complete):
+            raise NotLoadedError(self._part.name, self._unread)
         whole = self.moment.unknown or (self._miscounted if not self._holes else "")
         return [*([f"{self._part}: {whole}"] if whole else []), *(self._holes[key] for key in sorted(self._holes))]
 
@@ -159,6 +215,8 @@ class PastPart:
         if chain is None or moment.position is None:
             return Answer()
         told = as_of(chain, moment.position, moment.at)
+        if told.unread:
+            return Answer(unread=True)
         first = next(iter(chain.versions), None)
         if told.version is None and first is not None and (made := creation(first)) is not None:
             self._by_clock[key] = made
@@ -167,6 +225,10 @@ class PastPart:
         return Answer() if told.version is None or told.version.deleted else self._answer(told.version)
 
     def _set(self, key: Key, answer: Answer) -> None:
+        if answer.unread:
+            self._unread.add(key)
+        else:
+            self._unread.discard(key)
         if answer.hole is None:
             self._holes.pop(key, None)
         else:
@@ -179,6 +241,13 @@ class PastPart:
             self._entries[key] = answer.entry
         for rebuilt in self._rebuilt.values():
             rebuilt.put(key, answer.entry)
+
+    @property
+    def _are_all(self) -> bool:
+        """Whether no other object can have been there, as each of these was, and the world held no more."""
+        position = self.moment.position
+        known_lost = any(key in self._holes for key in self._corrected)
+        return position is not None and position.objects == len(self._entries) and not known_lost
 
     @property
     def _miscounted(self) -> str:

@@ -1,7 +1,7 @@
 """Takes recorded decisions again with today's code, from the log alone, and compares."""
 
 import traceback
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final
@@ -9,14 +9,16 @@ from typing import Any, Final
 from pydantic import ValidationError
 
 from aim_shared.bus.decision import DecisionRecord
-from aim_shared.bus.history import DecisionFilter, History, PartOf, StoredDecision
+from aim_shared.bus.history import DecisionFilter, History, StoredDecision
 from aim_shared.json import canonical, loads
 from aim_shared.reconcile.decide import decide
 from aim_shared.reconcile.pass_record import BUG
 from aim_shared.reconcile.plan_json import abridged, plan_to_json
 from aim_shared.reconcile.reconciler import Reconciler, ServiceDefinition
 from aim_shared.replay.difference import differences
-from aim_shared.replay.past import NotLoadedError, Past, UntoldError, objects_of, scoped_part, searched_parts
+from aim_shared.replay.past import Past, UntoldError, objects_of, scoped_part, searched_parts
+from aim_shared.replay.past_part import NotLoadedError
+from aim_shared.replay.reading import Reading, stretches
 from aim_shared.replay.view import ReplayView
 from aim_shared.runtime.settings import Settings, recorded
 
@@ -81,35 +83,29 @@ class Replayer:
         Raises:
             BusError: the log can not be read.
         """
-        # Anew each time: the log grows, and what was read of it says nothing about what came later.
-        past = Past()
         found = await self._log.decisions(wanted)
-        # One look for all of them, not one for each: passes of an object read much the same.
-        past.add(await self._log.chains(where for one in found for where in objects_of(one.record)))
-        await self._load(past, {(part, one.record.service) for one in found for part in searched_parts(one.record)})
-        for stored in found:
-            yield await self._replay(past, stored)
+        # One look for all of them, not one for each: passes of an object read much the same. And anew each time: the
+        # log grows, and what was read of it says nothing about what came later.
+        named = await self._log.chains(where for one in found for where in objects_of(one.record))
+        searched = {scoped_part(part, one.record.service) for one in found for part in searched_parts(one.record)}
+        present = await self._log.present(searched)
+        for stretch in await stretches(self._log, found):
+            reading = Reading(self._log, stretch, named, present)
+            for stored in stretch:
+                yield await self._replay(reading, stored)
 
-    async def _replay(self, past: Past, stored: StoredDecision) -> Replayed:
+    async def _replay(self, reading: Reading, stored: StoredDecision) -> Replayed:
         try:
             reconciler = await self._reconciler(stored.record)
         except _MissingError as missing:
             return Replayed(stored, Verdict.UNKNOWN, missing=(str(missing),))
         while True:
             try:
-                return _again(reconciler, stored, past)
+                return _again(reconciler, stored, reading.past)
             except UntoldError as untold:
                 return Replayed(stored, Verdict.UNKNOWN, missing=(str(untold),))
             except NotLoadedError as lacking:
-                await self._load(past, {(lacking.part, stored.record.service)})
-
-    async def _load(self, past: Past, parts: Iterable[PartOf]) -> None:
-        """Read all of some parts, as services see them."""
-        wanted = {scoped_part(part, service) for part, service in parts}
-        for where, chains in (await self._log.chains_of_parts(wanted)).items():
-            past.add_part(where, chains)
-        # Asked last: what was dropped while this read may be missing in what it read.
-        past.begins = await self._log.begins()
+                await reading.read_on(scoped_part(lacking.part, stored.record.service), lacking.keys)
 
     async def _reconciler(self, record: DecisionRecord) -> Reconciler[Any]:
         definition = self._definitions.get((record.service, record.settings))

@@ -7,16 +7,18 @@ import pytest
 from support.bus_source import TRACE, Source
 from support.epochs import E1, E2
 
+from aim_shared.bus import last_before
 from aim_shared.bus.chain import Hole, Knowledge
 from aim_shared.bus.connection import BusConnection
 from aim_shared.bus.decision import DecisionRecord
+from aim_shared.bus.delivery import DeliveryLostError
 from aim_shared.bus.entry import Version
 from aim_shared.bus.envelope import LogMessage, Verb, decode_state
-from aim_shared.bus.history import DecisionFilter, History
+from aim_shared.bus.history import DecisionFilter, History, Span
 from aim_shared.bus.outcome import PubAck
 from aim_shared.bus.part import Key
 from aim_shared.bus.recorded import RecordedReads
-from aim_shared.bus.stored import delete_message, last_message
+from aim_shared.bus.stored import delete_message, last_message, stream_state
 from aim_shared.bus.subjects import Layout
 
 A = Key("ns", "a")
@@ -131,8 +133,77 @@ async def test_all_that_is_kept_of_some_objects(
     present = found["widgets", b].present
     assert present is not None
     assert (present.sequence, present.state.previous) == (kept, lost)
-    whole = (await history.chains_of_parts([("widgets", "")]))["widgets", ""]
-    assert whole == {A: found["widgets", A], b: found["widgets", b]}
+    assert await history.present([("widgets", "")]) == {("widgets", ""): {A: found["widgets", A].present, b: present}}
+
+
+async def broker_now(bus: BusConnection, layout: Layout) -> datetime:
+    """A moment between what was stored and what will be."""
+    begun = (await stream_state(bus, layout.history_stream)).now
+    while (now := (await stream_state(bus, layout.history_stream)).now) <= begun + timedelta(milliseconds=2):
+        pass
+    return now - timedelta(milliseconds=1)
+
+
+@pytest.mark.spec("FW-494")
+async def test_a_section_of_the_history(bus: BusConnection, layout: Layout, history: History, source: Source) -> None:
+    names = [f"w{number}" for number in range(300)]
+    first = [await source.upsert(name, spec=1) for name in names]
+    since = await broker_now(bus, layout)
+    within = await source.upsert("w0", spec=2)
+    new = await source.upsert("new")
+    until = await broker_now(bus, layout)
+    behind = [await source.upsert(name, spec=3) for name in names[:3]]
+
+    keys = [Key("ns", name) for name in names]
+    before = await history.last_before("widgets", [*keys, Key("ns", "new")], since)
+    assert {key: one and one.sequence for key, one in before.items()} == dict(zip(keys, first, strict=True))
+    for number, expected in enumerate([behind[:0], behind[:1], behind[:2], behind, behind]):
+        logged = await history.during(("widgets", ""), Span(since, until), number)
+        assert [one.sequence for one in logged.within] == [within, new]
+        assert [one.sequence for one in logged.behind] == expected
+        left = set(behind) - set(expected)
+        assert (logged.next is None) == (not left)
+        nexts = await history.next_after("widgets", keys, logged.next or 2 * 300)
+        assert {one.sequence for one in nexts} == left
+    assert await history.keys(("widgets", "")) == {*keys, Key("ns", "new")}
+    assert await history.keys(("others", "")) == set()
+    places = [await history.sequence_at(moment) for moment in (NOON, since, until, await broker_now(bus, layout))]
+    assert places == [1, 301, 303, 306]
+
+
+@pytest.mark.spec("FW-494")
+async def test_what_cannot_be_read_is_no_end_of_a_section(
+    bus: BusConnection, layout: Layout, history: History, source: Source
+) -> None:
+    begun = await history.sequence_at(datetime.now(UTC))
+    assert isinstance(await bus.publish(layout.log("widgets", A), b"garbage", {}), PubAck)
+    assert await history.last_before("widgets", [A], await broker_now(bus, layout)) == {A: None}
+    following = await source.upsert("a")
+    assert [one.sequence for one in await history.next_after("widgets", [A], begun)] == [following]
+
+
+@pytest.mark.spec("FW-494")
+async def test_the_last_messages_before_a_time_come_in_as_many_answers_as_it_takes(
+    bus: BusConnection, layout: Layout, source: Source, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    subjects = {layout.log("widgets", Key("ns", f"w{number}")) for number in range(20)}
+    for number in range(20):
+        await source.upsert(f"w{number}", spec="x" * 1000)
+    monkeypatch.setattr(last_before, "_BYTES_AT_ONCE", 4000)
+    asked, send = [], bus.send
+
+    async def counting(subject: str, payload: bytes, *, reply: str) -> None:
+        asked.append(subject)
+        await send(subject, payload, reply=reply)
+
+    monkeypatch.setattr(bus, "send", counting)
+    now = await broker_now(bus, layout)
+    found = await last_before.last_messages(bus, layout.history_stream, subjects, now)
+    assert sorted(message.subject for message in found) == sorted(subjects)
+    assert len(asked) > 3
+    assert await last_before.last_messages(bus, layout.history_stream, subjects, NOON) == []
+    with pytest.raises(DeliveryLostError, match="incomplete: 503"):
+        await last_before.last_messages(bus, "NO_SUCH_STREAM", subjects, now)
 
 
 async def test_decisions_by_object_service_and_time(bus: BusConnection, layout: Layout, history: History) -> None:

@@ -1,8 +1,8 @@
 """Decisions of a live world are taken again from the log of a real broker."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -13,12 +13,13 @@ from support.world_feed import Fed, feeding
 from support.world_objects import colour_index, widgets
 
 from aim_shared.api import Resource
-from aim_shared.bus.chain import Told, as_of
+from aim_shared.bus.chain import LoggedVersion, Told, as_of
 from aim_shared.bus.connection import BusConnection
 from aim_shared.bus.envelope import LogMessage
 from aim_shared.bus.history import DecisionFilter, History
 from aim_shared.bus.outcome import PubAck
 from aim_shared.bus.part import Index, Key, scoped
+from aim_shared.bus.stored import delete_message, next_message
 from aim_shared.bus.subjects import Layout
 from aim_shared.bus.view import View, WorldView
 from aim_shared.json import JsonObject, dumps
@@ -27,7 +28,7 @@ from aim_shared.reconcile.execution import Execution
 from aim_shared.reconcile.pass_record import PassRecord
 from aim_shared.reconcile.plan import Plan
 from aim_shared.reconcile.reconciler import Reconciler, ServiceDefinition
-from aim_shared.replay import Replayed, Replayer, ServiceCode, Verdict, past_part
+from aim_shared.replay import Replayed, Replayer, ServiceCode, Verdict, past_part, reading
 from aim_shared.runtime.settings import Settings, effective, load
 
 PART = widgets()
@@ -408,3 +409,111 @@ async def test_a_replay_that_stumbles_itself_neither_blames_the_code_nor_goes_on
     assert (first.verdict, first.differences) == (Verdict.UNKNOWN, ())
     assert first.missing == ("looking for widgets in the history raised RuntimeError: no such place",)
     assert (second.verdict, second.missing) == (Verdict.SAME, ())
+
+
+@pytest.fixture
+def narrow(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Read no more around decisions than their clocks tell, so that a test's history goes beyond it."""
+    monkeypatch.setattr(reading, "_LOOK_BACK", timedelta())
+    monkeypatch.setattr(reading, "_LOG_LAG", timedelta())
+
+
+async def many_versions(log: Log, rounds: int) -> None:
+    for _ in range(rounds):
+        for number in range(40):
+            await log.source.upsert(f"w{number}", labels={"colour": "blue"})
+    await log.caught_up()
+
+
+def but(name: str) -> Index[Resource]:
+    """An index that leaves one out."""
+    return Index(PART, COLOUR.name, lambda obj: [] if obj.name == name else list(COLOUR.values(obj)))
+
+
+def with_blue(name: str) -> Index[Resource]:
+    """An index that finds one more among the red, though nobody names it."""
+    return Index(PART, COLOUR.name, lambda obj: [scoped("ns", "red")] if obj.name == name else list(COLOUR.values(obj)))
+
+
+@pytest.mark.spec("FW-481", "FW-494")
+@pytest.mark.usefixtures("narrow")
+async def test_of_a_long_history_as_much_is_read_as_there_were_objects(log: Log) -> None:
+    await log.source.upsert("0", labels={"colour": "blue"})
+    await many_versions(log, 30)
+    await log.decide("c", first_red)
+    await many_versions(log, 50)
+    # Gone without a trace in the present.
+    await log.source.delete("0")
+    await log.caught_up()
+    await log.bus.api(
+        f"STREAM.PURGE.{log.layout.state_stream}", {"filter": log.layout.state(PART.name, Key("ns", "0"))}
+    )
+
+    before = log.bus._client.stats["in_msgs"]
+    assert verdicts(await log.replay(first_red)) == [Verdict.SAME]
+    # Of 3,200 versions; some come unasked, because a reader asks for a window of messages at a time.
+    assert log.bus._client.stats["in_msgs"] - before < 1_000
+    (one,) = await log.replay(first_of(but("a")))
+    assert (one.verdict, one.differences) == (Verdict.DIFFERENT, ('status.first: then "a", now "b"',))
+    (one,) = await log.replay(first_of(with_blue("0")))
+    assert (one.verdict, one.differences) == (Verdict.DIFFERENT, ('status.first: then "a", now "0"',))
+
+
+@pytest.mark.spec("FW-494")
+@pytest.mark.usefixtures("narrow")
+async def test_where_all_objects_are_told_the_history_of_others_is_not_read(
+    log: Log, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await log.decide("c", first_red)
+    await many_versions(log, 2)
+    looked: list[Key] = []
+
+    async def none(_: History, part: str, keys: Iterable[Key], sequence: int) -> list[LoggedVersion]:
+        looked.extend(keys)
+        return []
+
+    monkeypatch.setattr(History, "next_after", none)
+    assert verdicts(await log.replay(first_red)) == [Verdict.SAME]
+    assert looked == []
+
+
+@pytest.mark.spec("FW-438", "FW-494")
+@pytest.mark.usefixtures("narrow")
+@pytest.mark.parametrize("lost", [0, 1])
+async def test_a_version_that_the_history_lost_is_a_hole_however_little_is_read(log: Log, lost: int) -> None:
+    for spec in range(2):
+        await log.source.upsert("d", labels={"colour": "blue"}, spec=spec)
+    await log.caught_up()
+    await log.decide("c", first_red)
+    await log.source.upsert("d", labels={"colour": "blue"}, spec=2)
+    versions = await History(log.bus, log.layout).versions(PART.name, Key("ns", "d"))
+    places = [place async for place in _places_of(log, "d")]
+    assert len(places) == len(versions) == 3
+    await delete_message(log.bus, log.layout.history_stream, places[lost])
+    (one,) = await log.replay(first_red)
+    # What came before the version of then, nobody asks for.
+    assert one.missing == (() if lost == 0 else ("widgets/ns/d: versions before this one are missing",))
+    assert one.verdict is (Verdict.SAME if lost == 0 else Verdict.UNKNOWN)
+
+
+async def _places_of(log: Log, name: str) -> AsyncIterator[int]:
+    """Sequences, in the history, of the versions of an object."""
+    place, subject = 1, log.layout.log(PART.name, Key("ns", name))
+    while (found := await next_message(log.bus, log.layout.history_stream, subject, place)) is not None:
+        yield found.sequence
+        place = found.sequence + 1
+
+
+@pytest.mark.spec("FW-494")
+async def test_what_lies_between_decisions_far_apart_is_not_read(log: Log) -> None:
+    for _ in range(3):
+        await log.decide("c", first_red)
+    await many_versions(log, 1)
+    await log.decide("c", by_name)
+    history = History(log.bus, log.layout)
+    decisions = await history.decisions()
+    for near, expected in [(39, [3, 1]), (100, [4])]:
+        found = await reading.stretches(history, decisions, near)
+        assert [len(one) for one in found] == expected
+        assert [one for stretch in found for one in stretch] == decisions
+    assert await reading.stretches(history, []) == []

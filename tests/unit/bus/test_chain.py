@@ -4,6 +4,8 @@ from dataclasses import replace
 from datetime import timedelta
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from support.versions import NOON, version_of
 
 from aim_shared.bus.chain import Chain, Hole, Knowledge, LoggedVersion, StateAt, as_of, chained, fact_at, find, state_at
@@ -166,6 +168,59 @@ def test_what_was_logged_late_is_told_where_it_belongs(position: int, expected: 
     versions = chained([version(40, 0), version(60, 50), version(50, 40)], None)
     told = as_of(Chain(versions), Position("e1", position), NOON)
     assert (told.version and told.version.sequence, told.hole) == (expected, None)
+
+
+written = st.lists(st.tuples(st.sampled_from(["", "gone", "lost", "epoch"]), st.integers(1, 3)), max_size=10)
+
+
+def told_story(story: list[tuple[str, int]]) -> list[LoggedVersion]:
+    """Versions with their distances; some are deletions, some were lost, some begin an epoch."""
+    versions: list[LoggedVersion] = []
+    sequence = previous = 0
+    epoch = 1
+    for what, distance in story:
+        sequence += distance
+        epoch += what == "epoch"
+        if what != "lost":
+            verb = Verb.DELETE if what == "gone" else Verb.UPSERT
+            versions.append(version(sequence, previous, epoch=f"e{epoch}", verb=verb))
+        previous = sequence
+    return versions
+
+
+@pytest.mark.spec("FW-438", "FW-494")
+@given(
+    story=written,
+    cut=st.tuples(st.integers(0, 10), st.integers(0, 10)),
+    moment=st.tuples(st.integers(1, 4), st.integers(0, 30)),
+)
+def test_a_section_of_a_chain_tells_what_the_whole_tells_or_nothing(
+    story: list[tuple[str, int]], cut: tuple[int, int], moment: tuple[int, int]
+) -> None:
+    versions = told_story(story)
+    present = versions[-1] if versions else None
+    position = Position(f"e{moment[0]}", moment[1])
+    first, last = sorted(cut)
+    whole = Chain(chained(versions, present), present)
+    section = Chain(chained(versions[first:last], None), present, begins=first == 0, ends=last >= len(versions))
+    told, expected = as_of(section, position, NOON), as_of(whole, position, NOON)
+    assert told.unread or (told.version and told.version.place, told.hole) == (
+        expected.version and expected.version.place,
+        expected.hole,
+    )
+    assert not expected.unread
+
+
+@pytest.mark.spec("FW-494")
+@pytest.mark.parametrize(
+    ("position", "expected"),
+    [(39, None), (40, 40), (49, 40), (50, 50), (59, 50), (60, None)],
+)
+def test_a_section_tells_what_lies_between_its_ends(position: int, expected: int | None) -> None:
+    versions = chained([version(40, 30), version(50, 40), version(60, 50)], None)
+    told = as_of(Chain(versions, begins=False, ends=False), Position("e1", position), NOON)
+    assert (told.unread, told.hole) == (expected is None, None)
+    assert (told.version and told.version.sequence) == expected
 
 
 @pytest.mark.spec("FW-446")

@@ -9,6 +9,7 @@ from support.replayed import logged, past_of, record_of
 from support.world_objects import colour_index, entry_of, widget, widgets
 
 from aim_shared.api import Resource
+from aim_shared.bus.decision import DecisionRecord
 from aim_shared.bus.line import Line
 from aim_shared.bus.part import Index, Part, scoped
 from aim_shared.bus.recorded import LISTED
@@ -129,8 +130,21 @@ def test_an_index_that_raises_leaves_out_and_is_told(
     assert told.rstrip().endswith("LookupError: planted")
 
 
-@pytest.mark.spec("FW-481")
+@pytest.mark.spec("FW-481", "FW-494")
+@pytest.mark.parametrize("held", [4, None])
 def test_an_object_that_cannot_be_told_may_be_what_another_index_finds(
+    world: World, part: Part[Resource], index: Index[Resource], held: int | None
+) -> None:
+    live = WorldView(world)
+    live.select(index, RED)
+    lost = logged(entry_of(part, widget("d", "u4", 12), 12), previous=4)
+    replay = ReplayView(holding(record_of(live, world), held), past_of(world, part, lost))
+    assert names(replay.select(index, RED).items) == ["a", "b"]
+    assert replay.holes == ["widgets/ns/d: older versions are no longer kept"]
+
+
+@pytest.mark.spec("FW-482", "FW-494")
+def test_where_all_others_are_told_an_object_that_cannot_be_told_was_not_there(
     world: World, part: Part[Resource], index: Index[Resource]
 ) -> None:
     live = WorldView(world)
@@ -138,7 +152,14 @@ def test_an_object_that_cannot_be_told_may_be_what_another_index_finds(
     lost = logged(entry_of(part, widget("d", "u4", 12), 12), previous=4)
     replay = ReplayView(record_of(live, world), past_of(world, part, lost))
     assert names(replay.select(index, RED).items) == ["a", "b"]
-    assert replay.holes == ["widgets/ns/d: older versions are no longer kept"]
+    assert replay.get(part, "ns", "d").value is None
+    assert replay.holes == []
+
+
+def holding(record: DecisionRecord, objects: int | None) -> DecisionRecord:
+    """The record of a world that held as many widgets; ``None`` = it does not tell."""
+    held = {} if objects is None else {"widgets": objects}
+    return record.model_copy(update={"world": record.world.model_copy(update={"objects": held})})
 
 
 @pytest.mark.spec("FW-481")

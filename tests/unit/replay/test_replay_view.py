@@ -3,7 +3,7 @@
 from datetime import UTC, datetime
 
 import pytest
-from support.replayed import logged, past_of, record_of
+from support.replayed import logged, past_of, past_with, record_of
 from support.versions import version_of
 from support.world_objects import colour_index, entry_of, widget, widgets
 
@@ -16,7 +16,8 @@ from aim_shared.bus.recorded import LISTED
 from aim_shared.bus.view import View, WorldView
 from aim_shared.bus.world import World
 from aim_shared.errors import Category
-from aim_shared.replay.past import NotLoadedError, Past, objects_of
+from aim_shared.replay.past import Past, objects_of
+from aim_shared.replay.past_part import NotLoadedError
 from aim_shared.replay.view import ReplayView
 
 A, B = Key("ns", "a"), Key("ns", "b")
@@ -126,14 +127,12 @@ def test_own_writes_that_were_not_on_the_bus_yet_are_part_of_that_moment(
     record = record_of(WorldView(world), world)
     live = WorldView(world)
     answers = look(live, part, index)
-    past = Past()
     versions = (
         logged(entry_of(part, widget("a", "u1", 3, labels=RED), 1)),
         logged(entry_of(part, own.raw, LAST + 1), previous=1),
     )
-    past.add_part(
-        (part.name, ""),
-        {A: Chain(versions), B: Chain((logged(entry_of(part, widget("b", "u2", 4, labels=RED), 2)),))},
+    past = past_with(
+        part, {A: Chain(versions), B: Chain((logged(entry_of(part, widget("b", "u2", 4, labels=RED), 2)),))}
     )
     assert list(objects_of(record)) == [(part.name, A)]
     replay = ReplayView(record, past)
