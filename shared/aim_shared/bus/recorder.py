@@ -13,10 +13,12 @@ from typing import Final
 
 import structlog
 
-from aim_shared.bus.connection import BusConnection
+from aim_shared.bus.connection import BusApiError, BusConnection, BusUnavailableError
 from aim_shared.bus.outcome import PubAck, PublishOutcome, Refused, Unknown
 from aim_shared.bus.part import Key
+from aim_shared.bus.stored import STREAM_NOT_FOUND, StoredMessage, last_message
 from aim_shared.bus.subjects import DEFAULT_LAYOUT, Layout
+from aim_shared.json import loads
 
 log = structlog.get_logger(__name__)
 
@@ -92,6 +94,8 @@ class Recorder:
 
     async def run(self) -> None:
         """Publish until cancelled. What is under way then waits for `flush`."""
+        await self._arrived.wait()
+        await self._finish_predecessor()
         async with asyncio.TaskGroup() as group:
             for _ in range(_WORKERS):
                 group.create_task(self._work())
@@ -109,6 +113,28 @@ class Recorder:
         self._tell()
 
     # Inside
+
+    async def _finish_predecessor(self) -> None:
+        """Put the settings behind the last record of the service that the log holds, if they are not there.
+
+        Whoever wrote it was killed, else it would have done so itself. Ours come next, and would hide it.
+        """
+        for pause in _PAUSES:
+            await self._connection.wait_connected()
+            try:
+                left = await _left_behind(self._connection, self._layout, self._service)
+            except BusUnavailableError as error:
+                self._trouble = str(error)
+                await asyncio.sleep(pause)
+                continue
+            except BusApiError as error:
+                if error.code != STREAM_NOT_FOUND:
+                    log.warning("The settings of earlier decisions may leave the log before these", error=str(error))
+                return
+            if left is not None:
+                self._put(_Record(left.subject, left.data, {}), first=True)
+            return
+        log.warning("The settings of earlier decisions may leave the log before these", error=self._trouble)
 
     def _take(self, record: _Record) -> None:
         self._put(record)
@@ -179,3 +205,22 @@ class Recorder:
         if self._untold:
             log.warning("Decision records were lost", count=self._untold, cause=self._cause)
             self._untold = 0
+
+
+async def _left_behind(connection: BusConnection, layout: Layout, service: str) -> StoredMessage | None:
+    """The settings of the last record of a service, where that lies behind them."""
+    stream = layout.decisions_stream
+    last = await last_message(connection, stream, layout.decisions(service))
+    digest = "" if last is None else _settings_of(last.data)
+    if last is None or not digest:
+        return None
+    settings = await last_message(connection, stream, layout.settings(service, digest))
+    return settings if settings is not None and settings.sequence < last.sequence else None
+
+
+def _settings_of(body: bytes) -> str:
+    """Digest of the settings to which a record refers; empty if it names none."""
+    try:
+        return str(loads(body).get("settings") or "")
+    except ValueError:
+        return ""

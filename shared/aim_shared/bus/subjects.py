@@ -119,6 +119,10 @@ class Layout:
         scope = _scope(key.namespace)
         return f"{self.root}.decision.{encode_token(service)}.{part}.{scope}.{encode_token(key.name)}"
 
+    def decisions(self, service: str) -> str:
+        """All decision records of a service, without its settings."""
+        return f"{self.root}.decision.{encode_token(service)}.*.*.*"
+
     def settings(self, service: str, digest: str) -> str:
         """Where the settings lie to which the decisions of a service refer; among the decisions, to live as long."""
         return f"{self.root}.decision.{encode_token(service)}.{digest}"

@@ -15,13 +15,14 @@ from aim_shared.bus.decision import DecisionRecord
 from aim_shared.bus.history import History
 from aim_shared.bus.recorder import Recorder
 from aim_shared.bus.subjects import Layout
+from aim_shared.json import JsonObject
 from aim_shared.runtime.decisions import SETTINGS_RECORDS, DecisionLog
 
-SETTINGS = {"resync_interval": 77.0}
+SETTINGS: JsonObject = {"resync_interval": 77.0}
 
 
-def take(decisions: DecisionLog, count: int) -> None:
-    for number in range(count):
+def take(decisions: DecisionLog, count: int, first: int = 0) -> None:
+    for number in range(first, first + count):
         name = f"w{number}"
         record = DecisionRecord(
             id=name, service="tester", controller="c", part="widgets", namespace="ns", name=name, at=datetime.now(UTC)
@@ -30,15 +31,24 @@ def take(decisions: DecisionLog, count: int) -> None:
 
 
 @asynccontextmanager
-async def running(bus: BusConnection, layout: Layout, again: float = 600.0) -> AsyncIterator[DecisionLog]:
-    """A process that records, until it ends in order."""
+async def killed(
+    bus: BusConnection, layout: Layout, again: float = 600.0, settings: JsonObject = SETTINGS
+) -> AsyncIterator[DecisionLog]:
+    """A process that records until it is killed."""
     async with feeding(bus, layout, [widgets()]) as fed:
-        decisions = DecisionLog(Recorder(bus, "tester", layout=layout), fed.feed, bus, SETTINGS, again)
+        decisions = DecisionLog(Recorder(bus, "tester", layout=layout), fed.feed, bus, settings, again)
         task = asyncio.create_task(decisions.run())
         yield decisions
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
-        await decisions.close()
+
+
+@asynccontextmanager
+async def running(bus: BusConnection, layout: Layout, again: float = 600.0) -> AsyncIterator[DecisionLog]:
+    """A process that records, until it ends in order."""
+    async with killed(bus, layout, again) as decisions:
+        yield decisions
+    await decisions.close()
 
 
 async def forget(bus: BusConnection, layout: Layout, count: int) -> None:
@@ -69,6 +79,38 @@ async def test_settings_are_told_again_behind_what_was_recorded(bus: BusConnecti
         assert await history.settings("tester", last.record.settings) == SETTINGS
         take(decisions, 1)
         await eventually(lambda: decisions.statistics.recorded == 5, "once for the next record")
+
+
+@pytest.mark.spec("FW-436", "FW-495")
+@pytest.mark.parametrize("settings", [SETTINGS, {"resync_interval": 78.0}], ids=["as before", "others"])
+async def test_the_next_process_tells_the_settings_of_one_that_was_killed(
+    bus: BusConnection, layout: Layout, settings: JsonObject
+) -> None:
+    async with killed(bus, layout) as decisions:
+        take(decisions, 3)
+        await eventually(lambda: decisions.statistics.recorded == 4, "settings and records")
+    async with killed(bus, layout, settings=settings) as decisions:
+        take(decisions, 1, first=3)
+        await eventually(lambda: decisions.statistics.waiting == 0, "all is written")
+    history = History(bus, layout)
+    held = int((await bus.api(f"STREAM.INFO.{layout.decisions_stream}"))["state"]["messages"])
+    for left in range(held, 0, -1):
+        await forget(bus, layout, left)
+        of_killed = [one.record for one in await history.decisions() if one.record.name != "w3"]
+        if not of_killed:
+            return
+        assert {str(await history.settings("tester", one.settings)) for one in of_killed} == {str(SETTINGS)}
+    raise AssertionError("there were none")
+
+
+@pytest.mark.spec("FW-495")
+async def test_who_follows_one_that_ended_in_order_tells_nothing_of_it(bus: BusConnection, layout: Layout) -> None:
+    async with running(bus, layout) as decisions:
+        take(decisions, 3)
+    async with killed(bus, layout, settings={"resync_interval": 78.0}) as decisions:
+        take(decisions, 1, first=3)
+        await eventually(lambda: decisions.statistics.waiting == 0, "all is written")
+        assert decisions.statistics.recorded == 2
 
 
 async def test_a_process_that_decided_nothing_tells_nothing(bus: BusConnection, layout: Layout) -> None:
