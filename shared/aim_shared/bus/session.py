@@ -2,7 +2,7 @@
 
 import asyncio
 import random
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, NamedTuple, TypeVar
 
@@ -171,7 +171,8 @@ class Session:
         """
         context, stored = self._context, self._context.writer.stored
         layout, part = context.layout, context.part.name
-        history = await stream_state(context.connection, layout.history_stream)
+        everything = layout.log_filter(part, context.service)
+        history = await stream_state(context.connection, layout.history_stream, everything)
         logbook, self._comparisons.logbook = self._comparisons.logbook, NEVER_READ
         counts = logbook.counts(connection_session, history) and context.scoping.stream_created == state_created
         found, unlogged, seen = _Found(logbook), dict[str, _Present](), set[int]()
@@ -197,12 +198,14 @@ class Session:
         self._foreign = await read_present(context.connection, layout, part, context.service, take, headers_only=known)
         stored.keep(seen)
         if not counts:
-            oldest = await self._read_history(unlogged, history.last_sequence + 1)
+            # The broker takes into memory what it looks through: everything only where nearly everything is wanted.
+            wanted = (everything,) if 2 * len(unlogged) > history.messages else tuple(unlogged)
+            oldest = await self._read_history(wanted, unlogged, history.last_sequence + 1)
             found.logbook = Logbook(connection_session, history.created, history.deleted, oldest)
         found.unlogged += [one.key for one in unlogged.values()]
         return found
 
-    async def _read_history(self, unlogged: dict[str, _Present], oldest: int) -> int:
+    async def _read_history(self, subjects: Sequence[str], unlogged: dict[str, _Present], oldest: int) -> int:
         """Take out what the history has; returns where its oldest of that lies. What was logged since `read_present`
         is left, and looked up before it is copied."""
         context, stored = self._context, self._context.writer.stored
@@ -218,7 +221,7 @@ class Session:
                     stored[present.key] = replace(held, logged=at)
                 oldest = min(oldest, sequence)
 
-        await read_logged(context.connection, context.layout, context.part.name, context.service, take)
+        await read_logged(context.connection, context.layout, subjects, take)
         return oldest
 
     def _tell(self, found: _Found) -> None:

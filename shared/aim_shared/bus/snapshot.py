@@ -1,6 +1,6 @@
 """Reading streams: the last message of every subject."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final
 
 import structlog
@@ -15,6 +15,8 @@ from aim_shared.bus.subjects import Layout, SubjectError
 log = structlog.get_logger(__name__)
 
 _HEARTBEAT_SECONDS: Final = 1.0
+_SUBJECTS: Final = 256
+"""Subjects of one consumer. The broker compares each with each when it is made."""
 
 
 async def read_last(
@@ -91,10 +93,11 @@ async def read_present(
     return foreign
 
 
-async def read_logged(connection: BusConnection, layout: Layout, part: str, service: str, take: LastLogged) -> None:
-    """Hand on the last version of every object of a part (or of the facts of one service) that the history ever had.
+async def read_logged(connection: BusConnection, layout: Layout, subjects: Sequence[str], take: LastLogged) -> None:
+    """Hand on the last version in the history of every object whose subject matches; whoever listens should keep none.
 
-    Most of them may be long gone, so whoever listens should keep none of it.
+    Args:
+        subjects: any number; of many the broker is asked piece by piece.
 
     Raises:
         BusUnavailableError: the broker fell silent; what was handed on counts for nothing then.
@@ -104,7 +107,9 @@ async def read_logged(connection: BusConnection, layout: Layout, part: str, serv
     def log(message: StoredMessage) -> None:
         take(message.subject, message.sequence, Logged.of(message.headers))
 
-    await read_last(connection, layout.history_stream, (layout.log_filter(part, service),), log, headers_only=True)
+    for begin in range(0, len(subjects), _SUBJECTS):
+        some = tuple(subjects[begin : begin + _SUBJECTS])
+        await read_last(connection, layout.history_stream, some, log, headers_only=True)
 
 
 def _key_of(layout: Layout, part: str, subject: str) -> Key | None:

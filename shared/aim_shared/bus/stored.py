@@ -27,7 +27,7 @@ class StreamState:
         created: when it was made, verbatim; another value means another stream.
         last_sequence: highest sequence given out.
         now: the broker's clock.
-        messages: how many it holds under the subjects asked for; of all subjects if none were.
+        messages: how many it holds; where subjects were asked for, how many of these it holds anything of.
         first_sequence: that of the oldest message it holds.
         deleted: messages between the first and the last that somebody removed.
     """
@@ -62,7 +62,7 @@ async def stream_state(connection: BusConnection, stream: str, subjects: str = "
     """Ask for a stream's state.
 
     Args:
-        subjects: filter for `StreamState.messages`, in a stream that keeps one message per subject.
+        subjects: filter for `StreamState.messages`, which counts subjects then.
 
     Raises:
         BusUnavailableError: no answer.

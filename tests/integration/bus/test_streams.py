@@ -133,10 +133,13 @@ async def test_what_a_publisher_has_read_of_the_streams_is_not_kept(bus: BusConn
         count_kept()
 
     assert await read_present(bus, layout, "widgets", "", take) == 0
-    await read_logged(bus, layout, "widgets", "", log)
+    await read_logged(bus, layout, [layout.log_filter("widgets")], log)
     assert seen == [*(f"u{number}" for number in range(600)), *(str(number) for number in range(600))]
     # What the client's queue and a frame on its way hold at a moment, out of six hundred.
     assert most < 20
+    seen.clear()
+    await read_logged(bus, layout, [layout.log("widgets", Key("ns", f"w{number}")) for number in range(1, 900, 2)], log)
+    assert seen == [str(number) for number in range(1, 600, 2)], "by name"
 
 
 async def test_reads(bus: BusConnection, layout: Layout) -> None:
