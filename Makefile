@@ -63,12 +63,12 @@ test-replay: setup
 
 # The end-to-end tests alone; CLUSTER=real runs them against real programs.
 test-e2e: setup
-	CLUSTER=$(CLUSTER) $(BIN)/python -m pytest --timeout 300 tests/e2e
+	CLUSTER=$(CLUSTER) $(BIN)/python -m pytest tests/e2e
 
 # What only a real control plane can show: webhooks, controllers, dry-run of everything that the services write.
 # KEDA=1 adds KEDA's operator, which make kube-assets KEDA=1 builds.
 test-real: setup
-	$(BIN)/python -m pytest --timeout 300 $(if $(KEDA),,--ignore tests/real/test_real_keda.py) tests/real
+	$(BIN)/python -m pytest $(if $(KEDA),,--ignore tests/real/test_real_keda.py) tests/real
 
 lint: setup
 	$(BIN)/ruff check --no-cache .

@@ -71,7 +71,7 @@ async def printed(process: Process, text: str) -> str:
 
 
 async def all_gone(folder: Path) -> None:
-    await eventually(lambda: not processes_of(folder), 30)
+    await eventually(lambda: not processes_of(folder))
 
 
 def kill(folder: Path, program: str) -> None:

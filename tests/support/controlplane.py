@@ -244,7 +244,7 @@ def kubectl_with(config: Path) -> Kubectl:
             stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
             env={**os.environ, **(environment or {})},
         )  # fmt: skip
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(60):
             out, err = await process.communicate(stdin.encode())
         assert process.returncode is not None
         ran = Ran(process.returncode, out.decode(), err.decode())

@@ -195,9 +195,9 @@ class Program:
         )
 
     async def ended(self, process: asyncio.subprocess.Process) -> Ended:
-        """Wait for the end, at most half a minute."""
+        """Wait for the end."""
         try:
-            async with asyncio.timeout(30):
+            async with asyncio.timeout(100):
                 out, err = await process.communicate()
         finally:
             if process.returncode is None:

@@ -109,7 +109,7 @@ class Platform:
             binary, "--kubeconfig", str(self.stack.kubeconfig), "--cache-dir", str(cache), *arguments,
             stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
         )  # fmt: skip
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(60):
             out, err = await process.communicate()
         ran = Ran(process.returncode or 0, out.decode(), err.decode())
         assert ran.code == 0, ran

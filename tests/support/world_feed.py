@@ -21,7 +21,7 @@ from aim_shared.json import JsonObject
 from aim_shared.kube.reflector_state import Event, ListFrom, Restarted, Upsert
 
 QUICK = FeedSettings(
-    heartbeat=0.3,
+    heartbeat=0.5,
     marker_lifetime=3.0,
     start_grace=0.2,
     outage_grace=0.6,

@@ -114,9 +114,9 @@ async def test_a_purge_and_a_lost_delivery_within_one_connection_empty_no_world(
         consumers = (await bus.api(f"CONSUMER.NAMES.{layout.state_stream}"))["consumers"]
         for consumer in consumers:
             await bus.api(f"CONSUMER.DELETE.{layout.state_stream}.{consumer}")
-        await eventually(lambda: fed.statistics.projection.generations == 2, "a new delivery, of nothing")
+        await eventually(lambda: fed.statistics.projection.generations >= 2, "a new delivery, of nothing")
         # Several heartbeats, while the marker that was believed before is young.
-        await asyncio.sleep(4 * PATIENT.heartbeat)
+        await asyncio.sleep(3 * PATIENT.heartbeat)
         assert fed.content(part) == source.truth
         assert [change for change in fed.changes if change.new is None] == []
         await source.repair(epoch=E2)

@@ -350,7 +350,7 @@ async def test_a_snapshot_that_does_not_arrive_is_asked_for_again_with_pauses(
     await source.upsert("a")
     began = time.monotonic()
     async with feeding(bus, layout, [part], settings=replace(QUICK, retry=0.2)) as fed:
-        await eventually(lambda: fed.statistics.projection.generations == 4, "made again")
+        await eventually(lambda: fed.statistics.projection.generations >= 4, "made again")
     assert time.monotonic() - began >= 0.6
 
 

@@ -153,7 +153,7 @@ async def test_nothing_survives_the_end_of_its_owner(tmp_path: Path, how: signal
         stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.DEVNULL,
     )  # fmt: skip
     assert process.stdout is not None
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         pids = [int(word) for word in (await process.stdout.readline()).split()]
     assert len(pids) == len(INFRASTRUCTURE)
 

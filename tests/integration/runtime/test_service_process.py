@@ -85,7 +85,7 @@ async def test_a_running_effect_and_open_connections_do_not_hold_it_up(
     half.write(b"GET /healthz HTTP/1.1\r\nhost: x\r\n")
     await half.drain()
     service.signal(number)
-    assert await service.ended(10) == 0
+    assert await service.ended() == 0
     assert service.tracebacks == []
     idle.close()
     half.close()

@@ -28,7 +28,7 @@ async def test_a_service_waits_for_the_api_server_and_says_so(tmp_path: Path) ->
             assert (await service.ask("/healthz"))[0] == 200
             async with plane:
                 plane.install_crds(definitions())
-                await service.ready(30)
+                await service.ready()
                 async with raw_api(plane.url) as api:
                     await api.created(MODELS, model("qwen", "qwen:1"))
                     await seen(api, "qwen", "qwen:1")
@@ -51,7 +51,7 @@ async def test_a_kind_that_can_not_be_watched_is_named(tmp_path: Path) -> None:
             ),
         )
         plane.install_crds(definitions())
-        await service.ready(60)
+        await service.ready()
 
 
 @pytest.mark.spec("FW-485")
@@ -134,9 +134,9 @@ async def test_a_silent_api_server_makes_it_unready_until_it_answers(stage: Plat
     await service.leads()
     await stage.plane.__aexit__(None, None, None)
     await service.until(
-        "/readyz", lambda status, page: status == 503 and any("API server" in one for one in page["reasons"]), 30
+        "/readyz", lambda status, page: status == 503 and any("API server" in one for one in page["reasons"])
     )
     await stage.plane.__aenter__()
-    await service.leads(30)
+    await service.leads()
     await api.created(MODELS, model("qwen", "qwen:1"))
     await seen(api, "qwen", "qwen:1")

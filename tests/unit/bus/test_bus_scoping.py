@@ -28,6 +28,6 @@ async def test_a_list_from_the_store_is_asked_for_until_it_comes() -> None:
     scoping = Scoping("discovery.pods", intake, "", list_grace=0.01)
     state = StreamState(created="c", now=datetime(2026, 1, 1, tzinfo=UTC), last_sequence=1)
     held = Stored(1, Verb.UPSERT, "20260101T000000.000Z-aaaaaa", "u", "9", b"", 1)
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         assert await scoping.choose(state, None, [held], 1)
     assert asked == [ListFrom.STORE] * 3

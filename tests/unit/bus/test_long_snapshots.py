@@ -116,7 +116,7 @@ async def test_others_run_while_a_long_list_is_taken_in(world: World, part: Part
         yield OneList(Restarted(objects, "7"))
 
     feed = DirectFeed(world, part, lists, lambda _: None, done.set, catch_up=10, clock=lambda: 0.0)
-    async with asyncio.timeout(10), asyncio.TaskGroup() as group:
+    async with asyncio.timeout(60), asyncio.TaskGroup() as group:
         running = group.create_task(feed.run())
         while not done.is_set():
             decoded_at_step.append(Counted.decoded)

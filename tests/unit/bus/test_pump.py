@@ -68,7 +68,7 @@ class Rig:
     async def pump(self) -> None:
         """Publish until nothing waits."""
         pump = Pump(self.intake, cast(Any, self.writer), cast(Any, NoScope()), Unwritable(self.intake), 4)
-        async with asyncio.timeout(5), asyncio.TaskGroup() as group:
+        async with asyncio.timeout(60), asyncio.TaskGroup() as group:
             runner = group.create_task(pump.run(group))
             await eventually(lambda: not len(self.intake.lanes), "nothing waits")
             runner.cancel()

@@ -55,7 +55,7 @@ class Facts:
         return next((one for one in reversed(self.known) if (one.effect, one.about) == (effect, about)), None)
 
     async def next(self) -> Fact:
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(60):
             await self.arrived.wait()
         self.arrived.clear()
         return self.known[-1]
