@@ -79,13 +79,12 @@ class Past:
             raise NotLoadedError(part.name)
         chains, complete = section
         where = (record.service, part.name)
-        # Back only when it has arrived: one that stopped on its way stands nowhere.
-        found = self._parts.pop(where, None)
+        found = self._parts.get(where)
         if found is None:
             found = PastPart(part, chains, partial(self._told, part), partial(self.read, part), complete=complete)
+            self._parts[where] = found
         if found.moment.decision != record.id:
             found.move(self._moment(part.name, record))
-        self._parts[where] = found
         return found
 
     def _moment(self, part: str, record: DecisionRecord) -> Moment:

@@ -125,16 +125,19 @@ class PastPart:
 
     def move(self, moment: Moment) -> None:
         """Become what a decision saw."""
-        for key in (*self._changed(moment), *self._corrected):
+        changed = (*self._changed(moment), *self._corrected)
+        # Until it has arrived: one that stopped on its way stands nowhere.
+        self.moment = _NOWHERE
+        for key in changed:
             self._set(key, self._told(key, moment))
         self._corrected = set()
-        self.moment = moment
         for key, known in moment.known.items():
             entry = self._entries.get(key)
             # Most reads are what the bus told, which needs no second look.
             if entry is None or known.version is None or entry.version != known.version or known.version.local:
                 self._set(key, self._read(known, moment.at))
                 self._corrected.add(key)
+        self.moment = moment
 
     def get(self, key: Key) -> Answer:
         """One object.
@@ -197,6 +200,8 @@ class PastPart:
     def _changed(self, moment: Moment) -> Iterable[Key]:
         """Objects of which the stream told something between two moments, in whichever direction."""
         was, now = self.moment, moment
+        if was is _NOWHERE:
+            return tuple(self._chains)
         if was.position is None or now.position is None or was.position.epoch != now.position.epoch:
             return () if was.position is now.position is None else tuple(self._chains)
         first, last = sorted((self._count(was.position), self._count(now.position)))

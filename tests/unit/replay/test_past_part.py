@@ -1,20 +1,23 @@
 """A past part that moved from moment to moment holds what one holds that was made for that moment."""
 
 from datetime import timedelta
+from itertools import count
+from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from support.replayed import logged
 from support.versions import NOON
 from support.world_objects import colour_index, entry_of, widget, widgets
 
-from aim_shared.bus.chain import Chain, LoggedVersion, chained
+from aim_shared.bus.chain import Chain, LoggedVersion, Told, as_of, chained
 from aim_shared.bus.entry import Entry, Version
 from aim_shared.bus.envelope import Verb
 from aim_shared.bus.part import Key, scoped
 from aim_shared.bus.recorded import RecordedObject
 from aim_shared.bus.standing import Position
+from aim_shared.replay import past_part as past_part_module
 from aim_shared.replay.past_part import Answer, Moment, PastPart
 
 PART = widgets()
@@ -26,7 +29,11 @@ writes = st.lists(
     st.tuples(st.sampled_from(NAMES), st.sampled_from(["red", "blue", "gone"]), st.booleans()), max_size=12
 )
 own = st.dictionaries(st.sampled_from(NAMES), st.sampled_from(["red", "blue", "gone"]), max_size=2)
-moments = st.lists(st.tuples(st.sampled_from(["e1", "e2"]), st.integers(0, 14), own), min_size=1, max_size=8)
+RED_AND_BLUE = [("a", "red", False), ("b", "blue", False)]
+positions = st.none() | st.builds(Position, st.sampled_from(["e1", "e2"]), st.integers(0, 14))
+moments = st.lists(st.tuples(positions, own), min_size=1, max_size=8)
+mishaps = st.lists(st.none() | st.integers(0, 4), min_size=8, max_size=8)
+"""For each moment the look at the history that raises, if any; 0 = something is read that says nothing new."""
 
 
 def chains_of(story: list[tuple[str, str, bool]]) -> dict[Key, Chain]:
@@ -65,14 +72,30 @@ def seen(part: PastPart) -> object:
     return objects, part.holes, [sorted(part.index(COLOUR).table.keys(scoped("ns", one))) for one in COLOURS]
 
 
-@pytest.mark.spec("FW-438", "FW-481")
-@given(story=writes, path=moments)
+class StumbledError(Exception):
+    """What nobody expected."""
+
+
+@pytest.mark.spec("FW-438", "FW-441", "FW-481")
+@given(story=writes, path=moments, happening=mishaps)
+@example(RED_AND_BLUE, [(Position("e1", 2), {}), (None, {})], [None, 0])
+@example(RED_AND_BLUE, [(Position("e1", 0), {}), (Position("e1", 2), {}), (Position("e1", 0), {})], [None, 2, None])
+@example(RED_AND_BLUE, [(Position("e1", 0), {}), (Position("e1", 2), {}), (None, {})], [None, 2, None])
 def test_the_way_does_not_matter(
-    story: list[tuple[str, str, bool]], path: list[tuple[str, int, dict[str, str]]]
+    story: list[tuple[str, str, bool]],
+    path: list[tuple[Position | None, dict[str, str]]],
+    happening: list[int | None],
 ) -> None:
     chains = chains_of(story)
+    looks = count(-1000)
+
+    def stumbling(*args: Any) -> Told:
+        if next(looks) == -1:
+            raise StumbledError
+        return as_of(*args)
+
     moving = past_part(chains)
-    for number, (epoch, sequence, changes) in enumerate(path):
+    for number, ((position, changes), mishap) in enumerate(zip(path, happening, strict=False)):
         known = {
             Key("ns", name): RecordedObject(
                 part=PART.name, namespace="ns", name=name, epoch=colour,
@@ -80,9 +103,18 @@ def test_the_way_does_not_matter(
             )
             for name, colour in changes.items()
         }  # fmt: skip
-        moment = Moment(str(number), NOON + timedelta(seconds=number), Position(epoch, sequence), known)
+        unknown = "" if position else "nobody knows"
+        moment = Moment(str(number), NOON + timedelta(seconds=number), position, known, unknown)
+        if mishap == 0:
+            moving.learn(chains, complete=True)
+        looks = count(-(mishap or 1000))
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(past_part_module, "as_of", stumbling)
+            try:
+                moving.move(moment)
+            except StumbledError:
+                continue
         fresh = past_part(chains)
-        moving.move(moment)
         fresh.move(moment)
         assert seen(moving) == seen(fresh)
 
