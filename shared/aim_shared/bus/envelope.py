@@ -13,6 +13,7 @@ from typing import Final, NamedTuple, Protocol
 
 from aim_shared.bus.epoch_name import epoch_time
 from aim_shared.bus.part import Key
+from aim_shared.bus.subjects import FACTS_PART
 from aim_shared.bus.trace import is_traceparent
 from aim_shared.json import JsonObject, loads
 from aim_shared.sharing import shared
@@ -250,7 +251,8 @@ def decode_state(part: str, key: Key, headers: Mapping[str, str] | None, body: b
             epoch=_epoch(found, Header.EPOCH),
             era=_epoch(found, Header.ERA),
             uid=_present(found, Header.UID),
-            resource_version=_version(found),
+            # Facts are ordered by the stream alone.
+            resource_version=_version(found, may_lack=part == FACTS_PART),
             previous=_sequence(found, Header.PREVIOUS),
             body=b"" if verb is Verb.DELETE else body,
             # An object and what was made for it share a trace.
@@ -316,9 +318,9 @@ def _epoch(headers: Mapping[str, str], name: Header) -> str:
     return headers[name]
 
 
-def _version(headers: Mapping[str, str]) -> str:
+def _version(headers: Mapping[str, str], *, may_lack: bool) -> str:
     value = headers[Header.RESOURCE_VERSION]
-    return shared(value) if value == "" else shared(_number(value))
+    return shared(value if may_lack and not value else _number(value))
 
 
 def _sequence(headers: Mapping[str, str], name: Header) -> int:

@@ -83,12 +83,9 @@ class Decoder:
     def _version(self, part: Part[Any], key: Key, delivered: Delivered) -> Incoming:
         state = decode_state(part.name, key, delivered.message.headers, delivered.message.data)
         # What stands for the resource version of a fact has no order: only the stream orders facts.
-        fact = part.name == FACTS_PART
-        if not fact and not state.resource_version.isdecimal():
-            raise EnvelopeError(f"{part} {key}: resourceVersion {state.resource_version!r} is no number")
         version = Version(
             shared(state.uid),
-            "" if fact else state.resource_version,
+            "" if part.name == FACTS_PART else state.resource_version,
             delivered.position.stream_sequence,
             # One text for all objects instead of one each.
             shared(state.epoch),

@@ -16,6 +16,7 @@ from aim_shared.bus.envelope import (
     message_id,
 )
 from aim_shared.bus.part import Key
+from aim_shared.bus.subjects import FACTS_PART
 from aim_shared.bus.trace import is_traceparent, trace_of
 
 TRACE = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
@@ -93,11 +94,19 @@ def test_garbage_raises_one_error(name: str, value: str | None) -> None:
     if value is not None:
         headers[name] = value
     opaque = {"Aim-Uid", "ce-id"}
-    if (name in opaque and value) or (name, value) == ("Aim-Rv", ""):
+    if name in opaque and value:
         assert decode_state("aimservices", KEY, headers, b"{}").key == KEY
     else:
         with pytest.raises(EnvelopeError, match=r"aimservices ml/chat"):
             decode_state("aimservices", KEY, headers, b"{}")
+
+
+@pytest.mark.spec("FW-486")
+def test_only_a_fact_may_lack_a_resource_version() -> None:
+    headers = {**MESSAGE.headers(), "Aim-Rv": ""}
+    assert decode_state(FACTS_PART, KEY, headers, b"{}").resource_version == ""
+    with pytest.raises(EnvelopeError):
+        decode_log("aimservices", KEY, {**headers, "Aim-Seq": "3"}, b"{}")
 
 
 def test_no_headers_at_all_are_garbage() -> None:
