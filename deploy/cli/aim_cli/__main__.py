@@ -29,6 +29,8 @@ KindName = Annotated[str, typer.Argument(help="Kind, plural or short name, such 
 ObjectName = Annotated[str, typer.Argument(help="namespace/name, or name for cluster-scoped kinds.")]
 _LOCAL: Final = "nats://127.0.0.1:4222"
 _WIDEST_NAME: Final = 60
+_UNREADABLE: Final = 4
+"""What no verdict exits with: an outage says nothing about decisions."""
 _STYLES: Final = {Verdict.SAME: "green", Verdict.DIFFERENT: "bold red", Verdict.UNKNOWN: "yellow"}
 
 
@@ -41,7 +43,7 @@ def replay_command(
     """Take every recorded decision again, of one object or of all, from the log alone, and compare.
 
     Exits with 0 when today's code decides alike, with 1 when it decides anything differently, otherwise with 2 when
-    something cannot be told; what is missing is named.
+    something cannot be told; what is missing is named. With 4 when the log cannot be read.
     """
     counts = _run(_replay(kind, name, nats_url))
     _out.print(
@@ -67,7 +69,7 @@ def timeline_command(
 ) -> None:
     """Tell the story of an object in order, across all services: its own, its relatives' and its namespace's.
 
-    Exits with 3 when the log knows nothing of it.
+    Exits with 3 when the log knows nothing of it, with 4 when it cannot be read.
     """
     moments = _run(_timeline(kind, name, nats_url))
     if not moments:
@@ -154,7 +156,10 @@ def _print_moment(moment: Moment, width: int) -> None:
 
 
 def _run(work: Coroutine[Any, Any, T]) -> T:
-    """Run to the end; an error that the user can do something about ends the command with 2 and one line."""
+    """Run to the end; an error that the user can do something about ends the command with one line.
+
+    With 2 where the words of the command are wrong, as typer does; with 4 where the log cannot be read.
+    """
     causes: list[BaseException] = []
     results: list[T] = []
     try:
@@ -163,7 +168,7 @@ def _run(work: Coroutine[Any, Any, T]) -> T:
         causes = leaves(group)
     if causes:
         _errors.print(f"aim: {escape(str(causes[0]))}")
-        raise typer.Exit(2)
+        raise typer.Exit(2 if isinstance(causes[0], TargetError) else _UNREADABLE)
     return results[0]
 
 

@@ -1,0 +1,68 @@
+"""The story of an object goes on where a version of it cannot be read, and the command says why it ends."""
+
+from collections.abc import Sequence
+
+import pytest
+from support.bus_source import Source
+from typer.testing import CliRunner
+
+from aim_cli import connecting
+from aim_cli.__main__ import app
+from aim_cli.targets import target
+from aim_cli.timeline import timeline
+from aim_local.ports import free_port
+from aim_shared.bus.connection import BusConnection
+from aim_shared.bus.envelope import Verb
+from aim_shared.bus.history import History
+from aim_shared.bus.part import Key
+from aim_shared.bus.parts import SERVICES
+from aim_shared.bus.subjects import Layout
+
+CHAT = Key("ns", "chat")
+ANOTHER = b'{"metadata":{"name":"another","namespace":"ns"}}'
+
+
+@pytest.fixture
+def source(bus: BusConnection, layout: Layout) -> Source:
+    return Source(bus, layout, SERVICES.name)
+
+
+async def told(bus: BusConnection, layout: Layout) -> Sequence[str]:
+    moments = await timeline(History(bus, layout), target("aimservice", "ns/chat"))
+    return [moment.what for moment in moments]
+
+
+@pytest.mark.spec("FW-496")
+@pytest.mark.parametrize("body", [b"garbage", b"[]", b"{}", ANOTHER])
+async def test_a_version_that_cannot_be_read_is_told_as_that(
+    bus: BusConnection, layout: Layout, source: Source, body: bytes
+) -> None:
+    await source.upsert("chat", status={"status": "Starting"})
+    await source._store(CHAT, Verb.UPSERT, source.change("chat")["metadata"], body)
+    # As the last one, of which the relatives are looked for, and between two, which are compared.
+    assert await told(bus, layout) == ["created", "a version that cannot be read"]
+    await source.upsert("chat", status={"status": "Running"})
+    assert await told(bus, layout) == ["created", "a version that cannot be read", "status Starting → Running"]
+
+
+@pytest.mark.spec("FW-496")
+async def test_a_story_that_begins_with_nonsense_is_told(bus: BusConnection, layout: Layout, source: Source) -> None:
+    await source._store(CHAT, Verb.UPSERT, source.change("chat")["metadata"], b"garbage")
+    await source.upsert("chat", status={"status": "Running"})
+    await source.delete("chat")
+    assert await told(bus, layout) == ["a version that cannot be read", "created", "deleted"]
+
+
+@pytest.mark.spec("FW-437")
+@pytest.mark.parametrize("command", ["replay", "timeline"])
+def test_a_log_that_cannot_be_read_is_no_verdict(monkeypatch: pytest.MonkeyPatch, command: str) -> None:
+    monkeypatch.setattr(connecting, "_PATIENCE", 0.1)
+    nobody = f"nats://127.0.0.1:{free_port()}"
+    ended = CliRunner().invoke(app, [command, "aimservice", "ns/chat", "--nats-url", nobody])
+    assert ended.exit_code == 4
+
+
+@pytest.mark.spec("FW-437")
+@pytest.mark.parametrize("command", ["replay", "timeline"])
+def test_words_that_name_nothing_are_wrong_usage(command: str) -> None:
+    assert CliRunner().invoke(app, [command, "nonsense", "ns/chat"]).exit_code == 2
