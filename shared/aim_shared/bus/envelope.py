@@ -30,29 +30,30 @@ class Verb(StrEnum):
     DELETE = "delete"
 
 
-class Header(StrEnum):
-    """Headers of the envelope."""
+class Header:
+    """Headers of the envelope; plain texts, as members of an enumeration take three times as long to look up."""
 
-    CE_SPEC_VERSION = "ce-specversion"
-    CE_ID = "ce-id"
-    CE_SOURCE = "ce-source"
-    CE_TYPE = "ce-type"
-    CE_SUBJECT = "ce-subject"
-    CE_TIME = "ce-time"
-    CONTENT_TYPE = "content-type"
-    TRACEPARENT = "traceparent"
-    MESSAGE_ID = "Nats-Msg-Id"
-    EPOCH = "Aim-Epoch"
-    ERA = "Aim-Era"
-    UID = "Aim-Uid"
-    RESOURCE_VERSION = "Aim-Rv"
-    VERB = "Aim-Verb"
-    SEQUENCE = "Aim-Seq"
-    PREVIOUS = "Aim-Prev"
-    GAP = "Aim-Gap"
-    REPEATS = "Aim-Repeats"
+    CE_SPEC_VERSION: Final = "ce-specversion"
+    CE_ID: Final = "ce-id"
+    CE_SOURCE: Final = "ce-source"
+    CE_TYPE: Final = "ce-type"
+    CE_SUBJECT: Final = "ce-subject"
+    CE_TIME: Final = "ce-time"
+    CONTENT_TYPE: Final = "content-type"
+    TRACEPARENT: Final = "traceparent"
+    MESSAGE_ID: Final = "Nats-Msg-Id"
+    EPOCH: Final = "Aim-Epoch"
+    ERA: Final = "Aim-Era"
+    UID: Final = "Aim-Uid"
+    RESOURCE_VERSION: Final = "Aim-Rv"
+    VERB: Final = "Aim-Verb"
+    SEQUENCE: Final = "Aim-Seq"
+    PREVIOUS: Final = "Aim-Prev"
+    GAP: Final = "Aim-Gap"
+    REPEATS: Final = "Aim-Repeats"
 
 
+_VERBS: Final[Mapping[str, Verb]] = {verb.value: verb for verb in Verb}
 EVENT_TYPES: Final[Mapping[Verb, str]] = {
     Verb.UPSERT: "com.amd.eai.aim.object.upserted",
     Verb.DELETE: "com.amd.eai.aim.object.deleted",
@@ -120,7 +121,7 @@ class StateMessage:
         """The message's headers."""
         flags = {Header.GAP: self.gap, Header.REPEATS: self.repeats}
         return {
-            **{str(name): "1" for name, is_set in flags.items() if is_set},
+            **{name: "1" for name, is_set in flags.items() if is_set},
             Header.CE_SPEC_VERSION: SPEC_VERSION,
             Header.CE_ID: self.id,
             Header.CE_SOURCE: self.source,
@@ -242,7 +243,7 @@ def decode_state(part: str, key: Key, headers: Mapping[str, str] | None, body: b
     """
     found = headers or {}
     try:
-        verb = Verb(found[Header.VERB])
+        verb = _VERBS[found[Header.VERB]]
         traceparent = found.get(Header.TRACEPARENT, "")
         return StateMessage(
             part=part,
@@ -305,14 +306,14 @@ NOTHING: Final = digest_of(b"", "")
 """Digest of a deletion, which has no content."""
 
 
-def _present(headers: Mapping[str, str], name: Header) -> str:
+def _present(headers: Mapping[str, str], name: str) -> str:
     value = headers[name]
     if not value:
         raise ValueError(name)
     return value
 
 
-def _epoch(headers: Mapping[str, str], name: Header) -> str:
+def _epoch(headers: Mapping[str, str], name: str) -> str:
     # Something must be able to come after any epoch.
     epoch_time(headers[name])
     return headers[name]
@@ -323,7 +324,7 @@ def _version(headers: Mapping[str, str], *, may_lack: bool) -> str:
     return shared(value if may_lack and not value else _number(value))
 
 
-def _sequence(headers: Mapping[str, str], name: Header) -> int:
+def _sequence(headers: Mapping[str, str], name: str) -> int:
     return int(_number(headers[name]))
 
 

@@ -359,11 +359,12 @@ class Projection:
     def _take(self, batch: Sequence[Delivered]) -> None:
         now = self._clock()
         changes: list[Change[Any]] = []
+        if batch:
+            self._broker.observe(batch[-1].position.stored, now)
         for delivered in batch:
             position = delivered.position
             self._counters.messages += 1
             self._known.highest = max(self._known.highest, position.stream_sequence)
-            self._broker.observe(position.stored, now)
             incoming = self._read(delivered)
             if position.pending == 0 and not self._delivered:
                 self._all_delivered()

@@ -154,13 +154,19 @@ class DeliveryPosition(NamedTuple):
     """Where a delivered message stands, as the broker tells in its reply subject.
 
     Attributes:
+        nanoseconds: when it was stored, since 1970 by the broker's clock.
         pending: messages that the consumer still has to deliver.
     """
 
     stream_sequence: int
     consumer_sequence: int
-    stored: datetime
+    nanoseconds: int
     pending: int
+
+    @property
+    def stored(self) -> datetime:
+        """When it was stored, by the broker's clock."""
+        return datetime.fromtimestamp(self.nanoseconds / 1e9, UTC)
 
     @classmethod
     def of(cls, reply: str) -> "DeliveryPosition":
@@ -174,8 +180,7 @@ class DeliveryPosition(NamedTuple):
         if offset is None or tokens[:2] != ["$JS", "ACK"]:
             raise BusUnavailableError(f"a delivery came with the reply subject {reply!r}, which tells no position")
         _, stream, consumer, nanoseconds, pending = tokens[offset : offset + 5]
-        stored = datetime.fromtimestamp(int(nanoseconds) / 1e9, UTC)
-        return cls(int(stream), int(consumer), stored, int(pending))
+        return cls(int(stream), int(consumer), int(nanoseconds), int(pending))
 
 
 def broker_time(text: str) -> datetime:
