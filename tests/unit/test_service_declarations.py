@@ -1,13 +1,17 @@
 """The declarations of the five services fit together: one publisher per part, nothing consumed unpublished."""
 
 from collections import Counter
+from typing import Any
 
 import pytest
 from support.declarations import definitions
 
 from aim_cli.targets import PARTS
+from aim_shared.api import Resource
+from aim_shared.bus.part import Index
 from aim_shared.bus.parts import FACTS
 from aim_shared.reconcile.reconciler import ServiceDefinition
+from aim_shared.runtime.state import paused_indexes
 
 SERVICES = definitions()
 NAMES = [service.name for service in SERVICES]
@@ -36,6 +40,26 @@ def test_what_is_reconciled_or_wakes_is_consumed(service: ServiceDefinition) -> 
     needed |= {wake.part.name for reconciler in service.reconcilers for wake in reconciler.wakes}
     needed |= {index.part.name for index in service.indexes}
     assert needed <= consumed
+
+
+class Blind:
+    """An object whose status nobody may look at."""
+
+    def __init__(self, obj: Resource) -> None:
+        self._obj = obj
+
+    def __getattr__(self, name: str) -> Any:
+        assert name != "status", "an index that does not name the status looks at it"
+        return getattr(self._obj, name)
+
+
+@pytest.mark.parametrize("service", SERVICES, ids=NAMES)
+def test_indexes_look_at_no_status_that_they_do_not_name(service: ServiceDefinition) -> None:
+    indexes = [*(one for one in service.indexes if isinstance(one, Index)), *paused_indexes(service)]
+    blind = [index for index in indexes if not index.of_status]
+    assert blind
+    for index in blind:
+        tuple(index.values(Blind(index.part.model())))
 
 
 @pytest.mark.spec("FW-201", "FW-200")

@@ -47,12 +47,12 @@ Reader = AIMModel | AIMClusterModel | Template
 
 def _config_index(part: Part[R], read: Callable[[R], str | None]) -> Index[R]:
     """By namespace and effective config name (DI-361)."""
-    return Index(part, "config", lambda obj: [scoped(obj.namespace, effective_name(read(obj)))])
+    return Index(part, "config", lambda obj: [scoped(obj.namespace, effective_name(read(obj)))], of_status=False)
 
 
 def _shared_config_index(part: Part[R], read: Callable[[R], str | None]) -> Index[R]:
     """By effective config name, whatever the namespace."""
-    return Index(part, "shared-config", lambda obj: [effective_name(read(obj))])
+    return Index(part, "shared-config", lambda obj: [effective_name(read(obj))], of_status=False)
 
 
 def _config_name(obj: Reader) -> str | None:
@@ -69,7 +69,7 @@ CLUSTER_TEMPLATES_BY_CONFIG: Final = _shared_config_index(CLUSTER_TEMPLATES, _co
 
 TEMPLATES_BY_SHARED_MODEL: Final = Index(TEMPLATES, "model-name", lambda template: [template.spec.model_name])
 """Namespaced templates by model name alone, for cluster models they fall back to (DI-162)."""
-MODELS_BY_NAMESPACE: Final = Index(MODELS, "namespace", lambda model: [model.namespace])
+MODELS_BY_NAMESPACE: Final = Index(MODELS, "namespace", lambda model: [model.namespace], of_status=False)
 TEMPLATES_BY_NAMESPACE: Final = Index(TEMPLATES, "namespace", lambda template: [template.namespace])
 
 INDEXES: Final = (

@@ -41,19 +41,26 @@ def _namespaces(obj: Resource, values: Iterable[str]) -> list[str]:
 
 # Models and templates
 
-MODELS_BY_IMAGE: Final = Index(MODELS, "image", lambda model: [scoped(model.namespace, model.spec.image)])
-CLUSTER_MODELS_BY_IMAGE: Final = Index(CLUSTER_MODELS, "image", lambda model: [model.spec.image])
+MODELS_BY_IMAGE: Final = Index(
+    MODELS, "image", lambda model: [scoped(model.namespace, model.spec.image)], of_status=False
+)
+CLUSTER_MODELS_BY_IMAGE: Final = Index(CLUSTER_MODELS, "image", lambda model: [model.spec.image], of_status=False)
 MODELS_BY_CANONICAL_IMAGE: Final = Index(
-    MODELS, "canonical-image", lambda model: [scoped(model.namespace, canonical_image(model.spec.image))]
+    MODELS,
+    "canonical-image",
+    lambda model: [scoped(model.namespace, canonical_image(model.spec.image))],
+    of_status=False,
 )
 CLUSTER_MODELS_BY_CANONICAL_IMAGE: Final = Index(
-    CLUSTER_MODELS, "canonical-image", lambda model: [canonical_image(model.spec.image)]
+    CLUSTER_MODELS, "canonical-image", lambda model: [canonical_image(model.spec.image)], of_status=False
 )
 TEMPLATES_BY_MODEL: Final = Index(
-    TEMPLATES, "model", lambda template: [scoped(template.namespace, template.spec.model_name)]
+    TEMPLATES, "model", lambda template: [scoped(template.namespace, template.spec.model_name)], of_status=False
 )
 TEMPLATES_BY_OWNER: Final = owner_index(TEMPLATES)
-CLUSTER_TEMPLATES_BY_MODEL: Final = Index(CLUSTER_TEMPLATES, "model", lambda template: [template.spec.model_name])
+CLUSTER_TEMPLATES_BY_MODEL: Final = Index(
+    CLUSTER_TEMPLATES, "model", lambda template: [template.spec.model_name], of_status=False
+)
 
 
 # Caches and the workload
@@ -80,7 +87,7 @@ def _involved(event: Event) -> list[str]:
 CACHES_BY_TEMPLATE: Final = Index(TEMPLATE_CACHES, "template", _cache_templates)
 FAILED_CACHES_BY_ARTIFACT: Final = Index(TEMPLATE_CACHES, "artifact", _artifacts_of_failed)
 CACHES_BY_SERVICE: Final = label_index(TEMPLATE_CACHES, labels.SERVICE)
-WORKLOADS_BY_CLAIM: Final = Index(INFERENCE_SERVICES, "claim", _claims)
+WORKLOADS_BY_CLAIM: Final = Index(INFERENCE_SERVICES, "claim", _claims, of_status=False)
 EVENTS_BY_OBJECT: Final = Index(INFERENCE_SERVICE_EVENTS, "involved", _involved)
 PODS_BY_WORKLOAD: Final = label_index(PREDICTOR_PODS, labels.KSERVE_INFERENCE_SERVICE)
 

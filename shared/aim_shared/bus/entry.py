@@ -173,6 +173,12 @@ class Entry(Generic[T]):
         decoded = self.decode()
         return None if isinstance(decoded, AimError) else decoded
 
+    def without_status(self) -> T | None:
+        """The typed object as if it had no status, made anew at each call; ``None`` when it cannot be decoded."""
+        raw = self._raw or loads(self.body)
+        found = _decoded(self.part, self.key, {name: value for name, value in raw.items() if name != "status"})
+        return None if isinstance(found, AimError) else found
+
     def same_content(self, other: "Entry[T]") -> bool:
         """Whether nobody could tell the two apart but by the resource version.
 

@@ -62,11 +62,16 @@ class Index(Generic[T]):
 
     Values of namespaced kinds usually start with the namespace (see `scoped`), because names are only unique
     within one.
+
+    Attributes:
+        of_status: whether ``values`` looks at the status. It is half of most objects, so a world leaves it out for
+            parts of which nothing looks at it.
     """
 
     part: Part[T]
     name: str
     values: Callable[[T], Iterable[str]]
+    of_status: bool = True
 
     def __str__(self) -> str:
         return f"{self.part.name}[{self.name}]"
@@ -79,7 +84,7 @@ def scoped(namespace: str | None, value: str) -> str:
 
 def owner_index(part: Part[T]) -> Index[T]:
     """Objects by the UID of each of their owners."""
-    return Index(part, "owner", lambda obj: [ref.uid for ref in obj.metadata.owner_references])
+    return Index(part, "owner", lambda obj: [ref.uid for ref in obj.metadata.owner_references], of_status=False)
 
 
 def label_index(part: Part[T], label: str) -> Index[T]:
@@ -89,4 +94,4 @@ def label_index(part: Part[T], label: str) -> Index[T]:
         value = obj.metadata.labels.get(label)
         return [] if value is None else [scoped(obj.metadata.namespace, value)]
 
-    return Index(part, f"label:{label}", values)
+    return Index(part, f"label:{label}", values, of_status=False)

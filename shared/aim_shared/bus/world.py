@@ -52,6 +52,7 @@ class _PartStore:
         era: that of what arrived last.
         stumbled: keys whose object something derived could not be made of, with the UID and resource version.
         stumbles: how often that happened, counted once per version.
+        of_status: something derived looks at the status of the objects.
     """
 
     part: Part[Any]
@@ -68,11 +69,13 @@ class _PartStore:
     era: str = ""
     stumbled: dict[Key, tuple[str, str]] = field(default_factory=dict)
     stumbles: int = 0
+    of_status: bool = False
     synced: bool = False
     fresh: bool = False
 
     def keep(self, derived: Derived) -> None:
         """Keep this in step from now on."""
+        self.of_status = self.of_status or not isinstance(derived, Index) or derived.of_status
         if isinstance(derived, Index):
             self.indexes[derived.name] = IndexTable(derived)
         elif isinstance(derived, Summary):
@@ -80,10 +83,13 @@ class _PartStore:
         else:
             self.lines[derived.name] = LineTable(derived)
 
-    def look_at(self, entry: Entry[Any]) -> None:
+    def look_at(self, entry: Entry[Any], *, whole: bool = True) -> None:
         """Note what is derived from an entry, so that neither taking it in nor taking it out looks at the object.
 
         Never raises: an object that nobody foresaw would end the service with every start (FW-480).
+
+        Args:
+            whole: with the status, which whoever is told of a change looks at anyway.
         """
         tables = self._tables()
         if not tables or entry.derived:
@@ -99,7 +105,7 @@ class _PartStore:
                 _log.exception("object not understood", part=self.part.name, key=str(entry.key), table=table)
 
         try:
-            obj = entry.object
+            obj = entry.object if whole or self.of_status else entry.without_status()
         except Exception:
             obj = None
             stumbled("decode")
@@ -252,7 +258,7 @@ class World:
         current = store.entries.get(entry.key)
         if current is not None:
             entry.adopt(current)
-        store.look_at(entry)
+        store.look_at(entry, whole=False)
         entry.pack(store.packer)
 
     def replace(

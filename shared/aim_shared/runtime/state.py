@@ -37,7 +37,7 @@ def paused_indexes(definition: ServiceDefinition) -> tuple[Index[Any], ...]:
     def values(obj: Resource) -> list[str]:
         return [_PAUSED] if obj.metadata.annotations.get(ANNOTATION_PAUSED) == _PAUSED else []
 
-    return tuple(Index(reconciler.part, "paused", values) for reconciler in definition.reconcilers)
+    return tuple(Index(reconciler.part, "paused", values, of_status=False) for reconciler in definition.reconcilers)
 
 
 @dataclass(slots=True)

@@ -14,7 +14,7 @@ from support.world_objects import WIDGET, colour_index, entry_of, widget
 from aim_shared.api import Resource
 from aim_shared.bus.direct import DirectFeed
 from aim_shared.bus.entry import Entry
-from aim_shared.bus.part import Key, Part
+from aim_shared.bus.part import Index, Key, Part
 from aim_shared.bus.source import SourceVersion, published
 from aim_shared.bus.world import World
 from aim_shared.kube.reflector_state import Event, ListFrom, Restarted
@@ -93,6 +93,30 @@ def test_what_a_snapshot_repeats_is_neither_decoded_nor_packed_again(world: Worl
     assert all(world.get(part, key) is entry for key, entry in again.items())
     assert all(entry._held is first[key]._held for key, entry in again.items())
     assert len(world.select(colour_index(part), "ns/red")) == 3
+
+
+@pytest.mark.spec("FW-461")
+@pytest.mark.parametrize("of_status", [False, True])
+def test_a_status_that_nothing_is_derived_from_is_not_decoded_for_a_snapshot(of_status: bool) -> None:
+    seen: list[bool] = []
+
+    class Told(Resource):
+        @model_validator(mode="before")
+        @classmethod
+        def _told(cls, raw: dict[str, object]) -> dict[str, object]:
+            seen.append("status" in raw)
+            return raw
+
+    part: Part[Any] = Part("widgets", replace(WIDGET, model=Told))
+    by_name = Index(part, "name", lambda obj: [obj.name], of_status=of_status)
+    world = World([part], [by_name, colour_index(part)])
+    entry = entry_of(part, widget("w0", "u0", 7, labels={"colour": "red"}, status={"phase": "Done"}), 1)
+    world.prepare(entry)
+    world.replace(part, {entry.key: entry}, 0)
+    assert seen == [of_status]
+    assert world.select(by_name, "w0") == world.select(colour_index(part), "ns/red") == [entry]
+    assert entry.object is not None
+    assert entry.object.model_extra == {"status": {"phase": "Done"}}, "whoever looks sees all of it"
 
 
 def test_another_content_under_the_same_version_is_looked_at(world: World, part: Part[Any]) -> None:
