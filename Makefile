@@ -10,7 +10,9 @@ export PYTHONDONTWRITEBYTECODE :=
 CLUSTER ?= embedded
 # Processes that run tests; the longest files of them.
 WORKERS ?= $(shell expr 2 + $$(getconf _NPROCESSORS_ONLN))
-LONGEST := tests/e2e/test_killed_services.py tests/chaos/test_service_leaders.py tests/e2e/test_event_log.py tests/e2e/test_demo_command.py
+LONGEST := tests/chaos/test_service_leaders.py tests/e2e/test_killed_services.py tests/e2e/test_event_log.py \
+  tests/e2e/test_demo_command.py tests/integration/downloader/test_hub_download.py tests/integration/serving \
+  tests/integration/runtime tests/integration/downloader tests/unit/test_bad_values.py
 
 .PHONY: kube-assets external-crds setup demo up test test-unit chaos test-apiserver test-e2e test-real test-registry test-replay lint format crds crds-check bench spec-coverage lock clean
 
