@@ -34,7 +34,7 @@ async def running_service(controlplane: ControlPlane, folder: Path, **values: ob
     """Model-sync, and somebody who publishes what it consumes; yields the metrics of model-sync."""
     kubeconfig = folder / "kubeconfig"
     kubeconfig.write_text(controlplane.kubeconfig())
-    given = {"health_probe_bind_address": "0", "direct_watch": False, "registry_request_timeout": 2.0, **values}
+    given = {"health_probe_bind_address": "0", "direct_watch": False, "registry_request_timeout": 20.0, **values}
     settings = ModelSyncSettings.model_validate(given)
     metrics = Metrics()
     async with AsyncExitStack() as stack:

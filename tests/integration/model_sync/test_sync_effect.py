@@ -59,7 +59,7 @@ async def client(registry: LocalRegistry) -> AsyncIterator[RegistryClient]:
     """Docker Hub, too, is the local registry."""
     own = f"http://{registry.host}"
     settings = ModelSyncSettings(
-        registry_request_timeout=2.0,
+        registry_request_timeout=20.0,
         docker_registry_url=own,
         registry_realm_allowlist=(registry.host,),
     )
