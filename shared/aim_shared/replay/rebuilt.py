@@ -22,8 +22,7 @@ class Rebuilt(Generic[B]):
         self.raised: dict[Key, str] = {}
         self._nothing = table.derived(None)
         self._held: dict[Key, Any] = {}
-        # An entry lives as long as the replay, so that nothing else can take its place in memory.
-        self._known: dict[int, tuple[Any, str]] = {}
+        self._known: dict[int, tuple[Entry[Any], Any, str]] = {}
 
     def put(self, key: Key, entry: Entry[Any] | None) -> None:
         """An object is another one now, or gone."""
@@ -38,8 +37,9 @@ class Rebuilt(Generic[B]):
     def _derived(self, entry: Entry[Any]) -> tuple[Any, str]:
         known = self._known.get(id(entry))
         if known is None:
-            known = self._known[id(entry)] = self._look_at(entry)
-        return known
+            # With the entry itself, so that nothing else can take its place in memory.
+            known = self._known[id(entry)] = (entry, *self._look_at(entry))
+        return known[1:]
 
     def _look_at(self, entry: Entry[Any]) -> tuple[Any, str]:
         try:

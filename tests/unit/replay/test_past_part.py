@@ -12,13 +12,15 @@ from support.versions import NOON
 from support.world_objects import colour_index, entry_of, widget, widgets
 
 from aim_shared.bus.chain import Chain, LoggedVersion, Told, as_of, chained
-from aim_shared.bus.entry import Entry, Version
+from aim_shared.bus.entry import KEPT_DECODED, Entry, Version, keep_decoded
 from aim_shared.bus.envelope import Verb
+from aim_shared.bus.index_table import IndexTable
 from aim_shared.bus.part import Key, scoped
 from aim_shared.bus.recorded import RecordedObject
 from aim_shared.bus.standing import Position
 from aim_shared.replay import past_part as past_part_module
 from aim_shared.replay.past_part import Answer, Moment, PastPart
+from aim_shared.replay.rebuilt import Rebuilt
 
 PART = widgets()
 COLOUR = colour_index(PART)
@@ -143,3 +145,18 @@ def test_an_object_that_a_later_epoch_tells_of_is_a_hole_as_soon_as_it_may_have_
         # The stream told nothing in between: the clock alone makes the difference.
         part.move(Moment(str(number), NOON + timedelta(seconds=seconds), before, {}))
         assert part.holes == expected
+
+
+@pytest.mark.spec("FW-438")
+def test_an_object_in_the_place_in_memory_of_another_is_looked_at_itself() -> None:
+    key, table = Key("ns", "a"), IndexTable(COLOUR)
+    rebuilt = Rebuilt(table)
+    # Nobody else holds an entry when few typed objects are kept.
+    keep_decoded(0)
+    try:
+        for number in range(2000):
+            colour = COLOURS[number % 3 % 2]
+            rebuilt.put(key, entry_of(PART, widget("a", "u-a", number, labels={"colour": colour})))
+            assert list(table.keys(scoped("ns", colour))) == [key]
+    finally:
+        keep_decoded(KEPT_DECODED)
