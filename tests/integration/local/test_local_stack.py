@@ -153,12 +153,17 @@ async def test_nothing_survives_the_end_of_its_owner(tmp_path: Path, how: signal
         stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.DEVNULL,
     )  # fmt: skip
     assert process.stdout is not None
-    async with asyncio.timeout(60):
-        pids = [int(word) for word in (await process.stdout.readline()).split()]
-    assert len(pids) == len(INFRASTRUCTURE)
+    try:
+        async with asyncio.timeout(120):
+            pids = [int(word) for word in (await process.stdout.readline()).split()]
+        assert len(pids) == len(INFRASTRUCTURE)
 
-    process.send_signal(how)
-    async with asyncio.timeout(60):
-        await process.wait()
+        process.send_signal(how)
+        async with asyncio.timeout(60):
+            await process.wait()
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
 
     await none_left(pids)
