@@ -7,10 +7,8 @@ from contextlib import contextmanager
 from typing import Final
 
 import uvicorn
-from starlette.applications import Starlette
-from starlette.requests import Request
-from starlette.responses import JSONResponse, PlainTextResponse, Response
-from starlette.routing import Route
+from fastapi import FastAPI, Response
+from fastapi.responses import JSONResponse, PlainTextResponse
 
 from aim_shared.json import JsonObject, dumps
 from aim_shared.runtime.failure import StartError
@@ -24,41 +22,43 @@ _STOP_SECONDS: Final = 1
 """How long a stopping server waits for open requests."""
 
 
-def probes(state: ServiceState, metrics: Metrics | None) -> Starlette:
+def probes(state: ServiceState, metrics: Metrics | None) -> FastAPI:
     """Probes and debug pages; with metrics when they share the address."""
+    app = FastAPI(title=f"aim-{state.definition.name}", docs_url=None, redoc_url=None, openapi_url=None)
 
-    async def healthz(_: Request) -> Response:
+    @app.get("/healthz")
+    async def healthz() -> Response:
         alive = state.alive
         return PlainTextResponse("ok" if alive else "the broker connection is closed for good", 200 if alive else 500)
 
-    async def readyz(_: Request) -> Response:
+    @app.get("/readyz")
+    async def readyz() -> Response:
         return JSONResponse(state.readiness(), 503 if state.not_ready() else 200)
 
-    async def world(_: Request) -> Response:
+    @app.get("/debug/world")
+    async def world() -> Response:
         return _json(state.world_page())
 
-    async def queue(_: Request) -> Response:
+    @app.get("/debug/queue")
+    async def queue() -> Response:
         return _json(state.queue_page())
 
-    pages = [
-        Route("/healthz", healthz),
-        Route("/readyz", readyz),
-        Route("/debug/world", world),
-        Route("/debug/queue", queue),
-    ]
-    return Starlette(routes=pages if metrics is None else [*pages, _metrics_page(metrics)])
+    if metrics is not None:
+        _serve_metrics(app, metrics)
+    return app
 
 
-def metrics_only(metrics: Metrics) -> Starlette:
+def metrics_only(metrics: Metrics) -> FastAPI:
     """The metrics page on an address of its own."""
-    return Starlette(routes=[_metrics_page(metrics)])
+    app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None)
+    _serve_metrics(app, metrics)
+    return app
 
 
-def _metrics_page(metrics: Metrics) -> Route:
-    async def page(_: Request) -> Response:
+def _serve_metrics(app: FastAPI, metrics: Metrics) -> None:
+    @app.get("/metrics")
+    async def page() -> Response:
         return Response(metrics.page(), media_type="text/plain; version=0.0.4; charset=utf-8")
-
-    return Route("/metrics", page)
 
 
 def _json(page: JsonObject) -> Response:
@@ -88,7 +88,7 @@ class _Uvicorn(uvicorn.Server):
 class HttpServer:
     """One address that is served until the process stops."""
 
-    def __init__(self, app: Starlette, address: Address) -> None:
+    def __init__(self, app: FastAPI, address: Address) -> None:
         """Take the address.
 
         Raises:
