@@ -9,7 +9,7 @@ the encoding of its records. Plans are carried out in the world alone, so writes
 import asyncio
 import time
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Annotated, Any, Final
@@ -30,6 +30,7 @@ from aim_shared.bus.entry import Change, Entry, Version
 from aim_shared.bus.part import Key, Part
 from aim_shared.bus.parts import DISCOVERY_JOBS, NODES, TEMPLATES
 from aim_shared.json import JsonObject
+from aim_shared.reconcile.change_router import ChangeRouter
 from aim_shared.reconcile.child_body import Target, with_owner
 from aim_shared.reconcile.classify import Verb
 from aim_shared.reconcile.conditions import timestamp
@@ -37,6 +38,7 @@ from aim_shared.reconcile.difference import same_status
 from aim_shared.reconcile.execution import Execution, Write, WriteResult
 from aim_shared.reconcile.plan import Child, Plan
 from aim_shared.reconcile.queue import WorkQueue
+from aim_shared.reconcile.reconciler import Shown
 from aim_shared.reconcile.worker import Worker
 
 _SYSTEM: Final = "aim-system"
@@ -65,9 +67,10 @@ class Tally:
 class Desk:
     """Carries out plans in the world alone; everything else of the worker's surroundings is left out."""
 
-    def __init__(self, built: BuiltWorld, tally: Tally, limit: int) -> None:
+    def __init__(self, built: BuiltWorld, shown: Sequence[Shown[Any]], tally: Tally, limit: int) -> None:
         self.worker: Worker[Any] | None = None
         self._built = built
+        self._shown = shown
         self._tally = tally
         self._limit = limit
         self._version = 1_000_000
@@ -110,8 +113,9 @@ class Desk:
 
     def _dispatch(self, changes: Iterable[Change[Any]]) -> None:
         assert self.worker is not None
+        router = ChangeRouter(self._built.world, self._shown, (self.worker.waking,))
         for change in changes:
-            self.worker.on_change(change)
+            router.route(change)
 
     def _exists(self, child: Child) -> bool:
         return self._built.world.get(child.part, Key(child.namespace, child.name)) is not None
@@ -213,7 +217,7 @@ async def loaded(templates: list[JsonObject], models: int, others: Iterable[Json
     clock, tally = VirtualClock(), Tally()
     queue: WorkQueue[Key] = WorkQueue(clock)
     reconciler = next(one for one in declared.reconcilers if one.part is TEMPLATES)
-    desk = Desk(built, tally, settings.max_discovery_jobs)
+    desk = Desk(built, definition(settings).shown, tally, settings.max_discovery_jobs)
     worker: Worker[Any] = Worker(
         "discovery",
         reconciler,

@@ -30,6 +30,7 @@ from aim_shared.json import JsonObject
 from aim_shared.kube.client import KubeClient
 from aim_shared.kube.config import Connection, NoCredentials
 from aim_shared.reconcile.admission import Admission
+from aim_shared.reconcile.change_router import ChangeRouter
 from aim_shared.reconcile.conditions import timestamp
 from aim_shared.reconcile.events import EventWriter
 from aim_shared.reconcile.executor import Executor
@@ -92,6 +93,7 @@ class DiscoveryBench:
                 record=self.records.append,
                 now=lambda: NOW + timedelta(seconds=self.clock.now),
             )
+        self._router = ChangeRouter(self.world, declared.shown, [one.waking for one in self.workers.values()])
 
     # What the controllers need
 
@@ -102,8 +104,7 @@ class DiscoveryBench:
         """Nothing is remembered of effects."""
 
     def _dispatch(self, change: Change[Any]) -> None:
-        for worker in self.workers.values():
-            worker.on_change(change)
+        self._router.route(change)
 
     async def settle(self) -> None:
         """All passes that are due."""

@@ -27,6 +27,7 @@ from aim_shared.kube.client import KubeClient
 from aim_shared.kube.config import Connection, NoCredentials
 from aim_shared.kube.transport import TransportSettings
 from aim_shared.reconcile.admission import Admission
+from aim_shared.reconcile.change_router import ChangeRouter
 from aim_shared.reconcile.child_body import Target
 from aim_shared.reconcile.events import EventWriter
 from aim_shared.reconcile.executor import Executor
@@ -170,7 +171,7 @@ class Bench:
         self.forgotten.append(owner_uid)
 
     def _dispatch(self, change: Change[Any]) -> None:
-        self.worker.on_change(change)
+        ChangeRouter(self.world, (), (self.worker.waking,)).route(change)
 
     async def create(self, part: Part[Any], body: JsonObject) -> JsonObject:
         """Create an object as a user, and let the world see it."""

@@ -6,7 +6,7 @@ ConfigMap with what it saw. Some images misbehave on purpose, by name.
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import datetime
@@ -16,18 +16,17 @@ from typing import Final
 import structlog
 from pydantic import model_validator
 
-from aim_shared.api import AIMModel, ConfigMap
+from aim_shared.api import AIMModel
 from aim_shared.api.kinds import AIM_MODEL, CONFIG_MAP
-from aim_shared.bus.entry import Change
 from aim_shared.bus.fact import get_fact
-from aim_shared.bus.part import Key, Part
+from aim_shared.bus.part import Part
 from aim_shared.bus.parts import FACTS
 from aim_shared.bus.view import View
 from aim_shared.errors import AimError, Category
 from aim_shared.json import JsonObject
 from aim_shared.kube.client import KubeClient
 from aim_shared.reconcile.plan import Child, Effect, Plan
-from aim_shared.reconcile.reconciler import EffectRunner, Reconciler, ServiceDefinition, WakeBy
+from aim_shared.reconcile.reconciler import EffectRunner, Reconciler, ServiceDefinition
 from aim_shared.runtime.run import run_service
 from aim_shared.runtime.settings import Settings
 
@@ -74,19 +73,13 @@ def reconcile(model: AIMModel, view: View, _now: datetime) -> Plan:
     return Plan(children=(Child(CONFIG_MAPS, body),))
 
 
-def _owner(change: Change[ConfigMap], _view: View) -> Iterable[Key]:
-    return [Key(change.key.namespace, change.key.name)]
-
-
 def definition(_: Settings) -> ServiceDefinition:
     """The declaration."""
     return ServiceDefinition(
         name=NAME,
         publishes=(MODELS, CONFIG_MAPS),
         consumes=(MODELS, CONFIG_MAPS, FACTS),
-        reconcilers=(
-            Reconciler(controller=NAME, part=MODELS, reconcile=reconcile, wakes=(WakeBy(CONFIG_MAPS, _owner),)),
-        ),
+        reconcilers=(Reconciler(controller=NAME, part=MODELS, reconcile=reconcile),),
         effect_kinds={LOOK: 16},
     )
 

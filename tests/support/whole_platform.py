@@ -11,8 +11,8 @@ from support.builders import NOW, BuiltWorld, condition, make, world_of
 from support.declarations import definitions
 
 from aim_shared.api import kinds, labels
-from aim_shared.bus.entry import Change, Entry
-from aim_shared.bus.part import Key, Part
+from aim_shared.bus.entry import Entry
+from aim_shared.bus.part import Key
 from aim_shared.json import JsonObject
 from aim_shared.reconcile.decide import decide
 from aim_shared.reconcile.plan import Plan
@@ -87,7 +87,7 @@ class Pass:
 
 
 def passes_after(old: JsonObject, new: JsonObject) -> Iterator[Pass]:
-    """Every pass, in all services, that a change of one of the objects brings about."""
+    """A pass of every object, in all services, after a change of one of them."""
     for service in SERVICES:
         world = _world(service.name)
         part = next((part for part in service.consumes if part.kind.kind == new["kind"]), None)
@@ -97,13 +97,9 @@ def passes_after(old: JsonObject, new: JsonObject) -> Iterator[Pass]:
         about = Key(new["metadata"].get("namespace") or "", new["metadata"]["name"])
         world.put(part, new)
         for reconciler in service.reconcilers:
-            for key in sorted(set(_woken(reconciler, world, part, old, new)), key=str):
-                entry = world.world.get(reconciler.part, key)
-                if entry is not None:
-                    changed.append(
-                        (reconciler.part, old if entry.key == about and reconciler.part is part else entry.raw)
-                    )
-                    yield from _passes(reconciler, world, entry)
+            for entry in sorted(world.world.all(reconciler.part), key=lambda one: one.key):
+                changed.append((reconciler.part, old if entry.key == about and reconciler.part is part else entry.raw))
+                yield from _passes(reconciler, world, entry)
         for touched, before in changed:
             world.put(touched, before)
 
@@ -142,22 +138,6 @@ def _world(name: str) -> BuiltWorld:
     every = [*_SURROUNDINGS, *objects().values()]
     consumed = (one for one in every if (one["apiVersion"], one["kind"]) in known)
     return world_of(service.consumes, *consumed, indexes=service.indexes)
-
-
-def _woken(
-    reconciler: Reconciler[Any], world: BuiltWorld, part: Part[Any], old: JsonObject, new: JsonObject
-) -> Iterator[Key]:
-    metadata = new["metadata"]
-    key = Key(metadata.get("namespace") or "", metadata["name"])
-    if part is reconciler.part:
-        yield key
-    after = world.world.get(part, key)
-    assert after is not None
-    for before in (None, Entry.of(part, key, old, after.version)):
-        change: Change[Any] = Change(part, key, before, after)
-        for wake in reconciler.wakes:
-            if wake.part is part:
-                yield from wake.keys(change, world.view())
 
 
 def _passes(reconciler: Reconciler[Any], world: BuiltWorld, entry: Entry[Any]) -> Iterator[Pass]:

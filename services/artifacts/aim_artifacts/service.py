@@ -9,7 +9,8 @@ from aim_artifacts.artifact_reconcile import reconcile_artifact
 from aim_artifacts.cache_reconcile import clean_up_cache, reconcile_cache
 from aim_artifacts.indexes import INDEXES
 from aim_artifacts.settings import ArtifactsSettings
-from aim_artifacts.wakes import ARTIFACT_WAKES, CACHE_WAKES
+from aim_artifacts.shown import SHOWN
+from aim_artifacts.wakes import ARTIFACT_WAKES
 from aim_shared.api import labels
 from aim_shared.bus import parts
 from aim_shared.kube.client import KubeClient
@@ -45,6 +46,7 @@ def definition(settings: ArtifactsSettings) -> ServiceDefinition:
         publishes=_PUBLISHED,
         consumes=(*_PUBLISHED, *_OF_OTHERS),
         indexes=INDEXES,
+        shown=SHOWN,
         reconcilers=(
             Reconciler(
                 controller="artifact",
@@ -57,7 +59,6 @@ def definition(settings: ArtifactsSettings) -> ServiceDefinition:
                 controller="template-cache",
                 part=parts.TEMPLATE_CACHES,
                 reconcile=reconcile_cache,
-                wakes=CACHE_WAKES,
                 finalizer=labels.FINALIZER_TEMPLATE_CACHE,
                 finalize=clean_up_cache,
             ),

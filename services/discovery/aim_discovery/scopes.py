@@ -12,7 +12,7 @@ from aim_shared.api import (
     AIMServiceTemplate,
     Kind,
 )
-from aim_shared.bus.part import Index, Part, owner_index, scoped
+from aim_shared.bus.part import Index, Part, scoped
 from aim_shared.bus.parts import CLUSTER_MODELS, CLUSTER_TEMPLATES, MODELS, TEMPLATES
 from aim_shared.reconcile.component_names import ComponentName
 from aim_shared.reconcile.components import Dependency
@@ -26,8 +26,6 @@ TEMPLATES_BY_MODEL: Final = Index(
 CLUSTER_TEMPLATES_BY_MODEL: Final = Index(
     CLUSTER_TEMPLATES, "model", lambda template: [scoped(None, template.spec.model_name)]
 )
-TEMPLATES_BY_OWNER: Final = owner_index(TEMPLATES)
-CLUSTER_TEMPLATES_BY_OWNER: Final = owner_index(CLUSTER_TEMPLATES)
 
 
 @dataclass(frozen=True, slots=True)

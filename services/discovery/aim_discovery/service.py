@@ -22,17 +22,12 @@ from aim_discovery.scopes import (
     TemplateScope,
 )
 from aim_discovery.settings import DiscoverySettings
+from aim_discovery.shown import SHOWN
 from aim_discovery.templates.caching import CACHES_BY_OWNER
 from aim_discovery.templates.discovery import JOBS_BY_OWNER, PODS_BY_JOB
 from aim_discovery.templates.reconcile import TemplateReconcile
 from aim_discovery.templates.slots import ACTIVE_JOBS, CLUSTER_LINE, LINE
-from aim_discovery.wakes import (
-    CLUSTER_MODEL_WAKES,
-    INDEXES,
-    MODEL_WAKES,
-    cluster_template_wakes,
-    template_wakes,
-)
+from aim_discovery.wakes import wakes_of_line
 from aim_shared.bus.parts import (
     CLUSTER_MODELS,
     CLUSTER_RUNTIME_CONFIGS,
@@ -52,7 +47,7 @@ from aim_shared.gpu.inventory import GPUS
 from aim_shared.kube.client import KubeClient
 from aim_shared.pods.facts import POD_EFFECTS
 from aim_shared.pods.readers import pod_readers
-from aim_shared.reconcile.reconciler import EffectRunner, Reconciler, ServiceDefinition, Wake
+from aim_shared.reconcile.reconciler import EffectRunner, Reconciler, ServiceDefinition
 from aim_shared.registry.client import RegistryClient
 from aim_shared.registry.config_file import opened
 from aim_shared.registry.pull_secrets import mirror_credentials
@@ -76,7 +71,6 @@ def definition(settings: DiscoverySettings) -> ServiceDefinition:
         publishes=_PUBLISHED,
         consumes=(*_PUBLISHED, RUNTIME_CONFIGS, CLUSTER_RUNTIME_CONFIGS, NAMESPACES, TEMPLATE_CACHES, FACTS),
         indexes=(
-            *INDEXES,
             TEMPLATES_BY_MODEL,
             CLUSTER_TEMPLATES_BY_MODEL,
             JOBS_BY_OWNER,
@@ -87,11 +81,12 @@ def definition(settings: DiscoverySettings) -> ServiceDefinition:
             CLUSTER_LINE,
             CACHES_BY_OWNER,
         ),
+        shown=SHOWN,
         reconcilers=(
-            _models(NAMESPACED_MODEL, settings, MODEL_WAKES),
-            _models(CLUSTER_MODEL, settings, CLUSTER_MODEL_WAKES),
-            _templates(NAMESPACED_TEMPLATE, settings, template_wakes(settings.max_discovery_jobs)),
-            _templates(CLUSTER_TEMPLATE, settings, cluster_template_wakes(settings.max_discovery_jobs)),
+            _models(NAMESPACED_MODEL, settings),
+            _models(CLUSTER_MODEL, settings),
+            _templates(NAMESPACED_TEMPLATE, settings),
+            _templates(CLUSTER_TEMPLATE, settings),
         ),
         # Inspections are limited per registry host; a hanging one must not hold the others up.
         effect_kinds={
@@ -103,14 +98,15 @@ def definition(settings: DiscoverySettings) -> ServiceDefinition:
     )
 
 
-def _models(scope: ModelScope, settings: DiscoverySettings, wakes: tuple[Wake, ...]) -> Reconciler[Any]:
+def _models(scope: ModelScope, settings: DiscoverySettings) -> Reconciler[Any]:
     schedule = RetrySchedule(settings.extraction_retry_initial, settings.extraction_retry_max)
     reconcile = ModelReconcile(scope, settings.system_namespace, schedule)
-    return Reconciler(controller=scope.controller, part=scope.part, reconcile=reconcile, wakes=wakes)
+    return Reconciler(controller=scope.controller, part=scope.part, reconcile=reconcile)
 
 
-def _templates(scope: TemplateScope, settings: DiscoverySettings, wakes: tuple[Wake, ...]) -> Reconciler[Any]:
+def _templates(scope: TemplateScope, settings: DiscoverySettings) -> Reconciler[Any]:
     reconcile = TemplateReconcile(scope, settings)
+    wakes = wakes_of_line(scope.part.kind.namespaced, settings.max_discovery_jobs)
     return Reconciler(controller=scope.controller, part=scope.part, reconcile=reconcile, wakes=wakes)
 
 

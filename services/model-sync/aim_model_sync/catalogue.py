@@ -102,7 +102,8 @@ class Elsewhere:
         """Whether the image has such a model (MS-177)."""
         known = self._images.get(image.repository)
         if known is None:
-            found = self.view.select(MODELS_BY_REPOSITORY, str(image.repository)).items
+            # The next sync asks again; until then nothing follows from it (MS-177).
+            found = self.view.untracked.select(MODELS_BY_REPOSITORY, str(image.repository)).items
             foreign = (image_of_model(model) for model in found if model.name not in self.managed)
             known = frozenset(one for one in foreign if one is not None)
             self._images[image.repository] = known

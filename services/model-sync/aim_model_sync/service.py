@@ -1,6 +1,6 @@
 """What model-sync publishes, consumes and reconciles."""
 
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from functools import partial
 from typing import Final
@@ -15,39 +15,20 @@ from aim_model_sync.reconcile import reconciler
 from aim_model_sync.settings import ModelSyncSettings
 from aim_shared.api import AIMClusterModel, AIMClusterModelSource, labels
 from aim_shared.bus.entry import Change
-from aim_shared.bus.part import Index, Key
 from aim_shared.bus.parts import CLUSTER_MODELS, CLUSTER_RUNTIME_CONFIGS, FACTS, MODEL_SOURCES
-from aim_shared.bus.view import View
 from aim_shared.kube.client import KubeClient
-from aim_shared.naming import optional_label_value
 from aim_shared.reconcile.changes import differs
-from aim_shared.reconcile.reconciler import EffectRunner, Reconciler, ServiceDefinition, WakeBy
+from aim_shared.reconcile.reconciler import EffectRunner, Reconciler, ServiceDefinition, Shown
 from aim_shared.registry.client import RegistryClient
 from aim_shared.registry.config_file import opened
 from aim_shared.registry.hubs import Hubs
 from aim_shared.registry.pull_secrets import mirror_credentials
 
-SOURCES_BY_LABEL_VALUE: Final = Index(
-    MODEL_SOURCES, "label-value", lambda source: [value] if (value := optional_label_value(source.name)) else []
-)
-
-
-def _sources_of_model(change: Change[AIMClusterModel], view: View) -> Iterable[Key]:
-    """Sources whose number of models changes; a model's status and spec do not matter (MS-245, MS-246, MS-316)."""
-    if not differs(change, _belonging):
-        return
-    for model in (change.before, change.after):
-        if model is None:
-            continue
-        value = model.metadata.labels.get(labels.MODEL_SOURCE)
-        if value:
-            yield from (source.key for source in view.select(SOURCES_BY_LABEL_VALUE, value).items)
-        yield from (Key("", owner.name) for owner in model.metadata.owner_references if owner.controller)
-
 
 def _belonging(model: AIMClusterModel) -> tuple[object, ...]:
+    """Whose it is; a model's status and spec do not matter (MS-245, MS-246, MS-316)."""
     owners = tuple((owner.uid, owner.controller) for owner in model.metadata.owner_references)
-    return (model.uid, model.metadata.labels.get(labels.MODEL_SOURCE), owners)
+    return (model.metadata.labels.get(labels.MODEL_SOURCE), owners)
 
 
 def _is_irrelevant(change: Change[AIMClusterModelSource]) -> bool:
@@ -71,13 +52,13 @@ def definition(settings: ModelSyncSettings) -> ServiceDefinition:
         name=SERVICE_NAME,
         publishes=(MODEL_SOURCES,),
         consumes=(MODEL_SOURCES, CLUSTER_MODELS, CLUSTER_RUNTIME_CONFIGS, FACTS),
-        indexes=(MODELS_BY_LABEL, MODELS_BY_OWNER, MODELS_BY_REPOSITORY, SOURCES_BY_LABEL_VALUE),
+        indexes=(MODELS_BY_LABEL, MODELS_BY_OWNER, MODELS_BY_REPOSITORY),
+        shown=(Shown(CLUSTER_MODELS, _belonging),),
         reconcilers=(
             Reconciler(
                 controller=CONTROLLER,
                 part=MODEL_SOURCES,
                 reconcile=reconciler(settings.system_namespace),
-                wakes=(WakeBy(CLUSTER_MODELS, _sources_of_model),),
                 ignores=_is_irrelevant,
             ),
         ),

@@ -4,15 +4,11 @@ Derived names are shortened, so long service names of a namespace can meet. The 
 InferenceService (SV-146); a route of its own would lead to the other one's model.
 """
 
-from collections.abc import Iterable
-
 from aim_shared.api import AIMService
-from aim_shared.bus.entry import Change
-from aim_shared.bus.part import Index, Key, scoped
+from aim_shared.bus.part import Index, scoped
 from aim_shared.bus.parts import SERVICES
 from aim_shared.bus.view import View
 from aim_shared.naming import NamingError, inference_service_name
-from aim_shared.reconcile.changes import differs
 
 
 def _backend(service: AIMService) -> list[str]:
@@ -33,13 +29,9 @@ def older_namesake(view: View, service: AIMService) -> AIMService | None:
     return min(older, key=_age, default=None)
 
 
-def namesakes_of(change: Change[AIMService], view: View) -> Iterable[Key]:
-    """Who may get, or lose, the right to a name when a service comes or goes."""
-    service = change.either
-    if service is None or not differs(change, lambda one: (one.uid, one.deleting)):
-        return []
-    names = _backend(service)
-    return [one.key for name in names for one in view.select(SERVICES_BY_BACKEND, name).items if one.uid != service.uid]
+def leaving(service: AIMService) -> bool:
+    """All that is looked at in another service: one that goes away has no right to the name any more."""
+    return service.deleting
 
 
 def _age(service: AIMService) -> tuple[str, str]:

@@ -234,7 +234,9 @@ def _components(
 
 def _judge_cache(view: View, service: AIMService, seen: Situation, *, repaired: bool) -> CacheVerdict:
     cache, template = seen.cache.value, seen.ready_template
-    listed = cache.status.artifacts.values() if cache is not None else ()
+    # Only a failed cache is judged by its artifacts (SV-134…SV-137).
+    failed = cache is not None and cache.status.status is StatusValue.FAILED
+    listed = cache.status.artifacts.values() if cache is not None and failed else ()
     artifacts = (view.get(ARTIFACTS, service.namespace, one.name).value for one in listed)
     state = CacheState(
         cache=cache,

@@ -10,7 +10,7 @@ from aim_serving.effects.scaler_removal import ScalerRemover
 from aim_serving.reconcile import CONTROLLER, reconcile
 from aim_serving.runtime_config import reconcile_cluster_config, reconcile_config
 from aim_serving.scaler_leftovers import SCALER_REMOVAL
-from aim_serving.wakes import WAKES
+from aim_serving.shown import SHOWN
 from aim_shared.api import labels
 from aim_shared.bus.parts import (
     ARTIFACT_CLAIMS,
@@ -67,7 +67,6 @@ SERVICE_RECONCILER: Final = Reconciler(
     controller=CONTROLLER,
     part=SERVICES,
     reconcile=reconcile,
-    wakes=WAKES,
     finalizer=labels.FINALIZER_SERVICE,
     finalize=finalize,
     status=StatusOwnership(
@@ -87,6 +86,7 @@ def definition(_: Settings) -> ServiceDefinition:
         publishes=PUBLISHED,
         consumes=CONSUMED,
         indexes=indexes.ALL,
+        shown=SHOWN,
         reconcilers=(SERVICE_RECONCILER, CONFIG_RECONCILER, CLUSTER_CONFIG_RECONCILER),
         effect_kinds={**POD_EFFECTS, SCALER_REMOVAL: 8},
     )

@@ -82,6 +82,11 @@ def _latest_trouble(events: Iterable[Event], ready: Condition | None) -> Event |
     return max(counted, key=lambda event: str(event.last_seen or ""), default=None)
 
 
+def is_telling(event: Event) -> bool:
+    """Whether an Event can have a say in how a workload is doing; most Warnings cannot (SV-193)."""
+    return event.reason == _NO_KNATIVE or _is_trouble(event)
+
+
 def _is_trouble(event: Event) -> bool:
     text = event.message.lower()
     return (

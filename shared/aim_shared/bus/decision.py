@@ -41,6 +41,7 @@ class DecisionRecord(Recorded):
         id: unique.
         at: the clock that the pass was given.
         generation: of the object.
+        woken_by: the change that brought the pass, in words; empty when it was none, as at a resync or a retry.
         failing_since: when passes of the object began to fail, as the pass was told.
         settings: digest of the effective settings; their values are in the log under it.
         world: how far the world was, for questions that were not asked then.
@@ -58,6 +59,7 @@ class DecisionRecord(Recorded):
     uid: str = ""
     at: datetime
     generation: int = 0
+    woken_by: str = ""
     traceparent: str = ""
     settings: str = ""
     world: RecordedStanding = RecordedStanding()

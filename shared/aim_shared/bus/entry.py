@@ -262,7 +262,7 @@ class Change(Generic[T]):
     """What happened to one key: created (no ``old``), changed, or deleted (no ``new``).
 
     Attributes:
-        groups: groups of summaries that say something else than before.
+        groups: values of indexes that the object left or joined, and groups of summaries that say something else.
     """
 
     part: Part[T]
@@ -270,6 +270,10 @@ class Change(Generic[T]):
     old: Entry[T] | None
     new: Entry[T] | None
     groups: frozenset[GroupId] = frozenset()
+
+    def __str__(self) -> str:
+        what = "appeared" if self.old is None else "is gone" if self.new is None else "changed"
+        return f"{self.part.kind.kind} {self.key} {what}"
 
     @property
     def before(self) -> T | None:

@@ -26,7 +26,7 @@ class Table(Protocol[D]):
         ...
 
     def move(self, key: Key, before: D, now: D) -> Iterable[GroupId]:
-        """Exchange what a key stands for; returns the groups of summaries that changed."""
+        """Exchange what a key stands for; returns the values and groups under which something else is found now."""
         ...
 
 
@@ -51,11 +51,20 @@ class IndexTable:
         return _shared(values[0]) if len(values) == 1 else tuple(map(_shared, values))
 
     def move(self, key: Key, before: Values, now: Values) -> Iterable[GroupId]:
-        """Find a key under other values."""
-        if before != now:
-            self._remove(key, before)
-            self._put(key, now)
-        return ()
+        """Find a key under other values; returns those that it left or joined."""
+        if before == now:
+            return ()
+        self._remove(key, before)
+        self._put(key, now)
+        return map(self.group, set(_each(before)).symmetric_difference(_each(now)))
+
+    def group(self, value: str) -> GroupId:
+        """The identity of what is found under a value."""
+        return (self._index.part.name, self._index.name, value)
+
+    def groups(self, values: Values) -> Iterable[GroupId]:
+        """The same of all values under which an object is found."""
+        return map(self.group, _each(values))
 
     def _put(self, key: Key, values: Values) -> None:
         for value in _each(values):

@@ -19,7 +19,7 @@ Key: TypeAlias = ObjectKey
 
 
 GroupId: TypeAlias = tuple[str, str, str]
-"""Names of a part, of a summary of it, and of one group of that summary."""
+"""Names of a part, of an index or a summary of it, and of a value or group of that."""
 
 
 def keep(obj: JsonObject) -> JsonObject:

@@ -14,6 +14,7 @@ from aim_shared.api import Resource
 from aim_shared.bus.entry import Entry, Version
 from aim_shared.bus.line import Admits, Line
 from aim_shared.bus.part import GroupId, Index, Key, Part
+from aim_shared.bus.question import Question, about_group, about_object, about_part
 from aim_shared.bus.summary import Summary
 from aim_shared.bus.world import World
 from aim_shared.errors import AimError, Category
@@ -47,7 +48,10 @@ class Summed(Generic[E]):
 
 
 class View(Protocol):
-    """What reconcilers read from; live over a `World`, or rebuilt from a decision record."""
+    """What reconcilers read from; live over a `World`, or rebuilt from a decision record.
+
+    Whoever asks is woken when the answer changes (FW-500).
+    """
 
     def get(self, part: Part[T], namespace: str | None, name: str) -> Lookup[T]:
         """One object by name; ``namespace`` is ignored (``None`` or empty) for cluster-scoped kinds."""
@@ -62,11 +66,16 @@ class View(Protocol):
         ...
 
     def summary(self, summary: Summary[Any, E], group: str) -> Summed[E]:
-        """What the objects of a part say together. Whoever asks is woken when the answer changes (FW-454)."""
+        """What the objects of a part say together (FW-454)."""
         ...
 
     def first(self, line: Line[T], most: int, admits: Admits) -> tuple[T, ...]:
-        """Who stands first in a line, in its order, of those that count; at most so many."""
+        """Who stands first in a line, in its order, of those that count; at most so many. Never tracked."""
+        ...
+
+    @property
+    def untracked(self) -> "View":
+        """The same world, for look-ups that a wake by hand stands for: a change of what they find wakes nobody."""
         ...
 
     @property
@@ -106,6 +115,8 @@ class ReadLog:
     objects: dict[tuple[str, Key], ObjectRead] = field(default_factory=dict)
     indexes: dict[tuple[str, str, str], IndexRead] = field(default_factory=dict)
     summaries: dict[GroupId, tuple[BaseModel, ...]] = field(default_factory=dict)
+    questions: set[Question] = field(default_factory=set)
+    """Those of which another answer is worth another pass."""
     stale_parts: set[str] = field(default_factory=set)
     unanswered: set[str] = field(default_factory=set)
     """Parts, not fresh, in which a look-up found nothing; no change tells that there really is nothing."""
@@ -124,11 +135,24 @@ class ReadLog:
 class WorldView:
     """A `View` over the live world that remembers what was read."""
 
-    def __init__(self, world: World, failure: AimError | None = None, failing_since: datetime | None = None) -> None:
+    def __init__(
+        self,
+        world: World,
+        failure: AimError | None = None,
+        failing_since: datetime | None = None,
+        *,
+        untracked: ReadLog | None = None,
+    ) -> None:
+        """``untracked``: where to note what is read without being tracked."""
         self._world = world
         self._failure = failure
         self._failing_since = failing_since
-        self.reads = ReadLog()
+        self._tracked = untracked is None
+        self.reads = ReadLog() if untracked is None else untracked
+
+    @property
+    def untracked(self) -> "WorldView":
+        return WorldView(self._world, self._failure, self._failing_since, untracked=self.reads)
 
     @property
     def failure(self) -> AimError | None:
@@ -142,16 +166,20 @@ class WorldView:
         key = Key((namespace or "") if part.kind.namespaced else "", name)
         entry = self._world.get(part, key)
         self._note(part, key, entry)
+        self._track(about_object(part.name, key))
         return self._lookup(part, key, entry)
 
     def select(self, index: Index[T], value: str) -> Selection[T]:
+        self._track(about_group((index.part.name, index.name, value)))
         return self._selection(index.part, index.name, value, self._world.select(index, value))
 
     def all(self, part: Part[T]) -> Selection[T]:
+        self._track(about_part(part.name))
         return self._selection(part, "", "", self._world.all(part))
 
     def summary(self, summary: Summary[Any, E], group: str) -> Summed[E]:
         items = self._world.summary(summary, group)
+        self._track(about_group(summary.group(group)))
         self.reads.summaries[summary.group(group)] = items
         return Summed(items, self._doubt(summary.part, group, found=bool(items)))
 
@@ -164,6 +192,10 @@ class WorldView:
         value = first_of(most)
         self.reads.indexes[line.part.name, line.name, value] = IndexRead(line.part.name, line.name, value, keys)
         return tuple(obj for entry in found if (obj := entry.object) is not None)
+
+    def _track(self, question: Question) -> None:
+        if self._tracked:
+            self.reads.questions.add(question)
 
     def _doubt(self, part: Part[Any], what: str, *, found: bool) -> AimError | None:
         """Remember whether the part is fresh; if it is not and nothing was found, that is no answer."""

@@ -23,6 +23,7 @@ from aim_shared.bus.index_table import IndexTable, Table
 from aim_shared.bus.line import Admits, Line, LineTable
 from aim_shared.bus.part import GroupId, Index, Key, Part
 from aim_shared.bus.published import published_form
+from aim_shared.bus.question import Question, about_group, about_object, about_part
 from aim_shared.bus.standing import OwnChange, Position, Standing
 from aim_shared.bus.subjects import FACTS_PART
 from aim_shared.bus.summary import Summary, SummaryTable
@@ -119,7 +120,7 @@ class _PartStore:
         entry.derived = tuple(derived)
 
     def derive(self, entry: Entry[Any], old: Entry[Any] | None) -> frozenset[GroupId]:
-        """Bring everything derived in step with an entry that was looked at; returns the summaries' changed groups."""
+        """Bring everything derived in step with an entry that was looked at; returns what is answered otherwise."""
         tables = self._tables()
         before = tuple(table.derived(None) for table in tables) if old is None else old.derived
         moves = zip(tables, before, entry.derived, strict=True)
@@ -170,6 +171,17 @@ class World:
         """Who stands first in a line, of those that count."""
         store = self._stores[line.part.name]
         return [cast("Entry[T]", store.entries[key]) for key in store.lines[line.name].first(most, admits)]
+
+    def questions(self, change: Change[Any]) -> set[Question]:
+        """The questions to which the object itself is an answer, or part of one, before or after a change."""
+        store, part = self._stores[change.part.name], change.part.name
+        found = {about_part(part), about_object(part, change.key)}
+        for entry in (change.old, change.new):
+            if entry is not None:
+                # The tables of the indexes come first.
+                for table, values in zip(store.indexes.values(), entry.derived, strict=False):
+                    found.update(map(about_group, table.groups(values)))
+        return found
 
     def count(self, part: Part[Any]) -> int:
         """Number of objects known of a part."""

@@ -318,3 +318,19 @@ def _seen(event: Event) -> datetime:
 def _latest(events: Iterable[Event], reasons: Iterable[str]) -> Event | None:
     wanted = frozenset(reasons)
     return max((event for event in events if event.reason in wanted), key=_seen, default=None)
+
+
+def shown_of_pod(pod: Pod) -> tuple[object, ...]:
+    """Which changes of a pod concern the owner of the workload (FW-170)."""
+    status = pod.status
+    return (
+        status.phase,
+        is_pod_ready(pod),
+        _waiting_reasons(status.container_statuses),
+        _waiting_reasons(status.init_container_statuses),
+        is_unschedulable(pod),
+    )
+
+
+def _waiting_reasons(statuses: Iterable[ContainerStatus]) -> tuple[str, ...]:
+    return tuple(status.state.waiting.reason if status.state.waiting else "" for status in statuses)

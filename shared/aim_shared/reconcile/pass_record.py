@@ -29,6 +29,7 @@ class PassRecord:
     Attributes:
         at: the clock that the pass is given.
         standing: how far the world is.
+        woken_by: the change that brought the pass.
         traceparent: trace context of the pass.
     """
 
@@ -38,6 +39,7 @@ class PassRecord:
     generation: int
     at: datetime
     standing: Standing
+    woken_by: str = ""
     traceparent: str | None = field(default_factory=current_traceparent)
 
     def of_plan(self, view: WorldView, plan: Plan, execution: Execution) -> DecisionRecord:
@@ -63,6 +65,7 @@ class PassRecord:
             uid=self.entry.version.uid,
             at=self.at,
             generation=self.generation,
+            woken_by=self.woken_by,
             traceparent=self.traceparent or "",
             world=recorded_standing(self.standing, view.reads.searched_parts),
             reads=recorded_reads(view.reads),

@@ -7,7 +7,8 @@ from enum import StrEnum
 from typing import Any
 
 from aim_shared.api.kinds import Kind
-from aim_shared.bus.part import Index, Part
+from aim_shared.bus.part import Index, Key, Part
+from aim_shared.bus.question import Question, about_object
 from aim_shared.errors import AimError
 from aim_shared.json import JsonObject
 
@@ -171,6 +172,12 @@ class Plan:
 
 NOTHING = Plan()
 """The plan that changes nothing."""
+
+
+def compared(plan: Plan) -> set[Question]:
+    """What carrying out the plan asks: how the objects are that it wants to be so, or to be gone."""
+    objects: tuple[Patch | Delete | Child, ...] = (*plan.patches, *plan.deletes, *plan.children)
+    return {about_object(one.part.name, Key(one.namespace, one.name)) for one in objects}
 
 
 def kind_of(body: Mapping[str, Any], kind: Kind[Any]) -> JsonObject:

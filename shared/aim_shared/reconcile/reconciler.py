@@ -20,7 +20,7 @@ C = TypeVar("C", bound=Resource)
 
 
 class Wake(Protocol):
-    """Turns a change of another part into keys of the reconciled part."""
+    """Turns a change of a part into keys of the reconciled part, where no question that was asked explains it."""
 
     @property
     def part(self) -> Part[Any]: ...
@@ -44,6 +44,19 @@ class WakeBy(Generic[C]):
 def wake_name(wake: Wake) -> str:
     """What to call a wake in a log: the function that it is made of, else its type."""
     return wake.find.__qualname__ if isinstance(wake, WakeBy) else type(wake).__qualname__
+
+
+@dataclass(frozen=True, slots=True)
+class Shown(Generic[C]):
+    """What the decisions of a service look at in other objects of a part: a change of the rest wakes nobody (FW-501).
+
+    Attributes:
+        of: pure: everything that a decision may see, as something comparable. That an object comes, goes or is made
+            anew is news in any case, and so is what an index, a summary or a line makes of it.
+    """
+
+    part: Part[C]
+    of: Callable[[C], object]
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,8 +105,8 @@ class Reconciler(Generic[T]):
         controller: name of FW-201, used in labels, Event sources and metrics.
         part: the kind it reconciles.
         reconcile: the decision: object, view and clock in, plan out. Pure.
-        wakes: other changes that matter; a change of the object itself always wakes it, and so does one of a summary
-            that its last pass read.
+        wakes: changes that matter although no question of the last pass has another answer now. A change of the object
+            itself always wakes it.
         finalizer: added before the first pass when ``finalize`` is set (FW-180, FW-181).
         finalize: the clean-up plan of a deleting object; the finalizer is removed once a pass returns ``None``.
         status: which part of the status is its own.
@@ -141,6 +154,7 @@ class ServiceDefinition:
         publishes: parts that it alone watches.
         consumes: parts of its world, its own included where it reads them.
         indexes: look-ups its reconcilers and wakes use: indexes, summaries and lines.
+        shown: of which parts its decisions look at a portion only.
         reconcilers: its controllers.
         effect_kinds: kinds of effects its plans may ask for, and how many of each run at the same time; the runners
             are made at start.
@@ -152,6 +166,7 @@ class ServiceDefinition:
     publishes: tuple[Part[Any], ...]
     consumes: tuple[Part[Any], ...]
     indexes: tuple[Derived, ...] = ()
+    shown: tuple[Shown[Any], ...] = ()
     reconcilers: tuple[Reconciler[Any], ...] = ()
     effect_kinds: Mapping[str, int] = field(default_factory=dict)
     readings: Callable[[World], Readings] = field(default=lambda _: {})

@@ -10,15 +10,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
-from typing import Any, Final, Generic, Protocol, TypeAlias, TypeVar
+from typing import Final, Generic, Protocol, TypeAlias, TypeVar
 
 import structlog
 
 from aim_shared.api.meta import Resource
 from aim_shared.bus.decision import DecisionRecord
-from aim_shared.bus.entry import Change, Entry
+from aim_shared.bus.entry import Entry
 from aim_shared.bus.fact import FactOwner
 from aim_shared.bus.part import Key
+from aim_shared.bus.question import Question
 from aim_shared.bus.view import ReadLog, WorldView
 from aim_shared.bus.world import World
 from aim_shared.errors import RETRIED_CATEGORIES, AimError
@@ -27,11 +28,11 @@ from aim_shared.reconcile.decide import decide, is_forbidden
 from aim_shared.reconcile.execution import Drop, Execution
 from aim_shared.reconcile.executor import Executor
 from aim_shared.reconcile.pass_record import PassRecord
-from aim_shared.reconcile.plan import Effect, Plan
+from aim_shared.reconcile.plan import Effect, Plan, compared
 from aim_shared.reconcile.queue import Priority, QueueClosedError, WorkQueue
-from aim_shared.reconcile.readers import Readers
-from aim_shared.reconcile.reconciler import Reconciler, wake_name
+from aim_shared.reconcile.reconciler import Reconciler
 from aim_shared.reconcile.refusal import of_bug, of_undecodable
+from aim_shared.reconcile.waking import Waking
 from aim_shared.telemetry.tracing import span
 
 T = TypeVar("T", bound=Resource)
@@ -78,6 +79,7 @@ class _Known:
     """What the worker remembers about an object until it is gone."""
 
     uid: str
+    woken_by: str = ""
     failing_since: datetime | None = None
     effects: frozenset[tuple[str, str, datetime | None]] = frozenset()
     read: frozenset[str] = frozenset()
@@ -121,16 +123,10 @@ class Worker(Generic[T]):
         self._observe = observe
         self._now = now
         self._known: dict[Key, _Known] = {}
-        self._readers: Readers[Key] = Readers()
+        self.waking = Waking(reconciler, world, queue)
         self._active = 0
         self._round: set[Key] = set()
-        self._failed_wakes = 0
         self._untold = 0
-
-    @property
-    def failed_wakes(self) -> int:
-        """Times that a wake could not tell whom a change concerns."""
-        return self._failed_wakes
 
     @property
     def untold(self) -> int:
@@ -142,45 +138,12 @@ class Worker(Generic[T]):
         """Passes that run right now."""
         return self._active
 
+    def woken_by(self, key: Key) -> str | None:
+        """The change that brought the last pass of an object; ``None`` when there was none (FW-503)."""
+        known = self._known.get(key)
+        return None if known is None else known.woken_by
+
     # Waking
-
-    def on_change(self, change: Change[Any]) -> None:
-        """Queue what a change of the world concerns; call it for every change of a consumed part.
-
-        What stumbles over the object keeps nobody else from being woken, nor the world from being fed (FW-432).
-        """
-        if change.part is self._reconciler.part and self._concerns(change):
-            self._queue.add(change.key, Priority.USER)
-        for group in change.groups:
-            for key in self._readers.of(group):
-                self._queue.add(key, Priority.DEPENDENCY)
-        view = WorldView(self._world)
-        for wake in self._reconciler.wakes:
-            if wake.part is not change.part:
-                continue
-            try:
-                for key in wake.keys(change, view):
-                    self._queue.add(key, Priority.DEPENDENCY)
-            except Exception:
-                self._stumbled(wake_name(wake), change)
-
-    def _concerns(self, change: Change[Any]) -> bool:
-        try:
-            return not self._reconciler.ignores(change)
-        except Exception:
-            self._stumbled("ignores", change)
-            # A pass too many is harmless.
-            return True
-
-    def _stumbled(self, wake: str, change: Change[Any]) -> None:
-        self._failed_wakes += 1
-        _log.exception(
-            "change not understood",
-            controller=self._reconciler.controller,
-            wake=wake,
-            part=change.part.name,
-            key=str(change.key),
-        )
 
     def resync(self) -> None:
         """Queue every object, after everything that is really urgent (FW-017)."""
@@ -247,6 +210,7 @@ class Worker(Generic[T]):
             return Result.SUCCESS
         self._remember(key, entry.version.uid)
         self._known[key].look_afresh()
+        self._known[key].woken_by = self.waking.take_cause(key)
         undecodable = entry.decode()
         if isinstance(undecodable, AimError):
             refusal = of_undecodable(self._reconciler, entry.raw, undecodable, self._now())
@@ -257,17 +221,24 @@ class Worker(Generic[T]):
             return await self._decide_and_execute(entry, undecodable)
 
     async def _decide_and_execute(self, entry: Entry[T], obj: T) -> Result:
-        plan, execution = await self._attempt(entry, obj)
+        asked: set[Question] = set()
+        plan, execution = await self._attempt(entry, obj, asked)
         if execution.failure is not None and (not obj.deleting or is_forbidden(execution.failure)):
             entry = self._world.get(self._reconciler.part, entry.key) or entry
-            plan, reported = await self._attempt(entry, entry.object or obj, execution.failure)
+            plan, reported = await self._attempt(entry, entry.object or obj, asked, execution.failure)
             execution = execution.followed_by(reported)
         return self._schedule(entry.key, plan, execution)
 
-    async def _attempt(self, entry: Entry[T], obj: T, failure: AimError | None = None) -> tuple[Plan, Execution]:
-        """Decide and carry out; with a failure, for the status only (FW-010), or to end a clean-up (FW-184)."""
+    async def _attempt(
+        self, entry: Entry[T], obj: T, asked: set[Question], failure: AimError | None = None
+    ) -> tuple[Plan, Execution]:
+        """Decide and carry out; with a failure, for the status only (FW-010), or to end a clean-up (FW-184).
+
+        Args:
+            asked: the questions of this pass so far.
+        """
         view = WorldView(self._world, failure, self._known[entry.key].failing_since)
-        view.get(self._reconciler.part, entry.key.namespace, entry.key.name)
+        view.untracked.get(self._reconciler.part, entry.key.namespace, entry.key.name)
         record = PassRecord(
             self._service,
             self._reconciler.controller,
@@ -275,14 +246,17 @@ class Worker(Generic[T]):
             obj.metadata.generation,
             self._now(),
             self._world.standing(),
+            self._known[entry.key].woken_by,
         )
         try:
             try:
                 plan = decide(self._reconciler, obj, view, record.at)
+                asked |= compared(plan)
             finally:
                 # Before anything is awaited: a change between reading and this would wake nobody.
-                self._readers.note(entry.key, view.reads.summaries)
                 self._known[entry.key].looked(view.reads)
+                asked |= view.reads.questions
+                self.waking.note(entry.key, asked)
         except Exception as bug:
             self._failed_for_a_bug(entry.key)
             self._record(record.of_bug(view, f"{type(bug).__name__}: {bug}"))
@@ -373,7 +347,7 @@ class Worker(Generic[T]):
 
     def _forget(self, key: Key) -> None:
         self._queue.forget(key)
-        self._readers.note(key, ())
+        self.waking.forget(key)
         known = self._known.pop(key, None)
         if known is not None:
             self._drop(known)

@@ -69,6 +69,10 @@ class ReplayView:
         self.holes: list[str] = []
 
     @property
+    def untracked(self) -> "ReplayView":
+        return self
+
+    @property
     def failure(self) -> AimError | None:
         failure = self._record.failure
         return None if failure is None else failure.error

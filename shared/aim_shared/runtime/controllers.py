@@ -8,7 +8,6 @@ from typing import Any
 
 from aim_shared.api import Resource
 from aim_shared.bus.entry import Change
-from aim_shared.bus.fact import Fact
 from aim_shared.bus.freshness import boot_seconds
 from aim_shared.bus.part import Key
 from aim_shared.bus.parts import FACTS
@@ -16,12 +15,14 @@ from aim_shared.bus.view import View, WorldView
 from aim_shared.bus.world import World
 from aim_shared.kube.client import KubeClient
 from aim_shared.reconcile.admission import Admission
+from aim_shared.reconcile.change_router import ChangeRouter
 from aim_shared.reconcile.events import EventWriter
 from aim_shared.reconcile.executor import Executor
 from aim_shared.reconcile.plan import Plan
-from aim_shared.reconcile.queue import Priority, QueueStatistics, WorkQueue
+from aim_shared.reconcile.queue import QueueStatistics, WorkQueue
 from aim_shared.reconcile.reconciler import Reconciler, ServiceDefinition
 from aim_shared.reconcile.retry_rate import Backoff
+from aim_shared.reconcile.waking import Waking
 from aim_shared.reconcile.worker import Effects, Observer, Recorder, Worker
 from aim_shared.reconcile.world_access import WorldAccess
 from aim_shared.runtime.facts import FactKeeper
@@ -35,6 +36,11 @@ class Controller:
     reconciler: Reconciler[Any]
     queue: WorkQueue[Key]
     worker: Worker[Any]
+
+    @property
+    def waking(self) -> Waking[Any]:
+        """What queues its passes."""
+        return self.worker.waking
 
 
 class Controllers:
@@ -87,13 +93,11 @@ class Controllers:
                 definition.name, reconciler, world, queue, executor, effects=effects, record=record, observe=observe
             )
             self._controllers.append(Controller(reconciler, queue, worker))
+        self._router = ChangeRouter(world, definition.shown, [one.waking for one in self._controllers])
 
     def dispatch(self, change: Change[Any]) -> None:
         """Tell every controller of a change; never waits."""
-        if change.part is FACTS:
-            self._wake_owner(change)
-        for controller in self._controllers:
-            controller.worker.on_change(change)
+        self._router.route(change)
 
     def hurry(self, parts: set[str]) -> None:
         """Some parts are fresh again: no change tells an object that what it did not see may be seen now."""
@@ -113,7 +117,12 @@ class Controllers:
     @property
     def failed_wakes(self) -> dict[str, int]:
         """Times that a wake could not tell whom a change concerns, by controller (FW-432)."""
-        return {one.reconciler.controller: one.worker.failed_wakes for one in self._controllers}
+        return {one.reconciler.controller: one.waking.failed + self._router.failed for one in self._controllers}
+
+    def woken_by(self, controller: str, key: Key) -> str | None:
+        """Why the last pass of an object took place; ``None`` when there was none."""
+        found = (one.worker.woken_by(key) for one in self._controllers if one.reconciler.controller == controller)
+        return next(found, None)
 
     @property
     def untold(self) -> dict[str, int]:
@@ -154,11 +163,3 @@ class Controllers:
                     self._facts.looked_at(key for part, key in view.reads.objects if part == FACTS.name)
 
         return replace(reconciler, reconcile=reconcile)
-
-    def _wake_owner(self, change: Change[Fact]) -> None:
-        fact = change.after
-        if fact is None:
-            return
-        for controller in self._controllers:
-            if controller.reconciler.part.name == fact.owner.part:
-                controller.queue.add(Key(fact.owner.namespace, fact.owner.name), Priority.DEPENDENCY)

@@ -10,6 +10,7 @@ import uvicorn
 from fastapi import FastAPI, Response
 from fastapi.responses import JSONResponse, PlainTextResponse
 
+from aim_shared.bus.part import Key
 from aim_shared.json import JsonObject, dumps
 from aim_shared.runtime.failure import StartError
 from aim_shared.runtime.settings import Address
@@ -17,6 +18,7 @@ from aim_shared.runtime.state import ServiceState
 from aim_shared.telemetry.metrics import Metrics
 
 _EVERY_INTERFACE: Final = "0.0.0.0"  # noqa: S104  the kubelet probes the pod's address, not loopback
+_UNKNOWN: Final = "no pass of this object took place here: check controller, namespace and name, and who leads"
 _BACKLOG: Final = 128
 _STOP_SECONDS: Final = 1
 """How long a stopping server waits for open requests."""
@@ -42,6 +44,11 @@ def probes(state: ServiceState, metrics: Metrics | None) -> FastAPI:
     @app.get("/debug/queue")
     async def queue() -> Response:
         return _json(state.queue_page())
+
+    @app.get("/debug/why-woken")
+    async def why_woken(controller: str, name: str, namespace: str = "") -> Response:
+        page = state.why_woken_page(controller, Key(namespace, name))
+        return _json(page) if page is not None else PlainTextResponse(_UNKNOWN, 404)
 
     if metrics is not None:
         _serve_metrics(app, metrics)

@@ -10,7 +10,7 @@ from aim_shared.api.labels import ANNOTATION_PAUSED
 from aim_shared.bus.connection import BusConnection, ConnectionState
 from aim_shared.bus.feed import PartStatus, WorldFeed
 from aim_shared.bus.freshness import Source
-from aim_shared.bus.part import Index
+from aim_shared.bus.part import Index, Key
 from aim_shared.bus.world import World
 from aim_shared.json import JsonObject
 from aim_shared.kube.client import KubeClient
@@ -128,6 +128,11 @@ class ServiceState:
             "requests": asdict(self.kube.statistics()),
             "paused": self._paused(),
         }
+
+    def why_woken_page(self, controller: str, key: Key) -> JsonObject | None:
+        """The change that brought the last pass of an object (FW-503); ``None`` when there was no pass."""
+        found = None if self.term is None else self.term.controllers.woken_by(controller, key)
+        return None if found is None else {"controller": controller, "object": str(key), "wokenBy": found or None}
 
     def _paused(self) -> list[str]:
         return [

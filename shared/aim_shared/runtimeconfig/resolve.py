@@ -56,6 +56,11 @@ def effective_name(name: str | None) -> str:
     return name or DEFAULT_NAME
 
 
+def shown_of_config(config: AIMRuntimeConfig | AIMClusterRuntimeConfig) -> object:
+    """What those who follow a config look at; nobody follows its status."""
+    return config.spec
+
+
 def resolve_config(view: View, namespace: str | None, name: str | None) -> ResolvedConfig:
     """Look up and merge both levels; a cluster-scoped consumer (no namespace) sees the cluster level only."""
     wanted = effective_name(name)

@@ -99,7 +99,9 @@ class Log:
     def replayer(self, reconcile: Reconcile) -> Replayer:
         """What takes them again with this code."""
         reconcilers = (Reconciler("widget", PART, reconcile),)
-        code = ServiceCode(Settings, lambda _: ServiceDefinition("tester", (), (PART,), (COLOUR,), reconcilers))
+        code = ServiceCode(
+            Settings, lambda _: ServiceDefinition("tester", (), (PART,), (COLOUR,), reconcilers=reconcilers)
+        )
         return Replayer(History(self.bus, self.layout), {"tester": code})
 
     async def _publish(self, subject: str, body: bytes) -> None:
@@ -288,7 +290,7 @@ async def test_settings_are_those_of_then(log: Log) -> None:
     def definition(settings: Settings) -> ServiceDefinition:
         # By default they are another.
         assert settings.resync_interval == 77.0
-        return ServiceDefinition("tester", (), (PART,), (), (Reconciler("widget", PART, by_name),))
+        return ServiceDefinition("tester", (), (PART,), reconcilers=(Reconciler("widget", PART, by_name),))
 
     replayer = Replayer(History(log.bus, log.layout), {"tester": ServiceCode(Settings, definition)})
     assert [one.verdict async for one in replayer.decisions()] == [Verdict.SAME]

@@ -6,7 +6,6 @@ import pytest
 from support.artifacts import (
     ARTIFACT,
     CACHE,
-    MODEL,
     SERVICE,
     TEAM,
     Cluster,
@@ -16,7 +15,8 @@ from support.artifacts import (
     source,
     template,
 )
-from support.builders import make
+from support.builders import NOW, make
+from support.woken import woken as all_woken
 
 from aim_shared.api import labels
 from aim_shared.api.kinds import (
@@ -26,8 +26,7 @@ from aim_shared.api.kinds import (
     INFERENCE_SERVICE,
     PERSISTENT_VOLUME_CLAIM,
 )
-from aim_shared.bus.entry import Change, Entry, Version
-from aim_shared.bus.part import Key, Part
+from aim_shared.bus.part import Part
 from aim_shared.bus.parts import (
     ARTIFACT_CLAIMS,
     ARTIFACT_JOBS,
@@ -37,30 +36,18 @@ from aim_shared.bus.parts import (
     INFERENCE_SERVICES,
     NAMESPACES,
     STATUS_UPDATER_BINDINGS,
-    TEMPLATE_CACHES,
     TEMPLATES,
 )
 from aim_shared.json import JsonObject
 from aim_shared.reconcile.reconciler import Reconciler
 
 
-def entry(part: Part[Any], obj: JsonObject | None) -> Entry[Any] | None:
-    if obj is None:
-        return None
-    metadata = obj["metadata"]
-    key = Key(metadata.get("namespace", ""), metadata["name"])
-    return Entry.of(part, key, obj, Version(metadata["uid"], "1", 1, "e1"))
-
-
 def woken(
     known: Cluster, reconciler: Reconciler[Any], part: Part[Any], before: JsonObject | None, after: JsonObject | None
 ) -> set[str]:
-    old, new = entry(part, before), entry(part, after)
-    either = new or old
-    assert either is not None
-    change = Change(part, either.key, old, new)
-    wakes = [wake for wake in reconciler.wakes if wake.part is part]
-    return {key.name for wake in wakes for key in wake.keys(change, known.world.view())}
+    """Names of the objects of one controller that a change wakes."""
+    found = all_woken(SERVICE, known.world, part, before, after)
+    return {key.rpartition("/")[2] for key in found if key.startswith(f"{reconciler.controller}:")}
 
 
 def with_status(obj: JsonObject, **status: Any) -> JsonObject:
@@ -111,26 +98,26 @@ def test_a_deployment_wakes_the_artifacts_it_mounts() -> None:
 
 @pytest.mark.spec("AR-580")
 def test_artifacts_wake_every_cache_that_may_use_them() -> None:
-    listed = {"artifacts": {MODEL: {"uid": "uid-x", "name": "x", "model": MODEL, "status": "Ready"}}}
+    leaving = cache("leaving", spec={"templateName": "none"}, deleting=NOW)
     known = Cluster.of(
-        cache("lists", spec={"templateName": "none"}, status=listed),
-        cache("labels", spec={"templateName": "none"}),
         cache("wants", spec={"templateName": "none", "modelSources": [source()]}),
         cache("by-template"),
         cache("stranger", spec={"templateName": "none"}),
+        leaving,
         template(source()),
+        namespace(),
     )
-    body = artifact("x", uid="uid-x", labels={"aim.eai.amd.com/template-cache.name": "labels"})
-    body = with_status(body, status="Progressing")
-    everybody = {"lists", "labels", "wants", "by-template"}
-    assert woken(known, CACHE, ARTIFACTS, None, body) == everybody
-    assert woken(known, CACHE, ARTIFACTS, body, with_status(body, status="Ready")) == everybody
-    assert woken(known, CACHE, ARTIFACTS, body, None) == everybody
+    body = with_status(artifact("x", uid="uid-x"), status="Progressing")
+    assert woken(known, CACHE, ARTIFACTS, None, body) == {"wants", "by-template"}
+    assert woken(known, CACHE, ARTIFACTS, body, with_status(body, status="Ready")) == {"wants", "by-template"}
+    assert woken(known, CACHE, ARTIFACTS, body, None) == {"wants", "by-template"}
     assert not woken(known, CACHE, ARTIFACTS, body, with_status(body, progress={"percentage": 3}))
+    made = artifact("y", uid="uid-y", labels={labels.TEMPLATE_CACHE_NAME: "leaving"}, spec={"sourceUri": "hf://a/b"})
+    assert woken(known, CACHE, ARTIFACTS, None, made) == {"leaving"}, "it cleans up what it has made"
 
 
 @pytest.mark.spec("AR-580", "FW-255")
-def test_an_artifact_looks_at_caches_of_its_namespace_only() -> None:
+def test_an_artifact_wakes_caches_of_its_namespace_only() -> None:
     shared = make(AIM_CLUSTER_SERVICE_TEMPLATE, "shared", spec={"modelName": "m"}, status=template(source())["status"])
     spec = {"templateName": "shared", "templateScope": "Cluster"}
     elsewhere = [
@@ -138,11 +125,7 @@ def test_an_artifact_looks_at_caches_of_its_namespace_only() -> None:
         for number in range(5)
     ]
     known = Cluster.of(shared, cache("here", spec=spec), *elsewhere)
-    body, view = entry(ARTIFACTS, artifact()), known.world.view()
-    assert body is not None
-    (wake,) = [wake for wake in CACHE.wakes if wake.part is ARTIFACTS]
-    assert [key.name for key in wake.keys(Change(ARTIFACTS, body.key, None, body), view)] == ["here"]
-    assert {read.key.namespace for read in view.reads.objects.values() if read.part == TEMPLATE_CACHES.name} == {TEAM}
+    assert woken(known, CACHE, ARTIFACTS, None, artifact()) == {"here"}
 
 
 @pytest.mark.spec("AR-580", "FW-116")
@@ -165,12 +148,12 @@ def test_what_makes_room_wakes_those_that_wait_for_storage() -> None:
     waiting = [artifact(name, uid=name, spec={"size": "10Gi", "runtimeConfigName": "own"}) for name in ("a", "b")]
     own = make(AIM_CLUSTER_RUNTIME_CONFIG, "own", spec={})
     known = Cluster.of(*waiting, raised, own, namespace())
-    assert woken(known, ARTIFACT, CLUSTER_RUNTIME_CONFIGS, full, raised) == {"a"}
-    assert not woken(known, ARTIFACT, CLUSTER_RUNTIME_CONFIGS, raised, with_spec(raised, defaultStorageClassName="x"))
+    assert woken(known, ARTIFACT, CLUSTER_RUNTIME_CONFIGS, full, raised) == {"a", "b"}
+    assert not woken(known, ARTIFACT, CLUSTER_RUNTIME_CONFIGS, raised, with_status(raised, observedGeneration=2))
     freed = make(PERSISTENT_VOLUME_CLAIM, "gone", namespace=TEAM)
     assert woken(known, ARTIFACT, ARTIFACT_CLAIMS, freed, None) == {"a"}
     limited = namespace(annotations={labels.ANNOTATION_STORAGE_QUOTA: "1Gi"})
-    assert woken(known, ARTIFACT, NAMESPACES, limited, namespace()) == {"a"}
+    assert woken(known, ARTIFACT, NAMESPACES, limited, namespace()) == {"a", "b"}
     assert not woken(known, ARTIFACT, NAMESPACES, namespace(), namespace(labels={"a": "b"}))
 
 

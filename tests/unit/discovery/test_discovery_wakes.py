@@ -4,7 +4,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from support.builders import NOW, make, owner, pod
+from support.builders import NOW, make, owner
 from support.discovery_world import (
     MI300X,
     SYSTEM,
@@ -16,6 +16,7 @@ from support.discovery_world import (
     model,
     template,
 )
+from support.woken import woken as all_woken
 
 from aim_discovery.service import definition
 from aim_shared.api import (
@@ -24,13 +25,11 @@ from aim_shared.api import (
     AIM_TEMPLATE_CACHE,
     CONFIG_MAP,
     JOB,
-    to_json,
 )
 from aim_shared.api import (
     NAMESPACE as NAMESPACE_KIND,
 )
-from aim_shared.bus.entry import Change, Entry, Version
-from aim_shared.bus.part import Key, Part
+from aim_shared.bus.part import Part
 from aim_shared.bus.parts import (
     CLUSTER_MODELS,
     CLUSTER_RUNTIME_CONFIGS,
@@ -46,32 +45,21 @@ from aim_shared.bus.parts import (
     TEMPLATES,
 )
 from aim_shared.json import JsonObject
+from aim_shared.naming import template_profile_name
 from aim_shared.reconcile.conditions import timestamp
 
 
 def woken(cluster: DiscoveryWorld, part: Part[Any], before: JsonObject | None, after: JsonObject | None) -> set[str]:
-    """Who is woken by a change: ``<controller>:<namespace>/<name>``."""
-    some = after or before
-    assert some is not None
-    key = Key(some["metadata"].get("namespace") or "", some["metadata"]["name"])
-    change = Change(part, key, _entry(part, key, before), _entry(part, key, after))
-    view = cluster.world.view()
-    return {
-        f"{reconciler.controller}:{found}"
-        for reconciler in definition(cluster.settings).reconcilers
-        for wake in reconciler.wakes
-        if wake.part is part
-        for found in wake.keys(change, view)
-    }
-
-
-def _entry(part: Part[Any], key: Key, obj: JsonObject | None) -> Entry[Any] | None:
-    return None if obj is None else Entry.of(part, key, obj, Version(obj["metadata"]["uid"], "1"))
+    """Who is woken by a change, other than the object itself."""
+    itself = f"{(after or before or {})['metadata']['name']}"
+    found = all_woken(definition(cluster.settings), cluster.world, part, before, after, now=cluster.now)
+    own = next((one.controller for one in definition(cluster.settings).reconcilers if one.part is part), None)
+    return {key for key in found if not (own is not None and key.startswith(f"{own}:") and key.endswith(itself))}
 
 
 @pytest.mark.spec("DI-360", "DI-362")
 def test_a_template_wakes_the_model_that_it_names() -> None:
-    cluster = discovery_world()
+    cluster = discovery_world(model(), cluster_model())
     pending, ready = template(), {**template(), "status": {"status": "Ready"}}
     assert woken(cluster, TEMPLATES, None, pending) == {"model:ml/qwen"}
     assert woken(cluster, TEMPLATES, pending, ready) == {"model:ml/qwen"}
@@ -161,6 +149,7 @@ def test_a_job_wakes_its_template_and_when_it_ends_one_that_waits_for_a_slot() -
     assert woken(cluster, DISCOVERY_JOBS, job(own), None) == both
     assert woken(cluster, DISCOVERY_JOBS, job(own, ended="Failed"), None) == {"service-template:ml/done"}
     shared = cluster_template()
+    cluster = discovery_world(shared)
     assert woken(cluster, DISCOVERY_JOBS, None, job(shared, SYSTEM)) == {"cluster-service-template:tpl"}
 
 
@@ -186,22 +175,22 @@ def test_a_free_slot_wakes_the_oldest_only() -> None:
 
 @pytest.mark.spec("DI-364", "FW-170")
 def test_a_pod_wakes_the_template_of_its_job() -> None:
-    own = template()
-    cluster = discovery_world(own, job(own))
-    labels = {"job-name": "j", "app.kubernetes.io/component": "discovery"}
-    pending, running = (to_json(pod("p", phase, labels=labels)) for phase in ("Pending", "Running"))
+    cluster = discovery_world(template(), {**model(), "status": {"status": "Ready"}})
+    cluster.settle(TEMPLATES, "tpl")
+    (started,) = cluster.all(DISCOVERY_JOBS)
+    pending, running = (cluster.job_pod(started["metadata"]["name"], phase) for phase in ("Pending", "Running"))
     assert woken(cluster, DISCOVERY_PODS, pending, running) == {"service-template:ml/tpl"}
     assert woken(cluster, DISCOVERY_PODS, running, running) == set()
 
 
 @pytest.mark.spec("DI-360")
 def test_owned_caches_and_profiles_wake_their_template() -> None:
-    cluster = discovery_world()
+    cluster = discovery_world(template(), cluster_template())
     own, shared = template(), cluster_template()
     cache = make(AIM_TEMPLATE_CACHE, "c", owners=[owner(own)])
     assert woken(cluster, TEMPLATE_CACHES, None, cache) == {"service-template:ml/tpl"}
     labels = {"aim.eai.amd.com/component": "custom-profile"}
-    file = make(CONFIG_MAP, "c", namespace=SYSTEM, labels=labels, owners=[owner(shared)])
+    file = make(CONFIG_MAP, template_profile_name("tpl"), namespace=SYSTEM, labels=labels, owners=[owner(shared)])
     assert woken(cluster, CUSTOM_PROFILES, file, None) == {"cluster-service-template:tpl"}
 
 

@@ -6,8 +6,8 @@ import pytest
 from support.builders import NOW, fact, owner
 from support.model_sources import (
     BROKEN,
+    DEFINITION,
     FINISHED,
-    RECONCILER,
     Scene,
     cond,
     facts_part,
@@ -20,6 +20,7 @@ from support.model_sources import (
     sync_of,
     syncing,
 )
+from support.woken import Awake
 
 from aim_model_sync.effect_kinds import PULL_SECRETS, SERVICE_NAME, SYNC
 from aim_shared.bus.part import Key
@@ -221,9 +222,8 @@ def test_models_of_an_earlier_source_of_the_name_are_waited_for(late: int) -> No
     world = scene.world.world
     entry = world.get(CLUSTER_MODELS, Key("", "org-a-1"))
     assert entry is not None
-    (gone,) = world.delete(CLUSTER_MODELS, entry.key, entry.version, 0.0)
-    (wake,) = RECONCILER.wakes
-    assert set(wake.keys(gone, scene.world.view())) == {Key("", "catalog")}
+    awake = Awake(DEFINITION, scene.world, NOW + timedelta(seconds=late + 1))
+    assert awake.delete(CLUSTER_MODELS, entry.key) == {"cluster-model-source": {Key("", "catalog")}}
     assert images(scene.reconcile(NOW + timedelta(seconds=late + 2))) == ["org/a:1"]
 
 

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from support.builders import NOW, condition, make, owner
 from support.model_sources import (
+    DEFINITION,
     RECONCILER,
     Scene,
     cond,
@@ -17,6 +18,7 @@ from support.model_sources import (
     sync_of,
     syncing,
 )
+from support.woken import woken
 
 from aim_model_sync.effect_kinds import SYNC
 from aim_model_sync.outcome import SyncOutcome
@@ -103,12 +105,16 @@ def change(before: JsonObject | None, after: JsonObject | None, part: Any) -> Ch
 @pytest.mark.spec("MS-245", "MS-246", "MS-316", "MS-S105")
 def test_only_the_coming_and_going_of_models_wakes_their_source() -> None:
     given = source()
-    view = Scene(given).world.view()
-    (wake,) = RECONCILER.wakes
-    one = model("org/a:1", owners=[owner(given)])
-    assert set(wake.keys(change(None, one, CLUSTER_MODELS), view)) == {Key("", "catalog")}
-    assert set(wake.keys(change(one, None, CLUSTER_MODELS), view)) == {Key("", "catalog")}
-    assert set(wake.keys(change(one, {**one, "status": {"status": "Ready"}}, CLUSTER_MODELS), view)) == set()
+    world, one = Scene(given).world, model("org/a:1", owners=[owner(given)])
+    noted, other = {**one, "status": {"status": "Ready"}}, model("org/a:2", labels={}, owners=[])
+
+    def woken_by(before: JsonObject | None, after: JsonObject | None) -> set[str]:
+        return woken(DEFINITION, world, CLUSTER_MODELS, before, after)
+
+    assert woken_by(None, one) == {"cluster-model-source:catalog"}
+    assert woken_by(one, None) == {"cluster-model-source:catalog"}
+    assert woken_by(one, noted) == set()
+    assert woken_by(None, other) == set()
 
 
 @pytest.mark.spec("MS-245", "MS-248")

@@ -6,6 +6,7 @@ import pytest
 from support.builders import NOW, condition, make
 from support.model_sources import (
     BROKEN,
+    DEFINITION,
     RECONCILER,
     Scene,
     cond,
@@ -17,14 +18,13 @@ from support.model_sources import (
     source,
     syncing,
 )
+from support.woken import woken
 
 from aim_model_sync.codes import AUTH, CONFIGURATION, OUTAGE, TRANSIENT, Code, SyncCode
 from aim_model_sync.model import build_model
 from aim_model_sync.selectors import SelectorText, resolve
 from aim_shared.api import AIMClusterModelSource
 from aim_shared.api.kinds import AIM_CLUSTER_RUNTIME_CONFIG
-from aim_shared.bus.entry import Change, Entry, Version
-from aim_shared.bus.part import Key
 from aim_shared.bus.parts import CLUSTER_MODELS
 from aim_shared.json import JsonObject
 from aim_shared.reconcile.plan import Plan
@@ -228,9 +228,6 @@ def test_a_trigger_for_a_source_that_is_gone_finds_nothing() -> None:
     }
     orphan = model("org/a:1", labels={"aim.eai.amd.com/model-source": "ghost"}, owners=[ghost])
     scene = Scene(source())
-    (wake,) = RECONCILER.wakes
-    before = Entry.of(CLUSTER_MODELS, Key("", orphan["metadata"]["name"]), orphan, Version("u", "1"))
-    woken = set(wake.keys(Change(CLUSTER_MODELS, before.key, before, None), scene.world.view()))
-    assert woken <= {Key("", "ghost")}
+    assert woken(DEFINITION, scene.world, CLUSTER_MODELS, orphan, None) == set()
     assert scene.world.view().get(RECONCILER.part, None, "ghost").value is None
     assert scene.reconcile(NOW).status is not None

@@ -2,12 +2,13 @@
 
 import pytest
 
+from aim_shared.bus.question import about_group
 from aim_shared.reconcile.readers import Readers
 
-RED, BLUE = ("nodes", "gpus", "red"), ("nodes", "gpus", "blue")
+RED, BLUE = about_group(("nodes", "gpus", "red")), about_group(("nodes", "gpus", "blue"))
 
 
-@pytest.mark.spec("FW-454")
+@pytest.mark.spec("FW-454", "FW-500")
 def test_the_latest_pass_counts() -> None:
     readers: Readers[str] = Readers()
     readers.note("a", [RED, BLUE])

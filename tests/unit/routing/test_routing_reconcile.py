@@ -5,10 +5,11 @@ from typing import Any
 
 import pytest
 from support.builders import NOW, BuiltWorld, condition, make, owner, world_of
+from support.woken import woken
 
 from aim_routing.service import definition
 from aim_shared.api.kinds import AIM_CLUSTER_RUNTIME_CONFIG, AIM_SERVICE, HTTP_ROUTE
-from aim_shared.bus.entry import Change, Entry
+from aim_shared.bus.entry import Change
 from aim_shared.bus.part import Key
 from aim_shared.bus.parts import CLUSTER_RUNTIME_CONFIGS, HTTP_ROUTES, SERVICES
 from aim_shared.errors import AimError, Category
@@ -336,29 +337,22 @@ def test_status_changes_of_serving_wake_nothing_but_resolved_references_do() -> 
 @pytest.mark.spec("RT-187", "RT-188")
 def test_configs_and_routes_wake_their_services() -> None:
     known = world(service({"enabled": True}), config({"gatewayRef": GATEWAY}))
-    entry = known.world.get(CLUSTER_RUNTIME_CONFIGS, Key("", "default"))
-    route_wake, _, _, cluster_wake = RECONCILER.wakes
-    found = cluster_wake.keys(Change(CLUSTER_RUNTIME_CONFIGS, Key("", "default"), None, entry), known.view())
-    assert list(found) == [Key("ml-team", "qwen-chat")]
-    known.put(HTTP_ROUTES, stored_route(passes(known)))
-    stored = known.world.get(HTTP_ROUTES, Key("ml-team", ROUTE))
-    found = route_wake.keys(Change(HTTP_ROUTES, Key("ml-team", ROUTE), stored, stored), known.view())
-    assert list(found) == [Key("ml-team", "qwen-chat")]
+    before, after = config({"gatewayRef": GATEWAY}), config({"gatewayRef": {**GATEWAY, "name": "other"}})
+    assert woken(ROUTING, known, CLUSTER_RUNTIME_CONFIGS, None, before) == {"routing:ml-team/qwen-chat"}
+    assert woken(ROUTING, known, CLUSTER_RUNTIME_CONFIGS, before, after) == {"routing:ml-team/qwen-chat"}
+    assert woken(ROUTING, known, CLUSTER_RUNTIME_CONFIGS, before, {**before, "status": {"conditions": []}}) == set()
+    route = stored_route(passes(known))
+    accepted = {**route, "status": {"parents": [{"parentRef": GATEWAY, "conditions": [condition("Accepted", True)]}]}}
+    assert woken(ROUTING, known, HTTP_ROUTES, route, accepted) == {"routing:ml-team/qwen-chat"}
 
 
 @pytest.mark.spec("RT-184", "RT-188")
 def test_a_foreign_route_wakes_who_needs_its_name_when_it_goes() -> None:
     known = world(service({"enabled": True}), config({"gatewayRef": GATEWAY}))
     foreign = {**make(AIM_SERVICE, "other", namespace="ml-team"), "kind": "Gadget"}
-    known.put(HTTP_ROUTES, stored_route(passes(known), owner_of=foreign))
-    stored = known.world.get(HTTP_ROUTES, Key("ml-team", ROUTE))
-    (route_wake, *_) = RECONCILER.wakes
-
-    def woken(after: Entry[Any] | None) -> list[Key]:
-        return list(route_wake.keys(Change(HTTP_ROUTES, Key("ml-team", ROUTE), stored, after), known.view()))
-
-    assert woken(None) == [Key("ml-team", "qwen-chat")]
-    assert woken(stored) == []
+    route = stored_route(passes(known), owner_of=foreign)
+    assert woken(ROUTING, known, HTTP_ROUTES, route, None) == {"routing:ml-team/qwen-chat"}
+    assert woken(ROUTING, known, HTTP_ROUTES, route, route) == set()
 
 
 @pytest.mark.spec("RT-191")
@@ -387,6 +381,5 @@ def test_nobody_is_routed_to_the_model_of_a_namesake() -> None:
     assert ready_of(refused) == ("False", "AlreadyExists")
     assert refused.status is not None
     assert names[0] in refused.status["conditions"][0]["message"]
-    entry = known.world.get(SERVICES, Key("ml-platform-production", names[0]))
-    gone = Change(SERVICES, Key("ml-platform-production", names[0]), entry, None)
-    assert [key.name for key in RECONCILER.wakes[1].keys(gone, known.view())] == [names[1]]
+    found = woken(ROUTING, known, SERVICES, older, None)
+    assert f"routing:ml-platform-production/{names[1]}" in found

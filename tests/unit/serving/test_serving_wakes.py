@@ -23,39 +23,30 @@ from support.serving import (
     template,
     workload,
 )
+from support.woken import woken as all_woken
 
 from aim_serving.service import CONSUMED, PUBLISHED, definition
-from aim_serving.wakes import WAKES
 from aim_shared.api import kinds, labels
 from aim_shared.bus import parts
-from aim_shared.bus.entry import Change, Entry, Version
-from aim_shared.bus.part import Key, Part
+from aim_shared.bus.part import Part
 from aim_shared.json import JsonObject
 from aim_shared.runtime.settings import Settings
 
 STORED = {"name": "stored", "namespace": TEAM, "scope": "Namespace"}
+_LEAVING = {"deletionTimestamp": "2026-11-21T12:00:00Z"}
 STORED_TEMPLATE = {"resolvedTemplate": STORED}
-
-
-def entry(part: Part[Any], obj: JsonObject) -> Entry[Any]:
-    metadata = obj["metadata"]
-    key = Key(metadata.get("namespace") or "", metadata["name"])
-    return Entry.of(part, key, obj, Version(metadata["uid"], metadata["resourceVersion"], 1, "e1"))
 
 
 def woken(world: BuiltWorld, part: Part[Any], after: JsonObject | None, before: JsonObject | None = None) -> set[str]:
     """Names of the services that a change wakes."""
-    either = after or before
-    assert either is not None
-    old, new = (None if obj is None else entry(part, obj) for obj in (before, after))
-    change = Change(part, entry(part, either).key, old, new)
-    (wake,) = (one for one in WAKES if one.part is part)
-    return {key.name for key in wake.keys(change, world.view())}
+    found = all_woken(definition(Settings()), world, part, before, after)
+    return {key.rpartition("/")[2] for key in found if key.startswith("service:")}
 
 
 def services() -> BuiltWorld:
     """Services of all kinds."""
-    custom = {"custom": {"baseImage": "base:1", "modelSources": [{"modelId": "a/b", "sourceUri": "hf://a/b"}]}}
+    source = {"modelId": "a/b", "sourceUri": "hf://a/b"}
+    custom = {"custom": {"baseImage": "base:1", "modelSources": [source], "hardware": {"cpu": {"requests": "4"}}}}
     return serving_world(
         aim_service("by-image"),
         aim_service("by-name", model={"name": "named"}),
@@ -65,6 +56,7 @@ def services() -> BuiltWorld:
         aim_service("other-config", model={"name": "elsewhere"}, runtimeConfigName="other"),
         aim_service("far", namespace="far"),
         model("by-image-model"),
+        model("named", "x:1"),
     )
 
 
@@ -72,7 +64,7 @@ def services() -> BuiltWorld:
 def test_models_wake_by_name_image_and_description() -> None:
     world = services()
     assert woken(world, parts.MODELS, model("any")) == {"by-image"}
-    assert woken(world, parts.MODELS, model("any", f"docker.io/{IMAGE}")) == {"by-image"}
+    assert woken(serving_world(aim_service()), parts.MODELS, model("any", f"docker.io/{IMAGE}")) == {"qwen-chat"}
     assert woken(world, parts.MODELS, model("named", "x:1")) == {"by-name"}
     assert woken(world, parts.MODELS, model("any", "base:1")) == {"by-description"}
     assert woken(world, parts.CLUSTER_MODELS, cluster_model("any")) == {"by-image", "far"}
@@ -119,19 +111,25 @@ def test_configs_wake_by_effective_name() -> None:
 def test_caches_wake_by_template_and_label() -> None:
     world = services()
     assert woken(world, parts.TEMPLATE_CACHES, cache("c", "stored")) == {"stored"}
-    assert woken(world, parts.TEMPLATE_CACHES, cache("c", "x", labels={labels.SERVICE: "by-name"})) == {"by-name"}
+    doomed = aim_service("leaving")
+    doomed["metadata"] |= _LEAVING
+    leaving = serving_world(doomed, make(kinds.NAMESPACE, TEAM))
+    assert woken(leaving, parts.TEMPLATE_CACHES, cache("c", "x", labels={labels.SERVICE: "leaving"})) == {"leaving"}
 
 
 @pytest.mark.spec("SV-252", "SV-134")
 def test_artifacts_wake_the_users_of_a_failed_cache_only() -> None:
-    users = [aim_service("user", status=STORED_TEMPLATE), aim_service("maker"), aim_service("calm")]
-    mine = {labels.SERVICE: "maker"}
-    world = serving_world(*users, cache("c", "stored", status="Failed", labels=mine))
-    assert woken(world, parts.ARTIFACTS, artifact()) == {"user", "maker"}
-    assert woken(world, parts.ARTIFACTS, artifact(), artifact("Progressing")) == {"user", "maker"}
-    assert woken(world, parts.ARTIFACTS, None, artifact()) == {"user", "maker"}
+    users = [
+        aim_service("user", status=STORED_TEMPLATE, template={"name": "stored"}),
+        aim_service("calm", model={"name": "elsewhere"}),
+    ]
+    around = (template("stored"), model(), node())
+    world = serving_world(*users, *around, cache("c", "stored", status="Failed"))
+    assert woken(world, parts.ARTIFACTS, artifact()) == {"user"}
+    assert woken(world, parts.ARTIFACTS, artifact(), artifact("Progressing")) == {"user"}
+    assert woken(world, parts.ARTIFACTS, None, artifact()) == {"user"}
     assert woken(world, parts.ARTIFACTS, artifact(), artifact()) == set()
-    loading = serving_world(*users, cache("c", "stored", status="Progressing", labels=mine))
+    loading = serving_world(*users, *around, cache("c", "stored", status="Progressing"))
     assert woken(loading, parts.ARTIFACTS, artifact()) == set()
 
 
@@ -143,18 +141,15 @@ def test_the_workload_wakes_its_owner() -> None:
     assert woken(world, parts.PREDICTOR_PODS, predictor_pod("Running")) == {"qwen-chat"}
     assert woken(world, parts.PREDICTOR_PODS, predictor_pod("Running"), predictor_pod("Running")) == set()
     assert woken(serving_world(service), parts.PREDICTOR_PODS, predictor_pod("Running")) == set()
-    claim = make(kinds.PERSISTENT_VOLUME_CLAIM, CLAIM, namespace=TEAM)
-    assert woken(world, parts.ARTIFACT_CLAIMS, None, claim) == {"qwen-chat"}
-    assert woken(world, parts.ARTIFACT_CLAIMS, claim) == set()
 
 
 @pytest.mark.spec("SV-146", "SV-252")
 def test_a_name_that_becomes_free_wakes_who_needs_it() -> None:
     foreign = workload(aim_service("other"))
-    assert woken(serving_world(aim_service()), parts.INFERENCE_SERVICES, None, foreign) == {"qwen-chat", "other"}
+    assert woken(serving_world(aim_service()), parts.INFERENCE_SERVICES, None, foreign) == {"qwen-chat"}
     given_up = {**foreign, "metadata": {**foreign["metadata"], "ownerReferences": []}}
     assert woken(serving_world(aim_service()), parts.INFERENCE_SERVICES, given_up, foreign) == {"qwen-chat"}
-    assert woken(serving_world(aim_service()), parts.INFERENCE_SERVICES, foreign, foreign) == {"other"}
+    assert woken(serving_world(aim_service()), parts.INFERENCE_SERVICES, foreign, foreign) == set()
 
 
 @pytest.mark.spec("SV-267", "SV-252")
@@ -175,28 +170,48 @@ def test_a_model_in_the_way_wakes_who_needs_its_name() -> None:
 )
 def test_events_wake_the_owner(type_: str, message: str, expected: bool) -> None:
     service = aim_service()
-    involved = {"kind": "InferenceService", "name": WORKLOAD, "namespace": TEAM}
-    event = make(kinds.EVENT, "e", namespace=TEAM, type=type_, message=message, involvedObject=involved)
+    mine = workload(service)
+    involved = {"kind": "InferenceService", "name": WORKLOAD, "namespace": TEAM, "uid": mine["metadata"]["uid"]}
+    event = make(
+        kinds.EVENT,
+        "e",
+        namespace=TEAM,
+        involvedObject=involved,
+        type=type_,
+        reason="InternalError",
+        message=message,
+    )
     found = woken(serving_world(service, workload(service)), parts.INFERENCE_SERVICE_EVENTS, event)
     assert bool(found) is expected
 
 
 @pytest.mark.spec("SV-252", "SV-253", "FW-114")
 def test_autoscalers_wake_on_replicas_and_conditions() -> None:
-    def hpa(desired: int = 1, metric: str = "1", *, active: bool = False) -> JsonObject:
-        status = {
-            "desiredReplicas": desired,
-            "currentMetrics": [metric],
-            "conditions": [condition("ScalingActive", active)],
-        }
-        return make(
-            kinds.HORIZONTAL_POD_AUTOSCALER, "h", namespace=TEAM, uid="h", labels={labels.SERVICE: "s"}, status=status
-        )
+    service = aim_service(template={"name": "qwen3-lat"}, minReplicas=1, maxReplicas=8)
+    around = (template(), model(), node(), cache("qwen3-lat-a04542d9"), workload(service, ready=True))
 
-    world = serving_world()
+    def hpa(desired: int = 1, metric: str = "1", *, active: bool = False) -> JsonObject:
+        conditions = [condition("ScalingActive", active)]
+        status = {"desiredReplicas": desired, "currentMetrics": [metric], "conditions": conditions}
+        return make(kinds.HORIZONTAL_POD_AUTOSCALER, f"{WORKLOAD}-predictor", namespace=TEAM, uid="h", status=status)
+
+    world = serving_world(service, *around)
     assert woken(world, parts.AUTOSCALERS, hpa(metric="2"), hpa()) == set()
-    assert woken(world, parts.AUTOSCALERS, hpa(desired=2), hpa()) == {"s"}
-    assert woken(world, parts.AUTOSCALERS, hpa(active=True), hpa()) == {"s"}
+    assert woken(world, parts.AUTOSCALERS, hpa(desired=2), hpa()) == {"qwen-chat"}
+    assert woken(world, parts.AUTOSCALERS, hpa(active=True), hpa()) == {"qwen-chat"}
+
+
+@pytest.mark.spec("SV-252", "SV-173")
+def test_a_mounted_claim_that_goes_wakes_who_has_a_rebuilt_cache() -> None:
+    service = aim_service()
+    rebuilt = cache("qwen3-lat-a04542d9")
+    rebuilt["status"]["artifacts"]["Qwen/Qwen3-32B"]["persistentVolumeClaim"] = "new-claim"
+    world = serving_world(service, template(), model(), node(), rebuilt, workload(service))
+    claim = make(kinds.PERSISTENT_VOLUME_CLAIM, CLAIM, namespace=TEAM)
+    grown = {**claim, "spec": {"resources": {"requests": {"storage": "2Gi"}}}}
+    assert woken(world, parts.ARTIFACT_CLAIMS, None, claim) == {"qwen-chat"}
+    assert woken(world, parts.ARTIFACT_CLAIMS, {**claim, "metadata": {**claim["metadata"], **_LEAVING}}, claim)
+    assert woken(world, parts.ARTIFACT_CLAIMS, grown, claim) == set()
 
 
 @pytest.mark.spec("SV-252", "FW-454")
@@ -223,7 +238,7 @@ def test_nodes_wake_services_that_wait_for_a_template() -> None:
 def test_declaration() -> None:
     declared = definition(Settings())
     assert set(PUBLISHED) <= set(CONSUMED)
-    assert {wake.part for wake in WAKES} <= set(declared.consumes)
+    assert {shown.part for shown in declared.shown} <= set(declared.consumes)
     assert {index.part for index in declared.indexes} <= set(declared.consumes)
     own = declared.reconcilers[0].status.own(
         {"routing": {"path": "/"}, "status": "Running", "conditions": [{"type": "HTTPRouteReady"}, {"type": "Ready"}]}

@@ -121,6 +121,7 @@ class Slots:
     @classmethod
     def of(cls, view: View, limit: int) -> "Slots":
         """Count the running Jobs."""
+        view = view.untracked
         active = view.select(ACTIVE_JOBS, _YES)
         served = frozenset(owner.uid for job in active.items for owner in job.metadata.owner_references)
         free = 0 if active.error is not None else max(0, limit - len(active.items))

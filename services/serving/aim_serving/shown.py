@@ -1,0 +1,100 @@
+"""What a service's pass looks at in other objects; a change of the rest wakes no service (serving.md section 17)."""
+
+from typing import Final
+
+from aim_serving.cache_health import has_failed
+from aim_serving.references import Model, Template
+from aim_shared.api import (
+    AIMArtifact,
+    AIMService,
+    ConditionStatus,
+    HorizontalPodAutoscaler,
+    Resource,
+    find_condition,
+)
+from aim_shared.bus.parts import (
+    ARTIFACT_CLAIMS,
+    ARTIFACTS,
+    AUTOSCALERS,
+    CLUSTER_MODELS,
+    CLUSTER_RUNTIME_CONFIGS,
+    CLUSTER_TEMPLATES,
+    MODELS,
+    NAMESPACES,
+    PREDICTOR_PODS,
+    RUNTIME_CONFIGS,
+    SERVICES,
+    TEMPLATES,
+)
+from aim_shared.reconcile.inspect_pods import shown_of_pod
+from aim_shared.reconcile.reconciler import Shown
+from aim_shared.runtimeconfig.resolve import shown_of_config
+
+_WATCHED_HPA_CONDITIONS: Final = ("ScalingActive", "AbleToScale")
+
+
+def _of_model(model: Model) -> tuple[object, ...]:
+    """Progress reports in conditions change nothing that serving reads."""
+    metadata = model.metadata
+    return (metadata.generation, metadata.labels, metadata.owner_references, model.status.status)
+
+
+def _of_template(template: Template) -> tuple[object, ...]:
+    metadata, status = template.metadata, template.status
+    return (
+        metadata.generation,
+        metadata.labels,
+        metadata.owner_references,
+        status.status,
+        status.profile,
+        status.resolved_hardware,
+        status.resolved_node_affinity,
+        status.model_sources,
+    )
+
+
+def _of_artifact(artifact: AIMArtifact) -> tuple[object, ...]:
+    """Only whether it has failed: who waits for it follows the cache (SV-134…SV-137)."""
+    return (artifact.deleting, artifact.status.status, has_failed(artifact))
+
+
+def _of_autoscaler(hpa: HorizontalPodAutoscaler) -> tuple[object, ...]:
+    """Replicas and the two conditions count; metric values do not (SV-253, FW-114)."""
+    spec, status = hpa.spec, hpa.status
+    return (
+        spec.min_replicas,
+        spec.max_replicas,
+        status.current_replicas,
+        status.desired_replicas,
+        *(_condition_status(hpa, type_) for type_ in _WATCHED_HPA_CONDITIONS),
+    )
+
+
+def _condition_status(hpa: HorizontalPodAutoscaler, type_: str) -> ConditionStatus | None:
+    found = find_condition(hpa.status.conditions, type_)
+    return found.status if found else None
+
+
+def _of_other_service(service: AIMService) -> tuple[object, ...]:
+    """Whether it demands a shared cache (SV-234)."""
+    return (service.deleting, service.metadata.generation, service.status.resolved_template)
+
+
+def _leaving(obj: Resource) -> bool:
+    return obj.deleting
+
+
+SHOWN: Final = (
+    Shown(MODELS, _of_model),
+    Shown(CLUSTER_MODELS, _of_model),
+    Shown(TEMPLATES, _of_template),
+    Shown(CLUSTER_TEMPLATES, _of_template),
+    Shown(RUNTIME_CONFIGS, shown_of_config),
+    Shown(CLUSTER_RUNTIME_CONFIGS, shown_of_config),
+    Shown(ARTIFACTS, _of_artifact),
+    Shown(ARTIFACT_CLAIMS, _leaving),
+    Shown(PREDICTOR_PODS, shown_of_pod),
+    Shown(AUTOSCALERS, _of_autoscaler),
+    Shown(NAMESPACES, _leaving),
+    Shown(SERVICES, _of_other_service),
+)

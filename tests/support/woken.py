@@ -1,0 +1,127 @@
+"""Which objects a change wakes, once all of them had their pass: reconciler, world and router as in production."""
+
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+from support.builders import BuiltWorld, world_of
+from support.virtual_clock import VirtualClock
+
+from aim_shared.bus.entry import Change
+from aim_shared.bus.part import Key, Part
+from aim_shared.json import JsonObject
+from aim_shared.reconcile.change_router import ChangeRouter
+from aim_shared.reconcile.decide import decide
+from aim_shared.reconcile.plan import Plan, compared
+from aim_shared.reconcile.queue import WorkQueue
+from aim_shared.reconcile.reconciler import Reconciler, ServiceDefinition
+from aim_shared.reconcile.waking import Waking
+
+NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
+
+
+@dataclass
+class _Seat:
+    """One controller: who waits for a pass."""
+
+    reconciler: Reconciler[Any]
+    waking: Waking[Any]
+    queue: WorkQueue[Key]
+
+
+@dataclass
+class Awake:
+    """A service all of whose objects have had a pass over a world; plans are not carried out."""
+
+    service: ServiceDefinition
+    built: BuiltWorld
+    now: datetime = NOW
+    _seats: list[_Seat] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        for reconciler in self.service.reconcilers:
+            queue: WorkQueue[Key] = WorkQueue(VirtualClock())
+            self._seats.append(_Seat(reconciler, Waking(reconciler, self.built.world, queue), queue))
+        wakings = [one.waking for one in self._seats]
+        self._router = ChangeRouter(self.built.world, self.service.shown, wakings)
+        self.pass_of_all()
+
+    def pass_of_all(self) -> None:
+        """Let every object that can be read decide."""
+        for seat in self._seats:
+            for entry in self.built.world.all(seat.reconciler.part):
+                self.decide(seat.reconciler.controller, entry.key)
+
+    def decide(self, controller: str, key: Key) -> Plan | None:
+        """One pass; ``None`` for an object that is gone or cannot be read."""
+        seat = next(one for one in self._seats if one.reconciler.controller == controller)
+        part = seat.reconciler.part
+        entry = self.built.world.get(part, key)
+        obj = None if entry is None else entry.object
+        if obj is None:
+            seat.waking.forget(key)
+            return None
+        view = self.built.view()
+        plan = decide(seat.reconciler, obj, view, self.now)
+        seat.waking.note(key, view.reads.questions | compared(plan))
+        return plan
+
+    def put(self, part: Part[Any], obj: JsonObject) -> dict[str, set[Key]]:
+        """An object enters the world, or a newer version of it; returns whom that wakes, by controller."""
+        return self.told(self.built.put(part, obj))
+
+    def delete(self, part: Part[Any], key: Key) -> dict[str, set[Key]]:
+        """An object goes."""
+        entry = self.built.world.get(part, key)
+        assert entry is not None
+        return self.told(self.built.world.absorb_deleted(part, key, entry.version.uid, 0.0))
+
+    def told(self, changes: list[Change[Any]]) -> dict[str, set[Key]]:
+        """Whom changes of the world wake."""
+        for change in changes:
+            self._router.route(change)
+        found = {one.reconciler.controller: _emptied(one.queue) for one in self._seats}
+        return {controller: keys for controller, keys in found.items() if keys}
+
+
+def woken(
+    service: ServiceDefinition,
+    built: BuiltWorld,
+    part: Part[Any],
+    before: JsonObject | None,
+    after: JsonObject | None,
+    *,
+    now: datetime = NOW,
+) -> set[str]:
+    """Whom a change wakes when everybody has had a pass before it: ``<controller>:<namespace>/<name>``.
+
+    The world that is given stays as it is.
+    """
+    either = after or before
+    assert either is not None
+    key = Key.of(either)
+    copy = world_of(service.consumes, indexes=service.indexes)
+    for one in service.consumes:
+        known = (entry for entry in built.world.all(one) if not (one is part and entry.key == key))
+        copy.put(one, *(entry.raw for entry in known))
+    if before is not None:
+        copy.put(part, _versioned(before, 1))
+    awake = Awake(service, copy, now)
+    found = awake.delete(part, key) if after is None else awake.put(part, _versioned(after, 2))
+    return {f"{controller}:{one}" for controller, keys in found.items() for one in keys}
+
+
+def _versioned(obj: JsonObject, number: int) -> JsonObject:
+    return {**obj, "metadata": {**obj["metadata"], "resourceVersion": str(number)}}
+
+
+def _emptied(queue: WorkQueue[Key]) -> set[Key]:
+    keys: set[Key] = set()
+    while queue.statistics.depth:
+        # Nothing is waited for: something is there.
+        try:
+            queue.get().send(None)
+        except StopIteration as taken:
+            keys.add(taken.value.key)
+            queue.done(taken.value.key)
+    return keys
