@@ -9,6 +9,7 @@ from support.virtual_clock import VirtualClock
 
 from aim_shared.bus.entry import Change
 from aim_shared.bus.part import Key, Part
+from aim_shared.bus.question import about_object
 from aim_shared.json import JsonObject
 from aim_shared.reconcile.change_router import ChangeRouter
 from aim_shared.reconcile.decide import decide
@@ -65,6 +66,16 @@ class Awake:
         plan = decide(seat.reconciler, obj, view, self.now)
         seat.waking.note(key, view.reads.questions | compared(plan))
         return plan
+
+    def reads(self, controller: str, own: Key, part: Part[Any], key: Key) -> bool:
+        """Whether the pass of an object depends on another object, beyond what a wake by hand stands for."""
+        seat = next(one for one in self._seats if one.reconciler.controller == controller)
+        view = self.built.view()
+        entry = self.built.world.get(seat.reconciler.part, own)
+        if entry is None or entry.object is None:
+            return False
+        decide(seat.reconciler, entry.object, view, self.now)
+        return about_object(part.name, key) in view.reads.questions
 
     def put(self, part: Part[Any], obj: JsonObject) -> dict[str, set[Key]]:
         """An object enters the world, or a newer version of it; returns whom that wakes, by controller."""

@@ -1,0 +1,213 @@
+"""Over all reconcilers: what a decision asked wakes it, and a change that does not wake it would not change it."""
+
+from collections.abc import Iterator
+from copy import deepcopy
+from itertools import count, islice
+from typing import Any, Final
+
+import pytest
+from support.builders import BuiltWorld, condition, make, owner, world_of
+from support.declarations import definitions
+from support.planned_schemas import refusals
+from support.whole_platform import IMAGE, TEAM, variants
+from support.woken import Awake
+
+from aim_shared.api import kinds, labels
+from aim_shared.bus.part import Key, Part
+from aim_shared.bus.parts import PREDICTOR_PODS
+from aim_shared.json import JsonObject
+from aim_shared.naming import inference_service_name
+from aim_shared.reconcile.plan import Plan
+from aim_shared.reconcile.plan_json import plan_to_json
+from aim_shared.reconcile.reconciler import ServiceDefinition
+
+SERVICES: Final = definitions()
+NAMES: Final = [service.name for service in SERVICES]
+VARIANTS: Final = ("AIMService", "AIMService by image", "AIMService of its own")
+SETTLING: Final = 4
+"""Passes after which the objects of these worlds have their children and their status."""
+_IDENTITY: Final = frozenset({"name", "namespace", "uid", "resourceVersion"})
+_VERSIONS: Final = count(1 << 30)
+
+
+def surroundings(service: JsonObject) -> list[JsonObject]:
+    """What the cluster adds to the objects of the platform: a workload with a pod, a Job's pod, nodes, a route."""
+    name = inference_service_name(service["metadata"]["name"], TEAM)
+    volume = {"name": "weights", "persistentVolumeClaim": {"claimName": "weights"}}
+    pod_status = {"phase": "Running", "conditions": [condition("Ready", True)], "containerStatuses": []}
+    involved = {"kind": "InferenceService", "name": name, "namespace": TEAM, "uid": "isvc"}
+    return [
+        make(kinds.NODE, "gpu-1", labels={labels.GPU_DEVICE_ID: "74a1"}),
+        make(kinds.NAMESPACE, TEAM),
+        make(kinds.NAMESPACE, "aim-system"),
+        make(
+            kinds.INFERENCE_SERVICE,
+            name,
+            namespace=TEAM,
+            uid="isvc",
+            owners=[owner(service)],
+            spec={"predictor": {"volumes": [volume], "containers": [{"name": "kserve-container", "image": IMAGE}]}},
+            status={"conditions": [condition("Ready", True)]},
+        ),
+        make(
+            kinds.POD,
+            "predictor",
+            namespace=TEAM,
+            labels={labels.KSERVE_INFERENCE_SERVICE: name},
+            status=pod_status,
+        ),
+        make(
+            kinds.EVENT,
+            "event",
+            namespace=TEAM,
+            type="Warning",
+            reason="InternalError",
+            message="boom",
+            involvedObject=involved,
+        ),
+    ]
+
+
+def settled(service: ServiceDefinition, objects: dict[str, JsonObject]) -> Awake:
+    """A world in which every object has had some passes, with its children and its status."""
+    every = [*surroundings(objects["AIMService"]), *objects.values()]
+    known = {(part.kind.api_version, part.kind.kind) for part in service.consumes}
+    if PREDICTOR_PODS not in service.consumes:
+        known.discard((kinds.POD.api_version, kinds.POD.kind))
+    mine = (one for one in every if (one["apiVersion"], one["kind"]) in known)
+    awake = Awake(service, world_of(service.consumes, *mine, indexes=service.indexes))
+    for _ in range(SETTLING):
+        for controller, part, key in _deciders(awake):
+            _carry_out(awake.built, part, key, awake.decide(controller, key))
+    awake.pass_of_all()
+    return awake
+
+
+def _deciders(awake: Awake) -> list[tuple[str, Part[Any], Key]]:
+    return [
+        (reconciler.controller, reconciler.part, entry.key)
+        for reconciler in awake.service.reconcilers
+        for entry in awake.built.world.all(reconciler.part)
+    ]
+
+
+def _carry_out(world: BuiltWorld, part: Part[Any], key: Key, plan: Plan | None) -> None:
+    entry = world.world.get(part, key)
+    if plan is None or entry is None:
+        return
+    for child in plan.children:
+        if world.world.get(child.part, Key(child.namespace, child.name)) is None:
+            identity = {"uid": f"{child.name}-uid", "resourceVersion": str(next(_VERSIONS)), "generation": 1}
+            owners = [owner(entry.raw)] if child.owned else []
+            metadata = {**child.body["metadata"], **identity, "ownerReferences": owners}
+            world.put(child.part, {**child.body, "metadata": metadata})
+    if plan.status is not None:
+        status = {**(entry.raw.get("status") or {}), **plan.status}
+        world.put(part, _next({**entry.raw, "status": status}))
+
+
+def _next(obj: JsonObject) -> JsonObject:
+    return {**obj, "metadata": {**obj["metadata"], "resourceVersion": str(next(_VERSIONS))}}
+
+
+def mutants(obj: JsonObject) -> Iterator[tuple[str, JsonObject]]:
+    """What the API takes of the object with one value changed or left out; not its identity."""
+    for path in _paths(obj):
+        if path[0] in {"apiVersion", "kind"} or (path[0] == "metadata" and path[1:2] and path[1] in _IDENTITY):
+            continue
+        for changed in (_changed(obj, path), _without(obj, path)):
+            if changed is not None and not refusals(deepcopy(changed)):
+                if path[0] == "spec":
+                    changed["metadata"]["generation"] = obj["metadata"].get("generation", 1) + 1
+                yield ".".join(map(str, path)), _next(changed)
+
+
+def _paths(value: Any, path: tuple[str | int, ...] = ()) -> Iterator[tuple[str | int, ...]]:
+    if path:
+        yield path
+    inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for name, one in inner:
+        yield from _paths(one, (*path, name))
+
+
+def _changed(obj: JsonObject, path: tuple[str | int, ...]) -> JsonObject | None:
+    changed = deepcopy(obj)
+    holder: Any = changed
+    for step in path[:-1]:
+        holder = holder[step]
+    value = holder[path[-1]]
+    if isinstance(value, bool):
+        holder[path[-1]] = not value
+    elif isinstance(value, int):
+        holder[path[-1]] = value + 1
+    elif isinstance(value, str):
+        # A quantity stays one.
+        holder[path[-1]] = "False" if value == "True" else f"1{value}" if value[:1].isdigit() else f"{value}x"
+    else:
+        return None
+    return changed
+
+
+def _without(obj: JsonObject, path: tuple[str | int, ...]) -> JsonObject | None:
+    if path == ("metadata",) or any(isinstance(step, int) for step in path[:-1]):
+        # Nobody leaves out what makes an item of a list, as the type of a condition.
+        return None
+    changed = deepcopy(obj)
+    holder: Any = changed
+    for step in path[:-1]:
+        holder = holder[step]
+    del holder[path[-1]]
+    return changed
+
+
+def decisions(awake: Awake) -> dict[tuple[str, Key], JsonObject | None]:
+    """What every object decides now."""
+    made = ((controller, key, awake.decide(controller, key)) for controller, _, key in _deciders(awake))
+    return {(controller, key): None if plan is None else plan_to_json(plan) for controller, key, plan in made}
+
+
+def _known(awake: Awake) -> list[tuple[Part[Any], Key]]:
+    parts: tuple[Part[Any], ...] = awake.service.consumes
+    return [(part, entry.key) for part in parts for entry in awake.built.world.all(part)]
+
+
+@pytest.mark.spec("FW-500", "FW-501")
+@pytest.mark.parametrize("service", SERVICES, ids=NAMES)
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_a_change_that_wakes_nobody_changes_no_decision(service: ServiceDefinition, variant: str) -> None:
+    every = variants()
+    objects = {kind: one for kind, one in every.items() if " " not in kind} | {"AIMService": every[variant]}
+    awake = settled(service, objects)
+    before, tried = decisions(awake), 0
+    for part, key in _known(awake):
+        entry = awake.built.world.get(part, key)
+        assert entry is not None
+        original = entry.raw
+        # Each variant tries its share of them, as most of the objects are the same.
+        for where, mutant in islice(mutants(original), VARIANTS.index(variant), None, len(VARIANTS)):
+            woken = {(controller, one) for controller, keys in awake.put(part, mutant).items() for one in keys}
+            after = decisions(awake)
+            asleep = {who: plan for who, plan in after.items() if who not in woken}
+            changed = [who for who, plan in asleep.items() if plan is not None and plan != before.get(who, plan)]
+            own = {(one.controller, key) for one in service.reconcilers if one.part is part}
+            assert set(changed) <= own, f"{part} {key}: {where} changes what nobody is woken for"
+            awake.put(part, _next(original))
+            tried += 1
+        awake.pass_of_all()
+    assert tried >= 10
+    assert decisions(awake) == before, "everything is again as it was"
+
+
+@pytest.mark.spec("FW-500")
+@pytest.mark.parametrize("service", SERVICES, ids=NAMES)
+def test_what_was_read_and_goes_wakes_who_read_it(service: ServiceDefinition) -> None:
+    objects = {kind: one for kind, one in variants().items() if " " not in kind}
+    for part, key in _known(settled(service, objects)):
+        awake = settled(service, objects)
+        readers = {
+            (controller, own)
+            for controller, own_part, own in _deciders(awake)
+            if (part, key) != (own_part, own) and awake.reads(controller, own, part, key)
+        }
+        woken = {(controller, one) for controller, keys in awake.delete(part, key).items() for one in keys}
+        assert readers <= woken, f"{part} {key}"
