@@ -226,6 +226,7 @@ async def loaded(templates: list[JsonObject], models: int, others: Iterable[Json
         desk,  # type: ignore[arg-type]
         effects=desk,
         record=desk.record,
+        saw=lambda _: None,
         now=lambda: NOW + timedelta(days=1, seconds=clock.now),
     )
     desk.worker = worker

@@ -91,6 +91,7 @@ class DiscoveryBench:
                 executor,
                 effects=self,
                 record=self.records.append,
+                saw=lambda _: None,
                 now=lambda: NOW + timedelta(seconds=self.clock.now),
             )
         self._router = ChangeRouter(self.world, declared.shown, [one.waking for one in self.workers.values()])

@@ -20,7 +20,7 @@ from aim_shared.bus.decision import DecisionRecord
 from aim_shared.bus.entry import Change
 from aim_shared.bus.fact import FactOwner
 from aim_shared.bus.part import Key, Part
-from aim_shared.bus.view import View
+from aim_shared.bus.view import ReadLog, View
 from aim_shared.bus.world import Derived, World
 from aim_shared.json import JsonObject
 from aim_shared.kube.client import KubeClient
@@ -80,6 +80,7 @@ class Bench:
     decision: Decision = field(default=lambda _obj, _view: NOTHING)
     leads: bool = True
     records: list[DecisionRecord] = field(default_factory=list)
+    saw: list[ReadLog] = field(default_factory=list)
     effects: list[Effect] = field(default_factory=list)
     forgotten: list[str] = field(default_factory=list)
     clock: datetime = datetime(2026, 11, 21, 12, tzinfo=UTC)
@@ -97,9 +98,9 @@ class Bench:
         )
         self._start()
 
-    def finalizing(self, finalizer: str, clean_up: Callable[[], Plan | None]) -> None:
+    def finalizing(self, finalizer: str, clean_up: Callable[[View], Plan | None]) -> None:
         """Give the reconciler a finalizer."""
-        self.reconciler = replace(self.reconciler, finalizer=finalizer, finalize=lambda *_: clean_up())
+        self.reconciler = replace(self.reconciler, finalizer=finalizer, finalize=lambda _, view, __: clean_up(view))
         self._start()
 
     def waking(self, *wakes: WakeBy[Any]) -> None:
@@ -160,6 +161,7 @@ class Bench:
             self.executor,
             effects=self,
             record=self.records.append,
+            saw=self.saw.append,
             now=lambda: self.clock,
         )
 

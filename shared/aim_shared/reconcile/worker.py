@@ -98,7 +98,11 @@ class _Known:
 
 
 class Worker(Generic[T]):
-    """The passes of one controller of one service."""
+    """The passes of one controller of one service.
+
+    Args:
+        saw: takes what each decision has read, be it a reconcile or a clean-up, and also of one that raised.
+    """
 
     def __init__(
         self,
@@ -110,6 +114,7 @@ class Worker(Generic[T]):
         *,
         effects: Effects,
         record: Recorder,
+        saw: Callable[[ReadLog], object],
         observe: Observer = _unobserved,
         now: Callable[[], datetime] = _utc_now,
     ) -> None:
@@ -120,6 +125,7 @@ class Worker(Generic[T]):
         self._executor = executor
         self._effects = effects
         self._record = record
+        self._saw = saw
         self._observe = observe
         self._now = now
         self._known: dict[Key, _Known] = {}
@@ -254,9 +260,10 @@ class Worker(Generic[T]):
                 asked |= compared(plan)
             finally:
                 # Before anything is awaited: a change between reading and this would wake nobody.
-                self._known[entry.key].looked(view.reads)
                 asked |= view.reads.questions
                 self.waking.note(entry.key, asked)
+                self._known[entry.key].looked(view.reads)
+                self._saw(view.reads)
         except Exception as bug:
             self._failed_for_a_bug(entry.key)
             self._record(record.of_bug(view, f"{type(bug).__name__}: {bug}"))

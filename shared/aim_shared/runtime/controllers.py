@@ -2,23 +2,18 @@
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from datetime import datetime
+from dataclasses import dataclass
 from typing import Any
 
-from aim_shared.api import Resource
 from aim_shared.bus.entry import Change
 from aim_shared.bus.freshness import boot_seconds
 from aim_shared.bus.part import Key
-from aim_shared.bus.parts import FACTS
-from aim_shared.bus.view import View, WorldView
 from aim_shared.bus.world import World
 from aim_shared.kube.client import KubeClient
 from aim_shared.reconcile.admission import Admission
 from aim_shared.reconcile.change_router import ChangeRouter
 from aim_shared.reconcile.events import EventWriter
 from aim_shared.reconcile.executor import Executor
-from aim_shared.reconcile.plan import Plan
 from aim_shared.reconcile.queue import QueueStatistics, WorkQueue
 from aim_shared.reconcile.reconciler import Reconciler, ServiceDefinition
 from aim_shared.reconcile.retry_rate import Backoff
@@ -76,8 +71,7 @@ class Controllers:
         self._resync_interval = settings.resync_interval
         self._facts = facts
         self._controllers: list[Controller] = []
-        for declared in definition.reconcilers:
-            reconciler = self._watched(declared)
+        for reconciler in definition.reconcilers:
             executor = Executor(
                 kube,
                 reconciler,
@@ -90,7 +84,15 @@ class Controllers:
             )
             queue: WorkQueue[Key] = WorkQueue(backoff=Backoff(settings.backoff_initial, settings.backoff_max))
             worker: Worker[Any] = Worker(
-                definition.name, reconciler, world, queue, executor, effects=effects, record=record, observe=observe
+                definition.name,
+                reconciler,
+                world,
+                queue,
+                executor,
+                effects=effects,
+                record=record,
+                saw=facts.looked_at,
+                observe=observe,
             )
             self._controllers.append(Controller(reconciler, queue, worker))
         self._router = ChangeRouter(world, definition.shown, [one.waking for one in self._controllers])
@@ -151,15 +153,3 @@ class Controllers:
                 controller.worker.begin_round()
         for controller in self._controllers:
             controller.worker.resync()
-
-    def _watched(self, reconciler: Reconciler[Any]) -> Reconciler[Any]:
-        """The same reconciler; what its passes read of the facts is noted."""
-
-        def reconcile(obj: Resource, view: View, now: datetime) -> Plan:
-            try:
-                return reconciler.reconcile(obj, view, now)
-            finally:
-                if isinstance(view, WorldView):
-                    self._facts.looked_at(key for part, key in view.reads.objects if part == FACTS.name)
-
-        return replace(reconciler, reconcile=reconcile)

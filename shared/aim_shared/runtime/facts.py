@@ -10,6 +10,7 @@ from aim_shared.bus.fact_publisher import FactPublisher
 from aim_shared.bus.freshness import boot_seconds
 from aim_shared.bus.part import Key
 from aim_shared.bus.parts import FACTS
+from aim_shared.bus.view import ReadLog
 from aim_shared.bus.world import World
 from aim_shared.reconcile.reconciler import ServiceDefinition
 from aim_shared.runtime.dispatch import Dispatcher
@@ -59,11 +60,11 @@ class FactKeeper:
         if change.new is None or change.new.version.uid != change.old.version.uid:
             self._remove(self._world.select(FACTS_BY_OWNER, change.old.version.uid))
 
-    def looked_at(self, keys: Iterable[Key]) -> None:
-        """A pass read these facts, or looked for them."""
-        for key in keys:
+    def looked_at(self, reads: ReadLog) -> None:
+        """A decision read facts, or looked for them."""
+        for part, key in reads.objects:
             # What was only looked for leaves nothing behind: passes look for facts of objects that go.
-            if self._world.get(FACTS, key) is not None:
+            if part == FACTS.name and self._world.get(FACTS, key) is not None:
                 self._used[key] = self._round
 
     async def next_round(self) -> None:

@@ -212,7 +212,7 @@ async def test_a_rejected_child_fails_the_object_without_timed_retry(bench: Benc
 @pytest.mark.spec("FW-182", "FW-184", "FW-188")
 async def test_a_clean_up_and_then_the_finalizer(bench: Bench) -> None:
     cache = await bench.create(CONFIG_MAPS, config_map("cache"))
-    bench.finalizing("aim.eai.amd.com/x", lambda: None if gone(bench) else Plan(deletes=(deletion(cache),)))
+    bench.finalizing("aim.eai.amd.com/x", lambda _: None if gone(bench) else Plan(deletes=(deletion(cache),)))
     await bench.worker.process(CHAT)
     live = await bench.get(AIM_SERVICE, "chat")
     assert live["metadata"]["finalizers"] == ["aim.eai.amd.com/x"]
@@ -225,10 +225,29 @@ async def test_a_clean_up_and_then_the_finalizer(bench: Bench) -> None:
     assert error.value.is_not_found
 
 
+@pytest.mark.spec("FW-500")
+async def test_what_a_clean_up_reads_is_noted_and_wakes_it(bench: Bench) -> None:
+    def clean_up(view: View) -> Plan:
+        view.get(CONFIG_MAPS, "default", "blocks")
+        return Plan(requeue_after=60)
+
+    bench.finalizing("aim.eai.amd.com/x", clean_up)
+    await bench.worker.process(CHAT)
+    live = await bench.see(SERVICES, "chat")
+    await bench.kube.delete(AIM_SERVICE, "chat", "default", uid=live["metadata"]["uid"])
+    await bench.see(SERVICES, "chat")
+    await bench.worker.process(CHAT)
+    assert (CONFIG_MAPS.name, Key("default", "blocks")) in bench.saw[-1].objects
+    while bench.queue.statistics.depth:
+        bench.queue.done((await bench.queue.get()).key)
+    await bench.create(CONFIG_MAPS, config_map("blocks"))
+    assert (await asyncio.wait_for(bench.queue.get(), 60)).key == CHAT
+
+
 @pytest.mark.spec("FW-184")
 async def test_a_forbidden_clean_up_lets_the_object_go(bench: Bench) -> None:
     cache = await bench.create(CONFIG_MAPS, config_map("cache"))
-    bench.finalizing("aim.eai.amd.com/x", lambda: Plan(deletes=(deletion(cache),)))
+    bench.finalizing("aim.eai.amd.com/x", lambda _: Plan(deletes=(deletion(cache),)))
     bench.faults.fail("DELETE", "configmaps/cache", 403, reason="Forbidden", message="no")
     await bench.worker.process(CHAT)
     live = await bench.see(SERVICES, "chat")

@@ -14,7 +14,7 @@ ROUTED = {**service(), "status": {"observedGeneration": 1}}
 
 @pytest.mark.spec("FW-181", "FW-098")
 async def test_a_conflict_is_retried_with_backoff_while_the_world_lags(bench: Bench) -> None:
-    bench.finalizing(FINALIZER_SERVICE, lambda: None)
+    bench.finalizing(FINALIZER_SERVICE, lambda _: None)
     bench.on_virtual_time()
     # Another service writes, and our world does not see it.
     await bench.kube.apply(AIM_SERVICE, ROUTED, "aim-routing", subresource="status")
@@ -27,7 +27,7 @@ async def test_a_conflict_is_retried_with_backoff_while_the_world_lags(bench: Be
 
 @pytest.mark.spec("FW-181")
 async def test_the_newer_version_ends_a_conflict_at_once(bench: Bench) -> None:
-    bench.finalizing(FINALIZER_SERVICE, lambda: None)
+    bench.finalizing(FINALIZER_SERVICE, lambda _: None)
     bench.on_virtual_time()
     await bench.kube.apply(AIM_SERVICE, ROUTED, "aim-routing", subresource="status")
     await bench.worker.process(CHAT)
