@@ -3,13 +3,14 @@
 from typing import Final
 
 from aim_serving.cache_health import has_failed
-from aim_serving.references import Model, Template
+from aim_serving.references import Model, Template, own_words
 from aim_shared.api import (
     AIMArtifact,
     AIMService,
     ConditionStatus,
     HorizontalPodAutoscaler,
     Resource,
+    StatusValue,
     find_condition,
 )
 from aim_shared.bus.parts import (
@@ -30,13 +31,14 @@ from aim_shared.reconcile.inspect_pods import shown_of_pod
 from aim_shared.reconcile.reconciler import Shown
 from aim_shared.runtimeconfig.resolve import shown_of_config
 
+_WITHOUT_COMPLAINT: Final = (StatusValue.READY, StatusValue.PENDING, StatusValue.PROGRESSING)
 _WATCHED_HPA_CONDITIONS: Final = ("ScalingActive", "AbleToScale")
 
 
 def _of_model(model: Model) -> tuple[object, ...]:
-    """Progress reports in conditions change nothing that serving reads."""
+    """Progress reports in conditions change nothing that serving reads; what has failed is quoted."""
     metadata = model.metadata
-    return (metadata.generation, metadata.labels, metadata.owner_references, model.status.status)
+    return (metadata.generation, metadata.labels, metadata.owner_references, model.status.status, _complaint(model))
 
 
 def _of_template(template: Template) -> tuple[object, ...]:
@@ -50,7 +52,12 @@ def _of_template(template: Template) -> tuple[object, ...]:
         status.resolved_hardware,
         status.resolved_node_affinity,
         status.model_sources,
+        _complaint(template),
     )
+
+
+def _complaint(obj: Model | Template) -> str:
+    return "" if obj.status.status in _WITHOUT_COMPLAINT else own_words(obj)
 
 
 def _of_artifact(artifact: AIMArtifact) -> tuple[object, ...]:
