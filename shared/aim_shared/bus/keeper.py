@@ -15,7 +15,7 @@ import structlog
 
 from aim_shared.bus.connection import BusApiError, BusConnection, BusUnavailableError
 from aim_shared.bus.retention import SHORTEST_WINDOW, Contents, Pace, dropped_by, shortfall
-from aim_shared.bus.stored import STREAM_NOT_FOUND
+from aim_shared.bus.stored import STREAM_NOT_FOUND, count_messages
 from aim_shared.bus.streams import LIMITS, StreamLimits, configs, differences
 from aim_shared.bus.subjects import DEFAULT_LAYOUT, Layout
 from aim_shared.json import JsonObject
@@ -77,6 +77,7 @@ class StreamKeeper:
         window: timedelta = SHORTEST_WINDOW,
     ) -> None:
         self._connection = connection
+        self._layout = layout
         self._streams = {str(wanted["name"]): _Kept(wanted, Pace(window)) for wanted in configs(layout, limits)}
         self._governs = governs
         self._interval = interval
@@ -157,12 +158,20 @@ class StreamKeeper:
         )
 
     async def _largest(self, name: str) -> dict[str, int]:
-        """The parts, or the services whose decisions, have the most messages in a stream."""
-        info = await self._connection.api(f"STREAM.INFO.{name}", {"subjects_filter": ">"})
-        counts: Counter[str] = Counter()
-        for subject, count in (info["state"].get("subjects") or {}).items():
-            counts[subject.split(".")[2]] += count
-        return dict(counts.most_common(3))
+        """The parts, or the services whose decisions, have the most messages in a stream.
+
+        Counted by the broker: a list of all subjects is as long as there are objects.
+        """
+        state = await self._connection.api(
+            f"STREAM.INFO.{self._layout.state_stream}", {"subjects_filter": self._layout.sync(">")}
+        )
+        markers = [subject.split(".")[2:] for subject in state["state"].get("subjects") or {}]
+        parts, services = {one[0] for one in markers}, {one[1] for one in markers if len(one) > 1}
+        subjects = {part: f"{self._layout.root}.log.{part}.>" for part in parts}
+        if name == self._layout.decisions_stream:
+            subjects = {service: f"{self._layout.root}.decision.{service}.>" for service in services}
+        counts = {one: await count_messages(self._connection, name, subject) for one, subject in subjects.items()}
+        return dict((+Counter(counts)).most_common(3))
 
 
 def _tell(kept: _Kept, stream: str, what: str) -> None:

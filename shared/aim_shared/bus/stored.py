@@ -6,17 +6,20 @@ by a replica that is behind.
 
 import base64
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.parser import BytesParser
 from typing import Final, NamedTuple
 
-from aim_shared.bus.connection import BusApiError, BusConnection, BusUnavailableError
+from aim_shared.bus.connection import BusApiError, BusConnection, BusError, BusUnavailableError
 from aim_shared.json import JsonObject
 
 STREAM_NOT_FOUND: Final = 10059
 _NO_MESSAGE: Final = 10037
 _NO_SUCH_SEQUENCE: Final = 10043
+_COUNTING_SECONDS: Final = 5
+"""After that the broker forgets a consumer that was made to count and could not be removed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,3 +200,24 @@ def rfc3339(moment: datetime) -> str:
 def _headers(raw: bytes) -> dict[str, str]:
     _, _, lines = raw.partition(b"\r\n")
     return dict(BytesParser().parsebytes(lines).items())
+
+
+async def count_messages(connection: BusConnection, stream: str, subject: str) -> int:
+    """How many messages a stream holds under a subject, which may have wildcards; none of them is read.
+
+    Raises:
+        BusUnavailableError: no connection, or no answer.
+        BusApiError: the broker refused; there is no such stream.
+    """
+    config = {
+        "filter_subject": subject,
+        "deliver_policy": "all",
+        "ack_policy": "none",
+        "mem_storage": True,
+        "num_replicas": 1,
+        "inactive_threshold": _COUNTING_SECONDS * 1_000_000_000,
+    }
+    told = await connection.api(f"CONSUMER.CREATE.{stream}", {"stream_name": stream, "config": config})
+    with suppress(BusError):
+        await connection.api(f"CONSUMER.DELETE.{stream}.{told['name']}")
+    return int(told["num_pending"])

@@ -150,16 +150,24 @@ async def test_what_was_dropped_shows_in_metrics_and_in_what_a_reader_is_told(
 async def test_a_stream_that_size_will_cut_too_soon_is_told_once_with_what_fills_it(
     bus: BusConnection, layout: Layout
 ) -> None:
+    for part, service in (("nodes", ""), ("pods", ""), ("facts", "serving"), ("facts", "routing")):
+        await bus.publish(layout.sync(part, service), b"{}", {})
     for number in range(20):
+        await bus.publish(layout.decision("routing", "nodes", Key("", f"n{number % 4}")), b"x" * 1000, {})
         await bus.publish(layout.log("nodes" if number % 4 else "pods", Key("", f"n{number}")), b"x" * 1000, {})
     with capture_logs() as logs:
         async with keeping(bus, layout, TEST_LIMITS, governs=True, window=timedelta(milliseconds=1)) as keeper:
             await eventually(lambda: len(keeper.statistics) == 3, "seen")
             await bus.publish(layout.log("nodes", Key("", "n")), b"x" * 50_000, {})
+            await bus.publish(layout.decision("serving", "nodes", Key("", "n")), b"x" * 50_000, {})
+            await eventually(lambda: keeper.statistics[layout.decisions_stream].short == 1, "seen")
             await eventually(lambda: keeper.statistics[layout.history_stream].short == 1, "seen")
             looks = keeper.statistics[layout.history_stream].reach_seconds + 0.2
             await eventually(lambda: keeper.statistics[layout.history_stream].reach_seconds > looks, "looked again")
-    [told] = [line for line in logs if "grows so fast" in line["event"]]
-    assert told["stream"] == layout.history_stream
+    warnings = [line for line in logs if "grows so fast" in line["event"]]
+    both = {line["stream"]: line for line in warnings}
+    assert (len(warnings), set(both)) == (2, {layout.history_stream, layout.decisions_stream})
+    assert both[layout.decisions_stream]["most_messages"] == {"routing": 20, "serving": 1}
+    told = both[layout.history_stream]
     assert told["most_messages"] == {"nodes": 16, "pods": 5}
     assert told["reaches_hours"] < told["wanted_hours"] == 168
