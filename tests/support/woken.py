@@ -13,7 +13,7 @@ from aim_shared.bus.question import about_object
 from aim_shared.json import JsonObject
 from aim_shared.reconcile.change_router import ChangeRouter
 from aim_shared.reconcile.decide import decide
-from aim_shared.reconcile.plan import Plan, compared
+from aim_shared.reconcile.plan import Plan
 from aim_shared.reconcile.queue import WorkQueue
 from aim_shared.reconcile.reconciler import Reconciler, ServiceDefinition
 from aim_shared.reconcile.waking import Waking
@@ -63,9 +63,7 @@ class Awake:
             seat.waking.forget(key)
             return None
         view = self.built.view()
-        plan = decide(seat.reconciler, obj, view, self.now)
-        seat.waking.note(key, view.reads.questions | compared(plan))
-        return plan
+        return seat.waking.decide(obj, view, self.now, set())
 
     def reads(self, controller: str, own: Key, part: Part[Any], key: Key) -> bool:
         """Whether the pass of an object depends on another object, beyond what a wake by hand stands for."""

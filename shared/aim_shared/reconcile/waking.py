@@ -1,6 +1,7 @@
 """Which objects of one controller a change concerns: itself, whoever asked about it, and whom a wake by hand names."""
 
 from collections.abc import Iterable
+from datetime import datetime
 from typing import Any, Final, Generic, TypeVar
 
 import structlog
@@ -11,6 +12,8 @@ from aim_shared.bus.part import Key
 from aim_shared.bus.question import Question
 from aim_shared.bus.view import WorldView
 from aim_shared.bus.world import World
+from aim_shared.reconcile.decide import decide
+from aim_shared.reconcile.plan import Plan, compared
 from aim_shared.reconcile.queue import Priority, WorkQueue
 from aim_shared.reconcile.readers import Readers
 from aim_shared.reconcile.reconciler import Reconciler, wake_name
@@ -36,9 +39,23 @@ class Waking(Generic[T]):
         """Whether the last pass of any object depended on the answer."""
         return question in self._readers
 
-    def note(self, key: Key, questions: Iterable[Question]) -> None:
-        """What the pass of an object has asked; call it before anything is awaited after the decision."""
-        self._readers.note(key, questions)
+    def decide(self, obj: T, view: WorldView, now: datetime, asked: set[Question]) -> Plan:
+        """The decision, and a note of what it asked: before anything is awaited, or a change in between woke nobody.
+
+        Args:
+            asked: what the same pass asked before; what it asks now comes to it, also if it raises.
+        """
+        try:
+            plan = decide(self._reconciler, obj, view, now)
+            asked |= compared(plan)
+            return plan
+        finally:
+            asked |= view.reads.questions
+            self._readers.note(obj.key, asked)
+
+    def asks_nothing(self, key: Key) -> None:
+        """Nothing is decided about the object as it is: its own next version alone matters."""
+        self._readers.note(key, ())
 
     def forget(self, key: Key) -> None:
         """The object is gone."""

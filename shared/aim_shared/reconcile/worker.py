@@ -24,11 +24,11 @@ from aim_shared.bus.view import ReadLog, WorldView
 from aim_shared.bus.world import World
 from aim_shared.errors import RETRIED_CATEGORIES, AimError
 from aim_shared.reconcile.child_body import Target
-from aim_shared.reconcile.decide import decide, is_forbidden
+from aim_shared.reconcile.decide import is_forbidden
 from aim_shared.reconcile.execution import Drop, Execution
 from aim_shared.reconcile.executor import Executor
 from aim_shared.reconcile.pass_record import PassRecord
-from aim_shared.reconcile.plan import Effect, Plan, compared
+from aim_shared.reconcile.plan import Effect, Plan
 from aim_shared.reconcile.queue import Priority, QueueClosedError, WorkQueue
 from aim_shared.reconcile.reconciler import Reconciler
 from aim_shared.reconcile.refusal import of_bug, of_undecodable
@@ -219,6 +219,7 @@ class Worker(Generic[T]):
         self._known[key].woken_by = self.waking.take_cause(key)
         undecodable = entry.decode()
         if isinstance(undecodable, AimError):
+            self.waking.asks_nothing(key)
             refusal = of_undecodable(self._reconciler, entry.raw, undecodable, self._now())
             # Its next version brings the next pass; a retry is for what could not be said of this one (CC-014, FW-476).
             self._schedule(key, refusal, await self._tell(entry, refusal))
@@ -256,12 +257,8 @@ class Worker(Generic[T]):
         )
         try:
             try:
-                plan = decide(self._reconciler, obj, view, record.at)
-                asked |= compared(plan)
+                plan = self.waking.decide(obj, view, record.at, asked)
             finally:
-                # Before anything is awaited: a change between reading and this would wake nobody.
-                asked |= view.reads.questions
-                self.waking.note(entry.key, asked)
                 self._known[entry.key].looked(view.reads)
                 self._saw(view.reads)
         except Exception as bug:
