@@ -32,13 +32,13 @@ class Admission:
 
 def judge(artifact: AIMArtifact, config: RuntimeConfigSpec, size: int, view: View) -> Admission:
     """Decide about a volume that does not exist yet; without any limit nothing else is looked at."""
-    limits = Storage(view).limits_of(artifact.namespace)
+    # Whose turn it is no single decision sees: what makes room says it to each in turn (AR-472, FW-502).
+    storage = Storage(view.untracked)
+    limits = storage.limits_of(artifact.namespace)
     if isinstance(limits, AimError):
         return Admission(_unknown(limits))
     if not limits.apply:
         return Admission(limits=limits)
-    # Who is next is seen by no single decision: the wake of a volume that has gone says it to each in turn (AR-472).
-    storage = Storage(view.untracked)
     scope = storage.scope_of(artifact.namespace)
     volumes = storage.volumes(scope)
     if isinstance(volumes, AimError):

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from aim_shared.api import (
+    AIMArtifact,
     InferenceService,
     Resource,
     labels,
@@ -24,10 +25,15 @@ ARTIFACTS_BY_SOURCE: Final = Index(
 ARTIFACTS_BY_CACHE: Final = label_index(ARTIFACTS, labels.TEMPLATE_CACHE_NAME)
 EVERYWHERE: Final = ""
 """Value under which those of all namespaces are found."""
+
+
+def is_waiting(artifact: AIMArtifact) -> bool:
+    """Whether the artifact reports no volume."""
+    return not artifact.status.persistent_volume_claim
+
+
 WAITING_ARTIFACTS: Final = Index(
-    ARTIFACTS,
-    "waiting",
-    lambda artifact: [] if artifact.status.persistent_volume_claim else [artifact.namespace, EVERYWHERE],
+    ARTIFACTS, "waiting", lambda artifact: [artifact.namespace, EVERYWHERE] if is_waiting(artifact) else []
 )
 """Artifacts that report no volume, by namespace and all together: they compete for storage."""
 CLAIMS_BY_NAMESPACE: Final = Index(ARTIFACT_CLAIMS, "namespace", lambda claim: [claim.namespace])

@@ -38,6 +38,7 @@ def _of_artifact(artifact: AIMArtifact) -> tuple[object, ...]:
         metadata.deletion_timestamp,
         metadata.labels,
         metadata.annotations.get(labels.ANNOTATION_PROMOTED_FROM),
+        metadata.annotations.get(labels.ANNOTATION_ENV_AS_OF),
         metadata.owner_references,
         status.has("status"),
         status.status,

@@ -148,12 +148,12 @@ def test_what_makes_room_wakes_those_that_wait_for_storage() -> None:
     waiting = [artifact(name, uid=name, spec={"size": "10Gi", "runtimeConfigName": "own"}) for name in ("a", "b")]
     own = make(AIM_CLUSTER_RUNTIME_CONFIG, "own", spec={})
     known = Cluster.of(*waiting, raised, own, namespace())
-    assert woken(known, ARTIFACT, CLUSTER_RUNTIME_CONFIGS, full, raised) == {"a", "b"}
-    assert not woken(known, ARTIFACT, CLUSTER_RUNTIME_CONFIGS, raised, with_status(raised, observedGeneration=2))
+    assert woken(known, ARTIFACT, CLUSTER_RUNTIME_CONFIGS, full, raised) == {"a"}
+    assert not woken(known, ARTIFACT, CLUSTER_RUNTIME_CONFIGS, raised, with_spec(raised, defaultStorageClassName="x"))
     freed = make(PERSISTENT_VOLUME_CLAIM, "gone", namespace=TEAM)
     assert woken(known, ARTIFACT, ARTIFACT_CLAIMS, freed, None) == {"a"}
     limited = namespace(annotations={labels.ANNOTATION_STORAGE_QUOTA: "1Gi"})
-    assert woken(known, ARTIFACT, NAMESPACES, limited, namespace()) == {"a", "b"}
+    assert woken(known, ARTIFACT, NAMESPACES, limited, namespace()) == {"a"}
     assert not woken(known, ARTIFACT, NAMESPACES, namespace(), namespace(labels={"a": "b"}))
 
 
