@@ -33,6 +33,18 @@ SHARES: Final = {
 _FAILING: Final = ("AIMModel", "AIMClusterModel", "AIMServiceTemplate", "AIMTemplateCache", "AIMArtifact")
 SETTLING: Final = 4
 """Passes after which the objects of these worlds have their children and their status."""
+_STRANGER: Final = {"apiVersion": "v1", "kind": "Gadget", "name": "stranger", "uid": "stranger", "controller": False}
+_ADDITIONS: Final[dict[str, JsonObject]] = {
+    "being deleted": {"deletionTimestamp": "2026-11-21T12:00:00Z", "generation": 99},
+    "another label": {"labels": {"team": "blue"}},
+    "another owner": {"ownerReferences": [_STRANGER]},
+    **{
+        f"annotation {value}": {"annotations": {value: "7"}}
+        for name, value in vars(labels).items()
+        if name.startswith("ANNOTATION_")
+    },
+}
+"""What the objects of these worlds do not have yet."""
 _IDENTITY: Final = frozenset({"name", "namespace", "uid", "resourceVersion"})
 _VERSIONS: Final = count(1 << 30)
 
@@ -143,6 +155,16 @@ def mutants(obj: JsonObject) -> Iterator[tuple[str, JsonObject]]:
                 if path[0] == "spec":
                     changed["metadata"]["generation"] = obj["metadata"].get("generation", 1) + 1
                 yield ".".join(map(str, path)), _next(changed)
+    for name, more in _ADDITIONS.items():
+        metadata = obj["metadata"]
+        added = {field: _added(metadata.get(field), value) for field, value in more.items()}
+        yield name, _next({**obj, "metadata": {**metadata, **added}})
+
+
+def _added(present: Any, more: Any) -> Any:
+    if isinstance(more, dict):
+        return {**(present or {}), **more}
+    return [*(present or []), *more] if isinstance(more, list) else more
 
 
 def _paths(value: Any, path: tuple[str | int, ...] = ()) -> Iterator[tuple[str | int, ...]]:
@@ -209,8 +231,9 @@ def test_a_change_that_wakes_nobody_changes_no_decision(service: ServiceDefiniti
             after = decisions(awake)
             asleep = {who: plan for who, plan in after.items() if who not in woken}
             changed = [who for who, plan in asleep.items() if plan is not None and plan != before.get(who, plan)]
-            own = {(one.controller, key) for one in service.reconcilers if one.part is part}
-            assert set(changed) <= own, f"{part} {key}: {where} changes what nobody is woken for"
+            # What others write into the status of a source is corrected with its next pass (MS-245).
+            ignored = {("cluster-model-source", key)} if where.startswith("status") else set()
+            assert not set(changed) - ignored, f"{part} {key}: {where} changes what nobody is woken for"
             awake.put(part, _next(original))
             tried += 1
         awake.pass_of_all()

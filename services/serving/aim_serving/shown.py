@@ -38,12 +38,14 @@ _WATCHED_HPA_CONDITIONS: Final = ("ScalingActive", "AbleToScale")
 def _of_model(model: Model) -> tuple[object, ...]:
     """Progress reports in conditions change nothing that serving reads; what has failed is quoted."""
     metadata = model.metadata
-    return (metadata.generation, metadata.labels, metadata.owner_references, model.status.status, _complaint(model))
+    own = (model.deleting, metadata.generation, metadata.labels, metadata.owner_references)
+    return (*own, model.status.status, _complaint(model))
 
 
 def _of_template(template: Template) -> tuple[object, ...]:
     metadata, status = template.metadata, template.status
     return (
+        template.deleting,
         metadata.generation,
         metadata.labels,
         metadata.owner_references,
@@ -73,13 +75,14 @@ def _of_autoscaler(hpa: HorizontalPodAutoscaler) -> tuple[object, ...]:
         spec.max_replicas,
         status.current_replicas,
         status.desired_replicas,
-        *(_condition_status(hpa, type_) for type_ in _WATCHED_HPA_CONDITIONS),
+        *(_condition(hpa, type_) for type_ in _WATCHED_HPA_CONDITIONS),
     )
 
 
-def _condition_status(hpa: HorizontalPodAutoscaler, type_: str) -> ConditionStatus | None:
+def _condition(hpa: HorizontalPodAutoscaler, type_: str) -> tuple[ConditionStatus, str] | None:
+    """What does not work is quoted; what works may say another number every few seconds."""
     found = find_condition(hpa.status.conditions, type_)
-    return found.status if found else None
+    return (found.status, "" if found.status is ConditionStatus.TRUE else found.message) if found else None
 
 
 def _of_other_service(service: AIMService) -> tuple[object, ...]:

@@ -324,6 +324,7 @@ def shown_of_pod(pod: Pod) -> tuple[object, ...]:
     """Which changes of a pod concern the owner of the workload (FW-170)."""
     status = pod.status
     return (
+        pod.deleting,
         status.phase,
         is_pod_ready(pod),
         _waiting_reasons(status.container_statuses),
