@@ -189,8 +189,8 @@ CHOOSERS = (
     Mutant(
         "an index by another name",
         "aim_serving.indexes",
-        '"model", lambda template: [template.spec.model_name])',
-        '"model", lambda template: [template.name])',
+        'CLUSTER_TEMPLATES, "model", lambda template: [template.spec.model_name]',
+        'CLUSTER_TEMPLATES, "model", lambda template: [template.name]',
     ),
     Mutant(
         "an index that lost the namespace",
