@@ -20,6 +20,10 @@ CATALOG_SCOPE: Final = "registry:catalog:*"
 DEFAULT_LIFETIME: Final = 60.0
 """Seconds that a token lives when the answer does not say (MS-129)."""
 USABLE_SHARE: Final = 0.8
+TOKENS: Final = 8192
+"""Tokens that are remembered, one for each repository and credential."""
+LONGEST_TOKEN: Final = 64 << 10
+"""Characters; more fits no header."""
 _CLIENT_ID: Final = "aim-engine"
 
 
@@ -36,7 +40,9 @@ class _Key:
 
 
 @dataclass(frozen=True, slots=True)
-class _Token:
+class Token:
+    """A bearer token, and until when it is used, on the monotonic clock."""
+
     value: str
     expires_at: float
 
@@ -51,7 +57,7 @@ class Authorizer:
         self._transport = transport
         self._realm_allowlist = realm_allowlist
         self._challenges: Recent[Endpoint, Challenge] = Recent()
-        self._tokens: dict[_Key, _Token] = {}
+        self._tokens: Recent[_Key, Token] = Recent(TOKENS)
 
     async def headers(self, endpoint: Endpoint, scope: str, credential: Credential | None) -> Mapping[str, str]:
         """Headers for a request, from what is known of the endpoint; empty when it has never challenged."""
@@ -67,7 +73,7 @@ class Authorizer:
     ) -> Mapping[str, str]:
         """Headers for another attempt after a 401; empty when there is nothing better to send."""
         key = _Key(endpoint, scope, credential)
-        self._tokens.pop(key, None)
+        self._tokens.forget(key)
         challenges = parse_challenges(refusal.headers.getall("WWW-Authenticate", []))
         if not challenges or (credential is not None and credential.registry_token):
             return {}
@@ -76,7 +82,7 @@ class Authorizer:
 
     def forget(self, endpoint: Endpoint, scope: str, credential: Credential | None) -> None:
         """Drop the token of a request that was refused (MS-129)."""
-        self._tokens.pop(_Key(endpoint, scope, credential), None)
+        self._tokens.forget(_Key(endpoint, scope, credential))
 
     async def _answer(self, challenge: Challenge, key: _Key) -> Mapping[str, str]:
         if challenge.scheme is AuthScheme.BASIC:
@@ -86,16 +92,14 @@ class Authorizer:
 
     async def _token(self, challenge: Challenge, key: _Key) -> str:
         now = time.monotonic()
-        cached = self._tokens.get(key)
+        cached = self._tokens.find(key)
         if cached is not None and cached.expires_at > now:
             return cached.value
         token = await self._exchange(challenge, key)
-        # Expired tokens of repositories that nobody asks for any more would pile up otherwise.
-        self._tokens = {other: kept for other, kept in self._tokens.items() if kept.expires_at > now}
-        self._tokens[key] = token
+        self._tokens.keep(key, token)
         return token.value
 
-    async def _exchange(self, challenge: Challenge, key: _Key) -> _Token:
+    async def _exchange(self, challenge: Challenge, key: _Key) -> Token:
         realm = challenge.parameters.get("realm", "")
         self._check_realm(realm, key)
         service = challenge.parameters.get("service", "")
@@ -104,7 +108,7 @@ class Authorizer:
             response = await self._refresh(realm, service, key, key.credential)
         if response is None or response.status == 404:
             response = await self._get(realm, service, key)
-        return _token_of(response, authority_of(URL(realm)))
+        return token_of(response, authority_of(URL(realm)))
 
     def _check_realm(self, realm: str, key: _Key) -> None:
         with_credentials = key.credential is not None
@@ -134,7 +138,12 @@ class Authorizer:
         return await self._transport.send(request)
 
 
-def _token_of(response: Response, authority: str) -> _Token:
+def token_of(response: Response, authority: str) -> Token:
+    """The token in the answer of a token service (MS-129).
+
+    Raises:
+        RegistryError: it was refused, or there is none that can be used.
+    """
     if response.status >= 400:
         code = (
             RegistryErrorCode.AUTH_FAILED if response.status in (400, 401, 403) else RegistryErrorCode.INVALID_RESPONSE
@@ -148,7 +157,10 @@ def _token_of(response: Response, authority: str) -> _Token:
     value = document.get("token") or document.get("access_token")
     if not isinstance(value, str) or not value:
         raise RegistryError(RegistryErrorCode.INVALID_RESPONSE, f"token service {authority} answered without token")
-    return _Token(value, time.monotonic() + USABLE_SHARE * _lifetime(document))
+    if len(value) > LONGEST_TOKEN:
+        why = f"token service {authority} answered with a token of {len(value)} characters, which fits no header"
+        raise RegistryError(RegistryErrorCode.INVALID_RESPONSE, why)
+    return Token(value, time.monotonic() + USABLE_SHARE * _lifetime(document))
 
 
 def _lifetime(document: JsonObject) -> float:

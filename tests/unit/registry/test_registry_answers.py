@@ -3,10 +3,11 @@
 import json
 
 import pytest
-from multidict import CIMultiDict
+from multidict import CIMultiDict, CIMultiDictProxy
 from yarl import URL
 
 from aim_shared.json import JsonObject
+from aim_shared.registry.authorization import LONGEST_TOKEN, token_of
 from aim_shared.registry.endpoints import Endpoint, Scheme
 from aim_shared.registry.errors import (
     RegistryError,
@@ -19,6 +20,7 @@ from aim_shared.registry.errors import (
 from aim_shared.registry.fallback import combined_error
 from aim_shared.registry.headers import announced_wait, next_page
 from aim_shared.registry.manifests import config_digest, digest_of, parse_config, platform_digest
+from aim_shared.registry.transport import Response
 
 AUTH, NOT_FOUND, GENERIC = tuple(RegistryErrorCategory)
 HERE = URL("https://host/v2/a/tags/list?n=2")
@@ -208,3 +210,14 @@ def test_transient_codes() -> None:
         CODES.SERVER_ERROR,
         CODES.INVALID_RESPONSE,
     }
+
+
+@pytest.mark.spec("MS-129")
+def test_a_token_that_fits_no_header_is_refused() -> None:
+    def answer(length: int) -> Response:
+        body = json.dumps({"token": "x" * length, "expires_in": 10**12}).encode()
+        return Response(200, HERE, CIMultiDictProxy(CIMultiDict()), body)
+
+    assert len(token_of(answer(LONGEST_TOKEN), "host").value) == LONGEST_TOKEN
+    with pytest.raises(RegistryError, match="fits no header"):
+        token_of(answer(LONGEST_TOKEN + 1), "host")
