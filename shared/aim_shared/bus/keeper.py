@@ -7,6 +7,7 @@ dropped, and the others only compare.
 
 import asyncio
 from collections import Counter
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final
@@ -107,13 +108,13 @@ class StreamKeeper:
                 return
             raise
         found = {key: value for key, value in differences(info["config"], kept.wanted).items() if key in LIMITS}
-        if self._governs:
-            await self._measure(name, kept, Contents.of(info))
         if not found:
             kept.told, kept.announced = "", None
         elif self._governs:
             await self._apply(kept, info, found)
-        else:
+        if self._governs:
+            await self._measure(name, kept, Contents.of(info))
+        elif found:
             here = {key: kept.wanted[key] for key in found}
             what = f"A stream has other limits ({found}) than the settings of this service ({here}), which do not count"
             _tell(kept, name, f"{what}; AIM_NATS_* should be the same for all services")
@@ -149,12 +150,16 @@ class StreamKeeper:
         kept.short = reach is not None
 
     async def _warn(self, name: str, wanted: JsonObject, reach: timedelta) -> None:
+        most: dict[str, int] = {}
+        # That nobody could count is no reason to keep the rest to oneself.
+        with suppress(BusUnavailableError, BusApiError):
+            most = await self._largest(name)
         log.warning(
             "A stream grows so fast that size cuts it before age does; give it more room or less age (AIM_NATS_*)",
             stream=name,
             reaches_hours=round(reach.total_seconds() / 3600, 1),
             wanted_hours=round(int(wanted["max_age"]) / 3.6e12, 1),
-            most_messages=await self._largest(name),
+            most_messages=most,
         )
 
     async def _largest(self, name: str) -> dict[str, int]:
