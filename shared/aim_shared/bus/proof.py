@@ -109,9 +109,9 @@ class Holdings(UserDict[Key, Stored]):
         """What the publisher vouches for once nothing is under way."""
         return self._fold.proof
 
-    def keep(self, sequences: AbstractSet[int]) -> None:
-        """Forget what lies in none of these messages."""
-        for key in [key for key, stored in self.data.items() if stored.sequence not in sequences]:
+    def keep(self, keys: AbstractSet[Key]) -> None:
+        """Forget all others."""
+        for key in self.data.keys() - keys:
             del self[key]
 
     def __setitem__(self, key: Key, stored: Stored) -> None:

@@ -175,14 +175,15 @@ class Session:
         history = await stream_state(context.connection, layout.history_stream, everything)
         logbook, self._comparisons.logbook = self._comparisons.logbook, NEVER_READ
         counts = logbook.counts(connection_session, history) and context.scoping.stream_created == state_created
-        found, unlogged, seen = _Found(logbook), dict[str, _Present](), set[int]()
+        found, unlogged, seen = _Found(logbook), dict[str, _Present](), set[Key]()
 
         def take(key: Key, message: StoredMessage) -> None:
             state = context.writer.read(key, message)
             if state is None:
                 found.unreadable.append(message.sequence)
+                seen.discard(key)
                 return
-            seen.add(message.sequence)
+            seen.add(key)
             before = stored.get(key)
             if not counts or before is None or not before.is_message(state, message.sequence):
                 stored[key] = Stored.of(state, message.sequence, message.stored)
@@ -201,7 +202,8 @@ class Session:
             # The broker takes into memory what it looks through: everything only where nearly everything is wanted.
             wanted = (everything,) if 2 * len(unlogged) > history.messages else tuple(unlogged)
             oldest = await self._read_history(wanted, unlogged, history.last_sequence + 1)
-            found.logbook = Logbook(connection_session, history.created, history.deleted, oldest)
+            found.logbook = Logbook(connection_session, history.created, history.deleted, oldest, history.last_sequence)
+        found.logbook = found.logbook.at(history)
         found.unlogged += [one.key for one in unlogged.values()]
         return found
 

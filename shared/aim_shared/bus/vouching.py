@@ -134,7 +134,11 @@ class Vouching:
         candidates = tombstones(stored)
         if not candidates:
             return
-        now = (await stream_state(context.connection, self._stream)).now
+        state = await stream_state(context.connection, self._stream)
+        if state.created != context.scoping.stream_created or state.last_sequence < context.writer.high_sequence:
+            # A sequence that is known here may be another message there.
+            raise InterruptedSessionError(f"stream {self._stream} was made anew or restored")
+        now = state.now
         surplus = len(candidates) - context.settings.tombstones
         for number, (key, held) in enumerate(candidates):
             age = context.settings.crowded_age if number < surplus else context.settings.tombstone_age

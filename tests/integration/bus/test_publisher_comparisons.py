@@ -16,7 +16,7 @@ from aim_shared.bus.part import Key
 from aim_shared.bus.publisher import Publisher
 from aim_shared.bus.session import Session
 from aim_shared.bus.snapshot import LastLogged, Present, read_logged, read_present
-from aim_shared.bus.stored import StoredMessage, delete_message, last_message
+from aim_shared.bus.stored import StoredMessage, delete_message, last_message, stream_state
 from aim_shared.bus.subjects import Layout
 
 PART = "widgets"
@@ -93,6 +93,29 @@ async def test_what_the_history_lost_is_missed_at_the_next_comparison(
         assert publisher.statistics.copied == 5, "its beginning"
     versions = await history(bus, layout, PART)
     assert [len(of(versions, name)) for name in "abc"] == [1, 1, 1]
+
+
+@pytest.mark.spec("FW-499")
+async def test_a_sequence_that_is_given_out_again_does_not_stand_for_the_former_object(
+    bus: BusConnection, layout: Layout
+) -> None:
+    cluster, stream = Cluster(), layout.state_stream
+    async with publishing(bus, widgets(), layout) as publisher:
+        publisher.take(cluster.listing())
+        for name in ("a", "b"):
+            publisher.take(cluster.put(name))
+        await settles(bus, layout, PART, cluster, publisher)
+        former, other = [await last_message(bus, stream, layout.state(PART, Key("ns", name))) for name in "ab"]
+        assert former is not None
+        assert other is not None
+        config = (await bus.api(f"STREAM.INFO.{stream}"))["config"]
+        await bus.api(f"STREAM.DELETE.{stream}")
+        await bus.api(f"STREAM.CREATE.{stream}", config)
+        # What a session that has not noticed yet would write, just where the other object lay.
+        while (await stream_state(bus, stream)).last_sequence < former.sequence - 1:
+            await bus.publish(layout.state("others", Key("ns", "x")), b"{}", {})
+        await bus.publish(layout.state(PART, Key("ns", "b")), other.data, dict(other.headers))
+        await settles(bus, layout, PART, cluster, publisher)
 
 
 @pytest.mark.spec("FW-489")
