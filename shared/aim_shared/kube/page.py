@@ -21,8 +21,8 @@ _MOST: Final = 32
 _BLANK: Final = b" \t\r\n"
 _OPENING: Final = frozenset((b"{", b"["))
 _CLOSING: Final = frozenset((b"}", b"]"))
-# Possessive, because what is text will not turn out to be anything else.
-_TOKEN: Final = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"|[{}\[\]]', re.DOTALL)
+# Possessive, because what is text will not turn out to be anything else. A quote alone begins a text that breaks off.
+_TOKEN: Final = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"|[{}\[\]"]', re.DOTALL)
 
 
 async def take_in(body: bytes, take: Callable[[JsonObject], None]) -> JsonObject:
@@ -73,6 +73,8 @@ class ListBody:
         first, last = len(body), len(body)
         for token in _TOKEN.finditer(body):
             text = token[0]
+            if text == b'"':
+                raise ValueError("the list breaks off inside a text")
             if text in _OPENING:
                 depth += 1
                 if named and depth == 2 and text == b"[":

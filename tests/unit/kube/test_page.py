@@ -122,3 +122,11 @@ def test_no_step_takes_more_than_its_share(count: int, size: int) -> None:
     steps = _steps(_page(count, size))
     assert sum(steps) == count
     assert max(steps) <= max(1, min(32, STEP // size))
+
+
+@pytest.mark.spec("FW-493")
+def test_a_page_that_breaks_off_inside_a_text_is_refused_where_it_does() -> None:
+    # Seconds, were each of its quotes tried as the beginning of a text.
+    text = b'{"items":[{"metadata":{"annotations":{"x":"' + rb"{\"a\":" * 40_000
+    with pytest.raises(ValueError, match="breaks off inside a text"):
+        _split(text)
