@@ -321,6 +321,10 @@ class Worker(Generic[T]):
             return Result.ERROR
         if execution.drop is not None:
             return self._dropped(key, execution.drop)
+        if execution.failure is not None and is_forbidden(execution.failure):
+            # Nobody sees a permission being granted, or a server that starts coming to know its roles.
+            self._queue.retry(key)
+            return Result.ERROR
         self._queue.succeeded(key)
         if execution.failure is not None:
             # "At once" was meant for after the write that failed: it would only fail again.

@@ -36,6 +36,19 @@ async def test_the_newer_version_ends_a_conflict_at_once(bench: Bench) -> None:
     assert (await bench.get(AIM_SERVICE, "chat"))["metadata"]["finalizers"] == [FINALIZER_SERVICE]
 
 
+@pytest.mark.spec("FW-095")
+async def test_a_forbidden_write_is_tried_again_as_nobody_sees_a_permission_being_granted(bench: Bench) -> None:
+    bench.finalizing(FINALIZER_SERVICE, lambda _: None)
+    bench.on_virtual_time()
+    bench.faults.fail("PATCH", "aimservices/chat", 403, reason="Forbidden", message="the roles are not known yet")
+    bench.queue.add(CHAT)
+    await bench.work_for(30)
+    assert 4 <= len(bench.faults.seen) <= 12
+    bench.faults.rules.clear()
+    await bench.work_for(60)
+    assert (await bench.get(AIM_SERVICE, "chat"))["metadata"]["finalizers"] == [FINALIZER_SERVICE]
+
+
 @pytest.mark.spec("FW-431")
 async def test_a_status_that_lost_a_conflict_is_written_again_although_the_winner_wakes_nobody(bench: Bench) -> None:
     bench.on_virtual_time()
