@@ -95,9 +95,14 @@ async def _replay(kind: str | None, name: str | None, nats_url: str) -> Counter[
     code = await asyncio.to_thread(services)
     async with history(nats_url) as log:
         await _tell_dropped(log)
-        async for one in Replayer(log, code).decisions(wanted):
+        replayer = Replayer(log, code)
+        async for one in replayer.decisions(wanted):
             counts[one.verdict] += 1
             _print_replayed(one, of_many=kind is None)
+        if replayer.unreadable:
+            counts[Verdict.UNKNOWN] += replayer.unreadable
+            what = _counted(replayer.unreadable, "decision record")
+            _errors.print(f"{what} cannot be read by this release: look with the one that wrote the log")
     return counts
 
 

@@ -1,8 +1,6 @@
 """The decision record: what one pass read, what it decided, and what came of it; enough to decide again."""
 
-from datetime import datetime
-
-from pydantic import Field
+from pydantic import AwareDatetime, Field
 
 from aim_shared.bus.part import Key
 from aim_shared.bus.recorded import Recorded, RecordedReads, RecordedStanding
@@ -57,7 +55,7 @@ class DecisionRecord(Recorded):
     namespace: str = ""
     name: str
     uid: str = ""
-    at: datetime
+    at: AwareDatetime
     generation: int = 0
     woken_by: str = ""
     traceparent: str = ""
@@ -65,7 +63,7 @@ class DecisionRecord(Recorded):
     world: RecordedStanding = RecordedStanding()
     reads: RecordedReads = RecordedReads()
     failure: RecordedFailure | None = None
-    failing_since: datetime | None = None
+    failing_since: AwareDatetime | None = None
     plan: JsonObject = Field(default_factory=dict)
     abridged: tuple[str, ...] = ()
     writes: tuple[RecordedWrite, ...] = ()

@@ -120,6 +120,7 @@ class History:
         self._connection = connection
         self._layout = layout
         self.dropped = 0
+        self.unreadable_decisions = 0
         """Messages that could not be read."""
 
     async def versions(self, part: str, key: Key) -> tuple[LoggedVersion, ...]:
@@ -365,6 +366,7 @@ class History:
             record = DecisionRecord.model_validate(loads(delivered.message.data))
         except ValueError as error:
             self._drop(error)
+            self.unreadable_decisions += 1
             return None
         return StoredDecision(record, delivered.position.stored, delivered.position.stream_sequence)
 

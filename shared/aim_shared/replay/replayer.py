@@ -77,6 +77,11 @@ class Replayer:
         self._services = services
         self._definitions: dict[tuple[str, str], ServiceDefinition] = {}
 
+    @property
+    def unreadable(self) -> int:
+        """Decision records that were asked for and that nobody can read: what they hold cannot be told."""
+        return self._log.unreadable_decisions
+
     async def decisions(self, wanted: DecisionFilter = _EVERY) -> AsyncIterator[Replayed]:
         """Take every decision that matches again, in the order in which they were taken.
 
@@ -123,7 +128,10 @@ class Replayer:
             raise _MissingError(f"a service {record.service!r} today")
         if not record.settings:
             raise _MissingError("the settings: an older release did not record them")
-        values = await self._log.settings(record.service, record.settings)
+        try:
+            values = await self._log.settings(record.service, record.settings)
+        except ValueError as error:
+            raise _MissingError(f"the settings {record.settings} of {record.service} are no JSON: {error}") from error
         if values is None:
             raise _MissingError(f"the settings {record.settings} of {record.service} are not kept")
         try:

@@ -19,10 +19,10 @@ from aim_shared.bus.envelope import LogMessage
 from aim_shared.bus.history import DecisionFilter, History
 from aim_shared.bus.outcome import PubAck
 from aim_shared.bus.part import Index, Key, scoped
-from aim_shared.bus.stored import delete_message, next_message
+from aim_shared.bus.stored import delete_message, last_message, next_message
 from aim_shared.bus.subjects import Layout
 from aim_shared.bus.view import View, WorldView
-from aim_shared.json import JsonObject, dumps
+from aim_shared.json import JsonObject, dumps, loads
 from aim_shared.reconcile.decide import decide
 from aim_shared.reconcile.execution import Execution
 from aim_shared.reconcile.pass_record import PassRecord
@@ -519,3 +519,27 @@ async def test_what_lies_between_decisions_far_apart_is_not_read(log: Log) -> No
         assert [len(one) for one in found] == expected
         assert [one for stretch in found for one in stretch] == decisions
     assert await reading.stretches(history, []) == []
+
+
+@pytest.mark.spec("FW-437", "FW-441")
+@pytest.mark.parametrize("change", ["nonsense", "a moment without a time zone"])
+async def test_a_record_that_nobody_can_read_is_not_passed_over(log: Log, change: str) -> None:
+    await log.decide("a", by_name)
+    await log.decide("b", by_name)
+    subject = log.layout.decision("tester", PART.name, Key("ns", "b"))
+    stored = await last_message(log.bus, log.layout.decisions_stream, subject)
+    assert stored is not None
+    written = {**loads(stored.data), "at": "2026-11-21T12:00:00"}
+    await log._publish(subject, b"{" if change == "nonsense" else dumps(written))
+    replayer = log.replayer(by_name)
+    assert [one.verdict async for one in replayer.decisions()] == [Verdict.SAME, Verdict.SAME]
+    assert replayer.unreadable == 1
+
+
+@pytest.mark.spec("FW-437", "FW-441")
+async def test_with_settings_that_are_nonsense_nothing_can_be_told(log: Log) -> None:
+    await log.decide("a", by_name)
+    await log._publish(log.layout.settings("tester", "d1"), b"{")
+    (told,) = await log.replay(by_name)
+    assert told.verdict is Verdict.UNKNOWN
+    assert "are no JSON" in told.missing[0]
