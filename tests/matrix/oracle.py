@@ -10,7 +10,6 @@ from itertools import count
 from typing import Any, Final, NamedTuple
 
 from aim_shared.api import labels
-from aim_shared.bus.trace import TRACEPARENT_ANNOTATION
 from aim_shared.json import JsonObject, canonical
 
 
@@ -30,7 +29,7 @@ _DROPPED_METADATA: Final = frozenset(
 )
 _DROPPED_ANNOTATIONS: Final = frozenset(
     {
-        TRACEPARENT_ANNOTATION,
+        labels.ANNOTATION_TRACEPARENT,
         labels.ANNOTATION_APPLIED_HASH,
         "volume.beta.kubernetes.io/storage-provisioner",
         "volume.kubernetes.io/storage-provisioner",

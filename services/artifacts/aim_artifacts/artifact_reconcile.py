@@ -42,6 +42,7 @@ from aim_shared.errors import AimError, Category
 from aim_shared.json import JsonObject
 from aim_shared.naming import check_size_job_name, claim_name, download_job_name
 from aim_shared.pods.facts import PodFacts
+from aim_shared.reconcile.component_names import COMPONENT_ORDER
 from aim_shared.reconcile.conditions import Desired, timestamp
 from aim_shared.reconcile.plan import Child, Event, EventType, Patch, Plan
 from aim_shared.reconcile.state_engine import Evaluation, assemble, evaluate, status_json
@@ -59,7 +60,7 @@ def reconcile_artifact(settings: ArtifactsSettings, artifact: AIMArtifact, view:
     seen = _observe(artifact, view)
     stage = _stage(seen, view, settings, now)
     evaluation = evaluate(
-        "AIMArtifact",
+        COMPONENT_ORDER["AIMArtifact"],
         (seen.config.component(), *stage.components),
         generation=artifact.metadata.generation,
         stored=artifact.status.conditions,

@@ -18,6 +18,7 @@ from aim_shared.bus.view import Selection, View
 from aim_shared.errors import AimError
 from aim_shared.json import JsonObject
 from aim_shared.naming import label_value
+from aim_shared.reconcile.component_names import COMPONENT_ORDER
 from aim_shared.reconcile.finalizers import namespace_terminating
 from aim_shared.reconcile.plan import Child, Delete, Event, EventType, Patch, Plan
 from aim_shared.reconcile.state_engine import assemble, evaluate, status_json
@@ -35,7 +36,7 @@ def reconcile_cache(cache: AIMTemplateCache, view: View, now: datetime) -> Plan:
     errors: list[AimError] = []
     matches = [_match(cache, entry, view, errors) for entry in kept.sources]
     evaluation = evaluate(
-        "AIMTemplateCache",
+        COMPONENT_ORDER["AIMTemplateCache"],
         (config.component(), template.component, artifacts_component(matches)),
         generation=cache.metadata.generation,
         stored=cache.status.conditions,

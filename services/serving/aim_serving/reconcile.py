@@ -33,7 +33,7 @@ from aim_shared.bus.parts import ARTIFACT_CLAIMS, ARTIFACTS
 from aim_shared.bus.view import Lookup, View
 from aim_shared.errors import AimError
 from aim_shared.naming import optional_label_value
-from aim_shared.reconcile.component_names import ComponentName
+from aim_shared.reconcile.component_names import COMPONENT_ORDER, ComponentName
 from aim_shared.reconcile.components import Component
 from aim_shared.reconcile.plan import Child, Plan
 from aim_shared.reconcile.state_engine import assemble, evaluate, status_json
@@ -83,7 +83,7 @@ def reconcile(service: AIMService, view: View, now: datetime) -> Plan:
     cache = _judge_cache(view, service, seen, repaired=bool(repairs))
     components = _components(service, seen, observed, cache)
     evaluation = evaluate(
-        service.kind,
+        COMPONENT_ORDER[service.kind],
         components,
         generation=service.metadata.generation,
         stored=service.status.conditions,

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from aim_shared import annotation_keys
+
 PREFIX: Final = "aim.eai.amd.com/"
 
 # Labels of our own objects (FW-250).
@@ -84,7 +86,7 @@ BETA_GPU_FAMILY: Final = AMD_BETA_PREFIX + "gpu.family"
 BETA_GPU_VRAM: Final = AMD_BETA_PREFIX + "gpu.vram"
 
 # Annotations (FW-253).
-ANNOTATION_PAUSED: Final = PREFIX + "reconciliation-paused"
+ANNOTATION_PAUSED: Final = annotation_keys.PAUSED
 ANNOTATION_SOURCE_REGISTRY: Final = PREFIX + "source-registry"
 ANNOTATION_SOURCE_REPOSITORY: Final = PREFIX + "source-repository"
 ANNOTATION_SOURCE_TAG: Final = PREFIX + "source-tag"
@@ -100,9 +102,9 @@ ANNOTATION_ARTIFACT_GENERATION: Final = PREFIX + "artifact-generation"
 ANNOTATION_PROMOTED_FROM: Final = PREFIX + "promoted-from"
 ANNOTATION_ENV_AS_OF: Final = PREFIX + "env-as-of"
 ANNOTATION_EVICTED_SOURCES: Final = PREFIX + "evicted-sources"
-ANNOTATION_TRACEPARENT: Final = PREFIX + "traceparent"
+ANNOTATION_TRACEPARENT: Final = annotation_keys.TRACEPARENT
 ANNOTATION_MIGRATED_FROM: Final = PREFIX + "migrated-from"
-ANNOTATION_APPLIED_HASH: Final = PREFIX + "applied-hash"
+ANNOTATION_APPLIED_HASH: Final = annotation_keys.APPLIED_HASH
 ANNOTATION_AUTOSCALER_CLASS: Final = "serving.kserve.io/autoscalerClass"
 ANNOTATION_OTEL_INJECT: Final = "sidecar.opentelemetry.io/inject"
 ANNOTATION_PROMETHEUS_PORT: Final = "prometheus.kserve.io/port"

@@ -5,11 +5,9 @@ import re
 import secrets
 from typing import Final
 
+from aim_shared import annotation_keys
 from aim_shared.json import JsonObject
 from aim_shared.sharing import shared
-
-TRACEPARENT_ANNOTATION: Final = "aim.eai.amd.com/traceparent"
-"""Stamped by the executor on what it creates, so that the trace goes on with the child (FW-205)."""
 
 _TRACEPARENT: Final = re.compile(r"00-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}")
 
@@ -32,7 +30,7 @@ def trace_of(obj: JsonObject) -> str:
     *Running* is one), and a changed spec starts a new one.
     """
     metadata = obj.get("metadata") or {}
-    stamped = (metadata.get("annotations") or {}).get(TRACEPARENT_ANNOTATION)
+    stamped = (metadata.get("annotations") or {}).get(annotation_keys.TRACEPARENT)
     if isinstance(stamped, str) and is_traceparent(stamped):
         return shared(stamped)
     digest = hashlib.sha256(f"{metadata.get('uid', '')}/{metadata.get('generation', 0)}".encode()).hexdigest()

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Final
 
-from aim_shared.api import labels
+from aim_shared import annotation_keys
 from aim_shared.bus.part import Part
 from aim_shared.errors import AimError, Category
 from aim_shared.json import JsonObject
@@ -70,15 +70,15 @@ def with_owner(target: Target, child: Child) -> JsonObject:
 
 def to_create(body: JsonObject, traceparent: str | None, *, hashed: bool) -> JsonObject:
     """The object for a first write, with the trace context stamped and, if it is to be compared later, the hash."""
-    stamps = {labels.ANNOTATION_TRACEPARENT: traceparent} if traceparent else {}
-    return _annotated(body, {**stamps, **({labels.ANNOTATION_APPLIED_HASH: applied_hash(body)} if hashed else {})})
+    stamps = {annotation_keys.TRACEPARENT: traceparent} if traceparent else {}
+    return _annotated(body, {**stamps, **({annotation_keys.APPLIED_HASH: applied_hash(body)} if hashed else {})})
 
 
 def to_update(body: JsonObject, live: JsonObject) -> JsonObject:
     """The object for a later apply: it keeps its trace context and names the UID, lest it be made again (FW-409)."""
-    stored = (live["metadata"].get("annotations") or {}).get(labels.ANNOTATION_TRACEPARENT)
-    stamps = {labels.ANNOTATION_TRACEPARENT: stored} if stored else {}
-    stamped = _annotated(body, {**stamps, labels.ANNOTATION_APPLIED_HASH: applied_hash(body)})
+    stored = (live["metadata"].get("annotations") or {}).get(annotation_keys.TRACEPARENT)
+    stamps = {annotation_keys.TRACEPARENT: stored} if stored else {}
+    stamped = _annotated(body, {**stamps, annotation_keys.APPLIED_HASH: applied_hash(body)})
     return {**stamped, "metadata": {**stamped["metadata"], "uid": live["metadata"]["uid"]}}
 
 

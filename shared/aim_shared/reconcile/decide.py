@@ -6,7 +6,7 @@ Pure. The worker calls it with the live world, a replay with the world of a deci
 from datetime import datetime
 from typing import Final, TypeVar
 
-from aim_shared.api import labels
+from aim_shared import annotation_keys
 from aim_shared.api.meta import Resource
 from aim_shared.bus.part import Part
 from aim_shared.bus.view import View
@@ -39,7 +39,7 @@ def decide(reconciler: Reconciler[T], obj: T, view: View, now: datetime) -> Plan
 
 def is_paused(obj: Resource) -> bool:
     """Whether the user has paused the object: exactly ``true`` counts (FW-002)."""
-    return obj.metadata.annotations.get(labels.ANNOTATION_PAUSED) == labels.TRUE
+    return obj.metadata.annotations.get(annotation_keys.PAUSED) == "true"
 
 
 def is_forbidden(failure: AimError) -> bool:

@@ -4,10 +4,11 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from aim_shared.api import labels, quantity
+from aim_shared import annotation_keys
+from aim_shared.api import quantity
 from aim_shared.json import JsonObject, canonical
 
-_UNCOUNTED: Final = frozenset({labels.ANNOTATION_APPLIED_HASH, labels.ANNOTATION_TRACEPARENT})
+_UNCOUNTED: Final = frozenset({annotation_keys.APPLIED_HASH, annotation_keys.TRACEPARENT})
 """Annotations that never make a difference (FW-205, FW-409)."""
 
 _QUANTITY_MAPS: Final = frozenset({"requests", "limits", "capacity", "allocatable"})
@@ -38,7 +39,7 @@ def needs_apply(desired: JsonObject, live: JsonObject | None) -> bool:
     """
     if live is None:
         return True
-    stored_hash = (live["metadata"].get("annotations") or {}).get(labels.ANNOTATION_APPLIED_HASH)
+    stored_hash = (live["metadata"].get("annotations") or {}).get(annotation_keys.APPLIED_HASH)
     return stored_hash != applied_hash(desired) or not is_subset(_comparable(desired), live)
 
 

@@ -13,7 +13,7 @@ from aim_shared.api.enums import ConditionStatus, StatusValue, worst_status
 from aim_shared.api.meta import Condition, find_condition
 from aim_shared.errors import BLOCKING_CATEGORIES, RETRIED_CATEGORIES, AimError, Category
 from aim_shared.json import JsonObject
-from aim_shared.reconcile.component_names import COMPONENT_ORDER, ParentCondition
+from aim_shared.reconcile.component_names import ParentCondition
 from aim_shared.reconcile.components import ERROR_STATES, Component, Dependency, Observability, State
 from aim_shared.reconcile.conditions import Desired, condition_json, events_of, settle
 from aim_shared.reconcile.plan import Child, Delete, Effect, Event, EventType, Patch, Plan
@@ -48,7 +48,7 @@ class Evaluation:
 
 
 def evaluate(
-    kind: str,
+    order: Sequence[str],
     components: Iterable[Component],
     *,
     generation: int,
@@ -63,7 +63,7 @@ def evaluate(
     """Conditions, status and decisions of one pass.
 
     Args:
-        kind: kind of the object; decides the order of components (FW-080).
+        order: names of the components of this kind; only these are aggregated, in this order (FW-076, FW-080).
         components: everything reported; those without a name are discarded (FW-037).
         generation: ``metadata.generation`` of the object.
         stored: conditions in the stored status.
@@ -74,7 +74,6 @@ def evaluate(
         failure: the failed write of this object's previous plan, ``view.failure``; nothing may be applied then.
         progressing: reason and message of ``Ready`` instead of ``Progressing`` (AR-485).
     """
-    order = COMPONENT_ORDER[kind]
     reported = sorted((part for part in components if part.name), key=lambda part: _rank(order, part.name))
     loose = (*errors, *(() if failure is None else (failure,)))
     every = (*loose, *(error for part in reported for error in part.errors))

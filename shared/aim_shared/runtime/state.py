@@ -5,8 +5,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Final, TypeAlias
 
+from aim_shared.annotation_keys import PAUSED
 from aim_shared.api import Resource
-from aim_shared.api.labels import ANNOTATION_PAUSED
 from aim_shared.bus.connection import BusConnection, ConnectionState
 from aim_shared.bus.feed import PartStatus, WorldFeed
 from aim_shared.bus.freshness import Source
@@ -35,7 +35,7 @@ def paused_indexes(definition: ServiceDefinition) -> tuple[Index[Any], ...]:
     """Of the objects that a service reconciles: those that the user has paused. Every service's world has them."""
 
     def values(obj: Resource) -> list[str]:
-        return [_PAUSED] if obj.metadata.annotations.get(ANNOTATION_PAUSED) == _PAUSED else []
+        return [_PAUSED] if obj.metadata.annotations.get(PAUSED) == _PAUSED else []
 
     return tuple(Index(reconciler.part, "paused", values, of_status=False) for reconciler in definition.reconcilers)
 

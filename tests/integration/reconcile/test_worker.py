@@ -22,6 +22,7 @@ from aim_shared.bus.view import View, WorldView
 from aim_shared.errors import AimError, Category
 from aim_shared.json import JsonObject, canonical
 from aim_shared.kube.errors import ApiError
+from aim_shared.reconcile.component_names import COMPONENT_ORDER
 from aim_shared.reconcile.components import Component, Dependency, State
 from aim_shared.reconcile.decide import decide
 from aim_shared.reconcile.plan import Child, Delete, Effect, Plan
@@ -57,7 +58,7 @@ def serve(obj: AIMService, view: View) -> Plan:
         "InferenceService", State.READY if child.value else State.PROGRESSING, dependency=Dependency.DOWNSTREAM
     )
     evaluation = evaluate(
-        "AIMService",
+        COMPONENT_ORDER["AIMService"],
         [component],
         generation=obj.metadata.generation,
         stored=obj.status.conditions,

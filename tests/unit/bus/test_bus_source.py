@@ -2,10 +2,10 @@
 
 import pytest
 
+from aim_shared.annotation_keys import TRACEPARENT
 from aim_shared.bus.part import Key
 from aim_shared.bus.parts import DISCOVERY_PODS
 from aim_shared.bus.source import Source, published
-from aim_shared.bus.trace import TRACEPARENT_ANNOTATION
 from aim_shared.json import JsonObject, loads
 from aim_shared.kube.reflector_state import Delete, Restarted, Upsert
 
@@ -19,7 +19,7 @@ def pod(rv: int) -> JsonObject:
             "namespace": "ns",
             "uid": "u",
             "resourceVersion": str(rv),
-            "annotations": {TRACEPARENT_ANNOTATION: TRACE},
+            "annotations": {TRACEPARENT: TRACE},
             "managedFields": [{"manager": "kubelet"}],
         },
         "spec": {"containers": [{"name": "main", "image": "x"}]},

@@ -9,6 +9,7 @@ import pytest
 from aim_shared.api.enums import ConditionStatus, StatusValue
 from aim_shared.api.meta import Condition
 from aim_shared.errors import AimError, Category
+from aim_shared.reconcile.component_names import COMPONENT_ORDER
 from aim_shared.reconcile.components import Component, Dependency, Observability, State
 from aim_shared.reconcile.conditions import Desired, condition, settle
 from aim_shared.reconcile.plan import Event, EventType
@@ -42,7 +43,7 @@ class Object:
         extra: Iterable[Desired] = (),
     ) -> Evaluation:
         result = evaluate(
-            "AIMService",
+            COMPONENT_ORDER["AIMService"],
             components,
             generation=self.generation,
             stored=self.stored,

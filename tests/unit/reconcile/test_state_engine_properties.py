@@ -32,7 +32,7 @@ COMPONENTS = st.lists(
 
 def see(components: list[Component], before: Evaluation | None = None, seconds: float = 0) -> Evaluation:
     return evaluate(
-        KIND,
+        COMPONENT_ORDER[KIND],
         components,
         generation=2,
         stored=before.conditions if before else (),

@@ -8,8 +8,9 @@ from typing import Final
 import yaml
 
 from aim_local.actors.kinds import GATEWAY
+from aim_shared.api import labels
 from aim_shared.api.kinds import kind_of
-from aim_shared.bus.trace import TRACEPARENT_ANNOTATION, new_traceparent
+from aim_shared.bus.trace import new_traceparent
 from aim_shared.json import JsonObject
 from aim_shared.kube.client import KubeClient
 from aim_shared.kube.kinds import ResourceKind
@@ -59,7 +60,7 @@ async def apply_all(client: KubeClient, manifests: Sequence[Manifest]) -> str:
 
 def _in_trace(body: JsonObject, traceparent: str) -> JsonObject:
     metadata = body["metadata"]
-    annotations = {TRACEPARENT_ANNOTATION: traceparent, **metadata.get("annotations", {})}
+    annotations = {labels.ANNOTATION_TRACEPARENT: traceparent, **metadata.get("annotations", {})}
     return {**body, "metadata": {**metadata, "annotations": annotations}}
 
 

@@ -16,7 +16,7 @@ from aim_shared.bus.part import scoped
 from aim_shared.bus.view import Selection, View
 from aim_shared.json import JsonObject
 from aim_shared.reconcile.children import child_labels
-from aim_shared.reconcile.component_names import ComponentName
+from aim_shared.reconcile.component_names import COMPONENT_ORDER, ComponentName
 from aim_shared.reconcile.components import Component
 from aim_shared.reconcile.plan import Child, Event, EventType, Plan, kind_of
 from aim_shared.reconcile.state_engine import Evaluation, assemble, evaluate, status_json
@@ -54,7 +54,7 @@ class ModelReconcile:
             self._templates(existing, wanted, desired, expected),
         )
         evaluation = evaluate(
-            scope.kind,
+            COMPONENT_ORDER[scope.kind],
             components,
             generation=model.metadata.generation,
             stored=_believed(model, image),

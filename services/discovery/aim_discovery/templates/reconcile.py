@@ -25,7 +25,7 @@ from aim_discovery.templates.slots import RECOUNT, Slots, place
 from aim_shared.api import ResolvedReference, StatusValue, to_json
 from aim_shared.bus.view import View
 from aim_shared.json import JsonObject
-from aim_shared.reconcile.component_names import ComponentName
+from aim_shared.reconcile.component_names import COMPONENT_ORDER, ComponentName
 from aim_shared.reconcile.components import Component
 from aim_shared.reconcile.plan import Child, Plan
 from aim_shared.reconcile.state_engine import Evaluation, assemble, evaluate, status_json
@@ -128,7 +128,7 @@ class _Pass:
     def _evaluate(self, view: View, now: datetime) -> Evaluation:
         status, cache = self.template.status, self.caching.condition
         return evaluate(
-            self.by.scope.kind,
+            COMPONENT_ORDER[self.by.scope.kind],
             self._components(),
             generation=self.template.metadata.generation,
             stored=status.conditions,
