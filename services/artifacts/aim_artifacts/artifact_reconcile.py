@@ -34,6 +34,7 @@ from aim_shared.api import (
     StatusValue,
     labels,
 )
+from aim_shared.api.enums import EventType
 from aim_shared.api.meta import find_condition
 from aim_shared.bus.part import scoped
 from aim_shared.bus.parts import ARTIFACT_CLAIMS, ARTIFACT_JOBS, ARTIFACTS, STATUS_UPDATER_BINDINGS
@@ -44,7 +45,7 @@ from aim_shared.naming import check_size_job_name, claim_name, download_job_name
 from aim_shared.pods.facts import PodFacts
 from aim_shared.reconcile.component_names import COMPONENT_ORDER
 from aim_shared.reconcile.conditions import Desired, timestamp
-from aim_shared.reconcile.plan import Child, Event, EventType, Patch, Plan
+from aim_shared.reconcile.plan import Child, Event, Patch, Plan
 from aim_shared.reconcile.state_engine import Evaluation, assemble, evaluate, status_json
 from aim_shared.runtimeconfig.resolve import resolve_config
 

@@ -12,6 +12,7 @@ from aim_artifacts.indexes import ARTIFACTS_BY_CACHE, ARTIFACTS_BY_SOURCE, CACHE
 from aim_artifacts.model_sources import IndexedSource, sources_to_keep
 from aim_artifacts.template_resolution import ResolvedTemplate, resolve_template
 from aim_shared.api import AIMArtifact, AIMTemplateCache, StatusValue, to_json
+from aim_shared.api.enums import EventType
 from aim_shared.bus.part import scoped
 from aim_shared.bus.parts import ARTIFACTS, NAMESPACES
 from aim_shared.bus.view import Selection, View
@@ -20,7 +21,7 @@ from aim_shared.json import JsonObject
 from aim_shared.naming import label_value
 from aim_shared.reconcile.component_names import COMPONENT_ORDER
 from aim_shared.reconcile.finalizers import namespace_terminating
-from aim_shared.reconcile.plan import Child, Delete, Event, EventType, Patch, Plan
+from aim_shared.reconcile.plan import Child, Delete, Event, Patch, Plan
 from aim_shared.reconcile.state_engine import assemble, evaluate, status_json
 from aim_shared.runtimeconfig.resolve import ResolvedConfig, resolve_config
 

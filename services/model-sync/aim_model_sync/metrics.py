@@ -8,7 +8,7 @@ from typing import Final
 from aim_model_sync.outcome import SyncOutcome
 from aim_shared.bus.parts import MODEL_SOURCES
 from aim_shared.bus.world import World
-from aim_shared.telemetry.metrics import Readings, Summary
+from aim_shared.telemetry.metrics import Readings, Total
 
 
 class SyncResult(StrEnum):
@@ -45,7 +45,7 @@ class SyncCounts:
         """Syncs by result, and how long they took."""
         return {
             "aim_model_syncs_total": [({"result": one.value}, float(self.by_result[one])) for one in SyncResult],
-            "aim_model_sync_seconds": [({}, Summary(self.by_result.total(), self.seconds))],
+            "aim_model_sync_seconds": [({}, Total(self.by_result.total(), self.seconds))],
         }
 
 

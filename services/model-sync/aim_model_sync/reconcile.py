@@ -18,12 +18,13 @@ from aim_model_sync.spec_problem import spec_problem
 from aim_model_sync.status import Written
 from aim_model_sync.words import counted
 from aim_shared.api import AIMClusterModelSource, to_json
+from aim_shared.api.enums import EventType
 from aim_shared.bus.fact import get_fact
 from aim_shared.bus.parts import CLUSTER_MODELS, FACTS
 from aim_shared.bus.view import View
 from aim_shared.errors import AimError, Category
 from aim_shared.reconcile.decide import IMMEDIATELY
-from aim_shared.reconcile.plan import Effect, Event, EventType, Plan
+from aim_shared.reconcile.plan import Effect, Event, Plan
 from aim_shared.registry.credentials import SecretReason
 from aim_shared.runtimeconfig.resolve import resolve_config
 

@@ -5,12 +5,13 @@ from typing import Final
 
 from aim_shared.api import AIMClusterRuntimeConfig, AIMRuntimeConfig, ConditionStatus, RuntimeConfigSpec, quantity
 from aim_shared.api.duration import DurationError
+from aim_shared.api.enums import EventType
 from aim_shared.api.meta import find_condition
 from aim_shared.bus.view import View
 from aim_shared.reconcile.component_names import ParentCondition
 from aim_shared.reconcile.components import Observability
 from aim_shared.reconcile.conditions import Desired, condition_json, events_of, settle
-from aim_shared.reconcile.plan import Event, EventType, Plan
+from aim_shared.reconcile.plan import Event, Plan
 from aim_shared.reconcile.propagation import compile_pattern
 from aim_shared.runtimeconfig.resolve import DEFAULT_NAME
 from aim_shared.runtimeconfig.routing import gateway_duration

@@ -7,11 +7,11 @@ from datetime import UTC, datetime
 from types import MappingProxyType
 from typing import Final
 
-from aim_shared.api.enums import ConditionStatus
+from aim_shared.api.enums import ConditionStatus, EventType
 from aim_shared.api.meta import Condition
 from aim_shared.json import JsonObject
 from aim_shared.reconcile.components import Observability
-from aim_shared.reconcile.plan import Event, EventType
+from aim_shared.reconcile.plan import Event
 
 MAX_MESSAGE: Final = 32768
 """Longest message of a condition, in characters (FW-107)."""

@@ -5,8 +5,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
+from aim_shared.api.enums import EventType
 from aim_shared.reconcile.component_names import ParentCondition
-from aim_shared.reconcile.plan import Event, EventType
+from aim_shared.reconcile.plan import Event
 
 STANDING_SECONDS: Final = 300.0
 """A standing error is repeated at most this often per object and condition."""

@@ -10,6 +10,7 @@ from uuid import uuid4
 
 import structlog
 
+from aim_shared.api.enums import EventType
 from aim_shared.api.kinds import EVENT
 from aim_shared.json import JsonObject
 from aim_shared.kube.client import KubeClient
@@ -17,7 +18,7 @@ from aim_shared.kube.errors import ApiError, KubeError
 from aim_shared.reconcile.child_body import Target
 from aim_shared.reconcile.conditions import timestamp
 from aim_shared.reconcile.event_rates import EventRates, Posting, bundles, combined
-from aim_shared.reconcile.plan import Event, EventType, kind_of
+from aim_shared.reconcile.plan import Event, kind_of
 
 CLUSTER_EVENTS_NAMESPACE: Final = "default"
 """Where events about cluster-scoped objects live (FW-413)."""

@@ -6,6 +6,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
+from aim_shared.api.enums import EventType
 from aim_shared.api.kinds import Kind
 from aim_shared.bus.part import Index, Key, Part
 from aim_shared.bus.question import Question, about_object
@@ -98,13 +99,6 @@ class Patch:
     resource_version: str
     body: JsonObject
     why: str
-
-
-class EventType(StrEnum):
-    """Types of Kubernetes Events."""
-
-    NORMAL = "Normal"
-    WARNING = "Warning"
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,14 +9,14 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
-from aim_shared.api.enums import ConditionStatus, StatusValue, worst_status
+from aim_shared.api.enums import ConditionStatus, EventType, StatusValue, worst_status
 from aim_shared.api.meta import Condition, find_condition
 from aim_shared.errors import BLOCKING_CATEGORIES, RETRIED_CATEGORIES, AimError, Category
 from aim_shared.json import JsonObject
 from aim_shared.reconcile.component_names import ParentCondition
 from aim_shared.reconcile.components import ERROR_STATES, Component, Dependency, Observability, State
 from aim_shared.reconcile.conditions import Desired, condition_json, events_of, settle
-from aim_shared.reconcile.plan import Child, Delete, Effect, Event, EventType, Patch, Plan
+from aim_shared.reconcile.plan import Child, Delete, Effect, Event, Patch, Plan
 
 GRACE_PERIOD: Final = timedelta(seconds=10)
 """How long infrastructure errors are kept from changing what was known before (FW-060)."""

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Final, Protocol
 
+from aim_shared.api.enums import EventType
 from aim_shared.bus.part import Part
 from aim_shared.errors import AimError
 from aim_shared.json import JsonObject, canonical
@@ -14,7 +15,7 @@ from aim_shared.reconcile.child_body import Target
 from aim_shared.reconcile.classify import Verb, classify, is_quiet
 from aim_shared.reconcile.difference import same_status
 from aim_shared.reconcile.execution import Write, WriteResult
-from aim_shared.reconcile.plan import Event, EventType, kind_of
+from aim_shared.reconcile.plan import Event, kind_of
 from aim_shared.reconcile.reconciler import StatusOwnership
 
 STATUS_REJECTED: Final = "StatusRejected"

@@ -21,10 +21,10 @@ from aim_shared.runtime.decisions import DecisionLog
 from aim_shared.runtime.dispatch import Dispatcher
 from aim_shared.runtime.leadership import Leadership
 from aim_shared.runtime.leading import Term
-from aim_shared.telemetry.metrics import Metrics, Readings, Summary, gauges_of
+from aim_shared.telemetry.metrics import Metrics, Readings, Total, gauges_of
 
-_Sample: TypeAlias = tuple[Mapping[str, str], float | Summary]
-_Named: TypeAlias = tuple[str, Mapping[str, str], float | Summary]
+_Sample: TypeAlias = tuple[Mapping[str, str], float | Total]
+_Named: TypeAlias = tuple[str, Mapping[str, str], float | Total]
 
 _PAUSED: Final = "true"
 _API_GRACE: Final = 10.0
@@ -191,8 +191,8 @@ def _queue_samples(labels: Mapping[str, str], queue: QueueStatistics) -> Iterabl
     yield "workqueue_depth", labels, float(queue.depth)
     yield "workqueue_adds_total", labels, float(queue.adds)
     yield "workqueue_retries_total", labels, float(queue.retries)
-    yield "workqueue_queue_duration_seconds", labels, Summary(queue.taken, queue.queue_seconds)
-    yield "workqueue_work_duration_seconds", labels, Summary(queue.taken - queue.processing, queue.work_seconds)
+    yield "workqueue_queue_duration_seconds", labels, Total(queue.taken, queue.queue_seconds)
+    yield "workqueue_work_duration_seconds", labels, Total(queue.taken - queue.processing, queue.work_seconds)
     yield "workqueue_unfinished_work_seconds", labels, queue.unfinished_seconds
     yield "workqueue_longest_running_processor_seconds", labels, queue.longest_running_seconds
 

@@ -21,14 +21,14 @@ _NO_ANSWER: Final = "<error>"
 
 
 @dataclass(frozen=True, slots=True)
-class Summary:
+class Total:
     """How often something happened, and how many seconds it took in all."""
 
     count: int
     seconds: float
 
 
-Samples = Iterable[tuple[Mapping[str, str], float | Summary]]
+Samples = Iterable[tuple[Mapping[str, str], float | Total]]
 """Values of one metric with their labels."""
 Readings = Mapping[str, Samples]
 """Metric name → its samples. A name in ``_total`` is a counter; summaries are given as such; the rest are gauges."""
@@ -118,7 +118,7 @@ class _State(Collector):
             yield _family(name, list(samples))
 
 
-def _family(name: str, samples: list[tuple[Mapping[str, str], float | Summary]]) -> Metric:
+def _family(name: str, samples: list[tuple[Mapping[str, str], float | Total]]) -> Metric:
     keys = sorted({key for labels, _ in samples for key in labels})
     summary = SummaryMetricFamily(name, name.replace("_", " "), labels=keys)
     number = (CounterMetricFamily if name.endswith("_total") else GaugeMetricFamily)(
@@ -126,7 +126,7 @@ def _family(name: str, samples: list[tuple[Mapping[str, str], float | Summary]])
     )
     for labels, value in samples:
         values = [labels.get(key, "") for key in keys]
-        if isinstance(value, Summary):
+        if isinstance(value, Total):
             summary.add_metric(values, count_value=value.count, sum_value=value.seconds)
         else:
             number.add_metric(values, value)

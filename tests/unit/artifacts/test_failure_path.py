@@ -17,9 +17,10 @@ from support.artifacts import (
 )
 
 from aim_shared.api import labels
+from aim_shared.api.enums import EventType
 from aim_shared.bus.parts import ARTIFACT_CLAIMS, ARTIFACT_JOBS, ARTIFACTS, TEMPLATE_CACHES
 from aim_shared.json import dumps
-from aim_shared.reconcile.plan import EventType, Plan
+from aim_shared.reconcile.plan import Plan
 
 TERMINATION = dumps({"category": "Auth", "message": "401 for token hf_invalidtoken"}).decode()
 

@@ -7,6 +7,7 @@ import pytest
 from support.builders import NOW, make, world_of
 
 from aim_shared.api import kinds, labels
+from aim_shared.api.enums import EventType
 from aim_shared.api.external.namespace import Namespace
 from aim_shared.api.service import AIMService
 from aim_shared.bus.part import Part
@@ -15,7 +16,7 @@ from aim_shared.errors import AimError, Category
 from aim_shared.json import canonical
 from aim_shared.reconcile.decide import decide
 from aim_shared.reconcile.finalizers import namespace_terminating
-from aim_shared.reconcile.plan import NOTHING, Child, Delete, Effect, Event, EventType, Plan
+from aim_shared.reconcile.plan import NOTHING, Child, Delete, Effect, Event, Plan
 from aim_shared.reconcile.plan_json import is_nothing, plan_to_json
 from aim_shared.reconcile.reconciler import Reconciler
 

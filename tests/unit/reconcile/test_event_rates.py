@@ -2,8 +2,9 @@
 
 import pytest
 
+from aim_shared.api.enums import EventType
 from aim_shared.reconcile.event_rates import EventRates, bundles, combined
-from aim_shared.reconcile.plan import Event, EventType
+from aim_shared.reconcile.plan import Event
 
 
 def event(message: str = "m", *, standing: bool = False, condition: str = "CacheReady") -> Event:

@@ -9,7 +9,7 @@ from opentelemetry.sdk.trace import TracerProvider
 
 from aim_shared.runtime.failure import StartError, leaves, report
 from aim_shared.telemetry import logs, tracing
-from aim_shared.telemetry.metrics import Metrics, Summary
+from aim_shared.telemetry.metrics import Metrics, Total
 
 TRACE = "0af7651916cd43dd8448eb211c80319c"
 PARENT = f"00-{TRACE}-b7ad6b7169203331-01"
@@ -57,7 +57,7 @@ def test_names_decide_what_a_reading_is() -> None:
         lambda: {
             "workqueue_adds_total": [({"name": "tiny"}, 3.0)],
             "workqueue_depth": [({"name": "tiny"}, 1.0)],
-            "workqueue_queue_duration_seconds": [({"name": "tiny"}, Summary(2, 0.5))],
+            "workqueue_queue_duration_seconds": [({"name": "tiny"}, Total(2, 0.5))],
         },
         ["tiny"],
     )

@@ -25,10 +25,11 @@ from aim_shared.api import (
     labels,
     to_json,
 )
+from aim_shared.api.enums import EventType
 from aim_shared.errors import AimError, Category
 from aim_shared.json import JsonObject
 from aim_shared.naming import label_value
-from aim_shared.reconcile.plan import Event, EventType
+from aim_shared.reconcile.plan import Event
 
 _LONGEST_GPU_MODEL: Final = 64
 _LABEL_VALUE: Final = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?")

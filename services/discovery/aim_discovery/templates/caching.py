@@ -16,13 +16,14 @@ from aim_shared.api import (
     TemplateScope,
     to_json,
 )
+from aim_shared.api.enums import EventType
 from aim_shared.bus.part import owner_index
 from aim_shared.bus.parts import TEMPLATE_CACHES
 from aim_shared.bus.view import View
 from aim_shared.json import JsonObject
 from aim_shared.reconcile.children import child_labels
 from aim_shared.reconcile.conditions import Desired, condition
-from aim_shared.reconcile.plan import Child, Event, EventType, WriteMode, kind_of
+from aim_shared.reconcile.plan import Child, Event, WriteMode, kind_of
 
 CACHES_BY_OWNER: Final = owner_index(TEMPLATE_CACHES)
 CACHE_READY: Final = "CacheReady"

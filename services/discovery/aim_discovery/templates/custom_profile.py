@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from aim_discovery.scopes import Template, TemplateScope
 from aim_shared.api import CONFIG_MAP, LabelPropagation, TemplateSpec, labels
+from aim_shared.api.enums import EventType
 from aim_shared.bus.parts import CUSTOM_PROFILES
 from aim_shared.bus.view import View
 from aim_shared.custom_profile import InvalidProfileError, RenderedProfile, render_profile
@@ -13,7 +14,7 @@ from aim_shared.naming import label_value, template_profile_name
 from aim_shared.reconcile.children import child_labels
 from aim_shared.reconcile.component_names import ComponentName
 from aim_shared.reconcile.components import Component, State
-from aim_shared.reconcile.plan import Child, Delete, Event, EventType, kind_of
+from aim_shared.reconcile.plan import Child, Delete, Event, kind_of
 
 
 @dataclass(frozen=True, slots=True)
