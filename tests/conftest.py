@@ -66,5 +66,4 @@ structlog.configure(
         structlog.dev.ConsoleRenderer(colors=False, exception_formatter=structlog.dev.plain_traceback),
     ]
 )
-# Here, because reconcilers are watched only when they are made later: before any test module is imported.
 watch_plans(_judge)

@@ -36,6 +36,7 @@ from aim_shared.reconcile.classify import Verb
 from aim_shared.reconcile.conditions import timestamp
 from aim_shared.reconcile.difference import same_status
 from aim_shared.reconcile.execution import Execution, Write, WriteResult
+from aim_shared.reconcile.pass_record import Records
 from aim_shared.reconcile.plan import Child, Plan
 from aim_shared.reconcile.queue import WorkQueue
 from aim_shared.reconcile.reconciler import Shown
@@ -219,14 +220,12 @@ async def loaded(templates: list[JsonObject], models: int, others: Iterable[Json
     reconciler = next(one for one in declared.reconcilers if one.part is TEMPLATES)
     desk = Desk(built, definition(settings).shown, tally, settings.max_discovery_jobs)
     worker: Worker[Any] = Worker(
-        "discovery",
         reconciler,
         built.world,
         queue,
         desk,  # type: ignore[arg-type]
         effects=desk,
-        record=desk.record,
-        saw=lambda _: None,
+        interceptors=(Records("discovery", desk.record),),
         now=lambda: NOW + timedelta(days=1, seconds=clock.now),
     )
     desk.worker = worker

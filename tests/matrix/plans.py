@@ -15,6 +15,7 @@ from unittest.mock import patch
 
 from matrix.oracle import ObjectKey
 from matrix.site import Site
+from support.deciding import decide
 
 from aim_cli.services import services
 from aim_shared.bus.connection import BusSettings, connect
@@ -27,7 +28,6 @@ from aim_shared.kube.client import KubeClient
 from aim_shared.kube.lease import NotLeaderError
 from aim_shared.reconcile.admission import Admission
 from aim_shared.reconcile.child_body import Target
-from aim_shared.reconcile.decide import decide
 from aim_shared.reconcile.events import EventWriter
 from aim_shared.reconcile.execution import Drop
 from aim_shared.reconcile.executor import Executor

@@ -12,6 +12,7 @@ from typing import Final
 from matrix.case import Case, Outcome, Scenario
 from matrix.plans import declared
 from matrix.site import Site
+from support.deciding import decide
 
 from aim_shared.bus.chain import LoggedVersion
 from aim_shared.bus.connection import BusSettings, connect
@@ -23,7 +24,6 @@ from aim_shared.bus.subjects import DEFAULT_LAYOUT, FACTS_PART
 from aim_shared.bus.view import WorldView
 from aim_shared.bus.world import World
 from aim_shared.errors import AimError
-from aim_shared.reconcile.decide import decide
 from aim_shared.reconcile.plan import Plan
 from aim_shared.reconcile.reconciler import ServiceDefinition
 from aim_shared.runtime.facts import FACTS_BY_OWNER

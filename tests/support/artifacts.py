@@ -5,6 +5,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from support.builders import NOW, BuiltWorld, condition, make, owner, terminated, world_of
+from support.deciding import decide
 
 from aim_artifacts.service import definition
 from aim_artifacts.settings import ArtifactsSettings
@@ -14,7 +15,6 @@ from aim_shared.bus.entry import Version
 from aim_shared.bus.part import Key, Part
 from aim_shared.bus.parts import ARTIFACT_CLAIMS, ARTIFACT_JOBS, ARTIFACT_PODS, ARTIFACTS
 from aim_shared.json import JsonObject
-from aim_shared.reconcile.decide import decide
 from aim_shared.reconcile.plan import Plan, WriteMode
 from aim_shared.reconcile.reconciler import Reconciler
 

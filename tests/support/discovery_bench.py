@@ -13,6 +13,7 @@ from typing import Any
 
 from support.builders import NOW, make
 from support.controlplane import CRDS
+from support.deciding import WATCHED
 from support.discovery_world import SYSTEM, cluster_model, settings
 from support.virtual_clock import VirtualClock
 
@@ -34,6 +35,7 @@ from aim_shared.reconcile.change_router import ChangeRouter
 from aim_shared.reconcile.conditions import timestamp
 from aim_shared.reconcile.events import EventWriter
 from aim_shared.reconcile.executor import Executor
+from aim_shared.reconcile.pass_record import Records
 from aim_shared.reconcile.queue import WorkQueue
 from aim_shared.reconcile.worker import Worker
 from aim_shared.reconcile.world_access import WorldAccess
@@ -84,14 +86,12 @@ class DiscoveryBench:
             queue: WorkQueue[Key] = WorkQueue(self.clock)
             self.queues[reconciler.controller] = queue
             self.workers[reconciler.controller] = Worker(
-                declared.name,
                 reconciler,
                 self.world,
                 queue,
                 executor,
                 effects=self,
-                record=self.records.append,
-                saw=lambda _: None,
+                interceptors=(Records(declared.name, self.records.append), WATCHED),
                 now=lambda: NOW + timedelta(seconds=self.clock.now),
             )
         self._router = ChangeRouter(self.world, declared.shown, [one.waking for one in self.workers.values()])

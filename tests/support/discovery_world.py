@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from support.builders import NAMESPACE, NOW, BuiltWorld, make, owner, world_of
+from support.deciding import decide
 
 from aim_discovery.effect_kinds import SERVICE_NAME
 from aim_discovery.service import definition
@@ -30,7 +31,6 @@ from aim_shared.errors import AimError
 from aim_shared.json import JsonObject
 from aim_shared.reconcile.child_body import Target, with_owner
 from aim_shared.reconcile.conditions import timestamp
-from aim_shared.reconcile.decide import decide
 from aim_shared.reconcile.difference import same_status
 from aim_shared.reconcile.plan import Effect, Plan
 from aim_shared.reconcile.reconciler import Reconciler

@@ -5,6 +5,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from support.builders import NOW, BuiltWorld, condition, fact, make, owner, world_of
+from support.deciding import decide
 
 from aim_model_sync.effect_kinds import SERVICE_NAME, SYNC
 from aim_model_sync.outcome import FoundImages, SelectorOutcome, SyncOutcome
@@ -15,7 +16,6 @@ from aim_shared.api.kinds import AIM_CLUSTER_MODEL, AIM_CLUSTER_MODEL_SOURCE
 from aim_shared.bus.parts import CLUSTER_MODELS, MODEL_SOURCES
 from aim_shared.errors import AimError, Category
 from aim_shared.json import JsonObject
-from aim_shared.reconcile.decide import decide
 from aim_shared.reconcile.plan import Plan
 
 DEFINITION = definition(ModelSyncSettings(system_namespace="aim-system"))

@@ -1,21 +1,18 @@
-"""What the services would write: every plan that any test makes, watched where reconcilers are made."""
+"""What the services would write: every plan that any test makes, watched around the decision."""
 
 import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
-from typing import Any
-from unittest.mock import patch
+from typing import Any, Final
 
 from aim_shared.api.meta import Resource
 from aim_shared.bus.part import Part
-from aim_shared.bus.view import View
 from aim_shared.json import JsonObject, canonical, loads
 from aim_shared.reconcile.child_body import Target, with_owner
+from aim_shared.reconcile.decide import Decision, Interceptor, Proceed
 from aim_shared.reconcile.plan import Plan, WriteMode
-from aim_shared.reconcile.reconciler import Reconciler
 
 VARIABLE = "AIM_TEST_PLANNED_WRITES"
 """Environment variable: the file that a test run appends its planned writes to, when this module is its plugin."""
@@ -62,26 +59,23 @@ def planned_writes(part: Part[Any], obj: Resource, plan: Plan) -> Iterator[Plann
         yield PlannedWrite(Verb.STATUS, {**head, "status": plan.status})
 
 
+_WATCHERS: Final[list[Callable[[PlannedWrite], None]]] = []
+
+
 def watch_plans(watcher: Callable[[PlannedWrite], None]) -> None:
-    """Show every write of every plan to ``watcher``, for the rest of the process.
+    """Show every write of every plan to ``watcher``, for the rest of the process."""
+    _WATCHERS.append(watcher)
 
-    Call it before the services are imported: reconcilers made earlier are not watched.
-    """
-    make = Reconciler.__init__
 
-    def watched(self: Reconciler[Any], *arguments: Any, **named: Any) -> None:
-        make(self, *arguments, **named)
-        reconcile = self.reconcile
+class PlansWatched(Interceptor):
+    """Shows what a decision would write to whoever watches plans."""
 
-        def watched_reconcile(obj: Any, view: View, now: datetime) -> Plan:
-            plan: Plan = reconcile(obj, view, now)
-            for write in planned_writes(self.part, obj, plan):
+    def decide(self, decision: Decision[Any], proceed: Proceed) -> Plan:
+        plan = proceed(decision)
+        for write in planned_writes(decision.reconciler.part, decision.obj, plan):
+            for watcher in _WATCHERS:
                 watcher(write)
-            return plan
-
-        object.__setattr__(self, "reconcile", watched_reconcile)
-
-    patch.object(Reconciler, "__init__", watched).start()
+        return plan
 
 
 def pytest_configure() -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import orjson
 import pytest
 from support.controlplane import definitions
+from support.deciding import WATCHED
 from support.virtual_clock import VirtualClock
 
 from aim_local.apiserver import ControlPlane
@@ -26,11 +27,14 @@ from aim_shared.json import JsonObject
 from aim_shared.kube.client import KubeClient
 from aim_shared.kube.config import Connection, NoCredentials
 from aim_shared.kube.transport import TransportSettings
+from aim_shared.reconcile import decide as seam
 from aim_shared.reconcile.admission import Admission
 from aim_shared.reconcile.change_router import ChangeRouter
 from aim_shared.reconcile.child_body import Target
+from aim_shared.reconcile.decide import Interceptor, Proceed
 from aim_shared.reconcile.events import EventWriter
 from aim_shared.reconcile.executor import Executor
+from aim_shared.reconcile.pass_record import Records
 from aim_shared.reconcile.plan import NOTHING, Effect, Plan
 from aim_shared.reconcile.queue import WorkQueue
 from aim_shared.reconcile.reconciler import Reconciler, WakeBy
@@ -68,6 +72,19 @@ class Faults:
                 body = {"kind": "Status", "apiVersion": "v1", "status": "Failure", **status}
                 return Response(code, orjson.dumps(body))
         return await handler(request)
+
+
+@dataclass
+class Looking(Interceptor):
+    """Keeps what each decision has read."""
+
+    saw: list[ReadLog]
+
+    def decide(self, decision: seam.Decision[Any], proceed: Proceed) -> Plan:
+        try:
+            return proceed(decision)
+        finally:
+            self.saw.append(decision.reads)
 
 
 @dataclass
@@ -154,14 +171,12 @@ class Bench:
             events=EventWriter(self.kube, "aim-serving"),
         )
         self.worker = Worker(
-            "serving",
             self.reconciler,
             self.world,
             self.queue,
             self.executor,
             effects=self,
-            record=self.records.append,
-            saw=self.saw.append,
+            interceptors=(Records("serving", self.records.append), Looking(self.saw), WATCHED),
             now=lambda: self.clock,
         )
 

@@ -5,6 +5,7 @@ from datetime import datetime
 from typing import Any
 
 from support.builders import NOW, BuiltWorld, condition, make, owner, world_of
+from support.deciding import decide
 
 from aim_serving import indexes
 from aim_serving.service import CONSUMED, SERVICE_RECONCILER
@@ -15,7 +16,6 @@ from aim_shared.bus.parts import INFERENCE_SERVICES, SERVICES
 from aim_shared.errors import AimError
 from aim_shared.json import JsonObject
 from aim_shared.pods.facts import POD_EVENTS
-from aim_shared.reconcile.decide import decide
 from aim_shared.reconcile.plan import Child, Plan, WriteMode
 
 TEAM = "ml-team"

@@ -8,13 +8,13 @@ from itertools import count
 from typing import Any, Final
 
 from support.builders import NOW, BuiltWorld, condition, make, world_of
+from support.deciding import decide
 from support.declarations import definitions
 
 from aim_shared.api import kinds, labels
 from aim_shared.bus.entry import Entry
 from aim_shared.bus.part import Key
 from aim_shared.json import JsonObject
-from aim_shared.reconcile.decide import decide
 from aim_shared.reconcile.plan import Plan
 from aim_shared.reconcile.reconciler import Reconciler
 

@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from support.builders import BuiltWorld, world_of
+from support.deciding import decide
 from support.virtual_clock import VirtualClock
 
 from aim_shared.bus.entry import Change
@@ -12,7 +13,6 @@ from aim_shared.bus.part import Key, Part
 from aim_shared.bus.question import about_object
 from aim_shared.json import JsonObject
 from aim_shared.reconcile.change_router import ChangeRouter
-from aim_shared.reconcile.decide import decide
 from aim_shared.reconcile.plan import Plan
 from aim_shared.reconcile.queue import WorkQueue
 from aim_shared.reconcile.reconciler import Reconciler, ServiceDefinition
@@ -62,8 +62,7 @@ class Awake:
         if obj is None:
             seat.waking.forget(key)
             return None
-        view = self.built.view()
-        return seat.waking.decide(obj, view, self.now, set())
+        return decide(seat.reconciler, obj, self.built.view(), self.now, seat.waking)
 
     def reads(self, controller: str, own: Key, part: Part[Any], key: Key) -> bool:
         """Whether the pass of an object depends on another object, beyond what a wake by hand stands for."""

@@ -1,13 +1,20 @@
 """That plans of unit tests are held against the schemas at all, and that a wrong one is found."""
 
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
 import pytest
 from support.planned_schemas import problems
 from support.planned_writes import PlannedWrite, Verb
 from support.serving import aim_service, plan_for, serving_world
 
-from aim_serving.service import SERVICE_RECONCILER
 from aim_shared.api.kinds import AIM_SERVICE, HTTP_ROUTE, INFERENCE_SERVICE, JOB
 from aim_shared.json import JsonObject
+
+TESTS = Path(__file__).parents[1]
+UNWATCHED = {"deciding.py", "test_replayer.py"}
+"""What watches, and decisions of widgets, of which there are no schemas."""
 
 
 def write(api_version: str, kind: str, verb: Verb = Verb.APPLY, **members: object) -> PlannedWrite:
@@ -15,9 +22,23 @@ def write(api_version: str, kind: str, verb: Verb = Verb.APPLY, **members: objec
     return PlannedWrite(verb, {"apiVersion": api_version, "kind": kind, "metadata": metadata, **members})
 
 
-def test_reconcilers_are_watched() -> None:
-    assert SERVICE_RECONCILER.reconcile.__name__ == "watched_reconcile"
-    assert plan_for(serving_world(aim_service())).status is not None
+@pytest.mark.spec("FW-504")
+def test_every_decision_of_a_test_is_watched() -> None:
+    """A test that took one past `support.deciding` would not be told of a plan that no API server takes."""
+    strays = [f"{path.name}:{line}" for path in TESTS.rglob("*.py") for line in _unwatched(path)]
+    assert strays == []
+
+
+def _unwatched(path: Path) -> Iterator[int]:
+    if path.name in UNWATCHED:
+        return
+    for node in ast.walk(ast.parse(path.read_text())):
+        match node:
+            case ast.ImportFrom(module="aim_shared.reconcile.decide", names=names):
+                if any(name.name == "decide" for name in names):
+                    yield node.lineno
+            case ast.Call(func=ast.Attribute(attr="reconcile" | "finalize"), args=[_, _, _]):
+                yield node.lineno
 
 
 def test_a_plan_that_would_be_refused_fails_its_test() -> None:

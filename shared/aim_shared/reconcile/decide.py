@@ -1,16 +1,33 @@
 """The decision about one object: what every reconciler has in common, around its own reconcile (FW-001…FW-003).
 
-Pure. The worker calls it with the live world, a replay with the world of a decision record.
+Pure. A worker takes it with the live world, a replay with that of a decision record, a test with one that it made.
+
+This is also the one place where anything may stand around a decision (FW-504). Whoever wants to see each of them is an
+`Interceptor`, as in gRPC: it is given the decision and the rest of the way to it.
+
+    class Timed(Interceptor):
+        def decide(self, decision, proceed):
+            started = time.perf_counter()
+            try:
+                return proceed(decision)
+            finally:
+                self.observe(decision.reconciler.controller, time.perf_counter() - started)
+
+    plan = decide(Decision(reconciler, obj, view, now), [Timed()])
 """
 
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Final, TypeVar
+from typing import Any, Final, Generic, TypeAlias, TypeVar
 
 from aim_shared import annotation_keys
 from aim_shared.api.meta import Resource
 from aim_shared.bus.part import Part
-from aim_shared.bus.view import View
+from aim_shared.bus.standing import Standing
+from aim_shared.bus.view import ReadLog, View
 from aim_shared.errors import AimError, Category
+from aim_shared.reconcile.execution import Execution
 from aim_shared.reconcile.plan import NOTHING, Patch, Plan
 from aim_shared.reconcile.reconciler import Reconciler
 
@@ -20,11 +37,55 @@ IMMEDIATELY: Final = 0.0
 """Delay of the pass that follows a change of finalizers (FW-181)."""
 
 
-def decide(reconciler: Reconciler[T], obj: T, view: View, now: datetime) -> Plan:
-    """The plan of one pass.
+@dataclass(frozen=True, slots=True)
+class Decision(Generic[T]):
+    """What a decision is taken from, and what is known of the pass that takes it.
 
-    Finalizers come before the pause, so that a paused object can be deleted (FW-003).
+    Attributes:
+        reads: what it reads, where the view notes that.
+        standing: how far the world is.
+        woken_by: the change that brought the pass; empty when it was none.
+        traceparent: trace context of the pass.
     """
+
+    reconciler: Reconciler[T]
+    obj: T
+    view: View
+    now: datetime
+    reads: ReadLog = field(default_factory=ReadLog)
+    standing: Standing = field(default_factory=lambda: Standing({}))
+    woken_by: str = ""
+    traceparent: str | None = None
+
+
+Proceed: TypeAlias = Callable[[Decision[Any]], Plan]
+"""The rest of the way to the decision."""
+
+
+class Interceptor:
+    """Stands around every decision of a controller: be it a reconcile, a clean-up, or neither, as of a paused object.
+
+    It watches and does not change: a replay takes the same decision without it.
+    """
+
+    def decide(self, decision: Decision[Any], proceed: Proceed) -> Plan:
+        """Call ``proceed`` once and hand on its plan, or what it raises. Nothing else runs meanwhile: do not wait."""
+        return proceed(decision)
+
+    def carried_out(self, decision: Decision[Any], plan: Plan, execution: Execution) -> None:
+        """What came of a plan. A decision that raised, and one that nobody carries out, does not get here."""
+
+
+def decide(decision: Decision[Any], interceptors: Sequence[Interceptor] = ()) -> Plan:
+    """The plan of one pass, taken past the interceptors, the first of which is the outermost."""
+    if not interceptors:
+        return _decide(decision.reconciler, decision.obj, decision.view, decision.now)
+    first, *rest = interceptors
+    return first.decide(decision, lambda passed: decide(passed, rest))
+
+
+def _decide(reconciler: Reconciler[T], obj: T, view: View, now: datetime) -> Plan:
+    # Finalizers come before the pause, so that a paused object can be deleted (FW-003).
     if obj.deleting:
         return _clean_up(reconciler, obj, view, now)
     finalizer = reconciler.finalizer

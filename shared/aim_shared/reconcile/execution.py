@@ -76,6 +76,7 @@ class Execution:
         status_failure: a failed status write; retried, but reported nowhere (FW-012).
         drop: why something was left undone.
         look_again: seconds after which the drop is worth another try.
+        started: whether the plan asked for effects that the plan before did not ask for.
     """
 
     writes: tuple[Write, ...] = ()
@@ -83,6 +84,7 @@ class Execution:
     status_failure: AimError | None = None
     drop: Drop | None = None
     look_again: float | None = None
+    started: bool = False
 
     def followed_by(self, report: "Execution") -> "Execution":
         """This failed execution together with the pass that reported its failure."""
@@ -94,3 +96,8 @@ class Execution:
     def changed(self) -> bool:
         """Whether anything was sent to the API server, or held back from it."""
         return bool(self.writes)
+
+    @property
+    def is_news(self) -> bool:
+        """Whether anything came of the plan at all; most passes find everything as it should be."""
+        return self.changed or self.started or self.failure is not None

@@ -1,20 +1,17 @@
-"""The decision record of one pass (design item 7)."""
+"""The decision records of a service (design item 7)."""
 
-from dataclasses import dataclass, field
-from datetime import datetime
-from typing import Any, Final
+from collections.abc import Callable
+from typing import Any, Final, TypeAlias
 from uuid import uuid4
 
 from aim_shared.bus.decision import DecisionRecord, RecordedFailure, RecordedWrite
-from aim_shared.bus.entry import Entry
 from aim_shared.bus.recorded import LISTED, recorded_reads, recorded_standing
-from aim_shared.bus.standing import Standing
-from aim_shared.bus.view import ReadLog, WorldView
-from aim_shared.json import JsonObject, canonical
+from aim_shared.bus.view import ReadLog
+from aim_shared.json import canonical
+from aim_shared.reconcile.decide import Decision, Interceptor, Proceed
 from aim_shared.reconcile.execution import Execution, WriteResult
 from aim_shared.reconcile.plan import Plan
 from aim_shared.reconcile.plan_json import abridged, plan_to_json
-from aim_shared.telemetry.tracing import current_traceparent
 
 MOST_BYTES: Final = 64_000
 """Length of the longest record (FW-440)."""
@@ -22,62 +19,62 @@ BUG: Final = "exception: "
 """How the outcome of a pass begins that ended in an exception."""
 
 
-@dataclass(frozen=True, slots=True)
-class PassRecord:
-    """What is known of a pass when it begins.
+Recorder: TypeAlias = Callable[[DecisionRecord], object]
+"""Takes decision records; never waits and never raises."""
 
-    Attributes:
-        at: the clock that the pass is given.
-        standing: how far the world is.
-        woken_by: the change that brought the pass.
-        traceparent: trace context of the pass.
-    """
 
-    service: str
-    controller: str
-    entry: Entry[Any]
-    generation: int
-    at: datetime
-    standing: Standing
-    woken_by: str = ""
-    traceparent: str | None = field(default_factory=current_traceparent)
+class Records(Interceptor):
+    """Has a record of each decision of which anything came, and of each that raised."""
 
-    def of_plan(self, view: WorldView, plan: Plan, execution: Execution) -> DecisionRecord:
-        """The record of a pass that came to a plan."""
-        writes = tuple(RecordedWrite.model_validate(write.to_json()) for write in execution.writes)
-        return self._record(view, _outcome(execution), plan_to_json(plan), writes)
+    def __init__(self, service: str, record: Recorder) -> None:
+        self._service = service
+        self._record = record
 
-    def of_bug(self, view: WorldView, what: str) -> DecisionRecord:
-        """The record of a pass that ended in an exception."""
-        return self._record(view, f"{BUG}{what}", {}, ())
+    def decide(self, decision: Decision[Any], proceed: Proceed) -> Plan:
+        try:
+            return proceed(decision)
+        except Exception as bug:
+            self._record(record_of(self._service, decision, f"{BUG}{type(bug).__name__}: {bug}"))
+            raise
 
-    def _record(
-        self, view: WorldView, outcome: str, plan: JsonObject, writes: tuple[RecordedWrite, ...]
-    ) -> DecisionRecord:
-        failure = view.failure
-        record = DecisionRecord(
-            id=uuid4().hex,
-            service=self.service,
-            controller=self.controller,
-            part=self.entry.part.name,
-            namespace=self.entry.key.namespace,
-            name=self.entry.key.name,
-            uid=self.entry.version.uid,
-            at=self.at,
-            generation=self.generation,
-            woken_by=self.woken_by,
-            traceparent=self.traceparent or "",
-            world=recorded_standing(self.standing, view.reads.searched_parts),
-            reads=recorded_reads(view.reads),
-            failure=None
-            if failure is None
-            else RecordedFailure(category=failure.category, reason=failure.reason, message=failure.message),
-            failing_since=view.failing_since,
-            plan=plan,
-            writes=writes,
-            outcome=outcome,
-        )
-        return _bounded(record, view.reads)
+    def carried_out(self, decision: Decision[Any], plan: Plan, execution: Execution) -> None:
+        if execution.is_news:
+            self._record(record_of(self._service, decision, _outcome(execution), plan, execution))
+
+
+def record_of(
+    service: str,
+    decision: Decision[Any],
+    outcome: str,
+    plan: Plan | None = None,
+    execution: Execution | None = None,
+) -> DecisionRecord:
+    """The record of a decision; without a plan, of one that raised."""
+    obj, view = decision.obj, decision.view
+    failure, writes = view.failure, () if execution is None else execution.writes
+    record = DecisionRecord(
+        id=uuid4().hex,
+        service=service,
+        controller=decision.reconciler.controller,
+        part=decision.reconciler.part.name,
+        namespace=obj.key.namespace,
+        name=obj.key.name,
+        uid=obj.metadata.uid,
+        at=decision.now,
+        generation=obj.metadata.generation,
+        woken_by=decision.woken_by,
+        traceparent=decision.traceparent or "",
+        world=recorded_standing(decision.standing, decision.reads.searched_parts),
+        reads=recorded_reads(decision.reads),
+        failure=None
+        if failure is None
+        else RecordedFailure(category=failure.category, reason=failure.reason, message=failure.message),
+        failing_since=view.failing_since,
+        plan={} if plan is None else plan_to_json(plan),
+        writes=tuple(RecordedWrite.model_validate(write.to_json()) for write in writes),
+        outcome=outcome,
+    )
+    return _bounded(record, decision.reads)
 
 
 def _bounded(record: DecisionRecord, reads: ReadLog) -> DecisionRecord:

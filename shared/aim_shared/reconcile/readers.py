@@ -30,6 +30,10 @@ class Readers(Generic[K]):
         found = self._readers.get(question)
         return () if found is None else tuple(_several(found))
 
+    def asked(self, key: K) -> Iterable[Question]:
+        """What the latest pass of an object asked."""
+        return self._asked.get(key, _NOTHING)
+
     def note(self, key: K, questions: Iterable[Question]) -> None:
         """What the latest pass of an object asked; nothing = it is not woken any more."""
         now, before = array("q", sorted(questions)), self._asked.get(key, _NOTHING)

@@ -1,7 +1,6 @@
 """Which objects of one controller a change concerns: itself, whoever asked about it, and whom a wake by hand names."""
 
 from collections.abc import Iterable
-from datetime import datetime
 from typing import Any, Final, Generic, TypeVar
 
 import structlog
@@ -12,7 +11,7 @@ from aim_shared.bus.part import Key
 from aim_shared.bus.question import Question
 from aim_shared.bus.view import WorldView
 from aim_shared.bus.world import World
-from aim_shared.reconcile.decide import decide
+from aim_shared.reconcile.decide import Decision, Interceptor, Proceed
 from aim_shared.reconcile.plan import Plan, compared
 from aim_shared.reconcile.queue import Priority, WorkQueue
 from aim_shared.reconcile.readers import Readers
@@ -23,8 +22,8 @@ T = TypeVar("T", bound=Resource)
 _log: Final = structlog.get_logger(__name__)
 
 
-class Waking(Generic[T]):
-    """Queues passes; it remembers what the last pass of each object asked, and which change woke it."""
+class Waking(Interceptor, Generic[T]):
+    """Queues passes. Around each decision it notes what that asked, and it remembers which change woke each object."""
 
     def __init__(self, reconciler: Reconciler[T], world: World, queue: WorkQueue[Key]) -> None:
         self._reconciler = reconciler
@@ -39,19 +38,17 @@ class Waking(Generic[T]):
         """Whether the last pass of any object depended on the answer."""
         return question in self._readers
 
-    def decide(self, obj: T, view: WorldView, now: datetime, asked: set[Question]) -> Plan:
-        """The decision, and a note of what it asked: before anything is awaited, or a change in between woke nobody.
-
-        Args:
-            asked: what the same pass asked before; what it asks now comes to it, also if it raises.
-        """
+    def decide(self, decision: Decision[Any], proceed: Proceed) -> Plan:
+        """Take the decision and note what it asked: before anything is awaited, or a change in between woke nobody."""
+        key = decision.obj.key
+        # A failure is reported in the pass that met it: what that has asked before counts still.
+        asked = set(self._readers.asked(key) if decision.view.failure is not None else ())
         try:
-            plan = decide(self._reconciler, obj, view, now)
+            plan = proceed(decision)
             asked |= compared(plan)
             return plan
         finally:
-            asked |= view.reads.questions
-            self._readers.note(obj.key, asked)
+            self._readers.note(key, asked | decision.reads.questions)
 
     def asks_nothing(self, key: Key) -> None:
         """Nothing is decided about the object as it is: its own next version alone matters."""

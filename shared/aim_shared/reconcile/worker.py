@@ -6,8 +6,8 @@ all others go on.
 
 import asyncio
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Final, Generic, Protocol, TypeAlias, TypeVar
@@ -15,25 +15,22 @@ from typing import Final, Generic, Protocol, TypeAlias, TypeVar
 import structlog
 
 from aim_shared.api.meta import Resource
-from aim_shared.bus.decision import DecisionRecord
 from aim_shared.bus.entry import Entry
 from aim_shared.bus.fact import FactOwner
 from aim_shared.bus.part import Key
-from aim_shared.bus.question import Question
 from aim_shared.bus.view import ReadLog, WorldView
 from aim_shared.bus.world import World
 from aim_shared.errors import RETRIED_CATEGORIES, AimError
 from aim_shared.reconcile.child_body import Target
-from aim_shared.reconcile.decide import is_forbidden
+from aim_shared.reconcile.decide import Decision, Interceptor, decide, is_forbidden
 from aim_shared.reconcile.execution import Drop, Execution
 from aim_shared.reconcile.executor import Executor
-from aim_shared.reconcile.pass_record import PassRecord
 from aim_shared.reconcile.plan import Effect, Plan
 from aim_shared.reconcile.queue import Priority, QueueClosedError, WorkQueue
 from aim_shared.reconcile.reconciler import Reconciler
 from aim_shared.reconcile.refusal import of_bug, of_undecodable
 from aim_shared.reconcile.waking import Waking
-from aim_shared.telemetry.tracing import span
+from aim_shared.telemetry.tracing import current_traceparent, span
 
 T = TypeVar("T", bound=Resource)
 
@@ -60,8 +57,6 @@ class Effects(Protocol):
     def forget(self, owner_uid: str) -> None: ...
 
 
-Recorder: TypeAlias = Callable[[DecisionRecord], object]
-"""Takes decision records; never waits and never raises."""
 Observer: TypeAlias = Callable[[str, Result, float], None]
 """Takes controller, result and duration in seconds of each pass."""
 
@@ -101,35 +96,31 @@ class Worker(Generic[T]):
     """The passes of one controller of one service.
 
     Args:
-        saw: takes what each decision has read, be it a reconcile or a clean-up, and also of one that raised.
+        interceptors: what else stands around each decision, the outermost first.
     """
 
     def __init__(
         self,
-        service: str,
         reconciler: Reconciler[T],
         world: World,
         queue: WorkQueue[Key],
         executor: Executor,
         *,
         effects: Effects,
-        record: Recorder,
-        saw: Callable[[ReadLog], object],
+        interceptors: Sequence[Interceptor] = (),
         observe: Observer = _unobserved,
         now: Callable[[], datetime] = _utc_now,
     ) -> None:
-        self._service = service
         self._reconciler = reconciler
         self._world = world
         self._queue = queue
         self._executor = executor
         self._effects = effects
-        self._record = record
-        self._saw = saw
         self._observe = observe
         self._now = now
         self._known: dict[Key, _Known] = {}
         self.waking = Waking(reconciler, world, queue)
+        self._interceptors = (*interceptors, self.waking)
         self._active = 0
         self._round: set[Key] = set()
         self._untold = 0
@@ -228,53 +219,48 @@ class Worker(Generic[T]):
             return await self._decide_and_execute(entry, undecodable)
 
     async def _decide_and_execute(self, entry: Entry[T], obj: T) -> Result:
-        asked: set[Question] = set()
-        plan, execution = await self._attempt(entry, obj, asked)
+        plan, execution = await self._attempt(entry, obj)
         if execution.failure is not None and (not obj.deleting or is_forbidden(execution.failure)):
             entry = self._world.get(self._reconciler.part, entry.key) or entry
-            plan, reported = await self._attempt(entry, entry.object or obj, asked, execution.failure)
+            plan, reported = await self._attempt(entry, entry.object or obj, execution.failure)
             execution = execution.followed_by(reported)
         return self._schedule(entry.key, plan, execution)
 
-    async def _attempt(
-        self, entry: Entry[T], obj: T, asked: set[Question], failure: AimError | None = None
-    ) -> tuple[Plan, Execution]:
-        """Decide and carry out; with a failure, for the status only (FW-010), or to end a clean-up (FW-184).
-
-        Args:
-            asked: the questions of this pass so far.
-        """
-        view = WorldView(self._world, failure, self._known[entry.key].failing_since)
-        view.untracked.get(self._reconciler.part, entry.key.namespace, entry.key.name)
-        record = PassRecord(
-            self._service,
-            self._reconciler.controller,
-            entry,
-            obj.metadata.generation,
-            self._now(),
-            self._world.standing(),
-            self._known[entry.key].woken_by,
-        )
+    async def _attempt(self, entry: Entry[T], obj: T, failure: AimError | None = None) -> tuple[Plan, Execution]:
+        """Decide and carry out; with a failure, for the status only (FW-010), or to end a clean-up (FW-184)."""
+        known = self._known[entry.key]
+        decision = self._decision(entry, obj, failure, known)
         try:
-            try:
-                plan = self.waking.decide(obj, view, record.at, asked)
-            finally:
-                self._known[entry.key].looked(view.reads)
-                self._saw(view.reads)
+            plan = decide(decision, self._interceptors)
         except Exception as bug:
             self._failed_for_a_bug(entry.key)
-            self._record(record.of_bug(view, f"{type(bug).__name__}: {bug}"))
-            await self._tell(entry, of_bug(self._reconciler, entry.raw, bug, record.at))
+            await self._tell(entry, of_bug(self._reconciler, entry.raw, bug, decision.now))
             raise
-        target = Target(self._reconciler.part, entry.raw, record.traceparent)
+        known.looked(decision.reads)
+        target = Target(self._reconciler.part, entry.raw, decision.traceparent)
         if failure is not None and not obj.deleting:
             execution = await self._executor.report(target, plan)
         else:
-            execution = await self._executor.execute(target, plan, stale=bool(view.reads.stale_parts))
-        started = failure is None and execution.drop is not Drop.NOT_LEADER and self._start_effects(entry, plan)
-        if execution.changed or execution.failure is not None or started:
-            self._record(record.of_plan(view, plan, execution))
+            execution = await self._executor.execute(target, plan, stale=bool(decision.reads.stale_parts))
+        if failure is None and execution.drop is not Drop.NOT_LEADER:
+            execution = replace(execution, started=self._start_effects(entry, plan))
+        for interceptor in self._interceptors:
+            interceptor.carried_out(decision, plan, execution)
         return plan, execution
+
+    def _decision(self, entry: Entry[T], obj: T, failure: AimError | None, known: _Known) -> Decision[T]:
+        view = WorldView(self._world, failure, known.failing_since)
+        view.untracked.get(self._reconciler.part, entry.key.namespace, entry.key.name)
+        return Decision(
+            self._reconciler,
+            obj,
+            view,
+            self._now(),
+            view.reads,
+            self._world.standing(),
+            known.woken_by,
+            current_traceparent(),
+        )
 
     async def _tell(self, entry: Entry[T], refusal: Plan) -> Execution:
         """Say on the object itself why nothing is done about it; without a word nobody would look."""

@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from aim_shared.bus.decision import DecisionRecord
 from aim_shared.bus.history import DecisionFilter, History, StoredDecision
 from aim_shared.json import canonical, loads
-from aim_shared.reconcile.decide import decide
+from aim_shared.reconcile.decide import Decision, decide
 from aim_shared.reconcile.pass_record import BUG
 from aim_shared.reconcile.plan_json import abridged, plan_to_json
 from aim_shared.reconcile.reconciler import Reconciler, ServiceDefinition
@@ -166,7 +166,7 @@ def _compared(reconciler: Reconciler[Any], view: ReplayView, record: DecisionRec
         if found.value is None:
             why = "it was not there" if found.error is None else found.error.message
             return (f"today's code cannot read the object: {why}",)
-        plan = plan_to_json(decide(reconciler, found.value, view, record.at))
+        plan = plan_to_json(decide(Decision(reconciler, found.value, view, record.at)))
     except Exception as bug:
         # Today's code: the decision, what it asks of its models, indexes and summaries. What reading the log raises is
         # no `Exception` any more when it gets here.

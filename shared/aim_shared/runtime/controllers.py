@@ -14,11 +14,12 @@ from aim_shared.reconcile.admission import Admission
 from aim_shared.reconcile.change_router import ChangeRouter
 from aim_shared.reconcile.events import EventWriter
 from aim_shared.reconcile.executor import Executor
+from aim_shared.reconcile.pass_record import Recorder, Records
 from aim_shared.reconcile.queue import QueueStatistics, WorkQueue
 from aim_shared.reconcile.reconciler import Reconciler, ServiceDefinition
 from aim_shared.reconcile.retry_rate import Backoff
 from aim_shared.reconcile.waking import Waking
-from aim_shared.reconcile.worker import Effects, Observer, Recorder, Worker
+from aim_shared.reconcile.worker import Effects, Observer, Worker
 from aim_shared.reconcile.world_access import WorldAccess
 from aim_shared.runtime.facts import FactKeeper
 from aim_shared.runtime.settings import Settings
@@ -84,14 +85,12 @@ class Controllers:
             )
             queue: WorkQueue[Key] = WorkQueue(backoff=Backoff(settings.backoff_initial, settings.backoff_max))
             worker: Worker[Any] = Worker(
-                definition.name,
                 reconciler,
                 world,
                 queue,
                 executor,
                 effects=effects,
-                record=record,
-                saw=facts.looked_at,
+                interceptors=(Records(definition.name, record), facts),
                 observe=observe,
             )
             self._controllers.append(Controller(reconciler, queue, worker))

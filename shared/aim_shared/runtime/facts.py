@@ -12,6 +12,8 @@ from aim_shared.bus.part import Key
 from aim_shared.bus.parts import FACTS
 from aim_shared.bus.view import ReadLog
 from aim_shared.bus.world import World
+from aim_shared.reconcile.decide import Decision, Interceptor, Proceed
+from aim_shared.reconcile.plan import Plan
 from aim_shared.reconcile.reconciler import ServiceDefinition
 from aim_shared.runtime.dispatch import Dispatcher
 
@@ -23,11 +25,12 @@ _SLICE: Final = 100
 """Facts after which others get their turn: each is decoded, some 10 ms in all."""
 
 
-class FactKeeper:
+class FactKeeper(Interceptor):
     """Puts facts into the world and onto the bus, and takes them away again.
 
     A fact goes with its owner, and when no pass looked at it for a whole round: objects outlive what facts are about
-    (a pod's log, an image of an earlier generation), and a store that only grows fills up one day.
+    (a pod's log, an image of an earlier generation), and a store that only grows fills up one day. What passes
+    look at it learns around their decisions.
     """
 
     def __init__(
@@ -60,8 +63,13 @@ class FactKeeper:
         if change.new is None or change.new.version.uid != change.old.version.uid:
             self._remove(self._world.select(FACTS_BY_OWNER, change.old.version.uid))
 
-    def looked_at(self, reads: ReadLog) -> None:
-        """A decision read facts, or looked for them."""
+    def decide(self, decision: Decision[Any], proceed: Proceed) -> Plan:
+        try:
+            return proceed(decision)
+        finally:
+            self._looked_at(decision.reads)
+
+    def _looked_at(self, reads: ReadLog) -> None:
         for part, key in reads.objects:
             # What was only looked for leaves nothing behind: passes look for facts of objects that go.
             if part == FACTS.name and self._world.get(FACTS, key) is not None:

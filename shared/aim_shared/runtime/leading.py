@@ -26,8 +26,9 @@ from aim_shared.kube.client import KubeClient
 from aim_shared.kube.errors import ApiError
 from aim_shared.kube.reflector import Reflector
 from aim_shared.kube.reflector_state import Watching
+from aim_shared.reconcile.pass_record import Recorder
 from aim_shared.reconcile.reconciler import EffectRunner, ServiceDefinition
-from aim_shared.reconcile.worker import Observer, Recorder
+from aim_shared.reconcile.worker import Observer
 from aim_shared.runtime.controllers import Controllers
 from aim_shared.runtime.dispatch import Dispatcher
 from aim_shared.runtime.effects import EffectHost, EffectStatistics

@@ -9,6 +9,7 @@ import pytest
 import structlog
 from pydantic import BaseModel, ConfigDict
 from structlog.testing import capture_logs
+from support.deciding import decide
 from support.reconcile_bench import CONFIG_MAPS, SERVICES, Bench, config_map, service
 
 from aim_local.apiserver.http import Request
@@ -24,7 +25,6 @@ from aim_shared.json import JsonObject, canonical
 from aim_shared.kube.errors import ApiError
 from aim_shared.reconcile.component_names import COMPONENT_ORDER
 from aim_shared.reconcile.components import Component, Dependency, State
-from aim_shared.reconcile.decide import decide
 from aim_shared.reconcile.plan import Child, Delete, Effect, Plan
 from aim_shared.reconcile.plan_json import plan_to_json
 from aim_shared.reconcile.queue import Priority

@@ -1,6 +1,7 @@
 """Decisions of a live world are taken again from the log of a real broker."""
 
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -15,6 +16,7 @@ from support.world_objects import colour_index, widgets
 from aim_shared.api import Resource
 from aim_shared.bus.chain import LoggedVersion, Told, as_of
 from aim_shared.bus.connection import BusConnection
+from aim_shared.bus.decision import DecisionRecord
 from aim_shared.bus.envelope import LogMessage
 from aim_shared.bus.history import DecisionFilter, History
 from aim_shared.bus.outcome import PubAck
@@ -23,9 +25,9 @@ from aim_shared.bus.stored import delete_message, last_message, next_message
 from aim_shared.bus.subjects import Layout
 from aim_shared.bus.view import View, WorldView
 from aim_shared.json import JsonObject, dumps, loads
-from aim_shared.reconcile.decide import decide
+from aim_shared.reconcile.decide import Decision, decide
 from aim_shared.reconcile.execution import Execution
-from aim_shared.reconcile.pass_record import PassRecord
+from aim_shared.reconcile.pass_record import Records
 from aim_shared.reconcile.plan import Plan
 from aim_shared.reconcile.reconciler import Reconciler, ServiceDefinition
 from aim_shared.replay import Replayed, Replayer, ServiceCode, Verdict, past_part, reading
@@ -81,15 +83,15 @@ class Log:
         reconciler = Reconciler("widget", PART, reconcile)
         view = WorldView(self.fed.world)
         view.get(PART, "ns", name)
-        record = PassRecord("tester", "widget", entry, 1, datetime.now(UTC), self.fed.world.standing())
-        try:
-            plan = decide(reconciler, entry.object, view, record.at)
-        except RuntimeError as bug:
-            made = record.of_bug(view, f"{type(bug).__name__}: {bug}")
-        else:
-            made = record.of_plan(view, plan, Execution())
+        standing = self.fed.world.standing()
+        decision = Decision(reconciler, entry.object, view, datetime.now(UTC), view.reads, standing)
+        made: list[DecisionRecord] = []
+        records = Records("tester", made.append)
+        with suppress(RuntimeError):
+            plan = decide(decision, (records,))
+            records.carried_out(decision, plan, Execution(started=True))
         await self._publish(self.layout.settings("tester", "d1"), dumps(self.settings))
-        told = made.model_copy(update={"settings": digest})
+        told = made[0].model_copy(update={"settings": digest})
         await self._publish(self.layout.decision("tester", PART.name, entry.key), told.to_json())
 
     async def replay(self, reconcile: Reconcile, wanted: DecisionFilter = EVERY) -> list[Replayed]:

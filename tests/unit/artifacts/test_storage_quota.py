@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from support.artifacts import ARTIFACT, TEAM, Cluster, artifact, children_of, conditions_of, namespace, value_of
 from support.builders import NOW, make
+from support.deciding import decide
 
 from aim_artifacts.admission import admissible_after
 from aim_artifacts.quota import Limits, Refusal, Request, Volume, admit, limits_of
@@ -13,7 +14,6 @@ from aim_shared.api import AIMClusterRuntimeConfig, Namespace
 from aim_shared.api.kinds import AIM_CLUSTER_RUNTIME_CONFIG
 from aim_shared.bus.parts import ARTIFACT_CLAIMS, ARTIFACTS, CLUSTER_RUNTIME_CONFIGS
 from aim_shared.json import JsonObject
-from aim_shared.reconcile.decide import decide
 
 GI = 1 << 30
 

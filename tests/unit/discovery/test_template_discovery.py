@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 from support.builders import NOW, make, terminated, waiting
+from support.deciding import decide
 from support.discovery_world import (
     MI300X,
     SYSTEM,
@@ -28,7 +29,6 @@ from aim_shared.bus.parts import CLUSTER_TEMPLATES, DISCOVERY_JOBS, DISCOVERY_PO
 from aim_shared.errors import AimError, Category
 from aim_shared.json import JsonObject
 from aim_shared.pods.facts import POD_EVENTS, POD_LOG
-from aim_shared.reconcile.decide import decide
 from aim_shared.reconcile.difference import same_status
 
 ELEMENT: JsonObject = {

@@ -1,10 +1,12 @@
 """What every pass has in common: finalizers, pause, deletion; and the plan as JSON."""
 
+from contextlib import nullcontext
 from datetime import datetime
 from typing import Any
 
 import pytest
 from support.builders import NOW, make, world_of
+from support.deciding import decide
 
 from aim_shared.api import kinds, labels
 from aim_shared.api.enums import EventType
@@ -14,7 +16,7 @@ from aim_shared.bus.part import Part
 from aim_shared.bus.view import Lookup, View
 from aim_shared.errors import AimError, Category
 from aim_shared.json import canonical
-from aim_shared.reconcile.decide import decide
+from aim_shared.reconcile.decide import Decision, Interceptor, Proceed
 from aim_shared.reconcile.finalizers import namespace_terminating
 from aim_shared.reconcile.plan import NOTHING, Child, Delete, Effect, Event, Plan
 from aim_shared.reconcile.plan_json import is_nothing, plan_to_json
@@ -52,6 +54,41 @@ def test_the_finalizer_comes_first_and_ends_the_pass() -> None:
 def test_a_regular_pass() -> None:
     assert plan_of(finalizers=[FINALIZER]) is REGULAR
     assert plan_of(finalizer=None) is REGULAR
+
+
+class Watching(Interceptor):
+    """Notes what it sees of a decision, in a list that several share."""
+
+    def __init__(self, name: str, seen: list[str]) -> None:
+        self._name, self._seen = name, seen
+
+    def decide(self, decision: Decision[Any], proceed: Proceed) -> Plan:
+        self._seen.append(f"{self._name} before")
+        try:
+            return proceed(decision)
+        finally:
+            read = [str(key) for _, key in decision.reads.objects]
+            self._seen.append(f"{self._name} after {read}")
+
+
+@pytest.mark.spec("FW-504")
+@pytest.mark.parametrize("deleting", [None, NOW], ids=["reconcile", "finalize"])
+@pytest.mark.parametrize("raises", [False, True], ids=["plan", "exception"])
+def test_whatever_is_decided_interceptors_see_it(deleting: datetime | None, *, raises: bool) -> None:
+    world = world_of([SERVICES], make(kinds.AIM_SERVICE, "chat", finalizers=[FINALIZER], deleting=deleting))
+
+    def look(_obj: AIMService, view: View, _now: datetime) -> Plan:
+        view.get(SERVICES, "ml", "other")
+        if raises:
+            raise RuntimeError("a bug")
+        return REGULAR
+
+    reconciler = Reconciler("service", SERVICES, look, finalizer=FINALIZER, finalize=look)
+    seen: list[str] = []
+    with pytest.raises(RuntimeError) if raises else nullcontext():
+        obj = world.object(SERVICES, "ml", "chat")
+        decide(reconciler, obj, world.view(), NOW, Watching("outer", seen), Watching("inner", seen))
+    assert seen == ["outer before", "inner before", "inner after ['ml/other']", "outer after ['ml/other']"]
 
 
 @pytest.mark.spec("FW-002", "DI-008")

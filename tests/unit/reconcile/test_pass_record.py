@@ -11,10 +11,12 @@ from aim_shared.bus.view import WorldView
 from aim_shared.bus.world import World
 from aim_shared.json import JsonObject
 from aim_shared.reconcile.classify import Verb
+from aim_shared.reconcile.decide import Decision
 from aim_shared.reconcile.execution import Execution, Write, WriteResult
-from aim_shared.reconcile.pass_record import MOST_BYTES, PassRecord
+from aim_shared.reconcile.pass_record import MOST_BYTES, record_of
 from aim_shared.reconcile.plan import Child, Effect, Plan
 from aim_shared.reconcile.plan_json import abridged, plan_to_json
+from aim_shared.reconcile.reconciler import Reconciler
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -24,13 +26,22 @@ def child(part: Part[Resource], number: int, size: int) -> Child:
     return Child(part, body)
 
 
+def decision(
+    part: Part[Resource], obj: Resource | None, world: World, view: WorldView | None = None
+) -> Decision[Resource]:
+    assert obj is not None
+    seen = view or WorldView(world)
+    reconciler = Reconciler("c", part, lambda *_: Plan())
+    return Decision(reconciler, obj, seen, NOW, seen.reads, world.standing())
+
+
 def test_a_record_says_which_settings_and_how_far_the_world_was() -> None:
     part = widgets()
     world = World([part])
     world.put(entry_of(part, widget("a"), 1), 0)
     world.reached(part, 3)
     (entry,) = world.all(part)
-    record = PassRecord("s", "c", entry, 1, NOW, world.standing()).of_plan(WorldView(world), Plan(), Execution())
+    record = record_of("s", decision(part, entry.object, world), "done")
     assert (record.world.sequence, record.world.epochs) == (3, {"widgets": "e1"})
     assert record.world.stale == ("widgets",)
 
@@ -57,7 +68,7 @@ def test_a_record_of_any_decision_stays_under_64_kb(objects: int, children: int,
     )
     writes = tuple(Write(Verb.APPLY, "Widget", "ns", f"c{n}", WriteResult.DONE) for n in range(children))
 
-    record = PassRecord("s", "c", entry, 1, NOW, world.standing()).of_plan(view, plan, Execution(writes))
+    record = record_of("s", decision(parts[0], entry.object, world, view), "done", plan, Execution(writes))
 
     assert len(record.to_json()) <= MOST_BYTES
     # What is left of the plan still tells it from every other.

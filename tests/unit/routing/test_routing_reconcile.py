@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 from support.builders import NOW, BuiltWorld, condition, make, owner, world_of
+from support.deciding import decide
 from support.woken import woken
 
 from aim_routing.service import definition
@@ -38,7 +39,7 @@ def world(*objects: JsonObject) -> BuiltWorld:
 
 def passes(known: BuiltWorld, failure: AimError | None = None, failing_since: datetime | None = None) -> Plan:
     view = known.view(failure, failing_since)
-    return RECONCILER.reconcile(known.object(SERVICES, "ml-team", "qwen-chat"), view, NOW)
+    return decide(RECONCILER, known.object(SERVICES, "ml-team", "qwen-chat"), view, NOW)
 
 
 def stored_route(plan: Plan, *parents: JsonObject, owner_of: JsonObject | None = None, **metadata: Any) -> JsonObject:
@@ -219,7 +220,7 @@ def test_without_gateway_nothing_is_made_and_both_places_are_named() -> None:
 def test_a_namespace_that_is_too_long_is_an_input_error() -> None:
     routed = make(AIM_SERVICE, "s", namespace="n" * 43, spec={"routing": {"enabled": True, "gatewayRef": GATEWAY}})
     known = world(routed)
-    plan = RECONCILER.reconcile(known.object(SERVICES, "n" * 43, "s"), known.view(), NOW)
+    plan = decide(RECONCILER, known.object(SERVICES, "n" * 43, "s"), known.view(), NOW)
     assert plan.children == ()
     assert ready_of(plan) == ("False", "InvalidSpec")
 
@@ -373,7 +374,7 @@ def test_nobody_is_routed_to_the_model_of_a_namesake() -> None:
 
     def plan_of(name: str) -> Plan:
         found = known.object(SERVICES, "ml-platform-production", name)
-        return RECONCILER.reconcile(found, known.view(), NOW)
+        return decide(RECONCILER, found, known.view(), NOW)
 
     assert len(plan_of(names[0]).children) == 1
     refused = plan_of(names[1])

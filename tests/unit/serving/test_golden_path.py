@@ -4,6 +4,7 @@ from datetime import timedelta
 
 import pytest
 from support.builders import NOW, BuiltWorld, make
+from support.deciding import decide
 from support.serving import (
     ARTIFACT,
     CLAIM,
@@ -36,7 +37,6 @@ from aim_serving.service import SERVICE_RECONCILER
 from aim_shared.api import kinds, labels, to_json
 from aim_shared.bus.parts import ARTIFACTS, FACTS, INFERENCE_SERVICES, MODELS, PREDICTOR_PODS, SERVICES, TEMPLATE_CACHES
 from aim_shared.errors import AimError, Category
-from aim_shared.reconcile.decide import decide
 from aim_shared.reconcile.difference import applied_hash
 
 CACHE = "qwen3-lat-a04542d9"

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 from support.builders import NOW, make, owner
+from support.deciding import decide
 from support.serving import (
     TEAM,
     aim_service,
@@ -27,7 +28,6 @@ from aim_serving.service import SERVICE_RECONCILER
 from aim_shared.api import kinds, labels
 from aim_shared.bus.parts import NAMESPACES, SERVICES, TEMPLATE_CACHES
 from aim_shared.json import JsonObject, loads
-from aim_shared.reconcile.decide import decide
 from aim_shared.reconcile.plan import Plan
 
 USUAL = "qwen3-lat-a04542d9"
