@@ -9,6 +9,7 @@ NAMESPACE = "/api/v1/namespaces/$ns"
 JOBS = "/apis/batch/v1/namespaces/$ns/jobs"
 CLAIMS = f"{NAMESPACE}/persistentvolumeclaims"
 PODS = f"{NAMESPACE}/pods"
+STRATEGIC = "application/strategic-merge-patch+json"
 
 
 def _pod_template(**spec: object) -> JsonObject:
@@ -59,6 +60,58 @@ async def test_an_object_is_refused(api: SuiteApi, path: str, body: JsonObject, 
     refused = await api.post(path, {"metadata": {"name": "x"}} | body)
     assert (refused.status, refused.reason) == (422, "Invalid"), refused.body
     assert message in refused.message
+
+
+@pytest.mark.spec("FW-515")
+async def test_an_unknown_field_of_a_built_in_kind_is_dropped_with_a_warning(api: SuiteApi) -> None:
+    body = {"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "image": "x:1", "flavour": "sweet"}]}}
+    strict = await api.post(PODS, body, fieldValidation="Strict")
+    assert (strict.status, strict.reason) == (400, "BadRequest")
+    assert 'strict decoding error: unknown field "spec.containers[0].flavour"' in strict.message
+    made = await api.post(PODS, body)
+    assert made.headers["Warning"] == '299 - "unknown field \\"spec.containers[0].flavour\\""'
+    assert "flavour" not in made.body["spec"]["containers"][0]
+
+
+@pytest.mark.spec("FW-515")
+async def test_an_unknown_field_of_a_built_in_kind_is_refused_in_an_apply(api: SuiteApi) -> None:
+    config = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, "flavour": "sweet"}
+    refused = await api.apply(f"{NAMESPACE}/configmaps/a", config, "one")
+    assert refused.status == 500
+    assert refused.message.endswith(".flavour: field not declared in schema")
+
+
+@pytest.mark.spec("FW-515")
+async def test_a_status_says_zero_where_a_program_says_nothing(api: SuiteApi) -> None:
+    containers = [{"name": "c", "image": "x:1"}]
+    await api.created(PODS, {"metadata": {"name": "p"}, "spec": {"containers": containers}})
+    status = {"status": {"containerStatuses": [{"name": "c", "image": "x:1"}]}}
+    written = await api.send("PATCH", f"{PODS}/p/status", status, STRATEGIC)
+    [container] = written.body["status"]["containerStatuses"]
+    shown = {name: container[name] for name in ("imageID", "ready", "restartCount")}
+    assert shown == {"imageID": "", "ready": False, "restartCount": 0}
+
+
+@pytest.mark.spec("FW-515")
+async def test_lists_of_built_in_kinds_merge_by_their_own_keys(api: SuiteApi) -> None:
+    mounts = [{"name": "v", "mountPath": "/a"}, {"name": "v", "mountPath": "/b"}]
+    container = {"name": "c", "image": "i", "volumeMounts": mounts}
+    spec = {"volumes": [{"name": "v", "emptyDir": {}}], "containers": [container]}
+    deployment = {
+        "metadata": {"name": "d"},
+        "spec": {
+            "selector": {"matchLabels": {"a": "b"}},
+            "template": {"metadata": {"labels": {"a": "b"}}, "spec": spec},
+        },
+    }
+    path = "/apis/apps/v1/namespaces/$ns/deployments"
+    await api.created(path, deployment)
+    change = {"name": "c", "volumeMounts": [{"mountPath": "/b", "name": "v", "readOnly": True}]}
+    patched = await api.send(
+        "PATCH", f"{path}/d", {"spec": {"template": {"spec": {"containers": [change]}}}}, STRATEGIC
+    )
+    [container] = patched.body["spec"]["template"]["spec"]["containers"]
+    assert container["volumeMounts"] == [mounts[0], {**mounts[1], "readOnly": True}]
 
 
 async def test_a_pod_gets_its_defaults(api: SuiteApi) -> None:

@@ -1,12 +1,16 @@
-"""The built-in kinds: defaults, merge keys and leniency."""
+"""The built-in kinds: their schemas are upstream's; defaults, merge keys and what is dropped."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
 from support.apiserver_ownership import apply, owned
 
-from aim_local.apiserver.objects.builtin import builtin_kinds, schema_for
-from aim_shared.json import JsonObject
+from aim_local.apiserver import EXTERNAL_CRDS
+from aim_local.apiserver.objects.additions import CHOICES, DEFAULTS
+from aim_local.apiserver.objects.builtin import schema_for
+from aim_local.apiserver.objects.upstream import builtin_kinds
+from aim_shared.json import JsonObject, loads
 
 IMAGE = "registry.example/a:1"
 
@@ -22,14 +26,21 @@ def template(**container: Any) -> JsonObject:
     return {"spec": {"containers": [{"name": "c", "image": IMAGE, **container}]}}
 
 
+@pytest.mark.spec("FW-515")
 @pytest.mark.parametrize("kind", builtin_kinds(), ids=lambda kind: kind[2])
-def test_every_schema_compiles_and_keeps_unknown_fields(kind: tuple[str, str, str]) -> None:
+def test_every_schema_compiles_and_drops_unknown_fields(kind: tuple[str, str, str]) -> None:
     schema = schema_for(*kind)
-    obj: JsonObject = {"metadata": {"name": "x"}, "future": {"a": [1]}}
-    assert schema.prune(obj) == []
-    schema.default(obj)
-    assert obj["future"] == {"a": [1]}
+    assert schema.prune({"metadata": {"name": "x"}, "future": {"a": [1]}}) == ["future"]
     assert schema_for(*kind) is schema
+
+
+@pytest.mark.parametrize("added", [DEFAULTS, CHOICES], ids=["defaults", "choices"])
+def test_all_that_is_added_belongs_to_members_of_upstream(added: Mapping[str, Mapping[str, object]]) -> None:
+    members = {
+        name.rpartition(".pkg.apis.")[2].removeprefix("io.k8s.api."): set(schema.get("properties", ()))
+        for name, schema in loads((EXTERNAL_CRDS / "kubernetes.json").read_bytes())["schemas"].items()
+    }
+    assert {name: set(values) - members[name] for name, values in added.items() if set(values) - members[name]} == {}
 
 
 def test_a_pod_gets_its_defaults() -> None:
@@ -89,17 +100,25 @@ def test_other_kinds_get_their_defaults() -> None:
 
 
 def test_what_is_required_and_typed_is_checked() -> None:
-    schema = schema_for("batch", "v1", "Job")
-    assert [str(error) for error in schema.validate({"metadata": {"name": "x"}, "spec": {"backoffLimit": "6"}})] == [
+    job = defaulted("batch", "v1", "Job", spec={"backoffLimit": "6", "template": {"spec": {"volumes": [{}]}}})
+    assert [str(error) for error in schema_for("batch", "v1", "Job").validate(job)] == [
         'spec.backoffLimit: Invalid value: "string": spec.backoffLimit in body must be of type integer: "string"',
-        "spec.template: Required value",
+        "spec.template.spec.volumes[0].name: Required value",
+        "spec.template.spec.containers: Required value",
     ]
 
 
-def test_an_unknown_kind_has_a_schema_of_its_metadata() -> None:
-    schema = schema_for("example.com", "v1", "Thing")
-    obj = {"metadata": {"name": "x", "labels": {"a": 1}}, "spec": {"any": 1}}
-    assert [error.path for error in schema.validate(obj)] == ["metadata.labels.a"]
+@pytest.mark.spec("FW-515")
+def test_a_status_is_taken_with_zero_values_in_place_of_what_is_missing() -> None:
+    statuses = [{"name": "c", "image": IMAGE}]
+    status = defaulted("", "v1", "Pod", **template(), status={"containerStatuses": statuses})["status"]
+    missing = {"imageID": "", "lastState": {}, "ready": False, "restartCount": 0, "state": {}}
+    assert status["containerStatuses"] == [statuses[0] | missing]
+
+
+def test_a_kind_that_was_not_taken_from_upstream_has_no_schema() -> None:
+    with pytest.raises(KeyError):
+        schema_for("example.com", "v1", "Thing")
 
 
 def test_unknown_metadata_is_dropped_as_everywhere() -> None:

@@ -114,7 +114,7 @@ def test_what_fits_passes(schema: dict[str, Any], value: Any) -> None:
 def test_only_built_in_kinds_enforce_int32(value: int) -> None:
     schema = {"type": "integer", "format": "int32"}
     built_in: list[FieldError] = []
-    validate(compile_node(schema, preserve_all=True), value, None, "spec.count", built_in)
+    validate(compile_node(schema, builtin=True), value, None, "spec.count", built_in)
     assert [error.detail for error in built_in] == [f"spec.count in body must be of type int32: {value}"]
     assert problems(schema, value) == []
 

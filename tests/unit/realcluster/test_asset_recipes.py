@@ -17,8 +17,8 @@ from aim_local.assets.recipes import (
     Program,
     ProgramRecipe,
 )
-from aim_local.assets.reduced import FILES, FRAMEWORKS, differing, reduced
-from aim_shared.json import JsonObject
+from aim_local.assets.reduced import FILES, FRAMEWORKS, differing, reduced, reduced_schemas
+from aim_shared.json import JsonObject, loads
 
 STAGING = re.compile(r"^\t(k8s\.io/\S+) => k8s\.io/\S+ (v\S+)$", re.MULTILINE)
 
@@ -46,6 +46,27 @@ def test_embedded_definitions_come_from_the_pinned_module(source: Definitions) -
     wrapper = DEFINITIONS[source].wrapper
     first = (EXTERNAL_CRDS / FILES[source]).read_text().partition("\n")[0]
     assert first.startswith(f"# From {wrapper.module} {wrapper.version} by "), "run `make external-crds`"
+
+
+@pytest.mark.spec("FW-515")
+def test_the_schemas_of_built_in_kinds_come_from_the_pinned_module() -> None:
+    wrapper = DEFINITIONS[Definitions.KUBERNETES].wrapper
+    made = loads((EXTERNAL_CRDS / FILES[Definitions.KUBERNETES]).read_bytes())["comment"]
+    assert made.startswith(f"From {wrapper.module} {wrapper.version} (Apache-2.0) by "), "run `make external-crds`"
+
+
+def test_schemas_are_taken_with_all_that_they_refer_to() -> None:
+    reference = {"$ref": "#/components/schemas/io.k8s.api.core.v1.Part"}
+    named = [{"group": "", "version": "v1", "kind": "Pod"}]
+    schemas = {
+        "io.k8s.api.core.v1.Pod": {"properties": {"p": reference}, "x-kubernetes-group-version-kind": named},
+        "io.k8s.api.core.v1.Part": {"description": "gone", "type": "string"},
+        "io.k8s.api.core.v1.Other": {"type": "object"},
+    }
+    assert reduced_schemas([{"components": {"schemas": schemas}}]) == {
+        "io.k8s.api.core.v1.Part": {"type": "string"},
+        "io.k8s.api.core.v1.Pod": schemas["io.k8s.api.core.v1.Pod"],
+    }
 
 
 def test_a_missing_file_differs_like_a_changed_one(tmp_path: Path) -> None:

@@ -38,6 +38,7 @@ class Definitions(StrEnum):
     KSERVE_CONFIG = "kserve-config"
     GATEWAY = "gateway-crds"
     KEDA = "keda-crds"
+    KUBERNETES = "openapi"
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,6 +151,7 @@ DEFINITIONS: Final[Mapping[Definitions, DefinitionsRecipe]] = {
     Definitions.KSERVE_CONFIG: DefinitionsRecipe(KSERVE, "config/configmap/inferenceservice.yaml"),
     Definitions.GATEWAY: DefinitionsRecipe(GATEWAY, "config/crd/standard/*.yaml"),
     Definitions.KEDA: DefinitionsRecipe(KEDA, "config/crd/bases/*.yaml"),
+    Definitions.KUBERNETES: DefinitionsRecipe(KUBERNETES, "api/openapi-spec/v3/*_openapi.json"),
 }
 
 KUBEBUILDER: Final = frozenset({Program.ETCD, Program.APISERVER, Program.KUBECTL})

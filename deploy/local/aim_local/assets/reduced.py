@@ -1,11 +1,12 @@
-"""The neighbours' definitions as the embedded control plane carries them: upstream's, without what nobody reads there.
+"""Upstream's definitions as the embedded control plane carries them: without what nobody reads there.
 
-Left out are descriptions, versions that are not stored, kinds that the platform does not touch, and the schemas of a
-few large members that it never writes, which stay open. All else is upstream's, word for word: defaults, limits, list
-types, rules, printer columns.
+Those of the neighbours are custom resource definitions; those of Kubernetes' own kinds come from its OpenAPI. Left out
+are descriptions, versions that are not stored, kinds that the platform does not touch, and the schemas of a few large
+members that it never writes, which stay open. All else is upstream's, word for word: defaults, limits, list types,
+rules, printer columns.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -13,12 +14,13 @@ import yaml
 
 from aim_local.assets.recipes import DEFINITIONS, Definitions
 from aim_local.assets.toolset import Toolset
-from aim_shared.json import JsonObject
+from aim_shared.json import JsonObject, dumps
 
 FILES: Final[Mapping[Definitions, str]] = {
     Definitions.KSERVE: "kserve.yaml",
     Definitions.GATEWAY: "gateway.yaml",
     Definitions.KEDA: "keda.yaml",
+    Definitions.KUBERNETES: "kubernetes.json",
 }
 """Names of the files, by what they are made from."""
 
@@ -52,6 +54,45 @@ _OPEN_PATHS: Final[Mapping[str, Sequence[tuple[str, ...]]]] = {
 """Members by kind whose schemas are left out."""
 _OPEN: Final = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
 
+_BUILTIN_KINDS: Final = frozenset(
+    {
+        ("", "v1", "ConfigMap"),
+        ("", "v1", "Endpoints"),
+        ("", "v1", "Event"),
+        ("", "v1", "Namespace"),
+        ("", "v1", "Node"),
+        ("", "v1", "PersistentVolume"),
+        ("", "v1", "PersistentVolumeClaim"),
+        ("", "v1", "Pod"),
+        ("", "v1", "ResourceQuota"),
+        ("", "v1", "Secret"),
+        ("", "v1", "Service"),
+        ("", "v1", "ServiceAccount"),
+        ("apiextensions.k8s.io", "v1", "CustomResourceDefinition"),
+        ("apps", "v1", "Deployment"),
+        ("apps", "v1", "ReplicaSet"),
+        ("apps", "v1", "StatefulSet"),
+        ("autoscaling", "v1", "Scale"),
+        ("autoscaling", "v2", "HorizontalPodAutoscaler"),
+        ("batch", "v1", "Job"),
+        ("coordination.k8s.io", "v1", "Lease"),
+        ("discovery.k8s.io", "v1", "EndpointSlice"),
+        ("events.k8s.io", "v1", "Event"),
+        ("networking.k8s.io", "v1", "NetworkPolicy"),
+        ("policy", "v1", "PodDisruptionBudget"),
+        ("rbac.authorization.k8s.io", "v1", "ClusterRole"),
+        ("rbac.authorization.k8s.io", "v1", "ClusterRoleBinding"),
+        ("rbac.authorization.k8s.io", "v1", "Role"),
+        ("rbac.authorization.k8s.io", "v1", "RoleBinding"),
+        ("scheduling.k8s.io", "v1", "PriorityClass"),
+        ("storage.k8s.io", "v1", "StorageClass"),
+    }
+)
+"""Group, version and kind of what is taken from Kubernetes' OpenAPI, with everything that it refers to."""
+_RECURSIVE: Final = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaProps"
+"""The schema inside a definition refers to itself; compiling the definition checks it."""
+_KIND: Final = "x-kubernetes-group-version-kind"
+
 
 def reduced(definition: JsonObject) -> JsonObject:
     """A definition without what is left out."""
@@ -71,7 +112,25 @@ def files(toolset: Toolset) -> dict[str, str]:
     Raises:
         AssetError: upstream's definitions were not copied.
     """
-    return {name: _file(source, toolset.definitions(source)) for source, name in FILES.items()}
+    makers = dict.fromkeys(FILES, _file) | {Definitions.KUBERNETES: _builtin_file}
+    return {name: makers[source](source, toolset.definitions(source)) for source, name in FILES.items()}
+
+
+def reduced_schemas(documents: Iterable[JsonObject]) -> JsonObject:
+    """Of OpenAPI v3 documents the schemas of the built-in kinds and all that these refer to, by name."""
+    everything: JsonObject = {}
+    for document in documents:
+        # Those that list groups and versions have none.
+        everything |= document["components"].get("schemas", {})
+    everything[_RECURSIVE] = _OPEN
+    pending = [name for name, schema in everything.items() if any(map(_is_wanted, schema.get(_KIND, ())))]
+    kept: JsonObject = {}
+    while pending:
+        name = pending.pop()
+        if name not in kept:
+            kept[name] = _without_descriptions(everything[name])
+            pending.extend(_references(kept[name]))
+    return dict(sorted(kept.items()))
 
 
 def differing(folder: Path, wanted: Mapping[str, str]) -> list[str]:
@@ -89,6 +148,28 @@ def _file(source: Definitions, definitions: Iterable[JsonObject]) -> str:
     # Leaves on one line each, so that a changed limit shows as one changed line.
     text = yaml.dump_all(kept, Dumper=yaml.CSafeDumper, default_flow_style=None, sort_keys=False, width=120)
     return f"# From {wrapper.module} {wrapper.version} by `make external-crds`; not to be edited.\n{text}"
+
+
+def _builtin_file(source: Definitions, documents: Iterable[JsonObject]) -> str:
+    wrapper = DEFINITIONS[source].wrapper
+    made = f"From {wrapper.module} {wrapper.version} (Apache-2.0) by `make external-crds`; not to be edited."
+    # A schema on each line, so that a changed one shows as one changed line.
+    lines = [f"{dumps(name).decode()}: {dumps(one).decode()}" for name, one in reduced_schemas(documents).items()]
+    return f'{{"comment": {dumps(made).decode()}, "schemas": {{\n' + ",\n".join(lines) + "\n}}\n"
+
+
+def _is_wanted(named: Mapping[str, str]) -> bool:
+    return (named["group"], named["version"], named["kind"]) in _BUILTIN_KINDS
+
+
+def _references(schema: object) -> Iterator[str]:
+    if isinstance(schema, dict):
+        if isinstance(reference := schema.get("$ref"), str):
+            yield reference.rpartition("/")[2]
+        schema = list(schema.values())
+    if isinstance(schema, list):
+        for part in schema:
+            yield from _references(part)
 
 
 def _head(definition: JsonObject) -> JsonObject:

@@ -39,13 +39,13 @@ class Toolset:
         return path
 
     def definitions(self, definitions: Definitions) -> list[JsonObject]:
-        """Objects of a module, in order of their files' names.
+        """Documents of a module, in order of their files' names; of Lists the items.
 
         Raises:
             AssetError: they were not copied.
         """
         objects = [loads(file.read_bytes()) for file in sorted(self._folder(definitions).iterdir())]
-        return [item for one in objects for item in (one["items"] if one["kind"] == "List" else [one])]
+        return [item for one in objects for item in (one["items"] if one.get("kind") == "List" else [one])]
 
     def require(self, *assets: Program | Definitions) -> None:
         """Find out that something is missing before anything is started.

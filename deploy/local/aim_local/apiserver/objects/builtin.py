@@ -1,67 +1,24 @@
-"""The built-in kinds: their schemas, compiled on first use, and the defaults that depend on other fields."""
+"""The built-in kinds: their schemas, and the defaults that depend on other fields."""
 
 from base64 import b64encode
 from collections.abc import Callable
 from functools import cache
 from typing import Any, Final, TypeAlias
 
-from aim_local.apiserver.objects import builtin_cluster as cluster
-from aim_local.apiserver.objects import builtin_storage as storage
-from aim_local.apiserver.objects import builtin_workloads as workloads
-from aim_local.apiserver.objects.builtin_pod import POD
-from aim_local.apiserver.objects.schema import Schema
+from aim_local.apiserver.objects.schema import Schema, with_object_meta
+from aim_local.apiserver.objects.upstream import kind_schema
 from aim_shared.json import JsonObject
-
-_SCHEMAS: Final[dict[tuple[str, str, str], JsonObject]] = {
-    ("", "v1", "ConfigMap"): cluster.CONFIG_MAP,
-    ("", "v1", "Endpoints"): cluster.ENDPOINTS,
-    ("", "v1", "Event"): cluster.EVENT,
-    ("", "v1", "Namespace"): cluster.NAMESPACE,
-    ("", "v1", "Node"): cluster.NODE,
-    ("", "v1", "PersistentVolume"): storage.VOLUME,
-    ("", "v1", "PersistentVolumeClaim"): storage.CLAIM,
-    ("", "v1", "Pod"): POD,
-    ("", "v1", "ResourceQuota"): cluster.RESOURCE_QUOTA,
-    ("", "v1", "Secret"): cluster.SECRET,
-    ("", "v1", "Service"): cluster.SERVICE,
-    ("", "v1", "ServiceAccount"): cluster.SERVICE_ACCOUNT,
-    ("apiextensions.k8s.io", "v1", "CustomResourceDefinition"): cluster.CUSTOM_RESOURCE_DEFINITION,
-    ("apps", "v1", "Deployment"): workloads.DEPLOYMENT,
-    ("apps", "v1", "ReplicaSet"): workloads.REPLICA_SET,
-    ("apps", "v1", "StatefulSet"): workloads.STATEFUL_SET,
-    ("autoscaling", "v1", "Scale"): workloads.SCALE,
-    ("autoscaling", "v2", "HorizontalPodAutoscaler"): workloads.AUTOSCALER,
-    ("batch", "v1", "Job"): workloads.JOB,
-    ("coordination.k8s.io", "v1", "Lease"): cluster.LEASE,
-    ("discovery.k8s.io", "v1", "EndpointSlice"): cluster.ENDPOINT_SLICE,
-    ("events.k8s.io", "v1", "Event"): cluster.EVENTS_V1,
-    ("networking.k8s.io", "v1", "NetworkPolicy"): cluster.NETWORK_POLICY,
-    ("policy", "v1", "PodDisruptionBudget"): workloads.DISRUPTION_BUDGET,
-    ("rbac.authorization.k8s.io", "v1", "ClusterRole"): cluster.CLUSTER_ROLE,
-    ("rbac.authorization.k8s.io", "v1", "ClusterRoleBinding"): cluster.ROLE_BINDING,
-    ("rbac.authorization.k8s.io", "v1", "Role"): cluster.ROLE,
-    ("rbac.authorization.k8s.io", "v1", "RoleBinding"): cluster.ROLE_BINDING,
-    ("scheduling.k8s.io", "v1", "PriorityClass"): workloads.PRIORITY_CLASS,
-    ("storage.k8s.io", "v1", "StorageClass"): storage.STORAGE_CLASS,
-}
-
-
-def builtin_kinds() -> tuple[tuple[str, str, str], ...]:
-    """Group, version and kind of all kinds that have a schema here."""
-    return tuple(_SCHEMAS)
 
 
 @cache
 def schema_for(group: str, version: str, kind: str) -> Schema:
-    """The schema of a built-in kind; of any other kind one that knows only the metadata.
+    """The schema of a built-in kind, the same one each time.
 
-    Members that the schema does not name are kept.
+    Raises:
+        KeyError: it is not among those that were taken from upstream.
     """
-    return Schema.compile(
-        _SCHEMAS.get((group, version, kind), {"type": "object"}),
-        preserve_all=True,
-        conditional=_CONDITIONAL.get((group, kind)),
-    )
+    openapi = with_object_meta(kind_schema(group, version, kind))
+    return Schema(openapi, builtin=True, conditional=_CONDITIONAL.get((group, kind)))
 
 
 _Conditional: TypeAlias = Callable[[JsonObject], None]
@@ -102,6 +59,19 @@ def _default_template(spec: dict[str, Any]) -> None:
         _default_pod_spec(template_spec)
 
 
+def _default_deployment(spec: dict[str, Any]) -> None:
+    _default_template(spec)
+    if spec["strategy"]["type"] == "RollingUpdate":
+        limits = spec["strategy"].setdefault("rollingUpdate", {})
+        spec["strategy"]["rollingUpdate"] = {"maxSurge": "25%", "maxUnavailable": "25%"} | limits
+
+
+def _default_stateful_set(spec: dict[str, Any]) -> None:
+    _default_template(spec)
+    if spec["updateStrategy"]["type"] == "RollingUpdate":
+        spec["updateStrategy"].setdefault("rollingUpdate", {}).setdefault("partition", 0)
+
+
 def _default_job(spec: dict[str, Any]) -> None:
     _default_template(spec)
     if "completions" not in spec and "parallelism" not in spec:
@@ -122,8 +92,8 @@ _CONDITIONAL: Final[dict[tuple[str, str], _Conditional]] = {
     ("", "Pod"): _of_spec(_default_pod_spec),
     ("", "Secret"): _fold_string_data,
     ("", "Service"): _of_spec(_default_service),
-    ("apps", "Deployment"): _of_spec(_default_template),
+    ("apps", "Deployment"): _of_spec(_default_deployment),
     ("apps", "ReplicaSet"): _of_spec(_default_template),
-    ("apps", "StatefulSet"): _of_spec(_default_template),
+    ("apps", "StatefulSet"): _of_spec(_default_stateful_set),
     ("batch", "Job"): _of_spec(_default_job),
 }

@@ -2,46 +2,49 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Self
 
 from aim_local.apiserver.objects.errors import FieldError
-from aim_local.apiserver.objects.objectmeta import OBJECT_META
 from aim_local.apiserver.objects.schema_node import Node, compile_node
 from aim_local.apiserver.objects.shaping import apply_defaults, prune
+from aim_local.apiserver.objects.upstream import object_meta
 from aim_local.apiserver.objects.validation import validate
 from aim_local.apiserver.objects.values import clone
 from aim_shared.json import JsonObject
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Schema:
     """The schema of one version of one kind.
 
-    `openapi` is the source with the standard ObjectMeta put in, fit for publishing; `root` its compiled form;
-    `conditional` fills in, after the plain defaults, those that depend on other fields.
+    Attributes:
+        openapi: the source with the standard ObjectMeta put in, fit for publishing.
+        builtin: numbers have to fit their formats, as Go decodes them into types that narrow.
+        conditional: fills in, after the plain defaults, those that depend on other fields.
     """
 
     openapi: JsonObject
-    root: Node
+    builtin: bool = False
     conditional: Callable[[JsonObject], None] | None = None
 
     @classmethod
-    def compile(
-        cls,
-        openapi_v3: Mapping[str, Any],
-        *,
-        preserve_all: bool = False,
-        conditional: Callable[[JsonObject], None] | None = None,
-    ) -> Self:
-        """Compile the `openAPIV3Schema` of a CRD, or of a built-in kind with `preserve_all`.
+    def compile(cls, openapi_v3: Mapping[str, Any]) -> Self:
+        """Compile the `openAPIV3Schema` of a definition.
 
         Raises:
             ValueError: a pattern or a list type in the schema is malformed.
         """
-        openapi = with_object_meta(openapi_v3)
-        root = compile_node(openapi, preserve_all=preserve_all)
+        schema = cls(with_object_meta(openapi_v3))
+        schema.root  # noqa: B018 - compiled now, so that it is refused together with its definition
+        return schema
+
+    @cached_property
+    def root(self) -> Node:
+        """The compiled form. Of the built-in kinds most processes meet a few only, so it is made when it is needed."""
+        root = compile_node(self.openapi, builtin=self.builtin)
         root.embedded = True
-        return cls(openapi, root, conditional)
+        return root
 
     def prune(self, obj: JsonObject) -> list[str]:
         """Remove in place what the schema does not name; returns the removed paths."""
@@ -67,7 +70,7 @@ def with_object_meta(openapi_v3: Mapping[str, Any]) -> JsonObject:
     result = dict(openapi_v3)
     result.setdefault("type", "object")
     properties = dict(result.get("properties", {}))
-    meta = clone(OBJECT_META)
+    meta = clone(object_meta())
     for name, limits in properties.get("metadata", {}).get("properties", {}).items():
         meta["properties"].setdefault(name, {}).update(limits)
     properties["metadata"] = meta

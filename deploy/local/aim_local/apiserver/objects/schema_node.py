@@ -116,27 +116,25 @@ _CONSTRAINTS: Final = (
 )  # fmt: skip
 
 
-def compile_node(source: Mapping[str, Any], *, preserve_all: bool = False) -> Node:
+def compile_node(source: Mapping[str, Any], *, builtin: bool = False) -> Node:
     """Compile one OpenAPI v3 schema and all below it.
 
     Args:
         source: the schema as in a CRD's `openAPIV3Schema`.
-        preserve_all: objects keep members that the schema does not name (built-in kinds).
+        builtin: numbers have to fit their formats.
 
     Raises:
         ValueError: a pattern or a list type is malformed.
     """
-    # An explicit false, as ObjectMeta has it, stands against the leniency of built-in kinds for all below.
-    preserve_all = preserve_all and source.get("x-kubernetes-preserve-unknown-fields", True)
     node = Node(**{attribute: source[name] for name, attribute in _PLAIN.items() if name in source})
-    node.fits_int32 = preserve_all and node.format == "int32"
+    node.fits_int32 = builtin and node.format == "int32"
     node.required = tuple(source.get("required", ()))
     node.enum = tuple(source.get("enum", ()))
     node.default = source.get("default", MISSING)
     if "pattern" in source:
         node.pattern_text = source["pattern"]
         node.pattern = _pattern(node.pattern_text)
-    _compile_structure(node, source, preserve_all)
+    _compile_structure(node, source, builtin)
     _compile_merge_hints(node, source)
     _compile_alternatives(node, source)
     node.constrained = bool(
@@ -157,22 +155,20 @@ def _pattern(text: str) -> re.Pattern[str]:
         raise ValueError(f"the pattern {text!r} is malformed ({error}): correct it in the schema") from error
 
 
-def _compile_structure(node: Node, source: Mapping[str, Any], preserve_all: bool) -> None:
+def _compile_structure(node: Node, source: Mapping[str, Any], builtin: bool) -> None:
     node.properties = {
-        name: compile_node(child, preserve_all=preserve_all) for name, child in source.get("properties", {}).items()
+        name: compile_node(child, builtin=builtin) for name, child in source.get("properties", {}).items()
     }
     node.defaults = tuple(
         (name, child.default) for name, child in node.properties.items() if child.default is not MISSING
     )
     additional = source.get("additionalProperties")
     if isinstance(additional, Mapping):
-        node.additional = compile_node(additional, preserve_all=preserve_all)
+        node.additional = compile_node(additional, builtin=builtin)
     elif additional is True:
         node.preserve = True
-    if preserve_all and node.type == "object" and node.additional is None:
-        node.preserve = True
     if isinstance(source.get("items"), Mapping):
-        node.items = compile_node(source["items"], preserve_all=preserve_all)
+        node.items = compile_node(source["items"], builtin=builtin)
 
 
 def _compile_merge_hints(node: Node, source: Mapping[str, Any]) -> None:
