@@ -25,7 +25,6 @@ from aim_shared.bus.view import WorldView
 from aim_shared.bus.world import World
 from aim_shared.errors import AimError
 from aim_shared.kube.client import KubeClient
-from aim_shared.kube.lease import NotLeaderError
 from aim_shared.reconcile.admission import Admission
 from aim_shared.reconcile.child_body import Target
 from aim_shared.reconcile.events import EventWriter
@@ -115,10 +114,7 @@ async def _judge_reconciler(
 
 
 def _executor(client: KubeClient, definition: ServiceDefinition, reconciler: Reconciler[Any], world: World) -> Executor:
-    def refuse() -> float:
-        raise NotLeaderError("nobody writes here")
-
-    guarded = client.guarded(refuse)
+    guarded = client.guarded(lambda: 0.0)
 
     def live(part: Any, key: Any) -> Any:
         entry = world.get(part, key) if part in world.parts else None
@@ -131,7 +127,6 @@ def _executor(client: KubeClient, definition: ServiceDefinition, reconciler: Rec
         live=live,
         absorb=lambda *_, **__: None,
         admission=Admission(world, guarded, lambda *_, **__: None),
-        may_write=lambda: False,
         events=EventWriter(guarded, definition.field_manager),
     )
 

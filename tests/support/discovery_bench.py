@@ -80,7 +80,6 @@ class DiscoveryBench:
                 live=self.access.live,
                 absorb=self.absorb,
                 admission=admission,
-                may_write=lambda: True,
                 events=events,
             )
             queue: WorkQueue[Key] = WorkQueue(self.clock)

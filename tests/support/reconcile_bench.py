@@ -1,5 +1,6 @@
 """A bench with a control plane, an executor and a worker, whose reconciler a test sets."""
 
+import math
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -160,15 +161,15 @@ class Bench:
         self.queue: WorkQueue[Key] = WorkQueue(self.timers, backoff=backoff)
         self.access = WorldAccess(self.world, self._dispatch)
         self.admission = Admission(self.world, self.kube, self.access.absorb)
+        guarded = self.kube.guarded(lambda: math.inf if self.leads else 0.0)
         self.executor = Executor(
-            self.kube,
+            guarded,
             self.reconciler,
             field_manager="aim-serving",
             live=self.access.live,
             absorb=self.access.absorb,
             admission=self.admission,
-            may_write=lambda: self.leads,
-            events=EventWriter(self.kube, "aim-serving"),
+            events=EventWriter(guarded, "aim-serving"),
         )
         self.worker = Worker(
             self.reconciler,

@@ -4,18 +4,19 @@ Kubernetes does not know facts, so what the stream holds is their truth, except 
 removed itself: that it publishes again whenever the stream lost it.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from aim_shared.bus.connection import BusConnection
 from aim_shared.bus.envelope import EnvelopeError, StateMessage
 from aim_shared.bus.part import Key, Part
 from aim_shared.bus.publisher import Publisher
-from aim_shared.bus.publisher_state import DEFAULT_SETTINGS, PublisherSettings, PublisherStatistics, always
+from aim_shared.bus.publisher_state import DEFAULT_SETTINGS, PublisherSettings, PublisherStatistics
 from aim_shared.bus.source import SourceVersion
 from aim_shared.bus.subjects import DEFAULT_LAYOUT, Layout
 from aim_shared.bus.trace import trace_of
 from aim_shared.json import JsonObject, dumps
+from aim_shared.kube.guard import WriteGuard, unguarded
 
 
 class FactPublisher:
@@ -35,7 +36,7 @@ class FactPublisher:
         source: str,
         cluster: str = "",
         layout: Layout = DEFAULT_LAYOUT,
-        may_write: Callable[[], bool] = always,
+        guard: WriteGuard = unguarded,
         settings: PublisherSettings = DEFAULT_SETTINGS,
     ) -> None:
         # What is to go and still lies in the stream, which must not bring it back.
@@ -47,7 +48,7 @@ class FactPublisher:
             cluster=cluster,
             service=service,
             layout=layout,
-            may_write=may_write,
+            guard=guard,
             loaded=self._adopt,
             settings=settings,
         )

@@ -1,6 +1,5 @@
 """Writes the sync marker of a part with a fence, and so notices a second publisher and another cluster."""
 
-from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -14,6 +13,7 @@ from aim_shared.bus.proof import Proof
 from aim_shared.bus.publisher_state import SupersededError
 from aim_shared.bus.stored import StoredMessage, last_message
 from aim_shared.bus.subjects import Layout
+from aim_shared.kube.guard import WriteGuard
 
 _ATTEMPTS: Final = 5
 _ALIVE_MARKERS: Final = 3
@@ -42,7 +42,7 @@ class MarkerWriter:
         source: str,
         cluster: str,
         interval: float,
-        may_write: Callable[[], bool],
+        guard: WriteGuard,
     ) -> None:
         self._connection = connection
         self._stream = layout.state_stream
@@ -51,7 +51,7 @@ class MarkerWriter:
         self._source = source
         self._cluster = cluster
         self._interval = interval
-        self._may_write = may_write
+        self._guard = guard
         self._sequence = 0
         self._number = 0
         self._leading = False
@@ -141,7 +141,7 @@ class MarkerWriter:
         raise InterruptedSessionError(f"{self._subject}: the marker could not be written: {self._outcome}")
 
     async def _try(self, marker: Marker) -> bool:
-        if not self._may_write():
+        if self._guard() <= 0:
             raise InterruptedSessionError("the Lease was not renewed in time; another replica may lead")
         expected = self._sequence
         outcome = self._outcome = await self._connection.publish(

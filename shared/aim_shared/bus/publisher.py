@@ -26,7 +26,6 @@ from aim_shared.bus.publisher_state import (
     PublisherSettings,
     PublisherStatistics,
     VouchingState,
-    always,
 )
 from aim_shared.bus.pump import Unwritable
 from aim_shared.bus.scoping import Scoping
@@ -36,6 +35,7 @@ from aim_shared.bus.subjects import DEFAULT_LAYOUT, Layout
 from aim_shared.bus.tasks import in_own_task
 from aim_shared.bus.vouching import CompareDueError
 from aim_shared.bus.writer import Writer
+from aim_shared.kube.guard import WriteGuard, unguarded
 from aim_shared.kube.reflector_state import Event, ListFrom, Restarted
 
 log = structlog.get_logger(__name__)
@@ -53,7 +53,7 @@ class Publisher:
         source: name of this process.
         cluster: UID of kube-system; empty if it is not to be checked.
         service: for facts, which service's.
-        may_write: asked before every write: was the Lease renewed within 10 s?
+        guard: asked before every write.
         relist: asks the reflector for a list, which comes as `Restarted`.
         loaded: told of all messages found in the stream when a session begins.
     """
@@ -67,7 +67,7 @@ class Publisher:
         cluster: str = "",
         service: str = "",
         layout: Layout = DEFAULT_LAYOUT,
-        may_write: Callable[[], bool] = always,
+        guard: WriteGuard = unguarded,
         relist: Callable[[ListFrom], None] | None = None,
         loaded: Callable[[Sequence[StateMessage]], None] | None = None,
         settings: PublisherSettings = DEFAULT_SETTINGS,
@@ -75,7 +75,7 @@ class Publisher:
         # Two processes of one name, or two terms of one process, must be able to tell each other apart.
         self.source: Final = f"{source}/{secrets.token_hex(4)}"
         """What its markers bear as their source."""
-        writer = Writer(connection, part, layout, self.source, may_write)
+        writer = Writer(connection, part, layout, self.source, guard)
         intake = Intake(part, lambda: connection.connected, relist, lambda key: key in writer.stored)
         self._context = PublisherContext(
             connection=connection,
@@ -83,7 +83,7 @@ class Publisher:
             service=service,
             layout=layout,
             settings=settings,
-            may_write=may_write,
+            guard=guard,
             loaded=loaded,
             intake=intake,
             scoping=Scoping(part.name, intake, cluster, settings.list_grace),
@@ -96,7 +96,7 @@ class Publisher:
                 source=self.source,
                 cluster=cluster,
                 interval=settings.marker_interval,
-                may_write=may_write,
+                guard=guard,
             ),
             unwritable=Unwritable(intake),
             vouching=VouchingState(),
@@ -213,7 +213,7 @@ class Publisher:
             await asyncio.sleep(random.uniform(low, min(high, low * 2 ** min(failures, 8))))
 
     async def _wait_for_lease(self) -> None:
-        while not self._context.may_write():
+        while self._context.guard() <= 0:
             # Somebody else may have led meanwhile, and rightly so.
             self._context.markers.forget()
             await asyncio.sleep(_LEASE_POLL)

@@ -14,6 +14,7 @@ from aim_shared.bus.pump import Unwritable
 from aim_shared.bus.scoping import Scoping
 from aim_shared.bus.subjects import Layout
 from aim_shared.bus.writer import Writer
+from aim_shared.kube.guard import WriteGuard
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +23,7 @@ class PublisherContext:
 
     Attributes:
         service: for facts, which service's.
-        may_write: asked before every write: was the Lease renewed within 10 s?
+        guard: asked before every write.
         loaded: told of all messages found in the stream when a session begins, once all were read.
     """
 
@@ -31,7 +32,7 @@ class PublisherContext:
     service: str
     layout: Layout
     settings: PublisherSettings
-    may_write: Callable[[], bool]
+    guard: WriteGuard
     loaded: Callable[[Sequence[StateMessage]], None] | None
     intake: Intake
     scoping: Scoping

@@ -15,11 +15,6 @@ class SupersededError(Exception):
     """Another process publishes this part; this one must stop, or prove anew that it leads."""
 
 
-def always() -> bool:
-    """For publishers that no Lease limits."""
-    return True
-
-
 class Phase(StrEnum):
     """Where a publisher stands."""
 

@@ -142,7 +142,7 @@ class Vouching:
         surplus = len(candidates) - context.settings.tombstones
         for number, (key, held) in enumerate(candidates):
             age = context.settings.crowded_age if number < surplus else context.settings.tombstone_age
-            if not context.may_write():
+            if context.guard() <= 0:
                 return
             async with self._counting:
                 swept = await sweep(context.connection, self._stream, held, now=now, age=age)

@@ -2,7 +2,7 @@
 
 import asyncio
 import secrets
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any, Final, assert_never
@@ -29,6 +29,7 @@ from aim_shared.bus.source import SourceVersion
 from aim_shared.bus.stored import StoredMessage, delete_message, last_message
 from aim_shared.bus.subjects import Layout
 from aim_shared.bus.trace import trace_of
+from aim_shared.kube.guard import WriteGuard
 
 log = structlog.get_logger(__name__)
 
@@ -62,13 +63,13 @@ class Writer:
         part: Part[Any],
         layout: Layout,
         source: str,
-        may_write: Callable[[], bool],
+        guard: WriteGuard,
     ) -> None:
         self._connection = connection
         self._part = part
         self._layout = layout
         self._source = source
-        self._may_write = may_write
+        self._guard = guard
         self.stored = Holdings()
         self.counts = WriteCounts()
         self.high_sequence = 0
@@ -270,7 +271,7 @@ class Writer:
             return await self._connection.publish(subject, body, headers, expected=expected)
 
     def _check_lease(self) -> None:
-        if not self._may_write():
+        if self._guard() <= 0:
             raise InterruptedSessionError("the Lease was not renewed in time; another replica may lead")
 
 

@@ -17,6 +17,7 @@ from aim_shared.api.kinds import POD
 from aim_shared.json import JsonObject, dumps, loads
 from aim_shared.kube.config import Connection
 from aim_shared.kube.errors import status_error
+from aim_shared.kube.guard import WriteGuard, seconds_to_write
 from aim_shared.kube.kinds import ResourceKind, api_version, collection_path, object_path, resource_name
 from aim_shared.kube.lines import LineSplitter
 from aim_shared.kube.page import take_in
@@ -26,7 +27,6 @@ from aim_shared.kube.transport import (
     Transport,
     TransportSettings,
     TransportStatistics,
-    WriteGuard,
 )
 
 T = TypeVar("T")
@@ -140,10 +140,19 @@ class KubeClient:
     def guarded(self, guard: WriteGuard) -> "KubeClient":
         """The same client (shared connections, no opening or closing of its own) that asks before each write.
 
-        The guard is called before every attempt, repetitions included, and raises to forbid it: a leader
-        whose Lease ran out while a call waited for its turn must not write any more (FW-407).
+        The guard is asked before every attempt, repetitions included: a leader whose Lease ran out while a call waited
+        for its turn must not write any more (FW-407).
         """
         return self._twin(guard=guard, urgent=self._urgent)
+
+    def check_guard(self) -> None:
+        """For who is about to note that something was written.
+
+        Raises:
+            NotLeaderError: a write would be refused.
+        """
+        if self._guard is not None:
+            seconds_to_write(self._guard)
 
     def for_leases(self) -> "KubeClient":
         """The same client without queue and guard.

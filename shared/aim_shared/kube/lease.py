@@ -31,10 +31,6 @@ _DRIFT: Final = 1.0
 _log = structlog.get_logger(__name__)
 
 
-class NotLeaderError(KubeError):
-    """A write was dropped because this process does not (any longer) lead (FW-407)."""
-
-
 @final
 @dataclass(frozen=True, slots=True)
 class LeaseSettings:
@@ -109,24 +105,17 @@ class LeaderElector:
 
     @property
     def is_leader(self) -> bool:
-        """Whether this process leads now; turns False by itself at the renew deadline."""
-        return self.renewed_within(self._settings.renew_deadline)
+        """Whether a renewal, sent within the renew deadline by the boot clock, made the Lease ours (FW-407).
 
-    def renewed_within(self, seconds: float) -> bool:
-        """Whether a renewal sent less than that long ago, by the boot clock, made the Lease ours (FW-407)."""
-        return self._renewed_at is not None and self._clock.boot() - self._renewed_at < seconds
+        Turns False by itself.
+        """
+        renewed = self._renewed_at
+        return renewed is not None and self._clock.boot() - renewed < self._settings.renew_deadline
 
     def guard(self) -> float:
-        """The write guard of a leader's client: ``client.guarded(elector.guard)`` (FW-407, FW-429).
-
-        Returns the seconds in which the write has to be through.
-
-        Raises:
-            NotLeaderError: this process does not lead.
-        """
-        if not self.is_leader:
-            raise NotLeaderError(f"{self._store}: not renewed within {self._settings.renew_deadline} s; write dropped")
-        assert self._renewed_at is not None
+        """The `WriteGuard` of a leader: ``client.guarded(elector.guard)`` (FW-407, FW-429)."""
+        if not self.is_leader or self._renewed_at is None:
+            return 0.0
         return self._renewed_at + self._settings.safe - self._clock.boot()
 
     async def gained(self) -> None:

@@ -9,7 +9,7 @@ import math
 import random
 import socket
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import aclosing, asynccontextmanager, nullcontext
 from dataclasses import dataclass, field
 from types import TracebackType
@@ -20,6 +20,7 @@ import aiohttp
 from aim_shared.kube.backoff import Backoff
 from aim_shared.kube.config import Connection
 from aim_shared.kube.errors import ApiConnectionError, ApiError, ConnectionFailure, KubeError, api_error
+from aim_shared.kube.guard import WriteGuard, seconds_to_write
 from aim_shared.kube.limiter import Limiter, LimiterStatistics
 from aim_shared.kube.proxies import environment_proxy
 from aim_shared.waits import LONGEST_IN_PLACE
@@ -32,11 +33,6 @@ class RequestObserver(Protocol):
 
     def on_request(self, verb: str, resource: str, code: int, seconds: float) -> None:
         """One attempt ended; ``code`` is 0 when no answer came. For a watch: its response headers arrived."""
-
-
-WriteGuard: TypeAlias = Callable[[], float]
-"""Called before every attempt of a write; raises to forbid it, or says within how many seconds it has to be through
-(FW-407, FW-429)."""
 
 
 @final
@@ -246,7 +242,7 @@ class Transport:
             headers["Content-Type"] = request.content_type
         # Asked last, right before the bytes leave: what was true when the call was queued may no longer be.
         if request.guard is not None:
-            limits = _shortened(limits, request.guard())
+            limits = _shortened(limits, seconds_to_write(request.guard))
         started = time.monotonic()
         code = 0
         self._attempts += 1

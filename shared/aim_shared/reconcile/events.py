@@ -66,7 +66,12 @@ class EventWriter:
         return self._failures
 
     async def emit(self, target: Target, source: str, events: Iterable[Event]) -> None:
-        """Post what the rates allow, under that source component; what shares an Event is logged one by one."""
+        """Post what the rates allow, under that source component; what shares an Event is logged one by one.
+
+        Raises:
+            NotLeaderError: this process may not write any more (FW-407); then nothing counts as posted.
+        """
+        self._kube.check_guard()
         for sharing in bundles(events):
             event = combined(sharing)
             posting = self._rates.admit(target.uid, event, self._clock())

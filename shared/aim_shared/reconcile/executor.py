@@ -1,7 +1,7 @@
 """Carries out a plan: patches, deletes, owned children, other children, status (FW-007…FW-013, FW-200…FW-213).
 
-What is in order stays untouched: a plan that changes nothing sends nothing (FW-013). Before every request the executor
-asks whether it may still write (FW-407), and every answer goes into the world at once, so that the next pass sees what
+What is in order stays untouched: a plan that changes nothing sends nothing (FW-013). A client that is guarded by
+the Lease ends a plan in the middle (FW-407). Every answer goes into the world at once, so that the next pass sees what
 this one did.
 """
 
@@ -14,7 +14,7 @@ from aim_shared.errors import AimError
 from aim_shared.json import JsonObject
 from aim_shared.kube.client import KubeClient
 from aim_shared.kube.errors import ApiError, KubeError
-from aim_shared.kube.lease import NotLeaderError
+from aim_shared.kube.guard import NotLeaderError
 from aim_shared.reconcile.admission import Admission
 from aim_shared.reconcile.child_body import (
     Target,
@@ -38,8 +38,6 @@ STALE_RETRY_SECONDS: Final = 2.0
 
 Live: TypeAlias = Callable[[Part[Any], Key], JsonObject | None]
 """The object as the world knows it; ``None`` when it knows none."""
-MayWrite: TypeAlias = Callable[[], bool]
-"""Whether this process still leads (FW-407)."""
 
 
 class _StopError(Exception):
@@ -66,7 +64,11 @@ class _Run:
 
 
 class Executor:
-    """Carries out the plans of one controller."""
+    """Carries out the plans of one controller.
+
+    Args:
+        kube: raises `NotLeaderError` where this process may not write.
+    """
 
     def __init__(
         self,
@@ -77,7 +79,6 @@ class Executor:
         live: Live,
         absorb: Absorb,
         admission: Admission,
-        may_write: MayWrite,
         events: EventWriter,
     ) -> None:
         self._kube = kube
@@ -85,7 +86,6 @@ class Executor:
         self._live = live
         self._absorb = absorb
         self._admission = admission
-        self._may_write = may_write
         self._events = events
         self._status = StatusWriter(kube, field_manager, reconciler.status, absorb)
         self._source = reconciler.event_source or f"aim-{reconciler.controller}-controller"
@@ -126,7 +126,7 @@ class Executor:
     async def _finish(self, run: _Run, plan: Plan) -> Execution:
         try:
             failure = await self._tell(run, plan)
-        except (_StopError, NotLeaderError):
+        except NotLeaderError:
             return Execution(tuple(run.writes), drop=Drop.NOT_LEADER)
         # The version that won need not bring a pass: a service ignores what others write into a status they share.
         lost = any(write.verb is Verb.STATUS and write.result is WriteResult.CONFLICT for write in run.writes)
@@ -137,7 +137,6 @@ class Executor:
         due = self._status.due(run.target, plan.status)
         outcome = None
         if due is Due.WRITE and plan.status is not None:
-            self._check_lease()
             outcome = await self._status.write(run.target, plan.status)
             run.writes.append(outcome.write)
         stored = due is Due.SETTLED or (outcome is not None and outcome.stored)
@@ -145,19 +144,13 @@ class Executor:
         events = [event for event in plan.events if stored or event.standing or not event.condition]
         events += [outcome.event] if outcome is not None and outcome.event is not None else []
         if events:
-            self._check_lease()
             await self._events.emit(run.target, self._source, events)
         return None if outcome is None else outcome.failure
-
-    def _check_lease(self) -> None:
-        if not self._may_write():
-            raise _StopError(Drop.NOT_LEADER)
 
     # Patches and deletes
 
     async def _patch(self, run: _Run, patches: Iterable[Patch]) -> None:
         for patch in patches:
-            self._check_lease()
             await self._patch_one(run, patch)
 
     async def _patch_one(self, run: _Run, patch: Patch) -> None:
@@ -185,7 +178,6 @@ class Executor:
         if wanted and stale:
             raise _StopError(Drop.STALE, STALE_RETRY_SECONDS)
         for delete in wanted:
-            self._check_lease()
             await self._delete_one(run, delete)
 
     async def _delete_one(self, run: _Run, delete: Delete) -> None:
@@ -229,7 +221,6 @@ class Executor:
 
     async def _bring_into_being(self, run: _Run, child: Child, body: JsonObject) -> None:
         if child.mode is WriteMode.APPLY:
-            self._check_lease()
             desired = to_create(body, run.target.traceparent, hashed=True)
             self._done(run, Verb.APPLY, child, await self._kube.apply(child.part.kind, desired, self._manager))
             return
@@ -242,7 +233,6 @@ class Executor:
                 run.writes.append(_write(Verb.CREATE, child, WriteResult.HELD, error=why))
 
     async def _create(self, run: _Run, child: Child, desired: JsonObject) -> None:
-        self._check_lease()
         try:
             answer = await self._kube.create(child.part.kind, desired, self._manager)
         except ApiError as error:
@@ -258,7 +248,6 @@ class Executor:
             run.note_failure(foreign)
             run.failed_children.append(child)
         elif child.mode is WriteMode.APPLY and needs_apply(body, live):
-            self._check_lease()
             fresh = to_create(body, run.target.traceparent, hashed=True)
             desired = fresh if live is None else to_update(body, live)
             self._done(run, Verb.APPLY, child, await self._kube.apply(child.part.kind, desired, self._manager))

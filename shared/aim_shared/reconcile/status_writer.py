@@ -10,7 +10,7 @@ from aim_shared.errors import AimError
 from aim_shared.json import JsonObject, canonical
 from aim_shared.kube.client import KubeClient
 from aim_shared.kube.errors import ApiError, KubeError
-from aim_shared.kube.lease import NotLeaderError
+from aim_shared.kube.guard import NotLeaderError
 from aim_shared.reconcile.child_body import Target
 from aim_shared.reconcile.classify import Verb, classify, is_quiet
 from aim_shared.reconcile.difference import same_status

@@ -61,7 +61,6 @@ class Controllers:
         effects: Effects,
         record: Recorder,
         observe: Observer,
-        may_write: Callable[[], bool],
         tell: Callable[[Change[Any]], object],
         facts: FactKeeper,
     ) -> None:
@@ -80,7 +79,6 @@ class Controllers:
                 live=access.live,
                 absorb=access.absorb,
                 admission=admission,
-                may_write=may_write,
                 events=events,
             )
             queue: WorkQueue[Key] = WorkQueue(backoff=Backoff(settings.backoff_initial, settings.backoff_max))

@@ -1,7 +1,6 @@
 """Who leads: the holder of the Lease ``aim-<service>``, or always this process when elections are off (FW-281)."""
 
 import asyncio
-import math
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from typing import Any, Final, Protocol, TypeAlias
@@ -9,13 +8,12 @@ from typing import Any, Final, Protocol, TypeAlias
 import structlog
 
 from aim_shared.bus.publisher_state import SupersededError
+from aim_shared.kube.guard import unguarded
 from aim_shared.kube.lease import LeaderElector
 from aim_shared.runtime.failure import leaves
 
 _log = structlog.get_logger(__name__)
 
-FRESH_SECONDS: Final = 10.0
-"""A write needs a Lease that was renewed less than this ago (FW-407)."""
 _PAUSE: Final = 2.0
 
 Term: TypeAlias = Callable[[], Coroutine[Any, Any, None]]
@@ -28,16 +26,8 @@ class Leadership(Protocol):
     @property
     def leads(self) -> bool: ...
 
-    def may_write(self) -> bool:
-        """Whether a write is allowed at this moment (FW-407)."""
-        ...
-
     def guard(self) -> float:
-        """Asked by the Kubernetes client right before each write; the seconds in which it has to be through.
-
-        Raises:
-            NotLeaderError: `may_write` says no.
-        """
+        """The `WriteGuard` of everything that a leader writes (FW-407)."""
         ...
 
     async def run(self, term: Term) -> None:
@@ -50,12 +40,8 @@ class AlwaysLeading:
 
     leads = True
 
-    def may_write(self) -> bool:
-        return True
-
     def guard(self) -> float:
-        """Never forbids."""
-        return math.inf
+        return unguarded()
 
     async def run(self, term: Term) -> None:
         while True:
@@ -72,9 +58,6 @@ class Elected:
     @property
     def leads(self) -> bool:
         return self._elector.is_leader
-
-    def may_write(self) -> bool:
-        return self._elector.renewed_within(FRESH_SECONDS)
 
     def guard(self) -> float:
         return self._elector.guard()

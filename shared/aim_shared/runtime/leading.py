@@ -1,7 +1,7 @@
 """What a service does only while it leads: publish its parts, reconcile, run effects."""
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -24,6 +24,7 @@ from aim_shared.bus.tasks import endless
 from aim_shared.bus.world import World
 from aim_shared.kube.client import KubeClient
 from aim_shared.kube.errors import ApiError
+from aim_shared.kube.guard import WriteGuard
 from aim_shared.kube.reflector import Reflector
 from aim_shared.kube.reflector_state import Watching
 from aim_shared.reconcile.pass_record import Recorder
@@ -46,7 +47,7 @@ class TermContext:
 
     Attributes:
         kube: refuses writes when the Lease was not renewed in time.
-        may_write: whether the Lease was renewed in time (FW-407).
+        guard: what the client asks, for publishers (FW-407).
         cluster: UID of the namespace kube-system, which identifies the cluster's store.
     """
 
@@ -60,7 +61,7 @@ class TermContext:
     runners: Mapping[str, EffectRunner]
     record: Recorder
     observe: Observer
-    may_write: Callable[[], bool]
+    guard: WriteGuard
     cluster: str
 
     @property
@@ -92,7 +93,6 @@ class Term:
             effects=self._effects,
             record=context.record,
             observe=context.observe,
-            may_write=context.may_write,
             tell=lambda change: context.dispatcher((change,)),
             facts=self._keeper,
         )
@@ -225,7 +225,7 @@ class Term:
             source=context.settings.pod_name,
             cluster=context.cluster,
             layout=context.layout,
-            may_write=context.may_write,
+            guard=context.guard,
             relist=self._reflectors[part.name].relist,
             settings=publisher_settings(context.settings),
         )
@@ -239,7 +239,7 @@ class Term:
             source=context.settings.pod_name,
             cluster=context.cluster,
             layout=context.layout,
-            may_write=context.may_write,
+            guard=context.guard,
             settings=publisher_settings(context.settings),
         )
 

@@ -134,7 +134,7 @@ class ServiceProcess:
                 runners=self._connections.runners,
                 record=self.state.decisions.record,
                 observe=self._connections.metrics.on_pass,
-                may_write=state.leadership.may_write,
+                guard=state.leadership.guard,
                 cluster=cluster,
             )
         )

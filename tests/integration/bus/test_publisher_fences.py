@@ -131,10 +131,7 @@ async def test_without_the_lease_nothing_is_written(bus: BusConnection, layout: 
     cluster = Cluster()
     leads = True
 
-    def may_write() -> bool:
-        return leads
-
-    async with publishing(bus, widgets(), layout, may_write=may_write) as publisher:
+    async with publishing(bus, widgets(), layout, guard=lambda: float(leads)) as publisher:
         publisher.take(cluster.listing())
         publisher.take(cluster.put("a"))
         await settles(bus, layout, PART, cluster, publisher)

@@ -234,7 +234,12 @@ async def test_who_no_longer_leads_writes_nothing(bench: Bench) -> None:
     assert done.drop is Drop.NOT_LEADER
     reported = await bench.executor.report(bench.target(), plan)
     assert reported.drop is Drop.NOT_LEADER
+    told = await bench.executor.report(bench.target(), Plan(events=(event,)))
+    assert told.drop is Drop.NOT_LEADER
     assert bench.faults.seen == []
+    bench.leads = True
+    await bench.executor.report(bench.target(), Plan(events=(event,)))
+    assert [method for method, _ in bench.faults.seen] == ["POST"], "an Event that was not written is not held back"
 
 
 @pytest.mark.spec("FW-044")
