@@ -26,6 +26,10 @@ def test_every_part_is_published_by_exactly_one_service() -> None:
     assert publishers == Counter(part.name for part in PARTS if part is not FACTS)
 
 
+def test_exactly_one_service_governs_the_streams() -> None:
+    assert [one.name for one in SERVICES if one.governs_streams] == ["serving"]
+
+
 @pytest.mark.parametrize("service", SERVICES, ids=NAMES)
 def test_every_consumed_part_is_published_by_somebody(service: ServiceDefinition) -> None:
     published = {part.name for one in SERVICES for part in one.publishes}

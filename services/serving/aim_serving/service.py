@@ -89,6 +89,7 @@ def definition(_: Settings) -> ServiceDefinition:
         shown=SHOWN,
         reconcilers=(SERVICE_RECONCILER, CONFIG_RECONCILER, CLUSTER_CONFIG_RECONCILER),
         effect_kinds={**POD_EFFECTS, SCALER_REMOVAL: 8},
+        governs_streams=True,
     )
 
 

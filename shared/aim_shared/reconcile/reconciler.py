@@ -159,6 +159,7 @@ class ServiceDefinition:
         effect_kinds: kinds of effects its plans may ask for, and how many of each run at the same time; the runners
             are made at start.
         readings: metrics that follow from its world (FW-286).
+        governs_streams: whether its settings decide about the limits of the streams; exactly one service of a platform.
         kept_decoded: bytes of JSON whose typed forms are kept (FW-459): what one pass reads should fit.
     """
 
@@ -170,6 +171,7 @@ class ServiceDefinition:
     reconcilers: tuple[Reconciler[Any], ...] = ()
     effect_kinds: Mapping[str, int] = field(default_factory=dict)
     readings: Callable[[World], Readings] = field(default=lambda _: {})
+    governs_streams: bool = False
     kept_decoded: int = KEPT_DECODED
 
     @property

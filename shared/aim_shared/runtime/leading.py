@@ -13,7 +13,7 @@ from aim_shared.bus.fact_publisher import FactPublisher
 from aim_shared.bus.feed import WorldFeed
 from aim_shared.bus.keeper import StreamKeeper, StreamStatistics
 from aim_shared.bus.part import Key, Part
-from aim_shared.bus.parts import FACTS, SERVICES
+from aim_shared.bus.parts import FACTS
 from aim_shared.bus.publisher import Publisher
 from aim_shared.bus.publisher_state import PublisherSettings, PublisherStatistics
 from aim_shared.bus.reflected import reflect
@@ -96,10 +96,11 @@ class Term:
             tell=lambda change: context.dispatcher((change,)),
             facts=self._keeper,
         )
-        # Exactly one service publishes a part, so exactly one decides about the limits of the streams.
-        governs = SERVICES in context.definition.publishes
         self._streams = StreamKeeper(
-            context.bus, stream_limits(context.settings), governs=governs, layout=context.layout
+            context.bus,
+            stream_limits(context.settings),
+            governs=context.definition.governs_streams,
+            layout=context.layout,
         )
         self._impatient = False
         self._reflectors = {part.name: self._reflector(part) for part in context.definition.publishes}
