@@ -14,8 +14,8 @@ from matrix.case import Case, Outcome, Scenario
 from matrix.site import CATALOGUE_IMAGE, NAMESPACE, OTHER_IMAGE, OWN, STEADY_SECONDS, Site, service
 
 from aim_local.stack import SERVICES
-from aim_routing.reconcile import BACKEND_PATIENCE
 from aim_shared.json import JsonObject
+from aim_shared.reconcile.hold import BRIEFLY
 
 _Poison: TypeAlias = Callable[[Site, random.Random], Awaitable[str]]
 """Brings the poison in; the name of the condition that has to tell of it, empty for none."""
@@ -25,7 +25,7 @@ _MOST_TRIES: Final = 12
 _MINUTE: Final = 60.0
 _LEAST_SECONDS: Final = 10.0
 """So long it is watched after the others have come to rest, however slow they were."""
-_SETTLED: Final = BACKEND_PATIENCE.total_seconds() + 5.0
+_SETTLED: Final = BRIEFLY.total_seconds() + 5.0
 """After which nothing waits for a time any more: a route whose backend does not come is told of once, then."""
 _ELSEWHERE: Final = "matrix-ending"
 

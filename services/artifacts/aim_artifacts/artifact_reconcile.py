@@ -45,14 +45,15 @@ from aim_shared.naming import check_size_job_name, claim_name, download_job_name
 from aim_shared.pods.facts import PodFacts
 from aim_shared.reconcile.component_names import COMPONENT_ORDER
 from aim_shared.reconcile.conditions import Desired, timestamp
+from aim_shared.reconcile.hold import soonest
 from aim_shared.reconcile.plan import Child, Event, Patch, Plan
 from aim_shared.reconcile.state_engine import Evaluation, assemble, evaluate, status_json
 from aim_shared.runtimeconfig.resolve import resolve_config
 
-LOOK_AGAIN: Final = 10.0
+REQUEUE_AFTER: Final = 10.0
 """Seconds after which a progressing artifact is looked at again (AR-103)."""
 
-LOOK_AGAIN_BLOCKED: Final = 60.0
+REQUEUE_BLOCKED_AFTER: Final = 60.0
 """Seconds after which an artifact without storage is looked at again (AR-472)."""
 
 
@@ -80,15 +81,15 @@ def reconcile_artifact(settings: ArtifactsSettings, artifact: AIMArtifact, view:
         children=(*_binding(seen, settings), *stage.children),
         events=_events(artifact, stage),
         effects=stage.effects,
-        requeue_after=_look_again(evaluation, stage),
+        requeue_after=_requeue_after(evaluation, stage),
     )
 
 
-def _look_again(evaluation: Evaluation, stage: Stage) -> float | None:
+def _requeue_after(evaluation: Evaluation, stage: Stage) -> float | None:
     if stage.progressing is not None:
-        return LOOK_AGAIN_BLOCKED
-    general = LOOK_AGAIN if evaluation.status is StatusValue.PROGRESSING else None
-    return min((seconds for seconds in (general, stage.look_again) if seconds is not None), default=None)
+        return REQUEUE_BLOCKED_AFTER
+    general = REQUEUE_AFTER if evaluation.status is StatusValue.PROGRESSING else None
+    return soonest((general, stage.requeue_after))
 
 
 # What there is

@@ -25,7 +25,7 @@ from aim_shared.reconcile.plan import Child, Delete, Event, Patch, Plan
 from aim_shared.reconcile.state_engine import assemble, evaluate, status_json
 from aim_shared.runtimeconfig.resolve import ResolvedConfig, resolve_config
 
-_LOOK_AGAIN = 1.0
+_REQUEUE_AFTER = 1.0
 """Seconds until a clean-up looks whether the artifacts are gone, should no change tell it."""
 
 
@@ -67,7 +67,7 @@ def clean_up_cache(cache: AIMTemplateCache, view: View, _: datetime) -> Plan | N
     if found.error is not None:
         return Plan(retry=found.error)
     deletes = tuple(_removal(one) for one in found.items if _is_left_over(one, cache, view))
-    return Plan(deletes=deletes, requeue_after=_LOOK_AGAIN) if deletes else None
+    return Plan(deletes=deletes, requeue_after=_REQUEUE_AFTER) if deletes else None
 
 
 def _match(cache: AIMTemplateCache, entry: IndexedSource, view: View, errors: list[AimError]) -> Match:

@@ -104,7 +104,7 @@ def _follow(found: JobSeen, job: Job, facts: PodFacts, now: datetime) -> Stage:
         components,
         effects=pod_reading(found.pods, facts),
         outcome=outcome,
-        look_again=explanation_due(found, now),
+        requeue_after=explanation_due(found, now),
     )
 
 

@@ -35,7 +35,7 @@ def discover_size(seen: Seen, facts: PodFacts, settings: ArtifactsSettings, now:
     return Stage(
         inspect_job_and_pods(_JOB, _PODS, found, job, facts=facts, now=now),
         effects=pod_reading(found.pods, facts),
-        look_again=explanation_due(found, now),
+        requeue_after=explanation_due(found, now),
     )
 
 

@@ -46,7 +46,7 @@ class Stage:
         outcome: how the download stands; ``None`` while there is none.
         progressing: reason and message of ``Ready`` when something special is waited for (AR-485).
         limits: storage limits of the namespace.
-        look_again: seconds after which the clock alone changes the answer.
+        requeue_after: seconds after which the clock alone changes the answer.
     """
 
     components: tuple[Component, ...] = ()
@@ -58,7 +58,7 @@ class Stage:
     outcome: DownloadOutcome | None = None
     progressing: tuple[str, str] | None = None
     limits: Limits = NO_LIMITS
-    look_again: float | None = None
+    requeue_after: float | None = None
 
     def with_components(self, *components: Component) -> "Stage":
         """The stage with further components."""

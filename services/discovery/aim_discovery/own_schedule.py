@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from aim_shared.errors import RETRIED_CATEGORIES, AimError
 from aim_shared.reconcile.components import Component
+from aim_shared.reconcile.hold import soonest
 from aim_shared.reconcile.plan import Plan
 
 
@@ -24,5 +25,4 @@ def on_own_schedule(
     soft = [error for error in (failure, *others) if error is not None and error.category in RETRIED_CATEGORIES]
     if plan.retry is None or soft:
         return plan
-    times = [seconds for seconds in (plan.requeue_after, plan.retry_within) if seconds is not None]
-    return replace(plan, retry=None, retry_within=None, requeue_after=min(times, default=None))
+    return replace(plan, retry=None, retry_within=None, requeue_after=soonest((plan.requeue_after, plan.retry_within)))

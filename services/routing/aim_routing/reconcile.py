@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from datetime import datetime, timedelta
+from types import MappingProxyType
 from typing import Final
 
 from aim_routing.acceptance import BACKEND_NOT_FOUND, HTTP_ROUTE_READY, PENDING, acceptance, awaiting, broken, pending
@@ -9,7 +10,7 @@ from aim_routing.backend_name import older_namesake
 from aim_routing.conflict import conflict_event
 from aim_routing.path import PathProblem, path_of
 from aim_routing.route import build_route
-from aim_shared.api import AIMService, ConditionStatus, HTTPRoute, ParentReference
+from aim_shared.api import AIMService, ConditionStatus, HTTPRoute, ParentReference, StatusValue
 from aim_shared.api.kinds import AIM_SERVICE
 from aim_shared.api.meta import find_condition
 from aim_shared.bus.parts import HTTP_ROUTES
@@ -18,6 +19,7 @@ from aim_shared.errors import RETRIED_CATEGORIES, AimError
 from aim_shared.json import JsonObject
 from aim_shared.naming import http_route_name, inference_service_name
 from aim_shared.reconcile.conditions import Desired, condition_json, events_of, settle
+from aim_shared.reconcile.hold import BRIEFLY, Hold
 from aim_shared.reconcile.plan import Child, Delete, Plan
 from aim_shared.reconcile.predecessor import is_left_by_predecessor
 from aim_shared.reconcile.state_engine import GRACE_PERIOD
@@ -26,8 +28,8 @@ from aim_shared.runtimeconfig.routing import RoutingSettings, routing_settings
 
 ALREADY_EXISTS: Final = "AlreadyExists"
 FETCH_ERROR: Final = "HTTPRouteFetchError"
-BACKEND_PATIENCE: Final = timedelta(seconds=2)
-"""How long the predictor's Service may be missing behind a new route before it is told."""
+_OVER: Final = MappingProxyType({PENDING: StatusValue.PROGRESSING})
+"""What may stand while KServe is just making the predictor's Service behind a new route (RT-145)."""
 
 
 def reconcile(service: AIMService, view: View, now: datetime) -> Plan:
@@ -58,8 +60,7 @@ def reconcile(service: AIMService, view: View, now: datetime) -> Plan:
     child = build_route(service, settings, path.value, config.spec.label_propagation)
     desired = _condition(found.value, settings, child, path.value)
     early = _too_early_to_tell(service, desired, now)
-    if early is not None:
-        desired = awaiting(child.name, child.namespace, _gateway(settings))
+    desired = replace(desired, keep=early is not None)
     plan = replace(_report(service, desired, found.value, now, child), requeue_after=early)
     conflict = conflict_event(view, service, settings, path.value)
     return plan if conflict is None else replace(plan, events=(*plan.events, conflict))
@@ -71,12 +72,12 @@ def is_controlled_by(route: HTTPRoute, service: AIMService) -> bool:
 
 
 def _too_early_to_tell(service: AIMService, desired: Desired, now: datetime) -> float | None:
-    """Seconds for which a missing backend is no news, because KServe is just making it; saves a status write."""
+    """Seconds for which a missing backend is no news yet."""
     stored = find_condition(service.status.conditions, HTTP_ROUTE_READY)
-    if desired.reason != BACKEND_NOT_FOUND or stored is None or stored.reason != PENDING:
+    if desired.reason != BACKEND_NOT_FOUND or stored is None:
         return None
-    left = BACKEND_PATIENCE - (now - (stored.last_transition_time or now))
-    return left.total_seconds() if left > timedelta() else None
+    hold = Hold(BRIEFLY, stored.last_transition_time or now, _OVER)
+    return hold.left(now) if hold.covers(stored, now) else None
 
 
 def _gateway(settings: RoutingSettings) -> ParentReference:

@@ -15,7 +15,7 @@ from aim_shared.naming import optional_label_value
 from aim_shared.reconcile.finalizers import namespace_terminating
 from aim_shared.reconcile.plan import Delete, Plan
 
-_LOOK_AGAIN: Final = 2.0
+_REQUEUE_AFTER: Final = 2.0
 """Seconds after which clean-up goes on even if nobody reports that the caches are going."""
 
 
@@ -31,7 +31,7 @@ def finalize(service: AIMService, view: View, now: datetime) -> Plan | None:  # 
     if caches.error is not None:
         return Plan(retry=caches.error)
     doomed = [cache for cache in caches.items if not cache.deleting and is_doomed(view, service, cache)]
-    return Plan(deletes=tuple(map(_delete, doomed)), requeue_after=_LOOK_AGAIN) if doomed else None
+    return Plan(deletes=tuple(map(_delete, doomed)), requeue_after=_REQUEUE_AFTER) if doomed else None
 
 
 def is_doomed(view: View, service: AIMService, cache: AIMTemplateCache) -> bool:

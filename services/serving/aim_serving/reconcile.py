@@ -21,7 +21,7 @@ from aim_serving.references import Template, is_ready
 from aim_serving.replicas import runtime_status
 from aim_serving.route_health import route_component
 from aim_serving.scaler_leftovers import scaler_removal
-from aim_serving.status import cache_json, references_json, runtime_json, service_status, waiting_for
+from aim_serving.status import cache_json, references_json, runtime_json, service_status
 from aim_serving.template_cache import find_cache, mode_of, new_cache
 from aim_serving.template_health import template_component
 from aim_serving.template_search import TemplateResult, ready_template
@@ -78,19 +78,17 @@ def reconcile(service: AIMService, view: View, now: datetime) -> Plan:
     copy = seen.profile.copy if seen.profile is not None and workload is not None else None
     new = tuple(child for child in (seen.model.create, _cache_child(view, service, seen), copy, workload) if child)
     creating = workload is not None and seen.running is None and _inputs_are_sound(view, seen)
-    observed = observe_workload(view, service, seen.workload, now, being_created=creating)
+    observed = observe_workload(view, service, seen.workload, being_created=creating)
     repairs = env_patches(service, seen.ready_template, seen.cache.value)
     cache = _judge_cache(view, service, seen, repaired=bool(repairs))
-    components = _components(service, seen, observed, cache)
     evaluation = evaluate(
         COMPONENT_ORDER[service.kind],
-        components,
+        _components(service, seen, observed, cache),
         generation=service.metadata.generation,
         stored=service.status.conditions,
         stored_status=service.status.status,
         now=now,
         failure=view.failure,
-        progressing=("Progressing", waiting_for(components)),
     )
     retries = cache.retries if evaluation.may_apply else _retries(service)
     status = status_json(
@@ -109,7 +107,6 @@ def reconcile(service: AIMService, view: View, now: datetime) -> Plan:
         deletes=(*cache.deletes, *seen.template.deletes),
         children=(*new, *seen.template.children),
         effects=(*observed.effects, *scaler_removal(view, seen.running, seen.workload.scaling, now)),
-        requeue_after=observed.settles_in,
     )
 
 

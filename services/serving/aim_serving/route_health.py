@@ -57,5 +57,5 @@ def _route(
         () if error is None else (error,),
         Dependency.DOWNSTREAM,
         is_input=is_input,
-        foreign=True,
+        counted_only=True,
     )

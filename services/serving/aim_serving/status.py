@@ -1,6 +1,6 @@
 """The status of a service: mapping of the overall value, resolved references, replicas (serving.md 12.3, 13)."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
@@ -8,8 +8,6 @@ from aim_serving.references import Model, Template, is_ready, reference_to
 from aim_shared.api import AIMService, ResolvedReference, RuntimeStatus, StatusValue, to_json
 from aim_shared.api.template_cache import AIMTemplateCache
 from aim_shared.json import JsonObject
-from aim_shared.reconcile.component_names import ComponentName
-from aim_shared.reconcile.components import Component, State
 
 _MAPPED: Final[Mapping[StatusValue, StatusValue]] = MappingProxyType(
     {
@@ -62,14 +60,3 @@ def cache_json(service: AIMService, cache: AIMTemplateCache | None, retries: int
 def runtime_json(runtime: RuntimeStatus) -> JsonObject:
     """``status.runtime`` (SV-213)."""
     return to_json(runtime)
-
-
-def waiting_for(components: Sequence[Component]) -> str:
-    """What ``Ready`` waits for.
-
-    The route is named only when nothing else is left: its condition is written by routing, and a change of it alone
-    shall not make serving write a status that says nothing new.
-    """
-    names = [one.name for one in components if one.effective_state is not State.READY]
-    own = [name for name in names if name != ComponentName.HTTP_ROUTE]
-    return f"Waiting for {', '.join(own or names)}"

@@ -1,13 +1,12 @@
 """The running workload as a pass sees it: InferenceService, Events, pods, autoscaler (serving.md section 11)."""
 
 from dataclasses import dataclass
-from datetime import datetime
 
 from aim_serving import SERVICE_NAME
 from aim_serving.autoscaler_health import autoscaler_component
 from aim_serving.indexes import EVENTS_BY_OBJECT, PODS_BY_WORKLOAD
+from aim_serving.pod_steps import Explained, held_back
 from aim_serving.replicas import Scaling, hpa_name, scaling_of
-from aim_serving.settling import as_before, seconds_to_wait
 from aim_serving.workload_health import (
     absent_workload,
     invalid_workload,
@@ -16,7 +15,7 @@ from aim_serving.workload_health import (
     unreadable_workload,
     workload_component,
 )
-from aim_shared.api import AIMService, HorizontalPodAutoscaler, InferenceService, find_condition
+from aim_shared.api import AIMService, HorizontalPodAutoscaler, InferenceService
 from aim_shared.api.kinds import AIM_SERVICE
 from aim_shared.bus.part import scoped
 from aim_shared.bus.parts import AUTOSCALERS, INFERENCE_SERVICES
@@ -25,7 +24,7 @@ from aim_shared.errors import AimError, Category
 from aim_shared.naming import NamingError, inference_service_name
 from aim_shared.pods.facts import PodFacts
 from aim_shared.reconcile.component_names import ComponentName
-from aim_shared.reconcile.components import ERROR_STATES, Component, State
+from aim_shared.reconcile.components import Component, State
 from aim_shared.reconcile.inspect_pods import inspect_pods, wanted_logs
 from aim_shared.reconcile.plan import Effect
 from aim_shared.reconcile.predecessor import is_left_by_predecessor
@@ -73,26 +72,14 @@ def read_workload(view: View, service: AIMService) -> Workload:
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """Components of the workload, what has to be read to know more, and when to look again."""
+    """Components of the workload, and what has to be read to know more."""
 
     components: tuple[Component, ...]
     effects: tuple[Effect, ...] = ()
     autoscaler: HorizontalPodAutoscaler | None = None
-    settles_in: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class _State:
-    """What the judgement of the pods depends on beside them."""
-
-    being_created: bool
-    ready: bool
-    now: datetime
-
-
-def observe_workload(
-    view: View, service: AIMService, workload: Workload, now: datetime, *, being_created: bool
-) -> Observation:
+def observe_workload(view: View, service: AIMService, workload: Workload, *, being_created: bool) -> Observation:
     """How the workload is doing.
 
     Args:
@@ -100,10 +87,10 @@ def observe_workload(
     """
     component = _workload_component(view, workload, being_created=being_created)
     ready = component.effective_state is State.READY
-    pods, effects, settles_in = _pods(view, service, workload, _State(being_created, ready, now))
+    pods, effects = _pods(view, service, workload, being_created=being_created, ready=ready)
     hpa, autoscaler = _autoscaler(view, workload, ready=ready)
     present = (one for one in (component, pods, hpa) if one is not None)
-    return Observation(tuple(present), effects, autoscaler, settles_in)
+    return Observation(tuple(present), effects, autoscaler)
 
 
 def _workload_component(view: View, workload: Workload, *, being_created: bool) -> Component:
@@ -120,28 +107,19 @@ def _workload_component(view: View, workload: Workload, *, being_created: bool) 
 
 
 def _pods(
-    view: View, service: AIMService, workload: Workload, state: _State
-) -> tuple[Component | None, tuple[Effect, ...], float | None]:
-    """Component, what is to be read, and seconds after which a held back step is to be told."""
+    view: View, service: AIMService, workload: Workload, *, being_created: bool, ready: bool
+) -> tuple[Component | None, tuple[Effect, ...]]:
+    """Component, and what is to be read."""
     if workload.found is None:
         none_yet = inspect_pods(ComponentName.INFERENCE_SERVICE_PODS, ())
-        return (none_yet if state.being_created else None), (), None
+        return (none_yet if being_created else None), ()
     pods = view.select(PODS_BY_WORKLOAD, scoped(service.namespace, workload.name)).items
     facts = PodFacts(view, SERVICE_NAME, service.uid)
     unread = facts.unread_logs(wanted_logs(pods))
     component = inspect_pods(ComponentName.INFERENCE_SERVICE_PODS, pods, log_of=facts.log_of, events_of=facts.events_of)
-    before = find_condition(service.status.conditions, component.condition_type)
-    settles_in = seconds_to_wait(component, pods, workload_ready=state.ready, now=state.now)
-    unexplained = _is_unexplained(component, events=facts.events_known(pods), logs=not unread)
-    held = as_before(component, before) if settles_in is not None or unexplained else component
-    return held, (*unread, *facts.due_events(pods)), settles_in if held is not component else None
-
-
-def _is_unexplained(component: Component, *, events: bool, logs: bool) -> bool:
-    """Whether Events or logs that are not known yet may give the state another reason."""
-    if component.effective_state is State.PENDING:
-        return not events
-    return component.effective_state in ERROR_STATES and not logs
+    explained = Explained(events=facts.events_known(pods), logs=not unread)
+    told = held_back(component, pods, explained, workload_ready=ready)
+    return told, (*unread, *facts.due_events(pods))
 
 
 def _autoscaler(

@@ -4,9 +4,11 @@ A reconciler makes one `Component` per aspect, usually from a look-up with `upst
 state engine turns them into conditions and one status.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
 from enum import Enum, StrEnum
+from types import MappingProxyType
 from typing import Final, TypeAlias, TypeVar
 
 from aim_shared.api.enums import StatusValue
@@ -14,6 +16,7 @@ from aim_shared.api.meta import Resource
 from aim_shared.bus.view import Lookup
 from aim_shared.errors import AimError, Category
 from aim_shared.reconcile.component_names import condition_type
+from aim_shared.reconcile.hold import Hold
 
 T = TypeVar("T", bound=Resource)
 
@@ -63,7 +66,8 @@ class Component:
         name: a `ComponentName`; an empty one discards the component (FW-037).
         is_input: whether its errors block deletes and applies (FW-090); by default those of upstream components do.
         observe: overrides the class of observability that follows from the state.
-        foreign: another service writes the condition; this one only counts the component (FW-374).
+        counted_only: its condition is not written here: another service writes it (FW-374), or it is not told yet.
+        hold: how long it is not told (FW-510); see `hold_for`.
     """
 
     name: str
@@ -75,7 +79,8 @@ class Component:
     is_input: bool | None = None
     reference: Reference | None = None
     observe: Observability | None = None
-    foreign: bool = False
+    counted_only: bool = False
+    hold: Hold | None = None
 
     @property
     def condition_type(self) -> str:
@@ -101,6 +106,22 @@ class Component:
     def blocks(self) -> bool:
         """Whether errors of this component are errors of an input (FW-090)."""
         return self.dependency is Dependency.UPSTREAM if self.is_input is None else self.is_input
+
+    def hold_for(
+        self, span: timedelta, *, since: datetime, over: Mapping[str, State] = MappingProxyType({}), whole: bool = False
+    ) -> "Component":
+        """The component, told only once it has lasted (FW-510).
+
+        Args:
+            over: reasons of its stored condition that may stand meanwhile, with the state that each stands for;
+                `UNTOLD` = there is no condition yet. Over any other it is told at once.
+            whole: the whole status stays as it is stored, not the condition of the component alone.
+        """
+        return replace(self, hold=Hold(span, since, over, whole))
+
+    def hold_until_known(self, *, over: Mapping[str, State] = MappingProxyType({}), whole: bool = False) -> "Component":
+        """The component, told only once an effect of the same plan has brought its fact, which wakes the object."""
+        return replace(self, hold=Hold(over=over, whole=whole))
 
 
 _FAILING: Final = frozenset({Category.AUTH, Category.RESOURCE_EXHAUSTION, Category.INVALID_SPEC})

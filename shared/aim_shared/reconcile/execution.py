@@ -75,7 +75,7 @@ class Execution:
         failure: the first failed patch, delete or apply; to be reported by a pass for the status only (FW-010).
         status_failure: a failed status write; retried, but reported nowhere (FW-012).
         drop: why something was left undone.
-        look_again: seconds after which the drop is worth another try.
+        requeue_after: seconds after which the drop is worth another try.
         started: whether the plan asked for effects that the plan before did not ask for.
     """
 
@@ -83,13 +83,13 @@ class Execution:
     failure: AimError | None = None
     status_failure: AimError | None = None
     drop: Drop | None = None
-    look_again: float | None = None
+    requeue_after: float | None = None
     started: bool = False
 
     def followed_by(self, report: "Execution") -> "Execution":
         """This failed execution together with the pass that reported its failure."""
         return Execution(
-            (*self.writes, *report.writes), self.failure, report.status_failure, report.drop, report.look_again
+            (*self.writes, *report.writes), self.failure, report.status_failure, report.drop, report.requeue_after
         )
 
     @property

@@ -43,10 +43,10 @@ Live: TypeAlias = Callable[[Part[Any], Key], JsonObject | None]
 class _StopError(Exception):
     """Nothing more of this plan may be carried out."""
 
-    def __init__(self, drop: Drop, look_again: float | None = None) -> None:
+    def __init__(self, drop: Drop, requeue_after: float | None = None) -> None:
         super().__init__(drop.value)
         self.drop = drop
-        self.look_again = look_again
+        self.requeue_after = requeue_after
 
 
 @dataclass(slots=True)
@@ -120,8 +120,8 @@ class Executor:
         if stop.drop is Drop.STALE:
             # What the pass found out is still worth telling.
             done = await self._finish(run, plan)
-            return Execution(done.writes, None, done.status_failure, stop.drop, stop.look_again)
-        return Execution(tuple(run.writes), drop=stop.drop, look_again=stop.look_again)
+            return Execution(done.writes, None, done.status_failure, stop.drop, stop.requeue_after)
+        return Execution(tuple(run.writes), drop=stop.drop, requeue_after=stop.requeue_after)
 
     async def _finish(self, run: _Run, plan: Plan) -> Execution:
         try:

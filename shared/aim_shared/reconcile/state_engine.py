@@ -16,6 +16,7 @@ from aim_shared.json import JsonObject
 from aim_shared.reconcile.component_names import ParentCondition
 from aim_shared.reconcile.components import ERROR_STATES, Component, Dependency, Observability, State
 from aim_shared.reconcile.conditions import Desired, condition_json, events_of, settle
+from aim_shared.reconcile.hold import soonest
 from aim_shared.reconcile.plan import Child, Delete, Effect, Event, Patch, Plan
 
 GRACE_PERIOD: Final = timedelta(seconds=10)
@@ -34,6 +35,8 @@ class Evaluation:
         may_apply: whether children may be written or deleted in this pass (FW-090).
         retry: the pass is to be retried with backoff because of this (FW-094).
         retry_within: seconds until the grace period ends, when it runs (FW-068).
+        requeue_after: seconds until the first of the holds ends (FW-511).
+        is_held: nothing is told by this pass: the whole status stays as it is stored (FW-512).
         events: for transitions and standing errors.
         generation: the generation the pass worked on (FW-104).
     """
@@ -43,6 +46,8 @@ class Evaluation:
     may_apply: bool
     retry: AimError | None
     retry_within: float | None
+    requeue_after: float | None
+    is_held: bool
     events: tuple[Event, ...]
     generation: int
 
@@ -74,14 +79,18 @@ def evaluate(
         failure: the failed write of this object's previous plan, ``view.failure``; nothing may be applied then.
         progressing: reason and message of ``Ready`` instead of ``Progressing`` (AR-485).
     """
-    reported = sorted((part for part in components if part.name), key=lambda part: _rank(order, part.name))
+    named = sorted((part for part in components if part.name), key=lambda part: _rank(order, part.name))
+    held = [part for part in named if _is_held(part, stored, now)]
+    reported = [_as_told(part, stored) if part in held else part for part in named]
     loose = (*errors, *(() if failure is None else (failure,)))
     every = (*loose, *(error for part in reported for error in part.errors))
+    # What is wrong is told at once, and all the rest with it.
+    held = [part for part in held if not (part.hold and part.hold.whole and every)]
     memory = _Memory(stored, stored_status, _grace_left(every, stored, now))
     judged = [_judge(part, memory) for part in reported]
     verdict = _aggregate([item for item in judged if item.component.name in order], every, loose, memory, progressing)
     desired = (
-        *(item.desired for item in judged if not item.component.foreign),
+        *(item.desired for item in judged if not item.component.counted_only),
         *_parents(every, stored),
         *extra,
         verdict.ready,
@@ -93,6 +102,8 @@ def evaluate(
         may_apply=failure is None and not _blocked(errors, reported),
         retry=_retry(every),
         retry_within=None if memory.grace_left is None else memory.grace_left.total_seconds(),
+        requeue_after=soonest(part.hold.left(now) for part in held if part.hold),
+        is_held=any(part.hold.whole for part in held if part.hold),
         events=tuple(event for event in events_of(desired, settled, stored) if not _is_told_elsewhere(event, judged)),
         generation=generation,
     )
@@ -120,6 +131,26 @@ def _retry(errors: Iterable[AimError]) -> AimError | None:
     known = any(error.category is Category.INFRASTRUCTURE for error in soft)
     category = Category.INFRASTRUCTURE if known else Category.UNKNOWN
     return AimError(category, "InfrastructureError", f"{len(soft)} dependency failure(s)")
+
+
+# Holds
+
+
+def _is_held(component: Component, stored: Sequence[Condition], now: datetime) -> bool:
+    """Whether it is too early to tell of the component, and what is stored may stand that long (FW-510)."""
+    before = find_condition(tuple(stored), component.condition_type)
+    return component.hold is not None and component.hold.covers(before, now)
+
+
+def _as_told(component: Component, stored: Sequence[Condition]) -> Component:
+    """The component as it was told last; one that never was is counted alone."""
+    before = find_condition(tuple(stored), component.condition_type)
+    state = None if component.hold is None else component.hold.state(before)
+    if state is None:
+        return component
+    if before is None:
+        return Component(component.name, state, dependency=component.dependency, counted_only=True)
+    return Component(component.name, state, before.reason, before.message, dependency=component.dependency)
 
 
 # Grace period
@@ -171,9 +202,9 @@ class _Judged:
 
 def _is_told_elsewhere(event: Event, judged: Iterable[_Judged]) -> bool:
     """Whether ``Ready`` only takes over what the service says that writes the condition (FW-121)."""
-    foreign = (item.desired for item in judged if item.component.foreign)
+    elsewhere = (item.desired for item in judged if item.component.counted_only)
     return event.type is EventType.WARNING and any(
-        (one.reason, one.message) == (event.reason, event.message) for one in foreign
+        (one.reason, one.message) == (event.reason, event.message) for one in elsewhere
     )
 
 
@@ -321,8 +352,11 @@ def _why_not_ready(judged: Sequence[_Judged], soft: Sequence[AimError], progress
         return _not_ready(broken.desired.reason, broken.desired.message)
     if soft:
         return _not_ready("InfrastructureError", soft[0].message)
-    waiting = ", ".join(item.component.name for item in judged if item.state is not State.READY)
-    reason, message = progressing or ("Progressing", f"Waiting for {waiting}")
+    waiting = [item.component for item in judged if item.state is not State.READY]
+    # Whose condition is not written here shall not make a status that says nothing new either (FW-513).
+    own = [part for part in waiting if not part.counted_only]
+    named = ", ".join(part.name for part in own or waiting)
+    reason, message = progressing or ("Progressing", f"Waiting for {named}")
     return _not_ready(reason, message, Observability.INFO)
 
 
@@ -376,7 +410,10 @@ def assemble(
 ) -> Plan:
     """The plan of a pass: nothing but status, events and effects when writing is not allowed (FW-009, FW-090).
 
+    While the whole status is held there is neither status nor event.
+
     Args:
+        requeue_after: the clock alone changes the answer after that many seconds, beside the end of a hold.
         events: events beside those of conditions (FW-130).
     """
     allowed = evaluation.may_apply
@@ -384,10 +421,11 @@ def assemble(
         patches=tuple(patches) if allowed else (),
         deletes=tuple(deletes) if allowed else (),
         children=tuple(children) if allowed else (),
-        status=status,
-        events=(*evaluation.events, *events),
+        status=None if evaluation.is_held else status,
+        events=() if evaluation.is_held else (*evaluation.events, *events),
         effects=tuple(effects),
-        requeue_after=requeue_after,
+        requeue_after=soonest((evaluation.requeue_after, requeue_after)),
         retry=evaluation.retry,
-        retry_within=evaluation.retry_within,
+        # The end of a hold is kept also while an error is retried ever more seldom.
+        retry_within=soonest((evaluation.retry_within, evaluation.requeue_after if evaluation.retry else None)),
     )

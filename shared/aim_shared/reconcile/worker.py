@@ -299,8 +299,8 @@ class Worker(Generic[T]):
         known.failing_since = None if error is None else known.failing_since or self._now()
         if error is None:
             known.read = frozenset()
-        if execution.look_again is not None:
-            self._queue.add_after(key, execution.look_again, Priority.USER)
+        if execution.requeue_after is not None:
+            self._queue.add_after(key, execution.requeue_after, Priority.USER)
         if error is not None:
             delay = self._queue.retry(key, within=plan.retry_within, at_least=error.retry_after)
             _log.info("pass is retried", reason=error.reason, error=error.message, seconds=round(delay, 3))

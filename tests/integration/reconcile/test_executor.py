@@ -221,7 +221,7 @@ async def test_nothing_is_deleted_on_a_stale_view(bench: Bench) -> None:
         status=STATUS,
     )
     done = await bench.executor.execute(bench.target(), plan, stale=True)
-    assert (done.drop, done.look_again) == (Drop.STALE, 2.0)
+    assert (done.drop, done.requeue_after) == (Drop.STALE, 2.0)
     assert bench.writes == [("PATCH", "chat/status")]
 
 

@@ -183,7 +183,7 @@ def test_waiting_is_named() -> None:
 
 @pytest.mark.spec("FW-374")
 def test_a_foreign_component_counts_but_gets_no_condition() -> None:
-    route = Component("HTTPRoute", State.PROGRESSING, "HTTPRouteCreating", dependency=DOWN, foreign=True)
+    route = Component("HTTPRoute", State.PROGRESSING, "HTTPRouteCreating", dependency=DOWN, counted_only=True)
     result = Object().see(READY_MODEL, route)
     assert result.status is StatusValue.PROGRESSING
     assert [item.type for item in result.conditions] == ["ModelReady", "Ready"]
@@ -192,7 +192,7 @@ def test_a_foreign_component_counts_but_gets_no_condition() -> None:
 @pytest.mark.spec("FW-121", "FW-474")
 def test_what_another_service_tells_is_not_told_again() -> None:
     own = Component("HTTPRoute", State.FAILED, "PathTemplateInvalid", "no result", dependency=DOWN)
-    of_own, of_foreign = Object().see(own), Object().see(replace(own, foreign=True))
+    of_own, of_foreign = Object().see(own), Object().see(replace(own, counted_only=True))
     assert brief(of_foreign, "Ready") == brief(of_own, "Ready") == ("False", "PathTemplateInvalid")
     assert [one.reason for one in of_foreign.events if one.type is EventType.WARNING] == []
     assert "PathTemplateInvalid" in [one.reason for one in of_own.events]

@@ -1,8 +1,7 @@
 """One pass over a model: inspect its image, make its templates, sum them up (sections 4 to 6)."""
 
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
-from typing import Final
+from datetime import datetime
 
 from aim_discovery.models.desired_templates import DesiredTemplate, DesiredTemplates, desired_templates
 from aim_discovery.models.expectation import Expectation, expectation, templates_component
@@ -19,12 +18,10 @@ from aim_shared.json import JsonObject
 from aim_shared.reconcile.children import child_labels
 from aim_shared.reconcile.component_names import COMPONENT_ORDER, ComponentName
 from aim_shared.reconcile.components import Component
+from aim_shared.reconcile.hold import BRIEFLY
 from aim_shared.reconcile.plan import Child, Event, Plan, kind_of
 from aim_shared.reconcile.state_engine import Evaluation, assemble, evaluate, status_json
 from aim_shared.runtimeconfig.resolve import ResolvedConfig, resolve_config
-
-PATIENCE: Final = timedelta(seconds=2)
-"""How long a new model may be without a status while its image is asked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +48,7 @@ class ModelReconcile:
         wanted = tuple(desired.templates.values()) if namespace.usable and not image.pending else ()
         components = (
             config.component(missing=scope.missing_config),
-            replace(image.component, dependency=scope.dependency),
+            _image(replace(image.component, dependency=scope.dependency), model, pending=image.pending),
             self._templates(existing, wanted, desired, expected),
         )
         evaluation = evaluate(
@@ -65,18 +62,13 @@ class ModelReconcile:
             failure=view.failure,
         )
         children, conflicts = self._children(model, view, config, wanted)
-        # Only what is bad news already is told before the image had a moment to answer.
-        quiet = None if not image.pending or any(one.errors for one in components) else quiet_for(model, now)
         plan = assemble(
             evaluation,
             status=_status(model, evaluation, image, config),
             children=children,
             events=(*desired.warnings, *conflicts),
             effects=image.effects if config.error is None else (),
-            requeue_after=quiet,
         )
-        if quiet is not None and evaluation.may_apply:
-            plan = replace(plan, status=None, events=())
         # Without an effect under way nothing but the general retry would look again.
         scheduled = frozenset({ComponentName.IMAGE_METADATA}) if image.effects else frozenset()
         return on_own_schedule(plan, components, scheduled, view.failure or next(iter(namespace.errors), None))
@@ -143,15 +135,12 @@ def _status(model: Model, evaluation: Evaluation, image: Inspection, config: Res
     return status_json(evaluation, fields)
 
 
-def quiet_for(model: Model, now: datetime) -> float | None:
-    """Seconds for which a new model goes without a status, ``None`` = no longer.
-
-    Most images answer within them. Whoever waits for a refusal learns it at once: there is no earlier status of the
-    component that the grace period would keep.
-    """
+def _image(component: Component, model: Model, *, pending: bool) -> Component:
+    """While a new model's image is asked there is no status at all: most answer at once (DI-377)."""
     created = model.metadata.creation_timestamp
-    age = timedelta.max if created is None or model.status.conditions else now - created
-    return (PATIENCE - age).total_seconds() if timedelta() <= age < PATIENCE else None
+    if not pending or created is None or model.status.conditions:
+        return component
+    return component.hold_for(BRIEFLY, since=created, whole=True)
 
 
 def _believed(model: Model, image: Inspection) -> tuple[Condition, ...]:

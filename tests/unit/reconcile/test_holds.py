@@ -1,0 +1,111 @@
+"""News that waits before it is told (FW-510…FW-513)."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from aim_shared.api.enums import ConditionStatus, StatusValue
+from aim_shared.api.meta import Condition
+from aim_shared.errors import AimError, Category
+from aim_shared.reconcile.components import Component, Dependency, State
+from aim_shared.reconcile.hold import UNTOLD
+from aim_shared.reconcile.plan import Plan
+from aim_shared.reconcile.state_engine import Evaluation, assemble, evaluate, status_json
+
+NOW = datetime(2026, 11, 21, 12, 0, 0, tzinfo=UTC)
+DOWN = Dependency.DOWNSTREAM
+SPAN = timedelta(seconds=2)
+STEPS = {"PodsPending": State.PENDING}
+STARTING = Component("Pods", State.STARTING, "PodsStarting", "it runs", dependency=DOWN)
+JOB = Component("Job", State.PROGRESSING, "JobRunning", "it is running", dependency=DOWN)
+BROKEN = Component("Job", errors=(AimError(Category.INVALID_SPEC, "JobFailed", "it has failed"),), dependency=DOWN)
+AWAY = AimError(Category.INFRASTRUCTURE, "Timeout", "no answer")
+
+
+def stored(reason: str) -> Condition:
+    since = NOW - timedelta(minutes=1)
+    return Condition(
+        type="PodsReady", status=ConditionStatus.FALSE, reason=reason, message="as told", last_transition_time=since
+    )
+
+
+def seen(*components: Component, before: tuple[Condition, ...] = (), failure: AimError | None = None) -> Evaluation:
+    return evaluate(
+        ("Job", "Pods"), components, generation=1, stored=before, stored_status=None, now=NOW, failure=failure
+    )
+
+
+def planned(evaluation: Evaluation) -> Plan:
+    return assemble(evaluation, status=status_json(evaluation))
+
+
+def pods(evaluation: Evaluation) -> tuple[str, str] | None:
+    found = next((one for one in evaluation.conditions if one.type == "PodsReady"), None)
+    return None if found is None else (found.reason, found.message)
+
+
+@pytest.mark.spec("FW-510", "FW-511")
+@pytest.mark.parametrize(
+    ("reason", "age", "told", "again"),
+    [
+        ("PodsPending", 0.5, ("PodsPending", "as told"), 1.5),
+        ("PodsPending", 2, ("PodsStarting", "it runs"), None),
+        ("PodsPending", -1, ("PodsStarting", "it runs"), None),
+        ("PodsReady", 0.5, ("PodsStarting", "it runs"), None),
+        (None, 0.5, ("PodsStarting", "it runs"), None),
+    ],
+)
+def test_a_step_is_told_once_it_has_lasted(
+    reason: str | None, age: float, told: tuple[str, str], again: float | None
+) -> None:
+    step = STARTING.hold_for(SPAN, since=NOW - timedelta(seconds=age), over=STEPS)
+    evaluation = seen(step, before=() if reason is None else (stored(reason),))
+    assert (pods(evaluation), planned(evaluation).requeue_after) == (told, again)
+    assert planned(evaluation).status is not None
+
+
+@pytest.mark.spec("FW-510")
+def test_what_stands_has_the_state_of_then_and_no_event() -> None:
+    evaluation = seen(STARTING.hold_for(SPAN, since=NOW, over=STEPS), before=(stored("PodsPending"),))
+    assert evaluation.status is StatusValue.PENDING
+    assert [event.condition for event in evaluation.events] == ["Ready"]
+
+
+@pytest.mark.spec("FW-510")
+def test_an_error_that_has_still_to_be_explained_is_none_yet() -> None:
+    failing = Component("Pods", errors=BROKEN.errors, dependency=DOWN).hold_until_known(over=STEPS)
+    evaluation = seen(failing, before=(stored("PodsPending"),))
+    assert (evaluation.status, pods(evaluation)) == (StatusValue.PENDING, ("PodsPending", "as told"))
+    assert planned(evaluation).requeue_after is None, "the fact wakes it"
+    assert seen(failing).status is StatusValue.FAILED
+
+
+@pytest.mark.spec("FW-510", "FW-513")
+def test_what_was_never_told_only_counts() -> None:
+    step = STARTING.hold_for(SPAN, since=NOW, over={UNTOLD: State.PROGRESSING})
+    evaluation = seen(JOB, step)
+    assert (pods(evaluation), evaluation.status) == (None, StatusValue.PROGRESSING)
+    assert evaluation.conditions[-1].message == "Waiting for Job"
+    done = seen(Component("Job", State.READY), step)
+    assert (done.status, done.conditions[-1].message) == (StatusValue.PROGRESSING, "Waiting for Pods")
+
+
+@pytest.mark.spec("FW-511")
+def test_the_first_hold_that_ends_is_looked_at_also_when_an_error_is_retried() -> None:
+    early = STARTING.hold_for(SPAN, since=NOW - timedelta(seconds=1), over={UNTOLD: State.PROGRESSING})
+    late = JOB.hold_for(SPAN, since=NOW, over={UNTOLD: State.PROGRESSING})
+    assert planned(seen(early, late)).requeue_after == 1
+    retried = planned(seen(early, late, failure=AWAY))
+    assert (retried.retry is None, retried.retry_within) == (False, 1)
+    assert assemble(seen(early), status={}, requeue_after=0.5).requeue_after == 0.5
+
+
+@pytest.mark.spec("FW-512")
+def test_the_whole_status_waits_unless_something_is_wrong() -> None:
+    step = STARTING.hold_for(SPAN, since=NOW, whole=True)
+    quiet = planned(seen(JOB, step))
+    assert (quiet.status, quiet.events, quiet.requeue_after) == (None, (), 2)
+    for wrong in (planned(seen(BROKEN, step)), planned(seen(JOB, step, failure=AWAY))):
+        assert wrong.status is not None
+        assert [one["reason"] for one in wrong.status["conditions"] if one["type"] == "PodsReady"] == ["PodsStarting"]
+        assert wrong.events
