@@ -10,7 +10,8 @@ from aim_shared.api import Event, Pod
 from aim_shared.bus.fact import Fact, get_fact
 from aim_shared.bus.parts import FACTS
 from aim_shared.bus.view import View
-from aim_shared.reconcile.inspect_pods import LogRequest, is_unschedulable, pods_wanting_events
+from aim_shared.reconcile.hold import BRIEFLY
+from aim_shared.reconcile.inspect_pods import LogRequest, pods_wanting_events, quiet_since
 from aim_shared.reconcile.plan import Effect
 
 POD_LOG: Final = "pod-log"
@@ -21,11 +22,6 @@ POD_EFFECTS: Final[Mapping[str, int]] = MappingProxyType({POD_LOG: 16, POD_EVENT
 """Effects of every service that reads pods, with how many of each run at the same time."""
 REPEAT: Final = timedelta(seconds=10)
 """How often the Events of a pending pod, and a log that could not be read, are read again (FW-098, FW-155)."""
-PATIENCE: Final = timedelta(seconds=2)
-"""How long a pod that nothing is known against may be pending before its Events are read.
-
-Most pods are not pending for longer, and cost neither the request nor a status that is replaced at once.
-"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +101,6 @@ def _log_key(owner: str, request: LogRequest) -> str:
 
 
 def _first_reading(pod: Pod) -> datetime | None:
-    """At once when the scheduler has given up already; its Event tells why."""
-    created = pod.metadata.creation_timestamp
-    return None if created is None or is_unschedulable(pod) else created + PATIENCE
+    """When a pod that nothing is known against has lasted; most are not pending for longer, and cost no request."""
+    since = quiet_since(pod)
+    return None if since is None else since + BRIEFLY

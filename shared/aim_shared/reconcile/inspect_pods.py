@@ -256,6 +256,14 @@ def is_unschedulable(pod: Pod) -> bool:
     return scheduled is not None and scheduled.status == ConditionStatus.FALSE and scheduled.reason == "Unschedulable"
 
 
+def quiet_since(pod: Pod) -> datetime | None:
+    """Since when a new pod gives no reason to speak of it; ``None`` = it gives one.
+
+    When the scheduler has given up already, its Event tells why.
+    """
+    return None if is_unschedulable(pod) else pod.metadata.creation_timestamp
+
+
 def _readiness(name: str, pods: Sequence[Pod], log_of: LogOf, events_of: EventsOf) -> Component:
     if any(is_pod_ready(pod) for pod in pods):
         return _observed(name, State.READY, "PodsReady", "at least one pod is ready")

@@ -3,7 +3,8 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from typing import Final
+from types import MappingProxyType
+from typing import Final, TypeAlias
 
 from aim_discovery.effect_kinds import SERVICE_NAME, EffectKind
 from aim_discovery.scopes import Template
@@ -12,6 +13,7 @@ from aim_discovery.templates.credentials import watch_credentials
 from aim_discovery.templates.identity import DiscoveryInputs
 from aim_discovery.templates.output import InvalidOutputError, profile_and_sources
 from aim_shared.api import (
+    Condition,
     ConditionStatus,
     Job,
     Pod,
@@ -28,12 +30,13 @@ from aim_shared.bus.parts import DISCOVERY_JOBS, DISCOVERY_PODS, FACTS
 from aim_shared.bus.view import View
 from aim_shared.errors import AimError, Category
 from aim_shared.json import JsonObject
-from aim_shared.pods.facts import PATIENCE, PodFacts
+from aim_shared.pods.facts import PodFacts
 from aim_shared.reconcile.component_names import ComponentName
 from aim_shared.reconcile.components import Component, Dependency, Observability, State
 from aim_shared.reconcile.conditions import Desired, condition
+from aim_shared.reconcile.hold import BRIEFLY, UNTOLD
 from aim_shared.reconcile.inspect_jobs import awaits_explanation, inspect_job, is_job_complete, is_job_finished
-from aim_shared.reconcile.inspect_pods import CREATION_REASONS, inspect_pods, is_unschedulable, newest_pod, wanted_logs
+from aim_shared.reconcile.inspect_pods import CREATION_REASONS, inspect_pods, newest_pod, quiet_since, wanted_logs
 from aim_shared.reconcile.plan import Delete, Effect
 
 JOBS_BY_OWNER: Final = owner_index(DISCOVERY_JOBS)
@@ -53,7 +56,23 @@ STUCK_AFTER: Final = timedelta(minutes=5)
 STUCK_BEFORE_OTHERS: Final = timedelta(seconds=30)
 """The same while other templates wait for the place that it holds."""
 _STUCK_REASONS: Final = frozenset({"ImagePullAuthFailure", "ImageNotFound", *CREATION_REASONS})
+_NOT_TOLD: Final = MappingProxyType({UNTOLD: State.PROGRESSING})
 _JOB_KIND: Final = "batch/v1/Job"
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """What the status keeps of a discovery from one pass to the next.
+
+    Attributes:
+        profile, sources: JSON of the result in force, of an earlier discovery if need be (DI-217).
+        reference: the latest Job.
+    """
+
+    attempts: Attempts = field(default_factory=Attempts)
+    profile: JsonObject | None = None
+    sources: list[JsonObject] | None = None
+    reference: ResolvedReference | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,26 +80,20 @@ class Finding:
     """What a pass found out about the discovery of one template.
 
     Attributes:
-        job, pods: the components of the same names; ``None`` where they do not apply.
         condition: the condition ``Discovered``.
-        profile, sources: JSON of the result in force, of an earlier discovery if need be (DI-217).
+        job, pods: the components of the same names; ``None`` where they do not apply.
         wants_job: a Job shall be created, as far as its own history is concerned (conditions 4, 5, 7 and 8 of 9.2).
-        look_again: when the clock alone changes the answer.
-        settling: the stored status still holds until an effect that has just been asked for brings the next one.
+        requeue_after: seconds after which the clock alone changes the answer.
     """
 
     condition: Desired
-    attempts: Attempts = field(default_factory=Attempts)
+    memory: Memory
     job: Component | None = None
     pods: Component | None = None
-    profile: JsonObject | None = None
-    sources: list[JsonObject] | None = None
-    reference: ResolvedReference | None = None
     wants_job: bool = False
     effects: tuple[Effect, ...] = ()
     deletes: tuple[Delete, ...] = ()
-    look_again: datetime | None = None
-    settling: bool = False
+    requeue_after: float | None = None
 
 
 def discovery_of(
@@ -102,17 +115,25 @@ def discovery_of(
     if template.spec.model_sources:
         message = "Model sources provided in-line in spec"
         sources = [to_json(source) for source in template.spec.model_sources]
-        return Finding(condition(DISCOVERED, True, INLINE, message), sources=sources)
-    known = _known(template)
+        return Finding(condition(DISCOVERED, True, INLINE, message), Memory(sources=sources))
+    memory = _memory(template)
     if is_discovered(template, inputs):
-        return _discovered(template, known, inputs)
+        return _discovered(template, memory, inputs)
     jobs = view.select(JOBS_BY_OWNER, template.uid)
     if jobs.error is not None:
         fault = Component(ComponentName.DISCOVERY_JOB, errors=(jobs.error,), is_input=True)
-        return replace(known, job=fault, condition=_stored_condition(template))
+        return Finding(_stored_condition(template), memory, fault)
     if inputs is None:
-        return replace(known, job=_not_created("The model is not resolved"), condition=_stored_condition(template))
-    return _Progress(template, inputs, namespace, view, now, known, others_wait).judge(jobs.items)
+        return Finding(_stored_condition(template), memory, _not_created("The model is not resolved"))
+    name = inputs.job_name(template.name)
+    own = [job for job in jobs.items if job.name == name]
+    current = next((job for job in own if not job.deleting), None)
+    seen = _Seen(template, inputs, namespace, view, now, _with_attempt(memory, current, now), others_wait)
+    found = _absent(seen) if current is None else _of_job(seen, current)
+    stale = (job for job in jobs.items if job.name != name and not job.deleting and not is_job_finished(job))
+    deletes = (*found.deletes, *(_delete(job, "the inputs of the discovery have changed") for job in stale))
+    # A Job of the name that is still going away would be taken for the new one (DI-303).
+    return replace(found, wants_job=found.wants_job and not own, deletes=deletes)
 
 
 def is_discovered(template: Template, inputs: DiscoveryInputs | None) -> bool:
@@ -127,222 +148,192 @@ def is_discovered(template: Template, inputs: DiscoveryInputs | None) -> bool:
     return status.status == StatusValue.READY and status.profile is not None
 
 
-def _known(template: Template) -> Finding:
+def _memory(template: Template) -> Memory:
     """What is stored, without what an earlier in-line specification left (DI-206)."""
     status = template.status
     stored = find_condition(status.conditions, DISCOVERED)
-    base = Finding(_awaiting(), Attempts.of(status.discovery), reference=status.discovery_job)
+    attempts, reference = Attempts.of(status.discovery), status.discovery_job
     if status.profile is None or (stored is not None and stored.reason == INLINE):
-        return base
-    return replace(base, profile=to_json(status.profile), sources=[to_json(source) for source in status.model_sources])
+        return Memory(attempts, reference=reference)
+    return Memory(attempts, to_json(status.profile), [to_json(source) for source in status.model_sources], reference)
 
 
-def _discovered(template: Template, known: Finding, inputs: DiscoveryInputs | None) -> Finding:
-    job = Component(ComponentName.DISCOVERY_JOB, State.READY, dependency=Dependency.DOWNSTREAM)
+def _discovered(template: Template, memory: Memory, inputs: DiscoveryInputs | None) -> Finding:
     stored = find_condition(template.status.conditions, ComponentName.DISCOVERY_PODS.condition)
     pods = None if stored is None else Component(ComponentName.DISCOVERY_PODS, State.READY, "PodsReady", "")
-    attempts = known.attempts if inputs is None else known.attempts.succeeded(inputs.spec_hash)
-    return replace(known, condition=_complete(), job=job, pods=pods, attempts=attempts)
+    attempts = memory.attempts if inputs is None else memory.attempts.succeeded(inputs.spec_hash)
+    return Finding(_complete(), replace(memory, attempts=attempts), _job_done(), pods)
+
+
+def _with_attempt(memory: Memory, job: Job | None, now: datetime) -> Memory:
+    if job is None:
+        return memory
+    attempts, reference = memory.attempts, memory.reference
+    created = job.metadata.creation_timestamp or now
+    is_new = attempts.last is None or created > attempts.last or reference is None or reference.name != job.name
+    return replace(memory, attempts=attempts.begun(created) if is_new else attempts, reference=job_reference(job))
 
 
 @dataclass(frozen=True, slots=True)
-class _Progress:
-    """A discovery that is not complete."""
+class _Seen:
+    """A discovery that is not complete, as the pass finds it; ``memory`` counts the attempt of its Job."""
 
     template: Template
     inputs: DiscoveryInputs
     namespace: str
     view: View
     now: datetime
-    known: Finding
+    memory: Memory
     others_wait: Callable[[], bool]
 
     @property
-    def job_name(self) -> str:
-        return self.inputs.job_name(self.template.name)
+    def facts(self) -> PodFacts:
+        return PodFacts(self.view, SERVICE_NAME, self.template.uid)
 
-    def judge(self, jobs: Sequence[Job]) -> Finding:
-        own = [job for job in jobs if job.name == self.job_name]
-        current = next((job for job in own if not job.deleting), None)
-        stale = [job for job in jobs if job.name != self.job_name and not job.deleting and not is_job_finished(job)]
-        deletes = tuple(_delete(job, "the inputs of the discovery have changed") for job in stale)
-        if current is None:
-            found = self._without_job()
-            # A Job of the name that is still going away would be taken for the new one (DI-303).
-            found = replace(found, wants_job=found.wants_job and not own)
-        else:
-            found = self._with_job(current)
-        return replace(found, deletes=(*found.deletes, *deletes))
-
-    # Without a Job
-
-    def _without_job(self) -> Finding:
-        attempts, reference = self.known.attempts, self.known.reference
-        about = attempts.is_about(self.inputs.spec_hash)
-        same_job = reference is not None and reference.name == self.job_name
-        if about and same_job and not attempts.failure and attempts.last is not None:
-            message = f"Job {self.job_name} is gone and its result was not read"
-            lost = AimError(Category.INFRASTRUCTURE, RESULT_UNREADABLE, message)
-            attempts = attempts.failed_with(lost, self.inputs.spec_hash, self.now)
-        if not about:
-            attempts = Attempts(last=attempts.last)
-        if not attempts.failure:
-            waiting = _not_created("No discovery Job has been created yet")
-            return replace(self.known, attempts=attempts, job=waiting, condition=_awaiting(), wants_job=True)
-        found = self._after_failure(attempts)
-        if not same_job:
-            return replace(found, wants_job=True, look_again=None, effects=())
-        return replace(found, wants_job=found.look_again is None)
-
-    def _after_failure(self, attempts: Attempts) -> Finding:
-        """What is shown between a failed attempt and the next Job (DI-306)."""
-        error = attempts.error
-        assert error is not None
-        stored = find_condition(self.template.status.conditions, DISCOVERED)
-        noted = stored is not None and stored.reason == FAILED and attempts.failed == self.known.attempts.failed
-        recorded = stored.last_transition_time if noted and stored is not None else self.now
-        due = attempts.due(recorded)
-        wait = max(timedelta(), (due or self.now) - self.now)
-        message = f"{error} (failed attempts: {attempts.failed}; next attempt in {round(wait.total_seconds())} s)"
-        # The remaining wait is no reason to write the status every second (DI-307).
-        text = stored.message if noted and stored is not None else message
-        secrets = watch_credentials(self.template, self.inputs, self.namespace, attempts, self.view)
-        errors = (error,) if secrets.error is None else (error, secrets.error)
-        return replace(
-            self.known,
-            attempts=attempts,
-            job=Component(ComponentName.DISCOVERY_JOB, errors=errors, dependency=Dependency.DOWNSTREAM),
-            condition=condition(DISCOVERED, False, FAILED, text, Observability.WARNING),
-            look_again=due if wait and not secrets.corrected else None,
-            effects=secrets.effects if wait else (),
-        )
-
-    # With a Job
-
-    def _with_job(self, job: Job) -> Finding:
-        attempts, reference = self.known.attempts, self.known.reference
-        created = job.metadata.creation_timestamp or self.now
-        is_new = attempts.last is None or created > attempts.last or reference is None or reference.name != job.name
-        if is_new:
-            attempts = attempts.begun(created)
-        known = replace(self.known, attempts=attempts, reference=job_reference(job))
-        return replace(self, known=known)._judge_job(job)
-
-    def _judge_job(self, job: Job) -> Finding:
+    def pods(self, job: Job) -> tuple[Sequence[Pod], Component | None]:
+        """The pods of the Job, and what they say."""
         pods = self.view.select(PODS_BY_JOB, scoped(job.namespace, job.name)).items
-        if self.known.attempts.failure:
-            return self._after_failed_job(job)
-        if is_job_complete(job):
-            return self._completed(job)
-        if is_job_finished(job):
-            return self._failed_job(job, pods)
-        return self._active(job, pods)
+        name, facts = ComponentName.DISCOVERY_PODS, self.facts
+        told = inspect_pods(name, pods, log_of=facts.log_of, events_of=facts.events_of, of_job=True) if pods else None
+        return pods, told
 
-    def _after_failed_job(self, job: Job) -> Finding:
-        """The Job of a counted failure is in the way of the next one when that is due (DI-303)."""
-        found = self._after_failure(self.known.attempts)
-        if found.look_again is not None:
-            return found
-        return replace(found, deletes=(_delete(job, "the next attempt is due"),))
-
-    def _completed(self, job: Job) -> Finding:
-        lookup = get_fact(self.view, FACTS, SERVICE_NAME, EffectKind.JOB_LOG, job.uid)
-        fact = lookup.value
-        if fact is None or fact.error is not None:
-            due = None if fact is None else fact.observed_at + UNREADABLE_RETRY
-            params: JsonObject = {"namespace": job.namespace, "job": job.name}
-            why = "Reading the result" if fact is None or fact.error is None else fact.error.message
-            return replace(
-                self.known,
-                condition=_awaiting(),
-                job=_progressing("ReadingResult", why),
-                effects=(Effect(EffectKind.JOB_LOG, job.uid, params, not_before=due),),
-                settling=fact is None and self._is_noted(job),
-            )
-        outcome: JsonObject = fact.outcome or {}
-        try:
-            profile, sources = _result(outcome, self.template)
-        except InvalidOutputError as fault:
-            error = AimError(Category.INVALID_SPEC, INVALID_OUTPUT, f"output of Job {job.key}: {fault}")
-            return self._record(error)
-        return replace(
-            self.known,
-            condition=_complete(),
-            attempts=self.known.attempts.succeeded(self.inputs.spec_hash),
-            job=Component(ComponentName.DISCOVERY_JOB, State.READY, dependency=Dependency.DOWNSTREAM),
-            profile=profile,
-            sources=sources,
-        )
-
-    def _failed_job(self, job: Job, pods: Sequence[Pod]) -> Finding:
-        facts = PodFacts(self.view, SERVICE_NAME, self.template.uid)
-        effects = facts.unread_logs(wanted_logs(pods, of_job=True))
-        if effects:
-            reading = _progressing("ReadingFailure", f"Job {job.key} has failed; reading why")
-            return replace(
-                self.known, condition=_awaiting(), job=reading, effects=effects, settling=self._is_noted(job)
-            )
-        unexplained = awaits_explanation(job, newest_pod(pods), self.now)
-        if unexplained is not None:
-            waiting = _progressing("ReadingFailure", f"Job {job.key} has failed; waiting for its pod to say why")
-            return replace(
-                self.known,
-                condition=_awaiting(),
-                job=waiting,
-                pods=_observed(pods, facts),
-                look_again=self.now + unexplained,
-            )
-        observed = _observed(pods, facts)
-        component = inspect_job(ComponentName.DISCOVERY_JOB, job, what=f"Job {job.key}")
-        errors = (*(observed.errors if observed is not None else ()), *component.errors)
-        return replace(self._record(errors[0]), pods=observed)
-
-    def _active(self, job: Job, pods: Sequence[Pod]) -> Finding:
-        facts = PodFacts(self.view, SERVICE_NAME, self.template.uid)
-        observed = _observed(pods, facts)
-        component = inspect_job(ComponentName.DISCOVERY_JOB, job, what=f"Job {job.key}")
-        effects = facts.due_events(newest_pod(pods))
-        running = replace(self.known, condition=_awaiting(), job=component, pods=observed, effects=effects)
-        quiet_until = self._quiet_until(pods, observed)
-        if quiet_until is not None:
-            # An effect that was asked for is carried out, also when the pod has long ended by then.
-            return replace(running, pods=None, effects=(), look_again=quiet_until)
-        if observed is None or not observed.errors or observed.effective_reason not in _STUCK_REASONS:
-            return running
-        stored = find_condition(self.template.status.conditions, ComponentName.DISCOVERY_PODS.condition)
-        same = stored is not None and stored.reason == observed.effective_reason
-        since = (stored.last_transition_time if same and stored is not None else None) or self.now
-        patience = STUCK_BEFORE_OTHERS if self.others_wait() else STUCK_AFTER
-        if self.now - since < patience:
-            # Others may begin to wait without anything telling this template.
-            return replace(running, look_again=min(since + patience, self.now + STUCK_BEFORE_OTHERS))
-        failed = self._record(observed.errors[0])
-        return replace(failed, pods=observed, deletes=(_delete(job, "its pod can not start"),))
-
-    def _quiet_until(self, pods: Sequence[Pod], observed: Component | None) -> datetime | None:
-        """Until when a new pod that nothing is known against goes unmentioned: most need no longer for all they do."""
-        stored = find_condition(self.template.status.conditions, ComponentName.DISCOVERY_PODS.condition)
-        if observed is None or observed.errors or stored is not None:
-            return None
-        (pod,) = newest_pod(pods)
-        created = pod.metadata.creation_timestamp
-        is_new = created is not None and timedelta() <= self.now - created < PATIENCE
-        return created + PATIENCE if created is not None and is_new and not is_unschedulable(pod) else None
-
-    def _is_noted(self, job: Job) -> bool:
-        """Whether the stored status is of this Job, so that the attempt is not lost with it (DI-292)."""
-        noted = self.template.status.discovery_job
-        return noted is not None and noted.uid == job.uid
-
-    def _record(self, error: AimError) -> Finding:
-        return self._after_failure(self.known.attempts.failed_with(error, self.inputs.spec_hash, self.now))
+    def stored(self, type_: str) -> Condition | None:
+        """The condition as it is stored."""
+        return find_condition(self.template.status.conditions, type_)
 
 
-def _observed(pods: Sequence[Pod], facts: PodFacts) -> Component | None:
-    if not pods:
-        return None
-    name = ComponentName.DISCOVERY_PODS
-    return inspect_pods(name, pods, log_of=facts.log_of, events_of=facts.events_of, of_job=True)
+def _of_job(seen: _Seen, job: Job) -> Finding:
+    return next(handler for fits, handler in _HANDLERS if fits(seen, job))(seen, job)
+
+
+def _absent(seen: _Seen) -> Finding:
+    attempts, reference, spec_hash = seen.memory.attempts, seen.memory.reference, seen.inputs.spec_hash
+    name = seen.inputs.job_name(seen.template.name)
+    is_latest = reference is not None and reference.name == name
+    if not attempts.is_about(spec_hash):
+        attempts = Attempts(last=attempts.last)
+    elif is_latest and not attempts.failure and attempts.last is not None:
+        lost = AimError(Category.INFRASTRUCTURE, RESULT_UNREADABLE, f"Job {name} is gone and its result was not read")
+        attempts = attempts.failed_with(lost, spec_hash, seen.now)
+    if not attempts.failure:
+        waiting = _not_created("No discovery Job has been created yet")
+        return Finding(_awaiting(), replace(seen.memory, attempts=attempts), waiting, wants_job=True)
+    found = _between_attempts(seen, attempts)
+    if is_latest:
+        return replace(found, wants_job=found.requeue_after is None)
+    # The Job that failed was another one: this one need not wait.
+    return replace(found, wants_job=True, requeue_after=None, effects=())
+
+
+def _counted(seen: _Seen, job: Job) -> Finding:
+    found = _between_attempts(seen, seen.memory.attempts)
+    if found.requeue_after is not None:
+        return found
+    # It is in the way of the next one (DI-303).
+    return replace(found, deletes=(_delete(job, "the next attempt is due"),))
+
+
+def _completed(seen: _Seen, job: Job) -> Finding:
+    fact = get_fact(seen.view, FACTS, SERVICE_NAME, EffectKind.JOB_LOG, job.uid).value
+    if fact is None or fact.error is not None:
+        due = None if fact is None else fact.observed_at + UNREADABLE_RETRY
+        effect = Effect(EffectKind.JOB_LOG, job.uid, {"namespace": job.namespace, "job": job.name}, due)
+        why = "Reading the result" if fact is None or fact.error is None else fact.error.message
+        reading = _progressing("ReadingResult", why)
+        reading = _until_known(seen, job, reading) if fact is None else reading
+        return Finding(_awaiting(), seen.memory, reading, effects=(effect,))
+    try:
+        profile, sources = _result(fact.outcome or {}, seen.template)
+    except InvalidOutputError as fault:
+        return _fail(seen, AimError(Category.INVALID_SPEC, INVALID_OUTPUT, f"output of Job {job.key}: {fault}"))
+    attempts = seen.memory.attempts.succeeded(seen.inputs.spec_hash)
+    return Finding(_complete(), Memory(attempts, profile, sources, seen.memory.reference), _job_done())
+
+
+def _failed(seen: _Seen, job: Job) -> Finding:
+    pods, observed = seen.pods(job)
+    effects = seen.facts.unread_logs(wanted_logs(pods, of_job=True))
+    if effects:
+        reading = _progressing("ReadingFailure", f"Job {job.key} has failed; reading why")
+        return Finding(_awaiting(), seen.memory, _until_known(seen, job, reading), effects=effects)
+    unexplained = awaits_explanation(job, newest_pod(pods), seen.now)
+    if unexplained is not None:
+        waiting = _progressing("ReadingFailure", f"Job {job.key} has failed; waiting for its pod to say why")
+        return Finding(_awaiting(), seen.memory, waiting, observed, requeue_after=unexplained.total_seconds())
+    component = inspect_job(ComponentName.DISCOVERY_JOB, job, what=f"Job {job.key}")
+    errors = (*(observed.errors if observed is not None else ()), *component.errors)
+    return replace(_fail(seen, errors[0]), pods=observed)
+
+
+def _active(seen: _Seen, job: Job) -> Finding:
+    pods, observed = seen.pods(job)
+    component = inspect_job(ComponentName.DISCOVERY_JOB, job, what=f"Job {job.key}")
+    stored = seen.stored(ComponentName.DISCOVERY_PODS.condition)
+    observed = None if observed is None else _once_it_lasts(observed, pods)
+    if observed is not None and observed.hold is not None and observed.hold.covers(stored, seen.now):
+        # An effect that was asked for is carried out, also when the pod has long ended by then.
+        return Finding(_awaiting(), seen.memory, component, observed)
+    found = Finding(_awaiting(), seen.memory, component, observed, effects=seen.facts.due_events(newest_pod(pods)))
+    if observed is None or not observed.errors or observed.effective_reason not in _STUCK_REASONS:
+        return found
+    same = stored is not None and stored.reason == observed.effective_reason
+    since = (stored.last_transition_time if same and stored is not None else None) or seen.now
+    left = (STUCK_BEFORE_OTHERS if seen.others_wait() else STUCK_AFTER) - (seen.now - since)
+    if left > timedelta():
+        # Others may begin to wait without anything telling this template.
+        return replace(found, requeue_after=min(left, STUCK_BEFORE_OTHERS).total_seconds())
+    deletes = (_delete(job, "its pod can not start"),)
+    return replace(_fail(seen, observed.errors[0]), pods=observed, deletes=deletes)
+
+
+_Handler: TypeAlias = Callable[[_Seen, Job], Finding]
+_HANDLERS: Final[Sequence[tuple[Callable[[_Seen, Job], bool], _Handler]]] = (
+    (lambda seen, _: bool(seen.memory.attempts.failure), _counted),
+    (lambda _, job: is_job_complete(job), _completed),
+    (lambda _, job: is_job_finished(job), _failed),
+    (lambda _, __: True, _active),
+)
+"""What is made of a Job, by how far it is; the first that fits."""
+
+
+def _fail(seen: _Seen, error: AimError) -> Finding:
+    return _between_attempts(seen, seen.memory.attempts.failed_with(error, seen.inputs.spec_hash, seen.now))
+
+
+def _between_attempts(seen: _Seen, attempts: Attempts) -> Finding:
+    """What is shown between a failed attempt and the next Job; ``requeue_after`` is ``None`` when that is due."""
+    error = attempts.error
+    assert error is not None
+    stored = seen.stored(DISCOVERED)
+    noted = stored if stored is not None and stored.reason == FAILED else None
+    noted = noted if attempts.failed == seen.memory.attempts.failed else None
+    recorded = seen.now if noted is None else noted.last_transition_time
+    wait = max(timedelta(), (attempts.due(recorded) or seen.now) - seen.now)
+    message = f"{error} (failed attempts: {attempts.failed}; next attempt in {round(wait.total_seconds())} s)"
+    # The remaining wait is no reason to write the status every second (DI-307).
+    text = message if noted is None else noted.message
+    secrets = watch_credentials(seen.template, seen.inputs, seen.namespace, attempts, seen.view)
+    errors = (error,) if secrets.error is None else (error, secrets.error)
+    return Finding(
+        condition(DISCOVERED, False, FAILED, text, Observability.WARNING),
+        replace(seen.memory, attempts=attempts),
+        Component(ComponentName.DISCOVERY_JOB, errors=errors, dependency=Dependency.DOWNSTREAM),
+        effects=secrets.effects if wait else (),
+        requeue_after=wait.total_seconds() if wait and not secrets.corrected else None,
+    )
+
+
+def _once_it_lasts(component: Component, pods: Sequence[Pod]) -> Component:
+    """A new pod that nothing is known against goes unmentioned: most need no longer for all they do (DI-285)."""
+    (pod,) = newest_pod(pods)
+    since = None if component.errors else quiet_since(pod)
+    return component if since is None else component.hold_for(BRIEFLY, since=since, over=_NOT_TOLD)
+
+
+def _until_known(seen: _Seen, job: Job, reading: Component) -> Component:
+    """The status stands until the result is read, if it is of this Job: else the attempt could be lost (DI-292)."""
+    noted = seen.template.status.discovery_job
+    return reading.hold_until_known(whole=True) if noted is not None and noted.uid == job.uid else reading
 
 
 def job_reference(job: Job) -> ResolvedReference:
@@ -372,6 +363,10 @@ def _awaiting() -> Desired:
 
 def _complete() -> Desired:
     return condition(DISCOVERED, True, COMPLETE, "The profile has been discovered")
+
+
+def _job_done() -> Component:
+    return Component(ComponentName.DISCOVERY_JOB, State.READY, dependency=Dependency.DOWNSTREAM)
 
 
 def _not_created(message: str) -> Component:

@@ -27,6 +27,7 @@ from aim_shared.bus.view import View
 from aim_shared.json import JsonObject
 from aim_shared.reconcile.component_names import COMPONENT_ORDER, ComponentName
 from aim_shared.reconcile.components import Component
+from aim_shared.reconcile.hold import soonest
 from aim_shared.reconcile.plan import Child, Plan
 from aim_shared.reconcile.state_engine import Evaluation, assemble, evaluate, status_json
 from aim_shared.runtimeconfig.resolve import ResolvedConfig, resolve_config
@@ -106,10 +107,8 @@ class _Pass:
             ),
             events=(*ignored_profile_id(template), *(caching.events if cached else ())),
             effects=finding.effects,
-            requeue_after=_look_again(finding, now, uncounted=slots is not None and slots.error is not None),
+            requeue_after=soonest((finding.requeue_after, RECOUNT if slots is not None and slots.error else None)),
         )
-        if finding.settling and view.failure is None:
-            plan = replace(plan, status=None, events=())
         scheduled = frozenset(part.name for part in self._components() if part.name in _SCHEDULED and not part.blocks)
         return on_own_schedule(plan, self._components(), scheduled, view.failure or next(iter(self.work.errors), None))
 
@@ -164,22 +163,22 @@ class _Pass:
     def _may_cache(self, status: StatusValue) -> bool:
         """Whether there is something to cache (DI-344)."""
         is_inline = bool(self.template.spec.model_sources)
-        return is_inline or (status is StatusValue.READY and bool(self.finding.sources))
+        return is_inline or (status is StatusValue.READY and bool(self.finding.memory.sources))
 
     # Status
 
     def _status(self, evaluation: Evaluation) -> JsonObject:
-        finding, result = self.finding, self.result
+        memory, result = self.finding.memory, self.result
         fields: JsonObject = {
             "resolvedRuntimeConfig": _json(self.config.reference),
             "resolvedModel": _json(self.resolution.reference or self.template.status.resolved_model),
             "resolvedCache": _json(self.caching.reference),
-            "discoveryJob": _json(finding.reference),
+            "discoveryJob": _json(memory.reference),
             "resolvedHardware": result.hardware,
             "resolvedNodeAffinity": result.affinity,
             "hardwareSummary": result.summary or None,
-            "modelSources": finding.sources,
-            "discovery": finding.attempts.as_json(),
+            "modelSources": memory.sources,
+            "discovery": memory.attempts.as_json(),
         }
         status = status_json(evaluation, fields)
         # Nulls inside the profile are values: an engine argument without one is a flag (DI-268).
@@ -188,10 +187,3 @@ class _Pass:
 
 def _json(reference: ResolvedReference | None) -> JsonObject | None:
     return None if reference is None else to_json(reference)
-
-
-def _look_again(finding: Finding, now: datetime, *, uncounted: bool) -> float | None:
-    times = [RECOUNT] if uncounted else []
-    if finding.look_again is not None:
-        times.append(max(0.0, (finding.look_again - now).total_seconds()))
-    return min(times, default=None)

@@ -37,7 +37,7 @@ class Result:
     def of(cls, template: Template, finding: Finding, view: View) -> "Result":
         spec = template.spec
         is_inline = bool(spec.model_sources)
-        profile = inline_profile(spec) if is_inline else finding.profile
+        profile = inline_profile(spec) if is_inline else finding.memory.profile
         known = is_inline or profile is not None
         metadata = None if is_inline or profile is None else _metadata(profile)
         hardware = resolved_hardware(spec, metadata) if known else None
