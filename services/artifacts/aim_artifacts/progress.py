@@ -8,12 +8,14 @@ from typing import Final
 
 from aim_artifacts.conditions import DOWNLOAD_COMPLETE, DOWNLOADING, VERIFICATION_FAILED, VERIFIED, VERIFYING
 from aim_artifacts.exit_codes import CATEGORY_OF_CODE, ExitCode
-from aim_shared.api import AIMArtifactStatus
+from aim_artifacts.transfer_progress import COMPLETE, display_percentage, progress_json
+from aim_shared.api import AIMArtifact, AIMArtifactStatus, to_json
+from aim_shared.bus.entry import Change
 from aim_shared.json import JsonObject
 from aim_shared.reconcile.components import Observability
 from aim_shared.reconcile.conditions import Desired, condition
 
-_COMPLETE: Final = 100
+_OF_THE_POD: Final = ("progress", "download")
 _NOT_APPLICABLE: Final = "N/A"
 
 
@@ -38,20 +40,47 @@ class DownloadOutcome:
 def progress_fields(status: AIMArtifactStatus, outcome: DownloadOutcome, size: int | None) -> JsonObject:
     """Members ``progress`` and ``download`` to apply; empty while the pod alone has a say."""
     if outcome.succeeded:
-        total = {} if size is None else {"totalBytes": size, "downloadedBytes": size}
-        progress = {**total, "percentage": _COMPLETE, "displayPercentage": _display(_COMPLETE)}
+        progress = progress_json(COMPLETE, size, size)
         return {"progress": progress, **({"download": {"message": "Complete"}} if status.download else {})}
     if outcome.failed:
         return {"progress": {"displayPercentage": _NOT_APPLICABLE}}
-    percentage = status.progress.percentage if status.progress else None
-    if status.progress is None or percentage is None or status.progress.display_percentage == _display(percentage):
+    percentage = None if status.progress is None else status.progress.percentage
+    if percentage is None or _is_mirrored(status):
         return {}
-    return {"progress": {"displayPercentage": _display(percentage)}}
+    return {"progress": {"displayPercentage": display_percentage(percentage)}}
+
+
+def _is_mirrored(status: AIMArtifactStatus) -> bool:
+    progress = status.progress
+    if progress is None or progress.percentage is None:
+        return False
+    return progress.display_percentage == display_percentage(progress.percentage)
+
+
+def is_mere_progress(change: Change[AIMArtifact]) -> bool:
+    """Whether a transfer only went on: no decision depends on how far it is before its end (AR-305)."""
+    before, after = change.before, change.after
+    if before is None or after is None or not (_in_transfer(before.status) and _in_transfer(after.status)):
+        return False
+    return _but_progress(before) == _but_progress(after)
+
+
+def _in_transfer(status: AIMArtifactStatus) -> bool:
+    """The pod's own words about an unfinished transfer, not what this service has made of them (AR-303, AR-304)."""
+    return _is_mirrored(status) and status.progress is not None and status.progress.percentage != COMPLETE
+
+
+def _but_progress(artifact: AIMArtifact) -> tuple[object, ...]:
+    metadata, status = artifact.metadata, to_json(artifact.status)
+    rest = {name: value for name, value in status.items() if name not in _OF_THE_POD}
+    identity = (artifact.uid, metadata.generation, metadata.deletion_timestamp)
+    owners = (metadata.owner_references, metadata.finalizers)
+    return (*identity, metadata.labels, metadata.annotations, *owners, rest, artifact.status.download is None)
 
 
 def download_complete(status: AIMArtifactStatus, outcome: DownloadOutcome) -> Desired:
     """The condition ``DownloadComplete`` (AR-310, AR-311)."""
-    at_end = status.progress is not None and status.progress.percentage == _COMPLETE
+    at_end = status.progress is not None and status.progress.percentage == COMPLETE
     if outcome.succeeded:
         return condition(DOWNLOAD_COMPLETE, True, VERIFIED, "All files are downloaded and verified")
     if outcome.failed:
@@ -67,7 +96,3 @@ def download_complete(status: AIMArtifactStatus, outcome: DownloadOutcome) -> De
 
 def _failed(reason: str, message: str) -> Desired:
     return condition(DOWNLOAD_COMPLETE, False, reason, message, Observability.ERROR)
-
-
-def _display(percentage: int) -> str:
-    return f"{percentage} %"

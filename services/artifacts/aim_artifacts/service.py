@@ -8,6 +8,7 @@ from aim_artifacts import SERVICE_NAME
 from aim_artifacts.artifact_reconcile import reconcile_artifact
 from aim_artifacts.cache_reconcile import clean_up_cache, reconcile_cache
 from aim_artifacts.indexes import INDEXES
+from aim_artifacts.progress import is_mere_progress
 from aim_artifacts.settings import ArtifactsSettings
 from aim_artifacts.shown import SHOWN
 from aim_artifacts.wakes import ARTIFACT_WAKES
@@ -54,6 +55,7 @@ def definition(settings: ArtifactsSettings) -> ServiceDefinition:
                 reconcile=partial(reconcile_artifact, settings),
                 wakes=ARTIFACT_WAKES,
                 status=StatusOwnership(foreign_fields=frozenset({"progress", "download"})),
+                ignores=is_mere_progress,
             ),
             Reconciler(
                 controller="template-cache",

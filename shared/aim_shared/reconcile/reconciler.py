@@ -12,6 +12,7 @@ from aim_shared.bus.view import View
 from aim_shared.bus.world import Derived, World
 from aim_shared.errors import AimError
 from aim_shared.json import JsonObject
+from aim_shared.reconcile.difference import is_subset, same_status
 from aim_shared.reconcile.plan import Effect, Plan
 from aim_shared.telemetry.metrics import Readings
 
@@ -77,14 +78,14 @@ class StatusOwnership:
         own = {name: value for name, value in status.items() if name != "conditions" and self._owns_field(name)}
         return {**own, "conditions": conditions} if conditions else own
 
-    def compared(self, status: Mapping[str, Any], desired: Mapping[str, Any]) -> JsonObject:
-        """The portion of a stored status to compare with what is desired.
+    def is_stored(self, desired: Mapping[str, Any], stored: Mapping[str, Any]) -> bool:
+        """Whether the stored status says what is desired.
 
-        A foreign field that the plan takes over for once (AR-303, AR-304) counts as well; otherwise the plan would
-        seem to differ for ever.
+        Of a foreign field a plan may set some members; the others stay with their writer and do not count (FW-379).
         """
-        taken_over = {name: status[name] for name in desired if name in status and name != "conditions"}
-        return {**taken_over, **self.own(status)}
+        names = [name for name in desired if name != "conditions" and not self._owns_field(name)]
+        own = {name: value for name, value in desired.items() if name not in names}
+        return same_status(own, self.own(stored)) and is_subset({name: desired[name] for name in names}, stored)
 
     def _owns_field(self, name: str) -> bool:
         return name in self.only_fields if self._listed else name not in self.foreign_fields

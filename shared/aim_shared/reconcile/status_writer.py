@@ -13,7 +13,6 @@ from aim_shared.kube.errors import ApiError, KubeError
 from aim_shared.kube.guard import NotLeaderError
 from aim_shared.reconcile.child_body import Target
 from aim_shared.reconcile.classify import Verb, classify, is_quiet
-from aim_shared.reconcile.difference import same_status
 from aim_shared.reconcile.execution import Write, WriteResult
 from aim_shared.reconcile.plan import Event, kind_of
 from aim_shared.reconcile.reconciler import StatusOwnership
@@ -77,7 +76,7 @@ class StatusWriter:
         """Whether the status has to be written: it differs, and was not refused as it is."""
         if status is None:
             return Due.SETTLED
-        if same_status(status, self._ownership.compared(target.raw.get("status") or {}, status)):
+        if self._ownership.is_stored(status, target.raw.get("status") or {}):
             return Due.SETTLED
         refused = self._refused.get(target.uid)
         return Due.HELD_BACK if refused is not None and refused.content == canonical(status) else Due.WRITE

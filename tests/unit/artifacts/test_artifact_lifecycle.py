@@ -4,9 +4,22 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from support.artifacts import ARTIFACT, TEAM, URI, Cluster, artifact, children_of, conditions_of, environment, value_of
+from support.artifacts import (
+    ARTIFACT,
+    SERVICE,
+    TEAM,
+    URI,
+    Cluster,
+    artifact,
+    children_of,
+    conditions_of,
+    environment,
+    value_of,
+)
 from support.builders import NOW, condition, make
+from support.woken import woken
 
+from aim_artifacts.transfer_progress import progress_json
 from aim_shared.api.kinds import AIM_CLUSTER_RUNTIME_CONFIG, AIM_RUNTIME_CONFIG, INFERENCE_SERVICE, POD
 from aim_shared.bus.parts import (
     ARTIFACT_CLAIMS,
@@ -164,6 +177,29 @@ def test_progress_belongs_to_the_pod_until_the_job_succeeds() -> None:
     assert value_of(plan) == "Progressing"
     known.change(ARTIFACT_PODS, known.only(ARTIFACT_PODS)["metadata"]["name"], status={"phase": "Succeeded"})
     assert conditions_of(known.run(ARTIFACT, "qwen"))["DownloadComplete"] == ("True", "Verifying")
+
+
+@pytest.mark.spec("FW-378", "FW-514", "AR-305")
+def test_a_transfer_that_goes_on_wakes_nobody() -> None:
+    known = downloading()
+    known.change(ARTIFACTS, "qwen", status={"progress": transferred(40), "download": {"message": "Downloading"}})
+    before = known.raw(ARTIFACTS, "qwen")
+
+    def news(changed: JsonObject) -> set[str]:
+        after = {**before, "status": {**before["status"], **changed}}
+        return woken(SERVICE, known.world, ARTIFACTS, before, after)
+
+    assert news({"progress": transferred(41)}) == set()
+    assert news({"download": {"message": "Failed with XET"}}) == set()
+    about = {"artifact:ml-team/qwen"}
+    assert news({"progress": transferred(100)}) == about
+    assert news({"progress": {**transferred(41), "displayPercentage": "N/A"}}) == about
+    assert news({"progress": {**transferred(41), "displayPercentage": "40 %"}}) == about
+    assert news({"progress": transferred(41), "status": "Failed"}) >= about
+
+
+def transferred(percentage: int) -> JsonObject:
+    return progress_json(percentage, percentage, 100)
 
 
 @pytest.mark.spec("AR-316")

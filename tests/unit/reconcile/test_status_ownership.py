@@ -24,8 +24,11 @@ def test_two_services_split_one_status() -> None:
 
 
 @pytest.mark.spec("FW-379", "FW-013")
-def test_a_foreign_field_that_the_plan_takes_over_is_compared() -> None:
+def test_members_of_a_foreign_field_can_be_taken_over() -> None:
     artifacts = StatusOwnership(foreign_fields=frozenset({"progress", "routing"}))
-    wanted = {"status": "Running", "progress": {"percentage": 100}, "conditions": STORED["conditions"]}
-    assert artifacts.compared(STORED, wanted) == wanted
-    assert "progress" not in artifacts.compared(STORED, {"status": "Running"})
+    own = {"status": "Running", "conditions": STORED["conditions"]}
+    stored = {**STORED, "progress": {"percentage": 40, "displayPercentage": "40 %"}}
+    assert artifacts.is_stored(own, stored)
+    assert artifacts.is_stored({**own, "progress": {"displayPercentage": "40 %"}}, stored)
+    assert not artifacts.is_stored({**own, "progress": {"displayPercentage": "N/A"}}, stored)
+    assert not artifacts.is_stored({**own, "status": "Failed"}, stored)

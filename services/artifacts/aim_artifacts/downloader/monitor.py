@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from aim_artifacts.downloader.reporter import Reporter
+from aim_artifacts.transfer_progress import COMPLETE, progress_json
 from aim_shared.json import JsonObject
 
 _ALMOST: Final = 99
@@ -43,17 +44,12 @@ def _sizes(directory: Path) -> Iterator[int]:
 def progress_of(current: int, expected: int) -> JsonObject:
     """Members of ``status.progress`` during the transfer (AR-300, AR-301)."""
     percentage = min(_ALMOST, current * 100 // expected) if expected else 0
-    return {
-        "percentage": percentage,
-        "displayPercentage": f"{percentage} %",
-        "downloadedBytes": current,
-        "totalBytes": expected,
-    }
+    return progress_json(percentage, current, expected)
 
 
 def complete_progress(expected: int) -> JsonObject:
     """Members of ``status.progress`` after the transfer (AR-302)."""
-    return {"percentage": 100, "displayPercentage": "100 %", "downloadedBytes": expected, "totalBytes": expected}
+    return progress_json(COMPLETE, expected, expected)
 
 
 @dataclass(frozen=True, slots=True)
