@@ -6,14 +6,15 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
 
-import orjson
 import pytest
+from starlette.responses import Response
 from support.controlplane import definitions
 from support.deciding import WATCHED
 from support.virtual_clock import VirtualClock
 
 from aim_local.apiserver import ControlPlane
-from aim_local.apiserver.http import Handler, Request, Response
+from aim_local.apiserver.http import Handler, Request
+from aim_local.serving import json_response
 from aim_shared.api import kinds
 from aim_shared.api.external.config_map import ConfigMap
 from aim_shared.api.kinds import Kind
@@ -71,7 +72,7 @@ class Faults:
         for applies, code, status in self.rules:
             if applies(request):
                 body = {"kind": "Status", "apiVersion": "v1", "status": "Failure", **status}
-                return Response(code, orjson.dumps(body))
+                return json_response(body, code)
         return await handler(request)
 
 

@@ -7,11 +7,13 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 
 import pytest
+from starlette.responses import AsyncContentStream, Response, StreamingResponse
 from support.fake_apiserver import status
 
-from aim_local.apiserver import ControlPlane, Handler, Limits, Request, Response
+from aim_local.apiserver import ControlPlane, Handler, Limits, Request
+from aim_local.serving import json_response
 from aim_shared.api.kinds import CONFIG_MAP
-from aim_shared.json import JsonObject, dumps
+from aim_shared.json import JsonObject
 from aim_shared.kube.backoff import Backoff
 from aim_shared.kube.client import KubeClient
 from aim_shared.kube.config import Connection, NoCredentials
@@ -37,15 +39,16 @@ class Saboteur:
         self.damage += 1
         code, reason = self.dice.choice(((500, "InternalError"), (410, "Expired"), (429, "TooManyRequests"), (0, "")))
         if code:
-            return Response(code, dumps(status(code, reason)))
+            return json_response(status(code, reason), code)
         answer = await handler(request)
-        if answer.stream is not None:
-            answer.stream = self._cut(answer.stream)
+        if isinstance(answer, StreamingResponse):
+            answer.body_iterator = self._cut(answer.body_iterator)
         return answer
 
-    async def _cut(self, stream: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    async def _cut(self, stream: AsyncContentStream) -> AsyncIterator[bytes]:
         left = self.dice.randrange(4)
         async for chunk in stream:
+            assert isinstance(chunk, bytes)
             if left == 0:
                 # Half an event, and the end: a proxy that gave up.
                 yield chunk[: len(chunk) // 2]

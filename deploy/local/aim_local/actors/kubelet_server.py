@@ -4,62 +4,47 @@ import asyncio
 import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Final
 
 import trustme
-from aiohttp import web
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response, StreamingResponse
+from starlette.routing import Route
 
-from aim_local.actors.container_logs import ContainerKey, ContainerLog, ContainerLogs
-
-_HOST: Final = "127.0.0.1"
+from aim_local.actors.container_logs import ContainerKey, ContainerLogs
+from aim_local.serving import serving
 
 
 @asynccontextmanager
 async def kubelet_server(logs: ContainerLogs, port: int = 0) -> AsyncIterator[int]:
     """Serve the logs; yields the port, a free one unless given."""
-    application = web.Application()
-    application.router.add_get("/containerLogs/{namespace}/{pod}/{container}", _Handler(logs).get)
-    runner = web.AppRunner(application, access_log=None, shutdown_timeout=1)
-    await runner.setup()
-    try:
-        await web.TCPSite(runner, _HOST, port, ssl_context=await asyncio.to_thread(_tls)).start()
-        yield int(runner.addresses[0][1])
-    finally:
-        await runner.cleanup()
+    application = Starlette(routes=[Route("/containerLogs/{namespace}/{pod}/{container}", _Handler(logs).get)])
+    async with serving(application, port, tls=await asyncio.to_thread(_tls)) as bound:
+        yield bound
 
 
 class _Handler:
     def __init__(self, logs: ContainerLogs) -> None:
         self._logs = logs
 
-    async def get(self, request: web.Request) -> web.StreamResponse:
+    async def get(self, request: Request) -> Response:
         """GET of a log."""
-        names, query = request.match_info, request.query
+        names, query = request.path_params, request.query_params
         key = ContainerKey(names["namespace"], names["pod"], names["container"])
         previous = query.get("previous") == "true"
         log = self._logs.find(key, previous=previous)
         if log is None:
-            return web.Response(status=400, text=_why_missing(key, previous=previous))
+            return PlainTextResponse(_why_missing(key, previous=previous), 400)
         tail = _number(query.get("tailLines"))
         if query.get("follow") == "true":
-            return await _stream(request, log, tail)
-        body = log.read(tail, _number(query.get("limitBytes")))
-        return web.Response(body=body, content_type="text/plain")
+            return StreamingResponse(log.follow(tail), media_type="text/plain")
+        return PlainTextResponse(log.read(tail, _number(query.get("limitBytes"))))
 
 
 def _why_missing(key: ContainerKey, *, previous: bool) -> str:
     if previous:
         return f'previous terminated container "{key.container}" in pod "{key.pod}" not found'
     return f'container "{key.container}" in pod "{key.pod}" is waiting to start: ContainerCreating'
-
-
-async def _stream(request: web.Request, log: ContainerLog, tail: int | None) -> web.StreamResponse:
-    response = web.StreamResponse(headers={"Content-Type": "text/plain"})
-    await response.prepare(request)
-    async for chunk in log.follow(tail):
-        await response.write(chunk)
-    await response.write_eof()
-    return response
 
 
 def _number(text: str | None) -> int | None:

@@ -5,7 +5,7 @@ Start it with `async with ControlPlane() as cp:`, or as a process with `python -
 
 from aim_local.apiserver.controlplane import EXTERNAL_CRDS, ControlPlane
 from aim_local.apiserver.faults import FaultRule, Faults
-from aim_local.apiserver.http import Handler, Middleware, Request, Response
+from aim_local.apiserver.http import Handler, Middleware, Request
 from aim_local.apiserver.status import ApiError
 from aim_local.apiserver.store import Limits
 
@@ -19,5 +19,4 @@ __all__ = [
     "Limits",
     "Middleware",
     "Request",
-    "Response",
 ]

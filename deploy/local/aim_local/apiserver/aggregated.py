@@ -4,10 +4,12 @@ import hashlib
 from typing import Final
 
 import orjson
+from starlette.responses import Response
 
 from aim_local.apiserver.discovery import EXTRA_VERBS, preferred
-from aim_local.apiserver.http import JSON, Request, Response
+from aim_local.apiserver.http import Request
 from aim_local.apiserver.resources import ALL_VERBS, STATUS_VERBS, Registry, ResourceType
+from aim_local.serving import JSON
 from aim_shared.json import JsonObject
 
 _VERSIONS: Final = ("v2", "v2beta1")
@@ -37,12 +39,12 @@ def answer(registry: Registry, request: Request, version: str, *, core: bool) ->
     }
     body = orjson.dumps(document)
     tag = f'"{hashlib.sha512(body).hexdigest().upper()}"'
-    headers = {"etag": tag, "vary": "Accept", "cache-control": "public"}
     form = f"{JSON};g=apidiscovery.k8s.io;v={version};as={_KIND}"
+    headers = {"content-type": form, "etag": tag, "vary": "Accept", "cache-control": "public"}
     if request.headers.get("if-none-match") == tag:
         # Clients take the form of what they kept from here.
-        return Response(304, b"", form, headers)
-    return Response(200, body, form, headers)
+        return Response(b"", 304, headers)
+    return Response(body, 200, headers)
 
 
 def _group(registry: Registry, name: str, versions: list[str]) -> JsonObject:

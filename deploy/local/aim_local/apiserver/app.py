@@ -1,29 +1,22 @@
 """The ASGI application: finds the handler of a path, runs it behind the middleware, counts it, words its failure."""
 
-import asyncio
 import logging
 from collections.abc import Callable
 from typing import Final
 
+from starlette.requests import ClientDisconnect
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+
 from aim_local.apiserver import discovery, openapi, status
 from aim_local.apiserver.aggregated import answer, asked_version
 from aim_local.apiserver.debugapi import PREFIX, DebugApi
-from aim_local.apiserver.http import (
-    Handler,
-    Middleware,
-    Receive,
-    Request,
-    Response,
-    Scope,
-    Send,
-    json_response,
-    read_request,
-    write_response,
-)
+from aim_local.apiserver.http import Handler, Middleware, Request
 from aim_local.apiserver.requestinfo import Target, field_manager, parse_target, user_agent, verb_of
 from aim_local.apiserver.requestlog import RequestKind, RequestLog
 from aim_local.apiserver.resourceapi import ResourceApi
 from aim_local.apiserver.resources import Registry
+from aim_local.serving import json_response
 
 _LOGGER: Final = logging.getLogger(__name__)
 _HEALTH: Final = frozenset({"/healthz", "/livez", "/readyz"})
@@ -57,7 +50,7 @@ class App:
         """Serve one HTTP request."""
         if scope["type"] != "http":
             return
-        request = read_request(scope, receive)
+        request = Request(scope, receive, send)
         try:
             response = await self._handler(request)
         except status.ApiError as error:
@@ -65,17 +58,14 @@ class App:
             if error.retry_after:
                 response.headers["retry-after"] = str(error.retry_after)
         except status.PathNotFoundError:
-            response = Response(404, b"404 page not found\n", "text/plain; charset=utf-8")
-        except ConnectionAbortedError:
+            response = Response(b"404 page not found\n", 404, media_type="text/plain")
+        except (ConnectionAbortedError, ClientDisconnect):
             return
         except Exception as error:
             _LOGGER.exception("%s %s failed", request.method, request.path)
             response = json_response(status.internal(f"{type(error).__name__}: {error}").body(), 500)
-        self._count(request, response.status)
-        if response.stream is None:
-            await write_response(response, send)
-        else:
-            await _stream(request, response, send)
+        self._count(request, response.status_code)
+        await response(scope, receive, send)
 
     async def _handle(self, request: Request) -> Response:
         target = parse_target(request.path)
@@ -88,7 +78,7 @@ class App:
     def _other(self, request: Request) -> Response:
         path = request.path.rstrip("/")
         if path in _HEALTH:
-            return Response(200, b"ok", "text/plain")
+            return Response(b"ok", media_type="text/plain")
         version = asked_version(request) if path in ("/api", "/apis") else ""
         if version:
             return answer(self._registry, request, version, core=path == "/api")
@@ -135,23 +125,3 @@ def _behind(middleware: Middleware, handler: Handler) -> Handler:
         return await middleware(request, handler)
 
     return handle
-
-
-class _ClientGoneError(Exception):
-    """The client closed the connection of a stream."""
-
-
-async def _stream(request: Request, response: Response, send: Send) -> None:
-    """Write a stream until it or the client ends."""
-
-    async def watch_client() -> None:
-        await request.gone()
-        raise _ClientGoneError
-
-    try:
-        async with asyncio.TaskGroup() as tasks:
-            guard = tasks.create_task(watch_client())
-            await write_response(response, send)
-            guard.cancel()
-    except* _ClientGoneError:
-        pass

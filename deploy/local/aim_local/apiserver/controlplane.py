@@ -8,16 +8,18 @@ from types import TracebackType
 from typing import Final, Self
 
 import yaml
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
 
 from aim_local.apiserver.app import App
 from aim_local.apiserver.debugapi import DebugApi
 from aim_local.apiserver.faults import Crash, Faults
-from aim_local.apiserver.http import Handler, Middleware, Receive, Request, Response, Scope, Send
+from aim_local.apiserver.http import Handler, Middleware, Request
 from aim_local.apiserver.injection import Injector
 from aim_local.apiserver.life import Life
-from aim_local.apiserver.listening import HOST, Listener
 from aim_local.apiserver.requestlog import RequestLog
 from aim_local.apiserver.store import Limits, Store
+from aim_local.serving import HOST, Listener
 from aim_shared.json import JsonObject
 
 EXTERNAL_CRDS: Final = Path(__file__).parents[1] / "crds"

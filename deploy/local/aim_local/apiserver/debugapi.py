@@ -5,12 +5,14 @@ from dataclasses import asdict
 from typing import Final, TypeAlias
 
 from pydantic import ValidationError
+from starlette.responses import Response
 
 from aim_local.apiserver import status
 from aim_local.apiserver.faults import Armed, FaultRule, Faults, pinned
-from aim_local.apiserver.http import Request, Response, json_response
+from aim_local.apiserver.http import Request
 from aim_local.apiserver.requestlog import RequestLog
 from aim_local.apiserver.store import Store
+from aim_local.serving import json_response
 from aim_shared.json import JsonObject
 
 PREFIX: Final = "/debug/"

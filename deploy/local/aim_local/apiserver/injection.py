@@ -1,13 +1,16 @@
 """The one seam at which faults enter: between the HTTP server and the API."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from typing import Final
+
+from starlette.responses import AsyncContentStream, Response, StreamingResponse
 
 from aim_local.apiserver import status
 from aim_local.apiserver.faults import Crash, Fault, Faults, Latency, Phase, Refusal, Reset, Silence, Stale, Subject
-from aim_local.apiserver.http import Handler, Request, Response
+from aim_local.apiserver.http import Handler, Request
 from aim_local.apiserver.requestinfo import parse_target, user_agent, verb_of
+from aim_local.serving import break_off, gone
 
 _WRITES: Final = frozenset({"create", "update", "patch", "apply", "delete", "deletecollection"})
 _REASONS: Final = {
@@ -69,12 +72,12 @@ class Injector:
         match fault:
             case Refusal(phase=Phase.AFTER):
                 raise _refusal(fault)
-            case Reset(phase=Phase.AFTER) if response.stream is None:
+            case Reset(phase=Phase.AFTER) if not isinstance(response, StreamingResponse):
                 await _hang_up(request)
-            case Reset(chunks=chunks) if response.stream is not None:
-                response.stream = _broken(response.stream, chunks, request)
-            case Silence(chunks=chunks) if response.stream is not None:
-                response.stream = _silenced(response.stream, chunks)
+            case Reset(chunks=chunks) if isinstance(response, StreamingResponse):
+                response.body_iterator = _broken(response.body_iterator, chunks, request)
+            case Silence(chunks=chunks) if isinstance(response, StreamingResponse):
+                response.body_iterator = _silenced(response.body_iterator, chunks)
             case Crash(phase=Phase.AFTER):
                 await self._die(fault, request)
         return response
@@ -102,24 +105,24 @@ def _refusal(fault: Refusal) -> status.ApiError:
 
 
 async def _hang_up(request: Request) -> None:
-    request.abort()
-    await request.gone()
+    break_off(request)
+    await gone(request)
     raise ConnectionAbortedError("a fault rule broke the connection")
 
 
-async def _silenced(stream: AsyncIterator[bytes], chunks: int) -> AsyncIterator[bytes]:
+async def _silenced(stream: AsyncContentStream, chunks: int) -> AsyncContentStream:
     async for chunk in _first(stream, chunks):
         yield chunk
     await asyncio.Event().wait()
 
 
-async def _broken(stream: AsyncIterator[bytes], chunks: int, request: Request) -> AsyncIterator[bytes]:
+async def _broken(stream: AsyncContentStream, chunks: int, request: Request) -> AsyncContentStream:
     async for chunk in _first(stream, chunks):
         yield chunk
-    request.abort()
+    break_off(request)
 
 
-async def _first(stream: AsyncIterator[bytes], chunks: int) -> AsyncIterator[bytes]:
+async def _first(stream: AsyncContentStream, chunks: int) -> AsyncContentStream:
     """The first pieces; the empty one that only opens the stream does not count."""
     left = chunks
     async for chunk in stream:

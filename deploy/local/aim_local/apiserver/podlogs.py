@@ -5,9 +5,9 @@ from collections.abc import AsyncIterator, Mapping
 from typing import Final
 
 import aiohttp
+from starlette.responses import Response, StreamingResponse
 
 from aim_local.apiserver import status
-from aim_local.apiserver.http import Response
 from aim_local.apiserver.objects.errors import FieldError, FieldErrorKind
 from aim_local.apiserver.resources import ResourceType
 from aim_local.apiserver.store import Store
@@ -35,7 +35,7 @@ class PodLogs:
         _check(name, query)
         host = dig(pod, "spec.nodeName")
         if not host:
-            return Response(204)
+            return Response(status_code=204)
         url = f"{self._kubelet(resource, str(host))}/containerLogs/{namespace}/{name}/{container}"
         passed = {key: query[key] for key in _PASSED_ON if key in query}
         try:
@@ -50,7 +50,7 @@ class PodLogs:
                     404, status.Reason.NOT_FOUND, text or f"the log of {resource.plural}/{name} was not found"
                 )
             raise status.bad_request(text or f'container "{container}" in pod "{name}" is not available')
-        return Response(200, content_type="text/plain", stream=_chunks(reply))
+        return StreamingResponse(_chunks(reply), headers={"content-type": "text/plain"})
 
     async def close(self) -> None:
         """Close the session to the kubelets."""

@@ -4,10 +4,11 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Final, TypeAlias
 
 import orjson
+from starlette.responses import Response, StreamingResponse
 
 from aim_local.apiserver import status
 from aim_local.apiserver.deletion import DeleteOptions, Deleter
-from aim_local.apiserver.http import Request, Response, json_response
+from aim_local.apiserver.http import Request
 from aim_local.apiserver.objects.errors import FieldError, FieldErrorKind
 from aim_local.apiserver.patching import APPLY_PATCH, decode, media_type, patched
 from aim_local.apiserver.podlogs import PodLogs
@@ -18,6 +19,7 @@ from aim_local.apiserver.resources import Propagation, Registry, ResourceType
 from aim_local.apiserver.store import Version
 from aim_local.apiserver.subresources import bound_pod, review, scale_of, with_replicas
 from aim_local.apiserver.writing import WriteContext, Writer
+from aim_local.serving import JSON, json_response
 from aim_shared.json import JsonObject
 
 _Handler: TypeAlias = Callable[[ResourceType, Target, Request], Awaitable[Response]]
@@ -94,9 +96,9 @@ class ResourceApi:
         code: int = 200,
         context: WriteContext | None = None,
     ) -> Response:
-        response = Response(code, self._presenter(resource, request).one(version))
-        if context is not None:
-            response.warnings = [f"299 - {orjson.dumps(text).decode()}" for text in context.warnings]
+        response = _written(self._presenter(resource, request).one(version), code)
+        for text in context.warnings if context is not None else ():
+            response.headers.append("warning", f"299 - {orjson.dumps(text).decode()}")
         return response
 
     async def _get(self, resource: ResourceType, target: Target, request: Request) -> Response:
@@ -105,12 +107,12 @@ class ResourceApi:
 
     async def _list(self, resource: ResourceType, target: Target, request: Request) -> Response:
         options = list_options(request, resource, target)
-        return Response(200, self._reader.list(resource, options, self._presenter(resource, request)))
+        return _written(self._reader.list(resource, options, self._presenter(resource, request)))
 
     async def _watch(self, resource: ResourceType, target: Target, request: Request) -> Response:
         options = list_options(request, resource, target)
         stream: AsyncIterator[bytes] = self._reader.watch(resource, options, self._presenter(resource, request))
-        return Response(200, stream=stream)
+        return StreamingResponse(stream, media_type=JSON)
 
     async def _create(self, resource: ResourceType, target: Target, request: Request) -> Response:
         obj = await self._object(request)
@@ -177,7 +179,7 @@ class ResourceApi:
         listed = self._reader.list(resource, selection, presenter)
         for version in self._reader.select(resource, selection):
             self._deleter.delete(resource, version.key, options)
-        return Response(200, listed)
+        return _written(listed)
 
     async def _delete_options(self, request: Request) -> DeleteOptions:
         body = await request.body()
@@ -237,6 +239,10 @@ class ResourceApi:
 
     async def _object(self, request: Request) -> JsonObject:
         return decode(await request.body(), request.headers.get("content-type", ""))
+
+
+def _written(body: bytes, code: int = 200) -> Response:
+    return Response(body, code, media_type=JSON)
 
 
 def _placed(resource: ResourceType, target: Target) -> bool:

@@ -2,11 +2,14 @@
 
 import time
 import uuid
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Final, NamedTuple
 
-from aiohttp import web
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response, StreamingResponse
+from starlette.routing import Route
 
 from aim_local.engine.backends import Backends
 from aim_local.engine.completions import (
@@ -18,34 +21,30 @@ from aim_local.engine.completions import (
     models,
     question_of,
 )
-from aim_shared.json import JsonObject, dumps, loads
+from aim_local.serving import ANY_METHOD, HOST, json_response, serving
+from aim_shared.json import JsonObject, loads
 
 READY_PATH: Final = "/-/ready"
 """Whether this process serves; of no backend in particular."""
-_HOST: Final = "127.0.0.1"
+_EVENTS: Final = {"content-type": "text/event-stream", "cache-control": "no-cache"}
 
 
 @asynccontextmanager
 async def engine(backends: Backends, port: int = 0) -> AsyncIterator[str]:
     """Serve all backends on one port of the loopback; yields the URL."""
     handlers = _Handlers(backends)
-    application = web.Application()
-    application.add_routes(
-        [
-            web.get(READY_PATH, handlers.ready),
-            web.get("/health", handlers.health),
-            web.get("/v1/models", handlers.models),
-            web.post("/v1/chat/completions", handlers.chat),
-            web.route("*", "/{path:.*}", handlers.unknown),
-        ]
+    application = Starlette(
+        routes=[
+            Route(READY_PATH, handlers.ready),
+            Route("/health", handlers.health),
+            Route("/v1/models", handlers.models),
+            Route("/v1/chat/completions", handlers.chat, methods=["POST"]),
+            Route("/{path:path}", handlers.unknown, methods=ANY_METHOD),
+        ],
+        exception_handlers={_RefusedError: _refusal},
     )
-    runner = web.AppRunner(application, access_log=None, shutdown_timeout=1)
-    await runner.setup()
-    try:
-        await web.TCPSite(runner, _HOST, port).start()
-        yield f"http://{_HOST}:{runner.addresses[0][1]}"
-    finally:
-        await runner.cleanup()
+    async with serving(application, port) as bound:
+        yield f"http://{HOST}:{bound}"
 
 
 class _Target(NamedTuple):
@@ -53,67 +52,68 @@ class _Target(NamedTuple):
     pod: str
 
 
+class _RefusedError(Exception):
+    """The answer is an error in the shape of the OpenAI API."""
+
+    def __init__(self, status: int, message: str, name: str) -> None:
+        self.status = status
+        self.name = name
+        super().__init__(message)
+
+
+async def _refusal(_: Request, error: Exception) -> Response:
+    assert isinstance(error, _RefusedError)
+    return json_response(failure(str(error), error.name, error.status), error.status)
+
+
 class _Handlers:
     def __init__(self, backends: Backends) -> None:
         self._backends = backends
         self._started = int(time.time())
 
-    async def ready(self, _: web.Request) -> web.Response:
-        return web.Response(text="ok")
+    async def ready(self, _: Request) -> Response:
+        return PlainTextResponse("ok")
 
-    async def health(self, request: web.Request) -> web.Response:
+    async def health(self, request: Request) -> Response:
         self._target(request)
-        return web.Response()
+        return Response()
 
-    async def models(self, request: web.Request) -> web.Response:
-        return web.json_response(models(self._started, self._target(request).model))
+    async def models(self, request: Request) -> Response:
+        return json_response(models(self._started, self._target(request).model))
 
-    async def unknown(self, request: web.Request) -> web.Response:
-        raise _error(web.HTTPNotFound, f"{request.method} {request.path}: no such endpoint", "NotFoundError")
+    async def unknown(self, request: Request) -> Response:
+        raise _RefusedError(404, f"{request.method} {request.url.path}: no such endpoint", "NotFoundError")
 
-    async def chat(self, request: web.Request) -> web.StreamResponse:
+    async def chat(self, request: Request) -> Response:
         target = self._target(request)
         asked = await _body(request)
         if asked.get("model") not in (None, "", target.model):
             message = f"The model `{asked['model']}` does not exist; this backend serves `{target.model}`."
-            raise _error(web.HTTPNotFound, message, "NotFoundError")
+            raise _RefusedError(404, message, "NotFoundError")
         try:
             question = question_of(asked)
         except BadRequestError as problem:
-            raise _error(web.HTTPBadRequest, str(problem), "BadRequestError") from problem
+            raise _RefusedError(400, str(problem), "BadRequestError") from problem
         answer = answer_to(question, *target)
         identity, created = f"chatcmpl-{uuid.uuid4().hex}", int(time.time())
         if asked.get("stream"):
-            return await _stream(request, chunks(identity, created, target.model, answer))
-        return web.json_response(completion(identity, created, target.model, question, answer))
+            events = chunks(identity, created, target.model, answer)
+            return StreamingResponse(events, headers=_EVENTS)
+        return json_response(completion(identity, created, target.model, question, answer))
 
-    def _target(self, request: web.Request) -> _Target:
-        backend = self._backends.of_host(request.host)
+    def _target(self, request: Request) -> _Target:
+        host = request.headers.get("host", "")
+        backend = self._backends.of_host(host)
         if backend is None:
-            raise _error(web.HTTPNotFound, f"no predictor Service behind host {request.host}", "NotFoundError")
+            raise _RefusedError(404, f"no predictor Service behind host {host}", "NotFoundError")
         pod = self._backends.next_pod(backend)
         if pod is None:
-            message = f"no pod of Service {backend.service} is ready"
-            raise _error(web.HTTPServiceUnavailable, message, "ServiceUnavailableError")
+            raise _RefusedError(503, f"no pod of Service {backend.service} is ready", "ServiceUnavailableError")
         return _Target(backend.model, pod)
 
 
-async def _body(request: web.Request) -> JsonObject:
+async def _body(request: Request) -> JsonObject:
     try:
-        return loads(await request.read())
+        return loads(await request.body())
     except ValueError as error:
-        raise _error(web.HTTPBadRequest, f"the body is no JSON object: {error}", "BadRequestError") from error
-
-
-async def _stream(request: web.Request, events: Iterator[bytes]) -> web.StreamResponse:
-    response = web.StreamResponse(headers={"Content-Type": "text/event-stream", "Cache-Control": "no-cache"})
-    await response.prepare(request)
-    for event in events:
-        await response.write(event)
-    await response.write_eof()
-    return response
-
-
-def _error(kind: type[web.HTTPException], message: str, name: str) -> web.HTTPException:
-    text = dumps(failure(message, name, kind.status_code)).decode()
-    return kind(text=text, content_type="application/json")
+        raise _RefusedError(400, f"the body is no JSON object: {error}", "BadRequestError") from error

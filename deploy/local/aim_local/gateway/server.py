@@ -6,7 +6,10 @@ from contextlib import asynccontextmanager
 from typing import Final
 
 import aiohttp
-from aiohttp import web
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response, StreamingResponse
+from starlette.routing import Route
 from yarl import URL
 
 from aim_local.actors.gateway_status import is_served
@@ -14,12 +17,12 @@ from aim_local.actors.informer import Informer
 from aim_local.actors.kinds import SERVICE
 from aim_local.gateway.routes import RouteTable, Target, routes_of
 from aim_local.keys import Key
+from aim_local.serving import ANY_METHOD, HOST, break_off, json_response, serving
 from aim_shared.api.kinds import HTTP_ROUTE
 from aim_shared.json import JsonObject
 from aim_shared.kube.client import KubeClient
 
 READY_PATH: Final = "/-/ready"
-_HOST: Final = "127.0.0.1"
 _HOP_BY_HOP: Final = frozenset(
     {
         "connection",
@@ -53,24 +56,16 @@ async def gateway(client: KubeClient, engine_url: str, port: int = 0) -> AsyncIt
         aiohttp.ClientSession(timeout=timeout, auto_decompress=False, trust_env=False) as session,
     ):
         following = [group.create_task(one.run()) for one in (routes, services)]
-        runner = web.AppRunner(_application(_Proxy(table, services, session, engine_url)), access_log=None)
         try:
             await routes.synced.wait()
             await services.synced.wait()
-            await runner.setup()
-            await web.TCPSite(runner, _HOST, port).start()
-            yield f"http://{_HOST}:{runner.addresses[0][1]}"
+            proxy = _Proxy(table, services, session, engine_url)
+            anything = Route("/{path:path}", proxy.handle, methods=ANY_METHOD)
+            async with serving(Starlette(routes=[Route(READY_PATH, proxy.ready), anything]), port) as bound:
+                yield f"http://{HOST}:{bound}"
         finally:
-            await runner.cleanup()
             for task in following:
                 task.cancel()
-
-
-def _application(proxy: "_Proxy") -> web.Application:
-    application = web.Application(client_max_size=2**30)
-    application.router.add_get(READY_PATH, proxy.ready)
-    application.router.add_route("*", "/{path:.*}", proxy.handle)
-    return application
 
 
 class _Proxy:
@@ -80,58 +75,62 @@ class _Proxy:
         self._session = session
         self._engine = URL(engine_url)
 
-    async def ready(self, _: web.Request) -> web.Response:
-        return web.Response(text="ok")
+    async def ready(self, _: Request) -> Response:
+        return PlainTextResponse("ok")
 
-    async def handle(self, request: web.Request) -> web.StreamResponse:
+    async def handle(self, request: Request) -> Response:
         """Forward one request, or say why not."""
-        target = self._table.find(request.host, request.rel_url.raw_path)
+        host, path = request.headers.get("host", ""), request.scope["raw_path"].decode()
+        target = self._table.find(host, path)
         if target is None:
             served = ", ".join(self._table.paths()[:20]) or "none"
-            return _problem(404, f"no accepted HTTPRoute matches {request.path}; paths served: {served}")
-        backend = target.route.backend
+            return _problem(404, f"no accepted HTTPRoute matches {request.url.path}; paths served: {served}")
+        owner, backend = target.route.owner, target.route.backend
         if backend is None or self._services.get(backend) is None:
-            return _problem(503, f"HTTPRoute {target.route.owner}: backend Service {backend} does not exist")
-        response = web.StreamResponse()
+            return _problem(503, f"HTTPRoute {owner}: backend Service {backend} does not exist")
+        within = asyncio.timeout(target.route.timeout)
         try:
-            async with asyncio.timeout(target.route.timeout):
-                await self._forward(request, response, target, backend)
+            async with within:
+                answer = await self._forward(request, target, backend)
         except TimeoutError:
-            why = _problem(504, f"HTTPRoute {target.route.owner}: no answer within {target.route.timeout:g} s")
+            return _problem(504, f"HTTPRoute {owner}: no answer within {target.route.timeout:g} s")
         except aiohttp.ClientError as error:
-            why = _problem(502, f"HTTPRoute {target.route.owner}: Service {backend} does not answer: {error}")
-        else:
-            return response
-        if not response.prepared:
-            return why
-        # The status line is out already, so only an end of the connection can still say that something broke.
-        if request.transport is not None:
-            request.transport.abort()
+            return _problem(502, f"HTTPRoute {owner}: Service {backend} does not answer: {error}")
+        response = StreamingResponse(_relayed(request, answer, within.when()), answer.status)
+        for name, value in answer.headers.items():
+            if name.lower() not in _HOP_BY_HOP:
+                response.headers.append(name, value)
         return response
 
-    async def _forward(self, request: web.Request, response: web.StreamResponse, target: Target, backend: Key) -> None:
-        query = request.rel_url.raw_query_string
-        url = self._engine.join(URL.build(path=target.path, query_string=query, encoded=True))
-        headers = [(name, value) for name, value in request.headers.items() if name.lower() not in _HOP_BY_HOP]
+    async def _forward(self, request: Request, target: Target, backend: Key) -> aiohttp.ClientResponse:
+        url = self._engine.join(URL.build(path=target.path, query_string=request.url.query, encoded=True))
+        headers = [(name, value) for name, value in request.headers.items() if name not in _HOP_BY_HOP]
         forwarded = [
             ("Host", f"{backend.name}.{backend.namespace}.svc.cluster.local"),
-            ("X-Forwarded-Host", request.host),
-            ("X-Forwarded-Proto", request.scheme),
-            ("X-Forwarded-For", request.remote or ""),
+            ("X-Forwarded-Host", request.headers.get("host", "")),
+            ("X-Forwarded-Proto", request.url.scheme),
+            ("X-Forwarded-For", request.client.host if request.client is not None else ""),
         ]
-        body = request.content if request.body_exists else None
-        async with self._session.request(
+        body = request.stream() if {"content-length", "transfer-encoding"} & set(request.headers) else None
+        return await self._session.request(
             request.method, url, headers=[*headers, *forwarded], data=body, allow_redirects=False
-        ) as answer:
-            response.set_status(answer.status, answer.reason)
-            for name, value in answer.headers.items():
-                if name.lower() not in _HOP_BY_HOP:
-                    response.headers.add(name, value)
-            await response.prepare(request)
-            async for chunk in answer.content.iter_any():
-                await response.write(chunk)
-            await response.write_eof()
+        )
 
 
-def _problem(status: int, message: str) -> web.Response:
-    return web.json_response({"error": {"message": message, "code": status}}, status=status)
+async def _relayed(request: Request, answer: aiohttp.ClientResponse, until: float | None) -> AsyncIterator[bytes]:
+    """The pieces of an answer as they come."""
+    async with answer:
+        try:
+            while True:
+                async with asyncio.timeout_at(until):
+                    piece = await answer.content.readany()
+                if not piece:
+                    return
+                yield piece
+        except (TimeoutError, aiohttp.ClientError):
+            # The status line is out already, so only an end of the connection can still say that something broke.
+            break_off(request)
+
+
+def _problem(status: int, message: str) -> Response:
+    return json_response({"error": {"message": message, "code": status}}, status)

@@ -5,7 +5,10 @@ import secrets
 from dataclasses import dataclass, field
 from typing import Final
 
-from aiohttp import web
+from starlette.requests import Request
+from starlette.responses import Response
+
+from aim_local.serving import json_response
 
 SIGN_IN_ROUTE: Final = "/token"
 SERVICE: Final = "aim-local"
@@ -52,16 +55,16 @@ class BearerAuth:
         # The version check has no scope: any token will do.
         return scope in ("", self._scopes.get(authorization.removeprefix("Bearer "))) and bool(authorization)
 
-    def grant(self, request: web.Request) -> web.Response:
+    def grant(self, request: Request) -> Response:
         """Answer of the token service."""
-        scope = request.query.get("scope", "")
+        scope = request.query_params.get("scope", "")
         authorization = request.headers.get("Authorization", "")
         known = authorization == basic_header(self.username, self.password)
         if (authorization and not known) or (not known and self._is_private(scope)):
-            return web.json_response({"details": "incorrect username or password"}, status=401)
+            return json_response({"details": "incorrect username or password"}, 401)
         token = secrets.token_urlsafe(24)
         self._scopes[token] = scope
-        return web.json_response({"token": token, "expires_in": self.lifetime})
+        return json_response({"token": token, "expires_in": self.lifetime})
 
     def revoke_all(self) -> None:
         """Forget all tokens given out."""

@@ -7,20 +7,25 @@ Hub API, so that wildcards on `docker.io` work against it too. Listens on the lo
 import asyncio
 import ssl
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from types import TracebackType
-from typing import Final, Self
+from typing import Final, Self, TypeAlias
 from urllib.parse import urlencode
 
-from aiohttp import web
-from aiohttp.typedefs import Handler
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
 
 from aim_local.registry.auth import SIGN_IN_ROUTE, Auth, BasicAuth, BearerAuth
 from aim_local.registry.images import PRIVATE_PREFIX, fill
 from aim_local.registry.store import ImageStore, digest_of
+from aim_local.serving import HOST, break_off, gone, json_response, serving
 
-_NAME: Final = "{name:[a-z0-9._/-]+}"
+_Handler: TypeAlias = Callable[[Request], Awaitable[Response]]
+
 _LARGEST_PAGE: Final = 1000
 _VERSION_HEADER: Final = {"Docker-Distribution-Api-Version": "registry/2.0"}
 DEMO_AUTH: Final = BasicAuth("demo", "demo-password", PRIVATE_PREFIX)
@@ -80,7 +85,7 @@ class LocalRegistry:
         self._lists_have_etags = lists_have_etags
         self._faults: dict[str, list[Fault]] = {}
         self._open = 0
-        self._runner: web.AppRunner | None = None
+        self._running = AsyncExitStack()
         self._host = ""
 
     @property
@@ -99,132 +104,120 @@ class LocalRegistry:
 
     async def __aenter__(self) -> Self:
         """Start listening."""
-        # Who has gone away is not worth waiting for, nor is a fault that takes its time.
-        self._runner = web.AppRunner(
-            self._application(), access_log=None, handler_cancellation=True, shutdown_timeout=0.5
-        )
-        await self._runner.setup()
-        site = web.TCPSite(self._runner, "127.0.0.1", self._port, ssl_context=self._tls)
-        await site.start()
-        host, port = self._runner.addresses[0][:2]
-        self._host = f"{host}:{port}"
+        port = await self._running.enter_async_context(serving(self._application(), self._port, tls=self._tls))
+        self._host = f"{HOST}:{port}"
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         """Stop listening."""
-        if self._runner is not None:
-            await self._runner.cleanup()
+        await self._running.aclose()
 
-    def _application(self) -> web.Application:
-        application = web.Application(middlewares=[self._middleware])
-        application.add_routes(
-            [
-                web.get("/v2/", self._ping, name="ping"),
-                web.get("/v2/_catalog", self._catalog, name="catalog"),
-                web.get(f"/v2/{_NAME}/tags/list", self._tags, name="tags"),
-                web.get(f"/v2/{_NAME}/manifests/{{reference}}", self._manifest, name="manifest"),
-                web.get(f"/v2/{_NAME}/blobs/{{digest}}", self._blob, name="blob"),
-                web.get(SIGN_IN_ROUTE, self._token, name="token"),
-                web.get("/v2/namespaces/{namespace}/repositories", self._hub, name="hub"),
-            ]
-        )
-        return application
+    def _application(self) -> Starlette:
+        routes = {
+            "ping": ("/v2/", self._ping),
+            "catalog": ("/v2/_catalog", self._catalog),
+            "tags": ("/v2/{name:path}/tags/list", self._tags),
+            "manifest": ("/v2/{name:path}/manifests/{reference}", self._manifest),
+            "blob": ("/v2/{name:path}/blobs/{digest}", self._blob),
+            "token": (SIGN_IN_ROUTE, self._token),
+            "hub": ("/v2/namespaces/{namespace}/repositories", self._hub),
+        }
+        known = [Route(path, self._counted(kind, handler)) for kind, (path, handler) in routes.items()]
+        return Starlette(routes=[*known, Route("/{path:path}", self._counted("other", _nowhere))])
 
-    @web.middleware
-    async def _middleware(self, request: web.Request, handler: Handler) -> web.StreamResponse:
-        kind = request.match_info.route.name or "other"
-        self.requests[kind] += 1
-        self.user_agents.add(request.headers.get("User-Agent", ""))
-        if request.transport is not None:
-            self.connections.add(request.transport.get_extra_info("peername")[:2])
-        self._open += 1
-        self.concurrent_peak = max(self.concurrent_peak, self._open)
-        try:
-            answer = await self._answered(request, kind, handler)
-            self.answers[f"head-{kind}" if request.method == "HEAD" else kind, answer.status] += 1
-            return answer
-        finally:
-            self._open -= 1
+    def _counted(self, kind: str, handler: _Handler) -> _Handler:
+        async def answer(request: Request) -> Response:
+            self.requests[kind] += 1
+            self.user_agents.add(request.headers.get("user-agent", ""))
+            if request.client is not None:
+                self.connections.add((request.client.host, request.client.port))
+            self._open += 1
+            self.concurrent_peak = max(self.concurrent_peak, self._open)
+            try:
+                answer = await self._answered(request, kind, handler)
+                self.answers[f"head-{kind}" if request.method == "HEAD" else kind, answer.status_code] += 1
+                return answer
+            finally:
+                self._open -= 1
 
-    async def _answered(self, request: web.Request, kind: str, handler: Handler) -> web.StreamResponse:
+        return answer
+
+    async def _answered(self, request: Request, kind: str, handler: _Handler) -> Response:
         faults = self._faults.get(kind)
         if faults:
             return await _answer_fault(request, faults.pop(0))
         refusal = self._refusal(request, kind)
         return refusal if refusal is not None else await handler(request)
 
-    def _refusal(self, request: web.Request, kind: str) -> web.Response | None:
+    def _refusal(self, request: Request, kind: str) -> Response | None:
         if kind in ("token", "hub", "other"):
             return None
-        name = request.match_info.get("name", "")
+        name = request.path_params.get("name", "")
         scope = _scope(kind, name)
-        if self._auth is None or self._auth.permits(request.headers.get("Authorization", ""), scope):
+        if self._auth is None or self._auth.permits(request.headers.get("authorization", ""), scope):
             return None
         answer = _error(401, "UNAUTHORIZED", "authentication required")
         answer.headers["WWW-Authenticate"] = self._auth.challenge(self._host, scope)
         return answer
 
-    async def _ping(self, _request: web.Request) -> web.Response:
-        return web.json_response({}, headers=_VERSION_HEADER)
+    async def _ping(self, _request: Request) -> Response:
+        return _versioned({})
 
-    async def _catalog(self, request: web.Request) -> web.Response:
+    async def _catalog(self, request: Request) -> Response:
         return self._page(request, "repositories", self.store.repositories(), {})
 
-    async def _tags(self, request: web.Request) -> web.Response:
-        name = request.match_info["name"]
+    async def _tags(self, request: Request) -> Response:
+        name = request.path_params["name"]
         tags = self.store.tags(name)
         if tags is None:
             return _error(404, "NAME_UNKNOWN", f"repository name not known to registry: {name}")
         return self._page(request, "tags", tags, {"name": name})
 
-    def _page(
-        self, request: web.Request, member: str, names: list[str], document: Mapping[str, object]
-    ) -> web.Response:
-        asked = request.query.get("n", str(self._page_limit))
+    def _page(self, request: Request, member: str, names: list[str], document: Mapping[str, object]) -> Response:
+        asked = request.query_params.get("n", str(self._page_limit))
         if not asked.isdigit() or int(asked) == 0:
             return _error(400, "PAGINATION_NUMBER_INVALID", f"invalid number of results requested: {asked}")
         size = min(int(asked), self._page_limit)
-        rest = [name for name in names if name > request.query.get("last", "")]
+        rest = [name for name in names if name > request.query_params.get("last", "")]
         page = rest[:size]
-        headers = dict(_VERSION_HEADER)
+        answer = _versioned({**document, member: page})
         if len(rest) > size:
             query = urlencode({"n": asked, "last": page[-1]})
-            headers["Link"] = f'<{request.path}?{query}>; rel="next"'
-        answer = web.json_response({**document, member: page}, headers=headers)
+            answer.headers["Link"] = f'<{request.url.path}?{query}>; rel="next"'
         return _validated(request, answer) if self._lists_have_etags else answer
 
-    async def _manifest(self, request: web.Request) -> web.Response:
-        found = self.store.manifest(request.match_info["name"], request.match_info["reference"])
+    async def _manifest(self, request: Request) -> Response:
+        found = self.store.manifest(request.path_params["name"], request.path_params["reference"])
         if found is None:
-            return _error(404, "MANIFEST_UNKNOWN", f"manifest unknown: {request.match_info['reference']}")
+            return _error(404, "MANIFEST_UNKNOWN", f"manifest unknown: {request.path_params['reference']}")
         digest, manifest = found
         return _content(request, manifest.body, manifest.media_type, digest)
 
-    async def _blob(self, request: web.Request) -> web.Response:
-        digest = request.match_info["digest"]
-        body = self.store.blob(request.match_info["name"], digest)
+    async def _blob(self, request: Request) -> Response:
+        digest = request.path_params["digest"]
+        body = self.store.blob(request.path_params["name"], digest)
         if body is None:
             return _error(404, "BLOB_UNKNOWN", f"blob unknown to registry: {digest}")
         return _content(request, body, "application/octet-stream", digest)
 
-    async def _token(self, request: web.Request) -> web.Response:
+    async def _token(self, request: Request) -> Response:
         if isinstance(self._auth, BearerAuth):
             return self._auth.grant(request)
         return _error(404, "NOT_FOUND", "no token service")
 
-    async def _hub(self, request: web.Request) -> web.Response:
-        namespace = request.match_info["namespace"]
+    async def _hub(self, request: Request) -> Response:
+        namespace = request.path_params["namespace"]
         names = [name for name in self.store.repositories() if name.startswith(f"{namespace}/")]
         if not names:
-            return web.json_response({"message": "object not found"}, status=404)
-        size = min(int(request.query.get("page_size", "10")), 100, self._page_limit)
-        page = int(request.query.get("page", "1"))
-        following = str(request.url.update_query(page=page + 1)) if len(names) > page * size else None
+            return json_response({"message": "object not found"}, 404)
+        size = min(int(request.query_params.get("page_size", "10")), 100, self._page_limit)
+        page = int(request.query_params.get("page", "1"))
+        following = str(request.url.include_query_params(page=page + 1)) if len(names) > page * size else None
         shown = names[(page - 1) * size : page * size]
         results = [{"namespace": namespace, "name": name.removeprefix(f"{namespace}/")} for name in shown]
-        return web.json_response({"count": len(names), "next": following, "results": results})
+        return json_response({"count": len(names), "next": following, "results": results})
 
 
 def _scope(kind: str, name: str) -> str:
@@ -233,33 +226,50 @@ def _scope(kind: str, name: str) -> str:
     return f"repository:{name}:pull" if name else ""
 
 
-async def _answer_fault(request: web.Request, fault: Fault) -> web.Response:
+async def _nowhere(_: Request) -> Response:
+    return Response(b"404: Not Found", 404, media_type="text/plain")
+
+
+async def _answer_fault(request: Request, fault: Fault) -> Response:
+    # Who has gone away is not worth waiting for.
+    held, left = asyncio.ensure_future(_hold(fault)), asyncio.ensure_future(gone(request))
+    try:
+        await asyncio.wait((held, left), return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        held.cancel()
+        left.cancel()
+    if fault.hangs_up:
+        break_off(request)
+    return Response(fault.body, fault.status, dict(fault.headers))
+
+
+async def _hold(fault: Fault) -> None:
     await asyncio.sleep(fault.delay)
     if fault.released is not None:
         await fault.released.wait()
-    if fault.hangs_up and request.transport is not None:
-        request.transport.close()
-    return web.Response(status=fault.status, headers=dict(fault.headers), body=fault.body)
 
 
-def _content(request: web.Request, body: bytes, media_type: str, digest: str) -> web.Response:
+def _content(request: Request, body: bytes, media_type: str, digest: str) -> Response:
     headers = {**_VERSION_HEADER, "Content-Type": media_type, "Docker-Content-Digest": digest, "ETag": f'"{digest}"'}
     if request.headers.get("If-None-Match") == headers["ETag"]:
-        return web.Response(status=304, headers=headers)
-    return web.Response(body=body, headers=headers)
+        return Response(status_code=304, headers=headers)
+    return Response(body, headers=headers)
 
 
-def _validated(request: web.Request, answer: web.Response) -> web.Response:
-    assert isinstance(answer.body, bytes)
-    tag = f'"{digest_of(answer.body)}"'
+def _validated(request: Request, answer: Response) -> Response:
+    tag = f'"{digest_of(bytes(answer.body))}"'
     answer.headers["ETag"] = tag
     if request.headers.get("If-None-Match") != tag:
         return answer
-    kept = {name: value for name, value in answer.headers.items() if name != "Content-Type"}
-    return web.Response(status=304, headers=kept)
+    kept = {name: value for name, value in answer.headers.items() if name not in ("content-type", "content-length")}
+    return Response(status_code=304, headers=kept)
 
 
-def _error(status: int, code: str, message: str) -> web.Response:
-    return web.json_response(
-        {"errors": [{"code": code, "message": message, "detail": None}]}, status=status, headers=_VERSION_HEADER
-    )
+def _versioned(document: object, status: int = 200) -> Response:
+    answer = json_response(document, status)
+    answer.headers.update(_VERSION_HEADER)
+    return answer
+
+
+def _error(status: int, code: str, message: str) -> Response:
+    return _versioned({"errors": [{"code": code, "message": message, "detail": None}]}, status)

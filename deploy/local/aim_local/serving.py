@@ -1,19 +1,30 @@
-"""The HTTP server around the application: it can be stopped, can die with all its connections, and can start again."""
+"""The HTTP server of every simulated part: Starlette over uvicorn, on the loopback.
+
+A server can be stopped, can die with all its connections, and can start again on its port; a request can break its
+connection, as a program that crashes does.
+"""
 
 import asyncio
 import contextlib
 import socket
-from collections.abc import Awaitable, Callable, Iterator
-from typing import Final, TypeAlias
+import ssl
+from collections.abc import AsyncIterator, Iterator
+from typing import Final
 
 import uvicorn
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.types import ASGIApp
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from aim_local.apiserver.http import ABORT, Receive, Scope, Send
+from aim_shared.json import dumps
 
 HOST: Final = "127.0.0.1"
-
-_Application: TypeAlias = Callable[[Scope, Receive, Send], Awaitable[None]]
+JSON: Final = "application/json"
+ANY_METHOD: Final = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
+_ABORT: Final = "aim.abort"
+"""ASGI extension: breaks the connection of a request."""
+_GRACE_SECONDS: Final = 2
 
 
 class _Protocol(HttpToolsProtocol):
@@ -21,7 +32,7 @@ class _Protocol(HttpToolsProtocol):
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
-        self.scope["extensions"] = {ABORT: {"now": self.transport.abort}}
+        self.scope["extensions"] = {_ABORT: {"now": self.transport.abort}}
 
 
 class _Server(uvicorn.Server):
@@ -47,9 +58,10 @@ class _Server(uvicorn.Server):
 class Listener:
     """Serves an application on a port of 127.0.0.1; `port` is known once it is bound."""
 
-    def __init__(self, port: int, application: _Application) -> None:
+    def __init__(self, port: int, application: ASGIApp, *, tls: ssl.SSLContext | None = None) -> None:
         self.port = port
         self._application = application
+        self._tls = tls
         self._socket: socket.socket | None = None
         self._server: _Server | None = None
 
@@ -62,6 +74,7 @@ class Listener:
         listener.listen(512)
         self.port = listener.getsockname()[1]
         self._socket = listener
+        tls = self._tls
         self._server = _Server(
             uvicorn.Config(
                 self._application,
@@ -73,8 +86,10 @@ class Listener:
                 log_config=None,
                 access_log=False,
                 date_header=False,
+                server_header=False,
                 timeout_keep_alive=120,
-                timeout_graceful_shutdown=2,
+                timeout_graceful_shutdown=_GRACE_SECONDS,
+                ssl_context_factory=None if tls is None else lambda _config, _default: tls,
             )
         )
 
@@ -98,3 +113,33 @@ class Listener:
             if isinstance(transport, asyncio.Transport):
                 transport.abort()
         self._server.stop()
+
+
+@contextlib.asynccontextmanager
+async def serving(application: ASGIApp, port: int = 0, *, tls: ssl.SSLContext | None = None) -> AsyncIterator[int]:
+    """Serve while the context is open; yields the port, a free one unless given."""
+    listener = Listener(port, application, tls=tls)
+    # Whoever connects before the server runs waits in the backlog.
+    listener.bind()
+    async with asyncio.TaskGroup() as tasks:
+        tasks.create_task(listener.serve())
+        try:
+            yield listener.port
+        finally:
+            listener.stop()
+
+
+def break_off(request: Request) -> None:
+    """Break the connection of a request."""
+    request.scope["extensions"][_ABORT]["now"]()
+
+
+async def gone(request: Request) -> None:
+    """Return once the client closed the connection (or the response is complete)."""
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
+
+
+def json_response(value: object, status: int = 200) -> Response:
+    """A response with `value` as compact JSON."""
+    return Response(dumps(value), status, media_type=JSON)
