@@ -34,7 +34,8 @@ from aim_shared.bus.connection import connect
 from aim_shared.json import JsonObject, dumps
 from aim_shared.kube.client import KubeClient
 from aim_shared.kube.config import load_connection
-from aim_shared.runtime.process import Connections, ServiceProcess
+from aim_shared.runtime.context import ProcessContext
+from aim_shared.runtime.process import ServiceProcess
 from aim_shared.runtime.settings import Settings
 from aim_shared.telemetry.metrics import Metrics
 
@@ -89,7 +90,7 @@ async def bench(folder: Path) -> AsyncIterator[Bench]:
         kube = await stack.enter_async_context(KubeClient(connection, service=OTHERS.name))
         bus = await stack.enter_async_context(connect(settings_for(broker.url, OTHERS.name)))
         settings = Settings(health_probe_bind_address="0", direct_watch=False)
-        others = ServiceProcess(OTHERS, settings, Connections(kube, bus, {}, Metrics()))
+        others = ServiceProcess(ProcessContext.of(OTHERS, settings, kube, bus, runners={}, metrics=Metrics()))
         api = await stack.enter_async_context(raw_api(plane.url))
         group = await stack.enter_async_context(asyncio.TaskGroup())
         running = group.create_task(others.run())

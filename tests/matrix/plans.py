@@ -31,6 +31,7 @@ from aim_shared.reconcile.events import EventWriter
 from aim_shared.reconcile.execution import Drop
 from aim_shared.reconcile.executor import Executor
 from aim_shared.reconcile.reconciler import Reconciler, ServiceDefinition
+from aim_shared.reconcile.world_access import WorldAccess
 from aim_shared.runtime.facts import FACTS_BY_OWNER
 from aim_shared.runtime.settings import load
 
@@ -115,18 +116,13 @@ async def _judge_reconciler(
 
 def _executor(client: KubeClient, definition: ServiceDefinition, reconciler: Reconciler[Any], world: World) -> Executor:
     guarded = client.guarded(lambda: 0.0)
-
-    def live(part: Any, key: Any) -> Any:
-        entry = world.get(part, key) if part in world.parts else None
-        return None if entry is None else entry.raw
-
+    access = WorldAccess(world, lambda _: None)
     return Executor(
         guarded,
         reconciler,
         field_manager=definition.field_manager,
-        live=live,
-        absorb=lambda *_, **__: None,
-        admission=Admission(world, guarded, lambda *_, **__: None),
+        world=access,
+        admission=Admission(access, guarded),
         events=EventWriter(guarded, definition.field_manager),
     )
 

@@ -4,7 +4,7 @@ The world is fed by hand: with the answers to own writes, and with what a test d
 """
 
 from collections import Counter
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -65,8 +65,8 @@ class DiscoveryBench:
         self.world = World(declared.consumes, declared.indexes)
         for part in declared.consumes:
             self.world.mark(part, synced=True, fresh=True, epoch="e1")
-        self.access = WorldAccess(self.world, self._dispatch, self.clock.time)
-        admission = Admission(self.world, self.kube, self.absorb)
+        self.access = _AgedByTheBench(self)
+        admission = Admission(self.access, self.kube)
         events = EventWriter(self.kube, declared.field_manager)
         self.queues: dict[str, WorkQueue[Key]] = {}
         self.workers: dict[str, Worker[Any]] = {}
@@ -77,8 +77,7 @@ class DiscoveryBench:
                 self.kube,
                 reconciler,
                 field_manager=declared.field_manager,
-                live=self.access.live,
-                absorb=self.absorb,
+                world=self.access,
                 admission=admission,
                 events=events,
             )
@@ -103,8 +102,10 @@ class DiscoveryBench:
     def forget(self, owner_uid: str) -> None:
         """Nothing is remembered of effects."""
 
-    def _dispatch(self, change: Change[Any]) -> None:
-        self._router.route(change)
+    def dispatch(self, changes: Sequence[Change[Any]]) -> None:
+        """Changes of the world wake whom they concern."""
+        for change in changes:
+            self._router.route(change)
 
     async def settle(self) -> None:
         """All passes that are due."""
@@ -161,21 +162,14 @@ class DiscoveryBench:
         await self.change(DISCOVERY_JOBS, job, {"status": {"conditions": [failed]}}, "status")
 
     def absorb(self, part: Part[Any], obj: JsonObject, *, gone: bool = False) -> None:
-        """The world learns of an answer; the age of objects is told by the bench's clock, too."""
-        metadata = obj["metadata"]
-        born = self.births.setdefault(metadata["uid"], timestamp(NOW + timedelta(seconds=self.clock.now)))
-        aged = {**obj, "metadata": {**metadata, "creationTimestamp": born}}
-        if part.read_only:
-            self._feed(part, aged)
-        else:
-            self.access.absorb(part, aged, gone=gone)
+        """The world learns of an answer."""
+        self.access.absorb(part, obj, gone=gone)
 
-    def _feed(self, part: Part[Any], obj: JsonObject) -> None:
+    def feed(self, part: Part[Any], obj: JsonObject) -> None:
         """Services do not write this part: it comes over the bus."""
         metadata = obj["metadata"]
         version = Version(metadata["uid"], metadata["resourceVersion"], next(self._sequences), "e1")
-        for change in self.world.put(Entry.of(part, Key("", metadata["name"]), obj, version), self.clock.now):
-            self._dispatch(change)
+        self.dispatch(self.world.put(Entry.of(part, Key("", metadata["name"]), obj, version), self.clock.now))
 
     # Looking
 
@@ -192,6 +186,23 @@ class DiscoveryBench:
         """Names of the templates that have a Job which counts, in the order of the Jobs."""
         found = self.world.select(ACTIVE_JOBS, "yes")
         return [str(owner["name"]) for entry in found for owner in entry.raw["metadata"]["ownerReferences"]]
+
+
+class _AgedByTheBench(WorldAccess):
+    """The age of objects is told by the bench's clock, too."""
+
+    def __init__(self, bench: DiscoveryBench) -> None:
+        super().__init__(bench.world, bench.dispatch, bench.clock.time)
+        self._bench = bench
+
+    def absorb(self, part: Part[Any], obj: JsonObject, *, gone: bool = False) -> None:
+        bench, metadata = self._bench, obj["metadata"]
+        born = bench.births.setdefault(metadata["uid"], timestamp(NOW + timedelta(seconds=bench.clock.now)))
+        aged = {**obj, "metadata": {**metadata, "creationTimestamp": born}}
+        if part.read_only:
+            bench.feed(part, aged)
+        else:
+            super().absorb(part, aged, gone=gone)
 
 
 @asynccontextmanager

@@ -23,7 +23,8 @@ from aim_shared.kube.client import KubeClient
 from aim_shared.kube.config import load_connection
 from aim_shared.reconcile.inspect_jobs import is_job_finished
 from aim_shared.reconcile.reconciler import ServiceDefinition
-from aim_shared.runtime.process import Connections, ServiceProcess
+from aim_shared.runtime.context import ProcessContext
+from aim_shared.runtime.process import ServiceProcess
 from aim_shared.telemetry.metrics import Metrics
 
 OTHERS = ServiceDefinition(
@@ -68,7 +69,7 @@ async def running_discovery(
             bus = await stack.enter_async_context(connect(settings_for(broker.url, settings.pod_name)))
             own = declared is not OTHERS
             runners: Any = await stack.enter_async_context(effect_runners(settings, kube)) if own else {}
-            running = ServiceProcess(declared, settings, Connections(kube, bus, runners, metrics))
+            running = ServiceProcess(ProcessContext.of(declared, settings, kube, bus, runners=runners, metrics=metrics))
             return group.create_task(running.run())
 
         others = await process(OTHERS, DiscoverySettings.model_validate({**given, "pod_name": "others"}), Metrics())

@@ -19,7 +19,8 @@ from aim_shared.json import JsonObject
 from aim_shared.kube.client import KubeClient
 from aim_shared.kube.config import load_connection
 from aim_shared.reconcile.reconciler import ServiceDefinition
-from aim_shared.runtime.process import Connections, ServiceProcess
+from aim_shared.runtime.context import ProcessContext
+from aim_shared.runtime.process import ServiceProcess
 from aim_shared.telemetry.metrics import Metrics
 
 OTHERS = ServiceDefinition("others", publishes=(CLUSTER_MODELS, CLUSTER_RUNTIME_CONFIGS), consumes=(FACTS,))
@@ -46,8 +47,9 @@ async def running_service(controlplane: ControlPlane, folder: Path, **values: ob
             bus = await stack.enter_async_context(connect(settings_for(broker.url, declared.name)))
             own = declared is not OTHERS
             runners: Any = await stack.enter_async_context(effect_runners(settings, kube)) if own else {}
-            connections = Connections(kube, bus, runners, metrics if own else Metrics())
-            processes.append(ServiceProcess(declared, settings, connections))
+            counted = metrics if own else Metrics()
+            context = ProcessContext.of(declared, settings, kube, bus, runners=runners, metrics=counted)
+            processes.append(ServiceProcess(context))
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(process.run()) for process in processes]
             yield metrics

@@ -1,7 +1,7 @@
 """A bench with a control plane, an executor and a worker, whose reconciler a test sets."""
 
 import math
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
@@ -161,14 +161,13 @@ class Bench:
         backoff = Backoff(initial=0.01) if self.timers is None else Backoff()
         self.queue: WorkQueue[Key] = WorkQueue(self.timers, backoff=backoff)
         self.access = WorldAccess(self.world, self._dispatch)
-        self.admission = Admission(self.world, self.kube, self.access.absorb)
+        self.admission = Admission(self.access, self.kube)
         guarded = self.kube.guarded(lambda: math.inf if self.leads else 0.0)
         self.executor = Executor(
             guarded,
             self.reconciler,
             field_manager="aim-serving",
-            live=self.access.live,
-            absorb=self.access.absorb,
+            world=self.access,
             admission=self.admission,
             events=EventWriter(guarded, "aim-serving"),
         )
@@ -189,8 +188,10 @@ class Bench:
     def forget(self, owner_uid: str) -> None:
         self.forgotten.append(owner_uid)
 
-    def _dispatch(self, change: Change[Any]) -> None:
-        ChangeRouter(self.world, (), (self.worker.waking,)).route(change)
+    def _dispatch(self, changes: Sequence[Change[Any]]) -> None:
+        router = ChangeRouter(self.world, (), (self.worker.waking,))
+        for change in changes:
+            router.route(change)
 
     async def create(self, part: Part[Any], body: JsonObject) -> JsonObject:
         """Create an object as a user, and let the world see it."""

@@ -11,7 +11,7 @@ from aim_shared.api import Resource
 from aim_shared.bus.part import Index
 from aim_shared.bus.parts import FACTS
 from aim_shared.reconcile.reconciler import ServiceDefinition
-from aim_shared.runtime.state import paused_indexes
+from aim_shared.runtime.context import paused_indexes
 
 SERVICES = definitions()
 NAMES = [service.name for service in SERVICES]

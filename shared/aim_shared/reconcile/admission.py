@@ -10,23 +10,17 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from aim_shared.bus.part import Part
-from aim_shared.bus.world import World
 from aim_shared.kube.client import KubeClient
 from aim_shared.reconcile.plan import Quota
-from aim_shared.reconcile.status_writer import Absorb
+from aim_shared.reconcile.world_access import WorldAccess
 
 
 class Admission:
-    """Lets one creation under a quota through at a time; made anew for each term of leadership.
+    """Lets one creation under a quota through at a time; made anew for each term of leadership."""
 
-    Args:
-        absorb: takes what the API server tells into the world.
-    """
-
-    def __init__(self, world: World, kube: KubeClient, absorb: Absorb) -> None:
+    def __init__(self, world: WorldAccess, kube: KubeClient) -> None:
         self._world = world
         self._kube = kube
-        self._absorb = absorb
         self._turn = asyncio.Lock()
         self._read: set[str] = set()
 
@@ -42,12 +36,12 @@ class Admission:
             return
         async with self._turn:
             await self._learn(quota.index.part)
-            yield len(self._world.select(quota.index, quota.value)) < quota.most
+            yield self._world.count(quota.index, quota.value) < quota.most
 
     async def _learn(self, part: Part[Any]) -> None:
         if part.name in self._read:
             return
         page = await self._kube.list(part.kind, label_selector=part.label_selector, field_selector=part.field_selector)
         for item in page.items:
-            self._absorb(part, item)
+            self._world.absorb(part, item)
         self._read.add(part.name)

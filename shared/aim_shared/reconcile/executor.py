@@ -5,11 +5,11 @@ the Lease ends a plan in the middle (FW-407). Every answer goes into the world a
 this one did.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
-from aim_shared.bus.part import Key, Part
+from aim_shared.bus.part import Key
 from aim_shared.errors import AimError
 from aim_shared.json import JsonObject
 from aim_shared.kube.client import KubeClient
@@ -31,13 +31,11 @@ from aim_shared.reconcile.events import EventWriter
 from aim_shared.reconcile.execution import Drop, Execution, Write, WriteResult
 from aim_shared.reconcile.plan import Child, Delete, Patch, Plan, WriteMode
 from aim_shared.reconcile.reconciler import Reconciler
-from aim_shared.reconcile.status_writer import Absorb, Due, StatusWriter
+from aim_shared.reconcile.status_writer import Due, StatusWriter
+from aim_shared.reconcile.world_access import WorldAccess
 
 STALE_RETRY_SECONDS: Final = 2.0
 """When a delete that was refused on a stale view is tried again."""
-
-Live: TypeAlias = Callable[[Part[Any], Key], JsonObject | None]
-"""The object as the world knows it; ``None`` when it knows none."""
 
 
 class _StopError(Exception):
@@ -76,18 +74,16 @@ class Executor:
         reconciler: Reconciler[Any],
         *,
         field_manager: str,
-        live: Live,
-        absorb: Absorb,
+        world: WorldAccess,
         admission: Admission,
         events: EventWriter,
     ) -> None:
         self._kube = kube
         self._manager = field_manager
-        self._live = live
-        self._absorb = absorb
+        self._world = world
         self._admission = admission
         self._events = events
-        self._status = StatusWriter(kube, field_manager, reconciler.status, absorb)
+        self._status = StatusWriter(kube, field_manager, reconciler.status, world)
         self._source = reconciler.event_source or f"aim-{reconciler.controller}-controller"
 
     async def execute(self, target: Target, plan: Plan, *, stale: bool = False) -> Execution:
@@ -189,7 +185,7 @@ class Executor:
             else:
                 self._failed(run, Verb.DELETE, delete, error)
         else:
-            self._absorb(delete.part, left or _identity(delete), gone=left is None)
+            self._world.absorb(delete.part, left or _identity(delete), gone=left is None)
             run.writes.append(_write(Verb.DELETE, delete, WriteResult.DONE))
 
     # Children
@@ -205,7 +201,7 @@ class Executor:
                     await self._apply_one(run, child)
 
     async def _apply_one(self, run: _Run, child: Child) -> None:
-        live = self._live(child.part, Key(child.namespace, child.name))
+        live = self._world.live(child.part, Key(child.namespace, child.name))
         verb = Verb.APPLY if child.mode is WriteMode.APPLY else Verb.CREATE
         body = with_owner(run.target, child)
         try:
@@ -260,7 +256,7 @@ class Executor:
             raise _StopError(Drop.CONFLICT)
         foreign = foreign_owner(run.target, child, live)
         if foreign is None:
-            self._absorb(child.part, live)
+            self._world.absorb(child.part, live)
             run.writes.append(_write(Verb.CREATE, child, WriteResult.EXISTS, version=_version(live)))
             return
         run.writes.append(_write(Verb.CREATE, child, WriteResult.FAILED, error=str(foreign)))
@@ -285,7 +281,7 @@ class Executor:
     # Results
 
     def _done(self, run: _Run, verb: Verb, item: Child | Patch, answer: JsonObject) -> None:
-        self._absorb(item.part, answer)
+        self._world.absorb(item.part, answer)
         run.writes.append(_write(verb, item, WriteResult.DONE, version=_version(answer)))
 
     def _failed(self, run: _Run, verb: Verb, item: Child | Delete | Patch, error: KubeError) -> None:

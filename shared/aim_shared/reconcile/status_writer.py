@@ -2,10 +2,9 @@
 
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any, Final, Protocol
+from typing import Final
 
 from aim_shared.api.enums import EventType
-from aim_shared.bus.part import Part
 from aim_shared.errors import AimError
 from aim_shared.json import JsonObject, canonical
 from aim_shared.kube.client import KubeClient
@@ -16,15 +15,10 @@ from aim_shared.reconcile.classify import Verb, classify, is_quiet
 from aim_shared.reconcile.execution import Write, WriteResult
 from aim_shared.reconcile.plan import Event, kind_of
 from aim_shared.reconcile.reconciler import StatusOwnership
+from aim_shared.reconcile.world_access import WorldAccess
 
 STATUS_REJECTED: Final = "StatusRejected"
 """Reason of the event about a status that the API server refuses (FW-018)."""
-
-
-class Absorb(Protocol):
-    """Takes the API server's answer to an own write into the world."""
-
-    def __call__(self, part: Part[Any], obj: JsonObject, *, gone: bool = False) -> object: ...
 
 
 class Due(Enum):
@@ -65,11 +59,11 @@ class StatusWriter:
     Keeps in memory which contents the API server refused, one per object, until `forget`.
     """
 
-    def __init__(self, kube: KubeClient, field_manager: str, ownership: StatusOwnership, absorb: Absorb) -> None:
+    def __init__(self, kube: KubeClient, field_manager: str, ownership: StatusOwnership, world: WorldAccess) -> None:
         self._kube = kube
         self._manager = field_manager
         self._ownership = ownership
-        self._absorb = absorb
+        self._world = world
         self._refused: dict[str, _Refused] = {}
 
     def due(self, target: Target, status: JsonObject | None) -> Due:
@@ -98,7 +92,7 @@ class StatusWriter:
         except KubeError as error:
             return self._failed(target, status, error)
         self._refused.pop(target.uid, None)
-        self._absorb(target.part, answer)
+        self._world.absorb(target.part, answer)
         version = str(answer["metadata"].get("resourceVersion") or "")
         return StatusOutcome(_write(target, WriteResult.DONE, version=version))
 

@@ -111,9 +111,10 @@ class Worker(Generic[T]):
         observe: Observer = _unobserved,
         now: Callable[[], datetime] = _utc_now,
     ) -> None:
+        self.controller: Final = reconciler.controller
         self._reconciler = reconciler
         self._world = world
-        self._queue = queue
+        self.queue: Final = queue
         self._executor = executor
         self._effects = effects
         self._observe = observe
@@ -145,13 +146,13 @@ class Worker(Generic[T]):
     def resync(self) -> None:
         """Queue every object, after everything that is really urgent (FW-017)."""
         for entry in self._world.all(self._reconciler.part):
-            self._queue.add(entry.key, Priority.RESYNC)
+            self.queue.add(entry.key, Priority.RESYNC)
 
     def hurry(self, parts: set[str]) -> None:
         """Parts are fresh again: have a pass of what read them and failed, or found no answer (FW-484, FW-490)."""
         for key, known in self._known.items():
             if not parts.isdisjoint(known.read) or not parts.isdisjoint(known.unanswered):
-                self._queue.hurry(key)
+                self.queue.hurry(key)
 
     def begin_round(self) -> None:
         """From now on `round_over` tells whether every present object had a pass."""
@@ -168,12 +169,12 @@ class Worker(Generic[T]):
         """Work until the queue is closed. Cancelling abandons the running passes (FW-048)."""
         async with asyncio.TaskGroup() as group:
             for number in range(workers):
-                group.create_task(self._work(), name=f"{self._reconciler.controller} worker {number}")
+                group.create_task(self._work(), name=f"{self.controller} worker {number}")
 
     async def _work(self) -> None:
         while True:
             try:
-                taken = await self._queue.get()
+                taken = await self.queue.get()
             except QueueClosedError:
                 return
             self._active += 1
@@ -182,23 +183,23 @@ class Worker(Generic[T]):
             finally:
                 self._active -= 1
                 self._round.discard(taken.key)
-                self._queue.done(taken.key)
+                self.queue.done(taken.key)
             # A pass that writes nothing never waits: a resync of many would keep everybody else from running.
             await asyncio.sleep(0)
 
     async def process(self, key: Key) -> None:
         """One pass of one object, whatever happens in it."""
         started = time.monotonic()
-        names = {"controller": self._reconciler.controller, "namespace": key.namespace, "name": key.name}
+        names = {"controller": self.controller, "namespace": key.namespace, "name": key.name}
         with structlog.contextvars.bound_contextvars(**names):
             try:
                 result = await self._pass(key)
             except Exception:
                 _log.exception("pass failed unexpectedly")
                 self._failed_for_a_bug(key)
-                self._queue.retry(key)
+                self.queue.retry(key)
                 result = Result.ERROR
-        self._observe(self._reconciler.controller, result, time.monotonic() - started)
+        self._observe(self.controller, result, time.monotonic() - started)
 
     async def _pass(self, key: Key) -> Result:
         entry = self._world.get(self._reconciler.part, key)
@@ -215,7 +216,7 @@ class Worker(Generic[T]):
             # Its next version brings the next pass; a retry is for what could not be said of this one (CC-014, FW-476).
             self._schedule(key, refusal, await self._tell(entry, refusal))
             return Result.ERROR
-        with span(f"reconcile {self._reconciler.controller}", entry.traceparent):
+        with span(f"reconcile {self.controller}", entry.traceparent):
             return await self._decide_and_execute(entry, undecodable)
 
     async def _decide_and_execute(self, entry: Entry[T], obj: T) -> Result:
@@ -277,7 +278,7 @@ class Worker(Generic[T]):
 
     def _note_untold(self, key: Key, why: str) -> None:
         self._untold += 1
-        controller = self._reconciler.controller
+        controller = self.controller
         _log.warning("an object was not told what is wrong", controller=controller, object=str(key), error=why)
 
     def _start_effects(self, entry: Entry[T], plan: Plan) -> bool:
@@ -300,33 +301,33 @@ class Worker(Generic[T]):
         if error is None:
             known.read = frozenset()
         if execution.requeue_after is not None:
-            self._queue.add_after(key, execution.requeue_after, Priority.USER)
+            self.queue.add_after(key, execution.requeue_after, Priority.USER)
         if error is not None:
-            delay = self._queue.retry(key, within=plan.retry_within, at_least=error.retry_after)
+            delay = self.queue.retry(key, within=plan.retry_within, at_least=error.retry_after)
             _log.info("pass is retried", reason=error.reason, error=error.message, seconds=round(delay, 3))
             return Result.ERROR
         if execution.drop is not None:
             return self._dropped(key, execution.drop)
         if execution.failure is not None and is_forbidden(execution.failure):
             # Nobody sees a permission being granted, or a server that starts coming to know its roles.
-            self._queue.retry(key)
+            self.queue.retry(key)
             return Result.ERROR
-        self._queue.succeeded(key)
+        self.queue.succeeded(key)
         if execution.failure is not None:
             # "At once" was meant for after the write that failed: it would only fail again.
             if plan.requeue_after:
-                self._queue.add_after(key, plan.requeue_after)
+                self.queue.add_after(key, plan.requeue_after)
             return Result.ERROR
         if plan.requeue_after is None:
             return Result.SUCCESS
-        self._queue.add_after(key, plan.requeue_after)
+        self.queue.add_after(key, plan.requeue_after)
         return Result.REQUEUE_AFTER if plan.requeue_after else Result.REQUEUE
 
     def _dropped(self, key: Key, drop: Drop) -> Result:
         """What the plan wanted to be looked at later was to follow what was left undone."""
         if drop is Drop.CONFLICT:
             # The newer version usually brings a pass before. A world that lags must not be asked over and over.
-            self._queue.retry(key)
+            self.queue.retry(key)
         return Result.REQUEUE
 
     # Memory of objects
@@ -340,7 +341,7 @@ class Worker(Generic[T]):
         self._known[key] = _Known(uid)
 
     def _forget(self, key: Key) -> None:
-        self._queue.forget(key)
+        self.queue.forget(key)
         self.waking.forget(key)
         known = self._known.pop(key, None)
         if known is not None:

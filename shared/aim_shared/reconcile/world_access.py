@@ -1,11 +1,11 @@
 """The executor's way into the world: what is there, and what came back from own writes."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from aim_shared.bus.entry import Change
-from aim_shared.bus.part import Key, Part
+from aim_shared.bus.part import Index, Key, Part
 from aim_shared.bus.world import World
 from aim_shared.json import JsonObject
 from aim_shared.telemetry.tracing import current_traceparent
@@ -15,15 +15,15 @@ class WorldAccess:
     """Reads children from the world and takes own writes into it; parts outside the world count as empty.
 
     Args:
-        dispatch: takes the changes that own writes make, like those of the feed.
+        tell: takes the changes that own writes make, like those of the feed.
         clock: the clock of the world's feed, in seconds.
     """
 
     def __init__(
-        self, world: World, dispatch: Callable[[Change[Any]], object], clock: Callable[[], float] = time.monotonic
+        self, world: World, tell: Callable[[Sequence[Change[Any]]], object], clock: Callable[[], float] = time.monotonic
     ) -> None:
         self._world = world
-        self._dispatch = dispatch
+        self._tell = tell
         self._clock = clock
         self._parts = frozenset(part.name for part in world.parts)
 
@@ -31,6 +31,10 @@ class WorldAccess:
         """The object as the world knows it."""
         entry = self._world.get(part, key) if part.name in self._parts else None
         return None if entry is None else entry.raw
+
+    def count(self, index: Index[Any], value: str) -> int:
+        """How many objects stand under a value of an index."""
+        return len(self._world.select(index, value))
 
     def absorb(self, part: Part[Any], obj: JsonObject, *, gone: bool = False) -> None:
         """Take the API server's answer to an own write into the world (read your own writes).
@@ -40,8 +44,7 @@ class WorldAccess:
         """
         if part.name not in self._parts:
             return
-        for change in self._deleted(part, obj) if gone else self._stored(part, obj):
-            self._dispatch(change)
+        self._tell(self._deleted(part, obj) if gone else self._stored(part, obj))
 
     def _stored(self, part: Part[Any], obj: JsonObject) -> list[Change[Any]]:
         return self._world.absorb(part, obj, self._clock(), current_traceparent())

@@ -6,17 +6,17 @@ woken without a round trip, and other replicas see it too.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Self
+from typing import Any, Protocol, Self
 
 import structlog
 
 from aim_shared.api import to_json
-from aim_shared.bus.entry import Entry, Version
+from aim_shared.bus.entry import Change, Entry, Version
 from aim_shared.bus.fact import Fact, FactError, FactOwner, fact_key
-from aim_shared.bus.part import Part
+from aim_shared.bus.parts import FACTS
 from aim_shared.errors import AimError, Category
 from aim_shared.json import JsonObject
 from aim_shared.reconcile.plan import Effect
@@ -24,8 +24,17 @@ from aim_shared.reconcile.reconciler import EffectError, EffectRunner
 
 _log = structlog.get_logger()
 
-PublishFact = Callable[[Entry[Fact]], Awaitable[None]]
-"""Puts a fact into the world and onto the bus."""
+
+class Facts(Protocol):
+    """Where the results of effects go."""
+
+    def previous(self, effect: str, about: str) -> Fact | None:
+        """The last fact of an effect, to count consecutive failures."""
+        ...
+
+    async def publish(self, entry: Entry[Fact]) -> None:
+        """Make a fact known, in this process and outside of it."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,17 +68,13 @@ class EffectHost:
         self,
         service: str,
         runners: Mapping[str, EffectRunner],
-        facts: Part[Fact],
+        facts: Facts,
         *,
-        previous: Callable[[str, str], Fact | None],
-        publish: PublishFact,
         concurrency: Mapping[str, int],
     ) -> None:
         self._service = service
         self._runners = runners
         self._facts = facts
-        self._previous = previous
-        self._publish = publish
         self._limits = {kind: asyncio.Semaphore(limit) for kind, limit in concurrency.items()}
         self._pending: dict[tuple[str, str], _Pending] = {}
         self._group: asyncio.TaskGroup | None = None
@@ -112,6 +117,11 @@ class EffectHost:
         # Not a ``finally`` of the task: one that is cancelled before its first step has none.
         task.add_done_callback(lambda done: self._ended(identity, done))
 
+    def on_change(self, change: Change[Any]) -> None:
+        """Let go of what is under way for an object that is gone."""
+        if change.old is not None and change.new is None:
+            self.forget(change.old.version.uid)
+
     def forget(self, owner_uid: str) -> None:
         """Cancel everything under way for an object that is gone."""
         for pending in [p for p in self._pending.values() if p.owner.uid == owner_uid]:
@@ -130,7 +140,7 @@ class EffectHost:
             fact = await self._gather(effect, owner)
         # Before the fact is told of: what it wakes may ask for the same effect again.
         self._ended((effect.kind, effect.key), asyncio.current_task())
-        await self._publish(fact)
+        await self._facts.publish(fact)
 
     async def _gather(self, effect: Effect, owner: FactOwner) -> Entry[Fact]:
         try:
@@ -145,7 +155,7 @@ class EffectHost:
 
     def _fact(self, effect: Effect, owner: FactOwner, outcome: JsonObject | AimError) -> Entry[Fact]:
         failed = isinstance(outcome, AimError)
-        previous = self._previous(effect.kind, effect.key)
+        previous = self._facts.previous(effect.kind, effect.key)
         key = fact_key(self._service, effect.kind, effect.key)
         body = to_json(
             Fact.model_validate(
@@ -162,7 +172,7 @@ class EffectHost:
         )
         self._failed += failed
         self._succeeded += not failed
-        return Entry.of(self._facts, key, body, Version(uid=key.name, resource_version=""))
+        return Entry.of(FACTS, key, body, Version(uid=key.name, resource_version=""))
 
 
 def _failure(error: AimError) -> FactError:

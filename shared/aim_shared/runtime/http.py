@@ -26,7 +26,7 @@ _STOP_SECONDS: Final = 1
 
 def probes(state: ServiceState, metrics: Metrics | None) -> FastAPI:
     """Probes and debug pages; with metrics when they share the address."""
-    app = FastAPI(title=f"aim-{state.definition.name}", docs_url=None, redoc_url=None, openapi_url=None)
+    app = FastAPI(title=f"aim-{state.process.definition.name}", docs_url=None, redoc_url=None, openapi_url=None)
 
     @app.get("/healthz")
     async def healthz() -> Response:

@@ -16,7 +16,7 @@ _log = structlog.get_logger(__name__)
 
 _PAUSE: Final = 2.0
 
-Term: TypeAlias = Callable[[], Coroutine[Any, Any, None]]
+Work: TypeAlias = Callable[[], Coroutine[Any, Any, None]]
 """Does the work of a leader until cancelled."""
 
 
@@ -30,8 +30,8 @@ class Leadership(Protocol):
         """The `WriteGuard` of everything that a leader writes (FW-407)."""
         ...
 
-    async def run(self, term: Term) -> None:
-        """Run a term whenever this process leads, until cancelled."""
+    async def run(self, work: Work) -> None:
+        """Work whenever this process leads, until cancelled."""
         ...
 
 
@@ -43,9 +43,9 @@ class AlwaysLeading:
     def guard(self) -> float:
         return unguarded()
 
-    async def run(self, term: Term) -> None:
+    async def run(self, work: Work) -> None:
         while True:
-            await _superseded(term)
+            await _superseded(work)
             await asyncio.sleep(_PAUSE)
 
 
@@ -62,19 +62,19 @@ class Elected:
     def guard(self) -> float:
         return self._elector.guard()
 
-    async def run(self, term: Term) -> None:
+    async def run(self, work: Work) -> None:
         async with asyncio.TaskGroup() as group:
             group.create_task(self._elector.run())
             while True:
                 await self._elector.gained()
-                if await self._until_lost(term):
+                if await self._until_lost(work):
                     await self._elector.confirm()
                     # Also when the Lease is ours: two that supersede each other must not do so as fast as they can.
                     await asyncio.sleep(_PAUSE)
 
-    async def _until_lost(self, term: Term) -> bool:
+    async def _until_lost(self, work: Work) -> bool:
         async with _in_background(self._elector.lost()) as lost:
-            return await _superseded(term, lost)
+            return await _superseded(work, lost)
 
 
 @asynccontextmanager
@@ -88,13 +88,13 @@ async def _in_background(work: Coroutine[Any, Any, None]) -> AsyncIterator[async
         await asyncio.wait((task,))
 
 
-async def _superseded(term: Term, *until: asyncio.Task[None]) -> bool:
+async def _superseded(work: Work, *until: asyncio.Task[None]) -> bool:
     """Run a term, to its end or until a task ends; whether another process publishes the same parts.
 
     The term has a task of its own, because a task group that failed while it waited for its last members leaves a
     request for cancellation in its task (up to Python 3.12), and there are more terms to come.
     """
-    async with _in_background(term()) as serving:
+    async with _in_background(work()) as serving:
         await asyncio.wait((serving, *until), return_when=asyncio.FIRST_COMPLETED)
     if serving.cancelled():
         return False

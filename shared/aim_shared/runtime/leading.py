@@ -1,16 +1,11 @@
 """What a service does only while it leads: publish its parts, reconcile, run effects."""
 
 import asyncio
-from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Final
 
 import structlog
 
-from aim_shared.bus.connection import BusConnection
-from aim_shared.bus.entry import Change
 from aim_shared.bus.fact_publisher import FactPublisher
-from aim_shared.bus.feed import WorldFeed
 from aim_shared.bus.keeper import StreamKeeper, StreamStatistics
 from aim_shared.bus.part import Key, Part
 from aim_shared.bus.parts import FACTS
@@ -19,19 +14,12 @@ from aim_shared.bus.publisher_state import PublisherSettings, PublisherStatistic
 from aim_shared.bus.reflected import reflect
 from aim_shared.bus.source import SourceVersion
 from aim_shared.bus.streams import StreamLimits
-from aim_shared.bus.subjects import Layout
 from aim_shared.bus.tasks import endless
-from aim_shared.bus.world import World
-from aim_shared.kube.client import KubeClient
 from aim_shared.kube.errors import ApiError
-from aim_shared.kube.guard import WriteGuard
 from aim_shared.kube.reflector import Reflector
 from aim_shared.kube.reflector_state import Watching
-from aim_shared.reconcile.pass_record import Recorder
-from aim_shared.reconcile.reconciler import EffectRunner, ServiceDefinition
-from aim_shared.reconcile.worker import Observer
-from aim_shared.runtime.controllers import Controllers
-from aim_shared.runtime.dispatch import Dispatcher
+from aim_shared.runtime.context import ProcessContext
+from aim_shared.runtime.controllers import Controllers, TermContext
 from aim_shared.runtime.effects import EffectHost, EffectStatistics
 from aim_shared.runtime.facts import FactKeeper
 from aim_shared.runtime.settings import Settings
@@ -41,70 +29,28 @@ _PATIENCE: Final = 5.0
 """Seconds that the own publishers may take to vouch for their parts before a word is said about it."""
 
 
-@dataclass(frozen=True, slots=True)
-class TermContext:
-    """What a term of leadership works with.
+class Term:
+    """One term of leadership; `run` it until leadership is lost, then throw it away.
 
-    Attributes:
-        kube: refuses writes when the Lease was not renewed in time.
-        guard: what the client asks, for publishers (FW-407).
-        cluster: UID of the namespace kube-system, which identifies the cluster's store.
+    Args:
+        cluster: UID of the namespace kube-system.
     """
 
-    definition: ServiceDefinition
-    settings: Settings
-    world: World
-    feed: WorldFeed
-    dispatcher: Dispatcher
-    kube: KubeClient
-    bus: BusConnection
-    runners: Mapping[str, EffectRunner]
-    record: Recorder
-    observe: Observer
-    guard: WriteGuard
-    cluster: str
-
-    @property
-    def layout(self) -> Layout:
-        """Names on the bus."""
-        return Layout(self.settings.nats_root)
-
-
-class Term:
-    """One term of leadership; `run` it until leadership is lost, then throw it away."""
-
-    def __init__(self, context: TermContext) -> None:
-        self._context = context
+    def __init__(self, process: ProcessContext, cluster: str) -> None:
+        definition = process.definition
+        self._process, self._cluster = process, cluster
         self._facts = self._fact_publisher()
-        self._keeper = FactKeeper(context.definition, context.world, self._facts, context.dispatcher)
-        self._effects = EffectHost(
-            context.definition.name,
-            context.runners,
-            FACTS,
-            previous=self._keeper.previous,
-            publish=self._keeper.publish,
-            concurrency=context.definition.effect_kinds,
-        )
-        self.controllers = Controllers(
-            context.definition,
-            context.settings,
-            context.world,
-            context.kube,
-            effects=self._effects,
-            record=context.record,
-            observe=context.observe,
-            tell=lambda change: context.dispatcher((change,)),
-            facts=self._keeper,
-        )
+        facts = FactKeeper(definition, process.world, self._facts, process.dispatcher)
+        effects = EffectHost(definition.name, process.runners, facts, concurrency=definition.effect_kinds)
+        kube = process.kube.guarded(process.leadership.guard)
+        self._context = TermContext(process, kube, facts, effects)
+        self.controllers = Controllers(self._context)
         self._streams = StreamKeeper(
-            context.bus,
-            stream_limits(context.settings),
-            governs=context.definition.governs_streams,
-            layout=context.layout,
+            process.bus, stream_limits(process.settings), governs=definition.governs_streams, layout=process.layout
         )
         self._impatient = False
-        self._reflectors = {part.name: self._reflector(part) for part in context.definition.publishes}
-        self._publishers = {part.name: self._publisher(part) for part in context.definition.publishes}
+        self._reflectors = {part.name: self._reflector(part) for part in definition.publishes}
+        self._publishers = {part.name: self._publisher(part) for part in definition.publishes}
 
     @property
     def publishers(self) -> dict[str, PublisherStatistics]:
@@ -135,13 +81,13 @@ class Term:
         withheld = {name: one.interrupted_by for name, one in self.publishers.items()}
         return {
             part: self.refused_watches.get(part) or withheld.get(part) or "its publisher has not vouched for it yet"
-            for part in self._context.feed.awaited
+            for part in self._process.feed.awaited
         }
 
     @property
     def effects(self) -> EffectStatistics:
         """State of the effects."""
-        return self._effects.statistics
+        return self._context.effects.statistics
 
     async def run(self) -> None:
         """Publish at once; reconcile as soon as every consumed part is known (FW-019).
@@ -149,28 +95,28 @@ class Term:
         Raises:
             ExceptionGroup: with a `SupersededError`, another process publishes the same parts.
         """
-        context = self._context
-        context.feed.listen(self._reread, self.controllers.hurry)
+        process, term = self._process, self._context
+        process.feed.listen(self._reread, self.controllers.hurry)
         try:
-            async with self._effects, asyncio.TaskGroup() as group:
+            async with term.effects, asyncio.TaskGroup() as group:
                 group.create_task(endless("publishing facts", self._facts.run()))
                 group.create_task(endless("keeping the streams", self._streams.run()))
-                for part in context.definition.publishes:
+                for part in process.definition.publishes:
                     group.create_task(self._publish(part), name=f"publish {part}")
-                await context.feed.wait_synced()
+                await process.feed.wait_synced()
                 await self._wait_vouched()
-                context.dispatcher.listen(self._on_change, self.controllers.dispatch)
+                process.dispatcher.listen(term.facts.on_change, term.effects.on_change, self.controllers.on_change)
                 await self.controllers.run()
         finally:
-            context.dispatcher.listen()
-            context.feed.listen()
+            process.dispatcher.listen()
+            process.feed.listen()
             self._tell_unpublished()
 
     async def _wait_vouched(self) -> None:
         """What the predecessor did not publish any more is not missing in the cluster (FW-485)."""
         async with asyncio.TaskGroup() as group:
             telling = group.create_task(self._tell_unvouched())
-            await self._context.feed.wait_vouched(self._sources())
+            await self._process.feed.wait_vouched(self._sources())
             telling.cancel()
 
     async def _tell_unvouched(self) -> None:
@@ -194,12 +140,6 @@ class Term:
         if publisher is not None:
             publisher.reread()
 
-    def _on_change(self, change: Change[Any]) -> None:
-        """Let go of what is known about an object that is gone."""
-        self._keeper.on_change(change)
-        if change.old is not None and change.new is None:
-            self._effects.forget(change.old.version.uid)
-
     def _sources(self) -> dict[str, str]:
         """What the markers of this term bear as their source, by part."""
         own = {name: publisher.source for name, publisher in self._publishers.items()}
@@ -219,29 +159,29 @@ class Term:
         return reflect(self._context.kube, part, known)
 
     def _publisher(self, part: Part[Any]) -> Publisher:
-        context = self._context
+        process = self._process
         return Publisher(
-            context.bus,
+            process.bus,
             part,
-            source=context.settings.pod_name,
-            cluster=context.cluster,
-            layout=context.layout,
-            guard=context.guard,
+            source=process.settings.pod_name,
+            cluster=self._cluster,
+            layout=process.layout,
+            guard=process.leadership.guard,
             relist=self._reflectors[part.name].relist,
-            settings=publisher_settings(context.settings),
+            settings=publisher_settings(process.settings),
         )
 
     def _fact_publisher(self) -> FactPublisher:
-        context = self._context
+        process = self._process
         return FactPublisher(
-            context.bus,
+            process.bus,
             FACTS,
-            context.definition.name,
-            source=context.settings.pod_name,
-            cluster=context.cluster,
-            layout=context.layout,
-            guard=context.guard,
-            settings=publisher_settings(context.settings),
+            process.definition.name,
+            source=process.settings.pod_name,
+            cluster=self._cluster,
+            layout=process.layout,
+            guard=process.leadership.guard,
+            settings=publisher_settings(process.settings),
         )
 
 

@@ -17,8 +17,9 @@ from aim_shared.bus.connection import BusSettings, connect
 from aim_shared.kube.client import KubeClient
 from aim_shared.kube.config import load_connection
 from aim_shared.reconcile.reconciler import EffectRunner, ServiceDefinition
+from aim_shared.runtime.context import ProcessContext
 from aim_shared.runtime.failure import report
-from aim_shared.runtime.process import Connections, ServiceProcess
+from aim_shared.runtime.process import ServiceProcess
 from aim_shared.runtime.settings import Settings, load, unknown_variables
 from aim_shared.telemetry import logs, tracing
 from aim_shared.telemetry.metrics import Metrics
@@ -92,7 +93,9 @@ async def _serve(
         effects(kube) as runners,
     ):
         try:
-            await ServiceProcess(definition, settings, Connections(kube, bus, runners, metrics)).run()
+            await ServiceProcess(
+                ProcessContext.of(definition, settings, kube, bus, runners=runners, metrics=metrics)
+            ).run()
         finally:
             _bound_the_end()
 

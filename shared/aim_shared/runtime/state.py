@@ -3,69 +3,44 @@
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
-from typing import Any, Final, TypeAlias
+from typing import Final, TypeAlias
 
-from aim_shared.annotation_keys import PAUSED
-from aim_shared.api import Resource
-from aim_shared.bus.connection import BusConnection, ConnectionState
-from aim_shared.bus.feed import PartStatus, WorldFeed
+from aim_shared.bus.connection import ConnectionState
+from aim_shared.bus.feed import PartStatus
 from aim_shared.bus.freshness import Source
-from aim_shared.bus.part import Index, Key
-from aim_shared.bus.world import World
+from aim_shared.bus.part import Key
 from aim_shared.json import JsonObject
-from aim_shared.kube.client import KubeClient
 from aim_shared.reconcile.queue import QueueStatistics
-from aim_shared.reconcile.reconciler import ServiceDefinition
 from aim_shared.reconcile.worker import DEFAULT_WORKERS
-from aim_shared.runtime.decisions import DecisionLog
-from aim_shared.runtime.dispatch import Dispatcher
-from aim_shared.runtime.leadership import Leadership
+from aim_shared.runtime.context import IS_PAUSED, ProcessContext, paused_indexes
 from aim_shared.runtime.leading import Term
-from aim_shared.telemetry.metrics import Metrics, Readings, Total, gauges_of
+from aim_shared.telemetry.metrics import Readings, Total, gauges_of
 
 _Sample: TypeAlias = tuple[Mapping[str, str], float | Total]
 _Named: TypeAlias = tuple[str, Mapping[str, str], float | Total]
 
-_PAUSED: Final = "true"
 _API_GRACE: Final = 10.0
 """Seconds without an answer after which a service is not ready; a restarting API server takes less."""
 
 
-def paused_indexes(definition: ServiceDefinition) -> tuple[Index[Any], ...]:
-    """Of the objects that a service reconciles: those that the user has paused. Every service's world has them."""
-
-    def values(obj: Resource) -> list[str]:
-        return [_PAUSED] if obj.metadata.annotations.get(PAUSED) == _PAUSED else []
-
-    return tuple(Index(reconciler.part, "paused", values, of_status=False) for reconciler in definition.reconcilers)
-
-
 @dataclass(slots=True)
 class ServiceState:
-    """The live parts of a process.
+    """A process as it is now.
 
     Attributes:
         term: ``None`` while another replica leads.
         api_server: why the API server could not be reached at start; ``None`` since it was.
     """
 
-    definition: ServiceDefinition
-    world: World
-    feed: WorldFeed
-    bus: BusConnection
-    kube: KubeClient
-    metrics: Metrics
-    decisions: DecisionLog
-    leadership: Leadership
-    dispatcher: Dispatcher
+    process: ProcessContext
     term: Term | None = None
     api_server: str | None = "the API server was not asked yet"
 
     def not_ready(self) -> list[str]:
         """What keeps the service from being ready, in words; empty when it is ready (FW-282, FW-402)."""
-        connection = self.bus.statistics
+        connection = self.process.bus.statistics
         connected = connection.state is ConnectionState.CONNECTED
-        parts = self.feed.statistics.parts
+        parts = self.process.feed.statistics.parts
         withheld = self._withheld()
         reasons = [
             _unsynced(part, connected=connected, withheld=withheld.get(part.part)) for part in parts if not part.synced
@@ -76,8 +51,8 @@ class ServiceState:
             reasons.append(f"the message broker denies {connection.denied}; check the permissions of this identity")
         if self.api_server is not None:
             reasons.append(self.api_server)
-        elif self.metrics.unanswered_seconds >= _API_GRACE:
-            reasons.append(f"the API server has not answered for {self.metrics.unanswered_seconds:.0f} s")
+        elif self.process.metrics.unanswered_seconds >= _API_GRACE:
+            reasons.append(f"the API server has not answered for {self.process.metrics.unanswered_seconds:.0f} s")
         if self.term is not None:
             reasons += [f"{part} can not be watched: {why}" for part, why in self.term.refused_watches.items()]
             reasons += [f"{part} is not vouched for by this leader: {why}" for part, why in self.term.unvouched.items()]
@@ -85,11 +60,11 @@ class ServiceState:
 
     def readiness(self) -> JsonObject:
         """Details of readiness, ready or not."""
-        statistics = self.feed.statistics
+        statistics = self.process.feed.statistics
         return {
-            "service": self.definition.name,
-            "leads": self.leadership.leads,
-            "broker": self.bus.statistics.state.value,
+            "service": self.process.definition.name,
+            "leads": self.process.leadership.leads,
+            "broker": self.process.bus.statistics.state.value,
             "direct": list(statistics.direct),
             "foreign": {part.part: part.foreign for part in statistics.parts if part.foreign},
             "publishing": self._withheld(),
@@ -104,28 +79,28 @@ class ServiceState:
     @property
     def alive(self) -> bool:
         """Whether the process can still recover by itself."""
-        return self.bus.statistics.state is not ConnectionState.CLOSED
+        return self.process.bus.statistics.state is not ConnectionState.CLOSED
 
     def world_page(self) -> JsonObject:
         """Each part: where it is fed from, how fresh it is, and which objects are known."""
         return {
             status.part: {
                 **asdict(status),
-                "keys": {str(entry.key): entry.version.resource_version for entry in self.world.all(part)},
+                "keys": {str(entry.key): entry.version.resource_version for entry in self.process.world.all(part)},
             }
-            for part, status in zip(self.world.parts, self.feed.statistics.parts, strict=True)
+            for part, status in zip(self.process.world.parts, self.process.feed.statistics.parts, strict=True)
         }
 
     def queue_page(self) -> JsonObject:
         """Each controller's queue, the publishers, and paused objects (SV-270)."""
         term = self.term
         return {
-            "leads": self.leadership.leads,
+            "leads": self.process.leadership.leads,
             "queues": {} if term is None else {name: asdict(one) for name, one in term.controllers.queues.items()},
             "publishers": {} if term is None else {name: asdict(one) for name, one in term.publishers.items()},
-            "recorder": asdict(self.decisions.statistics),
+            "recorder": asdict(self.process.decisions.statistics),
             "streams": {} if term is None else {name: asdict(one) for name, one in term.streams.items()},
-            "requests": asdict(self.kube.statistics()),
+            "requests": asdict(self.process.kube.statistics()),
             "paused": self._paused(),
         }
 
@@ -137,8 +112,8 @@ class ServiceState:
     def _paused(self) -> list[str]:
         return [
             f"{index.part} {entry.key}"
-            for index in paused_indexes(self.definition)
-            for entry in self.world.select(index, _PAUSED)
+            for index in paused_indexes(self.process.definition)
+            for entry in self.process.world.select(index, IS_PAUSED)
         ]
 
     def readings(self) -> Readings:
@@ -146,26 +121,26 @@ class ServiceState:
         samples: defaultdict[str, list[_Sample]] = defaultdict(list)
         for name, labels, value in self._samples():
             samples[name].append((labels, value))
-        return {**samples, **self.definition.readings(self.world)}
+        return {**samples, **self.process.definition.readings(self.process.world)}
 
     def _samples(self) -> Iterable[_Named]:
-        leads = float(self.leadership.leads)
-        yield "leader_election_master_status", {"name": self.definition.field_manager}, leads
-        for part in self.feed.statistics.parts:
+        leads = float(self.process.leadership.leads)
+        yield "leader_election_master_status", {"name": self.process.definition.field_manager}, leads
+        for part in self.process.feed.statistics.parts:
             which = {"part": part.part, "source": part.source.value}
             yield "aim_part_fresh", which, float(part.fresh)
             yield "aim_part_objects", which, float(part.objects)
             yield "aim_part_foreign", which, float(bool(part.foreign))
-        for known in self.world.parts:
-            yield "aim_failed_indexes_total", {"part": known.name}, float(self.world.stumbles(known))
-            yield "aim_failed_changes_total", {"part": known.name}, float(self.dispatcher.failed[known.name])
-        yield from _numbers("aim_projection", self.feed.statistics.projection, {})
-        yield from _numbers("aim_decisions", self.decisions.statistics, {})
+        for known in self.process.world.parts:
+            yield "aim_failed_indexes_total", {"part": known.name}, float(self.process.world.stumbles(known))
+            yield "aim_failed_changes_total", {"part": known.name}, float(self.process.dispatcher.failed[known.name])
+        yield from _numbers("aim_projection", self.process.feed.statistics.projection, {})
+        yield from _numbers("aim_decisions", self.process.decisions.statistics, {})
         yield "aim_paused_objects", {}, float(len(self._paused()))
         if self.term is not None:
             yield from _term_samples(self.term)
         else:
-            for reconciler in self.definition.reconcilers:
+            for reconciler in self.process.definition.reconcilers:
                 yield "workqueue_depth", {"name": reconciler.controller}, 0.0
 
 

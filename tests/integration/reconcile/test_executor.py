@@ -331,7 +331,7 @@ async def test_a_transition_is_told_when_it_is_stored(bench: Bench) -> None:
 @pytest.mark.spec("FW-371", "FW-372", "FW-106")
 async def test_two_writers_share_a_status(bench: Bench) -> None:
     ownership = StatusOwnership(only_fields=frozenset({"routing"}), only_conditions=frozenset({"HTTPRouteReady"}))
-    routing = StatusWriter(bench.kube, "aim-routing", ownership, bench.access.absorb)
+    routing = StatusWriter(bench.kube, "aim-routing", ownership, bench.access)
     await bench.executor.execute(bench.target(), Plan(status=STATUS))
     ready = {**STATUS["conditions"][0], "type": "HTTPRouteReady"}
     theirs: JsonObject = {"routing": {"path": "/ml/chat"}, "conditions": [ready]}

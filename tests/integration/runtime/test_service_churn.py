@@ -20,7 +20,8 @@ from aim_shared.bus.connection import connect
 from aim_shared.json import JsonObject
 from aim_shared.kube.client import KubeClient
 from aim_shared.kube.config import load_connection
-from aim_shared.runtime.process import Connections, ServiceProcess
+from aim_shared.runtime.context import ProcessContext
+from aim_shared.runtime.process import ServiceProcess
 from aim_shared.runtime.settings import Settings
 from aim_shared.telemetry.metrics import Metrics
 
@@ -58,7 +59,7 @@ async def tiny(
         group = await stack.enter_async_context(asyncio.TaskGroup())
         # What is kept decoded is bounded in bytes, and would hide everything else here.
         declared = replace(definition(settings), kept_decoded=1)
-        process = ServiceProcess(declared, settings, Connections(kube, bus, runners, metrics))
+        process = ServiceProcess(ProcessContext.of(declared, settings, kube, bus, runners=runners, metrics=metrics))
         running = group.create_task(process.run())
         yield process
         running.cancel()
@@ -147,5 +148,5 @@ async def test_a_comparison_takes_over_what_is_known(tiny: ServiceProcess, api: 
 
 
 def of_rounds(process: ServiceProcess) -> list[str]:
-    world = process.state.world
+    world = process.state.process.world
     return [str(entry) for part in world.parts for entry in world.all(part) if "r0-" in str(entry)]

@@ -21,7 +21,8 @@ from aim_shared.json import JsonObject
 from aim_shared.kube.client import KubeClient
 from aim_shared.kube.config import load_connection
 from aim_shared.reconcile.reconciler import ServiceDefinition
-from aim_shared.runtime.process import Connections, ServiceProcess
+from aim_shared.runtime.context import ProcessContext
+from aim_shared.runtime.process import ServiceProcess
 from aim_shared.runtime.settings import Settings
 from aim_shared.telemetry.metrics import Metrics
 
@@ -56,7 +57,7 @@ async def serving(controlplane: ControlPlane, tmp_path: Path) -> AsyncIterator[N
             runners: Any = {}
             if declared is not OTHERS:
                 runners = await stack.enter_async_context(effect_runners(settings, kube))
-            process = ServiceProcess(declared, settings, Connections(kube, bus, runners, metrics))
+            process = ServiceProcess(ProcessContext.of(declared, settings, kube, bus, runners=runners, metrics=metrics))
             tasks.append(group.create_task(process.run()))
         yield
         for task in tasks:

@@ -10,7 +10,6 @@ from support.nats import eventually
 
 from aim_shared.bus.entry import Entry
 from aim_shared.bus.fact import Fact, FactOwner
-from aim_shared.bus.parts import FACTS
 from aim_shared.errors import AimError, Category
 from aim_shared.json import JsonObject
 from aim_shared.reconcile.plan import Effect
@@ -66,9 +65,7 @@ async def host(inspector: Inspector, facts: Facts) -> AsyncIterator[EffectHost]:
     async with EffectHost(
         "discovery",
         {"inspect": inspector},
-        FACTS,
-        previous=facts.previous,
-        publish=facts.publish,
+        facts,
         concurrency={"inspect": 16},
     ) as running:
         yield running
@@ -171,9 +168,7 @@ async def test_an_outcome_that_is_none_and_a_kind_without_a_runner_concern_nobod
     async with EffectHost(
         "discovery",
         {"inspect": broken},
-        FACTS,
-        previous=facts.previous,
-        publish=facts.publish,
+        facts,
         concurrency={"inspect": 16},
     ) as running:
         with pytest.raises(KeyError, match="nobody-knows"):
@@ -192,9 +187,7 @@ async def test_each_kind_has_its_own_limit() -> None:
     async with EffectHost(
         "model-sync",
         {"hang": hanging, "quick": quick},
-        FACTS,
-        previous=facts.previous,
-        publish=facts.publish,
+        facts,
         concurrency={"hang": 30, "quick": 1},
     ) as running:
         for number in range(40):
