@@ -2,7 +2,8 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-PACKAGES := shared services/model-sync services/discovery services/artifacts services/serving services/routing deploy/cli deploy/local
+PACKAGES := shared/controller-runtime shared/oci-registry shared/domain \
+  services/model-sync services/discovery services/artifacts services/serving services/routing deploy/cli deploy/local
 STAMP := $(VENV)/.setup-stamp
 # Processes of one checkout share their compiled code, whatever the environment says: starting a platform takes ten of them.
 export PYTHONDONTWRITEBYTECODE :=
@@ -94,10 +95,10 @@ format: setup
 	$(BIN)/ruff format .
 
 crds: setup
-	$(BIN)/python -m aim_shared.api.crd deploy/crds
+	$(BIN)/python -m aim_domain.crd deploy/crds
 
 crds-check: setup
-	$(BIN)/python -m aim_shared.api.crd --check deploy/crds
+	$(BIN)/python -m aim_domain.crd --check deploy/crds
 
 spec-coverage: setup
 	$(BIN)/python tests/spec_coverage.py

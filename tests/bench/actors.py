@@ -25,7 +25,7 @@ from bench.table import show
 from bench.usage import processor_seconds
 from rich.console import Console
 
-from aim_shared.json import JsonObject
+from controller_runtime import JsonObject
 
 _PATH: Final = "/apis/serving.kserve.io/v1beta1/namespaces/default/inferenceservices"
 _SUBJECT: Final = "actors"

@@ -10,9 +10,9 @@ from bench.site import MANAGER, Site, site
 from bench.usage import resident_mib
 from bench.watcher import Accept, arrivals
 
+from aim_domain import kinds, labels
 from aim_local.keys import Key
-from aim_shared.api import kinds, labels
-from aim_shared.json import JsonObject
+from controller_runtime import JsonObject
 
 ROUNDS: Final = 20
 FLIPS: Final = 10

@@ -28,9 +28,9 @@ from bench.table import show
 from bench.usage import open_files, resident_mib
 from rich.console import Console
 
+from aim_domain import kinds
 from aim_local.keys import Key
 from aim_local.stack import SERVICES
-from aim_shared.api import kinds
 
 _NAMESPACE: Final = "bench-churn"
 _PATIENCE: Final = 180.0

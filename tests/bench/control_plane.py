@@ -23,7 +23,7 @@ from bench.table import show
 from bench.usage import processor_seconds
 from rich.console import Console
 
-from aim_shared.json import JsonObject
+from controller_runtime import JsonObject
 
 _PATH: Final = "/apis/aim.eai.amd.com/v1alpha1/namespaces/default/aimservices"
 _SUBJECT: Final = "control plane"

@@ -23,7 +23,7 @@ from bench.table import show
 from bench.usage import MIB
 from rich.console import Console
 
-from aim_shared.json import JsonObject
+from controller_runtime import JsonObject
 
 _SUBJECT: Final = "control plane, churn"
 _ALIVE: Final = 60

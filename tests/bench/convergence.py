@@ -14,10 +14,10 @@ from bench.site import WARM, Site, service_body, site
 from bench.usage import read_cpu
 from bench.watcher import arrivals, has_condition, route_accepted
 
+from aim_domain import kinds
 from aim_local.keys import Key
-from aim_shared.api import kinds
-from aim_shared.json import JsonObject
-from aim_shared.kube.kinds import ResourceKind
+from controller_runtime import JsonObject
+from controller_runtime.kube.kinds import ResourceKind
 
 RATIO_GOAL: Final = 2.0
 """P2: at most twice as long as a bare writer of the same children."""

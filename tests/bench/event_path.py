@@ -13,18 +13,18 @@ from bench.event_probe import NAME, PASSES
 from bench.figures import Figure, quantile
 from bench.site import MANAGER, Site
 
+from aim_domain import kinds, labels
+from aim_domain.parts import CUSTOM_PROFILES
 from aim_local.actors.informer import Informer
 from aim_local.keys import Key
 from aim_local.stack import Supervised
 from aim_local.stack.programs import Addresses
 from aim_local.supervision.probes import http_probe
 from aim_local.supervision.process import Program
-from aim_shared.api import kinds, labels
-from aim_shared.bus.connection import BusSettings, connect
-from aim_shared.bus.history import History
-from aim_shared.bus.part import Key as ObjectKey
-from aim_shared.bus.parts import CUSTOM_PROFILES
-from aim_shared.json import JsonObject
+from controller_runtime import JsonObject
+from controller_runtime import Key as ObjectKey
+from controller_runtime.bus.connection import BusSettings, connect
+from controller_runtime.bus.history import History
 
 RATE: Final = 100
 """Events per second."""

@@ -13,14 +13,20 @@ from functools import partial
 from pathlib import Path
 from typing import Final, TextIO
 
-from aim_shared.api import ConfigMap
-from aim_shared.bus.parts import CUSTOM_PROFILES, FACTS
-from aim_shared.bus.view import View
-from aim_shared.kube.client import KubeClient
-from aim_shared.reconcile.plan import NOTHING, Plan
-from aim_shared.reconcile.reconciler import EffectRunner, Reconciler, ServiceDefinition
-from aim_shared.runtime.run import run_service
-from aim_shared.runtime.settings import Settings
+from aim_domain.parts import CUSTOM_PROFILES
+from controller_runtime import (
+    FACTS,
+    EffectRunner,
+    KubeClient,
+    Plan,
+    Reconciler,
+    ServiceDefinition,
+    Settings,
+    View,
+    run_service,
+)
+from controller_runtime.core import ConfigMap
+from controller_runtime.reconcile.plan import NOTHING
 
 NAME: Final = "bench-probe"
 PASSES: Final = "BENCH_PASSES"

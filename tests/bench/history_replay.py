@@ -26,17 +26,17 @@ from rich.console import Console
 from support.whole_run import logged_run
 
 from aim_cli.services import services
+from aim_domain.parts import SERVICES
 from aim_local.keys import Key
 from aim_local.nats import NatsServer
-from aim_shared.bus.connection import BusConnection, BusSettings, connect
-from aim_shared.bus.envelope import LogMessage, StateMessage, message_id
-from aim_shared.bus.history import DecisionFilter, History
-from aim_shared.bus.outcome import PubAck
-from aim_shared.bus.part import Key as ObjectKey
-from aim_shared.bus.parts import SERVICES
-from aim_shared.bus.subjects import DEFAULT_LAYOUT
-from aim_shared.json import dumps, loads
-from aim_shared.replay import Replayer, Verdict
+from controller_runtime import Key as ObjectKey
+from controller_runtime import dumps, loads
+from controller_runtime.bus.connection import BusConnection, BusSettings, connect
+from controller_runtime.bus.envelope import LogMessage, StateMessage, message_id
+from controller_runtime.bus.history import DecisionFilter, History
+from controller_runtime.bus.outcome import PubAck
+from controller_runtime.bus.subjects import DEFAULT_LAYOUT
+from controller_runtime.replay import Replayer, Verdict
 
 EVENTS: Final = 100_000
 ROUNDS: Final = 5

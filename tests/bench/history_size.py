@@ -26,19 +26,18 @@ from bench.site import MANAGER, Site, site
 from bench.table import show
 from rich.console import Console
 
+from aim_domain.parts import AUTOSCALERS, CLUSTER_MODELS, NODES, TEMPLATES
+from aim_domain.parts import SERVICES as AIM_SERVICES
 from aim_local.nats import NatsServer
-from aim_shared.bus.connection import BusConnection, BusSettings, connect
-from aim_shared.bus.delivery import deliver
-from aim_shared.bus.part import Part
-from aim_shared.bus.parts import AUTOSCALERS, CLUSTER_MODELS, NODES, TEMPLATES
-from aim_shared.bus.parts import SERVICES as AIM_SERVICES
-from aim_shared.bus.publisher import Publisher
-from aim_shared.bus.publisher_state import PublisherSettings
-from aim_shared.bus.source import published
-from aim_shared.bus.streams import StreamLimits
-from aim_shared.bus.subjects import DEFAULT_LAYOUT
-from aim_shared.json import JsonObject
-from aim_shared.kube.reflector_state import Restarted, Upsert
+from controller_runtime import JsonObject, Part
+from controller_runtime.bus.connection import BusConnection, BusSettings, connect
+from controller_runtime.bus.delivery import deliver
+from controller_runtime.bus.publisher import Publisher
+from controller_runtime.bus.publisher_state import PublisherSettings
+from controller_runtime.bus.source import published
+from controller_runtime.bus.streams import StreamLimits
+from controller_runtime.bus.subjects import DEFAULT_LAYOUT
+from controller_runtime.kube.reflector_state import Restarted, Upsert
 
 COLD: Final = 3
 WARM: Final = 20

@@ -8,8 +8,8 @@ from bench.figures import Figure, median_of, quantile
 from bench.ledger import Cost, Ledger
 from bench.site import WARM, Site, service_body
 
+from aim_domain import kinds
 from aim_local.keys import Key
-from aim_shared.api import kinds
 
 WARM_UPS: Final = 3
 ROUNDS: Final = 20

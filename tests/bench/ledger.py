@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import Final
 
 from aim_local.stack import SERVICES
-from aim_shared.json import JsonObject
+from controller_runtime import JsonObject
 
 _READS: Final = frozenset({"get", "list"})
 _WATCH: Final = "watch"

@@ -15,9 +15,9 @@ from support.publishing import Cluster
 from support.world_objects import widgets
 
 from aim_local.nats import NatsServer
-from aim_shared.bus.connection import BusConnection
-from aim_shared.bus.publisher import Publisher
-from aim_shared.bus.publisher_state import PublisherSettings
+from controller_runtime.bus.connection import BusConnection
+from controller_runtime.bus.publisher import Publisher
+from controller_runtime.bus.publisher_state import PublisherSettings
 
 _SECONDS: Final = 10.0
 _INTERVAL: Final = 0.5

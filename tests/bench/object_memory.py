@@ -36,34 +36,30 @@ from rich.console import Console
 
 from aim_artifacts.settings import ArtifactsSettings
 from aim_discovery.settings import DiscoverySettings
+from aim_domain import kinds
+from aim_domain.naming import inference_service_name
+from aim_domain.parts import (
+    AUTOSCALERS,
+    CLUSTER_MODELS,
+    HTTP_ROUTES,
+    INFERENCE_SERVICE_EVENTS,
+    INFERENCE_SERVICES,
+    PREDICTOR_PODS,
+)
+from aim_domain.parts import SERVICES as AIM_SERVICES
 from aim_local.apiserver import EXTERNAL_CRDS, ControlPlane
 from aim_local.keys import Key
 from aim_local.nats import NatsServer
 from aim_local.ports import HOST, free_ports
 from aim_local.stack import SERVICES
 from aim_model_sync.settings import ModelSyncSettings
-from aim_shared.api import kinds
-from aim_shared.bus.connection import BusConnection, BusSettings, connect
-from aim_shared.bus.part import Part
-from aim_shared.bus.parts import (
-    AUTOSCALERS,
-    CLUSTER_MODELS,
-    FACTS,
-    HTTP_ROUTES,
-    INFERENCE_SERVICE_EVENTS,
-    INFERENCE_SERVICES,
-    PREDICTOR_PODS,
-)
-from aim_shared.bus.parts import SERVICES as AIM_SERVICES
-from aim_shared.bus.publisher import Publisher
-from aim_shared.bus.publisher_state import Phase, PublisherSettings
-from aim_shared.bus.source import published
-from aim_shared.json import JsonObject, dumps, loads
-from aim_shared.kube.kinds import ResourceKind
-from aim_shared.kube.reflector_state import Restarted
-from aim_shared.naming import inference_service_name
-from aim_shared.reconcile.reconciler import ServiceDefinition
-from aim_shared.runtime.settings import Settings
+from controller_runtime import FACTS, JsonObject, Part, ServiceDefinition, Settings, dumps, loads
+from controller_runtime.bus.connection import BusConnection, BusSettings, connect
+from controller_runtime.bus.publisher import Publisher
+from controller_runtime.bus.publisher_state import Phase, PublisherSettings
+from controller_runtime.bus.source import published
+from controller_runtime.kube.kinds import ResourceKind
+from controller_runtime.kube.reflector_state import Restarted
 
 _TOKEN: Final = "specimen"
 """Name of the object that is copied; nothing else may be called so. Copies have names of the same length."""

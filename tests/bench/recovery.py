@@ -9,7 +9,7 @@ from bench.ledger import Cost, Ledger
 from bench.site import Site
 
 from aim_local.stack import SERVICES
-from aim_shared.json import JsonObject
+from controller_runtime import JsonObject
 
 _READY_GOAL: Final = 3.0
 _CAUGHT_UP_GOAL: Final = 5.0

@@ -30,14 +30,11 @@ from aim_local.apiserver import ControlPlane
 from aim_local.apiserver.controlplane import load_crds
 from aim_local.nats import NatsServer
 from aim_local.registry import BearerAuth, ImageStore, LocalRegistry
-from aim_shared.bus.connection import connect
-from aim_shared.json import JsonObject, dumps
-from aim_shared.kube.client import KubeClient
-from aim_shared.kube.config import load_connection
-from aim_shared.runtime.context import ProcessContext
-from aim_shared.runtime.process import ServiceProcess
-from aim_shared.runtime.settings import Settings
-from aim_shared.telemetry.metrics import Metrics
+from controller_runtime import JsonObject, KubeClient, Settings, dumps, load_connection
+from controller_runtime.bus.connection import connect
+from controller_runtime.manager.context import ProcessContext
+from controller_runtime.manager.process import ServiceProcess
+from controller_runtime.telemetry.metrics import Metrics
 
 _PATIENCE: Final = 300.0
 _KIB_PER_MIB: Final = 1024

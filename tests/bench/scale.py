@@ -23,24 +23,20 @@ from support.virtual_clock import VirtualClock
 
 from aim_discovery.service import definition
 from aim_discovery.settings import DiscoverySettings
-from aim_shared.api import AIM_CLUSTER_MODEL, AIM_SERVICE_TEMPLATE, JOB, NODE
-from aim_shared.api import NAMESPACE as NAMESPACE_KIND
-from aim_shared.bus.decision import DecisionRecord
-from aim_shared.bus.entry import Change, Entry, Version
-from aim_shared.bus.part import Key, Part
-from aim_shared.bus.parts import DISCOVERY_JOBS, NODES, TEMPLATES
-from aim_shared.json import JsonObject
-from aim_shared.reconcile.change_router import ChangeRouter
-from aim_shared.reconcile.child_body import Target, with_owner
-from aim_shared.reconcile.classify import Verb
-from aim_shared.reconcile.conditions import timestamp
-from aim_shared.reconcile.difference import same_status
-from aim_shared.reconcile.execution import Execution, Write, WriteResult
-from aim_shared.reconcile.pass_record import Records
-from aim_shared.reconcile.plan import Child, Plan
-from aim_shared.reconcile.queue import WorkQueue
-from aim_shared.reconcile.reconciler import Shown
-from aim_shared.reconcile.worker import Worker
+from aim_domain.kinds import AIM_CLUSTER_MODEL, AIM_SERVICE_TEMPLATE
+from aim_domain.parts import DISCOVERY_JOBS, NODES, TEMPLATES
+from controller_runtime import Change, Child, JsonObject, Key, Part, Plan, Shown, Verb, timestamp
+from controller_runtime.bus.decision import DecisionRecord
+from controller_runtime.bus.entry import Entry, Version
+from controller_runtime.kinds import JOB, NODE
+from controller_runtime.kinds import NAMESPACE as NAMESPACE_KIND
+from controller_runtime.reconcile.change_router import ChangeRouter
+from controller_runtime.reconcile.child_body import Target, with_owner
+from controller_runtime.reconcile.difference import same_status
+from controller_runtime.reconcile.execution import Execution, Write, WriteResult
+from controller_runtime.reconcile.pass_record import Records
+from controller_runtime.reconcile.queue import WorkQueue
+from controller_runtime.reconcile.worker import Worker
 
 _SYSTEM: Final = "aim-system"
 _JOB_LABELS: Final = {

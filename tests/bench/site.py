@@ -11,16 +11,14 @@ import aiohttp
 from bench.ledger import write_count
 from bench.watcher import Arrivals, arrivals, is_running
 
+from aim_domain import kinds
 from aim_local.demo.manifests import apply_all, demo_files, read_manifests
 from aim_local.keys import Key
 from aim_local.stack import SERVICES, Stack, StackError, StackSettings
-from aim_shared.api import kinds
-from aim_shared.json import JsonObject, loads
-from aim_shared.kube.client import KubeClient
-from aim_shared.kube.config import from_kubeconfig
-from aim_shared.kube.kinds import ResourceKind
-from aim_shared.kube.kubeconfig import ConfigError
-from aim_shared.kube.transport import TransportSettings
+from controller_runtime import JsonObject, KubeClient, TransportSettings, loads
+from controller_runtime.kube.config import from_kubeconfig
+from controller_runtime.kube.kinds import ResourceKind
+from controller_runtime.kube.kubeconfig import ConfigError
 
 CRDS: Final = Path(__file__).parents[2] / "deploy" / "crds"
 ACTOR_DELAY: Final = 0.02

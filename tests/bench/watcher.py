@@ -8,9 +8,8 @@ from typing import TypeAlias
 
 from aim_local.actors.informer import Informer
 from aim_local.keys import Key
-from aim_shared.json import JsonObject
-from aim_shared.kube.client import KubeClient
-from aim_shared.kube.kinds import ResourceKind
+from controller_runtime import JsonObject, KubeClient
+from controller_runtime.kube.kinds import ResourceKind
 
 Accept: TypeAlias = Callable[[JsonObject], bool]
 

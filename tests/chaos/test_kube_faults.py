@@ -11,13 +11,11 @@ from support.controlplane import RawApi, eventually, raw_api
 
 from aim_local.apiserver import ControlPlane, FaultRule
 from aim_local.apiserver.faults import Crash, Fault, Latency, Refusal, Reset, Silence, Stale
-from aim_shared.api.kinds import CONFIG_MAP
-from aim_shared.json import JsonObject
-from aim_shared.kube.backoff import Backoff
-from aim_shared.kube.client import KubeClient
-from aim_shared.kube.config import Connection, NoCredentials
-from aim_shared.kube.reflector import Delete, Reflector, ReflectorSettings, Restarted, Upsert, as_sent
-from aim_shared.kube.transport import TransportSettings
+from controller_runtime import JsonObject, KubeClient, TransportSettings
+from controller_runtime.kinds import CONFIG_MAP
+from controller_runtime.kube.backoff import Backoff
+from controller_runtime.kube.config import Connection, NoCredentials
+from controller_runtime.kube.reflector import Delete, Reflector, ReflectorSettings, Restarted, Upsert, as_sent
 
 CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"
 QUICK = Backoff(base=0.02, cap=0.1)

@@ -28,10 +28,10 @@ from support.publishing import (
 from support.world_objects import widgets
 
 from aim_local.nats import NatsServer
-from aim_shared.bus.connection import BusConnection
-from aim_shared.bus.publisher import Publisher
-from aim_shared.bus.stored import stream_state
-from aim_shared.bus.subjects import Layout
+from controller_runtime.bus.connection import BusConnection
+from controller_runtime.bus.publisher import Publisher
+from controller_runtime.bus.stored import stream_state
+from controller_runtime.bus.subjects import Layout
 
 PART = "widgets"
 OBJECTS = 40

@@ -18,14 +18,12 @@ from support.world_feed import QUICK, DirectCluster, Fed, feeding
 from support.world_objects import widget, widgets
 
 from aim_local.nats import NatsServer
-from aim_shared.api import Resource
-from aim_shared.bus.connection import BusApiError, BusConnection
-from aim_shared.bus.freshness import FeedSettings
-from aim_shared.bus.part import Key, Part
-from aim_shared.bus.streams import ensure_streams
-from aim_shared.bus.subjects import Layout
-from aim_shared.json import JsonObject
-from aim_shared.kube.reflector_state import Upsert
+from controller_runtime import JsonObject, Key, Part, Resource
+from controller_runtime.bus.connection import BusApiError, BusConnection
+from controller_runtime.bus.freshness import FeedSettings
+from controller_runtime.bus.streams import ensure_streams
+from controller_runtime.bus.subjects import Layout
+from controller_runtime.kube.reflector_state import Upsert
 
 BOUND = 30.0
 """Seconds for any recovery, on a busy machine."""

@@ -17,11 +17,10 @@ from support.world_feed import QUICK, Fed, Watched, feeding
 from support.world_objects import widgets
 
 from aim_local.nats import NatsServer
-from aim_shared.api import Resource
-from aim_shared.bus.part import Part
-from aim_shared.bus.publisher import Publisher
-from aim_shared.bus.source import SourceVersion
-from aim_shared.kube.reflector_state import Event
+from controller_runtime import Part, Resource
+from controller_runtime.bus.publisher import Publisher
+from controller_runtime.bus.source import SourceVersion
+from controller_runtime.kube.reflector_state import Event
 
 BOUND = 30.0
 

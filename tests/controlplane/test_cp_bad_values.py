@@ -12,8 +12,8 @@ from support.planned_schemas import refusals
 from support.suite import SuiteApi
 from support.whole_platform import variants
 
-from aim_shared.api.kinds import kind_of
-from aim_shared.json import JsonObject, dumps, loads
+from aim_domain.kinds import kind_of
+from controller_runtime import JsonObject, dumps, loads
 
 STRIDE, STRIDE_OF_TEXTS = 7, 61
 """Of the values of a field each seventh, of the next field those after them; of texts without a pattern, which are

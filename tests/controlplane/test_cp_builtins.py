@@ -3,7 +3,7 @@
 import pytest
 from support.suite import SuiteApi
 
-from aim_shared.json import JsonObject
+from controller_runtime import JsonObject
 
 NAMESPACE = "/api/v1/namespaces/$ns"
 JOBS = "/apis/batch/v1/namespaces/$ns/jobs"

@@ -7,7 +7,7 @@ import pytest
 from support.controlplane import watching
 from support.suite import SuiteApi
 
-from aim_shared.json import JsonObject
+from controller_runtime import JsonObject
 
 CONFIG_MAPS = "/api/v1/namespaces/$ns/configmaps"
 TYPE = {"apiVersion": "v1", "kind": "ConfigMap"}

@@ -3,7 +3,7 @@
 from support.suite import SuiteApi
 from support.suite_widgets import DEFINITIONS, GADGETS, gadget
 
-from aim_shared.json import JsonObject
+from controller_runtime import JsonObject
 
 
 async def test_a_definition_is_established_and_served(gadgets: SuiteApi) -> None:

@@ -10,7 +10,7 @@ from support.controlplane import Kubectl
 from support.suite import SuiteApi
 from support.suite_widgets import WIDGETS, widget
 
-from aim_shared.json import JsonObject
+from controller_runtime import JsonObject
 
 RBAC = "rbac.authorization.k8s.io/v1"
 

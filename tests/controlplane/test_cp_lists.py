@@ -6,7 +6,7 @@ import pytest
 from support.suite import SuiteApi
 from support.suite_widgets import GADGETS, gadget, widget
 
-from aim_shared.json import JsonObject
+from controller_runtime import JsonObject
 
 CONFIG_MAPS = "/api/v1/namespaces/$ns/configmaps"
 PODS = "/api/v1/namespaces/$ns/pods"

@@ -3,7 +3,7 @@
 from support.suite import SuiteApi
 from support.suite_specimen import SPECIMENS, specimen, specimen_status
 
-from aim_shared.json import JsonObject
+from controller_runtime import JsonObject
 
 A = f"{SPECIMENS}/a"
 STATUS = f"{A}/status"

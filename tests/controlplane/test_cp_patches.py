@@ -3,7 +3,7 @@
 from support.suite import SuiteApi
 from support.suite_widgets import WIDGETS, bare_widget
 
-from aim_shared.json import JsonObject
+from controller_runtime import JsonObject
 
 DEPLOYMENTS = "/apis/apps/v1/namespaces/$ns/deployments"
 JSON_PATCH = "application/json-patch+json"

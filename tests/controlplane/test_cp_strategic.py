@@ -3,7 +3,7 @@
 import pytest
 from support.suite import SuiteApi
 
-from aim_shared.json import JsonObject
+from controller_runtime import JsonObject
 
 DEPLOYMENT = "/apis/apps/v1/namespaces/$ns/deployments/d"
 STRATEGIC = "application/strategic-merge-patch+json"

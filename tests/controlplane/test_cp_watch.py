@@ -6,7 +6,7 @@ from support.controlplane import take, watching
 from support.suite import SuiteApi
 from support.suite_widgets import GADGETS, gadget
 
-from aim_shared.json import JsonObject
+from controller_runtime import JsonObject
 
 CONFIG_MAPS = "/api/v1/namespaces/$ns/configmaps"
 

@@ -6,7 +6,7 @@ from functools import partial
 import pytest
 from support.stack import OWN, Platform, status_of
 
-from aim_shared.json import JsonObject
+from controller_runtime import JsonObject
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 

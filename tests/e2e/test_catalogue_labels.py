@@ -6,7 +6,7 @@ from support.stack import OWN, Platform, status_of
 from aim_local.registry import DEMO_IMAGES
 from aim_local.registry.images import DemoImage
 from aim_local.registry.labels import DeploymentStyle
-from aim_shared.json import JsonObject
+from controller_runtime import JsonObject
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 

@@ -11,7 +11,7 @@ from support.stack import OWN, Platform, status_of
 
 from aim_cli.connecting import history
 from aim_cli.services import services
-from aim_shared.replay import Replayer, Verdict
+from controller_runtime.replay import Replayer, Verdict
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 

@@ -21,8 +21,8 @@ from yarl import URL
 from aim_local.apiserver.faults import Fault, FaultRule, Faults, Latency, Phase, Refusal, Reset, Silence, Subject
 from aim_local.apiserver.requestinfo import Target, parse_target
 from aim_local.ports import HOST, free_ports
-from aim_shared.json import JsonObject, dumps, loads
-from aim_shared.kube.config import Connection, from_kubeconfig
+from controller_runtime import JsonObject, dumps, loads
+from controller_runtime.kube.config import Connection, from_kubeconfig
 
 _WRITES: Final = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
 _NOT_PASSED_ON: Final = frozenset({"host", "accept-encoding", "connection", "content-length", "transfer-encoding"})

@@ -14,7 +14,7 @@ from matrix.r10_soak import MOST_DESCRIPTORS, MOST_GROWTH, grown, usage
 from matrix.site import CATALOGUE_IMAGE, NAMESPACE, OWN, Site, service
 
 from aim_local.apiserver.faults import FaultRule, Refusal
-from aim_shared.json import JsonObject
+from controller_runtime import JsonObject
 
 _PATIENCE: Final = 20.0
 _LARGE: Final = 1_000_000

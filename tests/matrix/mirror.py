@@ -7,11 +7,10 @@ from typing import Final, NamedTuple
 
 from matrix.oracle import ObjectKey, key_of
 
-from aim_shared.api import kinds
-from aim_shared.json import JsonObject
-from aim_shared.kube.client import KubeClient
-from aim_shared.kube.kinds import ResourceKind
-from aim_shared.kube.reflector import Delete, Reflector, Restarted, Upsert, as_sent
+from aim_domain import kinds
+from controller_runtime import JsonObject, KubeClient
+from controller_runtime.kube.kinds import ResourceKind
+from controller_runtime.kube.reflector import Delete, Reflector, Restarted, Upsert, as_sent
 
 CHILDREN: Final[tuple[ResourceKind, ...]] = (
     kinds.AIM_SERVICE,

@@ -9,8 +9,8 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from itertools import count
 from typing import Any, Final, NamedTuple
 
-from aim_shared.api import labels
-from aim_shared.json import JsonObject, canonical
+from aim_domain import labels
+from controller_runtime import JsonObject, canonical
 
 
 class ObjectKey(NamedTuple):

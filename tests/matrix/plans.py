@@ -18,22 +18,19 @@ from matrix.site import Site
 from support.deciding import decide
 
 from aim_cli.services import services
-from aim_shared.bus.connection import BusSettings, connect
-from aim_shared.bus.entry import Entry
-from aim_shared.bus.feed import WorldFeed
-from aim_shared.bus.view import WorldView
-from aim_shared.bus.world import World
-from aim_shared.errors import AimError
-from aim_shared.kube.client import KubeClient
-from aim_shared.reconcile.admission import Admission
-from aim_shared.reconcile.child_body import Target
-from aim_shared.reconcile.events import EventWriter
-from aim_shared.reconcile.execution import Drop
-from aim_shared.reconcile.executor import Executor
-from aim_shared.reconcile.reconciler import Reconciler, ServiceDefinition
-from aim_shared.reconcile.world_access import WorldAccess
-from aim_shared.runtime.facts import FACTS_BY_OWNER
-from aim_shared.runtime.settings import load
+from controller_runtime import AimError, KubeClient, Reconciler, ServiceDefinition, World
+from controller_runtime.bus.connection import BusSettings, connect
+from controller_runtime.bus.entry import Entry
+from controller_runtime.bus.feed import WorldFeed
+from controller_runtime.bus.view import WorldView
+from controller_runtime.manager.facts import FACTS_BY_OWNER
+from controller_runtime.manager.settings import load
+from controller_runtime.reconcile.admission import Admission
+from controller_runtime.reconcile.child_body import Target
+from controller_runtime.reconcile.events import EventWriter
+from controller_runtime.reconcile.execution import Drop
+from controller_runtime.reconcile.executor import Executor
+from controller_runtime.reconcile.world_access import WorldAccess
 
 _FRESH_SECONDS = 45.0
 

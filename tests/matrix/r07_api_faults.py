@@ -10,8 +10,8 @@ from typing import Final
 from matrix.case import Case, Outcome, Scenario
 from matrix.site import NAMESPACE, Site
 
+from aim_domain import labels
 from aim_local.apiserver.faults import Fault, FaultRule, Latency, Phase, Refusal, Reset, Silence
-from aim_shared.api import labels
 
 _WRITES: Final = frozenset({"write"})
 _WATCHES: Final = frozenset({"watch"})

@@ -11,7 +11,7 @@ from matrix.case import Case, Outcome, Scenario
 from matrix.oracle import ObjectKey, differences, normalised
 from matrix.site import CATALOGUE_IMAGE, NAMESPACE, OWN, Site, service
 
-from aim_shared.json import JsonObject
+from controller_runtime import JsonObject
 
 _METRIC: Final[JsonObject] = {
     "type": "PodMetric",

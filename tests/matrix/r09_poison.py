@@ -14,8 +14,7 @@ from matrix.case import Case, Outcome, Scenario
 from matrix.site import CATALOGUE_IMAGE, NAMESPACE, OTHER_IMAGE, OWN, STEADY_SECONDS, Site, service
 
 from aim_local.stack import SERVICES
-from aim_shared.json import JsonObject
-from aim_shared.reconcile.hold import BRIEFLY
+from controller_runtime import BRIEFLY, JsonObject
 
 _Poison: TypeAlias = Callable[[Site, random.Random], Awaitable[str]]
 """Brings the poison in; the name of the condition that has to tell of it, empty for none."""

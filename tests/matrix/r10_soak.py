@@ -13,12 +13,11 @@ from matrix.oracle import ObjectKey, key_of, plain_name
 from matrix.plans import judge
 from matrix.site import CATALOGUE_IMAGE, NAMESPACE, OWN, Site, service
 
+from aim_domain import CacheMode, labels
 from aim_local.apiserver.faults import FaultRule, Latency, Phase, Refusal, Reset
 from aim_local.stack import SERVICES
 from aim_local.supervision.process import Supervised
-from aim_shared.api import labels
-from aim_shared.api.enums import CacheMode
-from aim_shared.json import JsonObject
+from controller_runtime import JsonObject
 
 _Act: TypeAlias = Callable[[Site, random.Random], Awaitable[str]]
 _SERVICES: Final = 12

@@ -14,19 +14,15 @@ from matrix.plans import declared
 from matrix.site import Site
 from support.deciding import decide
 
-from aim_shared.bus.chain import LoggedVersion
-from aim_shared.bus.connection import BusSettings, connect
-from aim_shared.bus.delivery import deliver
-from aim_shared.bus.entry import Entry, Version
-from aim_shared.bus.envelope import decode_log
-from aim_shared.bus.part import Key
-from aim_shared.bus.subjects import DEFAULT_LAYOUT, FACTS_PART
-from aim_shared.bus.view import WorldView
-from aim_shared.bus.world import World
-from aim_shared.errors import AimError
-from aim_shared.reconcile.plan import Plan
-from aim_shared.reconcile.reconciler import ServiceDefinition
-from aim_shared.runtime.facts import FACTS_BY_OWNER
+from controller_runtime import AimError, Key, Plan, ServiceDefinition, World
+from controller_runtime.bus.chain import LoggedVersion
+from controller_runtime.bus.connection import BusSettings, connect
+from controller_runtime.bus.delivery import deliver
+from controller_runtime.bus.entry import Entry, Version
+from controller_runtime.bus.envelope import decode_log
+from controller_runtime.bus.subjects import DEFAULT_LAYOUT, FACTS_PART
+from controller_runtime.bus.view import WorldView
+from controller_runtime.manager.facts import FACTS_BY_OWNER
 
 _EACH: Final = 4
 _PREFIXES: Final = 12

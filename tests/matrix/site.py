@@ -18,15 +18,14 @@ from matrix.oracle import ObjectKey, differences, key_of, normalised, orphans, w
 from support.controlplane import CRDS, RawApi
 from support.real_cluster import raw_api
 
+from aim_domain.labels import MODEL_SOURCE
 from aim_local.demo.manifests import apply_all, demo_files, read_manifests
 from aim_local.ports import HOST, free_ports
 from aim_local.stack import SERVICES, ClusterKind, Stack, StackSettings
 from aim_local.supervision.probes import http_probe
 from aim_local.supervision.process import Supervised
-from aim_shared.api.labels import MODEL_SOURCE
-from aim_shared.json import JsonObject
-from aim_shared.kube.client import KubeClient
-from aim_shared.kube.config import from_kubeconfig
+from controller_runtime import JsonObject, KubeClient
+from controller_runtime.kube.config import from_kubeconfig
 
 OWN: Final = "/apis/aim.eai.amd.com/v1alpha1"
 NAMESPACE: Final = "matrix"

@@ -20,7 +20,7 @@ from support.planned_writes import VARIABLE, PlannedWrite, Verb
 from support.refused_writes import is_expected
 from support.serving import TEAM
 
-from aim_shared.api.kinds import (
+from aim_domain.kinds import (
     AIM_ARTIFACT,
     AIM_CLUSTER_MODEL,
     AIM_CLUSTER_MODEL_SOURCE,
@@ -31,13 +31,12 @@ from aim_shared.api.kinds import (
     AIM_SERVICE_TEMPLATE,
     AIM_TEMPLATE_CACHE,
     INFERENCE_SERVICE,
-    JOB,
-    Kind,
     kind_of,
 )
-from aim_shared.json import JsonObject
-from aim_shared.kube.client import APPLY
-from aim_shared.kube.kinds import collection_path, object_path
+from controller_runtime import JsonObject, Kind, object_path
+from controller_runtime.kinds import JOB
+from controller_runtime.kube.client import APPLY
+from controller_runtime.kube.kinds import collection_path
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 

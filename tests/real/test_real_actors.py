@@ -13,9 +13,8 @@ from aim_local.actors.actor_set import HARDWARE_ACTORS
 from aim_local.actors.failure_rules import parse_rule
 from aim_local.assets import Program, find_toolset
 from aim_local.realcluster import RealCluster, User
-from aim_shared.json import JsonObject
-from aim_shared.kube.client import KubeClient
-from aim_shared.kube.config import from_kubeconfig
+from controller_runtime import JsonObject, KubeClient
+from controller_runtime.kube.config import from_kubeconfig
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 

@@ -11,14 +11,10 @@ import pytest
 from support.controlplane import RawApi, eventually
 from support.real_cluster import raw_api
 
+from aim_domain.kinds import INFERENCE_SERVICE
 from aim_local.realcluster import RealCluster, RequestKey, User
-from aim_shared.api.kinds import INFERENCE_SERVICE
-from aim_shared.errors import Category
-from aim_shared.json import JsonObject
-from aim_shared.kube.client import KubeClient
-from aim_shared.kube.config import from_kubeconfig
-from aim_shared.kube.errors import ApiError
-from aim_shared.reconcile.classify import classify
+from controller_runtime import ApiError, Category, JsonObject, KubeClient, classify
+from controller_runtime.kube.config import from_kubeconfig
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 

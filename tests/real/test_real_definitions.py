@@ -7,7 +7,7 @@ from aim_local.apiserver import EXTERNAL_CRDS
 from aim_local.apiserver.controlplane import load_crds
 from aim_local.assets import find_toolset
 from aim_local.assets.reduced import differing, files
-from aim_shared.json import JsonObject
+from controller_runtime import JsonObject
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 

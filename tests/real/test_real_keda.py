@@ -9,7 +9,7 @@ from support.real_cluster import raw_api
 
 from aim_local.assets import AssetError, Program, find_toolset
 from aim_local.realcluster import ClusterSettings, RealCluster, User
-from aim_shared.json import JsonObject
+from controller_runtime import JsonObject
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

@@ -8,7 +8,7 @@ from support.controlplane import api, controlplane
 from support.docker_registry import obtain
 from support.oci import settings
 
-from aim_shared.registry.client import RegistryClient
+from oci_registry import RegistryClient
 
 __all__ = ["api", "controlplane"]
 

@@ -15,10 +15,15 @@ from support.token_server import ISSUER, SERVICE, TokenServer
 
 from aim_local.apiserver import ControlPlane
 from aim_local.registry.auth import basic_header
-from aim_shared.json import JsonObject, dumps
-from aim_shared.registry.client import RegistryClient
-from aim_shared.registry.errors import RegistryError, RegistryErrorCode
-from aim_shared.registry.image_reference import ImageReference, Repository, canonical_repository
+from controller_runtime import JsonObject, dumps
+from oci_registry import (
+    ImageReference,
+    RegistryClient,
+    RegistryError,
+    RegistryErrorCode,
+    Repository,
+    canonical_repository,
+)
 
 LABELS = {
     "org.opencontainers.image.version": "0.9.0",

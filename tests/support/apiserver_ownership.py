@@ -7,7 +7,7 @@ from support.apiserver_schemas import widget_schema
 from aim_local.apiserver.objects import fieldmanager
 from aim_local.apiserver.objects.fieldset import decode, render
 from aim_local.apiserver.objects.schema import Schema
-from aim_shared.json import JsonObject
+from controller_runtime import JsonObject
 
 EARLY, LATE = "2024-01-01T00:00:00Z", "2024-01-01T00:00:09Z"
 

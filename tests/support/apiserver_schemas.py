@@ -7,7 +7,7 @@ from typing import Any
 import yaml
 
 from aim_local.apiserver.objects.schema import Schema
-from aim_shared.json import JsonObject
+from controller_runtime import JsonObject
 
 CRDS = Path(__file__).parents[2] / "deploy" / "crds"
 

@@ -9,14 +9,12 @@ from support.deciding import decide
 
 from aim_artifacts.service import definition
 from aim_artifacts.settings import ArtifactsSettings
-from aim_shared.api import labels
-from aim_shared.api.kinds import AIM_ARTIFACT, AIM_SERVICE_TEMPLATE, AIM_TEMPLATE_CACHE, NAMESPACE, POD, kind_of
-from aim_shared.bus.entry import Version
-from aim_shared.bus.part import Key, Part
-from aim_shared.bus.parts import ARTIFACT_CLAIMS, ARTIFACT_JOBS, ARTIFACT_PODS, ARTIFACTS
-from aim_shared.json import JsonObject
-from aim_shared.reconcile.plan import Plan, WriteMode
-from aim_shared.reconcile.reconciler import Reconciler
+from aim_domain import labels
+from aim_domain.kinds import AIM_ARTIFACT, AIM_SERVICE_TEMPLATE, AIM_TEMPLATE_CACHE, kind_of
+from aim_domain.parts import ARTIFACT_CLAIMS, ARTIFACT_JOBS, ARTIFACT_PODS, ARTIFACTS
+from controller_runtime import JsonObject, Key, Part, Plan, Reconciler, WriteMode
+from controller_runtime.bus.entry import Version
+from controller_runtime.kinds import NAMESPACE, POD
 
 SETTINGS = ArtifactsSettings(artifact_downloader_image="downloader:1")
 SERVICE = definition(SETTINGS)

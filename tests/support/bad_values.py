@@ -11,8 +11,8 @@ from typing import Any, Final, TypeAlias
 
 from support.controlplane import own_definitions
 
-from aim_shared.api import labels
-from aim_shared.json import JsonObject, loads
+from aim_domain import labels
+from controller_runtime import JsonObject, loads
 
 _WHOLE: Final = (0, -1, 1, 2**31 - 1, 2**31, -(2**31) - 1, 2**63 - 1, -(2**63), 10**30, 1.5)
 _REAL: Final = (0.0, -0.0, -1.0, 1e308, -1e308, 5e-324, 10**30)

@@ -10,18 +10,15 @@ from datetime import UTC, datetime
 from itertools import count
 from typing import Any, TypeVar
 
-from aim_shared.api import Resource
-from aim_shared.api.external.pod import Pod
-from aim_shared.api.kinds import POD, Kind, kind_of
-from aim_shared.bus.entry import Change, Entry, Version
-from aim_shared.bus.fact import FACT, fact_key
-from aim_shared.bus.part import Key, Part
-from aim_shared.bus.published import published_form
-from aim_shared.bus.view import WorldView
-from aim_shared.bus.world import Derived, World
-from aim_shared.errors import AimError
-from aim_shared.json import JsonObject
-from aim_shared.reconcile.conditions import timestamp
+from aim_domain.kinds import kind_of
+from controller_runtime import FACT, AimError, Change, JsonObject, Key, Kind, Part, Resource, World, timestamp
+from controller_runtime.bus.entry import Entry, Version
+from controller_runtime.bus.fact import fact_key
+from controller_runtime.bus.published import published_form
+from controller_runtime.bus.view import WorldView
+from controller_runtime.bus.world import Derived
+from controller_runtime.core import Pod
+from controller_runtime.kinds import POD
 
 T = TypeVar("T", bound=Resource)
 

@@ -7,15 +7,14 @@ from typing import Any
 from support.epochs import E1
 from support.world_objects import widget
 
-from aim_shared.bus.connection import BusConnection, BusError
-from aim_shared.bus.envelope import LogMessage, StateMessage, Verb, message_id
-from aim_shared.bus.marker import Marker
-from aim_shared.bus.outcome import PubAck
-from aim_shared.bus.part import Key
-from aim_shared.bus.proof import Account, Proof
-from aim_shared.bus.stored import stream_state
-from aim_shared.bus.subjects import Layout
-from aim_shared.json import JsonObject, dumps
+from controller_runtime import JsonObject, Key, dumps
+from controller_runtime.bus.connection import BusConnection, BusError
+from controller_runtime.bus.envelope import LogMessage, StateMessage, Verb, message_id
+from controller_runtime.bus.marker import Marker
+from controller_runtime.bus.outcome import PubAck
+from controller_runtime.bus.proof import Account, Proof
+from controller_runtime.bus.stored import stream_state
+from controller_runtime.bus.subjects import Layout
 
 TRACE = "00-" + "ab" * 16 + "-" + "cd" * 8 + "-01"
 

@@ -11,9 +11,7 @@ from support.controlplane import RawApi
 from aim_local.actors import ActorSettings, SimulatedCluster
 from aim_local.apiserver import ControlPlane
 from aim_local.engine import Backends
-from aim_shared.json import JsonObject
-from aim_shared.kube.client import KubeClient
-from aim_shared.kube.config import load_connection
+from controller_runtime import JsonObject, KubeClient, load_connection
 
 NAMESPACE = "ml-team"
 IMAGE = "amdenterpriseai/aim-qwen-qwen3-32b:0.8.5"

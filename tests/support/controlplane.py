@@ -20,7 +20,7 @@ import pytest_asyncio
 
 from aim_local.apiserver import EXTERNAL_CRDS, ControlPlane
 from aim_local.apiserver.controlplane import load_crds
-from aim_shared.json import JsonObject
+from controller_runtime import JsonObject
 
 CRDS = Path(__file__).parents[2] / "deploy" / "crds"
 """The generated definitions of the platform's own kinds."""

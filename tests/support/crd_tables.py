@@ -9,8 +9,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from aim_shared.api.crd import definition
-from aim_shared.api.kinds import Kind
+from aim_domain.crd import definition
+from controller_runtime import Kind
 
 SPECIFICATION = Path(__file__).parents[2] / "docs/spec/crd-constraints.md"
 _ABBREVIATIONS = {

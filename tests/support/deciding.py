@@ -5,12 +5,10 @@ from typing import Final, TypeVar
 
 from support.planned_writes import PlansWatched
 
-from aim_shared.api.meta import Resource
-from aim_shared.bus.view import ReadLog, View, WorldView
-from aim_shared.reconcile import decide as seam
-from aim_shared.reconcile.decide import Interceptor
-from aim_shared.reconcile.plan import Plan
-from aim_shared.reconcile.reconciler import Reconciler
+from controller_runtime import Plan, Reconciler, Resource, View
+from controller_runtime.bus.view import ReadLog, WorldView
+from controller_runtime.reconcile import decide as seam
+from controller_runtime.reconcile.decide import Interceptor
 
 T = TypeVar("T", bound=Resource)
 

@@ -1,8 +1,8 @@
 """What the five services declare, with default settings."""
 
 from aim_cli.services import services
-from aim_shared.reconcile.reconciler import ServiceDefinition
-from aim_shared.runtime.settings import load
+from controller_runtime import ServiceDefinition
+from controller_runtime.manager.settings import load
 
 
 def definitions() -> tuple[ServiceDefinition, ...]:

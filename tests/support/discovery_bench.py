@@ -20,25 +20,21 @@ from support.virtual_clock import VirtualClock
 from aim_discovery.service import definition
 from aim_discovery.templates.discovery import JOBS_BY_OWNER
 from aim_discovery.templates.slots import ACTIVE_JOBS
+from aim_domain.parts import CLUSTER_MODELS, CLUSTER_TEMPLATES, DISCOVERY_JOBS, NAMESPACES, TEMPLATES
 from aim_local.apiserver import EXTERNAL_CRDS, ControlPlane
-from aim_shared.api import NAMESPACE as NAMESPACE_KIND
-from aim_shared.bus.decision import DecisionRecord
-from aim_shared.bus.entry import Change, Entry, Version
-from aim_shared.bus.part import Key, Part
-from aim_shared.bus.parts import CLUSTER_MODELS, CLUSTER_TEMPLATES, DISCOVERY_JOBS, NAMESPACES, TEMPLATES
-from aim_shared.bus.world import World
-from aim_shared.json import JsonObject
-from aim_shared.kube.client import KubeClient
-from aim_shared.kube.config import Connection, NoCredentials
-from aim_shared.reconcile.admission import Admission
-from aim_shared.reconcile.change_router import ChangeRouter
-from aim_shared.reconcile.conditions import timestamp
-from aim_shared.reconcile.events import EventWriter
-from aim_shared.reconcile.executor import Executor
-from aim_shared.reconcile.pass_record import Records
-from aim_shared.reconcile.queue import WorkQueue
-from aim_shared.reconcile.worker import Worker
-from aim_shared.reconcile.world_access import WorldAccess
+from controller_runtime import Change, JsonObject, Key, KubeClient, Part, World, timestamp
+from controller_runtime.bus.decision import DecisionRecord
+from controller_runtime.bus.entry import Entry, Version
+from controller_runtime.kinds import NAMESPACE as NAMESPACE_KIND
+from controller_runtime.kube.config import Connection, NoCredentials
+from controller_runtime.reconcile.admission import Admission
+from controller_runtime.reconcile.change_router import ChangeRouter
+from controller_runtime.reconcile.events import EventWriter
+from controller_runtime.reconcile.executor import Executor
+from controller_runtime.reconcile.pass_record import Records
+from controller_runtime.reconcile.queue import WorkQueue
+from controller_runtime.reconcile.worker import Worker
+from controller_runtime.reconcile.world_access import WorldAccess
 
 _MOST_PASSES = 5000
 

@@ -13,19 +13,16 @@ from support.nats import settings_for
 
 from aim_discovery.service import definition, effect_runners
 from aim_discovery.settings import DiscoverySettings
+from aim_domain import is_job_finished
+from aim_domain.parts import CLUSTER_RUNTIME_CONFIGS, NAMESPACES, RUNTIME_CONFIGS, TEMPLATE_CACHES
 from aim_local.apiserver import ControlPlane
 from aim_local.nats import NatsServer
-from aim_shared.api import JOB
-from aim_shared.bus.connection import connect
-from aim_shared.bus.parts import CLUSTER_RUNTIME_CONFIGS, FACTS, NAMESPACES, RUNTIME_CONFIGS, TEMPLATE_CACHES
-from aim_shared.json import JsonObject
-from aim_shared.kube.client import KubeClient
-from aim_shared.kube.config import load_connection
-from aim_shared.reconcile.inspect_jobs import is_job_finished
-from aim_shared.reconcile.reconciler import ServiceDefinition
-from aim_shared.runtime.context import ProcessContext
-from aim_shared.runtime.process import ServiceProcess
-from aim_shared.telemetry.metrics import Metrics
+from controller_runtime import FACTS, JsonObject, KubeClient, ServiceDefinition, load_connection
+from controller_runtime.bus.connection import connect
+from controller_runtime.kinds import JOB
+from controller_runtime.manager.context import ProcessContext
+from controller_runtime.manager.process import ServiceProcess
+from controller_runtime.telemetry.metrics import Metrics
 
 OTHERS = ServiceDefinition(
     "others", publishes=(RUNTIME_CONFIGS, CLUSTER_RUNTIME_CONFIGS, NAMESPACES, TEMPLATE_CACHES), consumes=(FACTS,)

@@ -11,29 +11,27 @@ from support.deciding import decide
 from aim_discovery.effect_kinds import SERVICE_NAME
 from aim_discovery.service import definition
 from aim_discovery.settings import DiscoverySettings
-from aim_shared.api import (
-    AIM_CLUSTER_MODEL,
-    AIM_CLUSTER_SERVICE_TEMPLATE,
-    AIM_MODEL,
-    AIM_SERVICE_TEMPLATE,
-    NODE,
-    POD,
+from aim_domain.kinds import AIM_CLUSTER_MODEL, AIM_CLUSTER_SERVICE_TEMPLATE, AIM_MODEL, AIM_SERVICE_TEMPLATE
+from aim_domain.parts import DISCOVERY_JOBS
+from controller_runtime import (
+    FACT,
+    FACTS,
+    AimError,
+    Effect,
+    JsonObject,
+    Key,
+    Part,
+    Plan,
+    Reconciler,
     StatusValue,
+    timestamp,
 )
-from aim_shared.api import (
-    NAMESPACE as NAMESPACE_KIND,
-)
-from aim_shared.bus.fact import FACT, fact_key
-from aim_shared.bus.part import Key, Part
-from aim_shared.bus.parts import DISCOVERY_JOBS, FACTS
-from aim_shared.bus.view import ReadLog
-from aim_shared.errors import AimError
-from aim_shared.json import JsonObject
-from aim_shared.reconcile.child_body import Target, with_owner
-from aim_shared.reconcile.conditions import timestamp
-from aim_shared.reconcile.difference import same_status
-from aim_shared.reconcile.plan import Effect, Plan
-from aim_shared.reconcile.reconciler import Reconciler
+from controller_runtime.bus.fact import fact_key
+from controller_runtime.bus.view import ReadLog
+from controller_runtime.kinds import NAMESPACE as NAMESPACE_KIND
+from controller_runtime.kinds import NODE, POD
+from controller_runtime.reconcile.child_body import Target, with_owner
+from controller_runtime.reconcile.difference import same_status
 
 SYSTEM = "aim-system"
 IMAGE = "amdenterpriseai/aim-qwen-qwen3-32b:0.8.5"

@@ -24,7 +24,7 @@ from aim_local.ports import HOST, free_port
 from aim_local.processes import dying_with_parent
 from aim_local.registry import ImageStore
 from aim_local.registry.store import StoredManifest, digest_of
-from aim_shared.json import JsonObject, dumps, loads
+from controller_runtime import JsonObject, dumps, loads
 
 PACKAGE: Final = "docker-registry"
 _START_SECONDS: Final = 30.0

@@ -12,7 +12,7 @@ from typing import Any
 
 from aiohttp import web
 
-from aim_shared.kube.config import Connection, NoCredentials
+from controller_runtime.kube.config import Connection, NoCredentials
 
 Handler = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
 

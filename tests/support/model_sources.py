@@ -7,16 +7,13 @@ from typing import Any
 from support.builders import NOW, BuiltWorld, condition, fact, make, owner, world_of
 from support.deciding import decide
 
+from aim_domain.kinds import AIM_CLUSTER_MODEL, AIM_CLUSTER_MODEL_SOURCE
+from aim_domain.parts import CLUSTER_MODELS, MODEL_SOURCES
 from aim_model_sync.effect_kinds import SERVICE_NAME, SYNC
 from aim_model_sync.outcome import FoundImages, SelectorOutcome, SyncOutcome
 from aim_model_sync.service import definition
 from aim_model_sync.settings import ModelSyncSettings
-from aim_shared.api import to_json
-from aim_shared.api.kinds import AIM_CLUSTER_MODEL, AIM_CLUSTER_MODEL_SOURCE
-from aim_shared.bus.parts import CLUSTER_MODELS, MODEL_SOURCES
-from aim_shared.errors import AimError, Category
-from aim_shared.json import JsonObject
-from aim_shared.reconcile.plan import Plan
+from controller_runtime import AimError, Category, JsonObject, Plan, to_json
 
 DEFINITION = definition(ModelSyncSettings(system_namespace="aim-system"))
 RECONCILER = DEFINITION.reconcilers[0]

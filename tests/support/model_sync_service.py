@@ -9,19 +9,16 @@ from typing import Any
 from support.controlplane import RawApi, Reply
 from support.nats import settings_for
 
+from aim_domain.parts import CLUSTER_MODELS, CLUSTER_RUNTIME_CONFIGS
 from aim_local.apiserver import ControlPlane
 from aim_local.nats import NatsServer
 from aim_model_sync.service import definition, effect_runners
 from aim_model_sync.settings import ModelSyncSettings
-from aim_shared.bus.connection import connect
-from aim_shared.bus.parts import CLUSTER_MODELS, CLUSTER_RUNTIME_CONFIGS, FACTS
-from aim_shared.json import JsonObject
-from aim_shared.kube.client import KubeClient
-from aim_shared.kube.config import load_connection
-from aim_shared.reconcile.reconciler import ServiceDefinition
-from aim_shared.runtime.context import ProcessContext
-from aim_shared.runtime.process import ServiceProcess
-from aim_shared.telemetry.metrics import Metrics
+from controller_runtime import FACTS, JsonObject, KubeClient, ServiceDefinition, load_connection
+from controller_runtime.bus.connection import connect
+from controller_runtime.manager.context import ProcessContext
+from controller_runtime.manager.process import ServiceProcess
+from controller_runtime.telemetry.metrics import Metrics
 
 OTHERS = ServiceDefinition("others", publishes=(CLUSTER_MODELS, CLUSTER_RUNTIME_CONFIGS), consumes=(FACTS,))
 """What other services publish for model-sync."""

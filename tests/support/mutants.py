@@ -16,7 +16,7 @@ from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
 from types import CodeType, ModuleType
 
-from aim_shared.json import dumps
+from controller_runtime import dumps
 
 SERVICES = ("aim_model_sync", "aim_discovery", "aim_artifacts", "aim_serving", "aim_routing")
 _WORKERS = 2
@@ -212,13 +212,13 @@ CHOOSERS = (
     ),
     Mutant(
         "a fold that leaves something out",
-        "aim_shared.gpu.inventory",
+        "aim_domain.gpu.inventory",
         "    yield MODELS, GpuKind(model=kind.model)\n",
         "",
     ),
     Mutant(
         "a fold that raises",
-        "aim_shared.gpu.inventory",
+        "aim_domain.gpu.inventory",
         "    yield MEMORY, kind\n",
         "    raise LookupError('planted')\n    yield MEMORY, kind\n",
     ),
@@ -302,7 +302,7 @@ def _shown(work: tuple[Mutant, str]) -> Outcome:
 
 def main(nats_url: str) -> None:
     """Replay with every change."""
-    for module in ("aim_cli.__main__", "aim_shared.api", "aim_shared.pods.readers", "aim_shared.registry.client"):
+    for module in ("aim_cli.__main__", "aim_domain.api", "aim_domain.pods.readers", "oci_registry.client"):
         importlib.import_module(module)
     forking = multiprocessing.get_context("fork")
     with forking.Pool(_WORKERS, maxtasksperchild=1) as pool:

@@ -4,9 +4,16 @@ import base64
 import json
 
 from aim_local.registry import ImageStore, LocalRegistry
-from aim_shared.registry.credentials import DOCKER_CONFIG_JSON, CredentialSet, parse_pull_secret
-from aim_shared.registry.image_reference import ImageReference, Repository, canonical_repository, parse_image
-from aim_shared.registry.settings import RegistrySettings
+from oci_registry import (
+    CredentialSet,
+    ImageReference,
+    RegistrySettings,
+    Repository,
+    canonical_repository,
+    parse_image,
+    parse_pull_secret,
+)
+from oci_registry.credentials import DOCKER_CONFIG_JSON
 
 REPOSITORY = "team/model"
 

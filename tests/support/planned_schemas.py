@@ -6,12 +6,12 @@ from support.controlplane import definitions
 from support.planned_writes import PlannedWrite, Verb
 from support.refused_writes import is_expected
 
+from aim_domain.kinds import kind_of
 from aim_local.apiserver.objects.builtin import schema_for
 from aim_local.apiserver.objects.cel import CelRules
 from aim_local.apiserver.objects.errors import FieldError
 from aim_local.apiserver.objects.schema import Schema
-from aim_shared.api.kinds import kind_of
-from aim_shared.json import JsonObject, dumps, loads
+from controller_runtime import JsonObject, dumps, loads
 
 
 def refusals(body: JsonObject) -> list[FieldError]:

@@ -7,12 +7,9 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any, Final
 
-from aim_shared.api.meta import Resource
-from aim_shared.bus.part import Part
-from aim_shared.json import JsonObject, canonical, loads
-from aim_shared.reconcile.child_body import Target, with_owner
-from aim_shared.reconcile.decide import Decision, Interceptor, Proceed
-from aim_shared.reconcile.plan import Plan, WriteMode
+from controller_runtime import JsonObject, Part, Plan, Resource, WriteMode, canonical, loads
+from controller_runtime.reconcile.child_body import Target, with_owner
+from controller_runtime.reconcile.decide import Decision, Interceptor, Proceed
 
 VARIABLE = "AIM_TEST_PLANNED_WRITES"
 """Environment variable: the file that a test run appends its planned writes to, when this module is its plugin."""

@@ -11,13 +11,12 @@ from support.world_feed import QUICK as QUICK_FEED
 from support.world_feed import Fed, feeding
 from support.world_objects import widgets
 
-from aim_shared.api import Resource
-from aim_shared.bus.connection import BusConnection
-from aim_shared.bus.freshness import FeedSettings
-from aim_shared.bus.part import Part
-from aim_shared.bus.publisher import Publisher
-from aim_shared.bus.subjects import Layout
-from aim_shared.kube.reflector_state import ListFrom
+from controller_runtime import Part, Resource
+from controller_runtime.bus.connection import BusConnection
+from controller_runtime.bus.freshness import FeedSettings
+from controller_runtime.bus.publisher import Publisher
+from controller_runtime.bus.subjects import Layout
+from controller_runtime.kube.reflector_state import ListFrom
 
 PART: Final = "widgets"
 PATIENT: Final = replace(QUICK_FEED, stale_grace=60)

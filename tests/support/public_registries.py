@@ -11,7 +11,7 @@ from aiohttp import web
 from support.named_hosts import Site
 
 from aim_local.registry.auth import basic_header
-from aim_shared.json import JsonObject
+from controller_runtime import JsonObject
 
 Content = Mapping[str, Sequence[str]]
 """Repositories with their tags."""

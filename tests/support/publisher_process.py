@@ -7,11 +7,11 @@ from support.nats import settings_for
 from support.publishing import QUICK, Cluster
 from support.world_objects import widgets
 
-from aim_shared.bus.connection import connect
-from aim_shared.bus.publisher import Publisher
-from aim_shared.bus.source import SourceVersion
-from aim_shared.bus.subjects import Layout
-from aim_shared.kube.reflector_state import Upsert
+from controller_runtime.bus.connection import connect
+from controller_runtime.bus.publisher import Publisher
+from controller_runtime.bus.source import SourceVersion
+from controller_runtime.bus.subjects import Layout
+from controller_runtime.kube.reflector_state import Upsert
 
 
 def change(cluster: Cluster, number: int, objects: int) -> Upsert[SourceVersion]:

@@ -9,17 +9,16 @@ from typing import Any
 from support.nats import TEST_LIMITS, eventually
 from support.world_objects import widgets
 
-from aim_shared.bus.connection import BusConnection, BusError
-from aim_shared.bus.envelope import EnvelopeError, LogMessage, StateMessage, decode_log, decode_state
-from aim_shared.bus.part import Key, Part
-from aim_shared.bus.publisher import Publisher
-from aim_shared.bus.publisher_state import PublisherSettings
-from aim_shared.bus.snapshot import last_per_subject
-from aim_shared.bus.source import SourceVersion, published
-from aim_shared.bus.stored import DeliveryPosition, StoredMessage
-from aim_shared.bus.subjects import Layout
-from aim_shared.json import JsonObject
-from aim_shared.kube.reflector_state import Bookmark, Delete, Restarted, Upsert
+from controller_runtime import JsonObject, Key, Part
+from controller_runtime.bus.connection import BusConnection, BusError
+from controller_runtime.bus.envelope import EnvelopeError, LogMessage, StateMessage, decode_log, decode_state
+from controller_runtime.bus.publisher import Publisher
+from controller_runtime.bus.publisher_state import PublisherSettings
+from controller_runtime.bus.snapshot import last_per_subject
+from controller_runtime.bus.source import SourceVersion, published
+from controller_runtime.bus.stored import DeliveryPosition, StoredMessage
+from controller_runtime.bus.subjects import Layout
+from controller_runtime.kube.reflector_state import Bookmark, Delete, Restarted, Upsert
 
 QUICK = PublisherSettings(marker_interval=0.2, list_grace=0.3, limits=TEST_LIMITS)
 """Settings for tests that can not wait ten seconds for a marker."""

@@ -12,7 +12,7 @@ from support.controlplane import RawApi
 
 from aim_local.assets import AssetError
 from aim_local.realcluster import ClusterSettings, RealCluster, User
-from aim_shared.kube.config import from_kubeconfig
+from controller_runtime.kube.config import from_kubeconfig
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")

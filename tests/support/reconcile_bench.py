@@ -12,37 +12,44 @@ from support.controlplane import definitions
 from support.deciding import WATCHED
 from support.virtual_clock import VirtualClock
 
+from aim_domain import AIMService, kinds
 from aim_local.apiserver import ControlPlane
 from aim_local.apiserver.http import Handler, Request
 from aim_local.serving import json_response
-from aim_shared.api import kinds
-from aim_shared.api.external.config_map import ConfigMap
-from aim_shared.api.kinds import Kind
-from aim_shared.api.service import AIMService
-from aim_shared.bus.decision import DecisionRecord
-from aim_shared.bus.entry import Change
-from aim_shared.bus.fact import FactOwner
-from aim_shared.bus.part import Key, Part
-from aim_shared.bus.view import ReadLog, View
-from aim_shared.bus.world import Derived, World
-from aim_shared.json import JsonObject
-from aim_shared.kube.client import KubeClient
-from aim_shared.kube.config import Connection, NoCredentials
-from aim_shared.kube.transport import TransportSettings
-from aim_shared.reconcile import decide as seam
-from aim_shared.reconcile.admission import Admission
-from aim_shared.reconcile.change_router import ChangeRouter
-from aim_shared.reconcile.child_body import Target
-from aim_shared.reconcile.decide import Interceptor, Proceed
-from aim_shared.reconcile.events import EventWriter
-from aim_shared.reconcile.executor import Executor
-from aim_shared.reconcile.pass_record import Records
-from aim_shared.reconcile.plan import NOTHING, Effect, Plan
-from aim_shared.reconcile.queue import WorkQueue
-from aim_shared.reconcile.reconciler import Reconciler, WakeBy
-from aim_shared.reconcile.retry_rate import Backoff
-from aim_shared.reconcile.worker import Worker
-from aim_shared.reconcile.world_access import WorldAccess
+from controller_runtime import (
+    Change,
+    Effect,
+    JsonObject,
+    Key,
+    Kind,
+    KubeClient,
+    Part,
+    Plan,
+    Reconciler,
+    TransportSettings,
+    View,
+    WakeBy,
+    World,
+)
+from controller_runtime.bus.decision import DecisionRecord
+from controller_runtime.bus.fact import FactOwner
+from controller_runtime.bus.view import ReadLog
+from controller_runtime.bus.world import Derived
+from controller_runtime.core import ConfigMap
+from controller_runtime.kube.config import Connection, NoCredentials
+from controller_runtime.reconcile import decide as seam
+from controller_runtime.reconcile.admission import Admission
+from controller_runtime.reconcile.change_router import ChangeRouter
+from controller_runtime.reconcile.child_body import Target
+from controller_runtime.reconcile.decide import Interceptor, Proceed
+from controller_runtime.reconcile.events import EventWriter
+from controller_runtime.reconcile.executor import Executor
+from controller_runtime.reconcile.pass_record import Records
+from controller_runtime.reconcile.plan import NOTHING
+from controller_runtime.reconcile.queue import WorkQueue
+from controller_runtime.reconcile.retry_rate import Backoff
+from controller_runtime.reconcile.worker import Worker
+from controller_runtime.reconcile.world_access import WorldAccess
 
 SERVICES = Part("aimservices", kinds.AIM_SERVICE)
 CONFIG_MAPS = Part("configmaps", kinds.CONFIG_MAP)

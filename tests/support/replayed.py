@@ -5,16 +5,14 @@ from uuid import uuid4
 
 from support.versions import NOON, version_of
 
-from aim_shared.api import Resource
-from aim_shared.bus.chain import Chain, LoggedVersion
-from aim_shared.bus.decision import DecisionRecord, RecordedFailure
-from aim_shared.bus.entry import Entry
-from aim_shared.bus.envelope import Verb
-from aim_shared.bus.part import Key, Part
-from aim_shared.bus.recorded import recorded_reads, recorded_standing
-from aim_shared.bus.view import WorldView
-from aim_shared.bus.world import World
-from aim_shared.replay.past import Past
+from controller_runtime import Key, Part, Resource, World
+from controller_runtime.bus.chain import Chain, LoggedVersion
+from controller_runtime.bus.decision import DecisionRecord, RecordedFailure
+from controller_runtime.bus.entry import Entry
+from controller_runtime.bus.envelope import Verb
+from controller_runtime.bus.recorded import recorded_reads, recorded_standing
+from controller_runtime.bus.view import WorldView
+from controller_runtime.replay.past import Past
 
 
 def logged(entry: Entry[Resource], previous: int = 0, verb: Verb = Verb.UPSERT) -> LoggedVersion:

@@ -8,7 +8,7 @@ from support.controlplane import RawApi, api, controlplane
 from support.services import Platform, platform
 
 from aim_local.apiserver import ControlPlane
-from aim_shared.json import JsonObject
+from controller_runtime import JsonObject
 
 __all__ = ["api", "controlplane", "stage"]
 

@@ -18,7 +18,7 @@ from aim_local.apiserver import ControlPlane
 from aim_local.nats import NatsServer
 from aim_local.ports import free_port
 from aim_local.processes import dying_with_parent
-from aim_shared.json import JsonObject
+from controller_runtime import JsonObject
 
 _TESTS = Path(__file__).parents[1]
 _LONG = 60.0

@@ -7,16 +7,14 @@ from typing import Any
 from support.builders import NOW, BuiltWorld, condition, make, owner, world_of
 from support.deciding import decide
 
+from aim_domain import InferenceService, kinds, labels
+from aim_domain.parts import INFERENCE_SERVICES, SERVICES
+from aim_domain.pods.facts import POD_EVENTS
 from aim_serving import indexes
 from aim_serving.service import CONSUMED, SERVICE_RECONCILER
-from aim_shared.api import InferenceService, kinds, labels
-from aim_shared.bus.fact import FACT, fact_key
-from aim_shared.bus.part import GroupId, Key, Part
-from aim_shared.bus.parts import INFERENCE_SERVICES, SERVICES
-from aim_shared.errors import AimError
-from aim_shared.json import JsonObject
-from aim_shared.pods.facts import POD_EVENTS
-from aim_shared.reconcile.plan import Child, Plan, WriteMode
+from controller_runtime import FACT, AimError, Child, JsonObject, Key, Part, Plan, WriteMode
+from controller_runtime.bus.fact import fact_key
+from controller_runtime.bus.part import GroupId
 
 TEAM = "ml-team"
 IMAGE = "amdenterpriseai/aim-qwen-qwen3-32b:0.8.5"

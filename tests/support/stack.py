@@ -22,9 +22,8 @@ from support.real_cluster import raw_api
 from aim_local.demo.manifests import apply_all, demo_files, read_manifests
 from aim_local.demo.summary import complaints
 from aim_local.stack import SERVICES, ClusterKind, Stack, StackError, StackSettings
-from aim_shared.json import JsonObject, loads
-from aim_shared.kube.client import KubeClient
-from aim_shared.kube.config import from_kubeconfig
+from controller_runtime import JsonObject, KubeClient, loads
+from controller_runtime.kube.config import from_kubeconfig
 
 CLUSTER = ClusterKind(os.environ.get("CLUSTER", ClusterKind.EMBEDDED))
 """What the end-to-end tests run against; ``CLUSTER=real`` is that of `make kube-assets`."""

@@ -27,7 +27,7 @@ import yaml
 from support.controlplane import CRDS, Kubectl, Ran, RawApi, kubectl_with
 
 from aim_local.processes import dying_with_parent
-from aim_shared.json import JsonObject
+from controller_runtime import JsonObject
 
 VARIABLE: Final = "AIM_TEST_APISERVER"
 """Environment variable that chooses the server: `embedded` (default) or `real`."""

@@ -5,7 +5,7 @@ from typing import Final
 from support.controlplane import RawApi
 from support.suite_widgets import define
 
-from aim_shared.json import JsonObject
+from controller_runtime import JsonObject
 
 SPECIMENS: Final = "/apis/specimen.example.com/v1/namespaces/$ns/specimens"
 

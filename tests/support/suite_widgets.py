@@ -4,7 +4,7 @@ from typing import Final
 
 from support.controlplane import RawApi
 
-from aim_shared.json import JsonObject
+from controller_runtime import JsonObject
 
 DEFINITIONS: Final = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 WIDGETS: Final = "/apis/test.example.com/v1/namespaces/$ns/widgets"

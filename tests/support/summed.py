@@ -5,8 +5,7 @@ from typing import TypeVar
 
 from pydantic import BaseModel
 
-from aim_shared.api import Resource
-from aim_shared.bus.summary import Summary
+from controller_runtime import Resource, Summary
 
 T = TypeVar("T", bound=Resource)
 E = TypeVar("E", bound=BaseModel)

@@ -16,19 +16,27 @@ from typing import Final
 import structlog
 from pydantic import model_validator
 
-from aim_shared.api import AIMModel
-from aim_shared.api.kinds import AIM_MODEL, CONFIG_MAP
-from aim_shared.bus.fact import get_fact
-from aim_shared.bus.part import Part
-from aim_shared.bus.parts import FACTS
-from aim_shared.bus.view import View
-from aim_shared.errors import AimError, Category
-from aim_shared.json import JsonObject
-from aim_shared.kube.client import KubeClient
-from aim_shared.reconcile.plan import Child, Effect, Plan
-from aim_shared.reconcile.reconciler import EffectRunner, Reconciler, ServiceDefinition
-from aim_shared.runtime.run import run_service
-from aim_shared.runtime.settings import Settings
+from aim_domain import AIMModel
+from aim_domain.kinds import AIM_MODEL
+from controller_runtime import (
+    FACTS,
+    AimError,
+    Category,
+    Child,
+    Effect,
+    EffectRunner,
+    JsonObject,
+    KubeClient,
+    Part,
+    Plan,
+    Reconciler,
+    ServiceDefinition,
+    Settings,
+    View,
+    get_fact,
+    run_service,
+)
+from controller_runtime.kinds import CONFIG_MAP
 
 NAME: Final = "tiny"
 BUG: Final = "bug:1"

@@ -14,7 +14,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature
 
 from aim_local.registry.auth import basic_header
-from aim_shared.json import JsonObject, dumps
+from controller_runtime import JsonObject, dumps
 
 SERVICE: Final = "aim-test-registry"
 ISSUER: Final = "aim-test-issuer"

@@ -2,9 +2,9 @@
 
 from datetime import UTC, datetime
 
-from aim_shared.bus.chain import LoggedVersion
-from aim_shared.bus.envelope import StateMessage, Verb
-from aim_shared.bus.part import Key
+from controller_runtime import Key
+from controller_runtime.bus.chain import LoggedVersion
+from controller_runtime.bus.envelope import StateMessage, Verb
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 

@@ -11,12 +11,9 @@ from support.builders import NOW, BuiltWorld, condition, make, world_of
 from support.deciding import decide
 from support.declarations import definitions
 
-from aim_shared.api import kinds, labels
-from aim_shared.bus.entry import Entry
-from aim_shared.bus.part import Key
-from aim_shared.json import JsonObject
-from aim_shared.reconcile.plan import Plan
-from aim_shared.reconcile.reconciler import Reconciler
+from aim_domain import kinds, labels
+from controller_runtime import JsonObject, Key, Plan, Reconciler
+from controller_runtime.bus.entry import Entry
 
 TEAM: Final = "team"
 IMAGE: Final = "amdenterpriseai/aim-qwen-qwen3-32b:0.8.5"

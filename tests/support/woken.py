@@ -8,15 +8,11 @@ from support.builders import BuiltWorld, world_of
 from support.deciding import decide
 from support.virtual_clock import VirtualClock
 
-from aim_shared.bus.entry import Change
-from aim_shared.bus.part import Key, Part
-from aim_shared.bus.question import about_object
-from aim_shared.json import JsonObject
-from aim_shared.reconcile.change_router import ChangeRouter
-from aim_shared.reconcile.plan import Plan
-from aim_shared.reconcile.queue import WorkQueue
-from aim_shared.reconcile.reconciler import Reconciler, ServiceDefinition
-from aim_shared.reconcile.waking import Waking
+from controller_runtime import Change, JsonObject, Key, Part, Plan, Reconciler, ServiceDefinition
+from controller_runtime.bus.question import about_object
+from controller_runtime.reconcile.change_router import ChangeRouter
+from controller_runtime.reconcile.queue import WorkQueue
+from controller_runtime.reconcile.waking import Waking
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 

@@ -8,17 +8,14 @@ from typing import Any
 
 from support.bus_source import Source
 
-from aim_shared.bus.connection import BusConnection
-from aim_shared.bus.direct import ReflectorFactory
-from aim_shared.bus.entry import Change
-from aim_shared.bus.feed import FeedStatistics, WorldFeed
-from aim_shared.bus.freshness import FeedSettings, boot_seconds
-from aim_shared.bus.part import Index, Key, Part
-from aim_shared.bus.source import SourceVersion, published
-from aim_shared.bus.subjects import Layout
-from aim_shared.bus.world import World
-from aim_shared.json import JsonObject
-from aim_shared.kube.reflector_state import Event, ListFrom, Restarted, Upsert
+from controller_runtime import Change, Index, JsonObject, Key, Part, World
+from controller_runtime.bus.connection import BusConnection
+from controller_runtime.bus.direct import ReflectorFactory
+from controller_runtime.bus.feed import FeedStatistics, WorldFeed
+from controller_runtime.bus.freshness import FeedSettings, boot_seconds
+from controller_runtime.bus.source import SourceVersion, published
+from controller_runtime.bus.subjects import Layout
+from controller_runtime.kube.reflector_state import Event, ListFrom, Restarted, Upsert
 
 QUICK = FeedSettings(
     heartbeat=0.5,

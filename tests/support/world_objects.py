@@ -2,11 +2,8 @@
 
 from typing import Any
 
-from aim_shared.api import Resource
-from aim_shared.api.kinds import Kind
-from aim_shared.bus.entry import Entry, Version
-from aim_shared.bus.part import Index, Key, Part, label_index, owner_index
-from aim_shared.json import JsonObject
+from controller_runtime import Index, JsonObject, Key, Kind, Part, Resource, label_index, owner_index
+from controller_runtime.bus.entry import Entry, Version
 
 WIDGET = Kind("example.com", "v1", "Widget", "widgets", namespaced=True, model=Resource)
 

@@ -11,7 +11,7 @@ from support.builders import NOW, condition
 from support.planned_schemas import refusals
 from support.whole_platform import passes_after, stumbles_over, variants
 
-from aim_shared.reconcile.component_names import ComponentName
+from aim_domain.component_names import ComponentName
 
 VARIANTS = tuple(variants())
 STRIDE = 1 if os.environ.get("AIM_EXPLORE") == "random" else 7

@@ -9,8 +9,9 @@ from support.planned_schemas import problems
 from support.planned_writes import PlannedWrite, Verb
 from support.serving import aim_service, plan_for, serving_world
 
-from aim_shared.api.kinds import AIM_SERVICE, HTTP_ROUTE, INFERENCE_SERVICE, JOB
-from aim_shared.json import JsonObject
+from aim_domain.kinds import AIM_SERVICE, HTTP_ROUTE, INFERENCE_SERVICE
+from controller_runtime import JsonObject
+from controller_runtime.kinds import JOB
 
 TESTS = Path(__file__).parents[1]
 UNWATCHED = {"deciding.py", "test_replayer.py"}
@@ -34,7 +35,7 @@ def _unwatched(path: Path) -> Iterator[int]:
         return
     for node in ast.walk(ast.parse(path.read_text())):
         match node:
-            case ast.ImportFrom(module="aim_shared.reconcile.decide", names=names):
+            case ast.ImportFrom(module="controller_runtime.reconcile.decide", names=names):
                 if any(name.name == "decide" for name in names):
                     yield node.lineno
             case ast.Call(func=ast.Attribute(attr="reconcile" | "finalize"), args=[_, _, _]):

@@ -7,11 +7,8 @@ import pytest
 from support.declarations import definitions
 
 from aim_cli.targets import PARTS
-from aim_shared.api import Resource
-from aim_shared.bus.part import Index
-from aim_shared.bus.parts import FACTS
-from aim_shared.reconcile.reconciler import ServiceDefinition
-from aim_shared.runtime.context import paused_indexes
+from controller_runtime import FACTS, Index, Resource, ServiceDefinition
+from controller_runtime.manager.context import paused_indexes
 
 SERVICES = definitions()
 NAMES = [service.name for service in SERVICES]

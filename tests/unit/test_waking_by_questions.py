@@ -12,14 +12,11 @@ from support.planned_schemas import refusals
 from support.whole_platform import IMAGE, TEAM, variants
 from support.woken import Awake
 
-from aim_shared.api import kinds, labels
-from aim_shared.bus.part import Key, Part
-from aim_shared.bus.parts import PREDICTOR_PODS
-from aim_shared.json import JsonObject
-from aim_shared.naming import inference_service_name
-from aim_shared.reconcile.plan import Plan
-from aim_shared.reconcile.plan_json import plan_to_json
-from aim_shared.reconcile.reconciler import ServiceDefinition
+from aim_domain import kinds, labels
+from aim_domain.naming import inference_service_name
+from aim_domain.parts import PREDICTOR_PODS
+from controller_runtime import JsonObject, Key, Part, Plan, ServiceDefinition
+from controller_runtime.reconcile.plan_json import plan_to_json
 
 SERVICES: Final = definitions()
 NAMES: Final = [service.name for service in SERVICES]

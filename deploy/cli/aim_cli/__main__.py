@@ -15,9 +15,9 @@ from aim_cli.connecting import UnreachableError, history
 from aim_cli.services import services
 from aim_cli.targets import TargetError, kind_name, target
 from aim_cli.timeline import Moment, deeds, timeline
-from aim_shared.bus.connection import BusError
-from aim_shared.bus.history import DecisionFilter, History
-from aim_shared.replay import Replayed, Replayer, Verdict
+from controller_runtime.bus.connection import BusError
+from controller_runtime.bus.history import DecisionFilter, History
+from controller_runtime.replay import Replayed, Replayer, Verdict
 
 T = TypeVar("T")
 app = typer.Typer(no_args_is_help=True, add_completion=False, help=__doc__, pretty_exceptions_enable=False)

@@ -6,9 +6,9 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Final
 
-from aim_shared.bus.connection import BusSettings, connect
-from aim_shared.bus.history import History
-from aim_shared.bus.subjects import DEFAULT_ROOT, Layout
+from controller_runtime.bus.connection import BusSettings, connect
+from controller_runtime.bus.history import History
+from controller_runtime.bus.subjects import DEFAULT_ROOT, Layout
 
 _PATIENCE: Final = 5.0
 

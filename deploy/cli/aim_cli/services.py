@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from importlib import import_module
 from typing import Final
 
-from aim_shared.replay import ServiceCode
-from aim_shared.runtime.settings import Settings
+from controller_runtime import Settings
+from controller_runtime.replay import ServiceCode
 
 _SETTINGS: Final = {
     "model-sync": "ModelSyncSettings",

@@ -3,9 +3,8 @@
 from dataclasses import dataclass
 from typing import Any
 
-from aim_shared.api.kinds import Kind
-from aim_shared.bus import parts
-from aim_shared.bus.part import Key, Part
+from aim_domain import parts
+from controller_runtime import Key, Kind, Part
 
 PARTS: tuple[Part[Any], ...] = tuple(part for part in vars(parts).values() if isinstance(part, Part))
 

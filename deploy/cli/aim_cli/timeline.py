@@ -5,12 +5,11 @@ from datetime import datetime
 from typing import Final
 
 from aim_cli.targets import PARTS, Target, kind_name
-from aim_shared.bus.chain import LoggedVersion
-from aim_shared.bus.decision import DecisionRecord
-from aim_shared.bus.envelope import EnvelopeError
-from aim_shared.bus.history import DecisionFilter, History
-from aim_shared.bus.part import Key
-from aim_shared.json import JsonObject
+from controller_runtime import JsonObject, Key
+from controller_runtime.bus.chain import LoggedVersion
+from controller_runtime.bus.decision import DecisionRecord
+from controller_runtime.bus.envelope import EnvelopeError
+from controller_runtime.bus.history import DecisionFilter, History
 
 _LARGEST_FAMILY: Final = 50
 

@@ -16,7 +16,7 @@ from aim_local.demo import DemoError, DemoSettings, demo
 from aim_local.processes import end_with_parent
 from aim_local.stack import ClusterKind, StackError, StackSettings
 from aim_local.up import up
-from aim_shared.kube.errors import KubeError
+from controller_runtime import KubeError
 
 _ROOT: Final = Path(__file__).parents[3]
 _INTERRUPTED: Final = 130

@@ -17,7 +17,7 @@ from starlette.responses import Response
 from starlette.types import ASGIApp
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from aim_shared.json import dumps
+from controller_runtime import dumps
 
 HOST: Final = "127.0.0.1"
 JSON: Final = "application/json"

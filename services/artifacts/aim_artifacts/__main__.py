@@ -2,7 +2,7 @@
 
 from aim_artifacts.service import definition, effect_runners
 from aim_artifacts.settings import ArtifactsSettings
-from aim_shared.runtime.run import run_service
+from controller_runtime import run_service
 
 
 def main() -> None:

@@ -6,12 +6,9 @@ from dataclasses import dataclass
 from aim_artifacts.conditions import QUOTA_AVAILABLE
 from aim_artifacts.quota import NO_LIMITS, Blocked, Limits, admit, fitting
 from aim_artifacts.storage import Storage
-from aim_shared.api import AIMArtifact, RuntimeConfigSpec
-from aim_shared.bus.part import Key
-from aim_shared.bus.view import View
-from aim_shared.errors import AimError
-from aim_shared.reconcile.component_names import ComponentName
-from aim_shared.reconcile.components import Component, Dependency, Observability, State
+from aim_domain import AIMArtifact, RuntimeConfigSpec
+from aim_domain.component_names import ComponentName
+from controller_runtime import AimError, Component, Dependency, Key, Observability, State, View
 
 _NAME = ComponentName.STORAGE_QUOTA
 

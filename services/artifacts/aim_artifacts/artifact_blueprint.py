@@ -6,23 +6,12 @@ from aim_artifacts.artifact_matching import promoted_from
 from aim_artifacts.download_filter import parse_filter
 from aim_artifacts.file_selection import filter_text
 from aim_artifacts.model_sources import IndexedSource
-from aim_shared.api import (
-    AIMArtifact,
-    AIMTemplateCache,
-    CacheMode,
-    EnvVar,
-    RuntimeConfigSpec,
-    StatusValue,
-    labels,
-    to_json,
-)
-from aim_shared.api.kinds import AIM_ARTIFACT
-from aim_shared.bus.parts import ARTIFACTS
-from aim_shared.json import JsonObject, loads
-from aim_shared.naming import HashSource, Structured, derive_name, label_value
-from aim_shared.reconcile.children import child_labels
-from aim_shared.reconcile.plan import Child, Patch, WriteMode, kind_of
-from aim_shared.runtimeconfig.env import merge_env
+from aim_domain import AIMArtifact, AIMTemplateCache, CacheMode, RuntimeConfigSpec, child_labels, labels, merge_env
+from aim_domain.kinds import AIM_ARTIFACT
+from aim_domain.naming import HashSource, Structured, derive_name, label_value
+from aim_domain.parts import ARTIFACTS
+from controller_runtime import Child, JsonObject, Patch, StatusValue, WriteMode, kind_of, loads, to_json
+from controller_runtime.core import EnvVar
 
 CONTROLLER: Final = "template-cache"
 """Name of the cache controller (FW-201)."""

@@ -3,8 +3,8 @@
 from collections.abc import Iterable
 
 from aim_artifacts.download_filter import parse_filter, same_filter
-from aim_shared.api import AIMArtifact, AIMTemplateCache, CacheMode, ModelSource, StatusValue, labels
-from aim_shared.api.meta import GROUP
+from aim_domain import GROUP, AIMArtifact, AIMTemplateCache, CacheMode, ModelSource, labels
+from controller_runtime import StatusValue
 
 _PROMOTABLE = frozenset({StatusValue.READY, StatusValue.PROGRESSING, StatusValue.PENDING})
 

@@ -25,30 +25,33 @@ from aim_artifacts.size_stage import discover_size
 from aim_artifacts.sizing import display_size, headroom_annotation, headroom_percent, stated_size
 from aim_artifacts.source import effective_model_id
 from aim_artifacts.stage import JobSeen, Seen, Stage
-from aim_shared.api import (
-    AIMArtifact,
-    CacheMode,
-    InferenceService,
-    PersistentVolumeClaim,
-    RoleBinding,
+from aim_domain import AIMArtifact, CacheMode, InferenceService, PodFacts, labels, resolve_config
+from aim_domain.component_names import COMPONENT_ORDER
+from aim_domain.naming import check_size_job_name, claim_name, download_job_name
+from aim_domain.parts import ARTIFACT_CLAIMS, ARTIFACT_JOBS, ARTIFACTS, STATUS_UPDATER_BINDINGS
+from controller_runtime import (
+    AimError,
+    Category,
+    Child,
+    Desired,
+    Evaluation,
+    Event,
+    EventType,
+    JsonObject,
+    Lookup,
+    Patch,
+    Plan,
     StatusValue,
-    labels,
+    View,
+    assemble,
+    evaluate,
+    find_condition,
+    scoped,
+    soonest,
+    status_json,
+    timestamp,
 )
-from aim_shared.api.enums import EventType
-from aim_shared.api.meta import find_condition
-from aim_shared.bus.part import scoped
-from aim_shared.bus.parts import ARTIFACT_CLAIMS, ARTIFACT_JOBS, ARTIFACTS, STATUS_UPDATER_BINDINGS
-from aim_shared.bus.view import Lookup, View
-from aim_shared.errors import AimError, Category
-from aim_shared.json import JsonObject
-from aim_shared.naming import check_size_job_name, claim_name, download_job_name
-from aim_shared.pods.facts import PodFacts
-from aim_shared.reconcile.component_names import COMPONENT_ORDER
-from aim_shared.reconcile.conditions import Desired, timestamp
-from aim_shared.reconcile.hold import soonest
-from aim_shared.reconcile.plan import Child, Event, Patch, Plan
-from aim_shared.reconcile.state_engine import Evaluation, assemble, evaluate, status_json
-from aim_shared.runtimeconfig.resolve import resolve_config
+from controller_runtime.core import PersistentVolumeClaim, RoleBinding
 
 REQUEUE_AFTER: Final = 10.0
 """Seconds after which a progressing artifact is looked at again (AR-103)."""

@@ -1,9 +1,9 @@
 """The RoleBinding that lets download pods report their progress (AR-270…AR-273)."""
 
 from aim_artifacts.settings import STATUS_UPDATER, ArtifactsSettings
-from aim_shared.api.kinds import ROLE_BINDING
-from aim_shared.bus.parts import STATUS_UPDATER_BINDINGS
-from aim_shared.reconcile.plan import Child, WriteMode, kind_of
+from aim_domain.parts import STATUS_UPDATER_BINDINGS
+from controller_runtime import Child, WriteMode, kind_of
+from controller_runtime.kinds import ROLE_BINDING
 
 _RBAC = "rbac.authorization.k8s.io"
 

@@ -11,19 +11,29 @@ from aim_artifacts.conditions import DUPLICATE_MODEL_SOURCE
 from aim_artifacts.indexes import ARTIFACTS_BY_CACHE, ARTIFACTS_BY_SOURCE, CACHES_BY_ARTIFACT, CLAIMS_BY_OWNER
 from aim_artifacts.model_sources import IndexedSource, sources_to_keep
 from aim_artifacts.template_resolution import ResolvedTemplate, resolve_template
-from aim_shared.api import AIMArtifact, AIMTemplateCache, StatusValue, to_json
-from aim_shared.api.enums import EventType
-from aim_shared.bus.part import scoped
-from aim_shared.bus.parts import ARTIFACTS, NAMESPACES
-from aim_shared.bus.view import Selection, View
-from aim_shared.errors import AimError
-from aim_shared.json import JsonObject
-from aim_shared.naming import label_value
-from aim_shared.reconcile.component_names import COMPONENT_ORDER
-from aim_shared.reconcile.finalizers import namespace_terminating
-from aim_shared.reconcile.plan import Child, Delete, Event, Patch, Plan
-from aim_shared.reconcile.state_engine import assemble, evaluate, status_json
-from aim_shared.runtimeconfig.resolve import ResolvedConfig, resolve_config
+from aim_domain import AIMArtifact, AIMTemplateCache, ResolvedConfig, resolve_config
+from aim_domain.component_names import COMPONENT_ORDER
+from aim_domain.naming import label_value
+from aim_domain.parts import ARTIFACTS, NAMESPACES
+from controller_runtime import (
+    AimError,
+    Child,
+    Delete,
+    Event,
+    EventType,
+    JsonObject,
+    Patch,
+    Plan,
+    Selection,
+    StatusValue,
+    View,
+    assemble,
+    evaluate,
+    namespace_terminating,
+    scoped,
+    status_json,
+    to_json,
+)
 
 _REQUEUE_AFTER = 1.0
 """Seconds until a clean-up looks whether the artifacts are gone, should no change tell it."""

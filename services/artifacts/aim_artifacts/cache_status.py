@@ -6,12 +6,18 @@ from dataclasses import dataclass
 from aim_artifacts.conditions import ALL_CACHES_READY, CACHES_NOT_READY, CREATING_CACHES, NO_CACHES
 from aim_artifacts.model_sources import IndexedSource
 from aim_artifacts.source import effective_model_id, mount_point
-from aim_shared.api import AIMArtifact, StatusValue
-from aim_shared.api.enums import worst_status
-from aim_shared.api.meta import find_condition
-from aim_shared.json import JsonObject
-from aim_shared.reconcile.component_names import ComponentName, ParentCondition
-from aim_shared.reconcile.components import Component, Dependency, State
+from aim_domain import AIMArtifact
+from aim_domain.component_names import ComponentName
+from controller_runtime import (
+    Component,
+    Dependency,
+    JsonObject,
+    ParentCondition,
+    State,
+    StatusValue,
+    find_condition,
+    worst_status,
+)
 
 
 @dataclass(frozen=True, slots=True)

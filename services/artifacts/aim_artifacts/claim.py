@@ -6,16 +6,24 @@ from typing import Final
 from aim_artifacts.conditions import DOWNLOAD_COMPLETE, VERIFIED
 from aim_artifacts.sizing import headroom_percent
 from aim_artifacts.source import without_scheme
-from aim_shared.api import AIMArtifact, ConditionStatus, PersistentVolumeClaim, RuntimeConfigSpec, StatusValue, labels
-from aim_shared.api.kinds import PERSISTENT_VOLUME_CLAIM
-from aim_shared.api.meta import Resource, find_condition
-from aim_shared.api.quantity import volume_size
-from aim_shared.bus.parts import ARTIFACT_CLAIMS
-from aim_shared.json import JsonObject
-from aim_shared.naming import claim_name, label_value, optional_label_value
-from aim_shared.reconcile.children import child_labels
-from aim_shared.reconcile.conditions import timestamp
-from aim_shared.reconcile.plan import Child, Patch, WriteMode, kind_of
+from aim_domain import AIMArtifact, RuntimeConfigSpec, child_labels, labels
+from aim_domain.naming import claim_name, label_value, optional_label_value
+from aim_domain.parts import ARTIFACT_CLAIMS
+from controller_runtime import (
+    Child,
+    ConditionStatus,
+    JsonObject,
+    Patch,
+    Resource,
+    StatusValue,
+    WriteMode,
+    find_condition,
+    kind_of,
+    timestamp,
+    volume_size,
+)
+from controller_runtime.core import PersistentVolumeClaim
+from controller_runtime.kinds import PERSISTENT_VOLUME_CLAIM
 
 CONTROLLER: Final = "artifact"
 """Name of the artifact controller (FW-201)."""

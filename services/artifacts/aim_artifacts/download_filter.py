@@ -2,9 +2,8 @@
 
 from aim_artifacts.file_selection import DEFAULT_FILTER, FilterError, filter_text, selection_of
 from aim_artifacts.source import is_hugging_face
-from aim_shared.api import AIMArtifact, RuntimeConfigSpec, labels, to_json
-from aim_shared.api.aim_shapes import DownloadFilter
-from aim_shared.json import JsonObject, loads
+from aim_domain import AIMArtifact, DownloadFilter, RuntimeConfigSpec, labels
+from controller_runtime import JsonObject, loads, to_json
 
 
 def effective_filter(artifact: AIMArtifact, config: RuntimeConfigSpec) -> str:

@@ -13,14 +13,11 @@ from aim_artifacts.jobs import build_download_job, is_outdated, is_stale, remova
 from aim_artifacts.progress import DownloadOutcome
 from aim_artifacts.settings import ArtifactsSettings
 from aim_artifacts.stage import JobSeen, Seen, Stage
-from aim_shared.api import Job, PersistentVolumeClaim, PodPhase
-from aim_shared.naming import claim_name
-from aim_shared.pods.facts import PodFacts
-from aim_shared.reconcile.component_names import ComponentName
-from aim_shared.reconcile.components import Component, Dependency, State, downstream
-from aim_shared.reconcile.inspect_jobs import failed_condition, is_job_complete
-from aim_shared.reconcile.inspect_pods import newest_pod
-from aim_shared.reconcile.inspect_pvcs import inspect_pvc
+from aim_domain import PodFacts, failed_condition, inspect_pvc, is_job_complete, newest_pod
+from aim_domain.component_names import ComponentName
+from aim_domain.naming import claim_name
+from controller_runtime import Component, Dependency, PodPhase, State, downstream
+from controller_runtime.core import Job, PersistentVolumeClaim
 
 _CLAIM = ComponentName.CACHE_PVC
 _JOB = ComponentName.DOWNLOAD_JOB

@@ -6,12 +6,7 @@ from types import MappingProxyType
 from typing import Final
 
 from aim_artifacts.exit_codes import CATEGORY_OF_CODE, FailureCategory
-from aim_shared.api import Pod, PodPhase
-from aim_shared.errors import AimError, Category
-from aim_shared.json import loads
-from aim_shared.masking import masked
-from aim_shared.reconcile.components import Component, Dependency, Observability, State
-from aim_shared.reconcile.inspect_pods import (
+from aim_domain import (
     EventsOf,
     Failure,
     LogOf,
@@ -21,10 +16,13 @@ from aim_shared.reconcile.inspect_pods import (
     failure_of,
     image_pull_error,
     inspect_pods,
+    masked,
     newest_pod,
     no_log,
     wanted_logs,
 )
+from controller_runtime import AimError, Category, Component, Dependency, Observability, PodPhase, State, loads
+from controller_runtime.core import Pod
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from fnmatch import translate
 from typing import Final
 
-from aim_shared.json import JsonObject, dumps, loads
+from controller_runtime import JsonObject, dumps, loads
 
 
 class FilterError(ValueError):

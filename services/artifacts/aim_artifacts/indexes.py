@@ -3,21 +3,9 @@
 from collections.abc import Iterable
 from typing import Final
 
-from aim_shared.api import (
-    AIMArtifact,
-    InferenceService,
-    Resource,
-    labels,
-)
-from aim_shared.api.meta import API_VERSION
-from aim_shared.bus.part import Index, Key, label_index, owner_index, scoped
-from aim_shared.bus.parts import (
-    ARTIFACT_CLAIMS,
-    ARTIFACT_PODS,
-    ARTIFACTS,
-    INFERENCE_SERVICES,
-    TEMPLATE_CACHES,
-)
+from aim_domain import API_VERSION, AIMArtifact, InferenceService, labels
+from aim_domain.parts import ARTIFACT_CLAIMS, ARTIFACT_PODS, ARTIFACTS, INFERENCE_SERVICES, TEMPLATE_CACHES
+from controller_runtime import Index, Key, Resource, label_index, owner_index, scoped
 
 ARTIFACTS_BY_SOURCE: Final = Index(
     ARTIFACTS, "source", lambda artifact: [scoped(artifact.namespace, artifact.spec.source_uri)]

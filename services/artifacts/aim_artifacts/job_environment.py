@@ -2,8 +2,8 @@
 
 from aim_artifacts.download_filter import effective_filter
 from aim_artifacts.source import is_hugging_face
-from aim_shared.api import AIMArtifact, EnvVar, RuntimeConfigSpec
-from aim_shared.runtimeconfig.env import merge_env
+from aim_domain import AIMArtifact, RuntimeConfigSpec, merge_env
+from controller_runtime.core import EnvVar
 
 MOUNT_PATH = "/cache"
 """Where the volume is mounted in the download container (AR-253)."""

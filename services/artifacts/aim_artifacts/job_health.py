@@ -5,12 +5,9 @@ from datetime import datetime
 
 from aim_artifacts.failures import inspect_job_pods, logs_to_read
 from aim_artifacts.stage import JobSeen
-from aim_shared.api import Job, Pod
-from aim_shared.pods.facts import PodFacts
-from aim_shared.reconcile.components import Component, Dependency, State
-from aim_shared.reconcile.inspect_jobs import awaits_explanation, blame_pods, failed_condition, inspect_job
-from aim_shared.reconcile.inspect_pods import newest_pod
-from aim_shared.reconcile.plan import Effect
+from aim_domain import PodFacts, awaits_explanation, blame_pods, failed_condition, inspect_job, newest_pod
+from controller_runtime import Component, Dependency, Effect, State
+from controller_runtime.core import Job, Pod
 
 
 def inspect_job_and_pods(

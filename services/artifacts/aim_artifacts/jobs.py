@@ -8,13 +8,12 @@ from aim_artifacts.claim import CONTROLLER
 from aim_artifacts.exit_codes import TERMINAL_CODES
 from aim_artifacts.job_environment import MOUNT_PATH, check_size_environment, download_environment
 from aim_artifacts.settings import ArtifactsSettings
-from aim_shared.api import AIMArtifact, EnvVar, Job, PersistentVolumeClaim, RuntimeConfigSpec, labels, to_json
-from aim_shared.api.kinds import JOB
-from aim_shared.bus.parts import ARTIFACT_JOBS
-from aim_shared.json import JsonObject
-from aim_shared.naming import check_size_job_name, download_job_name, label_value
-from aim_shared.reconcile.children import child_labels
-from aim_shared.reconcile.plan import Child, Delete, WriteMode, kind_of
+from aim_domain import AIMArtifact, RuntimeConfigSpec, child_labels, labels
+from aim_domain.naming import check_size_job_name, download_job_name, label_value
+from aim_domain.parts import ARTIFACT_JOBS
+from controller_runtime import Child, Delete, JsonObject, WriteMode, kind_of, to_json
+from controller_runtime.core import EnvVar, Job, PersistentVolumeClaim
+from controller_runtime.kinds import JOB
 
 _USER: Final = 1000
 _BACKOFF_LIMIT: Final = 2

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from datetime import datetime
 
-from aim_shared.api import AIMArtifact, InferenceService
+from aim_domain import AIMArtifact, InferenceService
 
 
 def last_used(artifact: AIMArtifact, users: Iterable[InferenceService]) -> datetime | None:

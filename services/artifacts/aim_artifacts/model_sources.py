@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from aim_shared.api import ModelSource
+from aim_domain import ModelSource
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,11 +9,8 @@ from typing import Final
 from aim_artifacts.conditions import DOWNLOAD_COMPLETE, DOWNLOADING, VERIFICATION_FAILED, VERIFIED, VERIFYING
 from aim_artifacts.exit_codes import CATEGORY_OF_CODE, ExitCode
 from aim_artifacts.transfer_progress import COMPLETE, display_percentage, progress_json
-from aim_shared.api import AIMArtifact, AIMArtifactStatus, to_json
-from aim_shared.bus.entry import Change
-from aim_shared.json import JsonObject
-from aim_shared.reconcile.components import Observability
-from aim_shared.reconcile.conditions import Desired, condition
+from aim_domain import AIMArtifact, AIMArtifactStatus
+from controller_runtime import Change, Desired, JsonObject, Observability, condition, to_json
 
 _OF_THE_POD: Final = ("progress", "download")
 _NOT_APPLICABLE: Final = "N/A"

@@ -9,7 +9,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-from aim_shared.api import AIMClusterRuntimeConfig, Namespace, labels, quantity
+from aim_domain import AIMClusterRuntimeConfig, labels
+from controller_runtime import quantity
+from controller_runtime.core import Namespace
 
 _UNLIMITED: Final = "unlimited"
 

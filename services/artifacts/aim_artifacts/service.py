@@ -12,12 +12,8 @@ from aim_artifacts.progress import is_mere_progress
 from aim_artifacts.settings import ArtifactsSettings
 from aim_artifacts.shown import SHOWN
 from aim_artifacts.wakes import ARTIFACT_WAKES
-from aim_shared.api import labels
-from aim_shared.bus import parts
-from aim_shared.kube.client import KubeClient
-from aim_shared.pods.facts import POD_EFFECTS
-from aim_shared.pods.readers import pod_readers
-from aim_shared.reconcile.reconciler import EffectRunner, Reconciler, ServiceDefinition, StatusOwnership
+from aim_domain import POD_EFFECTS, labels, parts, pod_readers
+from controller_runtime import FACTS, EffectRunner, KubeClient, Reconciler, ServiceDefinition, StatusOwnership
 
 _PUBLISHED = (
     parts.ARTIFACTS,
@@ -36,7 +32,7 @@ _OF_OTHERS = (
     parts.SERVICES,
     parts.INFERENCE_SERVICES,
     parts.PREDICTOR_PODS,
-    parts.FACTS,
+    FACTS,
 )
 
 

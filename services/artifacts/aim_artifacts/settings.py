@@ -4,7 +4,7 @@ from importlib.metadata import PackageNotFoundError, version
 
 from pydantic import Field
 
-from aim_shared.runtime.settings import Settings
+from controller_runtime import Settings
 
 STATUS_UPDATER = "aim-engine-artifact-status-updater"
 """Name of the RoleBinding of every namespace, and usual name of the ClusterRole (AR-270, AR-271)."""

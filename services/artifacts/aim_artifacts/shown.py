@@ -2,18 +2,17 @@
 
 from typing import Final
 
-from aim_shared.api import (
+from aim_domain import (
     AIMArtifact,
     AIMClusterServiceTemplate,
     AIMServiceTemplate,
     AIMTemplateCache,
     InferenceService,
-    Namespace,
-    RoleBinding,
     labels,
+    shown_of_config,
+    shown_of_pod,
 )
-from aim_shared.api.meta import find_condition
-from aim_shared.bus.parts import (
+from aim_domain.parts import (
     ARTIFACT_PODS,
     ARTIFACTS,
     CLUSTER_RUNTIME_CONFIGS,
@@ -25,9 +24,8 @@ from aim_shared.bus.parts import (
     TEMPLATE_CACHES,
     TEMPLATES,
 )
-from aim_shared.reconcile.inspect_pods import shown_of_pod
-from aim_shared.reconcile.reconciler import Shown
-from aim_shared.runtimeconfig.resolve import shown_of_config
+from controller_runtime import Shown, find_condition
+from controller_runtime.core import Namespace, RoleBinding
 
 
 def _of_artifact(artifact: AIMArtifact) -> tuple[object, ...]:

@@ -3,7 +3,7 @@
 from typing import Final
 
 from aim_artifacts.sizing import LARGEST_SOURCE
-from aim_shared.json import JsonObject, loads
+from controller_runtime import JsonObject, loads
 
 OUTPUT_LINES: Final = 20
 """Last lines of the log among which the result is looked for (AR-156)."""

@@ -8,12 +8,10 @@ from aim_artifacts.jobs import build_check_size_job, is_outdated, removal
 from aim_artifacts.settings import ArtifactsSettings
 from aim_artifacts.size_output import find_size, has_report
 from aim_artifacts.stage import JobSeen, Seen, Stage
-from aim_shared.api import Pod, PodPhase
-from aim_shared.pods.facts import PodFacts
-from aim_shared.reconcile.component_names import ComponentName
-from aim_shared.reconcile.components import Component, Dependency, State, downstream
-from aim_shared.reconcile.inspect_jobs import failed_condition, is_job_complete
-from aim_shared.reconcile.inspect_pods import LogRequest, newest_pod
+from aim_domain import LogRequest, PodFacts, failed_condition, is_job_complete, newest_pod
+from aim_domain.component_names import ComponentName
+from controller_runtime import Component, Dependency, PodPhase, State, downstream
+from controller_runtime.core import Pod
 
 _JOB = ComponentName.CHECK_SIZE_JOB
 _PODS = ComponentName.CHECK_SIZE_JOB_PODS

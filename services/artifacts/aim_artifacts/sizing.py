@@ -2,8 +2,8 @@
 
 from typing import Final
 
-from aim_shared.api import AIMArtifact, RuntimeConfigSpec, labels, quantity
-from aim_shared.runtimeconfig.merge import DEFAULT_HEADROOM_PERCENT
+from aim_domain import DEFAULT_HEADROOM_PERCENT, AIMArtifact, RuntimeConfigSpec, labels
+from controller_runtime import quantity
 
 LARGEST_SOURCE: Final = 1 << 50
 """Largest size in bytes that a size discovery may report (AR-157)."""

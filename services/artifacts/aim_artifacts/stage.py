@@ -4,11 +4,9 @@ from dataclasses import dataclass, replace
 
 from aim_artifacts.progress import DownloadOutcome
 from aim_artifacts.quota import NO_LIMITS, Limits
-from aim_shared.api import AIMArtifact, Job, PersistentVolumeClaim, Pod, RoleBinding
-from aim_shared.bus.view import Lookup
-from aim_shared.reconcile.components import Component
-from aim_shared.reconcile.plan import Child, Delete, Effect, Patch
-from aim_shared.runtimeconfig.resolve import ResolvedConfig
+from aim_domain import AIMArtifact, ResolvedConfig
+from controller_runtime import Child, Component, Delete, Effect, Lookup, Patch
+from controller_runtime.core import Job, PersistentVolumeClaim, Pod, RoleBinding
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,13 +13,10 @@ from aim_artifacts.indexes import (
 )
 from aim_artifacts.quota import NO_LIMITS, Limits, Request, Volume, limits_of
 from aim_artifacts.sizing import headroom_percent, stated_size
-from aim_shared.api import AIMArtifact, PersistentVolumeClaim, RuntimeConfigSpec, quantity
-from aim_shared.bus.parts import ARTIFACT_CLAIMS, ARTIFACTS, CLUSTER_RUNTIME_CONFIGS, NAMESPACES
-from aim_shared.bus.view import View
-from aim_shared.errors import AimError
-from aim_shared.reconcile.conditions import timestamp
-from aim_shared.reconcile.decide import is_paused
-from aim_shared.runtimeconfig.resolve import DEFAULT_NAME, ResolvedConfig, resolve_config
+from aim_domain import DEFAULT_NAME, AIMArtifact, ResolvedConfig, RuntimeConfigSpec, resolve_config
+from aim_domain.parts import ARTIFACT_CLAIMS, ARTIFACTS, CLUSTER_RUNTIME_CONFIGS, NAMESPACES
+from controller_runtime import AimError, View, is_paused, quantity, timestamp
+from controller_runtime.core import PersistentVolumeClaim
 
 
 @dataclass(frozen=True, slots=True)

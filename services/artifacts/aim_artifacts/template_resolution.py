@@ -3,20 +3,20 @@
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from aim_shared.api import (
-    AIMClusterServiceTemplate,
-    AIMServiceTemplate,
-    AIMTemplateCache,
+from aim_domain import AIMClusterServiceTemplate, AIMServiceTemplate, AIMTemplateCache, ModelSource, TemplateScope
+from aim_domain.component_names import ComponentName
+from aim_domain.parts import CLUSTER_TEMPLATES, TEMPLATES
+from controller_runtime import (
+    Component,
     ConditionStatus,
-    ModelSource,
+    Lookup,
+    ParentCondition,
+    State,
     StatusValue,
-    TemplateScope,
+    View,
+    find_condition,
+    upstream,
 )
-from aim_shared.api.meta import find_condition
-from aim_shared.bus.parts import CLUSTER_TEMPLATES, TEMPLATES
-from aim_shared.bus.view import Lookup, View
-from aim_shared.reconcile.component_names import ComponentName, ParentCondition
-from aim_shared.reconcile.components import Component, State, upstream
 
 Template: TypeAlias = AIMServiceTemplate | AIMClusterServiceTemplate
 

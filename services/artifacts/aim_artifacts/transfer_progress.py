@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from aim_shared.json import JsonObject
+from controller_runtime import JsonObject
 
 COMPLETE: Final = 100
 

@@ -5,14 +5,10 @@ from typing import Final
 
 from aim_artifacts.admission import admissible, admissible_after
 from aim_artifacts.indexes import is_waiting
-from aim_shared.api import AIMArtifact, AIMClusterRuntimeConfig, Namespace, PersistentVolumeClaim, labels
-from aim_shared.bus.entry import Change
-from aim_shared.bus.part import Key
-from aim_shared.bus.parts import ARTIFACT_CLAIMS, ARTIFACTS, CLUSTER_RUNTIME_CONFIGS, NAMESPACES
-from aim_shared.bus.view import View
-from aim_shared.reconcile.decide import is_paused
-from aim_shared.reconcile.reconciler import Wake, WakeBy
-from aim_shared.runtimeconfig.resolve import DEFAULT_NAME
+from aim_domain import DEFAULT_NAME, AIMArtifact, AIMClusterRuntimeConfig, labels
+from aim_domain.parts import ARTIFACT_CLAIMS, ARTIFACTS, CLUSTER_RUNTIME_CONFIGS, NAMESPACES
+from controller_runtime import Change, Key, View, Wake, WakeBy, is_paused
+from controller_runtime.core import Namespace, PersistentVolumeClaim
 
 
 def _after_claim(change: Change[PersistentVolumeClaim], view: View) -> Iterable[Key]:

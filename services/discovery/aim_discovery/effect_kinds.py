@@ -4,7 +4,7 @@ import hashlib
 from enum import StrEnum
 from typing import Final
 
-from aim_shared.json import canonical
+from controller_runtime import canonical
 
 SERVICE_NAME: Final = "discovery"
 """Name of the service; its facts carry it."""

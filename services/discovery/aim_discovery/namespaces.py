@@ -2,9 +2,8 @@
 
 from dataclasses import dataclass
 
-from aim_shared.bus.parts import NAMESPACES
-from aim_shared.bus.view import View
-from aim_shared.errors import AimError
+from aim_domain.parts import NAMESPACES
+from controller_runtime import AimError, View
 
 
 @dataclass(frozen=True, slots=True)

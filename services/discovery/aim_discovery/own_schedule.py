@@ -6,10 +6,7 @@ the object. Such a pass looks again when the grace period ends, and otherwise wh
 
 from dataclasses import replace
 
-from aim_shared.errors import RETRIED_CATEGORIES, AimError
-from aim_shared.reconcile.components import Component
-from aim_shared.reconcile.hold import soonest
-from aim_shared.reconcile.plan import Plan
+from controller_runtime import RETRIED_CATEGORIES, AimError, Component, Plan, soonest
 
 
 def on_own_schedule(

@@ -3,19 +3,11 @@
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
-from aim_shared.api import (
-    AIM_CLUSTER_SERVICE_TEMPLATE,
-    AIM_SERVICE_TEMPLATE,
-    AIMClusterModel,
-    AIMClusterServiceTemplate,
-    AIMModel,
-    AIMServiceTemplate,
-    Kind,
-)
-from aim_shared.bus.part import Index, Part, scoped
-from aim_shared.bus.parts import CLUSTER_MODELS, CLUSTER_TEMPLATES, MODELS, TEMPLATES
-from aim_shared.reconcile.component_names import ComponentName
-from aim_shared.reconcile.components import Dependency
+from aim_domain import AIMClusterModel, AIMClusterServiceTemplate, AIMModel, AIMServiceTemplate
+from aim_domain.component_names import ComponentName
+from aim_domain.kinds import AIM_CLUSTER_SERVICE_TEMPLATE, AIM_SERVICE_TEMPLATE
+from aim_domain.parts import CLUSTER_MODELS, CLUSTER_TEMPLATES, MODELS, TEMPLATES
+from controller_runtime import Dependency, Index, Kind, Part, scoped
 
 Model: TypeAlias = AIMModel | AIMClusterModel
 Template: TypeAlias = AIMServiceTemplate | AIMClusterServiceTemplate

@@ -28,14 +28,14 @@ from aim_discovery.templates.discovery import JOBS_BY_OWNER, PODS_BY_JOB
 from aim_discovery.templates.reconcile import TemplateReconcile
 from aim_discovery.templates.slots import ACTIVE_JOBS, CLUSTER_LINE, LINE
 from aim_discovery.wakes import wakes_of_line
-from aim_shared.bus.parts import (
+from aim_domain import GPUS, POD_EFFECTS, mirror_credentials, pod_readers
+from aim_domain.parts import (
     CLUSTER_MODELS,
     CLUSTER_RUNTIME_CONFIGS,
     CLUSTER_TEMPLATES,
     CUSTOM_PROFILES,
     DISCOVERY_JOBS,
     DISCOVERY_PODS,
-    FACTS,
     MODELS,
     NAMESPACES,
     NODES,
@@ -43,14 +43,8 @@ from aim_shared.bus.parts import (
     TEMPLATE_CACHES,
     TEMPLATES,
 )
-from aim_shared.gpu.inventory import GPUS
-from aim_shared.kube.client import KubeClient
-from aim_shared.pods.facts import POD_EFFECTS
-from aim_shared.pods.readers import pod_readers
-from aim_shared.reconcile.reconciler import EffectRunner, Reconciler, ServiceDefinition
-from aim_shared.registry.client import RegistryClient
-from aim_shared.registry.config_file import opened
-from aim_shared.registry.pull_secrets import mirror_credentials
+from controller_runtime import FACTS, EffectRunner, KubeClient, Reconciler, ServiceDefinition
+from oci_registry import RegistryClient, opened
 
 _PUBLISHED = (
     MODELS,

@@ -2,9 +2,8 @@
 
 from pydantic import Field
 
-from aim_shared.registry.client import INSPECTION_SECONDS
-from aim_shared.registry.settings import RegistrySettings
-from aim_shared.runtime.settings import PositiveSeconds, Seconds, Settings
+from controller_runtime import PositiveSeconds, Seconds, Settings
+from oci_registry import INSPECTION_SECONDS, RegistrySettings
 
 
 class DiscoverySettings(Settings, RegistrySettings):

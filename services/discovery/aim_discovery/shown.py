@@ -3,8 +3,8 @@
 from typing import Final
 
 from aim_discovery.scopes import Model, Template
-from aim_shared.api import Namespace
-from aim_shared.bus.parts import (
+from aim_domain import shown_of_config, shown_of_pod
+from aim_domain.parts import (
     CLUSTER_MODELS,
     CLUSTER_RUNTIME_CONFIGS,
     CLUSTER_TEMPLATES,
@@ -14,9 +14,8 @@ from aim_shared.bus.parts import (
     RUNTIME_CONFIGS,
     TEMPLATES,
 )
-from aim_shared.reconcile.inspect_pods import shown_of_pod
-from aim_shared.reconcile.reconciler import Shown
-from aim_shared.runtimeconfig.resolve import shown_of_config
+from controller_runtime import Shown
+from controller_runtime.core import Namespace
 
 
 def _of_model(model: Model) -> tuple[object, ...]:

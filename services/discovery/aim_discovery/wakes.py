@@ -6,12 +6,9 @@ from typing import TypeVar
 
 from aim_discovery.scopes import Template
 from aim_discovery.templates.slots import joined, next_in_line, occupies_slot
-from aim_shared.api import Job, Namespace, Resource
-from aim_shared.bus.entry import Change
-from aim_shared.bus.part import Key
-from aim_shared.bus.parts import CLUSTER_TEMPLATES, DISCOVERY_JOBS, NAMESPACES, TEMPLATES
-from aim_shared.bus.view import View
-from aim_shared.reconcile.reconciler import Wake, WakeBy
+from aim_domain.parts import CLUSTER_TEMPLATES, DISCOVERY_JOBS, NAMESPACES, TEMPLATES
+from controller_runtime import Change, Key, Resource, View, Wake, WakeBy
+from controller_runtime.core import Job, Namespace
 
 R = TypeVar("R", bound=Resource)
 

@@ -2,7 +2,7 @@
 
 from aim_model_sync.service import definition, effect_runners
 from aim_model_sync.settings import ModelSyncSettings
-from aim_shared.runtime.run import run_service
+from controller_runtime import run_service
 
 
 def main() -> None:

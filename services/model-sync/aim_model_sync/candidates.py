@@ -8,7 +8,7 @@ from typing import Final
 from semver import Version
 
 from aim_model_sync.versions import parse_tag
-from aim_shared.registry.image_reference import ImageReference, Repository
+from oci_registry import ImageReference, Repository
 
 MAX_KEPT: Final = 20_000
 """Candidates that a sync hands on; more are only counted. Twice the largest limit, about 300 kB."""

@@ -3,16 +3,13 @@
 from dataclasses import dataclass, field
 from typing import Final
 
+from aim_domain import AIMClusterModel, AIMClusterModelSource, labels
+from aim_domain.kinds import AIM_CLUSTER_MODEL_SOURCE
+from aim_domain.naming import label_value
+from aim_domain.parts import CLUSTER_MODELS
 from aim_model_sync.words import counted
-from aim_shared.api import AIMClusterModel, AIMClusterModelSource, labels
-from aim_shared.api.kinds import AIM_CLUSTER_MODEL_SOURCE
-from aim_shared.bus.part import Index, label_index, owner_index, scoped
-from aim_shared.bus.parts import CLUSTER_MODELS
-from aim_shared.bus.view import View
-from aim_shared.errors import AimError
-from aim_shared.naming import label_value
-from aim_shared.reconcile.predecessor import is_left_by_predecessor
-from aim_shared.registry.image_reference import ImageReference, InvalidReferenceError, Repository, parse_image
+from controller_runtime import AimError, Index, View, is_left_by_predecessor, label_index, owner_index, scoped
+from oci_registry import ImageReference, InvalidReferenceError, Repository, parse_image
 
 _SOURCE_KIND: Final = "AIMClusterModelSource"
 

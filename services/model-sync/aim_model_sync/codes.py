@@ -3,7 +3,7 @@
 from enum import StrEnum
 from typing import Final, TypeAlias
 
-from aim_shared.registry.errors import RegistryErrorCode
+from oci_registry import RegistryErrorCode
 
 
 class SyncCode(StrEnum):

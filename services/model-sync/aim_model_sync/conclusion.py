@@ -3,16 +3,13 @@
 from dataclasses import dataclass
 from datetime import datetime
 
+from aim_domain import AIMClusterModelSource
 from aim_model_sync import conditions
 from aim_model_sync.conditions import Fault, Reason, SourceCondition
 from aim_model_sync.outcome import SyncOutcome
 from aim_model_sync.status import Fields, Written, written
 from aim_model_sync.words import counted, shortened, some
-from aim_shared.api import AIMClusterModelSource, StatusValue
-from aim_shared.api.meta import find_condition
-from aim_shared.errors import AimError
-from aim_shared.reconcile.components import Observability
-from aim_shared.reconcile.conditions import Desired, condition
+from controller_runtime import AimError, Desired, Observability, StatusValue, condition, find_condition
 
 
 @dataclass(frozen=True, slots=True)

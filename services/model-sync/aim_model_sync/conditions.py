@@ -11,12 +11,17 @@ from typing import Final
 from aim_model_sync.codes import AUTH, CONFIGURATION, LACKS_CREDENTIALS, OUTAGE
 from aim_model_sync.outcome import SelectorState, SyncOutcome
 from aim_model_sync.words import counted, selector_details, some
-from aim_shared.api import ConditionStatus
-from aim_shared.api.meta import Condition, find_condition
-from aim_shared.errors import RETRIED_CATEGORIES, AimError
-from aim_shared.reconcile.components import Observability
-from aim_shared.reconcile.conditions import Desired, condition
-from aim_shared.registry.credentials import SecretReason
+from controller_runtime import (
+    RETRIED_CATEGORIES,
+    AimError,
+    Condition,
+    ConditionStatus,
+    Desired,
+    Observability,
+    condition,
+    find_condition,
+)
+from oci_registry import SecretReason
 
 
 class SourceCondition(StrEnum):

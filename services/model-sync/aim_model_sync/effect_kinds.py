@@ -3,7 +3,7 @@
 from typing import Final
 
 from aim_model_sync.selectors import SelectorText
-from aim_shared.api.base import ApiModel
+from controller_runtime import ApiModel
 
 SERVICE_NAME: Final = "model-sync"
 SYNC: Final = "sync"

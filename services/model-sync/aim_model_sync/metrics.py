@@ -5,10 +5,9 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final
 
+from aim_domain.parts import MODEL_SOURCES
 from aim_model_sync.outcome import SyncOutcome
-from aim_shared.bus.parts import MODEL_SOURCES
-from aim_shared.bus.world import World
-from aim_shared.telemetry.metrics import Readings, Total
+from controller_runtime import Readings, Total, World
 
 
 class SyncResult(StrEnum):

@@ -2,15 +2,13 @@
 
 from typing import Final
 
+from aim_domain import AIMClusterModelSource, LabelPropagation, child_labels, labels
+from aim_domain.kinds import AIM_CLUSTER_MODEL
+from aim_domain.naming import label_value
+from aim_domain.parts import CLUSTER_MODELS
 from aim_model_sync.selection import model_name
-from aim_shared.api import AIMClusterModelSource, LabelPropagation, labels, to_json
-from aim_shared.api.kinds import AIM_CLUSTER_MODEL
-from aim_shared.bus.parts import CLUSTER_MODELS
-from aim_shared.json import JsonObject
-from aim_shared.naming import label_value
-from aim_shared.reconcile.children import child_labels
-from aim_shared.reconcile.plan import Child, WriteMode, kind_of
-from aim_shared.registry.image_reference import ImageReference
+from controller_runtime import Child, JsonObject, WriteMode, kind_of, to_json
+from oci_registry import ImageReference
 
 CONTROLLER: Final = "cluster-model-source"
 """Name of the controller in labels and Events (FW-201)."""

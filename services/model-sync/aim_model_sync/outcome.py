@@ -5,9 +5,8 @@ from enum import StrEnum
 
 from aim_model_sync.candidates import RepositoryImages
 from aim_model_sync.codes import AUTH, TRANSIENT, Code
-from aim_shared.api.base import ApiModel
-from aim_shared.registry.credentials import SecretProblem
-from aim_shared.registry.image_reference import ImageReference, Repository
+from controller_runtime import ApiModel
+from oci_registry import ImageReference, Repository, SecretProblem
 
 
 class SelectorState(StrEnum):

@@ -4,13 +4,11 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Self
 
+from aim_domain import AIMClusterModelSource
 from aim_model_sync.conditions import Reason, SourceCondition
 from aim_model_sync.outcome import SecretsOutcome, SyncOutcome
 from aim_model_sync.schedule import SECRET_CHECK_INTERVAL, SECRET_DEBOUNCE, LastSync, next_sync
-from aim_shared.api import AIMClusterModelSource, ConditionStatus
-from aim_shared.api.meta import Condition, find_condition
-from aim_shared.bus.fact import Fact
-from aim_shared.errors import AimError
+from controller_runtime import AimError, Condition, ConditionStatus, Fact, find_condition
 
 
 @dataclass(frozen=True, slots=True)

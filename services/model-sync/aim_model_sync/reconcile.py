@@ -5,6 +5,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final
 
+from aim_domain import AIMClusterModelSource, resolve_config
+from aim_domain.parts import CLUSTER_MODELS
 from aim_model_sync.catalogue import Elsewhere, Managed, left_by_predecessor, managed_models
 from aim_model_sync.conclusion import Result, awaited, broken_off, concluded, postponed, recounted, rejected, started
 from aim_model_sync.effect_kinds import PULL_SECRETS, SERVICE_NAME, SYNC, SecretParams, SyncParams
@@ -17,16 +19,20 @@ from aim_model_sync.selectors import selector_texts
 from aim_model_sync.spec_problem import spec_problem
 from aim_model_sync.status import Written
 from aim_model_sync.words import counted
-from aim_shared.api import AIMClusterModelSource, to_json
-from aim_shared.api.enums import EventType
-from aim_shared.bus.fact import get_fact
-from aim_shared.bus.parts import CLUSTER_MODELS, FACTS
-from aim_shared.bus.view import View
-from aim_shared.errors import AimError, Category
-from aim_shared.reconcile.decide import IMMEDIATELY
-from aim_shared.reconcile.plan import Effect, Event, Plan
-from aim_shared.registry.credentials import SecretReason
-from aim_shared.runtimeconfig.resolve import resolve_config
+from controller_runtime import (
+    FACTS,
+    IMMEDIATELY,
+    AimError,
+    Category,
+    Effect,
+    Event,
+    EventType,
+    Plan,
+    View,
+    get_fact,
+    to_json,
+)
+from oci_registry import SecretReason
 
 LISTING_GRACE: Final = 10.0
 """Seconds during which models that are not known leave the conditions alone (MS-283)."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
-from aim_shared.api.duration import DurationError, parse_seconds
+from controller_runtime import DurationError, parse_seconds
 
 DEFAULT_INTERVAL: Final = 3600.0
 """Seconds between syncs when nothing, or zero, is set (MS-020, MS-030)."""

@@ -4,8 +4,8 @@ from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from typing import Final
 
-from aim_shared.naming import catalogue_model_name, derive_name
-from aim_shared.registry.image_reference import ImageReference
+from aim_domain.naming import catalogue_model_name, derive_name
+from oci_registry import ImageReference
 
 _NAME_HASH: Final = 6
 _DIGEST_DIGITS: Final = 6

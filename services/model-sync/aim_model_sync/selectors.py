@@ -5,12 +5,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
+from aim_domain import AIMClusterModelSourceSpec
 from aim_model_sync.codes import SelectorError, SyncCode
 from aim_model_sync.versions import UNCONSTRAINED, Constraints, effective_versions, parse_constraints
 from aim_model_sync.wildcards import WILDCARD, literal_owner, matches
-from aim_shared.api.base import ApiModel
-from aim_shared.api.cluster_model_source import AIMClusterModelSourceSpec
-from aim_shared.registry.image_reference import (
+from controller_runtime import ApiModel
+from oci_registry import (
     DOCKER_HUB,
     ImageReference,
     InvalidReferenceError,

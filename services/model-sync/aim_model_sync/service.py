@@ -5,6 +5,8 @@ from contextlib import asynccontextmanager
 from functools import partial
 from typing import Final
 
+from aim_domain import AIMClusterModel, AIMClusterModelSource, labels, mirror_credentials
+from aim_domain.parts import CLUSTER_MODELS, CLUSTER_RUNTIME_CONFIGS, MODEL_SOURCES
 from aim_model_sync.catalogue import MODELS_BY_LABEL, MODELS_BY_OWNER, MODELS_BY_REPOSITORY
 from aim_model_sync.effect_kinds import PULL_SECRETS, SERVICE_NAME, SYNC
 from aim_model_sync.effects.pull_secrets import SecretReader
@@ -13,16 +15,8 @@ from aim_model_sync.metrics import source_readings
 from aim_model_sync.model import CONTROLLER
 from aim_model_sync.reconcile import reconciler
 from aim_model_sync.settings import ModelSyncSettings
-from aim_shared.api import AIMClusterModel, AIMClusterModelSource, labels
-from aim_shared.bus.entry import Change
-from aim_shared.bus.parts import CLUSTER_MODELS, CLUSTER_RUNTIME_CONFIGS, FACTS, MODEL_SOURCES
-from aim_shared.kube.client import KubeClient
-from aim_shared.reconcile.changes import differs
-from aim_shared.reconcile.reconciler import EffectRunner, Reconciler, ServiceDefinition, Shown
-from aim_shared.registry.client import RegistryClient
-from aim_shared.registry.config_file import opened
-from aim_shared.registry.hubs import Hubs
-from aim_shared.registry.pull_secrets import mirror_credentials
+from controller_runtime import FACTS, Change, EffectRunner, KubeClient, Reconciler, ServiceDefinition, Shown, differs
+from oci_registry import Hubs, RegistryClient, opened
 
 
 def _belonging(model: AIMClusterModel) -> tuple[object, ...]:

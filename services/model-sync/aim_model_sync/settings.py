@@ -2,9 +2,8 @@
 
 from pydantic import Field
 
-from aim_shared.registry.hubs import DOCKER_HUB_API, GITHUB_API
-from aim_shared.registry.settings import BaseUrl, RegistrySettings
-from aim_shared.runtime.settings import PositiveSeconds, Settings
+from controller_runtime import PositiveSeconds, Settings
+from oci_registry import DOCKER_HUB_API, GITHUB_API, BaseUrl, RegistrySettings
 
 
 class ModelSyncSettings(Settings, RegistrySettings):

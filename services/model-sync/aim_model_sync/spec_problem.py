@@ -1,7 +1,7 @@
 """Specs that are unusable as a whole: an older definition may have let them in (MS-031, MS-034)."""
 
+from aim_domain import AIMClusterModelSourceSpec
 from aim_model_sync.schedule import InvalidIntervalError, interval_seconds
-from aim_shared.api.cluster_model_source import AIMClusterModelSourceSpec
 
 
 def spec_problem(spec: AIMClusterModelSourceSpec) -> str | None:

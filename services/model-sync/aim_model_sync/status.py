@@ -5,11 +5,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
+from aim_domain import AIMClusterModelSource
 from aim_model_sync.conditions import SourceCondition
-from aim_shared.api import AIMClusterModelSource, StatusValue
-from aim_shared.json import JsonObject
-from aim_shared.reconcile.conditions import Desired, condition_json, events_of, settle, timestamp
-from aim_shared.reconcile.plan import Event
+from controller_runtime import Desired, Event, JsonObject, StatusValue, condition_json, events_of, settle, timestamp
 
 _ORDER: Final = {type_.value: place for place, type_ in enumerate(SourceCondition)}
 

@@ -2,11 +2,8 @@
 
 from typing import Final
 
-from aim_shared.api import ConditionStatus, HTTPRoute, ParentReference
-from aim_shared.api.external.http_route import RouteParentStatus
-from aim_shared.api.meta import Condition, find_condition
-from aim_shared.reconcile.components import Observability
-from aim_shared.reconcile.conditions import Desired
+from aim_domain import HTTPRoute, ParentReference, RouteParentStatus
+from controller_runtime import Condition, ConditionStatus, Desired, Observability, find_condition
 
 HTTP_ROUTE_READY: Final = "HTTPRouteReady"
 PENDING: Final = "HTTPRoutePending"

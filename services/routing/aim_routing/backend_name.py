@@ -4,11 +4,10 @@ Derived names are shortened, so long service names of a namespace can meet. The 
 InferenceService (SV-146); a route of its own would lead to the other one's model.
 """
 
-from aim_shared.api import AIMService
-from aim_shared.bus.part import Index, scoped
-from aim_shared.bus.parts import SERVICES
-from aim_shared.bus.view import View
-from aim_shared.naming import NamingError, inference_service_name
+from aim_domain import AIMService
+from aim_domain.naming import NamingError, inference_service_name
+from aim_domain.parts import SERVICES
+from controller_runtime import Index, View, scoped
 
 
 def _backend(service: AIMService) -> list[str]:

@@ -1,12 +1,8 @@
 """Two services on one path: the gateway serves the older route, and the younger service is told (RT-121)."""
 
-from aim_shared.api import AIMService, HTTPRoute, ParentReference
-from aim_shared.api.enums import EventType
-from aim_shared.bus.part import Index
-from aim_shared.bus.parts import HTTP_ROUTES
-from aim_shared.bus.view import View
-from aim_shared.reconcile.plan import Event
-from aim_shared.runtimeconfig.routing import RoutingSettings
+from aim_domain import AIMService, HTTPRoute, ParentReference, RoutingSettings
+from aim_domain.parts import HTTP_ROUTES
+from controller_runtime import Event, EventType, Index, View
 
 
 def _address(gateway: ParentReference, namespace: str, path: str) -> str:

@@ -6,10 +6,10 @@ from typing import Final
 
 from pydantic import BaseModel
 
+from aim_domain import AIMService, AIMServiceStatus
+from aim_domain.naming import sanitise_segment
 from aim_routing.path_template import MissingValueError, PathTemplateError, render
-from aim_shared.api import AIMService, to_json
-from aim_shared.api.service import AIMServiceStatus
-from aim_shared.naming import sanitise_segment
+from controller_runtime import to_json
 
 MAX_PATH: Final = 200
 

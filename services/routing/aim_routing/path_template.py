@@ -8,8 +8,8 @@ import re
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
-from aim_shared.json import JsonObject, dumps
-from aim_shared.naming import sanitise_segment
+from aim_domain.naming import sanitise_segment
+from controller_runtime import JsonObject, dumps
 
 
 class PathTemplateError(Exception):

@@ -5,26 +5,36 @@ from datetime import datetime, timedelta
 from types import MappingProxyType
 from typing import Final
 
+from aim_domain import AIMService, HTTPRoute, ParentReference, RoutingSettings, resolve_config, routing_settings
+from aim_domain.kinds import AIM_SERVICE
+from aim_domain.naming import http_route_name, inference_service_name
+from aim_domain.parts import HTTP_ROUTES
 from aim_routing.acceptance import BACKEND_NOT_FOUND, HTTP_ROUTE_READY, PENDING, acceptance, awaiting, broken, pending
 from aim_routing.backend_name import older_namesake
 from aim_routing.conflict import conflict_event
 from aim_routing.path import PathProblem, path_of
 from aim_routing.route import build_route
-from aim_shared.api import AIMService, ConditionStatus, HTTPRoute, ParentReference, StatusValue
-from aim_shared.api.kinds import AIM_SERVICE
-from aim_shared.api.meta import find_condition
-from aim_shared.bus.parts import HTTP_ROUTES
-from aim_shared.bus.view import Lookup, View
-from aim_shared.errors import RETRIED_CATEGORIES, AimError
-from aim_shared.json import JsonObject
-from aim_shared.naming import http_route_name, inference_service_name
-from aim_shared.reconcile.conditions import Desired, condition_json, events_of, settle
-from aim_shared.reconcile.hold import BRIEFLY, Hold
-from aim_shared.reconcile.plan import Child, Delete, Plan
-from aim_shared.reconcile.predecessor import is_left_by_predecessor
-from aim_shared.reconcile.state_engine import GRACE_PERIOD
-from aim_shared.runtimeconfig.resolve import resolve_config
-from aim_shared.runtimeconfig.routing import RoutingSettings, routing_settings
+from controller_runtime import (
+    BRIEFLY,
+    GRACE_PERIOD,
+    RETRIED_CATEGORIES,
+    AimError,
+    Child,
+    ConditionStatus,
+    Delete,
+    Desired,
+    Hold,
+    JsonObject,
+    Lookup,
+    Plan,
+    StatusValue,
+    View,
+    condition_json,
+    events_of,
+    find_condition,
+    is_left_by_predecessor,
+    settle,
+)
 
 ALREADY_EXISTS: Final = "AlreadyExists"
 FETCH_ERROR: Final = "HTTPRouteFetchError"

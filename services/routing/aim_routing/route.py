@@ -1,14 +1,10 @@
 """The HTTPRoute of a service (RT-040…RT-057)."""
 
-from aim_shared.api import AIMService, labels, to_json
-from aim_shared.api.kinds import HTTP_ROUTE
-from aim_shared.api.runtime_config import LabelPropagation
-from aim_shared.bus.parts import HTTP_ROUTES
-from aim_shared.json import JsonObject
-from aim_shared.naming import http_route_name, label_value, predictor_name
-from aim_shared.reconcile.children import child_labels
-from aim_shared.reconcile.plan import Child, kind_of
-from aim_shared.runtimeconfig.routing import RoutingSettings
+from aim_domain import AIMService, LabelPropagation, RoutingSettings, child_labels, labels
+from aim_domain.kinds import HTTP_ROUTE
+from aim_domain.naming import http_route_name, label_value, predictor_name
+from aim_domain.parts import HTTP_ROUTES
+from controller_runtime import Child, JsonObject, kind_of, to_json
 
 BACKEND_PORT = 80
 """Port of the Service that KServe makes for the predictor (RT-052)."""

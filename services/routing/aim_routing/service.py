@@ -4,19 +4,26 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Final
 
+from aim_domain import AIMService, shown_of_config
+from aim_domain.parts import CLUSTER_RUNTIME_CONFIGS, HTTP_ROUTES, RUNTIME_CONFIGS, SERVICES
 from aim_routing.acceptance import HTTP_ROUTE_READY
 from aim_routing.backend_name import SERVICES_BY_BACKEND, leaving
 from aim_routing.conflict import ROUTES_BY_ADDRESS
 from aim_routing.reconcile import reconcile
-from aim_shared.api import AIMService, to_json
-from aim_shared.bus.entry import Change
-from aim_shared.bus.parts import CLUSTER_RUNTIME_CONFIGS, FACTS, HTTP_ROUTES, RUNTIME_CONFIGS, SERVICES
-from aim_shared.json import JsonObject
-from aim_shared.kube.client import KubeClient
-from aim_shared.reconcile.changes import differs
-from aim_shared.reconcile.reconciler import EffectRunner, Reconciler, ServiceDefinition, Shown, StatusOwnership
-from aim_shared.runtime.settings import Settings
-from aim_shared.runtimeconfig.resolve import shown_of_config
+from controller_runtime import (
+    FACTS,
+    Change,
+    EffectRunner,
+    JsonObject,
+    KubeClient,
+    Reconciler,
+    ServiceDefinition,
+    Settings,
+    Shown,
+    StatusOwnership,
+    differs,
+    to_json,
+)
 
 _UNREAD_STATUS: Final = ("conditions", "observedGeneration")
 

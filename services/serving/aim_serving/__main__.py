@@ -1,8 +1,7 @@
 """The serving service."""
 
 from aim_serving.service import definition, effect_runners
-from aim_shared.runtime.run import run_service
-from aim_shared.runtime.settings import Settings
+from controller_runtime import Settings, run_service
 
 
 def main() -> None:

@@ -1,9 +1,8 @@
 """Component ``HPA`` of an autoscaled service (SV-207, SV-208)."""
 
-from aim_shared.api import ConditionStatus, HorizontalPodAutoscaler, find_condition
-from aim_shared.bus.view import Lookup
-from aim_shared.reconcile.component_names import ComponentName
-from aim_shared.reconcile.components import Component, Dependency, State
+from aim_domain.component_names import ComponentName
+from controller_runtime import Component, ConditionStatus, Dependency, Lookup, State, find_condition
+from controller_runtime.core import HorizontalPodAutoscaler
 
 
 def autoscaler_component(name: str, found: Lookup[HorizontalPodAutoscaler], *, workload_ready: bool) -> Component:

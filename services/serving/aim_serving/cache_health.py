@@ -4,14 +4,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Final
 
-from aim_shared.api import AIMArtifact, CacheMode, StatusValue, find_condition, labels
-from aim_shared.api.meta import Condition
-from aim_shared.api.template_cache import AIMTemplateCache
-from aim_shared.bus.parts import ARTIFACTS
-from aim_shared.errors import AimError
-from aim_shared.reconcile.component_names import ComponentName
-from aim_shared.reconcile.components import Component, Dependency, State
-from aim_shared.reconcile.plan import Delete
+from aim_domain import AIMArtifact, AIMTemplateCache, CacheMode, labels
+from aim_domain.component_names import ComponentName
+from aim_domain.parts import ARTIFACTS
+from controller_runtime import AimError, Component, Condition, Delete, Dependency, State, StatusValue, find_condition
 
 CREATING: Final = "CacheCreating"
 RETRYING: Final = "CacheRetrying"

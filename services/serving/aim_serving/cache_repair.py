@@ -1,12 +1,11 @@
 """A changed env reaches the downloads of a cache that is not Ready yet, such as a corrected token (SV-269)."""
 
+from aim_domain import AIMService, AIMTemplateCache, labels
+from aim_domain.naming import optional_label_value
+from aim_domain.parts import TEMPLATE_CACHES
 from aim_serving.references import Template
 from aim_serving.template_cache import cache_env
-from aim_shared.api import AIMService, StatusValue, labels, to_json
-from aim_shared.api.template_cache import AIMTemplateCache
-from aim_shared.bus.parts import TEMPLATE_CACHES
-from aim_shared.naming import optional_label_value
-from aim_shared.reconcile.plan import Patch
+from controller_runtime import Patch, StatusValue, to_json
 
 
 def env_patches(service: AIMService, template: Template | None, cache: AIMTemplateCache | None) -> tuple[Patch, ...]:

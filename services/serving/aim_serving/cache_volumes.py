@@ -4,13 +4,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
+from aim_domain import VOLUME as PROFILE_VOLUME
+from aim_domain import AIMTemplateCache, CachedArtifact, InferenceService, labels
+from aim_domain.naming import sanitise_segment
 from aim_serving.container_env import CACHE_PATH
 from aim_serving.profile_mount import ProfileMount
-from aim_shared.api import CachedArtifact, InferenceService, StatusValue, labels, to_json
-from aim_shared.api.template_cache import AIMTemplateCache
-from aim_shared.custom_profile import VOLUME as PROFILE_VOLUME
-from aim_shared.json import JsonObject
-from aim_shared.naming import sanitise_segment
+from controller_runtime import JsonObject, StatusValue, to_json
 
 SHARED_MEMORY: Final = "dshm"
 _SHARED_MEMORY_VOLUME: Final[JsonObject] = {

@@ -3,17 +3,12 @@
 from datetime import datetime
 from typing import Final
 
+from aim_domain import AIMService, AIMTemplateCache, CacheMode, ResolutionScope, TemplateScope
+from aim_domain.naming import optional_label_value
+from aim_domain.parts import NAMESPACES, TEMPLATE_CACHES
 from aim_serving.indexes import CACHES_BY_SERVICE, SERVICES_BY_STORED_TEMPLATE
 from aim_serving.template_cache import mode_of
-from aim_shared.api import AIMService, CacheMode, ResolutionScope, StatusValue, TemplateScope
-from aim_shared.api.template_cache import AIMTemplateCache
-from aim_shared.bus.part import scoped
-from aim_shared.bus.parts import NAMESPACES, TEMPLATE_CACHES
-from aim_shared.bus.view import View
-from aim_shared.errors import AimError
-from aim_shared.naming import optional_label_value
-from aim_shared.reconcile.finalizers import namespace_terminating
-from aim_shared.reconcile.plan import Delete, Plan
+from controller_runtime import AimError, Delete, Plan, StatusValue, View, namespace_terminating, scoped
 
 _REQUEUE_AFTER: Final = 2.0
 """Seconds after which clean-up goes on even if nobody reports that the caches are going."""

@@ -3,11 +3,10 @@
 from collections.abc import Mapping
 from typing import Final
 
+from aim_domain import AIMService, RenderedProfile, RuntimeConfigSpec, merge_env
 from aim_serving.references import Template
-from aim_shared.api import AIMService, EnvVar, RuntimeConfigSpec, to_json
-from aim_shared.custom_profile import RenderedProfile
-from aim_shared.json import JsonObject
-from aim_shared.runtimeconfig.env import merge_env
+from controller_runtime import JsonObject, to_json
+from controller_runtime.core import EnvVar
 
 CACHE_PATH: Final = "/workspace/cache"
 _DEFAULTS: Final = (

@@ -4,8 +4,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
-from aim_shared.api import DEFAULT_GPU_RESOURCE, Hardware, ResourceRequirements, labels, quantity
-from aim_shared.json import JsonObject
+from aim_domain import DEFAULT_GPU_RESOURCE, Hardware, labels
+from controller_runtime import JsonObject, quantity
+from controller_runtime.core import ResourceRequirements
 
 CPUS_PER_GPU: Final = 4
 REQUESTED_GIB_PER_GPU: Final = 32

@@ -3,10 +3,10 @@
 from collections.abc import Iterable, Sequence
 from typing import Final
 
+from aim_domain import AIMModel, AIMService, CustomModel, ModelSource, labels
+from aim_domain.naming import HashSource, derive_name, optional_label_value
 from aim_serving.hardware import canonical_hardware
-from aim_shared.api import AIMModel, AIMService, CustomModel, ModelSource, labels, to_json
-from aim_shared.json import JsonObject
-from aim_shared.naming import HashSource, derive_name, optional_label_value
+from controller_runtime import JsonObject, to_json
 
 ENDPOINT: Final = "AWS_ENDPOINT_URL"
 """The one variable of a source that makes it another source."""

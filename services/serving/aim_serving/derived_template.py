@@ -2,26 +2,24 @@
 
 from typing import Final
 
-from aim_serving.hardware import CanonicalValue, canonical_hardware
-from aim_serving.references import Template, scope_of
-from aim_serving.template_traits import traits_of
-from aim_shared.api import (
+from aim_domain import (
     DEFAULT_GPU_RESOURCE,
     AIMService,
     AIMServiceTemplate,
     Hardware,
     LabelPropagation,
     Overrides,
+    canonical_model,
+    child_labels,
     labels,
-    to_json,
 )
-from aim_shared.api.kinds import AIM_SERVICE_TEMPLATE
-from aim_shared.bus.parts import TEMPLATES
-from aim_shared.gpu.names import canonical_model
-from aim_shared.json import JsonObject
-from aim_shared.naming import HASH_LENGTH, HashSource, derive_name
-from aim_shared.reconcile.children import child_labels
-from aim_shared.reconcile.plan import Child, WriteMode, kind_of
+from aim_domain.kinds import AIM_SERVICE_TEMPLATE
+from aim_domain.naming import HASH_LENGTH, HashSource, derive_name
+from aim_domain.parts import TEMPLATES
+from aim_serving.hardware import CanonicalValue, canonical_hardware
+from aim_serving.references import Template, scope_of
+from aim_serving.template_traits import traits_of
+from controller_runtime import Child, JsonObject, WriteMode, kind_of, to_json
 
 _SHORT_HASH: Final = 4
 _IDENTITY: Final = ("modelName", "metric", "precision")

@@ -3,7 +3,8 @@
 from decimal import Decimal
 from typing import TypeAlias
 
-from aim_shared.api import DEFAULT_GPU_RESOURCE, CpuRequirements, GpuRequirements, Hardware, quantity
+from aim_domain import DEFAULT_GPU_RESOURCE, CpuRequirements, GpuRequirements, Hardware
+from controller_runtime import quantity
 
 CanonicalValue: TypeAlias = str | int
 CanonicalHardware: TypeAlias = dict[str, dict[str, CanonicalValue]]

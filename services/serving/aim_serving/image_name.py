@@ -1,6 +1,6 @@
 """Name and tag inside an image URI, as far as names of models are made from them (SV-036, SV-037).
 
-More lenient than `aim_shared.registry.image_reference`, which speaks to registries: a short digest is enough here.
+More lenient than `oci_registry.image_reference`, which speaks to registries: a short digest is enough here.
 """
 
 import re

@@ -2,11 +2,8 @@
 
 from typing import Final
 
-from aim_serving.workload_health import is_telling
-from aim_shared.api import AIMService, Event, labels
-from aim_shared.api.template_cache import AIMTemplateCache
-from aim_shared.bus.part import Index, label_index, owner_index, scoped
-from aim_shared.bus.parts import (
+from aim_domain import GPUS, AIMService, AIMTemplateCache, labels
+from aim_domain.parts import (
     CLUSTER_MODELS,
     CLUSTER_TEMPLATES,
     INFERENCE_SERVICE_EVENTS,
@@ -16,8 +13,10 @@ from aim_shared.bus.parts import (
     TEMPLATE_CACHES,
     TEMPLATES,
 )
-from aim_shared.gpu.inventory import GPUS
-from aim_shared.registry.image_reference import InvalidReferenceError, parse_image
+from aim_serving.workload_health import is_telling
+from controller_runtime import Index, label_index, owner_index, scoped
+from controller_runtime.core import Event
+from oci_registry import InvalidReferenceError, parse_image
 
 
 def canonical_image(uri: str) -> str:

@@ -4,6 +4,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
+from aim_domain import AIMService, RuntimeConfigSpec, child_labels, labels
+from aim_domain.kinds import INFERENCE_SERVICE
+from aim_domain.naming import optional_label_value
+from aim_domain.parts import INFERENCE_SERVICES
 from aim_serving.cache_volumes import Volumes
 from aim_serving.container_env import container_env
 from aim_serving.container_resources import container_resources
@@ -11,13 +15,8 @@ from aim_serving.profile_mount import ProfileMount
 from aim_serving.references import Template
 from aim_serving.replicas import Scaling, scaling_annotations
 from aim_serving.template_traits import metadata_of
-from aim_shared.api import AIMService, LocalObjectReference, ResourceRequirements, RuntimeConfigSpec, labels, to_json
-from aim_shared.api.kinds import INFERENCE_SERVICE
-from aim_shared.bus.parts import INFERENCE_SERVICES
-from aim_shared.json import JsonObject
-from aim_shared.naming import optional_label_value
-from aim_shared.reconcile.children import child_labels
-from aim_shared.reconcile.plan import Child, kind_of
+from controller_runtime import Child, JsonObject, kind_of, to_json
+from controller_runtime.core import LocalObjectReference, ResourceRequirements
 
 CONTAINER: Final = "kserve-container"
 HTTP_PORT: Final = 8000

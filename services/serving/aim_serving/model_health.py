@@ -4,11 +4,11 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
+from aim_domain import ResolvedReference
+from aim_domain.component_names import ComponentName
 from aim_serving.model_search import MODEL_NOT_FOUND, ModelResult
 from aim_serving.references import Model, described, own_words
-from aim_shared.api import ResolvedReference, StatusValue
-from aim_shared.reconcile.component_names import ComponentName
-from aim_shared.reconcile.components import Component, Dependency, State
+from controller_runtime import Component, Dependency, State, StatusValue
 
 _NOT_READY: Final[Mapping[StatusValue, tuple[State, str]]] = MappingProxyType(
     {

@@ -2,6 +2,19 @@
 
 from dataclasses import dataclass
 
+from aim_domain import (
+    AIMClusterModel,
+    AIMModel,
+    AIMService,
+    CustomModel,
+    LabelPropagation,
+    ResolutionScope,
+    child_labels,
+    labels,
+)
+from aim_domain.kinds import AIM_MODEL
+from aim_domain.naming import image_model_name
+from aim_domain.parts import CLUSTER_MODELS, MODELS
 from aim_serving.custom_model import (
     custom_model_labels,
     custom_model_name,
@@ -18,25 +31,18 @@ from aim_serving.indexes import (
     canonical_image,
 )
 from aim_serving.references import Model, described, is_ready
-from aim_shared.api import (
-    AIMClusterModel,
-    AIMModel,
-    AIMService,
-    CustomModel,
-    LabelPropagation,
-    ResolutionScope,
-    labels,
+from controller_runtime import (
+    AimError,
+    Category,
+    Child,
+    JsonObject,
+    Selection,
+    View,
+    WriteMode,
+    kind_of,
+    scoped,
     to_json,
 )
-from aim_shared.api.kinds import AIM_MODEL
-from aim_shared.bus.part import scoped
-from aim_shared.bus.parts import CLUSTER_MODELS, MODELS
-from aim_shared.bus.view import Selection, View
-from aim_shared.errors import AimError, Category
-from aim_shared.json import JsonObject
-from aim_shared.naming import image_model_name
-from aim_shared.reconcile.children import child_labels
-from aim_shared.reconcile.plan import Child, WriteMode, kind_of
 
 MODEL_NOT_FOUND = "ModelNotFound"
 

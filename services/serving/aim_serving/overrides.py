@@ -4,9 +4,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from aim_domain import DEFAULT_GPU_RESOURCE, GpuRequirements, Overrides
 from aim_serving.hardware import CanonicalHardware, canonical_hardware
 from aim_serving.template_traits import Traits
-from aim_shared.api import DEFAULT_GPU_RESOURCE, GpuRequirements, Overrides
 
 Normalise: TypeAlias = Callable[[str], str]
 

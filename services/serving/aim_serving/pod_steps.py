@@ -11,9 +11,8 @@ from datetime import datetime
 from types import MappingProxyType
 from typing import Final
 
-from aim_shared.api import ConditionStatus, Pod, find_condition
-from aim_shared.reconcile.components import ERROR_STATES, Component, State
-from aim_shared.reconcile.hold import BRIEFLY
+from controller_runtime import BRIEFLY, ERROR_STATES, Component, ConditionStatus, State, find_condition
+from controller_runtime.core import Pod
 
 _EARLIER: Final[Mapping[str, State]] = MappingProxyType(
     {

@@ -4,15 +4,21 @@ import hashlib
 from dataclasses import dataclass
 from typing import Final
 
+from aim_domain import (
+    VOLUME,
+    AIMService,
+    InvalidProfileError,
+    LabelPropagation,
+    RenderedProfile,
+    child_labels,
+    labels,
+    render_profile,
+)
+from aim_domain.naming import optional_label_value, service_profile_name, template_profile_name
+from aim_domain.parts import CUSTOM_PROFILES
 from aim_serving.references import Template
-from aim_shared.api import CONFIG_MAP, AIMService, LabelPropagation, labels
-from aim_shared.bus.parts import CUSTOM_PROFILES
-from aim_shared.custom_profile import VOLUME, InvalidProfileError, RenderedProfile, render_profile
-from aim_shared.errors import AimError, Category
-from aim_shared.json import JsonObject
-from aim_shared.naming import optional_label_value, service_profile_name, template_profile_name
-from aim_shared.reconcile.children import child_labels
-from aim_shared.reconcile.plan import Child, kind_of
+from controller_runtime import AimError, Category, Child, JsonObject, kind_of
+from controller_runtime.kinds import CONFIG_MAP
 
 _HASH_DIGITS: Final = 16
 

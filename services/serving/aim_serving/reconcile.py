@@ -3,6 +3,18 @@
 from dataclasses import dataclass, replace
 from datetime import datetime
 
+from aim_domain import (
+    AIMService,
+    AIMTemplateCache,
+    InferenceService,
+    ResolvedConfig,
+    RoutingSettings,
+    resolve_config,
+    routing_settings,
+)
+from aim_domain.component_names import COMPONENT_ORDER, ComponentName
+from aim_domain.naming import optional_label_value
+from aim_domain.parts import ARTIFACT_CLAIMS, ARTIFACTS
 from aim_serving.cache_health import CacheState, CacheVerdict, judge_cache
 from aim_serving.cache_repair import env_patches
 from aim_serving.cache_volumes import (
@@ -27,18 +39,19 @@ from aim_serving.template_health import template_component
 from aim_serving.template_search import TemplateResult, ready_template
 from aim_serving.template_use import TemplateUse, use_template
 from aim_serving.workload import Observation, Workload, observe_workload, read_workload
-from aim_shared.api import AIMService, InferenceService, StatusValue, find_condition
-from aim_shared.api.template_cache import AIMTemplateCache
-from aim_shared.bus.parts import ARTIFACT_CLAIMS, ARTIFACTS
-from aim_shared.bus.view import Lookup, View
-from aim_shared.errors import AimError
-from aim_shared.naming import optional_label_value
-from aim_shared.reconcile.component_names import COMPONENT_ORDER, ComponentName
-from aim_shared.reconcile.components import Component
-from aim_shared.reconcile.plan import Child, Plan
-from aim_shared.reconcile.state_engine import assemble, evaluate, status_json
-from aim_shared.runtimeconfig.resolve import ResolvedConfig, resolve_config
-from aim_shared.runtimeconfig.routing import RoutingSettings, routing_settings
+from controller_runtime import (
+    AimError,
+    Child,
+    Component,
+    Lookup,
+    Plan,
+    StatusValue,
+    View,
+    assemble,
+    evaluate,
+    find_condition,
+    status_json,
+)
 
 CONTROLLER = "service"
 

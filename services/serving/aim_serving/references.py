@@ -2,18 +2,15 @@
 
 from typing import TypeAlias
 
-from aim_shared.api import (
+from aim_domain import (
     AIMClusterModel,
     AIMClusterServiceTemplate,
     AIMModel,
     AIMServiceTemplate,
     ResolutionScope,
     ResolvedReference,
-    Resource,
-    StatusValue,
-    find_condition,
 )
-from aim_shared.reconcile.component_names import ParentCondition
+from controller_runtime import ParentCondition, Resource, StatusValue, find_condition
 
 Model: TypeAlias = AIMModel | AIMClusterModel
 Template: TypeAlias = AIMServiceTemplate | AIMClusterServiceTemplate

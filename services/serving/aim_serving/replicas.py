@@ -5,11 +5,10 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-from aim_shared.api import AIMService, HorizontalPodAutoscaler, PodMetric, ScalingMetric, labels, quantity
-from aim_shared.api.service import AIMServiceSpec, MetricTarget, RuntimeStatus
-from aim_shared.errors import AimError, Category
-from aim_shared.json import JsonObject
-from aim_shared.naming import autoscaler_name, predictor_name
+from aim_domain import AIMService, AIMServiceSpec, MetricTarget, PodMetric, RuntimeStatus, ScalingMetric, labels
+from aim_domain.naming import autoscaler_name, predictor_name
+from controller_runtime import AimError, Category, JsonObject, quantity
+from controller_runtime.core import HorizontalPodAutoscaler
 
 METRICS_PORT: Final = "8000"
 LARGEST: Final = 2**31 - 1

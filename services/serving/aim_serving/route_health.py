@@ -4,11 +4,8 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
-from aim_shared.api import ConditionStatus
-from aim_shared.api.meta import Condition
-from aim_shared.errors import AimError, Category
-from aim_shared.reconcile.component_names import ComponentName
-from aim_shared.reconcile.components import Component, Dependency, State
+from aim_domain.component_names import ComponentName
+from controller_runtime import AimError, Category, Component, Condition, ConditionStatus, Dependency, State
 
 _BACKEND_MISSING: Final = (State.PROGRESSING, Category.MISSING_DOWNSTREAM)
 _REJECTED: Final = (State.FAILED, Category.INVALID_SPEC)

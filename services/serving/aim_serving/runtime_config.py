@@ -3,18 +3,30 @@
 from datetime import datetime
 from typing import Final
 
-from aim_shared.api import AIMClusterRuntimeConfig, AIMRuntimeConfig, ConditionStatus, RuntimeConfigSpec, quantity
-from aim_shared.api.duration import DurationError
-from aim_shared.api.enums import EventType
-from aim_shared.api.meta import find_condition
-from aim_shared.bus.view import View
-from aim_shared.reconcile.component_names import ParentCondition
-from aim_shared.reconcile.components import Observability
-from aim_shared.reconcile.conditions import Desired, condition_json, events_of, settle
-from aim_shared.reconcile.plan import Event, Plan
-from aim_shared.reconcile.propagation import compile_pattern
-from aim_shared.runtimeconfig.resolve import DEFAULT_NAME
-from aim_shared.runtimeconfig.routing import gateway_duration
+from aim_domain import (
+    DEFAULT_NAME,
+    AIMClusterRuntimeConfig,
+    AIMRuntimeConfig,
+    RuntimeConfigSpec,
+    compile_pattern,
+    gateway_duration,
+)
+from controller_runtime import (
+    ConditionStatus,
+    Desired,
+    DurationError,
+    Event,
+    EventType,
+    Observability,
+    ParentCondition,
+    Plan,
+    View,
+    condition_json,
+    events_of,
+    find_condition,
+    quantity,
+    settle,
+)
 
 _DEPRECATED: Final = (
     ("default_storage_class_name", "spec.defaultStorageClassName", "spec.storage.defaultStorageClassName"),

@@ -3,14 +3,12 @@
 from datetime import datetime, timedelta
 from typing import Final
 
+from aim_domain import InferenceService, labels
+from aim_domain.naming import autoscaler_name, predictor_name
+from aim_domain.parts import AUTOSCALERS
 from aim_serving import SERVICE_NAME
 from aim_serving.replicas import AutoscalerClass, Scaling
-from aim_shared.api import ApiModel, InferenceService, labels, to_json
-from aim_shared.bus.fact import get_fact
-from aim_shared.bus.parts import AUTOSCALERS, FACTS
-from aim_shared.bus.view import View
-from aim_shared.naming import autoscaler_name, predictor_name
-from aim_shared.reconcile.plan import Effect
+from controller_runtime import FACTS, ApiModel, Effect, View, get_fact, to_json
 
 SCALER_REMOVAL: Final = "scaler-removal"
 _RETRY: Final = timedelta(seconds=30)

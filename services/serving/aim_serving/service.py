@@ -4,15 +4,9 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Final
 
-from aim_serving import SERVICE_NAME, indexes
-from aim_serving.cleanup import finalize
-from aim_serving.effects.scaler_removal import ScalerRemover
-from aim_serving.reconcile import CONTROLLER, reconcile
-from aim_serving.runtime_config import reconcile_cluster_config, reconcile_config
-from aim_serving.scaler_leftovers import SCALER_REMOVAL
-from aim_serving.shown import SHOWN
-from aim_shared.api import labels
-from aim_shared.bus.parts import (
+from aim_domain import POD_EFFECTS, labels, pod_readers
+from aim_domain.component_names import ComponentName
+from aim_domain.parts import (
     ARTIFACT_CLAIMS,
     ARTIFACTS,
     AUTOSCALERS,
@@ -20,7 +14,6 @@ from aim_shared.bus.parts import (
     CLUSTER_RUNTIME_CONFIGS,
     CLUSTER_TEMPLATES,
     CUSTOM_PROFILES,
-    FACTS,
     INFERENCE_SERVICE_EVENTS,
     INFERENCE_SERVICES,
     MODELS,
@@ -32,12 +25,14 @@ from aim_shared.bus.parts import (
     TEMPLATE_CACHES,
     TEMPLATES,
 )
-from aim_shared.kube.client import KubeClient
-from aim_shared.pods.facts import POD_EFFECTS
-from aim_shared.pods.readers import pod_readers
-from aim_shared.reconcile.component_names import ComponentName
-from aim_shared.reconcile.reconciler import EffectRunner, Reconciler, ServiceDefinition, StatusOwnership
-from aim_shared.runtime.settings import Settings
+from aim_serving import SERVICE_NAME, indexes
+from aim_serving.cleanup import finalize
+from aim_serving.effects.scaler_removal import ScalerRemover
+from aim_serving.reconcile import CONTROLLER, reconcile
+from aim_serving.runtime_config import reconcile_cluster_config, reconcile_config
+from aim_serving.scaler_leftovers import SCALER_REMOVAL
+from aim_serving.shown import SHOWN
+from controller_runtime import FACTS, EffectRunner, KubeClient, Reconciler, ServiceDefinition, Settings, StatusOwnership
 
 PUBLISHED: Final = (
     SERVICES,

@@ -2,18 +2,8 @@
 
 from typing import Final
 
-from aim_serving.cache_health import has_failed
-from aim_serving.references import Model, Template, own_words
-from aim_shared.api import (
-    AIMArtifact,
-    AIMService,
-    ConditionStatus,
-    HorizontalPodAutoscaler,
-    Resource,
-    StatusValue,
-    find_condition,
-)
-from aim_shared.bus.parts import (
+from aim_domain import AIMArtifact, AIMService, shown_of_config, shown_of_pod
+from aim_domain.parts import (
     ARTIFACT_CLAIMS,
     ARTIFACTS,
     AUTOSCALERS,
@@ -27,9 +17,10 @@ from aim_shared.bus.parts import (
     SERVICES,
     TEMPLATES,
 )
-from aim_shared.reconcile.inspect_pods import shown_of_pod
-from aim_shared.reconcile.reconciler import Shown
-from aim_shared.runtimeconfig.resolve import shown_of_config
+from aim_serving.cache_health import has_failed
+from aim_serving.references import Model, Template, own_words
+from controller_runtime import ConditionStatus, Resource, Shown, StatusValue, find_condition
+from controller_runtime.core import HorizontalPodAutoscaler
 
 _WITHOUT_COMPLAINT: Final = (StatusValue.READY, StatusValue.PENDING, StatusValue.PROGRESSING)
 _WATCHED_HPA_CONDITIONS: Final = ("ScalingActive", "AbleToScale")

@@ -4,10 +4,9 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
+from aim_domain import AIMService, AIMTemplateCache, ResolvedReference, RuntimeStatus
 from aim_serving.references import Model, Template, is_ready, reference_to
-from aim_shared.api import AIMService, ResolvedReference, RuntimeStatus, StatusValue, to_json
-from aim_shared.api.template_cache import AIMTemplateCache
-from aim_shared.json import JsonObject
+from controller_runtime import JsonObject, StatusValue, to_json
 
 _MAPPED: Final[Mapping[StatusValue, StatusValue]] = MappingProxyType(
     {

@@ -3,35 +3,36 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from aim_serving.indexes import CACHES_BY_TEMPLATE
-from aim_serving.references import Template, scope_of
-from aim_shared.api import (
+from aim_domain import (
     AIMService,
     AIMServiceTemplate,
+    AIMTemplateCache,
     CacheMode,
-    EnvVar,
     LabelPropagation,
     ResolutionScope,
     RuntimeConfigSpec,
-    StatusValue,
     TemplateScope,
+    child_labels,
     labels,
+)
+from aim_domain.kinds import AIM_TEMPLATE_CACHE
+from aim_domain.naming import dedicated_cache_name, optional_label_value, shared_cache_name, shared_cache_name_by_scope
+from aim_domain.parts import TEMPLATE_CACHES
+from aim_serving.indexes import CACHES_BY_TEMPLATE
+from aim_serving.references import Template, scope_of
+from controller_runtime import (
+    Child,
+    JsonObject,
+    Lookup,
+    StatusValue,
+    View,
+    WriteMode,
+    canonical,
+    kind_of,
+    scoped,
     to_json,
 )
-from aim_shared.api.kinds import AIM_TEMPLATE_CACHE
-from aim_shared.api.template_cache import AIMTemplateCache
-from aim_shared.bus.part import scoped
-from aim_shared.bus.parts import TEMPLATE_CACHES
-from aim_shared.bus.view import Lookup, View
-from aim_shared.json import JsonObject, canonical
-from aim_shared.naming import (
-    dedicated_cache_name,
-    optional_label_value,
-    shared_cache_name,
-    shared_cache_name_by_scope,
-)
-from aim_shared.reconcile.children import child_labels
-from aim_shared.reconcile.plan import Child, WriteMode, kind_of
+from controller_runtime.core import EnvVar
 
 
 @dataclass(frozen=True, slots=True)

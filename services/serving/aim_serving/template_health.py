@@ -4,11 +4,11 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
+from aim_domain import ResolvedReference
+from aim_domain.component_names import ComponentName
 from aim_serving.references import Template, described, own_words
 from aim_serving.template_search import TEMPLATE_NOT_FOUND, TemplateResult, Unresolved
-from aim_shared.api import ResolvedReference, StatusValue
-from aim_shared.reconcile.component_names import ComponentName
-from aim_shared.reconcile.components import Component, Dependency, State
+from controller_runtime import Component, Dependency, State, StatusValue
 
 NOT_READY: Final = "TemplateNotReady"
 

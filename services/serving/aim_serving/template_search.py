@@ -5,19 +5,15 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Final
 
+from aim_domain import GPUS, AIMService, Overrides, ResolutionScope, canonical_model, labels, of_model
+from aim_domain.parts import CLUSTER_TEMPLATES, TEMPLATES
 from aim_serving.hardware import canonical_hardware
 from aim_serving.indexes import CLUSTER_TEMPLATES_BY_MODEL, TEMPLATES_BY_MODEL
 from aim_serving.overrides import Declared, declares, effective_overrides
 from aim_serving.references import Model, Template, described, is_ready
 from aim_serving.template_selection import Choice, Criteria, Stage, select_template
 from aim_serving.template_traits import traits_of
-from aim_shared.api import AIMService, Overrides, ResolutionScope, labels
-from aim_shared.bus.part import scoped
-from aim_shared.bus.parts import CLUSTER_TEMPLATES, TEMPLATES
-from aim_shared.bus.view import View
-from aim_shared.errors import AimError, Category
-from aim_shared.gpu.inventory import GPUS, of_model
-from aim_shared.gpu.names import canonical_model
+from controller_runtime import AimError, Category, View, scoped
 
 TEMPLATE_NOT_FOUND: Final = "TemplateNotFound"
 

@@ -6,9 +6,10 @@ from enum import Enum, StrEnum
 from types import MappingProxyType
 from typing import Final, TypeAlias
 
+from aim_domain import Overrides
 from aim_serving.overrides import Normalise, passes
 from aim_serving.template_traits import Traits
-from aim_shared.api import Overrides, StatusValue
+from controller_runtime import StatusValue
 
 
 class Rejection(StrEnum):

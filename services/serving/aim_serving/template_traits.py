@@ -2,8 +2,9 @@
 
 from dataclasses import dataclass
 
+from aim_domain import Profile, ProfileMetadata
 from aim_serving.references import Template
-from aim_shared.api import Profile, ProfileMetadata, StatusValue
+from controller_runtime import StatusValue
 
 
 @dataclass(frozen=True, slots=True)

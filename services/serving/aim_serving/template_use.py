@@ -3,6 +3,9 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
+from aim_domain import AIMService, AIMServiceTemplate, LabelPropagation, Overrides
+from aim_domain.naming import optional_label_value
+from aim_domain.parts import TEMPLATES
 from aim_serving.derived_template import (
     derived_name,
     derived_spec,
@@ -24,12 +27,7 @@ from aim_serving.template_search import (
     still_fits,
     stored_template,
 )
-from aim_shared.api import AIMService, AIMServiceTemplate, LabelPropagation, Overrides, OwnerReference, to_json
-from aim_shared.bus.parts import TEMPLATES
-from aim_shared.bus.view import View
-from aim_shared.json import JsonObject
-from aim_shared.naming import optional_label_value
-from aim_shared.reconcile.plan import Child, Delete, Patch
+from controller_runtime import Child, Delete, JsonObject, OwnerReference, Patch, View, to_json
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,11 @@
 
 from dataclasses import dataclass
 
+from aim_domain import AIMService, InferenceService, PodFacts, inspect_pods, wanted_logs
+from aim_domain.component_names import ComponentName
+from aim_domain.kinds import AIM_SERVICE
+from aim_domain.naming import NamingError, inference_service_name
+from aim_domain.parts import AUTOSCALERS, INFERENCE_SERVICES
 from aim_serving import SERVICE_NAME
 from aim_serving.autoscaler_health import autoscaler_component
 from aim_serving.indexes import EVENTS_BY_OBJECT, PODS_BY_WORKLOAD
@@ -15,19 +20,18 @@ from aim_serving.workload_health import (
     unreadable_workload,
     workload_component,
 )
-from aim_shared.api import AIMService, HorizontalPodAutoscaler, InferenceService
-from aim_shared.api.kinds import AIM_SERVICE
-from aim_shared.bus.part import scoped
-from aim_shared.bus.parts import AUTOSCALERS, INFERENCE_SERVICES
-from aim_shared.bus.view import Lookup, View
-from aim_shared.errors import AimError, Category
-from aim_shared.naming import NamingError, inference_service_name
-from aim_shared.pods.facts import PodFacts
-from aim_shared.reconcile.component_names import ComponentName
-from aim_shared.reconcile.components import Component, State
-from aim_shared.reconcile.inspect_pods import inspect_pods, wanted_logs
-from aim_shared.reconcile.plan import Effect
-from aim_shared.reconcile.predecessor import is_left_by_predecessor
+from controller_runtime import (
+    AimError,
+    Category,
+    Component,
+    Effect,
+    Lookup,
+    State,
+    View,
+    is_left_by_predecessor,
+    scoped,
+)
+from controller_runtime.core import HorizontalPodAutoscaler
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,11 +4,20 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Final
 
-from aim_shared.api import ConditionStatus, Event, EventType, InferenceService, find_condition
-from aim_shared.api.meta import Condition
-from aim_shared.errors import AimError, Category
-from aim_shared.reconcile.component_names import ComponentName
-from aim_shared.reconcile.components import Component, Dependency, State
+from aim_domain import InferenceService
+from aim_domain.component_names import ComponentName
+from controller_runtime import (
+    AimError,
+    Category,
+    Component,
+    Condition,
+    ConditionStatus,
+    Dependency,
+    EventType,
+    State,
+    find_condition,
+)
+from controller_runtime.core import Event
 
 CREATING: Final = "CreatingRuntime"
 _NO_KNATIVE: Final = "ServerlessModeRejected"

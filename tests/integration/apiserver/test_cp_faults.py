@@ -8,7 +8,7 @@ import pytest
 from support.controlplane import RawApi, raw_api, take, watching
 
 from aim_local.apiserver import ControlPlane
-from aim_shared.json import JsonObject
+from controller_runtime import JsonObject
 
 CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"
 

@@ -5,7 +5,7 @@ import asyncio
 from support.controlplane import RawApi, eventually, raw_api, take, watching
 
 from aim_local.apiserver import ControlPlane, Limits
-from aim_shared.json import JsonObject
+from controller_runtime import JsonObject
 
 CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"
 

@@ -9,13 +9,13 @@ import pytest
 from support.nats import TEST_LIMITS, connected, eventually
 
 from aim_local.nats import NatsServer
-from aim_shared.bus.connection import BusConnection, BusUnavailableError, Message
-from aim_shared.bus.delivery import Delivered, Delivery, DeliveryLostError, deliver
-from aim_shared.bus.outcome import PubAck
-from aim_shared.bus.snapshot import last_per_subject
-from aim_shared.bus.streams import ensure_streams
-from aim_shared.bus.subjects import Layout
-from aim_shared.json import JsonObject
+from controller_runtime import JsonObject
+from controller_runtime.bus.connection import BusConnection, BusUnavailableError, Message
+from controller_runtime.bus.delivery import Delivered, Delivery, DeliveryLostError, deliver
+from controller_runtime.bus.outcome import PubAck
+from controller_runtime.bus.snapshot import last_per_subject
+from controller_runtime.bus.streams import ensure_streams
+from controller_runtime.bus.subjects import Layout
 
 ALL: JsonObject = {"deliver_policy": "all"}
 
@@ -157,7 +157,7 @@ async def read(delivery: Delivery, count: int) -> list[Delivered]:
 
 
 def windows_of(monkeypatch: pytest.MonkeyPatch, bus: BusConnection, size: int) -> None:
-    monkeypatch.setattr("aim_shared.bus.delivery._WINDOW_BYTES", size)
+    monkeypatch.setattr("controller_runtime.bus.delivery._WINDOW_BYTES", size)
     monkeypatch.setattr(type(bus), "max_payload", 1)
 
 

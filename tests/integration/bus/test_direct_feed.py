@@ -10,13 +10,12 @@ from support.world_feed import QUICK, DirectCluster, Fed, feeding
 from support.world_objects import WIDGET, widget, widgets
 
 from aim_local.nats import NatsServer
-from aim_shared.api import Resource
-from aim_shared.bus.connection import BusConnection
-from aim_shared.bus.freshness import Source as FedFrom
-from aim_shared.bus.part import Key, Part
-from aim_shared.bus.streams import ensure_streams
-from aim_shared.bus.subjects import FACTS_PART, Layout
-from aim_shared.kube.reflector_state import Bookmark, Delete, ListFrom, Restarted, Upsert
+from controller_runtime import Key, Part, Resource
+from controller_runtime.bus.connection import BusConnection
+from controller_runtime.bus.freshness import Source as FedFrom
+from controller_runtime.bus.streams import ensure_streams
+from controller_runtime.bus.subjects import FACTS_PART, Layout
+from controller_runtime.kube.reflector_state import Bookmark, Delete, ListFrom, Restarted, Upsert
 
 ABSENT = "nats://127.0.0.1:1"
 A = Key("ns", "a")

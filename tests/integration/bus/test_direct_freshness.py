@@ -13,15 +13,14 @@ from support.world_objects import widgets
 from aim_local.apiserver import ControlPlane, FaultRule
 from aim_local.apiserver.faults import Refusal, Silence
 from aim_local.nats import NatsServer
-from aim_shared.api.kinds import CONFIG_MAP
-from aim_shared.bus.part import Key, Part
-from aim_shared.bus.source import published
-from aim_shared.bus.streams import ensure_streams
-from aim_shared.bus.subjects import Layout
-from aim_shared.kube.backoff import Backoff
-from aim_shared.kube.client import KubeClient
-from aim_shared.kube.config import Connection, NoCredentials
-from aim_shared.kube.reflector import Reflector, ReflectorSettings
+from controller_runtime import Key, KubeClient, Part
+from controller_runtime.bus.source import published
+from controller_runtime.bus.streams import ensure_streams
+from controller_runtime.bus.subjects import Layout
+from controller_runtime.kinds import CONFIG_MAP
+from controller_runtime.kube.backoff import Backoff
+from controller_runtime.kube.config import Connection, NoCredentials
+from controller_runtime.kube.reflector import Reflector, ReflectorSettings
 
 ABSENT = "nats://127.0.0.1:1"
 CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"

@@ -10,13 +10,12 @@ from support.nats import eventually
 from support.publishing import QUICK, all_states, history, unnamed_holes
 from support.world_objects import widgets
 
-from aim_shared.bus.connection import BusConnection, BusUnavailableError
-from aim_shared.bus.fact_publisher import FactPublisher
-from aim_shared.bus.part import Key
-from aim_shared.bus.snapshot import Present, read_present
-from aim_shared.bus.stored import StoredMessage, delete_message, last_message
-from aim_shared.bus.subjects import FACTS_PART, Layout
-from aim_shared.json import JsonObject
+from controller_runtime import JsonObject, Key
+from controller_runtime.bus.connection import BusConnection, BusUnavailableError
+from controller_runtime.bus.fact_publisher import FactPublisher
+from controller_runtime.bus.snapshot import Present, read_present
+from controller_runtime.bus.stored import StoredMessage, delete_message, last_message
+from controller_runtime.bus.subjects import FACTS_PART, Layout
 
 SERVICE = "discovery"
 
@@ -123,7 +122,7 @@ async def test_of_a_reading_that_broke_off_nothing_is_adopted(
                     other.publish_fact(fact(name, 2))
                 await stands(bus, layout, {"a": 2, "b": 2})
 
-    monkeypatch.setattr("aim_shared.bus.session.read_present", read_in_two)
+    monkeypatch.setattr("controller_runtime.bus.session.read_present", read_in_two)
     async with facts(bus, layout, "second") as publisher:
         await eventually(lambda: publisher.statistics.markers > 1, "vouched for")
         await stands(bus, layout, {"a": 2, "b": 2})

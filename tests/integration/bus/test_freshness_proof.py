@@ -14,16 +14,15 @@ from support.publishing import QUICK, Cluster, agrees, all_states, publishing, s
 from support.world_feed import DirectCluster, Fed, feeding
 from support.world_objects import widgets
 
-from aim_shared.api import Resource
-from aim_shared.bus.connection import BusConnection
-from aim_shared.bus.freshness import boot_seconds
-from aim_shared.bus.marker import Marker, decode_marker
-from aim_shared.bus.part import Key, Part
-from aim_shared.bus.part_view import PartView
-from aim_shared.bus.projection import Projection
-from aim_shared.bus.publisher import Publisher
-from aim_shared.bus.stored import delete_message, last_message
-from aim_shared.bus.subjects import Layout
+from controller_runtime import Key, Part, Resource
+from controller_runtime.bus.connection import BusConnection
+from controller_runtime.bus.freshness import boot_seconds
+from controller_runtime.bus.marker import Marker, decode_marker
+from controller_runtime.bus.part_view import PartView
+from controller_runtime.bus.projection import Projection
+from controller_runtime.bus.publisher import Publisher
+from controller_runtime.bus.stored import delete_message, last_message
+from controller_runtime.bus.subjects import Layout
 
 
 @pytest.fixture

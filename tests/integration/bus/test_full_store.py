@@ -8,10 +8,10 @@ from support.publishing import QUICK, Cluster, history, publishing, settles, ski
 from support.world_objects import widgets
 
 from aim_local.nats import NatsServer
-from aim_shared.bus.outcome import PubAck
-from aim_shared.bus.part import Key
-from aim_shared.bus.publisher_state import PublisherSettings
-from aim_shared.bus.streams import StreamLimits
+from controller_runtime import Key
+from controller_runtime.bus.outcome import PubAck
+from controller_runtime.bus.publisher_state import PublisherSettings
+from controller_runtime.bus.streams import StreamLimits
 
 UNLIMITED = StreamLimits(history_bytes=-1, decisions_bytes=-1)
 

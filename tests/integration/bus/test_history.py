@@ -7,19 +7,19 @@ import pytest
 from support.bus_source import TRACE, Source
 from support.epochs import E1, E2
 
-from aim_shared.bus import last_before
-from aim_shared.bus.chain import Hole, Knowledge
-from aim_shared.bus.connection import BusConnection
-from aim_shared.bus.decision import DecisionRecord
-from aim_shared.bus.delivery import DeliveryLostError
-from aim_shared.bus.entry import Version
-from aim_shared.bus.envelope import LogMessage, Verb, decode_state
-from aim_shared.bus.history import DecisionFilter, History, Span
-from aim_shared.bus.outcome import PubAck
-from aim_shared.bus.part import Key
-from aim_shared.bus.recorded import RecordedReads
-from aim_shared.bus.stored import delete_message, last_message, stream_state
-from aim_shared.bus.subjects import Layout
+from controller_runtime import Key
+from controller_runtime.bus import last_before
+from controller_runtime.bus.chain import Hole, Knowledge
+from controller_runtime.bus.connection import BusConnection
+from controller_runtime.bus.decision import DecisionRecord
+from controller_runtime.bus.delivery import DeliveryLostError
+from controller_runtime.bus.entry import Version
+from controller_runtime.bus.envelope import LogMessage, Verb, decode_state
+from controller_runtime.bus.history import DecisionFilter, History, Span
+from controller_runtime.bus.outcome import PubAck
+from controller_runtime.bus.recorded import RecordedReads
+from controller_runtime.bus.stored import delete_message, last_message, stream_state
+from controller_runtime.bus.subjects import Layout
 
 A = Key("ns", "a")
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)

@@ -11,16 +11,15 @@ from structlog.testing import capture_logs
 from support.nats import TEST_LIMITS, connected, eventually, new_layout, room_for
 
 from aim_local.nats import NatsServer
-from aim_shared.bus.connection import BusConnection
-from aim_shared.bus.history import History
-from aim_shared.bus.keeper import StreamKeeper
-from aim_shared.bus.outcome import PubAck
-from aim_shared.bus.part import Key
-from aim_shared.bus.retention import SHORTEST_WINDOW
-from aim_shared.bus.stored import broker_time
-from aim_shared.bus.streams import StreamLimits, ensure_streams
-from aim_shared.bus.subjects import Layout
-from aim_shared.json import JsonObject
+from controller_runtime import JsonObject, Key
+from controller_runtime.bus.connection import BusConnection
+from controller_runtime.bus.history import History
+from controller_runtime.bus.keeper import StreamKeeper
+from controller_runtime.bus.outcome import PubAck
+from controller_runtime.bus.retention import SHORTEST_WINDOW
+from controller_runtime.bus.stored import broker_time
+from controller_runtime.bus.streams import StreamLimits, ensure_streams
+from controller_runtime.bus.subjects import Layout
 
 HOUR = 3600 * 10**9
 SMALL = StreamLimits(history_age=3600, history_bytes=1 << 20, decisions_age=7200, decisions_bytes=1 << 19)

@@ -13,17 +13,15 @@ from support.nats import connected, eventually
 from support.world_feed import QUICK, feeding
 from support.world_objects import WIDGET, widgets
 
-from aim_shared.api import Resource
-from aim_shared.bus.connection import BusConnection
-from aim_shared.bus.delivery import Delivered, Delivery, DeliveryLostError
-from aim_shared.bus.entry import Change
-from aim_shared.bus.envelope import Header
-from aim_shared.bus.freshness import FeedSettings, boot_seconds
-from aim_shared.bus.freshness import Source as FedFrom
-from aim_shared.bus.part import Key, Part
-from aim_shared.bus.standing import Position
-from aim_shared.bus.stored import stream_state
-from aim_shared.bus.subjects import FACTS_PART, Layout
+from controller_runtime import Change, Key, Part, Resource
+from controller_runtime.bus.connection import BusConnection
+from controller_runtime.bus.delivery import Delivered, Delivery, DeliveryLostError
+from controller_runtime.bus.envelope import Header
+from controller_runtime.bus.freshness import FeedSettings, boot_seconds
+from controller_runtime.bus.freshness import Source as FedFrom
+from controller_runtime.bus.standing import Position
+from controller_runtime.bus.stored import stream_state
+from controller_runtime.bus.subjects import FACTS_PART, Layout
 
 A = Key("ns", "a")
 
@@ -205,7 +203,7 @@ async def test_a_snapshot_amid_writes_misses_nothing(
 async def test_a_stream_made_later_is_found(nats_server: str, layout: Layout, part: Part[Resource]) -> None:
     from support.nats import connected
 
-    from aim_shared.bus.streams import ensure_streams
+    from controller_runtime.bus.streams import ensure_streams
 
     async with connected(nats_server) as connection:
         await connection.wait_connected()

@@ -20,16 +20,16 @@ from support.publishing import (
 )
 from support.world_objects import widget, widgets
 
-from aim_shared.bus.connection import BusConnection, Message
-from aim_shared.bus.envelope import Verb
-from aim_shared.bus.marker import decode_marker
-from aim_shared.bus.part import Key
-from aim_shared.bus.publisher import Publisher
-from aim_shared.bus.publisher_state import PublisherSettings
-from aim_shared.bus.source import SourceVersion, published
-from aim_shared.bus.stored import last_message, stream_state
-from aim_shared.bus.subjects import Layout
-from aim_shared.kube.reflector_state import Event, Restarted, Upsert
+from controller_runtime import Key
+from controller_runtime.bus.connection import BusConnection, Message
+from controller_runtime.bus.envelope import Verb
+from controller_runtime.bus.marker import decode_marker
+from controller_runtime.bus.publisher import Publisher
+from controller_runtime.bus.publisher_state import PublisherSettings
+from controller_runtime.bus.source import SourceVersion, published
+from controller_runtime.bus.stored import last_message, stream_state
+from controller_runtime.bus.subjects import Layout
+from controller_runtime.kube.reflector_state import Event, Restarted, Upsert
 
 PART = "widgets"
 

@@ -18,17 +18,17 @@ from support.publishing import (
 from support.world_feed import feeding
 from support.world_objects import widgets
 
-from aim_shared.bus.connection import BusConnection
-from aim_shared.bus.epoch import Reason
-from aim_shared.bus.freshness import boot_seconds
-from aim_shared.bus.judgement import Scope
-from aim_shared.bus.publisher import Publisher
-from aim_shared.bus.publisher_state import PublisherSettings
-from aim_shared.bus.scoping import Scoping
-from aim_shared.bus.snapshot import read_present
-from aim_shared.bus.subjects import Layout
-from aim_shared.bus.writer import Writer
-from aim_shared.kube.reflector_state import ListFrom
+from controller_runtime.bus.connection import BusConnection
+from controller_runtime.bus.epoch import Reason
+from controller_runtime.bus.freshness import boot_seconds
+from controller_runtime.bus.judgement import Scope
+from controller_runtime.bus.publisher import Publisher
+from controller_runtime.bus.publisher_state import PublisherSettings
+from controller_runtime.bus.scoping import Scoping
+from controller_runtime.bus.snapshot import read_present
+from controller_runtime.bus.subjects import Layout
+from controller_runtime.bus.writer import Writer
+from controller_runtime.kube.reflector_state import ListFrom
 
 PART = "widgets"
 
@@ -74,7 +74,7 @@ async def test_what_somebody_writes_while_the_stream_is_read_is_no_fall_of_its_e
                 written.append(await former.write(late.obj, scope))
             return await read_present(*args, **options)
 
-        monkeypatch.setattr("aim_shared.bus.session.read_present", read_late)
+        monkeypatch.setattr("controller_runtime.bus.session.read_present", read_late)
         monkeypatch.setattr(Scoping, "begin", note)
         publisher.reread()
         await eventually(lambda: written == [True], "read again")

@@ -17,14 +17,14 @@ from support.publishing import (
 )
 from support.world_objects import widgets
 
-from aim_shared.bus.connection import BusConnection
-from aim_shared.bus.marker import decode_marker
-from aim_shared.bus.outcome import PubAck
-from aim_shared.bus.part import Key
-from aim_shared.bus.stored import delete_message, last_message
-from aim_shared.bus.streams import state_config
-from aim_shared.bus.subjects import Layout
-from aim_shared.kube.reflector_state import Delete
+from controller_runtime import Key
+from controller_runtime.bus.connection import BusConnection
+from controller_runtime.bus.marker import decode_marker
+from controller_runtime.bus.outcome import PubAck
+from controller_runtime.bus.stored import delete_message, last_message
+from controller_runtime.bus.streams import state_config
+from controller_runtime.bus.subjects import Layout
+from controller_runtime.kube.reflector_state import Delete
 
 PART = "widgets"
 

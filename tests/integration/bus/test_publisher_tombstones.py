@@ -15,11 +15,11 @@ from support.publishing import (
 )
 from support.world_objects import widgets
 
-from aim_shared.bus.connection import BusConnection
-from aim_shared.bus.part import Key
-from aim_shared.bus.publisher_state import PublisherSettings
-from aim_shared.bus.stored import StoredMessage, message_at
-from aim_shared.bus.subjects import Layout
+from controller_runtime import Key
+from controller_runtime.bus.connection import BusConnection
+from controller_runtime.bus.publisher_state import PublisherSettings
+from controller_runtime.bus.stored import StoredMessage, message_at
+from controller_runtime.bus.subjects import Layout
 
 PART = "widgets"
 
@@ -77,7 +77,7 @@ async def test_a_sweep_looks_no_further_than_the_first_tombstone_that_is_too_you
             publisher.take(cluster.put(f"w{number}"))
             publisher.take(cluster.delete(f"w{number}"))
         await settles(bus, layout, PART, cluster, publisher)
-        monkeypatch.setattr("aim_shared.bus.sweep.message_at", note)
+        monkeypatch.setattr("controller_runtime.bus.sweep.message_at", note)
         await eventually(lambda: len(asked) >= 5, "some sweeps")
     assert len(set(asked)) == 1
 

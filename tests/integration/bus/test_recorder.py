@@ -11,14 +11,14 @@ from support.nats import connected, eventually, new_layout, room_for
 
 from aim_local.nats import NatsServer
 from aim_local.ports import free_port
-from aim_shared.bus.connection import BusConnection
-from aim_shared.bus.outcome import PubAck
-from aim_shared.bus.part import Key
-from aim_shared.bus.recorder import Recorder, RecorderStatistics
-from aim_shared.bus.snapshot import last_per_subject
-from aim_shared.bus.stored import last_message
-from aim_shared.bus.streams import StreamLimits, ensure_streams
-from aim_shared.bus.subjects import Layout
+from controller_runtime import Key
+from controller_runtime.bus.connection import BusConnection
+from controller_runtime.bus.outcome import PubAck
+from controller_runtime.bus.recorder import Recorder, RecorderStatistics
+from controller_runtime.bus.snapshot import last_per_subject
+from controller_runtime.bus.stored import last_message
+from controller_runtime.bus.streams import StreamLimits, ensure_streams
+from controller_runtime.bus.subjects import Layout
 
 UNLIMITED = StreamLimits(history_bytes=-1, decisions_bytes=-1)
 

@@ -12,13 +12,11 @@ from support.proofs import PART, PATIENT, filled, following, running
 from support.publishing import settles
 from support.world_objects import widgets
 
-from aim_shared.api import Resource
-from aim_shared.bus.connection import BusConnection
-from aim_shared.bus.outcome import PubAck
-from aim_shared.bus.part import Key, Part
-from aim_shared.bus.stored import last_message
-from aim_shared.bus.subjects import Layout
-from aim_shared.json import JsonObject, dumps, loads
+from controller_runtime import JsonObject, Key, Part, Resource, dumps, loads
+from controller_runtime.bus.connection import BusConnection
+from controller_runtime.bus.outcome import PubAck
+from controller_runtime.bus.stored import last_message
+from controller_runtime.bus.subjects import Layout
 
 FORGED = {"spec": {"forged": True}}
 NO_HEADERS = None

@@ -11,9 +11,9 @@ from support.publishing import QUICK, Cluster, agrees, publishing
 from support.slow_disk import slow_disk
 from support.world_objects import widgets
 
-from aim_shared.bus.connection import BusConnection
-from aim_shared.bus.outcome import Unknown
-from aim_shared.bus.subjects import Layout
+from controller_runtime.bus.connection import BusConnection
+from controller_runtime.bus.outcome import Unknown
+from controller_runtime.bus.subjects import Layout
 
 PARTS, OBJECTS = 4, 40
 

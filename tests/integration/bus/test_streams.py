@@ -8,7 +8,8 @@ import pytest
 from support.nats import TEST_LIMITS, connected, eventually, new_layout
 
 from aim_local.nats import NatsServer
-from aim_shared.bus.connection import (
+from controller_runtime import Key
+from controller_runtime.bus.connection import (
     BusApiError,
     BusClosedError,
     BusConnection,
@@ -16,15 +17,14 @@ from aim_shared.bus.connection import (
     ConnectionState,
     Message,
 )
-from aim_shared.bus.decision import DecisionRecord
-from aim_shared.bus.envelope import Logged
-from aim_shared.bus.history import History
-from aim_shared.bus.outcome import PubAck, Refused, Unknown, WrongSequence
-from aim_shared.bus.part import Key
-from aim_shared.bus.snapshot import last_per_subject, read_logged, read_present
-from aim_shared.bus.stored import StoredMessage, delete_message, last_message, message_at, stream_state
-from aim_shared.bus.streams import StreamLimits, StreamMismatchError, ensure_streams, history_config
-from aim_shared.bus.subjects import Layout
+from controller_runtime.bus.decision import DecisionRecord
+from controller_runtime.bus.envelope import Logged
+from controller_runtime.bus.history import History
+from controller_runtime.bus.outcome import PubAck, Refused, Unknown, WrongSequence
+from controller_runtime.bus.snapshot import last_per_subject, read_logged, read_present
+from controller_runtime.bus.stored import StoredMessage, delete_message, last_message, message_at, stream_state
+from controller_runtime.bus.streams import StreamLimits, StreamMismatchError, ensure_streams, history_config
+from controller_runtime.bus.subjects import Layout
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 

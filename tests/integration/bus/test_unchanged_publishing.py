@@ -5,13 +5,11 @@ from support.nats import eventually
 from support.publishing import Cluster, all_states, history, of, publishing, unnamed_holes
 from support.world_objects import WIDGET
 
-from aim_shared.api import Resource
-from aim_shared.bus.connection import BusConnection
-from aim_shared.bus.entry import Version
-from aim_shared.bus.history import History
-from aim_shared.bus.part import Key, Part
-from aim_shared.bus.subjects import Layout
-from aim_shared.json import JsonObject
+from controller_runtime import JsonObject, Key, Part, Resource
+from controller_runtime.bus.connection import BusConnection
+from controller_runtime.bus.entry import Version
+from controller_runtime.bus.history import History
+from controller_runtime.bus.subjects import Layout
 
 PART = "widgets"
 

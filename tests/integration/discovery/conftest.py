@@ -22,6 +22,6 @@ async def registry() -> AsyncIterator[LocalRegistry]:
 @pytest.fixture
 def short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
     """A grace period of a second instead of ten, and Secrets that are read every third of a second."""
-    monkeypatch.setattr("aim_shared.reconcile.state_engine.GRACE_PERIOD", timedelta(seconds=1))
+    monkeypatch.setattr("controller_runtime.reconcile.state_engine.GRACE_PERIOD", timedelta(seconds=1))
     for module in ("models.inspection", "templates.credentials"):
         monkeypatch.setattr(f"aim_discovery.{module}.SECRET_INTERVAL", timedelta(seconds=0.3))

@@ -10,7 +10,7 @@ from support.discovery_service import CLUSTER_TEMPLATES, body
 
 from aim_discovery.cloning.__main__ import main
 from aim_local.apiserver import ControlPlane
-from aim_shared.json import JsonObject
+from controller_runtime import JsonObject
 
 
 @pytest.mark.spec("DI-371", "DI-372", "DI-373")

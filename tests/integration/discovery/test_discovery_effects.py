@@ -11,11 +11,7 @@ from support.fake_apiserver import Handler, fake_apiserver, json_answer, list_an
 
 from aim_discovery.effects.job_log import JobLogReader
 from aim_discovery.effects.secrets import PullSecrets
-from aim_shared.json import JsonObject, dumps
-from aim_shared.kube.client import KubeClient
-from aim_shared.kube.transport import TransportSettings
-from aim_shared.reconcile.plan import Effect
-from aim_shared.reconcile.reconciler import EffectError
+from controller_runtime import Effect, EffectError, JsonObject, KubeClient, TransportSettings, dumps
 
 CORE = "/api/v1/namespaces/ml"
 LOG = Effect("job-log", "k", {"namespace": "ml", "job": "j"})

@@ -9,11 +9,10 @@ from support.discovery_bench import DiscoveryBench, discovery_bench
 from support.discovery_world import cluster_template, template
 
 from aim_discovery.templates.slots import joined
-from aim_shared.api import NAMESPACE as NAMESPACE_KIND
-from aim_shared.api.labels import ANNOTATION_PAUSED
-from aim_shared.bus.part import Key
-from aim_shared.bus.parts import CLUSTER_TEMPLATES, DISCOVERY_JOBS, NAMESPACES, TEMPLATES
-from aim_shared.reconcile.conditions import timestamp
+from aim_domain.labels import ANNOTATION_PAUSED
+from aim_domain.parts import CLUSTER_TEMPLATES, DISCOVERY_JOBS, NAMESPACES, TEMPLATES
+from controller_runtime import Key, timestamp
+from controller_runtime.kinds import NAMESPACE as NAMESPACE_KIND
 
 PAUSE = {"metadata": {"annotations": {ANNOTATION_PAUSED: "true"}}}
 

@@ -21,10 +21,10 @@ from support.discovery_service import (
 )
 from support.nats import eventually
 
+from aim_domain import labels
 from aim_local.apiserver import ControlPlane
 from aim_local.registry import DEMO_AUTH, LocalRegistry
-from aim_shared.api import labels
-from aim_shared.json import JsonObject, dumps
+from controller_runtime import JsonObject, dumps
 
 pytestmark = pytest.mark.usefixtures("backends")
 

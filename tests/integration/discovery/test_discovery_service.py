@@ -21,7 +21,7 @@ from support.discovery_service import (
 
 from aim_local.apiserver import ControlPlane
 from aim_local.registry import DEMO_AUTH, LocalRegistry
-from aim_shared.json import dumps
+from controller_runtime import dumps
 
 pytestmark = pytest.mark.usefixtures("backends")
 

@@ -4,16 +4,12 @@ import pytest
 from support.controlplane import RawApi
 from support.fake_apiserver import fake_apiserver, status_answer, text_answer
 
+from aim_domain import LogRequest
+from aim_domain.pods.facts import POD_EVENTS, log_effect
+from aim_domain.pods.readers import read_pod_events, read_pod_log
 from aim_local.apiserver import ControlPlane
-from aim_shared.errors import Category
-from aim_shared.json import JsonObject
-from aim_shared.kube.client import KubeClient
-from aim_shared.kube.config import Connection, NoCredentials
-from aim_shared.pods.facts import POD_EVENTS, log_effect
-from aim_shared.pods.readers import read_pod_events, read_pod_log
-from aim_shared.reconcile.inspect_pods import LogRequest
-from aim_shared.reconcile.plan import Effect
-from aim_shared.reconcile.reconciler import EffectError
+from controller_runtime import Category, Effect, EffectError, JsonObject, KubeClient
+from controller_runtime.kube.config import Connection, NoCredentials
 
 LOG = log_effect("owner", LogRequest("ml", "pod-1", "uid-1", "model-download", previous=False))
 

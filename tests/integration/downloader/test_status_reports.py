@@ -8,10 +8,10 @@ import pytest
 from support.controlplane import RawApi
 from support.downloads import FakeHub, Program
 
+from aim_domain.kinds import AIM_ARTIFACT
 from aim_local.apiserver import ControlPlane
-from aim_shared.api.kinds import AIM_ARTIFACT
-from aim_shared.kube.client import KubeClient
-from aim_shared.kube.config import Connection, NoCredentials
+from controller_runtime import KubeClient
+from controller_runtime.kube.config import Connection, NoCredentials
 
 Expected: TypeAlias = tuple[int, str, int, int, str]
 

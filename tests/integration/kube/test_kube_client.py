@@ -21,8 +21,9 @@ from support.fake_apiserver import (
     watch_answer,
 )
 
-from aim_shared.kube.client import KubeClient, Propagation, VersionMatch, WatchEvent, WatchEventType
-from aim_shared.kube.errors import ApiConnectionError, ApiError, ConnectionFailure
+from controller_runtime import ApiError, KubeClient
+from controller_runtime.kube.client import Propagation, VersionMatch, WatchEvent, WatchEventType
+from controller_runtime.kube.errors import ApiConnectionError, ConnectionFailure
 
 
 @asynccontextmanager

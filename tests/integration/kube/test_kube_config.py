@@ -14,12 +14,11 @@ import yaml
 from aiohttp import web
 from support.nats import eventually
 
-from aim_shared.kube import config
-from aim_shared.kube.client import KubeClient
-from aim_shared.kube.config import TokenFile, from_kubeconfig, in_cluster, load_connection
-from aim_shared.kube.errors import ApiConnectionError
-from aim_shared.kube.kubeconfig import ConfigError
-from aim_shared.kube.transport import TransportSettings
+from controller_runtime import KubeClient, TransportSettings, load_connection
+from controller_runtime.kube import config
+from controller_runtime.kube.config import TokenFile, from_kubeconfig, in_cluster
+from controller_runtime.kube.errors import ApiConnectionError
+from controller_runtime.kube.kubeconfig import ConfigError
 
 
 def kubeconfig(path: Path, server: str, user: dict[str, object], **cluster: object) -> Path:
@@ -126,7 +125,7 @@ async def test_a_plugin_that_hangs_is_not_waited_for(tmp_path: Path, monkeypatch
         "args": ["-c", script],
     }
     file = kubeconfig(tmp_path / "config", "http://127.0.0.1:1", {"exec": plugin})
-    monkeypatch.setattr("aim_shared.kube.config.PLUGIN_SECONDS", 0.2)
+    monkeypatch.setattr("controller_runtime.kube.config.PLUGIN_SECONDS", 0.2)
     with pytest.raises(ConfigError, match="brought no credential"):
         await asyncio.wait_for(from_kubeconfig(str(file)), 20)
     # The library started the process and keeps it to itself; the loop must live until it has seen it end.
@@ -228,7 +227,7 @@ async def test_certificates_are_verified_and_presented(tmp_path: Path) -> None:
 def test_the_library_is_not_imported_without_need(tmp_path: Path) -> None:
     file = kubeconfig(tmp_path / "config", "http://127.0.0.1:1", {"token": "t"})
     program = (
-        "import asyncio, sys; from aim_shared.kube.config import from_kubeconfig; "
+        "import asyncio, sys; from controller_runtime.kube.config import from_kubeconfig; "
         "asyncio.run(from_kubeconfig(sys.argv[1])); sys.exit('kubernetes_asyncio' in sys.modules)"
     )
     subprocess.run([sys.executable, "-c", program, str(file)], check=True, timeout=60)

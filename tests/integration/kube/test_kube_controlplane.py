@@ -9,14 +9,12 @@ import pytest
 
 from aim_local.apiserver import Limits
 from aim_local.apiserver.controlplane import ControlPlane
-from aim_shared.api.kinds import CONFIG_MAP
-from aim_shared.json import JsonObject
-from aim_shared.kube.client import KubeClient
-from aim_shared.kube.config import Connection, NoCredentials
-from aim_shared.kube.errors import ApiError
-from aim_shared.kube.lease import LeaderElector, LeaseSettings
-from aim_shared.kube.lease_record import Identity
-from aim_shared.kube.reflector import Delete, Event, Reflector, Restarted, Upsert, as_sent
+from controller_runtime import ApiError, JsonObject, KubeClient
+from controller_runtime.kinds import CONFIG_MAP
+from controller_runtime.kube.config import Connection, NoCredentials
+from controller_runtime.kube.lease import LeaderElector, LeaseSettings
+from controller_runtime.kube.lease_record import Identity
+from controller_runtime.kube.reflector import Delete, Event, Reflector, Restarted, Upsert, as_sent
 
 QUICK = LeaseSettings(duration=1.0, renew_deadline=0.6, retry_period=0.1)
 MANAGER = "aim-test"

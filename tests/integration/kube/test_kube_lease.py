@@ -19,12 +19,11 @@ from support.fake_apiserver import (
     watch_answer,
 )
 
-from aim_shared.kube.client import KubeClient
-from aim_shared.kube.errors import ApiConnectionError
-from aim_shared.kube.guard import NotLeaderError
-from aim_shared.kube.lease import LeaderElector, LeaseSettings
-from aim_shared.kube.lease_record import Identity
-from aim_shared.kube.transport import TransportSettings
+from controller_runtime import KubeClient, TransportSettings
+from controller_runtime.kube.errors import ApiConnectionError
+from controller_runtime.kube.guard import NotLeaderError
+from controller_runtime.kube.lease import LeaderElector, LeaseSettings
+from controller_runtime.kube.lease_record import Identity
 
 EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
 

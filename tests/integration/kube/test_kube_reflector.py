@@ -26,10 +26,9 @@ from support.fake_apiserver import (
 )
 from support.nats import eventually
 
-from aim_shared.json import JsonObject
-from aim_shared.kube.backoff import Backoff
-from aim_shared.kube.client import KubeClient
-from aim_shared.kube.reflector import (
+from controller_runtime import JsonObject, KubeClient, TransportSettings
+from controller_runtime.kube.backoff import Backoff
+from controller_runtime.kube.reflector import (
     Bookmark,
     Delete,
     Event,
@@ -39,8 +38,7 @@ from aim_shared.kube.reflector import (
     Upsert,
     as_sent,
 )
-from aim_shared.kube.reflector_state import ListFrom
-from aim_shared.kube.transport import TransportSettings
+from controller_runtime.kube.reflector_state import ListFrom
 
 QUICK = ReflectorSettings(shortest_watch=1, longest_watch=1, grace=0.2, backoff=Backoff(base=0.01, cap=0.05), hasty=0.0)
 ONE_TRY = TransportSettings(attempts=1)

@@ -12,13 +12,20 @@ from support.fake_apiserver import status
 
 from aim_local.apiserver import ControlPlane, Handler, Limits, Request
 from aim_local.serving import json_response
-from aim_shared.api.kinds import CONFIG_MAP
-from aim_shared.json import JsonObject
-from aim_shared.kube.backoff import Backoff
-from aim_shared.kube.client import KubeClient
-from aim_shared.kube.config import Connection, NoCredentials
-from aim_shared.kube.reflector import Bookmark, Delete, Event, Reflector, ReflectorSettings, Restarted, Upsert, as_sent
-from aim_shared.kube.transport import TransportSettings
+from controller_runtime import JsonObject, KubeClient, TransportSettings
+from controller_runtime.kinds import CONFIG_MAP
+from controller_runtime.kube.backoff import Backoff
+from controller_runtime.kube.config import Connection, NoCredentials
+from controller_runtime.kube.reflector import (
+    Bookmark,
+    Delete,
+    Event,
+    Reflector,
+    ReflectorSettings,
+    Restarted,
+    Upsert,
+    as_sent,
+)
 
 IMPATIENT = ReflectorSettings(
     shortest_watch=1, longest_watch=1, grace=0.5, page_size=3, backoff=Backoff(base=0.002, cap=0.01), hasty=0.0

@@ -16,11 +16,10 @@ from support.fake_apiserver import (
     watch_answer,
 )
 
-from aim_shared.kube.backoff import Backoff
-from aim_shared.kube.client import KubeClient
-from aim_shared.kube.config import Connection, NoCredentials
-from aim_shared.kube.errors import ApiConnectionError, ApiError, ConnectionFailure
-from aim_shared.kube.transport import TransportSettings
+from controller_runtime import ApiError, KubeClient, TransportSettings
+from controller_runtime.kube.backoff import Backoff
+from controller_runtime.kube.config import Connection, NoCredentials
+from controller_runtime.kube.errors import ApiConnectionError, ConnectionFailure
 
 QUICK = TransportSettings(backoff=Backoff(base=0.001), concurrency=3)
 OK = json_answer(config_map("a"))

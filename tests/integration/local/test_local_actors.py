@@ -7,7 +7,7 @@ from support.cluster import IMAGE, NAMESPACE, JobSpec, holds, inference_service,
 from support.controlplane import RawApi, Reply
 
 from aim_local.engine import Backends
-from aim_shared.json import JsonObject, loads
+from controller_runtime import JsonObject, loads
 
 JOBS, PODS, ISVCS = "batch/v1/jobs", "v1/pods", "serving.kserve.io/v1beta1/inferenceservices"
 ROUTES, GATEWAYS = "gateway.networking.k8s.io/v1/httproutes", "gateway.networking.k8s.io/v1/gateways"

@@ -12,7 +12,7 @@ from aim_local.demo.report import count_requests
 from aim_local.demo.summary import Mood, summarise
 from aim_local.demo.view import shortened
 from aim_local.keys import Key
-from aim_shared.json import JsonObject
+from controller_runtime import JsonObject
 
 NOW = datetime(2026, 1, 1, 12, 0, 0, tzinfo=UTC)
 

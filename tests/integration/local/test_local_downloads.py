@@ -11,7 +11,7 @@ from support.cluster import NAMESPACE, JobSpec, holds, path, simulated_cluster
 from support.controlplane import RawApi, eventually
 
 from aim_local.apiserver import ControlPlane
-from aim_shared.json import JsonObject, loads
+from controller_runtime import JsonObject, loads
 
 JOBS, PODS = "batch/v1/jobs", "v1/pods"
 SOURCE = "hf://Qwen/Qwen3-32B"

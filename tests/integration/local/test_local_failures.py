@@ -11,9 +11,7 @@ from support.controlplane import RawApi
 from aim_local.actors import ActorSettings, SimulatedCluster
 from aim_local.actors.failure_api import failure_api
 from aim_local.apiserver import ControlPlane
-from aim_shared.json import JsonObject
-from aim_shared.kube.client import KubeClient
-from aim_shared.kube.config import load_connection
+from controller_runtime import JsonObject, KubeClient, load_connection
 
 JOBS, PODS, ISVCS = "batch/v1/jobs", "v1/pods", "serving.kserve.io/v1beta1/inferenceservices"
 CLAIMS, EVENTS = "v1/persistentvolumeclaims", "v1/events"

@@ -12,9 +12,7 @@ from aim_local.apiserver import ControlPlane
 from aim_local.engine import Backends, engine
 from aim_local.gateway import RouteTable, gateway, routes_of
 from aim_local.keys import Key
-from aim_shared.json import JsonObject, loads
-from aim_shared.kube.client import KubeClient
-from aim_shared.kube.config import load_connection
+from controller_runtime import JsonObject, KubeClient, load_connection, loads
 
 CHAT: JsonObject = {"messages": [{"role": "user", "content": "hello there"}]}
 

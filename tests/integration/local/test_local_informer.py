@@ -8,10 +8,9 @@ from support.controlplane import controlplane, eventually
 from aim_local.actors.informer import Informer
 from aim_local.apiserver import ControlPlane
 from aim_local.keys import Key
-from aim_shared.api.kinds import CONFIG_MAP
-from aim_shared.json import JsonObject
-from aim_shared.kube.client import KubeClient
-from aim_shared.kube.config import Connection, NoCredentials
+from controller_runtime import JsonObject, KubeClient
+from controller_runtime.kinds import CONFIG_MAP
+from controller_runtime.kube.config import Connection, NoCredentials
 
 __all__ = ["controlplane"]
 

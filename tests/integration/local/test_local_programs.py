@@ -12,7 +12,7 @@ from support.nats import eventually
 
 from aim_local.stack import StackSettings
 from aim_local.stack.programs import Addresses, Programs, embedded_kubeconfig
-from aim_shared.kube.config import from_kubeconfig
+from controller_runtime.kube.config import from_kubeconfig
 
 
 def names(folder: Path) -> list[str]:

@@ -13,8 +13,8 @@ from support.nats import eventually
 from aim_local.apiserver import ControlPlane
 from aim_local.registry import Fault, ImageStore, LocalRegistry
 from aim_model_sync.selection import model_name
-from aim_shared.json import JsonObject
-from aim_shared.registry.image_reference import ImageReference, canonical_repository
+from controller_runtime import JsonObject
+from oci_registry import ImageReference, canonical_repository
 
 SOURCE_DEFINITION = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/aimclustermodelsources.aim.eai.amd.com"
 MODEL_DEFINITION = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/aimclustermodels.aim.eai.amd.com"

@@ -20,7 +20,7 @@ from support.nats import eventually
 
 from aim_local.apiserver import ControlPlane
 from aim_local.registry import Fault, LocalRegistry
-from aim_shared.json import JsonObject
+from controller_runtime import JsonObject
 
 
 @pytest.mark.usefixtures("service")

@@ -15,9 +15,7 @@ from aim_model_sync.codes import SelectorError
 from aim_model_sync.effects.evaluation import Evaluation, Evaluator
 from aim_model_sync.selectors import SelectorText, resolve
 from aim_model_sync.settings import ModelSyncSettings
-from aim_shared.registry.client import RegistryClient
-from aim_shared.registry.credentials import ANONYMOUS, CredentialSet
-from aim_shared.registry.errors import RegistryErrorCode
+from oci_registry import ANONYMOUS, CredentialSet, RegistryClient, RegistryErrorCode
 
 CONTENT = {
     "org/aim-a": ("1.0.0", "0.9.0", "latest"),

@@ -18,16 +18,9 @@ from aim_model_sync.effects.sync import SyncRunner
 from aim_model_sync.outcome import SelectorState, SyncOutcome
 from aim_model_sync.selectors import SelectorText, resolve
 from aim_model_sync.settings import ModelSyncSettings
-from aim_shared.api import to_json
-from aim_shared.json import dumps
-from aim_shared.kube.client import KubeClient
-from aim_shared.kube.config import load_connection
-from aim_shared.reconcile.plan import Effect
-from aim_shared.registry.client import RegistryClient
-from aim_shared.registry.credentials import ANONYMOUS, SecretReason
-from aim_shared.registry.errors import RegistryErrorCode
-from aim_shared.registry.hubs import Hubs
-from aim_shared.registry.mirrors import Registries
+from controller_runtime import Effect, KubeClient, dumps, load_connection, to_json
+from oci_registry import ANONYMOUS, Hubs, RegistryClient, RegistryErrorCode, SecretReason
+from oci_registry.mirrors import Registries
 
 NAMESPACE = "aim-system"
 SECRETS = f"/api/v1/namespaces/{NAMESPACE}/secrets"

@@ -20,15 +20,9 @@ from aim_model_sync.outcome import SyncOutcome
 from aim_model_sync.selectors import SelectorText
 from aim_model_sync.service import effect_runners
 from aim_model_sync.settings import ModelSyncSettings
-from aim_shared.api import to_json
-from aim_shared.json import JsonObject, dumps
-from aim_shared.kube.client import KubeClient
-from aim_shared.reconcile.plan import Effect
-from aim_shared.reconcile.reconciler import EffectError
-from aim_shared.registry.client import RegistryClient
-from aim_shared.registry.credentials import ANONYMOUS, CredentialSet
-from aim_shared.registry.image_reference import Repository
-from aim_shared.registry.listing import Keep, Listing, everything
+from controller_runtime import Effect, EffectError, JsonObject, KubeClient, dumps, to_json
+from oci_registry import ANONYMOUS, CredentialSet, Listing, RegistryClient, Repository
+from oci_registry.listing import Keep, everything
 
 NAMESPACE = "aim-system"
 NOBODY = status_answer(404, "NotFound")

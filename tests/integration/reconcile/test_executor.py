@@ -5,18 +5,26 @@ from structlog.testing import capture_logs
 from support.builders import owner
 from support.reconcile_bench import CLAIMS, CONFIG_MAPS, LABELLED, SERVICES, Bench, config_map, service
 
-from aim_shared.api import labels
-from aim_shared.api.enums import EventType
-from aim_shared.api.external.config_map import ConfigMap
-from aim_shared.api.kinds import AIM_SERVICE, CONFIG_MAP, EVENT, PERSISTENT_VOLUME_CLAIM
-from aim_shared.bus.entry import Entry
-from aim_shared.bus.part import Key
-from aim_shared.errors import Category
-from aim_shared.json import JsonObject
-from aim_shared.reconcile.execution import Drop, WriteResult
-from aim_shared.reconcile.plan import Child, Delete, Event, Patch, Plan, WriteMode
-from aim_shared.reconcile.reconciler import StatusOwnership
-from aim_shared.reconcile.status_writer import Due, StatusWriter
+from aim_domain import labels
+from aim_domain.kinds import AIM_SERVICE
+from controller_runtime import (
+    Category,
+    Child,
+    Delete,
+    Event,
+    EventType,
+    JsonObject,
+    Key,
+    Patch,
+    Plan,
+    StatusOwnership,
+    WriteMode,
+)
+from controller_runtime.bus.entry import Entry
+from controller_runtime.core import ConfigMap
+from controller_runtime.kinds import CONFIG_MAP, EVENT, PERSISTENT_VOLUME_CLAIM
+from controller_runtime.reconcile.execution import Drop, WriteResult
+from controller_runtime.reconcile.status_writer import Due, StatusWriter
 
 STATUS: JsonObject = {
     "status": "Running",

@@ -7,11 +7,9 @@ import pytest
 from support.reconcile_bench import CLAIMS, Bench, Faults
 
 from aim_cli.timeline import deeds
-from aim_shared.bus.part import Index, Key
-from aim_shared.json import JsonObject, canonical
-from aim_shared.reconcile.execution import Execution, WriteResult
-from aim_shared.reconcile.plan import Child, Plan, Quota, WriteMode
-from aim_shared.reconcile.plan_json import plan_to_json
+from controller_runtime import Child, Index, JsonObject, Key, Plan, Quota, WriteMode, canonical
+from controller_runtime.reconcile.execution import Execution, WriteResult
+from controller_runtime.reconcile.plan_json import plan_to_json
 
 BOUND = Index(CLAIMS, "all", lambda _: ["all"])
 

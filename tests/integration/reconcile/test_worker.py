@@ -12,24 +12,37 @@ from structlog.testing import capture_logs
 from support.deciding import decide
 from support.reconcile_bench import CONFIG_MAPS, SERVICES, Bench, config_map, service
 
+from aim_domain import AIMService
+from aim_domain.component_names import COMPONENT_ORDER
+from aim_domain.kinds import AIM_SERVICE
 from aim_local.apiserver.http import Request
-from aim_shared.api.external.config_map import ConfigMap
-from aim_shared.api.kinds import AIM_SERVICE, CONFIG_MAP, EVENT
-from aim_shared.api.service import AIMService
-from aim_shared.bus.entry import Change
-from aim_shared.bus.part import Key
-from aim_shared.bus.summary import Summary
-from aim_shared.bus.view import View, WorldView
-from aim_shared.errors import AimError, Category
-from aim_shared.json import JsonObject, canonical
-from aim_shared.kube.errors import ApiError
-from aim_shared.reconcile.component_names import COMPONENT_ORDER
-from aim_shared.reconcile.components import Component, Dependency, State
-from aim_shared.reconcile.plan import Child, Delete, Effect, Plan
-from aim_shared.reconcile.plan_json import plan_to_json
-from aim_shared.reconcile.queue import Priority
-from aim_shared.reconcile.reconciler import WakeBy
-from aim_shared.reconcile.state_engine import assemble, evaluate, status_json
+from controller_runtime import (
+    AimError,
+    ApiError,
+    Category,
+    Change,
+    Child,
+    Component,
+    Delete,
+    Dependency,
+    Effect,
+    JsonObject,
+    Key,
+    Plan,
+    State,
+    Summary,
+    View,
+    WakeBy,
+    assemble,
+    canonical,
+    evaluate,
+    status_json,
+)
+from controller_runtime.bus.view import WorldView
+from controller_runtime.core import ConfigMap
+from controller_runtime.kinds import CONFIG_MAP, EVENT
+from controller_runtime.reconcile.plan_json import plan_to_json
+from controller_runtime.reconcile.queue import Priority
 
 CHAT = Key("default", "chat")
 

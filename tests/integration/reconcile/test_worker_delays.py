@@ -3,10 +3,9 @@
 import pytest
 from support.reconcile_bench import CONFIG_MAPS, SERVICES, Bench, config_map, service
 
-from aim_shared.api.kinds import AIM_SERVICE
-from aim_shared.api.labels import FINALIZER_SERVICE
-from aim_shared.bus.part import Key
-from aim_shared.reconcile.plan import Child, Plan, WriteMode
+from aim_domain.kinds import AIM_SERVICE
+from aim_domain.labels import FINALIZER_SERVICE
+from controller_runtime import Child, Key, Plan, WriteMode
 
 CHAT = Key("default", "chat")
 ROUTED = {**service(), "status": {"observedGeneration": 1}}

@@ -5,10 +5,9 @@ import asyncio
 from support.nats import eventually
 from support.reconcile_bench import SERVICES, Bench, service
 
-from aim_shared.api.service import AIMService
-from aim_shared.bus.part import Key
-from aim_shared.bus.view import View
-from aim_shared.reconcile.plan import NOTHING, Plan
+from aim_domain import AIMService
+from controller_runtime import Key, Plan, View
+from controller_runtime.reconcile.plan import NOTHING
 
 
 async def test_a_round_is_over_once_every_object_had_its_pass(bench: Bench) -> None:

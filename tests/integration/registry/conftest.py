@@ -6,7 +6,7 @@ import pytest
 from support.oci import settings, store_with_tags
 
 from aim_local.registry import LocalRegistry
-from aim_shared.registry.client import RegistryClient
+from oci_registry import RegistryClient
 
 
 @pytest.fixture

@@ -10,10 +10,7 @@ from support.named_hosts import NamedHosts
 from support.oci import pull_secret, settings, token_secret
 from support.public_registries import DockerHub, Gcr, Ghcr, Harbor, PlayedRegistry, Quay
 
-from aim_shared.registry.client import RegistryClient
-from aim_shared.registry.credentials import CredentialSet
-from aim_shared.registry.errors import RegistryError, RegistryErrorCode
-from aim_shared.registry.image_reference import canonical_repository
+from oci_registry import CredentialSet, RegistryClient, RegistryError, RegistryErrorCode, canonical_repository
 
 TAGS = ("0.8.4", "0.8.5", "0.9.0-rc1", "latest", "v1.0.0")
 CONTENT = {"library/ubuntu": ("24.04",), "org/aim-a": TAGS, "org/aim-b": ("1.0.0",), "org/secret": ("1.0.0",)}

@@ -6,9 +6,7 @@ from aiohttp.test_utils import TestServer
 from support.oci import REPOSITORY, at, image, pull_secret, settings, store_with_tags, token_secret
 
 from aim_local.registry import BasicAuth, BearerAuth, Fault, LocalRegistry
-from aim_shared.registry.client import RegistryClient
-from aim_shared.registry.errors import RegistryError, RegistryErrorCategory, RegistryErrorCode
-from aim_shared.registry.image_reference import canonical_repository
+from oci_registry import RegistryClient, RegistryError, RegistryErrorCategory, RegistryErrorCode, canonical_repository
 
 
 @pytest.mark.spec("MS-121", "DI-082")

@@ -9,11 +9,17 @@ from aiohttp.test_utils import TestServer
 from support.oci import REPOSITORY, at, image, pull_secret, settings, store_with_tags
 
 from aim_local.registry import DEMO_IMAGES, BearerAuth, Fault, LocalRegistry
-from aim_shared.registry.client import RegistryClient
-from aim_shared.registry.errors import RegistryError, RegistryErrorCategory, RegistryErrorCode
-from aim_shared.registry.hubs import Hubs
-from aim_shared.registry.image_reference import ImageReference, Repository, canonical_repository
-from aim_shared.registry.transport import USER_AGENT
+from oci_registry import (
+    Hubs,
+    ImageReference,
+    RegistryClient,
+    RegistryError,
+    RegistryErrorCategory,
+    RegistryErrorCode,
+    Repository,
+    canonical_repository,
+)
+from oci_registry.transport import USER_AGENT
 
 
 @pytest.mark.spec("MS-114", "MS-115", "MS-116")

@@ -11,12 +11,16 @@ import trustme
 from support.oci import REPOSITORY, at, pull_secret, settings, store_with_tags
 
 from aim_local.registry import BasicAuth, Fault, ImageStore, LocalRegistry
-from aim_shared.registry.client import RegistryClient
-from aim_shared.registry.config_file import RegistriesFile
-from aim_shared.registry.credentials import CredentialSet
-from aim_shared.registry.errors import RegistryError, RegistryErrorCategory, RegistryErrorCode
-from aim_shared.registry.image_reference import Repository
-from aim_shared.registry.mirrors import Registries, parse_registries
+from oci_registry import (
+    CredentialSet,
+    RegistryClient,
+    RegistryError,
+    RegistryErrorCategory,
+    RegistryErrorCode,
+    Repository,
+)
+from oci_registry.config_file import RegistriesFile
+from oci_registry.mirrors import Registries, parse_registries
 
 
 def only(mirror: Mapping[str, object]) -> Registries:

@@ -10,10 +10,7 @@ from aiohttp.test_utils import TestServer
 from support.oci import REPOSITORY, at, image, pull_secret, settings, store_with_tags, token_secret
 
 from aim_local.registry import BearerAuth, Fault, LocalRegistry
-from aim_shared.registry.client import RegistryClient
-from aim_shared.registry.errors import RegistryError, RegistryErrorCode
-from aim_shared.registry.hubs import Hubs
-from aim_shared.registry.image_reference import canonical_repository
+from oci_registry import Hubs, RegistryClient, RegistryError, RegistryErrorCode, canonical_repository
 
 TAGS = tuple(f"1.0.{number}" for number in range(5))
 

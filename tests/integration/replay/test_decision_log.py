@@ -10,13 +10,13 @@ from support.nats import eventually
 from support.world_feed import feeding
 from support.world_objects import widgets
 
-from aim_shared.bus.connection import BusConnection
-from aim_shared.bus.decision import DecisionRecord
-from aim_shared.bus.history import History
-from aim_shared.bus.recorder import Recorder
-from aim_shared.bus.subjects import Layout
-from aim_shared.json import JsonObject
-from aim_shared.runtime.decisions import SETTINGS_RECORDS, DecisionLog
+from controller_runtime import JsonObject
+from controller_runtime.bus.connection import BusConnection
+from controller_runtime.bus.decision import DecisionRecord
+from controller_runtime.bus.history import History
+from controller_runtime.bus.recorder import Recorder
+from controller_runtime.bus.subjects import Layout
+from controller_runtime.manager.decisions import SETTINGS_RECORDS, DecisionLog
 
 SETTINGS: JsonObject = {"resync_interval": 77.0}
 

@@ -13,25 +13,34 @@ from support.versions import version_of
 from support.world_feed import Fed, feeding
 from support.world_objects import colour_index, widgets
 
-from aim_shared.api import Resource
-from aim_shared.bus.chain import LoggedVersion, Told, as_of
-from aim_shared.bus.connection import BusConnection
-from aim_shared.bus.decision import DecisionRecord
-from aim_shared.bus.envelope import LogMessage
-from aim_shared.bus.history import DecisionFilter, History
-from aim_shared.bus.outcome import PubAck
-from aim_shared.bus.part import Index, Key, scoped
-from aim_shared.bus.stored import delete_message, last_message, next_message
-from aim_shared.bus.subjects import Layout
-from aim_shared.bus.view import View, WorldView
-from aim_shared.json import JsonObject, dumps, loads
-from aim_shared.reconcile.decide import Decision, decide
-from aim_shared.reconcile.execution import Execution
-from aim_shared.reconcile.pass_record import Records
-from aim_shared.reconcile.plan import Plan
-from aim_shared.reconcile.reconciler import Reconciler, ServiceDefinition
-from aim_shared.replay import Replayed, Replayer, ServiceCode, Verdict, past_part, reading
-from aim_shared.runtime.settings import Settings, effective, load
+from controller_runtime import (
+    Index,
+    JsonObject,
+    Key,
+    Plan,
+    Reconciler,
+    Resource,
+    ServiceDefinition,
+    Settings,
+    View,
+    dumps,
+    loads,
+    scoped,
+)
+from controller_runtime.bus.chain import LoggedVersion, Told, as_of
+from controller_runtime.bus.connection import BusConnection
+from controller_runtime.bus.decision import DecisionRecord
+from controller_runtime.bus.envelope import LogMessage
+from controller_runtime.bus.history import DecisionFilter, History
+from controller_runtime.bus.outcome import PubAck
+from controller_runtime.bus.stored import delete_message, last_message, next_message
+from controller_runtime.bus.subjects import Layout
+from controller_runtime.bus.view import WorldView
+from controller_runtime.manager.settings import effective, load
+from controller_runtime.reconcile.decide import Decision, decide
+from controller_runtime.reconcile.execution import Execution
+from controller_runtime.reconcile.pass_record import Records
+from controller_runtime.replay import Replayed, Replayer, ServiceCode, Verdict, past_part, reading
 
 PART = widgets()
 COLOUR = colour_index(PART)

@@ -10,13 +10,13 @@ from aim_cli import connecting
 from aim_cli.__main__ import app
 from aim_cli.targets import target
 from aim_cli.timeline import timeline
+from aim_domain.parts import SERVICES
 from aim_local.ports import free_port
-from aim_shared.bus.connection import BusConnection
-from aim_shared.bus.envelope import Verb
-from aim_shared.bus.history import History
-from aim_shared.bus.part import Key
-from aim_shared.bus.parts import SERVICES
-from aim_shared.bus.subjects import Layout
+from controller_runtime import Key
+from controller_runtime.bus.connection import BusConnection
+from controller_runtime.bus.envelope import Verb
+from controller_runtime.bus.history import History
+from controller_runtime.bus.subjects import Layout
 
 CHAT = Key("ns", "chat")
 ANOTHER = b'{"metadata":{"name":"another","namespace":"ns"}}'

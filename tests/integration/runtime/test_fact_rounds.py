@@ -5,18 +5,15 @@ from datetime import UTC, datetime
 
 import pytest
 
+from aim_domain.parts import SERVICES
 from aim_serving.service import definition
-from aim_shared.bus.connection import BusSettings, connect
-from aim_shared.bus.entry import Entry, Version
-from aim_shared.bus.fact import fact_key
-from aim_shared.bus.fact_publisher import FactPublisher
-from aim_shared.bus.part import Key
-from aim_shared.bus.parts import FACTS, SERVICES
-from aim_shared.bus.world import World
-from aim_shared.json import JsonObject
-from aim_shared.runtime.dispatch import Dispatcher
-from aim_shared.runtime.facts import FACTS_BY_OWNER, FactKeeper
-from aim_shared.runtime.settings import Settings
+from controller_runtime import FACTS, JsonObject, Key, Settings, World
+from controller_runtime.bus.connection import BusSettings, connect
+from controller_runtime.bus.entry import Entry, Version
+from controller_runtime.bus.fact import fact_key
+from controller_runtime.bus.fact_publisher import FactPublisher
+from controller_runtime.manager.dispatch import Dispatcher
+from controller_runtime.manager.facts import FACTS_BY_OWNER, FactKeeper
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC).isoformat()
 

@@ -16,14 +16,11 @@ from support.tiny_service import BUG, UNREADABLE, definition, effect_runners
 
 from aim_local.apiserver import ControlPlane
 from aim_local.nats import NatsServer
-from aim_shared.bus.connection import connect
-from aim_shared.json import JsonObject
-from aim_shared.kube.client import KubeClient
-from aim_shared.kube.config import load_connection
-from aim_shared.runtime.context import ProcessContext
-from aim_shared.runtime.process import ServiceProcess
-from aim_shared.runtime.settings import Settings
-from aim_shared.telemetry.metrics import Metrics
+from controller_runtime import JsonObject, KubeClient, Settings, load_connection
+from controller_runtime.bus.connection import connect
+from controller_runtime.manager.context import ProcessContext
+from controller_runtime.manager.process import ServiceProcess
+from controller_runtime.telemetry.metrics import Metrics
 
 MODELS, MAPS = "aim.eai.amd.com/v1alpha1/aimmodels", "v1/configmaps"
 ALIVE = 5
@@ -105,12 +102,12 @@ async def test_what_comes_and_goes_leaves_nothing_behind(tiny: ServiceProcess, a
     await api.created(path(MODELS), model("stays", "org/image:1"))
     await a_round(api, 0)
     await eventually(lambda: not of_rounds(tiny), "the world is empty")
-    before = held("aim_shared", "support")
+    before = held("controller_runtime", "support")
     for number in range(1, 1 + ROUNDS):
         await a_round(api, number)
 
     def what_grew() -> dict[str, int]:
-        more = grown(before, held("aim_shared", "support"), 2 * ALIVE)
+        more = grown(before, held("controller_runtime", "support"), 2 * ALIVE)
         return {name: number for name, number in more.items() if name not in BOUNDED}
 
     for _ in range(LOOKS):

@@ -13,10 +13,10 @@ from support.services import Platform
 from support.tiny_service import SLOW
 
 from aim_local.ports import free_port
-from aim_shared.bus.outcome import PubAck
-from aim_shared.bus.part import Key
-from aim_shared.bus.stored import last_message
-from aim_shared.bus.subjects import DEFAULT_LAYOUT
+from controller_runtime import Key
+from controller_runtime.bus.outcome import PubAck
+from controller_runtime.bus.stored import last_message
+from controller_runtime.bus.subjects import DEFAULT_LAYOUT
 
 QUICK = {"NATS_HEARTBEAT": "1s"}
 

@@ -15,16 +15,11 @@ from support.nats import eventually, settings_for
 from aim_local.apiserver import ControlPlane
 from aim_local.nats import NatsServer
 from aim_serving.service import CONSUMED, PUBLISHED, definition, effect_runners
-from aim_shared.bus.connection import connect
-from aim_shared.bus.parts import FACTS
-from aim_shared.json import JsonObject
-from aim_shared.kube.client import KubeClient
-from aim_shared.kube.config import load_connection
-from aim_shared.reconcile.reconciler import ServiceDefinition
-from aim_shared.runtime.context import ProcessContext
-from aim_shared.runtime.process import ServiceProcess
-from aim_shared.runtime.settings import Settings
-from aim_shared.telemetry.metrics import Metrics
+from controller_runtime import FACTS, JsonObject, KubeClient, ServiceDefinition, Settings, load_connection
+from controller_runtime.bus.connection import connect
+from controller_runtime.manager.context import ProcessContext
+from controller_runtime.manager.process import ServiceProcess
+from controller_runtime.telemetry.metrics import Metrics
 
 pytestmark = [pytest.mark.usefixtures("backends"), pytest.mark.usefixtures("serving")]
 

@@ -8,7 +8,7 @@ from aim_local.actors.failures import ENDINGS, POD_FAILURES, Failure, Role, Want
 from aim_local.actors.gateway_status import gateway_status, route_parents
 from aim_local.actors.pod_status import Past, back_off, crash_looping
 from aim_local.actors.pull_errors import PULL_ERRORS
-from aim_shared.json import JsonObject
+from controller_runtime import JsonObject
 
 NOW = "2026-01-01T12:00:00Z"
 

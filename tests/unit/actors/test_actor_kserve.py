@@ -8,7 +8,7 @@ from aim_local.actors.keda_objects import hpa_for
 from aim_local.actors.keda_objects import status_for as scaled_object_status
 from aim_local.actors.kserve_objects import autoscaler_for, deployment_for, service_for
 from aim_local.actors.kserve_status import status_for
-from aim_shared.json import JsonObject
+from controller_runtime import JsonObject
 
 SHORT, ENOUGH = ("Available", "False", "MinimumReplicasUnavailable"), ("Available", "True", "MinimumReplicasAvailable")
 MOVING, DONE = ("Progressing", "True", "ReplicaSetUpdated"), ("Progressing", "True", "NewReplicaSetAvailable")

@@ -7,7 +7,7 @@ import pytest
 from aim_local.actors.deployment_decision import DeploymentStep, next_step, replica_set_for
 from aim_local.actors.replica_set_decision import next_step as next_scale
 from aim_local.actors.replica_set_decision import pod_for
-from aim_shared.json import JsonObject
+from controller_runtime import JsonObject
 
 NOW = datetime(2026, 1, 1, 12, 0, 0, tzinfo=UTC)
 

@@ -10,35 +10,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from aim_shared.api import (
-    AIM_ARTIFACT,
-    AIM_SERVICE,
-    AIM_SERVICE_TEMPLATE,
-    EVENT,
-    KINDS,
-    LEASE,
-    OWN_KINDS,
-    POD,
-    SECRET,
-    AIMService,
-    AIMServiceSpec,
-    CachingMode,
+from aim_domain import AIMService, AIMServiceSpec, DownloadFilter
+from aim_domain.api.enums import CachingMode
+from aim_domain.api.service import ServiceModel
+from aim_domain.kinds import AIM_ARTIFACT, AIM_SERVICE, AIM_SERVICE_TEMPLATE, KINDS, OWN_KINDS, kind_for_model, kind_of
+from controller_runtime import (
     Condition,
     ConditionStatus,
-    DownloadFilter,
-    Lease,
-    LeaseSpec,
+    Kind,
     ObjectKey,
     ObjectMeta,
     OwnerReference,
-    Pod,
-    ServiceModel,
     find_condition,
-    kind_for_model,
-    kind_of,
     to_json,
 )
-from aim_shared.api.kinds import Kind
+from controller_runtime.core import Lease, LeaseSpec, Pod
+from controller_runtime.kinds import EVENT, LEASE, POD, SECRET
 
 IDENTITY = {"apiVersion": "aim.eai.amd.com/v1alpha1", "kind": "AIMService"}
 

@@ -10,9 +10,9 @@ import pytest
 import yaml
 from support.crd_tables import SPECIFICATION, node_at, nodes, schema
 
-from aim_shared.api import AIM_SERVICE, AIM_TEMPLATE_CACHE, OWN_KINDS
-from aim_shared.api.crd import definition, differing, rendered, write
-from aim_shared.api.kinds import Kind
+from aim_domain.crd import definition, differing, rendered, write
+from aim_domain.kinds import AIM_SERVICE, AIM_TEMPLATE_CACHE, OWN_KINDS
+from controller_runtime import Kind
 
 CHECKED_IN = SPECIFICATION.parents[2] / "deploy/crds"
 COLUMNS = {

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from support.crd_tables import Row, node_at, nodes, parent_at, rows, schema
 
-from aim_shared.api import (
+from aim_domain.kinds import (
     AIM_ARTIFACT,
     AIM_CLUSTER_MODEL,
     AIM_CLUSTER_MODEL_SOURCE,
@@ -21,7 +21,7 @@ from aim_shared.api import (
     AIM_TEMPLATE_CACHE,
     OWN_KINDS,
 )
-from aim_shared.api.kinds import Kind
+from controller_runtime import Kind
 
 TABLES = [
     (AIM_SERVICE, "spec", "CC-070"),

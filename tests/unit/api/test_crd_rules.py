@@ -8,7 +8,7 @@ import cel
 import pytest
 from support.crd_tables import nodes, schema
 
-from aim_shared.api import (
+from aim_domain.kinds import (
     AIM_ARTIFACT,
     AIM_CLUSTER_MODEL_SOURCE,
     AIM_MODEL,
@@ -16,7 +16,7 @@ from aim_shared.api import (
     AIM_SERVICE_TEMPLATE,
     OWN_KINDS,
 )
-from aim_shared.api.kinds import Kind
+from controller_runtime import Kind
 
 GPU = {"gpu": {"requests": 1}}
 SOURCE = {"modelId": "a/b", "sourceUri": "hf://a/b"}

@@ -9,14 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aim_shared.api.duration import (
-    NANOSECONDS,
-    UNSIGNED_PATTERN,
-    DurationError,
-    parse_nanoseconds,
-    parse_seconds,
-    parse_timedelta,
-)
+from controller_runtime import UNSIGNED_PATTERN, DurationError, parse_nanoseconds, parse_seconds
+from controller_runtime.duration import NANOSECONDS, parse_timedelta
 
 ASCII_AND_MU = st.characters(max_codepoint=0xFF)
 

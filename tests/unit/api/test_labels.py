@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 from support.crd_tables import SPECIFICATION
 
-from aim_shared.api import labels
+from aim_domain import labels
 
 FRAMEWORK = SPECIFICATION.with_name("framework.md").read_text(encoding="utf-8")
 KEYS = {value for name, value in vars(labels).items() if name.isupper()}

@@ -9,18 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aim_shared.api.quantity import (
-    LONGEST_TEXT,
-    QUANTITY_PATTERN,
-    Quantity,
-    QuantityError,
-    canonical,
-    format_binary,
-    human_size,
-    parse,
-    parse_or_none,
-    volume_size,
-)
+from controller_runtime import Quantity, QuantityError, format_binary, human_size, volume_size
+from controller_runtime.quantity import LONGEST_TEXT, QUANTITY_PATTERN, canonical, parse, parse_or_none
 
 GIB = 1 << 30
 MIB = 1 << 20

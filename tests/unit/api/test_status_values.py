@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from aim_shared.api import CacheMode, CachingMode, Metric, StatusValue, best_status, worst_status
+from aim_domain import CacheMode, Metric
+from aim_domain.api.enums import CachingMode
+from controller_runtime import StatusValue, best_status, worst_status
 
 
 @pytest.mark.spec("FW-020", "FW-021")

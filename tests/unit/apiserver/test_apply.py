@@ -11,7 +11,7 @@ from support.apiserver_schemas import condition, widget, widget_schema, widget_s
 
 from aim_local.apiserver.objects.fieldmanager import ApplyConflict, TypedPatchError
 from aim_local.apiserver.objects.patch import PatchError
-from aim_shared.json import canonical
+from controller_runtime import canonical
 
 
 def test_the_first_apply_makes_the_object_and_owns_its_leaves() -> None:

@@ -10,7 +10,7 @@ from aim_local.apiserver import EXTERNAL_CRDS
 from aim_local.apiserver.objects.additions import CHOICES, DEFAULTS
 from aim_local.apiserver.objects.builtin import schema_for
 from aim_local.apiserver.objects.upstream import builtin_kinds
-from aim_shared.json import JsonObject, loads
+from controller_runtime import JsonObject, loads
 
 IMAGE = "registry.example/a:1"
 

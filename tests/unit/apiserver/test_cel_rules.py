@@ -7,7 +7,7 @@ from support.apiserver_schemas import conditions_schema, widget
 
 from aim_local.apiserver.objects.cel import CelCompileError, CelRules
 from aim_local.apiserver.objects.cel_source import escape
-from aim_shared.json import JsonObject
+from controller_runtime import JsonObject
 
 TEXT = {"type": "string"}
 NUMBER = {"type": "integer"}

@@ -7,7 +7,7 @@ import pytest
 from support.apiserver_schemas import crd_schema
 
 from aim_local.apiserver.objects.cel import CelRules
-from aim_shared.json import JsonObject
+from controller_runtime import JsonObject
 
 SERVICE, SOURCE, MODEL = "aimservices", "aimclustermodelsources", "aimmodels"
 TEMPLATE, ARTIFACT = "aimservicetemplates", "aimartifacts"

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aim_local.apiserver.objects.patch import PatchError, json_patch, merge_patch
-from aim_shared.json import JsonObject
+from controller_runtime import JsonObject
 
 DOCUMENT: JsonObject = {"a": {"b": 1}, "l": [1, 2, 3], "x/y": {"~": 0}}
 

@@ -8,7 +8,7 @@ from support.apiserver_ownership import apply, owned, update
 from support.apiserver_schemas import widget
 
 from aim_local.apiserver.objects.fieldmanager import ApplyConflict
-from aim_shared.json import JsonObject
+from controller_runtime import JsonObject
 
 MANAGERS = ("one", "two", "three")
 

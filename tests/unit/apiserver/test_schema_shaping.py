@@ -6,7 +6,7 @@ import pytest
 from support.apiserver_schemas import crd_schema, widget, widget_schema
 
 from aim_local.apiserver.objects.schema import Schema
-from aim_shared.json import JsonObject
+from controller_runtime import JsonObject
 
 TEXT = {"type": "string"}
 

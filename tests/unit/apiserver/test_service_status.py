@@ -8,7 +8,7 @@ from aim_local.apiserver.objects.cel import CelRules
 from aim_local.apiserver.objects.fieldset import key_element
 from aim_local.apiserver.objects.patch import PatchError, json_patch
 from aim_local.apiserver.objects.schema import Schema
-from aim_shared.json import JsonObject
+from controller_runtime import JsonObject
 
 SERVING, ROUTING = "aim-serving", "aim-routing"
 SCHEMA = Schema.compile(crd_schema("aimservices"))

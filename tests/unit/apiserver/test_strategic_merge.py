@@ -7,7 +7,7 @@ import pytest
 from aim_local.apiserver.objects.builtin import schema_for
 from aim_local.apiserver.objects.patch import PatchError
 from aim_local.apiserver.objects.strategic import strategic_merge
-from aim_shared.json import JsonObject
+from controller_runtime import JsonObject
 
 POD = schema_for("", "v1", "Pod")
 DEPLOYMENT = schema_for("apps", "v1", "Deployment")

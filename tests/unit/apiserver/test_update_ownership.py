@@ -10,7 +10,7 @@ from support.apiserver_ownership import EARLY, LATE, apply, owned, update, witho
 from support.apiserver_schemas import widget
 
 from aim_local.apiserver.objects.fieldmanager import ApplyConflict
-from aim_shared.json import JsonObject
+from controller_runtime import JsonObject
 
 
 def changed(obj: JsonObject, **spec: Any) -> JsonObject:

@@ -6,9 +6,8 @@ import pytest
 from support.artifacts import ARTIFACT, UID, Cluster, artifact, conditions_of, value_of
 from support.builders import fact, waiting
 
-from aim_shared.bus.parts import ARTIFACT_JOBS, ARTIFACT_PODS, ARTIFACTS, FACTS
-from aim_shared.json import JsonObject, dumps
-from aim_shared.reconcile.plan import Plan
+from aim_domain.parts import ARTIFACT_JOBS, ARTIFACT_PODS, ARTIFACTS
+from controller_runtime import FACTS, JsonObject, Plan, dumps
 
 DOWNLOAD = "qwen-download-16b81fda"
 

@@ -20,8 +20,8 @@ from support.builders import NOW, condition, make
 from support.woken import woken
 
 from aim_artifacts.transfer_progress import progress_json
-from aim_shared.api.kinds import AIM_CLUSTER_RUNTIME_CONFIG, AIM_RUNTIME_CONFIG, INFERENCE_SERVICE, POD
-from aim_shared.bus.parts import (
+from aim_domain.kinds import AIM_CLUSTER_RUNTIME_CONFIG, AIM_RUNTIME_CONFIG, INFERENCE_SERVICE
+from aim_domain.parts import (
     ARTIFACT_CLAIMS,
     ARTIFACT_JOBS,
     ARTIFACT_PODS,
@@ -29,7 +29,8 @@ from aim_shared.bus.parts import (
     INFERENCE_SERVICES,
     STATUS_UPDATER_BINDINGS,
 )
-from aim_shared.json import JsonObject
+from controller_runtime import JsonObject
+from controller_runtime.kinds import POD
 
 CLAIM = "qwen-cache-16b81fda"
 DOWNLOAD = "qwen-download-16b81fda"

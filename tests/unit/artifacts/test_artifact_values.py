@@ -16,10 +16,9 @@ from aim_artifacts.exit_codes import ExitCode
 from aim_artifacts.file_selection import FilterError, parse_selection
 from aim_artifacts.size_output import find_size
 from aim_artifacts.source import SourceError, effective_model_id, mount_point, parse_source
-from aim_shared.api import AIMArtifact, RuntimeConfigSpec
-from aim_shared.json import JsonObject
-from aim_shared.masking import masked
-from aim_shared.reconcile.log_patterns import LogGroup, match_log
+from aim_domain import AIMArtifact, RuntimeConfigSpec, masked
+from aim_domain.pods.log_patterns import LogGroup, match_log
+from controller_runtime import JsonObject
 
 FILES = ["config.json", "model.safetensors", "onnx/model.onnx", "original/consolidated.00.pth", ".gitattributes"]
 

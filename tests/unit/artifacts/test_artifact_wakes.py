@@ -18,16 +18,14 @@ from support.artifacts import (
 from support.builders import NOW, make
 from support.woken import woken as all_woken
 
-from aim_shared.api import labels
-from aim_shared.api.kinds import (
+from aim_domain import labels
+from aim_domain.kinds import (
     AIM_CLUSTER_RUNTIME_CONFIG,
     AIM_CLUSTER_SERVICE_TEMPLATE,
     AIM_TEMPLATE_CACHE,
     INFERENCE_SERVICE,
-    PERSISTENT_VOLUME_CLAIM,
 )
-from aim_shared.bus.part import Part
-from aim_shared.bus.parts import (
+from aim_domain.parts import (
     ARTIFACT_CLAIMS,
     ARTIFACT_JOBS,
     ARTIFACT_PODS,
@@ -38,8 +36,8 @@ from aim_shared.bus.parts import (
     STATUS_UPDATER_BINDINGS,
     TEMPLATES,
 )
-from aim_shared.json import JsonObject
-from aim_shared.reconcile.reconciler import Reconciler
+from controller_runtime import JsonObject, Part, Reconciler
+from controller_runtime.kinds import PERSISTENT_VOLUME_CLAIM
 
 
 def woken(

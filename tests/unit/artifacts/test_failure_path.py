@@ -16,11 +16,9 @@ from support.artifacts import (
     value_of,
 )
 
-from aim_shared.api import labels
-from aim_shared.api.enums import EventType
-from aim_shared.bus.parts import ARTIFACT_CLAIMS, ARTIFACT_JOBS, ARTIFACTS, TEMPLATE_CACHES
-from aim_shared.json import dumps
-from aim_shared.reconcile.plan import Plan
+from aim_domain import labels
+from aim_domain.parts import ARTIFACT_CLAIMS, ARTIFACT_JOBS, ARTIFACTS, TEMPLATE_CACHES
+from controller_runtime import EventType, Plan, dumps
 
 TERMINATION = dumps({"category": "Auth", "message": "401 for token hf_invalidtoken"}).decode()
 

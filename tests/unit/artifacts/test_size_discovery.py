@@ -4,8 +4,8 @@ import pytest
 from support.artifacts import ARTIFACT, URI, Cluster, artifact, children_of, conditions_of, environment, value_of
 from support.builders import fact
 
-from aim_shared.bus.parts import ARTIFACT_CLAIMS, ARTIFACT_JOBS, ARTIFACT_PODS, ARTIFACTS, FACTS
-from aim_shared.reconcile.plan import Plan
+from aim_domain.parts import ARTIFACT_CLAIMS, ARTIFACT_JOBS, ARTIFACT_PODS, ARTIFACTS
+from controller_runtime import FACTS, Plan
 
 JOB = "qwen-check-size-16b81fda"
 

@@ -10,10 +10,11 @@ from support.deciding import decide
 
 from aim_artifacts.admission import admissible_after
 from aim_artifacts.quota import Limits, Refusal, Request, Volume, admit, limits_of
-from aim_shared.api import AIMClusterRuntimeConfig, Namespace
-from aim_shared.api.kinds import AIM_CLUSTER_RUNTIME_CONFIG
-from aim_shared.bus.parts import ARTIFACT_CLAIMS, ARTIFACTS, CLUSTER_RUNTIME_CONFIGS
-from aim_shared.json import JsonObject
+from aim_domain import AIMClusterRuntimeConfig
+from aim_domain.kinds import AIM_CLUSTER_RUNTIME_CONFIG
+from aim_domain.parts import ARTIFACT_CLAIMS, ARTIFACTS, CLUSTER_RUNTIME_CONFIGS
+from controller_runtime import JsonObject
+from controller_runtime.core import Namespace
 
 GI = 1 << 30
 

@@ -21,9 +21,9 @@ from support.artifacts import (
 )
 from support.builders import NOW, condition, make, owner
 
-from aim_shared.api.kinds import AIM_CLUSTER_SERVICE_TEMPLATE
-from aim_shared.bus.parts import ARTIFACT_CLAIMS, ARTIFACTS, TEMPLATE_CACHES, TEMPLATES
-from aim_shared.json import JsonObject
+from aim_domain.kinds import AIM_CLUSTER_SERVICE_TEMPLATE
+from aim_domain.parts import ARTIFACT_CLAIMS, ARTIFACTS, TEMPLATE_CACHES, TEMPLATES
+from controller_runtime import JsonObject
 
 NAME = "hf---qwen-qwen3-32b-"
 

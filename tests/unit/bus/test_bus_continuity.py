@@ -2,11 +2,11 @@
 
 import pytest
 
-from aim_shared.bus.continuity import Continuity
-from aim_shared.bus.envelope import Verb
-from aim_shared.bus.judgement import Stored
-from aim_shared.bus.part import Key
-from aim_shared.bus.source import SourceVersion
+from controller_runtime import Key
+from controller_runtime.bus.continuity import Continuity
+from controller_runtime.bus.envelope import Verb
+from controller_runtime.bus.judgement import Stored
+from controller_runtime.bus.source import SourceVersion
 
 KEY = Key("ns", "a")
 

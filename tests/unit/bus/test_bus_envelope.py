@@ -6,7 +6,8 @@ from datetime import UTC, datetime
 import pytest
 from support.epochs import E0, E1
 
-from aim_shared.bus.envelope import (
+from controller_runtime import Key
+from controller_runtime.bus.envelope import (
     EnvelopeError,
     LogMessage,
     StateMessage,
@@ -15,9 +16,8 @@ from aim_shared.bus.envelope import (
     decode_state,
     message_id,
 )
-from aim_shared.bus.part import Key
-from aim_shared.bus.subjects import FACTS_PART
-from aim_shared.bus.trace import is_traceparent, trace_of
+from controller_runtime.bus.subjects import FACTS_PART
+from controller_runtime.bus.trace import is_traceparent, trace_of
 
 TRACE = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 KEY = Key("ml", "chat")

@@ -8,11 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.epochs import E1, E2
 
-from aim_shared.bus.envelope import EnvelopeError
-from aim_shared.bus.epoch import Reason, Sight, continued, reason_for_new, started
-from aim_shared.bus.judgement import Scope
-from aim_shared.bus.marker import Marker, decode_marker
-from aim_shared.json import dumps, loads
+from controller_runtime import dumps, loads
+from controller_runtime.bus.envelope import EnvelopeError
+from controller_runtime.bus.epoch import Reason, Sight, continued, reason_for_new, started
+from controller_runtime.bus.judgement import Scope
+from controller_runtime.bus.marker import Marker, decode_marker
 
 MARKER = Marker("first", 3, "20260101T000000.000Z-00000a", "20260101T000000.000Z-00000a", "cluster", "100", "made", 50)
 CALM = Sight(

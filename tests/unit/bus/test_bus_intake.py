@@ -2,12 +2,11 @@
 
 import pytest
 
-from aim_shared.bus.intake import Intake
-from aim_shared.bus.part import Key
-from aim_shared.bus.parts import DISCOVERY_PODS
-from aim_shared.bus.source import published
-from aim_shared.json import JsonObject
-from aim_shared.kube.reflector_state import Delete, Restarted, Upsert
+from aim_domain.parts import DISCOVERY_PODS
+from controller_runtime import JsonObject, Key
+from controller_runtime.bus.intake import Intake
+from controller_runtime.bus.source import published
+from controller_runtime.kube.reflector_state import Delete, Restarted, Upsert
 
 
 def pod(name: str, rv: int) -> JsonObject:

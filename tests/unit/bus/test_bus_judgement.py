@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from aim_shared.bus.envelope import Verb, digest_of
-from aim_shared.bus.judgement import Scope, Stored, Verdict, differences, is_ahead, judge, newest_version
-from aim_shared.bus.part import Key
-from aim_shared.bus.source import SourceVersion
+from controller_runtime import Key
+from controller_runtime.bus.envelope import Verb, digest_of
+from controller_runtime.bus.judgement import Scope, Stored, Verdict, differences, is_ahead, judge, newest_version
+from controller_runtime.bus.source import SourceVersion
 
 KEY = Key("ns", "a")
 SCOPE = Scope("e2", "e1")

@@ -3,9 +3,9 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aim_shared.bus.lanes import Lanes
-from aim_shared.bus.part import Key
-from aim_shared.bus.source import SourceVersion
+from controller_runtime import Key
+from controller_runtime.bus.lanes import Lanes
+from controller_runtime.bus.source import SourceVersion
 
 
 def version(name: str, number: int) -> SourceVersion:

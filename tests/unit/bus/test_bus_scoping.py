@@ -3,13 +3,13 @@
 import asyncio
 from datetime import UTC, datetime
 
-from aim_shared.bus.envelope import Verb
-from aim_shared.bus.intake import Intake
-from aim_shared.bus.judgement import Stored
-from aim_shared.bus.parts import DISCOVERY_PODS
-from aim_shared.bus.scoping import Scoping
-from aim_shared.bus.stored import StreamState
-from aim_shared.kube.reflector_state import ListFrom, Restarted
+from aim_domain.parts import DISCOVERY_PODS
+from controller_runtime.bus.envelope import Verb
+from controller_runtime.bus.intake import Intake
+from controller_runtime.bus.judgement import Stored
+from controller_runtime.bus.scoping import Scoping
+from controller_runtime.bus.stored import StreamState
+from controller_runtime.kube.reflector_state import ListFrom, Restarted
 
 
 async def test_a_list_from_the_store_is_asked_for_until_it_comes() -> None:

@@ -2,12 +2,11 @@
 
 import pytest
 
-from aim_shared.annotation_keys import TRACEPARENT
-from aim_shared.bus.part import Key
-from aim_shared.bus.parts import DISCOVERY_PODS
-from aim_shared.bus.source import Source, published
-from aim_shared.json import JsonObject, loads
-from aim_shared.kube.reflector_state import Delete, Restarted, Upsert
+from aim_domain.parts import DISCOVERY_PODS
+from controller_runtime import JsonObject, Key, loads
+from controller_runtime.annotation_keys import TRACEPARENT
+from controller_runtime.bus.source import Source, published
+from controller_runtime.kube.reflector_state import Delete, Restarted, Upsert
 
 TRACE = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aim_shared.bus.part import Key
-from aim_shared.bus.subjects import DEFAULT_LAYOUT, Layout, SubjectError, decode_token, encode_token
+from controller_runtime import Key
+from controller_runtime.bus.subjects import DEFAULT_LAYOUT, Layout, SubjectError, decode_token, encode_token
 
 
 def test_a_namespaced_object() -> None:

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from aim_shared.bus.tasks import UnexpectedEndError, endless, in_own_task
+from controller_runtime.bus.tasks import UnexpectedEndError, endless, in_own_task
 
 
 async def _fail_in_the_exit_of_a_group() -> None:

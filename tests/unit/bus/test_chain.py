@@ -8,12 +8,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.versions import NOON, version_of
 
-from aim_shared.bus.chain import Chain, Hole, Knowledge, LoggedVersion, StateAt, as_of, chained, fact_at, find, state_at
-from aim_shared.bus.entry import Version
-from aim_shared.bus.envelope import Verb
-from aim_shared.bus.part import Key
-from aim_shared.bus.standing import Position
-from aim_shared.json import JsonObject, dumps
+from controller_runtime import JsonObject, Key, dumps
+from controller_runtime.bus.chain import (
+    Chain,
+    Hole,
+    Knowledge,
+    LoggedVersion,
+    StateAt,
+    as_of,
+    chained,
+    fact_at,
+    find,
+    state_at,
+)
+from controller_runtime.bus.entry import Version
+from controller_runtime.bus.envelope import Verb
+from controller_runtime.bus.standing import Position
 
 
 def version(

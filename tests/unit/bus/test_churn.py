@@ -3,10 +3,15 @@
 import pytest
 from support.world_objects import entry_of, widget, widgets
 
-from aim_shared.bus.deleted import CROWDED_SECONDS, DELETED_MEMORY_SECONDS, MOST_DELETIONS, DeletedMemory, Evidence
-from aim_shared.bus.entry import Version
-from aim_shared.bus.part import Key
-from aim_shared.bus.world import World
+from controller_runtime import Key, World
+from controller_runtime.bus.deleted import (
+    CROWDED_SECONDS,
+    DELETED_MEMORY_SECONDS,
+    MOST_DELETIONS,
+    DeletedMemory,
+    Evidence,
+)
+from controller_runtime.bus.entry import Version
 
 
 def remembered(world: World) -> int:

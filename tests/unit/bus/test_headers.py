@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from nats.aio.client import Client
 
-from aim_shared.bus.connection import _Client
-from aim_shared.bus.headers import encoded_size, parse_headers
+from controller_runtime.bus.connection import _Client
+from controller_runtime.bus.headers import encoded_size, parse_headers
 
 LINES = st.lists(
     st.binary(max_size=12)

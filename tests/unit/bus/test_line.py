@@ -5,13 +5,9 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from support.world_objects import entry_of, widget, widgets
 
-from aim_shared.api import Resource
-from aim_shared.bus.line import Line
-from aim_shared.bus.part import Key, Part
-from aim_shared.bus.recorded import recorded_reads
-from aim_shared.bus.view import View, WorldView
-from aim_shared.bus.world import World
-from aim_shared.json import JsonObject
+from controller_runtime import JsonObject, Key, Line, Part, Resource, View, World
+from controller_runtime.bus.recorded import recorded_reads
+from controller_runtime.bus.view import WorldView
 
 BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
 

@@ -5,8 +5,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from aim_shared.bus.logbook import NEVER_READ, Logbook
-from aim_shared.bus.stored import StreamState
+from controller_runtime.bus.logbook import NEVER_READ, Logbook
+from controller_runtime.bus.stored import StreamState
 
 SEEN = Logbook(session=1, created="c", deleted=2, oldest=50, last=90)
 NOW = StreamState(created="c", last_sequence=90, now=datetime(2026, 1, 1, tzinfo=UTC), first_sequence=50, deleted=2)

@@ -11,13 +11,11 @@ import pytest
 from pydantic import model_validator
 from support.world_objects import WIDGET, colour_index, entry_of, widget
 
-from aim_shared.api import Resource
-from aim_shared.bus.direct import DirectFeed
-from aim_shared.bus.entry import Entry
-from aim_shared.bus.part import Index, Key, Part
-from aim_shared.bus.source import SourceVersion, published
-from aim_shared.bus.world import World
-from aim_shared.kube.reflector_state import Event, ListFrom, Restarted
+from controller_runtime import Index, Key, Part, Resource, World
+from controller_runtime.bus.direct import DirectFeed
+from controller_runtime.bus.entry import Entry
+from controller_runtime.bus.source import SourceVersion, published
+from controller_runtime.kube.reflector_state import Event, ListFrom, Restarted
 
 
 class Counted(Resource):

@@ -9,13 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.world_objects import by_owner, colour_index, entry_of, widget, widgets
 
-from aim_shared.api import Resource
-from aim_shared.bus.entry import KEPT_DECODED, Entry, Version, keep_decoded
-from aim_shared.bus.part import Key
-from aim_shared.bus.source import Source, published
-from aim_shared.bus.world import World
-from aim_shared.kube.reflector_state import Restarted
-from aim_shared.packed import Packed, Packer, unpacked
+from controller_runtime import Key, Resource, World
+from controller_runtime.bus.entry import KEPT_DECODED, Entry, Version, keep_decoded
+from controller_runtime.bus.source import Source, published
+from controller_runtime.kube.reflector_state import Restarted
+from controller_runtime.packed import Packed, Packer, unpacked
 
 TEXT = "a text that every object repeats, as the specs of one model do. " * 20
 

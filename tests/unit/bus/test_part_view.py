@@ -4,9 +4,9 @@ from datetime import UTC, datetime
 
 from support.world_objects import entry_of, widget, widgets
 
-from aim_shared.bus.marker import Marker
-from aim_shared.bus.part_view import Belief, PartView
-from aim_shared.bus.proof import Account
+from controller_runtime.bus.marker import Marker
+from controller_runtime.bus.part_view import Belief, PartView
+from controller_runtime.bus.proof import Account
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 

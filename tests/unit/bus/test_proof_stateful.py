@@ -12,15 +12,14 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, precondition, rule
 from support.world_objects import entry_of, widget, widgets
 
-from aim_shared.bus.entry import Entry, Version
-from aim_shared.bus.envelope import Verb
-from aim_shared.bus.incoming import Deletion
-from aim_shared.bus.judgement import Stored
-from aim_shared.bus.marker import Marker
-from aim_shared.bus.part import Key
-from aim_shared.bus.part_view import Belief, PartView
-from aim_shared.bus.proof import Holdings
-from aim_shared.bus.world import World
+from controller_runtime import Key, World
+from controller_runtime.bus.entry import Entry, Version
+from controller_runtime.bus.envelope import Verb
+from controller_runtime.bus.incoming import Deletion
+from controller_runtime.bus.judgement import Stored
+from controller_runtime.bus.marker import Marker
+from controller_runtime.bus.part_view import Belief, PartView
+from controller_runtime.bus.proof import Holdings
 
 NAMES = st.sampled_from(["a", "b", "c"])
 MARKER = Key("", "marker")

@@ -8,11 +8,11 @@ import pytest
 from support.nats import eventually
 from support.world_objects import widgets
 
-from aim_shared.bus.intake import Intake
-from aim_shared.bus.interruption import InterruptedSessionError
-from aim_shared.bus.part import Key
-from aim_shared.bus.pump import Pump, Unwritable
-from aim_shared.bus.source import SourceVersion
+from controller_runtime import Key
+from controller_runtime.bus.intake import Intake
+from controller_runtime.bus.interruption import InterruptedSessionError
+from controller_runtime.bus.pump import Pump, Unwritable
+from controller_runtime.bus.source import SourceVersion
 
 A = Key("ns", "a")
 

@@ -2,11 +2,11 @@
 
 import pytest
 
-from aim_shared.bus.entry import Version
-from aim_shared.bus.part import Key
-from aim_shared.bus.recorded import LISTED, RecordedStanding, recorded_reads, recorded_standing
-from aim_shared.bus.standing import OwnChange, Position, Standing
-from aim_shared.bus.view import IndexRead, ObjectRead, ReadLog
+from controller_runtime import Key
+from controller_runtime.bus.entry import Version
+from controller_runtime.bus.recorded import LISTED, RecordedStanding, recorded_reads, recorded_standing
+from controller_runtime.bus.standing import OwnChange, Position, Standing
+from controller_runtime.bus.view import IndexRead, ObjectRead, ReadLog
 
 
 def keys(count: int) -> tuple[Key, ...]:

@@ -3,10 +3,9 @@
 import pytest
 from support.world_objects import WIDGET, widget, widgets
 
-from aim_shared.bus.part import Key
-from aim_shared.bus.source import Source, published
-from aim_shared.json import JsonObject
-from aim_shared.kube.reflector_state import Item, Known, Listed, Restarted
+from controller_runtime import JsonObject, Key
+from controller_runtime.bus.source import Source, published
+from controller_runtime.kube.reflector_state import Item, Known, Listed, Restarted
 
 
 def objects(*versions: int) -> list[JsonObject]:

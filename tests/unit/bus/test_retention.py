@@ -4,8 +4,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from aim_shared.bus.retention import Contents, Pace, dropped_by, shortfall
-from aim_shared.json import JsonObject
+from controller_runtime import JsonObject
+from controller_runtime.bus.retention import Contents, Pace, dropped_by, shortfall
 
 HOUR = 3600 * 10**9
 NOW = datetime(2026, 1, 2, tzinfo=UTC)

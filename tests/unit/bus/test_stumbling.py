@@ -9,12 +9,8 @@ from pydantic import BaseModel, ConfigDict
 from structlog.testing import capture_logs
 from support.world_objects import colour_index, entry_of, widget, widgets
 
-from aim_shared.api import Resource
-from aim_shared.bus.entry import Entry
-from aim_shared.bus.line import Line
-from aim_shared.bus.part import Index, Key, Part, scoped
-from aim_shared.bus.summary import Summary
-from aim_shared.bus.world import World
+from controller_runtime import Index, Key, Line, Part, Resource, Summary, World, scoped
+from controller_runtime.bus.entry import Entry
 
 A = Key("ns", "a")
 

@@ -6,14 +6,10 @@ import pytest
 from pydantic import BaseModel, ConfigDict
 from support.world_objects import entry_of, widget, widgets
 
-from aim_shared.api import Resource
-from aim_shared.bus.entry import Change
-from aim_shared.bus.part import GroupId, Key, Part
-from aim_shared.bus.recorded import recorded_reads
-from aim_shared.bus.summary import Summary
-from aim_shared.bus.view import WorldView
-from aim_shared.bus.world import World
-from aim_shared.json import JsonObject
+from controller_runtime import Change, JsonObject, Key, Part, Resource, Summary, World
+from controller_runtime.bus.part import GroupId
+from controller_runtime.bus.recorded import recorded_reads
+from controller_runtime.bus.view import WorldView
 
 
 class Paint(BaseModel):

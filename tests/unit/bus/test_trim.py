@@ -5,10 +5,9 @@ from typing import Any, Final
 
 import pytest
 
-from aim_shared.bus import parts
-from aim_shared.bus.part import Part
-from aim_shared.bus.published import published_form
-from aim_shared.json import JsonObject, dumps
+from aim_domain import parts
+from controller_runtime import JsonObject, Part, dumps
+from controller_runtime.bus.published import published_form
 
 META: Final[JsonObject] = {
     "name": "x",

@@ -5,14 +5,11 @@ from typing import Any
 import pytest
 from support.world_objects import WIDGET, entry_of, widget, widgets
 
-from aim_shared.api import Resource
-from aim_shared.bus.entry import Version
-from aim_shared.bus.envelope import digest_of
-from aim_shared.bus.part import Key, Part
-from aim_shared.bus.source import Source, SourceVersion, published
-from aim_shared.bus.world import World
-from aim_shared.json import JsonObject, dumps
-from aim_shared.kube.reflector_state import Restarted, Upsert
+from controller_runtime import JsonObject, Key, Part, Resource, World, dumps
+from controller_runtime.bus.entry import Version
+from controller_runtime.bus.envelope import digest_of
+from controller_runtime.bus.source import Source, SourceVersion, published
+from controller_runtime.kube.reflector_state import Restarted, Upsert
 
 A = Key("ns", "a")
 

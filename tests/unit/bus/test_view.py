@@ -5,12 +5,8 @@ from collections.abc import Callable
 import pytest
 from support.world_objects import colour_index, entry_of, widget, widgets
 
-from aim_shared.api import Resource
-from aim_shared.api.kinds import Kind
-from aim_shared.bus.part import Index, Key, Part, scoped
-from aim_shared.bus.view import IndexRead, ObjectRead, WorldView
-from aim_shared.bus.world import World
-from aim_shared.errors import AimError, Category
+from controller_runtime import AimError, Category, Index, Key, Kind, Part, Resource, World, scoped
+from controller_runtime.bus.view import IndexRead, ObjectRead, WorldView
 
 RED = {"colour": "red"}
 

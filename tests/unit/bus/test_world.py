@@ -6,12 +6,11 @@ from typing import Any
 import pytest
 from support.world_objects import by_owner, colour_index, entry_of, widget, widgets
 
-from aim_shared.api import Resource
-from aim_shared.bus.entry import Change, Entry, Version
-from aim_shared.bus.part import Key, Part, scoped
-from aim_shared.bus.standing import OwnChange, Position, Standing
-from aim_shared.bus.subjects import FACTS_PART
-from aim_shared.bus.world import DELETED_MEMORY_SECONDS, OWN_WRITE_SECONDS, World
+from controller_runtime import Change, Key, Part, Resource, World, scoped
+from controller_runtime.bus.entry import Entry, Version
+from controller_runtime.bus.standing import OwnChange, Position, Standing
+from controller_runtime.bus.subjects import FACTS_PART
+from controller_runtime.bus.world import DELETED_MEMORY_SECONDS, OWN_WRITE_SECONDS
 
 A = Key("ns", "a")
 

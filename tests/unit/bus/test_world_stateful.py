@@ -16,15 +16,11 @@ from pydantic import BaseModel, ConfigDict
 from support.summed import items_of
 from support.world_objects import by_owner, colour_index, entry_of, widget, widgets
 
-from aim_shared.api import Resource
-from aim_shared.bus.deleted import OWN_WRITE_SECONDS
-from aim_shared.bus.entry import Change, Entry, Version
-from aim_shared.bus.index_table import IndexTable
-from aim_shared.bus.line import Line
-from aim_shared.bus.part import GroupId, Key
-from aim_shared.bus.summary import Summary
-from aim_shared.bus.world import World
-from aim_shared.json import JsonObject
+from controller_runtime import Change, JsonObject, Key, Line, Resource, Summary, World
+from controller_runtime.bus.deleted import OWN_WRITE_SECONDS
+from controller_runtime.bus.entry import Entry, Version
+from controller_runtime.bus.index_table import IndexTable
+from controller_runtime.bus.part import GroupId
 
 NAMES = st.sampled_from(["a", "b", "c"])
 LONG_AGO = datetime(2026, 1, 1, tzinfo=UTC)

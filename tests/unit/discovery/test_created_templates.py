@@ -9,17 +9,10 @@ from aim_discovery.models.desired_templates import desired_templates
 from aim_discovery.models.expectation import Expectation, expectation, templates_component
 from aim_discovery.models.flags import DiscoveryFlags, discovery_flags
 from aim_discovery.models.template_names import custom_template_name, generated_template_name, recommended_template_name
-from aim_shared.api import (
-    AIMModelSpec,
-    CustomTemplate,
-    ImageMetadata,
-    RecommendedDeployment,
-    RuntimeConfigSpec,
-    StatusValue,
-)
-from aim_shared.bus.parts import MODELS, TEMPLATES
-from aim_shared.json import JsonObject
-from aim_shared.reconcile.difference import same_status
+from aim_domain import AIMModelSpec, CustomTemplate, ImageMetadata, RecommendedDeployment, RuntimeConfigSpec
+from aim_domain.parts import MODELS, TEMPLATES
+from controller_runtime import JsonObject, StatusValue
+from controller_runtime.reconcile.difference import same_status
 
 ON = DiscoveryFlags(extract=True, create=True)
 OFF = DiscoveryFlags(extract=True, create=False, suppressed=True)

@@ -6,10 +6,9 @@ import pytest
 import yaml
 from support.discovery_world import MI300X, DiscoveryWorld, discovery_world, model, template
 
-from aim_shared.api import TemplateSpec
-from aim_shared.bus.parts import CUSTOM_PROFILES, DISCOVERY_JOBS, TEMPLATES
-from aim_shared.custom_profile import InvalidProfileError, render_profile
-from aim_shared.json import JsonObject
+from aim_domain import InvalidProfileError, TemplateSpec, render_profile
+from aim_domain.parts import CUSTOM_PROFILES, DISCOVERY_JOBS, TEMPLATES
+from controller_runtime import JsonObject
 
 PROFILE: JsonObject = {
     "modelName": "qwen",

@@ -17,10 +17,10 @@ from support.discovery_world import (
 
 from aim_discovery.service import definition
 from aim_discovery.settings import DiscoverySettings
-from aim_shared.api import AIM_SERVICE_TEMPLATE
-from aim_shared.bus.parts import CLUSTER_MODELS, CLUSTER_TEMPLATES, MODELS, TEMPLATES
-from aim_shared.json import JsonObject
-from aim_shared.runtime.settings import load
+from aim_domain.kinds import AIM_SERVICE_TEMPLATE
+from aim_domain.parts import CLUSTER_MODELS, CLUSTER_TEMPLATES, MODELS, TEMPLATES
+from controller_runtime import JsonObject
+from controller_runtime.manager.settings import load
 
 OWN = (MODELS, CLUSTER_MODELS, TEMPLATES, CLUSTER_TEMPLATES)
 
@@ -91,7 +91,7 @@ def test_no_finalizer_is_set() -> None:
 @pytest.mark.spec("DI-007", "DI-369", "FW-270")
 def test_the_operator_namespace_has_one_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     mounted = tmp_path / "namespace"
-    monkeypatch.setattr("aim_shared.runtime.settings._NAMESPACE_FILE", mounted)
+    monkeypatch.setattr("controller_runtime.manager.settings._NAMESPACE_FILE", mounted)
     monkeypatch.delenv("AIM_SYSTEM_NAMESPACE", raising=False)
     monkeypatch.setenv("AIM_OPERATOR_NAMESPACE", "kaiwo-system")
     assert load(DiscoverySettings, []).system_namespace == "aim-system"

@@ -5,9 +5,9 @@ from support.discovery_world import IMAGE, DiscoveryWorld, discovery_world, effe
 
 from aim_discovery.effect_kinds import EffectKind
 from aim_discovery.templates.output import first_profile
+from aim_domain.parts import DISCOVERY_JOBS, MODELS, TEMPLATES
 from aim_local.registry.images import discovery_log, find_image
-from aim_shared.bus.parts import DISCOVERY_JOBS, MODELS, TEMPLATES
-from aim_shared.reconcile.plan import WriteMode
+from controller_runtime import WriteMode
 
 LATENCY = "amdenterpriseai-aim-qwen-qwen3-32b-0-8-1x-mi300x-lat-fp16-59b1"
 THROUGHPUT = "amdenterpriseai-aim-qwen-qwen3-32b-0-8-5-1x-mi300x-thr-fp8-2cda"

@@ -8,9 +8,9 @@ from support.discovery_world import MI300X, discovery_world, model, template
 from aim_discovery.templates.hardware import hardware_summary, resolved_hardware
 from aim_discovery.templates.identity import DiscoveryInputs
 from aim_discovery.templates.output import InvalidOutputError, first_profile, profile_and_sources
-from aim_shared.api import Hardware, ProfileMetadata, ProfileType, TemplateSpec
-from aim_shared.bus.parts import TEMPLATES
-from aim_shared.json import JsonObject
+from aim_domain import Hardware, ProfileMetadata, ProfileType, TemplateSpec
+from aim_domain.parts import TEMPLATES
+from controller_runtime import JsonObject
 
 
 def inputs(model_name: str, image: str, **spec: Any) -> DiscoveryInputs:

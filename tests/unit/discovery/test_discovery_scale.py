@@ -9,11 +9,10 @@ from support.builders import NOW, make
 from support.discovery_world import MI300X, SYSTEM, DiscoveryWorld, discovery_world, gpu_node, model, template
 
 from aim_discovery.templates.slots import next_in_line
-from aim_shared.api import JOB
-from aim_shared.bus.parts import DISCOVERY_JOBS, NODES, TEMPLATES
-from aim_shared.bus.recorded import recorded_reads
-from aim_shared.json import JsonObject, dumps
-from aim_shared.reconcile.conditions import timestamp
+from aim_domain.parts import DISCOVERY_JOBS, NODES, TEMPLATES
+from controller_runtime import JsonObject, dumps, timestamp
+from controller_runtime.bus.recorded import recorded_reads
+from controller_runtime.kinds import JOB
 
 TEMPLATE_COUNT, NODE_COUNT, LIMIT = 5000, 500, 10
 DEVICES = ("74a1", "74a5", "740c", "75a0", "75a3")

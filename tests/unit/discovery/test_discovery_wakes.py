@@ -19,18 +19,9 @@ from support.discovery_world import (
 from support.woken import woken as all_woken
 
 from aim_discovery.service import definition
-from aim_shared.api import (
-    AIM_CLUSTER_RUNTIME_CONFIG,
-    AIM_RUNTIME_CONFIG,
-    AIM_TEMPLATE_CACHE,
-    CONFIG_MAP,
-    JOB,
-)
-from aim_shared.api import (
-    NAMESPACE as NAMESPACE_KIND,
-)
-from aim_shared.bus.part import Part
-from aim_shared.bus.parts import (
+from aim_domain.kinds import AIM_CLUSTER_RUNTIME_CONFIG, AIM_RUNTIME_CONFIG, AIM_TEMPLATE_CACHE
+from aim_domain.naming import template_profile_name
+from aim_domain.parts import (
     CLUSTER_MODELS,
     CLUSTER_RUNTIME_CONFIGS,
     CLUSTER_TEMPLATES,
@@ -44,9 +35,9 @@ from aim_shared.bus.parts import (
     TEMPLATE_CACHES,
     TEMPLATES,
 )
-from aim_shared.json import JsonObject
-from aim_shared.naming import template_profile_name
-from aim_shared.reconcile.conditions import timestamp
+from controller_runtime import JsonObject, Part, timestamp
+from controller_runtime.kinds import CONFIG_MAP, JOB
+from controller_runtime.kinds import NAMESPACE as NAMESPACE_KIND
 
 
 def woken(cluster: DiscoveryWorld, part: Part[Any], before: JsonObject | None, after: JsonObject | None) -> set[str]:

@@ -6,12 +6,12 @@ from support.discovery_world import discovery_world, gpu_node, model, template
 from support.summed import items_of
 
 from aim_discovery.templates.gpu import effective_requirement, gpu_component, node_affinity, requires_gpu
-from aim_shared.api import NODE, GpuRequirements, Hardware, Node, TemplateSpec
-from aim_shared.bus.parts import NODES, TEMPLATES
-from aim_shared.errors import AimError, Category
-from aim_shared.gpu.inventory import GPUS, MEMORY, GpuInventory, VramSource, inventory_of
-from aim_shared.json import JsonObject
-from aim_shared.reconcile.components import State
+from aim_domain import GPUS, MEMORY, GpuInventory, GpuRequirements, Hardware, TemplateSpec, inventory_of
+from aim_domain.gpu.inventory import VramSource
+from aim_domain.parts import NODES, TEMPLATES
+from controller_runtime import AimError, Category, JsonObject, State
+from controller_runtime.core import Node
+from controller_runtime.kinds import NODE
 
 DEVICES = {"MI100": "738c", "MI210": "740f", "MI250X": "7408", "MI300X": "74a1", "MI325X": "74a5", "MI350X": "75a0"}
 SOURCES = [{"modelId": "a/b", "sourceUri": "hf://a/b"}]

@@ -9,10 +9,10 @@ from support.discovery_world import SYSTEM, DiscoveryWorld, cluster_model, disco
 
 from aim_discovery.effect_kinds import EffectKind
 from aim_discovery.models.inspection import RetrySchedule, is_transient
+from aim_domain.kinds import AIM_CLUSTER_RUNTIME_CONFIG
+from aim_domain.parts import CLUSTER_MODELS, CLUSTER_RUNTIME_CONFIGS, CLUSTER_TEMPLATES, MODELS, TEMPLATES
 from aim_local.registry.images import find_image
-from aim_shared.api import AIM_CLUSTER_RUNTIME_CONFIG
-from aim_shared.bus.parts import CLUSTER_MODELS, CLUSTER_RUNTIME_CONFIGS, CLUSTER_TEMPLATES, FACTS, MODELS, TEMPLATES
-from aim_shared.errors import AimError, Category
+from controller_runtime import FACTS, AimError, Category
 
 IMAGES = EffectKind.IMAGE_INSPECTION
 

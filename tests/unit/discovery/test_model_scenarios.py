@@ -21,11 +21,11 @@ from aim_discovery.models.desired_templates import desired_templates
 from aim_discovery.models.expectation import Expectation, templates_component
 from aim_discovery.models.flags import DiscoveryFlags
 from aim_discovery.models.image_labels import parse_labels
+from aim_domain import AIMModelSpec, Hardware, RuntimeConfigSpec
+from aim_domain.kinds import AIM_CLUSTER_RUNTIME_CONFIG, AIM_RUNTIME_CONFIG
+from aim_domain.parts import CLUSTER_MODELS, CLUSTER_RUNTIME_CONFIGS, CLUSTER_TEMPLATES, MODELS, TEMPLATES
 from aim_local.registry.images import find_image
-from aim_shared.api import AIM_CLUSTER_RUNTIME_CONFIG, AIM_RUNTIME_CONFIG, AIMModelSpec, Hardware, RuntimeConfigSpec
-from aim_shared.bus.parts import CLUSTER_MODELS, CLUSTER_RUNTIME_CONFIGS, CLUSTER_TEMPLATES, MODELS, TEMPLATES
-from aim_shared.errors import AimError, Category
-from aim_shared.json import JsonObject
+from controller_runtime import AimError, Category, JsonObject
 
 ON = DiscoveryFlags(extract=True, create=True)
 OFF = {"extractMetadata": False, "createServiceTemplates": False}

@@ -17,9 +17,9 @@ from support.discovery_world import (
 )
 
 from aim_discovery.effect_kinds import EffectKind
-from aim_shared.bus.parts import CLUSTER_TEMPLATES, DISCOVERY_JOBS, DISCOVERY_PODS, TEMPLATES
-from aim_shared.errors import AimError, Category
-from aim_shared.pods.facts import POD_LOG
+from aim_domain.parts import CLUSTER_TEMPLATES, DISCOVERY_JOBS, DISCOVERY_PODS, TEMPLATES
+from aim_domain.pods.facts import POD_LOG
+from controller_runtime import AimError, Category
 
 TOKEN = [{"name": "HF_TOKEN", "valueFrom": {"secretKeyRef": {"name": "hf", "key": "token"}}}]
 

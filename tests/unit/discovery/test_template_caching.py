@@ -4,9 +4,9 @@ import pytest
 from support.builders import make, owner
 from support.discovery_world import DiscoveryWorld, cluster_model, cluster_template, discovery_world, model, template
 
-from aim_shared.api import AIM_TEMPLATE_CACHE
-from aim_shared.bus.parts import CLUSTER_TEMPLATES, TEMPLATE_CACHES, TEMPLATES
-from aim_shared.reconcile.plan import WriteMode
+from aim_domain.kinds import AIM_TEMPLATE_CACHE
+from aim_domain.parts import CLUSTER_TEMPLATES, TEMPLATE_CACHES, TEMPLATES
+from controller_runtime import WriteMode
 
 SOURCES = [{"modelId": "a/b", "sourceUri": "hf://a/b"}]
 ON = {"enabled": True}

@@ -14,8 +14,8 @@ from support.discovery_world import (
 
 from aim_discovery.cloning.clones import clone, clone_name, clones_of
 from aim_discovery.effect_kinds import EffectKind
-from aim_shared.bus.parts import CLUSTER_TEMPLATES
-from aim_shared.json import JsonObject
+from aim_domain.parts import CLUSTER_TEMPLATES
+from controller_runtime import JsonObject
 
 SYSTEM = "aim-system"
 

@@ -23,13 +23,12 @@ from aim_discovery.effect_kinds import EffectKind
 from aim_discovery.service import definition
 from aim_discovery.templates.attempts import backoff
 from aim_discovery.templates.slots import place
-from aim_shared.api import EVENT
-from aim_shared.api import NAMESPACE as NAMESPACE_KIND
-from aim_shared.bus.parts import CLUSTER_TEMPLATES, DISCOVERY_JOBS, DISCOVERY_PODS, MODELS, NODES, TEMPLATES
-from aim_shared.errors import AimError, Category
-from aim_shared.json import JsonObject
-from aim_shared.pods.facts import POD_EVENTS, POD_LOG
-from aim_shared.reconcile.difference import same_status
+from aim_domain.parts import CLUSTER_TEMPLATES, DISCOVERY_JOBS, DISCOVERY_PODS, MODELS, NODES, TEMPLATES
+from aim_domain.pods.facts import POD_EVENTS, POD_LOG
+from controller_runtime import AimError, Category, JsonObject
+from controller_runtime.kinds import EVENT
+from controller_runtime.kinds import NAMESPACE as NAMESPACE_KIND
+from controller_runtime.reconcile.difference import same_status
 
 ELEMENT: JsonObject = {
     "profile": {"metadata": {"engine": "vllm", "gpu": "MI300X", "gpu_count": 1, "type": "general"}},
@@ -439,7 +438,7 @@ def test_free_slots_go_to_the_oldest_template_of_both_scopes() -> None:
 
 @pytest.mark.spec("DI-010")
 def test_nothing_is_created_in_a_namespace_that_is_gone() -> None:
-    from aim_shared.bus.parts import NAMESPACES
+    from aim_domain.parts import NAMESPACES
 
     cluster = discovery_world(model(), template())
     cluster.remove(NAMESPACES, "ml")

@@ -20,8 +20,8 @@ from support.discovery_world import (
 from aim_discovery.effect_kinds import EffectKind
 from aim_discovery.templates.attempts import Attempts
 from aim_discovery.templates.output import InvalidOutputError, profile_and_sources
-from aim_shared.api import JOB, AIMTemplateCache, DiscoveryState, StatusValue
-from aim_shared.bus.parts import (
+from aim_domain import AIMTemplateCache, DiscoveryState
+from aim_domain.parts import (
     CLUSTER_MODELS,
     CLUSTER_TEMPLATES,
     CUSTOM_PROFILES,
@@ -32,11 +32,10 @@ from aim_shared.bus.parts import (
     TEMPLATE_CACHES,
     TEMPLATES,
 )
-from aim_shared.errors import AimError, Category
-from aim_shared.json import JsonObject
-from aim_shared.pods.facts import POD_LOG
-from aim_shared.reconcile.conditions import timestamp
-from aim_shared.reconcile.difference import same_status
+from aim_domain.pods.facts import POD_LOG
+from controller_runtime import AimError, Category, JsonObject, StatusValue, timestamp
+from controller_runtime.kinds import JOB
+from controller_runtime.reconcile.difference import same_status
 
 ELEMENT: JsonObject = {
     "profile": {"metadata": {"engine": "vllm", "gpu": "MI300X", "gpu_count": 1, "type": "optimized"}},

@@ -7,20 +7,13 @@ import pytest
 from support.builders import make, world_of
 from support.summed import items_of
 
-from aim_shared.api import NODE, Node
-from aim_shared.bus.part import GroupId, Key
-from aim_shared.bus.parts import NODES
-from aim_shared.gpu.inventory import (
-    GPUS,
-    MEMORY,
-    MODELS,
-    GpuInventory,
-    GpuKind,
-    VramSource,
-    gpu_model_of,
-    inventory_of,
-    of_model,
-)
+from aim_domain import GPUS, MEMORY, MODELS, GpuInventory, inventory_of, of_model
+from aim_domain.gpu.inventory import GpuKind, VramSource, gpu_model_of
+from aim_domain.parts import NODES
+from controller_runtime import Key
+from controller_runtime.bus.part import GroupId
+from controller_runtime.core import Node
+from controller_runtime.kinds import NODE
 
 _count = count(100_000)
 

@@ -2,8 +2,9 @@
 
 import pytest
 
-from aim_shared.gpu.devices import device_ids, model_of_device
-from aim_shared.gpu.memory import (
+from aim_domain import canonical_model, device_ids
+from aim_domain.gpu.devices import model_of_device
+from aim_domain.gpu.memory import (
     STATIC_VRAM,
     VRAM_TIERS,
     device_ids_from,
@@ -12,7 +13,6 @@ from aim_shared.gpu.memory import (
     tiers_from,
     vram_bytes,
 )
-from aim_shared.gpu.names import canonical_model
 
 
 @pytest.mark.spec("DI-189")

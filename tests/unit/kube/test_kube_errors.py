@@ -9,9 +9,9 @@ import pytest
 from aiohttp.client_reqrep import ConnectionKey
 from support.fake_apiserver import status
 
-from aim_shared.json import dumps
-from aim_shared.kube.errors import ApiError, ConnectionFailure, api_error, status_error
-from aim_shared.kube.transport import connection_failure
+from controller_runtime import ApiError, dumps
+from controller_runtime.kube.errors import ConnectionFailure, api_error, status_error
+from controller_runtime.kube.transport import connection_failure
 
 KEY = ConnectionKey("api", 443, True, True, None, None, None)
 

@@ -8,11 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.fake_apiserver import AIM_SERVICE, CONFIG_MAP, NAMESPACE
 
-from aim_shared.kube import lines
-from aim_shared.kube.backoff import Backoff
-from aim_shared.kube.kinds import api_version, collection_path, object_path, resource_name
-from aim_shared.kube.limiter import Limiter, LimiterStatistics
-from aim_shared.kube.lines import LineSplitter
+from controller_runtime import object_path, resource_name
+from controller_runtime.kube import lines
+from controller_runtime.kube.backoff import Backoff
+from controller_runtime.kube.kinds import api_version, collection_path
+from controller_runtime.kube.limiter import Limiter, LimiterStatistics
+from controller_runtime.kube.lines import LineSplitter
 
 
 def test_paths() -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from aim_shared.kube.proxies import environment_proxy
+from controller_runtime.kube.proxies import environment_proxy
 
 PROXY = "http://proxy.corp:3128"
 

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aim_shared.json import JsonObject, loads
-from aim_shared.kube import page
-from aim_shared.kube.page import AT_ONCE, STEP, ListBody, take_in
+from controller_runtime import JsonObject, loads
+from controller_runtime.kube import page
+from controller_runtime.kube.page import AT_ONCE, STEP, ListBody, take_in
 
 _VALUES = st.recursive(
     st.none()

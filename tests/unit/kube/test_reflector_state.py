@@ -5,11 +5,11 @@ from typing import Any
 import pytest
 from support.fake_apiserver import CONFIG_MAP, config_map
 
-from aim_shared.api.meta import Identity
-from aim_shared.json import JsonObject
-from aim_shared.kube.client import VersionMatch, WatchEvent, WatchEventType
-from aim_shared.kube.errors import ApiConnectionError, ApiError, ConnectionFailure, KubeError, StatusCause
-from aim_shared.kube.reflector_state import (
+from controller_runtime import ApiError, JsonObject, KubeError
+from controller_runtime.api.meta import Identity
+from controller_runtime.kube.client import VersionMatch, WatchEvent, WatchEventType
+from controller_runtime.kube.errors import ApiConnectionError, ConnectionFailure, StatusCause
+from controller_runtime.kube.reflector_state import (
     Bookmark,
     Delete,
     Empty,

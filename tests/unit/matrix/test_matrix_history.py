@@ -10,13 +10,11 @@ from support.builders import make
 from support.serving import aim_service
 from support.versions import version_of
 
+from aim_domain import kinds
 from aim_routing.service import definition
-from aim_shared.api import kinds
-from aim_shared.bus.chain import LoggedVersion
-from aim_shared.bus.envelope import Verb
-from aim_shared.bus.part import Key
-from aim_shared.json import JsonObject, dumps
-from aim_shared.runtime.settings import Settings
+from controller_runtime import JsonObject, Key, Settings, dumps
+from controller_runtime.bus.chain import LoggedVersion
+from controller_runtime.bus.envelope import Verb
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 

@@ -14,8 +14,8 @@ from matrix.r06_pauses import most_seconds
 from matrix.r09_poison import restless
 from matrix.r10_soak import Usage, grown, shared_beyond
 
-from aim_shared.api import labels
-from aim_shared.json import JsonObject
+from aim_domain import labels
+from controller_runtime import JsonObject
 
 NAMES = {"serving": "aim-serving-0", "serving-1": "aim-serving-1"}
 

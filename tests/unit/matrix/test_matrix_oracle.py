@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from matrix.oracle import ObjectKey, differences, key_of, normalised, orphans, without
 
-from aim_shared.json import JsonObject
+from controller_runtime import JsonObject
 
 UID = "00000000-0000-4000-8000-{:012d}"
 

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from aim_model_sync.candidates import RepositoryImages, combine, image_of, newest_first
 from aim_model_sync.selection import choose, model_name
-from aim_shared.registry.image_reference import ImageReference, Repository, parse_image
+from oci_registry import ImageReference, Repository, parse_image
 
 ONE, TWO = Repository("docker.io", "org/one"), Repository("ghcr.io", "org/two")
 GOLDEN = [

@@ -5,9 +5,9 @@ from typing import Any, Final
 
 import pytest
 
-from aim_shared.api.crd import definition
-from aim_shared.api.kinds import AIM_CLUSTER_MODEL_SOURCE
-from aim_shared.json import JsonObject
+from aim_domain.crd import definition
+from aim_domain.kinds import AIM_CLUSTER_MODEL_SOURCE
+from controller_runtime import JsonObject
 
 DEFINITION: Final = definition(AIM_CLUSTER_MODEL_SOURCE)
 VERSION: Final[JsonObject] = DEFINITION["spec"]["versions"][0]

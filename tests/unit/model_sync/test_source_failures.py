@@ -22,11 +22,9 @@ from support.model_sources import (
 )
 from support.woken import Awake
 
+from aim_domain.parts import CLUSTER_MODELS, MODEL_SOURCES
 from aim_model_sync.effect_kinds import PULL_SECRETS, SERVICE_NAME, SYNC
-from aim_shared.bus.part import Key
-from aim_shared.bus.parts import CLUSTER_MODELS, MODEL_SOURCES
-from aim_shared.errors import AimError, Category
-from aim_shared.reconcile.plan import Plan
+from controller_runtime import AimError, Category, Key, Plan
 
 
 @pytest.mark.spec(

@@ -20,14 +20,13 @@ from support.model_sources import (
 )
 from support.woken import woken
 
+from aim_domain import AIMClusterModelSource
+from aim_domain.kinds import AIM_CLUSTER_MODEL_SOURCE
+from aim_domain.parts import CLUSTER_MODELS, MODEL_SOURCES
 from aim_model_sync.effect_kinds import SYNC
 from aim_model_sync.outcome import SyncOutcome
-from aim_shared.api import AIMClusterModelSource
-from aim_shared.api.kinds import AIM_CLUSTER_MODEL_SOURCE
-from aim_shared.bus.entry import Change, Entry, Version
-from aim_shared.bus.part import Key
-from aim_shared.bus.parts import CLUSTER_MODELS, MODEL_SOURCES
-from aim_shared.json import JsonObject
+from controller_runtime import Change, JsonObject, Key
+from controller_runtime.bus.entry import Entry, Version
 
 
 @pytest.mark.spec("MS-243", "MS-251", "MS-292")

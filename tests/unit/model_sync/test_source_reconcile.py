@@ -6,11 +6,10 @@ import pytest
 from support.builders import NOW, make, owner
 from support.model_sources import Scene, cond, images, message, model, outcome, selected, source, sync_of, syncing
 
+from aim_domain.kinds import AIM_CLUSTER_MODEL_SOURCE, AIM_CLUSTER_RUNTIME_CONFIG
+from aim_domain.parts import CLUSTER_MODELS
 from aim_model_sync.effect_kinds import SYNC
-from aim_shared.api.kinds import AIM_CLUSTER_MODEL_SOURCE, AIM_CLUSTER_RUNTIME_CONFIG
-from aim_shared.bus.parts import CLUSTER_MODELS
-from aim_shared.json import JsonObject
-from aim_shared.reconcile.plan import Child, Plan, WriteMode
+from controller_runtime import Child, JsonObject, Plan, WriteMode
 
 # Starting
 

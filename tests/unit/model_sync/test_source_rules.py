@@ -20,15 +20,14 @@ from support.model_sources import (
 )
 from support.woken import woken
 
+from aim_domain import AIMClusterModelSource
+from aim_domain.kinds import AIM_CLUSTER_RUNTIME_CONFIG
+from aim_domain.parts import CLUSTER_MODELS
 from aim_model_sync.codes import AUTH, CONFIGURATION, OUTAGE, TRANSIENT, Code, SyncCode
 from aim_model_sync.model import build_model
 from aim_model_sync.selectors import SelectorText, resolve
-from aim_shared.api import AIMClusterModelSource
-from aim_shared.api.kinds import AIM_CLUSTER_RUNTIME_CONFIG
-from aim_shared.bus.parts import CLUSTER_MODELS
-from aim_shared.json import JsonObject
-from aim_shared.reconcile.plan import Plan
-from aim_shared.registry.errors import RegistryErrorCode
+from controller_runtime import JsonObject, Plan
+from oci_registry import RegistryErrorCode
 
 # Code → whether it is retried soon, and the condition that it turns.
 CODES: Final = {

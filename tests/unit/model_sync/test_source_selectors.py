@@ -4,12 +4,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from aim_domain import AIMClusterModelSourceSpec
 from aim_model_sync.codes import SelectorError, SyncCode
 from aim_model_sync.selectors import Selector, SelectorText, resolve, selector_texts
 from aim_model_sync.wildcards import literal_owner, matches
-from aim_shared.api.cluster_model_source import AIMClusterModelSourceSpec
-from aim_shared.json import JsonObject
-from aim_shared.registry.image_reference import ImageReference, parse_image
+from controller_runtime import JsonObject
+from oci_registry import ImageReference, parse_image
 
 DIGEST = "sha256:" + "ab" * 32
 

@@ -7,8 +7,7 @@ from aim_model_sync.codes import SelectorError
 from aim_model_sync.effect_kinds import SyncParams
 from aim_model_sync.effects.evaluation import Evaluation
 from aim_model_sync.effects.sync import Evaluated, UncleanSyncs
-from aim_shared.registry.errors import RegistryErrorCode
-from aim_shared.registry.image_reference import Repository
+from oci_registry import RegistryErrorCode, Repository
 
 
 def params(uid: str) -> SyncParams:

@@ -18,7 +18,7 @@ from aim_local.assets.recipes import (
     ProgramRecipe,
 )
 from aim_local.assets.reduced import FILES, FRAMEWORKS, differing, reduced, reduced_schemas
-from aim_shared.json import JsonObject, loads
+from controller_runtime import JsonObject, loads
 
 STAGING = re.compile(r"^\t(k8s\.io/\S+) => k8s\.io/\S+ (v\S+)$", re.MULTILINE)
 

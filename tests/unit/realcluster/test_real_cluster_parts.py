@@ -12,7 +12,7 @@ import yaml
 from aim_local.realcluster import AuditLog, ClusterSettings, RequestKey, User, kserve
 from aim_local.realcluster.settings import CONTROLLERS
 from aim_local.realcluster.users import kubeconfig, new_tokens, services_binding, token_file, user_name
-from aim_shared.json import JsonObject
+from controller_runtime import JsonObject
 
 
 def event(number: int, user: str, verb: str, **reference: str) -> bytes:

@@ -4,10 +4,9 @@ from typing import Any
 
 import pytest
 
-from aim_shared.api import kinds
-from aim_shared.bus.part import Part
-from aim_shared.reconcile.child_body import in_order
-from aim_shared.reconcile.plan import Child, WriteMode
+from aim_domain import kinds
+from controller_runtime import Child, Part, WriteMode
+from controller_runtime.reconcile.child_body import in_order
 
 CONFIG_MAPS = Part("configmaps", kinds.CONFIG_MAP)
 CLAIMS = Part("claims", kinds.PERSISTENT_VOLUME_CLAIM)

@@ -4,10 +4,9 @@ import asyncio
 
 import pytest
 
-from aim_shared.errors import AimError, Category
-from aim_shared.kube.errors import ApiConnectionError, ApiError, ConnectionFailure, StatusCause
-from aim_shared.reconcile.classify import Verb, classify, is_quiet
-from aim_shared.reconcile.reconciler import EffectError
+from controller_runtime import AimError, ApiError, Category, EffectError, Verb, classify
+from controller_runtime.kube.errors import ApiConnectionError, ConnectionFailure, StatusCause
+from controller_runtime.reconcile.classify import is_quiet
 
 
 def api(code: int, reason: str = "", message: str = "", **more: bool) -> ApiError:

@@ -2,19 +2,20 @@
 
 import pytest
 
-from aim_shared.api.meta import ObjectMeta, Resource
-from aim_shared.bus.view import Lookup
-from aim_shared.errors import AimError, Category
-from aim_shared.reconcile.component_names import COMPONENT_ORDER, ComponentName
-from aim_shared.reconcile.components import (
+from aim_domain.component_names import COMPONENT_ORDER, ComponentName
+from controller_runtime import (
+    AimError,
+    Category,
     Component,
     Dependency,
+    Lookup,
+    ObjectMeta,
+    Resource,
     State,
     downstream,
-    plain,
-    state_of,
     upstream,
 )
+from controller_runtime.reconcile.components import plain, state_of
 
 FOUND: Lookup[Resource] = Lookup(Resource(metadata=ObjectMeta(name="x")))
 ABSENT: Lookup[Resource] = Lookup()

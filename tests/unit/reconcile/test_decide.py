@@ -8,19 +8,27 @@ import pytest
 from support.builders import NOW, make, world_of
 from support.deciding import decide
 
-from aim_shared.api import kinds, labels
-from aim_shared.api.enums import EventType
-from aim_shared.api.external.namespace import Namespace
-from aim_shared.api.service import AIMService
-from aim_shared.bus.part import Part
-from aim_shared.bus.view import Lookup, View
-from aim_shared.errors import AimError, Category
-from aim_shared.json import canonical
-from aim_shared.reconcile.decide import Decision, Interceptor, Proceed
-from aim_shared.reconcile.finalizers import namespace_terminating
-from aim_shared.reconcile.plan import NOTHING, Child, Delete, Effect, Event, Plan
-from aim_shared.reconcile.plan_json import is_nothing, plan_to_json
-from aim_shared.reconcile.reconciler import Reconciler
+from aim_domain import AIMService, kinds, labels
+from controller_runtime import (
+    AimError,
+    Category,
+    Child,
+    Delete,
+    Effect,
+    Event,
+    EventType,
+    Lookup,
+    Part,
+    Plan,
+    Reconciler,
+    View,
+    canonical,
+    namespace_terminating,
+)
+from controller_runtime.core import Namespace
+from controller_runtime.reconcile.decide import Decision, Interceptor, Proceed
+from controller_runtime.reconcile.plan import NOTHING
+from controller_runtime.reconcile.plan_json import is_nothing, plan_to_json
 
 SERVICES = Part("aimservices", kinds.AIM_SERVICE)
 CONFIG_MAPS = Part("configmaps", kinds.CONFIG_MAP)

@@ -5,13 +5,18 @@ from typing import Any
 import pytest
 from support.builders import make, owner
 
-from aim_shared.api import kinds, labels
-from aim_shared.bus.part import Part
-from aim_shared.errors import Category
-from aim_shared.json import JsonObject
-from aim_shared.reconcile.child_body import Target, foreign_owner, in_order, refers_to, to_create, to_update, with_owner
-from aim_shared.reconcile.difference import applied_hash, is_subset, needs_apply, same_status
-from aim_shared.reconcile.plan import Child, WriteMode
+from aim_domain import kinds, labels
+from controller_runtime import Category, Child, JsonObject, Part, WriteMode
+from controller_runtime.reconcile.child_body import (
+    Target,
+    foreign_owner,
+    in_order,
+    refers_to,
+    to_create,
+    to_update,
+    with_owner,
+)
+from controller_runtime.reconcile.difference import applied_hash, is_subset, needs_apply, same_status
 
 SERVICES = Part("aimservices", kinds.AIM_SERVICE)
 CONFIG_MAPS = Part("configmaps", kinds.CONFIG_MAP)

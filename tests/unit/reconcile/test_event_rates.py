@@ -2,9 +2,8 @@
 
 import pytest
 
-from aim_shared.api.enums import EventType
-from aim_shared.reconcile.event_rates import EventRates, bundles, combined
-from aim_shared.reconcile.plan import Event
+from controller_runtime import Event, EventType
+from controller_runtime.reconcile.event_rates import EventRates, bundles, combined
 
 
 def event(message: str = "m", *, standing: bool = False, condition: str = "CacheReady") -> Event:

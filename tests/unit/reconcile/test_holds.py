@@ -4,13 +4,22 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from aim_shared.api.enums import ConditionStatus, StatusValue
-from aim_shared.api.meta import Condition
-from aim_shared.errors import AimError, Category
-from aim_shared.reconcile.components import Component, Dependency, State
-from aim_shared.reconcile.hold import UNTOLD
-from aim_shared.reconcile.plan import Plan
-from aim_shared.reconcile.state_engine import Evaluation, assemble, evaluate, status_json
+from controller_runtime import (
+    UNTOLD,
+    AimError,
+    Category,
+    Component,
+    Condition,
+    ConditionStatus,
+    Dependency,
+    Evaluation,
+    Plan,
+    State,
+    StatusValue,
+    assemble,
+    evaluate,
+    status_json,
+)
 
 NOW = datetime(2026, 11, 21, 12, 0, 0, tzinfo=UTC)
 DOWN = Dependency.DOWNSTREAM

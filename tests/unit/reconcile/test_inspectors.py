@@ -7,18 +7,20 @@ from typing import Any
 import pytest
 from support.builders import NOW, condition, make, pod, terminated, waiting
 
-from aim_shared.api.external.event import Event
-from aim_shared.api.external.job import Job
-from aim_shared.api.external.persistent_volume_claim import PersistentVolumeClaim
-from aim_shared.api.external.pod import Pod
-from aim_shared.api.kinds import EVENT, JOB, PERSISTENT_VOLUME_CLAIM, POD
-from aim_shared.bus.part import Part
-from aim_shared.errors import Category
-from aim_shared.reconcile.components import Component, State
-from aim_shared.reconcile.inspect_jobs import blame_pods, inspect_job, is_job_finished
-from aim_shared.reconcile.inspect_pods import LogRequest, inspect_pods, shown_of_pod, wanted_logs
-from aim_shared.reconcile.inspect_pvcs import inspect_pvc
-from aim_shared.reconcile.log_patterns import LogGroup, excerpt, match_log
+from aim_domain import (
+    LogRequest,
+    blame_pods,
+    inspect_job,
+    inspect_pods,
+    inspect_pvc,
+    is_job_finished,
+    shown_of_pod,
+    wanted_logs,
+)
+from aim_domain.pods.log_patterns import LogGroup, excerpt, match_log
+from controller_runtime import Category, Component, Part, State
+from controller_runtime.core import Event, Job, PersistentVolumeClaim, Pod
+from controller_runtime.kinds import EVENT, JOB, PERSISTENT_VOLUME_CLAIM, POD
 
 PODS = Part("pods", POD)
 CRASHING = waiting("engine", "CrashLoopBackOff", restarts=4, last_exit=139)

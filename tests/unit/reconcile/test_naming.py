@@ -2,9 +2,9 @@
 
 import pytest
 
-from aim_shared import naming
-from aim_shared.api.core_shapes import EnvVar
-from aim_shared.naming import HashSource, NamingError, Structured, derive_name, label_value
+from aim_domain import naming
+from aim_domain.naming import HashSource, NamingError, Structured, derive_name, label_value
+from controller_runtime.core import EnvVar
 
 SERVICE = "very-long-service-name-that-might-exceed-kubernetes-limits"
 BASE = "ghcr.io/silogen/aim-base:0.7.0"

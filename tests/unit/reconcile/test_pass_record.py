@@ -5,18 +5,12 @@ from datetime import UTC, datetime
 import pytest
 from support.world_objects import colour_index, entry_of, widget, widgets
 
-from aim_shared.api import Resource
-from aim_shared.bus.part import Part, scoped
-from aim_shared.bus.view import WorldView
-from aim_shared.bus.world import World
-from aim_shared.json import JsonObject
-from aim_shared.reconcile.classify import Verb
-from aim_shared.reconcile.decide import Decision
-from aim_shared.reconcile.execution import Execution, Write, WriteResult
-from aim_shared.reconcile.pass_record import MOST_BYTES, record_of
-from aim_shared.reconcile.plan import Child, Effect, Plan
-from aim_shared.reconcile.plan_json import abridged, plan_to_json
-from aim_shared.reconcile.reconciler import Reconciler
+from controller_runtime import Child, Effect, JsonObject, Part, Plan, Reconciler, Resource, Verb, World, scoped
+from controller_runtime.bus.view import WorldView
+from controller_runtime.reconcile.decide import Decision
+from controller_runtime.reconcile.execution import Execution, Write, WriteResult
+from controller_runtime.reconcile.pass_record import MOST_BYTES, record_of
+from controller_runtime.reconcile.plan_json import abridged, plan_to_json
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 

@@ -4,9 +4,8 @@ from typing import Any
 
 import pytest
 
-from aim_shared.api import Resource
-from aim_shared.api.kinds import AIM_SERVICE
-from aim_shared.reconcile.predecessor import is_left_by_predecessor
+from aim_domain.kinds import AIM_SERVICE
+from controller_runtime import Resource, is_left_by_predecessor
 
 OWNER = Resource.model_validate({"metadata": {"name": "chat", "namespace": "team", "uid": "new"}})
 EARLIER = {

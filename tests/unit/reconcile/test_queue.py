@@ -6,8 +6,8 @@ import random
 import pytest
 from support.virtual_clock import VirtualClock
 
-from aim_shared.reconcile.queue import Priority, QueueClosedError, Taken, WorkQueue
-from aim_shared.reconcile.retry_rate import Backoff, TokenBucket
+from controller_runtime.reconcile.queue import Priority, QueueClosedError, Taken, WorkQueue
+from controller_runtime.reconcile.retry_rate import Backoff, TokenBucket
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.virtual_clock import VirtualClock
 
-from aim_shared.reconcile.queue import Priority, WorkQueue
+from controller_runtime.reconcile.queue import Priority, WorkQueue
 
 KEYS = st.sampled_from("abc")
 Action = Callable[["Model"], Awaitable[None]]

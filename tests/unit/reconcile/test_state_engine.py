@@ -6,14 +6,27 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from aim_shared.api.enums import ConditionStatus, EventType, StatusValue
-from aim_shared.api.meta import Condition
-from aim_shared.errors import AimError, Category
-from aim_shared.reconcile.component_names import COMPONENT_ORDER
-from aim_shared.reconcile.components import Component, Dependency, Observability, State
-from aim_shared.reconcile.conditions import Desired, condition, settle
-from aim_shared.reconcile.plan import Event
-from aim_shared.reconcile.state_engine import Evaluation, assemble, evaluate, status_json
+from aim_domain.component_names import COMPONENT_ORDER
+from controller_runtime import (
+    AimError,
+    Category,
+    Component,
+    Condition,
+    ConditionStatus,
+    Dependency,
+    Desired,
+    Evaluation,
+    Event,
+    EventType,
+    Observability,
+    State,
+    StatusValue,
+    assemble,
+    condition,
+    evaluate,
+    settle,
+    status_json,
+)
 
 NOW = datetime(2026, 11, 21, 12, 0, 0, tzinfo=UTC)
 UP, DOWN = Dependency.UPSTREAM, Dependency.DOWNSTREAM

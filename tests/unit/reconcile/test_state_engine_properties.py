@@ -7,11 +7,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.builders import NOW
 
-from aim_shared.api.enums import ConditionStatus, StatusValue
-from aim_shared.errors import BLOCKING_CATEGORIES, RETRIED_CATEGORIES, AimError, Category
-from aim_shared.reconcile.component_names import COMPONENT_ORDER
-from aim_shared.reconcile.components import Component, Dependency, State
-from aim_shared.reconcile.state_engine import Evaluation, evaluate
+from aim_domain.component_names import COMPONENT_ORDER
+from controller_runtime import (
+    RETRIED_CATEGORIES,
+    AimError,
+    Category,
+    Component,
+    ConditionStatus,
+    Dependency,
+    Evaluation,
+    State,
+    StatusValue,
+    evaluate,
+)
+from controller_runtime.errors import BLOCKING_CATEGORIES
 
 KIND = "AIMService"
 ERRORS = st.builds(AimError, st.sampled_from(list(Category)), st.sampled_from(["A", "B"]), st.sampled_from(["", "m"]))

@@ -2,8 +2,7 @@
 
 import pytest
 
-from aim_shared.json import JsonObject
-from aim_shared.reconcile.reconciler import StatusOwnership
+from controller_runtime import JsonObject, StatusOwnership
 
 STORED: JsonObject = {
     "status": "Running",

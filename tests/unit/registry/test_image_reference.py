@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from aim_shared.registry.image_reference import (
+from oci_registry import (
     ImageReference,
     InvalidReferenceError,
     Repository,
@@ -12,8 +12,8 @@ from aim_shared.registry.image_reference import (
     canonical_repository,
     parse_image,
     parse_parts,
-    same_image,
 )
+from oci_registry.image_reference import same_image
 
 DIGEST = "sha256:" + "0123456789abcdef" * 4
 

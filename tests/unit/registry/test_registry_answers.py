@@ -6,21 +6,15 @@ import pytest
 from multidict import CIMultiDict, CIMultiDictProxy
 from yarl import URL
 
-from aim_shared.json import JsonObject
-from aim_shared.registry.authorization import LONGEST_TOKEN, token_of
-from aim_shared.registry.endpoints import Endpoint, Scheme
-from aim_shared.registry.errors import (
-    RegistryError,
-    RegistryErrorCategory,
-    RegistryErrorCode,
-    category_of_status,
-    category_of_text,
-    code_of_status,
-)
-from aim_shared.registry.fallback import combined_error
-from aim_shared.registry.headers import announced_wait, next_page
-from aim_shared.registry.manifests import config_digest, digest_of, parse_config, platform_digest
-from aim_shared.registry.transport import Response
+from controller_runtime import JsonObject
+from oci_registry import RegistryError, RegistryErrorCategory, RegistryErrorCode, category_of_text
+from oci_registry.authorization import LONGEST_TOKEN, token_of
+from oci_registry.endpoints import Endpoint, Scheme
+from oci_registry.errors import category_of_status, code_of_status
+from oci_registry.fallback import combined_error
+from oci_registry.headers import announced_wait, next_page
+from oci_registry.manifests import config_digest, digest_of, parse_config, platform_digest
+from oci_registry.transport import Response
 
 AUTH, NOT_FOUND, GENERIC = tuple(RegistryErrorCategory)
 HERE = URL("https://host/v2/a/tags/list?n=2")

@@ -5,14 +5,8 @@ import json
 
 import pytest
 
-from aim_shared.registry.credentials import (
-    DOCKER_CFG,
-    DOCKER_CONFIG_JSON,
-    CredentialSet,
-    InvalidPullSecretError,
-    normalised_key,
-    parse_pull_secret,
-)
+from oci_registry import CredentialSet, InvalidPullSecretError, parse_pull_secret
+from oci_registry.credentials import DOCKER_CFG, DOCKER_CONFIG_JSON, normalised_key
 
 
 def encode(text: str) -> str:

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from aim_shared.registry.challenges import AuthScheme, Challenge, parse_challenges, realm_problem
-from aim_shared.registry.endpoints import Endpoint, Scheme, Trust, endpoints_for, is_local_address
-from aim_shared.registry.mirrors import InvalidRegistriesFileError, Registries, load_registries, parse_registries
+from oci_registry.challenges import AuthScheme, Challenge, parse_challenges, realm_problem
+from oci_registry.endpoints import Endpoint, Scheme, Trust, endpoints_for, is_local_address
+from oci_registry.mirrors import InvalidRegistriesFileError, Registries, load_registries, parse_registries
 
 EXAMPLE = """
 registries:

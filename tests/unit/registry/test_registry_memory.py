@@ -2,8 +2,8 @@
 
 import pytest
 
-from aim_shared.registry.recent import HOSTS, Recent
-from aim_shared.registry.traffic import OTHERS, Traffic
+from oci_registry.recent import HOSTS, Recent
+from oci_registry.traffic import OTHERS, Traffic
 
 
 @pytest.mark.spec("FW-396")

@@ -8,15 +8,11 @@ from pydantic import BaseModel, ConfigDict
 from support.replayed import logged, past_of, record_of
 from support.world_objects import colour_index, entry_of, widget, widgets
 
-from aim_shared.api import Resource
-from aim_shared.bus.decision import DecisionRecord
-from aim_shared.bus.line import Line
-from aim_shared.bus.part import Index, Part, scoped
-from aim_shared.bus.recorded import LISTED
-from aim_shared.bus.summary import Summary
-from aim_shared.bus.view import View, WorldView
-from aim_shared.bus.world import World
-from aim_shared.replay.view import ReplayView
+from controller_runtime import Index, Line, Part, Resource, Summary, View, World, scoped
+from controller_runtime.bus.decision import DecisionRecord
+from controller_runtime.bus.recorded import LISTED
+from controller_runtime.bus.view import WorldView
+from controller_runtime.replay.view import ReplayView
 
 RED = scoped("ns", "red")
 BEGIN = datetime(2026, 1, 1, tzinfo=UTC)

@@ -11,16 +11,16 @@ from support.replayed import logged
 from support.versions import NOON
 from support.world_objects import colour_index, entry_of, widget, widgets
 
-from aim_shared.bus.chain import Chain, LoggedVersion, Told, as_of, chained
-from aim_shared.bus.entry import KEPT_DECODED, Entry, Version, keep_decoded
-from aim_shared.bus.envelope import Verb
-from aim_shared.bus.index_table import IndexTable
-from aim_shared.bus.part import Key, scoped
-from aim_shared.bus.recorded import RecordedObject
-from aim_shared.bus.standing import Position
-from aim_shared.replay import past_part as past_part_module
-from aim_shared.replay.past_part import Answer, Moment, PastPart
-from aim_shared.replay.rebuilt import Rebuilt
+from controller_runtime import Key, scoped
+from controller_runtime.bus.chain import Chain, LoggedVersion, Told, as_of, chained
+from controller_runtime.bus.entry import KEPT_DECODED, Entry, Version, keep_decoded
+from controller_runtime.bus.envelope import Verb
+from controller_runtime.bus.index_table import IndexTable
+from controller_runtime.bus.recorded import RecordedObject
+from controller_runtime.bus.standing import Position
+from controller_runtime.replay import past_part as past_part_module
+from controller_runtime.replay.past_part import Answer, Moment, PastPart
+from controller_runtime.replay.rebuilt import Rebuilt
 
 PART = widgets()
 COLOUR = colour_index(PART)

@@ -7,18 +7,15 @@ from support.replayed import logged, past_of, past_with, record_of
 from support.versions import version_of
 from support.world_objects import colour_index, entry_of, widget, widgets
 
-from aim_shared.api import Resource
-from aim_shared.bus.chain import Chain
-from aim_shared.bus.decision import DecisionRecord, RecordedFailure
-from aim_shared.bus.envelope import Verb
-from aim_shared.bus.part import Index, Key, Part, scoped
-from aim_shared.bus.recorded import LISTED
-from aim_shared.bus.view import View, WorldView
-from aim_shared.bus.world import World
-from aim_shared.errors import Category
-from aim_shared.replay.past import Past, objects_of
-from aim_shared.replay.past_part import NotLoadedError
-from aim_shared.replay.view import ReplayView
+from controller_runtime import Category, Index, Key, Part, Resource, View, World, scoped
+from controller_runtime.bus.chain import Chain
+from controller_runtime.bus.decision import DecisionRecord, RecordedFailure
+from controller_runtime.bus.envelope import Verb
+from controller_runtime.bus.recorded import LISTED
+from controller_runtime.bus.view import WorldView
+from controller_runtime.replay.past import Past, objects_of
+from controller_runtime.replay.past_part import NotLoadedError
+from controller_runtime.replay.view import ReplayView
 
 A, B = Key("ns", "a"), Key("ns", "b")
 RED = {"colour": "red"}

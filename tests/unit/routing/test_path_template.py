@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 from support.builders import make
 
+from aim_domain import AIMService
+from aim_domain.kinds import AIM_SERVICE
 from aim_routing.path import PathProblem, normalise, path_of
 from aim_routing.path_template import PathTemplateError, parse
-from aim_shared.api import AIMService
-from aim_shared.api.kinds import AIM_SERVICE
 
 
 def service(**members: Any) -> AIMService:

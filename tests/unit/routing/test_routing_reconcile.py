@@ -8,15 +8,10 @@ from support.builders import NOW, BuiltWorld, condition, make, owner, world_of
 from support.deciding import decide
 from support.woken import woken
 
+from aim_domain.kinds import AIM_CLUSTER_RUNTIME_CONFIG, AIM_SERVICE, HTTP_ROUTE
+from aim_domain.parts import CLUSTER_RUNTIME_CONFIGS, HTTP_ROUTES, SERVICES
 from aim_routing.service import definition
-from aim_shared.api.kinds import AIM_CLUSTER_RUNTIME_CONFIG, AIM_SERVICE, HTTP_ROUTE
-from aim_shared.bus.entry import Change
-from aim_shared.bus.part import Key
-from aim_shared.bus.parts import CLUSTER_RUNTIME_CONFIGS, HTTP_ROUTES, SERVICES
-from aim_shared.errors import AimError, Category
-from aim_shared.json import JsonObject
-from aim_shared.reconcile.plan import Plan
-from aim_shared.runtime.settings import Settings
+from controller_runtime import AimError, Category, Change, JsonObject, Key, Plan, Settings
 
 ROUTING = definition(Settings())
 RECONCILER = ROUTING.reconcilers[0]

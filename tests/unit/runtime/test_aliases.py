@@ -2,9 +2,10 @@
 
 import pytest
 
-from aim_shared.runtime.aliases import translated
-from aim_shared.runtime.settings import Settings, load
-from aim_shared.telemetry.logs import LogFormat, LogLevel
+from controller_runtime import Settings
+from controller_runtime.manager.aliases import translated
+from controller_runtime.manager.settings import load
+from controller_runtime.telemetry.logs import LogFormat, LogLevel
 
 
 @pytest.mark.spec("FW-280")

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from support.world_objects import entry_of, widget, widgets
 
-from aim_shared.bus.entry import Change
-from aim_shared.runtime.dispatch import Dispatcher
+from controller_runtime import Change
+from controller_runtime.manager.dispatch import Dispatcher
 
 PART = widgets()
 

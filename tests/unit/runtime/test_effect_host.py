@@ -8,13 +8,10 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from support.nats import eventually
 
-from aim_shared.bus.entry import Entry
-from aim_shared.bus.fact import Fact, FactOwner
-from aim_shared.errors import AimError, Category
-from aim_shared.json import JsonObject
-from aim_shared.reconcile.plan import Effect
-from aim_shared.reconcile.reconciler import EffectError
-from aim_shared.runtime.effects import EffectHost
+from controller_runtime import AimError, Category, Effect, EffectError, Fact, JsonObject
+from controller_runtime.bus.entry import Entry
+from controller_runtime.bus.fact import FactOwner
+from controller_runtime.manager.effects import EffectHost
 
 OWNER = FactOwner(part="aimmodels", namespace="ml", name="qwen", uid="u1")
 REFUSED = AimError(Category.AUTH, "Unauthorized", "the registry refused")

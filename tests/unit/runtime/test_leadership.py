@@ -5,9 +5,9 @@ import asyncio
 import pytest
 from support.nats import eventually
 
-from aim_shared.bus.publisher_state import SupersededError
-from aim_shared.runtime import leadership
-from aim_shared.runtime.leadership import AlwaysLeading
+from controller_runtime.bus.publisher_state import SupersededError
+from controller_runtime.manager import leadership
+from controller_runtime.manager.leadership import AlwaysLeading
 
 
 @pytest.fixture

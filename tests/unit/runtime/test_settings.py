@@ -2,8 +2,9 @@
 
 import pytest
 
-from aim_shared.runtime.settings import Address, Settings, address_of, effective, load, recorded, unknown_variables
-from aim_shared.telemetry.logs import LogFormat, LogLevel
+from controller_runtime import Settings
+from controller_runtime.manager.settings import Address, address_of, effective, load, recorded, unknown_variables
+from controller_runtime.telemetry.logs import LogFormat, LogLevel
 
 
 @pytest.mark.spec("FW-271", "FW-273")

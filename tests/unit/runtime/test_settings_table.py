@@ -9,7 +9,8 @@ import pytest
 from aim_artifacts.settings import ArtifactsSettings
 from aim_discovery.settings import DiscoverySettings
 from aim_model_sync.settings import ModelSyncSettings
-from aim_shared.runtime.settings import Settings, load, unknown_variables
+from controller_runtime import Settings
+from controller_runtime.manager.settings import load, unknown_variables
 
 SPEC: Final = Path(__file__).parents[3] / "docs/spec/framework.md"
 SERVICES: Final[dict[str, type[Settings]]] = {

@@ -7,9 +7,10 @@ import structlog
 from opentelemetry import trace
 from opentelemetry.sdk.trace import TracerProvider
 
-from aim_shared.runtime.failure import StartError, leaves, report
-from aim_shared.telemetry import logs, tracing
-from aim_shared.telemetry.metrics import Metrics, Total
+from controller_runtime import Total
+from controller_runtime.manager.failure import StartError, leaves, report
+from controller_runtime.telemetry import logs, tracing
+from controller_runtime.telemetry.metrics import Metrics
 
 TRACE = "0af7651916cd43dd8448eb211c80319c"
 PARENT = f"00-{TRACE}-b7ad6b7169203331-01"

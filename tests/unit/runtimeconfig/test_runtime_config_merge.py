@@ -5,17 +5,21 @@ from typing import Any
 import pytest
 from support.builders import make, world_of
 
-from aim_shared.api import EnvVar, RuntimeConfigSpec, to_json
-from aim_shared.api.kinds import AIM_CLUSTER_RUNTIME_CONFIG, AIM_RUNTIME_CONFIG
-from aim_shared.api.runtime_config import LabelPropagation
-from aim_shared.bus.parts import CLUSTER_RUNTIME_CONFIGS, RUNTIME_CONFIGS
-from aim_shared.errors import Category
-from aim_shared.json import JsonObject
-from aim_shared.reconcile.propagation import compile_pattern, matches, propagated_labels
-from aim_shared.runtimeconfig.env import merge_env
-from aim_shared.runtimeconfig.merge import merge_specs
-from aim_shared.runtimeconfig.resolve import ResolvedConfig, resolve_config
-from aim_shared.runtimeconfig.routing import gateway_duration
+from aim_domain import (
+    LabelPropagation,
+    ResolvedConfig,
+    RuntimeConfigSpec,
+    compile_pattern,
+    gateway_duration,
+    merge_env,
+    resolve_config,
+)
+from aim_domain.kinds import AIM_CLUSTER_RUNTIME_CONFIG, AIM_RUNTIME_CONFIG
+from aim_domain.parts import CLUSTER_RUNTIME_CONFIGS, RUNTIME_CONFIGS
+from aim_domain.propagation import matches, propagated_labels
+from aim_domain.runtimeconfig.merge import merge_specs
+from controller_runtime import Category, JsonObject, to_json
+from controller_runtime.core import EnvVar
 
 
 def spec(**members: Any) -> RuntimeConfigSpec:

@@ -33,11 +33,11 @@ from support.serving import (
     workload,
 )
 
+from aim_domain import kinds, labels
+from aim_domain.parts import ARTIFACTS, INFERENCE_SERVICES, MODELS, PREDICTOR_PODS, SERVICES, TEMPLATE_CACHES
 from aim_serving.service import SERVICE_RECONCILER
-from aim_shared.api import kinds, labels, to_json
-from aim_shared.bus.parts import ARTIFACTS, FACTS, INFERENCE_SERVICES, MODELS, PREDICTOR_PODS, SERVICES, TEMPLATE_CACHES
-from aim_shared.errors import AimError, Category
-from aim_shared.reconcile.difference import applied_hash
+from controller_runtime import FACTS, AimError, Category, to_json
+from controller_runtime.reconcile.difference import applied_hash
 
 CACHE = "qwen3-lat-a04542d9"
 

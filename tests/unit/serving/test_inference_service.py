@@ -27,10 +27,11 @@ from support.serving import (
     workload,
 )
 
+from aim_domain import Hardware, kinds, labels
+from aim_domain.parts import ARTIFACT_CLAIMS
 from aim_serving.container_resources import container_resources
-from aim_shared.api import Hardware, ResourceRequirements, kinds, labels
-from aim_shared.bus.parts import ARTIFACT_CLAIMS
-from aim_shared.json import JsonObject, loads
+from controller_runtime import JsonObject, loads
+from controller_runtime.core import ResourceRequirements
 
 METRIC: JsonObject = {
     "type": "PodMetric",

@@ -19,11 +19,11 @@ from support.serving import (
     workload,
 )
 
+from aim_domain import kinds, labels
+from aim_domain.naming import image_model_name
+from aim_domain.parts import INFERENCE_SERVICES, MODELS
 from aim_serving.image_name import ImageNameError, parse_image_name
-from aim_shared.api import kinds, labels
-from aim_shared.bus.parts import INFERENCE_SERVICES, MODELS
-from aim_shared.json import JsonObject
-from aim_shared.naming import image_model_name
+from controller_runtime import JsonObject
 
 DUMMY = "ghcr.io/silogen/aim-dummy:0.1.10"
 

@@ -28,12 +28,11 @@ from support.serving import (
     workload,
 )
 
+from aim_domain import kinds, labels
+from aim_domain.parts import INFERENCE_SERVICES, PREDICTOR_PODS, SERVICES
+from aim_domain.pods.facts import POD_EVENTS, POD_LOG
 from aim_serving.scaler_leftovers import SCALER_REMOVAL
-from aim_shared.api import kinds, labels
-from aim_shared.bus.parts import FACTS, INFERENCE_SERVICES, PREDICTOR_PODS, SERVICES
-from aim_shared.errors import AimError, Category
-from aim_shared.json import JsonObject
-from aim_shared.pods.facts import POD_EVENTS, POD_LOG
+from controller_runtime import FACTS, AimError, Category, JsonObject
 
 SERVICE = aim_service(template={"name": "qwen3-lat"})
 METRIC: JsonObject = {"type": "PodMetric", "podmetric": {"metric": {}, "target": {"type": "Value", "value": "1"}}}

@@ -16,7 +16,7 @@ from support.serving import (
     workload,
 )
 
-from aim_shared.json import JsonObject
+from controller_runtime import JsonObject
 
 AIM_ID = "meta-llama/Llama-3-8B"
 FOLDER = f"/workspace/aim-runtime/profiles/custom/{AIM_ID}"

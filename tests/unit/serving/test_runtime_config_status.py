@@ -6,10 +6,9 @@ import pytest
 from support.builders import NOW
 from support.serving import TEAM, condition_of, config, message_of, serving_world
 
+from aim_domain.parts import CLUSTER_RUNTIME_CONFIGS, RUNTIME_CONFIGS
 from aim_serving.runtime_config import reconcile_cluster_config, reconcile_config
-from aim_shared.bus.parts import CLUSTER_RUNTIME_CONFIGS, RUNTIME_CONFIGS
-from aim_shared.json import JsonObject
-from aim_shared.reconcile.plan import Plan
+from controller_runtime import JsonObject, Plan
 
 
 def plan_of(**spec: Any) -> Plan:

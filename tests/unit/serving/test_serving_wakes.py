@@ -25,12 +25,9 @@ from support.serving import (
 )
 from support.woken import woken as all_woken
 
+from aim_domain import kinds, labels, parts
 from aim_serving.service import CONSUMED, PUBLISHED, definition
-from aim_shared.api import kinds, labels
-from aim_shared.bus import parts
-from aim_shared.bus.part import Part
-from aim_shared.json import JsonObject
-from aim_shared.runtime.settings import Settings
+from controller_runtime import JsonObject, Part, Settings
 
 STORED = {"name": "stored", "namespace": TEAM, "scope": "Namespace"}
 _LEAVING = {"deletionTimestamp": "2026-11-21T12:00:00Z"}

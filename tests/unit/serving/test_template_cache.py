@@ -24,11 +24,10 @@ from support.serving import (
     workload,
 )
 
+from aim_domain import kinds, labels
+from aim_domain.parts import NAMESPACES, SERVICES, TEMPLATE_CACHES
 from aim_serving.service import SERVICE_RECONCILER
-from aim_shared.api import kinds, labels
-from aim_shared.bus.parts import NAMESPACES, SERVICES, TEMPLATE_CACHES
-from aim_shared.json import JsonObject, loads
-from aim_shared.reconcile.plan import Plan
+from controller_runtime import JsonObject, Plan, loads
 
 USUAL = "qwen3-lat-a04542d9"
 

@@ -17,11 +17,10 @@ from support.serving import (
     workload,
 )
 
+from aim_domain import Overrides, labels
+from aim_domain.parts import CLUSTER_TEMPLATES, NODES, TEMPLATES
 from aim_serving.derived_template import derived_name
-from aim_shared.api import Overrides, labels
-from aim_shared.bus.parts import CLUSTER_TEMPLATES, NODES, TEMPLATES
-from aim_shared.json import JsonObject
-from aim_shared.reconcile.plan import Plan
+from controller_runtime import JsonObject, Plan
 
 
 def used(plan: Plan) -> JsonObject:

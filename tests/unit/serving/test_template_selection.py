@@ -4,11 +4,10 @@ from typing import Any
 
 import pytest
 
+from aim_domain import AIMServiceTemplate, Overrides, canonical_model
 from aim_serving.template_selection import Choice, Criteria, Rejection, Stage, select_template
 from aim_serving.template_traits import Traits, traits_of
-from aim_shared.api import AIMServiceTemplate, Overrides, StatusValue
-from aim_shared.gpu.names import canonical_model
-from aim_shared.json import JsonObject
+from controller_runtime import JsonObject, StatusValue
 
 
 def candidate(name: str = "t", status: str = "Ready", *, namespaced: bool = True, **values: Any) -> Traits:

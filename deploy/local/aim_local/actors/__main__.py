@@ -14,12 +14,9 @@ from aim_local.actors.cluster import SimulatedCluster
 from aim_local.actors.failure_api import failure_api
 from aim_local.actors.settings import ActorSettings
 from aim_local.engine import Backends, engine
-from aim_shared import __version__
-from aim_shared.kube.client import KubeClient
-from aim_shared.kube.config import load_connection
-from aim_shared.kube.transport import TransportSettings
-from aim_shared.telemetry import logs
-from aim_shared.telemetry.logs import LogFormat, LogLevel
+from controller_runtime import KubeClient, TransportSettings, __version__, load_connection
+from controller_runtime.telemetry import logs
+from controller_runtime.telemetry.logs import LogFormat, LogLevel
 
 
 async def _serve(settings: ActorSettings, engine_port: int, failure_port: int) -> None:

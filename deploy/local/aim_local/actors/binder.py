@@ -9,8 +9,8 @@ from aim_local.actors.storage import SELECTED_NODE, bound_claim, claim_uid, is_b
 from aim_local.actors.workers import Workers
 from aim_local.actors.writer import Writer
 from aim_local.keys import Key
-from aim_shared.api.kinds import PERSISTENT_VOLUME_CLAIM
-from aim_shared.json import JsonObject
+from controller_runtime import JsonObject
+from controller_runtime.kinds import PERSISTENT_VOLUME_CLAIM
 
 _WAITING: Final = "waiting for first consumer to be created before binding"
 

@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator, Awaitable
 from contextlib import asynccontextmanager
 from typing import Final, Protocol, final
 
+from aim_domain import kinds
 from aim_local.actors.actor_set import Actor
 from aim_local.actors.binder import Binder
 from aim_local.actors.container_logs import ContainerLogs
@@ -39,10 +40,8 @@ from aim_local.actors.wanted_failures import WantedFailures
 from aim_local.actors.workers import Workers
 from aim_local.actors.writer import Writer
 from aim_local.engine import Backends
-from aim_shared.api import kinds
-from aim_shared.kube.client import KubeClient
-from aim_shared.kube.errors import ApiError
-from aim_shared.kube.kinds import ResourceKind
+from controller_runtime import ApiError, KubeClient
+from controller_runtime.kube.kinds import ResourceKind
 
 _MANAGERS: Final = {
     Actor.NODES: "kubelet",

@@ -9,7 +9,7 @@ from typing import Final
 from aim_local.actors.deployment_status import status_of
 from aim_local.actors.objects import annotations_of, controlled_by, short_hash
 from aim_local.actors.replica_set_decision import HASH_LABEL, available_in, replicas_of
-from aim_shared.json import JsonObject
+from controller_runtime import JsonObject
 
 REVISION: Final = "deployment.kubernetes.io/revision"
 _DESIRED: Final = "deployment.kubernetes.io/desired-replicas"

@@ -6,7 +6,7 @@ from typing import Final
 
 from aim_local.actors.objects import condition, stamp, time_of
 from aim_local.actors.replica_set_decision import available_in, replicas_of
-from aim_shared.json import JsonObject
+from controller_runtime import JsonObject
 
 _AVAILABLE: Final = "Available"
 _PROGRESSING: Final = "Progressing"

@@ -12,8 +12,8 @@ from aim_local.actors.replica_set_decision import pod_for
 from aim_local.actors.workers import Workers
 from aim_local.actors.writer import Writer
 from aim_local.keys import Key
-from aim_shared.api.kinds import POD
-from aim_shared.json import JsonObject
+from controller_runtime import JsonObject
+from controller_runtime.kinds import POD
 
 
 @final

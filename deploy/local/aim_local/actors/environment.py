@@ -2,10 +2,8 @@
 
 import base64
 
-from aim_shared.api.kinds import CONFIG_MAP, SECRET
-from aim_shared.json import JsonObject
-from aim_shared.kube.client import KubeClient
-from aim_shared.kube.errors import ApiError
+from controller_runtime import ApiError, JsonObject, KubeClient
+from controller_runtime.kinds import CONFIG_MAP, SECRET
 
 
 class UnresolvedReferenceError(Exception):

@@ -15,7 +15,7 @@ from aim_local.actors.failure_rules import RuleError, parse_rule
 from aim_local.actors.failures import Failure
 from aim_local.actors.wanted_failures import WantedFailures
 from aim_local.serving import HOST, json_response, serving
-from aim_shared.json import loads
+from controller_runtime import loads
 
 
 @asynccontextmanager

@@ -7,7 +7,7 @@ from typing import Final
 
 from aim_local.actors.failures import Failure, Role, Wanted
 from aim_local.actors.objects import labels_of, matches
-from aim_shared.json import JsonObject
+from controller_runtime import JsonObject
 
 
 class RuleError(ValueError):

@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import Final
 
 from aim_local.actors.objects import LOCAL_PREFIX
-from aim_shared.json import dumps
+from controller_runtime import dumps
 
 FAIL_ANNOTATION: Final = LOCAL_PREFIX + "fail"
 LOG_ANNOTATION: Final = LOCAL_PREFIX + "fail-log"

@@ -7,7 +7,7 @@ from aim_local.actors.failures import Wanted
 from aim_local.actors.kinds import GATEWAY
 from aim_local.actors.objects import condition, timed
 from aim_local.keys import Key
-from aim_shared.json import JsonObject
+from controller_runtime import JsonObject
 
 CONTROLLER: Final = "local.aim/gateway-controller"
 Lookup: TypeAlias = Callable[[Key], JsonObject | None]

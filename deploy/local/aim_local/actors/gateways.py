@@ -4,6 +4,7 @@ import asyncio
 from collections import defaultdict
 from typing import final
 
+from aim_domain.kinds import HTTP_ROUTE
 from aim_local.actors.failures import Failure
 from aim_local.actors.gateway_status import gateway_status, gateways_of, route_parents
 from aim_local.actors.informer import Informer
@@ -14,8 +15,7 @@ from aim_local.actors.wanted_failures import WantedFailures
 from aim_local.actors.workers import Workers
 from aim_local.actors.writer import Writer
 from aim_local.keys import Key
-from aim_shared.api.kinds import HTTP_ROUTE
-from aim_shared.json import JsonObject
+from controller_runtime import JsonObject
 
 
 @final

@@ -3,6 +3,7 @@
 import asyncio
 from typing import Final, final
 
+from aim_domain import labels
 from aim_local.actors.failures import Failure
 from aim_local.actors.hpa_status import Outcome, desired_replicas, status_for
 from aim_local.actors.informer import Informer
@@ -13,9 +14,8 @@ from aim_local.actors.wanted_failures import WantedFailures
 from aim_local.actors.workers import Workers
 from aim_local.actors.writer import Writer
 from aim_local.keys import Key
-from aim_shared.api import labels
-from aim_shared.api.kinds import HORIZONTAL_POD_AUTOSCALER
-from aim_shared.json import JsonObject
+from controller_runtime import JsonObject
+from controller_runtime.kinds import HORIZONTAL_POD_AUTOSCALER
 
 REPLICAS_ANNOTATION: Final = LOCAL_PREFIX + "replicas"
 """On an InferenceService, or on the autoscaler: how many replicas the metrics ask for."""

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from aim_local.actors.objects import condition, timed
-from aim_shared.json import JsonObject
+from controller_runtime import JsonObject
 
 _ABLE, _ACTIVE, _LIMITED = "AbleToScale", "ScalingActive", "ScalingLimited"
 _CALCULATED: Final = "the HPA was able to successfully calculate a replica count from "

@@ -8,10 +8,9 @@ from typing import Final, TypeAlias, final
 
 from aim_local.actors.objects import key_of, uid_of
 from aim_local.keys import Key
-from aim_shared.json import JsonObject
-from aim_shared.kube.client import KubeClient
-from aim_shared.kube.kinds import ResourceKind
-from aim_shared.kube.reflector import Bookmark, Delete, Reflector, Restarted, Upsert, as_sent
+from controller_runtime import JsonObject, KubeClient
+from controller_runtime.kube.kinds import ResourceKind
+from controller_runtime.kube.reflector import Bookmark, Delete, Reflector, Restarted, Upsert, as_sent
 
 Listener: TypeAlias = Callable[[Key, JsonObject], None]
 """Told the key and the content of an object that appeared, changed or went away (then its last content)."""

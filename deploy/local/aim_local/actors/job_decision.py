@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Final
 
 from aim_local.actors.objects import condition, controlled_by, is_going, short_hash, time_of, timed
-from aim_shared.json import JsonObject
+from controller_runtime import JsonObject
 
 _DEFAULT_BACKOFF_LIMIT: Final = 6
 _TARGETS: Final = ("SuccessCriteriaMet", "FailureTarget")

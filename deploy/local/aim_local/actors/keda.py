@@ -11,8 +11,8 @@ from aim_local.actors.settings import ActorSettings
 from aim_local.actors.workers import Workers
 from aim_local.actors.writer import Writer
 from aim_local.keys import Key
-from aim_shared.api.kinds import HORIZONTAL_POD_AUTOSCALER
-from aim_shared.json import JsonObject
+from controller_runtime import JsonObject
+from controller_runtime.kinds import HORIZONTAL_POD_AUTOSCALER
 
 FINALIZER: Final = "finalizer.keda.sh"
 

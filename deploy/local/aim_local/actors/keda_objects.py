@@ -4,8 +4,8 @@ from typing import Final
 
 from aim_local.actors.kinds import DEPLOYMENT
 from aim_local.actors.objects import annotations_of, condition, controlled_by, labels_of
-from aim_shared.api.kinds import HORIZONTAL_POD_AUTOSCALER
-from aim_shared.json import JsonObject
+from controller_runtime import JsonObject
+from controller_runtime.kinds import HORIZONTAL_POD_AUTOSCALER
 
 NAME_LABEL: Final = "scaledobject.keda.sh/name"
 _VERSION: Final = "2.21.0"

@@ -1,4 +1,4 @@
-"""Kinds that only the simulated cluster handles; those of the platform are in `aim_shared.api.kinds`."""
+"""Kinds that only the simulated cluster handles; those of the platform are in `aim_domain.kinds`."""
 
 from dataclasses import dataclass
 from typing import Final

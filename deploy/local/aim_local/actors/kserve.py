@@ -3,6 +3,9 @@
 import asyncio
 from typing import Final, NamedTuple, final
 
+from aim_domain import labels
+from aim_domain.kinds import INFERENCE_SERVICE
+from aim_domain.naming import predictor_name
 from aim_local.actors.informer import Informer
 from aim_local.actors.kinds import DEPLOYMENT, SCALED_OBJECT, SERVICE
 from aim_local.actors.kserve_objects import autoscaler_for, deployment_for, loses_hpa, service_for
@@ -23,12 +26,9 @@ from aim_local.actors.settings import ActorSettings
 from aim_local.actors.workers import Workers
 from aim_local.actors.writer import Writer
 from aim_local.keys import Key
-from aim_shared.api import labels
-from aim_shared.api.kinds import HORIZONTAL_POD_AUTOSCALER, INFERENCE_SERVICE
-from aim_shared.json import JsonObject
-from aim_shared.kube.errors import ApiError
-from aim_shared.kube.kinds import ResourceKind
-from aim_shared.naming import predictor_name
+from controller_runtime import ApiError, JsonObject
+from controller_runtime.kinds import HORIZONTAL_POD_AUTOSCALER
+from controller_runtime.kube.kinds import ResourceKind
 
 FINALIZER: Final = "inferenceservice.finalizers"
 _INVALID: Final = 422

@@ -3,12 +3,12 @@
 from collections.abc import Mapping
 from typing import Final
 
+from aim_domain import labels
+from aim_domain.naming import predictor_name
 from aim_local.actors.kinds import DEPLOYMENT, SCALED_OBJECT, SERVICE
 from aim_local.actors.objects import LOCAL_PREFIX, annotations_of, controlled_by, labels_of
-from aim_shared.api import labels
-from aim_shared.api.kinds import HORIZONTAL_POD_AUTOSCALER
-from aim_shared.json import JsonObject
-from aim_shared.naming import predictor_name
+from controller_runtime import JsonObject
+from controller_runtime.kinds import HORIZONTAL_POD_AUTOSCALER
 
 SERVING_CONTAINER: Final = "kserve-container"
 _POD_SPEC: Final = frozenset(

@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from typing import Final
 
+from aim_domain.naming import predictor_name
 from aim_local.actors.kserve_objects import SERVING_CONTAINER
 from aim_local.actors.objects import condition, is_ready
-from aim_shared.json import JsonObject
-from aim_shared.naming import predictor_name
+from controller_runtime import JsonObject
 
 _DOMAIN: Final = "example.com"
 _AVAILABLE, _PROGRESSING, _REPLICA_FAILURE = "Available", "Progressing", "ReplicaFailure"

@@ -11,9 +11,8 @@ from aim_local.actors.pod_run import NodeContext, PodRun
 from aim_local.actors.pod_status import ended
 from aim_local.actors.workers import Workers
 from aim_local.keys import Key
-from aim_shared.api.kinds import POD
-from aim_shared.json import JsonObject
-from aim_shared.kube.errors import KubeError
+from controller_runtime import JsonObject, KubeError
+from controller_runtime.kinds import POD
 
 _log = structlog.get_logger(__name__)
 _STOPPED: Final = Ending(143)

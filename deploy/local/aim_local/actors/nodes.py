@@ -4,13 +4,12 @@ import asyncio
 from datetime import UTC, datetime
 from typing import Final
 
+from aim_domain import labels
 from aim_local.actors.objects import now_text
 from aim_local.actors.settings import ActorSettings
 from aim_local.actors.writer import Writer
-from aim_shared.api import labels
-from aim_shared.api.kinds import LEASE, NODE
-from aim_shared.json import JsonObject
-from aim_shared.kube.errors import KubeError
+from controller_runtime import JsonObject, KubeError
+from controller_runtime.kinds import LEASE, NODE
 
 _LEASES: Final = "kube-node-lease"
 _LEASE_SECONDS: Final = 40

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from typing import Final
 
 from aim_local.keys import Key
-from aim_shared.json import JsonObject, canonical
+from controller_runtime import JsonObject, canonical
 
 LOCAL_PREFIX: Final = "local.aim/"
 """Annotations with this prefix speak to the actors."""

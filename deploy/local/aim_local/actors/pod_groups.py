@@ -2,10 +2,10 @@
 
 from typing import Final
 
+from aim_domain import labels
 from aim_local.actors.objects import by_controller, labels_of
 from aim_local.keys import Key
-from aim_shared.api import labels
-from aim_shared.json import JsonObject
+from controller_runtime import JsonObject
 
 _PREDICTOR: Final = "predictor "
 _CLAIM: Final = "claim "

@@ -28,8 +28,8 @@ from aim_local.actors.wanted_failures import WantedFailures
 from aim_local.actors.writer import Writer
 from aim_local.keys import Key
 from aim_local.registry.images import PRIVATE_PREFIX, find_image
-from aim_shared.api.kinds import POD
-from aim_shared.json import JsonObject
+from controller_runtime import JsonObject
+from controller_runtime.kinds import POD
 
 _LONGEST_RETRY: Final = 30.0
 _SLOW: Final = 30.0

@@ -6,7 +6,7 @@ from typing import Final
 
 from aim_local.actors.failures import Ending
 from aim_local.actors.objects import condition, timed
-from aim_shared.json import JsonObject
+from controller_runtime import JsonObject
 
 _HOST_IP: Final = "127.0.0.1"
 _FIRST_BACK_OFF: Final = 10

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from aim_domain import labels
 from aim_local.actors.container_logs import ContainerLog
 from aim_local.actors.failures import Ending, Role
 from aim_local.actors.objects import labels_of
@@ -17,8 +18,7 @@ from aim_local.actors.settings import SIMULATED_SIZE, ActorSettings
 from aim_local.keys import Key
 from aim_local.processes import dying_with_parent, stop_process
 from aim_local.registry import discovery_log
-from aim_shared.api import labels
-from aim_shared.json import JsonObject
+from controller_runtime import JsonObject
 
 _DOWNLOADERS: Final[Mapping[Role, str]] = {
     Role.DOWNLOAD: "aim_artifacts.downloader",

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from aim_local.actors.objects import controlled_by, is_going, is_ready, labels_of, matches
-from aim_shared.json import JsonObject
+from controller_runtime import JsonObject
 
 HASH_LABEL: Final = "pod-template-hash"
 _ENDED: Final = frozenset({"Succeeded", "Failed"})

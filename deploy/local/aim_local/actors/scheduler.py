@@ -8,6 +8,7 @@ import asyncio
 from itertools import count
 from typing import Final, final
 
+from aim_domain import DEFAULT_GPU_RESOURCE
 from aim_local.actors.failures import Failure
 from aim_local.actors.informer import Informer
 from aim_local.actors.objects import annotations_of, is_going, now_text
@@ -20,9 +21,8 @@ from aim_local.actors.wanted_failures import WantedFailures
 from aim_local.actors.workers import Workers
 from aim_local.actors.writer import Writer
 from aim_local.keys import Key
-from aim_shared.api.aim_shapes import DEFAULT_GPU_RESOURCE
-from aim_shared.api.kinds import PERSISTENT_VOLUME_CLAIM, POD
-from aim_shared.json import JsonObject
+from controller_runtime import JsonObject
+from controller_runtime.kinds import PERSISTENT_VOLUME_CLAIM, POD
 
 _ENDED: Final = frozenset({"Succeeded", "Failed"})
 

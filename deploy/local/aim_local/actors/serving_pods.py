@@ -2,15 +2,15 @@
 
 from typing import final
 
+from aim_domain import labels
+from aim_domain.naming import predictor_name
 from aim_local.actors.informer import Informer
 from aim_local.actors.kserve_objects import SERVING_CONTAINER, model_name
 from aim_local.actors.objects import is_ready, labels_of
 from aim_local.actors.pod_groups import predictor_group
 from aim_local.engine import Backends
 from aim_local.keys import Key
-from aim_shared.api import labels
-from aim_shared.json import JsonObject
-from aim_shared.naming import predictor_name
+from controller_runtime import JsonObject
 
 
 @final

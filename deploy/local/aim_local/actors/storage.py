@@ -6,7 +6,7 @@ from aim_local.actors.informer import Informer
 from aim_local.actors.kinds import PERSISTENT_VOLUME, STORAGE_CLASS
 from aim_local.actors.objects import annotations_of
 from aim_local.keys import Key
-from aim_shared.json import JsonObject
+from controller_runtime import JsonObject
 
 DEFAULT_CLASS: Final = "standard"
 PROVISIONER: Final = "local.aim/folder"

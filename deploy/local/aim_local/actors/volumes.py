@@ -26,8 +26,8 @@ from aim_local.actors.wanted_failures import WantedFailures
 from aim_local.actors.workers import Workers
 from aim_local.actors.writer import Writer
 from aim_local.keys import Key
-from aim_shared.api.kinds import PERSISTENT_VOLUME_CLAIM
-from aim_shared.json import JsonObject
+from controller_runtime import JsonObject
+from controller_runtime.kinds import PERSISTENT_VOLUME_CLAIM
 
 _EXHAUSTED: Final = "rpc error: code = ResourceExhausted desc = no space left in pool"
 

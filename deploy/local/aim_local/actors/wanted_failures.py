@@ -6,14 +6,15 @@ from contextlib import suppress
 from itertools import count
 from typing import TypeAlias, final
 
+from aim_domain import labels
+from aim_domain.kinds import INFERENCE_SERVICE
 from aim_local.actors.failure_rules import Rule, first_match
 from aim_local.actors.failures import FAIL_ANNOTATION, LOG_ANNOTATION, POD_FAILURES, Failure, Role, Wanted, failure_for
 from aim_local.actors.informer import Informer
 from aim_local.actors.objects import annotations_of, key_of
 from aim_local.keys import Key
-from aim_shared.api import labels
-from aim_shared.api.kinds import INFERENCE_SERVICE, JOB
-from aim_shared.json import JsonObject
+from controller_runtime import JsonObject
+from controller_runtime.kinds import JOB
 
 Listener: TypeAlias = Callable[[], object]
 

@@ -7,7 +7,7 @@ from typing import Final, TypeAlias, final
 import structlog
 
 from aim_local.keys import Key
-from aim_shared.kube.errors import KubeError
+from controller_runtime import KubeError
 
 _log = structlog.get_logger(__name__)
 _RETRY_SECONDS: Final = 0.5

@@ -5,11 +5,9 @@ from typing import final
 from aim_local.actors.kinds import PlainKind
 from aim_local.actors.objects import now_text, short_hash, uid_of
 from aim_local.keys import Key
-from aim_shared.api.kinds import EVENT, POD
-from aim_shared.json import JsonObject
-from aim_shared.kube.client import KubeClient
-from aim_shared.kube.errors import ApiError
-from aim_shared.kube.kinds import ResourceKind, api_version
+from controller_runtime import ApiError, JsonObject, KubeClient
+from controller_runtime.kinds import EVENT, POD
+from controller_runtime.kube.kinds import ResourceKind, api_version
 
 
 @final

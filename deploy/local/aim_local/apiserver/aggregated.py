@@ -10,7 +10,7 @@ from aim_local.apiserver.discovery import EXTRA_VERBS, preferred
 from aim_local.apiserver.http import Request
 from aim_local.apiserver.resources import ALL_VERBS, STATUS_VERBS, Registry, ResourceType
 from aim_local.serving import JSON
-from aim_shared.json import JsonObject
+from controller_runtime import JsonObject
 
 _VERSIONS: Final = ("v2", "v2beta1")
 _KIND: Final = "APIGroupDiscoveryList"

@@ -6,7 +6,7 @@ from typing import Final
 
 from aim_local.apiserver.resources import Column
 from aim_local.apiserver.values import UNKNOWN, age, dig
-from aim_shared.json import JsonObject
+from controller_runtime import JsonObject
 
 _NONE: Final = "<none>"
 

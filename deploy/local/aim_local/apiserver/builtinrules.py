@@ -7,7 +7,7 @@ from typing import Final, TypeAlias
 from aim_local.apiserver.objects.errors import FieldError, FieldErrorKind
 from aim_local.apiserver.resources import ResourceType
 from aim_local.apiserver.values import dig
-from aim_shared.json import JsonObject
+from controller_runtime import JsonObject
 
 _Check: TypeAlias = Callable[[JsonObject], Iterator[FieldError]]
 

@@ -5,7 +5,7 @@ from typing import Final
 
 from aim_local.apiserver.objects.builtin import schema_for
 from aim_local.apiserver.resources import Propagation, ResourceType, ScalePaths
-from aim_shared.json import JsonObject
+from controller_runtime import JsonObject
 
 _SELECTOR: Final = ("spec", "selector")
 _WORKLOAD_SCALE: Final = ScalePaths(selector=_SELECTOR)

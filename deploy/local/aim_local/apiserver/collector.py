@@ -18,7 +18,7 @@ from aim_local.apiserver.resources import Key, Propagation, Registry, ResourceTy
 from aim_local.apiserver.store import Event, EventType, Store, Version
 from aim_local.apiserver.values import timestamp
 from aim_local.apiserver.writing import WriteContext, Writer, is_released
-from aim_shared.json import JsonObject
+from controller_runtime import JsonObject
 
 _LOGGER: Final = logging.getLogger(__name__)
 _BATCH: Final = 64

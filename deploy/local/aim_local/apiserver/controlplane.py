@@ -20,7 +20,7 @@ from aim_local.apiserver.life import Life
 from aim_local.apiserver.requestlog import RequestLog
 from aim_local.apiserver.store import Limits, Store
 from aim_local.serving import HOST, Listener
-from aim_shared.json import JsonObject
+from controller_runtime import JsonObject
 
 EXTERNAL_CRDS: Final = Path(__file__).parents[1] / "crds"
 """Definitions of the neighbours' kinds: KServe, KEDA, Gateway API and the OpenTelemetry operator."""

@@ -10,7 +10,7 @@ from aim_local.apiserver.objects.schema import Schema
 from aim_local.apiserver.resources import ResourceType, ScalePaths
 from aim_local.apiserver.tables import printer_columns
 from aim_local.apiserver.values import timestamp
-from aim_shared.json import JsonObject, canonical, loads
+from controller_runtime import JsonObject, canonical, loads
 
 CLEANUP_FINALIZER = "customresourcecleanup.apiextensions.k8s.io"
 _APPROVAL = "api-approved.kubernetes.io"

@@ -13,7 +13,7 @@ from aim_local.apiserver.http import Request
 from aim_local.apiserver.requestlog import RequestLog
 from aim_local.apiserver.store import Store
 from aim_local.serving import json_response
-from aim_shared.json import JsonObject
+from controller_runtime import JsonObject
 
 PREFIX: Final = "/debug/"
 

@@ -9,7 +9,7 @@ from aim_local.apiserver.resources import Key, Propagation, ResourceType
 from aim_local.apiserver.store import Store, Version
 from aim_local.apiserver.values import timestamp
 from aim_local.apiserver.writing import is_released
-from aim_shared.json import JsonObject
+from controller_runtime import JsonObject
 
 FOREGROUND_FINALIZER: Final = "foregroundDeletion"
 ORPHAN_FINALIZER: Final = "orphan"

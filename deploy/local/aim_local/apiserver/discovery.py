@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from aim_local.apiserver.resources import ALL_VERBS, STATUS_VERBS, Registry, ResourceType
-from aim_shared.json import JsonObject
+from controller_runtime import JsonObject
 
 VERSION: Final[JsonObject] = {
     "major": "1",

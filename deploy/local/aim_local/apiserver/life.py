@@ -15,7 +15,7 @@ from aim_local.apiserver.resources import Registry
 from aim_local.apiserver.store import Event, EventType, Limits, Store
 from aim_local.apiserver.upkeep import Upkeep
 from aim_local.apiserver.writing import WriteContext, Writer
-from aim_shared.json import JsonObject, dumps, loads
+from controller_runtime import JsonObject, dumps, loads
 
 _FIRST_NAMESPACES: Final = ("default", "kube-system", "kube-public")
 _MANAGER: Final = "aim-local"

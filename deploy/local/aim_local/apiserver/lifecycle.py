@@ -9,7 +9,7 @@ from typing import Final
 from aim_local.apiserver.objects.errors import FieldError, FieldErrorKind
 from aim_local.apiserver.resources import ResourceType
 from aim_local.apiserver.values import dig, timestamp
-from aim_shared.json import JsonObject
+from controller_runtime import JsonObject
 
 _SUFFIX: Final = "bcdfghjklmnpqrstvwxz2456789"
 _SYSTEM_METADATA: Final = (

@@ -8,7 +8,7 @@ import orjson
 from aim_local.apiserver.discovery import VERSION
 from aim_local.apiserver.patching import patch_types
 from aim_local.apiserver.resources import Registry, ResourceType
-from aim_shared.json import JsonObject
+from controller_runtime import JsonObject
 
 _QUERY: Final = ("dryRun", "fieldManager", "fieldValidation")
 

@@ -10,7 +10,7 @@ from aim_local.apiserver import protobuf, status
 from aim_local.apiserver.objects.patch import PatchError, json_patch, merge_patch
 from aim_local.apiserver.objects.strategic import strategic_merge
 from aim_local.apiserver.resources import ResourceType
-from aim_shared.json import JsonObject
+from controller_runtime import JsonObject
 
 JSON_PATCH: Final = "application/json-patch+json"
 MERGE_PATCH: Final = "application/merge-patch+json"

@@ -12,7 +12,7 @@ from aim_local.apiserver.objects.errors import FieldError, FieldErrorKind
 from aim_local.apiserver.resources import ResourceType
 from aim_local.apiserver.store import Store
 from aim_local.apiserver.values import dig
-from aim_shared.json import JsonObject
+from controller_runtime import JsonObject
 
 _PASSED_ON: Final = ("follow", "previous", "sinceSeconds", "sinceTime", "timestamps", "tailLines", "limitBytes")
 

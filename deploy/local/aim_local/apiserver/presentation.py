@@ -10,7 +10,7 @@ from aim_local.apiserver.resources import ResourceType
 from aim_local.apiserver.status import not_acceptable
 from aim_local.apiserver.store import Event, EventType, Version
 from aim_local.apiserver.tables import columns_of
-from aim_shared.json import JsonObject
+from controller_runtime import JsonObject
 
 _META: Final = "meta.k8s.io/v1"
 _MEDIA_TYPES: Final = frozenset({"application/json", "application/*", "*/*"})

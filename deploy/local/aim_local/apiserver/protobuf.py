@@ -12,7 +12,7 @@ from typing import Final, TypeAlias
 
 from aim_local.apiserver import status
 from aim_local.apiserver.values import timestamp
-from aim_shared.json import JsonObject
+from controller_runtime import JsonObject
 
 MEDIA_TYPE: Final = "application/vnd.kubernetes.protobuf"
 _MAGIC: Final = b"k8s\x00"

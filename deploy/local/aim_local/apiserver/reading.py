@@ -17,7 +17,7 @@ from aim_local.apiserver.presentation import Presenter
 from aim_local.apiserver.resources import Key, ResourceType
 from aim_local.apiserver.selectors import Matcher
 from aim_local.apiserver.store import Collection, Event, EventType, Store, Version, Watcher
-from aim_shared.json import JsonObject
+from controller_runtime import JsonObject
 
 
 class VersionMatch(StrEnum):

@@ -4,7 +4,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Final
 
-from aim_shared.json import JsonObject
+from controller_runtime import JsonObject
 
 KINDS_KEPT: Final = 2_000
 """Kinds of requests that are told apart; paths, user agents and managers are whatever clients send."""

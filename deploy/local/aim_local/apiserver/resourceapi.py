@@ -20,7 +20,7 @@ from aim_local.apiserver.store import Version
 from aim_local.apiserver.subresources import bound_pod, review, scale_of, with_replicas
 from aim_local.apiserver.writing import WriteContext, Writer
 from aim_local.serving import JSON, json_response
-from aim_shared.json import JsonObject
+from controller_runtime import JsonObject
 
 _Handler: TypeAlias = Callable[[ResourceType, Target, Request], Awaitable[Response]]
 

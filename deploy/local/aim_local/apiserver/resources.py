@@ -7,7 +7,7 @@ from typing import Final
 
 from aim_local.apiserver.objects.cel import CelRules
 from aim_local.apiserver.objects.schema import Schema
-from aim_shared.json import JsonObject
+from controller_runtime import JsonObject
 
 Key = tuple[str, str]
 """(namespace, name); the namespace is "" for cluster-scoped objects."""

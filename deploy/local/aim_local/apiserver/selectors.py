@@ -6,7 +6,7 @@ from typing import Final, TypeAlias
 
 from aim_local.apiserver.resources import ResourceType
 from aim_local.apiserver.status import ApiError, bad_request
-from aim_shared.json import JsonObject
+from controller_runtime import JsonObject
 
 Matcher: TypeAlias = Callable[[JsonObject], bool]
 LabelTest: TypeAlias = Callable[[Mapping[str, str]], bool]

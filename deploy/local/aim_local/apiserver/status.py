@@ -6,7 +6,7 @@ from typing import Final
 
 from aim_local.apiserver.objects.errors import FieldError, causes, render
 from aim_local.apiserver.resources import ResourceType
-from aim_shared.json import JsonObject
+from controller_runtime import JsonObject
 
 
 class Reason(StrEnum):

@@ -16,7 +16,7 @@ from typing import Final
 import orjson
 
 from aim_local.apiserver.resources import Key
-from aim_shared.json import JsonObject
+from controller_runtime import JsonObject
 
 WATCHER_BACKLOG: Final = 32 << 20
 """Bytes of objects that a watcher may be behind before the server ends it, as the real server ends a slow one. At least

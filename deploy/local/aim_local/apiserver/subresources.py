@@ -9,7 +9,7 @@ from aim_local.apiserver.objects.errors import FieldError, FieldErrorKind
 from aim_local.apiserver.resources import ResourceType, ScalePaths
 from aim_local.apiserver.store import Version
 from aim_local.apiserver.values import timestamp
-from aim_shared.json import JsonObject
+from controller_runtime import JsonObject
 
 _MOST_REPLICAS: Final = 2**31 - 1
 

@@ -4,7 +4,7 @@ from aim_local.apiserver.builtincolumns import AGE, BUILTIN_COLUMNS, NAME
 from aim_local.apiserver.jsonpath import compile_path
 from aim_local.apiserver.resources import Column, ResourceType
 from aim_local.apiserver.values import age
-from aim_shared.json import JsonObject
+from controller_runtime import JsonObject
 
 
 def columns_of(resource: ResourceType) -> tuple[Column, ...]:

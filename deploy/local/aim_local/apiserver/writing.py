@@ -15,7 +15,7 @@ from aim_local.apiserver.resources import Key, Registry, ResourceType
 from aim_local.apiserver.store import Store, Version, with_revision
 from aim_local.apiserver.subresources import scale_errors
 from aim_local.apiserver.values import timestamp
-from aim_shared.json import JsonObject, dumps
+from controller_runtime import JsonObject, dumps
 
 MAX_WARNINGS: Final = 50
 _QUOTED: Final = 30

@@ -10,7 +10,7 @@ import yaml
 from aim_local.assets.cache import Cache, completed
 from aim_local.assets.golang import AssetError, Go
 from aim_local.assets.recipes import DEFINITIONS, KUBEBUILDER, PROGRAMS, Definitions, DefinitionsRecipe, Program
-from aim_shared.json import JsonObject, dumps
+from controller_runtime import JsonObject, dumps
 
 Report: TypeAlias = Callable[[str], None]
 """Takes a line for people."""

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from aim_local.assets.recipes import ProgramRecipe, Wrapper
-from aim_shared.json import loads
+from controller_runtime import loads
 
 _LONGEST: Final = 300
 

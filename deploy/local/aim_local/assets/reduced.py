@@ -14,7 +14,7 @@ import yaml
 
 from aim_local.assets.recipes import DEFINITIONS, Definitions
 from aim_local.assets.toolset import Toolset
-from aim_shared.json import JsonObject, dumps
+from controller_runtime import JsonObject, dumps
 
 FILES: Final[Mapping[Definitions, str]] = {
     Definitions.KSERVE: "kserve.yaml",

@@ -9,7 +9,7 @@ from aim_local.assets.build import given_programs
 from aim_local.assets.cache import Cache
 from aim_local.assets.golang import AssetError
 from aim_local.assets.recipes import Definitions, Program
-from aim_shared.json import JsonObject, loads
+from controller_runtime import JsonObject, loads
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,13 +8,12 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Final, TypeAlias, final
 
+from aim_domain import kinds
 from aim_local.actors.informer import Informer
 from aim_local.demo.summary import Mood, Summary, summarise
 from aim_local.keys import Key
-from aim_shared.api import kinds
-from aim_shared.json import JsonObject
-from aim_shared.kube.client import KubeClient
-from aim_shared.kube.kinds import ResourceKind
+from controller_runtime import JsonObject, KubeClient
+from controller_runtime.kube.kinds import ResourceKind
 
 SHOWN: Final[tuple[ResourceKind, ...]] = (
     kinds.AIM_SERVICE,

@@ -5,7 +5,7 @@ from typing import Final
 
 import aiohttp
 
-from aim_shared.json import JsonObject, dumps, loads
+from controller_runtime import JsonObject, dumps, loads
 
 QUESTION: Final = "Hello, who are you?"
 _RETRY: Final = 0.1

@@ -7,13 +7,12 @@ from typing import Final
 
 import yaml
 
+from aim_domain import labels
+from aim_domain.kinds import kind_of
 from aim_local.actors.kinds import GATEWAY
-from aim_shared.api import labels
-from aim_shared.api.kinds import kind_of
-from aim_shared.bus.trace import new_traceparent
-from aim_shared.json import JsonObject
-from aim_shared.kube.client import KubeClient
-from aim_shared.kube.kinds import ResourceKind
+from controller_runtime import JsonObject, KubeClient
+from controller_runtime.bus.trace import new_traceparent
+from controller_runtime.kube.kinds import ResourceKind
 
 EXAMPLES: Final = Path(__file__).parents[2] / "examples"
 """The folder of example manifests; those whose names begin with a digit make up the demo."""

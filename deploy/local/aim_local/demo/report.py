@@ -8,7 +8,7 @@ from rich.table import Table
 
 from aim_local.demo.board import COUNTED, Board
 from aim_local.stack import SERVICES, Stack
-from aim_shared.json import JsonObject
+from controller_runtime import JsonObject
 
 _CATALOGUE: Final = frozenset(kind.kind for kind in COUNTED)
 _READS: Final = frozenset({"get", "list", "watch"})

@@ -7,6 +7,7 @@ from typing import Final
 
 from rich.console import Console
 
+from aim_domain.kinds import AIM_SERVICE, HTTP_ROUTE
 from aim_local.demo.board import Board
 from aim_local.demo.chat import QUESTION, ChatError, ask
 from aim_local.demo.keeping import while_kept_alive
@@ -16,10 +17,8 @@ from aim_local.demo.summary import complaints
 from aim_local.demo.view import showing
 from aim_local.keys import Key
 from aim_local.stack import Stack, StackSettings
-from aim_shared.api.kinds import AIM_SERVICE, HTTP_ROUTE
-from aim_shared.json import JsonObject
-from aim_shared.kube.client import KubeClient
-from aim_shared.kube.config import from_kubeconfig
+from controller_runtime import JsonObject, KubeClient
+from controller_runtime.kube.config import from_kubeconfig
 
 _SERVICE: Final = Key("demo", "qwen-chat")
 

@@ -6,7 +6,7 @@ from enum import Enum
 from types import MappingProxyType
 from typing import Final, TypeAlias
 
-from aim_shared.json import JsonObject
+from controller_runtime import JsonObject
 
 
 class Mood(Enum):

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from aim_shared.json import JsonObject, dumps
+from controller_runtime import JsonObject, dumps
 
 
 class BadRequestError(Exception):

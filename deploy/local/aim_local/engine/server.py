@@ -22,7 +22,7 @@ from aim_local.engine.completions import (
     question_of,
 )
 from aim_local.serving import ANY_METHOD, HOST, json_response, serving
-from aim_shared.json import JsonObject, loads
+from controller_runtime import JsonObject, loads
 
 READY_PATH: Final = "/-/ready"
 """Whether this process serves; of no backend in particular."""

@@ -8,11 +8,9 @@ import typer
 import uvloop
 
 from aim_local.gateway.server import gateway
-from aim_shared import __version__
-from aim_shared.kube.client import KubeClient
-from aim_shared.kube.config import load_connection
-from aim_shared.telemetry import logs
-from aim_shared.telemetry.logs import LogFormat, LogLevel
+from controller_runtime import KubeClient, __version__, load_connection
+from controller_runtime.telemetry import logs
+from controller_runtime.telemetry.logs import LogFormat, LogLevel
 
 
 async def _serve(port: int, engine_url: str) -> None:

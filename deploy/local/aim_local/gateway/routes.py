@@ -5,8 +5,7 @@ from dataclasses import dataclass
 from typing import final
 
 from aim_local.keys import Key
-from aim_shared.api.duration import parse_seconds
-from aim_shared.json import JsonObject
+from controller_runtime import JsonObject, parse_seconds
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,15 +12,14 @@ from starlette.responses import PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route
 from yarl import URL
 
+from aim_domain.kinds import HTTP_ROUTE
 from aim_local.actors.gateway_status import is_served
 from aim_local.actors.informer import Informer
 from aim_local.actors.kinds import SERVICE
 from aim_local.gateway.routes import RouteTable, Target, routes_of
 from aim_local.keys import Key
 from aim_local.serving import ANY_METHOD, HOST, break_off, json_response, serving
-from aim_shared.api.kinds import HTTP_ROUTE
-from aim_shared.json import JsonObject
-from aim_shared.kube.client import KubeClient
+from controller_runtime import JsonObject, KubeClient
 
 READY_PATH: Final = "/-/ready"
 _HOP_BY_HOP: Final = frozenset(

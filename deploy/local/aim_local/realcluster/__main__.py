@@ -13,7 +13,7 @@ from aim_local.assets import AssetError, find_toolset
 from aim_local.realcluster.cluster import RealCluster
 from aim_local.realcluster.settings import CONTROLLERS, ClusterSettings
 from aim_local.supervision.process import StackError
-from aim_shared.kube.errors import KubeError
+from controller_runtime import KubeError
 
 _ROOT: Final = Path(__file__).parents[4]
 

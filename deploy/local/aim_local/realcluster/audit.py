@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final, NamedTuple, final
 
 from aim_local.realcluster.users import USERS_BY_NAME
-from aim_shared.json import JsonObject, loads
+from controller_runtime import JsonObject, loads
 
 POLICY: Final[JsonObject] = {
     "apiVersion": "audit.k8s.io/v1",

@@ -20,9 +20,9 @@ from aim_local.realcluster.settings import ClusterSettings
 from aim_local.realcluster.users import SYSTEM_NAMESPACE, User, services_binding
 from aim_local.supervision.folder import OwnFolder
 from aim_local.supervision.process import Program, StackError, Supervised
-from aim_shared.api.kinds import CONFIG_MAP, NAMESPACE
-from aim_shared.kube.client import KubeClient
-from aim_shared.kube.config import from_kubeconfig
+from controller_runtime import KubeClient
+from controller_runtime.kinds import CONFIG_MAP, NAMESPACE
+from controller_runtime.kube.config import from_kubeconfig
 
 _REPLACED: Final = ("etcd", "logs", "private", "tmp", "kubeconfig")
 _ALWAYS: Final = (Asset.ETCD, Asset.APISERVER)

@@ -11,11 +11,8 @@ from aim_local.apiserver.controlplane import load_crds
 from aim_local.assets import Definitions, Toolset
 from aim_local.realcluster.kinds import CUSTOM_RESOURCE_DEFINITION
 from aim_local.supervision.process import StackError
-from aim_shared.json import JsonObject, loads
-from aim_shared.kube.client import KubeClient
-from aim_shared.kube.config import Connection
-from aim_shared.kube.errors import ApiError
-from aim_shared.kube.transport import Request, Transport
+from controller_runtime import ApiError, JsonObject, KubeClient, Request, Transport, loads
+from controller_runtime.kube.config import Connection
 
 MANAGER: Final = "aim-local"
 _UPSTREAM: Final = (Definitions.KSERVE, Definitions.GATEWAY, Definitions.KEDA)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from aim_local.ports import HOST
-from aim_shared.json import JsonObject, loads
+from controller_runtime import JsonObject, loads
 
 CHANGED: Final[Mapping[str, JsonObject]] = {
     "deploy": {"defaultDeploymentMode": "Standard"},

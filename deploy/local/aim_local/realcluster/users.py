@@ -8,7 +8,7 @@ from typing import Final
 
 import yaml
 
-from aim_shared.json import JsonObject
+from controller_runtime import JsonObject
 
 SYSTEM_NAMESPACE: Final = "aim-system"
 _MASTERS: Final = "system:masters"

@@ -7,8 +7,8 @@ from typing import Final
 from aim_local.registry.labels import DeploymentStyle, Prefix, aim_labels, deployments_label, oci_labels
 from aim_local.registry.profiles import ModelFile, Profile, custom_profile_output
 from aim_local.registry.store import ImageStore
-from aim_shared.json import JsonObject, dumps
-from aim_shared.registry.image_reference import InvalidReferenceError, parse_image
+from controller_runtime import JsonObject, dumps
+from oci_registry import InvalidReferenceError, parse_image
 
 PRIVATE_PREFIX: Final = "private/"
 """Repositories below need the credentials of the local registry."""

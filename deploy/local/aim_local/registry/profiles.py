@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from aim_shared.json import JsonObject
+from controller_runtime import JsonObject
 
 PROFILE_DIRECTORY: Final = "/workspace/aim-runtime/profiles"
 CUSTOM_PREFIX: Final = "custom/"

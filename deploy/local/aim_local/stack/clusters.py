@@ -11,7 +11,7 @@ from aim_local.realcluster import ClusterSettings, RealCluster, User
 from aim_local.stack.programs import embedded_kubeconfig
 from aim_local.stack.settings import SERVICES, ClusterKind, StackSettings
 from aim_local.supervision.process import Program, StackError, Supervised
-from aim_shared.json import JsonObject, loads
+from controller_runtime import JsonObject, loads
 
 _CLIENTS: Final[Mapping[str, User]] = {
     "actors": User.ACTORS,

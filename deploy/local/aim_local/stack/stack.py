@@ -12,10 +12,9 @@ from aim_local.stack.programs import SYSTEM_NAMESPACE, Addresses, Programs
 from aim_local.stack.settings import StackSettings
 from aim_local.supervision.folder import OwnFolder
 from aim_local.supervision.process import Program, StackError, Supervised
-from aim_shared.api.kinds import NAMESPACE
-from aim_shared.kube.client import KubeClient
-from aim_shared.kube.config import from_kubeconfig
-from aim_shared.kube.errors import KubeError
+from controller_runtime import KubeClient, KubeError
+from controller_runtime.kinds import NAMESPACE
+from controller_runtime.kube.config import from_kubeconfig
 
 _REPLACED: Final = ("nats", "data", "logs", "kubeconfig", "cluster")
 _MANAGER: Final = "aim-local"

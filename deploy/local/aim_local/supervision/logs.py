@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from aim_shared.json import loads
+from controller_runtime import loads
 
 _TAIL_BYTES: Final = 16 * 1024
 _MOST: Final = 15

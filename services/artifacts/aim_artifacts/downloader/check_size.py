@@ -10,7 +10,7 @@ from aim_artifacts.downloader.program import run
 from aim_artifacts.downloader.simulation import simulated_size
 from aim_artifacts.exit_codes import ExitCode
 from aim_artifacts.source import Source
-from aim_shared.json import dumps
+from controller_runtime import dumps
 
 
 async def check_size(source: Source, environment: Environment) -> None:

@@ -13,7 +13,7 @@ from typing import Final
 from aim_artifacts.downloader.failure import DownloadError
 from aim_artifacts.downloader.monitor import Monitor
 from aim_artifacts.exit_codes import CATEGORY_OF_CODE, ExitCode
-from aim_shared.json import JsonObject, dumps, loads
+from controller_runtime import JsonObject, dumps, loads
 
 REPORT: Final = "AIM_DOWNLOADER_REPORT"
 """Variable that names the file in which the child says why it failed."""

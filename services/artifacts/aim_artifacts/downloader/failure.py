@@ -7,8 +7,8 @@ from types import MappingProxyType
 from typing import Final
 
 from aim_artifacts.exit_codes import CATEGORY_OF_CODE, TERMINAL_CODES, ExitCode, FailureCategory
-from aim_shared.json import dumps
-from aim_shared.masking import masked
+from aim_domain import masked
+from controller_runtime import dumps
 
 _MAX_TERMINATION_BYTES: Final = 4096
 _MAX_TEXT: Final = 1000

@@ -13,7 +13,7 @@ from huggingface_hub.hf_api import RepoFile
 from aim_artifacts.downloader.failure import DownloadError, log
 from aim_artifacts.exit_codes import ExitCode
 from aim_artifacts.file_selection import FileSelection
-from aim_shared.json import JsonObject
+from controller_runtime import JsonObject
 
 _BLOCK: Final = 1 << 20
 _BOOKKEEPING: Final = Path(".cache", "huggingface", "download")

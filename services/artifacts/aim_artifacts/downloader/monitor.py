@@ -12,7 +12,7 @@ from typing import Final
 
 from aim_artifacts.downloader.reporter import Reporter
 from aim_artifacts.transfer_progress import COMPLETE, progress_json
-from aim_shared.json import JsonObject
+from controller_runtime import JsonObject
 
 _ALMOST: Final = 99
 _POLLS_PER_TIMEOUT: Final = 4

@@ -6,13 +6,19 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Final, Protocol
 
 from aim_artifacts.downloader.failure import log
-from aim_shared.api.kinds import AIM_ARTIFACT
-from aim_shared.json import JsonObject, dumps
-from aim_shared.kube.client import MERGE_PATCH
-from aim_shared.kube.config import load_connection
-from aim_shared.kube.errors import KubeError
-from aim_shared.kube.kinds import object_path, resource_name
-from aim_shared.kube.transport import Request, Transport, TransportSettings
+from aim_domain.kinds import AIM_ARTIFACT
+from controller_runtime import (
+    MERGE_PATCH,
+    JsonObject,
+    KubeError,
+    Request,
+    Transport,
+    TransportSettings,
+    dumps,
+    load_connection,
+    object_path,
+    resource_name,
+)
 
 FIELD_MANAGER: Final = "aim-downloader"
 _SETTINGS: Final = TransportSettings(total_timeout=10.0, read_timeout=10.0, attempts=2)

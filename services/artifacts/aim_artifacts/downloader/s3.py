@@ -15,7 +15,7 @@ from obstore.store import S3Store
 from aim_artifacts.downloader.failure import DownloadError, log
 from aim_artifacts.exit_codes import ExitCode
 from aim_artifacts.source import Source
-from aim_shared.json import JsonObject, dumps, loads
+from controller_runtime import JsonObject, dumps, loads
 
 _BLOCK: Final = 1 << 20
 _TRIES: Final = 5

@@ -11,7 +11,7 @@ from aim_artifacts.downloader.environment import Environment
 from aim_artifacts.downloader.error_mapping import download_error
 from aim_artifacts.downloader.transfer import Kind
 from aim_artifacts.source import Scheme, Source
-from aim_shared.json import JsonObject
+from controller_runtime import JsonObject
 
 
 class Listed(Protocol):

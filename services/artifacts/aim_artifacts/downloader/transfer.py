@@ -17,7 +17,7 @@ from aim_artifacts.downloader.ending import end
 from aim_artifacts.downloader.failure import DownloadError, log
 from aim_artifacts.exit_codes import ExitCode
 from aim_artifacts.source import parse_source
-from aim_shared.json import JsonObject, loads
+from controller_runtime import JsonObject, loads
 
 _FOREVER: Final = 1_000_000
 

@@ -11,11 +11,8 @@ from collections.abc import Sequence
 import yaml
 
 from aim_discovery.cloning.clones import clones_of, name_clashes, taken_names
-from aim_shared.api import AIM_CLUSTER_SERVICE_TEMPLATE
-from aim_shared.json import JsonObject
-from aim_shared.kube.client import KubeClient
-from aim_shared.kube.config import load_connection
-from aim_shared.kube.errors import KubeError
+from aim_domain.kinds import AIM_CLUSTER_SERVICE_TEMPLATE
+from controller_runtime import JsonObject, KubeClient, KubeError, load_connection
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from aim_shared.json import JsonObject
+from controller_runtime import JsonObject
 
 MODEL_VARIABLE: Final = "AIM_GPU_MODEL"
 """By this variable the runtime is asked for the profile of the source GPU (DI-374)."""

@@ -2,15 +2,9 @@
 
 from aim_discovery.effects.secrets import PullSecrets
 from aim_discovery.models.inspection import REGISTRY_REASONS
-from aim_shared.errors import AimError, Category
-from aim_shared.json import JsonObject
-from aim_shared.reconcile.plan import Effect
-from aim_shared.reconcile.reconciler import EffectError
-from aim_shared.registry.client import RegistryClient
-from aim_shared.registry.errors import RegistryError
-from aim_shared.registry.image_reference import parse_image
-from aim_shared.registry.readings import registry_readings
-from aim_shared.telemetry.metrics import Readings
+from aim_domain import registry_readings
+from controller_runtime import AimError, Category, Effect, EffectError, JsonObject, Readings
+from oci_registry import RegistryClient, RegistryError, parse_image
 
 
 class ImageInspector:

@@ -5,13 +5,19 @@ from typing import Final
 from aim_discovery.templates.attempts import RESULT_UNREADABLE
 from aim_discovery.templates.job import CONTAINER
 from aim_discovery.templates.output import InvalidOutputError, first_profile
-from aim_shared.api import POD, PodPhase, labels
-from aim_shared.errors import AimError, Category
-from aim_shared.json import JsonObject, dumps
-from aim_shared.kube.client import KubeClient
-from aim_shared.kube.errors import KubeError
-from aim_shared.reconcile.plan import Effect
-from aim_shared.reconcile.reconciler import EffectError
+from aim_domain import labels
+from controller_runtime import (
+    AimError,
+    Category,
+    Effect,
+    EffectError,
+    JsonObject,
+    KubeClient,
+    KubeError,
+    PodPhase,
+    dumps,
+)
+from controller_runtime.kinds import POD
 
 _LARGEST_LOG: Final = 16 << 20
 _LARGEST_ELEMENT: Final = 1 << 20

@@ -5,15 +5,21 @@ from typing import Final
 
 import structlog
 
-from aim_shared.api import SECRET, Kind, Resource
-from aim_shared.errors import AimError, Category
-from aim_shared.json import JsonObject
-from aim_shared.kube.client import KubeClient
-from aim_shared.kube.errors import ApiError, KubeError
-from aim_shared.reconcile.plan import Effect
-from aim_shared.reconcile.reconciler import EffectError
-from aim_shared.registry.credentials import CredentialSet, SecretReason
-from aim_shared.registry.pull_secrets import PullSecret, read_pull_secret
+from aim_domain import PullSecret, read_pull_secret
+from controller_runtime import (
+    AimError,
+    ApiError,
+    Category,
+    Effect,
+    EffectError,
+    JsonObject,
+    Kind,
+    KubeClient,
+    KubeError,
+    Resource,
+)
+from controller_runtime.kinds import SECRET
+from oci_registry import CredentialSet, SecretReason
 
 _SERVICE_ACCOUNT: Final = Kind("", "v1", "ServiceAccount", "serviceaccounts", True, Resource)
 

@@ -1,13 +1,7 @@
 """Merging of the hardware of a model and of one of its custom templates (DI-140…DI-143)."""
 
-from aim_shared.api import (
-    DEFAULT_GPU_RESOURCE,
-    CpuRequirements,
-    EnvVar,
-    GpuRequirements,
-    Hardware,
-    ResourceRequirements,
-)
+from aim_domain import DEFAULT_GPU_RESOURCE, CpuRequirements, GpuRequirements, Hardware
+from controller_runtime.core import EnvVar, ResourceRequirements
 
 
 def merge_hardware(default: Hardware | None, override: Hardware | None) -> Hardware | None:

@@ -13,7 +13,7 @@ from aim_discovery.models.template_names import (
     generated_template_name,
     recommended_template_name,
 )
-from aim_shared.api import (
+from aim_domain import (
     AIMModelSpec,
     CustomTemplate,
     Hardware,
@@ -23,13 +23,9 @@ from aim_shared.api import (
     ProfileType,
     RecommendedDeployment,
     labels,
-    to_json,
 )
-from aim_shared.api.enums import EventType
-from aim_shared.errors import AimError, Category
-from aim_shared.json import JsonObject
-from aim_shared.naming import label_value
-from aim_shared.reconcile.plan import Event
+from aim_domain.naming import label_value
+from controller_runtime import AimError, Category, Event, EventType, JsonObject, to_json
 
 _LONGEST_GPU_MODEL: Final = 64
 _LABEL_VALUE: Final = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?")

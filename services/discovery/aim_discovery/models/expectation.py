@@ -5,8 +5,8 @@ from enum import Enum
 from typing import Final
 
 from aim_discovery.models.flags import DiscoveryFlags
-from aim_shared.api import AIMModelSpec, ImageMetadata, RecommendedDeployment, StatusValue
-from aim_shared.reconcile.components import Component, State
+from aim_domain import AIMModelSpec, ImageMetadata, RecommendedDeployment
+from controller_runtime import Component, State, StatusValue
 
 
 class Expectation(Enum):

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from aim_shared.api import AIMModelSpec, RuntimeConfigSpec
+from aim_domain import AIMModelSpec, RuntimeConfigSpec
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from aim_shared.json import JsonObject
+from controller_runtime import JsonObject
 
 _VENDOR_PREFIXES: Final = ("com.amd.aim.", "org.amd.silogen.")
 """The newer prefix wins, label by label (DI-104)."""

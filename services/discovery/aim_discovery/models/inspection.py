@@ -11,17 +11,24 @@ from aim_discovery.effect_kinds import SERVICE_NAME, EffectKind, inputs_key
 from aim_discovery.models.flags import DiscoveryFlags
 from aim_discovery.models.image_labels import MalformedMetadataError, parse_labels
 from aim_discovery.scopes import Model
-from aim_shared.api import ConditionStatus, ImageMetadata, find_condition
-from aim_shared.bus.fact import Fact, get_fact
-from aim_shared.bus.parts import FACTS
-from aim_shared.bus.view import View
-from aim_shared.errors import AimError, Category
-from aim_shared.json import JsonObject
-from aim_shared.reconcile.component_names import ComponentName
-from aim_shared.reconcile.components import Component, Dependency, State
-from aim_shared.reconcile.plan import Effect
-from aim_shared.registry.errors import RegistryErrorCategory
-from aim_shared.registry.image_reference import InvalidReferenceError, parse_image
+from aim_domain import ImageMetadata
+from aim_domain.component_names import ComponentName
+from controller_runtime import (
+    FACTS,
+    AimError,
+    Category,
+    Component,
+    ConditionStatus,
+    Dependency,
+    Effect,
+    Fact,
+    JsonObject,
+    State,
+    View,
+    find_condition,
+    get_fact,
+)
+from oci_registry import InvalidReferenceError, RegistryErrorCategory, parse_image
 
 SECRET_INTERVAL: Final = timedelta(seconds=60)
 """How often the Secrets of a model are read while it is not inspected (FW-096)."""

@@ -10,18 +10,28 @@ from aim_discovery.models.inspection import Inspection, RetrySchedule, inspect_i
 from aim_discovery.namespaces import work_namespace
 from aim_discovery.own_schedule import on_own_schedule
 from aim_discovery.scopes import Model, ModelScope, Template
-from aim_shared.api import Condition, Hardware, ModelSourceType, StatusValue, TemplateSpec, to_json
-from aim_shared.api.enums import EventType
-from aim_shared.bus.part import scoped
-from aim_shared.bus.view import Selection, View
-from aim_shared.json import JsonObject
-from aim_shared.reconcile.children import child_labels
-from aim_shared.reconcile.component_names import COMPONENT_ORDER, ComponentName
-from aim_shared.reconcile.components import Component
-from aim_shared.reconcile.hold import BRIEFLY
-from aim_shared.reconcile.plan import Child, Event, Plan, kind_of
-from aim_shared.reconcile.state_engine import Evaluation, assemble, evaluate, status_json
-from aim_shared.runtimeconfig.resolve import ResolvedConfig, resolve_config
+from aim_domain import Hardware, ModelSourceType, ResolvedConfig, TemplateSpec, child_labels, resolve_config
+from aim_domain.component_names import COMPONENT_ORDER, ComponentName
+from controller_runtime import (
+    BRIEFLY,
+    Child,
+    Component,
+    Condition,
+    Evaluation,
+    Event,
+    EventType,
+    JsonObject,
+    Plan,
+    Selection,
+    StatusValue,
+    View,
+    assemble,
+    evaluate,
+    kind_of,
+    scoped,
+    status_json,
+    to_json,
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,8 +2,8 @@
 
 from typing import Final
 
-from aim_shared.api import CustomTemplate, RecommendedDeployment
-from aim_shared.naming import HashSource, derive_name
+from aim_domain import CustomTemplate, RecommendedDeployment
+from aim_domain.naming import HashSource, derive_name
 
 _RECOMMENDED_HASH: Final = 4
 _SHORT_METRICS: Final = {"latency": "lat", "throughput": "thr"}

@@ -6,10 +6,8 @@ from datetime import UTC, datetime, timedelta
 from types import MappingProxyType
 from typing import Final
 
-from aim_shared.api import DiscoveryState
-from aim_shared.errors import AimError, Category
-from aim_shared.json import JsonObject
-from aim_shared.reconcile.conditions import timestamp
+from aim_domain import DiscoveryState
+from controller_runtime import AimError, Category, JsonObject, timestamp
 
 RESULT_UNREADABLE: Final = "ResultUnreadable"
 INVALID_OUTPUT: Final = "InvalidDiscoveryOutput"

@@ -4,26 +4,32 @@ from dataclasses import dataclass
 from typing import Final
 
 from aim_discovery.scopes import NAMESPACED_TEMPLATE, Template
-from aim_shared.api import (
-    AIM_TEMPLATE_CACHE,
+from aim_domain import (
     API_VERSION,
     AIMServiceTemplate,
     AIMTemplateCache,
     LabelPropagation,
     ResolutionScope,
     ResolvedReference,
-    StatusValue,
     TemplateScope,
+    child_labels,
+)
+from aim_domain.kinds import AIM_TEMPLATE_CACHE
+from aim_domain.parts import TEMPLATE_CACHES
+from controller_runtime import (
+    Child,
+    Desired,
+    Event,
+    EventType,
+    JsonObject,
+    StatusValue,
+    View,
+    WriteMode,
+    condition,
+    kind_of,
+    owner_index,
     to_json,
 )
-from aim_shared.api.enums import EventType
-from aim_shared.bus.part import owner_index
-from aim_shared.bus.parts import TEMPLATE_CACHES
-from aim_shared.bus.view import View
-from aim_shared.json import JsonObject
-from aim_shared.reconcile.children import child_labels
-from aim_shared.reconcile.conditions import Desired, condition
-from aim_shared.reconcile.plan import Child, Event, WriteMode, kind_of
 
 CACHES_BY_OWNER: Final = owner_index(TEMPLATE_CACHES)
 CACHE_READY: Final = "CacheReady"

@@ -9,12 +9,7 @@ from aim_discovery.effect_kinds import SERVICE_NAME, EffectKind, inputs_key
 from aim_discovery.scopes import Template
 from aim_discovery.templates.attempts import Attempts
 from aim_discovery.templates.identity import DiscoveryInputs
-from aim_shared.bus.fact import Fact, get_fact
-from aim_shared.bus.parts import FACTS
-from aim_shared.bus.view import View
-from aim_shared.errors import AimError, Category
-from aim_shared.json import JsonObject
-from aim_shared.reconcile.plan import Effect
+from controller_runtime import FACTS, AimError, Category, Effect, Fact, JsonObject, View, get_fact
 
 SECRET_INTERVAL: Final = timedelta(seconds=60)
 """How often the Secrets of a refused discovery are read (FW-096)."""

@@ -3,18 +3,32 @@
 from dataclasses import dataclass
 
 from aim_discovery.scopes import Template, TemplateScope
-from aim_shared.api import CONFIG_MAP, LabelPropagation, TemplateSpec, labels
-from aim_shared.api.enums import EventType
-from aim_shared.bus.parts import CUSTOM_PROFILES
-from aim_shared.bus.view import View
-from aim_shared.custom_profile import InvalidProfileError, RenderedProfile, render_profile
-from aim_shared.errors import AimError, Category
-from aim_shared.json import JsonObject
-from aim_shared.naming import label_value, template_profile_name
-from aim_shared.reconcile.children import child_labels
-from aim_shared.reconcile.component_names import ComponentName
-from aim_shared.reconcile.components import Component, State
-from aim_shared.reconcile.plan import Child, Delete, Event, kind_of
+from aim_domain import (
+    InvalidProfileError,
+    LabelPropagation,
+    RenderedProfile,
+    TemplateSpec,
+    child_labels,
+    labels,
+    render_profile,
+)
+from aim_domain.component_names import ComponentName
+from aim_domain.naming import label_value, template_profile_name
+from aim_domain.parts import CUSTOM_PROFILES
+from controller_runtime import (
+    AimError,
+    Category,
+    Child,
+    Component,
+    Delete,
+    Event,
+    EventType,
+    JsonObject,
+    State,
+    View,
+    kind_of,
+)
+from controller_runtime.kinds import CONFIG_MAP
 
 
 @dataclass(frozen=True, slots=True)

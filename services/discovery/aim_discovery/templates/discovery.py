@@ -12,32 +12,51 @@ from aim_discovery.templates.attempts import INVALID_OUTPUT, RESULT_UNREADABLE, 
 from aim_discovery.templates.credentials import watch_credentials
 from aim_discovery.templates.identity import DiscoveryInputs
 from aim_discovery.templates.output import InvalidOutputError, profile_and_sources
-from aim_shared.api import (
-    Condition,
-    ConditionStatus,
-    Job,
-    Pod,
+from aim_domain import (
+    CREATION_REASONS,
+    PodFacts,
     ResolutionScope,
     ResolvedReference,
-    StatusValue,
-    find_condition,
+    awaits_explanation,
+    inspect_job,
+    inspect_pods,
+    is_job_complete,
+    is_job_finished,
     labels,
+    newest_pod,
+    quiet_since,
+    wanted_logs,
+)
+from aim_domain.component_names import ComponentName
+from aim_domain.parts import DISCOVERY_JOBS, DISCOVERY_PODS
+from controller_runtime import (
+    BRIEFLY,
+    FACTS,
+    UNTOLD,
+    AimError,
+    Category,
+    Component,
+    Condition,
+    ConditionStatus,
+    Delete,
+    Dependency,
+    Desired,
+    Effect,
+    Index,
+    JsonObject,
+    Observability,
+    State,
+    StatusValue,
+    View,
+    condition,
+    find_condition,
+    get_fact,
+    label_index,
+    owner_index,
+    scoped,
     to_json,
 )
-from aim_shared.bus.fact import get_fact
-from aim_shared.bus.part import Index, label_index, owner_index, scoped
-from aim_shared.bus.parts import DISCOVERY_JOBS, DISCOVERY_PODS, FACTS
-from aim_shared.bus.view import View
-from aim_shared.errors import AimError, Category
-from aim_shared.json import JsonObject
-from aim_shared.pods.facts import PodFacts
-from aim_shared.reconcile.component_names import ComponentName
-from aim_shared.reconcile.components import Component, Dependency, Observability, State
-from aim_shared.reconcile.conditions import Desired, condition
-from aim_shared.reconcile.hold import BRIEFLY, UNTOLD
-from aim_shared.reconcile.inspect_jobs import awaits_explanation, inspect_job, is_job_complete, is_job_finished
-from aim_shared.reconcile.inspect_pods import CREATION_REASONS, inspect_pods, newest_pod, quiet_since, wanted_logs
-from aim_shared.reconcile.plan import Delete, Effect
+from controller_runtime.core import Job, Pod
 
 JOBS_BY_OWNER: Final = owner_index(DISCOVERY_JOBS)
 PODS_BY_JOB: Final[Index[Pod]] = label_index(DISCOVERY_PODS, labels.JOB_NAME)

@@ -1,14 +1,21 @@
 """Whether the GPU that a template requires is in the cluster (DI-191…DI-201), and where it is (DI-331…DI-337)."""
 
-from aim_shared.api import GpuRequirements, Hardware, TemplateSpec, labels, quantity
-from aim_shared.bus.view import View
-from aim_shared.errors import AimError, Category
-from aim_shared.gpu.devices import device_ids
-from aim_shared.gpu.inventory import GPUS, MEMORY, MODELS, GpuInventory, inventory_of, of_model
-from aim_shared.gpu.names import canonical_model
-from aim_shared.json import JsonObject
-from aim_shared.reconcile.component_names import ComponentName
-from aim_shared.reconcile.components import Component, State
+from aim_domain import (
+    GPUS,
+    MEMORY,
+    MODELS,
+    GpuInventory,
+    GpuRequirements,
+    Hardware,
+    TemplateSpec,
+    canonical_model,
+    device_ids,
+    inventory_of,
+    labels,
+    of_model,
+)
+from aim_domain.component_names import ComponentName
+from controller_runtime import AimError, Category, Component, JsonObject, State, View, quantity
 
 _GIB = 1 << 30
 

@@ -1,7 +1,7 @@
 """The hardware that services use for a template (DI-321…DI-330)."""
 
-from aim_shared.api import DEFAULT_GPU_RESOURCE, Hardware, ProfileMetadata, TemplateSpec
-from aim_shared.json import JsonObject
+from aim_domain import DEFAULT_GPU_RESOURCE, Hardware, ProfileMetadata, TemplateSpec
+from controller_runtime import JsonObject
 
 
 def resolved_hardware(spec: TemplateSpec, discovered: ProfileMetadata | None) -> JsonObject | None:

@@ -7,8 +7,9 @@ from typing import Final
 
 from aim_discovery.models.custom_merge import overlay_env
 from aim_discovery.scopes import Model, Template
-from aim_shared.api import EnvVar, TemplateSpec, to_json
-from aim_shared.json import canonical
+from aim_domain import TemplateSpec
+from controller_runtime import canonical, to_json
+from controller_runtime.core import EnvVar
 
 JOB_NAME_PREFIX: Final = "discover-"
 _SPEC_DIGITS: Final = 16

@@ -4,13 +4,12 @@ from collections.abc import Iterable
 
 from aim_discovery.scopes import Template, TemplateScope
 from aim_discovery.templates.identity import DiscoveryInputs
-from aim_shared.api import JOB, EnvVar, LabelPropagation, TemplateSpec, labels, to_json
-from aim_shared.bus.parts import DISCOVERY_JOBS
-from aim_shared.custom_profile import VOLUME, RenderedProfile
-from aim_shared.json import JsonObject
-from aim_shared.naming import label_value, template_profile_name
-from aim_shared.reconcile.children import child_labels
-from aim_shared.reconcile.plan import Child, WriteMode, kind_of
+from aim_domain import VOLUME, LabelPropagation, RenderedProfile, TemplateSpec, child_labels, labels
+from aim_domain.naming import label_value, template_profile_name
+from aim_domain.parts import DISCOVERY_JOBS
+from controller_runtime import Child, JsonObject, WriteMode, kind_of, to_json
+from controller_runtime.core import EnvVar
+from controller_runtime.kinds import JOB
 
 CONTAINER = "discovery"
 MANAGED_BY = "aim-controller"

@@ -6,11 +6,10 @@ from types import MappingProxyType
 from typing import Final
 
 from aim_discovery.scopes import Model, Template, TemplateScope
-from aim_shared.api import API_VERSION, ConditionStatus, ResolutionScope, ResolvedReference, StatusValue
-from aim_shared.bus.parts import CLUSTER_MODELS, MODELS
-from aim_shared.bus.view import Lookup, View
-from aim_shared.reconcile.component_names import ComponentName, ParentCondition
-from aim_shared.reconcile.components import Component, State, upstream
+from aim_domain import API_VERSION, ResolutionScope, ResolvedReference
+from aim_domain.component_names import ComponentName
+from aim_domain.parts import CLUSTER_MODELS, MODELS
+from controller_runtime import Component, ConditionStatus, Lookup, ParentCondition, State, StatusValue, View, upstream
 
 _IGNORED: Final = frozenset(
     {

@@ -6,10 +6,8 @@ from typing import Any, Final, Never, TypeGuard
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from aim_shared.api import Metric, Precision, ProfileType
-from aim_shared.api.aim_shapes import MODEL_ID, SOURCE_URI
-from aim_shared.api.quantity import format_binary
-from aim_shared.json import JsonObject, dumps
+from aim_domain import MODEL_ID, SOURCE_URI, Metric, Precision, ProfileType
+from controller_runtime import JsonObject, dumps, format_binary
 
 LARGEST_ORIGINAL: Final = 128 << 10
 """Bytes up to which the raw output is kept in the status (DI-276)."""

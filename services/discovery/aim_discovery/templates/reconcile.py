@@ -22,15 +22,22 @@ from aim_discovery.templates.job import build_job
 from aim_discovery.templates.model_resolution import ModelResolution, resolve_model
 from aim_discovery.templates.result import Result
 from aim_discovery.templates.slots import RECOUNT, Slots, place
-from aim_shared.api import ResolvedReference, StatusValue, to_json
-from aim_shared.bus.view import View
-from aim_shared.json import JsonObject
-from aim_shared.reconcile.component_names import COMPONENT_ORDER, ComponentName
-from aim_shared.reconcile.components import Component
-from aim_shared.reconcile.hold import soonest
-from aim_shared.reconcile.plan import Child, Plan
-from aim_shared.reconcile.state_engine import Evaluation, assemble, evaluate, status_json
-from aim_shared.runtimeconfig.resolve import ResolvedConfig, resolve_config
+from aim_domain import ResolvedConfig, ResolvedReference, resolve_config
+from aim_domain.component_names import COMPONENT_ORDER, ComponentName
+from controller_runtime import (
+    Child,
+    Component,
+    Evaluation,
+    JsonObject,
+    Plan,
+    StatusValue,
+    View,
+    assemble,
+    evaluate,
+    soonest,
+    status_json,
+    to_json,
+)
 
 _SCHEDULED: Final = frozenset({ComponentName.DISCOVERY_JOB.value, ComponentName.DISCOVERY_PODS.value})
 

@@ -6,10 +6,8 @@ from aim_discovery.scopes import Template
 from aim_discovery.templates.discovery import Finding
 from aim_discovery.templates.gpu import effective_requirement, gpu_component, gpus_for, node_affinity
 from aim_discovery.templates.hardware import hardware_summary, resolved_hardware
-from aim_shared.api import Hardware, ProfileMetadata, TemplateSpec
-from aim_shared.bus.view import View
-from aim_shared.json import JsonObject
-from aim_shared.reconcile.components import Component, State
+from aim_domain import Hardware, ProfileMetadata, TemplateSpec
+from controller_runtime import Component, JsonObject, State, View
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,16 +17,22 @@ from aim_discovery.scopes import Template
 from aim_discovery.templates.attempts import Attempts
 from aim_discovery.templates.discovery import DISCOVERED, FAILED, JOB_NOT_CREATED
 from aim_discovery.templates.job import MANAGED_BY
-from aim_shared.api import ConditionStatus, Job, StatusValue, find_condition, labels
-from aim_shared.bus.line import Line
-from aim_shared.bus.part import Index, Key
-from aim_shared.bus.parts import CLUSTER_TEMPLATES, DISCOVERY_JOBS, TEMPLATES
-from aim_shared.bus.view import View
-from aim_shared.errors import AimError
-from aim_shared.reconcile.component_names import ComponentName
-from aim_shared.reconcile.decide import is_paused
-from aim_shared.reconcile.inspect_jobs import is_job_finished
-from aim_shared.reconcile.plan import Quota
+from aim_domain import is_job_finished, labels
+from aim_domain.component_names import ComponentName
+from aim_domain.parts import CLUSTER_TEMPLATES, DISCOVERY_JOBS, TEMPLATES
+from controller_runtime import (
+    AimError,
+    ConditionStatus,
+    Index,
+    Key,
+    Line,
+    Quota,
+    StatusValue,
+    View,
+    find_condition,
+    is_paused,
+)
+from controller_runtime.core import Job
 
 RECOUNT: Final = 5.0
 """Seconds after which a template looks again when the running Jobs could not be counted (DI-320)."""

@@ -11,11 +11,7 @@ from aim_model_sync.candidates import RepositoryImages, newest_first
 from aim_model_sync.codes import TRANSIENT, SelectorError
 from aim_model_sync.selectors import Selector, repositories_of
 from aim_model_sync.words import some
-from aim_shared.registry.client import RegistryClient
-from aim_shared.registry.credentials import CredentialSet
-from aim_shared.registry.errors import RegistryError, RegistryErrorCode
-from aim_shared.registry.image_reference import Repository
-from aim_shared.registry.listing import Listing
+from oci_registry import CredentialSet, Listing, RegistryClient, RegistryError, RegistryErrorCode, Repository
 
 MAX_PARALLEL: Final = 10
 """Repositories of one wildcard that are listed at the same time (MS-142, MS-148)."""

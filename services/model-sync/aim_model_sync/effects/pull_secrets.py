@@ -3,17 +3,11 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from aim_domain import read_pull_secret
 from aim_model_sync.effect_kinds import SecretParams
 from aim_model_sync.outcome import SecretsOutcome, SecretVersion
-from aim_shared.api import to_json
-from aim_shared.errors import AimError, Category
-from aim_shared.json import JsonObject
-from aim_shared.kube.client import KubeClient
-from aim_shared.kube.errors import KubeError
-from aim_shared.reconcile.plan import Effect
-from aim_shared.reconcile.reconciler import EffectError
-from aim_shared.registry.credentials import ANONYMOUS, CredentialSet, SecretProblem
-from aim_shared.registry.pull_secrets import read_pull_secret
+from controller_runtime import AimError, Category, Effect, EffectError, JsonObject, KubeClient, KubeError, to_json
+from oci_registry import ANONYMOUS, CredentialSet, SecretProblem
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ from typing import Final
 
 import structlog
 
+from aim_domain import registry_readings
 from aim_model_sync.candidates import RepositoryImages, combine
 from aim_model_sync.codes import LACKS_CREDENTIALS, TRANSIENT, Code, SelectorError, SyncCode
 from aim_model_sync.effect_kinds import SyncParams
@@ -16,15 +17,8 @@ from aim_model_sync.metrics import SyncCounts, SyncResult, result_of
 from aim_model_sync.outcome import FoundImages, SelectorOutcome, SyncOutcome
 from aim_model_sync.schedule import RECOMMENDED_INTERVAL, sync_deadline
 from aim_model_sync.selectors import Selector, SelectorText, resolve
-from aim_shared.api import to_json
-from aim_shared.json import JsonObject
-from aim_shared.kube.errors import KubeError
-from aim_shared.reconcile.plan import Effect
-from aim_shared.reconcile.reconciler import EffectError
-from aim_shared.registry.client import RegistryClient
-from aim_shared.registry.credentials import SecretReason
-from aim_shared.registry.readings import registry_readings
-from aim_shared.telemetry.metrics import Readings
+from controller_runtime import Effect, EffectError, JsonObject, KubeError, Readings, to_json
+from oci_registry import RegistryClient, SecretReason
 
 _log: Final = structlog.get_logger(__name__)
 

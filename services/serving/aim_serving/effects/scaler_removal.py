@@ -3,14 +3,18 @@
 from typing import Final
 
 from aim_serving.scaler_leftovers import RemovalParams
-from aim_shared.api import Resource
-from aim_shared.api.kinds import Kind
-from aim_shared.errors import AimError, Category
-from aim_shared.json import JsonObject
-from aim_shared.kube.client import KubeClient
-from aim_shared.kube.errors import ApiError, KubeError
-from aim_shared.reconcile.plan import Effect
-from aim_shared.reconcile.reconciler import EffectError
+from controller_runtime import (
+    AimError,
+    ApiError,
+    Category,
+    Effect,
+    EffectError,
+    JsonObject,
+    Kind,
+    KubeClient,
+    KubeError,
+    Resource,
+)
 
 SCALED_OBJECT: Final = Kind("keda.sh", "v1alpha1", "ScaledObject", "scaledobjects", True, Resource)
 COLLECTOR: Final = Kind(

@@ -7,7 +7,7 @@ from typing import Any, Final, TypeAlias
 
 from aim_local.apiserver.objects.schema import Schema, with_object_meta
 from aim_local.apiserver.objects.upstream import kind_schema
-from aim_shared.json import JsonObject
+from controller_runtime import JsonObject
 
 
 @cache

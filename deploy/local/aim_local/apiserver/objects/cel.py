@@ -13,7 +13,7 @@ from aim_local.apiserver.objects.errors import FieldError, FieldErrorKind
 from aim_local.apiserver.objects.schema import with_object_meta
 from aim_local.apiserver.objects.schema_node import ListType, Node, compile_node
 from aim_local.apiserver.objects.values import JsonValue, same
-from aim_shared.json import JsonObject, canonical
+from controller_runtime import JsonObject, canonical
 
 _Convert = Callable[[JsonValue], JsonValue]
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final
 
-from aim_shared.json import JsonObject, dumps
+from controller_runtime import JsonObject, dumps
 
 
 class FieldErrorKind(Enum):

@@ -18,7 +18,7 @@ from aim_local.apiserver.objects.schema_node import Node
 from aim_local.apiserver.objects.typed import Comparison, compare, ensure_named, merge, remove, to_fieldset
 from aim_local.apiserver.objects.typed_check import TypedPatchError, check_typed
 from aim_local.apiserver.objects.values import clone
-from aim_shared.json import JsonObject
+from controller_runtime import JsonObject
 
 __all__ = ["ApplyConflict", "Conflict", "Operation", "TypedPatchError", "apply", "update"]
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from functools import lru_cache
 from typing import Any, Final, TypeAlias
 
-from aim_shared.json import JsonObject, canonical, dumps, loads
+from controller_runtime import JsonObject, canonical, dumps, loads
 
 Path: TypeAlias = tuple[str, ...]
 FieldSet: TypeAlias = frozenset[Path]

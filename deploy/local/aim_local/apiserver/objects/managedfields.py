@@ -6,7 +6,7 @@ from enum import Enum
 from typing import Any, Final, NamedTuple
 
 from aim_local.apiserver.objects.fieldset import EMPTY, FieldSet, decode, encode
-from aim_shared.json import JsonObject
+from controller_runtime import JsonObject
 
 
 class Operation(Enum):

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Final
 
 from aim_local.apiserver.objects.values import JsonValue, clone, same
-from aim_shared.json import JsonObject
+from controller_runtime import JsonObject
 
 
 class PatchError(Exception):

@@ -11,7 +11,7 @@ from aim_local.apiserver.objects.shaping import apply_defaults, prune
 from aim_local.apiserver.objects.upstream import object_meta
 from aim_local.apiserver.objects.validation import validate
 from aim_local.apiserver.objects.values import clone
-from aim_shared.json import JsonObject
+from controller_runtime import JsonObject
 
 
 @dataclass(frozen=True)

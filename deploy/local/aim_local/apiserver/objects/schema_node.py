@@ -7,7 +7,7 @@ from enum import Enum
 from typing import Any, Final, TypeAlias
 
 from aim_local.apiserver.objects.patterns import go_pattern
-from aim_shared.json import JsonObject
+from controller_runtime import JsonObject
 
 
 class _Missing(Enum):

@@ -7,7 +7,7 @@ from aim_local.apiserver.objects.patch import PatchError
 from aim_local.apiserver.objects.schema import Schema
 from aim_local.apiserver.objects.schema_node import ListType, Node
 from aim_local.apiserver.objects.values import JsonValue, clone
-from aim_shared.json import JsonObject
+from controller_runtime import JsonObject
 
 _PATCH: Final = "$patch"
 _RETAIN: Final = "$retainKeys"

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from aim_local.apiserver.objects.additions import CHOICES, DEFAULTS
-from aim_shared.json import JsonObject, loads
+from controller_runtime import JsonObject, loads
 
 _FILE: Final = Path(__file__).parents[2] / "crds" / "kubernetes.json"
 """Made by `make external-crds`."""

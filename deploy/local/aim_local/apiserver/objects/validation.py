@@ -8,7 +8,7 @@ from typing import Final
 from aim_local.apiserver.objects.errors import FieldError, FieldErrorKind
 from aim_local.apiserver.objects.schema_node import ListType, Node
 from aim_local.apiserver.objects.values import same
-from aim_shared.json import canonical
+from controller_runtime import canonical
 
 _Errors = list[FieldError]
 

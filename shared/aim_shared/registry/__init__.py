@@ -1,1 +1,0 @@
-"""OCI registry client shared by model-sync and discovery."""

@@ -1,0 +1,167 @@
+"""What every object has: metadata, owner references, conditions."""
+
+from __future__ import annotations
+
+from typing import Annotated, ClassVar, NamedTuple
+
+from pydantic import Field
+
+from controller_runtime.api.base import ApiModel, Int64, Items, StrMap, Time
+from controller_runtime.api.enums import ConditionStatus
+from controller_runtime.api.schema import REQUIRED, Schema, list_map
+from controller_runtime.json import JsonObject
+from controller_runtime.sharing import shared
+
+
+class ObjectKey(NamedTuple):
+    """Namespace and name; the namespace of a cluster-scoped object is empty."""
+
+    namespace: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.namespace}/{self.name}" if self.namespace else self.name
+
+    @classmethod
+    def of(cls, obj: JsonObject) -> ObjectKey:
+        """The key of an object in JSON.
+
+        Raises:
+            ValueError: its metadata tell no name, or something that is no text.
+        """
+        return cls(_text(obj, "namespace", ""), _text(obj, "name"))
+
+
+class Identity(NamedTuple):
+    """Which version of which object this is."""
+
+    key: ObjectKey
+    uid: str
+    resource_version: str
+
+    @classmethod
+    def of(cls, obj: JsonObject) -> Identity:
+        """The identity of an object in JSON.
+
+        Raises:
+            ValueError: its metadata tell no name or version, or something that is no text.
+        """
+        return cls(ObjectKey.of(obj), _text(obj, "uid", ""), version_of(obj))
+
+
+def version_of(obj: JsonObject) -> str:
+    """The resourceVersion of an object in JSON, or of a bookmark.
+
+    Raises:
+        ValueError: its metadata tell none.
+    """
+    return _text(obj, "resourceVersion")
+
+
+def _text(obj: JsonObject, name: str, default: str | None = None) -> str:
+    """A text in an object's metadata; without a default it has to be there."""
+    metadata = obj.get("metadata")
+    found = (metadata.get(name) if isinstance(metadata, dict) else None) or default
+    if not isinstance(found, str):
+        raise ValueError(f"an object without {name}: {found!r}")
+    return shared(found)
+
+
+class OwnerReference(ApiModel):
+    """One owner of an object."""
+
+    api_version: str = ""
+    kind: str = ""
+    name: str = ""
+    uid: str = ""
+    controller: bool | None = None
+    block_owner_deletion: bool | None = None
+
+
+class ObjectMeta(ApiModel):
+    """Metadata of an object; `uid` and `resource_version` are empty on an object that was never stored."""
+
+    name: str = ""
+    generate_name: str = ""
+    namespace: str = ""
+    uid: str = ""
+    resource_version: str = ""
+    generation: int = 0
+    labels: StrMap = Field(default_factory=dict)
+    annotations: StrMap = Field(default_factory=dict)
+    owner_references: Items[OwnerReference] = ()
+    finalizers: Items[str] = ()
+    creation_timestamp: Time | None = None
+    deletion_timestamp: Time | None = None
+
+
+class Condition(ApiModel):
+    """One aspect of an object's state (CC-021)."""
+
+    type: Annotated[
+        str,
+        REQUIRED,
+        Schema(
+            max_length=316,
+            pattern=r"^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?"
+            r"(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])$",
+        ),
+    ] = ""
+    """Name of the aspect."""
+    status: Annotated[ConditionStatus, REQUIRED] = ConditionStatus.UNKNOWN
+    """Whether the aspect holds."""
+    reason: Annotated[
+        str,
+        REQUIRED,
+        Schema(min_length=1, max_length=1024, pattern=r"^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$"),
+    ] = ""
+    """Cause in one CamelCase word."""
+    message: Annotated[str, REQUIRED, Schema(max_length=32768)] = ""
+    """Cause in words."""
+    last_transition_time: Annotated[Time | None, REQUIRED] = None
+    """When the status last changed."""
+    observed_generation: Annotated[Int64 | None, Schema(minimum=0)] = None
+    """Generation of the spec that this condition is about."""
+
+
+Conditions = Annotated[Items[Condition], list_map("type")]
+
+
+def find_condition(conditions: tuple[Condition, ...], type_: str) -> Condition | None:
+    """The condition of that type, if any."""
+    return next((condition for condition in conditions if condition.type == type_), None)
+
+
+class Resource(ApiModel):
+    """An object of any Kubernetes kind."""
+
+    stands_alone: ClassVar[bool] = True
+
+    api_version: str = ""
+    kind: str = ""
+    metadata: ObjectMeta = ObjectMeta()
+
+    @property
+    def name(self) -> str:
+        """`metadata.name`."""
+        return self.metadata.name
+
+    @property
+    def namespace(self) -> str:
+        """`metadata.namespace`; empty on cluster-scoped objects."""
+        return self.metadata.namespace
+
+    @property
+    def uid(self) -> str:
+        """`metadata.uid`."""
+        return self.metadata.uid
+
+    @property
+    def key(self) -> ObjectKey:
+        """Namespace and name."""
+        return ObjectKey(self.metadata.namespace, self.metadata.name)
+
+    @property
+    def deleting(self) -> bool:
+        """Whether a deletion has been requested."""
+        return self.metadata.deletion_timestamp is not None

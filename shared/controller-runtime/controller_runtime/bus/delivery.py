@@ -1,0 +1,262 @@
+"""A consumer of our own making, whose deliveries are complete or end with an error.
+
+The broker numbers what it delivers to a consumer (1, 2, 3, …) and sends heartbeats when it has nothing to deliver. A
+number that is skipped, a position that does not rise, a heartbeat that tells of more than arrived, silence: after each
+of them the consumer is worthless, and the reader makes a new one. It is never resumed by sequence, because a sequence
+means nothing in a stream that was made anew or restored.
+
+The broker cuts the connection of a reader for whom more than 64 MB wait, and with it everything that shares the
+connection. So the reader asks for a window of messages at a time, which is bounded in bytes as well as in number, and
+asks for the next one when it has taken all of the last. One window fits the largest message that the broker takes, and
+only a few deliveries of a connection are open at a time: what may wait for a process is bounded by their product.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from typing import Final, NamedTuple
+
+from controller_runtime.bus.connection import BusConnection, BusError, BusUnavailableError, Message
+from controller_runtime.bus.stored import DeliveryPosition
+from controller_runtime.bus.tasks import within
+from controller_runtime.json import JsonObject, dumps
+
+HEARTBEAT_SECONDS: Final = 2.0
+"""How often an idle consumer tells that it is alive."""
+
+_MISSED_HEARTBEATS: Final = 2.5
+_IDLE_HEARTBEATS: Final = 5
+_INACTIVE_SECONDS: Final = 10
+_NANOSECONDS: Final = 1_000_000_000
+_BATCH: Final = 256
+_BATCH_BYTES: Final = 128 << 10
+"""What is taken in before everything else gets its turn (FW-493); one message may be larger."""
+_WINDOW: Final = 2 * _BATCH
+_WINDOW_BYTES: Final = 8 << 20
+_FRAME: Final = 64 << 10
+"""What subject, reply and headers may add to the largest body; they count as well."""
+_REQUEST_SECONDS: Final = 30.0
+"""After which the broker ends a request, and it is made anew."""
+_HEARTBEAT, _EXPIRED, _CONFLICT = "100", "408", "409"
+_TOO_SMALL, _COMPLETED = "exceeds maxbytes", "batch completed"
+_LAST_CONSUMER: Final = "Nats-Last-Consumer"
+
+
+class DeliveryLostError(BusError):
+    """The consumer missed something, or fell silent: make a new one."""
+
+
+class Delivered(NamedTuple):
+    """A message with its place in the stream and in the delivery."""
+
+    message: Message
+    position: DeliveryPosition
+
+
+class Delivery:
+    """What one consumer delivers. Made by `deliver`.
+
+    Attributes:
+        pending: messages that lay ready when the consumer was made; with 0, none may ever come.
+    """
+
+    def __init__(self, connection: BusConnection, stream: str, heartbeat: float) -> None:
+        self.pending = 0
+        self._connection = connection
+        self._stream = stream
+        self._consumer = ""
+        self._inbox = ""
+        self._heartbeat = heartbeat
+        self._silence = heartbeat * _MISSED_HEARTBEATS
+        self._window = max(_WINDOW_BYTES, connection.max_payload + 2 * _FRAME)
+        self._room = 0
+        self._wanted = 0
+        self._requests = 0
+        self._arrived: deque[Message] = deque()
+        self._stirred = asyncio.Event()
+        self._failure: str | None = None
+        self._consumer_sequence = 0
+        self._stream_sequence = 0
+
+    async def batch(self) -> list[Delivered]:
+        """What has arrived, in order, as much as may be taken in at once; empty after a heartbeat.
+
+        Raises:
+            DeliveryLostError: something is missing, or nothing came for two and a half heartbeats (and nothing lay
+                unread then: the broker is asked, which takes as long as a request may).
+        """
+        await self._until_stirred()
+        if self._failure is not None:
+            raise DeliveryLostError(self._failure)
+        batch: list[Delivered] = []
+        enough = self._room - _BATCH_BYTES
+        while self._arrived and len(batch) < _BATCH and self._room > enough:
+            message = self._arrived.popleft()
+            if message.status:
+                self._control(message)
+            else:
+                batch.append(self._place(message))
+        if not self._arrived:
+            self._stirred.clear()
+        if self._wanted <= 0 or self._room < _FRAME:
+            # The broker tells that a window is full only when the next message does not fit, and nothing at all when
+            # the last one fits to the byte. So a little room is left unused; what may still come into it does no harm.
+            try:
+                await self._ask()
+            except BusUnavailableError as error:
+                raise DeliveryLostError(str(error)) from error
+        return batch
+
+    async def _until_stirred(self) -> None:
+        if await within(self._silence, self._stirred.wait()):
+            return
+        # A process that was busy itself has not read what the broker sent meanwhile. The answer to a question comes
+        # behind all of that, however busy it is; what was read before it is handed over in the next turn of the loop.
+        with suppress(BusError):
+            await self._told()
+        await asyncio.sleep(0)
+        if not self._stirred.is_set():
+            raise DeliveryLostError(f"the broker sent neither message nor heartbeat for {self._silence:g} s")
+
+    async def ready(self) -> AsyncIterator[Delivered]:
+        """Everything up to the end of what lies ready, in order.
+
+        What lay ready may be removed or replaced before its turn, so that no message tells of the end: after a
+        heartbeat the broker is asked.
+
+        Raises:
+            DeliveryLostError: as `batch` does, or messages lie ready and the broker does not deliver them.
+            BusUnavailableError: no answer.
+            BusApiError: the consumer is gone.
+        """
+        idle, complete = 0, self.pending == 0
+        while not complete:
+            batch = await self.batch()
+            idle = 0 if batch else idle + 1
+            for delivered in batch:
+                yield delivered
+            # Nothing here waits for as long as something lies ready.
+            await asyncio.sleep(0)
+            complete = batch[-1].position.pending == 0 if batch else await self._is_exhausted()
+            if idle == _IDLE_HEARTBEATS and not complete:
+                raise DeliveryLostError(f"the broker delivered nothing of what lies ready for {idle} heartbeats")
+
+    async def _is_exhausted(self) -> bool:
+        told = await self._told()
+        return told["num_pending"] == 0 and int(told["delivered"]["consumer_seq"]) == self._consumer_sequence
+
+    async def _told(self) -> JsonObject:
+        return await self._connection.api(f"CONSUMER.INFO.{self._stream}.{self._consumer}")
+
+    async def _created(self, told: JsonObject, inbox: str) -> None:
+        self._consumer, self.pending, self._inbox = str(told["name"]), int(told["num_pending"]), inbox
+        await self._ask()
+
+    async def _ask(self) -> None:
+        """Ask for one more window."""
+        self._wanted, self._room = _WINDOW, self._window
+        self._requests += 1
+        request = {
+            "batch": _WINDOW,
+            "max_bytes": self._window,
+            "expires": int(max(_REQUEST_SECONDS, 3 * self._heartbeat) * _NANOSECONDS),
+            "idle_heartbeat": int(self._heartbeat * _NANOSECONDS),
+        }
+        subject = self._connection.api_subject(f"CONSUMER.MSG.NEXT.{self._stream}.{self._consumer}")
+        await self._connection.send(subject, dumps(request), reply=self._reply)
+
+    @property
+    def _reply(self) -> str:
+        """Where answers to the present request go; what comes to another one is about a request that is over."""
+        return f"{self._inbox}.{self._requests}"
+
+    def fail(self, reason: str) -> None:
+        """Make the reader's next `batch` end with `DeliveryLostError`."""
+        self._failure = self._failure or reason
+        self._stirred.set()
+
+    async def _take(self, message: Message) -> None:
+        self._arrived.append(message)
+        self._stirred.set()
+
+    def _place(self, message: Message) -> Delivered:
+        try:
+            position = DeliveryPosition.of(message.reply)
+        except BusUnavailableError as error:
+            raise DeliveryLostError(str(error)) from error
+        if position.consumer_sequence != self._consumer_sequence + 1:
+            raise DeliveryLostError(
+                f"delivery {position.consumer_sequence} came after {self._consumer_sequence}: messages were lost"
+            )
+        if position.stream_sequence <= self._stream_sequence:
+            raise DeliveryLostError(
+                f"stream sequence {position.stream_sequence} came after {self._stream_sequence}: not the same stream"
+            )
+        self._consumer_sequence = position.consumer_sequence
+        self._stream_sequence = position.stream_sequence
+        self._wanted -= 1
+        self._room -= message.size
+        return Delivered(message, position)
+
+    def _control(self, message: Message) -> None:
+        """A heartbeat, or the end of the request before all of it was delivered."""
+        if message.status == _HEARTBEAT:
+            delivered = message.headers.get(_LAST_CONSUMER, "")
+            if delivered.isdecimal() and int(delivered) != self._consumer_sequence:
+                raise DeliveryLostError(f"the broker delivered {delivered} messages, {self._consumer_sequence} arrived")
+            return
+        if message.subject != self._reply:
+            return
+        why = message.description.lower()
+        too_small = message.status == _CONFLICT and _TOO_SMALL in why
+        completed = message.status == _CONFLICT and _COMPLETED in why
+        if not (too_small or completed or message.status == _EXPIRED):
+            raise DeliveryLostError(f"the broker ended the consumer: {message.status} {message.description}")
+        if too_small and self._wanted == _WINDOW:
+            # Stored when the broker took larger messages than today.
+            self._window *= 2
+        self._wanted = 0
+
+
+@asynccontextmanager
+async def deliver(
+    connection: BusConnection,
+    stream: str,
+    subjects: tuple[str, ...],
+    policy: JsonObject,
+    heartbeat: float = HEARTBEAT_SECONDS,
+) -> AsyncIterator[Delivery]:
+    """Make a consumer and receive what it delivers; waits while many others of the connection are open.
+
+    Args:
+        policy: where to begin and how, such as ``{"deliver_policy": "last_per_subject"}``.
+
+    Raises:
+        BusUnavailableError: no connection, or no answer.
+        BusApiError: the broker refused the consumer.
+    """
+    async with connection.deliveries:
+        delivery = Delivery(connection, stream, heartbeat)
+        inbox = connection.inbox()
+        subscription = await connection.subscribe(f"{inbox}.*", delivery._take)
+        config = {
+            "filter_subjects": list(subjects),
+            "ack_policy": "none",
+            "max_deliver": 1,
+            "mem_storage": True,
+            "num_replicas": 1,
+            "inactive_threshold": _INACTIVE_SECONDS * _NANOSECONDS,
+            **policy,
+        }
+        try:
+            created = await connection.api(f"CONSUMER.CREATE.{stream}", {"stream_name": stream, "config": config})
+            try:
+                await delivery._created(created, inbox)
+                yield delivery
+            finally:
+                # What is not removed here, the broker removes after a while without a request.
+                with suppress(BusError):
+                    await connection.api(f"CONSUMER.DELETE.{stream}.{created['name']}")
+        finally:
+            await subscription.close()

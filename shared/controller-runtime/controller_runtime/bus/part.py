@@ -1,0 +1,97 @@
+"""A part: a kind, or a selected portion of a kind, that exactly one service watches and publishes.
+
+Parts are the unit of everything on the bus: subjects, sync markers, freshness, direct mode and indexes.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Generic, TypeAlias, TypeVar
+
+from controller_runtime.api.kind import Kind
+from controller_runtime.api.meta import ObjectKey, Resource
+from controller_runtime.json import JsonObject
+
+T = TypeVar("T", bound=Resource)
+
+
+Key: TypeAlias = ObjectKey
+"""Name of an object inside a part; the namespace is empty for cluster-scoped objects."""
+
+
+GroupId: TypeAlias = tuple[str, str, str]
+"""Names of a part, of an index or a summary of it, and of a value or group of that."""
+
+
+def keep(obj: JsonObject) -> JsonObject:
+    """Publish the object as it is (managedFields and last-applied annotation are dropped for every part)."""
+    return obj
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Part(Generic[T]):
+    """What is watched once and published once for the whole platform.
+
+    Attributes:
+        name: the subject token, for example ``pods-predictor``.
+        kind: group, version, plural, scope, and the type that consumers read.
+        label_selector: restricts the watch; an object that leaves the selection counts as deleted.
+        field_selector: restricts the watch.
+        trim: reduces an object to what consumers read (docs/spec/README.md section 8, row 12).
+        read_only: no service writes these objects. So nobody waits on the bus for a version of its own, and a version
+            that says nothing new need not be published (FW-446).
+    """
+
+    name: str
+    kind: Kind[T]
+    label_selector: str = ""
+    field_selector: str = ""
+    trim: Callable[[JsonObject], JsonObject] = keep
+    read_only: bool = False
+
+    @property
+    def model(self) -> type[T]:
+        return self.kind.model
+
+    def __str__(self) -> str:
+        return self.name
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Index(Generic[T]):
+    """A look-up other than by name: ``values`` tells under which strings an object is found.
+
+    Values of namespaced kinds usually start with the namespace (see `scoped`), because names are only unique
+    within one.
+
+    Attributes:
+        of_status: whether ``values`` looks at the status. It is half of most objects, so a world leaves it out for
+            parts of which nothing looks at it.
+    """
+
+    part: Part[T]
+    name: str
+    values: Callable[[T], Iterable[str]]
+    of_status: bool = True
+
+    def __str__(self) -> str:
+        return f"{self.part.name}[{self.name}]"
+
+
+def scoped(namespace: str | None, value: str) -> str:
+    """The index value of something that is unique within a namespace only."""
+    return f"{namespace or ''}/{value}"
+
+
+def owner_index(part: Part[T]) -> Index[T]:
+    """Objects by the UID of each of their owners."""
+    return Index(part, "owner", lambda obj: [ref.uid for ref in obj.metadata.owner_references], of_status=False)
+
+
+def label_index(part: Part[T], label: str) -> Index[T]:
+    """Objects by namespace and value of one label (FW-238)."""
+
+    def values(obj: T) -> list[str]:
+        value = obj.metadata.labels.get(label)
+        return [] if value is None else [scoped(obj.metadata.namespace, value)]
+
+    return Index(part, f"label:{label}", values, of_status=False)

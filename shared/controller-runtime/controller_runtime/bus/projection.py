@@ -1,0 +1,490 @@
+"""Feeds a world from the state stream: a snapshot, then what follows, again and again from scratch when in doubt.
+
+Every doubt about the delivery (a reconnect, a missed heartbeat, a gap, a stream that is not the one it was) ends the
+*generation*: a new consumer delivers the last message of every subject, they are staged part by part, and a part's
+stage replaces the world's content once two things are true. The snapshot is complete, and a sync marker of the part was
+believed of this very snapshot: written since the present connection and stream are known, by a publisher of this
+cluster, and vouching for exactly what the bus told (`bus.proof`). Every doubt about one part alone (its
+publisher vouches for something else, is back, or began another era; an own write that nobody publishes) makes a
+snapshot of that part, by a consumer of its own, while the others go on.
+"""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from functools import partial
+from typing import Any, Final, Protocol
+
+import structlog
+
+from controller_runtime.bus.connection import BusApiError, BusConnection, BusUnavailableError
+from controller_runtime.bus.delivery import Delivered, Delivery, DeliveryLostError, deliver
+from controller_runtime.bus.entry import Change, Entry
+from controller_runtime.bus.freshness import BrokerClock, FeedSettings
+from controller_runtime.bus.incoming import NOT_OURS, Decoder, Deletion, Incoming, Marked
+from controller_runtime.bus.marker import Marker
+from controller_runtime.bus.part import Part
+from controller_runtime.bus.part_view import Belief, PartView
+from controller_runtime.bus.stored import STREAM_NOT_FOUND, StreamState, stream_state
+from controller_runtime.bus.subjects import DEFAULT_LAYOUT, Layout
+from controller_runtime.bus.world import World
+
+log = structlog.get_logger(__name__)
+
+_SNAPSHOT: Final = {"deliver_policy": "last_per_subject"}
+
+Deliver = Callable[[Sequence[Change[Any]]], None]
+"""Receives changes of the world, after they happened, in order."""
+
+
+class Attachment(Protocol):
+    """Who decides where parts are fed from."""
+
+    def attach(self, part: Part[Any]) -> None:
+        """The bus is about to take over a part; nothing else may feed it from now on."""
+        ...
+
+    def stirred(self) -> None:
+        """Something about freshness may have changed."""
+        ...
+
+    def contradicted(self, part: Part[Any]) -> None:
+        """What the bus told of a part is something else than its publisher vouches for; at most once per snapshot."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class ProjectionStatistics:
+    """Counters.
+
+    Attributes:
+        generations: consumers made for all parts together.
+        restaged: snapshots made of one part alone.
+        disagreed: markers that vouched for something else than the bus told.
+        dropped: messages that nobody of ours wrote.
+        messages: messages taken.
+        last_failure: why the last generation ended.
+    """
+
+    generations: int
+    restaged: int
+    disagreed: int
+    dropped: int
+    messages: int
+    last_failure: str | None
+
+
+@dataclass(slots=True)
+class _Counters:
+    generations: int = 0
+    restaged: int = 0
+    disagreed: int = 0
+    dropped: int = 0
+    messages: int = 0
+    last_failure: str | None = None
+
+
+@dataclass(slots=True)
+class _Known:
+    """What is known of the stream; a marker counts only if it lies behind ``barrier``.
+
+    Attributes:
+        session: of the connection in which this was learnt.
+        highest: highest sequence taken.
+        barrier: last sequence when the connection or stream was last found to be another; ``None`` before that.
+    """
+
+    session: int = 0
+    created: str = ""
+    highest: int = 0
+    barrier: int | None = None
+
+    def contradicted_by(self, state: StreamState, highest: int) -> bool:
+        """Whether the stream is not the one it was: made anew, or restored from an older copy."""
+        return state.created != self.created or state.last_sequence < highest
+
+
+class Projection:
+    """Keeps parts of a world equal to the state stream. Create, then `run`."""
+
+    def __init__(
+        self,
+        world: World,
+        connection: BusConnection,
+        service: str,
+        sink: Deliver,
+        attachment: Attachment,
+        *,
+        layout: Layout = DEFAULT_LAYOUT,
+        settings: FeedSettings,
+        clock: Callable[[], float],
+    ) -> None:
+        self._world = world
+        self._connection = connection
+        self._sink = sink
+        self._attachment = attachment
+        self._stream = layout.state_stream
+        self._settings = settings
+        self._clock = clock
+        self._decoder = Decoder(layout, world.parts, service)
+        self._parts = {part.name: PartView(part) for part in world.parts}
+        self._cluster = ""
+        self._known = _Known()
+        self._broker = BrokerClock()
+        self._delivered = False
+        self._counters = _Counters()
+        self._restaging: dict[str, asyncio.Task[None]] = {}
+        self._restaged_at: dict[str, float] = {}
+        self._restage_group: asyncio.TaskGroup | None = None
+
+    # What others ask
+
+    @property
+    def statistics(self) -> ProjectionStatistics:
+        """Counters for metrics."""
+        counters = self._counters
+        return ProjectionStatistics(
+            counters.generations,
+            counters.restaged,
+            counters.disagreed,
+            counters.dropped,
+            counters.messages,
+            counters.last_failure,
+        )
+
+    def marker_age(self, part: Part[Any], now: float) -> float | None:
+        """Seconds since the part's marker was written, by the broker's clock; ``None`` without one that counts."""
+        marked_at = self._parts[part.name].marked_at
+        return None if marked_at is None else self._broker.age(marked_at, now)
+
+    def is_attached(self, part: Part[Any]) -> bool:
+        """Whether the world's content of the part comes from the bus."""
+        return self._parts[part.name].attached
+
+    def foreign_cluster(self, part: Part[Any]) -> str:
+        """UID of the other cluster that publishes the part on the same subjects; empty if there is none."""
+        return self._parts[part.name].foreign
+
+    def trust_only(self, part: Part[Any], publisher: str) -> None:
+        """Only what this publisher vouches for counts from now on, and of what is believed already.
+
+        A former one's marker may be stored at any time: it lay in a buffer of the broker, or of a connection.
+
+        Args:
+            publisher: source of its markers.
+        """
+        view = self._parts[part.name]
+        view.publisher = publisher
+        if view.vouched_by != publisher:
+            view.doubt()
+
+    def trust_any(self, part: Part[Any]) -> None:
+        """Markers of all publishers count again."""
+        self._parts[part.name].publisher = ""
+
+    def detach(self, part: Part[Any]) -> None:
+        """Somebody else feeds the part, until `Attachment.attach` is called again."""
+        self._parts[part.name].let_go()
+        self._world.reached(part, None)
+
+    # Generations
+
+    async def run(self, cluster: str = "") -> None:
+        """Feed the world until cancelled; whatever the broker does is survived.
+
+        Args:
+            cluster: UID of kube-system; what another cluster publishes is left alone. Empty = not checked.
+        """
+        self._cluster = cluster
+        while True:
+            session = await self._connection.wait_connected()
+            try:
+                await self._generation(session)
+            except (BusUnavailableError, BusApiError) as error:
+                self._ended(str(error))
+                self._delivered = False
+            if not self._delivered:
+                # What kept this snapshot from arriving (a busy loop, a slow broker) would fail the next one as well.
+                await asyncio.sleep(self._settings.retry)
+
+    async def _generation(self, session: int) -> None:
+        self._learn(session, await stream_state(self._connection, self._stream))
+        async with (
+            deliver(
+                self._connection, self._stream, self._decoder.subjects, _SNAPSHOT, self._settings.heartbeat
+            ) as delivery,
+            asyncio.TaskGroup() as group,
+        ):
+            self._begin(delivery, group)
+            watcher = group.create_task(self._watch_stream(delivery, session))
+            try:
+                self._ended(await self._consume(delivery))
+            finally:
+                self._restage_group = None
+                for task in (watcher, *self._restaging.values()):
+                    task.cancel()
+
+    def _begin(self, delivery: Delivery, group: asyncio.TaskGroup) -> None:
+        self._counters.generations += 1
+        self._restage_group = group
+        self._restaging.clear()
+        self._delivered = False
+        for view in self._parts.values():
+            view.begin_stage()
+        if delivery.pending == 0:
+            self._all_delivered()
+        self._attachment.stirred()
+
+    def _all_delivered(self) -> None:
+        self._delivered = True
+        for name, view in self._parts.items():
+            if view.stage is not None and name not in self._restaging:
+                view.stage.complete = True
+
+    async def _consume(self, delivery: Delivery) -> str:
+        """Take what is delivered for as long as it is complete; returns why it no longer is."""
+        try:
+            while True:
+                self._take(await delivery.batch())
+                # Without this, and one after each swap, a long snapshot would keep everybody else waiting.
+                await asyncio.sleep(0)
+                for view in self._parts.values():
+                    if self._swap(view):
+                        await asyncio.sleep(0)
+                self._tend(self._clock())
+        except DeliveryLostError as error:
+            return str(error)
+
+    def _ended(self, why: str) -> None:
+        if why != self._counters.last_failure:
+            if self._counters.generations:
+                log.warning("The view of the cluster is made anew from the message broker", reason=why)
+            else:
+                log.info("The message broker has no view of the cluster to give yet", reason=why)
+        self._counters.last_failure = why
+
+    def _learn(self, session: int, stream: StreamState) -> None:
+        """Decide which markers count from now on."""
+        known = self._known
+        self._broker.reset()
+        self._broker.observe(stream.now, self._clock())
+        same = known.session == session and not known.contradicted_by(stream, known.highest)
+        if same:
+            return
+        # Before the first connection there is nothing that could have been lost; later only what is written from
+        # now on proves that a publisher has compared this very stream with the cluster.
+        first = known.session == 0
+        self._known = _Known(session, stream.created, stream.last_sequence, None if first else stream.last_sequence)
+        for view in self._parts.values():
+            view.doubt()
+
+    async def _watch_stream(self, delivery: Delivery, session: int) -> None:
+        while True:
+            try:
+                async with asyncio.timeout(self._settings.stream_check):
+                    await self._connection.wait_lost(session)
+                return delivery.fail("the connection to the broker was lost")
+            except TimeoutError:
+                pass
+            highest = self._known.highest
+            try:
+                found = await stream_state(self._connection, self._stream)
+            except BusApiError as error:
+                if error.code == STREAM_NOT_FOUND:
+                    return delivery.fail(f"stream {self._stream} is gone")
+                continue
+            except BusUnavailableError:
+                # The connection or the heartbeats tell soon enough.
+                continue
+            self._broker.observe(found.now, self._clock())
+            if self._known.contradicted_by(found, highest):
+                return delivery.fail(f"stream {self._stream} was made anew or restored from an older copy")
+
+    # One part alone
+
+    def _restage(self, view: PartView, now: float, why: str) -> bool:
+        """Make a snapshot of one part, unless that is under way or was done a moment ago; returns whether it is."""
+        name = view.part.name
+        due = now - self._restaged_at.get(name, float("-inf")) >= self._settings.restage
+        if name in self._restaging or self._restage_group is None or not due:
+            return False
+        log.info("The view of one part is made anew from the message broker", part=name, reason=why)
+        self._counters.restaged += 1
+        self._restaged_at[name] = now
+        view.begin_stage()
+        task = self._restaging[name] = self._restage_group.create_task(self._read_part(view))
+        # Not by the task itself: one that is cancelled before its first step never runs.
+        task.add_done_callback(partial(self._restage_ended, name))
+        return True
+
+    def _restage_ended(self, name: str, task: asyncio.Task[None]) -> None:
+        if self._restaging.get(name) is task:
+            del self._restaging[name]
+
+    async def _read_part(self, view: PartView) -> None:
+        subjects = self._decoder.subjects_of(view.part)
+        try:
+            async with deliver(
+                self._connection, self._stream, subjects, _SNAPSHOT, self._settings.heartbeat
+            ) as delivery:
+                if delivery.pending == 0 and view.stage is not None:
+                    view.stage.complete = True
+                async for delivered in delivery.ready():
+                    self._take_one(view, delivered)
+                if view.stage is not None:
+                    view.stage.complete = True
+            self._swap(view)
+        except (BusUnavailableError, BusApiError, DeliveryLostError) as error:
+            log.warning("One part could not be read", part=view.part.name, error=str(error))
+            # What came meanwhile went into the stage that is lost now; the next marker asks for another one.
+            view.stage = None
+            view.let_go()
+
+    def _take_one(self, view: PartView, delivered: Delivered) -> None:
+        """Take a message of a part's own snapshot."""
+        position = delivered.position
+        self._counters.messages += 1
+        incoming = self._read(delivered)
+        if view.stage is None:
+            # Another cluster turned out to publish here.
+            return
+        view.stage.covered = max(view.stage.covered, position.stream_sequence)
+        view.stage.complete = view.stage.complete or position.pending == 0
+        if incoming is not None:
+            self._tell(self._apply(incoming, delivered, self._clock()))
+
+    # Messages
+
+    def _take(self, batch: Sequence[Delivered]) -> None:
+        now = self._clock()
+        changes: list[Change[Any]] = []
+        if batch:
+            self._broker.observe(batch[-1].position.stored, now)
+        for delivered in batch:
+            position = delivered.position
+            self._counters.messages += 1
+            self._known.highest = max(self._known.highest, position.stream_sequence)
+            incoming = self._read(delivered)
+            if position.pending == 0 and not self._delivered:
+                self._all_delivered()
+            if incoming is not None:
+                changes += self._apply(incoming, delivered, now)
+        for view in self._parts.values():
+            # While a snapshot is being staged, the world's content stays where it was.
+            if view.attached and view.stage is None:
+                self._world.reached(view.part, max(view.covered, self._known.highest))
+        self._tell(changes)
+
+    def _tell(self, changes: Sequence[Change[Any]]) -> None:
+        if changes:
+            self._sink(changes)
+
+    def _read(self, delivered: Delivered) -> Incoming | None:
+        try:
+            return self._decoder.read(delivered)
+        except NOT_OURS as error:
+            self._counters.dropped += 1
+            log.warning("Dropped a message that no publisher wrote", error=str(error))
+            place = self._decoder.place(delivered.message.subject)
+            if place is not None:
+                part, key = place
+                self._parts[part.name].lose(key, delivered.position.stream_sequence)
+            return None
+
+    def _apply(self, incoming: Incoming, delivered: Delivered, now: float) -> list[Change[Any]]:
+        if isinstance(incoming, Marked):
+            return self._mark(incoming, delivered, now)
+        view = self._parts[incoming.part.name]
+        if view.stage is not None and isinstance(incoming, Entry):
+            self._world.prepare(incoming)
+        if not view.follow(incoming):
+            return []
+        if isinstance(incoming, Deletion):
+            return self._world.delete(incoming.part, incoming.key, incoming.version, now)
+        return self._world.put(incoming, now)
+
+    # Markers
+
+    def _mark(self, marked: Marked, delivered: Delivered, now: float) -> list[Change[Any]]:
+        marker, view, position = marked.marker, self._parts[marked.part.name], delivered.position
+        if self._cluster and marker.cluster and marker.cluster != self._cluster:
+            self._leave_alone(view, marker.cluster)
+            return []
+        if marker.proof is None or not self._counts(marker, position.stream_sequence):
+            return []
+        if view.publisher not in ("", marker.source):
+            return []
+        if view.stage is None and not view.attached:
+            self._restage(view, now, "its publisher is back")
+            return []
+        if view.stage is None and marker.comparable_since != view.vouched.era:
+            self._restage(view, now, "versions of another era do not compare")
+            return []
+        match view.judge(marker, position.stream_sequence, caught_up=position.pending == 0):
+            case Belief.AGREES:
+                return self._believe(view, marker, position.stored, now)
+            case Belief.DISAGREES:
+                self._counters.disagreed += 1
+                view.doubt()
+                self._attachment.stirred()
+                told = f"its publisher vouches for {marker.objects} objects, the bus told of {view.told}"
+                if self._restage(view, now, f"{told} or of other versions"):
+                    # Whichever side is wrong, each reads again, and neither more often than the other.
+                    self._attachment.contradicted(view.part)
+            case Belief.UNDECIDED:
+                pass
+        return []
+
+    def _counts(self, marker: Marker, sequence: int) -> bool:
+        # Its publisher may not have noticed yet that this is another stream than the one it compared.
+        same_stream = marker.stream_created == self._known.created
+        return same_stream and (self._known.barrier is None or sequence > self._known.barrier)
+
+    def _leave_alone(self, view: PartView, cluster: str) -> None:
+        if view.foreign != cluster:
+            log.error(
+                "Another cluster publishes a part under the same names; reading the API server instead. "
+                "Give one of the two installations another AIM_NATS_ROOT",
+                part=view.part.name,
+                cluster=cluster,
+            )
+        if (task := self._restaging.get(view.part.name)) is not None:
+            task.cancel()
+        view.belongs_to(cluster)
+        self._world.reached(view.part, None)
+        self._attachment.stirred()
+
+    def _believe(self, view: PartView, marker: Marker, stored: datetime, now: float) -> list[Change[Any]]:
+        view.believe(marker, stored)
+        self._attachment.stirred()
+        if view.stage is not None:
+            return []
+        self._world.mark(view.part, epoch=marker.epoch, era=marker.comparable_since)
+        return self._world.confirm(view.part, view.vouched, now)
+
+    def _swap(self, view: PartView) -> bool:
+        """Let a part's snapshot take effect if it is finished; returns whether it was."""
+        now = self._clock()
+        age = self.marker_age(view.part, now)
+        if not view.swappable or age is None or age >= self._settings.marker_lifetime:
+            return False
+        stage = view.swap()
+        view.covered = max(view.covered, self._known.highest)
+        self._world.reached(view.part, view.covered)
+        self._attachment.attach(view.part)
+        upto = replace(view.vouched, sequence=view.covered)
+        changes: list[Change[Any]] = [*self._world.replace(view.part, stage.entries, now, upto=upto)]
+        self._world.mark(view.part, synced=True, fresh=True, epoch=view.vouched.epoch, era=view.vouched.era)
+        # Absence alone proves nothing against an own write; the word that this very object was deleted does.
+        for gone in stage.tombstones.values():
+            if self._world.get(gone.part, gone.key) is not None:
+                changes += self._world.delete(gone.part, gone.key, gone.version, now)
+        self._attachment.stirred()
+        self._tell(changes)
+        return True
+
+    def _tend(self, now: float) -> None:
+        for view in self._parts.values():
+            if view.attached and view.stage is None and self._world.unconfirmed(view.part, now):
+                self._restage(view, now, "an own write was never published")

@@ -1,0 +1,25 @@
+"""The form in which an object goes over the bus, and in which every world holds it."""
+
+from typing import Any, Final
+
+from controller_runtime.bus.part import Part
+from controller_runtime.json import JsonObject
+
+LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
+"""Annotation of client-side apply: a second copy of the whole object, of use to kubectl alone."""
+
+
+def published_form(part: Part[Any], obj: JsonObject) -> JsonObject:
+    """The object without managedFields and the last-applied annotation, trimmed as its part says.
+
+    Whatever way an object takes into a world (bus, API server, answer to an own write), it has this form there, so
+    that equal versions are equal. The given object is left as it is.
+    """
+    metadata = {name: value for name, value in obj["metadata"].items() if name != "managedFields"}
+    annotations = metadata.get("annotations")
+    if annotations and LAST_APPLIED in annotations:
+        kept = {name: value for name, value in annotations.items() if name != LAST_APPLIED}
+        metadata.pop("annotations")
+        if kept:
+            metadata["annotations"] = kept
+    return part.trim({**obj, "metadata": metadata})

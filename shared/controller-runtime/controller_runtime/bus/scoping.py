@@ -1,0 +1,112 @@
+"""Which epoch a publisher goes on in, or begins, when a session starts."""
+
+import secrets
+from collections.abc import Iterable
+from datetime import datetime
+from typing import Final
+
+import structlog
+
+from controller_runtime.bus.epoch import Reason, Sight, continued, reason_for_new, started
+from controller_runtime.bus.intake import Intake
+from controller_runtime.bus.judgement import Scope, Stored, newest_version
+from controller_runtime.bus.marker import Marker
+from controller_runtime.bus.stored import StreamState
+from controller_runtime.bus.tasks import within
+from controller_runtime.kube.reflector_state import ListFrom
+
+log = structlog.get_logger(__name__)
+
+_NOT_BEFORE_ANYTHING: Final = Scope("", "")
+
+
+class Scoping:
+    """Keeps the epoch of one part through the sessions of its publisher.
+
+    Args:
+        cluster: UID of kube-system; empty if it is not to be checked.
+        list_grace: seconds for which a list may stay behind what is known before the store itself is asked.
+    """
+
+    def __init__(self, part: str, intake: Intake, cluster: str, list_grace: float) -> None:
+        self._part = part
+        self._intake = intake
+        self._cluster = cluster
+        self._list_grace = list_grace
+        self._rewinds_seen = 0
+        self._now: datetime | None = None
+        self.scope = _NOT_BEFORE_ANYTHING
+        self.stream_created = ""
+
+    async def choose(
+        self, state: StreamState, marker: Marker | None, stored: Iterable[Stored], high_sequence: int
+    ) -> bool:
+        """Find the epoch to publish in; returns whether it is a new one.
+
+        Args:
+            stored: what the stream holds of the part.
+            high_sequence: highest sequence that this process has seen.
+        """
+        held = list(stored)
+        self._now = state.now
+        since = max(marker.comparable_since if marker else "", self.scope.comparable_since)
+        floor = max(newest_version(held, since), int(marker.resource_version or 0) if marker else 0)
+        changed = bool(marker and self._cluster and marker.cluster and marker.cluster != self._cluster)
+        sight = Sight(
+            marker=marker,
+            created=state.created,
+            last_sequence=state.last_sequence,
+            high_sequence=high_sequence if self.stream_created == state.created else 0,
+            known_created=self.stream_created,
+            cluster=self._cluster,
+            version_fell=await self._fell_below(0 if changed else floor),
+            newest_stored_epoch=max((one.epoch for one in held), default=""),
+        )
+        reason = reason_for_new(sight)
+        self.scope = continued(sight, self.scope)
+        if reason is not None:
+            self.begin(reason)
+        self.stream_created = state.created
+        return reason is not None
+
+    def begin(self, reason: Reason) -> None:
+        """Begin a new epoch, at the broker's time when the session started.
+
+        This machine's clock must have no say: a later leader, whose clock is right, could not put its own epochs over
+        one that lies in the future.
+        """
+        assert self._now is not None
+        self.scope = started(self.scope, reason, self._now, secrets.token_hex(3))
+        log.info("A new epoch begins", part=self._part, epoch=self.scope.epoch, reason=reason.value)
+
+    async def _fell_below(self, floor: int) -> bool:
+        """Whether the cluster's store went back, behind a version or behind what the watch had shown."""
+        source = self._intake.source
+        fell = source.rewinds != self._rewinds_seen or not await self._caught_up(floor)
+        fell = fell or source.rewinds != self._rewinds_seen
+        self._rewinds_seen = source.rewinds
+        return fell
+
+    async def _caught_up(self, floor: int) -> bool:
+        """Whether the watch has reached a version, however long it takes to be sure.
+
+        A server's cache may lag behind for any time; only the store itself tells that the cluster went back.
+        """
+        intake = self._intake
+        if not intake.source.version:
+            return True
+        if await within(self._list_grace, intake.until(lambda: intake.is_at(floor))):
+            return True
+        if not intake.can_relist:
+            return False
+        log.warning("The list is older than what is known; asking the store itself", part=self._part)
+        seen = intake.source.store_lists
+        told = False
+        while not told:
+            # Asked again and again: the part loads for as long as this lasts, so one lost request must not be the end.
+            intake.relist(ListFrom.STORE)
+            told = await within(
+                self._list_grace,
+                intake.until(lambda: intake.is_at(floor) or intake.source.store_lists > seen),
+            )
+        return intake.is_at(floor)

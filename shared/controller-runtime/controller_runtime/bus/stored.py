@@ -1,0 +1,223 @@
+"""Reading streams, one message at a time, and where a delivered message stands.
+
+Reads that a decision depends on go to the stream's leader (``STREAM.MSG.GET``), because a direct get may be answered
+by a replica that is behind.
+"""
+
+import base64
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from email.parser import BytesParser
+from typing import Final, NamedTuple
+
+from controller_runtime.bus.connection import BusApiError, BusConnection, BusError, BusUnavailableError
+from controller_runtime.json import JsonObject
+
+STREAM_NOT_FOUND: Final = 10059
+_NO_MESSAGE: Final = 10037
+_NO_SUCH_SEQUENCE: Final = 10043
+_COUNTING_SECONDS: Final = 5
+"""After that the broker forgets a consumer that was made to count and could not be removed."""
+
+
+@dataclass(frozen=True, slots=True)
+class StreamState:
+    """What identifies a stream and tells how far it is.
+
+    Attributes:
+        created: when it was made, verbatim; another value means another stream.
+        last_sequence: highest sequence given out.
+        now: the broker's clock.
+        messages: how many it holds; where subjects were asked for, how many of these it holds anything of.
+        first_sequence: that of the oldest message it holds.
+        deleted: messages between the first and the last that somebody removed.
+    """
+
+    created: str
+    last_sequence: int
+    now: datetime
+    messages: int = 0
+    first_sequence: int = 0
+    deleted: int = 0
+
+
+class StoredMessage(NamedTuple):
+    """A message as it lies in a stream; ``stored`` is the broker's time."""
+
+    subject: str
+    sequence: int
+    stored: datetime
+    headers: Mapping[str, str]
+    data: bytes
+
+
+_BEYOND_ALL_PAGES: Final = 1 << 30
+
+
+def broker_clock(info: JsonObject) -> datetime:
+    """The broker's clock in an answer to ``STREAM.INFO``; the own one where a broker does not tell it."""
+    return broker_time(info["ts"]) if "ts" in info else datetime.now(UTC)
+
+
+async def stream_state(connection: BusConnection, stream: str, subjects: str = "") -> StreamState:
+    """Ask for a stream's state.
+
+    Args:
+        subjects: filter for `StreamState.messages`, which counts subjects then.
+
+    Raises:
+        BusUnavailableError: no answer.
+        BusApiError: it does not exist (`STREAM_NOT_FOUND`).
+    """
+    # The broker tells the subjects page by page, with their total on every page; an empty page costs a kilobyte.
+    page = {"subjects_filter": subjects, "offset": _BEYOND_ALL_PAGES} if subjects else {}
+    info = await connection.api(f"STREAM.INFO.{stream}", page)
+    now = broker_clock(info)
+    state = info["state"]
+    messages = int(info.get("total", 0)) if subjects else int(state["messages"])
+    ends = int(state["first_seq"]), int(state.get("num_deleted", 0))
+    return StreamState(str(info["created"]), int(state["last_seq"]), now, messages, *ends)
+
+
+async def last_message(connection: BusConnection, stream: str, subject: str) -> StoredMessage | None:
+    """The subject's last message, from the stream's leader; ``None`` if there is none.
+
+    Raises:
+        BusUnavailableError: no answer.
+        BusApiError: anything else that the broker minds.
+    """
+    return await _get(connection, stream, {"last_by_subj": subject})
+
+
+async def message_at(connection: BusConnection, stream: str, sequence: int) -> StoredMessage | None:
+    """The message at a sequence, from the stream's leader; ``None`` if it is gone.
+
+    Raises:
+        BusUnavailableError: no answer.
+        BusApiError: anything else that the broker minds.
+    """
+    return await _get(connection, stream, {"seq": sequence})
+
+
+async def next_message(connection: BusConnection, stream: str, subject: str, sequence: int) -> StoredMessage | None:
+    """The subject's first message at a sequence or behind it, from the stream's leader; ``None`` if there is none.
+
+    Raises:
+        BusUnavailableError: no answer.
+        BusApiError: anything else that the broker minds.
+    """
+    return await _get(connection, stream, {"seq": sequence, "next_by_subj": subject})
+
+
+async def first_message_since(connection: BusConnection, stream: str, moment: datetime) -> StoredMessage | None:
+    """The first message stored at a time or later, by the broker's clock, from the stream's leader.
+
+    Raises:
+        BusUnavailableError: no answer.
+        BusApiError: anything else that the broker minds.
+    """
+    return await _get(connection, stream, {"start_time": rfc3339(moment)})
+
+
+async def delete_message(connection: BusConnection, stream: str, sequence: int) -> bool:
+    """Remove exactly one message; whether it was there.
+
+    Raises:
+        BusUnavailableError: no answer.
+        BusApiError: anything else that the broker minds.
+    """
+    try:
+        await connection.api(f"STREAM.MSG.DELETE.{stream}", {"seq": sequence, "no_erase": True})
+    except BusApiError as error:
+        if error.code in {_NO_MESSAGE, _NO_SUCH_SEQUENCE}:
+            return False
+        raise
+    return True
+
+
+async def _get(connection: BusConnection, stream: str, request: JsonObject) -> StoredMessage | None:
+    try:
+        message = (await connection.api(f"STREAM.MSG.GET.{stream}", request))["message"]
+    except BusApiError as error:
+        if error.code == _NO_MESSAGE:
+            return None
+        raise
+    return StoredMessage(
+        str(message["subject"]),
+        int(message["seq"]),
+        broker_time(message["time"]),
+        _headers(base64.b64decode(message.get("hdrs") or "")),
+        base64.b64decode(message.get("data") or ""),
+    )
+
+
+class DeliveryPosition(NamedTuple):
+    """Where a delivered message stands, as the broker tells in its reply subject.
+
+    Attributes:
+        nanoseconds: when it was stored, since 1970 by the broker's clock.
+        pending: messages that the consumer still has to deliver.
+    """
+
+    stream_sequence: int
+    consumer_sequence: int
+    nanoseconds: int
+    pending: int
+
+    @property
+    def stored(self) -> datetime:
+        """When it was stored, by the broker's clock."""
+        return datetime.fromtimestamp(self.nanoseconds / 1e9, UTC)
+
+    @classmethod
+    def of(cls, reply: str) -> "DeliveryPosition":
+        """Read ``$JS.ACK.…``, in its short form or in the one with domain and account.
+
+        Raises:
+            BusUnavailableError: it is no such subject, so the message did not come from a consumer.
+        """
+        tokens = reply.split(".")
+        offset = {9: 4, 11: 6, 12: 6}.get(len(tokens))
+        if offset is None or tokens[:2] != ["$JS", "ACK"]:
+            raise BusUnavailableError(f"a delivery came with the reply subject {reply!r}, which tells no position")
+        _, stream, consumer, nanoseconds, pending = tokens[offset : offset + 5]
+        return cls(int(stream), int(consumer), int(nanoseconds), int(pending))
+
+
+def broker_time(text: str) -> datetime:
+    """A time in the broker's notation, which has nanoseconds."""
+    whole, _, fraction = text.rstrip("Z").partition(".")
+    return datetime.fromisoformat(f"{whole}.{(fraction or '0')[:6]:0<6}+00:00")
+
+
+def rfc3339(moment: datetime) -> str:
+    """A time as the broker reads it."""
+    return moment.astimezone(UTC).isoformat().replace("+00:00", "Z")
+
+
+def _headers(raw: bytes) -> dict[str, str]:
+    _, _, lines = raw.partition(b"\r\n")
+    return dict(BytesParser().parsebytes(lines).items())
+
+
+async def count_messages(connection: BusConnection, stream: str, subject: str) -> int:
+    """How many messages a stream holds under a subject, which may have wildcards; none of them is read.
+
+    Raises:
+        BusUnavailableError: no connection, or no answer.
+        BusApiError: the broker refused; there is no such stream.
+    """
+    config = {
+        "filter_subject": subject,
+        "deliver_policy": "all",
+        "ack_policy": "none",
+        "mem_storage": True,
+        "num_replicas": 1,
+        "inactive_threshold": _COUNTING_SECONDS * 1_000_000_000,
+    }
+    told = await connection.api(f"CONSUMER.CREATE.{stream}", {"stream_name": stream, "config": config})
+    with suppress(BusError):
+        await connection.api(f"CONSUMER.DELETE.{stream}.{told['name']}")
+    return int(told["num_pending"])

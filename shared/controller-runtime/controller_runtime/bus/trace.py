@@ -1,0 +1,37 @@
+"""Which trace a version of an object belongs to (W3C trace context)."""
+
+import hashlib
+import re
+import secrets
+from typing import Final
+
+from controller_runtime import annotation_keys
+from controller_runtime.json import JsonObject
+from controller_runtime.sharing import shared
+
+_TRACEPARENT: Final = re.compile(r"00-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}")
+
+
+def is_traceparent(value: object) -> bool:
+    """Whether a value is a valid version 00 ``traceparent``."""
+    return isinstance(value, str) and _TRACEPARENT.fullmatch(value) is not None
+
+
+def new_traceparent() -> str:
+    """A ``traceparent`` that begins a trace of its own."""
+    return f"00-{secrets.token_hex(16)}-{secrets.token_hex(8)}-01"
+
+
+def trace_of(obj: JsonObject) -> str:
+    """The ``traceparent`` of a version of an object.
+
+    That of the creating trace if its annotation tells it. Otherwise it follows from UID and generation alone, so
+    that every process finds the same one, all versions of one generation share a trace (`kubectl apply` to
+    *Running* is one), and a changed spec starts a new one.
+    """
+    metadata = obj.get("metadata") or {}
+    stamped = (metadata.get("annotations") or {}).get(annotation_keys.TRACEPARENT)
+    if isinstance(stamped, str) and is_traceparent(stamped):
+        return shared(stamped)
+    digest = hashlib.sha256(f"{metadata.get('uid', '')}/{metadata.get('generation', 0)}".encode()).hexdigest()
+    return shared(f"00-{digest[:32]}-{digest[32:48]}-01")

@@ -1,0 +1,154 @@
+"""What a publisher does regularly while a session lasts: prove its own side, vouch for the part, sweep tombstones."""
+
+import asyncio
+import random
+from itertools import chain, repeat
+from typing import Final
+
+from controller_runtime.bus.interruption import InterruptedSessionError, interrupting
+from controller_runtime.bus.publisher_context import PublisherContext
+from controller_runtime.bus.pump import Pump
+from controller_runtime.bus.stored import stream_state
+from controller_runtime.bus.sweep import Swept, sweep, tombstones
+from controller_runtime.bus.tasks import within
+from controller_runtime.kube.reflector_state import ListFrom
+
+FIRST_PAUSES: Final = (0.5, 1.0, 2.0)
+"""Seconds between the first markers of a session: consumers that reconnect a moment later than this process believe
+only markers written since, and should not have to wait a whole interval for one."""
+
+_AFTER_CHANGE: Final = 0.1
+"""Part of the interval after which a change is vouched for, because a marker can be compared only by whoever was told
+nothing since: a consumer that starts between a change and the next marker waits for that marker."""
+
+
+class CompareDueError(InterruptedSessionError):
+    """The session ends because it is time to compare again."""
+
+
+class Vouching:
+    """Vouches for one part. One object per session.
+
+    Args:
+        foreign: messages under the subjects of the part that no publisher wrote.
+    """
+
+    def __init__(self, context: PublisherContext, pump: Pump, foreign: int) -> None:
+        self._context = context
+        self._pump = pump
+        self._foreign = foreign
+        self._stream = context.layout.state_stream
+        self._subjects = context.layout.state_filter(context.part.name, context.service)
+        self._check_at = 0.0
+        # A tombstone that is being removed is neither there nor gone.
+        self._counting = asyncio.Lock()
+
+    # Markers
+
+    async def vouch_forever(self) -> None:
+        """Write markers: one every interval, and sooner after a change."""
+        regular = self._context.settings.marker_interval
+        for pause in chain(FIRST_PAUSES, repeat(regular)):
+            self._pump.published.clear()
+            loop = asyncio.get_running_loop()
+            began = loop.time()
+            await self._vouch()
+            # Nothing is published meanwhile; that must stay a small part of the time, however slow the broker is.
+            rest = (loop.time() - began) / _AFTER_CHANGE
+            if await within(min(pause, regular), self._pump.published.wait()):
+                await asyncio.sleep(min(regular, max(_AFTER_CHANGE * regular, rest)))
+
+    async def _vouch(self) -> None:
+        context = self._context
+        if context.intake.relisted.is_set():
+            raise CompareDueError("a list has to be compared before anybody vouches for it")
+        # What comes while this waits may or may not lie before the marker.
+        version = context.intake.source.version
+        async with self._pump.still(), self._counting:
+            if (doubt := self._doubt()) is not None:
+                context.vouching.withheld = doubt
+                return
+            with interrupting():
+                await self._prove()
+                sequence = await context.markers.write(
+                    context.scoping.scope,
+                    context.writer.stored.proof,
+                    version,
+                    context.scoping.stream_created,
+                    context.writer.high_sequence,
+                )
+        context.writer.high_sequence = max(context.writer.high_sequence, sequence)
+        context.vouching.withheld = None
+
+    def _doubt(self) -> str | None:
+        """Why this process cannot vouch for the part although all it could publish is; ``None`` if it can."""
+        context = self._context
+        # A fact that nobody else can read is gathered again by whoever leads next.
+        if not context.intake.source.version:
+            return None
+        if refused := context.unwritable.names:
+            return f"the broker refuses {refused}: too large for its max_payload"
+        silence = context.intake.silence
+        if silence < context.settings.watch_silence:
+            return None
+        # A quiet kind is no broken watch: some servers send no bookmarks before its first change. A list tells.
+        context.intake.relist(ListFrom.FLOOR)
+        return f"the watch has been silent for {silence:.0f} s; waiting for a new list"
+
+    async def _prove(self) -> None:
+        """Ask the broker, once per interval, whether it still holds what was published.
+
+        A purge, a limit that somebody set and a deleted message change neither the stream's sequence nor its identity.
+        As there is one message per subject, their number tells.
+
+        Raises:
+            InterruptedSessionError: it does not.
+        """
+        context = self._context
+        now = asyncio.get_running_loop().time()
+        if now < self._check_at:
+            return
+        state = await stream_state(context.connection, self._stream, self._subjects)
+        expected = len(context.writer.stored) + self._foreign
+        if state.created != context.scoping.stream_created:
+            raise InterruptedSessionError(f"stream {self._stream} was made anew")
+        if state.messages != expected:
+            raise InterruptedSessionError(
+                f"stream {self._stream} holds {state.messages} messages of the {expected} that were published; "
+                "publishing again what is missing"
+            )
+        self._check_at = now + context.settings.marker_interval / 2
+
+    # Tombstones
+
+    async def sweep_forever(self) -> None:
+        """Remove old tombstones, now and then."""
+        while True:
+            with interrupting():
+                await self._sweep()
+            await asyncio.sleep(self._context.settings.sweep_interval * random.uniform(0.8, 1.2))
+
+    async def _sweep(self) -> None:
+        context = self._context
+        stored = context.writer.stored
+        candidates = tombstones(stored)
+        if not candidates:
+            return
+        state = await stream_state(context.connection, self._stream)
+        if state.created != context.scoping.stream_created or state.last_sequence < context.writer.high_sequence:
+            # A sequence that is known here may be another message there.
+            raise InterruptedSessionError(f"stream {self._stream} was made anew or restored")
+        now = state.now
+        surplus = len(candidates) - context.settings.tombstones
+        for number, (key, held) in enumerate(candidates):
+            age = context.settings.crowded_age if number < surplus else context.settings.tombstone_age
+            if context.guard() <= 0:
+                return
+            async with self._counting:
+                swept = await sweep(context.connection, self._stream, held, now=now, age=age)
+                if swept is Swept.REMOVED:
+                    context.vouching.swept += 1
+                    if stored.get(key) == held:
+                        del stored[key]
+            if swept is Swept.YOUNG:
+                return

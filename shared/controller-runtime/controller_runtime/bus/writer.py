@@ -1,0 +1,284 @@
+"""Puts one version onto the bus: into the state stream with a fence, then into the history, both acknowledged."""
+
+import asyncio
+import secrets
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Any, Final, assert_never
+
+import structlog
+
+from controller_runtime.bus.connection import BusConnection
+from controller_runtime.bus.envelope import (
+    EnvelopeError,
+    Header,
+    Logged,
+    LogMessage,
+    StateMessage,
+    decode_state,
+    digest_of,
+    message_id,
+)
+from controller_runtime.bus.interruption import InterruptedSessionError, interrupting
+from controller_runtime.bus.judgement import Scope, Stored, Verdict, judge
+from controller_runtime.bus.outcome import PubAck, PublishOutcome, Refused, Unknown, WrongSequence
+from controller_runtime.bus.part import Key, Part
+from controller_runtime.bus.proof import Holdings
+from controller_runtime.bus.source import SourceVersion
+from controller_runtime.bus.stored import StoredMessage, delete_message, last_message
+from controller_runtime.bus.subjects import Layout
+from controller_runtime.bus.trace import trace_of
+from controller_runtime.kube.guard import WriteGuard
+
+log = structlog.get_logger(__name__)
+
+_ATTEMPTS: Final = 3
+_PAUSE: Final = 0.2
+"""Seconds before the first repetition; the next ones take twice as long each."""
+
+
+@dataclass(slots=True)
+class WriteCounts:
+    """Counters of a writer."""
+
+    published: int = 0
+    """Versions in both streams."""
+    stale: int = 0
+    """Versions not written because a newer one was there."""
+    refused: int = 0
+    """Versions that the broker will never take."""
+    rereads: int = 0
+    """Times the outcome had to be looked up."""
+    copied: int = 0
+    """Present versions that the history lacked."""
+
+
+class Writer:
+    """Writes versions of one part. Calls for different objects may overlap, for one object they must not."""
+
+    def __init__(
+        self,
+        connection: BusConnection,
+        part: Part[Any],
+        layout: Layout,
+        source: str,
+        guard: WriteGuard,
+    ) -> None:
+        self._connection = connection
+        self._part = part
+        self._layout = layout
+        self._source = source
+        self._guard = guard
+        self.stored = Holdings()
+        self.counts = WriteCounts()
+        self.high_sequence = 0
+
+    async def write(self, version: SourceVersion, scope: Scope, *, gap: bool = False) -> bool:
+        """Put a version onto the bus, unless it or a newer one is there.
+
+        Args:
+            gap: versions before it were not kept.
+
+        Returns whether the bus knows the version or a newer one; not so if the broker will never take it.
+
+        Raises:
+            InterruptedSessionError: the outcome is not known.
+        """
+        body, digest, attempt, unknown = version.body, version.digest, 0, 0
+        while self._is_due(version, scope):
+            held = self.stored.get(version.key)
+            repeats = not gap and held is not None and held.is_repeated_by(version, digest, scope)
+            message = replace(self._message(version, body, scope, held, attempt), gap=gap, repeats=repeats)
+            subject = self._layout.state(self._part.name, version.key)
+            outcome = await self._publish(subject, body, message.headers(), expected=held.sequence if held else 0)
+            match outcome:
+                case PubAck(sequence, duplicate=False):
+                    await self._stored_now(message, sequence)
+                    return True
+                case PubAck():
+                    # The id was stored once. If the message is gone since, only another id will bring it back.
+                    attempt += 1
+                    await self._resolve(version.key)
+                case WrongSequence():
+                    await self._resolve(version.key)
+                case Unknown(reason):
+                    await self._resolve(version.key)
+                    unknown += 1
+                    if unknown == _ATTEMPTS:
+                        raise InterruptedSessionError(f"{self._part.name} {version.key}: {reason}")
+                    await asyncio.sleep(_PAUSE * 2**unknown)
+                case Refused():
+                    self._tell_refused(version.key, outcome)
+                    return False
+                case _:
+                    assert_never(outcome)
+        return True
+
+    def _is_due(self, version: SourceVersion, scope: Scope) -> bool:
+        """Whether the bus knows neither the version nor a newer one.
+
+        Raises:
+            InterruptedSessionError: the part is somebody else's now.
+        """
+        held = self.stored.get(version.key)
+        verdict = judge(version, held, scope)
+        if verdict is Verdict.STALE:
+            self.counts.stale += 1
+            if held is not None and held.epoch > scope.epoch:
+                # A publisher that lost the part wrote after this session had read it; only a newer epoch than
+                # its own can be put over that.
+                raise InterruptedSessionError(f"{self._part.name} {version.key}: epoch {held.epoch} appeared")
+        return verdict is Verdict.PUBLISH
+
+    def _tell_refused(self, key: Key, outcome: Refused) -> None:
+        self.counts.refused += 1
+        log.error(
+            "The broker refuses an object; its consumers keep the last version they have. "
+            "Raise the broker's max_payload if it is too large",
+            part=self._part.name,
+            object=str(key),
+            code=outcome.code,
+            reason=outcome.reason,
+        )
+
+    def tells_of_gap(self, key: Key) -> bool:
+        """Whether what the stream holds of an object says that versions before it are missing."""
+        held = self.stored.get(key)
+        return held is not None and held.gap
+
+    def _message(
+        self, version: SourceVersion, body: bytes, scope: Scope, held: Stored | None, attempt: int
+    ) -> StateMessage:
+        # Facts have no version of their own; predecessor and content identify one.
+        identity = version.resource_version or f"{held.sequence if held else 0}-{digest_of(body, '').hex()}"
+        return StateMessage(
+            part=self._part.name,
+            key=version.key,
+            verb=version.verb,
+            epoch=scope.epoch,
+            era=scope.comparable_since,
+            uid=version.uid,
+            resource_version=version.resource_version,
+            previous=held.logged if held else 0,
+            body=body,
+            traceparent=version.traceparent or trace_of({"metadata": {"uid": version.uid}}),
+            time=datetime.now(UTC),
+            source=self._source,
+            id=message_id(scope.epoch, version.uid, identity, version.verb, attempt),
+        )
+
+    async def _resolve(self, key: Key) -> None:
+        """Look up the outcome of a write: the message in question lies in the stream, or somebody else's does."""
+        self.counts.rereads += 1
+        await self.look_up(key)
+
+    async def look_up(self, key: Key) -> None:
+        """Take anew what the stream holds of an object, and log it if the history lacks it.
+
+        Its writer may have come no further, and what the history had of it may be too old to be kept. What nobody can
+        read is no version: it is removed, so that it is published again, and does not get into the history (FW-496).
+
+        Raises:
+            InterruptedSessionError: no answer.
+        """
+        with interrupting():
+            message = await last_message(
+                self._connection, self._layout.state_stream, self._layout.state(self._part.name, key)
+            )
+        self.stored.pop(key, None)
+        if message is None:
+            return
+        state = self.read(key, message)
+        if state is None or not _has_object(state):
+            await self.remove(message.sequence)
+            return
+        logged = await self.copy_to_history(state, message.sequence)
+        # Only now: what is in `stored` is in the history.
+        self.stored[key] = Stored.of(state, message.sequence, message.stored, logged)
+
+    def read(self, key: Key, message: StoredMessage) -> StateMessage | None:
+        """What a message of the state stream says; ``None`` if nobody can read it. Its body is not looked at."""
+        self.high_sequence = max(self.high_sequence, message.sequence)
+        try:
+            return decode_state(self._part.name, key, message.headers, message.data)
+        except EnvelopeError as error:
+            log.warning("The state stream holds an unreadable message", error=str(error))
+            return None
+
+    async def remove(self, sequence: int) -> None:
+        """Remove a message that nobody can read, so that it can be replaced."""
+        self._check_lease()
+        with interrupting():
+            await delete_message(self._connection, self._layout.state_stream, sequence)
+
+    async def _stored_now(self, message: StateMessage, sequence: int) -> None:
+        self.high_sequence = max(self.high_sequence, sequence)
+        if not message.repeats:
+            await self._log(message, sequence)
+        self.stored[message.key] = Stored.of(message, sequence)
+        self.counts.published += 1
+
+    async def copy_to_history(self, message: StateMessage, sequence: int) -> int:
+        """Log a present version that may be missing there; the one thing a crash can leave undone.
+
+        Also behind later ones, and rather twice than not at all: the history is to hold every version, and who reads
+        it sorts them (`chained`).
+
+        Returns the sequence under which the history has what it says.
+
+        Raises:
+            InterruptedSessionError: no answer.
+        """
+        logged = await self._place_in_history(message, sequence)
+        if logged is not None:
+            return logged
+        if await self._log(message, sequence) and await self._place_in_history(message, sequence) is None:
+            # The broker remembers the id of a message that is gone since, and that of an earlier copy.
+            await self._log(message, sequence, suffix=f"/{secrets.token_hex(4)}")
+        self.counts.copied += 1
+        return sequence
+
+    async def _place_in_history(self, message: StateMessage, sequence: int) -> int | None:
+        subject = self._layout.log(self._part.name, message.key)
+        with interrupting():
+            last = await last_message(self._connection, self._layout.history_stream, subject)
+        return None if last is None else Logged.of(last.headers).holds(message, sequence)
+
+    async def _log(self, message: StateMessage, sequence: int, suffix: str = "") -> bool:
+        """Write a version to the history; whether the broker took it for a repetition."""
+        subject = self._layout.log(message.part, message.key)
+        headers = LogMessage(message, sequence).headers()
+        headers[Header.MESSAGE_ID] += suffix
+        for attempt in range(_ATTEMPTS):
+            outcome = await self._publish(subject, message.body, headers)
+            if isinstance(outcome, PubAck):
+                return outcome.duplicate
+            if isinstance(outcome, Refused):
+                # Some bytes of headers more than in the state stream; the next version's predecessor shows the hole.
+                log.error("The history lacks a version that is too large for it", subject=subject, cause=outcome.reason)
+                return False
+            # Not known: the id makes repeating harmless.
+            await asyncio.sleep(_PAUSE * 2**attempt)
+        raise InterruptedSessionError(f"{subject}: {outcome}")
+
+    async def _publish(
+        self, subject: str, body: bytes, headers: Mapping[str, str], *, expected: int | None = None
+    ) -> PublishOutcome:
+        async with self._connection.writes:
+            # Asked last: the Lease may have run out while this waited for its turn.
+            self._check_lease()
+            return await self._connection.publish(subject, body, headers, expected=expected)
+
+    def _check_lease(self) -> None:
+        if self._guard() <= 0:
+            raise InterruptedSessionError("the Lease was not renewed in time; another replica may lead")
+
+
+def _has_object(message: StateMessage) -> bool:
+    try:
+        message.object()
+    except EnvelopeError as error:
+        log.warning("The state stream holds an unreadable message", error=str(error))
+        return False
+    return True

@@ -1,0 +1,105 @@
+"""core/v1 Pod: what is read of workloads (FW-140 to FW-157, FW-170)."""
+
+from __future__ import annotations
+
+from controller_runtime.api.base import ApiModel, Items, Time
+from controller_runtime.api.enums import PodPhase
+from controller_runtime.api.meta import Condition, Resource
+from controller_runtime.core.shapes import EnvVar, ResourceRequirements
+
+
+class ClaimVolumeSource(ApiModel):
+    """A volume that is a PersistentVolumeClaim."""
+
+    claim_name: str = ""
+    read_only: bool | None = None
+
+
+class Volume(ApiModel):
+    """A volume of a pod; kinds of volumes other than claims are kept unread."""
+
+    name: str = ""
+    persistent_volume_claim: ClaimVolumeSource | None = None
+
+
+class Container(ApiModel):
+    """A container of a pod spec."""
+
+    name: str = ""
+    image: str = ""
+    env: Items[EnvVar] = ()
+    resources: ResourceRequirements = ResourceRequirements()
+
+
+class PodSpec(ApiModel):
+    """What runs in the pod."""
+
+    node_name: str = ""
+    service_account_name: str = ""
+    containers: Items[Container] = ()
+    init_containers: Items[Container] = ()
+    volumes: Items[Volume] = ()
+
+
+class WaitingState(ApiModel):
+    """The container waits."""
+
+    reason: str = ""
+    message: str = ""
+
+
+class RunningState(ApiModel):
+    """The container runs."""
+
+    started_at: Time | None = None
+
+
+class TerminatedState(ApiModel):
+    """The container ended; the message holds its termination message."""
+
+    exit_code: int = 0
+    reason: str = ""
+    message: str = ""
+    started_at: Time | None = None
+    finished_at: Time | None = None
+
+
+class ContainerState(ApiModel):
+    """State of a container; at most one member is set."""
+
+    waiting: WaitingState | None = None
+    running: RunningState | None = None
+    terminated: TerminatedState | None = None
+
+
+class ContainerStatus(ApiModel):
+    """What became of a container."""
+
+    name: str = ""
+    ready: bool = False
+    restart_count: int = 0
+    image: str = ""
+    image_id: str = ""
+    state: ContainerState = ContainerState()
+    last_state: ContainerState = ContainerState()
+
+
+class PodStatus(ApiModel):
+    """What became of the pod."""
+
+    phase: PodPhase = PodPhase.UNKNOWN
+    reason: str = ""
+    message: str = ""
+    conditions: Items[Condition] = ()
+    init_container_statuses: Items[ContainerStatus] = ()
+    container_statuses: Items[ContainerStatus] = ()
+    start_time: Time | None = None
+
+
+class Pod(Resource):
+    """core/v1 Pod."""
+
+    api_version: str = "v1"
+    kind: str = "Pod"
+    spec: PodSpec = PodSpec()
+    status: PodStatus = PodStatus()

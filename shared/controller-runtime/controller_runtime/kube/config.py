@@ -1,0 +1,254 @@
+"""Where the API server is and how to prove who we are.
+
+A pod's service account and the usual kubeconfig are read directly: importing the client library costs 36 MB, because
+its package brings every generated API. Left to it are the plugins of a kubeconfig (exec, OIDC), and it is imported
+only for them.
+"""
+
+import asyncio
+import os
+import ssl
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, Protocol, final
+
+from controller_runtime.kube.kubeconfig import ConfigError, Kubeconfig, read_kubeconfig
+
+if TYPE_CHECKING:
+    from kubernetes_asyncio.client.configuration import Configuration
+
+SERVICE_ACCOUNT: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount")
+TOKEN_LIFETIME: Final = 60.0
+"""Seconds after which a pod's token file is read again; the kubelet rotates it long before it expires."""
+PLUGIN_SECONDS: Final = 30.0
+"""How long a plugin may take to bring a credential."""
+
+
+class Credentials(Protocol):
+    """Source of the ``Authorization`` header."""
+
+    async def authorization(self) -> str | None:
+        """The current header value; ``None`` when the connection itself authenticates (certificate)."""
+
+    async def refresh(self) -> None:
+        """Obtain the credential anew, because the server rejected it with 401."""
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Connection:
+    """Everything needed to open connections to one API server.
+
+    Attributes:
+        server: base URL without a trailing slash.
+        credentials: source of the authorization header.
+        tls: TLS context for https servers.
+        tls_server_name: name to verify instead of the URL's host.
+        proxy: URL of an explicit proxy; the environment's proxy variables are honoured besides.
+    """
+
+    server: str
+    credentials: Credentials
+    tls: ssl.SSLContext | None = None
+    tls_server_name: str | None = None
+    proxy: str | None = None
+
+
+@final
+class NoCredentials:
+    """Anonymous access, for local servers."""
+
+    async def authorization(self) -> str | None:
+        """No header."""
+        return None
+
+    async def refresh(self) -> None:
+        """Nothing to renew."""
+
+
+@final
+class TokenFile:
+    """A bearer token in a file that somebody else rotates."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._header: str | None = None
+        self._read_at = 0.0
+
+    async def authorization(self) -> str | None:
+        """The token as of at most a minute ago."""
+        if self._header is None or time.monotonic() - self._read_at > TOKEN_LIFETIME:
+            await self.refresh()
+        return self._header
+
+    async def refresh(self) -> None:
+        """Read the file.
+
+        Raises:
+            ConfigError: it is unreadable or empty.
+        """
+        try:
+            token = (await asyncio.to_thread(self._path.read_text)).strip()
+        except OSError as error:
+            raise ConfigError(f"token {self._path}: {error}; is the token mounted?") from error
+        if not token:
+            raise ConfigError(f"token {self._path} is empty; is the token mounted?")
+        self._header, self._read_at = f"Bearer {token}", time.monotonic()
+
+
+@final
+class WrittenCredentials:
+    """What stands in a kubeconfig: a token, or name and password."""
+
+    def __init__(self, path: str, context: str | None, header: str | None) -> None:
+        self._path = path
+        self._context = context
+        self._header = header
+
+    async def authorization(self) -> str | None:
+        """The header as read last."""
+        return self._header
+
+    async def refresh(self) -> None:
+        """Read the kubeconfig again."""
+        self._header = (await asyncio.to_thread(read_kubeconfig, self._path, self._context)).header
+
+
+@final
+class PluginCredentials:
+    """What a kubeconfig's plugin brings: exec, OIDC."""
+
+    def __init__(self, path: str, context: str | None, header: str | None) -> None:
+        self._path = path
+        self._context = context
+        self._header = header
+
+    async def authorization(self) -> str | None:
+        """The header as loaded last."""
+        return self._header
+
+    async def refresh(self) -> None:
+        """Load the kubeconfig again, which runs its exec plugin or renews its OIDC token."""
+        self._header = _header(await _load_kubeconfig(self._path, self._context))
+
+
+async def load_connection(kubeconfig: str | None = None, context: str | None = None) -> Connection:
+    """Find the API server.
+
+    In this order: the given kubeconfig, ``KUBECONFIG``, the pod's service account, ``~/.kube/config``.
+
+    Raises:
+        ConfigError: none of them exists, or the one found is unusable.
+    """
+    explicit = kubeconfig or os.environ.get("KUBECONFIG")
+    if explicit:
+        return await from_kubeconfig(explicit, context)
+    if os.environ.get("KUBERNETES_SERVICE_HOST"):
+        return await in_cluster()
+    default = Path.home() / ".kube" / "config"
+    if default.exists():
+        return await from_kubeconfig(str(default), context)
+    raise ConfigError("no API server: set KUBECONFIG, create ~/.kube/config, or run in a pod")
+
+
+async def in_cluster(service_account: Path = SERVICE_ACCOUNT) -> Connection:
+    """The API server of the cluster this pod runs in.
+
+    Raises:
+        ConfigError: the environment or the mounted service account is incomplete.
+    """
+    host, port = os.environ.get("KUBERNETES_SERVICE_HOST"), os.environ.get("KUBERNETES_SERVICE_PORT")
+    if not host or not port:
+        raise ConfigError("KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT are not both set: not in a pod?")
+    credentials = TokenFile(service_account / "token")
+    await credentials.refresh()
+    authority = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+    tls = await asyncio.to_thread(_tls_context, str(service_account / "ca.crt"))
+    return Connection(f"https://{authority}", credentials, tls)
+
+
+async def from_kubeconfig(path: str, context: str | None = None) -> Connection:
+    """The API server of a kubeconfig (or of several, joined as in ``KUBECONFIG``).
+
+    Raises:
+        ConfigError: the file, its context or its credentials are unusable.
+    """
+    written = await asyncio.to_thread(read_kubeconfig, path, context)
+    if written.plugin:
+        return await _from_plugin(path, context)
+    tls = await asyncio.to_thread(_tls_of, written) if written.server.startswith("https") else None
+    credentials: Credentials
+    if written.token_file is None:
+        credentials = WrittenCredentials(path, context, written.header)
+    else:
+        credentials = TokenFile(written.token_file)
+        await credentials.refresh()
+    return Connection(written.server, credentials, tls, written.tls_server_name, written.proxy)
+
+
+async def _from_plugin(path: str, context: str | None) -> Connection:
+    loaded = await _load_kubeconfig(path, context)
+    server = (loaded.host or "").rstrip("/")
+    tls = None
+    if server.startswith("https"):
+        tls = await asyncio.to_thread(
+            _tls_context, loaded.ssl_ca_cert, loaded.cert_file, loaded.key_file, verify=loaded.verify_ssl
+        )
+    return Connection(
+        server,
+        PluginCredentials(path, context, _header(loaded)),
+        tls,
+        loaded.tls_server_name,
+        loaded.proxy,
+    )
+
+
+async def _load_kubeconfig(path: str, context: str | None) -> "Configuration":
+    # Imported here for its weight; see the module's docstring.
+    from kubernetes_asyncio.client.configuration import Configuration  # noqa: PLC0415
+    from kubernetes_asyncio.config.kube_config import load_kube_config  # noqa: PLC0415
+
+    configuration = Configuration()
+    try:
+        async with asyncio.timeout(PLUGIN_SECONDS):
+            await load_kube_config(path, context, configuration, persist_config=False)
+    except TimeoutError as error:
+        raise ConfigError(f"kubeconfig {path}: its plugin brought no credential in {PLUGIN_SECONDS:g} s") from error
+    except Exception as error:
+        # A malformed file makes the library fail with whatever it stumbles over: KeyError, TypeError, YAMLError.
+        raise ConfigError(f"kubeconfig {path}: {error}; check its current context") from error
+    return configuration
+
+
+def _header(configuration: "Configuration") -> str | None:
+    header = configuration.api_key.get("BearerToken")
+    return str(header) if header else None
+
+
+def _tls_of(written: Kubeconfig) -> ssl.SSLContext:
+    # OpenSSL reads a certificate with its key from files only.
+    with tempfile.TemporaryDirectory(prefix="aim-") as name:
+        folder = Path(name)
+        ca = written.ca and written.ca.file(folder, "ca.crt")
+        certificate = written.certificate and written.certificate.file(folder, "tls.crt")
+        key = written.key and written.key.file(folder, "tls.key")
+        return _tls_context(ca, certificate, key, verify=written.verify)
+
+
+def _tls_context(
+    ca: str | None, certificate: str | None = None, key: str | None = None, *, verify: bool = True
+) -> ssl.SSLContext:
+    try:
+        context = ssl.create_default_context(cafile=ca)
+        if certificate:
+            context.load_cert_chain(certificate, keyfile=key)
+    except OSError as error:
+        raise ConfigError(f"TLS files of the API server ({ca}, {certificate}): {error}; check them") from error
+    # Cluster CAs made by older tools lack the key identifiers that newer Pythons insist on.
+    context.verify_flags &= ~ssl.VERIFY_X509_STRICT
+    if not verify:
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+    return context

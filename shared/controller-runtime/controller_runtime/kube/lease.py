@@ -1,0 +1,239 @@
+"""Leader election over a Lease (FW-281).
+
+Among the processes that share a Lease, at most one believes that it leads. Each judges by its own boot clock
+only: a candidate takes over when it has *seen* no change for the lease duration, a leader stops believing when
+its last renewal was *sent* longer ago than the renew deadline. The deadline is shorter than the duration, so the
+old one stops before the new one starts, whatever the clocks of the machines say. What it sends last has to be through
+by then: the guard gives every write the rest of the duration, and no more (FW-429).
+
+An identity is one process (FW-428). Only what died in the very same place is succeeded without that wait.
+"""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final, final
+
+import structlog
+
+from controller_runtime.core.lease import Lease, LeaseSpec
+from controller_runtime.kube.client import KubeClient
+from controller_runtime.kube.errors import KubeError
+from controller_runtime.kube.lease_record import Clock, Identity, SystemClock, claimed, is_free, released
+from controller_runtime.kube.lease_store import LeaseStore
+
+RELEASE_TIMEOUT: Final = 3.0
+"""Seconds a stopping leader spends on giving its Lease back."""
+
+_DRIFT: Final = 1.0
+"""Seconds by which two clocks may differ over the duration of a lease."""
+
+_log = structlog.get_logger(__name__)
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class LeaseSettings:
+    """Durations in seconds (FW-281).
+
+    Attributes:
+        duration: how long others respect a holder that is silent.
+        renew_deadline: how long after its last renewal a holder believes to lead; less than ``duration``.
+        retry_period: between two attempts to take or renew.
+    """
+
+    duration: float = 15.0
+    renew_deadline: float = 10.0
+    retry_period: float = 2.0
+
+    @property
+    def safe(self) -> float:
+        """Seconds after a renewal was sent in which nobody else can have taken over."""
+        return self.duration - min(_DRIFT, (self.duration - self.renew_deadline) / 2)
+
+    def __post_init__(self) -> None:
+        if not self.retry_period < self.renew_deadline < self.duration:
+            raise ValueError(f"a lease needs retry period < renew deadline < duration, got {self}")
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class LeaderStatistics:
+    """A moment of an elector: whether it leads, who holds the Lease, age of the last renewal, failed attempts."""
+
+    leads: bool
+    holder: str
+    renewed_seconds_ago: float | None
+    failures: int
+
+
+@final
+class LeaderElector:
+    """Takes part in one election while `run` runs.
+
+    The client is used past its queue and without its write guard.
+    """
+
+    def __init__(
+        self,
+        client: KubeClient,
+        namespace: str,
+        name: str,
+        identity: Identity,
+        *,
+        settings: LeaseSettings | None = None,
+        clock: Clock | None = None,
+        on_change: Callable[[bool], None] | None = None,
+    ) -> None:
+        """``on_change`` is called from `run`, with True when leadership was gained and False when lost."""
+        self._store = LeaseStore(client, namespace, name)
+        self._identity = str(identity)
+        self._succeeds = identity.succeeds
+        self._first_look = True
+        self._settings = settings or LeaseSettings()
+        self._clock = clock or SystemClock()
+        self._on_change = on_change
+        self._lease: Lease | None = None
+        self._seen_spec: LeaseSpec | None = None
+        self._seen_at = 0.0
+        self._renewed_at: float | None = None
+        self._announced = False
+        self._gained, self._lost = asyncio.Event(), asyncio.Event()
+        self._lost.set()
+        self._attempting = asyncio.Lock()
+        self._failures = 0
+
+    @property
+    def is_leader(self) -> bool:
+        """Whether a renewal, sent within the renew deadline by the boot clock, made the Lease ours (FW-407).
+
+        Turns False by itself.
+        """
+        renewed = self._renewed_at
+        return renewed is not None and self._clock.boot() - renewed < self._settings.renew_deadline
+
+    def guard(self) -> float:
+        """The `WriteGuard` of a leader: ``client.guarded(elector.guard)`` (FW-407, FW-429)."""
+        if not self.is_leader or self._renewed_at is None:
+            return 0.0
+        return self._renewed_at + self._settings.safe - self._clock.boot()
+
+    async def gained(self) -> None:
+        """Wait until this process leads."""
+        await self._gained.wait()
+
+    async def lost(self) -> None:
+        """Wait until this process does not lead; at once when it does not."""
+        await self._lost.wait()
+
+    async def confirm(self) -> bool:
+        """Ask the API server whether the Lease is still ours (FW-407, after a refused marker).
+
+        False also when it does not answer: then nobody knows.
+        """
+        self._lease = None
+        return await self._attempt() and self.is_leader
+
+    def statistics(self) -> LeaderStatistics:
+        """Current numbers."""
+        ago = None if self._renewed_at is None else self._clock.boot() - self._renewed_at
+        holder = (self._seen_spec.holder_identity or "") if self._seen_spec else ""
+        return LeaderStatistics(self.is_leader, holder, ago, self._failures)
+
+    async def run(self) -> None:
+        """Take part until cancelled; then release the Lease, so that a successor need not wait."""
+        try:
+            while True:
+                await self._attempt()
+                await self._clock.sleep(self._pause())
+                self._announce()
+        finally:
+            await self._release()
+
+    def _pause(self) -> float:
+        # A leader that cannot renew wakes at its deadline, to say so on time.
+        left = self._time_left()
+        return self._settings.retry_period if left is None else min(self._settings.retry_period, left)
+
+    def _time_left(self) -> float | None:
+        if not self.is_leader or self._renewed_at is None:
+            return None
+        return max(0.0, self._renewed_at + self._settings.renew_deadline - self._clock.boot())
+
+    async def _attempt(self) -> bool:
+        """Take or renew within the time there is; whether the server answered."""
+        async with self._attempting:
+            left = self._time_left()
+            try:
+                async with asyncio.timeout(self._settings.renew_deadline if left is None else left):
+                    await self._take_or_renew()
+                answered, self._failures = True, 0
+            except (KubeError, TimeoutError, ValueError) as error:
+                answered, self._lease = False, None
+                self._failures += 1
+                _log.warning("lease attempt failed; will retry", lease=str(self._store), error=str(error))
+        self._announce()
+        return answered
+
+    async def _take_or_renew(self) -> None:
+        """One attempt, from the Lease as last written if we hold it, and once more from a fresh read."""
+        if self._lease is not None and self.is_leader and await self._claim(self._lease):
+            return
+        current = await self._store.read()
+        self._observe(current.spec if current else LeaseSpec())
+        # Only the first look may find a former life's Lease. Whoever appears later in our place lives.
+        inherits, self._first_look = self._first_look and self._is_former(current), False
+        if current is not None and not inherits and not self._may_take(current.spec):
+            self._lease = self._renewed_at = None
+            return
+        if not await self._claim(current):
+            self._lease = None
+
+    def _is_former(self, lease: Lease | None) -> bool:
+        return lease is not None and self._succeeds(lease.spec.holder_identity or "")
+
+    def _observe(self, spec: LeaseSpec) -> None:
+        if spec != self._seen_spec:
+            self._seen_spec, self._seen_at = spec, self._clock.boot()
+
+    def _may_take(self, spec: LeaseSpec) -> bool:
+        if is_free(spec, self._identity):
+            return True
+        # The holder's own duration counts: it may run an older release with other settings.
+        duration = max(spec.lease_duration_seconds or 0, self._settings.duration)
+        return self._clock.boot() - self._seen_at > duration
+
+    async def _claim(self, before: Lease | None) -> bool:
+        sent_at = self._clock.boot()
+        spec = claimed(
+            before.spec if before else LeaseSpec(), self._identity, self._settings.duration, self._clock.wall()
+        )
+        written = await self._store.write(before, spec)
+        if written is None:
+            return False
+        self._lease, self._renewed_at = written, sent_at
+        self._observe(written.spec)
+        return True
+
+    def _announce(self) -> None:
+        leads = self.is_leader
+        if leads == self._announced:
+            return
+        self._announced = leads
+        (self._lost if leads else self._gained).clear()
+        (self._gained if leads else self._lost).set()
+        _log.info("leadership gained" if leads else "leadership lost", lease=str(self._store))
+        if self._on_change is not None:
+            self._on_change(leads)
+
+    async def _release(self) -> None:
+        held, self._lease, self._renewed_at = self._lease, None, None
+        # First stop believing, then let others in.
+        self._announce()
+        if held is None:
+            return
+        try:
+            async with asyncio.timeout(RELEASE_TIMEOUT):
+                await self._store.write(held, released(held.spec))
+        except (KubeError, TimeoutError) as error:
+            _log.warning("lease not released; a successor waits for it", lease=str(self._store), error=str(error))

@@ -1,0 +1,184 @@
+"""Carries out effects and turns their results into facts.
+
+An effect is known by kind and key. While it waits or runs, plans that ask for it again change nothing, except that
+an earlier start is taken over. The fact goes into the world at once and onto the bus, so the object that asked is
+woken without a round trip, and other replicas see it too.
+"""
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Protocol, Self
+
+import structlog
+
+from controller_runtime.api.base import to_json
+from controller_runtime.bus.entry import Change, Entry, Version
+from controller_runtime.bus.fact import FACTS, Fact, FactError, FactOwner, fact_key
+from controller_runtime.errors import AimError, Category
+from controller_runtime.json import JsonObject
+from controller_runtime.reconcile.plan import Effect
+from controller_runtime.reconcile.reconciler import EffectError, EffectRunner
+
+_log = structlog.get_logger()
+
+
+class Facts(Protocol):
+    """Where the results of effects go."""
+
+    def previous(self, effect: str, about: str) -> Fact | None:
+        """The last fact of an effect, to count consecutive failures."""
+        ...
+
+    async def publish(self, entry: Entry[Fact]) -> None:
+        """Make a fact known, in this process and outside of it."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class EffectStatistics:
+    """Counts since start, for metrics."""
+
+    running: int
+    waiting: int
+    succeeded: int
+    failed: int
+
+
+@dataclass(slots=True)
+class _Pending:
+    owner: FactOwner
+    effect: Effect
+    task: asyncio.Task[None]
+    started: bool = False
+
+
+class EffectHost:
+    """Runs effects while its service leads.
+
+    Use as an asynchronous context manager: leaving it cancels what still runs; the next leader's plans ask again.
+
+    Args:
+        concurrency: how many effects of a kind run at the same time; kinds do not wait for each other.
+    """
+
+    def __init__(
+        self,
+        service: str,
+        runners: Mapping[str, EffectRunner],
+        facts: Facts,
+        *,
+        concurrency: Mapping[str, int],
+    ) -> None:
+        self._service = service
+        self._runners = runners
+        self._facts = facts
+        self._limits = {kind: asyncio.Semaphore(limit) for kind, limit in concurrency.items()}
+        self._pending: dict[tuple[str, str], _Pending] = {}
+        self._group: asyncio.TaskGroup | None = None
+        self._succeeded = 0
+        self._failed = 0
+
+    async def __aenter__(self) -> Self:
+        self._group = await asyncio.TaskGroup().__aenter__()
+        return self
+
+    async def __aexit__(self, *exception: object) -> None:
+        assert self._group is not None
+        for pending in list(self._pending.values()):
+            pending.task.cancel()
+        await self._group.__aexit__(None, None, None)
+        self._group = None
+
+    @property
+    def statistics(self) -> EffectStatistics:
+        running = sum(pending.started for pending in self._pending.values())
+        return EffectStatistics(running, len(self._pending) - running, self._succeeded, self._failed)
+
+    def submit(self, effect: Effect, owner: FactOwner) -> None:
+        """Start an effect, unless it is under way already; an earlier ``not_before`` replaces a later one.
+
+        Raises:
+            KeyError: the service does not declare this kind.
+        """
+        assert self._group is not None, "effects run only while the service leads"
+        if effect.kind not in self._limits:
+            raise KeyError(f"effects of kind {effect.kind!r} are not declared; add it to the service's effect_kinds")
+        identity = (effect.kind, effect.key)
+        pending = self._pending.get(identity)
+        if pending is not None:
+            if pending.started or not _is_earlier(effect, pending.effect):
+                return
+            pending.task.cancel()
+        task = self._group.create_task(self._run(effect, owner), name=f"effect {effect.kind}")
+        self._pending[identity] = _Pending(owner, effect, task)
+        # Not a ``finally`` of the task: one that is cancelled before its first step has none.
+        task.add_done_callback(lambda done: self._ended(identity, done))
+
+    def on_change(self, change: Change[Any]) -> None:
+        """Let go of what is under way for an object that is gone."""
+        if change.old is not None and change.new is None:
+            self.forget(change.old.version.uid)
+
+    def forget(self, owner_uid: str) -> None:
+        """Cancel everything under way for an object that is gone."""
+        for pending in [p for p in self._pending.values() if p.owner.uid == owner_uid]:
+            pending.task.cancel()
+
+    def _ended(self, identity: tuple[str, str], task: asyncio.Task[None] | None) -> None:
+        pending = self._pending.get(identity)
+        if pending is not None and pending.task is task:
+            del self._pending[identity]
+
+    async def _run(self, effect: Effect, owner: FactOwner) -> None:
+        if effect.not_before is not None:
+            await asyncio.sleep((effect.not_before - datetime.now(UTC)).total_seconds())
+        async with self._limits[effect.kind]:
+            self._pending[effect.kind, effect.key].started = True
+            fact = await self._gather(effect, owner)
+        # Before the fact is told of: what it wakes may ask for the same effect again.
+        self._ended((effect.kind, effect.key), asyncio.current_task())
+        await self._facts.publish(fact)
+
+    async def _gather(self, effect: Effect, owner: FactOwner) -> Entry[Fact]:
+        try:
+            return self._fact(effect, owner, await self._runners[effect.kind](effect))
+        except EffectError as failure:
+            return self._fact(effect, owner, failure.error)
+        except Exception as bug:
+            # A bug in one runner must neither stop the service nor leave the object waiting for ever.
+            _log.exception("effect failed unexpectedly", effect=effect.kind, part=owner.part, name=owner.name)
+            why = f"{effect.kind} failed: {type(bug).__name__}: {bug}"
+            return self._fact(effect, owner, AimError(Category.UNKNOWN, "UnknownError", why))
+
+    def _fact(self, effect: Effect, owner: FactOwner, outcome: JsonObject | AimError) -> Entry[Fact]:
+        failed = isinstance(outcome, AimError)
+        previous = self._facts.previous(effect.kind, effect.key)
+        key = fact_key(self._service, effect.kind, effect.key)
+        body = to_json(
+            Fact.model_validate(
+                {
+                    "metadata": {"namespace": key.namespace, "name": key.name, "uid": key.name},
+                    "effect": effect.kind,
+                    "about": effect.key,
+                    "owner": owner,
+                    "observedAt": datetime.now(UTC),
+                    "attempts": (previous.attempts if previous else 0) + 1 if failed else 0,
+                    **({"failure": _failure(outcome)} if isinstance(outcome, AimError) else {"outcome": outcome}),
+                }
+            )
+        )
+        self._failed += failed
+        self._succeeded += not failed
+        return Entry.of(FACTS, key, body, Version(uid=key.name, resource_version=""))
+
+
+def _failure(error: AimError) -> FactError:
+    return FactError(category=error.category, reason=error.reason, message=error.message)
+
+
+def _is_earlier(new: Effect, old: Effect) -> bool:
+    if old.not_before is None:
+        return False
+    return new.not_before is None or new.not_before < old.not_before

@@ -1,0 +1,143 @@
+"""The HTTP face of a service: probes, metrics, and a look inside (FW-282, FW-283)."""
+
+import asyncio
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final
+
+import uvicorn
+from fastapi import FastAPI, Response
+from fastapi.responses import JSONResponse, PlainTextResponse
+
+from controller_runtime.bus.part import Key
+from controller_runtime.json import JsonObject, dumps
+from controller_runtime.manager.failure import StartError
+from controller_runtime.manager.settings import Address
+from controller_runtime.manager.state import ServiceState
+from controller_runtime.telemetry.metrics import Metrics
+
+_EVERY_INTERFACE: Final = "0.0.0.0"  # noqa: S104  the kubelet probes the pod's address, not loopback
+_UNKNOWN: Final = "no pass of this object took place here: check controller, namespace and name, and who leads"
+_BACKLOG: Final = 128
+_STOP_SECONDS: Final = 1
+"""How long a stopping server waits for open requests."""
+
+
+def probes(state: ServiceState, metrics: Metrics | None) -> FastAPI:
+    """Probes and debug pages; with metrics when they share the address."""
+    app = FastAPI(title=f"aim-{state.process.definition.name}", docs_url=None, redoc_url=None, openapi_url=None)
+
+    @app.get("/healthz")
+    async def healthz() -> Response:
+        alive = state.alive
+        return PlainTextResponse("ok" if alive else "the broker connection is closed for good", 200 if alive else 500)
+
+    @app.get("/readyz")
+    async def readyz() -> Response:
+        return JSONResponse(state.readiness(), 503 if state.not_ready() else 200)
+
+    @app.get("/debug/world")
+    async def world() -> Response:
+        return _json(state.world_page())
+
+    @app.get("/debug/queue")
+    async def queue() -> Response:
+        return _json(state.queue_page())
+
+    @app.get("/debug/why-woken")
+    async def why_woken(controller: str, name: str, namespace: str = "") -> Response:
+        page = state.why_woken_page(controller, Key(namespace, name))
+        return _json(page) if page is not None else PlainTextResponse(_UNKNOWN, 404)
+
+    if metrics is not None:
+        _serve_metrics(app, metrics)
+    return app
+
+
+def metrics_only(metrics: Metrics) -> FastAPI:
+    """The metrics page on an address of its own."""
+    app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None)
+    _serve_metrics(app, metrics)
+    return app
+
+
+def _serve_metrics(app: FastAPI, metrics: Metrics) -> None:
+    @app.get("/metrics")
+    async def page() -> Response:
+        return Response(metrics.page(), media_type="text/plain; version=0.0.4; charset=utf-8")
+
+
+def _json(page: JsonObject) -> Response:
+    return Response(dumps(page), media_type="application/json")
+
+
+class _Uvicorn(uvicorn.Server):
+    """Leaves signals to the process, and does not look ten times a second whether it is to stop."""
+
+    def __init__(self, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self._stop = asyncio.Event()
+
+    def stop(self) -> None:
+        """Let `serve` end."""
+        self.should_exit = True
+        self._stop.set()
+
+    async def main_loop(self) -> None:
+        await self._stop.wait()
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+
+class HttpServer:
+    """One address that is served until the process stops."""
+
+    def __init__(self, app: FastAPI, address: Address) -> None:
+        """Take the address.
+
+        Raises:
+            StartError: it can not be had.
+        """
+        self._listener = _listen(address)
+        config = uvicorn.Config(
+            app,
+            http="httptools",
+            loop="none",
+            ws="none",
+            lifespan="off",
+            log_config=None,
+            access_log=False,
+            date_header=False,
+            timeout_graceful_shutdown=_STOP_SECONDS,
+        )
+        self._server = _Uvicorn(config)
+
+    async def run(self) -> None:
+        """Serve until cancelled; open requests get a moment to end."""
+        serving = asyncio.ensure_future(self._server.serve(sockets=[self._listener]))
+        try:
+            await asyncio.shield(serving)
+        finally:
+            self._server.stop()
+            await asyncio.wait((serving,))
+
+
+def _listen(address: Address) -> socket.socket:
+    host = address.host or _EVERY_INTERFACE
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    # Only with the protocol given asyncio sets TCP_NODELAY on accepted connections.
+    listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind((host, address.port))
+        listener.listen(_BACKLOG)
+    except OSError as error:
+        listener.close()
+        raise StartError(
+            f"can not listen on {host}:{address.port}: {error.strerror or error}; "
+            "choose another AIM_HEALTH_PROBE_BIND_ADDRESS or AIM_METRICS_BIND_ADDRESS"
+        ) from error
+    return listener

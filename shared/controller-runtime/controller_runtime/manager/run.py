@@ -1,0 +1,131 @@
+"""Entry point of every service: settings, connections, signals."""
+
+import asyncio
+import faulthandler
+import gc
+import signal
+import sys
+from collections.abc import Callable, Coroutine, Mapping
+from contextlib import AbstractAsyncContextManager
+from typing import Any, Final, TypeVar
+
+import structlog
+import uvloop
+
+from controller_runtime import __version__
+from controller_runtime.bus.connection import BusSettings, connect
+from controller_runtime.kube.client import KubeClient
+from controller_runtime.kube.config import load_connection
+from controller_runtime.manager.context import ProcessContext
+from controller_runtime.manager.failure import report
+from controller_runtime.manager.process import ServiceProcess
+from controller_runtime.manager.settings import Settings, load, unknown_variables
+from controller_runtime.reconcile.reconciler import EffectRunner, ServiceDefinition
+from controller_runtime.telemetry import logs, tracing
+from controller_runtime.telemetry.metrics import Metrics
+
+S = TypeVar("S", bound=Settings)
+EffectRunners = AbstractAsyncContextManager[Mapping[str, EffectRunner]]
+"""Opens whatever the effects of a service need, and closes it at the end."""
+
+_log = structlog.get_logger(__name__)
+_STOP_SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
+_GARBAGE: Final = (10_000, 20, 20)
+"""New objects, and collections of younger ones, after which each generation is looked through."""
+_STOP_SECONDS: Final = 9.0
+"""A process that has not ended this long after a signal or a failure ends itself, showing where it hangs (FW-287)."""
+
+
+def run_service(
+    settings: type[S],
+    definition: Callable[[S], ServiceDefinition],
+    effects: Callable[[S, KubeClient], EffectRunners],
+) -> None:
+    """Read the settings, run the service, and end the process: 0 after a signal, 1 after a failure."""
+    chosen = load(settings)
+    declared = definition(chosen)
+    logs.configure(chosen.log_level, chosen.log_format, declared.name)
+    for name in unknown_variables(settings):
+        _log.warning("unknown variable is ignored", variable=name)
+    _collect_rarely()
+    with tracing.exporting(declared.name):
+        code = _run(_serve(declared, chosen, lambda kube: effects(chosen, kube)))
+    faulthandler.cancel_dump_traceback_later()
+    sys.exit(code)
+
+
+def _collect_rarely() -> None:
+    """Look for garbage in circles less often: a world is a million objects without any, and is looked through in vain.
+
+    By its defaults the collector takes a fifth of a start with ten thousand objects.
+    """
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(*_GARBAGE)
+
+
+def _run(service: Coroutine[Any, Any, None]) -> int:
+    try:
+        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+            runner.run(_until_signal(service))
+    except Exception as error:
+        # Whatever it was, a restart is the cure; what matters here is that the log says why.
+        report(error, "the service ends")
+        return 1
+    return 0
+
+
+async def _serve(
+    definition: ServiceDefinition, settings: Settings, effects: Callable[[KubeClient], EffectRunners]
+) -> None:
+    connection = await load_connection()
+    metrics = Metrics(connection.server)
+    bus_settings = BusSettings.of_urls(
+        settings.nats_url,
+        definition.field_manager,
+        settings.nats_credentials_file,
+        settings.nats_ca_file,
+        settings.nats_jetstream_domain,
+    )
+    async with (
+        KubeClient(connection, service=definition.name, version=__version__, observer=metrics) as kube,
+        connect(bus_settings) as bus,
+        effects(kube) as runners,
+    ):
+        try:
+            await ServiceProcess(
+                ProcessContext.of(definition, settings, kube, bus, runners=runners, metrics=metrics)
+            ).run()
+        finally:
+            _bound_the_end()
+
+
+def _bound_the_end() -> None:
+    """From now on the process ends in time, whatever its clean-up does."""
+    faulthandler.dump_traceback_later(_STOP_SECONDS, exit=True)
+
+
+async def _until_signal(service: Coroutine[Any, Any, None]) -> None:
+    """Run until the service fails, or a signal cancels it."""
+    running = asyncio.ensure_future(service)
+    stopping = False
+
+    def stop(number: signal.Signals) -> None:
+        nonlocal stopping
+        # A second signal must not interrupt the clean-up that the first one began.
+        if stopping:
+            return
+        stopping = True
+        _log.info("stopping", signal=number.name)
+        _bound_the_end()
+        running.cancel()
+
+    loop = asyncio.get_running_loop()
+    for number in _STOP_SIGNALS:
+        loop.add_signal_handler(number, stop, number)
+    await asyncio.wait((running,))
+    error = RuntimeError("cancelled by nobody") if running.cancelled() else running.exception()
+    if not stopping and error is not None:
+        raise error
+    if not running.cancelled() and error is not None:
+        report(error, "trouble while stopping")

@@ -1,0 +1,186 @@
+"""Settings of a service process: environment variables with the prefix AIM_, and the same as flags (FW-270…FW-274)."""
+
+import os
+import re
+import socket
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Final, TypeVar
+
+from pydantic import AfterValidator, BeforeValidator, Field, ValidationError
+from pydantic_settings import (
+    BaseSettings,
+    CliSettingsSource,
+    PydanticBaseSettingsSource,
+    SettingsConfigDict,
+    SettingsError,
+)
+
+from controller_runtime import quantity
+from controller_runtime.bus.subjects import DEFAULT_ROOT, Layout
+from controller_runtime.duration import parse_seconds
+from controller_runtime.json import JsonObject
+from controller_runtime.manager.aliases import translated
+from controller_runtime.telemetry.logs import LogFormat, LogLevel
+
+_NAMESPACE_FILE: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
+PREFIX: Final = "AIM_"
+_CREDENTIALS: Final = re.compile(r"://[^/@\s]*@")
+
+S = TypeVar("S", bound="Settings")
+
+
+def _seconds(value: object) -> object:
+    return parse_seconds(value) if isinstance(value, str) else value
+
+
+def _bytes(value: object) -> object:
+    return quantity.parse(value).ceiling if isinstance(value, str) else value
+
+
+Seconds = Annotated[float, BeforeValidator(_seconds)]
+"""A duration as of MS-028 (``10s``, ``2h30m``), held in seconds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where to listen; an empty host means every interface."""
+
+    host: str
+    port: int
+
+
+def address_of(text: str) -> Address | None:
+    """Read ``host:port``, ``:port`` or ``[v6]:port``; ``0`` means that nothing listens.
+
+    Raises:
+        ValueError: it is none of these.
+    """
+    if text == "0":
+        return None
+    host, colon, port = text.rpartition(":")
+    if not colon or not port.isdecimal() or not 0 < int(port) < 1 << 16:
+        raise ValueError("expected host:port, :port, or 0 for off")
+    return Address(host.strip("[]"), int(port))
+
+
+def _checked_address(text: str) -> str:
+    address_of(text)
+    return text
+
+
+BindAddress = Annotated[str, AfterValidator(_checked_address)]
+"""``host:port``, or ``0``."""
+
+PositiveSeconds = Annotated[float, BeforeValidator(_seconds), Field(gt=0)]
+"""A duration that can not be zero."""
+
+Bytes = Annotated[int, BeforeValidator(_bytes)]
+"""A Kubernetes quantity (``1Gi``), held in bytes."""
+
+
+def _checked_root(text: str) -> str:
+    return Layout(text).root
+
+
+Root = Annotated[str, AfterValidator(_checked_root)]
+"""One token of small letters, digits and hyphens."""
+
+
+def _system_namespace() -> str:
+    if _NAMESPACE_FILE.is_file():
+        return _NAMESPACE_FILE.read_text(encoding="utf-8").strip()
+    return "aim-system"
+
+
+class Settings(BaseSettings):
+    """What every service can be told; services with settings of their own derive from it (FW-273)."""
+
+    model_config = SettingsConfigDict(env_prefix=PREFIX, frozen=True, extra="forbid", env_ignore_empty=True)
+
+    system_namespace: str = Field(default_factory=_system_namespace, description="operator namespace (FW-270)")
+    pod_name: str = Field(default_factory=socket.gethostname, min_length=1, description="name in Leases (FW-281)")
+    pod_uid: str = Field("", description="lets a restarted container take over its Lease at once (FW-428)")
+    nats_url: str = Field("nats://aim-nats:4222", description="message broker, comma-separated list")
+    nats_root: Root = Field(DEFAULT_ROOT, description="first token of all names on the broker (FW-419)")
+    nats_jetstream_domain: str = Field("", description="JetStream domain of the streams; empty = the server's own")
+    nats_credentials_file: Path | None = Field(None, description="broker authentication")
+    nats_ca_file: Path | None = Field(None, description="CA bundle of the broker")
+    nats_history_age: Seconds = Field(7 * 24 * 3600.0, description="age limit of the history")
+    nats_history_bytes: Bytes = Field(1 << 30, description="size limit of the history")
+    nats_decisions_age: Seconds = Field(7 * 24 * 3600.0, description="age limit of the decision records")
+    nats_decisions_bytes: Bytes = Field(1 << 29, description="size limit of the decision records")
+    nats_heartbeat: PositiveSeconds = Field(10.0, description="renewal of a part's sync marker; stale after three")
+    nats_replicas: int = Field(1, ge=1, le=5, description="stream replicas")
+    direct_watch: bool = Field(True, description="feed the world from Kubernetes while the broker is away (FW-400)")
+    leader_elect: bool = Field(False, description="leader election by Lease (FW-281)")
+    metrics_bind_address: BindAddress = Field("0", description="metrics over HTTP, host:port; 0 = off (FW-280)")
+    health_probe_bind_address: BindAddress = Field(":8081", description="probes and debug endpoints (FW-282)")
+    log_level: LogLevel = LogLevel.INFO
+    log_format: LogFormat = LogFormat.JSON
+    resync_interval: PositiveSeconds = Field(600.0, description="full re-evaluation (FW-017)")
+    backoff_initial: PositiveSeconds = Field(0.2, description="first error backoff (FW-098)")
+    backoff_max: PositiveSeconds = Field(1000.0, description="longest error backoff (FW-098)")
+
+
+def load(settings: type[S], argv: list[str] | None = None) -> S:
+    """Read flags and environment; a flag wins over its variable.
+
+    Exits with status 2 and one line per mistake on an unknown flag or an unusable value (FW-272).
+    """
+    try:
+        return settings(
+            _cli_settings_source=CliSettingsSource(
+                settings,
+                cli_parse_args=translated(sys.argv[1:] if argv is None else argv),
+                cli_kebab_case="all",
+                cli_implicit_flags=True,
+                cli_prog_name=Path(sys.argv[0]).name,
+            )
+        )
+    except (ValidationError, SettingsError) as error:
+        print(f"unusable settings: {_explain(error)}", file=sys.stderr)
+        sys.exit(2)
+
+
+def _explain(error: ValidationError | SettingsError) -> str:
+    if isinstance(error, SettingsError):
+        return str(error)
+    return "; ".join(
+        f"{PREFIX}{'_'.join(str(part) for part in item['loc']).upper()}: {item['msg']} (got {item['input']!r})"
+        for item in error.errors()
+    )
+
+
+def effective(settings: Settings) -> JsonObject:
+    """The values in force, for people and for the log; credentials within URLs are masked."""
+    values = settings.model_dump(mode="json")
+    return {name: _CREDENTIALS.sub("://***@", one) if isinstance(one, str) else one for name, one in values.items()}
+
+
+def recorded(settings: type[S], values: JsonObject) -> S:
+    """Settings as `effective` gave them once: no flag and no variable of this process counts.
+
+    What did not exist then has its default; what is gone since is left out.
+
+    Raises:
+        ValidationError: a value is not valid any more.
+    """
+
+    class Recorded(settings):  # type: ignore[valid-type,misc]
+        @classmethod
+        def settings_customise_sources(
+            cls, *_: object, init_settings: PydanticBaseSettingsSource, **_others: object
+        ) -> tuple[PydanticBaseSettingsSource, ...]:
+            return (init_settings,)
+
+    known = {name: value for name, value in values.items() if name in settings.model_fields}
+    chosen: S = Recorded(**known)
+    return chosen
+
+
+def unknown_variables(settings: type[Settings]) -> list[str]:
+    """Names of AIM_ variables in the environment that mean nothing to this service; logged once as a warning."""
+    known = {PREFIX + name.upper() for name in settings.model_fields}
+    return sorted(name for name in os.environ if name.startswith(PREFIX) and name not in known)

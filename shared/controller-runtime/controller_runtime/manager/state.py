@@ -1,0 +1,187 @@
+"""What a running service knows about itself, for probes, metrics and the debug endpoints."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
+from typing import Final, TypeAlias
+
+from controller_runtime.bus.connection import ConnectionState
+from controller_runtime.bus.feed import PartStatus
+from controller_runtime.bus.freshness import Source
+from controller_runtime.bus.part import Key
+from controller_runtime.json import JsonObject
+from controller_runtime.manager.context import IS_PAUSED, ProcessContext, paused_indexes
+from controller_runtime.manager.leading import Term
+from controller_runtime.reconcile.queue import QueueStatistics
+from controller_runtime.reconcile.worker import DEFAULT_WORKERS
+from controller_runtime.telemetry.metrics import Readings, Total, gauges_of
+
+_Sample: TypeAlias = tuple[Mapping[str, str], float | Total]
+_Named: TypeAlias = tuple[str, Mapping[str, str], float | Total]
+
+_API_GRACE: Final = 10.0
+"""Seconds without an answer after which a service is not ready; a restarting API server takes less."""
+
+
+@dataclass(slots=True)
+class ServiceState:
+    """A process as it is now.
+
+    Attributes:
+        term: ``None`` while another replica leads.
+        api_server: why the API server could not be reached at start; ``None`` since it was.
+    """
+
+    process: ProcessContext
+    term: Term | None = None
+    api_server: str | None = "the API server was not asked yet"
+
+    def not_ready(self) -> list[str]:
+        """What keeps the service from being ready, in words; empty when it is ready (FW-282, FW-402)."""
+        connection = self.process.bus.statistics
+        connected = connection.state is ConnectionState.CONNECTED
+        parts = self.process.feed.statistics.parts
+        withheld = self._withheld()
+        reasons = [
+            _unsynced(part, connected=connected, withheld=withheld.get(part.part)) for part in parts if not part.synced
+        ]
+        if not connected and any(not part.fresh and part.source is Source.BUS for part in parts):
+            reasons.append(f"the message broker is {connection.state.value}: {connection.last_error or 'no answer'}")
+        if connection.denied is not None:
+            reasons.append(f"the message broker denies {connection.denied}; check the permissions of this identity")
+        if self.api_server is not None:
+            reasons.append(self.api_server)
+        elif self.process.metrics.unanswered_seconds >= _API_GRACE:
+            reasons.append(f"the API server has not answered for {self.process.metrics.unanswered_seconds:.0f} s")
+        if self.term is not None:
+            reasons += [f"{part} can not be watched: {why}" for part, why in self.term.refused_watches.items()]
+            reasons += [f"{part} is not vouched for by this leader: {why}" for part, why in self.term.unvouched.items()]
+        return reasons
+
+    def readiness(self) -> JsonObject:
+        """Details of readiness, ready or not."""
+        statistics = self.process.feed.statistics
+        return {
+            "service": self.process.definition.name,
+            "leads": self.process.leadership.leads,
+            "broker": self.process.bus.statistics.state.value,
+            "direct": list(statistics.direct),
+            "foreign": {part.part: part.foreign for part in statistics.parts if part.foreign},
+            "publishing": self._withheld(),
+            "reasons": self.not_ready(),
+        }
+
+    def _withheld(self) -> dict[str, str]:
+        """The parts that this process publishes but can not vouch for at present, and why."""
+        publishers = {} if self.term is None else self.term.publishers
+        return {name: one.interrupted_by for name, one in publishers.items() if one.interrupted_by is not None}
+
+    @property
+    def alive(self) -> bool:
+        """Whether the process can still recover by itself."""
+        return self.process.bus.statistics.state is not ConnectionState.CLOSED
+
+    def world_page(self) -> JsonObject:
+        """Each part: where it is fed from, how fresh it is, and which objects are known."""
+        return {
+            status.part: {
+                **asdict(status),
+                "keys": {str(entry.key): entry.version.resource_version for entry in self.process.world.all(part)},
+            }
+            for part, status in zip(self.process.world.parts, self.process.feed.statistics.parts, strict=True)
+        }
+
+    def queue_page(self) -> JsonObject:
+        """Each controller's queue, the publishers, and paused objects (SV-270)."""
+        term = self.term
+        return {
+            "leads": self.process.leadership.leads,
+            "queues": {} if term is None else {name: asdict(one) for name, one in term.controllers.queues.items()},
+            "publishers": {} if term is None else {name: asdict(one) for name, one in term.publishers.items()},
+            "recorder": asdict(self.process.decisions.statistics),
+            "streams": {} if term is None else {name: asdict(one) for name, one in term.streams.items()},
+            "requests": asdict(self.process.kube.statistics()),
+            "paused": self._paused(),
+        }
+
+    def why_woken_page(self, controller: str, key: Key) -> JsonObject | None:
+        """The change that brought the last pass of an object (FW-503); ``None`` when there was no pass."""
+        found = None if self.term is None else self.term.controllers.woken_by(controller, key)
+        return None if found is None else {"controller": controller, "object": str(key), "wokenBy": found or None}
+
+    def _paused(self) -> list[str]:
+        return [
+            f"{index.part} {entry.key}"
+            for index in paused_indexes(self.process.definition)
+            for entry in self.process.world.select(index, IS_PAUSED)
+        ]
+
+    def readings(self) -> Readings:
+        """Everything that metrics show of the present state."""
+        samples: defaultdict[str, list[_Sample]] = defaultdict(list)
+        for name, labels, value in self._samples():
+            samples[name].append((labels, value))
+        return {**samples, **self.process.definition.readings(self.process.world)}
+
+    def _samples(self) -> Iterable[_Named]:
+        leads = float(self.process.leadership.leads)
+        yield "leader_election_master_status", {"name": self.process.definition.field_manager}, leads
+        for part in self.process.feed.statistics.parts:
+            which = {"part": part.part, "source": part.source.value}
+            yield "aim_part_fresh", which, float(part.fresh)
+            yield "aim_part_objects", which, float(part.objects)
+            yield "aim_part_foreign", which, float(bool(part.foreign))
+        for known in self.process.world.parts:
+            yield "aim_failed_indexes_total", {"part": known.name}, float(self.process.world.stumbles(known))
+            yield "aim_failed_changes_total", {"part": known.name}, float(self.process.dispatcher.failed[known.name])
+        yield from _numbers("aim_projection", self.process.feed.statistics.projection, {})
+        yield from _numbers("aim_decisions", self.process.decisions.statistics, {})
+        yield "aim_paused_objects", {}, float(len(self._paused()))
+        if self.term is not None:
+            yield from _term_samples(self.term)
+        else:
+            for reconciler in self.process.definition.reconcilers:
+                yield "workqueue_depth", {"name": reconciler.controller}, 0.0
+
+
+def _term_samples(term: Term) -> Iterable[_Named]:
+    for controller, queue in term.controllers.queues.items():
+        yield from _queue_samples({"name": controller}, queue)
+    for controller, active in term.controllers.active.items():
+        yield "controller_runtime_active_workers", {"controller": controller}, float(active)
+        yield "controller_runtime_max_concurrent_reconciles", {"controller": controller}, float(DEFAULT_WORKERS)
+    for controller, failed in term.controllers.failed_wakes.items():
+        yield "aim_failed_wakes_total", {"controller": controller}, float(failed)
+    for controller, untold in term.controllers.untold.items():
+        yield "aim_untold_refusals_total", {"controller": controller}, float(untold)
+    for part, publisher in term.publishers.items():
+        yield from _numbers("aim_publisher", publisher, {"part": part})
+    for stream, kept in term.streams.items():
+        yield from _numbers("aim_stream", kept, {"stream": stream})
+    yield from _numbers("aim_effects", term.effects, {})
+
+
+def _queue_samples(labels: Mapping[str, str], queue: QueueStatistics) -> Iterable[_Named]:
+    """A queue under the names of FW-284."""
+    yield "workqueue_depth", labels, float(queue.depth)
+    yield "workqueue_adds_total", labels, float(queue.adds)
+    yield "workqueue_retries_total", labels, float(queue.retries)
+    yield "workqueue_queue_duration_seconds", labels, Total(queue.taken, queue.queue_seconds)
+    yield "workqueue_work_duration_seconds", labels, Total(queue.taken - queue.processing, queue.work_seconds)
+    yield "workqueue_unfinished_work_seconds", labels, queue.unfinished_seconds
+    yield "workqueue_longest_running_processor_seconds", labels, queue.longest_running_seconds
+
+
+def _numbers(prefix: str, statistics: object, labels: Mapping[str, str]) -> Iterable[_Named]:
+    for name, (own, value) in gauges_of(prefix, statistics, labels).items():
+        yield name, own, value
+
+
+def _unsynced(part: PartStatus, *, connected: bool, withheld: str | None) -> str:
+    if part.source is Source.DIRECT:
+        return f"{part.part} is not synced: the API server has not listed it yet"
+    if part.foreign:
+        return f"{part.part} is not synced: cluster {part.foreign} publishes it under the same AIM_NATS_ROOT"
+    if not connected:
+        return f"{part.part} is not synced: the message broker is not connected"
+    return f"{part.part} is not synced: {withheld or 'its publisher has not vouched for it yet'}"

@@ -1,0 +1,164 @@
+"""Writes Kubernetes Events about reconciled objects (FW-120, FW-125, FW-126, FW-413)."""
+
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Final
+from uuid import uuid4
+
+import structlog
+
+from controller_runtime.api.enums import EventType
+from controller_runtime.json import JsonObject
+from controller_runtime.kinds import EVENT
+from controller_runtime.kube.client import KubeClient
+from controller_runtime.kube.errors import ApiError, KubeError
+from controller_runtime.reconcile.child_body import Target
+from controller_runtime.reconcile.conditions import timestamp
+from controller_runtime.reconcile.event_rates import EventRates, Posting, bundles, combined
+from controller_runtime.reconcile.plan import Event, kind_of
+
+CLUSTER_EVENTS_NAMESPACE: Final = "default"
+"""Where events about cluster-scoped objects live (FW-413)."""
+_REMEMBERED_EVENTS: Final = 4096
+_NAME_DIGITS: Final = 16
+
+_log = structlog.get_logger(__name__)
+
+
+def _utc_now() -> datetime:
+    return datetime.now(UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class _Posted:
+    """An Event that exists, and how often it has happened."""
+
+    name: str
+    resource_version: str
+    count: int
+
+
+class EventWriter:
+    """Posts events, counting repetitions on the existing Event. Never raises for a failed request (FW-126)."""
+
+    def __init__(
+        self,
+        kube: KubeClient,
+        field_manager: str,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        now: Callable[[], datetime] = _utc_now,
+    ) -> None:
+        self._kube = kube
+        self._manager = field_manager
+        self._clock = clock
+        self._now = now
+        self._rates = EventRates()
+        self._posted: OrderedDict[tuple[str, tuple[str, str, str]], _Posted] = OrderedDict()
+        self._failures = 0
+
+    @property
+    def failures(self) -> int:
+        """Events that could not be written since start."""
+        return self._failures
+
+    async def emit(self, target: Target, source: str, events: Iterable[Event]) -> None:
+        """Post what the rates allow, under that source component; what shares an Event is logged one by one.
+
+        Raises:
+            NotLeaderError: this process may not write any more (FW-407); then nothing counts as posted.
+        """
+        self._kube.check_guard()
+        for sharing in bundles(events):
+            event = combined(sharing)
+            posting = self._rates.admit(target.uid, event, self._clock())
+            if posting is not None:
+                for one in sharing:
+                    _report(one)
+                await self._post_safely(target, source, event, posting)
+
+    def forget(self, uid: str) -> None:
+        """Drop what is remembered about an object that is gone."""
+        self._rates.forget(uid)
+        for key in [key for key in self._posted if key[0] == uid]:
+            del self._posted[key]
+
+    async def _post_safely(self, target: Target, source: str, event: Event, posting: Posting) -> None:
+        try:
+            await self._post(target, source, event, posting)
+        except KubeError as error:
+            self._failures += 1
+            _log.info(
+                "event not written",
+                namespace=target.namespace,
+                name=target.name,
+                reason=event.reason,
+                error=str(error),
+            )
+
+    async def _post(self, target: Target, source: str, event: Event, posting: Posting) -> None:
+        key = (target.uid, posting.identity)
+        known = self._posted.get(key)
+        namespace = target.namespace or CLUSTER_EVENTS_NAMESPACE
+        answer = None if known is None else await self._repeat(known, namespace, posting.message)
+        count = 1 if known is None or answer is None else known.count + 1
+        if answer is None:
+            answer = await self._kube.create(
+                EVENT, self._body(target, source, event, posting, namespace), self._manager
+            )
+        metadata = answer["metadata"]
+        self._posted[key] = _Posted(metadata["name"], metadata["resourceVersion"], count)
+        self._posted.move_to_end(key)
+        if len(self._posted) > _REMEMBERED_EVENTS:
+            self._posted.popitem(last=False)
+
+    async def _repeat(self, known: _Posted, namespace: str, message: str) -> JsonObject | None:
+        """Count one more on an existing Event; ``None`` when it has expired or somebody changed it."""
+        patch = {"count": known.count + 1, "lastTimestamp": timestamp(self._now()), "message": message}
+        try:
+            return await self._kube.merge_patch(
+                EVENT,
+                known.name,
+                namespace,
+                patch,
+                resource_version=known.resource_version,
+                field_manager=self._manager,
+            )
+        except ApiError as error:
+            if error.is_not_found or error.is_conflict:
+                return None
+            raise
+
+    def _body(self, target: Target, source: str, event: Event, posting: Posting, namespace: str) -> JsonObject:
+        moment = timestamp(self._now())
+        kind = target.part.kind
+        body = {
+            "metadata": {"name": f"{target.name[:200]}.{uuid4().hex[:_NAME_DIGITS]}", "namespace": namespace},
+            "involvedObject": {
+                "apiVersion": kind.api_version,
+                "kind": kind.kind,
+                "name": target.name,
+                "uid": target.uid,
+                "resourceVersion": str(target.raw["metadata"].get("resourceVersion") or ""),
+                **({"namespace": target.namespace} if target.namespace else {}),
+            },
+            "type": event.type.value,
+            "reason": event.reason,
+            "message": posting.message,
+            "source": {"component": source},
+            "reportingComponent": source,
+            "reportingInstance": "",
+            "firstTimestamp": moment,
+            "lastTimestamp": moment,
+            "count": 1,
+        }
+        return kind_of(body, EVENT)
+
+
+def _report(event: Event) -> None:
+    """The log line of a condition (FW-122, FW-128); controller, namespace and name are bound by the worker."""
+    level = _log.info if event.type is EventType.NORMAL else _log.error
+    level(event.message, condition=event.condition, status=event.status, reason=event.reason)

@@ -1,0 +1,309 @@
+"""The work queue of one controller: which object is looked at next, and never by two workers at once (FW-015).
+
+A key is at any time in at most one of two places: *dirty* (waits for a worker) or *processing* (a worker has it). A key
+that is added while a worker has it is remembered as dirty and handed out again only after `done`; that is what keeps
+passes of one object in sequence. What a user did goes before what a dependency did, and that before a resync.
+Delays are timers of the injected clock; nothing polls.
+"""
+
+import asyncio
+import heapq
+import random
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from enum import IntEnum
+from itertools import count
+from typing import Final, Generic, Protocol, TypeVar
+
+from controller_runtime.reconcile.retry_rate import Backoff, TokenBucket
+
+K = TypeVar("K")
+
+_HURRY_SECONDS: Final = 1.0
+"""Over which what is tried again early is spread."""
+_NEVER: Final = float("inf")
+
+
+class Priority(IntEnum):
+    """Smaller goes first."""
+
+    USER = 0
+    """The object itself was changed, or a retry of it."""
+    DEPENDENCY = 1
+    """Something it depends on was changed."""
+    RESYNC = 2
+    """Nothing is known to have changed."""
+
+
+class TimerHandle(Protocol):
+    """A timer that can be called off."""
+
+    def cancel(self) -> None: ...
+
+
+class Clock(Protocol):
+    """Time and timers; every asyncio event loop is one."""
+
+    def time(self) -> float: ...
+
+    def call_at(self, when: float, callback: Callable[[], object], /) -> TimerHandle: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Taken(Generic[K]):
+    """A key in the hands of a worker.
+
+    Attributes:
+        waited: seconds between becoming ready and being taken.
+        attempt: consecutive failures so far.
+    """
+
+    key: K
+    priority: Priority
+    waited: float
+    attempt: int
+
+
+@dataclass(frozen=True, slots=True)
+class QueueStatistics:
+    """State now and sums since start, for metrics (FW-284)."""
+
+    depth: int
+    processing: int
+    delayed: int
+    adds: int
+    retries: int
+    taken: int
+    queue_seconds: float
+    work_seconds: float
+    unfinished_seconds: float
+    longest_running_seconds: float
+
+
+@dataclass(slots=True)
+class _Waiting:
+    """A dirty key."""
+
+    priority: Priority
+    since: float
+
+
+@dataclass(slots=True)
+class _Timer(Generic[K]):
+    """The earliest of a key's timers; a later one would bring nothing new."""
+
+    when: float
+    handle: TimerHandle
+    priority: Priority
+    hurried: bool = False
+    """Whether its turn in the token bucket is taken already."""
+
+
+class QueueClosedError(Exception):
+    """The queue was shut down; there is no more work."""
+
+
+@dataclass(slots=True)
+class _Sums:
+    adds: int = 0
+    retries: int = 0
+    taken: int = 0
+    queue_seconds: float = 0.0
+    work_seconds: float = 0.0
+
+
+@dataclass(slots=True)
+class _Ready(Generic[K]):
+    """The heap of dirty keys. Entries of keys that were promoted or forgotten stay in it and are skipped."""
+
+    heap: list[tuple[Priority, int, K]] = field(default_factory=list)
+    order: Iterator[int] = field(default_factory=count)
+
+    def push(self, priority: Priority, key: K) -> None:
+        heapq.heappush(self.heap, (priority, next(self.order), key))
+
+
+class WorkQueue(Generic[K]):
+    """See the module. All calls come from one event loop; only `get` waits."""
+
+    def __init__(
+        self,
+        clock: Clock | None = None,
+        *,
+        backoff: Backoff | None = None,
+        rate: TokenBucket | None = None,
+        randomness: random.Random | None = None,
+    ) -> None:
+        """The clock is by default that of the running loop."""
+        self._clock: Clock = clock or asyncio.get_running_loop()
+        self._backoff = backoff or Backoff()
+        self._rate = rate or TokenBucket()
+        self._random = randomness or random.Random()
+        self._dirty: dict[K, _Waiting] = {}
+        self._processing: dict[K, float] = {}
+        self._timers: dict[K, _Timer[K]] = {}
+        self._failures: dict[K, int] = {}
+        self._held: dict[K, float] = {}
+        self._ready: _Ready[K] = _Ready()
+        self._stirred = asyncio.Event()
+        self._sums = _Sums()
+        self._closed = False
+
+    def add(self, key: K, priority: Priority = Priority.USER) -> None:
+        """Ask for a pass as soon as possible; an earlier request for the same key is joined."""
+        if self._closed or self._hold_back(key, priority):
+            return
+        self._sums.adds += 1
+        waiting = self._dirty.get(key)
+        if waiting is None:
+            self._dirty[key] = _Waiting(priority, self._clock.time())
+        elif priority < waiting.priority:
+            waiting.priority = priority
+        else:
+            return
+        if key not in self._processing:
+            self._ready.push(priority, key)
+            self._stirred.set()
+
+    def add_after(self, key: K, delay: float, priority: Priority = Priority.DEPENDENCY) -> None:
+        """Ask for a pass in ``delay`` seconds; of several timers of a key the earliest counts."""
+        if delay <= 0:
+            self.add(key, priority)
+            return
+        when = self._clock.time() + delay
+        timer = self._timers.get(key)
+        if self._closed or (timer is not None and timer.when <= when):
+            return
+        if timer is not None:
+            timer.handle.cancel()
+        handle = self._clock.call_at(when, lambda: self._fire(key))
+        self._timers[key] = _Timer(when, handle, priority)
+
+    def retry(self, key: K, *, within: float | None = None, at_least: float | None = None) -> float:
+        """Ask for a pass after the key's backoff (FW-098); returns the delay in seconds.
+
+        Args:
+            within: upper bound of the delay (FW-068).
+            at_least: no pass before, whoever asks for one: a server demanded it. At most the longest backoff.
+        """
+        failures = self._failures.get(key, 0)
+        self._failures[key] = failures + 1
+        self._sums.retries += 1
+        delay = max(self._backoff.delay(failures, self._random), self._rate.reserve(self._clock.time()))
+        delay = min(delay, _NEVER if within is None else within)
+        if at_least is not None:
+            hold = min(at_least, self._backoff.maximum)
+            delay = max(delay, hold)
+            self._held[key] = self._clock.time() + hold
+            waiting = self._dirty.pop(key, None)
+            if waiting is not None:
+                self.add(key, waiting.priority)
+        self.add_after(key, delay, Priority.USER)
+        return delay
+
+    def hurry(self, key: K) -> None:
+        """Ask for a pass of a key whose last one, or the one under way, lacked what is there now (FW-484).
+
+        What failed has its turn in the token bucket, because what is back just now is what many failed for; its
+        failures go on counting, and who asked for patience gets it.
+        """
+        if key in self._processing or key not in self._failures:
+            self.add(key, Priority.DEPENDENCY)
+            return
+        now, timer = self._clock.time(), self._timers.get(key)
+        if timer is None or timer.hurried or timer.when <= now + _HURRY_SECONDS or self._held.get(key, now) > now:
+            return
+        self.add_after(key, max(self._random.uniform(0, _HURRY_SECONDS), self._rate.reserve(now)), Priority.USER)
+        self._timers[key].hurried = True
+
+    def succeeded(self, key: K) -> None:
+        """Start the key's backoff anew at its next failure."""
+        self._failures.pop(key, None)
+
+    def forget(self, key: K) -> None:
+        """Drop timers, failures and requests of a key whose object is gone; a worker that has it finishes."""
+        self._failures.pop(key, None)
+        self._held.pop(key, None)
+        self._dirty.pop(key, None)
+        timer = self._timers.pop(key, None)
+        if timer is not None:
+            timer.handle.cancel()
+
+    async def get(self) -> Taken[K]:
+        """Wait for the most urgent key.
+
+        Raises:
+            QueueClosedError: after `close`.
+        """
+        while not self._closed:
+            taken = self._take()
+            if taken is not None:
+                return taken
+            self._stirred.clear()
+            await self._stirred.wait()
+        raise QueueClosedError
+
+    def done(self, key: K) -> None:
+        """Give back a key; if it was added meanwhile, it is ready again."""
+        started = self._processing.pop(key)
+        self._sums.work_seconds += self._clock.time() - started
+        waiting = self._dirty.get(key)
+        if waiting is not None:
+            self._ready.push(waiting.priority, key)
+            self._stirred.set()
+
+    def close(self) -> None:
+        """End all `get` calls and timers."""
+        self._closed = True
+        for timer in self._timers.values():
+            timer.handle.cancel()
+        self._timers.clear()
+        self._stirred.set()
+
+    @property
+    def statistics(self) -> QueueStatistics:
+        now = self._clock.time()
+        running = [now - started for started in self._processing.values()]
+        return QueueStatistics(
+            depth=len(self._dirty),
+            processing=len(running),
+            delayed=len(self._timers),
+            adds=self._sums.adds,
+            retries=self._sums.retries,
+            taken=self._sums.taken,
+            queue_seconds=self._sums.queue_seconds,
+            work_seconds=self._sums.work_seconds,
+            unfinished_seconds=sum(running),
+            longest_running_seconds=max(running, default=0.0),
+        )
+
+    def _hold_back(self, key: K, priority: Priority) -> bool:
+        """Whether it is too early for a pass of the key; its turn comes by a timer then."""
+        until = self._held.get(key)
+        if until is None:
+            return False
+        now = self._clock.time()
+        if until <= now:
+            del self._held[key]
+            return False
+        self.add_after(key, until - now, priority)
+        return True
+
+    def _take(self) -> Taken[K] | None:
+        heap = self._ready.heap
+        while heap:
+            priority, _, key = heapq.heappop(heap)
+            waiting = self._dirty.get(key)
+            if waiting is None or key in self._processing or waiting.priority is not priority:
+                continue
+            del self._dirty[key]
+            now = self._clock.time()
+            self._processing[key] = now
+            self._sums.taken += 1
+            self._sums.queue_seconds += now - waiting.since
+            return Taken(key, priority, now - waiting.since, self._failures.get(key, 0))
+        return None
+
+    def _fire(self, key: K) -> None:
+        timer = self._timers.pop(key)
+        self.add(key, timer.priority)

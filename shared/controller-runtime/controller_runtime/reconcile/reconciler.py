@@ -1,0 +1,180 @@
+"""How a service says what it does: reconcilers, what wakes them, and the declaration that ties it together."""
+
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Generic, Protocol, TypeVar
+
+from controller_runtime.api.meta import Resource
+from controller_runtime.bus.entry import KEPT_DECODED, Change
+from controller_runtime.bus.part import Key, Part
+from controller_runtime.bus.view import View
+from controller_runtime.bus.world import Derived, World
+from controller_runtime.errors import AimError
+from controller_runtime.json import JsonObject
+from controller_runtime.reconcile.difference import is_subset, same_status
+from controller_runtime.reconcile.plan import Effect, Plan
+from controller_runtime.telemetry.metrics import Readings
+
+T = TypeVar("T", bound=Resource)
+C = TypeVar("C", bound=Resource)
+
+
+class Wake(Protocol):
+    """Turns a change of a part into keys of the reconciled part, where no question that was asked explains it."""
+
+    @property
+    def part(self) -> Part[Any]: ...
+
+    def keys(self, change: Change[Any], view: View) -> Iterable[Key]:
+        """Keys to reconcile; empty when the change does not matter (FW-114…FW-116, FW-170)."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class WakeBy(Generic[C]):
+    """The usual `Wake`: a function of the change and a view over the world after it."""
+
+    part: Part[C]
+    find: Callable[[Change[C], View], Iterable[Key]]
+
+    def keys(self, change: Change[C], view: View) -> Iterable[Key]:
+        return self.find(change, view)
+
+
+def wake_name(wake: Wake) -> str:
+    """What to call a wake in a log: the function that it is made of, else its type."""
+    return wake.find.__qualname__ if isinstance(wake, WakeBy) else type(wake).__qualname__
+
+
+@dataclass(frozen=True, slots=True)
+class Shown(Generic[C]):
+    """What the decisions of a service look at in other objects of a part: a change of the rest wakes nobody (FW-501).
+
+    Attributes:
+        of: pure: everything that a decision may see, as something comparable. That an object comes, goes or is made
+            anew is news in any case, and so is what an index, a summary or a line makes of it.
+    """
+
+    part: Part[C]
+    of: Callable[[C], object]
+
+
+@dataclass(frozen=True, slots=True)
+class StatusOwnership:
+    """Which part of a shared status this service writes (FW-370, FW-379).
+
+    Exactly one of the two styles: everything but the foreign fields and conditions, or only the listed ones.
+    """
+
+    only_fields: frozenset[str] = frozenset()
+    only_conditions: frozenset[str] = frozenset()
+    foreign_fields: frozenset[str] = frozenset()
+    foreign_conditions: frozenset[str] = frozenset()
+
+    def own(self, status: Mapping[str, Any]) -> JsonObject:
+        """The portion of a stored status that this service owns."""
+        conditions = [c for c in status.get("conditions") or [] if self._owns_condition(c["type"])]
+        own = {name: value for name, value in status.items() if name != "conditions" and self._owns_field(name)}
+        return {**own, "conditions": conditions} if conditions else own
+
+    def is_stored(self, desired: Mapping[str, Any], stored: Mapping[str, Any]) -> bool:
+        """Whether the stored status says what is desired.
+
+        Of a foreign field a plan may set some members; the others stay with their writer and do not count (FW-379).
+        """
+        names = [name for name in desired if name != "conditions" and not self._owns_field(name)]
+        own = {name: value for name, value in desired.items() if name not in names}
+        return same_status(own, self.own(stored)) and is_subset({name: desired[name] for name in names}, stored)
+
+    def _owns_field(self, name: str) -> bool:
+        return name in self.only_fields if self._listed else name not in self.foreign_fields
+
+    def _owns_condition(self, name: str) -> bool:
+        return name in self.only_conditions if self._listed else name not in self.foreign_conditions
+
+    @property
+    def _listed(self) -> bool:
+        return bool(self.only_fields or self.only_conditions)
+
+
+@dataclass(frozen=True, slots=True)
+class Reconciler(Generic[T]):
+    """One controller of a service.
+
+    Attributes:
+        controller: name of FW-201, used in labels, Event sources and metrics.
+        part: the kind it reconciles.
+        reconcile: the decision: object, view and clock in, plan out. Pure.
+        wakes: changes that matter although no question of the last pass has another answer now. A change of the object
+            itself always wakes it.
+        finalizer: added before the first pass when ``finalize`` is set (FW-180, FW-181).
+        finalize: the clean-up plan of a deleting object; the finalizer is removed once a pass returns ``None``.
+        status: which part of the status is its own.
+        event_source: component of its Kubernetes Events; default ``aim-<controller>-controller`` (FW-120).
+        ignores: whether an own change of the object needs no pass (routing ignores most status changes, FW-378).
+    """
+
+    controller: str
+    part: Part[T]
+    reconcile: Callable[[T, View, datetime], Plan]
+    wakes: tuple[Wake, ...] = ()
+    finalizer: str | None = None
+    finalize: Callable[[T, View, datetime], Plan | None] | None = None
+    status: StatusOwnership = field(default_factory=StatusOwnership)
+    event_source: str | None = None
+    ignores: Callable[[Change[T]], bool] = field(default=lambda _: False)
+
+
+class EffectError(Exception):
+    """Raised by an effect runner: the effect failed for a reason that is worth a fact."""
+
+    def __init__(self, error: AimError) -> None:
+        super().__init__(str(error))
+        self.error = error
+
+
+class EffectRunner(Protocol):
+    """Carries out effects of one kind; created once per process with its connections."""
+
+    def __call__(self, effect: Effect) -> Awaitable[JsonObject]:
+        """The outcome for the fact.
+
+        Raises:
+            EffectError: becomes a fact with an error.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceDefinition:
+    """What a service publishes, consumes and reconciles (design: one declaration, in its ``service.py``).
+
+    Attributes:
+        name: also names its Lease and field manager ``aim-<name>``.
+        publishes: parts that it alone watches.
+        consumes: parts of its world, its own included where it reads them.
+        indexes: look-ups its reconcilers and wakes use: indexes, summaries and lines.
+        shown: of which parts its decisions look at a portion only.
+        reconcilers: its controllers.
+        effect_kinds: kinds of effects its plans may ask for, and how many of each run at the same time; the runners
+            are made at start.
+        readings: metrics that follow from its world (FW-286).
+        governs_streams: whether its settings decide about the limits of the streams; exactly one service of a platform.
+        kept_decoded: bytes of JSON whose typed forms are kept (FW-459): what one pass reads should fit.
+    """
+
+    name: str
+    publishes: tuple[Part[Any], ...]
+    consumes: tuple[Part[Any], ...]
+    indexes: tuple[Derived, ...] = ()
+    shown: tuple[Shown[Any], ...] = ()
+    reconcilers: tuple[Reconciler[Any], ...] = ()
+    effect_kinds: Mapping[str, int] = field(default_factory=dict)
+    readings: Callable[[World], Readings] = field(default=lambda _: {})
+    governs_streams: bool = False
+    kept_decoded: int = KEPT_DECODED
+
+    @property
+    def field_manager(self) -> str:
+        return f"aim-{self.name}"

@@ -1,0 +1,88 @@
+"""What is told about an object that has no plan: it cannot be read (FW-476), or its reconcile raised (FW-477).
+
+Both end as one condition and one Event on the object itself. Everything else that is stored stays as it is, because
+nothing newer is known.
+"""
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any, Final
+
+from pydantic import ValidationError
+
+from controller_runtime.api.enums import ConditionStatus
+from controller_runtime.api.meta import Condition
+from controller_runtime.errors import AimError
+from controller_runtime.json import JsonObject
+from controller_runtime.reconcile.components import Observability
+from controller_runtime.reconcile.condition_names import ParentCondition
+from controller_runtime.reconcile.conditions import Desired, condition_json, events_of, settle
+from controller_runtime.reconcile.plan import NOTHING, Plan
+from controller_runtime.reconcile.reconciler import Reconciler
+from controller_runtime.reconcile.state_engine import evaluate, status_json
+
+RECONCILED: Final = "Reconciled"
+"""Condition that is only there while the passes of an object fail; the next good one drops it (FW-038)."""
+INTERNAL_ERROR: Final = "InternalError"
+
+
+def of_undecodable(reconciler: Reconciler[Any], raw: JsonObject, error: AimError, now: datetime) -> Plan:
+    """`ConfigValid=False` with the words of the error, which name the field.
+
+    A service that owns a part of the status only leaves this to the one that owns the rest: it is one fault.
+    """
+    if reconciler.status.only_conditions:
+        return NOTHING
+    status, stored = _stored(reconciler, raw)
+    verdicts = {ParentCondition.CONFIG_VALID, ParentCondition.READY}
+    evaluation = evaluate(
+        reconciler.part.kind.kind,
+        (),
+        generation=_generation(raw),
+        stored=stored,
+        stored_status=None,
+        now=now,
+        errors=(error,),
+        extra=[_kept(condition) for condition in stored if condition.type not in verdicts],
+    )
+    has_value = "status" in reconciler.part.model.model_fields["status"].annotation.model_fields
+    # `Ready` repeats the words of `ConfigValid`: one fault, one Event.
+    events = tuple(event for event in evaluation.events if event.condition == ParentCondition.CONFIG_VALID)
+    return Plan(status=status_json(evaluation, status, has_value=has_value), events=events)
+
+
+def of_bug(reconciler: Reconciler[Any], raw: JsonObject, bug: Exception, now: datetime) -> Plan:
+    """`Reconciled=False`; where a service owns named conditions only, the first of them tells it instead."""
+    told_by = min(reconciler.status.only_conditions, default=RECONCILED)
+    message = f"no pass succeeds, it is tried again with growing pauses: {type(bug).__name__}: {bug}"
+    status, stored = _stored(reconciler, raw)
+    wanted = Desired(told_by, ConditionStatus.FALSE, INTERNAL_ERROR, message, Observability.ERROR)
+    desired = (*(_kept(condition) for condition in stored if condition.type != told_by), wanted)
+    settled = settle(desired, stored, generation=_generation(raw), now=now)
+    conditions = [condition_json(condition) for condition in settled]
+    return Plan(status={**status, "conditions": conditions}, events=events_of(desired, settled, stored))
+
+
+def _stored(reconciler: Reconciler[Any], raw: JsonObject) -> tuple[JsonObject, list[Condition]]:
+    """What the service owns of the stored status: fields, and the conditions that can be read."""
+    status = raw.get("status")
+    own = reconciler.status.own(status) if isinstance(status, Mapping) else {}
+    readable = [found for found in map(_condition, own.pop("conditions", ())) if found is not None]
+    return own, readable
+
+
+def _condition(raw: JsonObject) -> Condition | None:
+    try:
+        return Condition.model_validate(raw)
+    except ValidationError:
+        return None
+
+
+def _kept(condition: Condition) -> Desired:
+    return Desired(
+        condition.type, condition.status, condition.reason, condition.message, Observability.SILENT, keep=True
+    )
+
+
+def _generation(raw: JsonObject) -> int:
+    return int(raw["metadata"].get("generation") or 0)

@@ -1,0 +1,364 @@
+"""Runs the passes of one controller: take a key, decide, carry out, record, and know when to look again.
+
+A bug in a reconcile, or an object nobody foresaw, concerns that object alone: it is logged, retried with backoff, and
+all others go on.
+"""
+
+import asyncio
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import Final, Generic, Protocol, TypeAlias, TypeVar
+
+import structlog
+
+from controller_runtime.api.meta import Resource
+from controller_runtime.bus.entry import Entry
+from controller_runtime.bus.fact import FactOwner
+from controller_runtime.bus.part import Key
+from controller_runtime.bus.view import ReadLog, WorldView
+from controller_runtime.bus.world import World
+from controller_runtime.errors import RETRIED_CATEGORIES, AimError
+from controller_runtime.reconcile.child_body import Target
+from controller_runtime.reconcile.decide import Decision, Interceptor, decide, is_forbidden
+from controller_runtime.reconcile.execution import Drop, Execution
+from controller_runtime.reconcile.executor import Executor
+from controller_runtime.reconcile.plan import Effect, Plan
+from controller_runtime.reconcile.queue import Priority, QueueClosedError, WorkQueue
+from controller_runtime.reconcile.reconciler import Reconciler
+from controller_runtime.reconcile.refusal import of_bug, of_undecodable
+from controller_runtime.reconcile.waking import Waking
+from controller_runtime.telemetry.tracing import current_traceparent, span
+
+T = TypeVar("T", bound=Resource)
+
+DEFAULT_WORKERS: Final = 8
+"""Passes of one controller that run at the same time, each of another object."""
+
+_log = structlog.get_logger(__name__)
+
+
+class Result(StrEnum):
+    """How a pass ended; values of the metric label ``result`` (FW-284)."""
+
+    SUCCESS = "success"
+    ERROR = "error"
+    REQUEUE = "requeue"
+    REQUEUE_AFTER = "requeue_after"
+
+
+class Effects(Protocol):
+    """Where effects are started; asking again for one that runs changes nothing."""
+
+    def submit(self, effect: Effect, owner: FactOwner) -> None: ...
+
+    def forget(self, owner_uid: str) -> None: ...
+
+
+Observer: TypeAlias = Callable[[str, Result, float], None]
+"""Takes controller, result and duration in seconds of each pass."""
+
+
+def _utc_now() -> datetime:
+    return datetime.now(UTC)
+
+
+def _unobserved(_controller: str, _result: Result, _seconds: float) -> None:
+    """For processes without metrics."""
+
+
+@dataclass(slots=True)
+class _Known:
+    """What the worker remembers about an object until it is gone."""
+
+    uid: str
+    woken_by: str = ""
+    failing_since: datetime | None = None
+    effects: frozenset[tuple[str, str, datetime | None]] = frozenset()
+    read: frozenset[str] = frozenset()
+    """Parts that the pass under way has read, or the last one if it failed."""
+    unanswered: frozenset[str] = frozenset()
+    """Parts in which the last pass found nothing while they were not fresh."""
+
+    def looked(self, reads: ReadLog) -> None:
+        """A pass has decided."""
+        self.read |= reads.parts
+        self.unanswered |= reads.unanswered
+
+    def look_afresh(self) -> None:
+        """Nothing that comes back is news: a pass begins, or it failed for another reason than what it saw."""
+        self.read = self.unanswered = frozenset()
+
+
+class Worker(Generic[T]):
+    """The passes of one controller of one service.
+
+    Args:
+        interceptors: what else stands around each decision, the outermost first.
+    """
+
+    def __init__(
+        self,
+        reconciler: Reconciler[T],
+        world: World,
+        queue: WorkQueue[Key],
+        executor: Executor,
+        *,
+        effects: Effects,
+        interceptors: Sequence[Interceptor] = (),
+        observe: Observer = _unobserved,
+        now: Callable[[], datetime] = _utc_now,
+    ) -> None:
+        self.controller: Final = reconciler.controller
+        self._reconciler = reconciler
+        self._world = world
+        self.queue: Final = queue
+        self._executor = executor
+        self._effects = effects
+        self._observe = observe
+        self._now = now
+        self._known: dict[Key, _Known] = {}
+        self.waking = Waking(reconciler, world, queue)
+        self._interceptors = (*interceptors, self.waking)
+        self._active = 0
+        self._round: set[Key] = set()
+        self._untold = 0
+
+    @property
+    def untold(self) -> int:
+        """Times that the API server did not take why nothing is done about an object."""
+        return self._untold
+
+    @property
+    def active(self) -> int:
+        """Passes that run right now."""
+        return self._active
+
+    def woken_by(self, key: Key) -> str | None:
+        """The change that brought the last pass of an object; ``None`` when there was none (FW-503)."""
+        known = self._known.get(key)
+        return None if known is None else known.woken_by
+
+    # Waking
+
+    def resync(self) -> None:
+        """Queue every object, after everything that is really urgent (FW-017)."""
+        for entry in self._world.all(self._reconciler.part):
+            self.queue.add(entry.key, Priority.RESYNC)
+
+    def hurry(self, parts: set[str]) -> None:
+        """Parts are fresh again: have a pass of what read them and failed, or found no answer (FW-484, FW-490)."""
+        for key, known in self._known.items():
+            if not parts.isdisjoint(known.read) or not parts.isdisjoint(known.unanswered):
+                self.queue.hurry(key)
+
+    def begin_round(self) -> None:
+        """From now on `round_over` tells whether every present object had a pass."""
+        self._round = {entry.key for entry in self._world.all(self._reconciler.part)}
+
+    @property
+    def round_over(self) -> bool:
+        """Whether every object that the round began with had a pass since, or is gone."""
+        return not self._round
+
+    # Running
+
+    async def run(self, workers: int = DEFAULT_WORKERS) -> None:
+        """Work until the queue is closed. Cancelling abandons the running passes (FW-048)."""
+        async with asyncio.TaskGroup() as group:
+            for number in range(workers):
+                group.create_task(self._work(), name=f"{self.controller} worker {number}")
+
+    async def _work(self) -> None:
+        while True:
+            try:
+                taken = await self.queue.get()
+            except QueueClosedError:
+                return
+            self._active += 1
+            try:
+                await self.process(taken.key)
+            finally:
+                self._active -= 1
+                self._round.discard(taken.key)
+                self.queue.done(taken.key)
+            # A pass that writes nothing never waits: a resync of many would keep everybody else from running.
+            await asyncio.sleep(0)
+
+    async def process(self, key: Key) -> None:
+        """One pass of one object, whatever happens in it."""
+        started = time.monotonic()
+        names = {"controller": self.controller, "namespace": key.namespace, "name": key.name}
+        with structlog.contextvars.bound_contextvars(**names):
+            try:
+                result = await self._pass(key)
+            except Exception:
+                _log.exception("pass failed unexpectedly")
+                self._failed_for_a_bug(key)
+                self.queue.retry(key)
+                result = Result.ERROR
+        self._observe(self.controller, result, time.monotonic() - started)
+
+    async def _pass(self, key: Key) -> Result:
+        entry = self._world.get(self._reconciler.part, key)
+        if entry is None:
+            self._forget(key)
+            return Result.SUCCESS
+        self._remember(key, entry.version.uid)
+        self._known[key].look_afresh()
+        self._known[key].woken_by = self.waking.take_cause(key)
+        undecodable = entry.decode()
+        if isinstance(undecodable, AimError):
+            self.waking.asks_nothing(key)
+            refusal = of_undecodable(self._reconciler, entry.raw, undecodable, self._now())
+            # Its next version brings the next pass; a retry is for what could not be said of this one (CC-014, FW-476).
+            self._schedule(key, refusal, await self._tell(entry, refusal))
+            return Result.ERROR
+        with span(f"reconcile {self.controller}", entry.traceparent):
+            return await self._decide_and_execute(entry, undecodable)
+
+    async def _decide_and_execute(self, entry: Entry[T], obj: T) -> Result:
+        plan, execution = await self._attempt(entry, obj)
+        if execution.failure is not None and (not obj.deleting or is_forbidden(execution.failure)):
+            entry = self._world.get(self._reconciler.part, entry.key) or entry
+            plan, reported = await self._attempt(entry, entry.object or obj, execution.failure)
+            execution = execution.followed_by(reported)
+        return self._schedule(entry.key, plan, execution)
+
+    async def _attempt(self, entry: Entry[T], obj: T, failure: AimError | None = None) -> tuple[Plan, Execution]:
+        """Decide and carry out; with a failure, for the status only (FW-010), or to end a clean-up (FW-184)."""
+        known = self._known[entry.key]
+        decision = self._decision(entry, obj, failure, known)
+        try:
+            plan = decide(decision, self._interceptors)
+        except Exception as bug:
+            self._failed_for_a_bug(entry.key)
+            await self._tell(entry, of_bug(self._reconciler, entry.raw, bug, decision.now))
+            raise
+        known.looked(decision.reads)
+        target = Target(self._reconciler.part, entry.raw, decision.traceparent)
+        if failure is not None and not obj.deleting:
+            execution = await self._executor.report(target, plan)
+        else:
+            execution = await self._executor.execute(target, plan, stale=bool(decision.reads.stale_parts))
+        if failure is None and execution.drop is not Drop.NOT_LEADER:
+            execution = replace(execution, started=self._start_effects(entry, plan))
+        for interceptor in self._interceptors:
+            interceptor.carried_out(decision, plan, execution)
+        return plan, execution
+
+    def _decision(self, entry: Entry[T], obj: T, failure: AimError | None, known: _Known) -> Decision[T]:
+        view = WorldView(self._world, failure, known.failing_since)
+        view.untracked.get(self._reconciler.part, entry.key.namespace, entry.key.name)
+        return Decision(
+            self._reconciler,
+            obj,
+            view,
+            self._now(),
+            view.reads,
+            self._world.standing(),
+            known.woken_by,
+            current_traceparent(),
+        )
+
+    async def _tell(self, entry: Entry[T], refusal: Plan) -> Execution:
+        """Say on the object itself why nothing is done about it; without a word nobody would look."""
+        try:
+            told = await self._executor.report(Target(self._reconciler.part, entry.raw, entry.traceparent), refusal)
+        except Exception as bug:
+            self._note_untold(entry.key, repr(bug))
+            raise
+        if told.status_failure is not None:
+            self._note_untold(entry.key, str(told.status_failure))
+        elif told.drop is Drop.CONFLICT:
+            self._note_untold(entry.key, "the object has changed meanwhile")
+        return told
+
+    def _note_untold(self, key: Key, why: str) -> None:
+        self._untold += 1
+        controller = self.controller
+        _log.warning("an object was not told what is wrong", controller=controller, object=str(key), error=why)
+
+    def _start_effects(self, entry: Entry[T], plan: Plan) -> bool:
+        """Start what the plan asks for; whether it asks for something else than the last time."""
+        owner = FactOwner(
+            part=entry.part.name, namespace=entry.key.namespace, name=entry.key.name, uid=entry.version.uid
+        )
+        for effect in plan.effects:
+            self._effects.submit(effect, owner)
+        asked = frozenset((effect.kind, effect.key, effect.not_before) for effect in plan.effects)
+        known = self._known[entry.key]
+        news = bool(asked - known.effects)
+        known.effects = asked
+        return news
+
+    def _schedule(self, key: Key, plan: Plan, execution: Execution) -> Result:
+        error = _retried(plan, execution)
+        known = self._known[key]
+        known.failing_since = None if error is None else known.failing_since or self._now()
+        if error is None:
+            known.read = frozenset()
+        if execution.requeue_after is not None:
+            self.queue.add_after(key, execution.requeue_after, Priority.USER)
+        if error is not None:
+            delay = self.queue.retry(key, within=plan.retry_within, at_least=error.retry_after)
+            _log.info("pass is retried", reason=error.reason, error=error.message, seconds=round(delay, 3))
+            return Result.ERROR
+        if execution.drop is not None:
+            return self._dropped(key, execution.drop)
+        if execution.failure is not None and is_forbidden(execution.failure):
+            # Nobody sees a permission being granted, or a server that starts coming to know its roles.
+            self.queue.retry(key)
+            return Result.ERROR
+        self.queue.succeeded(key)
+        if execution.failure is not None:
+            # "At once" was meant for after the write that failed: it would only fail again.
+            if plan.requeue_after:
+                self.queue.add_after(key, plan.requeue_after)
+            return Result.ERROR
+        if plan.requeue_after is None:
+            return Result.SUCCESS
+        self.queue.add_after(key, plan.requeue_after)
+        return Result.REQUEUE_AFTER if plan.requeue_after else Result.REQUEUE
+
+    def _dropped(self, key: Key, drop: Drop) -> Result:
+        """What the plan wanted to be looked at later was to follow what was left undone."""
+        if drop is Drop.CONFLICT:
+            # The newer version usually brings a pass before. A world that lags must not be asked over and over.
+            self.queue.retry(key)
+        return Result.REQUEUE
+
+    # Memory of objects
+
+    def _remember(self, key: Key, uid: str) -> None:
+        known = self._known.get(key)
+        if known is not None and known.uid == uid:
+            return
+        if known is not None:
+            self._drop(known)
+        self._known[key] = _Known(uid)
+
+    def _forget(self, key: Key) -> None:
+        self.queue.forget(key)
+        self.waking.forget(key)
+        known = self._known.pop(key, None)
+        if known is not None:
+            self._drop(known)
+
+    def _failed_for_a_bug(self, key: Key) -> None:
+        """Whatever comes back, a bug stays one: its pauses are those of FW-477."""
+        if (known := self._known.get(key)) is not None:
+            known.look_afresh()
+
+    def _drop(self, known: _Known) -> None:
+        self._executor.forget(known.uid)
+        self._effects.forget(known.uid)
+
+
+def _retried(plan: Plan, execution: Execution) -> AimError | None:
+    """The error for which the pass is tried again, if any; others wait for an event (FW-094, FW-095)."""
+    failed = (execution.failure, execution.status_failure)
+    errors = (error for error in failed if error is not None and error.category in RETRIED_CATEGORIES)
+    return next(errors, plan.retry)

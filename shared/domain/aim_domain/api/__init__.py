@@ -1,0 +1,1 @@
+"""The AIM kinds as typed models, and those of KServe and the Gateway API as far as they are read."""

@@ -1,0 +1,184 @@
+"""Shapes shared by several AIM kinds (CC-032 to CC-039)."""
+
+from __future__ import annotations
+
+from typing import Annotated, ClassVar, Final
+
+from pydantic import Field
+
+from aim_domain.api.enums import Metric, Precision, ProfileType, ResolutionScope
+from aim_domain.api.http_route import ParentReference
+from controller_runtime import (
+    DEFAULTED,
+    REQUIRED,
+    ApiModel,
+    CelRule,
+    FreeJson,
+    Int32,
+    Items,
+    QuantityText,
+    Schema,
+    StrMap,
+)
+from controller_runtime.core import EnvList
+
+MODEL_ID: Final = Schema(pattern=r"^[a-zA-Z0-9_-]+/[a-zA-Z0-9._-]+$")
+SOURCE_URI: Final = Schema(pattern=r"^(hf|s3)://[^ \t\r\n]+$")
+DEFAULT_GPU_RESOURCE: Final = "amd.com/gpu"
+
+
+class GpuRequirements(ApiModel):
+    """What a profile needs of the GPUs; zero requests target GPU nodes without consuming GPUs."""
+
+    schema_info: ClassVar[Schema] = Schema(
+        rules=(  # CEL-02
+            CelRule(
+                "!(has(self.model) && self.model != '' && has(self.minVram))",
+                "model and minVram exclude each other; give one of them",
+            ),
+        )
+    )
+
+    requests: Annotated[Int32 | None, Schema(minimum=0)] = None
+    """Number of GPUs; 0 targets GPU nodes without consuming GPUs."""
+    model: Annotated[str | None, Schema(max_length=64)] = None
+    """GPU model, such as MI300X; exclusive with minVram."""
+    min_vram: QuantityText | None = None
+    """Smallest memory per GPU; exclusive with model."""
+    resource_name: Annotated[str, DEFAULTED] = DEFAULT_GPU_RESOURCE
+    """Extended resource that stands for a GPU."""
+
+
+class CpuRequirements(ApiModel):
+    """What a profile needs of the CPUs."""
+
+    requests: Annotated[QuantityText, REQUIRED] = 0
+    """CPU request; must be above zero."""
+    limits: QuantityText | None = None
+    """CPU limit."""
+
+
+class Hardware(ApiModel):
+    """GPU and CPU requirements; at least one of them (shape S8)."""
+
+    schema_info: ClassVar[Schema] = Schema(
+        rules=(CelRule("has(self.gpu) || has(self.cpu)", "at least one of gpu and cpu is required"),)  # CEL-01
+    )
+
+    gpu: GpuRequirements | None = None
+    """GPU requirements."""
+    cpu: CpuRequirements | None = None
+    """CPU requirements."""
+
+
+class ModelSource(ApiModel):
+    """Model weights to download (shape S9)."""
+
+    model_id: Annotated[str, REQUIRED, MODEL_ID] = ""
+    """Canonical id, org/name; also the path inside the cache."""
+    source_uri: Annotated[str, REQUIRED, SOURCE_URI] = ""
+    """Where the weights are, hf:// or s3://."""
+    size: QuantityText | None = None
+    """Size of the weights, if known."""
+    env: EnvList = ()
+    """Variables for the download, such as credentials."""
+
+
+class DownloadFilter(ApiModel):
+    """Which files of a repository are downloaded; an empty object selects all of them (shape S10)."""
+
+    include: Items[str] = ()
+    """Glob patterns of files to take."""
+    exclude: Items[str] = ()
+    """Glob patterns of files to leave out."""
+
+
+class Storage(ApiModel):
+    """Settings of the volumes that hold weights (shape S11)."""
+
+    default_storage_class_name: str | None = None
+    """Storage class of the volumes."""
+    pvc_headroom_percent: Annotated[Int32 | None, Schema(minimum=0)] = None
+    """Extra space in percent of the model size; 10 when no level sets it."""
+    download_filter: DownloadFilter | None = None
+    """Which files are downloaded."""
+
+
+class Routing(ApiModel):
+    """Settings of the HTTP route (shape S12)."""
+
+    enabled: bool | None = None
+    """Whether a route is made; absent leaves it to the less specific level."""
+    gateway_ref: ParentReference | None = None
+    """Gateway that the route attaches to."""
+    path_template: str | None = None
+    """Template of the path, with JSONPath expressions over the service."""
+    request_timeout: str | None = None
+    """Timeout of a whole request, such as 30s or 2m."""
+    annotations: StrMap = Field(default_factory=dict)
+    """Annotations of the route."""
+
+
+class CustomProfile(ApiModel):
+    """A runtime profile written by the user (shape S13)."""
+
+    engine_args: FreeJson = None
+    """Arguments of the inference engine, a JSON object without the key model."""
+    env_vars: Annotated[
+        StrMap,
+        Schema(
+            max_properties=64,
+            rules=(  # CC-304
+                CelRule(
+                    "self.all(k, k.matches('^[A-Z0-9_]+$'))",
+                    "keys of envVars must consist of upper-case letters, digits and underscores",
+                ),
+            ),
+        ),
+    ] = Field(default_factory=dict)
+    """Environment of the inference engine."""
+
+
+class ProfileMetadata(ApiModel):
+    """What a discovered profile is made for."""
+
+    engine: str | None = None
+    """Inference engine."""
+    gpu: str | None = None
+    """GPU model."""
+    gpu_count: Int32 | None = None
+    """Number of GPUs."""
+    metric: Metric | None = None
+    """What the profile is optimised for."""
+    precision: Precision | None = None
+    """Numeric precision."""
+    type: ProfileType | None = None
+    """How far the profile has been tuned."""
+
+
+class Profile(ApiModel):
+    """A discovered runtime profile; mixed spelling of the keys is part of the API (shape S14, DI-031)."""
+
+    engine_args: Annotated[FreeJson, Field(alias="engine_args")] = None
+    """Arguments of the inference engine."""
+    env_vars: Annotated[StrMap, Field(alias="env_vars")] = Field(default_factory=dict)
+    """Environment of the inference engine."""
+    metadata: ProfileMetadata | None = None
+    """What the profile is made for."""
+    original_discovery_output: FreeJson = None
+    """Result of the discovery as it was printed."""
+
+
+class ResolvedReference(ApiModel):
+    """An object that a reference led to (shape S15)."""
+
+    name: str | None = None
+    """Name of the object."""
+    namespace: str | None = None
+    """Namespace of the object; absent for cluster-scoped ones."""
+    kind: str | None = None
+    """Kind of the object."""
+    uid: str | None = None
+    """UID of the object."""
+    scope: ResolutionScope | None = None
+    """Level at which the object was found."""

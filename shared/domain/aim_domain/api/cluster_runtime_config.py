@@ -1,0 +1,34 @@
+"""AIMClusterRuntimeConfig: defaults for all namespaces, and storage quotas (CC-100, CC-102)."""
+
+from __future__ import annotations
+
+from aim_domain.api.group import API_VERSION
+from aim_domain.api.runtime_config import RuntimeConfigSpec, RuntimeConfigStatus
+from controller_runtime import ApiModel, QuantityText, Resource
+
+
+class ArtifactStorageQuota(ApiModel):
+    """Limits of the storage that artifacts allocate."""
+
+    cluster_limit: QuantityText | None = None
+    """Limit over all namespaces."""
+    default_namespace_limit: QuantityText | None = None
+    """Limit per namespace; the annotation aim.eai.amd.com/artifact-storage-quota of a Namespace wins."""
+
+
+class AIMClusterRuntimeConfigSpec(RuntimeConfigSpec):
+    """Defaults for all namespaces."""
+
+    artifact_storage_quota: ArtifactStorageQuota | None = None
+    """Limits of the storage that artifacts allocate."""
+
+
+class AIMClusterRuntimeConfig(Resource):
+    """Defaults for all namespaces."""
+
+    api_version: str = API_VERSION
+    kind: str = "AIMClusterRuntimeConfig"
+    spec: AIMClusterRuntimeConfigSpec = AIMClusterRuntimeConfigSpec()
+    """The defaults."""
+    status: RuntimeConfigStatus = RuntimeConfigStatus()
+    """Whether the config is valid."""

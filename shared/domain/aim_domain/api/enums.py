@@ -1,0 +1,104 @@
+"""The closed sets of values of the AIM kinds (CC-030)."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from controller_runtime.api.enums import OpenEnum
+
+
+class Metric(OpenEnum):
+    """What a profile is optimised for."""
+
+    LATENCY = "latency"
+    THROUGHPUT = "throughput"
+
+
+class Precision(OpenEnum):
+    """Numeric precision of a profile."""
+
+    AUTO = "auto"
+    FP4 = "fp4"
+    FP8 = "fp8"
+    FP16 = "fp16"
+    FP32 = "fp32"
+    BF16 = "bf16"
+    INT4 = "int4"
+    INT8 = "int8"
+
+
+class ProfileType(OpenEnum):
+    """How far a profile has been tuned."""
+
+    OPTIMIZED = "optimized"
+    PREVIEW = "preview"
+    UNOPTIMIZED = "unoptimized"
+
+
+class CacheMode(OpenEnum):
+    """Ownership of a template cache or an artifact."""
+
+    DEDICATED = "Dedicated"
+    SHARED = "Shared"
+
+
+class CachingMode(OpenEnum):
+    """What a service asks of caching; `Auto`, `Always` and `Never` are older names."""
+
+    DEDICATED = "Dedicated"
+    SHARED = "Shared"
+    AUTO = "Auto"
+    ALWAYS = "Always"
+    NEVER = "Never"
+
+    @property
+    def effective(self) -> CacheMode:
+        """`Never` and `Dedicated` mean Dedicated, everything else Shared."""
+        return CacheMode.DEDICATED if self in _DEDICATED_MODES else CacheMode.SHARED
+
+
+_DEDICATED_MODES: Final = frozenset({CachingMode.DEDICATED, CachingMode.NEVER})
+
+
+class TemplateScope(OpenEnum):
+    """Which of the two template kinds a cache belongs to."""
+
+    NAMESPACE = "Namespace"
+    CLUSTER = "Cluster"
+    UNKNOWN = "Unknown"
+
+
+class ResolutionScope(OpenEnum):
+    """Where a reference was found; `Merged` means at both levels."""
+
+    NAMESPACE = "Namespace"
+    CLUSTER = "Cluster"
+    MERGED = "Merged"
+    UNKNOWN = "Unknown"
+
+
+class ModelSourceType(OpenEnum):
+    """Whether a model is an AIM image or a custom model."""
+
+    IMAGE = "Image"
+    CUSTOM = "Custom"
+
+
+class MetricSourceType(OpenEnum):
+    """Source of an autoscaling metric."""
+
+    POD_METRIC = "PodMetric"
+
+
+class MetricTargetType(OpenEnum):
+    """How an autoscaling target is read."""
+
+    VALUE = "Value"
+    AVERAGE_VALUE = "AverageValue"
+    UTILIZATION = "Utilization"
+
+
+class MetricBackend(OpenEnum):
+    """Backend that serves an autoscaling metric."""
+
+    OPENTELEMETRY = "opentelemetry"

@@ -1,0 +1,154 @@
+"""From a model to a structural OpenAPI schema as apiextensions.k8s.io/v1 wants it (CC-002): no references, no nulls."""
+
+from __future__ import annotations
+
+import types
+from datetime import datetime
+from typing import Annotated, Any, Final, Union, get_args, get_origin
+
+from pydantic.fields import FieldInfo
+
+from aim_domain.crd import descriptions
+from controller_runtime import ApiModel, CelRule, JsonObject, OpenEnum, Resource, Schema
+
+_SCALARS: Final[dict[object, JsonObject]] = {
+    str: {"type": "string"},
+    bool: {"type": "boolean"},
+    int: {"type": "integer"},
+    datetime: {"type": "string"},
+}
+_KEYWORDS: Final = {
+    "format": "format",
+    "pattern": "pattern",
+    "minimum": "minimum",
+    "maximum": "maximum",
+    "min_length": "minLength",
+    "max_length": "maxLength",
+    "min_items": "minItems",
+    "max_items": "maxItems",
+    "max_properties": "maxProperties",
+}
+# Standard members whose content the API server checks itself (CC-007).
+_STANDARD: Final[JsonObject] = {
+    "apiVersion": {"type": "string", "description": "Version of the API that this object is written in."},
+    "kind": {"type": "string", "description": "Kind of the object."},
+    "metadata": {"type": "object"},
+}
+
+
+def resource_schema(model: type[Resource]) -> JsonObject:
+    """The schema of a whole object of a kind."""
+    schema = _object(model)
+    schema["description"] = descriptions.of_model(model)
+    schema["properties"] |= _STANDARD
+    return schema
+
+
+def unwrap(annotation: object) -> tuple[object, Schema]:
+    """The plain type of an annotation, without `Annotated` and `| None`, and all its constraints merged."""
+    if get_origin(annotation) is Annotated:
+        inner, *metadata = get_args(annotation)
+        plain, schema = unwrap(inner)
+        return plain, _merged(schema, metadata)
+    if get_origin(annotation) in {Union, types.UnionType}:
+        members = [member for member in get_args(annotation) if member is not types.NoneType]
+        if len(members) == 1:
+            return unwrap(members[0])
+    return annotation, Schema()
+
+
+def field_schema(field: FieldInfo) -> Schema:
+    """All constraints of a field."""
+    return _merged(unwrap(field.annotation)[1], field.metadata)
+
+
+def _merged(schema: Schema, metadata: list[Any]) -> Schema:
+    for item in metadata:
+        if isinstance(item, Schema):
+            schema = schema.merged(item)
+    return schema
+
+
+def _object(model: type[ApiModel]) -> JsonObject:
+    properties = {}
+    required = []
+    for attribute, field in model.model_fields.items():
+        name = field.alias or attribute
+        constraints = field_schema(field)
+        plain, _ = unwrap(field.annotation)
+        node = _node(plain, constraints)
+        description = descriptions.of_field(model, attribute)
+        if description:
+            node["description"] = description
+        if constraints.defaulted:
+            node["default"] = _plain_value(field.default)
+        if constraints.required:
+            required.append(name)
+        properties[name] = node
+    schema: JsonObject = {"type": "object", "properties": properties}
+    if required:
+        schema["required"] = sorted(required)
+    return _constrained(schema, model.schema_info)
+
+
+def _plain_value(value: object) -> object:
+    return value.value if isinstance(value, OpenEnum) else value
+
+
+def _node(plain: object, constraints: Schema) -> JsonObject:
+    if constraints.free_form:
+        return {"x-kubernetes-preserve-unknown-fields": True}
+    if constraints.int_or_string:
+        node: JsonObject = {
+            "anyOf": [{"type": "integer"}, {"type": "string"}],
+            "x-kubernetes-int-or-string": True,
+        }
+    elif plain in _SCALARS:
+        node = dict(_SCALARS[plain])
+    else:
+        node = _composite(plain, constraints)
+    return _constrained(node, constraints)
+
+
+def _composite(plain: object, constraints: Schema) -> JsonObject:
+    arguments = get_args(plain)
+    if get_origin(plain) is tuple:
+        return {"type": "array", "items": _element(arguments[0])}
+    if get_origin(plain) is dict:
+        return {"type": "object", "additionalProperties": _element(arguments[1])}
+    if isinstance(plain, type) and issubclass(plain, OpenEnum):
+        values = constraints.enum or tuple(plain)
+        return {"type": "string"} | ({} if constraints.any_value else {"enum": [str(value) for value in values]})
+    if isinstance(plain, type) and issubclass(plain, ApiModel):
+        return _object(plain)
+    raise TypeError(f"no CRD schema for {plain!r}; use one of the types of controller_runtime.api.base")
+
+
+def _element(annotation: object) -> JsonObject:
+    plain, constraints = unwrap(annotation)
+    node = _node(plain, constraints)
+    if isinstance(plain, type) and issubclass(plain, ApiModel):
+        node["description"] = descriptions.of_model(plain)
+    return node
+
+
+def _constrained(node: JsonObject, constraints: Schema) -> JsonObject:
+    for attribute, keyword in _KEYWORDS.items():
+        value = getattr(constraints, attribute)
+        if value is not None:
+            node[keyword] = value
+    if constraints.atomic_map:
+        node["x-kubernetes-map-type"] = "atomic"
+    if constraints.list_type:
+        node["x-kubernetes-list-type"] = constraints.list_type.value
+    if constraints.map_keys:
+        node["x-kubernetes-list-map-keys"] = list(constraints.map_keys)
+    if constraints.rules:
+        rules = node.get("x-kubernetes-validations", [])
+        node["x-kubernetes-validations"] = [*rules, *(_rule(rule) for rule in constraints.rules)]
+    return node
+
+
+def _rule(rule: CelRule) -> JsonObject:
+    entry = {"rule": rule.rule, "message": rule.message}
+    return entry | ({"fieldPath": rule.field_path} if rule.field_path else {})

@@ -1,0 +1,118 @@
+"""Every kind that the platform handles, as a table (CC-050)."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from aim_domain.api.artifact import AIMArtifact
+from aim_domain.api.cluster_model import AIMClusterModel
+from aim_domain.api.cluster_model_source import AIMClusterModelSource
+from aim_domain.api.cluster_runtime_config import AIMClusterRuntimeConfig
+from aim_domain.api.cluster_service_template import AIMClusterServiceTemplate
+from aim_domain.api.group import GROUP, VERSION
+from aim_domain.api.http_route import HTTPRoute
+from aim_domain.api.inference_service import InferenceService
+from aim_domain.api.model import AIMModel
+from aim_domain.api.runtime_config import AIMRuntimeConfig
+from aim_domain.api.service import AIMService
+from aim_domain.api.service_template import AIMServiceTemplate
+from aim_domain.api.template_cache import AIMTemplateCache
+from controller_runtime.api.kind import Kind as Kind
+from controller_runtime.api.kind import ResourceT
+from controller_runtime.kinds import CONFIG_MAP as CONFIG_MAP
+from controller_runtime.kinds import EVENT as EVENT
+from controller_runtime.kinds import HORIZONTAL_POD_AUTOSCALER as HORIZONTAL_POD_AUTOSCALER
+from controller_runtime.kinds import JOB as JOB
+from controller_runtime.kinds import LEASE as LEASE
+from controller_runtime.kinds import NAMESPACE as NAMESPACE
+from controller_runtime.kinds import NODE as NODE
+from controller_runtime.kinds import PERSISTENT_VOLUME_CLAIM as PERSISTENT_VOLUME_CLAIM
+from controller_runtime.kinds import POD as POD
+from controller_runtime.kinds import ROLE_BINDING as ROLE_BINDING
+from controller_runtime.kinds import SECRET as SECRET
+
+
+def _own(
+    model: type[ResourceT], kind: str, plural: str, short_name: str, *, namespaced: bool = True
+) -> Kind[ResourceT]:
+    return Kind(GROUP, VERSION, kind, plural, namespaced, model, (short_name,))
+
+
+AIM_SERVICE: Final[Kind[AIMService]] = _own(AIMService, "AIMService", "aimservices", "aimsvc")
+AIM_MODEL: Final[Kind[AIMModel]] = _own(AIMModel, "AIMModel", "aimmodels", "aimmdl")
+AIM_CLUSTER_MODEL: Final[Kind[AIMClusterModel]] = _own(
+    AIMClusterModel, "AIMClusterModel", "aimclustermodels", "aimclmdl", namespaced=False
+)
+AIM_SERVICE_TEMPLATE: Final[Kind[AIMServiceTemplate]] = _own(
+    AIMServiceTemplate, "AIMServiceTemplate", "aimservicetemplates", "aimtpl"
+)
+AIM_CLUSTER_SERVICE_TEMPLATE: Final[Kind[AIMClusterServiceTemplate]] = _own(
+    AIMClusterServiceTemplate,
+    "AIMClusterServiceTemplate",
+    "aimclusterservicetemplates",
+    "aimcltpl",
+    namespaced=False,
+)
+AIM_RUNTIME_CONFIG: Final[Kind[AIMRuntimeConfig]] = _own(
+    AIMRuntimeConfig, "AIMRuntimeConfig", "aimruntimeconfigs", "aimrc"
+)
+AIM_CLUSTER_RUNTIME_CONFIG: Final[Kind[AIMClusterRuntimeConfig]] = _own(
+    AIMClusterRuntimeConfig, "AIMClusterRuntimeConfig", "aimclusterruntimeconfigs", "aimclrc", namespaced=False
+)
+AIM_CLUSTER_MODEL_SOURCE: Final[Kind[AIMClusterModelSource]] = _own(
+    AIMClusterModelSource, "AIMClusterModelSource", "aimclustermodelsources", "aimclsrc", namespaced=False
+)
+AIM_ARTIFACT: Final[Kind[AIMArtifact]] = _own(AIMArtifact, "AIMArtifact", "aimartifacts", "aimart")
+AIM_TEMPLATE_CACHE: Final[Kind[AIMTemplateCache]] = _own(
+    AIMTemplateCache, "AIMTemplateCache", "aimtemplatecaches", "aimtc"
+)
+INFERENCE_SERVICE: Final[Kind[InferenceService]] = Kind(
+    "serving.kserve.io", "v1beta1", "InferenceService", "inferenceservices", True, InferenceService, ("isvc",)
+)
+HTTP_ROUTE: Final[Kind[HTTPRoute]] = Kind("gateway.networking.k8s.io", "v1", "HTTPRoute", "httproutes", True, HTTPRoute)
+
+OWN_KINDS: Final[tuple[Kind[Any], ...]] = (
+    AIM_SERVICE,
+    AIM_MODEL,
+    AIM_CLUSTER_MODEL,
+    AIM_SERVICE_TEMPLATE,
+    AIM_CLUSTER_SERVICE_TEMPLATE,
+    AIM_RUNTIME_CONFIG,
+    AIM_CLUSTER_RUNTIME_CONFIG,
+    AIM_CLUSTER_MODEL_SOURCE,
+    AIM_ARTIFACT,
+    AIM_TEMPLATE_CACHE,
+)
+EXTERNAL_KINDS: Final[tuple[Kind[Any], ...]] = (
+    POD,
+    JOB,
+    NODE,
+    PERSISTENT_VOLUME_CLAIM,
+    CONFIG_MAP,
+    NAMESPACE,
+    EVENT,
+    SECRET,
+    ROLE_BINDING,
+    INFERENCE_SERVICE,
+    HTTP_ROUTE,
+    HORIZONTAL_POD_AUTOSCALER,
+    LEASE,
+)
+KINDS: Final = OWN_KINDS + EXTERNAL_KINDS
+
+_BY_NAME: Final = {(kind.api_version, kind.kind): kind for kind in KINDS}
+_BY_MODEL: Final = {kind.model: kind for kind in KINDS}
+
+
+def kind_of(api_version: str, kind: str) -> Kind[Any] | None:
+    """The kind of that API version and name, None when the platform does not handle it."""
+    return _BY_NAME.get((api_version, kind))
+
+
+def kind_for_model(model: type[ResourceT]) -> Kind[ResourceT]:
+    """The kind that a model class decodes.
+
+    Raises:
+        KeyError: the class is no model of a kind.
+    """
+    return _BY_MODEL[model]

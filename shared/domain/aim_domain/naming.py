@@ -1,0 +1,220 @@
+"""Derived object names and label values (FW-230…FW-236).
+
+Names of children are computed, never invented, so that a repeated plan finds what the first one made. They are equal,
+bit for bit, to those of the existing Go operator (FW-237); hence the peculiar JSON encoding of the hash inputs.
+"""
+
+import hashlib
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+from controller_runtime import ApiModel, JsonObject, dumps, to_json
+
+MAX_NAME: Final = 63
+"""Longest name of a child and longest label value."""
+HASH_LENGTH: Final = 8
+"""Usual number of hash digits."""
+
+_NAME_OUTSIDER: Final = re.compile(r"[^a-z0-9-]")
+_LABEL_OUTSIDERS: Final = re.compile(r"[^a-z0-9._-]+")
+_LABEL_EDGE: Final = "_.-"
+_ESCAPES: Final = {
+    ord("<"): "\\u003c",
+    ord(">"): "\\u003e",
+    ord("&"): "\\u0026",
+    0x2028: "\\u2028",
+    0x2029: "\\u2029",
+}
+_SHORTEST_INFERENCE_SERVICE: Final = 10
+_INFERENCE_SERVICE_BUDGET: Final = 52
+
+
+class NamingError(ValueError):
+    """No name or label value can be derived; the message names the input and the limit."""
+
+
+@dataclass(frozen=True, slots=True)
+class Structured:
+    """A JSON object that is hashed as it is, in its own key order, instead of as a flattened map (AR-025)."""
+
+    value: JsonObject
+
+
+HashSource: TypeAlias = str | int | ApiModel | Structured | Sequence["HashSource"] | Mapping[str, "HashSource"] | None
+"""What can enter a name's hash; ``None`` and the empty list both stand for an absent list (FW-233, AR-022)."""
+
+
+def sanitise_segment(text: str) -> str:
+    """The text as part of a name; may be empty (FW-230)."""
+    return _NAME_OUTSIDER.sub("-", text.lower()).strip("-")[:MAX_NAME].rstrip("-")
+
+
+def derive_name(
+    parts: Sequence[str],
+    hash_sources: Sequence[HashSource] = (),
+    *,
+    hash_length: int = HASH_LENGTH,
+    max_length: int = MAX_NAME,
+) -> str:
+    """Name from parts and hash (FW-231, FW-232).
+
+    Raises:
+        NamingError: no parts, or a maximum outside 1…63.
+    """
+    if not parts:
+        raise NamingError("a derived name needs at least one part")
+    if not 1 <= max_length <= MAX_NAME:
+        raise NamingError(f"maximum name length {max_length} for {'-'.join(parts)} is outside 1 to {MAX_NAME}")
+    segments = [sanitise_segment(part) or "part" for part in parts]
+    suffix = hash_of(hash_sources, hash_length) if hash_sources and hash_length > 0 else ""
+    tail = [suffix] if suffix else []
+    _shrink(segments, max_length - sum(len(digits) + 1 for digits in tail))
+    return "-".join([*segments, *tail])
+
+
+def _shrink(segments: list[str], room: int) -> None:
+    """Shorten the longest segment, one character at a time, until all fit (FW-232)."""
+    while sum(map(len, segments)) + len(segments) - 1 > room:
+        longest = max(range(len(segments)), key=lambda index: len(segments[index]))
+        shorter = segments[longest][:-1].rstrip("-")
+        if not shorter:
+            return
+        segments[longest] = shorter
+
+
+def hash_of(sources: Sequence[HashSource], length: int = HASH_LENGTH) -> str:
+    """First hex digits of the SHA-256 over the encoded sources, joined by ``|`` (FW-233)."""
+    text = "|".join(encode_hash_source(source) for source in sources)
+    return hashlib.sha256(text.encode()).hexdigest()[:length]
+
+
+def encode_hash_source(source: HashSource) -> str:
+    """Compact JSON with flattened maps and HTML-safe escapes (FW-233)."""
+    return dumps(_plain(source)).decode().translate(_ESCAPES)
+
+
+def _plain(source: HashSource) -> object:
+    if isinstance(source, Structured):
+        return source.value
+    if isinstance(source, ApiModel):
+        return _without_empty(to_json(source))
+    if isinstance(source, Mapping):
+        return [item for key in sorted(source) for item in (key, _plain(source[key]))]
+    if isinstance(source, Sequence) and not isinstance(source, str):
+        # The existing operator hashes absent and empty lists alike (AR-022).
+        return [_plain(item) for item in source] or None
+    return source
+
+
+def _without_empty(value: object) -> object:
+    """JSON of an API value without empty members; an explicit false stays, because it is a set pointer."""
+    if isinstance(value, list):
+        return [_without_empty(item) for item in value]
+    if not isinstance(value, dict):
+        return value
+    reduced = {key: _without_empty(member) for key, member in value.items()}
+    return {key: member for key, member in reduced.items() if member not in (None, "", [], {})}
+
+
+def label_value(text: str) -> str:
+    """The text as label value (FW-235).
+
+    Raises:
+        NamingError: nothing is left of it.
+    """
+    value = optional_label_value(text)
+    if value is None:
+        raise NamingError(f"{text!r} has no character that a label value may contain")
+    return value
+
+
+def optional_label_value(text: str) -> str | None:
+    """The text as label value; ``None`` where nothing is left of it and the label is left out (FW-235, SV-036)."""
+    replaced = _LABEL_OUTSIDERS.sub("_", text.lower()).strip(_LABEL_EDGE)
+    return replaced[:MAX_NAME].strip(_LABEL_EDGE) or None
+
+
+# Names of children that more than one service, or a service and its tests, must agree on (FW-236).
+
+
+def inference_service_name(service: str, namespace: str) -> str:
+    """Name of a service's InferenceService, short enough for the host name KServe makes of it.
+
+    Raises:
+        NamingError: the namespace leaves fewer than ten characters (SV-145).
+    """
+    room = _INFERENCE_SERVICE_BUDGET - len(namespace)
+    if room < _SHORTEST_INFERENCE_SERVICE:
+        longest = _INFERENCE_SERVICE_BUDGET - _SHORTEST_INFERENCE_SERVICE
+        raise NamingError(
+            f"namespace {namespace} has {len(namespace)} characters, which leaves no room for a host name of at most "
+            f"{MAX_NAME} characters; use a namespace of at most {longest} characters"
+        )
+    return derive_name([service], [namespace], max_length=room)
+
+
+def predictor_name(inference_service: str) -> str:
+    """Name of the Service (and Deployment) that KServe makes for an InferenceService."""
+    return f"{inference_service}-predictor"
+
+
+def autoscaler_name(inference_service: str) -> str:
+    """Name of the HPA that KEDA makes for an InferenceService."""
+    return f"keda-hpa-{predictor_name(inference_service)}"
+
+
+def http_route_name(service: str, namespace: str) -> str:
+    """Name of a service's HTTPRoute."""
+    return derive_name([service], [namespace])
+
+
+def shared_cache_name(template: str, namespace: str) -> str:
+    """Usual name of the shared AIMTemplateCache of a template."""
+    return derive_name([template], [namespace])
+
+
+def shared_cache_name_by_scope(template: str, namespace: str, scope: str) -> str:
+    """Name of a shared cache whose usual name belongs to another template (SV-124)."""
+    return derive_name([template], [namespace, scope, template])
+
+
+def dedicated_cache_name(template: str, service: str, service_uid: str) -> str:
+    """Name of the AIMTemplateCache of one service alone."""
+    return derive_name([template, service], [service_uid])
+
+
+def template_profile_name(template: str) -> str:
+    """Name of a template's custom-profile ConfigMap."""
+    return derive_name([template, "custom-profile"], [template, "template-custom-profile"])
+
+
+def service_profile_name(service: str) -> str:
+    """Name of a service's copy of a custom-profile ConfigMap."""
+    return derive_name([service, "custom-profile"], [service, "service-custom-profile"])
+
+
+def image_model_name(image_name: str, tag: str, image: str) -> str:
+    """Name of the AIMModel made for an image; ``tag`` is the digest's first six digits for a digest reference."""
+    return derive_name([image_name, tag], [image])
+
+
+def catalogue_model_name(registry: str, repository: str, tag: str) -> str:
+    """Name of the AIMClusterModel that a model source makes for an image."""
+    return derive_name([repository, tag], [registry, repository, tag], hash_length=6)
+
+
+def claim_name(artifact: str, artifact_uid: str) -> str:
+    """Name of an artifact's PersistentVolumeClaim."""
+    return derive_name([artifact, "cache"], [artifact_uid])
+
+
+def download_job_name(artifact: str, artifact_uid: str) -> str:
+    """Name of an artifact's download Job."""
+    return derive_name([artifact, "download"], [artifact_uid])
+
+
+def check_size_job_name(artifact: str, artifact_uid: str) -> str:
+    """Name of an artifact's check-size Job."""
+    return derive_name([artifact, "check-size"], [artifact_uid])

@@ -1,0 +1,80 @@
+"""All parts of the platform, as a table (docs/spec/README.md section 8).
+
+Who publishes and who consumes which part stands in each service's ``service.py``.
+"""
+
+from typing import Final
+
+from aim_domain import kinds, labels, trim
+from controller_runtime import Part
+
+SERVICES: Final = Part("aimservices", kinds.AIM_SERVICE)
+MODELS: Final = Part("aimmodels", kinds.AIM_MODEL)
+CLUSTER_MODELS: Final = Part("aimclustermodels", kinds.AIM_CLUSTER_MODEL)
+TEMPLATES: Final = Part("aimservicetemplates", kinds.AIM_SERVICE_TEMPLATE)
+CLUSTER_TEMPLATES: Final = Part("aimclusterservicetemplates", kinds.AIM_CLUSTER_SERVICE_TEMPLATE)
+TEMPLATE_CACHES: Final = Part("aimtemplatecaches", kinds.AIM_TEMPLATE_CACHE)
+ARTIFACTS: Final = Part("aimartifacts", kinds.AIM_ARTIFACT)
+RUNTIME_CONFIGS: Final = Part("aimruntimeconfigs", kinds.AIM_RUNTIME_CONFIG)
+CLUSTER_RUNTIME_CONFIGS: Final = Part("aimclusterruntimeconfigs", kinds.AIM_CLUSTER_RUNTIME_CONFIG)
+MODEL_SOURCES: Final = Part("aimclustermodelsources", kinds.AIM_CLUSTER_MODEL_SOURCE)
+
+DISCOVERY_JOBS: Final = Part(
+    "jobs-discovery",
+    kinds.JOB,
+    label_selector=f"{labels.APP_COMPONENT}={labels.APP_COMPONENT_DISCOVERY}",
+    trim=trim.job,
+)
+DISCOVERY_PODS: Final = Part(
+    "pods-discovery",
+    kinds.POD,
+    label_selector=f"{labels.APP_COMPONENT}={labels.APP_COMPONENT_DISCOVERY}",
+    trim=trim.pod,
+    read_only=True,
+)
+NODES: Final = Part("nodes", kinds.NODE, trim=trim.node, read_only=True)
+CUSTOM_PROFILES: Final = Part(
+    "configmaps-custom-profile",
+    kinds.CONFIG_MAP,
+    label_selector=f"{labels.COMPONENT}={labels.COMPONENT_CUSTOM_PROFILE}",
+)
+
+ARTIFACT_CLAIMS: Final = Part("persistentvolumeclaims", kinds.PERSISTENT_VOLUME_CLAIM, label_selector=labels.CACHE_NAME)
+ARTIFACT_JOBS: Final = Part(
+    "jobs-artifacts",
+    kinds.JOB,
+    label_selector=f"{labels.CACHE_TYPE}={labels.CACHE_TYPE_ARTIFACT}",
+    trim=trim.job,
+)
+ARTIFACT_PODS: Final = Part(
+    "pods-artifacts",
+    kinds.POD,
+    label_selector=f"{labels.CACHE_TYPE}={labels.CACHE_TYPE_ARTIFACT}",
+    trim=trim.pod,
+    read_only=True,
+)
+STATUS_UPDATER_BINDINGS: Final = Part(
+    "rolebindings", kinds.ROLE_BINDING, field_selector="metadata.name=aim-engine-artifact-status-updater"
+)
+
+INFERENCE_SERVICES: Final = Part("inferenceservices", kinds.INFERENCE_SERVICE, trim=trim.inference_service)
+INFERENCE_SERVICE_EVENTS: Final = Part(
+    "events-inferenceservices",
+    kinds.EVENT,
+    field_selector="involvedObject.kind=InferenceService",
+    trim=trim.event,
+    read_only=True,
+)
+AUTOSCALERS: Final = Part(
+    "horizontalpodautoscalers",
+    kinds.HORIZONTAL_POD_AUTOSCALER,
+    label_selector=labels.SERVICE,
+    trim=trim.autoscaler,
+    read_only=True,
+)
+PREDICTOR_PODS: Final = Part(
+    "pods-predictor", kinds.POD, label_selector=labels.KSERVE_INFERENCE_SERVICE, trim=trim.pod, read_only=True
+)
+NAMESPACES: Final = Part("namespaces", kinds.NAMESPACE, trim=trim.namespace, read_only=True)
+
+HTTP_ROUTES: Final = Part("httproutes", kinds.HTTP_ROUTE)

@@ -1,0 +1,102 @@
+"""What is asked about pods beyond what the watch shows, and what is known of it (FW-146, FW-155)."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from types import MappingProxyType
+from typing import Final
+
+from aim_domain.pods.inspect_pods import LogRequest, pods_wanting_events, quiet_since
+from controller_runtime import BRIEFLY, FACTS, Effect, Fact, View, get_fact
+from controller_runtime.core import Event, Pod
+
+POD_LOG: Final = "pod-log"
+"""Effect: the last lines of a container's log, credentials masked."""
+POD_EVENTS: Final = "pod-events"
+"""Effect: the Kubernetes Events about a pod."""
+POD_EFFECTS: Final[Mapping[str, int]] = MappingProxyType({POD_LOG: 16, POD_EVENTS: 16})
+"""Effects of every service that reads pods, with how many of each run at the same time."""
+REPEAT: Final = timedelta(seconds=10)
+"""How often the Events of a pending pod, and a log that could not be read, are read again (FW-098, FW-155)."""
+
+
+@dataclass(frozen=True, slots=True)
+class PodFacts:
+    """The facts of one service about pods, as one pass sees them, and effects for what is missing or due again.
+
+    Attributes:
+        owner: UID of the object of the pass. Its facts are its own: a fact wakes nobody but who asked for it.
+    """
+
+    view: View
+    service: str
+    owner: str
+
+    def log_of(self, request: LogRequest) -> str | None:
+        """The log tail; ``None`` when it is not known or can not be read."""
+        fact = self._fact(POD_LOG, _log_key(self.owner, request))
+        return None if fact is None or fact.outcome is None else str(fact.outcome["tail"])
+
+    def events_of(self, pod: Pod) -> Sequence[Event]:
+        """The Events of a pod as far as they are known."""
+        fact = self._fact(POD_EVENTS, _events_key(self.owner, pod))
+        if fact is None or fact.outcome is None:
+            return ()
+        return [Event.model_validate(event) for event in fact.outcome["events"]]
+
+    def events_known(self, pods: Sequence[Pod]) -> bool:
+        """Whether the Events of every pending pod have been read once."""
+        return all(
+            self._fact(POD_EVENTS, _events_key(self.owner, pod)) is not None for pod in pods_wanting_events(pods)
+        )
+
+    def unread_logs(self, requests: Iterable[LogRequest]) -> tuple[Effect, ...]:
+        """Those of the logs that nobody has tried to read yet."""
+        return tuple(
+            log_effect(self.owner, request)
+            for request in requests
+            if self._fact(POD_LOG, _log_key(self.owner, request)) is None
+        )
+
+    def log_again(self, request: LogRequest) -> Effect:
+        """Read a log whose last reading brought no result, not before some seconds have passed."""
+        fact = self._fact(POD_LOG, _log_key(self.owner, request))
+        return log_effect(self.owner, request, None if fact is None else fact.observed_at + REPEAT)
+
+    def due_events(self, pods: Sequence[Pod]) -> tuple[Effect, ...]:
+        """Events, again and again while a pod is pending."""
+        return tuple(self._events_effect(pod) for pod in pods_wanting_events(pods))
+
+    def _events_effect(self, pod: Pod) -> Effect:
+        fact = self._fact(POD_EVENTS, _events_key(self.owner, pod))
+        due = _first_reading(pod) if fact is None else fact.observed_at + REPEAT
+        params = {"namespace": pod.namespace, "pod": pod.name, "uid": pod.uid}
+        return Effect(POD_EVENTS, _events_key(self.owner, pod), params, due)
+
+    def _fact(self, effect: str, key: str) -> Fact | None:
+        return get_fact(self.view, FACTS, self.service, effect, key).value
+
+
+def log_effect(owner: str, request: LogRequest, not_before: datetime | None = None) -> Effect:
+    """Read the tail of a container's log."""
+    params = {
+        "namespace": request.namespace,
+        "pod": request.pod,
+        "container": request.container,
+        "previous": request.previous,
+    }
+    return Effect(POD_LOG, _log_key(owner, request), params, not_before)
+
+
+def _events_key(owner: str, pod: Pod) -> str:
+    return f"{owner}/{pod.uid}"
+
+
+def _log_key(owner: str, request: LogRequest) -> str:
+    return f"{owner}/{request.pod_uid}/{request.container}{'/previous' if request.previous else ''}"
+
+
+def _first_reading(pod: Pod) -> datetime | None:
+    """When a pod that nothing is known against has lasted; most are not pending for longer, and cost no request."""
+    since = quiet_since(pod)
+    return None if since is None else since + BRIEFLY

@@ -1,0 +1,43 @@
+"""Health of a PersistentVolumeClaim (FW-165)."""
+
+from controller_runtime import (
+    AimError,
+    Category,
+    ClaimPhase,
+    Component,
+    ConditionStatus,
+    Dependency,
+    State,
+    find_condition,
+)
+from controller_runtime.core import PersistentVolumeClaim
+
+
+def inspect_pvc(name: str, claim: PersistentVolumeClaim | None, *, what: str) -> Component:
+    """Component of a claim.
+
+    Args:
+        what: kind and name for messages, needed where the claim is missing.
+    """
+    error = _error(claim, what)
+    if error is not None:
+        return Component(name, errors=(error,), dependency=Dependency.DOWNSTREAM)
+    if claim is not None and claim.status.phase == ClaimPhase.BOUND:
+        return Component(name, State.READY, dependency=Dependency.DOWNSTREAM)
+    message = f"{what} waits for a volume"
+    return Component(name, State.PROGRESSING, "PvcPending", message, dependency=Dependency.DOWNSTREAM)
+
+
+def _error(claim: PersistentVolumeClaim | None, what: str) -> AimError | None:
+    if claim is None:
+        return AimError(Category.MISSING_DOWNSTREAM, "PvcNotFound", f"{what} does not exist")
+    if claim.status.phase == ClaimPhase.BOUND:
+        return None
+    if claim.status.phase == ClaimPhase.LOST:
+        return AimError(Category.INFRASTRUCTURE, "PvcLost", f"{what} has lost its volume")
+    resizing = find_condition(claim.status.conditions, "Resizing")
+    if resizing is not None and resizing.status == ConditionStatus.FALSE and resizing.reason == "ProvisioningFailed":
+        return AimError(
+            Category.INFRASTRUCTURE, "PvcProvisioningFailed", f"{what} could not be provisioned: {resizing.message}"
+        )
+    return None

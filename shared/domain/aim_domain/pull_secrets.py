@@ -1,0 +1,81 @@
+"""Pull secrets: read with GET when they are needed, used at once and never kept (FW-096, FW-344, MS-168)."""
+
+from dataclasses import dataclass
+from typing import Final
+
+import structlog
+
+from controller_runtime import ApiError, KubeClient, KubeError
+from controller_runtime.kinds import SECRET
+from oci_registry import (
+    ANONYMOUS,
+    CredentialSet,
+    InvalidPullSecretError,
+    RegistryError,
+    RegistryErrorCode,
+    SecretProblem,
+    SecretReason,
+    parse_pull_secret,
+)
+
+_REFUSALS: Final = frozenset({401, 403})
+
+_log: Final = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class PullSecret:
+    """What reading one pull secret came to.
+
+    Attributes:
+        uid, resource_version: which version was read; empty when there was none.
+    """
+
+    name: str
+    uid: str = ""
+    resource_version: str = ""
+    credentials: CredentialSet = ANONYMOUS
+    problem: SecretProblem | None = None
+
+
+async def read_pull_secret(kube: KubeClient, namespace: str, name: str) -> PullSecret:
+    """Read one Secret; one that is missing, forbidden or unusable is a problem, not an error.
+
+    Raises:
+        KubeError: the API server could not be asked.
+    """
+
+    def problem(reason: SecretReason, cause: str) -> SecretProblem:
+        return SecretProblem(name, reason, f"pull Secret {namespace}/{name}: {cause}")
+
+    try:
+        secret = SECRET.decode(await kube.get(SECRET, name, namespace))
+    except ApiError as error:
+        if error.is_not_found:
+            cause = "does not exist; create it or remove it from imagePullSecrets"
+            return PullSecret(name, problem=problem(SecretReason.NOT_FOUND, cause))
+        if error.code in _REFUSALS:
+            cause = f"may not be read; let the service's role get Secrets of this namespace ({error})"
+            return PullSecret(name, problem=problem(SecretReason.ACCESS_FAILED, cause))
+        raise
+    uid, version = secret.uid, secret.metadata.resource_version
+    try:
+        return PullSecret(name, uid, version, parse_pull_secret(secret.type, secret.data))
+    except InvalidPullSecretError as error:
+        return PullSecret(name, uid, version, problem=problem(SecretReason.INVALID, str(error)))
+
+
+async def mirror_credentials(kube: KubeClient, namespace: str, name: str) -> CredentialSet:
+    """Credentials of a mirror; an unusable Secret is logged and empty (FW-392).
+
+    Raises:
+        RegistryError: the API server could not be asked, so the mirror can not be used now.
+    """
+    try:
+        secret = await read_pull_secret(kube, namespace, name)
+    except KubeError as error:
+        message = f"pull Secret {namespace}/{name} of a mirror can not be read: {error}"
+        raise RegistryError(RegistryErrorCode.UNREACHABLE, message) from error
+    if secret.problem is not None:
+        _log.warning("mirror is asked without credentials", cause=secret.problem.message)
+    return secret.credentials

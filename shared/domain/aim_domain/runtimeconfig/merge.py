@@ -1,0 +1,48 @@
+"""Merging of config levels: cluster below namespace (RC-030…RC-037), deprecated fields first (RC-050…RC-055).
+
+Works on JSON, because presence decides and a typed default can not be told from an absent field.
+"""
+
+from typing import Final
+
+from aim_domain.api.runtime_config import RuntimeConfigSpec
+from aim_domain.runtimeconfig.env import merge_env
+from controller_runtime import JsonObject, to_json
+
+DEFAULT_HEADROOM_PERCENT: Final = 10
+"""Effective default of storage.pvcHeadroomPercent (RC-037)."""
+
+_MERGED_BLOCKS: Final = ("storage", "routing", "model", "artifact", "labelPropagation")
+_DEPRECATED: Final = ("defaultStorageClassName", "pvcHeadroomPercent")
+_CLUSTER_ONLY: Final = "artifactStorageQuota"
+
+
+def merge_specs(cluster: RuntimeConfigSpec | None, namespace: RuntimeConfigSpec | None) -> RuntimeConfigSpec:
+    """The effective config of a consumer; ``None`` stands for a config that does not exist."""
+    base = _migrated(cluster)
+    override = _migrated(namespace)
+    merged: JsonObject = {block: {**base.get(block, {}), **override.get(block, {})} for block in _MERGED_BLOCKS}
+    annotations = _annotations(base) | _annotations(override)
+    if annotations:
+        merged["routing"]["annotations"] = annotations
+    present = {block: value for block, value in merged.items() if value or block in base or block in override}
+    env = merge_env(cluster.env if cluster else (), namespace.env if namespace else ())
+    if env:
+        present["env"] = [to_json(variable) for variable in env]
+    return RuntimeConfigSpec.model_validate(present)
+
+
+def _annotations(spec: JsonObject) -> JsonObject:
+    return dict((spec.get("routing") or {}).get("annotations") or {})
+
+
+def _migrated(spec: RuntimeConfigSpec | None) -> JsonObject:
+    if spec is None:
+        return {}
+    content = {name: value for name, value in to_json(spec).items() if value is not None and name != _CLUSTER_ONLY}
+    storage = dict(content.get("storage") or {})
+    for name in _DEPRECATED:
+        old = content.pop(name, None)
+        if old not in (None, "") and storage.get(name) is None:
+            storage[name] = old
+    return {**content, "storage": storage} if storage else content

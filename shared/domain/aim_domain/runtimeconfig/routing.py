@@ -1,0 +1,109 @@
+"""The configuration part of routing, resolved alike by routing and serving (FW-376, RT-001…RT-029, RT-130…RT-134)."""
+
+from dataclasses import dataclass
+from typing import Final
+
+from aim_domain.api.aim_shapes import Routing
+from aim_domain.api.http_route import ParentReference
+from aim_domain.api.runtime_config import RuntimeConfigSpec
+from aim_domain.api.service import AIMService
+from aim_domain.naming import NamingError, inference_service_name
+from controller_runtime import AimError, Category, DurationError, parse_nanoseconds
+
+GATEWAY_NOT_CONFIGURED: Final = "GatewayNotConfigured"
+INVALID_SPEC: Final = "InvalidSpec"
+
+_MILLISECOND: Final = 1_000_000
+_UNITS: Final = (("h", 3_600_000), ("m", 60_000), ("s", 1000))
+_LONGEST_HOURS: Final = 99_999
+
+
+@dataclass(frozen=True, slots=True)
+class RoutingSettings:
+    """What the route of a service is made from.
+
+    Attributes:
+        enabled: whether there shall be a route at all.
+        gateway: the parent, as a whole from one level (RT-022, RT-023).
+        path_template: ``None`` or empty stands for the default path (RT-071).
+        request_timeout: Gateway API duration, ``None`` = no timeout.
+        annotations: of the route.
+        inference_service: name of the backend's InferenceService; empty when it can not be derived.
+        fault: an error of the service's input, for routing and serving alike (RT-027, RT-054, RT-134).
+    """
+
+    enabled: bool
+    gateway: ParentReference | None = None
+    path_template: str | None = None
+    request_timeout: str | None = None
+    annotations: tuple[tuple[str, str], ...] = ()
+    inference_service: str = ""
+    fault: AimError | None = None
+
+
+def routing_settings(service: AIMService, config: RuntimeConfigSpec) -> RoutingSettings:
+    """Resolve each routing field of its own: the service's value when present, else the config's (RT-006)."""
+    own, base = service.spec.routing or Routing(), config.routing or Routing()
+    enabled = own.enabled if own.enabled is not None else bool(base.enabled)
+    if not enabled:
+        return RoutingSettings(enabled=False)
+    gateway = own.gateway_ref or base.gateway_ref
+    timeout, bad_timeout = _timeout(own.request_timeout if own.request_timeout is not None else base.request_timeout)
+    backend, bad_name = _backend(service)
+    return RoutingSettings(
+        enabled=True,
+        gateway=gateway,
+        path_template=own.path_template if own.path_template is not None else base.path_template,
+        request_timeout=timeout,
+        annotations=tuple(sorted({**base.annotations, **own.annotations}.items())),
+        inference_service=backend,
+        fault=(None if gateway else _NO_GATEWAY) or bad_timeout or bad_name,
+    )
+
+
+_NO_GATEWAY: Final = AimError(
+    Category.INVALID_SPEC,
+    GATEWAY_NOT_CONFIGURED,
+    "routing is enabled, but no gateway is configured; set spec.routing.gatewayRef on the AIMService "
+    "or on its runtime config",
+)
+
+
+def _backend(service: AIMService) -> tuple[str, AimError | None]:
+    try:
+        return inference_service_name(service.name, service.namespace), None
+    except NamingError as error:
+        return "", AimError(Category.INVALID_SPEC, INVALID_SPEC, str(error))
+
+
+def _timeout(text: str | None) -> tuple[str | None, AimError | None]:
+    if text is None:
+        return None, None
+    try:
+        return gateway_duration(text), None
+    except DurationError as error:
+        return None, AimError(Category.INVALID_SPEC, INVALID_SPEC, f"spec.routing.requestTimeout: {error}")
+
+
+def gateway_duration(text: str) -> str:
+    """A Go-style duration as a Gateway API duration (RT-132, RT-133).
+
+    >>> gateway_duration("180s"), gateway_duration("1.5s"), gateway_duration("1h"), gateway_duration("0s")
+    ('3m0s', '1s500ms', '1h0m0s', '0s')
+
+    Raises:
+        DurationError: unparsable, negative, above 99999h or not zero and below 1 ms.
+    """
+    nanoseconds = parse_nanoseconds(text)
+    milliseconds, finer = divmod(nanoseconds, _MILLISECOND)
+    if nanoseconds < 0 or (milliseconds == 0 and finer):
+        raise DurationError(f"{text!r} is negative or shorter than 1ms; a timeout is 0s or at least 1ms")
+    parts: list[str] = []
+    rest = milliseconds
+    for unit, length in _UNITS:
+        amount, rest = divmod(rest, length)
+        if unit == "h" and amount > _LONGEST_HOURS:
+            raise DurationError(f"{text!r} is longer than {_LONGEST_HOURS}h, the longest that Gateway API allows")
+        if amount or parts or (unit == "s" and not rest):
+            parts.append(f"{amount}{unit}")
+    return "".join([*parts, f"{rest}ms"] if rest else parts)

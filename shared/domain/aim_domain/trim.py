@@ -1,0 +1,103 @@
+"""What of the large kinds is published: just what consumers read (docs/spec/README.md section 8, row 12).
+
+Each function returns a new object that shares unchanged members with the old one.
+"""
+
+from collections.abc import Iterable
+from typing import Final
+
+from controller_runtime import JsonObject
+
+_META: Final = (
+    "name",
+    "namespace",
+    "uid",
+    "resourceVersion",
+    "generation",
+    "creationTimestamp",
+    "deletionTimestamp",
+    "labels",
+    "ownerReferences",
+)
+_SCALING_CONDITIONS: Final = ("ScalingActive", "AbleToScale")
+_CONTAINER_STATUS: Final = ("name", "ready", "restartCount", "state", "lastState", "started")
+_GPU_PREFIXES: Final = ("amd.com/", "beta.amd.com/")
+
+
+def _pick(obj: JsonObject, names: Iterable[str]) -> JsonObject:
+    return {name: obj[name] for name in names if name in obj}
+
+
+def _head(obj: JsonObject, *extra_metadata: str) -> JsonObject:
+    head = _pick(obj, ("apiVersion", "kind"))
+    return {**head, "metadata": _pick(obj["metadata"], (*_META, *extra_metadata))}
+
+
+def pod(obj: JsonObject) -> JsonObject:
+    """Identity, phase, conditions, container states and the claims that the pod mounts."""
+    spec, status = obj.get("spec") or {}, obj.get("status") or {}
+    claims = [_pick(volume, ("name", "persistentVolumeClaim")) for volume in spec.get("volumes") or []]
+    containers = {
+        field: [_pick(entry, _CONTAINER_STATUS) for entry in status[field]]
+        for field in ("initContainerStatuses", "containerStatuses")
+        if status.get(field)
+    }
+    return {
+        **_head(obj),
+        "spec": {"volumes": [claim for claim in claims if "persistentVolumeClaim" in claim]},
+        "status": {**_pick(status, ("phase", "reason", "message", "conditions")), **containers},
+    }
+
+
+def job(obj: JsonObject) -> JsonObject:
+    """Identity, annotations and how far the Job is."""
+    status = _pick(obj.get("status") or {}, ("active", "succeeded", "failed", "conditions", "startTime"))
+    return {**_head(obj, "annotations"), "status": status}
+
+
+def node(obj: JsonObject) -> JsonObject:
+    """Labels, and the AMD resources of capacity and allocatable. Heartbeats leave the result unchanged."""
+    status = obj.get("status") or {}
+    resources = {
+        field: {name: amount for name, amount in status[field].items() if name.startswith(_GPU_PREFIXES)}
+        for field in ("capacity", "allocatable")
+        if status.get(field)
+    }
+    head = _head(obj)
+    head["metadata"].pop("generation", None)
+    return {**head, "spec": _pick(obj.get("spec") or {}, ("unschedulable",)), "status": resources}
+
+
+def autoscaler(obj: JsonObject) -> JsonObject:
+    """Bounds, replicas, and the two conditions that tell whether it works.
+
+    Metric samples, which come every fifteen seconds, leave the result unchanged.
+    """
+    spec, status = obj.get("spec") or {}, obj.get("status") or {}
+    conditions = [
+        _pick(one, ("type", "status", "reason", "message"))
+        for one in status.get("conditions") or []
+        if one.get("type") in _SCALING_CONDITIONS
+    ]
+    return {
+        **_head(obj),
+        "spec": _pick(spec, ("scaleTargetRef", "minReplicas", "maxReplicas")),
+        "status": {**_pick(status, ("currentReplicas", "desiredReplicas")), "conditions": conditions},
+    }
+
+
+def inference_service(obj: JsonObject) -> JsonObject:
+    """All that is desired, because it is compared with what should be; of the status the conditions and the address."""
+    status = _pick(obj.get("status") or {}, ("conditions", "observedGeneration", "url"))
+    return {**obj, "status": status} if status or "status" in obj else obj
+
+
+def namespace(obj: JsonObject) -> JsonObject:
+    """Annotations (quota), phase and the deletion timestamp."""
+    return {**_head(obj, "annotations"), "status": _pick(obj.get("status") or {}, ("phase",))}
+
+
+def event(obj: JsonObject) -> JsonObject:
+    """What an Event says, of what, and when."""
+    fields = ("involvedObject", "type", "reason", "message", "firstTimestamp", "lastTimestamp", "eventTime", "count")
+    return {**_head(obj), **_pick(obj, fields)}

@@ -1,0 +1,63 @@
+"""What is counted of the requests to registries, for metrics (MS-351, FW-398)."""
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from oci_registry.recent import HOSTS
+
+NO_ANSWER: Final = "none"
+"""Status class of a request that nobody answered."""
+OTHERS: Final = "others"
+"""Stands for all hosts beyond the first thousand."""
+
+
+@dataclass(frozen=True, slots=True)
+class TransportStatistics:
+    """Counts since the start, by endpoint authority."""
+
+    requests: Mapping[str, int]
+    retries: Mapping[str, int]
+    answers: Mapping[tuple[str, str], int]
+    """By authority and status class, such as `2xx`, or `none` where there was no answer."""
+    rate_limited: Mapping[str, int]
+    """Answers that limited the request rate."""
+    waiting_hosts: Mapping[str, float]
+    """Hosts that announced a wait, with the seconds left (MS-257)."""
+
+
+@dataclass(slots=True)
+class Traffic:
+    """The counters themselves."""
+
+    requests: Counter[str] = field(default_factory=Counter)
+    retries: Counter[str] = field(default_factory=Counter)
+    answers: Counter[tuple[str, str]] = field(default_factory=Counter)
+    rate_limited: Counter[str] = field(default_factory=Counter)
+
+    def asked(self, authority: str) -> None:
+        """Count a request that is about to be sent."""
+        self.requests[self._host(authority)] += 1
+
+    def repeated(self, authority: str) -> None:
+        """Count a request that is sent again."""
+        self.retries[self._host(authority)] += 1
+
+    def limited(self, authority: str) -> None:
+        """Count an answer that limits the request rate."""
+        self.rate_limited[self._host(authority)] += 1
+
+    def answered(self, authority: str, status: int | None) -> None:
+        """Count how a request ended; None = there was no answer."""
+        self.answers[self._host(authority), NO_ANSWER if status is None else f"{status // 100}xx"] += 1
+
+    def _host(self, authority: str) -> str:
+        # A counter that went and came back would look like a restart, so the first ones stay.
+        return authority if authority in self.requests or len(self.requests) < HOSTS else OTHERS
+
+    def statistics(self, waiting: Mapping[str, float]) -> TransportStatistics:
+        """A snapshot."""
+        return TransportStatistics(
+            dict(self.requests), dict(self.retries), dict(self.answers), dict(self.rate_limited), waiting
+        )

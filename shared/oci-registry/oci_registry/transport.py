@@ -1,0 +1,359 @@
+"""HTTP to registries: bounded in time, size and concurrency, retried where that helps, and polite (MS-149…MS-155).
+
+A connection that was refused, a name that does not resolve and a failed TLS handshake are reported at once: they do not
+heal within seconds, and the caller may have another endpoint. A connection that *broke* is retried like a 503 (MS-150).
+"""
+
+import asyncio
+import os
+import random
+import ssl
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from types import TracebackType
+from typing import Final, Self
+from urllib.request import getproxies_environment, proxy_bypass
+from weakref import WeakValueDictionary
+
+import aiohttp
+from multidict import CIMultiDictProxy
+from yarl import URL
+
+from controller_runtime import LONGEST_IN_PLACE
+from oci_registry.endpoints import SYSTEM_TRUST, Trust, authority_of, is_loopback
+from oci_registry.errors import RegistryError, RegistryErrorCode, code_of_status
+from oci_registry.headers import announced_wait
+from oci_registry.revalidation import AnswerMemory
+from oci_registry.settings import RegistrySettings
+from oci_registry.traffic import Traffic, TransportStatistics
+
+RETRIED_STATUSES: Final = frozenset({408, 499, 500, 502, 503, 504, 522})
+RETRY_DELAYS: Final = (1.0, 3.0)
+ERROR_BODY_LIMIT: Final = 64 * 1024
+USER_AGENT: Final = "aim-engine/0.1 (+https://aim.eai.amd.com)"
+
+_BROKEN: Final = (aiohttp.ServerDisconnectedError, aiohttp.ClientPayloadError, ConnectionError)
+
+
+@dataclass(frozen=True, slots=True)
+class Response:
+    """A whole answer; any status that was not turned into an error."""
+
+    status: int
+    url: URL
+    headers: CIMultiDictProxy[str]
+    body: bytes
+
+    @property
+    def authority(self) -> str:
+        """Host with port, by which limits and waits are kept (FW-396)."""
+        return authority_of(self.url)
+
+
+class Method(StrEnum):
+    """The methods that reading a registry takes."""
+
+    GET = "GET"
+    HEAD = "HEAD"
+    POST = "POST"
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One request; headers may hold credentials and therefore never show."""
+
+    url: URL
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    form: Mapping[str, str] | None = field(default=None, repr=False)
+    trust: Trust = SYSTEM_TRUST
+    method: Method = Method.GET
+    breaks_at_once: bool = False
+    """Do not repeat after a broken connection: the caller probes whether the peer speaks TLS."""
+    is_revalidated: bool = False
+    """Keep an answer that has an `ETag`, and ask only whether it still holds the next time (MS-373)."""
+
+    @property
+    def authority(self) -> str:
+        """Host with port, by which limits and waits are kept (FW-396)."""
+        return authority_of(self.url)
+
+
+class Transport:
+    """Sends requests with the limits that all sources and models share per endpoint host."""
+
+    def __init__(self, settings: RegistrySettings) -> None:
+        self._settings = settings
+        self._session: aiohttp.ClientSession | None = None
+        # As long as a request of theirs is under way.
+        self._slots: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
+        self._blocked_until: dict[str, float] = {}
+        self._contexts: dict[Trust, ssl.SSLContext] = {}
+        self._traffic = Traffic()
+        self._answers = AnswerMemory()
+
+    async def __aenter__(self) -> Self:
+        """Open the connection pool."""
+        timeout = aiohttp.ClientTimeout(
+            total=self._settings.registry_request_timeout,
+            sock_connect=self._settings.registry_connect_timeout,
+        )
+        # The slots per host are the limit, not the pool: a wait in the pool would count as request time.
+        # Environment look-up is off because it would also read ~/.netrc, which must not be used (MS-169).
+        self._session = aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(limit=0),
+            timeout=timeout,
+            headers={"User-Agent": USER_AGENT},
+            cookie_jar=aiohttp.DummyCookieJar(),
+            trust_env=False,
+        )
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Close all connections."""
+        if self._session is not None:
+            await self._session.close()
+            self._session = None
+
+    def statistics(self) -> TransportStatistics:
+        """A snapshot of the counters."""
+        now = time.monotonic()
+        waiting = {host: until - now for host, until in self._blocked_until.items() if until > now}
+        return self._traffic.statistics(waiting)
+
+    async def send(self, request: Request) -> Response:
+        """Send, repeating what MS-150 and MS-151 say; an answer that still holds is not transferred again (MS-373).
+
+        Raises:
+            RegistryError: `Unreachable`, `Timeout`, `ServerError` or `RateLimited`; other statuses are returned.
+        """
+        if not request.is_revalidated:
+            return await self._send(request)
+        key = (request.url, request.headers.get("Accept", ""))
+        kept = self._answers.find(key)
+        if kept is None:
+            response = await self._send(request)
+        else:
+            response = await self._send(replace(request, headers={**request.headers, "If-None-Match": kept.etag}))
+            if response.status == 304:
+                return Response(200, response.url, kept.headers, kept.body)
+        if response.status == 200:
+            self._answers.keep(key, response.headers, response.body)
+        return response
+
+    async def _send(self, request: Request) -> Response:
+        for delay in RETRY_DELAYS:
+            try:
+                return await self._attempt(request)
+            except RegistryError as error:
+                if not _is_worth_repeating(error, request):
+                    raise
+                self._traffic.repeated(request.authority)
+                # An announced wait is sat out at the top of the next attempt.
+                if error.code is not RegistryErrorCode.RATE_LIMITED:
+                    await asyncio.sleep(delay * random.uniform(0.9, 1.1))
+        return await self._attempt(request)
+
+    async def _attempt(self, request: Request) -> Response:
+        response = await self._send_once(request)
+        failure = self._failure(response)
+        if failure is not None:
+            raise failure
+        return response
+
+    def _failure(self, response: Response) -> RegistryError | None:
+        code = code_of_status(response.status) if response.status >= 400 else None
+        if code is RegistryErrorCode.RATE_LIMITED or _is_limit_in_disguise(response):
+            return self._rate_limited(response)
+        if code is RegistryErrorCode.SERVER_ERROR and response.status != 501:
+            return RegistryError(
+                RegistryErrorCode.SERVER_ERROR,
+                f"{response.authority} answered HTTP {response.status}",
+                status=response.status,
+            )
+        return None
+
+    def _rate_limited(self, response: Response) -> RegistryError:
+        wait = announced_wait(response.headers, time.time())
+        host = response.authority
+        self._traffic.limited(host)
+        if wait is not None:
+            now = time.monotonic()
+            self._blocked_until = {other: until for other, until in self._blocked_until.items() if until > now}
+            self._blocked_until[host] = max(self._blocked_until.get(host, 0.0), now + wait)
+        return _rate_limit_error(host, wait, response.status)
+
+    def _wait_left(self, authority: str) -> float:
+        return self._blocked_until.get(authority, 0.0) - time.monotonic()
+
+    async def _sit_out(self, authority: str) -> None:
+        left = self._wait_left(authority)
+        if left > LONGEST_IN_PLACE:
+            raise _rate_limit_error(authority, left, None)
+        if left > 0:
+            await asyncio.sleep(left)
+
+    async def _send_once(self, request: Request) -> Response:
+        authority = request.authority
+        slots = self._slots.setdefault(authority, asyncio.Semaphore(self._settings.registry_max_connections))
+        while True:
+            await self._sit_out(authority)
+            async with slots:
+                # Whoever stood in line while the wait was announced keeps it, too (MS-257).
+                if self._wait_left(authority) <= 0:
+                    return await self._counted(request)
+
+    async def _counted(self, request: Request) -> Response:
+        authority, status = request.authority, None
+        self._traffic.asked(authority)
+        try:
+            response = await self._exchange(request)
+            status = response.status
+        except TimeoutError as error:
+            raise self._timeout_error(authority, error) from error
+        except (aiohttp.ClientError, OSError) as error:
+            raise RegistryError(
+                RegistryErrorCode.UNREACHABLE, f"{authority} can not be reached: {_cause(error)}"
+            ) from error
+        finally:
+            self._traffic.answered(authority, status)
+        return response
+
+    def _timeout_error(self, authority: str, error: TimeoutError) -> RegistryError:
+        did_not, seconds, variable = (
+            ("accept a connection", self._settings.registry_connect_timeout, "AIM_REGISTRY_CONNECT_TIMEOUT")
+            if isinstance(error, aiohttp.ConnectionTimeoutError)
+            else ("answer", self._settings.registry_request_timeout, "AIM_REGISTRY_REQUEST_TIMEOUT")
+        )
+        return RegistryError(
+            RegistryErrorCode.TIMEOUT,
+            f"{authority} did not {did_not} within {seconds:g} s; check the network path, or raise {variable}",
+        )
+
+    async def _exchange(self, request: Request) -> Response:
+        assert self._session is not None, "use the transport as a context manager"
+        async with self._session.request(
+            request.method,
+            request.url,
+            headers=request.headers,
+            data=request.form,
+            ssl=await self._context(request.trust),
+            proxy=_proxy_for(request.url),
+            max_redirects=5,
+        ) as answer:
+            limit = self._settings.registry_max_body_bytes if answer.status < 400 else ERROR_BODY_LIMIT
+            body = await _read(answer, limit)
+            if request.url.scheme == "https" and answer.url.scheme != "https":
+                raise RegistryError(
+                    RegistryErrorCode.INVALID_RESPONSE,
+                    f"{request.authority} redirects from https to plain http on {answer.url.host}; refused",
+                )
+            if len(body) > limit and answer.status < 400:
+                raise RegistryError(
+                    RegistryErrorCode.TRUNCATED_RESULT,
+                    f"{request.authority} answered more than {limit} bytes; see AIM_REGISTRY_MAX_BODY_BYTES",
+                )
+            # The origin of paging links is the address that was asked, not where a redirect led.
+            return Response(answer.status, request.url, answer.headers, body[:limit])
+
+    async def _context(self, trust: Trust) -> ssl.SSLContext:
+        if trust not in self._contexts:
+            ca_files = [self._settings.registry_ca_file, trust.ca_file]
+            try:
+                self._contexts[trust] = await asyncio.to_thread(
+                    _make_context, [str(path) for path in ca_files if path], trust.insecure_skip_verify
+                )
+            except OSError as error:
+                raise RegistryError(
+                    RegistryErrorCode.UNREACHABLE,
+                    f"a CA bundle of {', '.join(str(path) for path in ca_files if path)} can not be loaded: {error}",
+                ) from error
+        return self._contexts[trust]
+
+
+def _is_limit_in_disguise(response: Response) -> bool:
+    """GitHub limits with 403: the primary limit counts down to zero, the secondary one announces a wait (MS-151)."""
+    if response.status != 403:
+        return False
+    return response.headers.get("x-ratelimit-remaining") == "0" or "Retry-After" in response.headers
+
+
+def _is_worth_repeating(error: RegistryError, request: Request) -> bool:
+    match error.code:
+        case RegistryErrorCode.RATE_LIMITED:
+            return error.retry_after is not None and error.retry_after <= LONGEST_IN_PLACE
+        case RegistryErrorCode.SERVER_ERROR:
+            return error.status in RETRIED_STATUSES
+        case RegistryErrorCode.UNREACHABLE:
+            return not request.breaks_at_once and _is_broken_connection(error.__cause__)
+        case _:
+            return False
+
+
+def _is_broken_connection(cause: BaseException | None) -> bool:
+    if isinstance(cause, aiohttp.ClientConnectorError):
+        return False
+    return isinstance(cause, (aiohttp.ClientOSError, *_BROKEN))
+
+
+async def _read(answer: aiohttp.ClientResponse, limit: int) -> bytes:
+    body = bytearray()
+    async for chunk in answer.content.iter_chunked(64 * 1024):
+        body += chunk
+        if len(body) > limit:
+            break
+    return bytes(body)
+
+
+def _make_context(ca_files: list[str], insecure: bool) -> ssl.SSLContext:
+    context = ssl.create_default_context()
+    for path in ca_files:
+        context.load_verify_locations(cafile=path)
+    if insecure:
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+    return context
+
+
+def _proxy_for(url: URL) -> str | None:
+    # No proxy can reach this machine's own loopback, whatever NO_PROXY says.
+    if not url.host or is_loopback(url.host) or proxy_bypass(authority_of(url)):
+        return None
+    return getproxies_environment().get(url.scheme)
+
+
+def _rate_limit_error(authority: str, wait: float | None, status: int | None) -> RegistryError:
+    # The seconds left are in `retry_after` only: in the text they would change a status with every attempt.
+    return RegistryError(
+        RegistryErrorCode.RATE_LIMITED,
+        f"{authority} limits the request rate; authenticate with a pull secret or use a mirror",
+        status=status,
+        retry_after=wait,
+    )
+
+
+_CAUSES: Final = (
+    (aiohttp.ClientConnectorDNSError, "its name does not resolve; check the spelling and the cluster's DNS"),
+    (
+        aiohttp.ClientConnectorCertificateError,
+        "its certificate is not trusted; give its authority with AIM_REGISTRY_CA_FILE or `caFile`",
+    ),
+    (aiohttp.ClientSSLError, "the TLS handshake failed; if it speaks plain HTTP, set `upstream.plainHttp`"),
+    (aiohttp.ClientProxyConnectionError, "the proxy can not be reached; check HTTP_PROXY and HTTPS_PROXY"),
+    (aiohttp.ServerDisconnectedError, "it closed the connection without an answer"),
+    (aiohttp.ClientPayloadError, "it broke its answer off"),
+    (aiohttp.TooManyRedirects, "it redirects more than 5 times"),
+)
+
+
+def _cause(error: BaseException) -> str:
+    # The library's own texts hold object addresses, with which a status would change at every attempt.
+    for kind, text in _CAUSES:
+        if isinstance(error, kind):
+            return text
+    if isinstance(error, OSError) and error.errno:
+        return f"{os.strerror(error.errno).lower()}; check address and network policies"
+    return type(error).__name__
