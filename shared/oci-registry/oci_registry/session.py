@@ -1,11 +1,9 @@
 """Talking to one endpoint about one thing: authenticated GETs whose failures are typed errors."""
 
 import asyncio
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from weakref import WeakValueDictionary
 
-from multidict import CIMultiDict
 from yarl import URL
 
 from controller_runtime import loads
@@ -87,31 +85,26 @@ class Session:
         return await self._ask(Request(url, {"Accept": accept}, trust=self.endpoint.trust, method=Method.HEAD))
 
     async def _ask(self, request: Request) -> Response:
+        about = (self.endpoint, self.scope, self.credential)
+        tried: set[str] = set()
         try:
-            return await self._authenticated(request)
+            headers = await self.authorizer.headers(*about)
+            response = await self.transport.send(request.with_headers(headers))
+            while response.status == 401:
+                headers = await self.authorizer.headers_after_refusal(*about, response)
+                scheme = headers.get("Authorization", "").partition(" ")[0]
+                if not scheme or scheme in tried:
+                    break
+                # Harbor refuses a token for the catalog, and then asks for username and password.
+                tried.add(scheme)
+                response = await self.transport.send(request.with_headers(headers))
         except RegistryError as error:
             if error.code is RegistryErrorCode.UNREACHABLE:
                 self.schemes.forget(self.endpoint)
             raise
-
-    async def _authenticated(self, request: Request) -> Response:
-        headers = await self.authorizer.headers(self.endpoint, self.scope, self.credential)
-        response = await self._send(request, headers)
-        tried: set[str] = set()
-        while response.status == 401:
-            headers = await self.authorizer.headers_after_refusal(self.endpoint, self.scope, self.credential, response)
-            scheme = headers.get("Authorization", "").partition(" ")[0]
-            if not scheme or scheme in tried:
-                break
-            # Harbor refuses a token for the catalog, and then asks for username and password.
-            tried.add(scheme)
-            response = await self._send(request, headers)
         if response.status == 401:
-            self.authorizer.forget(self.endpoint, self.scope, self.credential)
+            self.authorizer.forget(*about)
         return response
-
-    async def _send(self, request: Request, headers: Mapping[str, str]) -> Response:
-        return await self.transport.send(replace(request, headers=CIMultiDict({**request.headers, **headers})))
 
 
 def _oci_error(body: bytes) -> tuple[str, str]:

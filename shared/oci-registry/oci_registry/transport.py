@@ -9,7 +9,8 @@ import os
 import random
 import ssl
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from types import TracebackType
@@ -18,7 +19,7 @@ from urllib.request import getproxies_environment, proxy_bypass
 from weakref import WeakValueDictionary
 
 import aiohttp
-from multidict import CIMultiDictProxy
+from multidict import CIMultiDict, CIMultiDictProxy
 from yarl import URL
 
 from controller_runtime import LONGEST_IN_PLACE
@@ -79,6 +80,10 @@ class Request:
         """Host with port, by which limits and waits are kept (FW-396)."""
         return authority_of(self.url)
 
+    def with_headers(self, headers: Mapping[str, str]) -> "Request":
+        """The request with further headers, which take the place of its own."""
+        return replace(self, headers=CIMultiDict({**self.headers, **headers}))
+
 
 class Transport:
     """Sends requests with the limits that all sources and models share per endpoint host."""
@@ -130,51 +135,44 @@ class Transport:
         Raises:
             RegistryError: `Unreachable`, `Timeout`, `ServerError` or `RateLimited`; other statuses are returned.
         """
-        if not request.is_revalidated:
-            return await self._send(request)
         key = (request.url, request.headers.get("Accept", ""))
-        kept = self._answers.find(key)
-        if kept is None:
-            response = await self._send(request)
-        else:
-            response = await self._send(replace(request, headers={**request.headers, "If-None-Match": kept.etag}))
-            if response.status == 304:
-                return Response(200, response.url, kept.headers, kept.body)
-        if response.status == 200:
+        kept = self._answers.find(key) if request.is_revalidated else None
+        if kept is not None:
+            request = request.with_headers({"If-None-Match": kept.etag})
+        response = await self._repeated(request)
+        if kept is not None and response.status == 304:
+            return Response(200, response.url, kept.headers, kept.body)
+        if request.is_revalidated and response.status == 200:
             self._answers.keep(key, response.headers, response.body)
         return response
 
-    async def _send(self, request: Request) -> Response:
-        for delay in RETRY_DELAYS:
+    async def _repeated(self, request: Request) -> Response:
+        for delay in (*RETRY_DELAYS, None):
             try:
-                return await self._attempt(request)
+                response = await self._in_turn(request)
+                # Raised here: who keeps the error, keeps the frames that raised it, and in them the slots of the host.
+                self._check(response)
             except RegistryError as error:
-                if not _is_worth_repeating(error, request):
+                if delay is None or not _is_worth_repeating(error, request):
                     raise
                 self._traffic.repeated(request.authority)
                 # An announced wait is sat out at the top of the next attempt.
                 if error.code is not RegistryErrorCode.RATE_LIMITED:
                     await asyncio.sleep(delay * random.uniform(0.9, 1.1))
-        return await self._attempt(request)
+            else:
+                return response
+        raise AssertionError("the last attempt returns or raises")
 
-    async def _attempt(self, request: Request) -> Response:
-        response = await self._send_once(request)
-        failure = self._failure(response)
-        if failure is not None:
-            raise failure
-        return response
-
-    def _failure(self, response: Response) -> RegistryError | None:
+    def _check(self, response: Response) -> None:
         code = code_of_status(response.status) if response.status >= 400 else None
         if code is RegistryErrorCode.RATE_LIMITED or _is_limit_in_disguise(response):
-            return self._rate_limited(response)
+            raise self._rate_limited(response)
         if code is RegistryErrorCode.SERVER_ERROR and response.status != 501:
-            return RegistryError(
+            raise RegistryError(
                 RegistryErrorCode.SERVER_ERROR,
                 f"{response.authority} answered HTTP {response.status}",
                 status=response.status,
             )
-        return None
 
     def _rate_limited(self, response: Response) -> RegistryError:
         wait = announced_wait(response.headers, time.time())
@@ -196,22 +194,28 @@ class Transport:
         if left > 0:
             await asyncio.sleep(left)
 
-    async def _send_once(self, request: Request) -> Response:
+    async def _in_turn(self, request: Request) -> Response:
+        """One attempt, when the host has a slot free and no wait announced."""
         authority = request.authority
         slots = self._slots.setdefault(authority, asyncio.Semaphore(self._settings.registry_max_connections))
         while True:
             await self._sit_out(authority)
             async with slots:
                 # Whoever stood in line while the wait was announced keeps it, too (MS-257).
-                if self._wait_left(authority) <= 0:
-                    return await self._counted(request)
+                if self._wait_left(authority) > 0:
+                    continue
+                with self._counted(authority) as answered:
+                    response = await self._exchange(request)
+                    answered(response.status)
+                    return response
 
-    async def _counted(self, request: Request) -> Response:
-        authority, status = request.authority, None
+    @contextmanager
+    def _counted(self, authority: str) -> Iterator[Callable[[int], None]]:
+        """Count an exchange, and give what goes wrong in it a code."""
+        status: list[int] = []
         self._traffic.asked(authority)
         try:
-            response = await self._exchange(request)
-            status = response.status
+            yield status.append
         except TimeoutError as error:
             raise self._timeout_error(authority, error) from error
         except (aiohttp.ClientError, OSError) as error:
@@ -219,8 +223,7 @@ class Transport:
                 RegistryErrorCode.UNREACHABLE, f"{authority} can not be reached: {_cause(error)}"
             ) from error
         finally:
-            self._traffic.answered(authority, status)
-        return response
+            self._traffic.answered(authority, next(iter(status), None))
 
     def _timeout_error(self, authority: str, error: TimeoutError) -> RegistryError:
         did_not, seconds, variable = (
