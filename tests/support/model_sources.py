@@ -9,8 +9,9 @@ from support.deciding import decide
 
 from aim_domain.kinds import AIM_CLUSTER_MODEL, AIM_CLUSTER_MODEL_SOURCE
 from aim_domain.parts import CLUSTER_MODELS, MODEL_SOURCES
+from aim_model_sync.candidates import FoundImages
 from aim_model_sync.effect_kinds import SERVICE_NAME, SYNC
-from aim_model_sync.outcome import FoundImages, SelectorOutcome, SyncOutcome
+from aim_model_sync.outcome import SelectorOutcome, SyncOutcome
 from aim_model_sync.service import definition
 from aim_model_sync.settings import ModelSyncSettings
 from controller_runtime import AimError, Category, JsonObject, Plan, to_json

@@ -8,6 +8,7 @@ from typing import Final
 from semver import Version
 
 from aim_model_sync.versions import parse_tag
+from controller_runtime import ApiModel
 from oci_registry import ImageReference, Repository
 
 MAX_KEPT: Final = 20_000
@@ -16,20 +17,33 @@ MAX_KEPT: Final = 20_000
 _DIGEST_PREFIX: Final = "sha256:"
 
 
-@dataclass(frozen=True, slots=True)
-class RepositoryImages:
+class FoundImages(ApiModel):
     """Selected images of one repository.
 
     Attributes:
+        registry: its canonical host.
+        repository: its path there.
         versions: tags, or digests with their ``sha256:``, which no tag can begin with; in candidate order.
     """
 
-    repository: Repository
+    registry: str
+    repository: str
     versions: tuple[str, ...]
+
+    @classmethod
+    def of(cls, repository: Repository, versions: Iterable[str]) -> "FoundImages":
+        """Images of a repository by their versions."""
+        return cls(registry=repository.registry, repository=repository.path, versions=tuple(versions))
+
+    @property
+    def origin(self) -> Repository:
+        """Registry and path together."""
+        return Repository(self.registry, self.repository)
 
     def images(self) -> Iterator[ImageReference]:
         """The single images."""
-        return (image_of(self.repository, version) for version in self.versions)
+        origin = self.origin
+        return (image_of(origin, version) for version in self.versions)
 
 
 def image_of(repository: Repository, version: str) -> ImageReference:
@@ -63,24 +77,24 @@ class CandidateSet:
         size: number of different images, kept or not.
     """
 
-    by_selector: tuple[tuple[RepositoryImages, ...], ...]
+    by_selector: tuple[tuple[FoundImages, ...], ...]
     size: int
 
 
-def combine(found: Sequence[Sequence[RepositoryImages]], kept: int = MAX_KEPT) -> CandidateSet:
+def combine(found: Sequence[Sequence[FoundImages]], kept: int = MAX_KEPT) -> CandidateSet:
     """De-duplicate by canonical image: the first selector that yields an image owns it (MS-173)."""
     seen: defaultdict[Repository, set[str]] = defaultdict(set)
     size = 0
     by_selector = []
     for groups in found:
         own = []
-        for group in sorted(groups, key=lambda group: group.repository):
-            known = seen[group.repository]
+        for group in sorted(groups, key=lambda group: group.origin):
+            known = seen[group.origin]
             fresh = [version for version in group.versions if version not in known]
             known.update(fresh)
             shown = fresh[: max(0, kept - size)]
             size += len(fresh)
             if shown:
-                own.append(RepositoryImages(group.repository, tuple(shown)))
+                own.append(FoundImages.of(group.origin, shown))
         by_selector.append(tuple(own))
     return CandidateSet(tuple(by_selector), size)

@@ -7,9 +7,9 @@ from aim_domain import AIMClusterModelSource
 from aim_model_sync import conditions
 from aim_model_sync.conditions import Fault, Reason, SourceCondition
 from aim_model_sync.outcome import SyncOutcome
-from aim_model_sync.status import Fields, Written, written
+from aim_model_sync.status import Fields, status_plan
 from aim_model_sync.words import counted, shortened, some
-from controller_runtime import AimError, Desired, Observability, StatusValue, condition, find_condition
+from controller_runtime import AimError, Desired, Observability, Plan, StatusValue, condition, find_condition
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ class Result:
         return StatusValue.DEGRADED if self.models else StatusValue.FAILED
 
 
-def concluded(source: AIMClusterModelSource, result: Result, namespace: str, now: datetime) -> Written:
+def concluded(source: AIMClusterModelSource, result: Result, namespace: str, now: datetime) -> Plan:
     """The status after a sync; of a failed one the counts of the last successful one stay (MS-293…MS-299)."""
     failed = result.status is StatusValue.FAILED
     fields = Fields(
@@ -75,7 +75,7 @@ def concluded(source: AIMClusterModelSource, result: Result, namespace: str, now
         models_limit_reached=None if failed else result.withheld > 0,
         observed_generation=source.metadata.generation,
     )
-    return written(source, fields, _desired(source, result, namespace), now)
+    return status_plan(source, fields, _desired(source, result, namespace), now)
 
 
 def _desired(source: AIMClusterModelSource, result: Result, namespace: str) -> tuple[Desired, ...]:
@@ -97,7 +97,7 @@ def _desired(source: AIMClusterModelSource, result: Result, namespace: str) -> t
     )
 
 
-def broken_off(source: AIMClusterModelSource, error: AimError, now: datetime, *, listing: bool = False) -> Written:
+def broken_off(source: AIMClusterModelSource, error: AimError, now: datetime, *, listing: bool = False) -> Plan:
     """The status when Kubernetes, not a registry, kept a sync from ending (MS-283, MS-306, MS-338).
 
     Args:
@@ -111,10 +111,10 @@ def broken_off(source: AIMClusterModelSource, error: AimError, now: datetime, *,
         *conditions.lasting(SourceCondition.DEPENDENCIES_REACHABLE, fault, source.status.conditions),
     )
     fields = Fields(StatusValue.DEGRADED, observed_generation=source.metadata.generation)
-    return written(source, fields, desired, now)
+    return status_plan(source, fields, desired, now)
 
 
-def rejected(source: AIMClusterModelSource, problem: str, models: int | None, now: datetime) -> Written:
+def rejected(source: AIMClusterModelSource, problem: str, models: int | None, now: datetime) -> Plan:
     """The status of a spec that is unusable as a whole (MS-031, MS-034, MS-304)."""
     fault = Fault(Reason.INVALID_SPEC, problem)
     syncing = find_condition(source.status.conditions, SourceCondition.SYNCING)
@@ -126,31 +126,31 @@ def rejected(source: AIMClusterModelSource, problem: str, models: int | None, no
     )
     generation = source.metadata.generation
     fields = Fields(StatusValue.FAILED, discovered_models=models, observed_generation=generation)
-    return written(source, fields, desired, now)
+    return status_plan(source, fields, desired, now)
 
 
-def awaited(source: AIMClusterModelSource, now: datetime) -> Written:
+def awaited(source: AIMClusterModelSource, now: datetime) -> Plan:
     """The status of a source that was seen and not synced yet (MS-303)."""
     text = "the first sync is about to start"
     desired = (
         condition(SourceCondition.READY, False, Reason.AWAITING_FIRST_SYNC, text, Observability.SILENT),
         conditions.syncing(False, Reason.AWAITING_FIRST_SYNC),
     )
-    return written(source, Fields(StatusValue.PENDING), desired, now)
+    return status_plan(source, Fields(StatusValue.PENDING), desired, now)
 
 
-def started(source: AIMClusterModelSource, now: datetime) -> Written:
+def started(source: AIMClusterModelSource, now: datetime) -> Plan:
     """The status while a sync runs; ``Ready`` changes only for a generation that never completed one (MS-311)."""
     running = conditions.syncing(True, Reason.SYNC_IN_PROGRESS)
     if source.status.observed_generation == source.metadata.generation:
-        return written(source, Fields(), (running,), now)
+        return status_plan(source, Fields(), (running,), now)
     text = f"syncing generation {source.metadata.generation} for the first time"
-    return written(source, Fields(StatusValue.PROGRESSING), (*_progressing(source, text), running), now)
+    return status_plan(source, Fields(StatusValue.PROGRESSING), (*_progressing(source, text), running), now)
 
 
-def postponed(source: AIMClusterModelSource, why: str, now: datetime) -> Written:
+def postponed(source: AIMClusterModelSource, why: str, now: datetime) -> Plan:
     """The status while the result of a sync waits for something that takes its course (MS-177)."""
-    return written(source, Fields(StatusValue.PROGRESSING), _progressing(source, why), now)
+    return status_plan(source, Fields(StatusValue.PROGRESSING), _progressing(source, why), now)
 
 
 def _progressing(source: AIMClusterModelSource, text: str) -> tuple[Desired, ...]:
@@ -160,11 +160,11 @@ def _progressing(source: AIMClusterModelSource, text: str) -> tuple[Desired, ...
     return (condition(SourceCondition.READY, False, Reason.PROGRESSING, text), *relieved)
 
 
-def recounted(source: AIMClusterModelSource, models: int, now: datetime) -> Written | None:
+def recounted(source: AIMClusterModelSource, models: int, now: datetime) -> Plan | None:
     """The status after models came or went without a sync (MS-246); ``None`` when the number is as stored."""
     if source.status.discovered_models in (None, models):
         return None
     desired = [conditions.existing_models(models)]
     if source.status.models_limit_reached is False:
         desired.append(conditions.limit_reached(models, 0))
-    return written(source, Fields(discovered_models=models), desired, now)
+    return status_plan(source, Fields(discovered_models=models), desired, now)

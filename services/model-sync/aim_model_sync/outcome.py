@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 from enum import StrEnum
 
-from aim_model_sync.candidates import RepositoryImages
+from aim_model_sync.candidates import FoundImages
 from aim_model_sync.codes import AUTH, TRANSIENT, Code
 from controller_runtime import ApiModel
-from oci_registry import ImageReference, Repository, SecretProblem
+from oci_registry import ImageReference, SecretProblem
 
 
 class SelectorState(StrEnum):
@@ -15,18 +15,6 @@ class SelectorState(StrEnum):
     SUCCEEDED = "succeeded"
     PARTIAL = "partial"
     FAILED = "failed"
-
-
-class FoundImages(ApiModel):
-    """Selected images of one repository in candidate order."""
-
-    registry: str
-    repository: str
-    versions: tuple[str, ...]
-
-    def images(self) -> Iterator[ImageReference]:
-        """The single images."""
-        return RepositoryImages(Repository(self.registry, self.repository), self.versions).images()
 
 
 class SelectorOutcome(ApiModel):

@@ -17,7 +17,6 @@ from aim_model_sync.schedule import interval_seconds, start_of_overdue
 from aim_model_sync.selection import Choice, choose
 from aim_model_sync.selectors import selector_texts
 from aim_model_sync.spec_problem import spec_problem
-from aim_model_sync.status import Written
 from aim_model_sync.words import counted
 from controller_runtime import (
     FACTS,
@@ -60,7 +59,7 @@ def reconciler(namespace: str) -> Callable[[AIMClusterModelSource, View, datetim
         problem = spec_problem(source.spec)
         if problem is not None:
             known = None if managed.error else len(managed.models)
-            return _plan(rejected(source, problem, known, now))
+            return rejected(source, problem, known, now)
         progress = Progress.of(
             source,
             get_fact(view, FACTS, SERVICE_NAME, SYNC, source.uid).value,
@@ -91,7 +90,7 @@ def _start(this: _Pass, due: datetime | None) -> Plan:
     """Ask for a sync; asking again while one runs changes nothing (MS-251)."""
     source, spec = this.source, this.source.spec
     if source.status.status is None and this.progress.fact is None:
-        return replace(_plan(awaited(source, this.now)), requeue_after=IMMEDIATELY)
+        return replace(awaited(source, this.now), requeue_after=IMMEDIATELY)
     params = SyncParams(
         source=source.name,
         uid=source.uid,
@@ -104,7 +103,7 @@ def _start(this: _Pass, due: datetime | None) -> Plan:
     )
     not_before = None if due is None else start_of_overdue(due, this.now, source.uid)
     effect = Effect(SYNC, source.uid, to_json(params), not_before)
-    return replace(_plan(started(source, this.now)), effects=(effect,))
+    return replace(started(source, this.now), effects=(effect,))
 
 
 # Concluding
@@ -115,7 +114,7 @@ def _conclude(this: _Pass) -> Plan:
     outcome, error = this.progress.outcome, this.progress.failure
     if outcome is None:
         assert error is not None, "a fact has an outcome or an error"
-        return _waiting(this, _plan(broken_off(this.source, error, this.now)))
+        return _waiting(this, broken_off(this.source, error, this.now))
     config = resolve_config(this.view, None, None)
     unknown = this.managed.error or config.error
     if unknown is not None:
@@ -123,7 +122,7 @@ def _conclude(this: _Pass) -> Plan:
     left = left_by_predecessor(this.view, this.source)
     if left is not None:
         # The removal of each of them brings a pass.
-        return _plan(postponed(this.source, left, this.now))
+        return postponed(this.source, left, this.now)
     choice = _choice(this, outcome)
     models = tuple(build_model(this.source, image, config.spec.label_propagation) for image in choice.create)
     failure = this.view.failure
@@ -139,8 +138,7 @@ def _conclude(this: _Pass) -> Plan:
     )
     done = concluded(this.source, result, this.namespace, this.now)
     events = (*_told(this, done, outcome), *_created(len(models) if failure is None else 0))
-    plan = Plan(children=models, status=done.status, events=events, retry=_retried(failure))
-    return _waiting(this, plan)
+    return _waiting(this, replace(done, children=models, events=events, retry=_retried(failure)))
 
 
 def _choice(this: _Pass, outcome: SyncOutcome) -> Choice:
@@ -168,7 +166,7 @@ def _without_models(this: _Pass, error: AimError) -> Plan:
     patience = LISTING_GRACE - (this.now - this.progress.fact.observed_at).total_seconds()
     if patience > 0:
         return Plan(retry=error, retry_within=patience)
-    return replace(_plan(broken_off(this.source, error, this.now, listing=True)), retry=error)
+    return replace(broken_off(this.source, error, this.now, listing=True), retry=error)
 
 
 def _retried(failure: AimError | None) -> AimError | None:
@@ -176,7 +174,7 @@ def _retried(failure: AimError | None) -> AimError | None:
     return None if failure is None else replace(failure, category=Category.INFRASTRUCTURE)
 
 
-def _told(this: _Pass, done: Written, outcome: SyncOutcome) -> tuple[Event, ...]:
+def _told(this: _Pass, done: Plan, outcome: SyncOutcome) -> tuple[Event, ...]:
     """What stands is told once per sync, not by every pass that looks at its result again (MS-345, MS-348)."""
     if this.progress.is_answered and this.view.failure is None:
         return (*done.events, *_secret_events(outcome))
@@ -201,8 +199,7 @@ def _created(number: int) -> tuple[Event, ...]:
 def _wait(this: _Pass, due: datetime) -> Plan:
     """Nothing to do before the next sync but to count the models (MS-246)."""
     known = None if this.managed.error else recounted(this.source, len(this.managed.models), this.now)
-    plan = Plan() if known is None else _plan(known)
-    return _waiting(this, plan, due)
+    return _waiting(this, known or Plan(), due)
 
 
 def _waiting(this: _Pass, plan: Plan, due: datetime | None = None) -> Plan:
@@ -216,7 +213,3 @@ def _waiting(this: _Pass, plan: Plan, due: datetime | None = None) -> Plan:
 def _secret_check(this: _Pass, when: datetime) -> Effect:
     secrets = tuple(secret.name for secret in this.source.spec.image_pull_secrets if secret.name)
     return Effect(PULL_SECRETS, this.source.uid, to_json(SecretParams(secrets=secrets)), when)
-
-
-def _plan(done: Written) -> Plan:
-    return Plan(status=done.status, events=done.events)

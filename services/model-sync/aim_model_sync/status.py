@@ -7,7 +7,7 @@ from typing import Final
 
 from aim_domain import AIMClusterModelSource
 from aim_model_sync.conditions import SourceCondition
-from controller_runtime import Desired, Event, JsonObject, StatusValue, condition_json, events_of, settle, timestamp
+from controller_runtime import Desired, JsonObject, Plan, StatusValue, condition_json, events_of, settle, timestamp
 
 _ORDER: Final = {type_.value: place for place, type_ in enumerate(SourceCondition)}
 
@@ -24,23 +24,15 @@ class Fields:
     observed_generation: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Written:
-    """The complete status and what is to be told about its changes."""
-
-    status: JsonObject
-    events: tuple[Event, ...]
-
-
-def written(source: AIMClusterModelSource, fields: Fields, desired: Iterable[Desired], now: datetime) -> Written:
-    """The stored status with some fields and conditions replaced; conditions that are not mentioned stay."""
+def status_plan(source: AIMClusterModelSource, fields: Fields, desired: Iterable[Desired], now: datetime) -> Plan:
+    """Write the stored status with some fields and conditions replaced; conditions that are not mentioned stay."""
     wanted, stored = tuple(desired), source.status.conditions
     settled = settle(wanted, stored, generation=source.metadata.generation, now=now)
     mentioned = {one.type for one in settled}
     kept = (one for one in stored if one.type not in mentioned)
     conditions = sorted((*settled, *kept), key=lambda one: _ORDER.get(one.type, len(_ORDER)))
     body = {**_fields_json(source, fields), "conditions": [condition_json(one) for one in conditions]}
-    return Written(body, events_of(wanted, settled, stored))
+    return Plan(status=body, events=events_of(wanted, settled, stored))
 
 
 def _fields_json(source: AIMClusterModelSource, fields: Fields) -> JsonObject:

@@ -118,7 +118,7 @@ async def test_ten_repositories_are_listed_at_a_time(
     async with evaluating(kinds, tmp_path, monkeypatch, delay=0.1, connections=100) as (hosts, evaluator):
         found = await evaluate(evaluator, text)
     assert 2 <= hosts.peak <= 10
-    assert [group.repository.path for group in found.images] == list(many)
+    assert [group.repository for group in found.images] == list(many)
 
 
 @pytest.mark.spec("FW-397", "MS-328", "MS-112", "MS-113")

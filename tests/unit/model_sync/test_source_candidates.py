@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aim_model_sync.candidates import RepositoryImages, combine, image_of, newest_first
+from aim_model_sync.candidates import FoundImages, combine, image_of, newest_first
 from aim_model_sync.selection import choose, model_name
 from oci_registry import ImageReference, Repository, parse_image
 
@@ -117,18 +117,18 @@ def test_the_order_does_not_depend_on_the_registry(tags: list[str]) -> None:
 
 @pytest.mark.spec("MS-172", "MS-173", "MS-174", "MS-S086")
 def test_the_first_selector_owns_an_image() -> None:
-    first = [RepositoryImages(TWO, ("1.0.0",)), RepositoryImages(ONE, ("2.0.0", "1.0.0"))]
-    second = [RepositoryImages(ONE, ("3.0.0", "2.0.0"))]
+    first = [FoundImages.of(TWO, ("1.0.0",)), FoundImages.of(ONE, ("2.0.0", "1.0.0"))]
+    second = [FoundImages.of(ONE, ("3.0.0", "2.0.0"))]
     found = combine([first, second])
     assert found.size == 4
     assert found.by_selector == (
-        (RepositoryImages(ONE, ("2.0.0", "1.0.0")), RepositoryImages(TWO, ("1.0.0",))),
-        (RepositoryImages(ONE, ("3.0.0",)),),
+        (FoundImages.of(ONE, ("2.0.0", "1.0.0")), FoundImages.of(TWO, ("1.0.0",))),
+        (FoundImages.of(ONE, ("3.0.0",)),),
     )
 
 
 def test_an_enormous_set_is_counted_but_not_carried() -> None:
-    found = combine([[RepositoryImages(ONE, tuple(map(str, range(10))))]], kept=4)
+    found = combine([[FoundImages.of(ONE, tuple(map(str, range(10))))]], kept=4)
     assert found.size == 10
     assert len(found.by_selector[0][0].versions) == 4
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from aim_model_sync.candidates import RepositoryImages
+from aim_model_sync.candidates import FoundImages
 from aim_model_sync.codes import SelectorError
 from aim_model_sync.effect_kinds import SyncParams
 from aim_model_sync.effects.evaluation import Evaluation
@@ -19,7 +19,7 @@ def params(uid: str) -> SyncParams:
 def evaluated(images: int) -> list[Evaluated]:
     """A selector with so many images, and one that has to be asked again."""
     versions = tuple(map(str, range(images)))
-    good = Evaluation((RepositoryImages(Repository("docker.io", "org/a"), versions),))
+    good = Evaluation((FoundImages.of(Repository("docker.io", "org/a"), versions),))
     bad = Evaluation(error=SelectorError(RegistryErrorCode.TIMEOUT, "late"))
     return [Evaluated("org/a", "docker.io", good, 1e9), Evaluated("org/b", "docker.io", bad, 1e9)]
 

@@ -1,22 +1,21 @@
 """Evaluates one selector against its registry (MS-099…MS-113)."""
 
 import asyncio
-from collections.abc import Awaitable, Iterable, Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import Final, TypeVar
+from typing import Final
 
 import structlog
 
-from aim_model_sync.candidates import RepositoryImages, newest_first
+from aim_model_sync.candidates import FoundImages, newest_first
 from aim_model_sync.codes import TRANSIENT, SelectorError
 from aim_model_sync.selectors import Selector, repositories_of
 from aim_model_sync.words import some
-from oci_registry import CredentialSet, Listing, RegistryClient, RegistryError, RegistryErrorCode, Repository
+from oci_registry import CredentialSet, RegistryClient, RegistryError, RegistryErrorCode, Repository
 
 MAX_PARALLEL: Final = 10
 """Repositories of one wildcard that are listed at the same time (MS-142, MS-148)."""
-
-T = TypeVar("T")
 
 _log: Final = structlog.get_logger(__name__)
 
@@ -25,7 +24,7 @@ _log: Final = structlog.get_logger(__name__)
 class Evaluation:
     """What a selector yielded, and what kept it from yielding more."""
 
-    images: tuple[RepositoryImages, ...] = ()
+    images: tuple[FoundImages, ...] = ()
     error: SelectorError | None = None
     contacted: bool = False
 
@@ -53,7 +52,7 @@ class Evaluator:
         if not selector.is_wildcard and not selector.selects_repository(repository.path):
             return Evaluation()
         if selector.is_pinned:
-            return Evaluation((RepositoryImages(repository, (selector.pinned_image.version,)),))
+            return Evaluation((FoundImages.of(repository, (selector.pinned_image.version,)),))
         try:
             if selector.is_wildcard:
                 return await self._wildcard(selector)
@@ -64,12 +63,10 @@ class Evaluator:
 
     async def _wildcard(self, selector: Selector) -> Evaluation:
         registry = selector.repository.registry
-        listing = await self._bounded(
-            registry,
-            self._client.list_repositories(
+        async with self._bounded(registry):
+            listing = await self._client.list_repositories(
                 registry, self._credentials, owner=selector.owner, keep=selector.selects_repository
-            ),
-        )
+            )
         repositories = repositories_of(selector, listing.names)
         limit = asyncio.Semaphore(MAX_PARALLEL)
         async with asyncio.TaskGroup() as group:
@@ -87,19 +84,19 @@ class Evaluator:
                 return Evaluation(error=error, contacted=True)
 
     async def _tags(self, selector: Selector, repository: Repository) -> Evaluation:
-        listing: Listing = await self._bounded(
-            str(repository), self._client.list_tags(repository, self._credentials, keep=selector.selects_tag)
-        )
+        async with self._bounded(str(repository)):
+            listing = await self._client.list_tags(repository, self._credentials, keep=selector.selects_tag)
         tags = newest_first(listing.names)
         _log.debug("tags listed", repository=str(repository), selected=len(tags))
-        images = (RepositoryImages(repository, tags),) if tags else ()
+        images = (FoundImages.of(repository, tags),) if tags else ()
         error = _truncated(str(repository)) if listing.is_truncated else None
         return Evaluation(images, error, contacted=True)
 
-    async def _bounded(self, what: str, request: Awaitable[T]) -> T:
+    @asynccontextmanager
+    async def _bounded(self, what: str) -> AsyncIterator[None]:
         try:
             async with asyncio.timeout_at(self._deadline):
-                return await request
+                yield
         except TimeoutError as error:
             text = f"{what} was not listed within the time of one sync; raise AIM_SYNC_DEADLINE or select less"
             raise SelectorError(RegistryErrorCode.TIMEOUT, text) from error

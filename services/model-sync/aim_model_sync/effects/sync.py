@@ -8,13 +8,13 @@ from typing import Final
 import structlog
 
 from aim_domain import registry_readings
-from aim_model_sync.candidates import RepositoryImages, combine
+from aim_model_sync.candidates import FoundImages, combine
 from aim_model_sync.codes import LACKS_CREDENTIALS, TRANSIENT, Code, SelectorError, SyncCode
 from aim_model_sync.effect_kinds import SyncParams
 from aim_model_sync.effects.evaluation import Evaluation, Evaluator
 from aim_model_sync.effects.pull_secrets import PullSecrets, SecretReader, unreachable
 from aim_model_sync.metrics import SyncCounts, SyncResult, result_of
-from aim_model_sync.outcome import FoundImages, SelectorOutcome, SyncOutcome
+from aim_model_sync.outcome import SelectorOutcome, SyncOutcome
 from aim_model_sync.schedule import RECOMMENDED_INTERVAL, sync_deadline
 from aim_model_sync.selectors import Selector, SelectorText, resolve
 from controller_runtime import Effect, EffectError, JsonObject, KubeError, Readings, to_json
@@ -194,13 +194,9 @@ def _outcome(params: SyncParams, evaluated: Sequence[Evaluated], secrets: PullSe
     )
 
 
-def _selector(one: Evaluated, own: Sequence[RepositoryImages], secrets: PullSecrets) -> SelectorOutcome:
+def _selector(one: Evaluated, own: Sequence[FoundImages], secrets: PullSecrets) -> SelectorOutcome:
     error = one.evaluation.error
     code, message = _explained(error, secrets)
-    found = (
-        FoundImages(registry=group.repository.registry, repository=group.repository.path, versions=group.versions)
-        for group in own
-    )
     return SelectorOutcome(
         text=one.text,
         code=code,
@@ -209,7 +205,7 @@ def _selector(one: Evaluated, own: Sequence[RepositoryImages], secrets: PullSecr
         contacted=one.evaluation.contacted,
         reached=error is not None and error.reached,
         matched=one.evaluation.matched,
-        found=tuple(found),
+        found=tuple(own),
     )
 
 
