@@ -33,6 +33,7 @@ from controller_runtime import JsonObject, Part
 from controller_runtime.bus.connection import BusConnection, BusSettings, connect
 from controller_runtime.bus.delivery import deliver
 from controller_runtime.bus.publisher import Publisher
+from controller_runtime.bus.publisher_context import PublisherSetup
 from controller_runtime.bus.publisher_state import PublisherSettings
 from controller_runtime.bus.source import published
 from controller_runtime.bus.streams import StreamLimits
@@ -252,7 +253,7 @@ async def _own_objects(bus: BusConnection) -> int:
 
 @asynccontextmanager
 async def _publishing(bus: BusConnection, part: Part[Any], objects: Sequence[JsonObject]) -> AsyncIterator[Publisher]:
-    publisher = Publisher(bus, part, source="bench", cluster="c", settings=_SETTINGS)
+    publisher = Publisher(PublisherSetup(bus, "bench", "c", settings=_SETTINGS), part)
     form = published(part)
     publisher.take(
         Restarted(tuple(form(_versioned(obj, number)) for number, obj in enumerate(objects, 1)), str(len(objects)))

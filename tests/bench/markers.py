@@ -17,6 +17,7 @@ from support.world_objects import widgets
 from aim_local.nats import NatsServer
 from controller_runtime.bus.connection import BusConnection
 from controller_runtime.bus.publisher import Publisher
+from controller_runtime.bus.publisher_context import PublisherSetup
 from controller_runtime.bus.publisher_state import PublisherSettings
 
 _SECONDS: Final = 10.0
@@ -55,7 +56,7 @@ async def _measure(objects: int, *, moving: bool) -> None:
     async with NatsServer() as server, connected(server.url) as bus:
         await bus.wait_connected()
         settings = PublisherSettings(marker_interval=_INTERVAL, limits=TEST_LIMITS)
-        publisher = Publisher(bus, widgets(), source="bench", cluster="c", layout=layout, settings=settings)
+        publisher = Publisher(PublisherSetup(bus, "bench", "c", layout, settings=settings), widgets())
         publisher.take(cluster.listing())
         running = asyncio.create_task(publisher.run())
         await eventually(lambda: publisher.statistics.markers >= 5, "the part is vouched for", within=60)

@@ -56,6 +56,7 @@ from aim_model_sync.settings import ModelSyncSettings
 from controller_runtime import FACTS, JsonObject, Part, ServiceDefinition, Settings, dumps, loads
 from controller_runtime.bus.connection import BusConnection, BusSettings, connect
 from controller_runtime.bus.publisher import Publisher
+from controller_runtime.bus.publisher_context import PublisherSetup
 from controller_runtime.bus.publisher_state import Phase, PublisherSettings
 from controller_runtime.bus.source import published
 from controller_runtime.kube.kinds import ResourceKind
@@ -271,7 +272,7 @@ async def _publish(
     running: dict[str, asyncio.Task[None]] = {}
     publishers = []
     for part, objects in held:
-        publisher = Publisher(bus, part, source="bench", cluster=found.uid, settings=_QUIET)
+        publisher = Publisher(PublisherSetup(bus, "bench", found.uid, settings=_QUIET), part)
         publisher.take(Restarted(tuple(map(published(part), objects)), str(plane.store.revision)))
         running[part.name] = group.create_task(publisher.run())
         publishers.append(publisher)

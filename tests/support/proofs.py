@@ -15,6 +15,7 @@ from controller_runtime import Part, Resource
 from controller_runtime.bus.connection import BusConnection
 from controller_runtime.bus.freshness import FeedSettings
 from controller_runtime.bus.publisher import Publisher
+from controller_runtime.bus.publisher_context import PublisherSetup
 from controller_runtime.bus.subjects import Layout
 from controller_runtime.kube.reflector_state import ListFrom
 
@@ -40,7 +41,7 @@ async def running(
         if answers:
             publisher.take(replace(cluster.listing(), from_store=wanted is ListFrom.STORE))
 
-    publisher = Publisher(bus, widgets(), source=source, cluster=uid, layout=layout, relist=relist, settings=QUICK)
+    publisher = Publisher(PublisherSetup(bus, source, uid, layout, settings=QUICK), widgets(), relist=relist)
     publisher.take(cluster.listing())
     task = asyncio.create_task(publisher.run())
     try:

@@ -9,6 +9,7 @@ from support.world_objects import widgets
 
 from controller_runtime.bus.connection import connect
 from controller_runtime.bus.publisher import Publisher
+from controller_runtime.bus.publisher_context import PublisherSetup
 from controller_runtime.bus.source import SourceVersion
 from controller_runtime.bus.subjects import Layout
 from controller_runtime.kube.reflector_state import Upsert
@@ -23,9 +24,8 @@ async def main(url: str, root: str, count: int, objects: int) -> None:
     """Publish the burst, as fast as it goes."""
     cluster = Cluster()
     async with connect(settings_for(url, "victim")) as connection, asyncio.TaskGroup() as group:
-        publisher = Publisher(
-            connection, widgets(), source="victim", cluster="cluster-1", layout=Layout(root), settings=QUICK
-        )
+        setup = PublisherSetup(connection, "victim", "cluster-1", Layout(root), settings=QUICK)
+        publisher = Publisher(setup, widgets())
         await connection.wait_connected()
         publisher.take(cluster.listing())
         group.create_task(publisher.run())

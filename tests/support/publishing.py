@@ -1,7 +1,7 @@
 """Objects to publish, and what the streams say of them afterwards."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
@@ -13,12 +13,14 @@ from controller_runtime import JsonObject, Key, Part
 from controller_runtime.bus.connection import BusConnection, BusError
 from controller_runtime.bus.envelope import EnvelopeError, LogMessage, StateMessage, decode_log, decode_state
 from controller_runtime.bus.publisher import Publisher
+from controller_runtime.bus.publisher_context import PublisherSetup
 from controller_runtime.bus.publisher_state import PublisherSettings
 from controller_runtime.bus.snapshot import last_per_subject
 from controller_runtime.bus.source import SourceVersion, published
 from controller_runtime.bus.stored import DeliveryPosition, StoredMessage
 from controller_runtime.bus.subjects import Layout
-from controller_runtime.kube.reflector_state import Bookmark, Delete, Restarted, Upsert
+from controller_runtime.kube.guard import WriteGuard, unguarded
+from controller_runtime.kube.reflector_state import Bookmark, Delete, ListFrom, Restarted, Upsert
 
 QUICK = PublisherSettings(marker_interval=0.2, list_grace=0.3, limits=TEST_LIMITS)
 """Settings for tests that can not wait ten seconds for a marker."""
@@ -196,11 +198,18 @@ async def settles(bus: BusConnection, layout: Layout, part: str, cluster: Cluste
 
 @asynccontextmanager
 async def publishing(
-    connection: BusConnection, part: Part[Any], layout: Layout, source: str = "first", **options: Any
+    connection: BusConnection,
+    part: Part[Any],
+    layout: Layout,
+    source: str = "first",
+    *,
+    settings: PublisherSettings = QUICK,
+    guard: WriteGuard = unguarded,
+    relist: Callable[[ListFrom], None] | None = None,
 ) -> AsyncIterator[Publisher]:
     """A running publisher."""
-    options.setdefault("settings", QUICK)
-    publisher = Publisher(connection, part, source=source, cluster="cluster-1", layout=layout, **options)
+    setup = PublisherSetup(connection, source, "cluster-1", layout, guard, settings)
+    publisher = Publisher(setup, part, relist=relist)
     async with asyncio.TaskGroup() as group:
         runner = group.create_task(publisher.run())
         try:

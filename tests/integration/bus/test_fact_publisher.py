@@ -13,6 +13,7 @@ from support.world_objects import widgets
 from controller_runtime import JsonObject, Key
 from controller_runtime.bus.connection import BusConnection, BusUnavailableError
 from controller_runtime.bus.fact_publisher import FactPublisher
+from controller_runtime.bus.publisher_context import PublisherSetup
 from controller_runtime.bus.snapshot import Present, read_present
 from controller_runtime.bus.stored import StoredMessage, delete_message, last_message
 from controller_runtime.bus.subjects import FACTS_PART, Layout
@@ -26,7 +27,7 @@ def fact(name: str, outcome: object) -> JsonObject:
 
 @asynccontextmanager
 async def facts(bus: BusConnection, layout: Layout, source: str = "first") -> AsyncIterator[FactPublisher]:
-    publisher = FactPublisher(bus, widgets(FACTS_PART), SERVICE, source=source, layout=layout, settings=QUICK)
+    publisher = FactPublisher(PublisherSetup(bus, source, layout=layout, settings=QUICK), widgets(FACTS_PART), SERVICE)
     async with asyncio.TaskGroup() as group:
         runner = group.create_task(publisher.run())
         yield publisher
@@ -122,7 +123,7 @@ async def test_of_a_reading_that_broke_off_nothing_is_adopted(
                     other.publish_fact(fact(name, 2))
                 await stands(bus, layout, {"a": 2, "b": 2})
 
-    monkeypatch.setattr("controller_runtime.bus.session.read_present", read_in_two)
+    monkeypatch.setattr("controller_runtime.bus.reading.read_present", read_in_two)
     async with facts(bus, layout, "second") as publisher:
         await eventually(lambda: publisher.statistics.markers > 1, "vouched for")
         await stands(bus, layout, {"a": 2, "b": 2})
@@ -170,7 +171,7 @@ async def test_a_fact_that_is_to_go_is_not_adopted_while_the_stream_still_holds_
 
 
 async def test_services_do_not_touch_each_others_facts(bus: BusConnection, layout: Layout) -> None:
-    other = FactPublisher(bus, widgets(FACTS_PART), "artifacts", source="x", layout=layout, settings=QUICK)
+    other = FactPublisher(PublisherSetup(bus, "x", layout=layout, settings=QUICK), widgets(FACTS_PART), "artifacts")
     async with facts(bus, layout) as publisher, asyncio.TaskGroup() as group:
         runner = group.create_task(other.run())
         publisher.publish_fact(fact("a", 1))

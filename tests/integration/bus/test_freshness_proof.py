@@ -21,6 +21,7 @@ from controller_runtime.bus.marker import Marker, decode_marker
 from controller_runtime.bus.part_view import PartView
 from controller_runtime.bus.projection import Projection
 from controller_runtime.bus.publisher import Publisher
+from controller_runtime.bus.publisher_context import PublisherSetup
 from controller_runtime.bus.stored import delete_message, last_message
 from controller_runtime.bus.subjects import Layout
 
@@ -427,7 +428,7 @@ async def test_a_successor_believes_no_late_marker_of_its_dead_predecessor(
         last = await last_message(bus, layout.state_stream, layout.sync(PART))
         assert last is not None
         cluster.put("w0", changed=True)
-        successor = Publisher(bus, widgets(), source="successor", cluster="cluster-1", layout=layout, settings=QUICK)
+        successor = Publisher(PublisherSetup(bus, "successor", "cluster-1", layout, settings=QUICK), widgets())
         waiting = asyncio.create_task(fed.feed.wait_vouched({PART: successor.source}))
         await eventually(lambda: not fed.world.is_fresh(part), "what was vouched for before counts for nothing")
         # What the dead one sent last lay in a buffer until now.

@@ -25,6 +25,7 @@ from controller_runtime.bus.connection import BusConnection, Message
 from controller_runtime.bus.envelope import Verb
 from controller_runtime.bus.marker import decode_marker
 from controller_runtime.bus.publisher import Publisher
+from controller_runtime.bus.publisher_context import PublisherSetup
 from controller_runtime.bus.publisher_state import PublisherSettings
 from controller_runtime.bus.source import SourceVersion, published
 from controller_runtime.bus.stored import last_message, stream_state
@@ -209,7 +210,9 @@ async def test_a_list_is_let_go_when_it_was_taken(bus: BusConnection, layout: La
 
     given: list[Event[SourceVersion]] = [Restarted(listed, "1")]
     del listed
-    consuming = asyncio.create_task(Publisher(bus, widgets(), source="s", layout=layout).consume(events(given)))
+    consuming = asyncio.create_task(
+        Publisher(PublisherSetup(bus, "s", layout=layout), widgets()).consume(events(given))
+    )
     await taken.wait()
     assert held() is None
     consuming.cancel()

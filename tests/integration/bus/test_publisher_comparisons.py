@@ -31,7 +31,7 @@ def readings(monkeypatch: pytest.MonkeyPatch) -> list[Sequence[str]]:
         found.append(subjects)
         await read_logged(bus, layout, subjects, take)
 
-    monkeypatch.setattr("controller_runtime.bus.session.read_logged", read_and_note)
+    monkeypatch.setattr("controller_runtime.bus.reading.read_logged", read_and_note)
     return found
 
 
@@ -192,7 +192,7 @@ async def test_a_comparison_keeps_what_it_knows_and_reads_no_bodies(
 
         return await read_present(bus, of, part, service, note, headers_only=headers_only)
 
-    monkeypatch.setattr("controller_runtime.bus.session.read_present", read_and_note)
+    monkeypatch.setattr("controller_runtime.bus.reading.read_present", read_and_note)
     async with publishing(bus, widgets(), layout) as publisher:
         publisher.take(cluster.listing())
         for name in ("a", "b", "c"):
@@ -256,7 +256,7 @@ async def test_of_a_reading_that_broke_off_nothing_is_believed(
         missing = await last_message(bus, layout.state_stream, layout.state(PART, Key("ns", "c")))
         assert missing is not None
         await delete_message(bus, layout.state_stream, missing.sequence)
-        monkeypatch.setattr("controller_runtime.bus.session.read_present", read_in_part)
+        monkeypatch.setattr("controller_runtime.bus.reading.read_present", read_in_part)
         publisher.reread()
         await eventually(lambda: bool(broken), "broke off")
         await settles(bus, layout, PART, cluster, publisher)

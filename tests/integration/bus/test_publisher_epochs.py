@@ -23,6 +23,7 @@ from controller_runtime.bus.epoch import Reason
 from controller_runtime.bus.freshness import boot_seconds
 from controller_runtime.bus.judgement import Scope
 from controller_runtime.bus.publisher import Publisher
+from controller_runtime.bus.publisher_context import PublisherSetup
 from controller_runtime.bus.publisher_state import PublisherSettings
 from controller_runtime.bus.scoping import Scoping
 from controller_runtime.bus.snapshot import read_present
@@ -70,11 +71,11 @@ async def test_what_somebody_writes_while_the_stream_is_read_is_no_fall_of_its_e
             if not written:
                 late = cluster.put("late")
                 publisher.take(late)
-                former = Writer(bus, widgets(), layout, "former", lambda: True)
+                former = Writer(bus, widgets(), layout, "former")
                 written.append(await former.write(late.obj, scope))
             return await read_present(*args, **options)
 
-        monkeypatch.setattr("controller_runtime.bus.session.read_present", read_late)
+        monkeypatch.setattr("controller_runtime.bus.reading.read_present", read_late)
         monkeypatch.setattr(Scoping, "begin", note)
         publisher.reread()
         await eventually(lambda: written == [True], "read again")
@@ -137,7 +138,7 @@ async def test_another_cluster_behind_the_same_broker_begins_an_epoch(bus: BusCo
         await settles(bus, layout, PART, cluster, publisher)
         epoch = publisher.epoch
     other.put("b")
-    publisher = Publisher(bus, widgets(), source="second", cluster="cluster-2", layout=layout, settings=QUICK)
+    publisher = Publisher(PublisherSetup(bus, "second", "cluster-2", layout, settings=QUICK), widgets())
     publisher.take(other.listing())
     async with asyncio.TaskGroup() as group:
         runner = group.create_task(publisher.run())

@@ -118,7 +118,7 @@ async def test_a_message_that_vanishes_within_the_brokers_window_is_written_anew
 ) -> None:
     """The broker acknowledges an id it knows, without storing anything."""
     cluster, scope = Cluster(), Scope(E1, E1)
-    writer = Writer(bus, widgets(), layout, "test", lambda: True)
+    writer = Writer(bus, widgets(), layout, "test")
     version = cluster.put("a").obj
     assert await writer.write(version, scope)
     held = writer.stored.pop(version.key)

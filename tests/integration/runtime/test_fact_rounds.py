@@ -12,6 +12,7 @@ from controller_runtime.bus.connection import BusSettings, connect
 from controller_runtime.bus.entry import Entry, Version
 from controller_runtime.bus.fact import fact_key
 from controller_runtime.bus.fact_publisher import FactPublisher
+from controller_runtime.bus.publisher_context import PublisherSetup
 from controller_runtime.manager.dispatch import Dispatcher
 from controller_runtime.manager.facts import FACTS_BY_OWNER, FactKeeper
 
@@ -37,7 +38,7 @@ async def test_facts_of_objects_that_are_gone_are_removed_piece_by_piece() -> No
     left: list[int] = []
     # Nobody answers there; a publisher takes everything in and waits.
     async with connect(BusSettings.of_urls("nats://127.0.0.1:9", "test")) as bus:
-        publisher = FactPublisher(bus, FACTS, "serving", source="test")
+        publisher = FactPublisher(PublisherSetup(bus, "test"), FACTS, "serving")
         facts = FactKeeper(declared, world, publisher, Dispatcher())
         ending = asyncio.create_task(facts.next_round())
         while not ending.done():
@@ -57,7 +58,7 @@ async def test_a_fact_that_is_replaced_while_a_round_ends_stays() -> None:
         world.put(entry, 0)
     last = fact_key("serving", "pod-log", "p999")
     async with connect(BusSettings.of_urls("nats://127.0.0.1:9", "test")) as bus:
-        publisher = FactPublisher(bus, FACTS, "serving", source="test")
+        publisher = FactPublisher(PublisherSetup(bus, "test"), FACTS, "serving")
         facts = FactKeeper(declared, world, publisher, Dispatcher())
         ending = asyncio.create_task(facts.next_round())
         await asyncio.sleep(0)

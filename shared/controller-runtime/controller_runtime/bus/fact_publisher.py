@@ -7,16 +7,14 @@ removed itself: that it publishes again whenever the stream lost it.
 from collections.abc import Sequence
 from typing import Any
 
-from controller_runtime.bus.connection import BusConnection
 from controller_runtime.bus.envelope import EnvelopeError, StateMessage
 from controller_runtime.bus.part import Key, Part
 from controller_runtime.bus.publisher import Publisher
-from controller_runtime.bus.publisher_state import DEFAULT_SETTINGS, PublisherSettings, PublisherStatistics
+from controller_runtime.bus.publisher_context import PublisherSetup
+from controller_runtime.bus.publisher_state import PublisherStatistics
 from controller_runtime.bus.source import SourceVersion
-from controller_runtime.bus.subjects import DEFAULT_LAYOUT, Layout
 from controller_runtime.bus.trace import trace_of
 from controller_runtime.json import JsonObject, dumps
-from controller_runtime.kube.guard import WriteGuard, unguarded
 
 
 class FactPublisher:
@@ -27,31 +25,10 @@ class FactPublisher:
         service: whose facts; the namespace of their keys.
     """
 
-    def __init__(
-        self,
-        connection: BusConnection,
-        part: Part[Any],
-        service: str,
-        *,
-        source: str,
-        cluster: str = "",
-        layout: Layout = DEFAULT_LAYOUT,
-        guard: WriteGuard = unguarded,
-        settings: PublisherSettings = DEFAULT_SETTINGS,
-    ) -> None:
+    def __init__(self, setup: PublisherSetup, part: Part[Any], service: str) -> None:
         # What is to go and still lies in the stream, which must not bring it back.
         self._removing: set[Key] = set()
-        self._publisher = Publisher(
-            connection,
-            part,
-            source=source,
-            cluster=cluster,
-            service=service,
-            layout=layout,
-            guard=guard,
-            loaded=self._adopt,
-            settings=settings,
-        )
+        self._publisher = Publisher(setup, part, service=service, loaded=self._adopt)
         self._publisher.restart_empty()
 
     @property

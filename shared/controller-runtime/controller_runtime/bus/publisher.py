@@ -14,28 +14,20 @@ from typing import Any, Final
 
 import structlog
 
-from controller_runtime.bus.connection import BusConnection, raise_if_cancelled
+from controller_runtime.bus.connection import raise_if_cancelled
 from controller_runtime.bus.envelope import StateMessage
 from controller_runtime.bus.intake import Intake
 from controller_runtime.bus.marker_writer import MarkerWriter
 from controller_runtime.bus.part import Key, Part
-from controller_runtime.bus.publisher_context import PublisherContext
-from controller_runtime.bus.publisher_state import (
-    DEFAULT_SETTINGS,
-    Phase,
-    PublisherSettings,
-    PublisherStatistics,
-    VouchingState,
-)
+from controller_runtime.bus.publisher_context import Progress, PublisherContext, PublisherSetup
+from controller_runtime.bus.publisher_state import PublisherStatistics
 from controller_runtime.bus.pump import Unwritable
 from controller_runtime.bus.scoping import Scoping
-from controller_runtime.bus.session import Comparisons, Session
+from controller_runtime.bus.session import Session
 from controller_runtime.bus.source import SourceVersion
-from controller_runtime.bus.subjects import DEFAULT_LAYOUT, Layout
 from controller_runtime.bus.tasks import in_own_task
 from controller_runtime.bus.vouching import CompareDueError
 from controller_runtime.bus.writer import Writer
-from controller_runtime.kube.guard import WriteGuard, unguarded
 from controller_runtime.kube.reflector_state import Event, ListFrom, Restarted
 
 log = structlog.get_logger(__name__)
@@ -50,43 +42,33 @@ class Publisher:
     Feed it with `take` (or `consume`) from the moment the watch starts, connected or not, and let `run` work.
 
     Args:
-        source: name of this process.
-        cluster: UID of kube-system; empty if it is not to be checked.
         service: for facts, which service's.
-        guard: asked before every write.
         relist: asks the reflector for a list, which comes as `Restarted`.
         loaded: told of all messages found in the stream when a session begins.
     """
 
     def __init__(
         self,
-        connection: BusConnection,
+        setup: PublisherSetup,
         part: Part[Any],
         *,
-        source: str,
-        cluster: str = "",
         service: str = "",
-        layout: Layout = DEFAULT_LAYOUT,
-        guard: WriteGuard = unguarded,
         relist: Callable[[ListFrom], None] | None = None,
         loaded: Callable[[Sequence[StateMessage]], None] | None = None,
-        settings: PublisherSettings = DEFAULT_SETTINGS,
     ) -> None:
         # Two processes of one name, or two terms of one process, must be able to tell each other apart.
-        self.source: Final = f"{source}/{secrets.token_hex(4)}"
+        self.source: Final = f"{setup.source}/{secrets.token_hex(4)}"
         """What its markers bear as their source."""
-        writer = Writer(connection, part, layout, self.source, guard)
+        connection, layout = setup.connection, setup.layout
+        writer = Writer(connection, part, layout, self.source, setup.guard)
         intake = Intake(part, lambda: connection.connected, relist, lambda key: key in writer.stored)
         self._context = PublisherContext(
-            connection=connection,
+            setup=setup,
             part=part,
             service=service,
-            layout=layout,
-            settings=settings,
-            guard=guard,
             loaded=loaded,
             intake=intake,
-            scoping=Scoping(part.name, intake, cluster, settings.list_grace),
+            scoping=Scoping(part.name, intake, setup.cluster, setup.settings.list_grace),
             writer=writer,
             markers=MarkerWriter(
                 connection,
@@ -94,41 +76,37 @@ class Publisher:
                 part.name,
                 service=service,
                 source=self.source,
-                cluster=cluster,
-                interval=settings.marker_interval,
-                guard=guard,
+                cluster=setup.cluster,
+                interval=setup.settings.marker_interval,
+                guard=setup.guard,
             ),
             unwritable=Unwritable(intake),
-            vouching=VouchingState(),
+            progress=Progress(),
         )
-        self._comparisons = Comparisons()
-        self._session: Session | None = None
-        self._sessions = 0
 
     # What others see
 
     @property
     def statistics(self) -> PublisherStatistics:
         """A snapshot for metrics."""
-        context = self._context
-        counts = context.writer.counts
+        context, progress, counts = self._context, self._context.progress, self._context.writer.counts
         return PublisherStatistics(
-            Phase.WAITING if self._session is None else self._session.phase,
-            self.epoch,
-            len(context.intake.source.present),
-            len(context.intake.lanes),
-            counts.published,
-            context.intake.lanes.dropped,
-            counts.stale,
-            counts.refused,
-            counts.rereads,
-            counts.copied,
-            self._sessions,
-            self._comparisons.last,
-            self._comparisons.repaired,
-            context.markers.written,
-            context.vouching.swept,
-            context.vouching.withheld,
+            phase=progress.phase,
+            epoch=self.epoch,
+            objects=len(context.intake.source.present),
+            waiting=len(context.intake.lanes),
+            published=counts.published,
+            dropped=context.intake.lanes.dropped,
+            stale=counts.stale,
+            refused=counts.refused,
+            rereads=counts.rereads,
+            copied=counts.copied,
+            sessions=progress.sessions,
+            differences=progress.differences,
+            repaired=progress.repaired,
+            markers=context.markers.written,
+            swept=progress.swept,
+            interrupted_by=progress.withheld,
         )
 
     @property
@@ -189,31 +167,31 @@ class Publisher:
         Raises:
             SupersededError: another process publishes the part.
         """
-        context, failures = self._context, 0
+        context, progress, failures = self._context, self._context.progress, 0
+        connection = context.setup.connection
         while True:
             await self._wait_for_lease()
-            session = await context.connection.wait_connected()
+            session = await connection.wait_connected()
             markers = context.markers.written
-            self._sessions += 1
-            self._session = Session(context, self._comparisons)
-            outcome = await in_own_task(self._session.run(session))
+            progress.sessions += 1
+            outcome = await in_own_task(Session(context).run(session))
             # A task group that fails and is cancelled at the same time reports the failure alone.
             raise_if_cancelled()
             if isinstance(outcome, CompareDueError):
                 failures = 0
                 continue
-            if not context.connection.connected:
+            if not connection.connected:
                 context.intake.lanes.collapse()
-            news, context.vouching.withheld = str(outcome) != context.vouching.withheld, str(outcome)
+            news, progress.withheld = str(outcome) != progress.withheld, str(outcome)
             vouched = context.markers.written > markers
-            failures = 0 if vouched or not context.connection.connected else failures + 1
+            failures = 0 if vouched or not connection.connected else failures + 1
             if news:
                 log.warning("Publishing was interrupted; going on soon", part=context.part.name, cause=str(outcome))
             low, high = _BACKOFF
             await asyncio.sleep(random.uniform(low, min(high, low * 2 ** min(failures, 8))))
 
     async def _wait_for_lease(self) -> None:
-        while self._context.guard() <= 0:
+        while self._context.setup.guard() <= 0:
             # Somebody else may have led meanwhile, and rightly so.
             self._context.markers.forget()
             await asyncio.sleep(_LEASE_POLL)

@@ -1,4 +1,4 @@
-"""What the parts of a publisher work with, and what outlives its sessions."""
+"""What a publisher is made of, and what of it outlives its sessions."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -7,36 +7,75 @@ from typing import Any
 from controller_runtime.bus.connection import BusConnection
 from controller_runtime.bus.envelope import StateMessage
 from controller_runtime.bus.intake import Intake
+from controller_runtime.bus.logbook import NEVER_READ, Logbook
 from controller_runtime.bus.marker_writer import MarkerWriter
 from controller_runtime.bus.part import Part
-from controller_runtime.bus.publisher_state import PublisherSettings, VouchingState
+from controller_runtime.bus.publisher_state import DEFAULT_SETTINGS, Phase, PublisherSettings
 from controller_runtime.bus.pump import Unwritable
 from controller_runtime.bus.scoping import Scoping
-from controller_runtime.bus.subjects import Layout
+from controller_runtime.bus.subjects import DEFAULT_LAYOUT, Layout
 from controller_runtime.bus.writer import Writer
-from controller_runtime.kube.guard import WriteGuard
+from controller_runtime.kube.guard import WriteGuard, unguarded
+
+
+@dataclass(frozen=True, slots=True)
+class PublisherSetup:
+    """What all publishers of a process have in common.
+
+    Attributes:
+        source: name of the process.
+        cluster: UID of kube-system; empty if it is not to be checked.
+        guard: asked before every write.
+    """
+
+    connection: BusConnection
+    source: str
+    cluster: str = ""
+    layout: Layout = DEFAULT_LAYOUT
+    guard: WriteGuard = unguarded
+    settings: PublisherSettings = DEFAULT_SETTINGS
+
+
+@dataclass(slots=True)
+class Progress:
+    """What has come of a publisher so far.
+
+    Attributes:
+        sessions: begun.
+        withheld: why the part is not being vouched for; ``None`` while all is well.
+        swept: tombstones removed.
+        differences: repairs of the last comparison.
+        repaired: repairs in all.
+        forgotten_seen: objects that had been forgotten when the last comparison was made.
+        logbook: what the last comparison saw of the history; nothing while what it found there was not dealt with.
+    """
+
+    phase: Phase = Phase.WAITING
+    sessions: int = 0
+    withheld: str | None = None
+    swept: int = 0
+    differences: int = 0
+    repaired: int = 0
+    forgotten_seen: int = 0
+    logbook: Logbook = NEVER_READ
 
 
 @dataclass(frozen=True, slots=True)
 class PublisherContext:
-    """What all sessions of a publisher have in common.
+    """What the sessions of a publisher have in common.
 
     Attributes:
         service: for facts, which service's.
-        guard: asked before every write.
         loaded: told of all messages found in the stream when a session begins, once all were read.
     """
 
-    connection: BusConnection
+    setup: PublisherSetup
     part: Part[Any]
     service: str
-    layout: Layout
-    settings: PublisherSettings
-    guard: WriteGuard
     loaded: Callable[[Sequence[StateMessage]], None] | None
     intake: Intake
     scoping: Scoping
     writer: Writer
     markers: MarkerWriter
     unwritable: Unwritable
-    vouching: VouchingState
+    progress: Progress

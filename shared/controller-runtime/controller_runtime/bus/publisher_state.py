@@ -55,19 +55,6 @@ class PublisherSettings:
 DEFAULT_SETTINGS: Final = PublisherSettings()
 
 
-@dataclass(slots=True)
-class VouchingState:
-    """What a publisher vouched for, or why not; outlives its sessions.
-
-    Attributes:
-        withheld: why the part is not being vouched for; ``None`` while all is well.
-        swept: tombstones removed.
-    """
-
-    withheld: str | None = None
-    swept: int = 0
-
-
 @dataclass(frozen=True, slots=True)
 class PublisherStatistics:
     """A moment of a publisher, for metrics.

@@ -37,8 +37,8 @@ class Vouching:
         self._context = context
         self._pump = pump
         self._foreign = foreign
-        self._stream = context.layout.state_stream
-        self._subjects = context.layout.state_filter(context.part.name, context.service)
+        self._stream = context.setup.layout.state_stream
+        self._subjects = context.setup.layout.state_filter(context.part.name, context.service)
         self._check_at = 0.0
         # A tombstone that is being removed is neither there nor gone.
         self._counting = asyncio.Lock()
@@ -47,7 +47,7 @@ class Vouching:
 
     async def vouch_forever(self) -> None:
         """Write markers: one every interval, and sooner after a change."""
-        regular = self._context.settings.marker_interval
+        regular = self._context.setup.settings.marker_interval
         for pause in chain(FIRST_PAUSES, repeat(regular)):
             self._pump.published.clear()
             loop = asyncio.get_running_loop()
@@ -66,7 +66,7 @@ class Vouching:
         version = context.intake.source.version
         async with self._pump.still(), self._counting:
             if (doubt := self._doubt()) is not None:
-                context.vouching.withheld = doubt
+                context.progress.withheld = doubt
                 return
             with interrupting():
                 await self._prove()
@@ -78,7 +78,7 @@ class Vouching:
                     context.writer.high_sequence,
                 )
         context.writer.high_sequence = max(context.writer.high_sequence, sequence)
-        context.vouching.withheld = None
+        context.progress.withheld = None
 
     def _doubt(self) -> str | None:
         """Why this process cannot vouch for the part although all it could publish is; ``None`` if it can."""
@@ -89,7 +89,7 @@ class Vouching:
         if refused := context.unwritable.names:
             return f"the broker refuses {refused}: too large for its max_payload"
         silence = context.intake.silence
-        if silence < context.settings.watch_silence:
+        if silence < context.setup.settings.watch_silence:
             return None
         # A quiet kind is no broken watch: some servers send no bookmarks before its first change. A list tells.
         context.intake.relist(ListFrom.FLOOR)
@@ -108,7 +108,7 @@ class Vouching:
         now = asyncio.get_running_loop().time()
         if now < self._check_at:
             return
-        state = await stream_state(context.connection, self._stream, self._subjects)
+        state = await stream_state(context.setup.connection, self._stream, self._subjects)
         expected = len(context.writer.stored) + self._foreign
         if state.created != context.scoping.stream_created:
             raise InterruptedSessionError(f"stream {self._stream} was made anew")
@@ -117,7 +117,7 @@ class Vouching:
                 f"stream {self._stream} holds {state.messages} messages of the {expected} that were published; "
                 "publishing again what is missing"
             )
-        self._check_at = now + context.settings.marker_interval / 2
+        self._check_at = now + context.setup.settings.marker_interval / 2
 
     # Tombstones
 
@@ -126,7 +126,7 @@ class Vouching:
         while True:
             with interrupting():
                 await self._sweep()
-            await asyncio.sleep(self._context.settings.sweep_interval * random.uniform(0.8, 1.2))
+            await asyncio.sleep(self._context.setup.settings.sweep_interval * random.uniform(0.8, 1.2))
 
     async def _sweep(self) -> None:
         context = self._context
@@ -134,20 +134,20 @@ class Vouching:
         candidates = tombstones(stored)
         if not candidates:
             return
-        state = await stream_state(context.connection, self._stream)
+        state = await stream_state(context.setup.connection, self._stream)
         if state.created != context.scoping.stream_created or state.last_sequence < context.writer.high_sequence:
             # A sequence that is known here may be another message there.
             raise InterruptedSessionError(f"stream {self._stream} was made anew or restored")
         now = state.now
-        surplus = len(candidates) - context.settings.tombstones
+        surplus = len(candidates) - context.setup.settings.tombstones
         for number, (key, held) in enumerate(candidates):
-            age = context.settings.crowded_age if number < surplus else context.settings.tombstone_age
-            if context.guard() <= 0:
+            age = context.setup.settings.crowded_age if number < surplus else context.setup.settings.tombstone_age
+            if context.setup.guard() <= 0:
                 return
             async with self._counting:
-                swept = await sweep(context.connection, self._stream, held, now=now, age=age)
+                swept = await sweep(context.setup.connection, self._stream, held, now=now, age=age)
                 if swept is Swept.REMOVED:
-                    context.vouching.swept += 1
+                    context.progress.swept += 1
                     if stored.get(key) == held:
                         del stored[key]
             if swept is Swept.YOUNG:

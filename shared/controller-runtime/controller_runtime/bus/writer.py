@@ -29,7 +29,7 @@ from controller_runtime.bus.source import SourceVersion
 from controller_runtime.bus.stored import StoredMessage, delete_message, last_message
 from controller_runtime.bus.subjects import Layout
 from controller_runtime.bus.trace import trace_of
-from controller_runtime.kube.guard import WriteGuard
+from controller_runtime.kube.guard import WriteGuard, unguarded
 
 log = structlog.get_logger(__name__)
 
@@ -58,12 +58,7 @@ class Writer:
     """Writes versions of one part. Calls for different objects may overlap, for one object they must not."""
 
     def __init__(
-        self,
-        connection: BusConnection,
-        part: Part[Any],
-        layout: Layout,
-        source: str,
-        guard: WriteGuard,
+        self, connection: BusConnection, part: Part[Any], layout: Layout, source: str, guard: WriteGuard = unguarded
     ) -> None:
         self._connection = connection
         self._part = part

@@ -10,6 +10,7 @@ from controller_runtime.bus.fact_publisher import FactPublisher
 from controller_runtime.bus.keeper import StreamKeeper, StreamStatistics
 from controller_runtime.bus.part import Key, Part
 from controller_runtime.bus.publisher import Publisher
+from controller_runtime.bus.publisher_context import PublisherSetup
 from controller_runtime.bus.publisher_state import PublisherSettings, PublisherStatistics
 from controller_runtime.bus.reflected import reflect
 from controller_runtime.bus.source import SourceVersion
@@ -38,11 +39,20 @@ class Term:
 
     def __init__(self, process: ProcessContext, cluster: str) -> None:
         definition = process.definition
-        self._process, self._cluster = process, cluster
-        self._facts = self._fact_publisher()
+        guard = process.leadership.guard
+        self._process = process
+        self._setup = PublisherSetup(
+            process.bus,
+            process.settings.pod_name,
+            cluster,
+            process.layout,
+            guard,
+            publisher_settings(process.settings),
+        )
+        self._facts = FactPublisher(self._setup, FACTS, definition.name)
         facts = FactKeeper(definition, process.world, self._facts, process.dispatcher)
         effects = EffectHost(definition.name, process.runners, facts, concurrency=definition.effect_kinds)
-        kube = process.kube.guarded(process.leadership.guard)
+        kube = process.kube.guarded(guard)
         self._context = TermContext(process, kube, facts, effects)
         self.controllers = Controllers(self._context)
         self._streams = StreamKeeper(
@@ -159,30 +169,7 @@ class Term:
         return reflect(self._context.kube, part, known)
 
     def _publisher(self, part: Part[Any]) -> Publisher:
-        process = self._process
-        return Publisher(
-            process.bus,
-            part,
-            source=process.settings.pod_name,
-            cluster=self._cluster,
-            layout=process.layout,
-            guard=process.leadership.guard,
-            relist=self._reflectors[part.name].relist,
-            settings=publisher_settings(process.settings),
-        )
-
-    def _fact_publisher(self) -> FactPublisher:
-        process = self._process
-        return FactPublisher(
-            process.bus,
-            FACTS,
-            process.definition.name,
-            source=process.settings.pod_name,
-            cluster=self._cluster,
-            layout=process.layout,
-            guard=process.leadership.guard,
-            settings=publisher_settings(process.settings),
-        )
+        return Publisher(self._setup, part, relist=self._reflectors[part.name].relist)
 
 
 def publisher_settings(settings: Settings) -> PublisherSettings:
