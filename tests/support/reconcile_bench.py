@@ -37,10 +37,10 @@ from controller_runtime.bus.view import ReadLog
 from controller_runtime.bus.world import Derived
 from controller_runtime.core import ConfigMap
 from controller_runtime.kube.config import Connection, NoCredentials
-from controller_runtime.reconcile import decide as seam
 from controller_runtime.reconcile.admission import Admission
 from controller_runtime.reconcile.change_router import ChangeRouter
 from controller_runtime.reconcile.child_body import Target
+from controller_runtime.reconcile.decide import Decision as PassDecision
 from controller_runtime.reconcile.decide import Interceptor, Proceed
 from controller_runtime.reconcile.events import EventWriter
 from controller_runtime.reconcile.executor import Executor
@@ -89,7 +89,7 @@ class Looking(Interceptor):
 
     saw: list[ReadLog]
 
-    def decide(self, decision: seam.Decision[Any], proceed: Proceed) -> Plan:
+    def decide(self, decision: PassDecision[Any], proceed: Proceed) -> Plan:
         try:
             return proceed(decision)
         finally:

@@ -35,7 +35,7 @@ def _unwatched(path: Path) -> Iterator[int]:
         return
     for node in ast.walk(ast.parse(path.read_text())):
         match node:
-            case ast.ImportFrom(module="controller_runtime.reconcile.decide", names=names):
+            case ast.ImportFrom(module=str(module), names=names) if module.startswith("controller_runtime"):
                 if any(name.name == "decide" for name in names):
                     yield node.lineno
             case ast.Call(func=ast.Attribute(attr="reconcile" | "finalize"), args=[_, _, _]):
