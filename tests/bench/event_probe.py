@@ -13,18 +13,9 @@ from functools import partial
 from pathlib import Path
 from typing import Final, TextIO
 
+from aim_domain import AimSettings
 from aim_domain.parts import CUSTOM_PROFILES
-from controller_runtime import (
-    FACTS,
-    EffectRunner,
-    KubeClient,
-    Plan,
-    Reconciler,
-    ServiceDefinition,
-    Settings,
-    View,
-    run_service,
-)
+from controller_runtime import FACTS, EffectRunner, KubeClient, Plan, Reconciler, ServiceDefinition, View, run_service
 from controller_runtime.core import ConfigMap
 from controller_runtime.reconcile.plan import NOTHING
 
@@ -37,16 +28,16 @@ def _note(passes: TextIO, obj: ConfigMap, _view: View, _now: datetime) -> Plan:
     return NOTHING
 
 
-def _definition(passes: TextIO, _: Settings) -> ServiceDefinition:
+def _definition(passes: TextIO, _: AimSettings) -> ServiceDefinition:
     reconciler = Reconciler(controller=NAME, part=CUSTOM_PROFILES, reconcile=partial(_note, passes))
     return ServiceDefinition(name=NAME, publishes=(), consumes=(CUSTOM_PROFILES, FACTS), reconcilers=(reconciler,))
 
 
 @asynccontextmanager
-async def _effect_runners(_settings: Settings, _kube: KubeClient) -> AsyncIterator[Mapping[str, EffectRunner]]:
+async def _effect_runners(_settings: AimSettings, _kube: KubeClient) -> AsyncIterator[Mapping[str, EffectRunner]]:
     yield {}
 
 
 if __name__ == "__main__":
     with Path(os.environ[PASSES]).open("w", encoding="ascii", buffering=1) as file:
-        run_service(Settings, partial(_definition, file), _effect_runners)
+        run_service(AimSettings, partial(_definition, file), _effect_runners)

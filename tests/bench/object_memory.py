@@ -36,7 +36,7 @@ from rich.console import Console
 
 from aim_artifacts.settings import ArtifactsSettings
 from aim_discovery.settings import DiscoverySettings
-from aim_domain import kinds
+from aim_domain import AimSettings, kinds
 from aim_domain.naming import inference_service_name
 from aim_domain.parts import (
     AUTOSCALERS,
@@ -53,7 +53,7 @@ from aim_local.nats import NatsServer
 from aim_local.ports import HOST, free_ports
 from aim_local.stack import SERVICES
 from aim_model_sync.settings import ModelSyncSettings
-from controller_runtime import FACTS, JsonObject, Part, ServiceDefinition, Settings, dumps, loads
+from controller_runtime import FACTS, JsonObject, Part, ServiceDefinition, dumps, loads
 from controller_runtime.bus.connection import BusConnection, BusSettings, connect
 from controller_runtime.bus.publisher import Publisher
 from controller_runtime.bus.publisher_context import PublisherSetup
@@ -125,7 +125,7 @@ _MODEL_BODY: Final[JsonObject] = {
 }
 _WITH_SERVICE: Final = (AIM_SERVICES, INFERENCE_SERVICES, HTTP_ROUTES, PREDICTOR_PODS, AUTOSCALERS)
 
-_SETTINGS: Final[Mapping[str, type[Settings]]] = {
+_SETTINGS: Final[Mapping[str, type[AimSettings]]] = {
     "artifacts": ArtifactsSettings,
     "discovery": DiscoverySettings,
     "model-sync": ModelSyncSettings,
@@ -200,7 +200,7 @@ def _consumed(service: str) -> list[Part[Any]]:
 
 def _declared(service: str) -> ServiceDefinition:
     package = import_module(f"aim_{service.replace('-', '_')}.service")
-    found: ServiceDefinition = package.definition(_SETTINGS.get(service, Settings)())
+    found: ServiceDefinition = package.definition(_SETTINGS.get(service, AimSettings)())
     return found
 
 

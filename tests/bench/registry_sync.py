@@ -26,11 +26,12 @@ from support.controlplane import CRDS, RawApi, raw_api
 from support.model_sync_service import OTHERS, SOURCES, is_settled, source
 from support.nats import settings_for
 
+from aim_domain import AimSettings
 from aim_local.apiserver import ControlPlane
 from aim_local.apiserver.controlplane import load_crds
 from aim_local.nats import NatsServer
 from aim_local.registry import BearerAuth, ImageStore, LocalRegistry
-from controller_runtime import JsonObject, KubeClient, Settings, dumps, load_connection
+from controller_runtime import JsonObject, KubeClient, dumps, load_connection
 from controller_runtime.bus.connection import connect
 from controller_runtime.manager.context import ProcessContext
 from controller_runtime.manager.process import ServiceProcess
@@ -86,7 +87,7 @@ async def bench(folder: Path) -> AsyncIterator[Bench]:
         connection = await load_connection(str(kubeconfig))
         kube = await stack.enter_async_context(KubeClient(connection, service=OTHERS.name))
         bus = await stack.enter_async_context(connect(settings_for(broker.url, OTHERS.name)))
-        settings = Settings(health_probe_bind_address="0", direct_watch=False)
+        settings = AimSettings(health_probe_bind_address="0", direct_watch=False)
         others = ServiceProcess(ProcessContext.of(OTHERS, settings, kube, bus, runners={}, metrics=Metrics()))
         api = await stack.enter_async_context(raw_api(plane.url))
         group = await stack.enter_async_context(asyncio.TaskGroup())

@@ -28,12 +28,12 @@ _LONG = 60.0
 class ServiceUnderTest:
     """One process of a service. Its log is kept in a file, a JSON object per line."""
 
-    def __init__(self, module: str, folder: Path, environment: dict[str, str]) -> None:
+    def __init__(self, module: str, folder: Path, pod: str, address: str, environment: dict[str, str]) -> None:
         self._module = module
-        self._log = folder / f"{environment['AIM_POD_NAME']}-{time.monotonic_ns()}.log"
+        self._log = folder / f"{pod}-{time.monotonic_ns()}.log"
         self._environment = environment
         self._session: aiohttp.ClientSession | None = None
-        self.url = f"http://{environment['AIM_HEALTH_PROBE_BIND_ADDRESS']}"
+        self.url = f"http://{address}"
         self.process: asyncio.subprocess.Process | None = None
 
     async def start(self) -> None:
@@ -162,8 +162,10 @@ class Platform:
         self.looks.touch()
         self._services: list[ServiceUnderTest] = []
 
-    def service(self, pod: str = "pod-0", module: str = "support.tiny_service", **variables: str) -> ServiceUnderTest:
-        """A service that is not started yet; ``variables`` without their prefix AIM_."""
+    def service(
+        self, pod: str = "pod-0", module: str = "support.tiny_service", prefix: str = "AIM_", **variables: str
+    ) -> ServiceUnderTest:
+        """A service that is not started yet; ``variables`` without their prefix."""
         kubeconfig = self.folder / "kubeconfig"
         kubeconfig.write_text(self.plane.kubeconfig(), encoding="utf-8")
         address = f"127.0.0.1:{free_port()}"
@@ -182,9 +184,9 @@ class Platform:
             "PYTHONPATH": os.pathsep.join([str(_TESTS), *filter(None, [os.environ.get("PYTHONPATH")])]),
             "KUBECONFIG": str(kubeconfig),
             "TINY_LOOKS": str(self.looks),
-            **{name if name.startswith("OTEL_") else f"AIM_{name}": value for name, value in settings.items()},
+            **{name if name.startswith("OTEL_") else f"{prefix}{name}": value for name, value in settings.items()},
         }
-        service = ServiceUnderTest(module, self.folder, environment)
+        service = ServiceUnderTest(module, self.folder, pod, settings["HEALTH_PROBE_BIND_ADDRESS"], environment)
         self._services.append(service)
         return service
 

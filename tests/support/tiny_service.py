@@ -16,7 +16,7 @@ from typing import Final
 import structlog
 from pydantic import model_validator
 
-from aim_domain import AIMModel
+from aim_domain import AIMModel, AimSettings
 from aim_domain.kinds import AIM_MODEL
 from controller_runtime import (
     FACTS,
@@ -31,7 +31,6 @@ from controller_runtime import (
     Plan,
     Reconciler,
     ServiceDefinition,
-    Settings,
     View,
     get_fact,
     run_service,
@@ -81,7 +80,7 @@ def reconcile(model: AIMModel, view: View, _now: datetime) -> Plan:
     return Plan(children=(Child(CONFIG_MAPS, body),))
 
 
-def definition(_: Settings) -> ServiceDefinition:
+def definition(_: AimSettings) -> ServiceDefinition:
     """The declaration."""
     return ServiceDefinition(
         name=NAME,
@@ -106,10 +105,10 @@ def _note(image: str) -> None:
 
 
 @asynccontextmanager
-async def effect_runners(_settings: Settings, _kube: KubeClient) -> AsyncIterator[Mapping[str, EffectRunner]]:
+async def effect_runners(_settings: AimSettings, _kube: KubeClient) -> AsyncIterator[Mapping[str, EffectRunner]]:
     """Looks at images."""
     yield {LOOK: _look}
 
 
 if __name__ == "__main__":
-    run_service(Settings, definition, effect_runners)
+    run_service(AimSettings, definition, effect_runners)

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from importlib import import_module
 from typing import Final
 
-from controller_runtime import Settings
+from aim_domain import AimSettings
 from controller_runtime.replay import ServiceCode
 
 _SETTINGS: Final = {
@@ -23,5 +23,5 @@ def services() -> Mapping[str, ServiceCode]:
 
 
 def _code(package: str, settings: str | None) -> ServiceCode:
-    chosen = Settings if settings is None else getattr(import_module(f"{package}.settings"), settings)
+    chosen = AimSettings if settings is None else getattr(import_module(f"{package}.settings"), settings)
     return ServiceCode(chosen, import_module(f"{package}.service").definition)

@@ -4,7 +4,7 @@ from importlib.metadata import PackageNotFoundError, version
 
 from pydantic import Field
 
-from controller_runtime import Settings
+from aim_domain import AimSettings
 
 STATUS_UPDATER = "aim-engine-artifact-status-updater"
 """Name of the RoleBinding of every namespace, and usual name of the ClusterRole (AR-270, AR-271)."""
@@ -17,7 +17,7 @@ def _release() -> str:
         return "latest"
 
 
-class ArtifactsSettings(Settings):
+class ArtifactsSettings(AimSettings):
     """What the artifacts service can be told beside the common settings."""
 
     artifact_downloader_image: str = Field(

@@ -2,11 +2,12 @@
 
 from pydantic import Field
 
-from controller_runtime import PositiveSeconds, Seconds, Settings
+from aim_domain import AimSettings
+from controller_runtime import PositiveSeconds, Seconds
 from oci_registry import INSPECTION_SECONDS, RegistrySettings
 
 
-class DiscoverySettings(Settings, RegistrySettings):
+class DiscoverySettings(AimSettings, RegistrySettings):
     """What discovery can be told beside the common settings and those of registry access."""
 
     inspection_timeout: PositiveSeconds = Field(

@@ -2,11 +2,12 @@
 
 from pydantic import Field
 
-from controller_runtime import PositiveSeconds, Settings
+from aim_domain import AimSettings
+from controller_runtime import PositiveSeconds
 from oci_registry import DOCKER_HUB_API, GITHUB_API, BaseUrl, RegistrySettings
 
 
-class ModelSyncSettings(Settings, RegistrySettings):
+class ModelSyncSettings(AimSettings, RegistrySettings):
     """What model-sync can be told beside the common settings and those of registry access."""
 
     docker_hub_api_url: BaseUrl = Field(DOCKER_HUB_API, description="Docker Hub listing (MS-156)")

@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Final
 
-from aim_domain import AIMService, shown_of_config
+from aim_domain import AIMService, AimSettings, shown_of_config
 from aim_domain.parts import CLUSTER_RUNTIME_CONFIGS, HTTP_ROUTES, RUNTIME_CONFIGS, SERVICES
 from aim_routing.acceptance import HTTP_ROUTE_READY
 from aim_routing.backend_name import SERVICES_BY_BACKEND, leaving
@@ -18,7 +18,6 @@ from controller_runtime import (
     KubeClient,
     Reconciler,
     ServiceDefinition,
-    Settings,
     Shown,
     StatusOwnership,
     differs,
@@ -46,7 +45,7 @@ def _read_part(service: AIMService) -> JsonObject:
     }
 
 
-def definition(_: Settings) -> ServiceDefinition:
+def definition(_: AimSettings) -> ServiceDefinition:
     """The declaration of the routing service."""
     return ServiceDefinition(
         name="routing",
@@ -76,6 +75,6 @@ def definition(_: Settings) -> ServiceDefinition:
 
 
 @asynccontextmanager
-async def effect_runners(_settings: Settings, _kube: KubeClient) -> AsyncIterator[Mapping[str, EffectRunner]]:
+async def effect_runners(_settings: AimSettings, _kube: KubeClient) -> AsyncIterator[Mapping[str, EffectRunner]]:
     """Routing needs no I/O of its own."""
     yield {}

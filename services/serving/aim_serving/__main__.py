@@ -1,12 +1,13 @@
 """The serving service."""
 
+from aim_domain import AimSettings
 from aim_serving.service import definition, effect_runners
-from controller_runtime import Settings, run_service
+from controller_runtime import run_service
 
 
 def main() -> None:
     """Run until SIGTERM."""
-    run_service(Settings, definition, effect_runners)
+    run_service(AimSettings, definition, effect_runners)
 
 
 if __name__ == "__main__":

@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Final
 
-from aim_domain import POD_EFFECTS, labels, pod_readers
+from aim_domain import POD_EFFECTS, AimSettings, labels, pod_readers
 from aim_domain.component_names import ComponentName
 from aim_domain.parts import (
     ARTIFACT_CLAIMS,
@@ -32,7 +32,7 @@ from aim_serving.reconcile import CONTROLLER, reconcile
 from aim_serving.runtime_config import reconcile_cluster_config, reconcile_config
 from aim_serving.scaler_leftovers import SCALER_REMOVAL
 from aim_serving.shown import SHOWN
-from controller_runtime import FACTS, EffectRunner, KubeClient, Reconciler, ServiceDefinition, Settings, StatusOwnership
+from controller_runtime import FACTS, EffectRunner, KubeClient, Reconciler, ServiceDefinition, StatusOwnership
 
 PUBLISHED: Final = (
     SERVICES,
@@ -74,7 +74,7 @@ CLUSTER_CONFIG_RECONCILER: Final = Reconciler(
 )
 
 
-def definition(_: Settings) -> ServiceDefinition:
+def definition(_: AimSettings) -> ServiceDefinition:
     """The declaration of the serving service."""
     return ServiceDefinition(
         name=SERVICE_NAME,
@@ -89,6 +89,6 @@ def definition(_: Settings) -> ServiceDefinition:
 
 
 @asynccontextmanager
-async def effect_runners(_settings: Settings, kube: KubeClient) -> AsyncIterator[Mapping[str, EffectRunner]]:
+async def effect_runners(_settings: AimSettings, kube: KubeClient) -> AsyncIterator[Mapping[str, EffectRunner]]:
     """Runners for what is read of pods on demand, and for what KServe leaves behind."""
     yield {**pod_readers(kube), SCALER_REMOVAL: ScalerRemover(kube)}

@@ -74,6 +74,7 @@ from .manager.run import run_service as run_service
 from .manager.settings import PositiveSeconds as PositiveSeconds
 from .manager.settings import Seconds as Seconds
 from .manager.settings import Settings as Settings
+from .manager.settings import own_namespace as own_namespace
 from .quantity import Quantity as Quantity
 from .quantity import QuantityError as QuantityError
 from .quantity import QuantityText as QuantityText

@@ -105,3 +105,4 @@ from .runtimeconfig.resolve import shown_of_config as shown_of_config
 from .runtimeconfig.routing import RoutingSettings as RoutingSettings
 from .runtimeconfig.routing import gateway_duration as gateway_duration
 from .runtimeconfig.routing import routing_settings as routing_settings
+from .settings import AimSettings as AimSettings

@@ -73,7 +73,7 @@ def realm_problem(
         return "is not https"
     if with_credentials and not _same_site(host, endpoint.host):
         return (
-            "belongs to another domain than the registry; add its host to AIM_REGISTRY_REALM_ALLOWLIST if it is trusted"
+            "belongs to another domain than the registry; add its host to --registry-realm-allowlist if it is trusted"
         )
     return None
 

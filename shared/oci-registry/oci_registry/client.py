@@ -159,7 +159,7 @@ class RegistryClient:
                 raise RegistryError(
                     RegistryErrorCode.TIMEOUT,
                     f"{endpoint} did not answer the inspection of {image} within {limit:g} s; "
-                    "check the network path, or raise AIM_INSPECTION_TIMEOUT",
+                    "check the network path, or raise --inspection-timeout",
                 ) from error
 
         return await self._first_answer(image.repository.registry, ask)

@@ -16,7 +16,7 @@ def combined_error(registry: str, failures: Sequence[Failure]) -> RegistryError:
     if not failures:
         return RegistryError(
             RegistryErrorCode.UNREACHABLE,
-            f"access to {registry} is switched off: no mirror, and the upstream is disabled in AIM_REGISTRY_CONFIG",
+            f"access to {registry} is switched off: no mirror, and the upstream is disabled in --registry-config",
         )
     deciding = _deciding(failures)
     if len(failures) == 1:

@@ -100,4 +100,4 @@ def load_registries(path: Path | None) -> Registries:
     try:
         return parse_registries(path.read_text(), source=str(path))
     except (OSError, UnicodeDecodeError) as error:
-        raise InvalidRegistriesFileError(f"{path} can not be read: {error}; check AIM_REGISTRY_CONFIG") from error
+        raise InvalidRegistriesFileError(f"{path} can not be read: {error}; check --registry-config") from error

@@ -1,4 +1,4 @@
-"""Settings of the registry client: the `AIM_REGISTRY_*` variables and their relatives of FW-273."""
+"""Settings of the registry client: `registry_*` and their relatives (FW-273)."""
 
 from pathlib import Path
 from typing import Annotated

@@ -227,9 +227,9 @@ class Transport:
 
     def _timeout_error(self, authority: str, error: TimeoutError) -> RegistryError:
         did_not, seconds, variable = (
-            ("accept a connection", self._settings.registry_connect_timeout, "AIM_REGISTRY_CONNECT_TIMEOUT")
+            ("accept a connection", self._settings.registry_connect_timeout, "--registry-connect-timeout")
             if isinstance(error, aiohttp.ConnectionTimeoutError)
-            else ("answer", self._settings.registry_request_timeout, "AIM_REGISTRY_REQUEST_TIMEOUT")
+            else ("answer", self._settings.registry_request_timeout, "--registry-request-timeout")
         )
         return RegistryError(
             RegistryErrorCode.TIMEOUT,
@@ -257,7 +257,7 @@ class Transport:
             if len(body) > limit and answer.status < 400:
                 raise RegistryError(
                     RegistryErrorCode.TRUNCATED_RESULT,
-                    f"{request.authority} answered more than {limit} bytes; see AIM_REGISTRY_MAX_BODY_BYTES",
+                    f"{request.authority} answered more than {limit} bytes; see --registry-max-body-bytes",
                 )
             # The origin of paging links is the address that was asked, not where a redirect led.
             return Response(answer.status, request.url, answer.headers, body[:limit])
@@ -342,7 +342,7 @@ _CAUSES: Final = (
     (aiohttp.ClientConnectorDNSError, "its name does not resolve; check the spelling and the cluster's DNS"),
     (
         aiohttp.ClientConnectorCertificateError,
-        "its certificate is not trusted; give its authority with AIM_REGISTRY_CA_FILE or `caFile`",
+        "its certificate is not trusted; give its authority with --registry-ca-file or `caFile`",
     ),
     (aiohttp.ClientSSLError, "the TLS handshake failed; if it speaks plain HTTP, set `upstream.plainHttp`"),
     (aiohttp.ClientProxyConnectionError, "the proxy can not be reached; check HTTP_PROXY and HTTPS_PROXY"),

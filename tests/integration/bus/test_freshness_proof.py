@@ -297,7 +297,7 @@ async def test_two_clusters_under_one_root_say_so_and_harm_nothing(
             running(bus, layout, theirs, uid="cluster-2", source="second") as second,
             following(bus, layout, part, cluster="cluster-2") as stranger,
         ):
-            await eventually(lambda: "AIM_NATS_ROOT" in (second.statistics.interrupted_by or ""), "the second says so")
+            await eventually(lambda: "--nats-root" in (second.statistics.interrupted_by or ""), "the second says so")
             await eventually(lambda: stranger.statistics.parts[0].foreign == "cluster-1", "its consumer as well")
             sessions = publisher.statistics.sessions
             await asyncio.sleep(10 * QUICK.marker_interval)

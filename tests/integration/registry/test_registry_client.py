@@ -206,7 +206,7 @@ async def test_a_silent_registry_times_out(registry: LocalRegistry) -> None:
 async def test_the_inspection_as_a_whole_is_bounded(registry: LocalRegistry) -> None:
     registry.fail("manifest", Fault(200, delay=1.0))
     async with RegistryClient(settings(), inspection_timeout=0.2) as client:
-        with pytest.raises(RegistryError, match="AIM_INSPECTION_TIMEOUT"):
+        with pytest.raises(RegistryError, match="--inspection-timeout"):
             await client.image_config(image(registry))
 
 
@@ -229,7 +229,7 @@ async def test_too_large_a_page_truncates_a_listing_and_fails_an_inspection() ->
         listing = await client.list_tags(at(registry))
         assert (listing.names, listing.is_truncated) == (("1.0.0",), True)
         registry.fail("manifest", huge)
-        with pytest.raises(RegistryError, match="AIM_REGISTRY_MAX_BODY_BYTES") as caught:
+        with pytest.raises(RegistryError, match="--registry-max-body-bytes") as caught:
             await client.image_config(image(registry))
         assert caught.value.code is RegistryErrorCode.TRUNCATED_RESULT
 

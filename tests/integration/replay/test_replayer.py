@@ -13,6 +13,7 @@ from support.versions import version_of
 from support.world_feed import Fed, feeding
 from support.world_objects import colour_index, widgets
 
+from aim_domain import AimSettings
 from controller_runtime import (
     Index,
     JsonObject,
@@ -21,7 +22,6 @@ from controller_runtime import (
     Reconciler,
     Resource,
     ServiceDefinition,
-    Settings,
     View,
     dumps,
     loads,
@@ -78,7 +78,7 @@ class Log:
     layout: Layout
     source: Source
     fed: Fed
-    settings: JsonObject = field(default_factory=lambda: effective(load(Settings, [])))
+    settings: JsonObject = field(default_factory=lambda: effective(load(AimSettings, [])))
 
     async def caught_up(self) -> None:
         await self.source.mark()
@@ -111,7 +111,7 @@ class Log:
         """What takes them again with this code."""
         reconcilers = (Reconciler("widget", PART, reconcile),)
         code = ServiceCode(
-            Settings, lambda _: ServiceDefinition("tester", (), (PART,), (COLOUR,), reconcilers=reconcilers)
+            AimSettings, lambda _: ServiceDefinition("tester", (), (PART,), (COLOUR,), reconcilers=reconcilers)
         )
         return Replayer(History(self.bus, self.layout), {"tester": code})
 
@@ -298,12 +298,12 @@ async def test_settings_are_those_of_then(log: Log) -> None:
     log.settings = {**log.settings, "resync_interval": 77.0, "no_longer_known": 1}
     await log.decide("a", by_name)
 
-    def definition(settings: Settings) -> ServiceDefinition:
+    def definition(settings: AimSettings) -> ServiceDefinition:
         # By default they are another.
         assert settings.resync_interval == 77.0
         return ServiceDefinition("tester", (), (PART,), reconcilers=(Reconciler("widget", PART, by_name),))
 
-    replayer = Replayer(History(log.bus, log.layout), {"tester": ServiceCode(Settings, definition)})
+    replayer = Replayer(History(log.bus, log.layout), {"tester": ServiceCode(AimSettings, definition)})
     assert [one.verdict async for one in replayer.decisions()] == [Verdict.SAME]
 
 

@@ -5,9 +5,10 @@ from datetime import UTC, datetime
 
 import pytest
 
+from aim_domain import AimSettings
 from aim_domain.parts import SERVICES
 from aim_serving.service import definition
-from controller_runtime import FACTS, JsonObject, Key, Settings, World
+from controller_runtime import FACTS, JsonObject, Key, World
 from controller_runtime.bus.connection import BusSettings, connect
 from controller_runtime.bus.entry import Entry, Version
 from controller_runtime.bus.fact import fact_key
@@ -28,7 +29,7 @@ def fact(number: int) -> JsonObject:
 
 @pytest.mark.spec("FW-461")
 async def test_facts_of_objects_that_are_gone_are_removed_piece_by_piece() -> None:
-    declared, world = definition(Settings()), World([FACTS, SERVICES], [FACTS_BY_OWNER])
+    declared, world = definition(AimSettings()), World([FACTS, SERVICES], [FACTS_BY_OWNER])
     world.mark(SERVICES, synced=True, fresh=True)
     for number in range(1000):
         entry = Entry.of(FACTS, fact_key("serving", "pod-log", f"p{number}"), fact(number), Version(f"f{number}", ""))
@@ -51,7 +52,7 @@ async def test_facts_of_objects_that_are_gone_are_removed_piece_by_piece() -> No
 
 @pytest.mark.spec("FW-461")
 async def test_a_fact_that_is_replaced_while_a_round_ends_stays() -> None:
-    declared, world = definition(Settings()), World([FACTS, SERVICES], [FACTS_BY_OWNER])
+    declared, world = definition(AimSettings()), World([FACTS, SERVICES], [FACTS_BY_OWNER])
     world.mark(SERVICES, synced=True, fresh=True)
     for number in range(1000):
         entry = Entry.of(FACTS, fact_key("serving", "pod-log", f"p{number}"), fact(number), Version(f"f{number}", ""))

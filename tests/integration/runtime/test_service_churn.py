@@ -14,9 +14,10 @@ from support.held import grown, held
 from support.nats import eventually, settings_for
 from support.tiny_service import BUG, UNREADABLE, definition, effect_runners
 
+from aim_domain import AimSettings
 from aim_local.apiserver import ControlPlane
 from aim_local.nats import NatsServer
-from controller_runtime import JsonObject, KubeClient, Settings, load_connection
+from controller_runtime import JsonObject, KubeClient, load_connection
 from controller_runtime.bus.connection import connect
 from controller_runtime.manager.context import ProcessContext
 from controller_runtime.manager.process import ServiceProcess
@@ -43,7 +44,7 @@ async def tiny(
     await api.created("/api/v1/namespaces", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})
     kubeconfig = tmp_path / "kubeconfig"
     kubeconfig.write_text(controlplane.kubeconfig())
-    settings = Settings(system_namespace=NAMESPACE, health_probe_bind_address="0", direct_watch=False)
+    settings = AimSettings(system_namespace=NAMESPACE, health_probe_bind_address="0", direct_watch=False)
     async with AsyncExitStack() as stack:
         # Tracebacks for people, of every bug of every object, would take most of the time.
         stack.enter_context(capture_logs())

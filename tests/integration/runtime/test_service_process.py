@@ -174,7 +174,7 @@ async def test_a_taken_port_is_told_in_one_line(stage: Platform) -> None:
         assert await service.ended() == 1
     (line,) = [line for line in service.lines if line["level"] == "error"]
     assert f"127.0.0.1:{port}" in line["error"]
-    assert "AIM_HEALTH_PROBE_BIND_ADDRESS" in line["error"]
+    assert "--health-probe-bind-address" in line["error"]
     assert service.tracebacks == []
 
 

@@ -12,10 +12,11 @@ from support.cluster import IMAGE, NAMESPACE, path
 from support.controlplane import RawApi, Reply
 from support.nats import eventually, settings_for
 
+from aim_domain import AimSettings
 from aim_local.apiserver import ControlPlane
 from aim_local.nats import NatsServer
 from aim_serving.service import CONSUMED, PUBLISHED, definition, effect_runners
-from controller_runtime import FACTS, JsonObject, KubeClient, ServiceDefinition, Settings, load_connection
+from controller_runtime import FACTS, JsonObject, KubeClient, ServiceDefinition, load_connection
 from controller_runtime.bus.connection import connect
 from controller_runtime.manager.context import ProcessContext
 from controller_runtime.manager.process import ServiceProcess
@@ -39,7 +40,7 @@ async def serving(controlplane: ControlPlane, tmp_path: Path) -> AsyncIterator[N
     """Serving, and somebody who publishes what it consumes."""
     kubeconfig = tmp_path / "kubeconfig-serving"
     kubeconfig.write_text(controlplane.kubeconfig())
-    settings = Settings(system_namespace=NAMESPACE, health_probe_bind_address="0", direct_watch=False)
+    settings = AimSettings(system_namespace=NAMESPACE, health_probe_bind_address="0", direct_watch=False)
     async with AsyncExitStack() as stack:
         broker = await stack.enter_async_context(NatsServer())
         group = await stack.enter_async_context(asyncio.TaskGroup())

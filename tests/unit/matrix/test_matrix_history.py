@@ -10,9 +10,9 @@ from support.builders import make
 from support.serving import aim_service
 from support.versions import version_of
 
-from aim_domain import kinds
+from aim_domain import AimSettings, kinds
 from aim_routing.service import definition
-from controller_runtime import JsonObject, Key, Settings, dumps
+from controller_runtime import JsonObject, Key, dumps
 from controller_runtime.bus.chain import LoggedVersion
 from controller_runtime.bus.envelope import Verb
 
@@ -48,7 +48,7 @@ def history() -> list[LoggedVersion]:
 def test_plans_depend_on_the_present_alone(seed: int) -> None:
     chance = random.Random(seed)
     past = history()[: chance.randint(1, 7)]
-    routing = definition(Settings())
+    routing = definition(AimSettings())
     lived = _plans(routing, _world(routing, _some_of(past, chance)), NOW)
     assert lived == _plans(routing, _world(routing, _present_of(past)), NOW)
 
@@ -63,7 +63,7 @@ def test_a_version_that_is_logged_late_or_again_is_not_the_present() -> None:
 
 
 def test_another_present_makes_another_plan() -> None:
-    routing = definition(Settings())
+    routing = definition(AimSettings())
     before, after = (_plans(routing, _world(routing, history()[:length]), NOW) for length in (3, 4))
     assert before.keys() == after.keys()
     assert before != after

@@ -8,12 +8,13 @@ from support.builders import NOW, BuiltWorld, condition, make, owner, world_of
 from support.deciding import decide
 from support.woken import woken
 
+from aim_domain import AimSettings
 from aim_domain.kinds import AIM_CLUSTER_RUNTIME_CONFIG, AIM_SERVICE, HTTP_ROUTE
 from aim_domain.parts import CLUSTER_RUNTIME_CONFIGS, HTTP_ROUTES, SERVICES
 from aim_routing.service import definition
-from controller_runtime import AimError, Category, Change, JsonObject, Key, Plan, Settings
+from controller_runtime import AimError, Category, Change, JsonObject, Key, Plan
 
-ROUTING = definition(Settings())
+ROUTING = definition(AimSettings())
 RECONCILER = ROUTING.reconcilers[0]
 GATEWAY = {"name": "gw", "namespace": "infra"}
 ROUTE = "qwen-chat-a04542d9"

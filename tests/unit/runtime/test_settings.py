@@ -2,7 +2,7 @@
 
 import pytest
 
-from controller_runtime import Settings
+from aim_domain import AimSettings
 from controller_runtime.manager.settings import Address, address_of, effective, load, recorded, unknown_variables
 from controller_runtime.telemetry.logs import LogFormat, LogLevel
 
@@ -13,14 +13,14 @@ def test_variables_with_units() -> None:
         patch.setenv("AIM_RESYNC_INTERVAL", "2m30s")
         patch.setenv("AIM_NATS_HISTORY_BYTES", "2Gi")
         patch.setenv("AIM_LOG_FORMAT", "console")
-        settings = load(Settings, [])
+        settings = load(AimSettings, [])
     assert (settings.resync_interval, settings.nats_history_bytes) == (150.0, 2 << 30)
     assert settings.log_format is LogFormat.CONSOLE
 
 
 @pytest.mark.spec("FW-273")
 def test_defaults() -> None:
-    settings = load(Settings, [])
+    settings = load(AimSettings, [])
     assert (settings.nats_url, settings.nats_heartbeat, settings.direct_watch) == ("nats://aim-nats:4222", 10.0, True)
     assert (settings.backoff_initial, settings.backoff_max, settings.resync_interval) == (0.2, 1000.0, 600.0)
     assert (settings.metrics_bind_address, settings.health_probe_bind_address) == ("0", ":8081")
@@ -31,7 +31,7 @@ def test_defaults() -> None:
 def test_a_flag_wins_over_its_variable() -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("AIM_LOG_LEVEL", "error")
-        assert load(Settings, ["--log-level", "debug", "--leader-elect"]).log_level is LogLevel.DEBUG
+        assert load(AimSettings, ["--log-level", "debug", "--leader-elect"]).log_level is LogLevel.DEBUG
 
 
 @pytest.mark.spec("FW-272")
@@ -42,7 +42,7 @@ def test_mistakes_end_the_process_and_are_named(
     argv: list[str], named: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(SystemExit) as ended:
-        load(Settings, argv)
+        load(AimSettings, argv)
     assert ended.value.code == 2
     assert named in capsys.readouterr().err
 
@@ -52,7 +52,7 @@ def test_unknown_variables_are_found() -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("AIM_TYPO", "1")
         patch.setenv("AIM_LOG_LEVEL", "info")
-        assert unknown_variables(Settings) == ["AIM_TYPO"]
+        assert unknown_variables(AimSettings) == ["AIM_TYPO"]
 
 
 @pytest.mark.spec("FW-272")
@@ -71,7 +71,7 @@ def test_values_that_could_not_work_are_refused_at_start(
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv(variable, value)
         with pytest.raises(SystemExit):
-            load(Settings, [])
+            load(AimSettings, [])
     assert variable in capsys.readouterr().err
 
 
@@ -90,20 +90,23 @@ def test_addresses(text: str, address: Address | None) -> None:
 
 @pytest.mark.spec("FW-436")
 def test_the_effective_values_hold_no_credentials() -> None:
-    values = effective(load(Settings, ["--nats-url", "nats://who:secret@one:4222,nats://token@two"]))
+    values = effective(load(AimSettings, ["--nats-url", "nats://who:secret@one:4222,nats://token@two"]))
     assert values["nats_url"] == "nats://***@one:4222,nats://***@two"
     assert values["resync_interval"] == 600.0
 
 
 @pytest.mark.spec("FW-439")
 def test_recorded_values_are_all_that_counts() -> None:
-    values = {**effective(load(Settings, ["--resync-interval", "5m", "--nats-url", "nats://a:b@c"])), "gone": "since"}
+    values = {
+        **effective(load(AimSettings, ["--resync-interval", "5m", "--nats-url", "nats://a:b@c"])),
+        "gone": "since",
+    }
     del values["backoff_max"]
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("AIM_RESYNC_INTERVAL", "7m")
         patch.setenv("AIM_BACKOFF_MAX", "3m")
-        settings = recorded(Settings, values)
-    assert isinstance(settings, Settings)
+        settings = recorded(AimSettings, values)
+    assert isinstance(settings, AimSettings)
     assert (settings.resync_interval, settings.backoff_max) == (300.0, 1000.0)
     with pytest.raises(ValueError, match="resync_interval"):
-        recorded(Settings, {"resync_interval": "never"})
+        recorded(AimSettings, {"resync_interval": "never"})

@@ -8,17 +8,17 @@ import pytest
 
 from aim_artifacts.settings import ArtifactsSettings
 from aim_discovery.settings import DiscoverySettings
+from aim_domain import AimSettings
 from aim_model_sync.settings import ModelSyncSettings
-from controller_runtime import Settings
 from controller_runtime.manager.settings import load, unknown_variables
 
 SPEC: Final = Path(__file__).parents[3] / "docs/spec/framework.md"
-SERVICES: Final[dict[str, type[Settings]]] = {
+SERVICES: Final[dict[str, type[AimSettings]]] = {
     "model-sync": ModelSyncSettings,
     "discovery": DiscoverySettings,
     "artifacts": ArtifactsSettings,
-    "serving": Settings,
-    "routing": Settings,
+    "serving": AimSettings,
+    "routing": AimSettings,
 }
 NOT_IMPLEMENTED: Final = frozenset(
     {
@@ -46,7 +46,7 @@ def table() -> dict[str, frozenset[str]]:
     }
 
 
-def accepted(settings: type[Settings]) -> set[str]:
+def accepted(settings: type[AimSettings]) -> set[str]:
     return {f"AIM_{name.upper()}" for name in settings.model_fields}
 
 
@@ -95,6 +95,6 @@ def test_unusable_registry_settings_are_refused(name: str, value: str, capsys: p
 
 @pytest.mark.spec("FW-272")
 @pytest.mark.parametrize("settings", [DiscoverySettings, ModelSyncSettings])
-def test_unknown_flags_are_refused_by_every_service(settings: type[Settings]) -> None:
+def test_unknown_flags_are_refused_by_every_service(settings: type[AimSettings]) -> None:
     with pytest.raises(SystemExit):
         load(settings, ["--registry-typo", "1"])

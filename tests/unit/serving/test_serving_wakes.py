@@ -25,9 +25,9 @@ from support.serving import (
 )
 from support.woken import woken as all_woken
 
-from aim_domain import kinds, labels, parts
+from aim_domain import AimSettings, kinds, labels, parts
 from aim_serving.service import CONSUMED, PUBLISHED, definition
-from controller_runtime import JsonObject, Part, Settings
+from controller_runtime import JsonObject, Part
 
 STORED = {"name": "stored", "namespace": TEAM, "scope": "Namespace"}
 _LEAVING = {"deletionTimestamp": "2026-11-21T12:00:00Z"}
@@ -36,7 +36,7 @@ STORED_TEMPLATE = {"resolvedTemplate": STORED}
 
 def woken(world: BuiltWorld, part: Part[Any], after: JsonObject | None, before: JsonObject | None = None) -> set[str]:
     """Names of the services that a change wakes."""
-    found = all_woken(definition(Settings()), world, part, before, after)
+    found = all_woken(definition(AimSettings()), world, part, before, after)
     return {key.rpartition("/")[2] for key in found if key.startswith("service:")}
 
 
@@ -233,7 +233,7 @@ def test_nodes_wake_services_that_wait_for_a_template() -> None:
 
 @pytest.mark.spec("SV-001", "SV-257", "FW-370", "FW-371", "RC-071")
 def test_declaration() -> None:
-    declared = definition(Settings())
+    declared = definition(AimSettings())
     assert set(PUBLISHED) <= set(CONSUMED)
     assert {shown.part for shown in declared.shown} <= set(declared.consumes)
     assert {index.part for index in declared.indexes} <= set(declared.consumes)

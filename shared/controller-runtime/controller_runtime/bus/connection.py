@@ -309,7 +309,7 @@ class BusConnection:
         return f"{self._settings.api}.{name}"
 
     async def api(self, name: str, request: JsonObject | None = None) -> JsonObject:
-        """Call the JetStream API, for example ``STREAM.INFO.AIM_STATE``.
+        """Call the JetStream API, for example ``STREAM.INFO.<name>``.
 
         Raises:
             BusUnavailableError: no answer in time.

@@ -30,7 +30,7 @@ class Version:
     Attributes:
         uid: identity of the object; another UID under the same name is another object.
         resource_version: compares only within the same UID and epoch, or era (FW-408); empty for facts.
-        sequence: position in AIM_STATE; ``None`` for what came from the API server directly.
+        sequence: position in the state stream; ``None`` for what came from the API server directly.
         epoch: sequences compare only within one.
         era: first epoch whose resource versions compare with this one's; empty = unknown, they compare within the
             own epoch only.

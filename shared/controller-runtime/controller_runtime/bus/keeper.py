@@ -117,7 +117,7 @@ class StreamKeeper:
         elif found:
             here = {key: kept.wanted[key] for key in found}
             what = f"A stream has other limits ({found}) than the settings of this service ({here}), which do not count"
-            _tell(kept, name, f"{what}; AIM_NATS_* should be the same for all services")
+            _tell(kept, name, f"{what}; the --nats-* settings should be the same for all services")
 
     async def _apply(self, kept: _Kept, info: JsonObject, found: JsonObject) -> None:
         name, new = kept.wanted["name"], {key: kept.wanted[key] for key in found}
@@ -155,7 +155,7 @@ class StreamKeeper:
         with suppress(BusUnavailableError, BusApiError):
             most = await self._largest(name)
         log.warning(
-            "A stream grows so fast that size cuts it before age does; give it more room or less age (AIM_NATS_*)",
+            "A stream grows so fast that size cuts it before age does; give it more room or less age (--nats-*)",
             stream=name,
             reaches_hours=round(reach.total_seconds() / 3600, 1),
             wanted_hours=round(int(wanted["max_age"]) / 3.6e12, 1),

@@ -174,7 +174,7 @@ class MarkerWriter:
     def _foreign(self, holder: Marker) -> str:
         return (
             f"{self._part} is published by another cluster ({holder.cluster}) under the same names; "
-            "give one of the two installations another AIM_NATS_ROOT"
+            "give one of the two installations another --nats-root"
         )
 
     def _superseded(self, holder: Marker) -> str:

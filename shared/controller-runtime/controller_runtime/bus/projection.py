@@ -445,7 +445,7 @@ class Projection:
         if view.foreign != cluster:
             log.error(
                 "Another cluster publishes a part under the same names; reading the API server instead. "
-                "Give one of the two installations another AIM_NATS_ROOT",
+                "Give one of the two installations another --nats-root",
                 part=view.part.name,
                 cluster=cluster,
             )

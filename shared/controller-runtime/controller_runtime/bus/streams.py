@@ -28,7 +28,7 @@ class StreamMismatchError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class StreamLimits:
-    """What operators may set (docs/spec/framework.md, ``AIM_NATS_*``).
+    """What operators may set (settings ``nats_*``).
 
     Attributes:
         history_age: seconds.

@@ -229,7 +229,7 @@ def _header(configuration: "Configuration") -> str | None:
 
 def _tls_of(written: Kubeconfig) -> ssl.SSLContext:
     # OpenSSL reads a certificate with its key from files only.
-    with tempfile.TemporaryDirectory(prefix="aim-") as name:
+    with tempfile.TemporaryDirectory(prefix="credentials-") as name:
         folder = Path(name)
         ca = written.ca and written.ca.file(folder, "ca.crt")
         certificate = written.certificate and written.certificate.file(folder, "tls.crt")

@@ -138,6 +138,6 @@ def _listen(address: Address) -> socket.socket:
         listener.close()
         raise StartError(
             f"can not listen on {host}:{address.port}: {error.strerror or error}; "
-            "choose another AIM_HEALTH_PROBE_BIND_ADDRESS or AIM_METRICS_BIND_ADDRESS"
+            "choose another --health-probe-bind-address or --metrics-bind-address"
         ) from error
     return listener

@@ -6,7 +6,7 @@ import gc
 import signal
 import sys
 from collections.abc import Callable, Coroutine, Mapping
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import Any, Final, TypeVar
 
 import structlog
@@ -36,14 +36,23 @@ _STOP_SECONDS: Final = 9.0
 """A process that has not ended this long after a signal or a failure ends itself, showing where it hangs (FW-287)."""
 
 
+def _no_effects(_settings: Settings, _kube: KubeClient) -> EffectRunners:
+    return nullcontext({})
+
+
 def run_service(
     settings: type[S],
-    definition: Callable[[S], ServiceDefinition],
-    effects: Callable[[S, KubeClient], EffectRunners],
+    definition: ServiceDefinition | Callable[[S], ServiceDefinition],
+    effects: Callable[[S, KubeClient], EffectRunners] = _no_effects,
 ) -> None:
-    """Read the settings, run the service, and end the process: 0 after a signal, 1 after a failure."""
+    """Read the settings, run the service, and end the process: 0 after a signal, 1 after a failure.
+
+    Args:
+        definition: the service, or what declares it once the settings are known.
+        effects: opens the runners of its effects.
+    """
     chosen = load(settings)
-    declared = definition(chosen)
+    declared = definition if isinstance(definition, ServiceDefinition) else definition(chosen)
     logs.configure(chosen.log_level, chosen.log_format, declared.name)
     for name in unknown_variables(settings):
         _log.warning("unknown variable is ignored", variable=name)

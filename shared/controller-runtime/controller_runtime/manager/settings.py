@@ -1,4 +1,4 @@
-"""Settings of a service process: environment variables with the prefix AIM_, and the same as flags (FW-270…FW-274)."""
+"""Settings of a service process: environment variables with a prefix, and the same as flags (FW-270…FW-274)."""
 
 import os
 import re
@@ -25,7 +25,6 @@ from controller_runtime.manager.aliases import translated
 from controller_runtime.telemetry.logs import LogFormat, LogLevel
 
 _NAMESPACE_FILE: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
-PREFIX: Final = "AIM_"
 _CREDENTIALS: Final = re.compile(r"://[^/@\s]*@")
 
 S = TypeVar("S", bound="Settings")
@@ -88,21 +87,24 @@ Root = Annotated[str, AfterValidator(_checked_root)]
 """One token of small letters, digits and hyphens."""
 
 
-def _system_namespace() -> str:
+def own_namespace(otherwise: str) -> str:
+    """The namespace of the pod that this process runs in; where it runs in none, the one that is named."""
     if _NAMESPACE_FILE.is_file():
         return _NAMESPACE_FILE.read_text(encoding="utf-8").strip()
-    return "aim-system"
+    return otherwise
 
 
 class Settings(BaseSettings):
-    """What every service can be told; services with settings of their own derive from it (FW-273)."""
+    """What every service can be told; a platform derives its own with its prefix, services add more (FW-273)."""
 
-    model_config = SettingsConfigDict(env_prefix=PREFIX, frozen=True, extra="forbid", env_ignore_empty=True)
+    model_config = SettingsConfigDict(env_prefix="CONTROLLER_", frozen=True, extra="forbid", env_ignore_empty=True)
 
-    system_namespace: str = Field(default_factory=_system_namespace, description="operator namespace (FW-270)")
+    system_namespace: str = Field(
+        default_factory=lambda: own_namespace("default"), description="operator namespace (FW-270)"
+    )
     pod_name: str = Field(default_factory=socket.gethostname, min_length=1, description="name in Leases (FW-281)")
     pod_uid: str = Field("", description="lets a restarted container take over its Lease at once (FW-428)")
-    nats_url: str = Field("nats://aim-nats:4222", description="message broker, comma-separated list")
+    nats_url: str = Field("nats://nats:4222", description="message broker, comma-separated list")
     nats_root: Root = Field(DEFAULT_ROOT, description="first token of all names on the broker (FW-419)")
     nats_jetstream_domain: str = Field("", description="JetStream domain of the streams; empty = the server's own")
     nats_credentials_file: Path | None = Field(None, description="broker authentication")
@@ -140,15 +142,20 @@ def load(settings: type[S], argv: list[str] | None = None) -> S:
             )
         )
     except (ValidationError, SettingsError) as error:
-        print(f"unusable settings: {_explain(error)}", file=sys.stderr)
+        print(f"unusable settings: {_explain(error, prefix_of(settings))}", file=sys.stderr)
         sys.exit(2)
 
 
-def _explain(error: ValidationError | SettingsError) -> str:
+def prefix_of(settings: type[Settings]) -> str:
+    """What the names of its variables begin with."""
+    return settings.model_config.get("env_prefix", "")
+
+
+def _explain(error: ValidationError | SettingsError, prefix: str) -> str:
     if isinstance(error, SettingsError):
         return str(error)
     return "; ".join(
-        f"{PREFIX}{'_'.join(str(part) for part in item['loc']).upper()}: {item['msg']} (got {item['input']!r})"
+        f"{prefix}{'_'.join(str(part) for part in item['loc']).upper()}: {item['msg']} (got {item['input']!r})"
         for item in error.errors()
     )
 
@@ -181,6 +188,7 @@ def recorded(settings: type[S], values: JsonObject) -> S:
 
 
 def unknown_variables(settings: type[Settings]) -> list[str]:
-    """Names of AIM_ variables in the environment that mean nothing to this service; logged once as a warning."""
-    known = {PREFIX + name.upper() for name in settings.model_fields}
-    return sorted(name for name in os.environ if name.startswith(PREFIX) and name not in known)
+    """Variables with the prefix in the environment that mean nothing to this service; logged once as a warning."""
+    prefix = prefix_of(settings)
+    known = {prefix + name.upper() for name in settings.model_fields}
+    return sorted(name for name in os.environ if name.startswith(prefix) and name not in known)

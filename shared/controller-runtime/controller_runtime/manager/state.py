@@ -181,7 +181,7 @@ def _unsynced(part: PartStatus, *, connected: bool, withheld: str | None) -> str
     if part.source is Source.DIRECT:
         return f"{part.part} is not synced: the API server has not listed it yet"
     if part.foreign:
-        return f"{part.part} is not synced: cluster {part.foreign} publishes it under the same AIM_NATS_ROOT"
+        return f"{part.part} is not synced: cluster {part.foreign} publishes it under the same --nats-root"
     if not connected:
         return f"{part.part} is not synced: the message broker is not connected"
     return f"{part.part} is not synced: {withheld or 'its publisher has not vouched for it yet'}"

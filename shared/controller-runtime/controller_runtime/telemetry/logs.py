@@ -10,14 +10,14 @@ from structlog.typing import EventDict, Processor
 
 
 class LogFormat(StrEnum):
-    """Values of AIM_LOG_FORMAT."""
+    """Values of the setting log_format."""
 
     JSON = "json"
     CONSOLE = "console"
 
 
 class LogLevel(StrEnum):
-    """Values of AIM_LOG_LEVEL."""
+    """Values of the setting log_level."""
 
     DEBUG = "debug"
     INFO = "info"

@@ -1,0 +1,17 @@
+"""What every AIM service can be told: the framework's settings, under the platform's names (FW-270, FW-273)."""
+
+from pydantic import Field
+from pydantic_settings import SettingsConfigDict
+
+from controller_runtime import Settings, own_namespace
+
+
+class AimSettings(Settings):
+    """Settings of an AIM service; those with more of their own derive from it."""
+
+    model_config = SettingsConfigDict(env_prefix="AIM_")
+
+    system_namespace: str = Field(
+        default_factory=lambda: own_namespace("aim-system"), description="operator namespace (FW-270)"
+    )
+    nats_url: str = Field("nats://aim-nats:4222", description="message broker, comma-separated list")
