@@ -168,6 +168,7 @@ MUTANTS = (
         "if not spec.model_sources and flags.create:",
         "if spec.model_sources and flags.create:",
     ),
+    Mutant("a first status that does not wait", "aim_discovery.models.reconcile", "whole=True", "whole=False"),
     Mutant(
         "nodes without a GPU",
         "aim_discovery.templates.gpu",
