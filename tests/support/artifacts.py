@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
-from support.builders import NOW, BuiltWorld, condition, make, owner, terminated, world_of
+from support.builders import NOW, BuiltWorld, condition, make, next_version, owner, terminated, world_of
 from support.deciding import decide
 
 from aim_artifacts.service import definition
@@ -210,7 +210,7 @@ class Cluster:
         metadata = {
             **body["metadata"],
             "uid": uid,
-            "resourceVersion": str(self._number("version") + 5000),
+            "resourceVersion": next_version(),
             "generation": 1,
             "creationTimestamp": self.now.strftime("%Y-%m-%dT%H:%M:%SZ"),
             **({"ownerReferences": [owner(parent)]} if parent is not None else {}),
@@ -219,8 +219,7 @@ class Cluster:
         self.world.put(part, {**body, "metadata": metadata})
 
     def _store(self, part: Part[Any], obj: JsonObject) -> None:
-        version = str(self._number("version") + 5000)
-        self.world.put(part, {**obj, "metadata": {**obj["metadata"], "resourceVersion": version}})
+        self.world.put(part, {**obj, "metadata": {**obj["metadata"], "resourceVersion": next_version()}})
 
     def _number(self, what: str) -> int:
         self.uids[what] = self.uids.get(what, 0) + 1

@@ -30,6 +30,11 @@ NAMESPACE = "ml"
 _versions = count(1000)
 
 
+def next_version() -> str:
+    """A resourceVersion that is newer than all before it, of whatever kind: worlds leave older ones aside."""
+    return str(next(_versions))
+
+
 def make(
     kind: Kind[Any],
     name: str,
@@ -58,7 +63,7 @@ def make(
         "name": name,
         **scope,
         "uid": uid or f"{kind.singular}-{name}-uid",
-        "resourceVersion": str(next(_versions)),
+        "resourceVersion": next_version(),
         "generation": generation,
         "creationTimestamp": timestamp(created),
         **{key: value for key, value in optional.items() if value},
