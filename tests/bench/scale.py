@@ -87,6 +87,9 @@ class Desk:
     def forget(self, uid: str) -> None:
         """Nothing is remembered."""
 
+    def observed(self, _: object) -> None:
+        """No effect has a result."""
+
     def submit(self, *_: object) -> None:
         """Effects are not started."""
 

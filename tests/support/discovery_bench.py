@@ -92,6 +92,9 @@ class DiscoveryBench:
 
     # What the controllers need
 
+    def observed(self, _: object) -> None:
+        """No effect has a result."""
+
     def submit(self, *_: object) -> None:
         """Effects are not carried out: nobody reads logs here."""
 

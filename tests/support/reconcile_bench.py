@@ -108,6 +108,7 @@ class Bench:
     records: list[DecisionRecord] = field(default_factory=list)
     saw: list[ReadLog] = field(default_factory=list)
     effects: list[Effect] = field(default_factory=list)
+    results: dict[str, datetime] = field(default_factory=dict)
     forgotten: list[str] = field(default_factory=list)
     clock: datetime = datetime(2026, 11, 21, 12, tzinfo=UTC)
     woken_by: Callable[[Change[ConfigMap]], list[Key]] = field(default=lambda _: [])
@@ -187,6 +188,9 @@ class Bench:
             interceptors=(Records("serving", self.records.append), Looking(self.saw), WATCHED),
             now=lambda: self.clock,
         )
+
+    def observed(self, effect: Effect) -> datetime | None:
+        return self.results.get(effect.key)
 
     def submit(self, effect: Effect, owner: FactOwner) -> None:
         assert owner.part == "aimservices"

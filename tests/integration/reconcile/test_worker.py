@@ -538,6 +538,25 @@ async def test_effects_are_started_and_recorded_once(bench: Bench) -> None:
     assert len(bench.records) == 1
 
 
+@pytest.mark.spec("FW-522")
+async def test_an_effect_that_ended_while_its_plan_was_carried_out_is_not_run_again(bench: Bench) -> None:
+    effect, other = Effect("image-inspection", "ghcr.io/x:1"), Effect("image-inspection", "ghcr.io/x:2")
+    bench.results[other.key] = bench.clock - timedelta(minutes=5)
+    child = Child(CONFIG_MAPS, config_map("c", a="1"))
+    bench.decision = lambda _obj, _view: Plan(children=(child,), effects=(effect, other))
+
+    def ends(_: Request) -> bool:
+        bench.results[effect.key] = bench.clock
+        return False
+
+    bench.faults.rules.append((ends, 0, {}))
+    await bench.worker.process(CHAT)
+    assert bench.effects == [other]
+    # Whoever asks knowing the result wants another one.
+    await bench.worker.process(CHAT)
+    assert bench.effects == [other, effect, other]
+
+
 @pytest.mark.spec("FW-128", "DI-359")
 async def test_conditions_are_logged(bench: Bench) -> None:
     bench.decision = serve

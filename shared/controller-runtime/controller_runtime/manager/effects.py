@@ -96,6 +96,11 @@ class EffectHost:
         running = sum(pending.started for pending in self._pending.values())
         return EffectStatistics(running, len(self._pending) - running, self._succeeded, self._failed)
 
+    def observed(self, effect: Effect) -> datetime | None:
+        """When the latest result of an effect was observed; ``None`` while there is none."""
+        fact = self._facts.previous(effect.kind, effect.key)
+        return None if fact is None else fact.observed_at
+
     def submit(self, effect: Effect, owner: FactOwner) -> None:
         """Start an effect, unless it is under way already; an earlier ``not_before`` replaces a later one.
 

@@ -52,6 +52,10 @@ class Result(StrEnum):
 class Effects(Protocol):
     """Where effects are started; asking again for one that runs changes nothing."""
 
+    def observed(self, effect: Effect) -> datetime | None:
+        """When the latest result of an effect was observed; ``None`` while there is none."""
+        ...
+
     def submit(self, effect: Effect, owner: FactOwner) -> None: ...
 
     def forget(self, owner_uid: str) -> None: ...
@@ -238,13 +242,14 @@ class Worker(Generic[T]):
             await self._tell(entry, of_bug(self._reconciler, entry.raw, bug, decision.now))
             raise
         known.looked(decision.reads)
+        seen = [self._effects.observed(effect) for effect in plan.effects]
         target = Target(self._reconciler.part, entry.raw, decision.traceparent)
         if failure is not None and not obj.deleting:
             execution = await self._executor.report(target, plan)
         else:
             execution = await self._executor.execute(target, plan, stale=bool(decision.reads.stale_parts))
         if failure is None and execution.drop is not Drop.NOT_LEADER:
-            execution = replace(execution, started=self._start_effects(entry, plan))
+            execution = replace(execution, started=self._start_effects(entry, plan, seen))
         for interceptor in self._interceptors:
             interceptor.carried_out(decision, plan, execution)
         return plan, execution
@@ -281,13 +286,18 @@ class Worker(Generic[T]):
         controller = self.controller
         _log.warning("an object was not told what is wrong", controller=controller, object=str(key), error=why)
 
-    def _start_effects(self, entry: Entry[T], plan: Plan) -> bool:
-        """Start what the plan asks for; whether it asks for something else than the last time."""
+    def _start_effects(self, entry: Entry[T], plan: Plan, seen: Sequence[datetime | None]) -> bool:
+        """Start what the plan asks for; whether it asks for something else than the last time.
+
+        An effect may have ended while the plan was carried out. The decision did not know its result, which wakes the
+        object; run again, the effect would replace what was seen first by something later (FW-522).
+        """
         owner = FactOwner(
             part=entry.part.name, namespace=entry.key.namespace, name=entry.key.name, uid=entry.version.uid
         )
-        for effect in plan.effects:
-            self._effects.submit(effect, owner)
+        for effect, before in zip(plan.effects, seen, strict=True):
+            if self._effects.observed(effect) == before:
+                self._effects.submit(effect, owner)
         asked = frozenset((effect.kind, effect.key, effect.not_before) for effect in plan.effects)
         known = self._known[entry.key]
         news = bool(asked - known.effects)
