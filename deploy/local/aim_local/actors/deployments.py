@@ -1,12 +1,11 @@
 """The Deployment and ReplicaSet controllers: rollouts, and the pods that ReplicaSets want."""
 
-from datetime import UTC, datetime
 from typing import final
 
 from aim_local.actors.deployment_decision import next_step as next_rollout
 from aim_local.actors.informer import Informer
 from aim_local.actors.kinds import DEPLOYMENT, REPLICA_SET
-from aim_local.actors.objects import is_going, uid_of
+from aim_local.actors.objects import is_going, now_text, uid_of
 from aim_local.actors.replica_set_decision import next_step as next_scale
 from aim_local.actors.replica_set_decision import pod_for
 from aim_local.actors.workers import Workers
@@ -42,12 +41,12 @@ class Deployments:
             if owner.get("controller") and owner["kind"] == REPLICA_SET.kind:
                 self.replica_set_workers.add(Key(key.namespace, owner["name"]))
 
-    async def _handle_deployment(self, key: Key) -> float | None:
+    async def _handle_deployment(self, key: Key) -> None:
         deployment = self._deployments.get(key)
-        if deployment is None or is_going(deployment) or deployment["spec"].get("paused"):
-            return None
+        if deployment is None or is_going(deployment):
+            return
         children = [one for one in self._replica_sets.group(uid_of(deployment)).values() if not is_going(one)]
-        step = next_rollout(deployment, children, datetime.now(UTC))
+        step = next_rollout(deployment, children, now_text())
         if step.create is not None:
             self._replica_sets.put_if(await self._writer.create(REPLICA_SET, step.create))
         for replica_set, replicas in step.scale:
@@ -57,7 +56,6 @@ class Deployments:
             await self._writer.delete(REPLICA_SET, replica_set)
         if step.status is not None:
             self._deployments.put_if(await self._writer.status(DEPLOYMENT, deployment, step.status))
-        return step.again
 
     async def _handle_replica_set(self, key: Key) -> None:
         replica_set = self._replica_sets.get(key)
