@@ -220,6 +220,7 @@ class Worker(Generic[T]):
             # Its next version brings the next pass; a retry is for what could not be said of this one (CC-014, FW-476).
             self._schedule(key, refusal, await self._tell(entry, refusal))
             return Result.ERROR
+        # Around the pass and not around its decision, as an interceptor: what it writes belongs to the same span.
         with span(f"reconcile {self.controller}", entry.traceparent):
             return await self._decide_and_execute(entry, undecodable)
 
