@@ -33,8 +33,7 @@ from controller_runtime import JsonObject, Part
 from controller_runtime.bus.connection import BusConnection, BusSettings, connect
 from controller_runtime.bus.delivery import deliver
 from controller_runtime.bus.publisher import Publisher
-from controller_runtime.bus.publisher_context import PublisherSetup
-from controller_runtime.bus.publisher_state import PublisherSettings
+from controller_runtime.bus.publisher_state import PublisherSettings, PublisherSetup
 from controller_runtime.bus.source import published
 from controller_runtime.bus.streams import StreamLimits
 from controller_runtime.bus.subjects import DEFAULT_LAYOUT

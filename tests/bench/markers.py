@@ -17,8 +17,7 @@ from support.world_objects import widgets
 from aim_local.nats import NatsServer
 from controller_runtime.bus.connection import BusConnection
 from controller_runtime.bus.publisher import Publisher
-from controller_runtime.bus.publisher_context import PublisherSetup
-from controller_runtime.bus.publisher_state import PublisherSettings
+from controller_runtime.bus.publisher_state import PublisherSettings, PublisherSetup
 
 _SECONDS: Final = 10.0
 _INTERVAL: Final = 0.5

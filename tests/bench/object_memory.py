@@ -56,8 +56,7 @@ from aim_model_sync.settings import ModelSyncSettings
 from controller_runtime import FACTS, JsonObject, Part, ServiceDefinition, dumps, loads
 from controller_runtime.bus.connection import BusConnection, BusSettings, connect
 from controller_runtime.bus.publisher import Publisher
-from controller_runtime.bus.publisher_context import PublisherSetup
-from controller_runtime.bus.publisher_state import Phase, PublisherSettings
+from controller_runtime.bus.publisher_state import Phase, PublisherSettings, PublisherSetup
 from controller_runtime.bus.source import published
 from controller_runtime.kube.kinds import ResourceKind
 from controller_runtime.kube.reflector_state import Restarted

@@ -15,7 +15,7 @@ from controller_runtime import Part, Resource
 from controller_runtime.bus.connection import BusConnection
 from controller_runtime.bus.freshness import FeedSettings
 from controller_runtime.bus.publisher import Publisher
-from controller_runtime.bus.publisher_context import PublisherSetup
+from controller_runtime.bus.publisher_state import PublisherSetup
 from controller_runtime.bus.subjects import Layout
 from controller_runtime.kube.reflector_state import ListFrom
 

@@ -9,7 +9,7 @@ from support.world_objects import widgets
 
 from controller_runtime.bus.connection import connect
 from controller_runtime.bus.publisher import Publisher
-from controller_runtime.bus.publisher_context import PublisherSetup
+from controller_runtime.bus.publisher_state import PublisherSetup
 from controller_runtime.bus.source import SourceVersion
 from controller_runtime.bus.subjects import Layout
 from controller_runtime.kube.reflector_state import Upsert

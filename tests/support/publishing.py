@@ -13,8 +13,7 @@ from controller_runtime import JsonObject, Key, Part
 from controller_runtime.bus.connection import BusConnection, BusError
 from controller_runtime.bus.envelope import EnvelopeError, LogMessage, StateMessage, decode_log, decode_state
 from controller_runtime.bus.publisher import Publisher
-from controller_runtime.bus.publisher_context import PublisherSetup
-from controller_runtime.bus.publisher_state import PublisherSettings
+from controller_runtime.bus.publisher_state import PublisherSettings, PublisherSetup
 from controller_runtime.bus.snapshot import last_per_subject
 from controller_runtime.bus.source import SourceVersion, published
 from controller_runtime.bus.stored import DeliveryPosition, StoredMessage

@@ -13,7 +13,7 @@ from support.world_objects import widgets
 from controller_runtime import JsonObject, Key
 from controller_runtime.bus.connection import BusConnection, BusUnavailableError
 from controller_runtime.bus.fact_publisher import FactPublisher
-from controller_runtime.bus.publisher_context import PublisherSetup
+from controller_runtime.bus.publisher_state import PublisherSetup
 from controller_runtime.bus.snapshot import Present, read_present
 from controller_runtime.bus.stored import StoredMessage, delete_message, last_message
 from controller_runtime.bus.subjects import FACTS_PART, Layout

@@ -21,7 +21,7 @@ from controller_runtime.bus.marker import Marker, decode_marker
 from controller_runtime.bus.part_view import PartView
 from controller_runtime.bus.projection import Projection
 from controller_runtime.bus.publisher import Publisher
-from controller_runtime.bus.publisher_context import PublisherSetup
+from controller_runtime.bus.publisher_state import PublisherSetup
 from controller_runtime.bus.stored import delete_message, last_message
 from controller_runtime.bus.subjects import Layout
 

@@ -25,8 +25,7 @@ from controller_runtime.bus.connection import BusConnection, Message
 from controller_runtime.bus.envelope import Verb
 from controller_runtime.bus.marker import decode_marker
 from controller_runtime.bus.publisher import Publisher
-from controller_runtime.bus.publisher_context import PublisherSetup
-from controller_runtime.bus.publisher_state import PublisherSettings
+from controller_runtime.bus.publisher_state import PublisherSettings, PublisherSetup
 from controller_runtime.bus.source import SourceVersion, published
 from controller_runtime.bus.stored import last_message, stream_state
 from controller_runtime.bus.subjects import Layout

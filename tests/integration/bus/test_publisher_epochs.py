@@ -23,8 +23,7 @@ from controller_runtime.bus.epoch import Reason
 from controller_runtime.bus.freshness import boot_seconds
 from controller_runtime.bus.judgement import Scope
 from controller_runtime.bus.publisher import Publisher
-from controller_runtime.bus.publisher_context import PublisherSetup
-from controller_runtime.bus.publisher_state import PublisherSettings
+from controller_runtime.bus.publisher_state import PublisherSettings, PublisherSetup
 from controller_runtime.bus.scoping import Scoping
 from controller_runtime.bus.snapshot import read_present
 from controller_runtime.bus.subjects import Layout
@@ -71,7 +70,7 @@ async def test_what_somebody_writes_while_the_stream_is_read_is_no_fall_of_its_e
             if not written:
                 late = cluster.put("late")
                 publisher.take(late)
-                former = Writer(bus, widgets(), layout, "former")
+                former = Writer(PublisherSetup(bus, "former", layout=layout), widgets(), "former")
                 written.append(await former.write(late.obj, scope))
             return await read_present(*args, **options)
 

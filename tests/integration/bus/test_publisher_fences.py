@@ -25,7 +25,7 @@ from controller_runtime.bus.envelope import StateMessage
 from controller_runtime.bus.interruption import InterruptedSessionError
 from controller_runtime.bus.judgement import Scope
 from controller_runtime.bus.marker_writer import MarkerWriter
-from controller_runtime.bus.publisher_state import PublisherSettings, SupersededError
+from controller_runtime.bus.publisher_state import PublisherSettings, PublisherSetup, SupersededError
 from controller_runtime.bus.stored import delete_message, last_message
 from controller_runtime.bus.subjects import Layout
 from controller_runtime.bus.writer import Writer
@@ -118,7 +118,7 @@ async def test_a_message_that_vanishes_within_the_brokers_window_is_written_anew
 ) -> None:
     """The broker acknowledges an id it knows, without storing anything."""
     cluster, scope = Cluster(), Scope(E1, E1)
-    writer = Writer(bus, widgets(), layout, "test")
+    writer = Writer(PublisherSetup(bus, "test", layout=layout), widgets(), "test")
     version = cluster.put("a").obj
     assert await writer.write(version, scope)
     held = writer.stored.pop(version.key)

@@ -13,7 +13,7 @@ from controller_runtime.bus.connection import BusSettings, connect
 from controller_runtime.bus.entry import Entry, Version
 from controller_runtime.bus.fact import fact_key
 from controller_runtime.bus.fact_publisher import FactPublisher
-from controller_runtime.bus.publisher_context import PublisherSetup
+from controller_runtime.bus.publisher_state import PublisherSetup
 from controller_runtime.manager.dispatch import Dispatcher
 from controller_runtime.manager.facts import FACTS_BY_OWNER, FactKeeper
 

@@ -10,8 +10,7 @@ from typing import Any
 from controller_runtime.bus.envelope import EnvelopeError, StateMessage
 from controller_runtime.bus.part import Key, Part
 from controller_runtime.bus.publisher import Publisher
-from controller_runtime.bus.publisher_context import PublisherSetup
-from controller_runtime.bus.publisher_state import PublisherStatistics
+from controller_runtime.bus.publisher_state import PublisherSetup, PublisherStatistics
 from controller_runtime.bus.source import SourceVersion
 from controller_runtime.bus.trace import trace_of
 from controller_runtime.json import JsonObject, dumps

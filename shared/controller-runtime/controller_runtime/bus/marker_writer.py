@@ -3,17 +3,14 @@
 from datetime import datetime, timedelta
 from typing import Final
 
-from controller_runtime.bus.connection import BusConnection
 from controller_runtime.bus.envelope import EnvelopeError
 from controller_runtime.bus.interruption import InterruptedSessionError
 from controller_runtime.bus.judgement import Scope
 from controller_runtime.bus.marker import UNPROVEN, Marker, decode_marker
 from controller_runtime.bus.outcome import PubAck, PublishOutcome
 from controller_runtime.bus.proof import Proof
-from controller_runtime.bus.publisher_state import SupersededError
+from controller_runtime.bus.publisher_state import PublisherSetup, SupersededError
 from controller_runtime.bus.stored import StoredMessage, last_message
-from controller_runtime.bus.subjects import Layout
-from controller_runtime.kube.guard import WriteGuard
 
 _ATTEMPTS: Final = 5
 _ALIVE_MARKERS: Final = 3
@@ -28,30 +25,19 @@ class MarkerWriter:
     """The marker of one part, as this process writes it.
 
     Args:
-        cluster: UID of kube-system; empty if it is not to be checked.
-        interval: seconds between two markers.
+        service: for facts, which service's.
+        source: name of the publisher.
     """
 
-    def __init__(
-        self,
-        connection: BusConnection,
-        layout: Layout,
-        part: str,
-        *,
-        service: str,
-        source: str,
-        cluster: str,
-        interval: float,
-        guard: WriteGuard,
-    ) -> None:
-        self._connection = connection
-        self._stream = layout.state_stream
-        self._subject = layout.sync(part, service)
+    def __init__(self, setup: PublisherSetup, part: str, service: str, source: str) -> None:
+        self._connection = setup.connection
+        self._stream = setup.layout.state_stream
+        self._subject = setup.layout.sync(part, service)
+        self._cluster = setup.cluster
+        self._interval = setup.settings.marker_interval
+        self._guard = setup.guard
         self._part = part
         self._source = source
-        self._cluster = cluster
-        self._interval = interval
-        self._guard = guard
         self._sequence = 0
         self._number = 0
         self._leading = False
@@ -124,16 +110,16 @@ class MarkerWriter:
         for _ in range(_ATTEMPTS):
             self._number += 1
             marker = Marker(
-                self._source,
-                self._number,
-                scope.epoch,
-                scope.comparable_since,
-                self._cluster,
-                resource_version,
-                stream_created,
-                state_sequence,
-                UNPROVEN if proof is None else proof.objects,
-                "" if proof is None else proof.fold,
+                source=self._source,
+                number=self._number,
+                epoch=scope.epoch,
+                comparable_since=scope.comparable_since,
+                cluster=self._cluster,
+                resource_version=resource_version,
+                stream_created=stream_created,
+                state_sequence=state_sequence,
+                objects=UNPROVEN if proof is None else proof.objects,
+                fold="" if proof is None else proof.fold,
             )
             if await self._try(marker):
                 self._leading = True

@@ -19,8 +19,8 @@ from controller_runtime.bus.envelope import StateMessage
 from controller_runtime.bus.intake import Intake
 from controller_runtime.bus.marker_writer import MarkerWriter
 from controller_runtime.bus.part import Key, Part
-from controller_runtime.bus.publisher_context import Progress, PublisherContext, PublisherSetup
-from controller_runtime.bus.publisher_state import PublisherStatistics
+from controller_runtime.bus.publisher_context import Progress, PublisherContext
+from controller_runtime.bus.publisher_state import PublisherSetup, PublisherStatistics
 from controller_runtime.bus.pump import Unwritable
 from controller_runtime.bus.scoping import Scoping
 from controller_runtime.bus.session import Session
@@ -59,8 +59,8 @@ class Publisher:
         # Two processes of one name, or two terms of one process, must be able to tell each other apart.
         self.source: Final = f"{setup.source}/{secrets.token_hex(4)}"
         """What its markers bear as their source."""
-        connection, layout = setup.connection, setup.layout
-        writer = Writer(connection, part, layout, self.source, setup.guard)
+        connection = setup.connection
+        writer = Writer(setup, part, self.source)
         intake = Intake(part, lambda: connection.connected, relist, lambda key: key in writer.stored)
         self._context = PublisherContext(
             setup=setup,
@@ -70,16 +70,7 @@ class Publisher:
             intake=intake,
             scoping=Scoping(part.name, intake, setup.cluster, setup.settings.list_grace),
             writer=writer,
-            markers=MarkerWriter(
-                connection,
-                layout,
-                part.name,
-                service=service,
-                source=self.source,
-                cluster=setup.cluster,
-                interval=setup.settings.marker_interval,
-                guard=setup.guard,
-            ),
+            markers=MarkerWriter(setup, part.name, service, self.source),
             unwritable=Unwritable(intake),
             progress=Progress(),
         )

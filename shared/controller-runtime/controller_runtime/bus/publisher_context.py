@@ -4,36 +4,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from controller_runtime.bus.connection import BusConnection
 from controller_runtime.bus.envelope import StateMessage
 from controller_runtime.bus.intake import Intake
 from controller_runtime.bus.logbook import NEVER_READ, Logbook
 from controller_runtime.bus.marker_writer import MarkerWriter
 from controller_runtime.bus.part import Part
-from controller_runtime.bus.publisher_state import DEFAULT_SETTINGS, Phase, PublisherSettings
+from controller_runtime.bus.publisher_state import Phase, PublisherSetup
 from controller_runtime.bus.pump import Unwritable
 from controller_runtime.bus.scoping import Scoping
-from controller_runtime.bus.subjects import DEFAULT_LAYOUT, Layout
 from controller_runtime.bus.writer import Writer
-from controller_runtime.kube.guard import WriteGuard, unguarded
-
-
-@dataclass(frozen=True, slots=True)
-class PublisherSetup:
-    """What all publishers of a process have in common.
-
-    Attributes:
-        source: name of the process.
-        cluster: UID of kube-system; empty if it is not to be checked.
-        guard: asked before every write.
-    """
-
-    connection: BusConnection
-    source: str
-    cluster: str = ""
-    layout: Layout = DEFAULT_LAYOUT
-    guard: WriteGuard = unguarded
-    settings: PublisherSettings = DEFAULT_SETTINGS
 
 
 @dataclass(slots=True)

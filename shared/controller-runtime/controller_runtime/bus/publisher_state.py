@@ -5,10 +5,13 @@ from datetime import timedelta
 from enum import StrEnum
 from typing import Final
 
+from controller_runtime.bus.connection import BusConnection
 from controller_runtime.bus.deleted import MOST_DELETIONS
 from controller_runtime.bus.marker import MARKER_INTERVAL
 from controller_runtime.bus.streams import StreamLimits
+from controller_runtime.bus.subjects import DEFAULT_LAYOUT, Layout
 from controller_runtime.bus.sweep import CROWDED_AGE, TOMBSTONE_AGE
+from controller_runtime.kube.guard import WriteGuard, unguarded
 
 
 class SupersededError(Exception):
@@ -53,6 +56,24 @@ class PublisherSettings:
 
 
 DEFAULT_SETTINGS: Final = PublisherSettings()
+
+
+@dataclass(frozen=True, slots=True)
+class PublisherSetup:
+    """What all publishers of a process have in common.
+
+    Attributes:
+        source: name of the process.
+        cluster: UID of kube-system; empty if it is not to be checked.
+        guard: asked before every write.
+    """
+
+    connection: BusConnection
+    source: str
+    cluster: str = ""
+    layout: Layout = DEFAULT_LAYOUT
+    guard: WriteGuard = unguarded
+    settings: PublisherSettings = DEFAULT_SETTINGS
 
 
 @dataclass(frozen=True, slots=True)

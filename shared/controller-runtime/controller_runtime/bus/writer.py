@@ -9,7 +9,6 @@ from typing import Any, Final, assert_never
 
 import structlog
 
-from controller_runtime.bus.connection import BusConnection
 from controller_runtime.bus.envelope import (
     EnvelopeError,
     Header,
@@ -25,11 +24,10 @@ from controller_runtime.bus.judgement import Scope, Stored, Verdict, judge
 from controller_runtime.bus.outcome import PubAck, PublishOutcome, Refused, Unknown, WrongSequence
 from controller_runtime.bus.part import Key, Part
 from controller_runtime.bus.proof import Holdings
+from controller_runtime.bus.publisher_state import PublisherSetup
 from controller_runtime.bus.source import SourceVersion
 from controller_runtime.bus.stored import StoredMessage, delete_message, last_message
-from controller_runtime.bus.subjects import Layout
 from controller_runtime.bus.trace import trace_of
-from controller_runtime.kube.guard import WriteGuard, unguarded
 
 log = structlog.get_logger(__name__)
 
@@ -55,16 +53,18 @@ class WriteCounts:
 
 
 class Writer:
-    """Writes versions of one part. Calls for different objects may overlap, for one object they must not."""
+    """Writes versions of one part. Calls for different objects may overlap, for one object they must not.
 
-    def __init__(
-        self, connection: BusConnection, part: Part[Any], layout: Layout, source: str, guard: WriteGuard = unguarded
-    ) -> None:
-        self._connection = connection
+    Args:
+        source: name of the publisher.
+    """
+
+    def __init__(self, setup: PublisherSetup, part: Part[Any], source: str) -> None:
+        self._connection = setup.connection
+        self._layout = setup.layout
+        self._guard = setup.guard
         self._part = part
-        self._layout = layout
         self._source = source
-        self._guard = guard
         self.stored = Holdings()
         self.counts = WriteCounts()
         self.high_sequence = 0

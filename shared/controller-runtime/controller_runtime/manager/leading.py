@@ -10,8 +10,7 @@ from controller_runtime.bus.fact_publisher import FactPublisher
 from controller_runtime.bus.keeper import StreamKeeper, StreamStatistics
 from controller_runtime.bus.part import Key, Part
 from controller_runtime.bus.publisher import Publisher
-from controller_runtime.bus.publisher_context import PublisherSetup
-from controller_runtime.bus.publisher_state import PublisherSettings, PublisherStatistics
+from controller_runtime.bus.publisher_state import PublisherSettings, PublisherSetup, PublisherStatistics
 from controller_runtime.bus.reflected import reflect
 from controller_runtime.bus.source import SourceVersion
 from controller_runtime.bus.streams import StreamLimits
