@@ -5,9 +5,10 @@ from typing import Any
 
 import pytest
 from support.declarations import definitions
+from support.whole_platform import variants
 
 from aim_cli.targets import PARTS
-from controller_runtime import FACTS, Index, Resource, ServiceDefinition
+from controller_runtime import FACTS, Index, JsonObject, Part, Resource, ServiceDefinition
 from controller_runtime.manager.context import paused_indexes
 
 SERVICES = definitions()
@@ -59,8 +60,15 @@ def test_indexes_look_at_no_status_that_they_do_not_name(service: ServiceDefinit
     indexes = [*(one for one in service.indexes if isinstance(one, Index)), *paused_indexes(service)]
     blind = [index for index in indexes if not index.of_status]
     assert blind
+    known = variants().values()
     for index in blind:
-        tuple(index.values(Blind(index.part.model())))
+        looked_at = [index.part.model(), *(index.part.kind.decode(one) for one in known if _is_of(index.part, one))]
+        for obj in looked_at:
+            tuple(index.values(Blind(obj)))
+
+
+def _is_of(part: Part[Any], obj: JsonObject) -> bool:
+    return (obj["apiVersion"], obj["kind"]) == (part.kind.api_version, part.kind.kind)
 
 
 @pytest.mark.spec("FW-201", "FW-200")

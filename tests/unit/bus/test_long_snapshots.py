@@ -11,11 +11,13 @@ import pytest
 from pydantic import model_validator
 from support.world_objects import WIDGET, colour_index, entry_of, widget
 
-from controller_runtime import Index, Key, Part, Resource, World
+from controller_runtime import ApiModel, Index, Key, Part, Resource, World
 from controller_runtime.bus.direct import DirectFeed
 from controller_runtime.bus.entry import Entry
+from controller_runtime.bus.index_table import IndexTable
 from controller_runtime.bus.source import SourceVersion, published
 from controller_runtime.kube.reflector_state import Event, ListFrom, Restarted
+from controller_runtime.replay.rebuilt import Rebuilt
 
 
 class Counted(Resource):
@@ -115,6 +117,42 @@ def test_a_status_that_nothing_is_derived_from_is_not_decoded_for_a_snapshot(of_
     assert world.select(by_name, "w0") == world.select(colour_index(part), "ns/red") == [entry]
     assert entry.object is not None
     assert entry.object.model_extra == {"status": {"phase": "Done"}}, "whoever looks sees all of it"
+
+
+class Phase(ApiModel):
+    phase: int = 0
+
+
+class Phased(Resource):
+    status: Phase = Phase()
+
+
+@pytest.mark.spec("FW-461", "FW-480")
+@pytest.mark.parametrize("others_look", [False, True])
+def test_an_object_whose_status_cannot_be_read_is_found_alike_after_event_snapshot_and_replay(
+    others_look: bool,
+) -> None:
+    part: Part[Any] = Part("widgets", replace(WIDGET, model=Phased))
+    blind = Index(part, "blind", lambda obj: [obj.name], of_status=False)
+    seeing = Index(part, "seeing", lambda obj: [str(obj.status.phase)])
+    tables = [blind, seeing] if others_look else [blind]
+
+    def found(world: World) -> list[int]:
+        return [len(world.select(index, value)) for index, value in ((blind, "w0"), (seeing, "0")) if index in tables]
+
+    def entry() -> Entry[Any]:
+        return entry_of(part, widget("w0", "u0", 7, status={"phase": "no number"}), 1)
+
+    by_event, by_snapshot = World([part], tables), World([part], tables)
+    by_event.put(entry(), 0)
+    one = entry()
+    by_snapshot.prepare(one)
+    by_snapshot.replace(part, {one.key: one}, 0)
+    again = Rebuilt(IndexTable(blind))
+    again.put(one.key, one)
+    assert found(by_event) == found(by_snapshot) == [1, 0][: len(tables)]
+    assert again.table.keys("w0") == (one.key,)
+    assert one.object is None
 
 
 def test_another_content_under_the_same_version_is_looked_at(world: World, part: Part[Any]) -> None:

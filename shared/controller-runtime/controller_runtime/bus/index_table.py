@@ -21,6 +21,11 @@ class Table(Protocol[D]):
     """Something that is derived from the objects of a part. What it makes of an object is kept with the object, so
     that the table can take it out again without a second look. Its name is for people."""
 
+    @property
+    def of_status(self) -> bool:
+        """Whether it looks at the status of the objects."""
+        ...
+
     def derived(self, obj: Resource | None) -> D:
         """Pure: what becomes of an object; of one that cannot be decoded the same as of none."""
         ...
@@ -35,6 +40,7 @@ class IndexTable:
 
     def __init__(self, index: Index[Any]) -> None:
         self._index = index
+        self.of_status = index.of_status
         self._keys: dict[str, Key | dict[Key, None]] = {}
 
     def __str__(self) -> str:

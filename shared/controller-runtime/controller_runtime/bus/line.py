@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import islice
-from typing import Any, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 from controller_runtime.api.meta import Resource
 from controller_runtime.bus.part import GroupId, Key, Part
@@ -34,6 +34,8 @@ class Line(Generic[T]):
 
 class LineTable:
     """One line of the world, in step with the objects."""
+
+    of_status: Final = True
 
     def __init__(self, line: Line[Any]) -> None:
         self._line = line

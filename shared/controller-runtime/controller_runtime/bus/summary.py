@@ -9,7 +9,7 @@ then, and not by the heartbeat of every object.
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 from pydantic import BaseModel
 
@@ -45,6 +45,8 @@ class Summary(Generic[T, E]):
 
 class SummaryTable:
     """One summary of the world, in step with the objects: each change costs what the changed object contributes."""
+
+    of_status: Final = True
 
     def __init__(self, summary: Summary[Any, Any]) -> None:
         self._summary = summary

@@ -76,13 +76,13 @@ class _PartStore:
 
     def keep(self, derived: Derived) -> None:
         """Keep this in step from now on."""
-        self.of_status = self.of_status or not isinstance(derived, Index) or derived.of_status
         if isinstance(derived, Index):
             self.indexes[derived.name] = IndexTable(derived)
         elif isinstance(derived, Summary):
             self.summaries[derived.name] = SummaryTable(derived)
         else:
             self.lines[derived.name] = LineTable(derived)
+        self.of_status = any(table.of_status for table in self._tables())
 
     def look_at(self, entry: Entry[Any], *, whole: bool = True) -> None:
         """Note what is derived from an entry, so that neither taking it in nor taking it out looks at the object.
@@ -107,13 +107,15 @@ class _PartStore:
 
         try:
             obj = entry.object if whole or self.of_status else entry.without_status()
+            # An unreadable status hides an object only from what looks at it: after an event as after a snapshot.
+            bare = entry.without_status() if obj is None else obj
         except Exception:
-            obj = None
+            obj = bare = None
             stumbled("decode")
         derived: list[Any] = []
         for table in tables:
             try:
-                derived.append(table.derived(obj))
+                derived.append(table.derived(obj if table.of_status else bare))
             except Exception:
                 derived.append(table.derived(None))
                 stumbled(str(table))

@@ -43,6 +43,8 @@ class Rebuilt(Generic[B]):
 
     def _look_at(self, entry: Entry[Any]) -> tuple[Any, str]:
         try:
-            return self.table.derived(entry.object), ""
+            obj = entry.object
+            bare = entry.without_status() if obj is None and not self.table.of_status else obj
+            return self.table.derived(bare), ""
         except Exception as bug:
             return self._nothing, "".join(traceback.format_exception(bug))
