@@ -1,4 +1,4 @@
-"""Objects that can not be served do not keep the others from being served, and are told of once."""
+"""Objects that cannot be served do not keep the others from being served, and are told of once."""
 
 import asyncio
 import random

@@ -34,7 +34,7 @@ _UPLOAD: Final = "application/octet-stream"
 
 
 class UnavailableError(RuntimeError):
-    """There is no `docker-registry`, and it can not be had."""
+    """There is no `docker-registry`, and it cannot be had."""
 
 
 def cache_folder() -> Path:
@@ -55,7 +55,7 @@ def obtain() -> Path:
     program = cache_folder() / PACKAGE
     if not program.exists():
         if shutil.which("apt-get") is None or shutil.which("dpkg") is None:
-            raise UnavailableError("it is not on the PATH, and without apt-get its package can not be downloaded")
+            raise UnavailableError("it is not on the PATH, and without apt-get its package cannot be downloaded")
         _unpack(program)
     return program
 
@@ -208,11 +208,11 @@ def _wait(process: subprocess.Popen[bytes], host: str, log: Path) -> None:
 
 
 def main() -> int:
-    """Print the path of the program; 1 and one line when it can not be had."""
+    """Print the path of the program; 1 and one line when it cannot be had."""
     try:
         print(f"docker-registry: {obtain()}")
     except UnavailableError as error:
-        print(f"docker-registry can not be had: {error}", file=sys.stderr)
+        print(f"docker-registry cannot be had: {error}", file=sys.stderr)
         return 1
     return 0
 

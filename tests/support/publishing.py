@@ -22,7 +22,7 @@ from controller_runtime.kube.guard import WriteGuard, unguarded
 from controller_runtime.kube.reflector_state import Bookmark, Delete, ListFrom, Restarted, Upsert
 
 QUICK = PublisherSettings(marker_interval=0.2, list_grace=0.3, limits=TEST_LIMITS)
-"""Settings for tests that can not wait ten seconds for a marker."""
+"""Settings for tests that cannot wait ten seconds for a marker."""
 
 
 @dataclass

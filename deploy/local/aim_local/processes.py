@@ -1,4 +1,4 @@
-"""Child processes that can not outlive their parent, not even one that was killed with SIGKILL."""
+"""Child processes that cannot outlive their parent, not even one that was killed with SIGKILL."""
 
 import asyncio
 import contextlib

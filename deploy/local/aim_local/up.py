@@ -31,7 +31,7 @@ def _tell(console: Console, stack: Stack) -> None:
     table = Table("process", "PID", "answers at", "log", box=None, pad_edge=False)
     for process in stack.processes:
         table.add_row(process.name, str(process.pid), process.url or "-", str(process.log))
-    # A terminal may be narrow, and a path that is cut can not be copied.
+    # A terminal may be narrow, and a path that is cut cannot be copied.
     Console(file=console.file, width=max(console.width, 200)).print(table, highlight=False)
     console.print(
         f"""

@@ -83,7 +83,7 @@ class Storage:
 
     def _has_owner(self, claim: PersistentVolumeClaim) -> bool:
         owners = (self.view.get(ARTIFACTS, key.namespace, key.name) for key in owning_artifacts(claim))
-        # What can not be looked up is believed to be there: space is promised only when it is surely freed.
+        # What cannot be looked up is believed to be there: space is promised only when it is surely freed.
         return any(
             one.error is not None
             or (one.value is not None and not one.value.deleting and is_controlled_by(claim, one.value))

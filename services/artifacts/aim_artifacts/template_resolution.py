@@ -74,6 +74,6 @@ def inspect_template(template: Template) -> Component:
         return Component("", State.READY, ready.reason, message)
     state = status.status if ready.status is ConditionStatus.FALSE and status.status.known else State.PENDING
     if state in {State.READY, State.RUNNING}:
-        # The condition is newer than the value; what it denies can not be Ready.
+        # The condition is newer than the value; what it denies cannot be Ready.
         state = State.PENDING
     return Component("", state, ready.reason, message)

@@ -41,7 +41,7 @@ TRANSIENT: Final[frozenset[Code]] = frozenset(
 
 
 class SelectorError(Exception):
-    """A selector can not be evaluated.
+    """A selector cannot be evaluated.
 
     Attributes:
         code: why, for conditions and the schedule.

@@ -147,7 +147,7 @@ def _comparisons(entry: str, match: re.Match[str]) -> Range:
         return (Comparison(operator.ge, _padded(groups["low"])), Comparison(operator.le, _padded(groups["high"])))
     symbol, text = groups["operator"] or "", groups["version"]
     if _has_wildcard(text) and symbol not in _WITH_WILDCARD:
-        raise _invalid(entry, f"{symbol} can not be combined with the x-range {text}")
+        raise _invalid(entry, f"{symbol} cannot be combined with the x-range {text}")
     return _RANGES[symbol](text)
 
 
@@ -222,5 +222,5 @@ _WITH_WILDCARD: Final = frozenset({"", "=", "==", "~", "^"})
 def _invalid(entry: str, cause: str) -> SelectorError:
     return SelectorError(
         SyncCode.INVALID_VERSION_CONSTRAINT,
-        f"version constraint {entry!r} can not be read: {cause}; write for example '>=1.2.0', '~1.2.0' or '1.2.0'",
+        f"version constraint {entry!r} cannot be read: {cause}; write for example '>=1.2.0', '~1.2.0' or '1.2.0'",
     )

@@ -13,7 +13,7 @@ from controller_runtime import JsonObject, dumps
 
 
 class PathTemplateError(Exception):
-    """The template can not be rendered; the message names the expression and the cause (RT-113)."""
+    """The template cannot be rendered; the message names the expression and the cause (RT-113)."""
 
 
 class MissingValueError(PathTemplateError):

@@ -152,7 +152,7 @@ def _unroutable(service: AIMService, namesake: AIMService, route: HTTPRoute | No
 def _failed(
     service: AIMService, error: AimError, since: datetime | None, route: HTTPRoute | None, now: datetime
 ) -> Plan:
-    """A route that can not be read or written: for a while a working one is still believed in (RT-141).
+    """A route that cannot be read or written: for a while a working one is still believed in (RT-141).
 
     Args:
         since: when it began; ``None`` when it does now.

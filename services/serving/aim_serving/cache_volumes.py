@@ -85,7 +85,7 @@ def claims_of_cache(cache: AIMTemplateCache) -> tuple[str, ...]:
 
 
 def mount_path(artifact: CachedArtifact) -> str:
-    """Where an artifact is mounted; a model id can not lead out of the cache directory (FW-346)."""
+    """Where an artifact is mounted; a model id cannot lead out of the cache directory (FW-346)."""
     if artifact.mount_point:
         return artifact.mount_point
     model = artifact.model.replace("..", "").strip("/")

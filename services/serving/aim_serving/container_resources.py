@@ -76,7 +76,7 @@ def _merge(sides: Iterable[Mapping[str, Amount]]) -> _Side:
 
 
 def _equalise(name: str, requests: _Side, limits: _Side) -> None:
-    """Extended resources can not be overcommitted: the side named by the higher layer decides (SV-165)."""
+    """Extended resources cannot be overcommitted: the side named by the higher layer decides (SV-165)."""
     request, limit = requests.get(name), limits.get(name)
     if limit is None or (request is not None and request.layer > limit.layer):
         assert request is not None

@@ -107,7 +107,7 @@ def derived_spec(base: Template, service: AIMService, overrides: Overrides, mode
 
 
 def _changes_profile(base: Template, overrides: Overrides) -> bool:
-    """Whether the base's pinned profile can not be meant any more."""
+    """Whether the base's pinned profile cannot be meant any more."""
     traits = traits_of(base)
     gpu = overrides.hardware.gpu if overrides.hardware else None
     return bool(

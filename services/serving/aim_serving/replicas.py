@@ -43,7 +43,7 @@ class Scaling:
 
 
 def scaling_of(spec: AIMServiceSpec) -> Scaling | AimError:
-    """What the service asks for, or why that can not be (SV-180…SV-189)."""
+    """What the service asks for, or why that cannot be (SV-180…SV-189)."""
     given = spec.auto_scaling.metrics if spec.auto_scaling else ()
     for path, number in _counts(spec, given):
         if number is not None and abs(number) > LARGEST:

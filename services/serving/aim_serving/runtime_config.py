@@ -46,7 +46,7 @@ def reconcile_cluster_config(config: AIMClusterRuntimeConfig, view: View, now: d
 
 
 def problems_of(spec: RuntimeConfigSpec) -> list[str]:
-    """What the schema can not refuse, each with its path (RC-072)."""
+    """What the schema cannot refuse, each with its path (RC-072)."""
     return [*_timeout_problems(spec), *_template_problems(spec), *_pattern_problems(spec)]
 
 

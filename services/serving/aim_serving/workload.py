@@ -42,7 +42,7 @@ class Workload:
         name: its name; empty when none can be derived (SV-145).
         found: the object, if it exists and is the service's own.
         unreadable: why it is not known whether it exists.
-        invalid: why it can not be as the service asks.
+        invalid: why it cannot be as the service asks.
         scaling: effective replicas; ``None`` when they are invalid.
         left: the one of an earlier service of this name; while it is there, none can be made.
     """

@@ -50,7 +50,7 @@ def unreadable_workload(error: AimError) -> Component:
 
 
 def invalid_workload(error: AimError) -> Component:
-    """The service asks for an InferenceService that can not be (SV-145, SV-146, SV-186…SV-189)."""
+    """The service asks for an InferenceService that cannot be (SV-145, SV-146, SV-186…SV-189)."""
     return _component(State.FAILED, error.reason, error.message, error)
 
 

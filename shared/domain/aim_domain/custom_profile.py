@@ -22,7 +22,7 @@ _SEGMENT: Final = re.compile(r"[A-Za-z0-9._-]+")
 
 
 class InvalidProfileError(ValueError):
-    """The custom profile can not be used; the message names the field and what to do."""
+    """The custom profile cannot be used; the message names the field and what to do."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -69,12 +69,12 @@ async def mirror_credentials(kube: KubeClient, namespace: str, name: str) -> Cre
     """Credentials of a mirror; an unusable Secret is logged and empty (FW-392).
 
     Raises:
-        RegistryError: the API server could not be asked, so the mirror can not be used now.
+        RegistryError: the API server could not be asked, so the mirror cannot be used now.
     """
     try:
         secret = await read_pull_secret(kube, namespace, name)
     except KubeError as error:
-        message = f"pull Secret {namespace}/{name} of a mirror can not be read: {error}"
+        message = f"pull Secret {namespace}/{name} of a mirror cannot be read: {error}"
         raise RegistryError(RegistryErrorCode.UNREACHABLE, message) from error
     if secret.problem is not None:
         _log.warning("mirror is asked without credentials", cause=secret.problem.message)

@@ -46,7 +46,7 @@ class RegistriesFile:
             registries = await asyncio.to_thread(load_registries, self._path)
         except InvalidRegistriesFileError as error:
             self.failures += 1
-            _log.error("registry configuration kept, the file can not be used", error=str(error))
+            _log.error("registry configuration kept, the file cannot be used", error=str(error))
         else:
             self._client.use(registries)
 
@@ -56,7 +56,7 @@ async def opened(client: RegistryClient, path: Path | None) -> AsyncIterator[Reg
     """The client, open, and following the configuration file if there is one.
 
     Raises:
-        InvalidRegistriesFileError: the file can not be used at the start.
+        InvalidRegistriesFileError: the file cannot be used at the start.
     """
     client.use(await asyncio.to_thread(load_registries, path))
     async with client, asyncio.TaskGroup() as group:

@@ -25,11 +25,11 @@ _API_VERSION_PREFIX: Final = re.compile(r"/v[12](?=/|$)")
 
 
 class InvalidPullSecretError(ValueError):
-    """A pull secret is of another type or can not be decoded (MS-166); the message holds no secret value."""
+    """A pull secret is of another type or cannot be decoded (MS-166); the message holds no secret value."""
 
 
 class SecretReason(StrEnum):
-    """Why a pull secret can not be used (DI-073, DI-074, MS-165…MS-167)."""
+    """Why a pull secret cannot be used (DI-073, DI-074, MS-165…MS-167)."""
 
     NOT_FOUND = "SecretNotFound"
     INVALID = "SecretInvalid"
@@ -38,7 +38,7 @@ class SecretReason(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class SecretProblem:
-    """Why a pull secret can not be used, in words that hold no secret value."""
+    """Why a pull secret cannot be used, in words that hold no secret value."""
 
     name: str
     reason: SecretReason

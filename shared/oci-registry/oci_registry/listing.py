@@ -141,7 +141,7 @@ def _catalog_error(endpoint: Endpoint, error: RegistryError) -> RegistryError:
     if unsupported or error.status in _NO_CATALOG or error.registry_code == "UNSUPPORTED":
         return RegistryError(
             RegistryErrorCode.WILDCARD_UNSUPPORTED,
-            f"{endpoint} can not list its repositories ({error}); list repositories explicitly",
+            f"{endpoint} cannot list its repositories ({error}); list repositories explicitly",
             status=error.status,
         )
     return error

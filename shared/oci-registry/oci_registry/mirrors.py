@@ -13,7 +13,7 @@ ANY_REGISTRY = "*"
 
 
 class InvalidRegistriesFileError(ValueError):
-    """The file can not be read or used; the message names file and faulty path (FW-395)."""
+    """The file cannot be read or used; the message names file and faulty path (FW-395)."""
 
 
 def _mirror_url(text: str) -> str:
@@ -100,4 +100,4 @@ def load_registries(path: Path | None) -> Registries:
     try:
         return parse_registries(path.read_text(), source=str(path))
     except (OSError, UnicodeDecodeError) as error:
-        raise InvalidRegistriesFileError(f"{path} can not be read: {error}; check --registry-config") from error
+        raise InvalidRegistriesFileError(f"{path} cannot be read: {error}; check --registry-config") from error

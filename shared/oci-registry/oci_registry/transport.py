@@ -220,7 +220,7 @@ class Transport:
             raise self._timeout_error(authority, error) from error
         except (aiohttp.ClientError, OSError) as error:
             raise RegistryError(
-                RegistryErrorCode.UNREACHABLE, f"{authority} can not be reached: {_cause(error)}"
+                RegistryErrorCode.UNREACHABLE, f"{authority} cannot be reached: {_cause(error)}"
             ) from error
         finally:
             self._traffic.answered(authority, next(iter(status), None))
@@ -272,7 +272,7 @@ class Transport:
             except OSError as error:
                 raise RegistryError(
                     RegistryErrorCode.UNREACHABLE,
-                    f"a CA bundle of {', '.join(str(path) for path in ca_files if path)} can not be loaded: {error}",
+                    f"a CA bundle of {', '.join(str(path) for path in ca_files if path)} cannot be loaded: {error}",
                 ) from error
         return self._contexts[trust]
 
@@ -345,7 +345,7 @@ _CAUSES: Final = (
         "its certificate is not trusted; give its authority with --registry-ca-file or `caFile`",
     ),
     (aiohttp.ClientSSLError, "the TLS handshake failed; if it speaks plain HTTP, set `upstream.plainHttp`"),
-    (aiohttp.ClientProxyConnectionError, "the proxy can not be reached; check HTTP_PROXY and HTTPS_PROXY"),
+    (aiohttp.ClientProxyConnectionError, "the proxy cannot be reached; check HTTP_PROXY and HTTPS_PROXY"),
     (aiohttp.ServerDisconnectedError, "it closed the connection without an answer"),
     (aiohttp.ClientPayloadError, "it broke its answer off"),
     (aiohttp.TooManyRedirects, "it redirects more than 5 times"),

@@ -1,4 +1,4 @@
-"""A part is fed from the API server while the bus can not, silently, and goes back when the bus is fresh."""
+"""A part is fed from the API server while the bus cannot, silently, and goes back when the bus is fresh."""
 
 import asyncio
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""What the history can tell of objects and decisions, and what it says where it can not."""
+"""What the history can tell of objects and decisions, and what it says where it cannot."""
 
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime, timedelta

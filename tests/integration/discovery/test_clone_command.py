@@ -81,4 +81,4 @@ async def test_a_template_that_the_target_has_of_its_own_is_not_replaced(
 async def test_a_cluster_that_does_not_answer_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     missing = str(tmp_path / "nowhere")
     assert await asyncio.to_thread(main, ["MI300X", "MI308X", "--kubeconfig", missing]) == 1
-    assert "can not be listed" in capsys.readouterr().err
+    assert "cannot be listed" in capsys.readouterr().err

@@ -120,7 +120,7 @@ async def test_what_can_not_be_is_told_before_anything_starts(tmp_path: Path) ->
     taken = tmp_path / "taken"
     taken.touch()
     for wrong, words in (
-        (settings(taken), f"the folder {taken} can not be used"),
+        (settings(taken), f"the folder {taken} cannot be used"),
         (replace(settings(tmp_path / "run"), actors="cooks"), "'cooks' is none"),
     ):
         stack = Stack(wrong)

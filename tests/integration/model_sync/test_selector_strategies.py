@@ -125,7 +125,7 @@ async def test_ten_repositories_are_listed_at_a_time(
 async def test_a_registry_that_named_its_repositories_is_reachable(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Also when it can not answer for one of them."""
+    """Also when it cannot answer for one of them."""
 
     class Ailing(Harbor):
         def tags(self, request: web.Request, repository: str) -> web.Response:

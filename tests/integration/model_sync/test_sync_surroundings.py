@@ -134,7 +134,7 @@ async def test_without_kubernetes_no_registry_is_asked() -> None:
         KubeClient(api.connection, service="model-sync") as kube,
         RegistryClient(ModelSyncSettings()) as client,
     ):
-        with pytest.raises(EffectError, match="pull secrets can not be read"):
+        with pytest.raises(EffectError, match="pull secrets cannot be read"):
             await Scene(client, kube).sync("org/aim-a", registry=registry.host, secrets=("pull",))
         assert registry.total_requests == 0
 

@@ -211,7 +211,7 @@ async def test_the_inspection_as_a_whole_is_bounded(registry: LocalRegistry) -> 
 
 
 async def test_refused_connection_is_unreachable_at_once(client: RegistryClient, unused_tcp_port: int) -> None:
-    with pytest.raises(RegistryError, match=f"127.0.0.1:{unused_tcp_port} can not be reached") as caught:
+    with pytest.raises(RegistryError, match=f"127.0.0.1:{unused_tcp_port} cannot be reached") as caught:
         await client.list_tags(canonical_repository(f"127.0.0.1:{unused_tcp_port}", REPOSITORY))
     assert caught.value.code is RegistryErrorCode.UNREACHABLE
     assert not client.statistics().retries
@@ -323,7 +323,7 @@ async def test_the_text_of_a_failure_is_the_same_at_every_attempt(client: Regist
             await client.list_tags(canonical_repository(f"127.0.0.1:{unused_tcp_port}", REPOSITORY))
         texts.add(str(caught.value))
     assert texts == {
-        f"127.0.0.1:{unused_tcp_port} can not be reached: connection refused; check address and network policies"
+        f"127.0.0.1:{unused_tcp_port} cannot be reached: connection refused; check address and network policies"
     }
 
 

@@ -47,7 +47,7 @@ async def test_a_kind_that_can_not_be_watched_is_named(tmp_path: Path) -> None:
         await service.until(
             "/readyz",
             lambda status, page: (
-                status == 503 and any("tinymodels can not be watched" in one for one in page["reasons"])
+                status == 503 and any("tinymodels cannot be watched" in one for one in page["reasons"])
             ),
         )
         plane.install_crds(definitions())

@@ -1,4 +1,4 @@
-"""What a reconcile sees, what it can not know, and that every look is remembered."""
+"""What a reconcile sees, what it cannot know, and that every look is remembered."""
 
 from collections.abc import Callable
 

@@ -20,7 +20,7 @@ IMAGES = EffectKind.IMAGE_INSPECTION
 def refused(cluster: DiscoveryWorld, reason: str) -> None:
     """Let the registry refuse the model's image, and the grace period pass."""
     effect = effect_of(cluster.run(MODELS, "qwen"), IMAGES)
-    cluster.answer(effect, failure=AimError(Category.INFRASTRUCTURE, reason, "image x can not be inspected: no"))
+    cluster.answer(effect, failure=AimError(Category.INFRASTRUCTURE, reason, "image x cannot be inspected: no"))
     cluster.run(MODELS, "qwen")
     cluster.later(10)
     cluster.settle(MODELS, "qwen")

@@ -50,7 +50,7 @@ def refuse_reading(cluster: DiscoveryWorld) -> None:
     """Let the next reading of the Secrets fail."""
     effect = effect_of(cluster.run(TEMPLATES, "tpl"), EffectKind.PULL_SECRETS)
     cluster.now = effect.not_before or cluster.now
-    message = "Secret ml/registry can not be read: forbidden"
+    message = "Secret ml/registry cannot be read: forbidden"
     cluster.answer(effect, failure=AimError(Category.INFRASTRUCTURE, "SecretAccessFailed", message))
 
 
@@ -100,7 +100,7 @@ def test_a_secret_that_can_not_be_read_is_tried_again_and_said() -> None:
     assert cluster.condition(TEMPLATES, "tpl", "AuthValid") == ("False", "AuthError")
     told = {one["type"]: one for one in cluster.status(TEMPLATES, "tpl")["conditions"]}
     assert told["DependenciesReachable"]["status"] == "False"
-    assert "ml/registry can not be read: forbidden" in told["DependenciesReachable"]["message"]
+    assert "ml/registry cannot be read: forbidden" in told["DependenciesReachable"]["message"]
     read(cluster, "uid/1")
     cluster.run(TEMPLATES, "tpl")
     assert cluster.condition(TEMPLATES, "tpl", "DependenciesReachable") == ("True", "Reachable")

@@ -123,9 +123,9 @@ def test_owned_children_name_their_controller_and_keep_other_owners() -> None:
 
 @pytest.mark.spec("FW-212")
 def test_an_owner_never_reaches_out_of_its_namespace() -> None:
-    with pytest.raises(ValueError, match="ml/chat can not own ConfigMap other/c"):
+    with pytest.raises(ValueError, match="ml/chat cannot own ConfigMap other/c"):
         with_owner(TARGET, Child(CONFIG_MAPS, config_map(namespace="other")))
-    with pytest.raises(ValueError, match="can not own"):
+    with pytest.raises(ValueError, match="cannot own"):
         with_owner(TARGET, Child(CLUSTER_MODELS, make(kinds.AIM_CLUSTER_MODEL, "m")))
 
 

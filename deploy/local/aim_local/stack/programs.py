@@ -115,9 +115,7 @@ class Programs:
             raise StackError(f"{name} is no service; there are {', '.join(SERVICES)}")
         module = _module(name)
         if importlib.util.find_spec(module) is None or importlib.util.find_spec(f"{module}.__main__") is None:
-            raise StackError(
-                f"service {name} can not be started: `python -m {module}` does not exist; run `make setup`"
-            )
+            raise StackError(f"service {name} cannot be started: `python -m {module}` does not exist; run `make setup`")
 
     def check_actors(self, names: str) -> None:
         """Make sure that there are such parts of a cluster.

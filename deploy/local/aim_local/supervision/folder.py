@@ -28,14 +28,14 @@ class OwnFolder:
         """Make the folder and lock it.
 
         Raises:
-            StackError: it can not be used, or another process works in it.
+            StackError: it cannot be used, or another process works in it.
         """
         try:
             self.path.mkdir(parents=True, exist_ok=True)
             lock = (self.path / "lock").open("a+", encoding="utf-8")
         except OSError as error:
             raise StackError(
-                f"the folder {self.path} can not be used: {error.strerror}; name another one: {self._advice}"
+                f"the folder {self.path} cannot be used: {error.strerror}; name another one: {self._advice}"
             ) from error
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -112,7 +112,7 @@ class Supervised:
                     preexec_fn=dying_with_parent(signal.SIGKILL),
                 )
             except OSError as error:
-                raise StackError(f"{self.name} can not be run: {error}; command {self.program.command[0]}") from error
+                raise StackError(f"{self.name} cannot be run: {error}; command {self.program.command[0]}") from error
         try:
             await self._ready()
         except BaseException:

@@ -17,7 +17,7 @@ async def check_size(source: Source, environment: Environment) -> None:
     """Print the size as the very last line, and leave it as termination message (AR-155, AR-156).
 
     Raises:
-        DownloadError: the source can not be read, or has no size.
+        DownloadError: the source cannot be read, or has no size.
     """
     uri = f"{source.scheme}://{source.path}"
     size = simulated_size(os.environ)

@@ -93,7 +93,7 @@ async def _say_s3(reporter: Reporter, message: str) -> None:
 
 
 def _check_space(environment: Environment, size: int) -> None:
-    """Do not begin what can not end well (AR-751)."""
+    """Do not begin what cannot end well (AR-751)."""
     missing = size - directory_size(environment.target)
     free = shutil.disk_usage(environment.target).free
     if free < missing:

@@ -24,7 +24,7 @@ _PHRASES: Final[Mapping[ExitCode, str]] = MappingProxyType(
 
 
 class DownloadError(Exception):
-    """The program can not go on; the exit code says why."""
+    """The program cannot go on; the exit code says why."""
 
     def __init__(self, code: ExitCode, message: str) -> None:
         super().__init__(message)
@@ -60,7 +60,7 @@ def write_termination_message(path: Path, content: bytes) -> None:
     try:
         path.write_bytes(content)
     except OSError as error:
-        log(f"warning: the termination message can not be written to {path}: {error}")
+        log(f"warning: the termination message cannot be written to {path}: {error}")
 
 
 def give_up(error: DownloadError, termination_path: Path) -> int:

@@ -20,7 +20,7 @@ _POLLS_PER_TIMEOUT: Final = 4
 
 
 def directory_size(root: Path) -> int:
-    """Apparent size of all files below a directory in bytes; what can not be read is skipped (AR-747)."""
+    """Apparent size of all files below a directory in bytes; what cannot be read is skipped (AR-747)."""
     return sum(_sizes(root))
 
 

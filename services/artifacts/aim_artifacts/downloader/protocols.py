@@ -73,6 +73,6 @@ async def _attempt(protocol: str, attempt: Attempt) -> None:
 
 
 def drop_incomplete(target: Path) -> None:
-    """Remove what another protocol began and this one can not continue (AR-724)."""
+    """Remove what another protocol began and this one cannot continue (AR-724)."""
     for leftover in (target / ".cache" / "huggingface" / "download").rglob("*.incomplete"):
         leftover.unlink(missing_ok=True)

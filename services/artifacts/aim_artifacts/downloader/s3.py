@@ -112,7 +112,7 @@ def _check(path: str) -> None:
 
 
 async def copy(store: S3Store, objects: Sequence[JsonObject], target: Path, workers: int) -> None:
-    """Copy the objects, several at a time; the first that can not be copied ends it (AR-737)."""
+    """Copy the objects, several at a time; the first that cannot be copied ends it (AR-737)."""
     slots = asyncio.Semaphore(workers)
 
     async def one(item: RemoteObject) -> None:

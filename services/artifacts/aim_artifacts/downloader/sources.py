@@ -86,7 +86,7 @@ async def list_source(source: Source, environment: Environment, variables: Mappi
     """Ask the source what there is.
 
     Raises:
-        DownloadError: it can not be read, or nothing is selected.
+        DownloadError: it cannot be read, or nothing is selected.
     """
     try:
         if source.scheme is Scheme.HUGGING_FACE:

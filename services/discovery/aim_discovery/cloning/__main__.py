@@ -16,7 +16,7 @@ from controller_runtime import JsonObject, KubeClient, KubeError, load_connectio
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Print the clones; 1 when the templates can not be read, or when clones would replace each other."""
+    """Print the clones; 1 when the templates cannot be read, or when clones would replace each other."""
     parser = argparse.ArgumentParser(prog="aim-clone-templates", description=__doc__)
     parser.add_argument("source", help="GPU model whose templates are cloned, for example MI300X")
     parser.add_argument("target", help="GPU model of the clones, for example MI308X")
@@ -25,7 +25,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         templates = asyncio.run(_templates(given.kubeconfig))
     except (KubeError, ValueError, OSError) as error:
-        print(f"AIMClusterServiceTemplates can not be listed: {error}", file=sys.stderr)
+        print(f"AIMClusterServiceTemplates cannot be listed: {error}", file=sys.stderr)
         return 1
     clones = list(clones_of(templates, given.source, given.target))
     if not clones:

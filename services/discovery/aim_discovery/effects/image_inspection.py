@@ -31,7 +31,7 @@ class ImageInspector:
         try:
             config = await self._registry.image_config(parse_image(image), credentials)
         except RegistryError as error:
-            message = f"image {image} can not be inspected: {error}"
+            message = f"image {image} cannot be inspected: {error}"
             # All three registry categories behave as infrastructure errors of the model (DI-094).
             raise EffectError(AimError(Category.INFRASTRUCTURE, REGISTRY_REASONS[error.category], message)) from error
         return {"digest": config.digest, "labels": dict(config.labels)}

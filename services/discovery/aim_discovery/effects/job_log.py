@@ -34,7 +34,7 @@ class JobLogReader:
         """``element``, the first profile as it was printed; or ``fault``, why there is none (DI-280).
 
         Raises:
-            EffectError: the log can not be read; reason ``ResultUnreadable`` (DI-260).
+            EffectError: the log cannot be read; reason ``ResultUnreadable`` (DI-260).
         """
         namespace, job = str(effect.params["namespace"]), str(effect.params["job"])
         try:
@@ -58,5 +58,5 @@ class JobLogReader:
 
 
 def _unreadable(namespace: str, job: str, why: str) -> EffectError:
-    message = f"the result of Job {namespace}/{job} can not be read: {why}"
+    message = f"the result of Job {namespace}/{job} cannot be read: {why}"
     return EffectError(AimError(Category.INFRASTRUCTURE, RESULT_UNREADABLE, message))

@@ -36,7 +36,7 @@ class PullSecrets:
         """Effect ``pull-secrets``: UID and version of each Secret, ``null`` for one that does not exist.
 
         Raises:
-            EffectError: a Secret can not be read for another reason (DI-074).
+            EffectError: a Secret cannot be read for another reason (DI-074).
         """
         namespace = str(effect.params["namespace"])
         return {"versions": {name: await self._version(namespace, name) for name in effect.params["secrets"]}}
@@ -48,14 +48,14 @@ class PullSecrets:
             if isinstance(error, ApiError) and error.is_not_found:
                 return None
             cause = "let the service's role get Secrets of this namespace, if it may not"
-            raise _unreadable(f"Secret {namespace}/{name} can not be read: {error}; {cause}") from error
+            raise _unreadable(f"Secret {namespace}/{name} cannot be read: {error}; {cause}") from error
         return f"{metadata['uid']}/{metadata['resourceVersion']}"
 
     async def credentials(self, namespace: str, names: Sequence[str], service_account: str) -> CredentialSet:
         """Credentials in the order of DI-076: the listed Secrets, then those of the service account.
 
         Raises:
-            EffectError: a listed Secret does not exist or can not be read.
+            EffectError: a listed Secret does not exist or cannot be read.
         """
         listed = [await self._read(namespace, name) for name in names]
         for one in listed:
@@ -79,7 +79,7 @@ class PullSecrets:
         try:
             secret = await read_pull_secret(self._kube, namespace, name)
         except KubeError as error:
-            raise _unreadable(f"pull Secret {namespace}/{name} can not be read: {error}") from error
+            raise _unreadable(f"pull Secret {namespace}/{name} cannot be read: {error}") from error
         if secret.problem is not None:
             if secret.problem.reason is SecretReason.ACCESS_FAILED:
                 raise _unreadable(secret.problem.message)

@@ -170,7 +170,7 @@ def _labels(model: str) -> dict[str, str]:
 
 
 def _bad_alias(spec: AIMModelSpec) -> AimError | None:
-    """An entry whose name can not become a label (DI-145)."""
+    """An entry whose name cannot become a label (DI-145)."""
     for entry in spec.custom_templates:
         if entry.name and not _LABEL_VALUE.fullmatch(entry.name):
             message = (

@@ -29,7 +29,7 @@ _LARGEST_COUNT: Final = 2**31 - 1
 
 
 class MalformedMetadataError(ValueError):
-    """A label can not be understood; the message names the label and the fault (DI-098)."""
+    """A label cannot be understood; the message names the label and the fault (DI-098)."""
 
     def __init__(self, message: str = "") -> None:
         super().__init__(message or "metadata malformed")

@@ -181,7 +181,7 @@ def _component(state: State, reason: str, message: str) -> Component:
 
 @dataclass(frozen=True, slots=True)
 class _Secrets:
-    """Versions of the listed Secrets (``None`` while unknown), or why they can not be used; and the next reading."""
+    """Versions of the listed Secrets (``None`` while unknown), or why they cannot be used; and the next reading."""
 
     versions: JsonObject | None
     error: AimError | None = None

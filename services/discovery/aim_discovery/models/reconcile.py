@@ -154,7 +154,7 @@ def _image(component: Component, model: Model, *, pending: bool) -> Component:
 
 
 def _believed(model: Model, image: Inspection) -> tuple[Condition, ...]:
-    """Stored conditions; without the success of another generation when the present image can not be read.
+    """Stored conditions; without the success of another generation when the present image cannot be read.
 
     The grace period would carry it over, and the metadata of another image would pass for that of this one (DI-067).
     """

@@ -301,7 +301,7 @@ def _active(seen: _Seen, job: Job) -> Finding:
     if left > timedelta():
         # Others may begin to wait without anything telling this template.
         return replace(found, requeue_after=min(left, STUCK_BEFORE_OTHERS).total_seconds())
-    deletes = (_delete(job, "its pod can not start"),)
+    deletes = (_delete(job, "its pod cannot start"),)
     return replace(_fail(seen, observed.errors[0]), pods=observed, deletes=deletes)
 
 

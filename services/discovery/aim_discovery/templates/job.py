@@ -91,7 +91,7 @@ def container_env(
     """Variables of the container: log levels, the user's, then the wanted profile; the user wins (DI-236, DI-237).
 
     Args:
-        profile: a custom profile; its variables can not be overridden.
+        profile: a custom profile; its variables cannot be overridden.
         is_shared: of a cluster template, whose users' Secrets may be absent here (DI-235).
     """
     levels = {name: {"name": name, "value": "CRITICAL"} for name in ("AIM_LOG_LEVEL_ROOT", "AIM_LOG_LEVEL")}

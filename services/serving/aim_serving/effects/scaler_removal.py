@@ -60,5 +60,5 @@ def _is_controlled(obj: JsonObject, workload_uid: str) -> bool:
 
 
 def _failure(kind: Kind[Resource], params: RemovalParams, error: KubeError) -> EffectError:
-    what = f"{kind.kind} {params.namespace}/{params.name} can not be removed: {error}"
+    what = f"{kind.kind} {params.namespace}/{params.name} cannot be removed: {error}"
     return EffectError(AimError(Category.INFRASTRUCTURE, "ScalerNotRemoved", what))

@@ -1,4 +1,4 @@
-"""The versions of one object as the history tells them, with the places where it can not tell. Pure.
+"""The versions of one object as the history tells them, with the places where it cannot tell. Pure.
 
 Within one epoch the versions of a subject form a chain: each names the sequence of the one before. Where a link is
 missing, versions may be missing; that is shown as a hole and never guessed (design, item 8).
@@ -241,7 +241,7 @@ def _is_same(version: LoggedVersion, present: LoggedVersion | None) -> bool:
 
 
 def _was_made_after(first: LoggedVersion, position: Position, at: datetime) -> bool:
-    """Whether an object can not have existed at a position before the first version that is known of it."""
+    """Whether an object cannot have existed at a position before the first version that is known of it."""
     if first.state.previous:
         return False
     if first.state.epoch == position.epoch:

@@ -408,7 +408,7 @@ class BusConnection:
         )
 
     async def _close(self) -> None:
-        # The library can not close what it never began to open.
+        # The library cannot close what it never began to open.
         if not self._opened or self._client.is_closed:
             return
         with suppress(nats.errors.Error, OSError, TimeoutError):

@@ -1,4 +1,4 @@
-"""The memory of deleted objects, so that what arrives late can not bring them back.
+"""The memory of deleted objects, so that what arrives late cannot bring them back.
 
 An object is remembered by key *and* UID: a namesake that was made since has another UID and is not held up.
 """

@@ -1,4 +1,4 @@
-"""Feeds a part of a world straight from the Kubernetes API, while the bus can not (FW-400, FW-401).
+"""Feeds a part of a world straight from the Kubernetes API, while the bus cannot (FW-400, FW-401).
 
 The same reflector, trimming and merge rules as the publisher's, another sink: into the same world, so that what did
 not change causes no change. Objects keep the epoch that the part was in, and compare by resource version with what

@@ -51,7 +51,7 @@ class Sight:
 
 
 def reason_for_new(sight: Sight) -> Reason | None:
-    """Why the present epoch can not go on; ``None`` if it can."""
+    """Why the present epoch cannot go on; ``None`` if it can."""
     marker = sight.marker
     if sight.known_created and sight.known_created != sight.created:
         return Reason.STREAM_REMADE

@@ -1,4 +1,4 @@
-"""Keeps a service's world fed: from the bus, and part by part from the Kubernetes API while the bus can not.
+"""Keeps a service's world fed: from the bus, and part by part from the Kubernetes API while the bus cannot.
 
 `WorldFeed.run` is all there is to start. It never asks for attention: a broker that is absent, goes away, comes back
 or lost its memory, and a publisher that died, change `PartStatus` and nothing else (FW-400…FW-402).

@@ -7,7 +7,7 @@ from controller_runtime.bus.connection import BusApiError, BusUnavailableError
 
 
 class InterruptedSessionError(Exception):
-    """Writing can not go on for now; what was not acknowledged is looked at again in the next session."""
+    """Writing cannot go on for now; what was not acknowledged is looked at again in the next session."""
 
 
 @contextmanager

@@ -33,7 +33,7 @@ class Session:
         self._context: Final = context
 
     async def run(self, connection_session: int) -> InterruptedSessionError:
-        """Publish; returns why that can not go on.
+        """Publish; returns why that cannot go on.
 
         Raises:
             SupersededError: another process publishes the part.

@@ -23,7 +23,7 @@ _NO_LIMIT: Final = -1
 
 
 class StreamMismatchError(Exception):
-    """A stream exists with settings that would break what the bus promises, and can not be changed."""
+    """A stream exists with settings that would break what the bus promises, and cannot be changed."""
 
 
 @dataclass(frozen=True, slots=True)

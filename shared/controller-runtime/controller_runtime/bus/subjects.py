@@ -2,7 +2,7 @@
 
 A subject token must not hold a dot, and wildcards have a meaning, so names are written as tokens: a dot becomes
 ``_`` (no Kubernetes object name of a DNS kind can hold one), everything else that is not a letter, digit or hyphen
-is percent-encoded (role bindings may be called ``a:b``). ``%`` can not occur in any name, so this can be undone.
+is percent-encoded (role bindings may be called ``a:b``). ``%`` cannot occur in any name, so this can be undone.
 
 The part `FACTS_PART` has several publishers, one per service: the service's name stands where others have the
 namespace, and each has its own marker.

@@ -1,7 +1,7 @@
 """What a reconcile sees: look-ups in the world, each of them remembered for the decision record.
 
-A look-up never raises. What is found is a value, what is not found is ``None``, and what can not be known (the
-part is stale and the look-up found nothing, or the object can not be decoded) is an error (FW-004, FW-019).
+A look-up never raises. What is found is a value, what is not found is ``None``, and what cannot be known (the
+part is stale and the look-up found nothing, or the object cannot be decoded) is an error (FW-004, FW-019).
 """
 
 from dataclasses import dataclass, field

@@ -4,7 +4,7 @@ It never goes backwards, whatever order messages, snapshots and answers to own w
 
 * an older version never replaces a newer one of the same UID; what does not compare (the cluster's store was
   restored) replaces instead of merging;
-* deletions are remembered for an hour, so that a late message can not bring an object back;
+* deletions are remembered for an hour, so that a late message cannot bring an object back;
 * two objects of one name are ordered by their sequence; once one UID replaced another, the other is gone for good;
 * an own write enters at once and stays until the feed catches up with it.
 """
@@ -280,7 +280,7 @@ class World:
     ) -> list[Change[T]]:
         """Swap in a complete snapshot; keys absent from it are deletions.
 
-        An own write that the snapshot can not know yet stays, and so does what the API server told directly and the
+        An own write that the snapshot cannot know yet stays, and so does what the API server told directly and the
         publisher has not come to; as with own writes, only until the feed must have confirmed it. One that the
         snapshot has to know and does not hold is gone again.
 
@@ -323,7 +323,7 @@ class World:
     def absorb(self, part: Part[T], obj: JsonObject, now: float, traceparent: str | None = None) -> list[Change[T]]:
         """Take in the API server's answer to an own write, trimmed as the publisher would (read your own writes).
 
-        Also takes a fact that can not be published now. The caller passes the changes on like those of the feed.
+        Also takes a fact that cannot be published now. The caller passes the changes on like those of the feed.
         """
         # The bus would pass an own version that says nothing new in silence, and `confirm` take the object for gone.
         assert not part.read_only, f"{part} is declared read-only, and a service has written it"

@@ -78,7 +78,7 @@ def read_kubeconfig(paths: str, context: str | None = None) -> Kubeconfig:
         context: name of a context; default is the current one.
 
     Raises:
-        ConfigError: a file can not be read or understood, or something it refers to is missing.
+        ConfigError: a file cannot be read or understood, or something it refers to is missing.
     """
     files = [Path(part).expanduser() for part in paths.split(os.pathsep) if part]
     existing = [file for file in files if file.exists()]

@@ -427,7 +427,7 @@ class Reflector(Generic[T]):
     async def _close_watch(self) -> None:
         receiving, self._receiving = self._receiving, None
         try:
-            # A generator in which somebody waits can not be closed.
+            # A generator in which somebody waits cannot be closed.
             await _ended(receiving)
         finally:
             await self._watch.aclose()

@@ -14,7 +14,7 @@ _log = structlog.get_logger(__name__)
 
 
 class StartError(Exception):
-    """The process can not run as it was told; the message says what to change."""
+    """The process cannot run as it was told; the message says what to change."""
 
 
 _EXPECTED: Final = (KubeError, BusError, StreamMismatchError, SupersededError, StartError)

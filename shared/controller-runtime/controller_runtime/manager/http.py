@@ -99,7 +99,7 @@ class HttpServer:
         """Take the address.
 
         Raises:
-            StartError: it can not be had.
+            StartError: it cannot be had.
         """
         self._listener = _listen(address)
         config = uvicorn.Config(
@@ -137,7 +137,7 @@ def _listen(address: Address) -> socket.socket:
     except OSError as error:
         listener.close()
         raise StartError(
-            f"can not listen on {host}:{address.port}: {error.strerror or error}; "
+            f"cannot listen on {host}:{address.port}: {error.strerror or error}; "
             "choose another --health-probe-bind-address or --metrics-bind-address"
         ) from error
     return listener

@@ -73,7 +73,7 @@ BindAddress = Annotated[str, AfterValidator(_checked_address)]
 """``host:port``, or ``0``."""
 
 PositiveSeconds = Annotated[float, BeforeValidator(_seconds), Field(gt=0)]
-"""A duration that can not be zero."""
+"""A duration that cannot be zero."""
 
 Bytes = Annotated[int, BeforeValidator(_bytes)]
 """A Kubernetes quantity (``1Gi``), held in bytes."""

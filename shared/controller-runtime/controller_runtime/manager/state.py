@@ -54,7 +54,7 @@ class ServiceState:
         elif self.process.metrics.unanswered_seconds >= _API_GRACE:
             reasons.append(f"the API server has not answered for {self.process.metrics.unanswered_seconds:.0f} s")
         if self.term is not None:
-            reasons += [f"{part} can not be watched: {why}" for part, why in self.term.refused_watches.items()]
+            reasons += [f"{part} cannot be watched: {why}" for part, why in self.term.refused_watches.items()]
             reasons += [f"{part} is not vouched for by this leader: {why}" for part, why in self.term.unvouched.items()]
         return reasons
 
@@ -72,7 +72,7 @@ class ServiceState:
         }
 
     def _withheld(self) -> dict[str, str]:
-        """The parts that this process publishes but can not vouch for at present, and why."""
+        """The parts that this process publishes but cannot vouch for at present, and why."""
         publishers = {} if self.term is None else self.term.publishers
         return {name: one.interrupted_by for name, one in publishers.items() if one.interrupted_by is not None}
 

@@ -29,7 +29,7 @@ class Admission:
         """Whether there is a place; nobody else takes it before the block ends and its answer is in the world.
 
         Raises:
-            KubeError: the objects can not be counted; then nothing is created (DI-320).
+            KubeError: the objects cannot be counted; then nothing is created (DI-320).
         """
         if quota is None:
             yield True

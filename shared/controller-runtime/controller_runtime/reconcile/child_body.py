@@ -53,7 +53,7 @@ def with_owner(target: Target, child: Child) -> JsonObject:
         return child.body
     if target.part.kind.namespaced and (not child.part.kind.namespaced or child.namespace != target.namespace):
         raise ValueError(
-            f"{target.part.kind.kind} {target.namespace}/{target.name} can not own {child.part.kind.kind} "
+            f"{target.part.kind.kind} {target.namespace}/{target.name} cannot own {child.part.kind.kind} "
             f"{child.namespace}/{child.name}: owners must be cluster-scoped or in the same namespace"
         )
     reference = {

@@ -114,7 +114,7 @@ class StatusWriter:
         return kind_of({"metadata": metadata, "status": status}, target.part.kind)
 
     async def _drop_conditions(self, target: Target, status: JsonObject) -> None:
-        """Remove own conditions that an apply can not drop, because others own leaves of them (FW-412)."""
+        """Remove own conditions that an apply cannot drop, because others own leaves of them (FW-412)."""
         kind = target.part.kind
         live = await self._kube.get(kind, target.name, target.namespace or None)
         wanted = {condition["type"] for condition in status.get("conditions") or ()}

@@ -47,7 +47,7 @@ class Replayed:
 
     Attributes:
         differences: members of the plan that differ, with both values; or the exception of today's code.
-        missing: what the log can not tell any more; not empty exactly when the verdict is ``UNKNOWN``.
+        missing: what the log cannot tell any more; not empty exactly when the verdict is ``UNKNOWN``.
         beyond: what today's code asked beyond the record; answered from the history as of that moment.
         otherwise: look-ups whose answer is another one today, with both.
     """
@@ -61,7 +61,7 @@ class Replayed:
 
 
 class _MissingError(Exception):
-    """Something without which a decision can not even be tried again."""
+    """Something without which a decision cannot even be tried again."""
 
 
 class Replayer:
@@ -86,7 +86,7 @@ class Replayer:
         """Take every decision that matches again, in the order in which they were taken.
 
         Raises:
-            BusError: the log can not be read.
+            BusError: the log cannot be read.
         """
         found = await self._log.decisions(wanted)
         # One look for all of them, not one for each: passes of an object read much the same. And anew each time: the

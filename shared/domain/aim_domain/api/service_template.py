@@ -30,7 +30,7 @@ def _kept(name: str) -> CelRule:
     """The field is neither added nor removed after creation (CEL-41)."""
     return CelRule(
         f"has(self.{name}) == has(oldSelf.{name})",
-        f"{name} is immutable: it can not be added or removed",
+        f"{name} is immutable: it cannot be added or removed",
         field_path=f".{name}",
     )
 

@@ -1,7 +1,7 @@
 """CRD manifests, made from the models (CC-012).
 
 `structure` turns a model into a structural schema, `descriptions` takes the texts from the docstrings of the models,
-`definitions` holds what a type can not say (printer columns, scale), `manifests` puts it together and compares with
+`definitions` holds what a type cannot say (printer columns, scale), `manifests` puts it together and compares with
 what is checked in.
 """
 

@@ -33,7 +33,7 @@ class PodFacts:
     owner: str
 
     def log_of(self, request: LogRequest) -> str | None:
-        """The log tail; ``None`` when it is not known or can not be read."""
+        """The log tail; ``None`` when it is not known or cannot be read."""
         fact = self._fact(POD_LOG, _log_key(self.owner, request))
         return None if fact is None or fact.outcome is None else str(fact.outcome["tail"])
 

@@ -52,11 +52,11 @@ class Failure:
 
 
 IMAGE_PULL_REASONS: Final = frozenset({"ImagePullBackOff", "ErrImagePull"})
-"""Waiting reasons that mean the image can not be pulled (FW-143)."""
+"""Waiting reasons that mean the image cannot be pulled (FW-143)."""
 CREATION_REASONS: Final = frozenset(
     {"CreateContainerConfigError", "CreateContainerError", "InvalidImageName", "ErrImageNeverPull"}
 )
-"""Waiting reasons that mean the container can not be made as specified (FW-144)."""
+"""Waiting reasons that mean the container cannot be made as specified (FW-144)."""
 CRASH_LOOP: Final = "CrashLoopBackOff"
 OOM_KILLED: Final = "OOMKilled"
 
@@ -168,22 +168,22 @@ def _first_error(pods: Sequence[Pod], log_of: LogOf) -> AimError | None:
 
 
 def image_pull_error(pod: Pod) -> AimError | None:
-    """The error of a container whose image can not be pulled (FW-143)."""
+    """The error of a container whose image cannot be pulled (FW-143)."""
     status = next(_waiting(pod, IMAGE_PULL_REASONS), None)
     if status is None or status.state.waiting is None:
         return None
     text = status.state.waiting.message
     category, reason = _PULL_ERRORS[category_of_text(text)]
-    return AimError(category, reason, f"container {status.name} of pod {pod.key} can not pull its image: {text}")
+    return AimError(category, reason, f"container {status.name} of pod {pod.key} cannot pull its image: {text}")
 
 
 def creation_error(pod: Pod) -> AimError | None:
-    """The error of a container that can not be made as specified (FW-144)."""
+    """The error of a container that cannot be made as specified (FW-144)."""
     status = next(_waiting(pod, CREATION_REASONS), None)
     if status is None or status.state.waiting is None:
         return None
     waiting = status.state.waiting
-    message = f"container {status.name} of pod {pod.key} can not be created: {waiting.message or waiting.reason}"
+    message = f"container {status.name} of pod {pod.key} cannot be created: {waiting.message or waiting.reason}"
     return AimError(Category.INVALID_SPEC, waiting.reason, message)
 
 

@@ -1,6 +1,6 @@
 """Merging of config levels: cluster below namespace (RC-030…RC-037), deprecated fields first (RC-050…RC-055).
 
-Works on JSON, because presence decides and a typed default can not be told from an absent field.
+Works on JSON, because presence decides and a typed default cannot be told from an absent field.
 """
 
 from typing import Final

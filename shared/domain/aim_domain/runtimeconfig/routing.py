@@ -28,7 +28,7 @@ class RoutingSettings:
         path_template: ``None`` or empty stands for the default path (RT-071).
         request_timeout: Gateway API duration, ``None`` = no timeout.
         annotations: of the route.
-        inference_service: name of the backend's InferenceService; empty when it can not be derived.
+        inference_service: name of the backend's InferenceService; empty when it cannot be derived.
         fault: an error of the service's input, for routing and serving alike (RT-027, RT-054, RT-134).
     """
 
