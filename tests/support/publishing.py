@@ -207,7 +207,7 @@ async def publishing(
     relist: Callable[[ListFrom], None] | None = None,
 ) -> AsyncIterator[Publisher]:
     """A running publisher."""
-    setup = PublisherSetup(connection, source, "cluster-1", layout, guard, settings)
+    setup = PublisherSetup(connection, source, "cluster-1", layout, guard=guard, settings=settings)
     publisher = Publisher(setup, part, relist=relist)
     async with asyncio.TaskGroup() as group:
         runner = group.create_task(publisher.run())

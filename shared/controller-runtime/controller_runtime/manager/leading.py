@@ -41,12 +41,12 @@ class Term:
         guard = process.leadership.guard
         self._process = process
         self._setup = PublisherSetup(
-            process.bus,
-            process.settings.pod_name,
-            cluster,
-            process.layout,
-            guard,
-            publisher_settings(process.settings),
+            connection=process.bus,
+            source=process.settings.pod_name,
+            cluster=cluster,
+            layout=process.layout,
+            guard=guard,
+            settings=publisher_settings(process.settings),
         )
         self._facts = FactPublisher(self._setup, FACTS, definition.name)
         facts = FactKeeper(definition, process.world, self._facts, process.dispatcher)
