@@ -28,7 +28,7 @@ from bench.site import WARM, Site, site
 from bench.table import show
 from rich.console import Console
 
-from aim_local.keys import Key
+from controller_runtime import Key
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 _SIZES: Final = "20,100,200"

@@ -11,8 +11,7 @@ from bench.usage import resident_mib
 from bench.watcher import Accept, arrivals
 
 from aim_domain import kinds, labels
-from aim_local.keys import Key
-from controller_runtime import JsonObject
+from controller_runtime import JsonObject, Key
 
 ROUNDS: Final = 20
 FLIPS: Final = 10

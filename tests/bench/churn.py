@@ -29,8 +29,8 @@ from bench.usage import open_files, resident_mib
 from rich.console import Console
 
 from aim_domain import kinds
-from aim_local.keys import Key
 from aim_local.stack import SERVICES
+from controller_runtime import Key
 
 _NAMESPACE: Final = "bench-churn"
 _PATIENCE: Final = 180.0

@@ -15,8 +15,7 @@ from bench.usage import read_cpu
 from bench.watcher import arrivals, has_condition, route_accepted
 
 from aim_domain import kinds
-from aim_local.keys import Key
-from controller_runtime import JsonObject
+from controller_runtime import JsonObject, Key
 from controller_runtime.kube.kinds import ResourceKind
 
 RATIO_GOAL: Final = 2.0

@@ -16,13 +16,11 @@ from bench.site import MANAGER, Site
 from aim_domain import kinds, labels
 from aim_domain.parts import CUSTOM_PROFILES
 from aim_local.actors.informer import Informer
-from aim_local.keys import Key
 from aim_local.stack import Supervised
 from aim_local.stack.programs import Addresses
 from aim_local.supervision.probes import http_probe
 from aim_local.supervision.process import Program
-from controller_runtime import JsonObject
-from controller_runtime import Key as ObjectKey
+from controller_runtime import JsonObject, Key
 from controller_runtime.bus.connection import BusSettings, connect
 from controller_runtime.bus.history import History
 
@@ -151,7 +149,7 @@ async def _sent(site: Site) -> dict[str, int]:
         history = History(bus)
         found: dict[str, int] = {}
         for number in range(_OBJECTS):
-            key = ObjectKey(_NAMESPACE, f"profile-{number}")
+            key = Key(_NAMESPACE, f"profile-{number}")
             for version in await history.versions(CUSTOM_PROFILES.name, key):
                 found[version.state.resource_version] = int(version.state.time.timestamp() * 1e9)
         return found

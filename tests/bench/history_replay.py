@@ -27,10 +27,8 @@ from support.whole_run import logged_run
 
 from aim_cli.services import services
 from aim_domain.parts import SERVICES
-from aim_local.keys import Key
 from aim_local.nats import NatsServer
-from controller_runtime import Key as ObjectKey
-from controller_runtime import dumps, loads
+from controller_runtime import Key, dumps, loads
 from controller_runtime.bus.connection import BusConnection, BusSettings, connect
 from controller_runtime.bus.envelope import LogMessage, StateMessage, message_id
 from controller_runtime.bus.history import DecisionFilter, History
@@ -44,7 +42,7 @@ _OBJECTS: Final = 1000
 _IN_FLIGHT: Final = 250
 _NAMESPACE: Final = "bench-noise"
 _GOAL: Final = 250.0
-_STANDALONE: Final = ObjectKey("whole", "chat")
+_STANDALONE: Final = Key("whole", "chat")
 """The AIMService of the whole run that is replayed."""
 
 
@@ -54,12 +52,12 @@ async def measure_replay(site: Site, key: Key) -> list[Figure]:
     copy = site.stack.settings.folder / "history"
     await asyncio.to_thread(shutil.copytree, site.stack.settings.folder / "nats", copy)
     try:
-        return await _measure(copy, ObjectKey(key.namespace, key.name))
+        return await _measure(copy, key)
     finally:
         await asyncio.to_thread(shutil.rmtree, copy)
 
 
-async def _measure(store: Path, key: ObjectKey) -> list[Figure]:
+async def _measure(store: Path, key: Key) -> list[Figure]:
     async with _server(store) as bus:
         await _add_events(bus, key)
         return await _replay(bus, key)
@@ -77,7 +75,7 @@ async def _server(store: Path) -> AsyncIterator[BusConnection]:
         yield bus
 
 
-async def _add_events(bus: BusConnection, key: ObjectKey) -> None:
+async def _add_events(bus: BusConnection, key: Key) -> None:
     """Versions of other AIMServices, published as a publisher does."""
     model = (await History(bus).versions(SERVICES.name, key))[-1].state
 
@@ -94,7 +92,7 @@ async def _add_events(bus: BusConnection, key: ObjectKey) -> None:
 
 
 def _event(model: StateMessage, one: int, number: int, previous: int) -> StateMessage:
-    key, uid, version = ObjectKey(_NAMESPACE, f"service-{one}"), f"noise-{one}", str(10**9 + number)
+    key, uid, version = Key(_NAMESPACE, f"service-{one}"), f"noise-{one}", str(10**9 + number)
     body = loads(model.body)
     body["metadata"] |= {"namespace": key.namespace, "name": key.name, "uid": uid, "resourceVersion": version}
     return replace(
@@ -117,7 +115,7 @@ async def _publish(bus: BusConnection, state: StateMessage) -> int:
     return stored.sequence
 
 
-async def _replay(bus: BusConnection, key: ObjectKey) -> list[Figure]:
+async def _replay(bus: BusConnection, key: Key) -> list[Figure]:
     code = await asyncio.to_thread(services)
     history = History(bus)
     wanted = DecisionFilter(part=SERVICES.name, namespace=key.namespace, name=key.name)

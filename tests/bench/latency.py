@@ -9,7 +9,7 @@ from bench.ledger import Cost, Ledger
 from bench.site import WARM, Site, service_body
 
 from aim_domain import kinds
-from aim_local.keys import Key
+from controller_runtime import Key
 
 WARM_UPS: Final = 3
 ROUNDS: Final = 20

@@ -48,12 +48,11 @@ from aim_domain.parts import (
 )
 from aim_domain.parts import SERVICES as AIM_SERVICES
 from aim_local.apiserver import EXTERNAL_CRDS, ControlPlane
-from aim_local.keys import Key
 from aim_local.nats import NatsServer
 from aim_local.ports import HOST, free_ports
 from aim_local.stack import SERVICES
 from aim_model_sync.settings import ModelSyncSettings
-from controller_runtime import FACTS, JsonObject, Part, ServiceDefinition, dumps, loads
+from controller_runtime import FACTS, JsonObject, Key, Part, ServiceDefinition, dumps, loads
 from controller_runtime.bus.connection import BusConnection, BusSettings, connect
 from controller_runtime.bus.publisher import Publisher
 from controller_runtime.bus.publisher_state import Phase, PublisherSettings, PublisherSetup

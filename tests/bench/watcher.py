@@ -7,8 +7,7 @@ from contextlib import asynccontextmanager
 from typing import TypeAlias
 
 from aim_local.actors.informer import Informer
-from aim_local.keys import Key
-from controller_runtime import JsonObject, KubeClient
+from controller_runtime import JsonObject, Key, KubeClient
 from controller_runtime.kube.kinds import ResourceKind
 
 Accept: TypeAlias = Callable[[JsonObject], bool]

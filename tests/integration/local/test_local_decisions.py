@@ -11,8 +11,7 @@ from aim_local.actors.job_decision import next_step, pod_for
 from aim_local.demo.report import count_requests
 from aim_local.demo.summary import Mood, summarise
 from aim_local.demo.view import shortened
-from aim_local.keys import Key
-from controller_runtime import JsonObject
+from controller_runtime import JsonObject, Key
 
 NOW = datetime(2026, 1, 1, 12, 0, 0, tzinfo=UTC)
 

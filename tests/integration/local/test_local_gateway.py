@@ -11,8 +11,7 @@ from support.controlplane import RawApi
 from aim_local.apiserver import ControlPlane
 from aim_local.engine import Backends, engine
 from aim_local.gateway import RouteTable, gateway, routes_of
-from aim_local.keys import Key
-from controller_runtime import JsonObject, KubeClient, load_connection, loads
+from controller_runtime import JsonObject, Key, KubeClient, load_connection, loads
 
 CHAT: JsonObject = {"messages": [{"role": "user", "content": "hello there"}]}
 

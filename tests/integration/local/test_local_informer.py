@@ -7,8 +7,7 @@ from support.controlplane import controlplane, eventually
 
 from aim_local.actors.informer import Informer
 from aim_local.apiserver import ControlPlane
-from aim_local.keys import Key
-from controller_runtime import JsonObject, KubeClient
+from controller_runtime import JsonObject, Key, KubeClient
 from controller_runtime.kinds import CONFIG_MAP
 from controller_runtime.kube.config import Connection, NoCredentials
 

@@ -8,8 +8,7 @@ from aim_local.actors.objects import annotations_of, is_going, uid_of
 from aim_local.actors.storage import SELECTED_NODE, bound_claim, claim_uid, is_bound, modes, waits_for_consumer
 from aim_local.actors.workers import Workers
 from aim_local.actors.writer import Writer
-from aim_local.keys import Key
-from controller_runtime import JsonObject
+from controller_runtime import JsonObject, Key
 from controller_runtime.kinds import PERSISTENT_VOLUME_CLAIM
 
 _WAITING: Final = "waiting for first consumer to be created before binding"

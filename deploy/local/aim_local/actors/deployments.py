@@ -10,8 +10,7 @@ from aim_local.actors.replica_set_decision import next_step as next_scale
 from aim_local.actors.replica_set_decision import pod_for
 from aim_local.actors.workers import Workers
 from aim_local.actors.writer import Writer
-from aim_local.keys import Key
-from controller_runtime import JsonObject
+from controller_runtime import JsonObject, Key
 from controller_runtime.kinds import POD
 
 

@@ -6,8 +6,7 @@ from typing import Final, TypeAlias
 from aim_local.actors.failures import Wanted
 from aim_local.actors.kinds import GATEWAY
 from aim_local.actors.objects import condition, timed
-from aim_local.keys import Key
-from controller_runtime import JsonObject
+from controller_runtime import JsonObject, Key
 
 CONTROLLER: Final = "local.aim/gateway-controller"
 Lookup: TypeAlias = Callable[[Key], JsonObject | None]

@@ -13,8 +13,7 @@ from aim_local.actors.settings import ActorSettings
 from aim_local.actors.wanted_failures import WantedFailures
 from aim_local.actors.workers import Workers
 from aim_local.actors.writer import Writer
-from aim_local.keys import Key
-from controller_runtime import JsonObject
+from controller_runtime import JsonObject, Key
 from controller_runtime.kinds import HORIZONTAL_POD_AUTOSCALER
 
 REPLICAS_ANNOTATION: Final = LOCAL_PREFIX + "replicas"

@@ -6,9 +6,8 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Final, TypeAlias, final
 
-from aim_local.actors.objects import key_of, uid_of
-from aim_local.keys import Key
-from controller_runtime import JsonObject, KubeClient
+from aim_local.actors.objects import uid_of
+from controller_runtime import JsonObject, Key, KubeClient
 from controller_runtime.kube.kinds import ResourceKind
 from controller_runtime.kube.reflector import Bookmark, Delete, Reflector, Restarted, Upsert, as_sent
 
@@ -53,13 +52,13 @@ class Informer:
 
         The watch may have told of its deletion before the answer came.
         """
-        held = self.objects.get(key_of(obj))
+        held = self.objects.get(Key.of(obj))
         if uid_of(obj) not in self._gone and (held is None or _version(held) < _version(obj)):
             self._store(obj)
 
     def _seen(self, obj: JsonObject) -> bool:
         """Whether a write of our own brought this version, or a later one, already."""
-        held = self.objects.get(key_of(obj))
+        held = self.objects.get(Key.of(obj))
         return held is not None and uid_of(held) == uid_of(obj) and _version(held) >= _version(obj)
 
     def put_if(self, obj: JsonObject | None) -> None:
@@ -85,7 +84,7 @@ class Informer:
                         pass
 
     def _store(self, obj: JsonObject) -> None:
-        key = key_of(obj)
+        key = Key.of(obj)
         self._gone.pop(uid_of(obj), None)
         self._leave(key)
         self.objects[key] = obj
@@ -94,7 +93,7 @@ class Informer:
         self._tell(key, obj)
 
     def _drop(self, obj: JsonObject) -> None:
-        key, held = key_of(obj), self.objects.get(key_of(obj))
+        key, held = Key.of(obj), self.objects.get(Key.of(obj))
         self._gone[uid_of(obj)] = None
         if len(self._gone) > _REMEMBERED:
             del self._gone[next(iter(self._gone))]

@@ -5,12 +5,11 @@ from typing import final
 
 from aim_local.actors.informer import Informer
 from aim_local.actors.job_decision import next_step, pod_for
-from aim_local.actors.objects import is_going, key_of, uid_of
+from aim_local.actors.objects import is_going, uid_of
 from aim_local.actors.settings import ActorSettings
 from aim_local.actors.workers import Workers
 from aim_local.actors.writer import Writer
-from aim_local.keys import Key
-from controller_runtime import JsonObject
+from controller_runtime import JsonObject, Key
 from controller_runtime.kinds import JOB, POD
 
 
@@ -53,7 +52,7 @@ class Jobs:
 
     async def _create(self, job: JsonObject, attempt: int) -> None:
         pod = pod_for(job, attempt)
-        if self._pods.get(key_of(pod)) is not None:
+        if self._pods.get(Key.of(pod)) is not None:
             return
         created = await self._writer.create(POD, pod)
         if created is not None:

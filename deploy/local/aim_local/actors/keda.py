@@ -10,8 +10,7 @@ from aim_local.actors.objects import is_going, labels_of
 from aim_local.actors.settings import ActorSettings
 from aim_local.actors.workers import Workers
 from aim_local.actors.writer import Writer
-from aim_local.keys import Key
-from controller_runtime import JsonObject
+from controller_runtime import JsonObject, Key
 from controller_runtime.kinds import HORIZONTAL_POD_AUTOSCALER
 
 FINALIZER: Final = "finalizer.keda.sh"

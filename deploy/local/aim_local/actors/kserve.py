@@ -15,7 +15,6 @@ from aim_local.actors.objects import (
     controller_uid,
     is_going,
     is_ready,
-    key_of,
     labels_of,
     now_text,
     short_hash,
@@ -25,8 +24,7 @@ from aim_local.actors.pod_groups import predictor_group
 from aim_local.actors.settings import ActorSettings
 from aim_local.actors.workers import Workers
 from aim_local.actors.writer import Writer
-from aim_local.keys import Key
-from controller_runtime import ApiError, JsonObject
+from controller_runtime import ApiError, JsonObject, Key
 from controller_runtime.kinds import HORIZONTAL_POD_AUTOSCALER
 from controller_runtime.kube.kinds import ResourceKind
 
@@ -50,7 +48,7 @@ def _children_of(isvc: JsonObject, replicas: int | None) -> tuple[_Child, ...]:
     if autoscaler is not None:
         keda = autoscaler["kind"] == SCALED_OBJECT.kind
         wished.append((SCALED_OBJECT if keda else HORIZONTAL_POD_AUTOSCALER, autoscaler))
-    return tuple(_Child(kind, key_of(obj), obj, short_hash(obj)) for kind, obj in wished)
+    return tuple(_Child(kind, Key.of(obj), obj, short_hash(obj)) for kind, obj in wished)
 
 
 @final
@@ -121,7 +119,7 @@ class KServe:
         await self._report(self._inference_services.get(key) or isvc)
 
     async def _report(self, isvc: JsonObject) -> None:
-        key = key_of(isvc)
+        key = Key.of(isvc)
         deployment = self._held[DEPLOYMENT].get(Key(key.namespace, predictor_name(key.name)))
         pods = list(self._pods.group(predictor_group(key)).values())
         if not isvc.get("status") and not (deployment or {}).get("status"):
@@ -143,7 +141,7 @@ class KServe:
 
     def _children(self, isvc: JsonObject, replicas: int | None) -> tuple[_Child, ...]:
         """The wished children, made anew when what they are made of changes: most looks come for a status."""
-        metadata, key = isvc["metadata"], key_of(isvc)
+        metadata, key = isvc["metadata"], Key.of(isvc)
         source = (metadata["uid"], metadata.get("generation"), labels_of(isvc), annotations_of(isvc), replicas)
         known = self._wishes.get(key)
         if known is None or known[0] != source:

@@ -10,8 +10,7 @@ from aim_local.actors.objects import is_going, now_text, uid_of
 from aim_local.actors.pod_run import NodeContext, PodRun
 from aim_local.actors.pod_status import ended
 from aim_local.actors.workers import Workers
-from aim_local.keys import Key
-from controller_runtime import JsonObject, KubeError
+from controller_runtime import JsonObject, Key, KubeError
 from controller_runtime.kinds import POD
 
 _log = structlog.get_logger(__name__)

@@ -5,16 +5,10 @@ from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Final
 
-from aim_local.keys import Key
 from controller_runtime import JsonObject, canonical
 
 LOCAL_PREFIX: Final = "local.aim/"
 """Annotations with this prefix speak to the actors."""
-
-
-def key_of(obj: JsonObject) -> Key:
-    """The object's key."""
-    return Key(obj["metadata"].get("namespace") or "", obj["metadata"]["name"])
 
 
 def uid_of(obj: JsonObject) -> str:

@@ -4,8 +4,7 @@ from typing import Final
 
 from aim_domain import labels
 from aim_local.actors.objects import by_controller, labels_of
-from aim_local.keys import Key
-from controller_runtime import JsonObject
+from controller_runtime import JsonObject, Key
 
 _PREDICTOR: Final = "predictor "
 _CLAIM: Final = "claim "

@@ -26,9 +26,8 @@ from aim_local.actors.pull_errors import PULL_ERRORS, no_access_to_image, no_suc
 from aim_local.actors.settings import ActorSettings
 from aim_local.actors.wanted_failures import WantedFailures
 from aim_local.actors.writer import Writer
-from aim_local.keys import Key
 from aim_local.registry.images import PRIVATE_PREFIX, find_image
-from controller_runtime import JsonObject
+from controller_runtime import JsonObject, Key
 from controller_runtime.kinds import POD
 
 _LONGEST_RETRY: Final = 30.0

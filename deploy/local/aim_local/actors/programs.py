@@ -15,10 +15,9 @@ from aim_local.actors.container_logs import ContainerLog
 from aim_local.actors.failures import Ending, Role
 from aim_local.actors.objects import labels_of
 from aim_local.actors.settings import SIMULATED_SIZE, ActorSettings
-from aim_local.keys import Key
 from aim_local.processes import dying_with_parent, stop_process
 from aim_local.registry import discovery_log
-from controller_runtime import JsonObject
+from controller_runtime import JsonObject, Key
 
 _DOWNLOADERS: Final[Mapping[Role, str]] = {
     Role.DOWNLOAD: "aim_artifacts.downloader",

@@ -20,8 +20,7 @@ from aim_local.actors.storage import SELECTED_NODE, is_bound, waits_for_consumer
 from aim_local.actors.wanted_failures import WantedFailures
 from aim_local.actors.workers import Workers
 from aim_local.actors.writer import Writer
-from aim_local.keys import Key
-from controller_runtime import JsonObject
+from controller_runtime import JsonObject, Key
 from controller_runtime.kinds import PERSISTENT_VOLUME_CLAIM, POD
 
 _ENDED: Final = frozenset({"Succeeded", "Failed"})

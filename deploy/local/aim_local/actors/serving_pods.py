@@ -9,8 +9,7 @@ from aim_local.actors.kserve_objects import SERVING_CONTAINER, model_name
 from aim_local.actors.objects import is_ready, labels_of
 from aim_local.actors.pod_groups import predictor_group
 from aim_local.engine import Backends
-from aim_local.keys import Key
-from controller_runtime import JsonObject
+from controller_runtime import JsonObject, Key
 
 
 @final

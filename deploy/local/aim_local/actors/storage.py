@@ -5,8 +5,7 @@ from typing import Final
 from aim_local.actors.informer import Informer
 from aim_local.actors.kinds import PERSISTENT_VOLUME, STORAGE_CLASS
 from aim_local.actors.objects import annotations_of
-from aim_local.keys import Key
-from controller_runtime import JsonObject
+from controller_runtime import JsonObject, Key
 
 DEFAULT_CLASS: Final = "standard"
 PROVISIONER: Final = "local.aim/folder"

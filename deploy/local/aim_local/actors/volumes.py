@@ -25,8 +25,7 @@ from aim_local.actors.storage import (
 from aim_local.actors.wanted_failures import WantedFailures
 from aim_local.actors.workers import Workers
 from aim_local.actors.writer import Writer
-from aim_local.keys import Key
-from controller_runtime import JsonObject
+from controller_runtime import JsonObject, Key
 from controller_runtime.kinds import PERSISTENT_VOLUME_CLAIM
 
 _EXHAUSTED: Final = "rpc error: code = ResourceExhausted desc = no space left in pool"

@@ -11,9 +11,8 @@ from aim_domain.kinds import INFERENCE_SERVICE
 from aim_local.actors.failure_rules import Rule, first_match
 from aim_local.actors.failures import FAIL_ANNOTATION, LOG_ANNOTATION, POD_FAILURES, Failure, Role, Wanted, failure_for
 from aim_local.actors.informer import Informer
-from aim_local.actors.objects import annotations_of, key_of
-from aim_local.keys import Key
-from controller_runtime import JsonObject
+from aim_local.actors.objects import annotations_of
+from controller_runtime import JsonObject, Key
 from controller_runtime.kinds import JOB
 
 Listener: TypeAlias = Callable[[], object]
@@ -107,7 +106,7 @@ class WantedFailures:
     def _on_object(self, _: Key, obj: JsonObject) -> None:
         annotations = annotations_of(obj)
         text = f"{annotations.get(FAIL_ANNOTATION, '')}\n{annotations.get(LOG_ANNOTATION, '')}".strip()
-        where = (obj["kind"], key_of(obj))
+        where = (obj["kind"], Key.of(obj))
         if text == self._annotated.get(where, ""):
             return
         if text:

@@ -6,8 +6,7 @@ from typing import Final, TypeAlias, final
 
 import structlog
 
-from aim_local.keys import Key
-from controller_runtime import KubeError
+from controller_runtime import Key, KubeError
 from controller_runtime.reconcile.queue import WorkQueue
 from controller_runtime.reconcile.retry_rate import Backoff, TokenBucket
 

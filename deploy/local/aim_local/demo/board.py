@@ -11,8 +11,7 @@ from typing import Final, TypeAlias, final
 from aim_domain import kinds
 from aim_local.actors.informer import Informer
 from aim_local.demo.summary import Mood, Summary, summarise
-from aim_local.keys import Key
-from controller_runtime import JsonObject, KubeClient
+from controller_runtime import JsonObject, Key, KubeClient
 from controller_runtime.kube.kinds import ResourceKind
 
 SHOWN: Final[tuple[ResourceKind, ...]] = (

@@ -15,9 +15,8 @@ from aim_local.demo.manifests import Manifest, apply_all, demo_files, read_manif
 from aim_local.demo.report import print_report
 from aim_local.demo.summary import complaints
 from aim_local.demo.view import showing
-from aim_local.keys import Key
 from aim_local.stack import Stack, StackSettings
-from controller_runtime import JsonObject, KubeClient
+from controller_runtime import JsonObject, Key, KubeClient
 from controller_runtime.kube.config import from_kubeconfig
 
 _SERVICE: Final = Key("demo", "qwen-chat")

@@ -13,7 +13,7 @@ from rich.text import Text
 
 from aim_local.demo.board import SHOWN, Board
 from aim_local.demo.summary import Summary
-from aim_local.keys import Key
+from controller_runtime import Key
 
 _LEAST_SECONDS: Final = 0.1
 """Between two drawings of the table."""

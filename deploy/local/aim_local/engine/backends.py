@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from itertools import count
 from typing import final
 
-from aim_local.keys import Key
+from controller_runtime import Key
 
 
 @dataclass(frozen=True, slots=True)

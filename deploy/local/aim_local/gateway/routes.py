@@ -4,8 +4,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import final
 
-from aim_local.keys import Key
-from controller_runtime import JsonObject, parse_seconds
+from controller_runtime import JsonObject, Key, parse_seconds
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,9 +17,8 @@ from aim_local.actors.gateway_status import is_served
 from aim_local.actors.informer import Informer
 from aim_local.actors.kinds import SERVICE
 from aim_local.gateway.routes import RouteTable, Target, routes_of
-from aim_local.keys import Key
 from aim_local.serving import ANY_METHOD, HOST, break_off, json_response, serving
-from controller_runtime import JsonObject, KubeClient
+from controller_runtime import JsonObject, Key, KubeClient
 
 READY_PATH: Final = "/-/ready"
 _HOP_BY_HOP: Final = frozenset(
