@@ -8,7 +8,7 @@ import asyncio
 import contextlib
 import socket
 import ssl
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from typing import Final
 
 import uvicorn
@@ -18,6 +18,7 @@ from starlette.types import ASGIApp
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from controller_runtime import dumps
+from controller_runtime.manager.asgi import InProcessServer
 
 HOST: Final = "127.0.0.1"
 JSON: Final = "application/json"
@@ -35,26 +36,6 @@ class _Protocol(HttpToolsProtocol):
         self.scope["extensions"] = {_ABORT: {"now": self.transport.abort}}
 
 
-class _Server(uvicorn.Server):
-    """A server that leaves the process's signals alone, as it may live inside a test or a demo, and stops at once."""
-
-    def __init__(self, config: uvicorn.Config) -> None:
-        super().__init__(config)
-        self._stop = asyncio.Event()
-
-    def stop(self) -> None:
-        """Stop accepting and let running requests end."""
-        self.should_exit = True
-        self._stop.set()
-
-    async def main_loop(self) -> None:
-        await self._stop.wait()
-
-    @contextlib.contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        yield
-
-
 class Listener:
     """Serves an application on a port of 127.0.0.1; `port` is known once it is bound."""
 
@@ -63,7 +44,7 @@ class Listener:
         self._application = application
         self._tls = tls
         self._socket: socket.socket | None = None
-        self._server: _Server | None = None
+        self._server: InProcessServer | None = None
 
     def bind(self) -> None:
         """Take connections; they wait until somebody serves."""
@@ -75,7 +56,7 @@ class Listener:
         self.port = listener.getsockname()[1]
         self._socket = listener
         tls = self._tls
-        self._server = _Server(
+        self._server = InProcessServer(
             uvicorn.Config(
                 self._application,
                 http=_Protocol,

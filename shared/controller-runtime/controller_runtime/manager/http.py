@@ -2,8 +2,6 @@
 
 import asyncio
 import socket
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Final
 
 import uvicorn
@@ -12,6 +10,7 @@ from fastapi.responses import JSONResponse, PlainTextResponse
 
 from controller_runtime.bus.part import Key
 from controller_runtime.json import JsonObject, dumps
+from controller_runtime.manager.asgi import InProcessServer
 from controller_runtime.manager.failure import StartError
 from controller_runtime.manager.settings import Address
 from controller_runtime.manager.state import ServiceState
@@ -72,26 +71,6 @@ def _json(page: JsonObject) -> Response:
     return Response(dumps(page), media_type="application/json")
 
 
-class _Uvicorn(uvicorn.Server):
-    """Leaves signals to the process, and does not look ten times a second whether it is to stop."""
-
-    def __init__(self, config: uvicorn.Config) -> None:
-        super().__init__(config)
-        self._stop = asyncio.Event()
-
-    def stop(self) -> None:
-        """Let `serve` end."""
-        self.should_exit = True
-        self._stop.set()
-
-    async def main_loop(self) -> None:
-        await self._stop.wait()
-
-    @contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        yield
-
-
 class HttpServer:
     """One address that is served until the process stops."""
 
@@ -113,7 +92,7 @@ class HttpServer:
             date_header=False,
             timeout_graceful_shutdown=_STOP_SECONDS,
         )
-        self._server = _Uvicorn(config)
+        self._server = InProcessServer(config)
 
     async def run(self) -> None:
         """Serve until cancelled; open requests get a moment to end."""
