@@ -96,7 +96,7 @@ class ObjectMeta(ApiModel):
 
 
 class Condition(ApiModel):
-    """One aspect of an object's state (CC-021)."""
+    """One observation of the state (CC-021)."""
 
     type: Annotated[
         str,
@@ -107,21 +107,21 @@ class Condition(ApiModel):
             r"(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])$",
         ),
     ] = ""
-    """Name of the aspect."""
+    """Type of the condition."""
     status: Annotated[ConditionStatus, REQUIRED] = ConditionStatus.UNKNOWN
-    """Whether the aspect holds."""
+    """True, False or Unknown."""
     reason: Annotated[
         str,
         REQUIRED,
         Schema(min_length=1, max_length=1024, pattern=r"^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$"),
     ] = ""
-    """Cause in one CamelCase word."""
+    """Machine-readable cause, in CamelCase."""
     message: Annotated[str, REQUIRED, Schema(max_length=32768)] = ""
-    """Cause in words."""
+    """Human-readable explanation, and what to do."""
     last_transition_time: Annotated[Time | None, REQUIRED] = None
-    """When the status last changed."""
+    """When the status of the condition last changed."""
     observed_generation: Annotated[Int64 | None, Schema(minimum=0)] = None
-    """Generation of the spec that this condition is about."""
+    """Generation of the spec that the condition was computed from."""
 
 
 Conditions = Annotated[Items[Condition], list_map("type")]

@@ -23,9 +23,9 @@ class KeySelector(ApiModel):
     name: Annotated[str, DEFAULTED] = ""
     """Name of the object."""
     key: Annotated[str, REQUIRED] = ""
-    """Key inside the object."""
+    """Key in the object's data."""
     optional: bool | None = None
-    """Whether object or key may be missing."""
+    """Whether the object or the key may be missing."""
 
 
 class FieldSelector(ApiModel):
@@ -34,9 +34,9 @@ class FieldSelector(ApiModel):
     schema_info: ClassVar[Schema] = ATOMIC_MAP
 
     api_version: str | None = None
-    """Version that the path is written for."""
+    """API version that the path refers to."""
     field_path: Annotated[str, REQUIRED] = ""
-    """Path of the field."""
+    """Path of the field to read."""
 
 
 class ResourceFieldSelector(ApiModel):
@@ -45,9 +45,9 @@ class ResourceFieldSelector(ApiModel):
     schema_info: ClassVar[Schema] = ATOMIC_MAP
 
     container_name: str | None = None
-    """Container; needed for volumes."""
+    """Name of the container; required for volumes."""
     divisor: QuantityText | None = None
-    """Unit of the result."""
+    """Unit of the value, such as 1Mi."""
     resource: Annotated[str, REQUIRED] = ""
     """Resource to read."""
 
@@ -58,11 +58,11 @@ class FileKeySelector(ApiModel):
     schema_info: ClassVar[Schema] = ATOMIC_MAP
 
     key: Annotated[str, REQUIRED] = ""
-    """Key inside the file."""
+    """Key in the file."""
     optional: Annotated[bool, DEFAULTED] = False
-    """Whether file or key may be missing."""
+    """Whether the file or the key may be missing."""
     path: Annotated[str, REQUIRED] = ""
-    """Path of the file inside the volume."""
+    """Path of the file in the volume."""
     volume_name: Annotated[str, REQUIRED] = ""
     """Volume that holds the file."""
 
@@ -88,9 +88,9 @@ class EnvVar(ApiModel):
     name: Annotated[str, REQUIRED] = ""
     """Name of the variable."""
     value: str | None = None
-    """Literal value."""
+    """Literal value of the variable."""
     value_from: EnvVarSource | None = None
-    """Source of the value."""
+    """Source of the value of the variable."""
 
 
 EnvList: TypeAlias = Annotated[Items[EnvVar], list_map("name")]
@@ -98,7 +98,7 @@ EnvList: TypeAlias = Annotated[Items[EnvVar], list_map("name")]
 
 
 class LocalObjectReference(ApiModel):
-    """Names a Secret in the same namespace."""
+    """Reference to a Secret in the same namespace."""
 
     schema_info: ClassVar[Schema] = ATOMIC_MAP
 
@@ -111,45 +111,45 @@ PullSecrets: TypeAlias = Items[LocalObjectReference]
 
 
 class ResourceClaim(ApiModel):
-    """Names a resource claim of the pod."""
+    """Reference to a resource claim of the pod."""
 
     name: Annotated[str, REQUIRED] = ""
-    """Claim in the pod spec."""
+    """Name of the claim in the pod spec."""
     request: str | None = None
-    """Request inside the claim."""
+    """Name of the request in the claim."""
 
 
 class ResourceRequirements(ApiModel):
     """Compute resources of a container."""
 
     requests: MapOf[QuantityText] = Field(default_factory=dict)
-    """Smallest amounts needed."""
+    """Minimum amount of each resource."""
     limits: MapOf[QuantityText] = Field(default_factory=dict)
-    """Largest amounts allowed."""
+    """Maximum amount of each resource."""
     claims: Annotated[Items[ResourceClaim], list_map("name")] = ()
-    """Resource claims used."""
+    """Resource claims that the container uses."""
 
 
 class NodeSelectorRequirement(ApiModel):
-    """One requirement on a node."""
+    """A requirement on a node."""
 
     key: Annotated[str, REQUIRED] = ""
-    """Label key or field."""
+    """Label key or field path."""
     operator: Annotated[NodeOperator, REQUIRED, Schema(any_value=True)] = NodeOperator.IN
-    """Relation of the key to the values."""
+    """Operator that relates the key to the values."""
     values: Annotated[Items[str], ATOMIC_LIST] = ()
     """Values to compare with."""
 
 
 class NodeSelectorTerm(ApiModel):
-    """Requirements that must all hold."""
+    """A term; a node must meet all of its requirements."""
 
     schema_info: ClassVar[Schema] = ATOMIC_MAP
 
     match_expressions: Annotated[Items[NodeSelectorRequirement], ATOMIC_LIST] = ()
-    """Requirements on labels."""
+    """Requirements on the labels of the node."""
     match_fields: Annotated[Items[NodeSelectorRequirement], ATOMIC_LIST] = ()
-    """Requirements on fields."""
+    """Requirements on the fields of the node."""
 
 
 class NodeSelector(ApiModel):
@@ -158,22 +158,22 @@ class NodeSelector(ApiModel):
     schema_info: ClassVar[Schema] = ATOMIC_MAP
 
     node_selector_terms: Annotated[Items[NodeSelectorTerm], REQUIRED, ATOMIC_LIST] = ()
-    """Alternatives."""
+    """Terms; a node must match at least one."""
 
 
 class PreferredSchedulingTerm(ApiModel):
-    """A wish with a weight."""
+    """A preference with a weight."""
 
     weight: Annotated[Int32, REQUIRED] = 0
-    """Weight of the wish."""
+    """Weight of the preference, 1 to 100."""
     preference: Annotated[NodeSelectorTerm, REQUIRED] = NodeSelectorTerm()
-    """What is preferred."""
+    """The node selector term that is preferred."""
 
 
 class NodeAffinity(ApiModel):
     """Which nodes a pod may or should run on (shape S7)."""
 
     required_during_scheduling_ignored_during_execution: NodeSelector | None = None
-    """What a node must fulfil."""
+    """Requirements that a node must meet."""
     preferred_during_scheduling_ignored_during_execution: Annotated[Items[PreferredSchedulingTerm], ATOMIC_LIST] = ()
-    """What a node should fulfil."""
+    """Preferences, each with a weight."""

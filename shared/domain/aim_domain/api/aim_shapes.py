@@ -34,7 +34,7 @@ class GpuRequirements(ApiModel):
         rules=(  # CEL-02
             CelRule(
                 "!(has(self.model) && self.model != '' && has(self.minVram))",
-                "model and minVram exclude each other; give one of them",
+                "model and minVram are mutually exclusive; set only one of them",
             ),
         )
     )
@@ -42,18 +42,18 @@ class GpuRequirements(ApiModel):
     requests: Annotated[Int32 | None, Schema(minimum=0)] = None
     """Number of GPUs; 0 targets GPU nodes without consuming GPUs."""
     model: Annotated[str | None, Schema(max_length=64)] = None
-    """GPU model, such as MI300X; exclusive with minVram."""
+    """GPU model, such as MI300X; mutually exclusive with minVram."""
     min_vram: QuantityText | None = None
-    """Smallest memory per GPU; exclusive with model."""
+    """Minimum memory per GPU; mutually exclusive with model."""
     resource_name: Annotated[str, DEFAULTED] = DEFAULT_GPU_RESOURCE
-    """Extended resource that stands for a GPU."""
+    """Name of the extended resource for GPUs."""
 
 
 class CpuRequirements(ApiModel):
     """What a profile needs of the CPUs."""
 
     requests: Annotated[QuantityText, REQUIRED] = 0
-    """CPU request; must be above zero."""
+    """CPU request; must be greater than zero."""
     limits: QuantityText | None = None
     """CPU limit."""
 
@@ -75,55 +75,55 @@ class ModelSource(ApiModel):
     """Model weights to download (shape S9)."""
 
     model_id: Annotated[str, REQUIRED, MODEL_ID] = ""
-    """Canonical id, org/name; also the path inside the cache."""
+    """Canonical id, org/name; also the path in the cache."""
     source_uri: Annotated[str, REQUIRED, SOURCE_URI] = ""
-    """Where the weights are, hf:// or s3://."""
+    """URI of the weights, hf:// or s3://."""
     size: QuantityText | None = None
-    """Size of the weights, if known."""
+    """Size of the weights, when known."""
     env: EnvList = ()
-    """Variables for the download, such as credentials."""
+    """Environment variables of the download, such as credentials."""
 
 
 class DownloadFilter(ApiModel):
     """Which files of a repository are downloaded; an empty object selects all of them (shape S10)."""
 
     include: Items[str] = ()
-    """Glob patterns of files to take."""
+    """Glob patterns of files to include; all when absent."""
     exclude: Items[str] = ()
-    """Glob patterns of files to leave out."""
+    """Glob patterns of files to exclude."""
 
 
 class Storage(ApiModel):
     """Settings of the volumes that hold weights (shape S11)."""
 
     default_storage_class_name: str | None = None
-    """Storage class of the volumes."""
+    """StorageClass of the volumes."""
     pvc_headroom_percent: Annotated[Int32 | None, Schema(minimum=0)] = None
-    """Extra space in percent of the model size; 10 when no level sets it."""
+    """Extra space in percent of the model size; defaults to 10."""
     download_filter: DownloadFilter | None = None
-    """Which files are downloaded."""
+    """Filter of the files to download."""
 
 
 class Routing(ApiModel):
     """Settings of the HTTP route (shape S12)."""
 
     enabled: bool | None = None
-    """Whether a route is made; absent leaves it to the less specific level."""
+    """Whether an HTTPRoute is created; when absent, the less specific level decides."""
     gateway_ref: ParentReference | None = None
-    """Gateway that the route attaches to."""
+    """Gateway that the HTTPRoute attaches to."""
     path_template: str | None = None
-    """Template of the path, with JSONPath expressions over the service."""
+    """Template of the path; JSONPath expressions in it refer to the service."""
     request_timeout: str | None = None
-    """Timeout of a whole request, such as 30s or 2m."""
+    """Timeout of a request, such as 30s or 2m."""
     annotations: StrMap = Field(default_factory=dict)
-    """Annotations of the route."""
+    """Annotations of the HTTPRoute."""
 
 
 class CustomProfile(ApiModel):
     """A runtime profile written by the user (shape S13)."""
 
     engine_args: FreeJson = None
-    """Arguments of the inference engine, a JSON object without the key model."""
+    """Arguments of the inference engine as a JSON object; the key model is not allowed."""
     env_vars: Annotated[
         StrMap,
         Schema(
@@ -136,7 +136,7 @@ class CustomProfile(ApiModel):
             ),
         ),
     ] = Field(default_factory=dict)
-    """Environment of the inference engine."""
+    """Environment variables of the inference engine."""
 
 
 class ProfileMetadata(ApiModel):
@@ -149,11 +149,11 @@ class ProfileMetadata(ApiModel):
     gpu_count: Int32 | None = None
     """Number of GPUs."""
     metric: Metric | None = None
-    """What the profile is optimised for."""
+    """Metric that the profile is optimized for."""
     precision: Precision | None = None
     """Numeric precision."""
     type: ProfileType | None = None
-    """How far the profile has been tuned."""
+    """Optimization level of the profile."""
 
 
 class Profile(ApiModel):
@@ -162,11 +162,11 @@ class Profile(ApiModel):
     engine_args: Annotated[FreeJson, Field(alias="engine_args")] = None
     """Arguments of the inference engine."""
     env_vars: Annotated[StrMap, Field(alias="env_vars")] = Field(default_factory=dict)
-    """Environment of the inference engine."""
+    """Environment variables of the inference engine."""
     metadata: ProfileMetadata | None = None
-    """What the profile is made for."""
+    """Metadata of the profile, such as engine and precision."""
     original_discovery_output: FreeJson = None
-    """Result of the discovery as it was printed."""
+    """Output of the discovery, unmodified."""
 
 
 class ResolvedReference(ApiModel):
@@ -175,10 +175,10 @@ class ResolvedReference(ApiModel):
     name: str | None = None
     """Name of the object."""
     namespace: str | None = None
-    """Namespace of the object; absent for cluster-scoped ones."""
+    """Namespace of the object; absent when it is cluster-scoped."""
     kind: str | None = None
     """Kind of the object."""
     uid: str | None = None
     """UID of the object."""
     scope: ResolutionScope | None = None
-    """Level at which the object was found."""
+    """Scope in which the object was found."""

@@ -33,95 +33,95 @@ _FILTER_KEPT: Final = CelRule(  # CEL-51
 
 
 class AIMArtifactSpec(ApiModel):
-    """Which weights are downloaded and how."""
+    """Which weights to download, and how."""
 
     schema_info: ClassVar[Schema] = Schema(rules=(_FILTER_KEPT,))
 
     source_uri: Annotated[str, REQUIRED, Schema(min_length=1), SOURCE_URI, immutable("sourceUri")] = ""  # CEL-50
-    """Where the weights are, hf:// or s3://; immutable."""
+    """URI of the weights, hf:// or s3://; immutable."""
     model_id: Annotated[str | None, MODEL_ID] = None
     """Canonical id, org/name; derived from hf:// sources when absent."""
     storage_class_name: str | None = None
-    """Storage class of the volume."""
+    """StorageClass of the volume."""
     size: QuantityText | None = None
-    """Size of the weights; found out when absent."""
+    """Size of the weights; determined from the source when absent."""
     env: EnvList = ()
-    """Variables for the download, such as credentials."""
+    """Environment variables of the download, such as credentials."""
     model_download_image: str | None = None
-    """Image of the downloader; the release's own when absent."""
+    """Image of the downloader; defaults to the one of this release."""
     download_filter: DownloadFilter | None = None
-    """Which files are downloaded; immutable."""
+    """Filter of the files to download; immutable."""
     image_pull_secrets: PullSecrets = ()
-    """Secrets for pulling images."""
+    """Secrets with credentials for pulling images."""
     retention_priority: Annotated[Int32 | None, Schema(minimum=0)] = None
-    """Makes the artifact evictable when storage runs out; lower values go first."""
+    """Makes the artifact evictable when storage runs out; lower values are evicted first."""
     runtime_config_name: str | None = None
-    """Runtime config to use; empty means default."""
+    """Name of the runtime config to use; empty means default."""
 
 
 class DownloadProgress(ApiModel):
-    """How much has been downloaded."""
+    """Progress of the download."""
 
     total_bytes: Int64 | None = None
-    """Bytes to download."""
+    """Total number of bytes to download."""
     downloaded_bytes: Int64 | None = None
-    """Bytes downloaded."""
+    """Number of bytes downloaded."""
     percentage: Annotated[Int32 | None, Schema(minimum=0, maximum=100)] = None
-    """Part downloaded in percent."""
+    """Progress in percent."""
     display_percentage: str | None = None
-    """Part downloaded as text, such as 45 %."""
+    """Human-readable progress, such as 45 %."""
 
 
 class DownloadState(ApiModel):
     """The running download attempt."""
 
     protocol: str | None = None
-    """Protocol in use."""
+    """Protocol of this attempt."""
     protocol_sequence: str | None = None
-    """Protocols in the order they are tried."""
+    """Protocols in the order in which they are tried."""
     message: str | None = None
-    """What the downloader reports."""
+    """Latest message of the downloader."""
     attempt: Int32 | None = None
     """Number of this attempt."""
     total_attempts: Int32 | None = None
-    """Number of attempts allowed."""
+    """Maximum number of attempts."""
 
 
 class AIMArtifactStatus(ApiModel):
-    """What became of the download."""
+    """Observed state of the artifact."""
 
     observed_generation: Int64 | None = None
-    """Generation that this status is about."""
+    """Generation of the spec that this status was computed from."""
     conditions: Conditions = ()
-    """Aspects of the state."""
+    """Latest observations of the state."""
     status: Annotated[StatusValue, STANDARD_STATUS] = StatusValue.PENDING
-    """Overall status."""
+    """Overall status, summarized from the conditions."""
     progress: DownloadProgress | None = None
-    """How much has been downloaded."""
+    """Progress of the download."""
     download: DownloadState | None = None
     """The running download attempt."""
     display_size: str | None = None
-    """Size for people, such as 42.5 GiB."""
+    """Human-readable size, such as 42.5 GiB."""
     last_used: Time | None = None
     """When a model that uses the weights was last deployed."""
     persistent_volume_claim: str | None = None
-    """PVC that holds the weights."""
+    """PersistentVolumeClaim that holds the weights."""
     mode: CacheMode | None = None
-    """Whether the artifact goes with its owners or stays for all."""
+    """Whether the artifact is deleted with its owners or kept and shared."""
     discovered_size_bytes: Int64 | None = None
-    """Size that the source reports."""
+    """Size reported by the source, in bytes."""
     allocated_size: QuantityText | None = None
-    """Storage request of the PVC, headroom included."""
+    """Storage requested by the PersistentVolumeClaim, including headroom."""
     headroom_percent: Int32 | None = None
-    """Headroom that was applied."""
+    """Headroom applied to the size, in percent."""
 
 
 class AIMArtifact(Resource):
-    """Weights of a model on a volume."""
+    """Model weights, downloaded once to a volume."""
 
     api_version: str = API_VERSION
     kind: str = "AIMArtifact"
     spec: Annotated[AIMArtifactSpec, REQUIRED] = AIMArtifactSpec()
-    """Which weights are downloaded and how."""
+    """Which weights to download, and how."""
     status: AIMArtifactStatus = AIMArtifactStatus()
-    """What became of the download."""
+    """Observed state of the artifact."""

@@ -10,11 +10,11 @@ from controller_runtime import REQUIRED, Resource
 
 
 class AIMClusterModel(Resource):
-    """A model image for all namespaces."""
+    """A model image, available in all namespaces."""
 
     api_version: str = API_VERSION
     kind: str = "AIMClusterModel"
     spec: Annotated[AIMModelSpec, REQUIRED] = AIMModelSpec()
-    """The image and how to use it."""
+    """The model image, and how to use it."""
     status: AIMModelStatus = AIMModelStatus()
-    """What became of the model."""
+    """Observed state of the model."""

@@ -26,14 +26,14 @@ ImageSelector = Annotated[str, Schema(min_length=1, max_length=512)]
 
 
 class ModelSourceFilter(ApiModel):
-    """Selects images by pattern."""
+    """A filter that selects images by pattern."""
 
     image: Annotated[ImageSelector, REQUIRED] = ""
-    """Repository with optional tag; * stands for any characters."""
+    """Repository with an optional tag; * matches any characters."""
     exclude: Items[str] = ()
-    """Repositories to leave out."""
+    """Repositories to exclude."""
     versions: Items[str] = ()
-    """Version constraints of this filter; they replace the global ones."""
+    """Version constraints of this filter; they replace those of spec.versions."""
 
 
 _ONE_SELECTION: Final = CelRule(  # CEL-20
@@ -42,51 +42,51 @@ _ONE_SELECTION: Final = CelRule(  # CEL-20
 
 
 class AIMClusterModelSourceSpec(ApiModel):
-    """Which images become models."""
+    """Which images to create models from."""
 
     schema_info: ClassVar[Schema] = Schema(rules=(_ONE_SELECTION,))
 
     registry: Annotated[str, DEFAULTED] = "docker.io"
-    """Host of the registry."""
+    """Hostname of the registry."""
     images: Annotated[Items[ImageSelector], Schema(min_items=1, max_items=100)] = ()
-    """Exact repositories, with or without a tag; exclusive with filters."""
+    """Exact repositories, with or without a tag; mutually exclusive with filters."""
     filters: Annotated[Items[ModelSourceFilter], Schema(min_items=1, max_items=100)] = ()
-    """Filters of which any selects an image; exclusive with images."""
+    """Filters; an image that matches any of them is selected. Mutually exclusive with images."""
     versions: Items[str] = ()
     """Version constraints, such as >=1.0.0."""
     image_pull_secrets: PullSecrets = ()
-    """Secrets of the operator's namespace for the registry."""
+    """Secrets with registry credentials, in the operator's namespace."""
     sync_interval: Annotated[str, DEFAULTED, Schema(pattern=UNSIGNED_PATTERN, max_length=LONGEST_TEXT)] = "1h"
-    """Time between two syncs, such as 30m; at least 15m is recommended."""
+    """Interval between syncs, such as 30m; at least 15m is recommended."""
     max_models: Annotated[int, DEFAULTED, Schema(minimum=1, maximum=10000)] = 100
-    """How many models are made at most; existing ones are never deleted."""
+    """Maximum number of models to create; existing models are never deleted."""
 
 
 class AIMClusterModelSourceStatus(ApiModel):
-    """Result of the last sync."""
+    """Observed state of the model source."""
 
     status: StatusValue | None = None
-    """Overall status."""
+    """Overall status, summarized from the conditions."""
     last_sync_time: Time | None = None
-    """When the last successful sync ended."""
+    """When the last successful sync completed."""
     discovered_models: int | None = None
-    """Number of models made from this source."""
+    """Number of models created from this source."""
     available_models: int | None = None
-    """Number of images that the registry offers for the selection."""
+    """Number of images in the registry that match the selection."""
     models_limit_reached: bool | None = None
-    """Whether maxModels keeps images from becoming models."""
+    """Whether maxModels prevents further models from being created."""
     conditions: Conditions = ()
-    """Aspects of the state."""
+    """Latest observations of the state."""
     observed_generation: Int64 | None = None
-    """Generation that this status is about."""
+    """Generation of the spec that this status was computed from."""
 
 
 class AIMClusterModelSource(Resource):
-    """Makes models from the images of a registry."""
+    """Creates models from the images of a registry."""
 
     api_version: str = API_VERSION
     kind: str = "AIMClusterModelSource"
     spec: Annotated[AIMClusterModelSourceSpec, REQUIRED] = AIMClusterModelSourceSpec()
-    """Which images become models."""
+    """Which images to create models from."""
     status: AIMClusterModelSourceStatus = AIMClusterModelSourceStatus()
-    """Result of the last sync."""
+    """Observed state of the model source."""

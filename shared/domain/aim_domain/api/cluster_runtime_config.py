@@ -8,27 +8,27 @@ from controller_runtime import ApiModel, QuantityText, Resource
 
 
 class ArtifactStorageQuota(ApiModel):
-    """Limits of the storage that artifacts allocate."""
+    """Limits on the storage that artifacts allocate."""
 
     cluster_limit: QuantityText | None = None
-    """Limit over all namespaces."""
+    """Limit for the whole cluster."""
     default_namespace_limit: QuantityText | None = None
-    """Limit per namespace; the annotation aim.eai.amd.com/artifact-storage-quota of a Namespace wins."""
+    """Default limit per namespace; the annotation aim.eai.amd.com/artifact-storage-quota of a Namespace wins."""
 
 
 class AIMClusterRuntimeConfigSpec(RuntimeConfigSpec):
-    """Defaults for all namespaces."""
+    """Default settings for all namespaces."""
 
     artifact_storage_quota: ArtifactStorageQuota | None = None
-    """Limits of the storage that artifacts allocate."""
+    """Limits on the storage that artifacts allocate."""
 
 
 class AIMClusterRuntimeConfig(Resource):
-    """Defaults for all namespaces."""
+    """Default settings for all namespaces."""
 
     api_version: str = API_VERSION
     kind: str = "AIMClusterRuntimeConfig"
     spec: AIMClusterRuntimeConfigSpec = AIMClusterRuntimeConfigSpec()
-    """The defaults."""
+    """The default settings."""
     status: RuntimeConfigStatus = RuntimeConfigStatus()
-    """Whether the config is valid."""
+    """Observed state of the runtime config."""

@@ -10,11 +10,11 @@ from controller_runtime import REQUIRED, Resource
 
 
 class AIMClusterServiceTemplate(Resource):
-    """A runtime profile of a model for all namespaces."""
+    """A runtime profile of a model, available in all namespaces."""
 
     api_version: str = API_VERSION
     kind: str = "AIMClusterServiceTemplate"
     spec: Annotated[TemplateSpec, REQUIRED] = TemplateSpec()
-    """How the model runs."""
+    """How to run the model."""
     status: TemplateStatus = TemplateStatus()
-    """What became of the template."""
+    """Observed state of the template."""

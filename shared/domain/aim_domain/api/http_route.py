@@ -25,9 +25,9 @@ class ParentReference(ApiModel):
     namespace: Annotated[
         str | None, Schema(min_length=1, max_length=63, pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$")
     ] = None
-    """Namespace of the parent; the route's own when absent."""
+    """Namespace of the parent; defaults to the namespace of the HTTPRoute."""
     section_name: Annotated[str | None, Schema(min_length=1, max_length=253, pattern=rf"^{_DNS_SUBDOMAIN}$")] = None
-    """Listener of the gateway."""
+    """Name of the listener."""
     port: Annotated[Int32 | None, Schema(minimum=1, maximum=65535)] = None
     """Port of the listener."""
 

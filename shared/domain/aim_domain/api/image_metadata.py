@@ -8,7 +8,7 @@ from controller_runtime import ApiModel, Int32, Items, StrMap
 
 
 class RecommendedDeployment(ApiModel):
-    """A deployment that the image's author recommends."""
+    """A deployment recommended by the author of the image."""
 
     gpu_model: str | None = None
     """GPU model."""
@@ -17,20 +17,20 @@ class RecommendedDeployment(ApiModel):
     precision: str | None = None
     """Numeric precision."""
     metric: str | None = None
-    """What the deployment is optimised for."""
+    """Metric that the deployment is optimized for."""
     profile_id: str | None = None
-    """Profile inside the image."""
+    """Id of the profile in the image."""
     description: str | None = None
-    """Explanation."""
+    """Human-readable description."""
 
 
 class ModelMetadata(ApiModel):
-    """The model inside the image."""
+    """Metadata of the model in the image."""
 
     canonical_name: str | None = None
     """Canonical id of the model."""
     source: str | None = None
-    """Where the weights come from."""
+    """URL of the model's origin."""
     tags: Items[str] = ()
     """Tags of the model."""
     versions: Items[str] = ()
@@ -46,7 +46,7 @@ class ModelMetadata(ApiModel):
     release_notes: str | None = None
     """Release notes."""
     recommended_deployments: Items[RecommendedDeployment] = ()
-    """Deployments that the author recommends."""
+    """Deployments recommended by the author of the image."""
 
 
 class OciMetadata(ApiModel):
@@ -57,17 +57,17 @@ class OciMetadata(ApiModel):
     description: str | None = None
     """Description of the image."""
     licenses: str | None = None
-    """Licences of the content."""
+    """Licenses of the content."""
     vendor: str | None = None
-    """Who distributes the image."""
+    """Vendor of the image."""
     authors: str | None = None
-    """Who made the image."""
+    """Authors of the image."""
     source: str | None = None
-    """Where the source of the image is."""
+    """URL of the source of the image."""
     documentation: str | None = None
-    """Where the documentation is."""
+    """URL of the documentation."""
     created: str | None = None
-    """When the image was made, as its label says."""
+    """Creation time of the image, as its label says."""
     revision: str | None = None
     """Source revision of the image."""
     version: str | None = None
@@ -78,8 +78,8 @@ class ImageMetadata(ApiModel):
     """What the labels of a model image say."""
 
     model: ModelMetadata | None = None
-    """The model inside the image."""
+    """Metadata of the model in the image."""
     oci: OciMetadata | None = None
     """The standard OCI labels."""
     original_labels: StrMap = Field(default_factory=dict)
-    """All labels of the image as they are."""
+    """All labels of the image, unmodified."""

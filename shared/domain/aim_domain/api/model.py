@@ -37,34 +37,34 @@ STANDARD_STATUS: Final = Schema(
 
 
 class Discovery(ApiModel):
-    """What is read from the image."""
+    """What discovery reads from the image."""
 
     extract_metadata: Annotated[bool, DEFAULTED] = True
-    """Whether the labels of the image are read."""
+    """Whether to read the labels of the image."""
     create_service_templates: Annotated[bool, DEFAULTED] = True
-    """Whether templates are made for the recommended deployments."""
+    """Whether to create templates for the recommended deployments."""
 
 
 class CustomModelSettings(ApiModel):
     """Settings of a custom model."""
 
     hardware: Hardware | None = None
-    """Hardware of all custom templates without their own."""
+    """Default hardware of the custom templates."""
     type: ProfileType | None = None
-    """How far the profile has been tuned."""
+    """Optimization level of the profile."""
 
 
 class CustomTemplateProfile(ApiModel):
     """What a custom template is made for."""
 
     metric: Metric | None = None
-    """What the profile is optimised for."""
+    """Metric that the profile is optimized for."""
     precision: Precision | None = None
     """Numeric precision."""
 
 
 class CustomTemplate(ApiModel):
-    """A template that the model's author describes."""
+    """A service template described by the author of the model."""
 
     schema_info: ClassVar[Schema] = Schema(
         rules=(  # CEL-31
@@ -80,19 +80,19 @@ class CustomTemplate(ApiModel):
     name: Annotated[str | None, Schema(max_length=63)] = None
     """Name of the template; generated when absent."""
     type: Annotated[ProfileType, DEFAULTED] = ProfileType.UNOPTIMIZED
-    """How far the profile has been tuned."""
+    """Optimization level of the profile."""
     env: Annotated[EnvList, Schema(max_items=64)] = ()
-    """Environment of the serving container."""
+    """Environment variables of the serving container."""
     hardware: Hardware | None = None
-    """Hardware of this template."""
+    """Hardware requirements of this template."""
     profile: CustomTemplateProfile | None = None
-    """What the template is made for."""
+    """Metric and precision that the template is optimized for."""
     aim_id: str | None = None
-    """AIM id for the custom profile."""
+    """AIM id of the custom profile."""
     model_id: str | None = None
-    """Model id for the custom profile."""
+    """Model id of the custom profile."""
     custom_profile: CustomProfile | None = None
-    """A runtime profile to use instead of a discovered one."""
+    """Runtime profile to use instead of a discovered one."""
 
 
 _HARDWARE_KNOWN: Final = CelRule(  # CEL-30
@@ -113,52 +113,52 @@ class AIMModelSpec(ApiModel):
     image: Annotated[str, REQUIRED, Schema(min_length=1)] = ""
     """Image of the model."""
     discovery: Discovery = Discovery()
-    """What is read from the image."""
+    """What discovery reads from the image."""
     default_service_template: str | None = None
-    """Template that services use when they name none."""
+    """Template of services that name none."""
     custom: CustomModelSettings | None = None
     """Settings of a custom model."""
     custom_templates: Annotated[Items[CustomTemplate], Schema(max_items=16)] = ()
     """Templates of a custom model."""
     model_sources: Annotated[Items[ModelSource], Schema(max_items=1)] = ()
-    """Weights of a custom model."""
+    """Model weights of a custom model."""
     runtime_config_name: str | None = None
-    """Runtime config to use; empty means default."""
+    """Name of the runtime config to use; empty means default."""
     image_pull_secrets: PullSecrets = ()
-    """Secrets for pulling images."""
+    """Secrets with credentials for pulling images."""
     env: EnvList = ()
-    """Environment of discovery and serving."""
+    """Environment variables of discovery and serving."""
     service_account_name: str | None = None
-    """Service account of the pods."""
+    """ServiceAccount of the pods."""
     resources: ResourceRequirements | None = None
     """Resources of the serving container."""
     image_metadata: ImageMetadata | None = None
-    """Metadata to use instead of the image's labels."""
+    """Metadata that replaces the labels of the image."""
 
 
 class AIMModelStatus(ApiModel):
-    """What became of the model."""
+    """Observed state of the model."""
 
     observed_generation: Int64 | None = None
-    """Generation that this status is about."""
+    """Generation of the spec that this status was computed from."""
     conditions: Conditions = ()
-    """Aspects of the state."""
+    """Latest observations of the state."""
     status: Annotated[StatusValue, STANDARD_STATUS] = StatusValue.PENDING
-    """Overall status."""
+    """Overall status, summarized from the conditions."""
     resolved_runtime_config: ResolvedReference | None = None
-    """Runtime config in use."""
+    """Effective runtime config."""
     image_metadata: ImageMetadata | None = None
-    """Metadata in use."""
+    """Effective metadata of the model."""
     source_type: ModelSourceType | None = None
     """Whether the model is an AIM image or a custom model."""
 
 
 class AIMModel(Resource):
-    """A model image of one namespace."""
+    """A model image, available in one namespace."""
 
     api_version: str = API_VERSION
     kind: str = "AIMModel"
     spec: Annotated[AIMModelSpec, REQUIRED] = AIMModelSpec()
-    """The image and how to use it."""
+    """The model image, and how to use it."""
     status: AIMModelStatus = AIMModelStatus()
-    """What became of the model."""
+    """Observed state of the model."""

@@ -11,26 +11,26 @@ from controller_runtime.core import EnvList
 
 
 class ModelConfig(ApiModel):
-    """Defaults of models."""
+    """Default settings of models."""
 
     auto_discovery: bool | None = None
-    """Whether images are inspected when the model does not say; absent leaves it to the less specific level."""
+    """Whether images are inspected when the model does not say; when absent, the less specific level decides."""
 
 
 class ArtifactConfig(ApiModel):
-    """Defaults of artifacts."""
+    """Default settings of artifacts."""
 
     default_retention_priority: Annotated[Int32 | None, Schema(minimum=0)] = None
-    """Retention priority of artifacts without their own; without it they are never evicted."""
+    """Retention priority of artifacts that set none; when absent, those are never evicted."""
 
 
 class LabelPropagation(ApiModel):
-    """Which labels children get from their owner."""
+    """Which labels are propagated from an owner to its children."""
 
     enabled: bool | None = None
-    """Whether labels are propagated; false when no level sets it."""
+    """Whether labels are propagated; defaults to false."""
     match: Items[str] = ()
-    """Keys or patterns of the labels."""
+    """Label keys to propagate; * matches any characters."""
 
 
 class RuntimeConfigSpec(ApiModel):
@@ -41,13 +41,13 @@ class RuntimeConfigSpec(ApiModel):
     routing: Routing | None = None
     """Routing settings."""
     env: EnvList = ()
-    """Environment of downloads, discovery and serving."""
+    """Environment variables of downloads, discovery and serving."""
     model: ModelConfig | None = None
-    """Defaults of models."""
+    """Default settings of models."""
     artifact: ArtifactConfig | None = None
-    """Defaults of artifacts."""
+    """Default settings of artifacts."""
     label_propagation: LabelPropagation | None = None
-    """Which labels children get from their owner."""
+    """Which labels are propagated from an owner to its children."""
     default_storage_class_name: str | None = None
     """Deprecated; use storage.defaultStorageClassName."""
     pvc_headroom_percent: Int32 | None = None
@@ -55,20 +55,20 @@ class RuntimeConfigSpec(ApiModel):
 
 
 class RuntimeConfigStatus(ApiModel):
-    """Whether the config is valid."""
+    """Observed state of the runtime config."""
 
     observed_generation: Int64 | None = None
-    """Generation that this status is about."""
+    """Generation of the spec that this status was computed from."""
     conditions: Conditions = ()
-    """Aspects of the state."""
+    """Latest observations of the state."""
 
 
 class AIMRuntimeConfig(Resource):
-    """Defaults for one namespace; they win over the cluster config of the same name."""
+    """Default settings for one namespace; they take precedence over the cluster runtime config of the same name."""
 
     api_version: str = API_VERSION
     kind: str = "AIMRuntimeConfig"
     spec: RuntimeConfigSpec = RuntimeConfigSpec()
-    """The defaults."""
+    """The default settings."""
     status: RuntimeConfigStatus = RuntimeConfigStatus()
-    """Whether the config is valid."""
+    """Observed state of the runtime config."""

@@ -45,9 +45,9 @@ class CustomModel(ApiModel):
     base_image: Annotated[str, REQUIRED] = ""
     """Image that serves the weights."""
     model_sources: Annotated[Items[ModelSource], REQUIRED, Schema(min_items=1, max_items=1)] = ()
-    """The weights."""
+    """The model weights."""
     hardware: Annotated[Hardware, REQUIRED] = Hardware()
-    """Hardware that the model needs."""
+    """Hardware requirements of the model."""
 
 
 class ServiceModel(ApiModel):
@@ -66,7 +66,7 @@ class ServiceModel(ApiModel):
     name: str | None = None
     """Name of an AIMModel or AIMClusterModel."""
     image: str | None = None
-    """Image of the model; a model object is made when none exists."""
+    """Image of the model; an AIMModel is created for it when none exists."""
     custom: CustomModel | None = None
     """A custom model."""
 
@@ -75,9 +75,9 @@ class ServiceTemplateRef(ApiModel):
     """Which template the service uses."""
 
     name: str | None = None
-    """Name of the template; selected automatically when absent."""
+    """Name of the service template; selected automatically when absent."""
     allow_unoptimized: bool | None = None
-    """Whether automatic selection may take an unoptimized profile; false when absent."""
+    """Whether automatic selection may choose an unoptimized profile; defaults to false."""
 
 
 class Caching(ApiModel):
@@ -93,11 +93,11 @@ class PodMetric(ApiModel):
     backend: Annotated[MetricBackend, DEFAULTED] = MetricBackend.OPENTELEMETRY
     """Backend of the metric."""
     server_address: str | None = None
-    """Address of the scaler; keda-otel-scaler.keda.svc:4317 when absent."""
+    """Address of the scaler; defaults to keda-otel-scaler.keda.svc:4317."""
     metric_names: Items[str] = ()
     """Metrics that the pods export."""
     query: str | None = None
-    """Query on the metrics."""
+    """Query over the metrics."""
     operation_over_time: str | None = None
     """Aggregation: last_one, avg, max, min, rate or count."""
 
@@ -106,13 +106,13 @@ class MetricTarget(ApiModel):
     """The level that autoscaling aims at."""
 
     type: Annotated[MetricTargetType, REQUIRED] = MetricTargetType.VALUE
-    """How the level is read."""
+    """Type of the target."""
     value: str | None = None
-    """Level for type Value."""
+    """Target for type Value."""
     average_value: str | None = None
-    """Level per pod for type AverageValue."""
+    """Target per pod, for type AverageValue."""
     average_utilization: Int32 | None = None
-    """Level in percent for type Utilization."""
+    """Target in percent, for type Utilization."""
 
 
 class PodMetricSource(ApiModel):
@@ -121,34 +121,34 @@ class PodMetricSource(ApiModel):
     metric: Annotated[PodMetric, REQUIRED] = PodMetric()
     """The metric."""
     target: Annotated[MetricTarget, REQUIRED] = MetricTarget()
-    """The level to hold."""
+    """The target value."""
 
 
 class ScalingMetric(ApiModel):
-    """One metric of autoscaling."""
+    """A metric to scale on."""
 
     type: Annotated[MetricSourceType, REQUIRED] = MetricSourceType.POD_METRIC
     """Source of the metric."""
     podmetric: PodMetricSource | None = None
-    """A metric of the pods."""
+    """A metric exported by the pods."""
 
 
 class AutoScaling(ApiModel):
-    """What autoscaling follows."""
+    """Settings of autoscaling."""
 
     metrics: Items[ScalingMetric] = ()
-    """Metrics; the one that asks for most replicas decides."""
+    """Metrics to scale on; the one that asks for the most replicas decides."""
 
 
 class Overrides(ApiModel):
-    """What the service wants differently from the template."""
+    """Settings that override those of the template."""
 
     metric: Annotated[Metric | None, immutable("metric")] = None  # CEL-15
-    """What the profile is optimised for."""
+    """Metric that the profile is optimized for."""
     precision: Annotated[Precision | None, immutable("precision")] = None
     """Numeric precision."""
     hardware: Annotated[Hardware | None, immutable("hardware")] = None
-    """Hardware."""
+    """Hardware requirements that replace those of the template."""
 
 
 _SHARED_IN_EFFECT: Final = "['Shared', 'Always', 'Auto']"
@@ -163,73 +163,73 @@ _CACHING_KEPT: Final = CelRule(
 
 
 class AIMServiceSpec(ApiModel):
-    """What is served and how."""
+    """Which model to serve, and how."""
 
     schema_info: ClassVar[Schema] = Schema(rules=(_CACHING_KEPT,))
 
     model: Annotated[ServiceModel, REQUIRED] = ServiceModel()
-    """The model; immutable."""
+    """The model to serve; immutable."""
     template: Annotated[ServiceTemplateRef | None, immutable("template")] = None  # CEL-13
-    """The template; immutable once given."""
+    """The service template to use; immutable once set."""
     caching: Annotated[Caching | None, immutable("caching")] = None  # CEL-14
-    """How weights are shared; absent means Shared; immutable."""
+    """How weights are cached; defaults to Shared; immutable."""
     cache_model: bool | None = None
-    """Deprecated, without effect; use caching.mode."""
+    """Deprecated and without effect; use caching.mode."""
     replicas: Annotated[Int32, DEFAULTED] = 1
-    """Number of replicas without autoscaling."""
+    """Number of replicas when autoscaling is off."""
     min_replicas: Annotated[Int32 | None, Schema(minimum=1)] = None
-    """Lower bound of autoscaling."""
+    """Minimum number of replicas for autoscaling."""
     max_replicas: Annotated[Int32 | None, Schema(minimum=1)] = None
-    """Upper bound of autoscaling."""
+    """Maximum number of replicas for autoscaling."""
     auto_scaling: AutoScaling | None = None
-    """What autoscaling follows."""
+    """Settings of autoscaling."""
     runtime_config_name: str | None = None
-    """Runtime config to use; empty means default."""
+    """Name of the runtime config to use; empty means default."""
     storage: Storage | None = None
-    """Storage settings; they win over the runtime config."""
+    """Storage settings; they take precedence over the runtime config."""
     routing: Routing | None = None
-    """Routing settings; they win over the runtime config."""
+    """Routing settings; they take precedence over the runtime config."""
     env: EnvList = ()
-    """Environment of the serving container."""
+    """Environment variables of the serving container."""
     resources: ResourceRequirements | None = None
-    """Resources of the serving container; they win over what the template derives."""
+    """Resources of the serving container; they take precedence over those of the template."""
     overrides: Overrides | None = None
-    """What the service wants differently from the template."""
+    """Settings that override those of the template."""
     image_pull_secrets: PullSecrets = ()
-    """Secrets for pulling images."""
+    """Secrets with credentials for pulling images."""
     service_account_name: str | None = None
-    """Service account of the serving pods."""
+    """ServiceAccount of the serving pods."""
     priority_class_name: str | None = None
-    """Priority class of the serving pods."""
+    """PriorityClass of the serving pods."""
 
 
 class ServiceRoutingStatus(ApiModel):
-    """Where the service can be reached."""
+    """Observed state of the route."""
 
     path: str | None = None
-    """Path of the route."""
+    """Path under which the service can be reached."""
 
 
 class ServiceCacheStatus(ApiModel):
-    """The template cache in use."""
+    """Template cache of the service."""
 
     template_cache_ref: ResolvedReference | None = None
-    """The template cache."""
+    """Reference to the template cache."""
     retry_attempts: int | None = None
-    """How often a failed cache was retried."""
+    """Number of retries of a failed cache."""
 
 
 class RuntimeStatus(ApiModel):
-    """Replicas of the running workload."""
+    """Observed replicas."""
 
     current_replicas: Int32 | None = None
-    """Replicas that run."""
+    """Number of running replicas."""
     desired_replicas: Int32 | None = None
-    """Replicas that are wanted."""
+    """Number of desired replicas."""
     min_replicas: Int32 | None = None
-    """Lower bound."""
+    """Minimum number of replicas."""
     max_replicas: Int32 | None = None
-    """Upper bound."""
+    """Maximum number of replicas."""
     replicas: str | None = None
     """Summary, such as 2/4 (1-8)."""
     selector: str | None = None
@@ -237,26 +237,26 @@ class RuntimeStatus(ApiModel):
 
 
 class AIMServiceStatus(ApiModel):
-    """What became of the service."""
+    """Observed state of the service."""
 
     observed_generation: Int64 | None = None
-    """Generation that this status is about."""
+    """Generation of the spec that this status was computed from."""
     conditions: Conditions = ()
-    """Aspects of the state."""
+    """Latest observations of the state."""
     status: Annotated[StatusValue, SERVICE_STATUS] = StatusValue.PENDING
-    """Overall status."""
+    """Overall status, summarized from the conditions."""
     resolved_runtime_config: ResolvedReference | None = None
-    """Runtime config in use."""
+    """Effective runtime config."""
     resolved_model: ResolvedReference | None = None
-    """Model in use."""
+    """Effective model."""
     resolved_template: ResolvedReference | None = None
-    """Template in use."""
+    """Effective service template."""
     routing: ServiceRoutingStatus | None = None
-    """Where the service can be reached."""
+    """Observed state of the route."""
     cache: ServiceCacheStatus | None = None
-    """The template cache in use."""
+    """Template cache of the service."""
     runtime: RuntimeStatus | None = None
-    """Replicas of the running workload."""
+    """Observed replicas."""
 
 
 class AIMService(Resource):
@@ -265,6 +265,6 @@ class AIMService(Resource):
     api_version: str = API_VERSION
     kind: str = "AIMService"
     spec: Annotated[AIMServiceSpec, REQUIRED] = AIMServiceSpec()
-    """What is served and how."""
+    """Which model to serve, and how."""
     status: AIMServiceStatus = AIMServiceStatus()
-    """What became of the service."""
+    """Observed state of the service."""

@@ -51,103 +51,103 @@ class TemplateSpec(ApiModel):
     )
 
     model_name: Annotated[str, REQUIRED, Schema(min_length=1), immutable("modelName")] = ""  # CEL-40
-    """Model that the template is for; immutable."""
+    """Name of the model; immutable."""
     metric: Annotated[Metric | None, immutable("metric")] = None
-    """What the profile is optimised for; immutable."""
+    """Metric that the profile is optimized for; immutable."""
     precision: Annotated[Precision | None, immutable("precision")] = None
     """Numeric precision; immutable."""
     hardware: Annotated[Hardware | None, immutable("hardware")] = None
-    """Hardware that the profile needs; immutable."""
+    """Hardware requirements of the profile; immutable."""
     runtime_config_name: str | None = None
-    """Runtime config to use; empty means default."""
+    """Name of the runtime config to use; empty means default."""
     aim_id: str | None = None
-    """AIM id for the custom profile."""
+    """AIM id of the custom profile."""
     model_id: str | None = None
-    """Model id for the custom profile."""
+    """Model id of the custom profile."""
     custom_profile: CustomProfile | None = None
-    """A runtime profile to use instead of a discovered one."""
+    """Runtime profile to use instead of a discovered one."""
     image_pull_secrets: PullSecrets = ()
-    """Secrets for pulling images."""
+    """Secrets with credentials for pulling images."""
     service_account_name: str | None = None
-    """Service account of the pods."""
+    """ServiceAccount of the pods."""
     resources: ResourceRequirements | None = None
     """Resources of the serving container."""
     model_sources: Items[ModelSource] = ()
-    """Weights; given inline they make discovery unnecessary."""
+    """Model weights; when set, no discovery is needed."""
     profile_id: str | None = None
-    """Profile inside the image."""
+    """Id of the profile in the image."""
     type: ProfileType | None = None
-    """How far the profile has been tuned."""
+    """Optimization level of the profile."""
     env: EnvList = ()
-    """Environment of discovery and serving."""
+    """Environment variables of discovery and serving."""
 
 
 class TemplateCaching(ApiModel):
     """Whether the weights are downloaded before a service asks for them."""
 
     enabled: Annotated[bool, DEFAULTED] = False
-    """Whether a template cache is made."""
+    """Whether to create a template cache."""
     env: EnvList = ()
-    """Variables for the download."""
+    """Environment variables of the download."""
 
 
 class AIMServiceTemplateSpec(TemplateSpec):
     """How a model runs in one namespace."""
 
     caching: TemplateCaching | None = None
-    """Whether the weights are downloaded ahead."""
+    """Settings of caching the weights ahead of use."""
 
 
 class DiscoveryState(ApiModel):
-    """Attempts of the discovery."""
+    """Attempts to discover the profile."""
 
     attempts: Int32 | None = None
     """Number of attempts."""
     last_attempt_time: Time | None = None
-    """When the last attempt began."""
+    """When the last attempt started."""
     last_failure_reason: str | None = None
     """Why the last attempt failed."""
     spec_hash: str | None = None
-    """Hash of the inputs that the attempts belong to."""
+    """Hash of the inputs of these attempts."""
 
 
 class TemplateStatus(ApiModel):
-    """What became of the template."""
+    """Observed state of the template."""
 
     observed_generation: Int64 | None = None
-    """Generation that this status is about."""
+    """Generation of the spec that this status was computed from."""
     conditions: Conditions = ()
-    """Aspects of the state."""
+    """Latest observations of the state."""
     status: Annotated[StatusValue, STANDARD_STATUS] = StatusValue.PENDING
-    """Overall status."""
+    """Overall status, summarized from the conditions."""
     resolved_runtime_config: ResolvedReference | None = None
-    """Runtime config in use."""
+    """Effective runtime config."""
     resolved_model: ResolvedReference | None = None
-    """Model in use."""
+    """Effective model."""
     resolved_cache: ResolvedReference | None = None
-    """Template cache that belongs to this template."""
+    """Template cache of this template."""
     discovery_job: ResolvedReference | None = None
     """Latest discovery Job."""
     resolved_hardware: Hardware | None = None
-    """Hardware that services use."""
+    """Effective hardware requirements of services."""
     resolved_node_affinity: NodeAffinity | None = None
-    """Nodes that services use."""
+    """Effective node affinity of services."""
     hardware_summary: str | None = None
-    """Hardware in a few words."""
+    """Human-readable summary of the hardware."""
     model_sources: Items[ModelSource] = ()
-    """Weights to download."""
+    """Model weights to download."""
     profile: Profile | None = None
-    """The discovered profile."""
+    """Discovered profile."""
     discovery: DiscoveryState | None = None
-    """Attempts of the discovery."""
+    """Attempts to discover the profile."""
 
 
 class AIMServiceTemplate(Resource):
-    """A runtime profile of a model for one namespace."""
+    """A runtime profile of a model, available in one namespace."""
 
     api_version: str = API_VERSION
     kind: str = "AIMServiceTemplate"
     spec: Annotated[AIMServiceTemplateSpec, REQUIRED] = AIMServiceTemplateSpec()
-    """How the model runs."""
+    """How to run the model."""
     status: TemplateStatus = TemplateStatus()
-    """What became of the template."""
+    """Observed state of the template."""

@@ -26,30 +26,30 @@ from controller_runtime.core import EnvList, PullSecrets
 
 
 class AIMTemplateCacheSpec(ApiModel):
-    """Which template's weights are kept and how."""
+    """Which template to cache, and how."""
 
     template_name: Annotated[str, REQUIRED, Schema(min_length=1)] = ""
-    """Template whose weights are kept."""
+    """Name of the service template."""
     template_scope: Annotated[TemplateScope, REQUIRED] = TemplateScope.UNKNOWN
-    """Whether that template belongs to the namespace or the cluster; set by the system on its own caches."""
+    """Scope of the service template; set automatically on caches that the system creates."""
     mode: Annotated[CacheMode, DEFAULTED] = CacheMode.SHARED
-    """Whether the artifacts go with the cache or stay for all."""
+    """Whether the artifacts are deleted with the cache or kept and shared."""
     env: EnvList = ()
-    """Variables for the download, such as credentials."""
+    """Environment variables of the download, such as credentials."""
     image_pull_secrets: PullSecrets = ()
-    """Secrets for pulling images."""
+    """Secrets with credentials for pulling images."""
     storage_class_name: str | None = None
-    """Storage class of the volumes."""
+    """StorageClass of the volumes."""
     download_image: str | None = None
-    """Image of the downloader; the release's own when absent."""
+    """Image of the downloader; defaults to the one of this release."""
     model_sources: Items[ModelSource] = ()
-    """Weights; taken from the template when absent."""
+    """Model weights; taken from the template when absent."""
     runtime_config_name: str | None = None
-    """Runtime config to use; empty means default."""
+    """Name of the runtime config to use; empty means default."""
 
 
 class CachedArtifact(ApiModel):
-    """One artifact of the cache."""
+    """An artifact of the cache."""
 
     uid: Annotated[str, REQUIRED] = ""
     """UID of the artifact."""
@@ -60,34 +60,34 @@ class CachedArtifact(ApiModel):
     status: Annotated[StatusValue, REQUIRED, Schema(any_value=True)] = StatusValue.PENDING
     """Status of the artifact."""
     persistent_volume_claim: str | None = None
-    """PVC that holds the weights."""
+    """PersistentVolumeClaim that holds the weights."""
     mount_point: str | None = None
-    """Where serving mounts the weights."""
+    """Path under which serving mounts the weights."""
 
 
 class AIMTemplateCacheStatus(ApiModel):
-    """What became of the artifacts."""
+    """Observed state of the template cache."""
 
     observed_generation: Int64 | None = None
-    """Generation that this status is about."""
+    """Generation of the spec that this status was computed from."""
     conditions: Conditions = ()
-    """Aspects of the state."""
+    """Latest observations of the state."""
     resolved_runtime_config: ResolvedReference | None = None
-    """Runtime config in use."""
+    """Effective runtime config."""
     status: Annotated[StatusValue, STANDARD_STATUS] = StatusValue.PENDING
-    """Overall status."""
+    """Overall status, summarized from the conditions."""
     resolved_template_kind: str | None = None
-    """Kind of the template that was found."""
+    """Kind of the resolved template."""
     artifacts: MapOf[CachedArtifact] = Field(default_factory=dict)
-    """Artifacts by the name of their model."""
+    """Artifacts of the cache, by model name."""
 
 
 class AIMTemplateCache(Resource):
-    """Keeps the weights of a template on volumes."""
+    """Caches the model weights of a service template on volumes."""
 
     api_version: str = API_VERSION
     kind: str = "AIMTemplateCache"
     spec: Annotated[AIMTemplateCacheSpec, REQUIRED] = AIMTemplateCacheSpec()
-    """Which template's weights are kept and how."""
+    """Which template to cache, and how."""
     status: AIMTemplateCacheStatus = AIMTemplateCacheStatus()
-    """What became of the artifacts."""
+    """Observed state of the template cache."""

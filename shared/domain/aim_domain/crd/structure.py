@@ -30,7 +30,7 @@ _KEYWORDS: Final = {
 }
 # Standard members whose content the API server checks itself (CC-007).
 _STANDARD: Final[JsonObject] = {
-    "apiVersion": {"type": "string", "description": "Version of the API that this object is written in."},
+    "apiVersion": {"type": "string", "description": "API version of this representation of the object."},
     "kind": {"type": "string", "description": "Kind of the object."},
     "metadata": {"type": "object"},
 }
