@@ -72,7 +72,7 @@ async def test_the_story_runs_through_the_five_services_in_one_trace(platform: P
 
     # Templates of the catalogue that it did not choose are part of the trace, not of its story.
     everything = await aim(platform, "timeline", "aimservice", "told/chat", "--trace")
-    assert lines[-1].startswith("Left out: ")
+    assert lines[-1].startswith("Omitted: ")
     assert len(everything.out.splitlines()) > len(lines)
 
 
@@ -82,7 +82,7 @@ async def test_every_decision_is_taken_alike_again(platform: Platform) -> None:
 
     ran = await aim(platform, "replay", "aimservice", "replayed/chat")
     assert ran.code == 0, ran
-    assert " 0 different, 0 that cannot be told" in ran.out.splitlines()[-1]
+    assert " 0 different, 0 undetermined" in ran.out.splitlines()[-1]
 
     code = services()
     async with history(platform.stack.nats_url) as log:
@@ -108,7 +108,7 @@ async def test_the_catalogue_is_decided_alike_again_after_its_repair(platform: P
     ran = await aim(platform, "replay", "aimclsrc", "replayed-source")
 
     assert ran.code == 0, ran
-    assert " 0 different, 0 that cannot be told" in ran.out.splitlines()[-1]
+    assert " 0 different, 0 undetermined" in ran.out.splitlines()[-1]
 
 
 async def test_what_the_log_does_not_know_is_said(platform: Platform) -> None:
@@ -119,5 +119,5 @@ async def test_what_the_log_does_not_know_is_said(platform: Platform) -> None:
 
     ran = await aim(platform, "replay", "aimservice", "nowhere/nothing")
 
-    assert (ran.code, ran.out) == (2, "0 decisions: 0 same, 0 different, 0 that cannot be told\n")
+    assert (ran.code, ran.out) == (2, "0 decisions: 0 same, 0 different, 0 undetermined\n")
     assert "no decision about aimservice nowhere/nothing" in ran.err

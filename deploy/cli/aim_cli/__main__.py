@@ -1,4 +1,4 @@
-"""The ``aim`` command: what happened, why, and would it happen again."""
+"""Inspect the event log: what happened, why, and whether today's code would decide the same."""
 
 import asyncio
 import logging
@@ -40,15 +40,15 @@ def replay_command(
     name: Annotated[str | None, typer.Argument(help="namespace/name, or name for cluster-scoped kinds.")] = None,
     nats_url: NatsUrl = _LOCAL,
 ) -> None:
-    """Take every recorded decision again, of one object or of all, from the log alone, and compare.
+    """Make every recorded decision again, of one object or of all, from the log alone, and compare.
 
-    Exits with 0 when today's code decides alike, with 1 when it decides anything differently, otherwise with 2 when
-    something cannot be told; what is missing is named. With 4 when the log cannot be read.
+    Exits with 0 when today's code decides the same, with 1 when it decides anything differently, otherwise with 2 when
+    an outcome is undetermined, naming what is missing. Exits with 4 when the log cannot be read.
     """
     counts = _run(_replay(kind, name, nats_url))
     _out.print(
         f"{_counted(counts.total(), 'decision')}: {counts[Verdict.SAME]} same, {counts[Verdict.DIFFERENT]} different, "
-        f"{counts[Verdict.UNKNOWN]} that cannot be told"
+        f"{counts[Verdict.UNKNOWN]} undetermined"
     )
     if not counts:
         about = f" about {kind} {name}" if kind else ""
@@ -65,15 +65,17 @@ def timeline_command(
     name: ObjectName,
     nats_url: NatsUrl = _LOCAL,
     *,
-    trace: Annotated[bool, typer.Option("--trace", help="Everything in its traces, whatever it is about.")] = False,
+    trace: Annotated[
+        bool, typer.Option("--trace", help="Show everything in its traces, also about other objects.")
+    ] = False,
 ) -> None:
-    """Tell the story of an object in order, across all services: its own, its relatives' and its namespace's.
+    """Show what happened to an object, its relatives and its namespace, in order, across all services.
 
-    Exits with 3 when the log knows nothing of it, with 4 when it cannot be read.
+    Exits with 3 when the log holds nothing about it, with 4 when the log cannot be read.
     """
     moments = _run(_timeline(kind, name, nats_url))
     if not moments:
-        _errors.print(f"the event log knows nothing of {escape(kind)} {escape(name)}")
+        _errors.print(f"the event log holds nothing about {escape(kind)} {escape(name)}")
         raise typer.Exit(3)
     shown = [moment for moment in moments if moment.near or trace]
     width = min(_WIDEST_NAME, max(len(moment.about) for moment in shown))
@@ -85,7 +87,7 @@ def timeline_command(
         _out.print(f"trace {one} of {of_trace[0].about}: {_counted(count, 'moment')}, in {services}")
     if len(shown) < len(moments):
         left_out = _counted(len(moments) - len(shown), "moment")
-        _out.print(f"Left out: {left_out} of the same traces about other objects; --trace shows them.")
+        _out.print(f"Omitted: {left_out} of the same traces about other objects; --trace shows them.")
 
 
 async def _replay(kind: str | None, name: str | None, nats_url: str) -> Counter[Verdict]:
@@ -110,7 +112,7 @@ def _decisions_of(kind: str | None, name: str | None) -> DecisionFilter:
     if kind is None:
         return DecisionFilter()
     if name is None:
-        raise TargetError(f"which {kind}? Give its name, or neither kind nor name for every decision")
+        raise TargetError(f"name of the {kind} is missing; give it, or neither kind nor name for every decision")
     wanted = target(kind, name)
     return DecisionFilter(part=wanted.part.name, namespace=wanted.key.namespace, name=wanted.key.name)
 

@@ -241,7 +241,7 @@ def _events(artifact: AIMArtifact, stage: Stage) -> tuple[Event, ...]:
     if stage.limits.bad_annotation is not None:
         message = (
             f"annotation {labels.ANNOTATION_STORAGE_QUOTA} of namespace {artifact.namespace} is "
-            f"{stage.limits.bad_annotation!r}, which is no quantity; the cluster's default applies"
+            f"{stage.limits.bad_annotation!r}, which is not a quantity; the cluster's default applies"
         )
         events.append(Event(EventType.WARNING, INVALID_QUOTA_ANNOTATION, message))
     return tuple(events)

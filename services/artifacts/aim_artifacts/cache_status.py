@@ -38,7 +38,7 @@ def artifacts_component(matches: Sequence[Match]) -> Component:
     found = [match.artifact for match in matches if match.artifact is not None]
     missing = [match.entry.source.source_uri for match in matches if match.artifact is None]
     if not matches:
-        return _component(State.PROGRESSING, NO_CACHES, "There are no model sources to keep")
+        return _component(State.PROGRESSING, NO_CACHES, "There are no model sources to cache")
     states = [_state(artifact) for artifact in found] + ([State.PROGRESSING] if missing else [])
     worst = worst_status(states) or State.PROGRESSING
     if missing:

@@ -29,7 +29,7 @@ def provision(seen: Seen, size: int, admission: Admission) -> Stage:
     name = claim_name(seen.artifact.name, seen.artifact.uid)
     what = f"PersistentVolumeClaim {name}"
     if seen.claim.value is not None:
-        message = f"{what} is being deleted; it is made anew once it is gone"
+        message = f"{what} is being deleted; it is created again once it is gone"
         leaving = Component(_CLAIM, State.PROGRESSING, RESOURCE_NOT_READY, message, dependency=Dependency.DOWNSTREAM)
         return Stage((leaving,), size=size)
     if admission.blocked is not None:

@@ -55,7 +55,7 @@ def parse_selection(text: str | None) -> FileSelection:
     try:
         value = loads(text)
     except ValueError as error:
-        raise FilterError(f"AIM_DOWNLOAD_FILTER is no JSON object: {error}") from error
+        raise FilterError(f"AIM_DOWNLOAD_FILTER is not a JSON object: {error}") from error
     return selection_of(value)
 
 

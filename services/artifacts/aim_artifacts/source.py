@@ -53,7 +53,9 @@ def parse_source(uri: str) -> Source:
     scheme, separator, rest = uri.partition(_SEPARATOR)
     path = rest.rstrip("/")
     if not separator or scheme not in set(Scheme) or not path:
-        raise SourceError(f"{uri!r} is no source; expected hf://<organisation>/<name> or s3://<bucket>/<key>")
+        raise SourceError(
+            f"{uri!r} is not a supported source URI; expected hf://<organisation>/<name> or s3://<bucket>/<key>"
+        )
     return Source(Scheme(scheme), path)
 
 

@@ -128,11 +128,11 @@ def registry_reachable(outcome: SyncOutcome) -> Desired:
     asked = {one.registry for one in outcome.selectors if one.contacted}
     down = {one.registry for one in outcome.selectors if one.contacted and one.code in OUTAGE and not one.reached}
     if down:
-        text = f"no usable answer from {some(sorted(down))}; check network and registry"
+        text = f"no valid response from {some(sorted(down))}; check network and registry"
         return condition(type_, False, Reason.REGISTRY_UNREACHABLE, text, _ERROR)
     if asked:
         return condition(type_, True, Reason.REACHABLE, f"{some(sorted(asked))} answered", _SILENT)
-    text = "no registry had to be asked"
+    text = "no registry was contacted"
     return Desired(type_, ConditionStatus.UNKNOWN, Reason.NOT_CHECKED, text, _SILENT)
 
 
@@ -187,7 +187,7 @@ def dependencies_fault(*errors: AimError | None) -> Fault | None:
 
 _RECOVERED: Final = {
     SourceCondition.CONFIG_VALID: (Reason.CONFIGURATION_VALID, "the configuration is valid"),
-    SourceCondition.AUTH_VALID: (Reason.AUTHENTICATION_VALID, "all registries gave access"),
+    SourceCondition.AUTH_VALID: (Reason.AUTHENTICATION_VALID, "all registries granted access"),
     SourceCondition.DEPENDENCIES_REACHABLE: (Reason.REACHABLE, "the Kubernetes API is reachable"),
 }
 

@@ -75,7 +75,7 @@ def _verdict_of(entry: RouteParentStatus, route: HTTPRoute, gateway: ParentRefer
 def _unresolved(resolved: Condition) -> Desired:
     if resolved.reason in _BACKEND_REASONS:
         said = resolved.message or resolved.reason
-        hint = "; KServe makes it with the InferenceService" if resolved.reason == BACKEND_NOT_FOUND else ""
+        hint = "; KServe creates it for the InferenceService" if resolved.reason == BACKEND_NOT_FOUND else ""
         return pending(f"{said}{hint}", resolved.reason)
     return pending(f"{resolved.reason}: {resolved.message}", "RouteRefsUnresolved")
 

@@ -29,7 +29,7 @@ def conflict_event(view: View, service: AIMService, settings: RoutingSettings, p
     oldest = min(others, key=_age)
     message = (
         f"path {path} on gateway {settings.gateway.name} is already served by HTTPRoute "
-        f"{oldest.namespace}/{oldest.name}, which is older and wins; choose another pathTemplate"
+        f"{oldest.namespace}/{oldest.name}, which is older and takes precedence; choose another pathTemplate"
     )
     return Event(EventType.WARNING, "RoutePathConflict", message, standing=True)
 

@@ -191,7 +191,7 @@ def _scalar(expression: str, value: object) -> str:
         return value
     if isinstance(value, bool | int | float):
         return dumps(value).decode()
-    raise PathTemplateError(f"expression {{{expression}}}: the value is no string, number or boolean")
+    raise PathTemplateError(f"expression {{{expression}}}: the value is not a string, number or boolean")
 
 
 def _is_annotation(steps: tuple[Step, ...]) -> bool:

@@ -127,14 +127,14 @@ def _occupied(route: HTTPRoute, service: AIMService) -> Desired:
         )
     return broken(
         ALREADY_EXISTS,
-        f"HTTPRoute {route.namespace}/{route.name} exists and belongs to {_owner_of(route)}; delete it, or create this "
+        f"HTTPRoute {route.namespace}/{route.name} exists and {_owner_of(route)}; delete it, or create this "
         "service under another name",
     )
 
 
 def _owner_of(route: HTTPRoute) -> str:
     owner = next((one for one in route.metadata.owner_references if one.controller), None)
-    return f"{owner.kind} {owner.name}" if owner else "nobody of ours"
+    return f"is controlled by {owner.kind} {owner.name}" if owner else "has no controller owner"
 
 
 def _unroutable(service: AIMService, namesake: AIMService, route: HTTPRoute | None, now: datetime) -> Plan:
@@ -143,7 +143,7 @@ def _unroutable(service: AIMService, namesake: AIMService, route: HTTPRoute | No
     desired = broken(
         ALREADY_EXISTS,
         f"AIMService {namesake.namespace}/{namesake.name}, which is older, has the same InferenceService name {name}; "
-        "create this service under another name, best one that differs early",
+        "create this service under another name that differs in its first characters",
     )
     removed = () if route is None or route.deleting else (_removal(route, "its backend is another service's"),)
     return replace(_report(service, desired, None, now), deletes=removed)

@@ -13,7 +13,7 @@ CREATING: Final = "CacheCreating"
 RETRYING: Final = "CacheRetrying"
 FAILED: Final = "CacheFailed"
 
-_BEING_CREATED: Final = "the template cache is made once the template is resolved; it has not reported yet"
+_BEING_CREATED: Final = "the template cache is created once the template is resolved; it has not reported yet"
 """Said until the cache's own controller has reported: that it exists by now is no news worth a write."""
 
 
@@ -146,7 +146,7 @@ def _is_outdated(generation: int, observed: int | None) -> bool:
 
 
 def _repaired(cache: AIMTemplateCache) -> Component:
-    message = f"artifacts of AIMTemplateCache {cache.key} failed; they are downloaded anew with the changed env"
+    message = f"artifacts of AIMTemplateCache {cache.key} failed; they are downloaded again with the changed env"
     return _cache(State.PROGRESSING, RETRYING, message)
 
 

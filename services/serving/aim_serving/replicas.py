@@ -47,7 +47,7 @@ def scaling_of(spec: AIMServiceSpec) -> Scaling | AimError:
     given = spec.auto_scaling.metrics if spec.auto_scaling else ()
     for path, number in _counts(spec, given):
         if number is not None and abs(number) > LARGEST:
-            return _invalid(f"{path} is {number}; no count can be beyond {LARGEST}")
+            return _invalid(f"{path} is {number}; the largest allowed value is {LARGEST}")
     if spec.auto_scaling is None and spec.min_replicas is None and spec.max_replicas is None:
         if spec.replicas < 1:
             return _invalid(f"spec.replicas is {spec.replicas}; scaling to zero is not supported, give at least 1")

@@ -71,7 +71,7 @@ def _template_problems(spec: RuntimeConfigSpec) -> list[str]:
 def _pattern_problems(spec: RuntimeConfigSpec) -> list[str]:
     patterns = spec.label_propagation.match if spec.label_propagation else ()
     return [
-        f"spec.labelPropagation.match[{place}]: {pattern!r} is no pattern"
+        f"spec.labelPropagation.match[{place}]: {pattern!r} is not a valid pattern"
         for place, pattern in enumerate(patterns)
         if compile_pattern(pattern) is None
     ]
@@ -84,7 +84,7 @@ def _quota_problems(config: AIMClusterRuntimeConfig) -> list[str]:
         "defaultNamespaceLimit": quota.default_namespace_limit if quota else None,
     }
     return [
-        f"spec.artifactStorageQuota.{name}: {text!r} is no quantity"
+        f"spec.artifactStorageQuota.{name}: {text!r} is not a quantity"
         for name, text in limits.items()
         if text is not None and quantity.parse_or_none(text) is None
     ]

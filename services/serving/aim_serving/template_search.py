@@ -165,7 +165,7 @@ def _chosen(
 def _explain(choice: Choice, model: Model) -> tuple[Unresolved, str]:
     what = described(model)
     if choice.tied:
-        advice = "name one in spec.template.name, or narrow the choice with spec.overrides"
+        advice = "set spec.template.name, or narrow the selection with spec.overrides"
         return Unresolved.AMBIGUOUS, f"{choice.tied} templates of {what} are equally good; {advice}"
     if not choice.before:
         return Unresolved.NOTHING, f"{what} has no template"

@@ -33,7 +33,7 @@ _HINTS: Final = (
 
 def absent_workload(name: str, *, being_created: bool) -> Component:
     """Nothing is there yet (SV-190), or only just."""
-    words = "is not ready yet" if being_created else "does not exist yet; it is made once the cache is ready"
+    words = "is not ready yet" if being_created else "does not exist yet; it is created once the cache is ready"
     return _component(State.PROGRESSING, CREATING, f"InferenceService {name} {words}")
 
 

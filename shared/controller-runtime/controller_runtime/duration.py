@@ -50,7 +50,7 @@ def parse_nanoseconds(text: str) -> int:
         total += _nanoseconds(match["whole"], match["fraction"] or "", NANOSECONDS[match["unit"]])
         position = match.end()
     if not body or position < len(body):
-        raise DurationError(f"{text!r} is no duration; expected numbers with units, such as 2h30m or 500ms")
+        raise DurationError(f"{text!r} is not a duration; expected numbers with units, such as 2h30m or 500ms")
     if total > _LARGEST:
         raise DurationError(f"{text!r} is too long; the longest duration is about 292 years")
     return -total if negative else total

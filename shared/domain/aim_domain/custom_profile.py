@@ -101,7 +101,7 @@ def _checked_profile(spec: TemplateSpec) -> tuple[JsonObject, dict[str, str]]:
     args = profile.engine_args if profile is not None and profile.engine_args is not None else {}
     variables = dict(profile.env_vars) if profile is not None else {}
     if not isinstance(args, dict):
-        raise InvalidProfileError("customProfile.engineArgs is no JSON object")
+        raise InvalidProfileError("customProfile.engineArgs is not a JSON object")
     if "model" in args:
         raise InvalidProfileError("customProfile.engineArgs must not contain model; the runtime sets it")
     wrong = next((name for name in variables if not _VARIABLE.fullmatch(name)), None)

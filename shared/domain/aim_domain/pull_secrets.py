@@ -77,5 +77,5 @@ async def mirror_credentials(kube: KubeClient, namespace: str, name: str) -> Cre
         message = f"pull Secret {namespace}/{name} of a mirror cannot be read: {error}"
         raise RegistryError(RegistryErrorCode.UNREACHABLE, message) from error
     if secret.problem is not None:
-        _log.warning("mirror is asked without credentials", cause=secret.problem.message)
+        _log.warning("registry mirror is used without credentials", cause=secret.problem.message)
     return secret.credentials

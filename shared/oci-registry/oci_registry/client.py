@@ -221,4 +221,4 @@ class RegistryClient:
     def _warn_once(self, endpoint: Endpoint) -> None:
         if endpoint.is_insecure and endpoint not in self._warned:
             self._warned.add(endpoint)
-            _log.warning("registry endpoint is not protected", registry=endpoint.registry, endpoint=str(endpoint))
+            _log.warning("registry endpoint is used without TLS", registry=endpoint.registry, endpoint=str(endpoint))

@@ -46,7 +46,7 @@ class RegistriesFile:
             registries = await asyncio.to_thread(load_registries, self._path)
         except InvalidRegistriesFileError as error:
             self.failures += 1
-            _log.error("registry configuration kept, the file cannot be used", error=str(error))
+            _log.error("registry configuration cannot be used; keeping the previous one", error=str(error))
         else:
             self._client.use(registries)
 

@@ -163,7 +163,7 @@ async def test_a_stream_that_size_will_cut_too_soon_is_told_once_with_what_fills
             await eventually(lambda: keeper.statistics[layout.history_stream].short == 1, "seen")
             looks = keeper.statistics[layout.history_stream].reach_seconds + 0.2
             await eventually(lambda: keeper.statistics[layout.history_stream].reach_seconds > looks, "looked again")
-    warnings = [line for line in logs if "grows so fast" in line["event"]]
+    warnings = [line for line in logs if "reaches its size limit" in line["event"]]
     both = {line["stream"]: line for line in warnings}
     assert (len(warnings), set(both)) == (2, {layout.history_stream, layout.decisions_stream})
     assert both[layout.decisions_stream]["most_messages"] == {"routing": 20, "serving": 1}

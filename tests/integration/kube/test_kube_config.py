@@ -79,7 +79,7 @@ async def test_a_missing_token_says_what_to_check(pod: Path, content: str | None
     (pod / "token").unlink()
     if content is not None:
         (pod / "token").write_text(content)
-    with pytest.raises(ConfigError, match="is the token mounted"):
+    with pytest.raises(ConfigError, match="the token is mounted"):
         await in_cluster(pod)
 
 
@@ -126,7 +126,7 @@ async def test_a_plugin_that_hangs_is_not_waited_for(tmp_path: Path, monkeypatch
     }
     file = kubeconfig(tmp_path / "config", "http://127.0.0.1:1", {"exec": plugin})
     monkeypatch.setattr("controller_runtime.kube.config.PLUGIN_SECONDS", 0.2)
-    with pytest.raises(ConfigError, match="brought no credential"):
+    with pytest.raises(ConfigError, match="returned no credential"):
         await asyncio.wait_for(from_kubeconfig(str(file)), 20)
     # The library started the process and keeps it to itself; the loop must live until it has seen it end.
     let_go.touch()

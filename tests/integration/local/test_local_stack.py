@@ -109,7 +109,7 @@ async def test_a_service_that_does_not_start_is_named_with_its_log(tmp_path: Pat
 async def test_an_unknown_service_starts_nothing(tmp_path: Path) -> None:
     stack = Stack(settings(tmp_path / "run", "cooking"))
 
-    with pytest.raises(StackError, match="cooking is no service"):
+    with pytest.raises(StackError, match="cooking is not a service"):
         async with stack:
             pass
 

@@ -207,7 +207,7 @@ async def test_a_bug_costs_one_selector_and_is_logged() -> None:
         ("error", "catalog", 0, "org/aim-a"),
         ("error", "catalog", 2, "org/none"),
     ]
-    (listed,) = (line for line in logs if line["event"] == "tags listed")
+    (listed,) = (line for line in logs if line["event"] == "listed tags")
     assert (listed["log_level"], listed["repository"]) == ("debug", f"{registry.host}/org/aim-b")
 
 

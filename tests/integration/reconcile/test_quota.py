@@ -118,6 +118,6 @@ async def test_the_record_tells_what_was_held_back_and_why(counting: Bench) -> N
     (record,) = counting.records
     (write,) = record.writes
     assert (write.verb, write.kind, write.name, write.result) == ("create", "PersistentVolumeClaim", "c", "held")
-    assert record.outcome == f"held back: no place is free: 0 of {BOUND} 'all' exist already"
+    assert record.outcome == f"held back: limit reached: 0 of {BOUND} 'all' exist already"
     assert record.outcome in deeds(record)
     assert canonical(record.plan) == canonical(plan_to_json(decided)), "a replay comes to the same"

@@ -306,7 +306,7 @@ async def test_a_bug_concerns_its_object_alone(bench: Bench) -> None:
             await until(lambda: bench.queue.statistics.retries >= 2)
             await until(lambda: bench.world.get(CONFIG_MAPS, Key("default", "other")) is not None)
     assert any(record.outcome == "exception: KeyError: 'surprise'" for record in bench.records)
-    failed = next(line for line in logs if line["event"] == "pass failed unexpectedly")
+    failed = next(line for line in logs if line["event"] == "reconcile failed unexpectedly")
     assert (failed["controller"], failed["namespace"], failed["name"]) == ("service", "default", "chat")
 
 
@@ -396,7 +396,7 @@ async def test_it_is_counted_and_logged_when_an_object_is_not_told_that_its_reco
     with capture_logs() as logs:
         await bench.worker.process(CHAT)
     assert bench.worker.untold == 1
-    (told,) = [one for one in logs if one["event"] == "an object was not told what is wrong"]
+    (told,) = [one for one in logs if one["event"] == "failure cannot be reported on the object"]
     assert (told["log_level"], told["object"]) == ("warning", "default/chat")
     assert "not yours" in told["error"]
     bench.faults.rules.clear()
@@ -610,5 +610,5 @@ async def test_a_wake_that_raises_suppresses_no_other(bench: Bench) -> None:
         await bench.create(CONFIG_MAPS, config_map("c"))
     assert (await asyncio.wait_for(bench.queue.get(), 5)).key == CHAT
     assert bench.worker.waking.failed == 1
-    (told,) = [line for line in logs if line["event"] == "change not understood"]
+    (told,) = [line for line in logs if line["event"] == "change handler failed"]
     assert (told["part"], told["key"], told["wake"].rpartition(".")[2]) == ("configmaps", "default/c", "stumbles")

@@ -130,7 +130,7 @@ async def test_versions_that_wait_at_the_signal_are_told(stage: Platform, api: R
     await api.created(MODELS, model("qwen", "qwen:1"))
     await service.until("/debug/queue", lambda _, page: page["publishers"]["tinymodels"]["waiting"] == 1)
     assert await service.stop() == 0
-    [told] = [line for line in service.lines if "Versions were not published" in line["message"]]
+    [told] = [line for line in service.lines if "unpublished versions" in line["message"]]
     assert (told["part"], told["count"]) == ("tinymodels", 1)
 
 

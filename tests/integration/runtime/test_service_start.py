@@ -65,11 +65,11 @@ async def test_a_successor_that_cannot_vouch_for_a_kind_says_what_it_waits_for(t
         faults.fail("GET", "/configmaps", 403, reason="Forbidden", message="somebody took the permission away")
         service = await stage.started("pod-1", DIRECT_WATCH="false")
         page = await service.until(
-            "/readyz", lambda _, page: any("tinymaps is not vouched for" in one for one in page["reasons"])
+            "/readyz", lambda _, page: any("tinymaps is not confirmed" in one for one in page["reasons"])
         )
-        (why,) = [one for one in page["reasons"] if "not vouched for" in one]
+        (why,) = [one for one in page["reasons"] if "not confirmed" in one]
         assert "somebody took the permission away" in why
-        told = [line for line in service.lines if line["message"].startswith("No object has a pass before")]
+        told = [line for line in service.lines if line["message"].startswith("reconciling waits until")]
         assert len(told) == 1
         assert list(told[0]["parts"]) == ["tinymaps"]
         faults.rules.clear()
@@ -89,7 +89,7 @@ async def test_without_a_broker_it_reads_kubernetes_and_hands_over_its_facts_lat
     lost = await service.metric("aim_decisions_lost")
     assert lost is not None
     assert lost >= 1
-    assert len([line for line in service.lines if "leave no record" in line["message"]]) == 1
+    assert len([line for line in service.lines if "are not recorded" in line["message"]]) == 1
     before = stage.writes()
     await stage.nats.start()
     await service.until("/readyz", lambda status, now: status == 200 and now["direct"] == [])

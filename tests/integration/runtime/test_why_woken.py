@@ -20,5 +20,5 @@ async def test_a_service_says_which_change_brought_the_last_pass(stage: Platform
     missing = await service.ask("/debug/why-woken?controller=tiny&namespace=default&name=none")
     assert missing == (
         404,
-        "no pass of this object took place here: check controller, namespace and name, and who leads",
+        "this process has not reconciled the object: check controller, namespace and name, and which replica leads",
     )

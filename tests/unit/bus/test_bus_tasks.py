@@ -29,11 +29,11 @@ async def _cancel_itself() -> None:
 
 
 async def test_work_that_nobody_cancelled_never_ends_unseen() -> None:
-    with pytest.raises(UnexpectedEndError, match="cancelled by nobody"):
+    with pytest.raises(UnexpectedEndError, match="cancelled unexpectedly"):
         await in_own_task(_cancel_itself())
-    with pytest.raises(UnexpectedEndError, match=r"^publish pods: cancelled by nobody"):
+    with pytest.raises(UnexpectedEndError, match=r"^publish pods: cancelled unexpectedly"):
         await endless("publish pods", _cancel_itself())
-    with pytest.raises(UnexpectedEndError, match="publish pods ended by itself"):
+    with pytest.raises(UnexpectedEndError, match="publish pods ended unexpectedly"):
         await endless("publish pods", asyncio.sleep(0))
 
 

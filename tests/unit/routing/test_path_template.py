@@ -77,7 +77,7 @@ def test_lists_are_addressed(expression: str, path: str) -> None:
         ("/{.metadata.annotations['nope']}", "annotation 'nope' not found"),
         ("/{.metadata.annotations['empty']}", "the value is empty"),
         ("/{.spec.nothing}", "no result"),
-        ("/{.spec.model}", "no string, number or boolean"),
+        ("/{.spec.model}", "not a string, number or boolean"),
         ("/{ }", "invalid expression"),
         ("/{.spec..name}", "invalid expression"),
         ("/{.spec.*}", "invalid expression"),

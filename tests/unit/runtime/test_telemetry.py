@@ -96,8 +96,8 @@ def test_expected_failures_are_told_once_and_without_a_traceback(capsys: pytest.
     try:
         nested = ExceptionGroup("", [StartError("port taken"), ExceptionGroup("", [StartError("port taken")])])
         assert len(list(leaves(nested))) == 2
-        report(nested, "the service ends")
-        report(ZeroDivisionError("a bug"), "the service ends")
+        report(nested, "service stops because of an error")
+        report(ZeroDivisionError("a bug"), "service stops because of an error")
     finally:
         structlog.configure(**usual)
         structlog.contextvars.clear_contextvars()

@@ -48,7 +48,7 @@ class _Handlers:
         try:
             rule = parse_rule(loads(await request.body()))
         except ValueError as error:
-            cause = str(error) if isinstance(error, RuleError) else f"the body is no JSON object: {error}"
+            cause = str(error) if isinstance(error, RuleError) else f"the body is not a JSON object: {error}"
             return json_response({"error": cause}, 400)
         return json_response({"id": self._failures.add(rule), "rule": rule.to_json()}, 201)
 

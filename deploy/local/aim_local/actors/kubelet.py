@@ -71,7 +71,7 @@ class Kubelet:
             try:
                 return await PodRun(self._node, key).play()
             except KubeError as error:
-                _log.info("will play the pod again", pod=str(key), error=str(error))
+                _log.info("pod failed; retrying", pod=str(key), error=str(error))
                 await asyncio.sleep(self._node.settings.retry_delay)
 
 

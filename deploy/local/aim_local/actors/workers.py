@@ -49,7 +49,7 @@ class Workers:
             again = await self._handler(key)
         except KubeError as error:
             # The object changed or went away under us, or the server is briefly gone: look again with fresh eyes.
-            _log.info("will try again", actor=self._name, object=str(key), error=str(error))
+            _log.info("attempt failed; retrying", actor=self._name, object=str(key), error=str(error))
             self._queue.retry(key)
         else:
             self._queue.succeeded(key)

@@ -116,4 +116,4 @@ async def _body(request: Request) -> JsonObject:
     try:
         return loads(await request.body())
     except ValueError as error:
-        raise _RefusedError(400, f"the body is no JSON object: {error}", "BadRequestError") from error
+        raise _RefusedError(400, f"the body is not a JSON object: {error}", "BadRequestError") from error

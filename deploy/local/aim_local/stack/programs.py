@@ -112,7 +112,7 @@ class Programs:
             StackError: there is no such service, or it is not installed.
         """
         if name not in SERVICES:
-            raise StackError(f"{name} is no service; there are {', '.join(SERVICES)}")
+            raise StackError(f"{name} is not a service; services are {', '.join(SERVICES)}")
         module = _module(name)
         if importlib.util.find_spec(module) is None or importlib.util.find_spec(f"{module}.__main__") is None:
             raise StackError(f"service {name} cannot be started: `python -m {module}` does not exist; run `make setup`")

@@ -100,7 +100,7 @@ def _check_space(environment: Environment, size: int) -> None:
         raise DownloadError(
             ExitCode.STORAGE_FULL,
             f"{missing} bytes are missing but only {free} bytes are free on {environment.target}; "
-            "raise spec.size or the headroom and create the artifact anew",
+            "raise spec.size or the headroom and create the artifact again",
         )
 
 

@@ -71,7 +71,12 @@ class PullSecrets:
             names = [str(entry.get("name") or "") for entry in account.get("imagePullSecrets") or ()]
             return [await self._read(namespace, one) for one in names if one]
         except (KubeError, EffectError) as error:
-            _log.info("service account gives no credentials", namespace=namespace, name=name, error=str(error))
+            _log.info(
+                "service account cannot be read; continuing without its pull secrets",
+                namespace=namespace,
+                name=name,
+                error=str(error),
+            )
             return []
 
     async def _read(self, namespace: str, name: str) -> PullSecret:
@@ -83,7 +88,7 @@ class PullSecrets:
         if secret.problem is not None:
             if secret.problem.reason is SecretReason.ACCESS_FAILED:
                 raise _unreadable(secret.problem.message)
-            _log.warning("pull secret gives no credentials", cause=secret.problem.message)
+            _log.warning("pull secret has no usable credentials", cause=secret.problem.message)
         return secret
 
 

@@ -70,7 +70,7 @@ def _add_recommended(
 ) -> None:
     fault = _fault(deployment)
     if fault:
-        message = f"recommended deployment {_shown(deployment)} of {spec.image} is left out: {fault}"
+        message = f"recommended deployment {_shown(deployment)} of {spec.image} is skipped: {fault}"
         result.warnings.append(_warning("InvalidRecommendedDeployment", message))
         return
     name = recommended_template_name(model, spec.image, deployment)
@@ -84,9 +84,9 @@ def _add_recommended(
 def _fault(deployment: RecommendedDeployment) -> str:
     """Why the API server would refuse a template of the deployment (DI-123)."""
     if deployment.metric and not Metric(deployment.metric).known:
-        return f"metric {deployment.metric!r} is none of {', '.join(Metric)}"
+        return f"metric {deployment.metric!r} is not one of {', '.join(Metric)}"
     if deployment.precision and not Precision(deployment.precision).known:
-        return f"precision {deployment.precision!r} is none of {', '.join(Precision)}"
+        return f"precision {deployment.precision!r} is not one of {', '.join(Precision)}"
     if len(deployment.gpu_model or "") > _LONGEST_GPU_MODEL:
         return f"gpuModel has more than {_LONGEST_GPU_MODEL} characters"
     return ""
@@ -174,7 +174,7 @@ def _bad_alias(spec: AIMModelSpec) -> AimError | None:
     for entry in spec.custom_templates:
         if entry.name and not _LABEL_VALUE.fullmatch(entry.name):
             message = (
-                f"customTemplates: name {entry.name!r} is no label value; "
+                f"customTemplates: name {entry.name!r} is not a valid label value; "
                 "use at most 63 letters, digits, '-', '_' and '.', beginning and ending with a letter or digit"
             )
             return AimError(Category.INVALID_SPEC, "InvalidTemplateName", message)

@@ -77,7 +77,7 @@ def deployments(text: str) -> list[JsonObject]:
                 return [_deployment(entry) for entry in found]
     raise MalformedMetadataError(
         "label model.recommendedDeployments is neither a JSON array nor a Python list of objects: "
-        f"{text[:80]!r}; correct the label and push the image anew"
+        f"{text[:80]!r}; correct the label and push the image again"
     )
 
 

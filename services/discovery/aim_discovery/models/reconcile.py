@@ -169,7 +169,7 @@ def conflict_with(found: Template, model: Model, wanted: DesiredTemplate) -> Eve
     """Why an existing template of the name is left alone, if it is (DI-153, DI-154)."""
     controller = next((owner for owner in found.metadata.owner_references if owner.controller), None)
     if controller is not None and controller.uid != model.uid:
-        message = f"template {found.key} belongs to {controller.kind} {controller.name} and is left alone"
+        message = f"template {found.key} is controlled by {controller.kind} {controller.name} and is not changed"
         return Event(EventType.WARNING, "TemplateNameConflict", message, standing=True)
     spec = TemplateSpec.model_validate(wanted.spec)
     changed = [

@@ -72,7 +72,9 @@ def caching_of(template: Template, view: View, propagation: LabelPropagation | N
         return state
     stranger = view.get(TEMPLATE_CACHES, template.namespace, template.name)
     if stranger.value is not None:
-        message = f"AIMTemplateCache {stranger.value.key} exists and is not the template's; delete or rename it"
+        message = (
+            f"AIMTemplateCache {stranger.value.key} exists and is not controlled by the template; delete or rename it"
+        )
         event = Event(EventType.WARNING, "TemplateCacheNameConflict", message, standing=True)
         return CachingState(state.condition, reference, events=(event,))
     if stranger.error is not None:

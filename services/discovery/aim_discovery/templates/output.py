@@ -36,7 +36,7 @@ def first_profile(log: str) -> JsonObject:
 
 
 def _refuse(constant: str) -> Never:
-    raise ValueError(f"{constant} is no JSON")
+    raise ValueError(f"{constant} is not valid JSON")
 
 
 _DECODER: Final = json.JSONDecoder(parse_constant=_refuse)

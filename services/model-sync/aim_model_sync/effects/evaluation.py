@@ -87,7 +87,7 @@ class Evaluator:
         async with self._bounded(str(repository)):
             listing = await self._client.list_tags(repository, self._credentials, keep=selector.selects_tag)
         tags = newest_first(listing.names)
-        _log.debug("tags listed", repository=str(repository), selected=len(tags))
+        _log.debug("listed tags", repository=str(repository), selected=len(tags))
         images = (FoundImages.of(repository, tags),) if tags else ()
         error = _truncated(str(repository)) if listing.is_truncated else None
         return Evaluation(images, error, contacted=True)
@@ -98,7 +98,7 @@ class Evaluator:
             async with asyncio.timeout_at(self._deadline):
                 yield
         except TimeoutError as error:
-            text = f"{what} was not listed within the time of one sync; raise AIM_SYNC_DEADLINE or select less"
+            text = f"{what} was not listed within the time of one sync; raise AIM_SYNC_DEADLINE or select fewer images"
             raise SelectorError(RegistryErrorCode.TIMEOUT, text) from error
         except RegistryError as error:
             raise SelectorError(error.code, _cause(error), error.retry_after, reached=error.reached) from error
@@ -114,7 +114,7 @@ def _cause(error: RegistryError) -> str:
 def _truncated(what: str) -> SelectorError:
     return SelectorError(
         RegistryErrorCode.TRUNCATED_RESULT,
-        f"the listing of {what} is longer than the safety cap; select less, or raise AIM_REGISTRY_MAX_PAGES",
+        f"the listing of {what} is longer than the limit; select fewer images, or raise AIM_REGISTRY_MAX_PAGES",
     )
 
 

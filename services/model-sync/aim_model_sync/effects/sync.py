@@ -81,7 +81,9 @@ class SyncRunner:
     async def _sync(self, params: SyncParams) -> SyncOutcome:
         log = _log.bind(source=params.source, generation=params.generation, attempt=params.attempt)
         if params.interval < RECOMMENDED_INTERVAL and params.attempt == 1 and self._unclean.is_new(params):
-            log.warning("syncInterval is shorter than 15 minutes", seconds=params.interval)
+            log.warning(
+                "syncInterval is shorter than 15 minutes; use 15m or more; use 15m or more", seconds=params.interval
+            )
         try:
             secrets = await self._secrets.read_all(params.secrets)
         except KubeError as error:
@@ -92,7 +94,7 @@ class SyncRunner:
         for index, one in enumerate(outcome.selectors):
             if one.code is not None:
                 log.error("selector failed", index=index, selector=one.text, code=one.code, cause=one.message)
-        log.info("registries asked", candidates=outcome.available, transient=outcome.is_transient)
+        log.info("sync completed", candidates=outcome.available, transient=outcome.is_transient)
         return outcome
 
     async def _evaluate_all(self, params: SyncParams, secrets: PullSecrets) -> list[Evaluated]:

@@ -29,7 +29,7 @@ from controller_runtime.bus.headers import encoded_size, parse_headers
 from controller_runtime.bus.outcome import TOO_LARGE, PublishOutcome, Refused, Unknown, read_ack
 from controller_runtime.json import JsonObject, dumps, loads
 
-log = structlog.get_logger(__name__)
+_log = structlog.get_logger(__name__)
 
 REQUEST_TIMEOUT: Final = 5.0
 """Seconds until an answer that only reads is given up, while the connection stands."""
@@ -335,7 +335,7 @@ class BusConnection:
                 finally:
                     self._in_flight.discard(limit)
         except nats.errors.NoRespondersError as error:
-            raise BusUnavailableError(f"{subject}: nobody answers; does the stream exist?") from error
+            raise BusUnavailableError(f"{subject}: no response; check that the stream exists") from error
         except (nats.errors.Error, OSError, TimeoutError) as error:
             raise_if_cancelled()
             denied = f"; the broker denied: {self._denied}" if self._denied else ""
@@ -418,7 +418,7 @@ class BusConnection:
         self._session += 1
         self._denied = None
         self._enter(ConnectionState.CONNECTED)
-        log.info("Connected to the message broker", session=self._session)
+        _log.info("connected to the message broker", session=self._session)
 
     async def _on_disconnected(self) -> None:
         if self._state is not ConnectionState.CLOSED:
@@ -436,7 +436,7 @@ class BusConnection:
         now = time.monotonic()
         if now - self._logged_at >= _LOG_INTERVAL:
             self._logged_at = now
-            log.warning("Trouble with the message broker; trying again", error=text, servers=self._settings.servers)
+            _log.warning("message broker connection failed; retrying", error=text, servers=self._settings.servers)
 
 
 @asynccontextmanager

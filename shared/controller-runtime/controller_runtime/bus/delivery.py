@@ -3,7 +3,7 @@
 The broker numbers what it delivers to a consumer (1, 2, 3, …) and sends heartbeats when it has nothing to deliver. A
 number that is skipped, a position that does not rise, a heartbeat that tells of more than arrived, silence: after each
 of them the consumer is worthless, and the reader makes a new one. It is never resumed by sequence, because a sequence
-means nothing in a stream that was made anew or restored.
+means nothing in a stream that was recreated or restored.
 
 The broker cuts the connection of a reader for whom more than 64 MB wait, and with it everything that shares the
 connection. So the reader asks for a window of messages at a time, which is bounded in bytes as well as in number, and

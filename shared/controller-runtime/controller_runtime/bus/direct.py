@@ -20,7 +20,7 @@ from controller_runtime.bus.world import World
 from controller_runtime.json import JsonObject
 from controller_runtime.kube.reflector_state import Bookmark, Delete, Event, ListFrom, Restarted, Upsert
 
-log = structlog.get_logger(__name__)
+_log = structlog.get_logger(__name__)
 
 _SLICE: Final = 100
 """Objects of a list that are taken in one step of the event loop."""
@@ -97,7 +97,7 @@ class DirectFeed:
         """Have the API server prove that it still answers, once per `catch_up` seconds."""
         if self._watch is not None and now - self._asked_at >= self._catch_up:
             self._asked_at = now
-            log.warning("The watch of a part is silent; asking for a list", part=self._part.name)
+            _log.warning("watch is silent; listing again", part=self._part.name)
             self._watch.relist(ListFrom.FLOOR)
 
     def abandon(self) -> None:
@@ -136,7 +136,7 @@ class DirectFeed:
 
     async def _restart(self, objects: Sequence[SourceVersion], *, rewound: bool) -> None:
         if rewound:
-            log.warning("The cluster's store went back; following it", part=self._part.name)
+            _log.warning("cluster store was restored to an older state; following it", part=self._part.name)
             self._epoch, self._era = _new_epoch(), ""
         self._floor_at_store = 0
         # A list that is still held back is outdated.
@@ -170,7 +170,7 @@ class DirectFeed:
     def _ask_store(self) -> None:
         if self._stage is None or self._watch is None:
             return
-        log.warning("The API server is behind what was known; asking its store", part=self._part.name)
+        _log.warning("list from the API server cache is outdated; listing from its store", part=self._part.name)
         # What is absorbed from now on may be newer than the list from the store.
         self._floor_at_store = self._floor
         self._watch.relist(ListFrom.STORE)

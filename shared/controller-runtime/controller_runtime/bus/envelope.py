@@ -150,7 +150,7 @@ class StateMessage:
         try:
             return loads(self.body)
         except ValueError as error:
-            raise EnvelopeError(f"{self.part} {self.key}: the body is no JSON object: {error}") from error
+            raise EnvelopeError(f"{self.part} {self.key}: the body is not a JSON object: {error}") from error
 
     def object(self) -> JsonObject | None:
         """What a consumer takes of it: the object; ``None`` for a tombstone.

@@ -13,7 +13,7 @@ class Reason(StrEnum):
     """Why a new epoch starts."""
 
     FIRST = "no marker: the part was never published to this stream"
-    STREAM_REMADE = "the stream was made anew"
+    STREAM_REMADE = "the stream was recreated"
     MARKER_GONE = "the marker is gone: the stream was purged, or a limit was set on it"
     SEQUENCE_FELL = "the stream's last sequence fell: it was restored from an older copy"
     CLUSTER_CHANGED = "another cluster: the UID of kube-system changed"

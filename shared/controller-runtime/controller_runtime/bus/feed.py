@@ -20,7 +20,7 @@ from controller_runtime.bus.projection import Projection, ProjectionStatistics
 from controller_runtime.bus.subjects import DEFAULT_LAYOUT, FACTS_PART, Layout
 from controller_runtime.bus.world import World
 
-log = structlog.get_logger(__name__)
+_log = structlog.get_logger(__name__)
 
 DEFAULT_SETTINGS: Final = FeedSettings()
 _IDLE_SECONDS: Final = 5.0
@@ -293,7 +293,9 @@ class WorldFeed:
         return self._reflect is not None or part.name == FACTS_PART
 
     def _go_direct(self, part: Part[Any], now: float, group: asyncio.TaskGroup) -> None:
-        log.warning("Feeding the view of a part from the API server", part=part.name, broker_up=self._link.up)
+        _log.warning(
+            "reading a part from the API server instead of the message broker", part=part.name, broker_up=self._link.up
+        )
         self._switches += 1
         self._projection.detach(part)
         if part.name == FACTS_PART or self._reflect is None:
@@ -321,7 +323,7 @@ class WorldFeed:
         direct = self._direct.pop(part.name, None)
         if direct is not None:
             direct.stop()
-            log.info("Feeding the view of a part from the message broker again", part=part.name)
+            _log.info("reading a part from the message broker again", part=part.name)
 
     def contradicted(self, part: Part[Any]) -> None:
         """What the bus told of a part is something else than its publisher vouches for."""

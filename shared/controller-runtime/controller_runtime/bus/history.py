@@ -34,7 +34,7 @@ from controller_runtime.bus.stored import (
 from controller_runtime.bus.subjects import CLUSTER_SCOPE, DEFAULT_LAYOUT, Layout, SubjectError, encode_token
 from controller_runtime.json import JsonObject, loads
 
-log = structlog.get_logger(__name__)
+_log = structlog.get_logger(__name__)
 
 _ALL: Final[JsonObject] = {"deliver_policy": "all"}
 _PRESENT: Final[JsonObject] = {"deliver_policy": "last_per_subject"}
@@ -373,7 +373,7 @@ class History:
     def _drop(self, error: Exception) -> None:
         if not self.dropped:
             # Once: whatever writes one of them writes many.
-            log.warning("Left out messages that cannot be read", first=str(error))
+            _log.warning("skipped messages that cannot be read", first=str(error))
         self.dropped += 1
 
 

@@ -21,7 +21,7 @@ from controller_runtime.bus.streams import LIMITS, StreamLimits, configs, differ
 from controller_runtime.bus.subjects import DEFAULT_LAYOUT, Layout
 from controller_runtime.json import JsonObject
 
-log = structlog.get_logger(__name__)
+_log = structlog.get_logger(__name__)
 
 INTERVAL: Final = 60.0
 """Seconds between two looks at the streams."""
@@ -96,7 +96,7 @@ class StreamKeeper:
                 try:
                     await self._look(name, kept)
                 except (BusUnavailableError, BusApiError) as error:
-                    _tell(kept, name, f"The limits of a stream could not be seen to: {error}")
+                    _tell(kept, name, f"limits of a stream cannot be maintained: {error}")
             await asyncio.sleep(self._interval)
 
     async def _look(self, name: str, kept: _Kept) -> None:
@@ -116,7 +116,7 @@ class StreamKeeper:
             await self._measure(name, kept, Contents.of(info))
         elif found:
             here = {key: kept.wanted[key] for key in found}
-            what = f"A stream has other limits ({found}) than the settings of this service ({here}), which do not count"
+            what = f"limits of a stream ({found}) differ from the settings of this service ({here}), which are ignored"
             _tell(kept, name, f"{what}; the --nats-* settings should be the same for all services")
 
     async def _apply(self, kept: _Kept, info: JsonObject, found: JsonObject) -> None:
@@ -131,9 +131,15 @@ class StreamKeeper:
     def _announce(wanted: JsonObject, info: JsonObject, found: JsonObject, new: JsonObject) -> None:
         name = wanted["name"]
         if lost := dropped_by(wanted, Contents.of(info)):
-            log.warning("Smaller limits of a stream drop what it holds", stream=name, dropped=lost, was=found, now=new)
+            _log.warning(
+                "lowering the limits of a stream; what exceeds them is deleted",
+                stream=name,
+                dropped=lost,
+                was=found,
+                now=new,
+            )
         else:
-            log.info("Changing the limits of a stream", stream=name, was=found, now=new)
+            _log.info("changing the limits of a stream", stream=name, was=found, now=new)
 
     async def _measure(self, name: str, kept: _Kept, held: Contents) -> None:
         reach = shortfall(kept.wanted, kept.pace.observe(held))
@@ -154,8 +160,8 @@ class StreamKeeper:
         # That nobody could count is no reason to keep the rest to oneself.
         with suppress(BusUnavailableError, BusApiError):
             most = await self._largest(name)
-        log.warning(
-            "A stream grows so fast that size cuts it before age does; give it more room or less age (--nats-*)",
+        _log.warning(
+            "stream reaches its size limit before its age limit; raise the size or lower the age (--nats-*)",
             stream=name,
             reaches_hours=round(reach.total_seconds() / 3600, 1),
             wanted_hours=round(int(wanted["max_age"]) / 3.6e12, 1),
@@ -182,4 +188,4 @@ class StreamKeeper:
 def _tell(kept: _Kept, stream: str, what: str) -> None:
     if kept.told != what:
         kept.told = what
-        log.warning(what, stream=stream)
+        _log.warning(what, stream=stream)

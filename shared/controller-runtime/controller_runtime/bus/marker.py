@@ -91,7 +91,7 @@ def decode_marker(body: bytes) -> Marker:
         for epoch in (marker.epoch, marker.comparable_since):
             epoch_time(epoch)
         if marker.resource_version and not is_number(marker.resource_version):
-            raise ValueError("its resource version is no number")
+            raise ValueError("its resource version is not a number")
         return marker
     except (KeyError, TypeError, ValueError) as error:
-        raise EnvelopeError(f"a message on a sync subject is no marker: {error}") from error
+        raise EnvelopeError(f"a message on a sync subject is not a marker: {error}") from error

@@ -30,7 +30,7 @@ from controller_runtime.bus.stored import STREAM_NOT_FOUND, StreamState, stream_
 from controller_runtime.bus.subjects import DEFAULT_LAYOUT, Layout
 from controller_runtime.bus.world import World
 
-log = structlog.get_logger(__name__)
+_log = structlog.get_logger(__name__)
 
 _SNAPSHOT: Final = {"deliver_policy": "last_per_subject"}
 
@@ -259,9 +259,9 @@ class Projection:
     def _ended(self, why: str) -> None:
         if why != self._counters.last_failure:
             if self._counters.generations:
-                log.warning("The view of the cluster is made anew from the message broker", reason=why)
+                _log.warning("taking a new snapshot", reason=why)
             else:
-                log.info("The message broker has no view of the cluster to give yet", reason=why)
+                _log.info("no snapshot available yet", reason=why)
         self._counters.last_failure = why
 
     def _learn(self, session: int, stream: StreamState) -> None:
@@ -299,7 +299,7 @@ class Projection:
                 continue
             self._broker.observe(found.now, self._clock())
             if self._known.contradicted_by(found, highest):
-                return delivery.fail(f"stream {self._stream} was made anew or restored from an older copy")
+                return delivery.fail(f"stream {self._stream} was recreated or restored from an older copy")
 
     # One part alone
 
@@ -309,7 +309,7 @@ class Projection:
         due = now - self._restaged_at.get(name, float("-inf")) >= self._settings.restage
         if name in self._restaging or self._restage_group is None or not due:
             return False
-        log.info("The view of one part is made anew from the message broker", part=name, reason=why)
+        _log.info("taking a new snapshot of a part", part=name, reason=why)
         self._counters.restaged += 1
         self._restaged_at[name] = now
         view.begin_stage()
@@ -336,7 +336,7 @@ class Projection:
                     view.stage.complete = True
             self._swap(view)
         except (BusUnavailableError, BusApiError, DeliveryLostError) as error:
-            log.warning("One part could not be read", part=view.part.name, error=str(error))
+            _log.warning("part cannot be read", part=view.part.name, error=str(error))
             # What came meanwhile went into the stage that is lost now; the next marker asks for another one.
             view.stage = None
             view.let_go()
@@ -385,7 +385,7 @@ class Projection:
             return self._decoder.read(delivered)
         except NOT_OURS as error:
             self._counters.dropped += 1
-            log.warning("Dropped a message that no publisher wrote", error=str(error))
+            _log.warning("dropped a message that no publisher wrote", error=str(error))
             place = self._decoder.place(delivered.message.subject)
             if place is not None:
                 part, key = place
@@ -443,8 +443,8 @@ class Projection:
 
     def _leave_alone(self, view: PartView, cluster: str) -> None:
         if view.foreign != cluster:
-            log.error(
-                "Another cluster publishes a part under the same names; reading the API server instead. "
+            _log.error(
+                "another cluster publishes this part under the same names; reading the API server instead. "
                 "Give one of the two installations another --nats-root",
                 part=view.part.name,
                 cluster=cluster,

@@ -30,7 +30,7 @@ from controller_runtime.bus.vouching import CompareDueError
 from controller_runtime.bus.writer import Writer
 from controller_runtime.kube.reflector_state import Event, ListFrom, Restarted
 
-log = structlog.get_logger(__name__)
+_log = structlog.get_logger(__name__)
 
 _BACKOFF: Final = (0.1, 5.0)
 _LEASE_POLL: Final = 0.25
@@ -177,7 +177,7 @@ class Publisher:
             vouched = context.markers.written > markers
             failures = 0 if vouched or not connection.connected else failures + 1
             if news:
-                log.warning("Publishing was interrupted; going on soon", part=context.part.name, cause=str(outcome))
+                _log.warning("publishing interrupted; retrying", part=context.part.name, cause=str(outcome))
             low, high = _BACKOFF
             await asyncio.sleep(random.uniform(low, min(high, low * 2 ** min(failures, 8))))
 

@@ -20,7 +20,7 @@ from controller_runtime.bus.stored import STREAM_NOT_FOUND, StoredMessage, last_
 from controller_runtime.bus.subjects import DEFAULT_LAYOUT, Layout
 from controller_runtime.json import loads
 
-log = structlog.get_logger(__name__)
+_log = structlog.get_logger(__name__)
 
 BUFFER: Final = 16 << 20
 """Bytes of records that may wait."""
@@ -129,12 +129,18 @@ class Recorder:
                 continue
             except BusApiError as error:
                 if error.code != STREAM_NOT_FOUND:
-                    log.warning("The settings of earlier decisions may leave the log before these", error=str(error))
+                    _log.warning(
+                        "settings cannot be recorded again; they may expire before the decisions made with them",
+                        error=str(error),
+                    )
                 return
             if left is not None:
                 self._put(_Record(left.subject, left.data, {}), first=True)
             return
-        log.warning("The settings of earlier decisions may leave the log before these", error=self._trouble)
+        _log.warning(
+            "settings cannot be recorded again; they may expire before the decisions made with them",
+            error=self._trouble,
+        )
 
     def _take(self, record: _Record) -> None:
         self._put(record)
@@ -203,7 +209,7 @@ class Recorder:
 
     def _tell(self) -> None:
         if self._untold:
-            log.warning("Decision records were lost", count=self._untold, cause=self._cause)
+            _log.warning("decision records lost", count=self._untold, cause=self._cause)
             self._untold = 0
 
 

@@ -68,7 +68,7 @@ class Pace:
     def observe(self, held: Contents) -> float | None:
         """Bytes per second over the last hour; ``None`` until that can be told."""
         if self._looks and held.last < self._looks[-1][1]:
-            # Sequences only fall when the stream was made anew; what was seen before was another one's.
+            # Sequences only fall when the stream was recreated; what was seen before was another one's.
             self._looks.clear()
         self._looks.append((held.now, held.last))
         while held.now - self._looks[0][0] > _WINDOW:

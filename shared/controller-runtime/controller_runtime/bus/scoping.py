@@ -15,7 +15,7 @@ from controller_runtime.bus.stored import StreamState
 from controller_runtime.bus.tasks import within
 from controller_runtime.kube.reflector_state import ListFrom
 
-log = structlog.get_logger(__name__)
+_log = structlog.get_logger(__name__)
 
 _NOT_BEFORE_ANYTHING: Final = Scope("", "")
 
@@ -77,7 +77,7 @@ class Scoping:
         """
         assert self._now is not None
         self.scope = started(self.scope, reason, self._now, secrets.token_hex(3))
-        log.info("A new epoch begins", part=self._part, epoch=self.scope.epoch, reason=reason.value)
+        _log.info("new epoch begins", part=self._part, epoch=self.scope.epoch, reason=reason.value)
 
     async def _fell_below(self, floor: int) -> bool:
         """Whether the cluster's store went back, behind a version or behind what the watch had shown."""
@@ -99,7 +99,7 @@ class Scoping:
             return True
         if not intake.can_relist:
             return False
-        log.warning("The list is older than what is known; asking the store itself", part=self._part)
+        _log.warning("list from the API server cache is outdated; listing from its store", part=self._part)
         seen = intake.source.store_lists
         told = False
         while not told:

@@ -100,7 +100,7 @@ class Session:
             # Asked again: what somebody else wrote while this read must not look as if the stream's end fell.
             state = await stream_state(connection, layout.state_stream)
             if state.created != before.created:
-                raise InterruptedSessionError(f"stream {layout.state_stream} was made anew while it was read")
+                raise InterruptedSessionError(f"stream {layout.state_stream} was recreated while it was read")
         # Only now that the reading came to its end: half of one counts for nothing.
         if context.loaded is not None:
             context.loaded(found.told)

@@ -12,7 +12,7 @@ from controller_runtime.bus.part import Key
 from controller_runtime.bus.stored import StoredMessage
 from controller_runtime.bus.subjects import Layout, SubjectError
 
-log = structlog.get_logger(__name__)
+_log = structlog.get_logger(__name__)
 
 _HEARTBEAT_SECONDS: Final = 1.0
 _SUBJECTS: Final = 256
@@ -116,9 +116,9 @@ def _key_of(layout: Layout, part: str, subject: str) -> Key | None:
     try:
         _, key = layout.parse_state(subject)
     except SubjectError as error:
-        log.warning("Left out a message that no publisher wrote", error=str(error))
+        _log.warning("skipped a message that no publisher wrote", error=str(error))
         return None
     if layout.state(part, key) != subject:
-        log.warning("Left out a message on a second spelling of an object's subject", subject=subject, object=str(key))
+        _log.warning("skipped a message on another spelling of an object's subject", subject=subject, object=str(key))
         return None
     return key

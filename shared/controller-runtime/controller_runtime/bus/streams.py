@@ -15,7 +15,7 @@ from controller_runtime.bus.stored import STREAM_NOT_FOUND
 from controller_runtime.bus.subjects import DEFAULT_LAYOUT, Layout
 from controller_runtime.json import JsonObject
 
-log = structlog.get_logger(__name__)
+_log = structlog.get_logger(__name__)
 
 _NANOSECONDS: Final = 1_000_000_000
 _NAME_IN_USE: Final = 10058
@@ -137,7 +137,7 @@ async def _ensure(connection: BusConnection, wanted: JsonObject, chosen: tuple[s
             if error.code != _NAME_IN_USE:
                 raise
             return await _ensure(connection, wanted, chosen)
-        log.info("Made the stream", stream=name)
+        _log.info("created a stream", stream=name)
         return None
     differing = {key: value for key, value in differences(found, wanted).items() if key not in chosen}
     if not differing:
@@ -146,7 +146,7 @@ async def _ensure(connection: BusConnection, wanted: JsonObject, chosen: tuple[s
         raise StreamMismatchError(
             f"stream {name} exists with other {', '.join(wrong)} than needed; move it away or use another broker"
         )
-    log.info("Changing the stream's settings", stream=name, found=differing)
+    _log.info("changing the configuration of a stream", stream=name, found=differing)
     await connection.api(f"STREAM.UPDATE.{name}", {**found, **{key: wanted[key] for key in differing}})
     return None
 

@@ -29,7 +29,7 @@ async def in_own_task(work: Coroutine[Any, Any, T]) -> T:
         surrounding = asyncio.current_task()
         if surrounding is not None and surrounding.cancelling():
             raise
-        raise UnexpectedEndError("cancelled by nobody; this is a defect, and a restart gets over it") from None
+        raise UnexpectedEndError("cancelled unexpectedly; this is a bug, and restarting the process recovers") from None
 
 
 async def endless(what: str, work: Coroutine[Any, Any, None]) -> Never:
@@ -42,7 +42,7 @@ async def endless(what: str, work: Coroutine[Any, Any, None]) -> Never:
         await in_own_task(work)
     except UnexpectedEndError as error:
         raise UnexpectedEndError(f"{what}: {error}") from error
-    raise UnexpectedEndError(f"{what} ended by itself; this is a defect, and a restart gets over it")
+    raise UnexpectedEndError(f"{what} ended unexpectedly; this is a bug, and restarting the process recovers")
 
 
 async def within(seconds: float, waiting: Awaitable[object]) -> bool:

@@ -111,7 +111,7 @@ class Vouching:
         state = await stream_state(context.setup.connection, self._stream, self._subjects)
         expected = len(context.writer.stored) + self._foreign
         if state.created != context.scoping.stream_created:
-            raise InterruptedSessionError(f"stream {self._stream} was made anew")
+            raise InterruptedSessionError(f"stream {self._stream} was recreated")
         if state.messages != expected:
             raise InterruptedSessionError(
                 f"stream {self._stream} holds {state.messages} messages of the {expected} that were published; "
@@ -137,7 +137,7 @@ class Vouching:
         state = await stream_state(context.setup.connection, self._stream)
         if state.created != context.scoping.stream_created or state.last_sequence < context.writer.high_sequence:
             # A sequence that is known here may be another message there.
-            raise InterruptedSessionError(f"stream {self._stream} was made anew or restored")
+            raise InterruptedSessionError(f"stream {self._stream} was recreated or restored")
         now = state.now
         surplus = len(candidates) - context.setup.settings.tombstones
         for number, (key, held) in enumerate(candidates):

@@ -103,7 +103,7 @@ class _PartStore:
             self.stumbled[entry.key] = version
             if not told:
                 self.stumbles += 1
-                _log.exception("object not understood", part=self.part.name, key=str(entry.key), table=table)
+                _log.exception("index cannot read an object", part=self.part.name, key=str(entry.key), table=table)
 
         try:
             obj = entry.object if whole or self.of_status else entry.without_status()

@@ -29,7 +29,7 @@ from controller_runtime.bus.source import SourceVersion
 from controller_runtime.bus.stored import StoredMessage, delete_message, last_message
 from controller_runtime.bus.trace import trace_of
 
-log = structlog.get_logger(__name__)
+_log = structlog.get_logger(__name__)
 
 _ATTEMPTS: Final = 3
 _PAUSE: Final = 0.2
@@ -128,9 +128,9 @@ class Writer:
 
     def _tell_refused(self, key: Key, outcome: Refused) -> None:
         self.counts.refused += 1
-        log.error(
-            "The broker refuses an object; its consumers keep the last version they have. "
-            "Raise the broker's max_payload if it is too large",
+        _log.error(
+            "message broker rejected an object; consumers keep its previous version. "
+            "If it is too large, raise max_payload of the broker",
             part=self._part.name,
             object=str(key),
             code=outcome.code,
@@ -198,7 +198,7 @@ class Writer:
         try:
             return decode_state(self._part.name, key, message.headers, message.data)
         except EnvelopeError as error:
-            log.warning("The state stream holds an unreadable message", error=str(error))
+            _log.warning("state stream holds an unreadable message", error=str(error))
             return None
 
     async def remove(self, sequence: int) -> None:
@@ -251,7 +251,11 @@ class Writer:
                 return outcome.duplicate
             if isinstance(outcome, Refused):
                 # Some bytes of headers more than in the state stream; the next version's predecessor shows the hole.
-                log.error("The history lacks a version that is too large for it", subject=subject, cause=outcome.reason)
+                _log.error(
+                    "version is too large for the history and missing there; raise max_payload of the broker",
+                    subject=subject,
+                    cause=outcome.reason,
+                )
                 return False
             # Not known: the id makes repeating harmless.
             await asyncio.sleep(_PAUSE * 2**attempt)
@@ -274,6 +278,6 @@ def _has_object(message: StateMessage) -> bool:
     try:
         message.object()
     except EnvelopeError as error:
-        log.warning("The state stream holds an unreadable message", error=str(error))
+        _log.warning("state stream holds an unreadable message", error=str(error))
         return False
     return True

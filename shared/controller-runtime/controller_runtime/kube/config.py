@@ -92,9 +92,9 @@ class TokenFile:
         try:
             token = (await asyncio.to_thread(self._path.read_text)).strip()
         except OSError as error:
-            raise ConfigError(f"token {self._path}: {error}; is the token mounted?") from error
+            raise ConfigError(f"token {self._path}: {error}; check that the token is mounted") from error
         if not token:
-            raise ConfigError(f"token {self._path} is empty; is the token mounted?")
+            raise ConfigError(f"token {self._path} is empty; check that the token is mounted")
         self._header, self._read_at = f"Bearer {token}", time.monotonic()
 
 
@@ -161,7 +161,9 @@ async def in_cluster(service_account: Path = SERVICE_ACCOUNT) -> Connection:
     """
     host, port = os.environ.get("KUBERNETES_SERVICE_HOST"), os.environ.get("KUBERNETES_SERVICE_PORT")
     if not host or not port:
-        raise ConfigError("KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT are not both set: not in a pod?")
+        raise ConfigError(
+            "KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT are not both set; check that the process runs in a pod"
+        )
     credentials = TokenFile(service_account / "token")
     await credentials.refresh()
     authority = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
@@ -215,7 +217,9 @@ async def _load_kubeconfig(path: str, context: str | None) -> "Configuration":
         async with asyncio.timeout(PLUGIN_SECONDS):
             await load_kube_config(path, context, configuration, persist_config=False)
     except TimeoutError as error:
-        raise ConfigError(f"kubeconfig {path}: its plugin brought no credential in {PLUGIN_SECONDS:g} s") from error
+        raise ConfigError(
+            f"kubeconfig {path}: its plugin returned no credentials within {PLUGIN_SECONDS:g} s"
+        ) from error
     except Exception as error:
         # A malformed file makes the library fail with whatever it stumbles over: KeyError, TypeError, YAMLError.
         raise ConfigError(f"kubeconfig {path}: {error}; check its current context") from error

@@ -64,5 +64,5 @@ def object_path(kind: ResourceKind, name: str, namespace: str | None, subresourc
 def _segment(kind: ResourceKind, role: str, text: str) -> str:
     # Dots are removed from paths together with the segment before them, on our side as on that of any proxy.
     if text in {"", ".", ".."}:
-        raise ValueError(f"{kind.kind}: {text!r} is no {role}")
+        raise ValueError(f"{kind.kind}: {text!r} is not a {role}")
     return quote(text, safe="")

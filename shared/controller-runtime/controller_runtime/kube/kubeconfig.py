@@ -107,13 +107,13 @@ def read_kubeconfig(paths: str, context: str | None = None) -> Kubeconfig:
     except KeyError as error:
         raise ConfigError(f"kubeconfig {paths}: {error.args[0]} is missing; check its current context") from error
     except (OSError, AttributeError, TypeError, binascii.Error, yaml.YAMLError) as error:
-        raise ConfigError(f"kubeconfig {paths}: {error}; it is no valid kubeconfig") from error
+        raise ConfigError(f"kubeconfig {paths}: {error}; it is not a valid kubeconfig") from error
 
 
 def _document(file: Path) -> Mapping[str, Any]:
     document = yaml.safe_load(file.read_text(encoding="utf-8"))
     if not isinstance(document, dict):
-        raise TypeError(f"{file} holds no mapping")
+        raise TypeError(f"{file} is not a mapping")
     return document
 
 

@@ -171,7 +171,7 @@ class LeaderElector:
             except (KubeError, TimeoutError, ValueError) as error:
                 answered, self._lease = False, None
                 self._failures += 1
-                _log.warning("lease attempt failed; will retry", lease=str(self._store), error=str(error))
+                _log.warning("lease request failed; retrying", lease=str(self._store), error=str(error))
         self._announce()
         return answered
 
@@ -236,4 +236,6 @@ class LeaderElector:
             async with asyncio.timeout(RELEASE_TIMEOUT):
                 await self._store.write(held, released(held.spec))
         except (KubeError, TimeoutError) as error:
-            _log.warning("lease not released; a successor waits for it", lease=str(self._store), error=str(error))
+            _log.warning(
+                "lease not released; the next leader waits until it expires", lease=str(self._store), error=str(error)
+            )

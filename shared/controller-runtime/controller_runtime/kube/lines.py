@@ -30,6 +30,6 @@ class LineSplitter:
                 yield line
         self._held += len(rest)
         if self._held > LONGEST_LINE:
-            raise ValueError(f"a line of more than {LONGEST_LINE} bytes; is this a Kubernetes API server?")
+            raise ValueError(f"a line of more than {LONGEST_LINE} bytes; check that this is a Kubernetes API server")
         if rest:
             self._parts.append(rest)

@@ -64,7 +64,7 @@ class ListBody:
         self.rest = loads(self._body)
         items = self.rest.pop("items", None) or []
         if not (isinstance(items, list) and all(isinstance(item, dict) for item in items)):
-            raise ValueError("the items of a list are no objects")
+            raise ValueError("the items of a list are not objects")
         for item in items:
             yield len(self._body) // len(items), item
 
@@ -74,7 +74,7 @@ class ListBody:
         for token in _TOKEN.finditer(body):
             text = token[0]
             if text == b'"':
-                raise ValueError("the list breaks off inside a text")
+                raise ValueError("the list ends inside a string")
             if text in _OPENING:
                 depth += 1
                 if named and depth == 2 and text == b"[":
@@ -82,7 +82,7 @@ class ListBody:
                 elif first <= token.start() and depth == 3:
                     begin = token.start()
                     if text != b"{" or body[last:begin].strip(_BLANK + b","):
-                        raise ValueError("the items of a list are no objects")
+                        raise ValueError("the items of a list are not objects")
                 named = False
             elif text in _CLOSING:
                 depth -= 1
@@ -97,4 +97,4 @@ class ListBody:
         # Without its objects, what is left has to be a list as well.
         self.rest = loads(body[:first] + body[last:])
         if self.rest.pop("items", None):
-            raise ValueError("the items of a list are no objects")
+            raise ValueError("the items of a list are not objects")

@@ -451,7 +451,7 @@ class Reflector(Generic[T]):
 
     def _tell(self, error: Exception, failures: int, delay: float) -> None:
         _log.warning(
-            "list or watch failed; will retry",
+            "list or watch failed; retrying",
             resource=resource_name(self._kind),
             error=str(error),
             failures=failures,

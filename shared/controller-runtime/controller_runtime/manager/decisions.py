@@ -102,4 +102,4 @@ class DecisionLog:
         self._unwritten += 1
         if not self._silent:
             self._silent = True
-            _log.warning("decisions leave no record while the message broker is away")
+            _log.warning("decisions are not recorded while the message broker is unavailable")

@@ -59,4 +59,4 @@ class Dispatcher:
             except Exception:
                 # One object that nobody foresaw must not keep the others from being fed into the world.
                 self.failed[change.part.name] += 1
-                _log.exception("change not understood", part=change.part.name, key=str(change.key))
+                _log.exception("change handler failed", part=change.part.name, key=str(change.key))

@@ -17,7 +17,9 @@ from controller_runtime.manager.state import ServiceState
 from controller_runtime.telemetry.metrics import Metrics
 
 _EVERY_INTERFACE: Final = "0.0.0.0"  # noqa: S104  the kubelet probes the pod's address, not loopback
-_UNKNOWN: Final = "no pass of this object took place here: check controller, namespace and name, and who leads"
+_UNKNOWN: Final = (
+    "this process has not reconciled the object: check controller, namespace and name, and which replica leads"
+)
 _BACKLOG: Final = 128
 _STOP_SECONDS: Final = 1
 """How long a stopping server waits for open requests."""

@@ -104,5 +104,5 @@ async def _superseded(work: Work, *until: asyncio.Task[None]) -> bool:
     except* SupersededError as group:
         superseded.extend(leaves(group))
     if superseded:
-        _log.error("another process publishes the same parts; asking the Lease again", why=str(superseded[0]))
+        _log.error("another process publishes the same parts; checking the Lease", why=str(superseded[0]))
     return bool(superseded)

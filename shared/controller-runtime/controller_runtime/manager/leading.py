@@ -89,7 +89,7 @@ class Term:
             return {}
         withheld = {name: one.interrupted_by for name, one in self.publishers.items()}
         return {
-            part: self.refused_watches.get(part) or withheld.get(part) or "its publisher has not vouched for it yet"
+            part: self.refused_watches.get(part) or withheld.get(part) or "its publisher has not confirmed it yet"
             for part in self._process.feed.awaited
         }
 
@@ -131,14 +131,14 @@ class Term:
     async def _tell_unvouched(self) -> None:
         await asyncio.sleep(_PATIENCE)
         self._impatient = True
-        _log.warning("No object has a pass before this process has vouched for what it publishes", parts=self.unvouched)
+        _log.warning("reconciling waits until this process has published its parts", parts=self.unvouched)
 
     def _tell_unpublished(self) -> None:
         """What the history lacks is named by a new epoch; that it lacks something is told here (FW-450)."""
         for part, publisher in self.publishers.items():
             if publisher.waiting:
                 _log.warning(
-                    "Versions were not published before the end; whoever publishes next begins a new epoch",
+                    "stopped with unpublished versions; the next publisher begins a new epoch",
                     part=part,
                     count=publisher.waiting,
                 )

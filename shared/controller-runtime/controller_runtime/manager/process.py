@@ -30,7 +30,7 @@ class ServiceProcess:
     def __init__(self, context: ProcessContext) -> None:
         definition, runners, metrics = context.definition, context.runners, context.metrics
         if missing := sorted(definition.effect_kinds.keys() - runners.keys()):
-            raise StartError(f"nothing carries out the effects {', '.join(missing)}; effect_runners has to bring them")
+            raise StartError(f"no runner for the effects {', '.join(missing)}; add it to effect_runners")
         keep_decoded(definition.kept_decoded)
         self._context = context
         self._random = random.Random()

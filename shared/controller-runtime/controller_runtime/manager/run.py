@@ -55,7 +55,7 @@ def run_service(
     declared = definition if isinstance(definition, ServiceDefinition) else definition(chosen)
     logs.configure(chosen.log_level, chosen.log_format, declared.name)
     for name in unknown_variables(settings):
-        _log.warning("unknown variable is ignored", variable=name)
+        _log.warning("ignoring an unknown environment variable", variable=name)
     _collect_rarely()
     with tracing.exporting(declared.name):
         code = _run(_serve(declared, chosen, lambda kube: effects(chosen, kube)))
@@ -79,7 +79,7 @@ def _run(service: Coroutine[Any, Any, None]) -> int:
             runner.run(_until_signal(service))
     except Exception as error:
         # Whatever it was, a restart is the cure; what matters here is that the log says why.
-        report(error, "the service ends")
+        report(error, "service stops because of an error")
         return 1
     return 0
 
@@ -133,8 +133,8 @@ async def _until_signal(service: Coroutine[Any, Any, None]) -> None:
     for number in _STOP_SIGNALS:
         loop.add_signal_handler(number, stop, number)
     await asyncio.wait((running,))
-    error = RuntimeError("cancelled by nobody") if running.cancelled() else running.exception()
+    error = RuntimeError("cancelled unexpectedly") if running.cancelled() else running.exception()
     if not stopping and error is not None:
         raise error
     if not running.cancelled() and error is not None:
-        report(error, "trouble while stopping")
+        report(error, "failed while stopping")

@@ -34,7 +34,7 @@ class ServiceState:
 
     process: ProcessContext
     term: Term | None = None
-    api_server: str | None = "the API server was not asked yet"
+    api_server: str | None = "the API server has not been asked yet"
 
     def not_ready(self) -> list[str]:
         """What keeps the service from being ready, in words; empty when it is ready (FW-282, FW-402)."""
@@ -55,7 +55,7 @@ class ServiceState:
             reasons.append(f"the API server has not answered for {self.process.metrics.unanswered_seconds:.0f} s")
         if self.term is not None:
             reasons += [f"{part} cannot be watched: {why}" for part, why in self.term.refused_watches.items()]
-            reasons += [f"{part} is not vouched for by this leader: {why}" for part, why in self.term.unvouched.items()]
+            reasons += [f"{part} is not confirmed by this leader: {why}" for part, why in self.term.unvouched.items()]
         return reasons
 
     def readiness(self) -> JsonObject:
@@ -184,4 +184,4 @@ def _unsynced(part: PartStatus, *, connected: bool, withheld: str | None) -> str
         return f"{part.part} is not synced: cluster {part.foreign} publishes it under the same --nats-root"
     if not connected:
         return f"{part.part} is not synced: the message broker is not connected"
-    return f"{part.part} is not synced: {withheld or 'its publisher has not vouched for it yet'}"
+    return f"{part.part} is not synced: {withheld or 'its publisher has not confirmed it yet'}"

@@ -52,6 +52,6 @@ class ChangeRouter:
             return before is None or after is None or bool(of(before) != of(after))
         except Exception:
             self.failed += 1
-            _log.exception("change not understood", part=change.part.name, key=str(change.key))
+            _log.exception("change handler failed", part=change.part.name, key=str(change.key))
             # A pass too many is harmless.
             return True

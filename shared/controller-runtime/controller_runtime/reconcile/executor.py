@@ -225,7 +225,7 @@ class Executor:
             if is_free:
                 await self._create(run, child, desired)
             else:
-                why = f"no place is free: {child.quota} exist already"
+                why = f"limit reached: {child.quota} exist already"
                 run.writes.append(_write(Verb.CREATE, child, WriteResult.HELD, error=why))
 
     async def _create(self, run: _Run, child: Child, desired: JsonObject) -> None:

@@ -54,7 +54,7 @@ def of_undecodable(reconciler: Reconciler[Any], raw: JsonObject, error: AimError
 def of_bug(reconciler: Reconciler[Any], raw: JsonObject, bug: Exception, now: datetime) -> Plan:
     """`Reconciled=False`; where a service owns named conditions only, the first of them tells it instead."""
     told_by = min(reconciler.status.only_conditions, default=RECONCILED)
-    message = f"no pass succeeds, it is tried again with growing pauses: {type(bug).__name__}: {bug}"
+    message = f"reconciling fails and is retried with backoff: {type(bug).__name__}: {bug}"
     status, stored = _stored(reconciler, raw)
     wanted = Desired(told_by, ConditionStatus.FALSE, INTERNAL_ERROR, message, Observability.ERROR)
     desired = (*(_kept(condition) for condition in stored if condition.type != told_by), wanted)

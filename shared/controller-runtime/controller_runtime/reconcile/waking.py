@@ -106,7 +106,7 @@ class Waking(Interceptor, Generic[T]):
     def _stumbled(self, wake: str, change: Change[Any]) -> None:
         self.failed += 1
         _log.exception(
-            "change not understood",
+            "change handler failed",
             controller=self._reconciler.controller,
             wake=wake,
             part=change.part.name,

@@ -199,7 +199,7 @@ class Worker(Generic[T]):
             try:
                 result = await self._pass(key)
             except Exception:
-                _log.exception("pass failed unexpectedly")
+                _log.exception("reconcile failed unexpectedly")
                 self._failed_for_a_bug(key)
                 self.queue.retry(key)
                 result = Result.ERROR
@@ -285,7 +285,7 @@ class Worker(Generic[T]):
     def _note_untold(self, key: Key, why: str) -> None:
         self._untold += 1
         controller = self.controller
-        _log.warning("an object was not told what is wrong", controller=controller, object=str(key), error=why)
+        _log.warning("failure cannot be reported on the object", controller=controller, object=str(key), error=why)
 
     def _start_effects(self, entry: Entry[T], plan: Plan, seen: Sequence[datetime | None]) -> bool:
         """Start what the plan asks for; whether it asks for something else than the last time.
@@ -315,7 +315,7 @@ class Worker(Generic[T]):
             self.queue.add_after(key, execution.requeue_after, Priority.USER)
         if error is not None:
             delay = self.queue.retry(key, within=plan.retry_within, at_least=error.retry_after)
-            _log.info("pass is retried", reason=error.reason, error=error.message, seconds=round(delay, 3))
+            _log.info("reconcile failed; retrying", reason=error.reason, error=error.message, seconds=round(delay, 3))
             return Result.ERROR
         if execution.drop is not None:
             return self._dropped(key, execution.drop)

@@ -60,7 +60,7 @@ class Moment:
     Attributes:
         decision: its ID.
         at: the clock that it was given.
-        position: how far its world was; ``None`` when that cannot be told.
+        position: how far its world was; ``None`` when undetermined.
         known: what it knew of single objects, own writes and reads: better than anything that can be rebuilt.
         unknown: why the part as a whole cannot be rebuilt; empty if it can be.
     """
