@@ -1,7 +1,7 @@
 """The versions of one object as the history tells them, with the places where it cannot tell. Pure.
 
 Within one epoch the versions of a subject form a chain: each names the sequence of the one before. Where a link is
-missing, versions may be missing; that is shown as a hole and never guessed (design, item 8).
+missing, versions may be missing; that is shown as a hole and never guessed.
 """
 
 from bisect import bisect_right

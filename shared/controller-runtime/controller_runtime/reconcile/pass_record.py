@@ -1,4 +1,4 @@
-"""The decision records of a service (design item 7)."""
+"""The decision records of a service (FW-435)."""
 
 from collections.abc import Callable
 from typing import Any, Final, TypeAlias
