@@ -77,7 +77,7 @@ class Rig:
 
 @pytest.fixture
 async def rig() -> AsyncIterator[Rig]:
-    settings = ReflectorSettings(shortest_watch=1, longest_watch=2, grace=0.5, backoff=QUICK, hasty=0.1)
+    settings = ReflectorSettings(shortest_watch=1, longest_watch=2, grace=0.5, backoff=QUICK, min_watch_seconds=0.1)
     async with (
         ControlPlane() as plane,
         raw_api(plane.url) as api,

@@ -40,7 +40,9 @@ from controller_runtime.kube.reflector import (
 )
 from controller_runtime.kube.reflector_state import ListFrom
 
-QUICK = ReflectorSettings(shortest_watch=1, longest_watch=1, grace=0.2, backoff=Backoff(base=0.01, cap=0.05), hasty=0.0)
+QUICK = ReflectorSettings(
+    shortest_watch=1, longest_watch=1, grace=0.2, backoff=Backoff(base=0.01, cap=0.05), min_watch_seconds=0.0
+)
 ONE_TRY = TransportSettings(attempts=1)
 
 
@@ -218,7 +220,7 @@ async def test_a_server_that_ends_watches_at_once_is_not_hammered() -> None:
     async def sleep(seconds: float) -> None:
         delays.append(seconds)
 
-    settings = ReflectorSettings(hasty=5.0, backoff=Backoff(base=1.0, jitter=0.0, cap=4.0))
+    settings = ReflectorSettings(min_watch_seconds=5.0, backoff=Backoff(base=1.0, jitter=0.0, cap=4.0))
     async with reflecting(list_answer("5"), watch_answer(), settings=settings, sleep=sleep) as (reflector, _):
         for _step in range(11):
             await reflector.step()

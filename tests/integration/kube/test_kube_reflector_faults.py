@@ -28,7 +28,12 @@ from controller_runtime.kube.reflector import (
 )
 
 IMPATIENT = ReflectorSettings(
-    shortest_watch=1, longest_watch=1, grace=0.5, page_size=3, backoff=Backoff(base=0.002, cap=0.01), hasty=0.0
+    shortest_watch=1,
+    longest_watch=1,
+    grace=0.5,
+    page_size=3,
+    backoff=Backoff(base=0.002, cap=0.01),
+    min_watch_seconds=0.0,
 )
 
 

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from controller_runtime.bus.tasks import UnexpectedEndError, endless, in_own_task
+from controller_runtime.bus.tasks import UnexpectedEndError, in_own_task, run_forever
 
 
 async def _fail_in_the_exit_of_a_group() -> None:
@@ -32,9 +32,9 @@ async def test_work_that_nobody_cancelled_never_ends_unseen() -> None:
     with pytest.raises(UnexpectedEndError, match="cancelled unexpectedly"):
         await in_own_task(_cancel_itself())
     with pytest.raises(UnexpectedEndError, match=r"^publish pods: cancelled unexpectedly"):
-        await endless("publish pods", _cancel_itself())
+        await run_forever("publish pods", _cancel_itself())
     with pytest.raises(UnexpectedEndError, match="publish pods ended unexpectedly"):
-        await endless("publish pods", asyncio.sleep(0))
+        await run_forever("publish pods", asyncio.sleep(0))
 
 
 async def test_the_work_is_cancelled_with_its_surroundings() -> None:
@@ -46,7 +46,7 @@ async def test_the_work_is_cancelled_with_its_surroundings() -> None:
         finally:
             cancelled.set()
 
-    task = asyncio.create_task(endless("work", work()))
+    task = asyncio.create_task(run_forever("work", work()))
     await asyncio.sleep(0)
     await asyncio.sleep(0)
     task.cancel()

@@ -74,7 +74,7 @@ class Delivery:
         self._wanted = 0
         self._requests = 0
         self._arrived: deque[Message] = deque()
-        self._stirred = asyncio.Event()
+        self._wakeup = asyncio.Event()
         self._failure: str | None = None
         self._consumer_sequence = 0
         self._stream_sequence = 0
@@ -86,7 +86,7 @@ class Delivery:
             DeliveryLostError: something is missing, or nothing came for two and a half heartbeats (and nothing lay
                 unread then: the broker is asked, which takes as long as a request may).
         """
-        await self._until_stirred()
+        await self._until_wakeup()
         if self._failure is not None:
             raise DeliveryLostError(self._failure)
         batch: list[Delivered] = []
@@ -98,7 +98,7 @@ class Delivery:
             else:
                 batch.append(self._place(message))
         if not self._arrived:
-            self._stirred.clear()
+            self._wakeup.clear()
         if self._wanted <= 0 or self._room < _FRAME:
             # The broker tells that a window is full only when the next message does not fit, and nothing at all when
             # the last one fits to the byte. So a little room is left unused; what may still come into it does no harm.
@@ -108,15 +108,15 @@ class Delivery:
                 raise DeliveryLostError(str(error)) from error
         return batch
 
-    async def _until_stirred(self) -> None:
-        if await within(self._silence, self._stirred.wait()):
+    async def _until_wakeup(self) -> None:
+        if await within(self._silence, self._wakeup.wait()):
             return
         # A process that was busy itself has not read what the broker sent meanwhile. The answer to a question comes
         # behind all of that, however busy it is; what was read before it is handed over in the next turn of the loop.
         with suppress(BusError):
             await self._told()
         await asyncio.sleep(0)
-        if not self._stirred.is_set():
+        if not self._wakeup.is_set():
             raise DeliveryLostError(f"the broker sent neither message nor heartbeat for {self._silence:g} s")
 
     async def ready(self) -> AsyncIterator[Delivered]:
@@ -174,11 +174,11 @@ class Delivery:
     def fail(self, reason: str) -> None:
         """Make the reader's next `batch` end with `DeliveryLostError`."""
         self._failure = self._failure or reason
-        self._stirred.set()
+        self._wakeup.set()
 
     async def _take(self, message: Message) -> None:
         self._arrived.append(message)
-        self._stirred.set()
+        self._wakeup.set()
 
     def _place(self, message: Message) -> Delivered:
         try:

@@ -128,7 +128,7 @@ class WorldFeed:
         self._stale_since: dict[str, float] = {part.name: self._link.since for part in world.parts}
         self._switches = 0
         self._forgot_at = self._link.since
-        self._stirred = asyncio.Event()
+        self._wakeup = asyncio.Event()
         self._synced = asyncio.Event()
         self._reviewed = asyncio.Event()
         self._awaited: list[Part[Any]] = []
@@ -167,7 +167,7 @@ class WorldFeed:
             self._projection.trust_only(part, publishers[part.name])
             if part.name not in self._direct and self._projection.marker_age(part, self._clock()) is None:
                 self._world.mark(part, fresh=False)
-        self.stirred()
+        self.wakeup()
         try:
             while not all(self._world.is_fresh(part) for part in awaited):
                 self._reviewed.clear()
@@ -221,10 +221,10 @@ class WorldFeed:
             group.create_task(self._follow_link())
             while True:
                 wait = self._review(group)
-                self._stirred.clear()
+                self._wakeup.clear()
                 try:
                     async with asyncio.timeout(wait):
-                        await self._stirred.wait()
+                        await self._wakeup.wait()
                 except TimeoutError:
                     pass
 
@@ -233,10 +233,10 @@ class WorldFeed:
         while True:
             session = await self._connection.wait_connected()
             self._link = Link(up=True, since=self._clock(), ever=True)
-            self.stirred()
+            self.wakeup()
             await self._connection.wait_lost(session)
             self._link = Link(up=False, since=self._clock(), ever=True)
-            self.stirred()
+            self.wakeup()
 
     def _review(self, group: asyncio.TaskGroup) -> float:
         """Bring every part to where it belongs; returns the seconds until the next look."""
@@ -310,7 +310,7 @@ class WorldFeed:
             part,
             self._reflect,
             self._sink,
-            self.stirred,
+            self.wakeup,
             catch_up=self._settings.catch_up,
             clock=self._clock,
         )
@@ -329,6 +329,6 @@ class WorldFeed:
         """What the bus told of a part is something else than its publisher vouches for."""
         self._contradicted(part)
 
-    def stirred(self) -> None:
+    def wakeup(self) -> None:
         """Something about freshness may have changed."""
-        self._stirred.set()
+        self._wakeup.set()

@@ -45,7 +45,7 @@ class Attachment(Protocol):
         """The bus is about to take over a part; nothing else may feed it from now on."""
         ...
 
-    def stirred(self) -> None:
+    def wakeup(self) -> None:
         """Something about freshness may have changed."""
         ...
 
@@ -234,7 +234,7 @@ class Projection:
             view.begin_stage()
         if delivery.pending == 0:
             self._all_delivered()
-        self._attachment.stirred()
+        self._attachment.wakeup()
 
     def _all_delivered(self) -> None:
         self._delivered = True
@@ -427,7 +427,7 @@ class Projection:
             case Belief.DISAGREES:
                 self._counters.disagreed += 1
                 view.doubt()
-                self._attachment.stirred()
+                self._attachment.wakeup()
                 told = f"its publisher vouches for {marker.objects} objects, the bus told of {view.told}"
                 if self._restage(view, now, f"{told} or of other versions"):
                     # Whichever side is wrong, each reads again, and neither more often than the other.
@@ -453,11 +453,11 @@ class Projection:
             task.cancel()
         view.belongs_to(cluster)
         self._world.reached(view.part, None)
-        self._attachment.stirred()
+        self._attachment.wakeup()
 
     def _believe(self, view: PartView, marker: Marker, stored: datetime, now: float) -> list[Change[Any]]:
         view.believe(marker, stored)
-        self._attachment.stirred()
+        self._attachment.wakeup()
         if view.stage is not None:
             return []
         self._world.mark(view.part, epoch=marker.epoch, era=marker.comparable_since)
@@ -480,7 +480,7 @@ class Projection:
         for gone in stage.tombstones.values():
             if self._world.get(gone.part, gone.key) is not None:
                 changes += self._world.delete(gone.part, gone.key, gone.version, now)
-        self._attachment.stirred()
+        self._attachment.wakeup()
         self._tell(changes)
         return True
 

@@ -32,7 +32,7 @@ async def in_own_task(work: Coroutine[Any, Any, T]) -> T:
         raise UnexpectedEndError("cancelled unexpectedly; this is a bug, and restarting the process recovers") from None
 
 
-async def endless(what: str, work: Coroutine[Any, Any, None]) -> Never:
+async def run_forever(what: str, work: Coroutine[Any, Any, None]) -> Never:
     """Do work that ends only with this task.
 
     Raises:

@@ -84,7 +84,7 @@ class ReflectorSettings:
         longest_wait: seconds beyond which a server's ``Retry-After`` is not respected (FW-427).
         page_size: objects per page of a list: what is decoded at a time, and in one step of the event loop.
         backoff: delays after failures.
-        hasty: seconds; a watch that the server ends sooner, without one event, counts as a failure.
+        min_watch_seconds: seconds; a watch that the server ends sooner, without one event, counts as a failure.
     """
 
     shortest_watch: int = 240
@@ -94,7 +94,7 @@ class ReflectorSettings:
     longest_wait: float = 30.0
     page_size: int = 100
     backoff: Backoff = field(default_factory=lambda: Backoff(base=0.8, cap=30.0))
-    hasty: float = 1.0
+    min_watch_seconds: float = 1.0
 
 
 @final
@@ -164,7 +164,7 @@ class Reflector(Generic[T]):
         self._receiving: asyncio.Task[WatchEvent | None] | None = None
         self._comparing: asyncio.Task[_Compared[T]] | None = None
         self._since: dict[ObjectKey, Item[Upsert[T] | Delete]] = {}
-        self._stirred: asyncio.Future[None] | None = None
+        self._wakeup: asyncio.Future[None] | None = None
         self._watch_opened = 0.0
         self._watch_events = 0
         self._relist_wanted: ListFrom | None = None
@@ -251,13 +251,13 @@ class Reflector(Generic[T]):
 
     def _stir(self) -> None:
         """End every wait: a list was asked for, or a comparison is complete."""
-        if self._stirred is not None and not self._stirred.done():
-            self._stirred.set_result(None)
+        if self._wakeup is not None and not self._wakeup.done():
+            self._wakeup.set_result(None)
 
     def _stirring(self) -> asyncio.Future[None]:
-        if self._stirred is None or self._stirred.done():
-            self._stirred = asyncio.get_running_loop().create_future()
-        return self._stirred
+        if self._wakeup is None or self._wakeup.done():
+            self._wakeup = asyncio.get_running_loop().create_future()
+        return self._wakeup
 
     def _is_list_due(self) -> bool:
         """Whether the next step begins a list that somebody waits for, or takes one in."""
@@ -436,7 +436,7 @@ class Reflector(Generic[T]):
         await self._close_watch()
         self._state = Ready(self._floor)
         lived = time.monotonic() - self._watch_opened
-        if self._watch_events == 0 and lived < self._settings.hasty:
+        if self._watch_events == 0 and lived < self._settings.min_watch_seconds:
             self._failed(KubeError(f"watch {resource_name(self._kind)}: ended by the server after {lived:.3f} s"))
         else:
             self._failures, self._last_error = 0, None

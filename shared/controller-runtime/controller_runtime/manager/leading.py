@@ -14,7 +14,7 @@ from controller_runtime.bus.publisher_state import PublisherSettings, PublisherS
 from controller_runtime.bus.reflected import reflect
 from controller_runtime.bus.source import SourceVersion
 from controller_runtime.bus.streams import StreamLimits
-from controller_runtime.bus.tasks import endless
+from controller_runtime.bus.tasks import run_forever
 from controller_runtime.kube.errors import ApiError
 from controller_runtime.kube.reflector import Reflector
 from controller_runtime.kube.reflector_state import Watching
@@ -108,8 +108,8 @@ class Term:
         process.feed.listen(self._reread, self.controllers.hurry)
         try:
             async with term.effects, asyncio.TaskGroup() as group:
-                group.create_task(endless("publishing facts", self._facts.run()))
-                group.create_task(endless("keeping the streams", self._streams.run()))
+                group.create_task(run_forever("publishing facts", self._facts.run()))
+                group.create_task(run_forever("keeping the streams", self._streams.run()))
                 for part in process.definition.publishes:
                     group.create_task(self._publish(part), name=f"publish {part}")
                 await process.feed.wait_synced()
@@ -157,8 +157,8 @@ class Term:
     async def _publish(self, part: Part[Any]) -> None:
         publisher = self._publishers[part.name]
         async with self._reflectors[part.name] as reflector, asyncio.TaskGroup() as group:
-            group.create_task(endless(f"publishing {part.name}", publisher.run()))
-            group.create_task(endless(f"watching {part.name}", publisher.consume(reflector)))
+            group.create_task(run_forever(f"publishing {part.name}", publisher.run()))
+            group.create_task(run_forever(f"watching {part.name}", publisher.consume(reflector)))
 
     def _reflector(self, part: Part[Any]) -> Reflector[SourceVersion]:
         def known(key: Key) -> SourceVersion | None:

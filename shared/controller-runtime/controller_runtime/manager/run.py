@@ -106,10 +106,10 @@ async def _serve(
                 ProcessContext.of(definition, settings, kube, bus, runners=runners, metrics=metrics)
             ).run()
         finally:
-            _bound_the_end()
+            _arm_shutdown_watchdog()
 
 
-def _bound_the_end() -> None:
+def _arm_shutdown_watchdog() -> None:
     """From now on the process ends in time, whatever its clean-up does."""
     faulthandler.dump_traceback_later(_STOP_SECONDS, exit=True)
 
@@ -126,7 +126,7 @@ async def _until_signal(service: Coroutine[Any, Any, None]) -> None:
             return
         stopping = True
         _log.info("stopping", signal=number.name)
-        _bound_the_end()
+        _arm_shutdown_watchdog()
         running.cancel()
 
     loop = asyncio.get_running_loop()

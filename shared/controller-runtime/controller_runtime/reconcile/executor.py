@@ -206,7 +206,7 @@ class Executor:
         body = with_owner(run.target, child)
         try:
             if live is None and (child.mode is WriteMode.CREATE or not child.part.label_selector):
-                await self._bring_into_being(run, child, body)
+                await self._create_child(run, child, body)
                 return
             if live is None:
                 # A foreign object without the part's label is invisible in the world: look before applying (FW-207).
@@ -215,7 +215,7 @@ class Executor:
         except KubeError as error:
             self._child_failed(run, child, verb, error)
 
-    async def _bring_into_being(self, run: _Run, child: Child, body: JsonObject) -> None:
+    async def _create_child(self, run: _Run, child: Child, body: JsonObject) -> None:
         if child.mode is WriteMode.APPLY:
             desired = to_create(body, run.target.traceparent, hashed=True)
             self._done(run, Verb.APPLY, child, await self._kube.apply(child.part.kind, desired, self._manager))
@@ -234,7 +234,7 @@ class Executor:
         except ApiError as error:
             if not error.is_already_exists:
                 raise
-            await self._meet_existing(run, child)
+            await self._resolve_name_conflict(run, child)
         else:
             self._done(run, Verb.CREATE, child, answer)
 
@@ -248,7 +248,7 @@ class Executor:
             desired = fresh if live is None else to_update(body, live)
             self._done(run, Verb.APPLY, child, await self._kube.apply(child.part.kind, desired, self._manager))
 
-    async def _meet_existing(self, run: _Run, child: Child) -> None:
+    async def _resolve_name_conflict(self, run: _Run, child: Child) -> None:
         """The name was taken: by our own child that the world does not know yet, or by somebody else's (FW-207)."""
         live = await self._read(child)
         if live is None:

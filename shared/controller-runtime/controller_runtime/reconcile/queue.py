@@ -145,7 +145,7 @@ class WorkQueue(Generic[K]):
         self._failures: dict[K, int] = {}
         self._held: dict[K, float] = {}
         self._ready: _Ready[K] = _Ready()
-        self._stirred = asyncio.Event()
+        self._wakeup = asyncio.Event()
         self._sums = _Sums()
         self._closed = False
 
@@ -163,7 +163,7 @@ class WorkQueue(Generic[K]):
             return
         if key not in self._processing:
             self._ready.push(priority, key)
-            self._stirred.set()
+            self._wakeup.set()
 
     def add_after(self, key: K, delay: float, priority: Priority = Priority.DEPENDENCY) -> None:
         """Ask for a pass in ``delay`` seconds; of several timers of a key the earliest counts."""
@@ -239,8 +239,8 @@ class WorkQueue(Generic[K]):
             taken = self._take()
             if taken is not None:
                 return taken
-            self._stirred.clear()
-            await self._stirred.wait()
+            self._wakeup.clear()
+            await self._wakeup.wait()
         raise QueueClosedError
 
     def done(self, key: K) -> None:
@@ -250,7 +250,7 @@ class WorkQueue(Generic[K]):
         waiting = self._dirty.get(key)
         if waiting is not None:
             self._ready.push(waiting.priority, key)
-            self._stirred.set()
+            self._wakeup.set()
 
     def close(self) -> None:
         """End all `get` calls and timers."""
@@ -258,7 +258,7 @@ class WorkQueue(Generic[K]):
         for timer in self._timers.values():
             timer.handle.cancel()
         self._timers.clear()
-        self._stirred.set()
+        self._wakeup.set()
 
     @property
     def statistics(self) -> QueueStatistics:
