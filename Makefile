@@ -15,7 +15,7 @@ LONGEST := tests/chaos/test_service_leaders.py tests/e2e/test_killed_services.py
   tests/e2e/test_demo_command.py tests/integration/downloader/test_hub_download.py tests/integration/serving \
   tests/integration/runtime tests/integration/downloader tests/unit/test_bad_values.py
 
-.PHONY: kube-assets external-crds setup demo up test test-unit chaos test-apiserver test-e2e test-real test-registry test-replay lint format crds crds-check bench spec-coverage lock clean
+.PHONY: kube-assets external-crds setup demo up test test-unit chaos test-apiserver test-e2e test-real test-registry test-replay lint format crds crds-check bench mutants spec-coverage lock clean
 
 setup: $(STAMP)
 
@@ -81,6 +81,11 @@ lint: setup
 
 bench: setup
 	PYTHONPATH=tests $(BIN)/python -m bench
+
+# Small changes in the modules that decide, as many as ten minutes allow, and whether the unit tests notice. SEED repeats
+# a sample, ONLY=aim_routing (any part of a path) selects modules.
+mutants: setup
+	@PYTHONPATH=tests $(BIN)/python -m mutation $(if $(SEED),--seed $(SEED)) $(if $(ONLY),--only $(ONLY))
 
 # Programs of a real cluster, built with Go into a folder outside the repository; KEDA=1 adds KEDA's operator.
 kube-assets: setup
