@@ -7,6 +7,7 @@ from typing import Final
 from aim_domain import AIMArtifact, AIMTemplateCache, CacheMode, labels
 from aim_domain.component_names import ComponentName
 from aim_domain.parts import ARTIFACTS
+from aim_serving.cache_volumes import lacks_volumes
 from controller_runtime import AimError, Component, Condition, Delete, Dependency, State, StatusValue, find_condition
 
 CREATING: Final = "CacheCreating"
@@ -95,6 +96,12 @@ def _absent(state: CacheState) -> Component:
 
 def _present(cache: AIMTemplateCache) -> Component:
     status = cache.status.status
+    lacking = lacks_volumes(cache)
+    if status is StatusValue.READY and lacking:
+        message = (
+            f"AIMTemplateCache {cache.key} is ready, but the volume of {', '.join(lacking)} is gone; it is made again"
+        )
+        return _cache(State.PROGRESSING, "CacheNotReady", message)
     if status is StatusValue.READY:
         return _cache(State.READY, "CacheReady", f"AIMTemplateCache {cache.key} is ready")
     if status is StatusValue.PROGRESSING:

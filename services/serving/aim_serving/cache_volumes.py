@@ -59,6 +59,12 @@ def volumes_of_cache(cache: AIMTemplateCache) -> Volumes:
     return Volumes().with_new(volumes, mounts)
 
 
+def lacks_volumes(cache: AIMTemplateCache) -> tuple[str, ...]:
+    """Ready artifacts whose claim is not there: an InferenceService without it would never get it (SV-141)."""
+    ready = (one for one in cache.status.artifacts.values() if one.status is StatusValue.READY)
+    return tuple(sorted(one.name for one in ready if not one.persistent_volume_claim))
+
+
 def volumes_of_workload(workload: InferenceService) -> Volumes:
     """For an existing InferenceService: what it has, so that a running service never loses its weights (SV-171)."""
     predictor = workload.spec.predictor

@@ -21,6 +21,7 @@ from aim_serving.cache_volumes import (
     Volumes,
     claims_of_cache,
     claims_of_workload,
+    lacks_volumes,
     made_of,
     volumes_of_cache,
     volumes_of_workload,
@@ -199,7 +200,7 @@ def _model_part(seen: Situation) -> ModelPart | None:
 
 def _volumes(view: View, seen: Situation) -> Volumes | None:
     cache, running = seen.cache.value, seen.running
-    ready = cache is not None and cache.status.status is StatusValue.READY
+    ready = cache is not None and cache.status.status is StatusValue.READY and not lacks_volumes(cache)
     if running is None or seen.moving_from:
         return volumes_of_cache(cache) if cache is not None and ready else None
     if cache is not None and ready and _lost_claims(view, running, cache):

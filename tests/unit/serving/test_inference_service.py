@@ -308,7 +308,6 @@ def test_unfinished_artifacts_are_not_mounted() -> None:
     half = cache(USUAL)
     half["status"]["artifacts"] = {
         "a": {"name": "x.y", "model": "../../etc", "status": "Ready", "persistentVolumeClaim": "p1"},
-        "b": {"name": "no-claim", "model": "m", "status": "Ready"},
         "c": {"name": "not-ready", "model": "m", "status": "Progressing", "persistentVolumeClaim": "p2"},
         "d": {"name": "dots", "model": "..", "status": "Ready", "persistentVolumeClaim": "p3"},
         "e": {"name": "z", "model": "m", "status": "Ready", "persistentVolumeClaim": "p4", "mountPoint": "/elsewhere"},
@@ -386,6 +385,21 @@ def test_a_service_that_changes_template_waits_for_the_new_weights() -> None:
     assert body["metadata"]["labels"][labels.TEMPLATE] == "thr"
     assert body["spec"]["predictor"]["volumes"][1]["persistentVolumeClaim"] == {"claimName": "new-claim"}
     assert overall(moved) == "Running"
+
+
+@pytest.mark.spec("SV-141", "SV-171")
+def test_a_ready_cache_whose_volume_is_gone_is_waited_for() -> None:
+    going = cache(USUAL)
+    going["status"]["artifacts"]["Qwen/Qwen3-32B"]["persistentVolumeClaim"] = None
+    service = aim_service()
+    plan = plan_for(serving_world(service, template(), model(), node(), going))
+    assert children_of(plan, "InferenceService") == []
+    assert (condition_of(plan, "CacheReady"), overall(plan)) == (("False", "CacheNotReady"), "Starting")
+    assert ARTIFACT in message_of(plan, "CacheReady")
+
+    again = plan_for(serving_world(service, template(), model(), node(), cache(USUAL)))
+    (body,) = children_of(again, "InferenceService")
+    assert [one["name"] for one in body["spec"]["predictor"]["volumes"]] == ["dshm", ARTIFACT]
 
 
 @pytest.mark.spec("SV-140", "SV-141", "SV-142")
