@@ -12,8 +12,8 @@ from support.controlplane import RawApi, eventually, raw_api
 from aim_local.apiserver import ControlPlane, FaultRule
 from aim_local.apiserver.faults import Crash, Fault, Latency, Refusal, Reset, Silence, Stale
 from controller_runtime import JsonObject, KubeClient, TransportSettings
+from controller_runtime.backoff import Backoff
 from controller_runtime.kinds import CONFIG_MAP
-from controller_runtime.kube.backoff import Backoff
 from controller_runtime.kube.config import Connection, NoCredentials
 from controller_runtime.kube.reflector import Delete, Reflector, ReflectorSettings, Restarted, Upsert, as_sent
 

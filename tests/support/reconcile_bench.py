@@ -31,6 +31,7 @@ from controller_runtime import (
     WakeBy,
     World,
 )
+from controller_runtime.backoff import Backoff
 from controller_runtime.bus.decision import DecisionRecord
 from controller_runtime.bus.fact import FactOwner
 from controller_runtime.bus.view import ReadLog
@@ -47,7 +48,7 @@ from controller_runtime.reconcile.executor import Executor
 from controller_runtime.reconcile.pass_record import Records
 from controller_runtime.reconcile.plan import NOTHING
 from controller_runtime.reconcile.queue import WorkQueue
-from controller_runtime.reconcile.retry_rate import Backoff
+from controller_runtime.reconcile.retry_rate import DEFAULT_BACKOFF
 from controller_runtime.reconcile.worker import Worker
 from controller_runtime.reconcile.world_access import WorldAccess
 
@@ -166,7 +167,11 @@ class Bench:
         return passes
 
     def _start(self) -> None:
-        backoff = Backoff(initial=0.01) if self.timers is None else Backoff()
+        backoff = (
+            Backoff(base=0.01, cap=DEFAULT_BACKOFF.cap, jitter=DEFAULT_BACKOFF.jitter)
+            if self.timers is None
+            else DEFAULT_BACKOFF
+        )
         self.queue: WorkQueue[Key] = WorkQueue(self.timers, backoff=backoff)
         self.access = WorldAccess(self.world, self._dispatch)
         self.admission = Admission(self.access, self.kube)

@@ -31,6 +31,7 @@ from .api.schema import REQUIRED as REQUIRED
 from .api.schema import CelRule as CelRule
 from .api.schema import Schema as Schema
 from .api.schema import immutable as immutable
+from .backoff import Backoff as Backoff
 from .bus.entry import Change as Change
 from .bus.fact import FACT as FACT
 from .bus.fact import FACTS as FACTS

@@ -14,11 +14,11 @@ from aim_local.apiserver import ControlPlane, FaultRule
 from aim_local.apiserver.faults import Refusal, Silence
 from aim_local.nats import NatsServer
 from controller_runtime import Key, KubeClient, Part
+from controller_runtime.backoff import Backoff
 from controller_runtime.bus.source import published
 from controller_runtime.bus.streams import ensure_streams
 from controller_runtime.bus.subjects import Layout
 from controller_runtime.kinds import CONFIG_MAP
-from controller_runtime.kube.backoff import Backoff
 from controller_runtime.kube.config import Connection, NoCredentials
 from controller_runtime.kube.reflector import Reflector, ReflectorSettings
 

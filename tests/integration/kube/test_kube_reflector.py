@@ -27,7 +27,7 @@ from support.fake_apiserver import (
 from support.nats import eventually
 
 from controller_runtime import JsonObject, KubeClient, TransportSettings
-from controller_runtime.kube.backoff import Backoff
+from controller_runtime.backoff import Backoff
 from controller_runtime.kube.reflector import (
     Bookmark,
     Delete,

@@ -13,8 +13,8 @@ from support.fake_apiserver import status
 from aim_local.apiserver import ControlPlane, Handler, Limits, Request
 from aim_local.serving import json_response
 from controller_runtime import JsonObject, KubeClient, TransportSettings
+from controller_runtime.backoff import Backoff
 from controller_runtime.kinds import CONFIG_MAP
-from controller_runtime.kube.backoff import Backoff
 from controller_runtime.kube.config import Connection, NoCredentials
 from controller_runtime.kube.reflector import (
     Bookmark,

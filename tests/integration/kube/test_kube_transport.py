@@ -17,7 +17,7 @@ from support.fake_apiserver import (
 )
 
 from controller_runtime import ApiError, KubeClient, TransportSettings
-from controller_runtime.kube.backoff import Backoff
+from controller_runtime.backoff import Backoff
 from controller_runtime.kube.config import Connection, NoCredentials
 from controller_runtime.kube.errors import ApiConnectionError, ConnectionFailure
 

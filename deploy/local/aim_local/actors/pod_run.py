@@ -27,7 +27,7 @@ from aim_local.actors.settings import ActorSettings
 from aim_local.actors.wanted_failures import WantedFailures
 from aim_local.actors.writer import Writer
 from aim_local.registry.images import PRIVATE_PREFIX, find_image
-from controller_runtime import JsonObject, Key
+from controller_runtime import Backoff, JsonObject, Key
 from controller_runtime.kinds import POD
 
 _LONGEST_RETRY: Final = 30.0
@@ -85,7 +85,8 @@ class PodRun:
         """Wait before another try, longer each time; no longer than what went wrong is asked for."""
         self._attempts += 1
         suffered = self._wanted
-        until = time.monotonic() + min(self._node.settings.retry_delay * 2 ** (self._attempts - 1), _LONGEST_RETRY)
+        backoff = Backoff(base=self._node.settings.retry_delay, cap=_LONGEST_RETRY)
+        until = time.monotonic() + backoff.nominal(self._attempts)
         while self._wanted == suffered and (left := until - time.monotonic()) > 0:
             await self._node.failures.changed(left)
 

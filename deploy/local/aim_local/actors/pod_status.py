@@ -6,11 +6,10 @@ from typing import Final
 
 from aim_local.actors.failures import Ending
 from aim_local.actors.objects import condition, timed
-from controller_runtime import JsonObject
+from controller_runtime import Backoff, JsonObject
 
 _HOST_IP: Final = "127.0.0.1"
-_FIRST_BACK_OFF: Final = 10
-_LONGEST_BACK_OFF: Final = 300
+_BACK_OFF: Final = Backoff(base=10, cap=300)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +66,7 @@ def crash_looping(pod: JsonObject, now: str, past: Past) -> JsonObject:
 
 def back_off(pod: JsonObject, restarts: int) -> str:
     """What the kubelet says while it waits; the seconds are the real one's, however short we wait."""
-    seconds = min(_LONGEST_BACK_OFF, _FIRST_BACK_OFF * 2 ** min(restarts - 1, 8)) if restarts else _FIRST_BACK_OFF
+    seconds = round(_BACK_OFF.nominal(max(restarts, 1)))
     shown = f"{seconds // 60}m{seconds % 60}s" if seconds >= 60 else f"{seconds}s"
     return f"back-off {shown} restarting failed container={pod['spec']['containers'][0]['name']} pod={full_name(pod)}"
 

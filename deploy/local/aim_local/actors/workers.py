@@ -7,11 +7,12 @@ from typing import Final, TypeAlias, final
 import structlog
 
 from controller_runtime import Key, KubeError
+from controller_runtime.backoff import Backoff
 from controller_runtime.reconcile.queue import WorkQueue
-from controller_runtime.reconcile.retry_rate import Backoff, TokenBucket
+from controller_runtime.reconcile.retry_rate import TokenBucket
 
 _log = structlog.get_logger(__name__)
-_BACKOFF: Final = Backoff(initial=0.5, maximum=5.0)
+_BACKOFF: Final = Backoff(base=0.5, cap=5.0, jitter=0.1)
 _AT_ONCE: Final = 32
 """Keys that one actor handles at a time; were it all, nobody's pods would run before everybody's are made."""
 

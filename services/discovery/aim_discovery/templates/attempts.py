@@ -7,14 +7,12 @@ from types import MappingProxyType
 from typing import Final
 
 from aim_domain import DiscoveryState
-from controller_runtime import AimError, Category, JsonObject, timestamp
+from controller_runtime import AimError, Backoff, Category, JsonObject, timestamp
 
 RESULT_UNREADABLE: Final = "ResultUnreadable"
 INVALID_OUTPUT: Final = "InvalidDiscoveryOutput"
 
-_BASE: Final = 60
-_LONGEST: Final = 3600
-_LARGEST_EXPONENT: Final = 16
+_BACKOFF: Final = Backoff(base=60, cap=3600)
 _LONGEST_TEXT: Final = 1024
 _NEVER: Final = datetime.max.replace(tzinfo=UTC)
 
@@ -39,7 +37,7 @@ def backoff(attempts: int) -> timedelta:
     """Wait after that many failed attempts (DI-297)."""
     if attempts <= 0:
         return timedelta()
-    return timedelta(seconds=min(_BASE * 2 ** min(attempts - 1, _LARGEST_EXPONENT), _LONGEST))
+    return timedelta(seconds=_BACKOFF.nominal(attempts))
 
 
 @dataclass(frozen=True, slots=True)

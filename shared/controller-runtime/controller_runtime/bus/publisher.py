@@ -14,6 +14,7 @@ from typing import Any, Final
 
 import structlog
 
+from controller_runtime.backoff import Backoff
 from controller_runtime.bus.connection import raise_if_cancelled
 from controller_runtime.bus.envelope import StateMessage
 from controller_runtime.bus.intake import Intake
@@ -32,7 +33,7 @@ from controller_runtime.kube.reflector_state import Event, ListFrom, Restarted
 
 _log = structlog.get_logger(__name__)
 
-_BACKOFF: Final = (0.1, 5.0)
+_BACKOFF: Final = Backoff(base=0.1, cap=5.0)
 _LEASE_POLL: Final = 0.25
 
 
@@ -178,8 +179,7 @@ class Publisher:
             failures = 0 if vouched or not connection.connected else failures + 1
             if news:
                 _log.warning("publishing interrupted; retrying", part=context.part.name, cause=str(outcome))
-            low, high = _BACKOFF
-            await asyncio.sleep(random.uniform(low, min(high, low * 2 ** min(failures, 8))))
+            await asyncio.sleep(random.uniform(_BACKOFF.base, _BACKOFF.nominal(failures + 1)))
 
     async def _wait_for_lease(self) -> None:
         while self._context.setup.guard() <= 0:

@@ -9,6 +9,7 @@ from typing import Any, Final, assert_never
 
 import structlog
 
+from controller_runtime.backoff import Backoff
 from controller_runtime.bus.envelope import (
     EnvelopeError,
     Header,
@@ -32,7 +33,7 @@ from controller_runtime.bus.trace import trace_of
 _log = structlog.get_logger(__name__)
 
 _ATTEMPTS: Final = 3
-_PAUSE: Final = 0.2
+_PAUSE: Final = Backoff(base=0.2)
 """Seconds before the first repetition; the next ones take twice as long each."""
 
 
@@ -258,7 +259,7 @@ class Writer:
                 )
                 return False
             # Not known: the id makes repeating harmless.
-            await asyncio.sleep(_PAUSE * 2**attempt)
+            await asyncio.sleep(_PAUSE.nominal(attempt + 1))
         raise InterruptedSessionError(f"{subject}: {outcome}")
 
     async def _publish(

@@ -23,8 +23,8 @@ from typing import Any, Generic, NamedTuple, Self, TypeVar, final
 import structlog
 
 from controller_runtime.api.meta import Identity, ObjectKey
+from controller_runtime.backoff import Backoff
 from controller_runtime.json import JsonObject
-from controller_runtime.kube.backoff import Backoff
 from controller_runtime.kube.client import WATCH_GRACE, KubeClient, WatchEvent
 from controller_runtime.kube.errors import ApiError, KubeError
 from controller_runtime.kube.kinds import ResourceKind, resource_name

@@ -17,7 +17,7 @@ from typing import Protocol, Self, TypeAlias, final
 
 import aiohttp
 
-from controller_runtime.kube.backoff import Backoff
+from controller_runtime.backoff import Backoff
 from controller_runtime.kube.config import Connection
 from controller_runtime.kube.errors import ApiConnectionError, ApiError, ConnectionFailure, KubeError, api_error
 from controller_runtime.kube.guard import WriteGuard, seconds_to_write

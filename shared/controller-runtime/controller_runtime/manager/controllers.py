@@ -4,6 +4,7 @@ import asyncio
 from dataclasses import dataclass
 from typing import Any
 
+from controller_runtime.backoff import Backoff
 from controller_runtime.bus.freshness import boot_seconds
 from controller_runtime.bus.part import Key
 from controller_runtime.kube.client import KubeClient
@@ -16,7 +17,7 @@ from controller_runtime.reconcile.events import EventWriter
 from controller_runtime.reconcile.executor import Executor
 from controller_runtime.reconcile.pass_record import Records
 from controller_runtime.reconcile.queue import QueueStatistics, WorkQueue
-from controller_runtime.reconcile.retry_rate import Backoff
+from controller_runtime.reconcile.retry_rate import DEFAULT_BACKOFF
 from controller_runtime.reconcile.worker import Worker
 from controller_runtime.reconcile.world_access import WorldAccess
 
@@ -43,7 +44,9 @@ class Controllers:
         world = WorldAccess(process.world, process.dispatcher, boot_seconds)
         admission = Admission(world, term.kube)
         events = EventWriter(term.kube, definition.field_manager)
-        backoff = Backoff(process.settings.backoff_initial, process.settings.backoff_max)
+        backoff = Backoff(
+            process.settings.backoff_initial, cap=process.settings.backoff_max, jitter=DEFAULT_BACKOFF.jitter
+        )
         self._facts = term.facts
         self._resync_interval = process.settings.resync_interval
         self._workers: list[Worker[Any]] = [

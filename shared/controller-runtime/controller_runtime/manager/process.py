@@ -7,9 +7,9 @@ from typing import Final
 
 import structlog
 
+from controller_runtime.backoff import Backoff
 from controller_runtime.bus.entry import keep_decoded
 from controller_runtime.kinds import NAMESPACE
-from controller_runtime.kube.backoff import Backoff
 from controller_runtime.kube.errors import KubeError
 from controller_runtime.manager.context import ProcessContext
 from controller_runtime.manager.failure import StartError

@@ -15,7 +15,8 @@ from enum import IntEnum
 from itertools import count
 from typing import Final, Generic, Protocol, TypeVar
 
-from controller_runtime.reconcile.retry_rate import Backoff, TokenBucket
+from controller_runtime.backoff import Backoff
+from controller_runtime.reconcile.retry_rate import DEFAULT_BACKOFF, TokenBucket
 
 K = TypeVar("K")
 
@@ -130,13 +131,13 @@ class WorkQueue(Generic[K]):
         self,
         clock: Clock | None = None,
         *,
-        backoff: Backoff | None = None,
+        backoff: Backoff = DEFAULT_BACKOFF,
         rate: TokenBucket | None = None,
         randomness: random.Random | None = None,
     ) -> None:
         """The clock is by default that of the running loop."""
         self._clock: Clock = clock or asyncio.get_running_loop()
-        self._backoff = backoff or Backoff()
+        self._backoff = backoff
         self._rate = rate or TokenBucket()
         self._random = randomness or random.Random()
         self._dirty: dict[K, _Waiting] = {}
@@ -189,10 +190,10 @@ class WorkQueue(Generic[K]):
         failures = self._failures.get(key, 0)
         self._failures[key] = failures + 1
         self._sums.retries += 1
-        delay = max(self._backoff.delay(failures, self._random), self._rate.reserve(self._clock.time()))
+        delay = max(self._backoff.delay(failures + 1, self._random), self._rate.reserve(self._clock.time()))
         delay = min(delay, _NEVER if within is None else within)
         if at_least is not None:
-            hold = min(at_least, self._backoff.maximum)
+            hold = min(at_least, self._backoff.cap)
             delay = max(delay, hold)
             self._held[key] = self._clock.time() + hold
             waiting = self._dirty.pop(key, None)

@@ -1,28 +1,11 @@
 """When a failed pass is tried again: per object by backoff, over all objects by a token bucket (FW-098)."""
 
-import random
-from dataclasses import dataclass
 from typing import Final
 
-_MAX_EXPONENT: Final = 40
+from controller_runtime.backoff import Backoff
 
-
-@dataclass(frozen=True, slots=True)
-class Backoff:
-    """Exponential backoff of one object, in seconds.
-
-    Attributes:
-        jitter: share by which a delay varies up and down.
-    """
-
-    initial: float = 0.2
-    maximum: float = 1000.0
-    jitter: float = 0.1
-
-    def delay(self, failures: int, randomness: random.Random) -> float:
-        """Delay after that many earlier failures."""
-        exact = min(self.initial * 2.0 ** min(failures, _MAX_EXPONENT), self.maximum)
-        return exact * randomness.uniform(1 - self.jitter, 1 + self.jitter)
+DEFAULT_BACKOFF: Final = Backoff(base=0.2, cap=1000.0, jitter=0.1)
+"""Of one object."""
 
 
 class TokenBucket:

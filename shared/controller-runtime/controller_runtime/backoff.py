@@ -25,6 +25,9 @@ class Backoff:
 
     def delay(self, failures: int, randomness: random.Random) -> float:
         """Seconds to wait after that many failures in a row (at least one)."""
+        return self.nominal(failures) * randomness.uniform(1 - self.jitter, 1 + self.jitter)
+
+    def nominal(self, failures: int) -> float:
+        """The delay without jitter."""
         # The exponent is bounded because a float overflows long before an outage of a week ends.
-        nominal = min(self.cap, self.base * self.factor ** min(failures - 1, 64))
-        return nominal * randomness.uniform(1 - self.jitter, 1 + self.jitter)
+        return min(self.cap, self.base * self.factor ** min(failures - 1, 64))
