@@ -10,6 +10,7 @@ import os
 import ssl
 import tempfile
 import time
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol, final
@@ -99,39 +100,20 @@ class TokenFile:
 
 
 @final
-class WrittenCredentials:
-    """What stands in a kubeconfig: a token, or name and password."""
+class KubeconfigCredentials:
+    """What a kubeconfig brings: a token, name and password, or whatever its plugin (exec, OIDC) obtains."""
 
-    def __init__(self, path: str, context: str | None, header: str | None) -> None:
-        self._path = path
-        self._context = context
+    def __init__(self, header: str | None, read: Callable[[], Awaitable[str | None]]) -> None:
         self._header = header
+        self._read = read
 
     async def authorization(self) -> str | None:
         """The header as read last."""
         return self._header
 
     async def refresh(self) -> None:
-        """Read the kubeconfig again."""
-        self._header = (await asyncio.to_thread(read_kubeconfig, self._path, self._context)).header
-
-
-@final
-class PluginCredentials:
-    """What a kubeconfig's plugin brings: exec, OIDC."""
-
-    def __init__(self, path: str, context: str | None, header: str | None) -> None:
-        self._path = path
-        self._context = context
-        self._header = header
-
-    async def authorization(self) -> str | None:
-        """The header as loaded last."""
-        return self._header
-
-    async def refresh(self) -> None:
-        """Load the kubeconfig again, which runs its exec plugin or renews its OIDC token."""
-        self._header = _header(await _load_kubeconfig(self._path, self._context))
+        """Read the kubeconfig again, which runs its exec plugin or renews its OIDC token."""
+        self._header = await self._read()
 
 
 async def load_connection(kubeconfig: str | None = None, context: str | None = None) -> Connection:
@@ -181,9 +163,13 @@ async def from_kubeconfig(path: str, context: str | None = None) -> Connection:
     if written.plugin:
         return await _from_plugin(path, context)
     tls = await asyncio.to_thread(_tls_of, written) if written.server.startswith("https") else None
+
+    async def read() -> str | None:
+        return (await asyncio.to_thread(read_kubeconfig, path, context)).header
+
     credentials: Credentials
     if written.token_file is None:
-        credentials = WrittenCredentials(path, context, written.header)
+        credentials = KubeconfigCredentials(written.header, read)
     else:
         credentials = TokenFile(written.token_file)
         await credentials.refresh()
@@ -198,13 +184,12 @@ async def _from_plugin(path: str, context: str | None) -> Connection:
         tls = await asyncio.to_thread(
             _tls_context, loaded.ssl_ca_cert, loaded.cert_file, loaded.key_file, verify=loaded.verify_ssl
         )
-    return Connection(
-        server,
-        PluginCredentials(path, context, _header(loaded)),
-        tls,
-        loaded.tls_server_name,
-        loaded.proxy,
-    )
+
+    async def read() -> str | None:
+        return _header(await _load_kubeconfig(path, context))
+
+    credentials = KubeconfigCredentials(_header(loaded), read)
+    return Connection(server, credentials, tls, loaded.tls_server_name, loaded.proxy)
 
 
 async def _load_kubeconfig(path: str, context: str | None) -> "Configuration":
