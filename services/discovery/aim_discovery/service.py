@@ -8,7 +8,7 @@ from typing import Any
 from aim_discovery.effect_kinds import SERVICE_NAME, EffectKind
 from aim_discovery.effects.image_inspection import ImageInspector
 from aim_discovery.effects.job_log import JobLogReader
-from aim_discovery.effects.secrets import PullSecrets
+from aim_discovery.effects.secrets import PullSecretReader
 from aim_discovery.models.inspection import RetrySchedule
 from aim_discovery.models.reconcile import ModelReconcile
 from aim_discovery.scopes import (
@@ -107,7 +107,7 @@ def _templates(scope: TemplateScope, settings: DiscoverySettings) -> Reconciler[
 @asynccontextmanager
 async def effect_runners(settings: DiscoverySettings, kube: KubeClient) -> AsyncIterator[Mapping[str, EffectRunner]]:
     """Runners with their registry client, which follows the mirror configuration while it is open (FW-395)."""
-    secrets = PullSecrets(kube)
+    secrets = PullSecretReader(kube)
     client = RegistryClient(
         settings,
         mirror_secrets=partial(mirror_credentials, kube, settings.system_namespace),

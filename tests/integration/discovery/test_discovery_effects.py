@@ -10,7 +10,7 @@ from aiohttp import web
 from support.fake_apiserver import Handler, fake_apiserver, json_answer, list_answer, status_answer, text_answer
 
 from aim_discovery.effects.job_log import JobLogReader
-from aim_discovery.effects.secrets import PullSecrets
+from aim_discovery.effects.secrets import PullSecretReader
 from controller_runtime import Effect, EffectError, JsonObject, KubeClient, TransportSettings, dumps
 
 CORE = "/api/v1/namespaces/ml"
@@ -100,9 +100,9 @@ async def test_credentials_come_from_the_listed_secrets_then_from_the_service_ac
         f"{CORE}/serviceaccounts/puller": json_answer(account),
     }
     async with fake_apiserver(routes(answers)) as server, client(server) as kube:
-        found = await PullSecrets(kube).credentials("ml", ["listed"], "puller")
+        found = await PullSecretReader(kube).credentials("ml", ["listed"], "puller")
         assert [found.find(host, "a/b") is not None for host in ("ghcr.io", "quay.io", "x.io")] == [True, True, False]
-        none = await PullSecrets(kube).credentials("ml", ["listed"], "nobody")
+        none = await PullSecretReader(kube).credentials("ml", ["listed"], "nobody")
     assert none.find("quay.io", "a/b") is None
 
 
@@ -114,7 +114,7 @@ async def test_a_missing_secret_of_the_account_does_not_hide_the_others() -> Non
         f"{CORE}/serviceaccounts/puller": json_answer(account),
     }
     async with fake_apiserver(routes(answers)) as server, client(server) as kube:
-        found = await PullSecrets(kube).credentials("ml", [], "puller")
+        found = await PullSecretReader(kube).credentials("ml", [], "puller")
     assert found.find("quay.io", "a/b") is not None
 
 
@@ -122,7 +122,7 @@ async def test_a_missing_secret_of_the_account_does_not_hide_the_others() -> Non
 async def test_only_versions_of_secrets_become_facts() -> None:
     answers = {f"{CORE}/secrets/s": json_answer(secret("ghcr.io"))}
     params = {"namespace": "ml", "secrets": ["s", "gone"]}
-    outcome, _ = await asked(PullSecrets, answers, Effect("pull-secrets", "k", params))
+    outcome, _ = await asked(PullSecretReader, answers, Effect("pull-secrets", "k", params))
     assert outcome == {"versions": {"s": "u1/7", "gone": None}}
 
 
@@ -131,6 +131,6 @@ async def test_a_forbidden_secret_is_an_infrastructure_error() -> None:
     answers = {f"{CORE}/secrets/s": status_answer(403, "Forbidden", "no")}
     effect = Effect("pull-secrets", "k", {"namespace": "ml", "secrets": ["s"]})
     with pytest.raises(EffectError) as caught:
-        await asked(PullSecrets, answers, effect)
+        await asked(PullSecretReader, answers, effect)
     assert caught.value.error.reason == "SecretAccessFailed"
     assert "ml/s" in caught.value.error.message

@@ -1,6 +1,6 @@
 """Effect ``image-inspection``: the labels of an image, read from its registry (DI-071…DI-094)."""
 
-from aim_discovery.effects.secrets import PullSecrets
+from aim_discovery.effects.secrets import PullSecretReader
 from aim_discovery.models.inspection import REGISTRY_REASONS
 from aim_domain import registry_readings
 from controller_runtime import AimError, Category, Effect, EffectError, JsonObject, Readings
@@ -10,7 +10,7 @@ from oci_registry import RegistryClient, RegistryError, parse_image
 class ImageInspector:
     """Inspects images; the client bounds time and concurrency (DI-088, FW-396)."""
 
-    def __init__(self, registry: RegistryClient, secrets: PullSecrets) -> None:
+    def __init__(self, registry: RegistryClient, secrets: PullSecretReader) -> None:
         self._registry = registry
         self._secrets = secrets
 

@@ -26,7 +26,7 @@ _SERVICE_ACCOUNT: Final = Kind("", "v1", "ServiceAccount", "serviceaccounts", Tr
 _log: Final = structlog.get_logger(__name__)
 
 
-class PullSecrets:
+class PullSecretReader:
     """Reads Secrets by GET; what it returns is used at once and forgotten."""
 
     def __init__(self, kube: KubeClient) -> None:
