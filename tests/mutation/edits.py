@@ -168,7 +168,7 @@ def _nodes(node: ast.AST, owner: ast.stmt, *, in_text: bool = False) -> Iterator
 
 def _of_statement(node: ast.AST) -> Iterator[ast.AST]:
     match node:
-        case ast.Return(value=ast.expr() as value) if not _is_none(value):
+        case ast.Return(value=ast.expr() as value) if not _is_falsehood(value):
             yield ast.Return(ast.Constant(None))
         case ast.Expr() | ast.AugAssign() | ast.Delete() | ast.Raise():
             yield ast.Pass()
@@ -227,5 +227,5 @@ def _starred(*arguments: ast.expr) -> bool:
     return any(isinstance(one, ast.Starred) for one in arguments)
 
 
-def _is_none(value: ast.expr) -> bool:
-    return isinstance(value, ast.Constant) and value.value is None
+def _is_falsehood(value: ast.expr) -> bool:
+    return isinstance(value, ast.Constant) and value.value in (None, False)

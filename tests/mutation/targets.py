@@ -9,6 +9,7 @@ _SHARED: Final = ROOT / "shared"
 _ENGINE: Final = ("state_engine", "components", "conditions", "hold", "decide", "difference", "plan")
 _NO_DECISION: Final = {
     "effects", "downloader", "cloning", "__init__.py", "__main__.py", "settings.py", "service.py", "metrics.py",
+    "readers.py",
 }  # fmt: skip
 UNIT_TESTS: Final = (
     "artifacts", "discovery", "gpu", "model_sync", "reconcile", "routing", "runtimeconfig", "serving",
