@@ -1,0 +1,271 @@
+"""What is said about a route and its path, word for word where somebody acts on it."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from support.builders import NOW, condition, make, world_of
+from support.deciding import decide
+
+from aim_domain import AIMService, AimSettings, HTTPRoute, ParentReference
+from aim_domain.kinds import AIM_SERVICE, HTTP_ROUTE
+from aim_domain.parts import HTTP_ROUTES, SERVICES
+from aim_routing.acceptance import acceptance
+from aim_routing.path import PathProblem, normalise, path_of
+from aim_routing.path_template import PathTemplateError, render
+from aim_routing.service import definition
+from controller_runtime import Delete, Desired, JsonObject, Observability, Plan
+
+GATEWAY = {"name": "gw", "namespace": "infra"}
+
+
+def said(*entries: JsonObject, gateway: JsonObject | None = None, **metadata: Any) -> Desired:
+    """What follows from these parent entries of a route in the namespace ml-team."""
+    route = make(HTTP_ROUTE, "chat", namespace="ml-team", status={"parents": list(entries)}, **metadata)
+    return acceptance(HTTPRoute.model_validate(route), ParentReference.model_validate(gateway or GATEWAY))
+
+
+def parent(*conditions: JsonObject, **ref: object) -> JsonObject:
+    return {"parentRef": {**GATEWAY, **ref}, "conditions": [{**one, "observedGeneration": 1} for one in conditions]}
+
+
+def unresolved(reason: str, message: str) -> JsonObject:
+    return parent(condition("ResolvedRefs", False, reason, message))
+
+
+@pytest.mark.spec("RT-143")
+def test_an_accepted_route_names_gateway_and_route() -> None:
+    accepted = said(parent(condition("Accepted", True)))
+    assert (accepted.reason, accepted.observe) == ("HTTPRouteAccepted", Observability.INFO)
+    assert accepted.message == "Gateway infra/gw accepted HTTPRoute chat"
+
+
+@pytest.mark.spec("RT-144")
+@pytest.mark.parametrize(("message", "why"), [("no listener", "no listener"), ("", "NotAllowedByListeners")])
+def test_a_rejection_is_told_with_what_the_gateway_says(message: str, why: str) -> None:
+    rejected = said(parent(condition("Accepted", False, "NotAllowedByListeners", message)))
+    assert (rejected.reason, rejected.observe) == ("NotAllowedByListeners", Observability.ERROR)
+    assert rejected.message == f"Gateway infra/gw rejected HTTPRoute chat: {why}"
+
+
+@pytest.mark.spec("RT-145")
+@pytest.mark.parametrize(
+    ("reason", "message", "told"),
+    [
+        (
+            "BackendNotFound",
+            "no service",
+            ("BackendNotFound", "no service; KServe creates it for the InferenceService"),
+        ),
+        ("BackendNotFound", "", ("BackendNotFound", "BackendNotFound; KServe creates it for the InferenceService")),
+        ("RefNotPermitted", "no grant", ("RefNotPermitted", "no grant")),
+        ("InvalidKind", "no such kind", ("InvalidKind", "no such kind")),
+        ("Odd", "of its own", ("RouteRefsUnresolved", "Odd: of its own")),
+    ],
+)
+def test_unresolved_references_keep_the_reason_where_users_know_it(
+    reason: str, message: str, told: tuple[str, str]
+) -> None:
+    desired = said(unresolved(reason, message))
+    assert (desired.reason, desired.message) == told
+    assert desired.observe is Observability.INFO
+
+
+@pytest.mark.spec("RT-142")
+@pytest.mark.parametrize(("gateway", "name"), [(GATEWAY, "infra/gw"), ({"name": "gw"}, "ml-team/gw")])
+def test_a_silent_gateway_is_named_with_its_namespace(gateway: JsonObject, name: str) -> None:
+    assert said(gateway=gateway).message == f"Gateway {name} has not accepted HTTPRoute chat yet"
+
+
+@pytest.mark.spec("RT-143", "RT-144")
+def test_one_accepting_entry_is_enough_and_an_open_one_comes_before_a_rejection() -> None:
+    rejected = parent(condition("Accepted", False, "NotAllowedByListeners"))
+    assert said(rejected, parent(condition("Accepted", True))).reason == "HTTPRouteAccepted"
+    assert said(rejected, unresolved("InvalidKind", "x")).reason == "InvalidKind"
+
+
+@pytest.mark.spec("RT-147")
+def test_a_condition_counts_from_the_generation_of_the_route_on() -> None:
+    accepted = parent(condition("Accepted", True))
+    assert said(accepted, generation=1).reason == "HTTPRouteAccepted"
+    assert said(accepted, generation=2).reason == "HTTPRoutePending"
+    without = {"parentRef": GATEWAY, "conditions": [condition("Accepted", True)]}
+    assert said(without, generation=1).reason == "HTTPRoutePending"
+
+
+@pytest.mark.spec("RT-148")
+@pytest.mark.parametrize(
+    "other", [{"group": "x"}, {"kind": "Service"}, {"namespace": "b"}, {"name": "b"}, {"sectionName": "b"}, {"port": 8}]
+)
+def test_an_entry_of_another_gateway_says_nothing(other: JsonObject) -> None:
+    assert said(parent(condition("Accepted", True), **other)).reason == "HTTPRoutePending"
+
+
+@pytest.mark.spec("RT-148")
+def test_the_namespace_of_a_gateway_defaults_to_the_routes() -> None:
+    entry = {"parentRef": {"name": "gw"}, "conditions": [{**condition("Accepted", True), "observedGeneration": 1}]}
+    assert said(entry, gateway={"name": "gw", "namespace": "ml-team"}).reason == "HTTPRouteAccepted"
+    assert said(entry).reason == "HTTPRoutePending"
+
+
+def path(template: str, **members: Any) -> tuple[str, PathProblem | None]:
+    service = AIMService.model_validate(make(AIM_SERVICE, "chat", namespace="ml-team", **members))
+    outcome = path_of(service, template)
+    return outcome.value, outcome.problem
+
+
+@pytest.mark.spec("RT-115")
+@pytest.mark.parametrize(
+    ("expression", "problem"),
+    [
+        (".status.resolvedModel.name", PathProblem.NOT_YET),
+        (".status.routing.path", PathProblem.NOT_YET),
+        (".status.resolvedModel.nothing", PathProblem.INVALID),
+        (".status.status.nothing", PathProblem.INVALID),
+        (".spec.model.name", PathProblem.INVALID),
+    ],
+)
+def test_only_status_fields_of_the_schema_are_waited_for(expression: str, problem: PathProblem) -> None:
+    assert path(f"/{{{expression}}}", spec={"model": {"image": "a/b:1"}}) == ("", problem)
+
+
+@pytest.mark.spec("RT-106")
+def test_two_hundred_characters_are_a_path_and_one_more_is_none() -> None:
+    longest = "/" + "/".join(["x" * 49] * 4)
+    assert len(longest) == 200
+    assert normalise(longest) == longest
+    assert normalise(longest.removeprefix("/")) == longest
+    with pytest.raises(PathTemplateError):
+        normalise(f"{longest}y")
+
+
+VALUES: JsonObject = {
+    "list": [
+        {"n": "one", "size": 1, "on": True, "in": {"deep": "x"}},
+        {"n": "two", "size": 2, "on": False, "in": {"deep": "y"}},
+    ],
+    "text": "word", "number": 3, "none": None, "map": {"a": "b"},
+}  # fmt: skip
+
+
+@pytest.mark.spec("RT-077", "RT-079")
+@pytest.mark.parametrize(
+    ("expression", "value"),
+    [
+        (".list[?(@.size < 2)].n", "one"),
+        (".list[?(@.size <= 1)].n", "one"),
+        (".list[?(@.size > 1)].n", "two"),
+        (".list[?(@.size >= 2)].n", "two"),
+        (".list[?(@.size != 1)].n", "two"),
+        (".list[?(@.n == 'two')].size", "2"),
+        ('.list[?(@.n != "two")].size', "1"),
+        (".list[?(@.on == true)].n", "one"),
+        (".list[?(@.on == false)].n", "two"),
+        (".list[?(@.in.deep == y)].n", "two"),
+        (".list[0:1].n", "one"),
+        (".list[1:].n", "two"),
+        (".list[:1].n", "one"),
+        (".list[-2].n", "one"),
+    ],
+)
+def test_filters_and_slices_find_one_value(expression: str, value: str) -> None:
+    assert render(f"{{{expression}}}", VALUES) == value
+
+
+@pytest.mark.spec("RT-079", "RT-113")
+@pytest.mark.parametrize(
+    ("expression", "cause"),
+    [
+        (".list[2].n", "no result"),
+        (".list[-3].n", "no result"),
+        (".text[0]", "no result"),
+        (".text.n", "no result"),
+        (".list[?(@.on < 2)].n", "no result"),
+        (".list[?(@.n < 2)].n", "no result"),
+        (".list[?(@.size < two)].n", "no result"),
+        (".list[?(@.none == 1)].n", "no result"),
+        (".list[?(@.n.deep == 1)].n", "no result"),
+        (".list[:].n", "several results, exactly one is needed"),
+        (".map", "the value is not a string, number or boolean"),
+        (".none", "the value is not a string, number or boolean"),
+        (" ", "invalid expression, it is empty"),
+        (".text[*]", "invalid expression at"),
+    ],
+)
+def test_what_leads_to_no_single_value_is_named(expression: str, cause: str) -> None:
+    with pytest.raises(PathTemplateError, match=cause) as raised:
+        render(f"{{{expression}}}", VALUES)
+    assert f"expression {{{expression.strip()}" in str(raised.value)
+
+
+@pytest.mark.spec("RT-091", "RT-113")
+def test_annotations_and_labels_are_named_when_they_are_missing() -> None:
+    empty: JsonObject = {"metadata": {"annotations": {"a": "x/y"}, "labels": {"a": "x/y"}}}
+    assert render("{.metadata.annotations['a']}", empty) == "x/y"
+    assert render("{.metadata.labels['a']}", empty) == "x-y"
+    with pytest.raises(PathTemplateError, match="annotation 'b' not found on the AIMService"):
+        render("{.metadata.annotations['b']}", empty)
+    with pytest.raises(PathTemplateError, match="label 'b' not found on the AIMService"):
+        render("{.metadata.labels.b}", empty)
+
+
+ROUTING = definition(AimSettings())
+
+
+def plan(service: JsonObject, *others: JsonObject) -> Plan:
+    known = world_of(ROUTING.consumes, service, *others, indexes=ROUTING.indexes)
+    found = known.object(SERVICES, "ml-team", service["metadata"]["name"])
+    return decide(ROUTING.reconcilers[0], found, known.view(), NOW)
+
+
+def routed(name: str = "chat", *, enabled: bool = True, gateway: JsonObject | None = None) -> JsonObject:
+    routing = {"enabled": enabled, "gatewayRef": gateway or {"name": "gw"}, "pathTemplate": "/same"}
+    spec = {"model": {"image": "a/b:1"}, "routing": routing}
+    return make(AIM_SERVICE, name, namespace="ml-team", spec=spec)
+
+
+def route_of(service: JsonObject, **metadata: Any) -> JsonObject:
+    (child,) = plan(service).children
+    name = child.body["metadata"]["name"]
+    reference = {"kind": "AIMService", "name": service["metadata"]["name"], "uid": service["metadata"]["uid"]}
+    owners = [{**reference, "apiVersion": service["apiVersion"], "controller": True}]
+    return make(HTTP_ROUTE, name, namespace="ml-team", owners=owners, spec=child.body["spec"], **metadata)
+
+
+def conflicts(*others: JsonObject, own: JsonObject | None = None, gateway: JsonObject | None = None) -> list[str]:
+    service = routed(gateway=gateway)
+    found = plan(service, *others, *([own] if own else []))
+    return [event.message for event in found.events if event.reason == "RoutePathConflict"]
+
+
+@pytest.mark.spec("RT-121")
+def test_the_oldest_route_on_a_path_is_the_one_that_is_named() -> None:
+    first = route_of(routed("first"), created=NOW - timedelta(hours=2))
+    second = route_of(routed("second"), created=NOW - timedelta(hours=1))
+    own = route_of(routed(), created=NOW)
+    (told,) = conflicts(second, first, own=own)
+    assert told.startswith(
+        f"path /same on gateway gw is already served by HTTPRoute ml-team/{first['metadata']['name']},"
+    )
+    assert conflicts(route_of(routed("later"), created=NOW + timedelta(hours=1)), own=own) == []
+    assert conflicts(own=own) == []
+
+
+@pytest.mark.spec("RT-121")
+@pytest.mark.parametrize("gateway", [{"name": "gw", "namespace": "infra"}, {"name": "gw", "sectionName": "https"}])
+def test_one_path_on_two_gateways_is_no_conflict(gateway: JsonObject) -> None:
+    other = route_of(routed("first"), created=NOW - timedelta(hours=2))
+    assert conflicts(other, gateway={"name": "gw", "namespace": "ml-team"}) != []
+    assert conflicts(other, gateway=gateway) == []
+
+
+@pytest.mark.spec("RT-007", "RT-187")
+def test_turning_routing_off_deletes_this_very_route() -> None:
+    route = route_of(routed())
+    name, uid = route["metadata"]["name"], route["metadata"]["uid"]
+    off = routed(enabled=False)
+    assert plan(off, route).deletes == (Delete(HTTP_ROUTES, "ml-team", name, uid, "routing is disabled"),)
+    assert (
+        plan(off, {**route, "metadata": {**route["metadata"], "deletionTimestamp": "2026-01-01T00:00:00Z"}}).deletes
+        == ()
+    )
