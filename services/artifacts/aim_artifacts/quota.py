@@ -193,7 +193,7 @@ def _blocked(reason: Refusal, request: Request, limits: Limits, here: int, every
         missing = max(
             _excess(here + request.size, limits.namespace), _excess(everywhere + request.size, limits.cluster)
         )
-        parts.append(f"{_shown(missing)} are still to be freed")
+        parts.append(f"{_shown(missing)} must be freed")
     else:
         parts.append("delete unused artifacts or raise the limit")
     return Blocked(reason, "; ".join(parts))

@@ -90,7 +90,9 @@ def _absent(state: CacheState) -> Component:
         if not state.cacheable:
             message = "the template has no model sources, so that nothing can be cached; see the template's discovery"
         return _cache(State.PROGRESSING, CREATING, message)
-    message = "the template cache is gone while the InferenceService still refers to its volumes; it is created again"
+    message = (
+        "the template cache is missing while the InferenceService still refers to its volumes; it is created again"
+    )
     return _cache(State.DEGRADED, CREATING if state.mode is CacheMode.DEDICATED else "CacheLost", message)
 
 
@@ -98,9 +100,8 @@ def _present(cache: AIMTemplateCache) -> Component:
     status = cache.status.status
     lacking = lacks_volumes(cache)
     if status is StatusValue.READY and lacking:
-        message = (
-            f"AIMTemplateCache {cache.key} is ready, but the volume of {', '.join(lacking)} is gone; it is made again"
-        )
+        volumes = f"the volume of {', '.join(lacking)} is missing; it is created again"
+        message = f"AIMTemplateCache {cache.key} is ready, but {volumes}"
         return _cache(State.PROGRESSING, "CacheNotReady", message)
     if status is StatusValue.READY:
         return _cache(State.READY, "CacheReady", f"AIMTemplateCache {cache.key} is ready")

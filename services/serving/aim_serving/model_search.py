@@ -73,7 +73,7 @@ def find_model(view: View, service: AIMService, propagation: LabelPropagation | 
         return _by_image(view, service, image, propagation)
     if name := (model.name or "").strip():
         return _by_name(view, service, name)
-    return _invalid(MODEL_NOT_FOUND, "spec.model names no model; give one of name, image and custom")
+    return _invalid(MODEL_NOT_FOUND, "spec.model names no model; set one of name, image and custom")
 
 
 def _stored(view: View, service: AIMService) -> ModelResult:

@@ -50,7 +50,7 @@ def scaling_of(spec: AIMServiceSpec) -> Scaling | AimError:
             return _invalid(f"{path} is {number}; the largest allowed value is {LARGEST}")
     if spec.auto_scaling is None and spec.min_replicas is None and spec.max_replicas is None:
         if spec.replicas < 1:
-            return _invalid(f"spec.replicas is {spec.replicas}; scaling to zero is not supported, give at least 1")
+            return _invalid(f"spec.replicas is {spec.replicas}; scaling to zero is not supported; set at least 1")
         return Scaling(spec.replicas, spec.replicas, AutoscalerClass.NONE)
     minimum = spec.min_replicas if spec.min_replicas is not None else 1
     maximum = spec.max_replicas if spec.max_replicas is not None else minimum

@@ -55,7 +55,7 @@ async def read_pull_secret(kube: KubeClient, namespace: str, name: str) -> PullS
             cause = "does not exist; create it or remove it from imagePullSecrets"
             return PullSecret(name, problem=problem(SecretReason.NOT_FOUND, cause))
         if error.code in _REFUSALS:
-            cause = f"may not be read; let the service's role get Secrets of this namespace ({error})"
+            cause = f"cannot be read; allow the service's role to get Secrets of this namespace ({error})"
             return PullSecret(name, problem=problem(SecretReason.ACCESS_FAILED, cause))
         raise
     uid, version = secret.uid, secret.metadata.resource_version

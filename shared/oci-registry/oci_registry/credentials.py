@@ -141,13 +141,13 @@ def _decode(data: Mapping[str, str], key: str) -> JsonObject:
         return loads(base64.b64decode(data[key], validate=True))
     except ValueError:
         # The decoder's own message quotes the content, which is secret.
-        raise InvalidPullSecretError(f"key {key!r} is not base64 of a JSON object; make the secret anew") from None
+        raise InvalidPullSecretError(f"key {key!r} is not base64 of a JSON object; create the secret again") from None
 
 
 def _entry(key: str, value: object) -> CredentialEntry:
     host, path = normalised_key(key)
     if not isinstance(value, dict):
-        raise InvalidPullSecretError(f"the entry of {host!r} is not an object; make the secret anew")
+        raise InvalidPullSecretError(f"the entry of {host!r} is not an object; create the secret again")
     username, password = str(value.get("username") or ""), str(value.get("password") or "")
     if not username and not password and value.get("auth"):
         username, password = _split_auth(host, str(value["auth"]))
@@ -163,7 +163,7 @@ def _split_auth(host: str, encoded: str) -> tuple[str, str]:
         username, _, password = base64.b64decode(encoded, validate=True).decode().partition(":")
     except (binascii.Error, UnicodeDecodeError):
         raise InvalidPullSecretError(
-            f"`auth` of {host!r} is not base64 of username:password; make the secret anew"
+            f"`auth` of {host!r} is not base64 of username:password; create the secret again"
         ) from None
     return username, password
 

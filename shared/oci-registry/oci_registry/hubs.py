@@ -118,6 +118,6 @@ def _same_origin(following: str, origin: URL, what: str) -> URL:
             return url
     except ValueError as error:
         raise RegistryError(
-            RegistryErrorCode.INVALID_RESPONSE, f"{what} continues at what is no URL: {error}"
+            RegistryErrorCode.INVALID_RESPONSE, f"{what} continues at an invalid URL: {error}"
         ) from error
     raise RegistryError(RegistryErrorCode.INVALID_RESPONSE, f"{what} continues on another origin than {origin}")

@@ -67,7 +67,7 @@ def config_digest(manifest: JsonObject, what: str) -> str:
         RegistryError: `InvalidResponse`, for schema 1 (DI-085) and for what is no image manifest.
     """
     if manifest.get("schemaVersion") == 1:
-        raise _invalid(f"{what} is a schema 1 manifest, which is not supported; push the image anew")
+        raise _invalid(f"{what} is a schema 1 manifest, which is not supported; push the image again")
     config = manifest.get("config")
     if not isinstance(config, dict):
         raise _invalid(f"{what} is not an image manifest: it has no `config`")

@@ -342,7 +342,7 @@ _CAUSES: Final = (
     (aiohttp.ClientConnectorDNSError, "its name does not resolve; check the spelling and the cluster's DNS"),
     (
         aiohttp.ClientConnectorCertificateError,
-        "its certificate is not trusted; give its authority with --registry-ca-file or `caFile`",
+        "its certificate is not trusted; set its certificate authority with --registry-ca-file or `caFile`",
     ),
     (aiohttp.ClientSSLError, "the TLS handshake failed; if it speaks plain HTTP, set `upstream.plainHttp`"),
     (aiohttp.ClientProxyConnectionError, "the proxy cannot be reached; check HTTP_PROXY and HTTPS_PROXY"),

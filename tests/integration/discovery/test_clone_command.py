@@ -75,7 +75,7 @@ async def test_a_template_that_the_target_has_of_its_own_is_not_replaced(
     assert await asyncio.to_thread(main, ["MI300X", "MI308X", "--kubeconfig", str(kubeconfig)]) == 0
     printed = capsys.readouterr()
     assert [one["metadata"]["name"] for one in yaml.safe_load_all(printed.out)] == ["aim-llama-mi308x"]
-    assert "left out, because other templates have their names: aim-qwen-mi308x\n" in printed.err
+    assert "skipped, because other templates have their names: aim-qwen-mi308x\n" in printed.err
 
 
 async def test_a_cluster_that_does_not_answer_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -66,7 +66,7 @@ async def _story(settings: DemoSettings, stack: Stack, console: Console, manifes
     try:
         answer = await ask(url)
     except ChatError as error:
-        raise DemoError(f"the service runs, but gives no answer: {error}") from error
+        raise DemoError(f"the service runs, but does not answer: {error}") from error
     exchange = f"\nPOST {url}/v1/chat/completions\n  user:      {QUESTION}\n  assistant: {answer}"
     console.print(exchange, highlight=False, markup=False, soft_wrap=True)
     print_report(console, stack, board, requests, seconds)

@@ -188,7 +188,7 @@ class GivenCluster:
         # Not every shell has made a path of the ~ in KUBECONFIG=~/.kube/config.
         self._kubeconfig = kubeconfig.expanduser().absolute()
         if not self._kubeconfig.is_file():
-            raise StackError(f"there is no kubeconfig {kubeconfig}; give the path of one: make up KUBECONFIG=path")
+            raise StackError(f"there is no kubeconfig {kubeconfig}; set the path of one: make up KUBECONFIG=path")
 
     @property
     def url(self) -> str:

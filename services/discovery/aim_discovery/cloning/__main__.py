@@ -36,7 +36,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 1
     taken = taken_names(clones, templates)
     if taken:
-        print(f"left out, because other templates have their names: {', '.join(taken)}", file=sys.stderr)
+        print(f"skipped, because other templates have their names: {', '.join(taken)}", file=sys.stderr)
     for clone in (one for one in clones if one["metadata"]["name"] not in taken):
         print(f"cloning for {given.target}: {clone['metadata']['name']}", file=sys.stderr)
         print("---", yaml.safe_dump(clone, sort_keys=True), sep="\n", end="")

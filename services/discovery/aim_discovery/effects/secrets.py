@@ -47,7 +47,7 @@ class PullSecretReader:
         except KubeError as error:
             if isinstance(error, ApiError) and error.is_not_found:
                 return None
-            cause = "let the service's role get Secrets of this namespace, if it may not"
+            cause = "allow the service's role to get Secrets of this namespace if it is not"
             raise _unreadable(f"Secret {namespace}/{name} cannot be read: {error}; {cause}") from error
         return f"{metadata['uid']}/{metadata['resourceVersion']}"
 

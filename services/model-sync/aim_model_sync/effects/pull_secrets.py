@@ -55,5 +55,5 @@ class SecretReader:
 
 def unreachable(error: KubeError) -> EffectError:
     """The failure of an effect that could not ask the API server (MS-370)."""
-    text = f"pull secrets cannot be read: {error}; waiting for the API server"
+    text = f"pull secrets cannot be read: {error}; retrying"
     return EffectError(AimError(Category.INFRASTRUCTURE, "InfrastructureError", text))

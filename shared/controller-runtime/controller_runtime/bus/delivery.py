@@ -140,7 +140,7 @@ class Delivery:
             await asyncio.sleep(0)
             complete = batch[-1].position.pending == 0 if batch else await self._is_exhausted()
             if idle == _IDLE_HEARTBEATS and not complete:
-                raise DeliveryLostError(f"the broker delivered nothing of what lies ready for {idle} heartbeats")
+                raise DeliveryLostError(f"the broker has delivered none of the pending messages for {idle} heartbeats")
 
     async def _is_exhausted(self) -> bool:
         told = await self._told()

@@ -18,7 +18,7 @@ class Reason(StrEnum):
     SEQUENCE_FELL = "the stream's last sequence fell: it was restored from an older copy"
     CLUSTER_CHANGED = "another cluster: the UID of kube-system changed"
     VERSION_FELL = "the list is older than what is known: the cluster's store was restored"
-    VERSIONS_MISSED = "versions were missed while nobody watched, or of an object none was kept"
+    VERSIONS_MISSED = "versions were missed while no publisher watched, or were dropped"
 
 
 _INCOMPARABLE = frozenset({Reason.FIRST, Reason.CLUSTER_CHANGED, Reason.VERSION_FELL})

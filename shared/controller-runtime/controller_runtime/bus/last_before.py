@@ -66,7 +66,7 @@ async def _some(
         request = {"multi_last": subjects, "up_to_time": rfc3339(before), "max_bytes": _BYTES_AT_ONCE}
         await connection.send(connection.api_subject(f"DIRECT.GET.{stream}"), dumps(request), reply=inbox)
         if not await within(REQUEST_TIMEOUT, ended.wait()):
-            raise DeliveryLostError(f"the broker did not tell the last messages of {stream} in time")
+            raise DeliveryLostError(f"the broker did not return the last messages of {stream} in time")
     finally:
         await subscription.close()
     *messages, end = arrived

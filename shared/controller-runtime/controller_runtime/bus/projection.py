@@ -428,8 +428,8 @@ class Projection:
                 self._counters.disagreed += 1
                 view.doubt()
                 self._attachment.wakeup()
-                told = f"its publisher vouches for {marker.objects} objects, the bus told of {view.told}"
-                if self._restage(view, now, f"{told} or of other versions"):
+                counts = f"its publisher published {marker.objects} objects, {view.told} were received"
+                if self._restage(view, now, f"{counts}, or other versions"):
                     # Whichever side is wrong, each reads again, and neither more often than the other.
                     self._attachment.contradicted(view.part)
             case Belief.UNDECIDED:

@@ -70,7 +70,7 @@ class Session:
 
     async def _until_doubted(self) -> None:
         await self._context.intake.doubted.wait()
-        raise InterruptedSessionError("a consumer of this process was told something else than was published")
+        raise InterruptedSessionError("a consumer of this process received something other than was published")
 
     async def _compare_in_time(self) -> None:
         intake = self._context.intake

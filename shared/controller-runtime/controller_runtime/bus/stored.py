@@ -181,7 +181,7 @@ class DeliveryPosition(NamedTuple):
         tokens = reply.split(".")
         offset = {9: 4, 11: 6, 12: 6}.get(len(tokens))
         if offset is None or tokens[:2] != ["$JS", "ACK"]:
-            raise BusUnavailableError(f"a delivery came with the reply subject {reply!r}, which tells no position")
+            raise BusUnavailableError(f"a delivery came with the reply subject {reply!r}, which has no position")
         _, stream, consumer, nanoseconds, pending = tokens[offset : offset + 5]
         return cls(int(stream), int(consumer), int(nanoseconds), int(pending))
 

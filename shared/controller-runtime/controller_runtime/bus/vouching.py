@@ -61,7 +61,7 @@ class Vouching:
     async def _vouch(self) -> None:
         context = self._context
         if context.intake.relisted.is_set():
-            raise CompareDueError("a list has to be compared before anybody vouches for it")
+            raise CompareDueError("a list must be compared with the stream first")
         # What comes while this waits may or may not lie before the marker.
         version = context.intake.source.version
         async with self._pump.still(), self._counting:
@@ -87,7 +87,7 @@ class Vouching:
         if not context.intake.source.version:
             return None
         if refused := context.unwritable.names:
-            return f"the broker refuses {refused}: too large for its max_payload"
+            return f"the broker rejects {refused}: larger than its max_payload; raise it"
         silence = context.intake.silence
         if silence < context.setup.settings.watch_silence:
             return None

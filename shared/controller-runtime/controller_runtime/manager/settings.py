@@ -115,7 +115,9 @@ class Settings(BaseSettings):
     nats_decisions_bytes: Bytes = Field(1 << 29, description="size limit of the decision records")
     nats_heartbeat: PositiveSeconds = Field(10.0, description="renewal of a part's sync marker; stale after three")
     nats_replicas: int = Field(1, ge=1, le=5, description="stream replicas")
-    direct_watch: bool = Field(True, description="feed the world from Kubernetes while the broker is away (FW-400)")
+    direct_watch: bool = Field(
+        True, description="read the API server directly while the broker is unavailable (FW-400)"
+    )
     leader_elect: bool = Field(False, description="leader election by Lease (FW-281)")
     metrics_bind_address: BindAddress = Field("0", description="metrics over HTTP, host:port; 0 = off (FW-280)")
     health_probe_bind_address: BindAddress = Field(":8081", description="probes and debug endpoints (FW-282)")

@@ -30,7 +30,7 @@ class Verdict(StrEnum):
 
     SAME = "same"
     DIFFERENT = "different"
-    UNKNOWN = "cannot be told"
+    UNKNOWN = "undetermined"
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from aim_domain.crd.structure import resource_schema
 from aim_domain.kinds import OWN_KINDS
 from controller_runtime import JsonObject, Kind
 
-_HEADER: Final = "# Made from the models in aim_domain.api by `make crds`; change those instead.\n"
+_HEADER: Final = "# Generated from the models in aim_domain.api by `make crds`; change those instead.\n"
 
 
 class _PlainDumper(yaml.SafeDumper):
