@@ -17,6 +17,7 @@ from aim_local.apiserver import ControlPlane
 from aim_local.apiserver.http import Handler, Request
 from aim_local.serving import json_response
 from controller_runtime import (
+    FACTS,
     Change,
     Effect,
     JsonObject,
@@ -56,7 +57,7 @@ SERVICES = Part("aimservices", kinds.AIM_SERVICE)
 CONFIG_MAPS = Part("configmaps", kinds.CONFIG_MAP)
 LABELLED = Part("configmaps-labelled", kinds.CONFIG_MAP, label_selector="ours=true")
 CLAIMS = Part("claims", kinds.PERSISTENT_VOLUME_CLAIM)
-PARTS = (SERVICES, CONFIG_MAPS, LABELLED, CLAIMS)
+PARTS = (SERVICES, CONFIG_MAPS, LABELLED, CLAIMS, FACTS)
 
 Decision = Callable[[AIMService, View], Plan]
 

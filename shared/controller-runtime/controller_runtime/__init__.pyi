@@ -1,4 +1,5 @@
-# What of this distribution others may rely on. The names are loaded when they are first used.
+# What of this distribution others may rely on, beside the modules `core` and `kinds`. The names are loaded when they
+# are first used.
 from .api.base import ApiModel as ApiModel
 from .api.base import FreeJson as FreeJson
 from .api.base import Int32 as Int32
@@ -100,6 +101,9 @@ from .reconcile.conditions import events_of as events_of
 from .reconcile.conditions import settle as settle
 from .reconcile.conditions import timestamp as timestamp
 from .reconcile.decide import IMMEDIATELY as IMMEDIATELY
+from .reconcile.decide import Decision as Decision
+from .reconcile.decide import Interceptor as Interceptor
+from .reconcile.decide import decide as decide
 from .reconcile.decide import is_paused as is_paused
 from .reconcile.finalizers import namespace_terminating as namespace_terminating
 from .reconcile.hold import BRIEFLY as BRIEFLY
@@ -129,6 +133,10 @@ from .reconcile.state_engine import Evaluation as Evaluation
 from .reconcile.state_engine import assemble as assemble
 from .reconcile.state_engine import evaluate as evaluate
 from .reconcile.state_engine import status_json as status_json
+from .replay.replayer import Replayed as Replayed
+from .replay.replayer import Replayer as Replayer
+from .replay.replayer import ServiceCode as ServiceCode
+from .replay.replayer import Verdict as Verdict
 from .telemetry.metrics import Readings as Readings
 from .telemetry.metrics import Total as Total
 from .waits import LONGEST_IN_PLACE as LONGEST_IN_PLACE

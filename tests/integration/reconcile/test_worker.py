@@ -10,13 +10,14 @@ import structlog
 from pydantic import BaseModel, ConfigDict
 from structlog.testing import capture_logs
 from support.deciding import decide
-from support.reconcile_bench import CONFIG_MAPS, SERVICES, Bench, config_map, service
+from support.reconcile_bench import CONFIG_MAPS, SERVICES, Bench, Looking, config_map, service
 
 from aim_domain import AIMService
 from aim_domain.component_names import COMPONENT_ORDER
 from aim_domain.kinds import AIM_SERVICE
 from aim_local.apiserver.http import Request
 from controller_runtime import (
+    FACTS,
     AimError,
     ApiError,
     Category,
@@ -36,6 +37,7 @@ from controller_runtime import (
     assemble,
     canonical,
     evaluate,
+    get_fact,
     status_json,
 )
 from controller_runtime.bus.view import WorldView
@@ -211,6 +213,23 @@ async def test_a_failed_apply_is_reported_in_the_status_and_retried(bench: Bench
     bench.faults.rules.clear()
     async with running(bench):
         await until(lambda: (bench.world.get(CONFIG_MAPS, Key("default", "c"))) is not None)
+
+
+@pytest.mark.spec("FW-010", "FW-504")
+async def test_an_interceptor_that_fails_afterwards_keeps_no_failure_from_being_told(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise RuntimeError("a bug of whoever watches")
+
+    monkeypatch.setattr(Looking, "carried_out", fail)
+    bench.decision = serve
+    bench.faults.fail("PATCH", "configmaps/c", 503, reason="ServiceUnavailable", message="down")
+    await bench.worker.process(CHAT)
+    live = await bench.get(AIM_SERVICE, "chat")
+    conditions = {condition["type"]: condition["status"] for condition in live["status"]["conditions"]}
+    assert conditions["DependenciesReachable"] == "False"
+    assert bench.queue.statistics.retries == 1
 
 
 @pytest.mark.spec("FW-010", "FW-095")
@@ -543,18 +562,26 @@ async def test_an_effect_that_ended_while_its_plan_was_carried_out_is_not_run_ag
     effect, other = Effect("image-inspection", "ghcr.io/x:1"), Effect("image-inspection", "ghcr.io/x:2")
     bench.results[other.key] = bench.clock - timedelta(minutes=5)
     child = Child(CONFIG_MAPS, config_map("c", a="1"))
-    bench.decision = lambda _obj, _view: Plan(children=(child,), effects=(effect, other))
+    unread = Effect("image-inspection", "ghcr.io/x:3")
+
+    def decides(_obj: AIMService, view: View) -> Plan:
+        for one in (effect, other):
+            get_fact(view, FACTS, "serving", one.kind, one.key)
+        return Plan(children=(child,), effects=(effect, other, unread))
+
+    bench.decision = decides
 
     def ends(_: Request) -> bool:
-        bench.results[effect.key] = bench.clock
+        bench.results[effect.key] = bench.results[unread.key] = bench.clock
         return False
 
     bench.faults.rules.append((ends, 0, {}))
     await bench.worker.process(CHAT)
-    assert bench.effects == [other]
+    # A result that the decision did not ask for wakes nobody.
+    assert bench.effects == [other, unread]
     # Whoever asks knowing the result wants another one.
     await bench.worker.process(CHAT)
-    assert bench.effects == [other, effect, other]
+    assert bench.effects == [other, unread, effect, other, unread]
 
 
 @pytest.mark.spec("FW-128", "DI-359")

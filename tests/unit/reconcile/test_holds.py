@@ -118,3 +118,11 @@ def test_the_whole_status_waits_unless_something_is_wrong() -> None:
         assert wrong.status is not None
         assert [one["reason"] for one in wrong.status["conditions"] if one["type"] == "PodsReady"] == ["PodsStarting"]
         assert wrong.events
+
+
+@pytest.mark.spec("FW-090", "FW-510")
+def test_news_that_waits_keeps_blocking_what_it_blocks() -> None:
+    wrong = AimError(Category.INVALID_SPEC, "Wrong", "the model is wrong")
+    unsound = Component("Pods", errors=(wrong,), dependency=Dependency.UPSTREAM)
+    waiting = seen(unsound.hold_until_known(over={"PodsStarting": State.STARTING}), before=(stored("PodsStarting"),))
+    assert not waiting.may_apply

@@ -52,6 +52,9 @@ def test_unknown_variables_are_found() -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("AIM_TYPO", "1")
         patch.setenv("AIM_LOG_LEVEL", "info")
+        # What the kubelet sets for a Service aim-nats.
+        for name in ("PORT", "SERVICE_HOST", "SERVICE_PORT", "SERVICE_PORT_CLIENT", "PORT_4222_TCP_ADDR"):
+            patch.setenv(f"AIM_NATS_{name}", "10.0.0.1")
         assert unknown_variables(AimSettings) == ["AIM_TYPO"]
 
 

@@ -142,9 +142,9 @@ class Vouching:
         surplus = len(candidates) - context.setup.settings.tombstones
         for number, (key, held) in enumerate(candidates):
             age = context.setup.settings.crowded_age if number < surplus else context.setup.settings.tombstone_age
-            if context.setup.guard() <= 0:
-                return
             async with self._counting:
+                if context.setup.guard() <= 0:
+                    return
                 swept = await sweep(context.setup.connection, self._stream, held, now=now, age=age)
                 if swept is Swept.REMOVED:
                     context.progress.swept += 1

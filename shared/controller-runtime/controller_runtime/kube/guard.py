@@ -9,6 +9,9 @@ from controller_runtime.kube.errors import KubeError
 WriteGuard: TypeAlias = Callable[[], float]
 """The seconds in which a write that begins now has to be through; 0: this process may not write (FW-407, FW-429).
 
+A request to the API server is given up after them. The broker is not asked to forget what it was sent: there the fence
+of the subject decides, and a successor's comparison finds what came late.
+
 Asked last before each attempt: what was true when a write was queued may not be true any more.
 """
 

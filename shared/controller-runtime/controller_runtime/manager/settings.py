@@ -25,6 +25,8 @@ from controller_runtime.manager.aliases import translated
 from controller_runtime.telemetry.logs import LogFormat, LogLevel
 
 _NAMESPACE_FILE: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
+_SERVICE_LINK: Final = re.compile(r"_(SERVICE_HOST|SERVICE_PORT(_[A-Z0-9_]+)?|PORT(_\d+_(TCP|UDP|SCTP)(_[A-Z]+)?)?)$")
+"""Variables that the kubelet sets for each Service of the namespace, such as the broker's."""
 _CREDENTIALS: Final = re.compile(r"://[^/@\s]*@")
 
 S = TypeVar("S", bound="Settings")
@@ -193,4 +195,5 @@ def unknown_variables(settings: type[Settings]) -> list[str]:
     """Variables with the prefix in the environment that mean nothing to this service; logged once as a warning."""
     prefix = prefix_of(settings)
     known = {prefix + name.upper() for name in settings.model_fields}
-    return sorted(name for name in os.environ if name.startswith(prefix) and name not in known)
+    ours = (name for name in os.environ if name.startswith(prefix) and not _SERVICE_LINK.search(name))
+    return sorted(name for name in ours if name not in known)

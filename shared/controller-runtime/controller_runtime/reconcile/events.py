@@ -15,6 +15,7 @@ from controller_runtime.json import JsonObject
 from controller_runtime.kinds import EVENT
 from controller_runtime.kube.client import KubeClient
 from controller_runtime.kube.errors import ApiError, KubeError
+from controller_runtime.kube.guard import NotLeaderError
 from controller_runtime.reconcile.child_body import Target
 from controller_runtime.reconcile.conditions import timestamp
 from controller_runtime.reconcile.event_rates import EventRates, Posting, bundles, combined
@@ -89,6 +90,8 @@ class EventWriter:
     async def _post_safely(self, target: Target, source: str, event: Event, posting: Posting) -> None:
         try:
             await self._post(target, source, event, posting)
+        except NotLeaderError:
+            raise
         except KubeError as error:
             self._failures += 1
             _log.info(

@@ -99,7 +99,7 @@ def evaluate(
     return Evaluation(
         conditions=settled,
         status=verdict.status,
-        may_apply=failure is None and not _blocked(errors, reported),
+        may_apply=failure is None and not _blocked(errors, named),
         retry=_retry(every),
         retry_within=None if memory.grace_left is None else memory.grace_left.total_seconds(),
         requeue_after=soonest(part.hold.left(now) for part in held if part.hold),

@@ -16,7 +16,7 @@ import structlog
 
 from controller_runtime.api.meta import Resource
 from controller_runtime.bus.entry import Entry
-from controller_runtime.bus.fact import FactOwner
+from controller_runtime.bus.fact import FACTS, FactOwner, fact_name
 from controller_runtime.bus.part import Key
 from controller_runtime.bus.view import ReadLog, WorldView
 from controller_runtime.bus.world import World
@@ -243,17 +243,29 @@ class Worker(Generic[T]):
             await self._tell(entry, of_bug(self._reconciler, entry.raw, bug, decision.now))
             raise
         known.looked(decision.reads)
-        seen = [self._effects.observed(effect) for effect in plan.effects]
+        results = self._results_read(decision.reads, plan)
         target = Target(self._reconciler.part, entry.raw, decision.traceparent)
         if failure is not None and not obj.deleting:
             execution = await self._executor.report(target, plan)
         else:
             execution = await self._executor.execute(target, plan, stale=bool(decision.reads.stale_parts))
         if failure is None and execution.drop is not Drop.NOT_LEADER:
-            execution = replace(execution, started=self._start_effects(entry, plan, seen))
+            execution = replace(execution, started=self._start_effects(entry, plan, results))
         for interceptor in self._interceptors:
-            interceptor.carried_out(decision, plan, execution)
+            try:
+                interceptor.carried_out(decision, plan, execution)
+            except Exception:
+                # Whoever only watches must not undo what was carried out, nor keep a failure from being told.
+                _log.exception("interceptor failed", interceptor=type(interceptor).__qualname__)
         return plan, execution
+
+    def _results_read(self, reads: ReadLog, plan: Plan) -> list[tuple[Effect, bool, datetime | None]]:
+        """The effects of a plan, whether its decision read their results, and of when these were."""
+        names = {key.name for part, key in reads.objects if part == FACTS.name}
+        return [
+            (effect, fact_name(effect.kind, effect.key) in names, self._effects.observed(effect))
+            for effect in plan.effects
+        ]
 
     def _decision(self, entry: Entry[T], obj: T, failure: AimError | None, known: _Known) -> Decision[T]:
         view = WorldView(self._world, failure, known.failing_since)
@@ -287,17 +299,19 @@ class Worker(Generic[T]):
         controller = self.controller
         _log.warning("failure cannot be reported on the object", controller=controller, object=str(key), error=why)
 
-    def _start_effects(self, entry: Entry[T], plan: Plan, seen: Sequence[datetime | None]) -> bool:
+    def _start_effects(
+        self, entry: Entry[T], plan: Plan, results: Sequence[tuple[Effect, bool, datetime | None]]
+    ) -> bool:
         """Start what the plan asks for; whether it asks for something else than the last time.
 
-        An effect may have ended while the plan was carried out. The decision did not know its result, which wakes the
-        object; run again, the effect would replace what was seen first by something later (FW-522).
+        An effect may have ended while the plan was carried out. The decision that read an older result, or none, is
+        woken by it; run again, the effect would replace what was seen first by something later (FW-522).
         """
         owner = FactOwner(
             part=entry.part.name, namespace=entry.key.namespace, name=entry.key.name, uid=entry.version.uid
         )
-        for effect, before in zip(plan.effects, seen, strict=True):
-            if self._effects.observed(effect) == before:
+        for effect, read, before in results:
+            if not read or self._effects.observed(effect) == before:
                 self._effects.submit(effect, owner)
         asked = frozenset((effect.kind, effect.key, effect.not_before) for effect in plan.effects)
         known = self._known[entry.key]
