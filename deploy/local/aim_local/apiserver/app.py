@@ -18,7 +18,7 @@ from aim_local.apiserver.resourceapi import ResourceApi
 from aim_local.apiserver.resources import Registry
 from aim_local.serving import json_response
 
-_LOGGER: Final = logging.getLogger(__name__)
+_log: Final = logging.getLogger(__name__)
 _HEALTH: Final = frozenset({"/healthz", "/livez", "/readyz"})
 _WRITES: Final = frozenset({"create", "update", "patch"})
 
@@ -62,7 +62,7 @@ class App:
         except (ConnectionAbortedError, ClientDisconnect):
             return
         except Exception as error:
-            _LOGGER.exception("%s %s failed", request.method, request.path)
+            _log.exception("%s %s failed", request.method, request.path)
             response = json_response(status.internal(f"{type(error).__name__}: {error}").body(), 500)
         self._count(request, response.status_code)
         await response(scope, receive, send)

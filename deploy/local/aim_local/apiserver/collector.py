@@ -20,7 +20,7 @@ from aim_local.apiserver.values import timestamp
 from aim_local.apiserver.writing import WriteContext, Writer, is_released
 from controller_runtime import JsonObject
 
-_LOGGER: Final = logging.getLogger(__name__)
+_log: Final = logging.getLogger(__name__)
 _BATCH: Final = 64
 _COLLECTOR: Final = "garbage-collector-controller"
 _NAMESPACES: Final = "namespaces"
@@ -85,7 +85,7 @@ class Collector:
             try:
                 self._process(storage, key)
             except Exception:
-                _LOGGER.exception("collecting %s %s/%s failed; the object stays as it is", storage, *key)
+                _log.exception("collecting %s %s/%s failed; the object stays as it is", storage, *key)
             done += 1
             if done % _BATCH == 0:
                 await asyncio.sleep(0)
