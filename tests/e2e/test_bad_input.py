@@ -147,7 +147,7 @@ ADMITTED = (
      "ConfigValid", "InvalidSpec", "spec.syncInterval"),
     (of_kind("AIMModel", "bad-image", {"image": NOT_A_PORT}, "bad-values"), "ConfigValid", "InvalidSpec", NOT_A_PORT),
     (of_kind("AIMArtifact", "bad-source", {"sourceUri": "hf:///", "size": "1Gi"}, "bad-values"),
-     "ConfigValid", "InvalidSpec", "'hf:///' is no source"),
+     "ConfigValid", "InvalidSpec", "'hf:///' is not a supported source URI"),
     (of_kind("AIMService", "bad-count", {"model": {"image": IMAGE}, "maxReplicas": 2**63 - 1}, "bad-values"),
      "ConfigValid", "InvalidSpec", "spec.maxReplicas"),
     (of_kind("AIMService", "bad-path", {"model": {"image": IMAGE}, "routing": UNRENDERABLE}, "bad-values"),

@@ -104,7 +104,7 @@ async def test_silence_ends_it(bus: BusConnection, layout: Layout) -> None:
     [
         (("$JS.ACK.S.C.1.1.1.0.0", "$JS.ACK.S.C.1.3.3.0.0"), "messages were lost"),
         (("$JS.ACK.S.C.1.5.1.0.0", "$JS.ACK.S.C.1.4.2.0.0"), "not the same stream"),
-        (("nonsense",), "tells no position"),
+        (("nonsense",), "has no position"),
     ],
 )
 async def test_a_gap_a_fall_and_a_stranger_end_it(bus: BusConnection, replies: tuple[str, ...], complaint: str) -> None:

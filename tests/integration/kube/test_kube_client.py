@@ -152,7 +152,7 @@ async def test_delete_tells_whether_the_object_lingers() -> None:
 
 async def test_an_empty_name_never_addresses_the_collection() -> None:
     async with client_of(json_answer({})) as (client, server):
-        with pytest.raises(ValueError, match="is no name"):
+        with pytest.raises(ValueError, match="is not a name"):
             await client.delete(CONFIG_MAP, "", "team", uid="u1")
 
     assert server.seen == []

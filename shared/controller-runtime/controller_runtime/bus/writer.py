@@ -103,7 +103,7 @@ class Writer:
                     unknown += 1
                     if unknown == _ATTEMPTS:
                         raise InterruptedSessionError(f"{self._part.name} {version.key}: {reason}")
-                    await asyncio.sleep(_PAUSE * 2**unknown)
+                    await asyncio.sleep(_PAUSE.nominal(unknown + 1))
                 case Refused():
                     self._tell_refused(version.key, outcome)
                     return False
