@@ -5,7 +5,6 @@ import pytest
 from aim_domain import AimSettings
 from controller_runtime.manager.aliases import translated
 from controller_runtime.manager.settings import load
-from controller_runtime.telemetry.logs import LogFormat, LogLevel
 
 
 @pytest.mark.spec("FW-280")
@@ -28,5 +27,5 @@ def test_aliases(given: list[str], meant: list[str]) -> None:
 @pytest.mark.spec("FW-280")
 def test_they_reach_the_settings() -> None:
     settings = load(AimSettings, ["--zap-devel", "--health-probe-bind-address", ":9090"])
-    assert (settings.log_level, settings.log_format) == (LogLevel.DEBUG, LogFormat.CONSOLE)
+    assert (settings.log_level, settings.log_format) == ("debug", "console")
     assert settings.health_probe_bind_address == ":9090"

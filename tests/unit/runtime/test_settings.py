@@ -4,7 +4,6 @@ import pytest
 
 from aim_domain import AimSettings
 from controller_runtime.manager.settings import Address, address_of, effective, load, recorded, unknown_variables
-from controller_runtime.telemetry.logs import LogFormat, LogLevel
 
 
 @pytest.mark.spec("FW-271", "FW-273")
@@ -15,7 +14,7 @@ def test_variables_with_units() -> None:
         patch.setenv("AIM_LOG_FORMAT", "console")
         settings = load(AimSettings, [])
     assert (settings.resync_interval, settings.nats_history_bytes) == (150.0, 2 << 30)
-    assert settings.log_format is LogFormat.CONSOLE
+    assert settings.log_format == "console"
 
 
 @pytest.mark.spec("FW-273")
@@ -31,12 +30,28 @@ def test_defaults() -> None:
 def test_a_flag_wins_over_its_variable() -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("AIM_LOG_LEVEL", "error")
-        assert load(AimSettings, ["--log-level", "debug", "--leader-elect"]).log_level is LogLevel.DEBUG
+        assert load(AimSettings, ["--log-level", "debug", "--leader-elect"]).log_level == "debug"
+
+
+@pytest.mark.spec("FW-271", "FW-280")
+def test_levels_are_read_in_any_case() -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("AIM_LOG_LEVEL", "ERROR")
+        settings = load(AimSettings, ["--log-format", "JSON"])
+    assert (settings.log_level, settings.log_format) == ("error", "json")
+
+
+@pytest.mark.spec("FW-272")
+def test_the_help_shows_what_may_be_given(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        load(AimSettings, ["--help"])
+    assert ended.value.code == 0
+    assert "--log-level {debug,info,error}" in capsys.readouterr().out
 
 
 @pytest.mark.spec("FW-272")
 @pytest.mark.parametrize(
-    ("argv", "named"), [(["--no-such-flag"], "--no-such-flag"), (["--backoff-max", "soon"], "AIM_BACKOFF_MAX")]
+    ("argv", "named"), [(["--no-such-flag"], "--no-such-flag"), (["--backoff-max", "soon"], "--backoff-max: ")]
 )
 def test_mistakes_end_the_process_and_are_named(
     argv: list[str], named: str, capsys: pytest.CaptureFixture[str]

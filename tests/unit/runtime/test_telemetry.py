@@ -37,7 +37,7 @@ def test_a_span_continues_the_trace_and_names_its_service() -> None:
 @pytest.mark.spec("FW-128")
 def test_a_log_line_is_json_with_the_ids_of_its_trace(capsys: pytest.CaptureFixture[str]) -> None:
     usual = structlog.get_config()
-    logs.configure(logs.LogLevel.INFO, logs.LogFormat.JSON, "tiny")
+    logs.configure("info", "json", "tiny")
     try:
         with tracing.span("reconcile tiny", PARENT):
             structlog.get_logger().info("hello", name="qwen")
@@ -92,7 +92,7 @@ def test_silence_lasts_until_the_first_answer() -> None:
 
 def test_expected_failures_are_told_once_and_without_a_traceback(capsys: pytest.CaptureFixture[str]) -> None:
     usual = structlog.get_config()
-    logs.configure(logs.LogLevel.INFO, logs.LogFormat.JSON, "tiny")
+    logs.configure("info", "json", "tiny")
     try:
         nested = ExceptionGroup("", [StartError("port taken"), ExceptionGroup("", [StartError("port taken")])])
         assert len(list(leaves(nested))) == 2

@@ -16,7 +16,6 @@ from aim_local.actors.settings import ActorSettings
 from aim_local.engine import Backends, engine
 from controller_runtime import KubeClient, TransportSettings, __version__, load_connection
 from controller_runtime.telemetry import logs
-from controller_runtime.telemetry.logs import LogFormat, LogLevel
 
 
 async def _serve(settings: ActorSettings, engine_port: int, failure_port: int) -> None:
@@ -60,7 +59,7 @@ def main(
     ] = False,
 ) -> None:
     """Play parts of a cluster against the API server of KUBECONFIG."""
-    logs.configure(LogLevel.INFO, LogFormat.JSON, "local-actors")
+    logs.configure("info", "json", "local-actors")
     try:
         chosen = parse_actors(actors)
     except UnknownActorError as error:

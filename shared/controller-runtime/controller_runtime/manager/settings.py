@@ -40,6 +40,10 @@ def _bytes(value: object) -> object:
     return quantity.parse(value).ceiling if isinstance(value, str) else value
 
 
+def _lower(value: object) -> object:
+    return value.lower() if isinstance(value, str) else value
+
+
 Seconds = Annotated[float, BeforeValidator(_seconds)]
 """A duration as of MS-028 (``10s``, ``2h30m``), held in seconds."""
 
@@ -123,8 +127,8 @@ class Settings(BaseSettings):
     leader_elect: bool = Field(False, description="leader election by Lease (FW-281)")
     metrics_bind_address: BindAddress = Field("0", description="metrics over HTTP, host:port; 0 = off (FW-280)")
     health_probe_bind_address: BindAddress = Field(":8081", description="probes and debug endpoints (FW-282)")
-    log_level: LogLevel = LogLevel.INFO
-    log_format: LogFormat = LogFormat.JSON
+    log_level: Annotated[LogLevel, BeforeValidator(_lower)] = Field("info", description="least severity that is logged")
+    log_format: Annotated[LogFormat, BeforeValidator(_lower)] = Field("json", description="one JSON line, or for people")
     resync_interval: PositiveSeconds = Field(600.0, description="full re-evaluation (FW-017)")
     backoff_initial: PositiveSeconds = Field(0.2, description="first error backoff (FW-098)")
     backoff_max: PositiveSeconds = Field(1000.0, description="longest error backoff (FW-098)")
@@ -135,18 +139,19 @@ def load(settings: type[S], argv: list[str] | None = None) -> S:
 
     Exits with status 2 and one line per mistake on an unknown flag or an unusable value (FW-272).
     """
+    words = translated(sys.argv[1:] if argv is None else argv)
     try:
         return settings(
             _cli_settings_source=CliSettingsSource(
                 settings,
-                cli_parse_args=translated(sys.argv[1:] if argv is None else argv),
+                cli_parse_args=words,
                 cli_kebab_case="all",
                 cli_implicit_flags=True,
                 cli_prog_name=Path(sys.argv[0]).name,
             )
         )
     except (ValidationError, SettingsError) as error:
-        print(f"unusable settings: {_explain(error, prefix_of(settings))}", file=sys.stderr)
+        print(f"unusable settings: {_explain(error, prefix_of(settings), words)}", file=sys.stderr)
         sys.exit(2)
 
 
@@ -155,13 +160,20 @@ def prefix_of(settings: type[Settings]) -> str:
     return settings.model_config.get("env_prefix", "")
 
 
-def _explain(error: ValidationError | SettingsError, prefix: str) -> str:
+def _explain(error: ValidationError | SettingsError, prefix: str, words: list[str]) -> str:
     if isinstance(error, SettingsError):
         return str(error)
+    flags = {word.partition("=")[0] for word in words}
     return "; ".join(
-        f"{prefix}{'_'.join(str(part) for part in item['loc']).upper()}: {item['msg']} (got {item['input']!r})"
+        f"{_spelled('_'.join(map(str, item['loc'])), prefix, flags)}: {item['msg']} (got {item['input']!r})"
         for item in error.errors()
     )
+
+
+def _spelled(name: str, prefix: str, flags: set[str]) -> str:
+    """A setting as it was given: by its flag, or else by its variable."""
+    flag = f"--{name.replace('_', '-')}"
+    return flag if flag in flags else f"{prefix}{name.upper()}"
 
 
 def effective(settings: Settings) -> JsonObject:

@@ -2,26 +2,18 @@
 
 import logging
 import sys
-from enum import StrEnum
+from typing import Literal, TypeAlias
 
 import structlog
 from opentelemetry import trace
 from structlog.typing import EventDict, Processor
 
 
-class LogFormat(StrEnum):
-    """Values of the setting log_format."""
+LogFormat: TypeAlias = Literal["json", "console"]
+"""Values of the setting log_format."""
 
-    JSON = "json"
-    CONSOLE = "console"
-
-
-class LogLevel(StrEnum):
-    """Values of the setting log_level."""
-
-    DEBUG = "debug"
-    INFO = "info"
-    ERROR = "error"
+LogLevel: TypeAlias = Literal["debug", "info", "error"]
+"""Values of the setting log_level."""
 
 
 def add_trace_ids(_logger: object, _method: str, event: EventDict) -> EventDict:
@@ -44,7 +36,7 @@ def configure(level: LogLevel, log_format: LogFormat, service: str) -> None:
     ]
     renderer: Processor = (
         structlog.processors.JSONRenderer()
-        if log_format is LogFormat.JSON
+        if log_format == "json"
         else structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty())
     )
     threshold = logging.getLevelNamesMapping()[level.upper()]
