@@ -17,6 +17,7 @@ from support.world_objects import widgets
 
 from controller_runtime import Key
 from controller_runtime.bus.connection import BusConnection
+from controller_runtime.bus.publisher import Publisher
 from controller_runtime.bus.publisher_state import PublisherSettings
 from controller_runtime.bus.stored import StoredMessage, message_at
 from controller_runtime.bus.subjects import Layout
@@ -46,6 +47,26 @@ async def test_old_tombstones_are_swept_and_a_recreation_survives(bus: BusConnec
     versions = await history(bus, layout, PART)
     assert len(versions) == 30 * 6 + 2
     assert unnamed_holes(versions) == []
+
+
+@pytest.mark.spec("FW-407")
+async def test_a_sweep_asks_before_each_removal_whether_it_still_may(bus: BusConnection, layout: Layout) -> None:
+    cluster = Cluster()
+    settings = PublisherSettings(marker_interval=0.1, sweep_interval=0.5, tombstone_age=timedelta(0))
+    running: list[Publisher] = []
+
+    def until_the_first() -> float:
+        return float(not any(one.statistics.swept for one in running))
+
+    async with publishing(bus, widgets(), layout, settings=settings, guard=until_the_first) as publisher:
+        running.append(publisher)
+        publisher.take(cluster.listing())
+        for name in "abc":
+            publisher.take(cluster.put(name))
+            publisher.take(cluster.delete(name))
+        await eventually(lambda: publisher.statistics.swept > 0, "a tombstone is removed")
+        await eventually(lambda: publisher.statistics.phase == "waiting", "the guard refuses a marker")
+        assert publisher.statistics.swept == 1
 
 
 async def test_young_tombstones_stay(bus: BusConnection, layout: Layout) -> None:

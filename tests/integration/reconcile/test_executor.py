@@ -7,6 +7,7 @@ from support.reconcile_bench import CLAIMS, CONFIG_MAPS, LABELLED, SERVICES, Ben
 
 from aim_domain import labels
 from aim_domain.kinds import AIM_SERVICE
+from aim_local.apiserver.http import Request
 from controller_runtime import (
     Category,
     Child,
@@ -248,6 +249,19 @@ async def test_who_no_longer_leads_writes_nothing(bench: Bench) -> None:
     bench.leads = True
     await bench.executor.report(bench.target(), Plan(events=(event,)))
     assert [method for method, _ in bench.faults.seen] == ["POST"], "an Event that was not written is not held back"
+
+
+@pytest.mark.spec("FW-407")
+async def test_a_lease_lost_between_two_events_leaves_the_second_for_the_next_pass(bench: Bench) -> None:
+    def lost(_: Request) -> bool:
+        bench.leads = False
+        return False
+
+    bench.faults.rules.append((lost, 0, {}))
+    events = (Event(EventType.NORMAL, "First", "m"), Event(EventType.NORMAL, "Second", "m"))
+    told = await bench.executor.report(bench.target(), Plan(events=events))
+    assert told.drop is Drop.NOT_LEADER
+    assert [method for method, _ in bench.faults.seen] == ["POST"]
 
 
 @pytest.mark.spec("FW-044")

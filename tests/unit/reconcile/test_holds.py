@@ -13,6 +13,7 @@ from controller_runtime import (
     ConditionStatus,
     Dependency,
     Evaluation,
+    Hold,
     Plan,
     State,
     StatusValue,
@@ -126,3 +127,10 @@ def test_news_that_waits_keeps_blocking_what_it_blocks() -> None:
     unsound = Component("Pods", errors=(wrong,), dependency=Dependency.UPSTREAM)
     waiting = seen(unsound.hold_until_known(over={"PodsStarting": State.STARTING}), before=(stored("PodsStarting"),))
     assert not waiting.may_apply
+
+
+@pytest.mark.spec("FW-510")
+@pytest.mark.parametrize(("span", "since"), [(SPAN, None), (None, NOW)])
+def test_a_span_needs_its_beginning(span: timedelta | None, since: datetime | None) -> None:
+    with pytest.raises(ValueError, match="go together"):
+        Hold(span, since)

@@ -29,16 +29,23 @@ class Hold:
 
     Attributes:
         span: it is told after that long; ``None``: once what was asked for is known, which wakes the object.
-        since: when it became so; ``None`` goes with a ``span`` of ``None``.
+        since: when it became so; goes with ``span``.
         over: reasons of the stored condition that may stand meanwhile, with the state that each stands for; over any
             other the component is told at once.
         whole: not this component alone, but the whole status stays as it is stored.
+
+    Raises:
+        ValueError: a span without its beginning would never end.
     """
 
     span: timedelta | None = None
     since: datetime | None = None
     over: Mapping[str, StatusValue] = field(default_factory=lambda: MappingProxyType({}))
     whole: bool = False
+
+    def __post_init__(self) -> None:
+        if (self.span is None) != (self.since is None):
+            raise ValueError("span and since go together")
 
     def state(self, before: Condition | None) -> StatusValue | None:
         """The state that stands meanwhile; ``None`` = the stored condition may not stand."""
