@@ -134,7 +134,7 @@ def _unreadable(binding: Lookup[RoleBinding]) -> tuple[AimError, ...]:
 
 
 def _stage(seen: Seen, view: View, settings: ArtifactsSettings, now: datetime) -> Stage:
-    facts = PodFacts(view, SERVICE_NAME, seen.artifact.uid)
+    facts = PodFacts(view, SERVICE_NAME, seen.artifact.uid, now)
     size = stated_size(seen.artifact) or seen.artifact.status.discovered_size_bytes
     if size is None:
         discovery = discover_size(seen, facts, settings, now)

@@ -92,7 +92,7 @@ def reconcile(service: AIMService, view: View, now: datetime) -> Plan:
     copy = seen.profile.copy if seen.profile is not None and workload is not None else None
     new = tuple(child for child in (seen.model.create, _cache_child(view, service, seen), copy, workload) if child)
     creating = workload is not None and seen.running is None and _inputs_are_sound(view, seen)
-    observed = observe_workload(view, service, seen.workload, being_created=creating)
+    observed = observe_workload(view, service, seen.workload, now, being_created=creating)
     repairs = env_patches(service, seen.ready_template, seen.cache.value)
     cache = _judge_cache(view, service, seen, repaired=bool(repairs))
     evaluation = evaluate(

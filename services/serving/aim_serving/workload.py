@@ -1,6 +1,7 @@
 """The running workload as a pass sees it: InferenceService, Events, pods, autoscaler (serving.md section 11)."""
 
 from dataclasses import dataclass
+from datetime import datetime
 
 from aim_domain import AIMService, InferenceService, PodFacts, inspect_pods, wanted_logs
 from aim_domain.component_names import ComponentName
@@ -83,7 +84,9 @@ class Observation:
     autoscaler: HorizontalPodAutoscaler | None = None
 
 
-def observe_workload(view: View, service: AIMService, workload: Workload, *, being_created: bool) -> Observation:
+def observe_workload(
+    view: View, service: AIMService, workload: Workload, now: datetime, *, being_created: bool
+) -> Observation:
     """How the workload is doing.
 
     Args:
@@ -91,7 +94,7 @@ def observe_workload(view: View, service: AIMService, workload: Workload, *, bei
     """
     component = _workload_component(view, workload, being_created=being_created)
     ready = component.effective_state is State.READY
-    pods, effects = _pods(view, service, workload, being_created=being_created, ready=ready)
+    pods, effects = _pods(view, service, workload, now, being_created=being_created, ready=ready)
     hpa, autoscaler = _autoscaler(view, workload, ready=ready)
     present = (one for one in (component, pods, hpa) if one is not None)
     return Observation(tuple(present), effects, autoscaler)
@@ -111,14 +114,14 @@ def _workload_component(view: View, workload: Workload, *, being_created: bool) 
 
 
 def _pods(
-    view: View, service: AIMService, workload: Workload, *, being_created: bool, ready: bool
+    view: View, service: AIMService, workload: Workload, now: datetime, *, being_created: bool, ready: bool
 ) -> tuple[Component | None, tuple[Effect, ...]]:
     """Component, and what is to be read."""
     if workload.found is None:
         none_yet = inspect_pods(ComponentName.INFERENCE_SERVICE_PODS, ())
         return (none_yet if being_created else None), ()
     pods = view.select(PODS_BY_WORKLOAD, scoped(service.namespace, workload.name)).items
-    facts = PodFacts(view, SERVICE_NAME, service.uid)
+    facts = PodFacts(view, SERVICE_NAME, service.uid, now)
     unread = facts.unread_logs(wanted_logs(pods))
     component = inspect_pods(ComponentName.INFERENCE_SERVICE_PODS, pods, log_of=facts.log_of, events_of=facts.events_of)
     explained = Explained(events=facts.events_known(pods), logs=not unread)

@@ -149,6 +149,9 @@ def test_until_events_are_read_a_pending_pod_changes_nothing() -> None:
     plan = plan_for(world)
     assert condition_of(plan, "InferenceServicePodsReady") == ("False", "NoPods")
     assert [effect.not_before for effect in plan.effects] == [NOW + timedelta(seconds=2)]
+    # A clock that is behind the API server's does not put it off.
+    behind = NOW - timedelta(hours=1)
+    assert [effect.not_before for effect in plan_for(world, now=behind).effects] == [behind + timedelta(seconds=2)]
     unschedulable = predictor_pod("Pending")
     unschedulable["status"]["conditions"] = [condition("PodScheduled", False, "Unschedulable")]
     world.put(PREDICTOR_PODS, unschedulable)

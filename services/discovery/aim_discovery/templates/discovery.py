@@ -207,7 +207,7 @@ class _Seen:
 
     @property
     def facts(self) -> PodFacts:
-        return PodFacts(self.view, SERVICE_NAME, self.template.uid)
+        return PodFacts(self.view, SERVICE_NAME, self.template.uid, self.now)
 
     def pods(self, job: Job) -> tuple[Sequence[Pod], Component | None]:
         """The pods of the Job, and what they say."""

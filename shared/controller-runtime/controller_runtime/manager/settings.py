@@ -128,7 +128,9 @@ class Settings(BaseSettings):
     metrics_bind_address: BindAddress = Field("0", description="metrics over HTTP, host:port; 0 = off (FW-280)")
     health_probe_bind_address: BindAddress = Field(":8081", description="probes and debug endpoints (FW-282)")
     log_level: Annotated[LogLevel, BeforeValidator(_lower)] = Field("info", description="least severity that is logged")
-    log_format: Annotated[LogFormat, BeforeValidator(_lower)] = Field("json", description="one JSON line, or for people")
+    log_format: Annotated[LogFormat, BeforeValidator(_lower)] = Field(
+        "json", description="one JSON line, or for people"
+    )
     resync_interval: PositiveSeconds = Field(600.0, description="full re-evaluation (FW-017)")
     backoff_initial: PositiveSeconds = Field(0.2, description="first error backoff (FW-098)")
     backoff_max: PositiveSeconds = Field(1000.0, description="longest error backoff (FW-098)")

@@ -31,6 +31,7 @@ class PodFacts:
     view: View
     service: str
     owner: str
+    now: datetime
 
     def log_of(self, request: LogRequest) -> str | None:
         """The log tail; ``None`` when it is not known or cannot be read."""
@@ -69,9 +70,17 @@ class PodFacts:
 
     def _events_effect(self, pod: Pod) -> Effect:
         fact = self._fact(POD_EVENTS, _events_key(self.owner, pod))
-        due = _first_reading(pod) if fact is None else fact.observed_at + REPEAT
+        due = self._first_reading(pod) if fact is None else fact.observed_at + REPEAT
         params = {"namespace": pod.namespace, "pod": pod.name, "uid": pod.uid}
         return Effect(POD_EVENTS, _events_key(self.owner, pod), params, due)
+
+    def _first_reading(self, pod: Pod) -> datetime | None:
+        """When a pod that nothing is known against has lasted; most are not pending for longer, and cost no request.
+
+        A clock that is behind the API server's must not make the wait longer.
+        """
+        since = quiet_since(pod)
+        return None if since is None else min(since, self.now) + BRIEFLY
 
     def _fact(self, effect: str, key: str) -> Fact | None:
         return get_fact(self.view, FACTS, self.service, effect, key).value
@@ -94,9 +103,3 @@ def _events_key(owner: str, pod: Pod) -> str:
 
 def _log_key(owner: str, request: LogRequest) -> str:
     return f"{owner}/{request.pod_uid}/{request.container}{'/previous' if request.previous else ''}"
-
-
-def _first_reading(pod: Pod) -> datetime | None:
-    """When a pod that nothing is known against has lasted; most are not pending for longer, and cost no request."""
-    since = quiet_since(pod)
-    return None if since is None else since + BRIEFLY
