@@ -8,7 +8,6 @@ import structlog
 from opentelemetry import trace
 from structlog.typing import EventDict, Processor
 
-
 LogFormat: TypeAlias = Literal["json", "console"]
 """Values of the setting log_format."""
 
