@@ -87,7 +87,7 @@ class Situation:
 
 def reconcile(service: AIMService, view: View, now: datetime) -> Plan:
     """The plan of one pass; nothing is decided from the order or the content of notifications (SV-003)."""
-    seen = look_up(view, service)
+    seen = look_up(view, service, now)
     workload = _workload_child(view, service, seen)
     copy = seen.profile.copy if seen.profile is not None and workload is not None else None
     new = tuple(child for child in (seen.model.create, _cache_child(view, service, seen), copy, workload) if child)
@@ -114,6 +114,7 @@ def reconcile(service: AIMService, view: View, now: datetime) -> Plan:
         },
         value=service_status(evaluation.status, workload_exists=seen.running is not None),
     )
+    again = seen.template.result.again
     return assemble(
         evaluation,
         status=status,
@@ -121,10 +122,11 @@ def reconcile(service: AIMService, view: View, now: datetime) -> Plan:
         deletes=(*cache.deletes, *seen.template.deletes),
         children=(*new, *seen.template.children),
         effects=(*observed.effects, *scaler_removal(view, seen.running, seen.workload.scaling, now)),
+        requeue_after=None if again is None else (again - now).total_seconds(),
     )
 
 
-def look_up(view: View, service: AIMService) -> Situation:
+def look_up(view: View, service: AIMService, now: datetime) -> Situation:
     """Steps 5 to 9: with an unreadable InferenceService nothing upstream is resolved (SV-044, FW-112)."""
     config = resolve_config(view, service.namespace, service.spec.runtime_config_name)
     workload = read_workload(view, service)
@@ -133,7 +135,7 @@ def look_up(view: View, service: AIMService) -> Situation:
     else:
         model = find_model(view, service, config.spec.label_propagation)
         in_use = made_of(workload.found) if workload.found is not None else ""
-        template = use_template(view, service, model.model, config.spec.label_propagation, in_use=in_use)
+        template = use_template(view, service, model.model, config.spec.label_propagation, in_use=in_use, now=now)
     profile = _profile(service, template.result, config)
     if isinstance(profile, AimError):
         workload = replace(workload, invalid=profile)
@@ -232,7 +234,7 @@ def _components(
     status = service.status
     always = (
         model_component(seen.model, status.resolved_model, running=running),
-        template_component(seen.template.result, status.resolved_template, running=running),
+        template_component(seen.template.result, status, running=running),
         seen.config.component(found="RuntimeConfigResolved"),
         *observed.components,
         cache.component,

@@ -1,5 +1,6 @@
 """References to what a service resolved to (SV-227…SV-231), and the kinds that come in two scopes."""
 
+from collections.abc import Iterable
 from typing import TypeAlias
 
 from aim_domain import (
@@ -35,6 +36,11 @@ def reference_to(obj: Resource) -> ResolvedReference:
 def described(obj: Resource) -> str:
     """Kind and name for messages."""
     return f"{obj.kind} {obj.key}"
+
+
+def named(objects: Iterable[Resource]) -> str:
+    """Several objects for messages, in the order of their names."""
+    return ", ".join(sorted(described(obj) for obj in objects))
 
 
 def own_words(resource: Model | Template) -> str:

@@ -1,16 +1,17 @@
 """Component ``Template`` of a service (SV-216, tables of serving.md 7.4 and 12.2)."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Final
 
-from aim_domain import ResolvedReference
+from aim_domain import AIMServiceStatus
 from aim_domain.component_names import ComponentName
-from aim_serving.references import Template, described, own_words
+from aim_serving.references import Template, described, named, own_words
 from aim_serving.template_search import TEMPLATE_NOT_FOUND, TemplateResult, Unresolved
-from controller_runtime import Component, Dependency, State, StatusValue
+from controller_runtime import Component, Dependency, State, StatusValue, find_condition
 
 NOT_READY: Final = "TemplateNotReady"
+AFTER_WAIT: Final = "ResolvedAfterWait"
 
 _WAITING: Final = (State.PROGRESSING, "is not ready yet")
 _NOT_READY: Final[Mapping[StatusValue, tuple[State, str]]] = MappingProxyType(
@@ -28,24 +29,29 @@ _UNRESOLVED: Final[Mapping[Unresolved, tuple[State, str]]] = MappingProxyType(
         Unresolved.NONE_READY: (State.PROGRESSING, NOT_READY),
         Unresolved.DERIVING: (State.PROGRESSING, NOT_READY),
         Unresolved.AMBIGUOUS: (State.FAILED, "TemplateSelectionAmbiguous"),
+        Unresolved.UNDECIDED: (State.PROGRESSING, "TemplateSelectionPending"),
     }
 )
 _KEPT: Final = frozenset({Unresolved.NOTHING, Unresolved.AMBIGUOUS})
 """Outcomes that a running service outlives with its stored template (SV-103)."""
 
 
-def template_component(result: TemplateResult, stored: ResolvedReference | None, *, running: bool) -> Component:
+def template_component(result: TemplateResult, before: AIMServiceStatus, *, running: bool) -> Component:
     """How the template is doing.
 
     Args:
-        stored: what an earlier pass resolved to.
+        before: the stored status, with what an earlier pass resolved to.
         running: whether the InferenceService exists; it is left as it is then (SV-103).
     """
     if result.error is not None:
         error = result.error
         return _template(State.FAILED, error.reason, error.message, result)
     if result.template is not None:
-        return _found(result.template)
+        told = find_condition(before.conditions, ComponentName.TEMPLATE.condition)
+        if result.kept and told is not None and told.reason == AFTER_WAIT:
+            return _template(State.READY, told.reason, told.message)
+        return _found(result.template, result.late)
+    stored = before.resolved_template
     if running and stored is not None and result.unresolved in _KEPT:
         message = f"using template {stored.name} (scope {stored.scope}) as resolved before"
         return _template(State.READY, "Resolved", message)
@@ -53,8 +59,13 @@ def template_component(result: TemplateResult, stored: ResolvedReference | None,
     return _template(state, reason, result.message or "no template is resolved yet")
 
 
-def _found(template: Template) -> Component:
+def _found(template: Template, late: Sequence[Template]) -> Component:
     status = template.status.status
+    if status is StatusValue.READY and late:
+        message = (
+            f"using {described(template)}; {named(late)} might have been preferred, but discovery did not end in time"
+        )
+        return _template(State.READY, AFTER_WAIT, f"{message}; name one in spec.template.name to use it")
     if status is StatusValue.READY:
         return _template(State.READY, "Resolved", f"using {described(template)}")
     state, words = _NOT_READY.get(status, (State.PROGRESSING, f"is {status.value}"))

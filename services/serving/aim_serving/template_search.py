@@ -1,7 +1,8 @@
 """Which template a service uses: the stored one, a named one, the model's default, or the best (SV-082…SV-103)."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime
 from enum import Enum
 from typing import Final
 
@@ -10,10 +11,11 @@ from aim_domain.parts import CLUSTER_TEMPLATES, TEMPLATES
 from aim_serving.hardware import canonical_hardware
 from aim_serving.indexes import CLUSTER_TEMPLATES_BY_MODEL, TEMPLATES_BY_MODEL
 from aim_serving.overrides import Declared, declares, effective_overrides
-from aim_serving.references import Model, Template, described, is_ready
+from aim_serving.references import Model, Template, described, is_ready, named
 from aim_serving.template_selection import Choice, Criteria, Stage, select_template
-from aim_serving.template_traits import traits_of
-from controller_runtime import AimError, Category, View, scoped
+from aim_serving.template_traits import Traits, traits_of
+from aim_serving.template_wait import Wait, wait_for
+from controller_runtime import AimError, Category, View, scoped, timestamp
 
 TEMPLATE_NOT_FOUND: Final = "TemplateNotFound"
 
@@ -25,6 +27,7 @@ class Unresolved(Enum):
     NONE_READY = "none ready"
     DERIVING = "deriving"
     AMBIGUOUS = "ambiguous"
+    UNDECIDED = "undecided"
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +38,9 @@ class TemplateResult:
         template: the template, Ready or not (SV-084).
         base: the overrides are to be laid on this one: a derived template is used instead (SV-105, SV-106).
         unresolved: why there is neither, with ``message``.
+        again: when the clock alone leads to another result (SV-278).
+        late: those with which another template might have been selected, had they been ready in time (SV-279).
+        kept: the template is the stored one, used on without selecting anew.
     """
 
     template: Template | None = None
@@ -43,9 +49,12 @@ class TemplateResult:
     message: str = ""
     error: AimError | None = None
     choice: Choice = field(default_factory=Choice)
+    again: datetime | None = None
+    late: tuple[Template, ...] = ()
+    kept: bool = False
 
 
-def find_template(view: View, service: AIMService, model: Model | None) -> TemplateResult:
+def find_template(view: View, service: AIMService, model: Model | None, now: datetime) -> TemplateResult:
     """The template of this pass; the order of the steps is SV-082's."""
     overrides = effective_overrides(service.spec.overrides)
     if explicit := base_name(service, None):
@@ -54,7 +63,7 @@ def find_template(view: View, service: AIMService, model: Model | None) -> Templ
         return _named(view, service, default, overrides, needed_by=model)
     if model is None:
         return TemplateResult(message="no template can be selected before the model is resolved")
-    return _selected(view, service, model, overrides)
+    return _selected(view, service, model, overrides, now)
 
 
 def stored_template(view: View, service: AIMService) -> TemplateResult:
@@ -126,14 +135,18 @@ def _missing(service: AIMService, name: str, needed_by: Model | None) -> Templat
 # Selected
 
 
-def _selected(view: View, service: AIMService, model: Model, overrides: Overrides | None) -> TemplateResult:
+def _selected(
+    view: View, service: AIMService, model: Model, overrides: Overrides | None, now: datetime
+) -> TemplateResult:
     local = view.select(TEMPLATES_BY_MODEL, scoped(service.namespace, model.name))
     in_cluster = view.select(CLUSTER_TEMPLATES_BY_MODEL, model.name)
     error = local.error or in_cluster.error
     if error is not None:
         return TemplateResult(error=error)
     every: tuple[Template, ...] = (*local.items, *in_cluster.items)
-    candidates = [one for one in every if one.metadata.labels.get(labels.ORIGIN) != labels.ORIGIN_DERIVED]
+    candidates = {
+        traits_of(one): one for one in every if one.metadata.labels.get(labels.ORIGIN) != labels.ORIGIN_DERIVED
+    }
     presence = _GpuPresence(view)
     wants = service.spec.template
     criteria = Criteria(
@@ -142,21 +155,45 @@ def _selected(view: View, service: AIMService, model: Model, overrides: Override
         gpu_present=presence.has,
         normalise=canonical_model,
     )
-    choice = select_template([traits_of(one) for one in candidates], criteria)
+    choice = select_template(tuple(candidates), criteria)
+    # What runs is not changed by a selection, so there is nothing to be got right by waiting (SV-279).
+    wait = Wait() if _has_stored(service) else wait_for(tuple(candidates), criteria, choice, now)
     if presence.error is not None:
         # Another choice would be for good: what is chosen is not evaluated again while it is Ready (SV-083).
         return TemplateResult(error=presence.error, choice=choice)
-    return _chosen(candidates, choice, model, overrides)
+    if wait.awaited:
+        return _waiting(candidates, choice, wait, model)
+    return replace(_chosen(candidates, choice, model, overrides), late=tuple(candidates[one] for one in wait.late))
+
+
+def _has_stored(service: AIMService) -> bool:
+    stored = service.status.resolved_template
+    return stored is not None and bool(stored.name)
+
+
+def _waiting(candidates: Mapping[Traits, Template], choice: Choice, wait: Wait, model: Model) -> TemplateResult:
+    now_usable = (
+        f"{choice.tied} equally good templates of {described(model)} are"
+        if choice.chosen is None
+        else f"{described(candidates[choice.chosen])} is"
+    )
+    names = named(candidates[one] for one in wait.awaited)
+    until = timestamp(wait.until) if wait.until else ""
+    return TemplateResult(
+        unresolved=Unresolved.UNDECIDED,
+        message=f"{now_usable} ready, but {names} may come to be preferred; waiting for discovery until {until}",
+        choice=choice,
+        again=wait.until,
+    )
 
 
 def _chosen(
-    candidates: Sequence[Template], choice: Choice, model: Model, overrides: Overrides | None
+    candidates: Mapping[Traits, Template], choice: Choice, model: Model, overrides: Overrides | None
 ) -> TemplateResult:
     if choice.chosen is None:
         why, message = _explain(choice, model)
         return TemplateResult(unresolved=why, message=message, choice=choice)
-    won = choice.chosen
-    winner = next(one for one in candidates if (one.name, bool(one.namespace)) == (won.name, won.namespaced))
+    winner = candidates[choice.chosen]
     if overrides is not None and not declares_overrides(winner, overrides):
         return TemplateResult(base=winner, choice=choice)
     return TemplateResult(winner, choice=choice)

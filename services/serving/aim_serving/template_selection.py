@@ -1,7 +1,7 @@
 """Automatic selection of a template: six stages of elimination (SV-090…SV-104)."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum, StrEnum
 from types import MappingProxyType
 from typing import Final, TypeAlias
@@ -59,6 +59,7 @@ class Choice:
         chosen: name and scope of the winner.
         emptied_by: the stage that dropped the last candidates.
         before: how many reached that stage.
+        usable: the candidates that passed all filters, before scope and preference.
         tied: how many share the best score, when that is more than one (SV-100).
         rejected: every dropped candidate and why, for the log (SV-104).
     """
@@ -66,6 +67,7 @@ class Choice:
     chosen: Traits | None = None
     emptied_by: Stage | None = None
     before: int = 0
+    usable: tuple[Traits, ...] = ()
     tied: int = 0
     rejected: tuple[tuple[Traits, Rejection], ...] = ()
 
@@ -83,6 +85,11 @@ _TYPES: Final = ("optimized", "preview", "unoptimized")
 _GPUS: Final = ("MI325X", "MI300X", "MI250X", "MI210")
 _METRICS: Final = ("latency", "throughput")
 _PRECISIONS: Final = ("fp4", "int4", "fp8", "int8", "fp16", "bf16", "fp32")
+
+BEST_TYPE: Final = _TYPES[0]
+BEST_GPUS: Final = _GPUS
+BEST_METRIC: Final = _METRICS[0]
+BEST_PRECISION: Final = _PRECISIONS[0]
 
 _Check: TypeAlias = Callable[[Traits], Rejection | None]
 
@@ -102,9 +109,8 @@ def select_template(candidates: Sequence[Traits], criteria: Criteria) -> Choice:
     best = min(_score(one, criteria.normalise) for one in preferred)
     winners = [one for one in preferred if _score(one, criteria.normalise) == best]
     rejected += [(one, Rejection.RANK) for one in remaining if one not in winners]
-    if len(winners) > 1:
-        return Choice(tied=len(winners), rejected=tuple(rejected))
-    return Choice(chosen=winners[0], rejected=tuple(rejected))
+    told = Choice(usable=tuple(remaining), rejected=tuple(rejected))
+    return replace(told, chosen=winners[0]) if len(winners) == 1 else replace(told, tied=len(winners))
 
 
 def _stages(criteria: Criteria) -> tuple[tuple[Stage, _Check], ...]:

@@ -1,15 +1,20 @@
 """The attributes of a template that selection looks at, and where each comes from (SV-094)."""
 
 from dataclasses import dataclass
+from datetime import datetime
 
 from aim_domain import Profile, ProfileMetadata
-from aim_serving.references import Template
-from controller_runtime import StatusValue
+from aim_serving.references import Template, is_ready
+from controller_runtime import ParentCondition, StatusValue, find_condition
 
 
 @dataclass(frozen=True, slots=True)
 class Traits:
-    """Plain values; unknown ones are empty or zero."""
+    """Plain values; unknown ones are empty or zero.
+
+    Attributes:
+        since: when it became Ready; of one that is not, when it was created.
+    """
 
     name: str
     namespaced: bool
@@ -19,6 +24,7 @@ class Traits:
     precision: str = ""
     gpu_model: str = ""
     gpu_count: int = 0
+    since: datetime | None = None
 
 
 def traits_of(template: Template) -> Traits:
@@ -34,7 +40,15 @@ def traits_of(template: Template) -> Traits:
         precision=(found.precision or spec.precision or ""),
         gpu_model=((gpu.model if gpu else None) or (found.gpu or "").strip()),
         gpu_count=((gpu.requests if gpu else None) or found.gpu_count or 0),
+        since=_since(template),
     )
+
+
+def _since(template: Template) -> datetime | None:
+    ready = find_condition(template.status.conditions, ParentCondition.READY)
+    if is_ready(template) and ready is not None and ready.last_transition_time is not None:
+        return ready.last_transition_time
+    return template.metadata.creation_timestamp
 
 
 def metadata_of(profile: Profile | None) -> ProfileMetadata:

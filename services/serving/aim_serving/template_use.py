@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from datetime import datetime
 
 from aim_domain import AIMService, AIMServiceTemplate, LabelPropagation, Overrides
 from aim_domain.naming import optional_label_value
@@ -47,7 +48,13 @@ class TemplateUse:
 
 
 def use_template(
-    view: View, service: AIMService, model: Model | None, propagation: LabelPropagation | None, *, in_use: str
+    view: View,
+    service: AIMService,
+    model: Model | None,
+    propagation: LabelPropagation | None,
+    *,
+    in_use: str,
+    now: datetime,
 ) -> TemplateUse:
     """The stored template while it is Ready and fits, else what the spec leads to (SV-083).
 
@@ -59,8 +66,9 @@ def use_template(
         return TemplateUse(stored)
     kept = stored.template
     if kept is not None and is_ready(kept) and still_fits(kept, service, model):
-        return _leaving(view, TemplateUse(stored, patches=_joined(kept, service)), service, in_use)
-    found = find_template(view, service, model)
+        use = TemplateUse(replace(stored, kept=True), patches=_joined(kept, service))
+        return _leaving(view, use, service, in_use)
+    found = find_template(view, service, model, now)
     overrides = effective_overrides(service.spec.overrides)
     if overrides is not None:
         found_use = _overridden(view, service, model, found=found, overrides=overrides, propagation=propagation)
