@@ -92,7 +92,7 @@ def passes_after(old: JsonObject, new: JsonObject) -> Iterator[Pass]:
             continue
         changed = [(part, old)]
         about = Key(new["metadata"].get("namespace") or "", new["metadata"]["name"])
-        world.put(part, new)
+        world.put(part, _another_version(new))
         for reconciler in service.reconcilers:
             for entry in sorted(world.world.all(reconciler.part), key=lambda one: one.key):
                 changed.append((reconciler.part, old if entry.key == about and reconciler.part is part else entry.raw))

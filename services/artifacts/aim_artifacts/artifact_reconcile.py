@@ -25,7 +25,7 @@ from aim_artifacts.size_stage import discover_size
 from aim_artifacts.sizing import display_size, headroom_annotation, headroom_percent, stated_size
 from aim_artifacts.source import effective_model_id
 from aim_artifacts.stage import JobSeen, Seen, Stage
-from aim_domain import AIMArtifact, CacheMode, InferenceService, PodFacts, labels, resolve_config
+from aim_domain import AIMArtifact, CacheMode, InferenceService, PodFacts, artifact_errors, labels, resolve_config
 from aim_domain.component_names import COMPONENT_ORDER
 from aim_domain.naming import check_size_job_name, claim_name, download_job_name
 from aim_domain.parts import ARTIFACT_CLAIMS, ARTIFACT_JOBS, ARTIFACTS, STATUS_UPDATER_BINDINGS
@@ -71,7 +71,7 @@ def reconcile_artifact(settings: ArtifactsSettings, artifact: AIMArtifact, view:
         stored=artifact.status.conditions,
         stored_status=artifact.status.status,
         now=now,
-        errors=_unreadable(seen.binding),
+        errors=(*_unreadable(seen.binding), *artifact_errors(artifact.spec)),
         extra=_download_complete(artifact, stage),
         failure=view.failure,
         progressing=stage.progressing,

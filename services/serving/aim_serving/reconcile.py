@@ -11,6 +11,7 @@ from aim_domain import (
     RoutingSettings,
     resolve_config,
     routing_settings,
+    service_errors,
 )
 from aim_domain.component_names import COMPONENT_ORDER, ComponentName
 from aim_domain.naming import optional_label_value
@@ -59,9 +60,10 @@ CONTROLLER = "service"
 
 @dataclass(frozen=True, slots=True)
 class Situation:
-    """Everything a pass looked up."""
+    """Everything a pass looked up, and what is wrong with the service itself."""
 
     config: ResolvedConfig
+    faults: tuple[AimError, ...]
     routing: RoutingSettings
     workload: Workload
     model: ModelResult
@@ -102,6 +104,7 @@ def reconcile(service: AIMService, view: View, now: datetime) -> Plan:
         stored=service.status.conditions,
         stored_status=service.status.status,
         now=now,
+        errors=seen.faults,
         failure=view.failure,
     )
     retries = cache.retries if evaluation.may_apply else _retries(service)
@@ -141,6 +144,7 @@ def look_up(view: View, service: AIMService, now: datetime) -> Situation:
         workload = replace(workload, invalid=profile)
     return Situation(
         config=config,
+        faults=service_errors(service.spec),
         routing=routing_settings(service, config.spec),
         workload=workload,
         model=model,
@@ -221,7 +225,7 @@ def _lost_claims(view: View, running: InferenceService, cache: AIMTemplateCache)
 
 def _inputs_are_sound(view: View, seen: Situation) -> bool:
     """Whether nothing but the gate decides about the InferenceService; the other inputs close the gate (SV-223)."""
-    return view.failure is None and seen.config.error is None and seen.routing.fault is None
+    return view.failure is None and not seen.faults and seen.config.error is None and seen.routing.fault is None
 
 
 # Components

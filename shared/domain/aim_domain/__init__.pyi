@@ -106,3 +106,7 @@ from .runtimeconfig.routing import RoutingSettings as RoutingSettings
 from .runtimeconfig.routing import gateway_duration as gateway_duration
 from .runtimeconfig.routing import routing_settings as routing_settings
 from .settings import AimSettings as AimSettings
+from .spec_checks import artifact_errors as artifact_errors
+from .spec_checks import model_errors as model_errors
+from .spec_checks import service_errors as service_errors
+from .spec_checks import template_errors as template_errors

@@ -10,7 +10,15 @@ from aim_discovery.models.inspection import Inspection, RetrySchedule, inspect_i
 from aim_discovery.namespaces import work_namespace
 from aim_discovery.own_schedule import on_own_schedule
 from aim_discovery.scopes import Model, ModelScope, Template
-from aim_domain import Hardware, ModelSourceType, ResolvedConfig, TemplateSpec, child_labels, resolve_config
+from aim_domain import (
+    Hardware,
+    ModelSourceType,
+    ResolvedConfig,
+    TemplateSpec,
+    child_labels,
+    model_errors,
+    resolve_config,
+)
 from aim_domain.component_names import COMPONENT_ORDER, ComponentName
 from controller_runtime import (
     BRIEFLY,
@@ -68,7 +76,7 @@ class ModelReconcile:
             stored=_believed(model, image),
             stored_status=model.status.status,
             now=now,
-            errors=namespace.errors,
+            errors=(*namespace.errors, *model_errors(spec)),
             failure=view.failure,
         )
         children, conflicts = self._children(model, view, config, wanted)

@@ -22,7 +22,7 @@ from aim_discovery.templates.job import build_job
 from aim_discovery.templates.model_resolution import ModelResolution, resolve_model
 from aim_discovery.templates.result import Result
 from aim_discovery.templates.slots import RECOUNT, Slots, place
-from aim_domain import ResolvedConfig, ResolvedReference, resolve_config
+from aim_domain import ResolvedConfig, ResolvedReference, resolve_config, template_errors
 from aim_domain.component_names import COMPONENT_ORDER, ComponentName
 from controller_runtime import (
     Child,
@@ -140,7 +140,7 @@ class _Pass:
             stored=status.conditions,
             stored_status=status.status,
             now=now,
-            errors=self.work.errors,
+            errors=(*self.work.errors, *template_errors(self.template.spec)),
             extra=(self.finding.condition, *(() if cache is None else (cache,))),
             failure=view.failure,
         )
