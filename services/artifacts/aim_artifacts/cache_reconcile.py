@@ -32,7 +32,6 @@ from controller_runtime import (
     namespace_terminating,
     scoped,
     status_json,
-    to_json,
 )
 
 _REQUEUE_AFTER = 1.0
@@ -59,7 +58,7 @@ def reconcile_cache(cache: AIMTemplateCache, view: View, now: datetime) -> Plan:
     patches, children = _wanted(cache, config, template, matches, view)
     return assemble(
         evaluation,
-        status=status_json(evaluation, _fields(config, template, matches)),
+        status=status_json(evaluation, _fields(cache, config, template, matches)),
         patches=(*patches, *_changed_env(cache, matches)),
         children=children,
         events=_duplicates(cache, kept.duplicates),
@@ -123,10 +122,12 @@ def _changed_env(cache: AIMTemplateCache, matches: Iterable[Match]) -> list[Patc
     return [patch for patch in patches if patch is not None]
 
 
-def _fields(config: ResolvedConfig, template: ResolvedTemplate, matches: list[Match]) -> JsonObject:
+def _fields(
+    cache: AIMTemplateCache, config: ResolvedConfig, template: ResolvedTemplate, matches: list[Match]
+) -> JsonObject:
     artifacts = artifacts_status(matches)
     return {
-        "resolvedRuntimeConfig": None if config.reference is None else to_json(config.reference),
+        "resolvedRuntimeConfig": config.reference_json(cache.status.resolved_runtime_config),
         "resolvedTemplateKind": None if template.template is None else template.template.kind,
         "artifacts": dict(artifacts) if artifacts else None,
     }

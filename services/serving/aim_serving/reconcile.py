@@ -111,7 +111,7 @@ def reconcile(service: AIMService, view: View, now: datetime) -> Plan:
     status = status_json(
         evaluation,
         {
-            **references_json(service, seen.config.reference, seen.model.model, seen.template.result.template),
+            **references_json(service, seen.config, seen.model.model, seen.template.result.template),
             "cache": cache_json(service, seen.cache.value, retries),
             "runtime": runtime_json(runtime_status(service, seen.workload.name, observed.autoscaler)),
         },

@@ -36,18 +36,18 @@ _DEPRECATED: Final = (
 
 def reconcile_config(config: AIMRuntimeConfig, view: View, now: datetime) -> Plan:  # noqa: ARG001 - shape of reconcilers
     """Status and Events of a namespace's config."""
-    return _plan(config, problems_of(config.spec), _deprecations(config.spec), now)
+    return _plan(config, problems_of(config.spec), _deprecations(config), now)
 
 
 def reconcile_cluster_config(config: AIMClusterRuntimeConfig, view: View, now: datetime) -> Plan:  # noqa: ARG001
     """Status and Events of the cluster's config; quotas count on the one named default only (RC-117)."""
     found = [*problems_of(config.spec), *_quota_problems(config)]
-    return _plan(config, found, [*_deprecations(config.spec), *_quota_events(config)], now)
+    return _plan(config, found, [*_deprecations(config), *_quota_events(config)], now)
 
 
 def problems_of(spec: RuntimeConfigSpec) -> list[str]:
     """What the schema cannot refuse, each with its path (RC-072)."""
-    return [*_timeout_problems(spec), *_template_problems(spec), *_pattern_problems(spec)]
+    return [*_timeout_problems(spec), *_template_problems(spec), *_pattern_problems(spec), *_headroom_problems(spec)]
 
 
 def _timeout_problems(spec: RuntimeConfigSpec) -> list[str]:
@@ -77,16 +77,26 @@ def _pattern_problems(spec: RuntimeConfigSpec) -> list[str]:
     ]
 
 
+def _headroom_problems(spec: RuntimeConfigSpec) -> list[str]:
+    """The schema bounds the field that replaced it."""
+    percent = spec.pvc_headroom_percent
+    if percent is None or percent >= 0:
+        return []
+    return [f"spec.pvcHeadroomPercent is {percent}; it must not be negative and is ignored"]
+
+
 def _quota_problems(config: AIMClusterRuntimeConfig) -> list[str]:
     quota = config.spec.artifact_storage_quota
     limits = {
         "clusterLimit": quota.cluster_limit if quota else None,
         "defaultNamespaceLimit": quota.default_namespace_limit if quota else None,
     }
+    read = {name: quantity.parse_or_none(text) for name, text in limits.items() if text is not None}
     return [
-        f"spec.artifactStorageQuota.{name}: {text!r} is not a quantity"
-        for name, text in limits.items()
-        if text is not None and quantity.parse_or_none(text) is None
+        f"spec.artifactStorageQuota.{name}: {limits[name]!r} is {'no' if limit is None else 'a negative'} quantity "
+        "and is ignored"
+        for name, limit in read.items()
+        if limit is None or limit.value < 0
     ]
 
 
@@ -100,11 +110,14 @@ def _quota_events(config: AIMClusterRuntimeConfig) -> list[Event]:
     return [*invalid, Event(EventType.WARNING, "QuotaIgnored", message, standing=True)]
 
 
-def _deprecations(spec: RuntimeConfigSpec) -> list[Event]:
+def _deprecations(config: AIMRuntimeConfig | AIMClusterRuntimeConfig) -> list[Event]:
+    """Once per generation: that of the stored status has been told (RC-056)."""
+    if config.status.observed_generation == config.metadata.generation:
+        return []
     return [
-        Event(EventType.WARNING, "DeprecatedField", f"{old} is deprecated; use {new}", standing=True)
+        Event(EventType.NORMAL, "DeprecatedField", f"{old} is deprecated; use {new}")
         for attribute, old, new in _DEPRECATED
-        if getattr(spec, attribute) is not None
+        if getattr(config.spec, attribute) is not None
     ]
 
 

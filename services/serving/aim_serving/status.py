@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
-from aim_domain import AIMService, AIMTemplateCache, ResolvedReference, RuntimeStatus
+from aim_domain import AIMService, AIMTemplateCache, ResolvedConfig, ResolvedReference, RuntimeStatus
 from aim_serving.references import Model, Template, is_ready, reference_to
 from controller_runtime import JsonObject, StatusValue, to_json
 
@@ -25,14 +25,14 @@ def service_status(value: StatusValue, *, workload_exists: bool) -> StatusValue:
 
 def references_json(
     service: AIMService,
-    config: ResolvedReference | None,
+    config: ResolvedConfig,
     model: Model | None,
     template: Template | None,
 ) -> JsonObject:
     """References to what is Ready; what was written stays until another Ready object takes its place (SV-230)."""
     before = service.status
     return {
-        "resolvedRuntimeConfig": None if config is None else to_json(config),
+        "resolvedRuntimeConfig": config.reference_json(before.resolved_runtime_config),
         "resolvedModel": _reference(model, before.resolved_model),
         "resolvedTemplate": _reference(template, before.resolved_template),
     }

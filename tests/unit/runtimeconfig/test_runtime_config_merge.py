@@ -75,7 +75,7 @@ def test_what_is_present_in_the_namespace_wins(
     assert merged(cluster, namespace) == expected
 
 
-@pytest.mark.spec("RC-050", "RC-051", "RC-052", "RC-054", "RC-055")
+@pytest.mark.spec("RC-050", "RC-051", "RC-052", "RC-054", "RC-055", "RC-S11", "RC-S12", "CC-310", "CC-P10")
 @pytest.mark.parametrize(
     ("cluster", "namespace", "storage"),
     [
@@ -86,6 +86,8 @@ def test_what_is_present_in_the_namespace_wins(
             {"defaultStorageClassName": "new"},
         ),
         ({"defaultStorageClassName": ""}, {}, None),
+        ({"pvcHeadroomPercent": 0}, {}, {"pvcHeadroomPercent": 0}),
+        ({"pvcHeadroomPercent": 20}, {"pvcHeadroomPercent": -50}, {"pvcHeadroomPercent": 20}),
         (
             {"storage": {"defaultStorageClassName": "new"}},
             {"defaultStorageClassName": "ns"},

@@ -8,7 +8,7 @@ from support.serving import TEAM, condition_of, config, message_of, serving_worl
 
 from aim_domain.parts import CLUSTER_RUNTIME_CONFIGS, RUNTIME_CONFIGS
 from aim_serving.runtime_config import reconcile_cluster_config, reconcile_config
-from controller_runtime import JsonObject, Plan
+from controller_runtime import JsonObject, Key, Plan
 
 
 def plan_of(**spec: Any) -> Plan:
@@ -31,13 +31,14 @@ def test_a_valid_config() -> None:
     assert (plan.children, plan.events) == ((), ())
 
 
-@pytest.mark.spec("RC-072", "RC-098")
+@pytest.mark.spec("RC-072", "RC-098", "CC-310")
 @pytest.mark.parametrize(
     ("spec", "path"),
     [
         ({"routing": {"requestTimeout": "soon"}}, "spec.routing.requestTimeout"),
         ({"routing": {"pathTemplate": "/{.metadata.name"}}, "spec.routing.pathTemplate"),
         ({"labelPropagation": {"match": ["ok-*", "[broken"]}}, "spec.labelPropagation.match[1]"),
+        ({"pvcHeadroomPercent": -50}, "spec.pvcHeadroomPercent is -50"),
     ],
 )
 def test_an_invalid_config(spec: JsonObject, path: str) -> None:
@@ -45,18 +46,42 @@ def test_an_invalid_config(spec: JsonObject, path: str) -> None:
     assert condition_of(plan, "ConfigValid") == ("False", "InvalidSpec")
     assert condition_of(plan, "Ready") == ("False", "InvalidSpec")
     assert path in message_of(plan, "ConfigValid")
-    assert [event.reason for event in plan.events] == ["InvalidSpec"]
+    assert [event.reason for event in plan.events if event.reason != "DeprecatedField"] == ["InvalidSpec"]
 
 
-@pytest.mark.spec("RC-117", "FW-130")
+@pytest.mark.spec("RC-117", "RC-S22", "FW-130", "AR-442", "CC-310")
+@pytest.mark.parametrize("limit", ["lots", "-1Gi"])
+def test_limits_that_cannot_hold(limit: str) -> None:
+    plan = cluster_plan(artifactStorageQuota={"clusterLimit": limit})
+    assert [event.reason for event in plan.events] == ["InvalidSpec", "InvalidQuota"]
+    assert message_of(plan, "ConfigValid").startswith("spec.artifactStorageQuota.clusterLimit: ")
+
+
+@pytest.mark.spec("RC-117", "RC-S22", "FW-130")
 def test_quotas() -> None:
-    quota: JsonObject = {"artifactStorageQuota": {"clusterLimit": "lots"}}
-    assert [event.reason for event in cluster_plan(**quota).events] == ["InvalidSpec", "InvalidQuota"]
     ignored = cluster_plan("other", artifactStorageQuota={"clusterLimit": "1Ti"})
     assert [event.reason for event in ignored.events] == ["QuotaIgnored"]
     assert cluster_plan(artifactStorageQuota={"clusterLimit": "1Ti"}).events == ()
 
 
-@pytest.mark.spec("FW-130")
-def test_deprecated_fields() -> None:
-    assert [event.reason for event in plan_of(defaultStorageClassName="fast").events] == ["DeprecatedField"]
+@pytest.mark.spec("RC-056", "RC-053", "FW-130")
+def test_a_deprecated_field_is_told_once_per_generation() -> None:
+    world = serving_world(config(defaultStorageClassName="fast", pvcHeadroomPercent=5))
+
+    def told() -> list[tuple[str, str]]:
+        plan = reconcile_config(world.object(RUNTIME_CONFIGS, TEAM, "default"), world.view(), NOW)
+        assert (plan.patches, plan.children) == ((), ()), "the object stays as it is"
+        stored = world.stored[RUNTIME_CONFIGS, Key(TEAM, "default")]
+        world.put(RUNTIME_CONFIGS, {**stored, "status": plan.status})
+        return [(event.type, event.message) for event in plan.events if event.reason == "DeprecatedField"]
+
+    assert told() == [
+        ("Normal", "spec.defaultStorageClassName is deprecated; use spec.storage.defaultStorageClassName"),
+        ("Normal", "spec.pvcHeadroomPercent is deprecated; use spec.storage.pvcHeadroomPercent"),
+    ]
+    assert told() == []
+    stored = world.stored[RUNTIME_CONFIGS, Key(TEAM, "default")]
+    world.put(
+        RUNTIME_CONFIGS, {**stored, "metadata": {**stored["metadata"], "generation": 2, "resourceVersion": "10001"}}
+    )
+    assert len(told()) == 2

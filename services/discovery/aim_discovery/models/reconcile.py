@@ -148,7 +148,7 @@ def _status(model: Model, evaluation: Evaluation, image: Inspection, config: Res
     fields = {
         "sourceType": kind.value,
         "imageMetadata": None if image.status is None else to_json(image.status),
-        "resolvedRuntimeConfig": None if config.reference is None else to_json(config.reference),
+        "resolvedRuntimeConfig": config.reference_json(model.status.resolved_runtime_config),
     }
     return status_json(evaluation, fields)
 

@@ -177,7 +177,7 @@ class _Pass:
     def _status(self, evaluation: Evaluation) -> JsonObject:
         memory, result = self.finding.memory, self.result
         fields: JsonObject = {
-            "resolvedRuntimeConfig": _json(self.config.reference),
+            "resolvedRuntimeConfig": self.config.reference_json(self.template.status.resolved_runtime_config),
             "resolvedModel": _json(self.resolution.reference or self.template.status.resolved_model),
             "resolvedCache": _json(self.caching.reference),
             "discoveryJob": _json(memory.reference),

@@ -32,6 +32,11 @@ def merge_specs(cluster: RuntimeConfigSpec | None, namespace: RuntimeConfigSpec 
     return RuntimeConfigSpec.model_validate(present)
 
 
+def _is_negative(old: object) -> bool:
+    """A headroom that the schema of the new field refuses; it counts as absent (CC-310)."""
+    return isinstance(old, int) and old < 0
+
+
 def _annotations(spec: JsonObject) -> JsonObject:
     return dict((spec.get("routing") or {}).get("annotations") or {})
 
@@ -43,6 +48,6 @@ def _migrated(spec: RuntimeConfigSpec | None) -> JsonObject:
     storage = dict(content.get("storage") or {})
     for name in _DEPRECATED:
         old = content.pop(name, None)
-        if old not in (None, "") and storage.get(name) is None:
+        if old not in (None, "") and storage.get(name) is None and not _is_negative(old):
             storage[name] = old
     return {**content, "storage": storage} if storage else content

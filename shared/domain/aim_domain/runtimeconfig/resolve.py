@@ -11,7 +11,7 @@ from aim_domain.api.runtime_config import AIMRuntimeConfig, RuntimeConfigSpec
 from aim_domain.component_names import ComponentName
 from aim_domain.parts import CLUSTER_RUNTIME_CONFIGS, RUNTIME_CONFIGS
 from aim_domain.runtimeconfig.merge import merge_specs
-from controller_runtime import AimError, Category, Component, Dependency, Lookup, State, View
+from controller_runtime import AimError, Category, Component, Dependency, JsonObject, Lookup, State, View, to_json
 
 DEFAULT_NAME: Final = "default"
 
@@ -44,6 +44,12 @@ class ResolvedConfig:
         where = f"{self.reference.namespace}/" if self.reference.namespace else ""
         message = f"Using runtime config {where}{self.name} (scope {self.reference.scope})"
         return Component(name, State.READY, found, message, dependency=Dependency.UPSTREAM)
+
+    def reference_json(self, stored: ResolvedReference | None) -> JsonObject | None:
+        """``status.resolvedRuntimeConfig``: what was stored stays while nobody can tell what applies (RC-067)."""
+        unknown = self.error is not None and self.error.category is not Category.MISSING_UPSTREAM
+        reference = stored if unknown else self.reference
+        return None if reference is None else to_json(reference)
 
 
 def effective_name(name: str | None) -> str:
