@@ -12,10 +12,10 @@ from controller_runtime.bus import last_before
 from controller_runtime.bus.chain import Hole, Knowledge
 from controller_runtime.bus.connection import BusConnection
 from controller_runtime.bus.decision import DecisionRecord
-from controller_runtime.bus.delivery import DeliveryLostError
 from controller_runtime.bus.entry import Version
 from controller_runtime.bus.envelope import LogMessage, Verb, decode_state
 from controller_runtime.bus.history import DecisionFilter, History, Span
+from controller_runtime.bus.in_order import DeliveryLostError
 from controller_runtime.bus.outcome import PubAck
 from controller_runtime.bus.recorded import RecordedReads
 from controller_runtime.bus.stored import delete_message, last_message, stream_state

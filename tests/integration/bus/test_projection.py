@@ -15,10 +15,11 @@ from support.world_objects import WIDGET, widgets
 
 from controller_runtime import Change, Key, Part, Resource
 from controller_runtime.bus.connection import BusConnection
-from controller_runtime.bus.delivery import Delivered, Delivery, DeliveryLostError
+from controller_runtime.bus.delivery import Delivered, Delivery
 from controller_runtime.bus.envelope import Header
 from controller_runtime.bus.freshness import FeedSettings, boot_seconds
 from controller_runtime.bus.freshness import Source as FedFrom
+from controller_runtime.bus.in_order import DeliveryLostError
 from controller_runtime.bus.standing import Position
 from controller_runtime.bus.stored import stream_state
 from controller_runtime.bus.subjects import FACTS_PART, Layout

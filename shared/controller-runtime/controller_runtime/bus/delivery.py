@@ -1,9 +1,9 @@
 """A consumer of our own making, whose deliveries are complete or end with an error.
 
 The broker numbers what it delivers to a consumer (1, 2, 3, …) and sends heartbeats when it has nothing to deliver. A
-number that is skipped, a position that does not rise, a heartbeat that tells of more than arrived, silence: after each
+number that stays away, a position that does not rise, a heartbeat that tells of more than arrives, silence: after each
 of them the consumer is worthless, and the reader makes a new one. It is never resumed by sequence, because a sequence
-means nothing in a stream that was recreated or restored.
+means nothing in a stream that was recreated or restored. What comes twice or too early is put in order (`in_order`).
 
 The broker cuts the connection of a reader for whom more than 64 MB wait, and with it everything that shares the
 connection. So the reader asks for a window of messages at a time, which is bounded in bytes as well as in number, and
@@ -15,9 +15,11 @@ import asyncio
 from collections import deque
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
+from time import monotonic
 from typing import Final, NamedTuple
 
 from controller_runtime.bus.connection import BusConnection, BusError, BusUnavailableError, Message
+from controller_runtime.bus.in_order import DeliveryLostError, InOrder
 from controller_runtime.bus.stored import DeliveryPosition
 from controller_runtime.bus.tasks import within
 from controller_runtime.json import JsonObject, dumps
@@ -27,6 +29,8 @@ HEARTBEAT_SECONDS: Final = 2.0
 
 _MISSED_HEARTBEATS: Final = 2.5
 _IDLE_HEARTBEATS: Final = 5
+_OVERTAKEN_SECONDS: Final = 1.0
+"""How long one that was overtaken may take: longer, and everything would wait for what may never come (FW-540)."""
 _INACTIVE_SECONDS: Final = 10
 _NANOSECONDS: Final = 1_000_000_000
 _BATCH: Final = 256
@@ -41,10 +45,6 @@ _REQUEST_SECONDS: Final = 30.0
 _HEARTBEAT, _EXPIRED, _CONFLICT = "100", "408", "409"
 _TOO_SMALL, _COMPLETED = "exceeds maxbytes", "batch completed"
 _LAST_CONSUMER: Final = "Nats-Last-Consumer"
-
-
-class DeliveryLostError(BusError):
-    """The consumer missed something, or fell silent: make a new one."""
 
 
 class Delivered(NamedTuple):
@@ -76,29 +76,30 @@ class Delivery:
         self._arrived: deque[Message] = deque()
         self._wakeup = asyncio.Event()
         self._failure: str | None = None
-        self._consumer_sequence = 0
-        self._stream_sequence = 0
+        self._order = InOrder[Delivered]()
+        self._missing_since: float | None = None
 
     async def batch(self) -> list[Delivered]:
         """What has arrived, in order, as much as may be taken in at once; empty after a heartbeat.
 
         Raises:
-            DeliveryLostError: something is missing, or nothing came for two and a half heartbeats (and nothing lay
+            DeliveryLostError: something stayed away, or nothing came for two and a half heartbeats (and nothing lay
                 unread then: the broker is asked, which takes as long as a request may).
         """
         await self._until_wakeup()
         if self._failure is not None:
             raise DeliveryLostError(self._failure)
-        batch: list[Delivered] = []
+        before, batch = self._order.taken, list[Delivered]()
         enough = self._room - _BATCH_BYTES
         while self._arrived and len(batch) < _BATCH and self._room > enough:
             message = self._arrived.popleft()
             if message.status:
                 self._control(message)
             else:
-                batch.append(self._place(message))
+                batch += self._place(message)
         if not self._arrived:
             self._wakeup.clear()
+        self._tolerate(progress=self._order.taken > before)
         if self._wanted <= 0 or self._room < _FRAME:
             # The broker tells that a window is full only when the next message does not fit, and nothing at all when
             # the last one fits to the byte. So a little room is left unused; what may still come into it does no harm.
@@ -109,14 +110,16 @@ class Delivery:
         return batch
 
     async def _until_wakeup(self) -> None:
-        if await within(self._silence, self._wakeup.wait()):
+        missing = self._missing_since
+        patience = self._silence if missing is None else missing + _OVERTAKEN_SECONDS - monotonic()
+        if await within(patience, self._wakeup.wait()):
             return
         # A process that was busy itself has not read what the broker sent meanwhile. The answer to a question comes
         # behind all of that, however busy it is; what was read before it is handed over in the next turn of the loop.
         with suppress(BusError):
             await self._told()
         await asyncio.sleep(0)
-        if not self._wakeup.is_set():
+        if not self._wakeup.is_set() and missing is None:
             raise DeliveryLostError(f"the broker sent neither message nor heartbeat for {self._silence:g} s")
 
     async def ready(self) -> AsyncIterator[Delivered]:
@@ -144,7 +147,7 @@ class Delivery:
 
     async def _is_exhausted(self) -> bool:
         told = await self._told()
-        return told["num_pending"] == 0 and int(told["delivered"]["consumer_seq"]) == self._consumer_sequence
+        return told["num_pending"] == 0 and int(told["delivered"]["consumer_seq"]) == self._order.taken
 
     async def _told(self) -> JsonObject:
         return await self._connection.api(f"CONSUMER.INFO.{self._stream}.{self._consumer}")
@@ -180,31 +183,33 @@ class Delivery:
         self._arrived.append(message)
         self._wakeup.set()
 
-    def _place(self, message: Message) -> Delivered:
+    def _place(self, message: Message) -> list[Delivered]:
         try:
             position = DeliveryPosition.of(message.reply)
         except BusUnavailableError as error:
             raise DeliveryLostError(str(error)) from error
-        if position.consumer_sequence != self._consumer_sequence + 1:
-            raise DeliveryLostError(
-                f"delivery {position.consumer_sequence} came after {self._consumer_sequence}: messages were lost"
-            )
-        if position.stream_sequence <= self._stream_sequence:
-            raise DeliveryLostError(
-                f"stream sequence {position.stream_sequence} came after {self._stream_sequence}: not the same stream"
-            )
-        self._consumer_sequence = position.consumer_sequence
-        self._stream_sequence = position.stream_sequence
-        self._wanted -= 1
-        self._room -= message.size
-        return Delivered(message, position)
+        found = self._order.take(Delivered(message, position))
+        self._wanted -= len(found)
+        self._room -= sum(one.message.size for one in found)
+        return found
+
+    def _tolerate(self, *, progress: bool) -> None:
+        """Wait a little for what is missing; each time that something of it comes, anew."""
+        missing, now = self._order.missing, monotonic()
+        if not missing:
+            self._missing_since = None
+        elif self._missing_since is None or progress:
+            self._missing_since = now
+        elif now - self._missing_since >= _OVERTAKEN_SECONDS and not self._arrived:
+            # Not while something has arrived that is not taken in yet, which may be just that.
+            raise DeliveryLostError(missing)
 
     def _control(self, message: Message) -> None:
         """A heartbeat, or the end of the request before all of it was delivered."""
         if message.status == _HEARTBEAT:
             delivered = message.headers.get(_LAST_CONSUMER, "")
-            if delivered.isdecimal() and int(delivered) != self._consumer_sequence:
-                raise DeliveryLostError(f"the broker delivered {delivered} messages, {self._consumer_sequence} arrived")
+            if delivered.isdecimal():
+                self._order.tell(int(delivered))
             return
         if message.subject != self._reply:
             return

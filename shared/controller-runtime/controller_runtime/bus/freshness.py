@@ -28,7 +28,7 @@ class FeedSettings:
         stale_grace: how long a part may be stale while the connection stands.
         catch_up: how long a first list from the API server's cache may lag behind what is known already.
         stream_check: how often the stream's identity is verified.
-        retry: pause after a consumer could not be made.
+        retry: pause after a consumer could not be made; least time between two snapshots of everything.
         restage: least time between two snapshots of one part alone.
         watch_silence: how long the watch of a directly fed part may bring nothing, not even a bookmark (which come
             every minute), before the part is stale and a list is asked for.

@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import Final
 
 from controller_runtime.bus.connection import REQUEST_TIMEOUT, BusConnection, Message
-from controller_runtime.bus.delivery import DeliveryLostError
+from controller_runtime.bus.in_order import DeliveryLostError
 from controller_runtime.bus.stored import rfc3339
 from controller_runtime.bus.tasks import within
 from controller_runtime.json import dumps

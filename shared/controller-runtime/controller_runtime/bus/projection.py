@@ -19,9 +19,10 @@ from typing import Any, Final, Protocol
 import structlog
 
 from controller_runtime.bus.connection import BusApiError, BusConnection, BusUnavailableError
-from controller_runtime.bus.delivery import Delivered, Delivery, DeliveryLostError, deliver
+from controller_runtime.bus.delivery import Delivered, Delivery, deliver
 from controller_runtime.bus.entry import Change, Entry
 from controller_runtime.bus.freshness import BrokerClock, FeedSettings
+from controller_runtime.bus.in_order import DeliveryLostError
 from controller_runtime.bus.incoming import NOT_OURS, Decoder, Deletion, Incoming, Marked
 from controller_runtime.bus.marker import Marker
 from controller_runtime.bus.part import Part
@@ -199,14 +200,16 @@ class Projection:
         self._cluster = cluster
         while True:
             session = await self._connection.wait_connected()
+            began = self._clock()
             try:
                 await self._generation(session)
             except (BusUnavailableError, BusApiError) as error:
                 self._ended(str(error))
                 self._delivered = False
-            if not self._delivered:
-                # What kept this snapshot from arriving (a busy loop, a slow broker) would fail the next one as well.
-                await asyncio.sleep(self._settings.retry)
+            # What kept this snapshot from arriving (a busy loop, a slow broker) would fail the next one as well. And
+            # one snapshot makes up for all that is lost until it begins: losses must not outrun what heals them.
+            next_at = self._clock() if not self._delivered else began
+            await asyncio.sleep(next_at + self._settings.retry - self._clock())
 
     async def _generation(self, session: int) -> None:
         self._learn(session, await stream_state(self._connection, self._stream))

@@ -6,8 +6,9 @@ from typing import Final
 import structlog
 
 from controller_runtime.bus.connection import BusConnection, BusUnavailableError
-from controller_runtime.bus.delivery import DeliveryLostError, deliver
+from controller_runtime.bus.delivery import deliver
 from controller_runtime.bus.envelope import Logged
+from controller_runtime.bus.in_order import DeliveryLostError
 from controller_runtime.bus.part import Key
 from controller_runtime.bus.stored import StoredMessage
 from controller_runtime.bus.subjects import Layout, SubjectError
