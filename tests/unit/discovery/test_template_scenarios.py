@@ -1,13 +1,10 @@
 """Templates through models, jobs, failures and results: acceptance scenarios of sections 7 to 16."""
 
-from typing import Any
-
 import pytest
-from support.builders import make, owner, terminated, waiting
+from support.builders import owner
 from support.discovery_world import (
     MI300X,
     SYSTEM,
-    DiscoveryWorld,
     cluster_model,
     cluster_template,
     discovery_world,
@@ -16,64 +13,12 @@ from support.discovery_world import (
     model,
     template,
 )
+from support.template_jobs import ELEMENT, finish, new_jobs, started
 
 from aim_discovery.effect_kinds import EffectKind
-from aim_discovery.templates.attempts import Attempts
 from aim_discovery.templates.output import InvalidOutputError, profile_and_sources
-from aim_domain import AIMTemplateCache, DiscoveryState
-from aim_domain.parts import (
-    CLUSTER_MODELS,
-    CLUSTER_TEMPLATES,
-    CUSTOM_PROFILES,
-    DISCOVERY_JOBS,
-    DISCOVERY_PODS,
-    MODELS,
-    NODES,
-    TEMPLATE_CACHES,
-    TEMPLATES,
-)
-from aim_domain.pods.facts import POD_LOG
-from controller_runtime import AimError, Category, JsonObject, StatusValue, timestamp
-from controller_runtime.kinds import JOB
-from controller_runtime.reconcile.difference import same_status
-
-ELEMENT: JsonObject = {
-    "profile": {"metadata": {"engine": "vllm", "gpu": "MI300X", "gpu_count": 1, "type": "optimized"}},
-    "models": [{"name": "a/b", "source": "hf://a/b", "size_gb": 0.5}],
-}
-SOURCES = [{"modelId": "a/b", "sourceUri": "hf://a/b"}]
-
-
-def started(cluster: DiscoveryWorld | None = None, **spec: Any) -> tuple[DiscoveryWorld, str]:
-    """A template whose Job was just created."""
-    cluster = cluster or discovery_world(model(), template(**spec))
-    (child,) = cluster.run(TEMPLATES, "tpl").children
-    cluster.settle(TEMPLATES, "tpl")
-    return cluster, child.name
-
-
-def finish(cluster: DiscoveryWorld, job: str) -> None:
-    """Let the Job print its profile, and vanish."""
-    cluster.end_job(job)
-    cluster.answer(effect_of(cluster.run(TEMPLATES, "tpl"), EffectKind.JOB_LOG), {"element": ELEMENT})
-    cluster.settle(TEMPLATES, "tpl")
-    cluster.remove(DISCOVERY_JOBS, job)
-    cluster.settle(TEMPLATES, "tpl")
-    assert cluster.value(TEMPLATES, "tpl") == "Ready"
-
-
-def fail(cluster: DiscoveryWorld, job: str) -> None:
-    """Let the Job fail for good, and vanish."""
-    cluster.end_job(job, "Failed", "DeadlineExceeded")
-    cluster.later(5)
-    cluster.settle(TEMPLATES, "tpl")
-    cluster.remove(DISCOVERY_JOBS, job)
-    cluster.settle(TEMPLATES, "tpl")
-
-
-def new_jobs(cluster: DiscoveryWorld) -> list[str]:
-    return [child.name for child in cluster.run(TEMPLATES, "tpl").children if child.part is DISCOVERY_JOBS]
-
+from aim_domain.parts import CLUSTER_MODELS, CLUSTER_TEMPLATES, DISCOVERY_JOBS, DISCOVERY_PODS, MODELS, NODES, TEMPLATES
+from controller_runtime import timestamp
 
 # Models
 
@@ -275,221 +220,6 @@ def test_sources_keep_their_order() -> None:
 def test_a_source_that_the_api_would_refuse_is_no_result(source: str) -> None:
     with pytest.raises(InvalidOutputError, match="source"):
         profile_and_sources({"models": [{"name": "a/b", "source": source}]}, None)
-
-
-# Failures
-
-
-@pytest.mark.spec("DI-291", "DI-292", "DI-298")
-def test_an_attempt_is_dated_by_its_job_and_its_wait_by_its_failure() -> None:
-    cluster, job = started()
-    created = timestamp(cluster.now)
-    assert cluster.status(TEMPLATES, "tpl")["discovery"]["lastAttemptTime"] == created
-    cluster.later(100)
-    fail(cluster, job)
-    assert cluster.status(TEMPLATES, "tpl")["discovery"]["lastAttemptTime"] == created
-    cluster.later(59)
-    assert new_jobs(cluster) == []
-    cluster.later(1)
-    assert new_jobs(cluster) == [job]
-
-
-@pytest.mark.spec("AC-56", "DI-296", "DI-300", "DI-298")
-def test_other_inputs_start_from_nothing() -> None:
-    cluster, job = started()
-    fail(cluster, job)
-    cluster.later(30)
-    assert new_jobs(cluster) == []
-    cluster.change(TEMPLATES, "tpl", spec={"modelName": "qwen", "profileId": "other"})
-    (again,) = new_jobs(cluster)
-    assert again != job
-    cluster.settle(TEMPLATES, "tpl")
-    fail(cluster, again)
-    assert cluster.status(TEMPLATES, "tpl")["discovery"]["attempts"] == 1
-
-
-@pytest.mark.spec("DI-299", "DI-296")
-def test_attempts_of_other_inputs_do_not_count() -> None:
-    error = AimError(Category.INVALID_SPEC, "PodFailed", "no")
-    state = DiscoveryState.model_validate({"attempts": 4, "specHash": "old"})
-    now = make(JOB, "j")["metadata"]["creationTimestamp"]
-    assert Attempts.of(None).due(None) is None
-    at = Attempts.of(DiscoveryState.model_validate({"lastAttemptTime": now})).last
-    assert at is not None
-    assert Attempts.of(state).failed_with(error, "new", at).failed == 1
-    assert Attempts.of(state).failed_with(error, "old", at).failed == 5
-
-
-@pytest.mark.spec("AC-61", "DI-301")
-def test_another_pull_secret_is_tried_at_once() -> None:
-    cluster, job = started()
-    fail(cluster, job)
-    cluster.change(TEMPLATES, "tpl", spec={"modelName": "qwen", "imagePullSecrets": [{"name": "new"}]})
-    (again,) = new_jobs(cluster)
-    assert again != job
-
-
-@pytest.mark.spec("DI-307")
-def test_the_remaining_wait_is_no_reason_to_write() -> None:
-    cluster, job = started()
-    fail(cluster, job)
-    before = cluster.status(TEMPLATES, "tpl")
-    for _ in range(5):
-        cluster.later(7)
-        cluster.run(TEMPLATES, "tpl")
-        assert same_status(cluster.status(TEMPLATES, "tpl"), before)
-
-
-@pytest.mark.spec("AC-58", "DI-286")
-@pytest.mark.parametrize(
-    ("text", "reason", "parent", "value"),
-    [
-        ("unauthorized: no", "ImagePullAuthFailure", ("AuthValid", "AuthError"), "Failed"),
-        ("manifest unknown", "ImageNotFound", ("ConfigValid", "ReferenceNotFound"), "Failed"),
-        ("i/o timeout", "ImagePullBackOff", ("DependenciesReachable", "InfrastructureError"), "Degraded"),
-    ],
-)
-def test_an_image_that_the_node_can_not_pull(text: str, reason: str, parent: tuple[str, str], value: str) -> None:
-    cluster, job = started()
-    pod = cluster.job_pod(job, "Pending", waiting("discovery", "ImagePullBackOff", text))
-    cluster.world.put(DISCOVERY_PODS, pod)
-    for _ in range(2):
-        cluster.run(TEMPLATES, "tpl")
-        cluster.later(10)
-    cluster.settle(TEMPLATES, "tpl")
-    assert cluster.condition(TEMPLATES, "tpl", "DiscoveryPodsReady") == ("False", reason)
-    assert cluster.condition(TEMPLATES, "tpl", parent[0]) == ("False", parent[1])
-    assert cluster.value(TEMPLATES, "tpl") == value
-
-
-@pytest.mark.spec("DI-304", "DI-287", "AC-59", "DI-340")
-@pytest.mark.parametrize(
-    ("line", "reason", "value"),
-    [
-        ("Repository Not Found for url … 401", "SourceNotFound", "Failed"),
-        ("Cannot access gated repo", "AuthError", "Failed"),
-        ("No space left on device", "StorageFull", "Failed"),
-        ("RBAC: clusterrole x not found", "PodInfrastructureError", "Degraded"),
-        ("boom", "PodFailed", "Failed"),
-    ],
-)
-def test_every_failure_is_tried_again_after_a_minute(line: str, reason: str, value: str) -> None:
-    cluster, job = started()
-    cluster.world.put(DISCOVERY_PODS, cluster.job_pod(job, "Failed", terminated("discovery", 1)))
-    cluster.end_job(job, "Failed", "BackoffLimitExceeded")
-    cluster.answer(effect_of(cluster.run(TEMPLATES, "tpl"), POD_LOG), {"tail": line})
-    for _ in range(2):
-        cluster.run(TEMPLATES, "tpl")
-        cluster.later(10)
-    cluster.settle(TEMPLATES, "tpl")
-    assert cluster.value(TEMPLATES, "tpl") == value
-    failure = cluster.status(TEMPLATES, "tpl")["discovery"]["lastFailureReason"]
-    assert failure.startswith(f"{reason}: ")
-    assert line.split(" …", maxsplit=1)[0] in failure
-    cluster.remove(DISCOVERY_JOBS, job)
-    cluster.later(50)
-    assert new_jobs(cluster) == [job]
-
-
-@pytest.mark.spec("DI-320")
-def test_without_a_count_no_job_is_created() -> None:
-    cluster = discovery_world(model(), template())
-    cluster.world.make_stale(DISCOVERY_JOBS)
-    assert cluster.run(TEMPLATES, "tpl").children == ()
-
-
-@pytest.mark.spec("DI-316", "DI-319", "DI-202")
-def test_the_limit_concerns_only_those_who_need_a_job() -> None:
-    cluster, job = started()
-    finish(cluster, job)
-    ended = {"conditions": [{"type": "Failed", "status": "True"}]}
-    labels = {
-        "app.kubernetes.io/name": "aim-discovery",
-        "app.kubernetes.io/component": "discovery",
-        "app.kubernetes.io/managed-by": "aim-controller",
-    }
-    for number in range(10):
-        cluster.world.put(DISCOVERY_JOBS, make(JOB, f"busy-{number}", labels=labels))
-        cluster.world.put(DISCOVERY_JOBS, make(JOB, f"ended-{number}", labels=labels, status=ended))
-    cluster.world.put(TEMPLATES, template("inline", modelSources=SOURCES))
-    for name in ("tpl", "inline"):
-        cluster.settle(TEMPLATES, name)
-        assert cluster.value(TEMPLATES, name) == "Ready"
-    cluster.world.put(TEMPLATES, template("held", profileId="x"))
-    plan = cluster.run(TEMPLATES, "held")
-    assert (plan.children, plan.requeue_after) == ((), None)
-    cluster.remove(DISCOVERY_JOBS, "busy-0")
-    assert len(cluster.run(TEMPLATES, "held").children) == 1, "those that have ended hold no place"
-
-
-# Custom profiles and caches
-
-
-PROFILE: JsonObject = {
-    "aimId": "meta-llama/Llama-3-8B",
-    "modelId": "org/weights",
-    "hardware": MI300X,
-    "metric": "latency",
-    "precision": "fp16",
-}
-
-
-@pytest.mark.spec("AC-67", "DI-243")
-def test_an_empty_custom_profile_gives_empty_maps() -> None:
-    cluster = discovery_world(model(), template(customProfile={}, **PROFILE))
-    config_map = next(one for one in cluster.run(TEMPLATES, "tpl").children if one.part is CUSTOM_PROFILES)
-    (text,) = config_map.body["data"].values()
-    assert "engine_args: {}" in text
-    assert "env_vars: {}" in text
-
-
-@pytest.mark.spec("AC-68", "DI-241")
-def test_engine_arguments_that_are_no_object_fail_the_template() -> None:
-    cluster = discovery_world(model(), template(customProfile={"engineArgs": "not-an-object"}, **PROFILE))
-    cluster.run(TEMPLATES, "tpl")
-    assert cluster.value(TEMPLATES, "tpl") == "Failed"
-    assert cluster.condition(TEMPLATES, "tpl", "ConfigValid") == ("False", "InvalidSpec")
-
-
-@pytest.mark.spec("AC-69", "DI-215", "DI-217", "DI-249")
-def test_another_engine_argument_means_another_file_and_another_job() -> None:
-    cluster = discovery_world(model(), template(customProfile={"engineArgs": {"a": 1}}, **PROFILE))
-    first = {child.part.name: child for child in cluster.run(TEMPLATES, "tpl").children}
-    cluster.change(TEMPLATES, "tpl", spec={"modelName": "qwen", **PROFILE, "customProfile": {"engineArgs": {"a": 2}}})
-    plan = cluster.run(TEMPLATES, "tpl")
-    second = {child.part.name: child for child in plan.children}
-    files = [one[CUSTOM_PROFILES.name] for one in (first, second)]
-    assert files[0].name == files[1].name
-    assert files[0].body["data"] != files[1].body["data"]
-    assert second[DISCOVERY_JOBS.name].name != first[DISCOVERY_JOBS.name].name
-    assert [delete.name for delete in plan.deletes] == [first[DISCOVERY_JOBS.name].name]
-
-
-@pytest.mark.spec("AC-70", "DI-344", "DI-346")
-def test_a_cache_has_its_own_env_and_comes_after_discovery() -> None:
-    env = [{"name": "HF_TOKEN", "value": "own"}]
-    other = [{"name": "HF_TOKEN", "value": "of-template"}]
-    inline = template("inline", modelSources=SOURCES, env=other, caching={"enabled": True, "env": env})
-    off = template("off", modelSources=SOURCES, caching={"enabled": False})
-    cluster = discovery_world(model(), template(caching={"enabled": True}), inline, off)
-    (cache,) = cluster.run(TEMPLATES, "inline").children
-    assert (cache.part, cache.name, cache.body["spec"]["env"]) == (TEMPLATE_CACHES, "inline", env)
-    assert cluster.run(TEMPLATES, "off").children == ()
-    _, job = started(cluster)
-    assert cluster.find(TEMPLATE_CACHES, "tpl") is None
-    finish(cluster, job)
-    assert AIMTemplateCache.model_validate(cluster.raw(TEMPLATE_CACHES, "tpl")).spec.template_name == "tpl"
-
-
-@pytest.mark.spec("DI-352", "AC-71")
-def test_a_failed_cache_does_not_fail_its_template() -> None:
-    own = template(modelSources=SOURCES, caching={"enabled": True})
-    cluster = discovery_world(model(), own)
-    cluster.settle(TEMPLATES, "tpl")
-    cache = cluster.raw(TEMPLATE_CACHES, "tpl")
-    cluster.world.put(TEMPLATE_CACHES, {**cache, "status": {"status": "Failed"}})
-    cluster.settle(TEMPLATES, "tpl")
-    assert cluster.value(TEMPLATES, "tpl") == StatusValue.READY
 
 
 # Pause, deletion, events

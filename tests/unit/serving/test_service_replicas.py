@@ -1,0 +1,89 @@
+"""Replicas of the predictor, and what scales it."""
+
+import pytest
+from support.predictors import METRIC, USUAL, predictor
+from support.serving import (
+    aim_service,
+    cache,
+    children_of,
+    condition_of,
+    message_of,
+    model,
+    node,
+    overall,
+    plan_for,
+    serving_world,
+    template,
+)
+
+from controller_runtime import JsonObject
+
+
+@pytest.mark.spec("SV-180", "SV-181", "SV-182", "SV-186", "SV-188", "SV-209", "SV-210", "SV-211", "SV-212", "SV-273")
+@pytest.mark.parametrize(
+    ("spec", "bounds", "scaler", "display"),
+    [
+        ({}, (1, 1), "none", "1"),
+        ({"replicas": 3}, (3, 3), "none", "3"),
+        ({"minReplicas": 3}, (3, 3), "hpa", "3"),
+        ({"maxReplicas": 4}, (1, 4), "hpa", "1/1 (1-4)"),
+        ({"autoScaling": {}}, (1, 1), "hpa", "1"),
+        ({"minReplicas": 1, "maxReplicas": 3, "autoScaling": {"metrics": [METRIC]}}, (1, 3), "keda", "1/1 (1-3)"),
+    ],
+)
+def test_replicas(spec: JsonObject, bounds: tuple[int, int], scaler: str, display: str) -> None:
+    world = serving_world(aim_service(**spec), template(), model(), node(), cache(USUAL))
+    plan = plan_for(world)
+    (body,) = children_of(plan, "InferenceService")
+    found = body["spec"]["predictor"]
+    assert (found["minReplicas"], found["maxReplicas"]) == bounds
+    annotations = body["metadata"]["annotations"]
+    assert annotations["serving.kserve.io/autoscalerClass"] == scaler
+    assert len(annotations) == (3 if scaler == "keda" else 1)
+    assert ("autoScaling" in found) is ("autoScaling" in spec)
+    assert plan.status is not None
+    assert plan.status["runtime"]["replicas"] == display
+    hpa = condition_of(plan, "HPAReady")
+    assert hpa == (None if scaler == "none" else ("False", "HPANotFound"))
+
+
+@pytest.mark.spec("SV-186", "SV-187", "SV-189")
+@pytest.mark.parametrize(
+    ("spec", "field"),
+    [
+        ({"replicas": 0}, "spec.replicas"),
+        ({"replicas": 2**31}, "spec.replicas"),
+        ({"minReplicas": 2**63 - 1, "maxReplicas": 2**63 - 1}, "spec.minReplicas"),
+        ({"maxReplicas": 2**31}, "spec.maxReplicas"),
+        ({"minReplicas": 4, "maxReplicas": 2}, "spec.maxReplicas"),
+        ({"autoScaling": {"metrics": [{"type": "PodMetric"}]}}, "spec.autoScaling.metrics"),
+        (
+            {
+                "autoScaling": {
+                    "metrics": [{"type": "PodMetric", "podmetric": {"target": {"averageUtilization": 2**31}}}]
+                }
+            },
+            "spec.autoScaling.metrics[0].podmetric.target.averageUtilization",
+        ),
+    ],
+)
+def test_replicas_that_can_not_be(spec: JsonObject, field: str) -> None:
+    plan = plan_for(serving_world(aim_service(**spec), template(), model(), node(), cache(USUAL)))
+    assert (condition_of(plan, "InferenceServiceReady"), overall(plan)) == (("False", "InvalidSpec"), "Failed")
+    assert field in message_of(plan, "InferenceServiceReady")
+    assert plan.children == ()
+    assert plan.status is not None
+    assert plan.status["runtime"]["currentReplicas"] < 2**31, "the API server refuses any other status"
+
+
+@pytest.mark.spec("SV-183")
+def test_targets() -> None:
+    def target(**given: object) -> JsonObject:
+        metric = {"type": "PodMetric", "podmetric": {"metric": {}, "target": given}}
+        found = predictor(aim_service(autoScaling={"metrics": [metric]}))
+        converted = found["autoScaling"]["metrics"][0]["podmetric"]["target"]
+        assert isinstance(converted, dict)
+        return converted
+
+    assert target(type="AverageValue", averageValue="100m") == {"type": "AverageValue", "averageValue": "100m"}
+    assert target(type="Utilization", averageUtilization=80) == {"type": "Utilization", "averageUtilization": 80}

@@ -1,0 +1,58 @@
+"""Resources of the predictor, from several layers."""
+
+import pytest
+
+from aim_domain import Hardware
+from aim_serving.container_resources import container_resources
+from controller_runtime import JsonObject
+from controller_runtime.core import ResourceRequirements
+
+
+def resources(count: int, *layers: JsonObject | None, **gpu: object) -> JsonObject:
+    hardware = Hardware.model_validate({"gpu": {"requests": count, **gpu}})
+    return container_resources(hardware, [ResourceRequirements.model_validate(one) if one else None for one in layers])
+
+
+@pytest.mark.spec("SV-161", "SV-164")
+@pytest.mark.parametrize(
+    ("count", "cpu", "memory", "limit"),
+    [(1, "4", "32Gi", "48Gi"), (4, "16", "128Gi", "192Gi"), (8, "32", "256Gi", "384Gi")],
+)
+def test_defaults_by_gpu(count: int, cpu: str, memory: str, limit: str) -> None:
+    gpus = {"amd.com/gpu": str(count)}
+    assert resources(count) == {"requests": {"cpu": cpu, "memory": memory, **gpus}, "limits": {"memory": limit, **gpus}}
+    assert resources(0) == {}
+
+
+@pytest.mark.spec("SV-161", "SV-162", "SV-163", "SV-165", "SV-166")
+@pytest.mark.parametrize(
+    ("count", "layers", "side", "expected"),
+    [
+        (4, ({"requests": {"memory": "64Gi"}},), "requests", {"memory": "64Gi", "cpu": "16", "amd.com/gpu": "4"}),
+        (1, ({"limits": {"amd.com/gpu": 8}},), "requests", {"memory": "32Gi", "cpu": "4", "amd.com/gpu": 8}),
+        (1, ({"requests": {"amd.com/gpu": 8}},), "limits", {"memory": "48Gi", "amd.com/gpu": 8}),
+        (4, ({"requests": {"memory": "256Gi"}},), "limits", {"memory": "256Gi", "amd.com/gpu": "4"}),
+        (1, ({"limits": {"memory": "1Gi"}},), "requests", {"memory": "1Gi", "cpu": "4", "amd.com/gpu": "1"}),
+        (
+            1,
+            ({"limits": {"memory": "1Gi"}, "requests": {"cpu": "100m", "memory": "100Mi"}},),
+            "requests",
+            {"cpu": "100m", "memory": "100Mi", "amd.com/gpu": "1"},
+        ),
+        (
+            1,
+            ({"requests": {"cpu": "1"}}, {"requests": {"cpu": "2"}}),
+            "requests",
+            {"memory": "32Gi", "cpu": "2", "amd.com/gpu": "1"},
+        ),
+    ],
+)
+def test_layers_of_resources(count: int, layers: tuple[JsonObject, ...], side: str, expected: JsonObject) -> None:
+    assert resources(count, *layers)[side] == expected
+
+
+@pytest.mark.spec("SV-161")
+def test_other_gpu_resource_and_cpu_hardware() -> None:
+    assert resources(2, resourceName="amd.com/gpu-x")["limits"]["amd.com/gpu-x"] == "2"
+    cpu = Hardware.model_validate({"cpu": {"requests": "500m", "limits": "2"}})
+    assert container_resources(cpu, []) == {"requests": {"cpu": "500m"}, "limits": {"cpu": "2"}}

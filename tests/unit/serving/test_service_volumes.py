@@ -1,0 +1,146 @@
+"""Which weights the predictor mounts, and when it waits for them."""
+
+import pytest
+from support.builders import make
+from support.predictors import USUAL
+from support.serving import (
+    ARTIFACT,
+    CLAIM,
+    TEAM,
+    aim_service,
+    cache,
+    children_of,
+    condition_of,
+    message_of,
+    model,
+    node,
+    overall,
+    plan_for,
+    predictor_pod,
+    serving_world,
+    template,
+    workload,
+)
+
+from aim_domain import kinds, labels
+from aim_domain.parts import ARTIFACT_CLAIMS
+from controller_runtime import JsonObject
+
+
+@pytest.mark.spec("SV-168")
+def test_unfinished_artifacts_are_not_mounted() -> None:
+    half = cache(USUAL)
+    half["status"]["artifacts"] = {
+        "a": {"name": "x.y", "model": "../../etc", "status": "Ready", "persistentVolumeClaim": "p1"},
+        "c": {"name": "not-ready", "model": "m", "status": "Progressing", "persistentVolumeClaim": "p2"},
+        "d": {"name": "dots", "model": "..", "status": "Ready", "persistentVolumeClaim": "p3"},
+        "e": {"name": "z", "model": "m", "status": "Ready", "persistentVolumeClaim": "p4", "mountPoint": "/elsewhere"},
+    }
+    world = serving_world(aim_service(), template(), model(), node(), half)
+    (body,) = children_of(plan_for(world), "InferenceService")
+    mounts = {one["name"]: one["mountPath"] for one in body["spec"]["predictor"]["containers"][0]["volumeMounts"]}
+    assert list(mounts.items())[1:] == [
+        ("dots", "/workspace/cache/dots"),
+        ("x-y", "/workspace/cache/etc"),
+        ("z", "/elsewhere"),
+    ]
+
+
+@pytest.mark.spec("SV-142", "SV-171", "SV-172", "SV-132", "SV-130", "FW-113")
+def test_a_running_workload_keeps_its_volumes() -> None:
+    service = aim_service()
+    world = serving_world(service, template(), model(), node(), workload(service))
+    plan = plan_for(world)
+    (body,) = children_of(plan, "InferenceService")
+    assert [one["name"] for one in body["spec"]["predictor"]["volumes"]] == ["dshm", "weights"]
+    assert [one["name"] for one in body["spec"]["predictor"]["containers"][0]["volumeMounts"]] == ["dshm", "weights"]
+    assert condition_of(plan, "CacheReady") == ("False", "CacheLost")
+    assert len(children_of(plan, "AIMTemplateCache")) == 1
+    bare = serving_world(service, template(), model(), node(), workload(service, containers=[]))
+    (body,) = children_of(plan_for(bare), "InferenceService")
+    assert [one["name"] for one in body["spec"]["predictor"]["volumes"]] == ["dshm"]
+
+
+@pytest.mark.spec("SV-173")
+def test_volumes_follow_a_rebuilt_cache_once_the_old_claim_is_gone() -> None:
+    service = aim_service()
+    rebuilt = cache(USUAL)
+    rebuilt["status"]["artifacts"]["Qwen/Qwen3-32B"]["persistentVolumeClaim"] = "new-claim"
+    objects = [service, template(), model(), node(), rebuilt, workload(service)]
+    claim = make(kinds.PERSISTENT_VOLUME_CLAIM, CLAIM, namespace=TEAM, labels={"aim.eai.amd.com/cache.name": "x"})
+
+    def claims(*more: JsonObject) -> list[str]:
+        world = serving_world(*objects, *more)
+        (body,) = children_of(plan_for(world), "InferenceService")
+        volumes = body["spec"]["predictor"]["volumes"]
+        return [one["persistentVolumeClaim"]["claimName"] for one in volumes if "persistentVolumeClaim" in one]
+
+    assert claims(claim) == [CLAIM]
+    assert claims() == ["new-claim"]
+    stale = serving_world(*objects)
+    stale.make_stale(ARTIFACT_CLAIMS)
+    (body,) = children_of(plan_for(stale), "InferenceService")
+    assert body["spec"]["predictor"]["volumes"][1]["name"] == "weights"
+
+
+@pytest.mark.spec("SV-171", "SV-142", "SV-118")
+def test_a_service_that_changes_template_waits_for_the_new_weights() -> None:
+    service = aim_service(template={"name": "thr"})
+    running = workload(service, ready=True)
+    running["metadata"]["labels"] = {labels.TEMPLATE: "qwen3-lat"}
+    old = cache(USUAL)
+    objects = [service, template(), template("thr", metric="throughput"), model(), node(), running, old]
+    pod = predictor_pod("Running", ready=True)
+
+    first = plan_for(serving_world(*objects, pod))
+    assert [child.body["kind"] for child in first.children] == ["AIMTemplateCache"]
+    assert children_of(first, "AIMTemplateCache")[0]["spec"]["templateName"] == "thr"
+    assert (condition_of(first, "CacheReady"), overall(first)) == (("False", "CacheCreating"), "Starting")
+    assert "keeps template qwen3-lat" in message_of(first, "CacheReady")
+
+    loading = plan_for(serving_world(*objects, pod, cache("thr-cache", "thr", status="Progressing")))
+    assert (loading.children, condition_of(loading, "CacheReady")) == ((), ("False", "CacheNotReady"))
+    assert "keeps template qwen3-lat" in message_of(loading, "CacheReady")
+
+    new = cache("thr-cache", "thr")
+    new["status"]["artifacts"]["Qwen/Qwen3-32B"]["persistentVolumeClaim"] = "new-claim"
+    moved = plan_for(serving_world(*objects, pod, new))
+    (body,) = children_of(moved, "InferenceService")
+    assert body["metadata"]["labels"][labels.TEMPLATE] == "thr"
+    assert body["spec"]["predictor"]["volumes"][1]["persistentVolumeClaim"] == {"claimName": "new-claim"}
+    assert overall(moved) == "Running"
+
+
+@pytest.mark.spec("SV-141", "SV-171")
+def test_a_ready_cache_whose_volume_is_gone_is_waited_for() -> None:
+    going = cache(USUAL)
+    going["status"]["artifacts"]["Qwen/Qwen3-32B"]["persistentVolumeClaim"] = None
+    service = aim_service()
+    plan = plan_for(serving_world(service, template(), model(), node(), going))
+    assert children_of(plan, "InferenceService") == []
+    assert (condition_of(plan, "CacheReady"), overall(plan)) == (("False", "CacheNotReady"), "Starting")
+    assert ARTIFACT in message_of(plan, "CacheReady")
+
+    again = plan_for(serving_world(service, template(), model(), node(), cache(USUAL)))
+    (body,) = children_of(again, "InferenceService")
+    assert [one["name"] for one in body["spec"]["predictor"]["volumes"]] == ["dshm", ARTIFACT]
+
+
+@pytest.mark.spec("SV-140", "SV-141", "SV-142")
+@pytest.mark.parametrize(
+    ("objects", "made"),
+    [
+        ([template(), model(), cache(USUAL)], True),
+        ([template(), model(), cache(USUAL, status="Progressing")], False),
+        ([template(), model()], False),
+        ([template(), model(status="Progressing"), cache(USUAL)], False),
+        ([template(status="Progressing"), model(), cache(USUAL)], False),
+    ],
+)
+def test_the_gate(objects: list[JsonObject], made: bool) -> None:
+    service = aim_service(model={"name": "qwen"}, template={"name": "qwen3-lat"})
+    plan = plan_for(serving_world(service, *objects))
+    assert bool(children_of(plan, "InferenceService")) is made
+    ready_template = objects[0]["status"]["status"] == "Ready"
+    running = plan_for(serving_world(service, workload(service), *objects))
+    assert bool(children_of(running, "InferenceService")) is ready_template
