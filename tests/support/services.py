@@ -3,7 +3,6 @@
 import asyncio
 import os
 import signal
-import sys
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -12,12 +11,12 @@ from typing import Any
 
 import aiohttp
 import orjson
+from support.forks import Fork
 from support.nats import eventually
 
 from aim_local.apiserver import ControlPlane
 from aim_local.nats import NatsServer
 from aim_local.ports import free_port
-from aim_local.processes import dying_with_parent
 from controller_runtime import JsonObject
 
 _TESTS = Path(__file__).parents[1]
@@ -34,29 +33,20 @@ class ServiceUnderTest:
         self._environment = environment
         self._session: aiohttp.ClientSession | None = None
         self.url = f"http://{address}"
-        self.process: asyncio.subprocess.Process | None = None
+        self.process: Fork | None = None
 
     async def start(self) -> None:
-        """Start the process; it may take a second to be reachable."""
+        """Start the process; it may take a moment to be reachable."""
         self._session = aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=_LONG))
-        with self._log.open("wb") as log:
-            self.process = await asyncio.create_subprocess_exec(
-                sys.executable,
-                "-m",
-                self._module,
-                env=self._environment,
-                stderr=log,
-                stdout=log,
-                preexec_fn=dying_with_parent(signal.SIGKILL),
-            )
+        self.process = Fork(self._module, self._environment, self._log)
+        await self.process.start()
 
     async def close(self) -> None:
         """Make sure that nothing is left."""
         if self._session is not None:
             await self._session.close()
         if self.process is not None and self.process.returncode is None:
-            self.process.kill()
-            await self.process.wait()
+            await self.kill()
 
     @property
     def pid(self) -> int:
@@ -81,7 +71,8 @@ class ServiceUnderTest:
 
     def signal(self, number: signal.Signals) -> None:
         """Send a signal to it."""
-        os.kill(self.pid, number)
+        assert self.process is not None
+        self.process.send_signal(number)
 
     async def stop(self, within: float = _LONG) -> int:
         """SIGTERM; its exit code.

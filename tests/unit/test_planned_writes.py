@@ -14,7 +14,7 @@ from controller_runtime import JsonObject
 from controller_runtime.kinds import JOB
 
 TESTS = Path(__file__).parents[1]
-UNWATCHED = {"deciding.py", "test_replayer.py"}
+UNWATCHED = {"deciding.py", "replay_log.py"}
 """What watches, and decisions of widgets, of which there are no schemas."""
 
 
