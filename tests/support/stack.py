@@ -1,7 +1,7 @@
 """A whole platform for end-to-end tests: every process real, the cluster simulated with short delays.
 
-Use it in a `conftest.py` with `from support.stack import platform`; one platform serves all tests that a test process
-runs, because its start takes longer than most of them, so each test makes objects of its own.
+Use it in the `conftest.py` of a package with `from support.stack import platform`; one platform serves all tests of it
+that a test process runs, because its start takes longer than most of them, so each test makes objects of its own.
 """
 
 import asyncio
@@ -154,8 +154,11 @@ async def started_platform(
         yield platform
 
 
-@pytest_asyncio.fixture(scope="session", loop_scope="session")
+@pytest_asyncio.fixture(scope="package", loop_scope="session")
 async def platform(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Platform]:
-    """One platform for all tests of a process; they need `pytest.mark.asyncio(loop_scope="session")`."""
+    """One platform for the tests of a package in a process; they need `pytest.mark.asyncio(loop_scope="session")`.
+
+    It would wear on whatever is tested after them.
+    """
     async with started_platform(tmp_path_factory.mktemp("platform")) as found:
         yield found

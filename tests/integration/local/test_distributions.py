@@ -7,7 +7,9 @@ import signal
 import sys
 from collections import Counter
 from collections.abc import Iterator
-from importlib.metadata import Distribution, distribution, packages_distributions
+from functools import cache
+from importlib.metadata import Distribution, packages_distributions
+from importlib.metadata import distribution as read_distribution
 from pathlib import Path
 from typing import Final
 
@@ -50,6 +52,10 @@ module.main()
 """
 
 
+distribution = cache(read_distribution)
+providers_of_modules = cache(packages_distributions)
+
+
 def needed(name: str, extras: frozenset[str] = frozenset()) -> Iterator[tuple[str, frozenset[str]]]:
     """What the metadata of a distribution ask for on this machine, with the extras that they name."""
     for line in distribution(name).requires or ():
@@ -90,6 +96,7 @@ def install(name: str, folder: Path) -> None:
                 (folder / file).symlink_to(file.locate())
 
 
+@cache
 def tops(one: Distribution) -> set[str]:
     """Folders and modules that a distribution puts into site-packages."""
     return {file.parts[0] for file in one.files or () if file.parts[0] not in ("..", "__pycache__")}
@@ -117,7 +124,7 @@ def test_a_distribution_declares_what_it_imports(name: str) -> None:
     modules |= {one.name for node in nodes if isinstance(node, ast.Import) for one in node.names}
     imported = {module.split(".")[0] for module in modules} - sys.stdlib_module_names - {package.name}
     declared = {one for one, _ in needed(name)}
-    providers = {**packages_distributions(), **{Path(folder).name: [one] for one, folder in PACKAGES.items()}}
+    providers = {**providers_of_modules(), **{Path(folder).name: [one] for one, folder in PACKAGES.items()}}
     missing = {one for one in imported if not declared & {canonicalize_name(by) for by in providers[one]}}
     assert not missing
 
