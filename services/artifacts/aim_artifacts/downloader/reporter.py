@@ -1,27 +1,14 @@
-"""Reports the progress into the status of the artifact (AR-300…AR-307, AR-712, AR-713)."""
+"""Whom the progress is reported to (AR-300…AR-307, AR-703).
 
-import asyncio
+Nothing here needs the Kubernetes client, whose import takes longer than most that this program does: a process that has
+nobody to report to starts without it.
+"""
+
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
-from typing import Final, Protocol
+from contextlib import asynccontextmanager
+from typing import Protocol
 
-from aim_artifacts.downloader.failure import log
-from aim_domain.kinds import AIM_ARTIFACT
-from controller_runtime import (
-    MERGE_PATCH,
-    JsonObject,
-    KubeError,
-    Request,
-    Transport,
-    TransportSettings,
-    dumps,
-    load_connection,
-    object_path,
-    resource_name,
-)
-
-FIELD_MANAGER: Final = "aim-downloader"
-_SETTINGS: Final = TransportSettings(total_timeout=10.0, read_timeout=10.0, attempts=2)
+from controller_runtime import JsonObject
 
 
 class Reporter(Protocol):
@@ -38,53 +25,13 @@ class NoReporter:
         """Nobody listens."""
 
 
-class StatusReporter:
-    """Patches the status subresource, one patch at a time, with what has changed only."""
-
-    def __init__(self, transport: Transport, namespace: str, artifact: str) -> None:
-        self._transport = transport
-        self._path = object_path(AIM_ARTIFACT, artifact, namespace, "status")
-        self._sent: dict[str, JsonObject] = {}
-        self._lock = asyncio.Lock()
-
-    async def report(self, field: str, members: JsonObject) -> None:
-        """Send the members that differ from the last report; a refusal is only worth a warning (AR-712)."""
-        async with self._lock:
-            known = self._sent.get(field, {})
-            changed = {name: value for name, value in members.items() if name not in known or known[name] != value}
-            if not changed:
-                return
-            try:
-                await self._transport.call(self._request({"status": {field: changed}}))
-            except KubeError as error:
-                log(f"warning: the status of the artifact could not be patched: {error}")
-            else:
-                self._sent[field] = {**known, **changed}
-
-    def _request(self, body: JsonObject) -> Request:
-        return Request(
-            "patch",
-            "PATCH",
-            self._path,
-            resource_name(AIM_ARTIFACT),
-            {"fieldManager": FIELD_MANAGER},
-            dumps(body),
-            MERGE_PATCH,
-        )
-
-
 @asynccontextmanager
 async def open_reporter(namespace: str, artifact: str) -> AsyncIterator[Reporter]:
     """The reporter for an artifact; without one, or without an API server, reports go nowhere."""
     if not namespace or not artifact:
         yield NoReporter()
         return
-    async with AsyncExitStack() as stack:
-        try:
-            connection = await load_connection()
-            transport = await stack.enter_async_context(Transport(connection, FIELD_MANAGER, _SETTINGS))
-            reporter: Reporter = StatusReporter(transport, namespace, artifact)
-        except KubeError as error:
-            log(f"warning: progress is not reported: {error}")
-            reporter = NoReporter()
-        yield reporter
+    from aim_artifacts.downloader.status_reporter import open_status_reporter  # noqa: PLC0415 - see above
+
+    async with open_status_reporter(namespace, artifact) as reporter:
+        yield reporter or NoReporter()
