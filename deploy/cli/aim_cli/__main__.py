@@ -1,9 +1,10 @@
-"""Inspect the event log: what happened, why, and whether today's code would decide the same."""
+"""Inspect the event log (what happened, why, would today's code decide the same), and move from older API groups."""
 
 import asyncio
 import logging
 from collections import Counter
 from collections.abc import Coroutine
+from enum import StrEnum
 from typing import Annotated, Any, Final, TypeVar
 
 import structlog
@@ -12,6 +13,9 @@ from rich.console import Console
 from rich.markup import escape
 
 from aim_cli.connecting import UnreachableError, history
+from aim_cli.migration.command import Wish
+from aim_cli.migration.command import run as run_migration
+from aim_cli.migration.reading import UnreadableError
 from aim_cli.services import services
 from aim_cli.targets import TargetError, kind_name, target
 from aim_cli.timeline import Moment, deeds, timeline
@@ -32,6 +36,12 @@ _WIDEST_NAME: Final = 60
 _UNREADABLE: Final = 4
 """What no verdict exits with: an outage says nothing about decisions."""
 _STYLES: Final = {Verdict.SAME: "green", Verdict.DIFFERENT: "bold red", Verdict.UNKNOWN: "yellow"}
+
+
+class Output(StrEnum):
+    """Forms in which objects are printed."""
+
+    YAML = "yaml"
 
 
 @app.command("replay")
@@ -88,6 +98,38 @@ def timeline_command(
     if len(shown) < len(moments):
         left_out = _counted(len(moments) - len(shown), "moment")
         _out.print(f"Omitted: {left_out} of the same traces about other objects; --trace shows them.")
+
+
+@app.command("migrate")
+def migrate_command(
+    files: Annotated[
+        list[str] | None, typer.Option("-f", "--filename", help="File, folder, or - for standard input; repeatable.")
+    ] = None,
+    namespace: Annotated[
+        str, typer.Option("-n", "--namespace", help="Namespace of objects in files that name none.")
+    ] = "default",
+    kubeconfig: Annotated[str | None, typer.Option(help="Kubeconfig of the cluster; default as for kubectl.")] = None,
+    context: Annotated[str | None, typer.Option(help="Context in the kubeconfig.")] = None,
+    output: Annotated[
+        Output | None, typer.Option("-o", "--output", help="Print the objects; write nothing, compare with nothing.")
+    ] = None,
+    *,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would change; write nothing.")] = False,
+) -> None:
+    """Move resources of aim.silogen.ai and config.kaiwo.silogen.ai to today's kinds.
+
+    Reads them from the cluster, or from files with -f, and writes today's resources in the order of their references.
+    Nothing that exists is overwritten: runtime configs are completed, anything else is left as it is. Old resources
+    stay untouched. It may be run again at any time.
+
+    Exits with 0 when everything has its place, with 1 when something was not mapped, differs from what is there or was
+    refused (everything else is written nevertheless), with 2 when a file cannot be read, with 4 when the cluster cannot
+    be asked.
+    """
+    wish = Wish(tuple(files or ()), namespace, kubeconfig, context, dry_run=dry_run, print_only=output is not None)
+    code = _run(run_migration(wish, _out, _errors))
+    if code:
+        raise typer.Exit(code)
 
 
 async def _replay(kind: str | None, name: str | None, nats_url: str) -> Counter[Verdict]:
@@ -165,17 +207,17 @@ def _print_moment(moment: Moment, width: int) -> None:
 def _run(work: Coroutine[Any, Any, T]) -> T:
     """Run to the end; an error that the user can do something about ends the command with one line.
 
-    With 2 where the words of the command are wrong, as typer does; with 4 where the log cannot be read.
+    With 2 where the words of the command are wrong, as typer does; with 4 where the log or the cluster cannot be read.
     """
     causes: list[BaseException] = []
     results: list[T] = []
     try:
         results.append(asyncio.run(work))
-    except* (TargetError, UnreachableError, BusError) as group:
+    except* (TargetError, UnreadableError, UnreachableError, BusError) as group:
         causes = leaves(group)
     if causes:
         _errors.print(f"aim: {escape(str(causes[0]))}")
-        raise typer.Exit(2 if isinstance(causes[0], TargetError) else _UNREADABLE)
+        raise typer.Exit(2 if isinstance(causes[0], TargetError | UnreadableError) else _UNREADABLE)
     return results[0]
 
 

@@ -37,6 +37,7 @@ WATCH_GRACE: Final = 15.0
 APPLY: Final = "application/apply-patch+yaml"
 MERGE_PATCH: Final = "application/merge-patch+json"
 JSON_PATCH: Final = "application/json-patch+json"
+_DRY: Final = "All"
 
 
 class Propagation(StrEnum):
@@ -245,15 +246,21 @@ class KubeClient:
         ):
             yield events
 
-    async def create(self, kind: ResourceKind, obj: JsonObject, field_manager: str) -> JsonObject:
-        """POST a new object (FW-410). Not repeated: the second try of a success would be AlreadyExists."""
+    async def create(
+        self, kind: ResourceKind, obj: JsonObject, field_manager: str, *, dry_run: bool = False
+    ) -> JsonObject:
+        """POST a new object (FW-410). Not repeated: the second try of a success would be AlreadyExists.
+
+        Args:
+            dry_run: let the server check everything and keep nothing.
+        """
         namespace = obj["metadata"].get("namespace")
         return await self._send(
             "create",
             "POST",
             kind,
             collection_path(kind, namespace),
-            {"fieldManager": field_manager},
+            _present(fieldManager=field_manager, dryRun=_DRY if dry_run else None),
             body=obj,
             idempotent=False,
         )
@@ -300,15 +307,20 @@ class KubeClient:
         resource_version: str,
         field_manager: str,
         subresource: str | None = None,
+        dry_run: bool = False,
     ) -> JsonObject:
-        """Merge patch that fails with a conflict unless the object still has that version (FW-411)."""
+        """Merge patch that fails with a conflict unless the object still has that version (FW-411).
+
+        Args:
+            dry_run: let the server check everything and keep nothing.
+        """
         metadata = {**(patch.get("metadata") or {}), "resourceVersion": resource_version}
         return await self._send(
             "patch",
             "PATCH",
             kind,
             object_path(kind, name, namespace, subresource),
-            {"fieldManager": field_manager},
+            _present(fieldManager=field_manager, dryRun=_DRY if dry_run else None),
             body={**patch, "metadata": metadata},
             content_type=MERGE_PATCH,
             idempotent=False,

@@ -1,0 +1,158 @@
+"""Runtime configs and the two kinds of ``config.kaiwo.silogen.ai`` (RC-120…RC-125, RC-134)."""
+
+from dataclasses import dataclass
+from typing import Final, final
+
+from aim_cli.migration.draft import Draft, Json
+from aim_cli.migration.findings import Weight
+from aim_cli.migration.services import map_path_template
+from controller_runtime import JsonObject
+
+_NO_PULL_SECRETS: Final = (
+    "runtime configs have no pull secrets; name them on the models and services, or on the ServiceAccount of the pods"
+)
+
+
+def map_runtime_config(draft: Draft) -> None:
+    """AIMRuntimeConfig and AIMClusterRuntimeConfig."""
+    if draft.take("imagePullSecrets"):
+        draft.lose("spec.imagePullSecrets", _NO_PULL_SECRETS)
+    if draft.take("serviceAccountName"):
+        draft.lose(
+            "spec.serviceAccountName",
+            "runtime configs have no service account; name it on the models, templates and services",
+        )
+    if draft.take("model", "creationScope") == "Cluster":
+        draft.lose(
+            "spec.model.creationScope",
+            "models that a service creates live in its namespace; create an AIMClusterModel to share one",
+        )
+    draft.move(["defaultStorageClassName"], ["storage", "defaultStorageClassName"])
+    draft.move(["pvcHeadroomPercent"], ["storage", "pvcHeadroomPercent"])
+    map_path_template(draft)
+
+
+def map_namespace_config(draft: Draft) -> None:
+    """AIMNamespaceConfig, which becomes the AIMRuntimeConfig ``default`` of its namespace."""
+    old, draft.spec = draft.spec, {}
+    source = Draft(draft.origin, old)
+    gateway = {name: value for name in ("name", "namespace") if (value := source.take("gateway", name))}
+    if gateway.get("name"):
+        draft.put(True, "routing", "enabled")
+        draft.put(gateway, "routing", "gatewayRef")
+    elif gateway:
+        draft.lose("spec.gateway.namespace", "a gateway needs a name as well")
+    env = _hugging_face(draft, source) + _s3(draft, source)
+    if env:
+        draft.put(env, "env")
+    for provider in ("gcs", "azureBlob"):
+        if source.take("credentials", provider):
+            draft.lose(f"spec.credentials.{provider}", "weights come from hf:// and s3:// only")
+    if source.take("images", "imagePullSecrets"):
+        draft.lose("spec.images.imagePullSecrets", _NO_PULL_SECRETS)
+    for name in source.spec:
+        draft.lose(f"spec.{name}", "the kind has no such field")
+
+
+def _hugging_face(draft: Draft, source: Draft) -> list[Json]:
+    token = source.take("credentials", "huggingFaceToken")
+    return [] if token is None else _secret_env(draft, "spec.credentials.huggingFaceToken", HF_TOKEN=token)
+
+
+def _s3(draft: Draft, source: Draft) -> list[Json]:
+    endpoints = source.items("credentials", "s3")
+    source.take("credentials", "s3")
+    for number, other in enumerate(endpoints[1:], 1):
+        draft.lose(
+            f"spec.credentials.s3[{number}]",
+            f"the environment of a namespace knows one endpoint; {other.get('endpointUrl')} has to be named by "
+            "env of the model sources or AIMArtifacts that use it",
+        )
+    if not endpoints:
+        return []
+    first = endpoints[0]
+    url = first.get("endpointUrl")
+    return [
+        *([{"name": "AWS_ENDPOINT_URL", "value": url}] if url else []),
+        *_secret_env(
+            draft,
+            "spec.credentials.s3[0]",
+            AWS_ACCESS_KEY_ID=first.get("accessKeyId"),
+            AWS_SECRET_ACCESS_KEY=first.get("secretAccessKey"),
+        ),
+    ]
+
+
+def _secret_env(draft: Draft, field: str, **references: object) -> list[Json]:
+    env: list[Json] = []
+    for name, reference in references.items():
+        secret = reference if isinstance(reference, dict) else {}
+        if secret.get("secretName") and secret.get("secretKey"):
+            key_ref: JsonObject = {"name": secret["secretName"], "key": secret["secretKey"]}
+            env.append({"name": name, "valueFrom": {"secretKeyRef": key_ref}})
+        else:
+            draft.lose(field, f"no secretName and secretKey for {name}")
+    return env
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class _Rule:
+    """What becomes of one field of KaiwoConfig, if it says anything else than its default.
+
+    Attributes:
+        reason: where it went, or why it goes nowhere.
+        lost: whether somebody may have relied on it, so that it has to be read.
+    """
+
+    default: object
+    reason: str
+    lost: bool = False
+
+
+_NO_RAY: Final = "there is no Ray here"
+_KAIWO_JOBS: Final = "concerns Kaiwo's own workloads only"
+_KAIWO_FIELDS: Final[dict[tuple[str, ...], _Rule]] = {
+    ("ray", "defaultRayImage"): _Rule("ghcr.io/silogen/rocm-ray:6.4", _NO_RAY),
+    ("ray", "headPodMemory"): _Rule("16Gi", _NO_RAY),
+    ("storage", "defaultDataMountPath"): _Rule("/workload", "weights are always mounted below /workspace/cache"),
+    ("storage", "defaultHfMountPath"): _Rule(
+        "/hf_cache", "downloads set HF_HOME themselves; set env HF_HOME on the services that need it", lost=True
+    ),
+    ("nodes", "defaultGpuResourceKey"): _Rule(
+        "amd.com/gpu", "set hardware.gpu.resourceName on the templates and services", lost=True
+    ),
+    ("nodes", "defaultGpuTaintKey"): _Rule(
+        "kaiwo.silogen.ai/gpu", "tolerations are not managed; let admission add them to the namespace's pods", lost=True
+    ),
+    ("nodes", "excludeMasterNodesFromNodePools"): _Rule(False, "there are no node pools here"),
+    ("nodes", "addTaintsToGpuNodes"): _Rule(False, "nodes are not tainted; taint them yourself", lost=True),
+    ("scheduling", "kubeSchedulerName"): _Rule("kaiwo-scheduler", "pods use the scheduler of the cluster"),
+    ("scheduling", "pendingThresholdForPreemption"): _Rule("5m", "spec.priorityClassName of the AIMService is nearest"),
+    ("resourceMonitoring", "lowUtilizationThreshold"): _Rule(1, _KAIWO_JOBS),
+    ("resourceMonitoring", "targetNamespaces"): _Rule([], _KAIWO_JOBS),
+    ("resourceMonitoring", "profile"): _Rule("gpu", _KAIWO_JOBS),
+    ("resourceMonitoring", "terminateUnderutilized"): _Rule(
+        False, "nothing here ends underutilised workloads", lost=True
+    ),
+    ("resourceMonitoring", "terminateUnderutilizedAfter"): _Rule("24h", _KAIWO_JOBS),
+    ("defaultClusterQueueName",): _Rule("kaiwo", "services are not queued"),
+    ("defaultClusterQueueCohortName",): _Rule("kaiwo", "services are not queued"),
+    ("dynamicallyUpdateDefaultClusterQueue",): _Rule(False, "there is no queue to update"),
+}
+
+
+def map_kaiwo_config(draft: Draft) -> None:
+    """KaiwoConfig, of which the default storage class becomes that of the AIMClusterRuntimeConfig ``default``."""
+    old, draft.spec = draft.spec, {}
+    source = Draft(draft.origin, old)
+    storage_class = source.take("storage", "defaultStorageClass")
+    if storage_class:
+        draft.put(storage_class, "storage", "defaultStorageClassName")
+    for path, rule in _KAIWO_FIELDS.items():
+        value = source.take(*path)
+        if value not in (None, rule.default):
+            draft.tell(Weight.LOST if rule.lost else Weight.IGNORED, f"spec.{'.'.join(path)}", rule.reason)
+    for name, rest in source.spec.items():
+        if rest:
+            draft.lose(f"spec.{name}", "the kind has no such field")

@@ -1,0 +1,186 @@
+"""Today's objects from old ones: rules by kind, then what today's schema has no place for (RC-130…RC-148)."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from typing import Any, Final, final
+
+from aim_cli.migration.adding import completed
+from aim_cli.migration.caches import Templates, map_model_cache, map_template_cache
+from aim_cli.migration.configs import map_kaiwo_config, map_namespace_config, map_runtime_config
+from aim_cli.migration.draft import Draft
+from aim_cli.migration.findings import Finding, Origin, Weight
+from aim_cli.migration.kinds import KAIWO_CONFIG, NAMESPACE_CONFIG, OLD_GROUP, OLD_KINDS, OldKind
+from aim_cli.migration.metadata import map_annotations, map_labels
+from aim_cli.migration.models import map_model, map_template
+from aim_cli.migration.services import map_service
+from aim_cli.migration.unknown import without_unknown
+from aim_domain import DEFAULT_NAME
+from controller_runtime import JsonObject, Kind
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Old:
+    """An object of an old kind, as it was read."""
+
+    kind: OldKind
+    body: JsonObject
+
+    @property
+    def origin(self) -> Origin:
+        """What the object is called in the report and in the annotation."""
+        return Origin(self.kind.group, self.kind.kind, self.namespace, str(self.metadata.get("name") or ""))
+
+    @property
+    def namespace(self) -> str:
+        """Empty for cluster-scoped kinds, whatever the metadata say."""
+        return str(self.metadata.get("namespace") or "") if self.kind.namespaced else ""
+
+    @property
+    def metadata(self) -> JsonObject:
+        """The metadata; empty where they are no object."""
+        return _object(self.body.get("metadata"))
+
+    @property
+    def maker(self) -> str:
+        """The object of the old operator that it was made for; empty for what a user wrote."""
+        owners = self.metadata.get("ownerReferences") or []
+        made_for = (f"{owner.get('kind')} {owner.get('name')}" for owner in owners if _is_old(owner))
+        return next(made_for, "")
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class New:
+    """An object of today, and what it was made from."""
+
+    kind: Kind[Any]
+    body: JsonObject
+    origins: tuple[Origin, ...]
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+        return str(self.body["metadata"]["name"])
+
+    @property
+    def namespace(self) -> str | None:
+        """Its namespace; None when it is cluster-scoped."""
+        namespace: str | None = self.body["metadata"].get("namespace")
+        return namespace
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.namespace}/{self.name}" if self.namespace else f"{self.kind} {self.name}"
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Migration:
+    """The objects in the order in which they have to be written, and all remarks."""
+
+    objects: tuple[New, ...]
+    findings: tuple[Finding, ...]
+
+
+_RULES: Final[dict[str, Callable[[Draft], None]]] = {
+    "AIMModel": map_model,
+    "AIMClusterModel": map_model,
+    "AIMServiceTemplate": map_template,
+    "AIMClusterServiceTemplate": map_template,
+    "AIMService": map_service,
+    "AIMRuntimeConfig": map_runtime_config,
+    "AIMClusterRuntimeConfig": map_runtime_config,
+    "AIMModelCache": map_model_cache,
+    NAMESPACE_CONFIG.kind: map_namespace_config,
+    KAIWO_CONFIG.kind: map_kaiwo_config,
+}
+_AS_DEFAULT: Final = frozenset({NAMESPACE_CONFIG.kind, KAIWO_CONFIG.kind})
+_TEMPLATE_KINDS: Final = frozenset({"AIMServiceTemplate", "AIMClusterServiceTemplate"})
+
+
+def migrate(olds: Iterable[Old], there: Iterable[tuple[str, str]] = ()) -> Migration:
+    """Map all objects at once, because some refer to others.
+
+    Args:
+        olds: the old objects, in any order.
+        there: namespace and name of today's templates, as far as known.
+    """
+    ordered = sorted(olds, key=lambda old: (OLD_KINDS.index(old.kind), _created(old), old.namespace, old.origin.name))
+    old_templates = [old for old in ordered if old.kind.kind in _TEMPLATE_KINDS]
+    templates = Templates(
+        known=frozenset(there) | {(old.namespace, old.origin.name) for old in old_templates},
+        regenerated=frozenset((old.namespace, old.origin.name) for old in old_templates if old.maker),
+    )
+    objects: dict[tuple[str, str | None, str], New] = {}
+    findings: list[Finding] = []
+    for old in ordered:
+        new, about = _mapped(old, templates)
+        findings += about
+        if new is None:
+            continue
+        key = (new.kind.kind, new.namespace, new.name)
+        objects[key], conflicts = _joined(objects[key], new) if key in objects else (new, [])
+        findings += conflicts
+    return Migration(tuple(objects.values()), tuple(findings))
+
+
+def _mapped(old: Old, templates: Templates) -> tuple[New | None, list[Finding]]:
+    draft = Draft(old.origin, _object(old.body.get("spec")))
+    if old.maker:
+        draft.tell(Weight.LEFT, "", f"made by the old operator for {old.maker}, and made anew from what became of that")
+        return None, draft.findings
+    if not old.origin.name:
+        draft.lose("metadata.name", "the object has no name")
+        return None, draft.findings
+    if old.kind.kind == "AIMTemplateCache":
+        if not map_template_cache(draft, templates):
+            return None, draft.findings
+    else:
+        _RULES[old.kind.kind](draft)
+        templates.tell_regenerated(draft, "spec.templateRef", draft.block("template").get("name"))
+    spec = without_unknown(
+        old.kind.today, draft.spec, lambda path: draft.lose(path, f"{old.kind.today} has no such field today")
+    )
+    if old.kind.kind in _AS_DEFAULT and not spec:
+        return None, draft.findings
+    return New(old.kind.today, _body(old, spec), (old.origin,)), draft.findings
+
+
+def _body(old: Old, spec: JsonObject) -> JsonObject:
+    as_default = old.kind.kind in _AS_DEFAULT
+    labels = {} if as_default else map_labels(_object(old.metadata.get("labels")))
+    annotations = {} if as_default else _object(old.metadata.get("annotations"))
+    metadata: JsonObject = {
+        "name": DEFAULT_NAME if as_default else old.origin.name,
+        **({"namespace": old.namespace} if old.namespace else {}),
+        **({"labels": labels} if labels else {}),
+        "annotations": map_annotations(annotations, old.origin),
+    }
+    today = old.kind.today
+    return {"apiVersion": today.api_version, "kind": today.kind, "metadata": metadata, "spec": spec}
+
+
+def _joined(first: New, second: New) -> tuple[New, list[Finding]]:
+    """Two sources of one config: the first, which is the more specific or the older one, wins."""
+    body, conflicts = completed(first.body, second.body)
+    origins = (*first.origins, *second.origins)
+    annotations = map_annotations(body["metadata"]["annotations"], *origins)
+    joined = replace(
+        first, body={**body, "metadata": {**body["metadata"], "annotations": annotations}}, origins=origins
+    )
+    about, winner = str(second.origins[0]), first.origins[0]
+    return joined, [
+        Finding(Weight.CONFLICT, about, path, f"{winner} says something else, and wins") for path in conflicts
+    ]
+
+
+def _created(old: Old) -> str:
+    return str(old.metadata.get("creationTimestamp") or "")
+
+
+def _is_old(owner: object) -> bool:
+    return isinstance(owner, dict) and str(owner.get("apiVersion", "")).startswith(f"{OLD_GROUP}/")
+
+
+def _object(value: object) -> JsonObject:
+    return value if isinstance(value, dict) else {}
