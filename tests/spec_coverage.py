@@ -1,13 +1,15 @@
 """Which requirements of docs/spec the tests show: ``make spec-coverage``.
 
 A requirement is *defined* where its ID opens a bullet or a table row of docs/spec; it is *cited* by
-``@pytest.mark.spec("FW-044", …)`` on a test. A citation of an ID that no document defines is an error.
+``@pytest.mark.spec("FW-044", …)`` on a test, or by a table of cases whose marks are made from it
+(``marks=pytest.mark.spec(name)``): then each text of that file that is an ID counts. A citation of an ID that no
+document defines is an error.
 """
 
 import ast
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Final
 
@@ -32,11 +34,18 @@ def cited_ids(tests: Path) -> dict[str, list[str]]:
 
 
 def _citations(tree: ast.AST) -> Iterator[tuple[str, int]]:
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Call) and ast.unparse(node.func) == "pytest.mark.spec":
-            for argument in node.args:
-                if isinstance(argument, ast.Constant) and isinstance(argument.value, str):
-                    yield argument.value, argument.lineno
+    nodes = list(ast.walk(tree))
+    marks = (node for node in nodes if isinstance(node, ast.Call) and ast.unparse(node.func) == "pytest.mark.spec")
+    arguments = [argument for mark in marks for argument in mark.args]
+    yield from _texts(arguments)
+    if not all(isinstance(argument, ast.Constant) for argument in arguments):
+        yield from ((text, line) for text, line in _texts(nodes) if re.fullmatch(_ID, text))
+
+
+def _texts(nodes: Iterable[ast.AST]) -> Iterator[tuple[str, int]]:
+    for node in nodes:
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            yield node.value, node.lineno
 
 
 def main() -> int:

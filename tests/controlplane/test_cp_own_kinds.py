@@ -99,7 +99,12 @@ FIELDS: Final = {
 """The field that each refusal of `REFUSED` names."""
 
 REFUSED: Final[dict[str, list[tuple[str, JsonObject | None]]]] = {
-    "CC-S04": [("AIMService", spec) for spec in ({"model": {"name": "a", "image": "b"}}, {"model": {}}, {}, None)],
+    "CC-S04": [
+        ("AIMService", {"model": {"name": "a", "image": "b"}}),
+        ("AIMService", {"model": {}}),
+        ("AIMService", {}),
+        ("AIMService", None),
+    ],
     "CC-S05": [
         ("AIMService", {"model": {"custom": {"baseImage": "a/b:1", "modelSources": [SOURCE]}}}),
         ("AIMService", custom(hardware={})),

@@ -96,7 +96,8 @@ async def test_an_artifact_shows_protocol_and_attempt_in_wide_tables(api: SuiteA
             ("CC-S30", "AIMServiceTemplate", {"profile": {"metadata": {"metric": ""}}},
              "status.profile.metadata.metric"),
             ("CC-S31", "AIMArtifact", {"progress": {"percentage": 101}}, "status.progress.percentage"),
-            ("CC-S31", "AIMTemplateCache", {"artifacts": {"a": {"name": "a", "model": "m", "status": "Ready"}}}, "status.artifacts.a.uid"),
+            ("CC-S31", "AIMTemplateCache", {"artifacts": {"a": {"name": "a", "model": "m", "status": "Ready"}}},
+             "status.artifacts.a.uid"),
         )
     ],
 )  # fmt: skip
