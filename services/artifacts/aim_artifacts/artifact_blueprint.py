@@ -105,10 +105,11 @@ def _spec(cache: AIMTemplateCache, entry: IndexedSource) -> JsonObject:
     optional = {
         "modelId": source.model_id,
         "size": source.size,
-        "storageClassName": given.storage_class_name,
         "runtimeConfigName": given.runtime_config_name,
         "modelDownloadImage": given.download_image,
         "env": [to_json(variable) for variable in env],
         "imagePullSecrets": [to_json(secret) for secret in secrets],
     }
-    return {"sourceUri": source.source_uri, **{name: value for name, value in optional.items() if value}}
+    # An empty class is the cluster's default, an absent one that of the runtime config (AR-211).
+    chosen = {} if given.storage_class_name is None else {"storageClassName": given.storage_class_name}
+    return {"sourceUri": source.source_uri, **chosen, **{name: value for name, value in optional.items() if value}}

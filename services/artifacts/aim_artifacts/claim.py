@@ -65,7 +65,8 @@ def _labels(artifact: AIMArtifact) -> dict[str, str]:
 
 def _storage_class(artifact: AIMArtifact, config: RuntimeConfigSpec) -> str | None:
     configured = config.storage.default_storage_class_name if config.storage else None
-    return artifact.spec.storage_class_name or configured
+    own = artifact.spec.storage_class_name
+    return configured if own is None else own
 
 
 def is_controlled_by(child: Resource, owner: Resource) -> bool:

@@ -34,7 +34,8 @@ def is_doomed(view: View, service: AIMService, cache: AIMTemplateCache) -> bool:
     if cache.status.status is StatusValue.READY:
         return False
     if cache.spec.mode is CacheMode.DEDICATED:
-        return any(owner.uid == service.uid for owner in cache.metadata.owner_references)
+        owners = cache.metadata.owner_references
+        return not any(owner.kind == service.kind and owner.uid != service.uid for owner in owners)
     users = view.select(SERVICES_BY_STORED_TEMPLATE, scoped(service.namespace, cache.spec.template_name)).items
     return not any(other.uid != service.uid and demands(other, cache) for other in users)
 

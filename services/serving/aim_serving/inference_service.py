@@ -26,7 +26,7 @@ PROFILE_HASH: Final = f"{labels.PREFIX}profile-hash"
 
 @dataclass(frozen=True, slots=True)
 class ModelPart:
-    """What a model contributes; only the image is known when its object is away (SV-143)."""
+    """What a model contributes."""
 
     image: str
     resources: ResourceRequirements | None = None

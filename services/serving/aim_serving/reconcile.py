@@ -45,6 +45,7 @@ from controller_runtime import (
     AimError,
     Child,
     Component,
+    Effect,
     Lookup,
     Plan,
     StatusValue,
@@ -124,7 +125,7 @@ def reconcile(service: AIMService, view: View, now: datetime) -> Plan:
         patches=(*seen.template.patches, *repairs),
         deletes=(*cache.deletes, *seen.template.deletes),
         children=(*new, *seen.template.children),
-        effects=(*observed.effects, *scaler_removal(view, seen.running, seen.workload.scaling, now)),
+        effects=(*observed.effects, *(_removals(view, seen, now) if evaluation.may_apply else ())),
         requeue_after=None if again is None else (again - now).total_seconds(),
     )
 
@@ -194,14 +195,11 @@ def _workload_child(view: View, service: AIMService, seen: Situation) -> Child |
 
 
 def _model_part(seen: Situation) -> ModelPart | None:
+    """Without the model's object its image, resources and secrets are unknown: what runs stays as it is (SV-143)."""
     model = seen.model.model
-    if model is not None and (is_ready(model) or seen.running is not None):
-        return ModelPart(model.spec.image, model.spec.resources, model.spec.image_pull_secrets)
-    if seen.running is None:
+    if model is None or (seen.running is None and not is_ready(model)):
         return None
-    containers = seen.running.spec.predictor.containers
-    # Without model and without a container there is no image, and an empty one must never be applied (SV-143).
-    return ModelPart(containers[0].image) if containers and containers[0].image else None
+    return ModelPart(model.spec.image, model.spec.resources, model.spec.image_pull_secrets)
 
 
 def _volumes(view: View, seen: Situation) -> Volumes | None:
@@ -267,6 +265,11 @@ def _judge_cache(view: View, service: AIMService, seen: Situation, *, repaired: 
         retries=_retries(service),
     )
     return judge_cache(state)
+
+
+def _removals(view: View, seen: Situation, now: datetime) -> tuple[Effect, ...]:
+    """It deletes, so it is held back like every other delete (SV-223)."""
+    return scaler_removal(view, seen.running, seen.workload.scaling, now)
 
 
 def _retries(service: AIMService) -> int:

@@ -166,8 +166,8 @@ def _annotations(service: AIMService) -> dict[str, str]:
 
 
 def _spec(service: AIMService, template: Template, config: RuntimeConfigSpec, mode: CacheMode) -> JsonObject:
+    storage_class = _storage_class(service, config)
     optional: JsonObject = {
-        "storageClassName": _storage_class(service, config),
         "runtimeConfigName": service.spec.runtime_config_name,
         "env": [to_json(variable) for variable in cache_env(service, template)],
         "imagePullSecrets": [to_json(secret) for secret in service.spec.image_pull_secrets],
@@ -176,6 +176,7 @@ def _spec(service: AIMService, template: Template, config: RuntimeConfigSpec, mo
         "templateName": template.name,
         "templateScope": scope_of(template).value,
         "mode": mode.value,
+        **({} if storage_class is None else {"storageClassName": storage_class}),
         **{name: value for name, value in optional.items() if value},
     }
 

@@ -307,6 +307,7 @@ def test_a_missing_runtime_config_stops_everything_until_it_is_there() -> None:
     [
         ({"pvcHeadroomPercent": 15, "defaultStorageClassName": "longhorn"}, None, None, None, ("12Gi", "longhorn")),
         ({"pvcHeadroomPercent": 15, "defaultStorageClassName": "longhorn"}, None, None, "fast", ("12Gi", "fast")),
+        ({"pvcHeadroomPercent": 15, "defaultStorageClassName": "longhorn"}, None, None, "", ("12Gi", None)),
         ({"pvcHeadroomPercent": 15}, {"defaultStorageClassName": "x"}, None, None, ("12Gi", "x")),
         ({"pvcHeadroomPercent": 15}, {"pvcHeadroomPercent": 0}, None, None, ("10Gi", None)),
         ({"pvcHeadroomPercent": 15}, None, "50", None, ("15Gi", None)),
@@ -323,7 +324,7 @@ def test_size_and_class_of_the_volume(
     configs = [make(AIM_CLUSTER_RUNTIME_CONFIG, "default", spec={"storage": base})]
     if local is not None:
         configs.append(make(AIM_RUNTIME_CONFIG, "default", namespace=TEAM, spec={"storage": local}))
-    spec = {"size": "10Gi", **({"storageClassName": own_class} if own_class else {})}
+    spec = {"size": "10Gi", **({} if own_class is None else {"storageClassName": own_class})}
     plan = Cluster.of(artifact(spec=spec, annotations=annotations), *configs).run(ARTIFACT, "qwen")
     (claim,) = children_of(plan, ARTIFACT_CLAIMS)
     found = claim["spec"]["resources"]["requests"]["storage"], claim["spec"].get("storageClassName")

@@ -79,6 +79,9 @@ def test_a_shared_cache_creates_unowned_artifacts() -> None:
         "env": [{"name": "HF_TOKEN", "value": "s"}, {"name": "X", "value": "1"}],
         "imagePullSecrets": [{"name": "pull"}],
     }
+    for given in ({"storageClassName": ""}, {}):
+        (made,) = children_of(Cluster.of(cache(spec=given), template(source())).run(CACHE, "qwen"), ARTIFACTS)
+        assert {name: made["spec"][name] for name in made["spec"] if name == "storageClassName"} == given
     assert plan.status is not None
     assert plan.status["resolvedTemplateKind"] == "AIMServiceTemplate"
     assert conditions_of(plan)["ArtifactsReady"] == ("False", "CreatingCaches")

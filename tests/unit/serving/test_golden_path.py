@@ -19,6 +19,7 @@ from support.serving import (
     children_of,
     condition_of,
     config,
+    message_of,
     model,
     node,
     overall,
@@ -56,10 +57,12 @@ def test_model_is_made_for_the_image() -> None:
     plan = plan_for(world)
     (made,) = plan.children
     assert not made.owned
+    assert (made.body["kind"], made.body["metadata"]["namespace"]) == ("AIMModel", TEAM)
     assert made.body["spec"] == {"image": IMAGE}
     assert made.body["metadata"]["labels"][labels.ORIGIN] == labels.ORIGIN_AUTO_GENERATED
     assert made.body["metadata"]["name"].startswith("aim-qwen-qwen3-32b-0-8-5-")
     assert condition_of(plan, "ModelReady") == ("False", "CreatingModel")
+    assert IMAGE in message_of(plan, "ModelReady")
     assert overall(plan) == "Pending"
     assert condition_of(plan, "HTTPRouteReady") is None
 

@@ -5,6 +5,7 @@ from support.builders import condition, make
 from support.serving import (
     TEAM,
     aim_service,
+    cache,
     carry_out,
     children_of,
     cluster_model,
@@ -247,9 +248,12 @@ def test_a_running_service_keeps_its_image_when_its_model_is_gone() -> None:
     assert condition_of(plan, "TemplateReady") == ("True", "Resolved")
     assert children_of(plan, "InferenceService") == []
     explicit = aim_service(template={"name": "qwen3-lat"})
-    world = serving_world(explicit, template(), workload(explicit, image="kept/image:1"))
-    (applied,) = children_of(plan_for(world), "InferenceService")
-    assert applied["spec"]["predictor"]["containers"][0]["image"] == "kept/image:1"
+    without = serving_world(explicit, template(), workload(explicit, image="kept/image:1"), cache("qwen3-lat-a04542d9"))
+    assert [child["kind"] for child in children_of(plan_for(without), "AIMModel")] == ["AIMModel"]
+    assert children_of(plan_for(without), "InferenceService") == [], "what only the model knows would vanish from it"
+    without.put(MODELS, model(resources={"limits": {"memory": "1Gi"}}))
+    (applied,) = children_of(plan_for(without), "InferenceService")
+    assert applied["spec"]["predictor"]["containers"][0]["resources"]["limits"]["memory"] == "1Gi"
 
 
 # Described inline
@@ -302,6 +306,28 @@ def test_the_made_custom_model() -> None:
         ({"modelSources": [{"modelId": "my-org/my-model", "sourceUri": "s3://bucket/other"}]}, False),
         ({"custom": {"hardware": {"gpu": {"requests": 2, "model": "MI300X"}}}}, False),
         ({"custom": None}, False),
+        ({"modelSources": [{"modelId": "other/model", "sourceUri": "s3://bucket/model"}]}, False),
+        (
+            {
+                "modelSources": [
+                    {"modelId": "my-org/my-model", "sourceUri": "s3://bucket/model"},
+                    {"modelId": "my-org/second", "sourceUri": "s3://bucket/second"},
+                ]
+            },
+            False,
+        ),
+        (
+            {
+                "modelSources": [
+                    {
+                        "modelId": "my-org/my-model",
+                        "sourceUri": "s3://bucket/model",
+                        "env": [{"name": "AWS_ENDPOINT_URL", "value": "https://minio"}],
+                    }
+                ]
+            },
+            False,
+        ),
         (
             {
                 "modelSources": [

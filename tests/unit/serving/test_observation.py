@@ -267,7 +267,7 @@ def test_a_left_over_autoscaler_does_not_count() -> None:
     assert condition_of(plan, "HPAReady") is None
 
 
-@pytest.mark.spec("SV-272")
+@pytest.mark.spec("SV-272", "SV-223")
 def test_what_keda_leaves_behind_is_removed() -> None:
     was_keda = workload(SERVICE, ready=True)
     was_keda["metadata"]["annotations"] = {labels.ANNOTATION_AUTOSCALER_CLASS: "keda"}
@@ -282,6 +282,8 @@ def test_what_keda_leaves_behind_is_removed() -> None:
     assert [one.kind for one in plan_for(running(left_over)).effects] == [SCALER_REMOVAL]
     keda = aim_service(template={"name": "qwen3-lat"}, autoScaling={"metrics": [METRIC]})
     assert plan_for(serving_world(keda, was_keda, *around)).effects == ()
+    blocked = aim_service(template={"name": "qwen3-lat"}, runtimeConfigName="missing")
+    assert plan_for(serving_world(blocked, was_keda, *around)).effects == (), "nothing is deleted on doubtful grounds"
 
 
 # Route

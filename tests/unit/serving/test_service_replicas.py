@@ -37,9 +37,12 @@ def test_replicas(spec: JsonObject, bounds: tuple[int, int], scaler: str, displa
     (body,) = children_of(plan, "InferenceService")
     found = body["spec"]["predictor"]
     assert (found["minReplicas"], found["maxReplicas"]) == bounds
-    annotations = body["metadata"]["annotations"]
-    assert annotations["serving.kserve.io/autoscalerClass"] == scaler
-    assert len(annotations) == (3 if scaler == "keda" else 1)
+    of_keda = {
+        "sidecar.opentelemetry.io/inject": f"{WORKLOAD}-predictor",
+        "prometheus.kserve.io/port": "8000",
+    }
+    chosen = {"serving.kserve.io/autoscalerClass": scaler}
+    assert body["metadata"]["annotations"] == (chosen | of_keda if scaler == "keda" else chosen)
     assert ("autoScaling" in found) is ("autoScaling" in spec)
     assert plan.status is not None
     assert plan.status["runtime"]["replicas"] == display

@@ -4,7 +4,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from support.builders import NOW, make, owner
+from support.builders import NOW, condition, make, owner
 from support.deciding import decide
 from support.serving import (
     TEAM,
@@ -105,7 +105,13 @@ def test_storage_class() -> None:
     assert own["spec"]["storageClassName"] == "own"
     default = planned(service(storage={"defaultStorageClassName": ""}), fast)
     assert default is not None
-    assert "storageClassName" not in default["spec"]
+    assert default["spec"]["storageClassName"] == "", "the cluster's default, not that of the config"
+    of_config = planned(service(), fast)
+    assert of_config is not None
+    assert of_config["spec"]["storageClassName"] == "fast"
+    nobody = planned(service())
+    assert nobody is not None
+    assert "storageClassName" not in nobody["spec"]
 
 
 @pytest.mark.spec("SV-122", "SV-133")
@@ -169,6 +175,21 @@ def test_health(status: str, reason: str, value: str) -> None:
     seen = condition_of(plan, "CacheReady")
     assert seen is not None
     assert (seen[1], overall(plan)) == (reason, value)
+
+
+@pytest.mark.spec("SV-206", "SV-262")
+def test_what_is_said_of_a_cache_that_cannot_be_used_yet() -> None:
+    def said(status: str, *, reported: bool) -> str:
+        used = cache(USUAL, status=status)
+        if reported:
+            used["status"]["conditions"] = [condition("ArtifactsReady", False, message="1 of 2 artifacts is there")]
+        return message_of(plan_for(serving_world(service(), template(), model(), used)), "CacheReady")
+
+    for status in ("Pending", "NotAvailable", "Degraded"):
+        assert f"{USUAL} is {status}: 1 of 2 artifacts is there" in said(status, reported=True)
+    assert f"{USUAL} is NotAvailable" in said("NotAvailable", reported=False)
+    absent = message_of(plan_for(serving_world(service(), template(), model())), "CacheReady")
+    assert said("Pending", reported=False) == absent, "that it exists by now is not worth a write"
 
 
 @pytest.mark.spec("SV-130")
@@ -256,6 +277,8 @@ def test_caches_of_others_stay() -> None:
     assert deleted(deleting(mine(status="Progressing"), alone)) == [USUAL]
     foreign = mine(status="Failed", mode="Dedicated", owners=[owner(alone)])
     assert deleted(deleting(foreign)) == []
+    assert deleted(deleting(mine(status="Failed", mode="Dedicated"))) == [USUAL], "nobody else takes it along"
+    assert deleted(deleting(mine(status="Failed", mode="Dedicated", owners=[owner(aim_service())]))) == [USUAL]
 
 
 @pytest.mark.spec("SV-236", "FW-186", "FW-187")

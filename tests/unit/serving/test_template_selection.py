@@ -163,5 +163,11 @@ def test_where_traits_come_from() -> None:
     traits = traits_of(template)
     assert (traits.metric, traits.precision, traits.type) == ("throughput", "fp16", "optimized")
     assert (traits.gpu_model, traits.gpu_count, traits.namespaced) == ("MI210", 2, True)
-    specified = AIMServiceTemplate.model_validate({"spec": {"hardware": {"gpu": {"model": "MI300X", "requests": 4}}}})
-    assert (traits_of(specified).gpu_model, traits_of(specified).gpu_count) == ("MI300X", 4)
+    specified = {"metric": "latency", "precision": "fp8", "hardware": {"gpu": {"model": "MI300X", "requests": 4}}}
+    undiscovered = traits_of(AIMServiceTemplate.model_validate({"spec": specified}))
+    assert (undiscovered.metric, undiscovered.precision, undiscovered.type) == ("latency", "fp8", "")
+    assert (undiscovered.gpu_model, undiscovered.gpu_count) == ("MI300X", 4)
+    both = {"spec": specified, "status": {"status": "Ready", "profile": {"metadata": found}}}
+    traits = traits_of(AIMServiceTemplate.model_validate(both))
+    assert (traits.metric, traits.precision, traits.type) == ("throughput", "fp16", "unoptimized")
+    assert (traits.gpu_model, traits.gpu_count) == ("MI300X", 4), "of the GPU the spec counts first"
