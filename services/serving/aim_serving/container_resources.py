@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from aim_domain import DEFAULT_GPU_RESOURCE, Hardware, labels
+from aim_serving.written_quantities import written
 from controller_runtime import JsonObject, quantity
 from controller_runtime.core import ResourceRequirements
 
@@ -43,7 +44,7 @@ def container_resources(hardware: Hardware | None, layers: Iterable[ResourceRequ
     for name in {*requests} & {*limits}:
         _yield_to_explicit(name, requests, limits)
     sides = (("requests", requests), ("limits", limits))
-    return {side: {name: held[name].amount for name in sorted(held)} for side, held in sides if held}
+    return {side: {name: written(held[name].amount) for name in sorted(held)} for side, held in sides if held}
 
 
 def _gpu_resource(hardware: Hardware | None) -> str:

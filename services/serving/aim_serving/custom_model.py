@@ -6,6 +6,7 @@ from typing import Final
 from aim_domain import AIMModel, AIMService, CustomModel, ModelSource, labels
 from aim_domain.naming import HashSource, derive_name, optional_label_value
 from aim_serving.hardware import canonical_hardware
+from aim_serving.written_quantities import written, written_hardware
 from controller_runtime import JsonObject, to_json
 
 ENDPOINT: Final = "AWS_ENDPOINT_URL"
@@ -53,10 +54,14 @@ def custom_model_spec(service: AIMService, custom: CustomModel) -> JsonObject:
     env = [to_json(variable) for variable in service.spec.env]
     return {
         "image": custom.base_image,
-        "modelSources": [to_json(source) for source in custom.model_sources],
-        "custom": {"hardware": to_json(custom.hardware)},
+        "modelSources": [_written_source(source) for source in custom.model_sources],
+        "custom": {"hardware": written_hardware(custom.hardware)},
         **({"env": env} if env else {}),
     }
+
+
+def _written_source(source: ModelSource) -> JsonObject:
+    return {**to_json(source), **({} if source.size is None else {"size": written(source.size)})}
 
 
 def _identity(source: ModelSource) -> tuple[str, str, str]:

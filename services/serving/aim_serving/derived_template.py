@@ -19,6 +19,7 @@ from aim_domain.parts import TEMPLATES
 from aim_serving.hardware import CanonicalValue, canonical_hardware
 from aim_serving.references import Template, scope_of
 from aim_serving.template_traits import traits_of
+from aim_serving.written_quantities import written_hardware, written_resources
 from controller_runtime import Child, JsonObject, WriteMode, kind_of, to_json
 
 _SHORT_HASH: Final = 4
@@ -96,11 +97,11 @@ def derived_spec(base: Template, service: AIMService, overrides: Overrides, mode
     if overrides.precision:
         wanted["precision"] = overrides.precision.value
     if overrides.hardware:
-        wanted["hardware"] = to_json(overrides.hardware)
+        wanted["hardware"] = written_hardware(overrides.hardware)
     if service.spec.image_pull_secrets:
         wanted["imagePullSecrets"] = [to_json(secret) for secret in service.spec.image_pull_secrets]
     if service.spec.resources is not None:
-        wanted["resources"] = to_json(service.spec.resources)
+        wanted["resources"] = written_resources(service.spec.resources)
     dropped = {"caching", *({"profileId"} if _changes_profile(base, overrides) else ())}
     kept = {name: value for name, value in spec.items() if name not in dropped}
     return {**kept, **wanted, **_caching(base)}

@@ -7,7 +7,8 @@ from typing import Final
 
 from aim_domain import AIMService, AIMServiceSpec, MetricTarget, PodMetric, RuntimeStatus, ScalingMetric, labels
 from aim_domain.naming import autoscaler_name, predictor_name
-from controller_runtime import AimError, Category, JsonObject, quantity
+from aim_serving.written_quantities import written
+from controller_runtime import AimError, Category, JsonObject
 from controller_runtime.core import HorizontalPodAutoscaler
 
 METRICS_PORT: Final = "8000"
@@ -102,14 +103,10 @@ def _target(target: MetricTarget) -> JsonObject:
     utilization = target.average_utilization
     return {
         "type": target.type.value,
-        **({"value": _quantity(target.value)} if target.value else {}),
-        **({"averageValue": _quantity(target.average_value)} if target.average_value else {}),
+        **({"value": written(target.value)} if target.value else {}),
+        **({"averageValue": written(target.average_value)} if target.average_value else {}),
         **({"averageUtilization": utilization} if utilization is not None else {}),
     }
-
-
-def _quantity(text: str) -> str:
-    return quantity.canonical(text) if quantity.parse_or_none(text) is not None else text
 
 
 def scaling_annotations(scaling: Scaling, workload: str) -> dict[str, str]:

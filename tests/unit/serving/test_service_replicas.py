@@ -3,6 +3,7 @@
 import pytest
 from support.predictors import METRIC, USUAL, predictor
 from support.serving import (
+    WORKLOAD,
     aim_service,
     cache,
     children_of,

@@ -29,8 +29,8 @@ def test_defaults_by_gpu(count: int, cpu: str, memory: str, limit: str) -> None:
     ("count", "layers", "side", "expected"),
     [
         (4, ({"requests": {"memory": "64Gi"}},), "requests", {"memory": "64Gi", "cpu": "16", "amd.com/gpu": "4"}),
-        (1, ({"limits": {"amd.com/gpu": 8}},), "requests", {"memory": "32Gi", "cpu": "4", "amd.com/gpu": 8}),
-        (1, ({"requests": {"amd.com/gpu": 8}},), "limits", {"memory": "48Gi", "amd.com/gpu": 8}),
+        (1, ({"limits": {"amd.com/gpu": 8}},), "requests", {"memory": "32Gi", "cpu": "4", "amd.com/gpu": "8"}),
+        (1, ({"requests": {"amd.com/gpu": 8}},), "limits", {"memory": "48Gi", "amd.com/gpu": "8"}),
         (4, ({"requests": {"memory": "256Gi"}},), "limits", {"memory": "256Gi", "amd.com/gpu": "4"}),
         (1, ({"limits": {"memory": "1Gi"}},), "requests", {"memory": "1Gi", "cpu": "4", "amd.com/gpu": "1"}),
         (
