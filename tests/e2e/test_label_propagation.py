@@ -1,0 +1,68 @@
+"""Labels of an AIMService on everything that is made for it, down to volumes and pods."""
+
+import pytest
+from support.nats import eventually
+from support.stack import OWN, Platform
+
+from controller_runtime import JsonObject
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+IMAGE = "amdenterpriseai/aim-qwen-qwen3-32b:0.8.5"
+TEAM = "labelled"
+CHILDREN = {
+    "model": f"{OWN}/namespaces/{TEAM}/aimmodels",
+    "template cache": f"{OWN}/namespaces/{TEAM}/aimtemplatecaches",
+    "artifact": f"{OWN}/namespaces/{TEAM}/aimartifacts",
+    "volume claim": f"/api/v1/namespaces/{TEAM}/persistentvolumeclaims",
+    "download Job": f"/apis/batch/v1/namespaces/{TEAM}/jobs",
+    "InferenceService": f"/apis/serving.kserve.io/v1beta1/namespaces/{TEAM}/inferenceservices",
+    "route": f"/apis/gateway.networking.k8s.io/v1/namespaces/{TEAM}/httproutes",
+    "pods": f"/api/v1/namespaces/{TEAM}/pods",
+}
+WANTED = {"team-alpha": "frontend", "cost-center": "cc-12345"}
+GIVEN = {**WANTED, "env": "test"}
+
+
+def labels_of(obj: JsonObject) -> dict[str, str]:
+    """Those that a user could have given."""
+    return {name: value for name, value in obj["metadata"].get("labels", {}).items() if name in GIVEN}
+
+
+@pytest.mark.spec("RC-S18", "RC-S21", "RC-099", "RC-100", "RC-101", "RC-090")
+async def test_labels_reach_everything_that_is_made_for_a_service(platform: Platform) -> None:
+    await platform.namespace(TEAM)
+    config = {
+        "apiVersion": "aim.eai.amd.com/v1alpha1",
+        "kind": "AIMRuntimeConfig",
+        "metadata": {"name": "default", "namespace": TEAM},
+        "spec": {"labelPropagation": {"enabled": True, "match": ["team-*", "cost-center"]}},
+    }
+    await platform.api.created(f"{OWN}/namespaces/{TEAM}/aimruntimeconfigs", config)
+    service = {
+        "apiVersion": "aim.eai.amd.com/v1alpha1",
+        "kind": "AIMService",
+        "metadata": {"name": "chat", "namespace": TEAM, "labels": GIVEN},
+        "spec": {"model": {"image": IMAGE}, "caching": {"mode": "Shared"}},
+    }
+    # What has come to its end may be cleaned up before the service runs.
+    seen: dict[str, dict[str, JsonObject]] = {what: {} for what in CHILDREN}
+    await platform.api.created(f"{OWN}/namespaces/{TEAM}/aimservices", service)
+
+    async def runs() -> bool:
+        for what, path in CHILDREN.items():
+            found = (await platform.api.get(path)).body["items"]
+            seen[what].update({one["metadata"]["uid"]: one for one in found})
+        live = (await platform.api.get(f"{OWN}/namespaces/{TEAM}/aimservices/chat")).body
+        return bool((live.get("status") or {}).get("status") == "Running")
+
+    await eventually(runs, "the service runs")
+    for what, found in seen.items():
+        assert found, f"no {what} was seen"
+        assert {one["metadata"]["name"]: labels_of(one) for one in found.values()} == {
+            one["metadata"]["name"]: WANTED for one in found.values()
+        }, what
+    for job in seen["download Job"].values():
+        assert labels_of(job["spec"]["template"]) == WANTED
+    (cache,) = seen["template cache"].values()
+    assert cache["metadata"]["labels"]["aim.eai.amd.com/service.name"] == "chat"
