@@ -81,7 +81,8 @@ class ListBody:
                     first = last = token.end()
                 elif first <= token.start() and depth == 3:
                     begin = token.start()
-                    if text != b"{" or body[last:begin].strip(_BLANK + b","):
+                    between = b"" if last == first else b","
+                    if text != b"{" or body[last:begin].strip(_BLANK) != between:
                         raise ValueError("the items of a list are not objects")
                 named = False
             elif text in _CLOSING:
