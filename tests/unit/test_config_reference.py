@@ -122,3 +122,30 @@ def test_a_config_that_is_missing_stops_its_consumer_until_it_appears(kind: str)
 @pytest.mark.spec("RC-061", "RC-062", "RC-063", "RC-S01")
 def test_without_any_config_the_defaults_apply(kind: str) -> None:
     assert after_pass(kind).condition("RuntimeConfigReady") == ("True", "DefaultConfigNotFound")
+
+
+SETTINGS: dict[str, JsonObject] = {
+    "storage class": {"storage": {"defaultStorageClassName": "other"}},
+    "headroom": {"storage": {"pvcHeadroomPercent": 77}},
+    "download filter": {"storage": {"downloadFilter": {"include": ["*.x"]}}},
+    "routing": {"routing": {"enabled": True, "gatewayRef": {"name": "gw"}}},
+    "env": {"env": [{"name": "OF_CONFIG", "value": "1"}]},
+    "discovery": {"model": {"autoDiscovery": False}},
+    "retention": {"artifact": {"defaultRetentionPriority": 3}},
+    "quota": {"artifactStorageQuota": {"clusterLimit": "1"}},
+}
+CONCERNED = {
+    "AIMService": {"storage class", "routing", "env"},
+    "AIMArtifact": {"storage class", "headroom", "download filter", "env", "retention", "quota"},
+    "AIMModel": {"discovery"},
+    "AIMClusterModel": {"discovery"},
+}
+"""What the table of runtime-config.md, section 8, marks."""
+
+
+@pytest.mark.parametrize("kind", CONSUMERS)
+@pytest.mark.spec("RC-110", "RC-011", "RC-114")
+def test_a_setting_concerns_only_the_kinds_that_the_table_marks(kind: str) -> None:
+    usual = after_pass(kind, default()).plan
+    affected = {name for name, spec in SETTINGS.items() if after_pass(kind, default(**spec)).plan != usual}
+    assert affected <= CONCERNED.get(kind, set())
