@@ -12,6 +12,7 @@ from aim_serving.hardware import canonical_hardware
 from aim_serving.indexes import CLUSTER_TEMPLATES_BY_MODEL, TEMPLATES_BY_MODEL
 from aim_serving.overrides import Declared, declares, effective_overrides
 from aim_serving.references import Model, Template, described, is_ready, named
+from aim_serving.selection_report import report
 from aim_serving.template_selection import Choice, Criteria, Stage, select_template
 from aim_serving.template_traits import Traits, traits_of
 from aim_serving.template_wait import Wait, wait_for
@@ -163,7 +164,13 @@ def _selected(
         return TemplateResult(error=presence.error, choice=choice)
     if wait.awaited:
         return _waiting(candidates, choice, wait, model)
-    return replace(_chosen(candidates, choice, model, overrides), late=tuple(candidates[one] for one in wait.late))
+    if choice.chosen is None:
+        why, message = _explain(choice, model)
+        listed = report(choice, candidates, criteria)
+        return TemplateResult(unresolved=why, message=f"{message}: {listed}" if listed else message, choice=choice)
+    return replace(
+        _chosen(candidates, choice.chosen, choice, overrides), late=tuple(candidates[one] for one in wait.late)
+    )
 
 
 def _has_stored(service: AIMService) -> bool:
@@ -188,12 +195,9 @@ def _waiting(candidates: Mapping[Traits, Template], choice: Choice, wait: Wait, 
 
 
 def _chosen(
-    candidates: Mapping[Traits, Template], choice: Choice, model: Model, overrides: Overrides | None
+    candidates: Mapping[Traits, Template], chosen: Traits, choice: Choice, overrides: Overrides | None
 ) -> TemplateResult:
-    if choice.chosen is None:
-        why, message = _explain(choice, model)
-        return TemplateResult(unresolved=why, message=message, choice=choice)
-    winner = candidates[choice.chosen]
+    winner = candidates[chosen]
     if overrides is not None and not declares_overrides(winner, overrides):
         return TemplateResult(base=winner, choice=choice)
     return TemplateResult(winner, choice=choice)

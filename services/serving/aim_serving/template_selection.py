@@ -60,16 +60,20 @@ class Choice:
         emptied_by: the stage that dropped the last candidates.
         before: how many reached that stage.
         usable: the candidates that passed all filters, before scope and preference.
-        tied: how many share the best score, when that is more than one (SV-100).
-        rejected: every dropped candidate and why, for the log (SV-104).
+        best: those that share the best score, when they are more than one (SV-100).
+        rejected: every dropped candidate and why, in the order of the stages (SV-104, SV-282).
     """
 
     chosen: Traits | None = None
     emptied_by: Stage | None = None
     before: int = 0
     usable: tuple[Traits, ...] = ()
-    tied: int = 0
+    best: tuple[Traits, ...] = ()
     rejected: tuple[tuple[Traits, Rejection], ...] = ()
+
+    @property
+    def tied(self) -> int:
+        return len(self.best)
 
 
 _OF_STATUS: Final[Mapping[StatusValue, Rejection]] = MappingProxyType(
@@ -110,7 +114,7 @@ def select_template(candidates: Sequence[Traits], criteria: Criteria) -> Choice:
     winners = [one for one in preferred if _score(one, criteria.normalise) == best]
     rejected += [(one, Rejection.RANK) for one in remaining if one not in winners]
     told = Choice(usable=tuple(remaining), rejected=tuple(rejected))
-    return replace(told, chosen=winners[0]) if len(winners) == 1 else replace(told, tied=len(winners))
+    return replace(told, chosen=winners[0]) if len(winners) == 1 else replace(told, best=tuple(winners))
 
 
 def _stages(criteria: Criteria) -> tuple[tuple[Stage, _Check], ...]:

@@ -10,9 +10,11 @@ from aim_domain.naming import NamingError, inference_service_name
 from aim_domain.parts import AUTOSCALERS, INFERENCE_SERVICES
 from aim_serving import SERVICE_NAME
 from aim_serving.autoscaler_health import autoscaler_component
+from aim_serving.gpu_fit import with_gpu_fit
 from aim_serving.indexes import EVENTS_BY_OBJECT, PODS_BY_WORKLOAD
 from aim_serving.pod_steps import Explained, held_back
-from aim_serving.replicas import Scaling, hpa_name, scaling_of
+from aim_serving.replicas import AutoscalerClass, Scaling, hpa_name, scaling_of
+from aim_serving.scaler_report import reading, reported
 from aim_serving.workload_health import (
     absent_workload,
     invalid_workload,
@@ -97,7 +99,7 @@ def observe_workload(
     pods, effects = _pods(view, service, workload, now, being_created=being_created, ready=ready)
     hpa, autoscaler = _autoscaler(view, workload, ready=ready)
     present = (one for one in (component, pods, hpa) if one is not None)
-    return Observation(tuple(present), effects, autoscaler)
+    return Observation(tuple(present), (*effects, *_scaler_reading(view, workload, autoscaler, now)), autoscaler)
 
 
 def _workload_component(view: View, workload: Workload, *, being_created: bool) -> Component:
@@ -126,7 +128,7 @@ def _pods(
     component = inspect_pods(ComponentName.INFERENCE_SERVICE_PODS, pods, log_of=facts.log_of, events_of=facts.events_of)
     explained = Explained(events=facts.events_known(pods), logs=not unread)
     told = held_back(component, pods, explained, workload_ready=ready)
-    return told, (*unread, *facts.due_events(pods))
+    return with_gpu_fit(view, workload.found, told), (*unread, *facts.due_events(pods))
 
 
 def _autoscaler(
@@ -138,4 +140,13 @@ def _autoscaler(
     lookup: Lookup[HorizontalPodAutoscaler] = Lookup()
     if workload.found is not None:
         lookup = view.get(AUTOSCALERS, workload.found.namespace, name)
-    return autoscaler_component(name, lookup, workload_ready=ready), lookup.value
+    because = reported(view, workload.found) if workload.found is not None and lookup.value is None else ""
+    return autoscaler_component(name, lookup, workload_ready=ready, absent_because=because), lookup.value
+
+
+def _scaler_reading(
+    view: View, workload: Workload, autoscaler: HorizontalPodAutoscaler | None, now: datetime
+) -> tuple[Effect, ...]:
+    scaling, running = workload.scaling, workload.found
+    by_keda = scaling is not None and scaling.scaler is AutoscalerClass.KEDA
+    return (reading(view, running, now),) if by_keda and running is not None and autoscaler is None else ()

@@ -62,6 +62,7 @@ from .gpu.inventory import GPUS as GPUS
 from .gpu.inventory import MEMORY as MEMORY
 from .gpu.inventory import MODELS as MODELS
 from .gpu.inventory import GpuInventory as GpuInventory
+from .gpu.inventory import gpu_model_of as gpu_model_of
 from .gpu.inventory import inventory_of as inventory_of
 from .gpu.inventory import of_model as of_model
 from .gpu.names import canonical_model as canonical_model
