@@ -5,8 +5,14 @@ from controller_runtime import Component, ConditionStatus, Dependency, Lookup, S
 from controller_runtime.core import HorizontalPodAutoscaler
 
 
-def autoscaler_component(name: str, found: Lookup[HorizontalPodAutoscaler], *, workload_ready: bool) -> Component:
-    """How autoscaling is doing; it is observed only, so nothing here blocks (SV-224)."""
+def autoscaler_component(
+    name: str, found: Lookup[HorizontalPodAutoscaler], *, workload_ready: bool, absent_because: str = ""
+) -> Component:
+    """How autoscaling is doing; it is observed only, so nothing here blocks (SV-224).
+
+    Args:
+        absent_because: what KEDA says, if it makes none (SV-283).
+    """
     if found.error is not None:
         return Component(
             ComponentName.HPA,
@@ -16,7 +22,8 @@ def autoscaler_component(name: str, found: Lookup[HorizontalPodAutoscaler], *, w
             dependency=Dependency.DOWNSTREAM,
         )
     if found.value is None:
-        return _hpa(State.PROGRESSING, "HPANotFound", f"HorizontalPodAutoscaler {name} does not exist yet")
+        why = f"; {absent_because}" if absent_because else ""
+        return _hpa(State.PROGRESSING, "HPANotFound", f"HorizontalPodAutoscaler {name} does not exist yet{why}")
     conditions = found.value.status.conditions
     active, able = find_condition(conditions, "ScalingActive"), find_condition(conditions, "AbleToScale")
     if active is None or active.status is not ConditionStatus.TRUE:

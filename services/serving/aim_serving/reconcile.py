@@ -32,7 +32,7 @@ from aim_serving.model_health import model_component
 from aim_serving.model_search import ModelResult, find_model
 from aim_serving.profile_mount import ProfileMount, profile_mount
 from aim_serving.references import Template, is_ready
-from aim_serving.replicas import runtime_status
+from aim_serving.replicas import replicas_in_effect, runtime_status
 from aim_serving.route_health import route_component
 from aim_serving.scaler_leftovers import scaler_removal
 from aim_serving.status import cache_json, references_json, runtime_json, service_status
@@ -106,6 +106,7 @@ def reconcile(service: AIMService, view: View, now: datetime) -> Plan:
         stored_status=service.status.status,
         now=now,
         errors=seen.faults,
+        extra=replicas_in_effect(service.spec),
         failure=view.failure,
     )
     retries = cache.retries if evaluation.may_apply else _retries(service)

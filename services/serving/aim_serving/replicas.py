@@ -8,7 +8,7 @@ from typing import Final
 from aim_domain import AIMService, AIMServiceSpec, MetricTarget, PodMetric, RuntimeStatus, ScalingMetric, labels
 from aim_domain.naming import autoscaler_name, predictor_name
 from aim_serving.written_quantities import written
-from controller_runtime import AimError, Category, JsonObject
+from controller_runtime import AimError, Category, Desired, JsonObject, condition
 from controller_runtime.core import HorizontalPodAutoscaler
 
 METRICS_PORT: Final = "8000"
@@ -124,6 +124,24 @@ def scaling_annotations(scaling: Scaling, workload: str) -> dict[str, str]:
 def hpa_name(scaling: Scaling, workload: str) -> str:
     """Name of the autoscaler that KEDA or KServe makes (SV-185)."""
     return autoscaler_name(workload) if scaling.scaler is AutoscalerClass.KEDA else predictor_name(workload)
+
+
+# What has no effect
+
+REPLICAS_IN_EFFECT: Final = "ReplicasInEffect"
+"""Condition of an autoscaled service that somebody scaled by hand (SV-280)."""
+
+
+def replicas_in_effect(spec: AIMServiceSpec) -> tuple[Desired, ...]:
+    """The answer to ``kubectl scale`` while autoscaling decides; the default of 1 says nothing."""
+    scaling = scaling_of(spec)
+    if isinstance(scaling, AimError) or not scaling.autoscaled or spec.replicas == 1:
+        return ()
+    message = (
+        f"spec.replicas is {spec.replicas}, but autoscaling keeps {scaling.minimum} to {scaling.maximum} replicas; "
+        "change spec.minReplicas and spec.maxReplicas, or remove them and spec.autoScaling for a fixed number"
+    )
+    return (condition(REPLICAS_IN_EFFECT, False, "AutoscalingDecides", message),)
 
 
 # Status

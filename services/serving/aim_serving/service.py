@@ -28,9 +28,11 @@ from aim_domain.parts import (
 from aim_serving import SERVICE_NAME, indexes
 from aim_serving.cleanup import finalize
 from aim_serving.effects.scaler_removal import ScalerRemover
+from aim_serving.effects.scaler_report import ScalerReader
 from aim_serving.reconcile import CONTROLLER, reconcile
 from aim_serving.runtime_config import reconcile_cluster_config, reconcile_config
 from aim_serving.scaler_leftovers import SCALER_REMOVAL
+from aim_serving.scaler_report import SCALER_REPORT
 from aim_serving.shown import SHOWN
 from controller_runtime import FACTS, EffectRunner, KubeClient, Reconciler, ServiceDefinition, StatusOwnership
 
@@ -83,12 +85,12 @@ def definition(_: AimSettings) -> ServiceDefinition:
         indexes=indexes.ALL,
         shown=SHOWN,
         reconcilers=(SERVICE_RECONCILER, CONFIG_RECONCILER, CLUSTER_CONFIG_RECONCILER),
-        effect_kinds={**POD_EFFECTS, SCALER_REMOVAL: 8},
+        effect_kinds={**POD_EFFECTS, SCALER_REMOVAL: 8, SCALER_REPORT: 8},
         governs_streams=True,
     )
 
 
 @asynccontextmanager
 async def effect_runners(_settings: AimSettings, kube: KubeClient) -> AsyncIterator[Mapping[str, EffectRunner]]:
-    """Runners for what is read of pods on demand, and for what KServe leaves behind."""
-    yield {**pod_readers(kube), SCALER_REMOVAL: ScalerRemover(kube)}
+    """Runners for what is read of pods and of KEDA on demand, and for what KServe leaves behind."""
+    yield {**pod_readers(kube), SCALER_REMOVAL: ScalerRemover(kube), SCALER_REPORT: ScalerReader(kube)}

@@ -32,6 +32,7 @@ from aim_domain import kinds, labels
 from aim_domain.parts import INFERENCE_SERVICES, PREDICTOR_PODS, SERVICES
 from aim_domain.pods.facts import POD_EVENTS, POD_LOG
 from aim_serving.scaler_leftovers import SCALER_REMOVAL
+from aim_serving.scaler_report import SCALER_REPORT
 from controller_runtime import FACTS, AimError, Category, JsonObject
 
 SERVICE = aim_service(template={"name": "qwen3-lat"})
@@ -281,7 +282,7 @@ def test_what_keda_leaves_behind_is_removed() -> None:
     left_over["metadata"]["name"] = f"keda-hpa-{WORKLOAD}-predictor"
     assert [one.kind for one in plan_for(running(left_over)).effects] == [SCALER_REMOVAL]
     keda = aim_service(template={"name": "qwen3-lat"}, autoScaling={"metrics": [METRIC]})
-    assert plan_for(serving_world(keda, was_keda, *around)).effects == ()
+    assert [one.kind for one in plan_for(serving_world(keda, was_keda, *around)).effects] == [SCALER_REPORT]
     blocked = aim_service(template={"name": "qwen3-lat"}, runtimeConfigName="missing")
     assert plan_for(serving_world(blocked, was_keda, *around)).effects == (), "nothing is deleted on doubtful grounds"
 

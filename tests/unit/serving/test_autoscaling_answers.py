@@ -1,0 +1,102 @@
+"""What an autoscaled service answers: to scaling by hand, and where its autoscaler does not come."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from support.builders import NOW, fact
+from support.predictors import METRIC, USUAL
+from support.serving import (
+    WORKLOAD,
+    aim_service,
+    cache,
+    carry_out,
+    children_of,
+    condition_of,
+    message_of,
+    model,
+    node,
+    overall,
+    plan_for,
+    predictor_pod,
+    serving_world,
+    template,
+    workload,
+)
+
+from aim_domain.parts import SERVICES
+from aim_serving.effects.scaler_report import complaints
+from aim_serving.scaler_report import SCALER_REPORT
+from controller_runtime import FACTS, JsonObject
+
+BOUNDS: JsonObject = {"minReplicas": 1, "maxReplicas": 3}
+KEDA: JsonObject = {**BOUNDS, "autoScaling": {"metrics": [METRIC]}}
+
+
+def around(**spec: Any) -> tuple[JsonObject, ...]:
+    service = aim_service(template={"name": "qwen3-lat"}, **spec)
+    return (service, template(), model(), node(), cache(USUAL))
+
+
+@pytest.mark.spec("SV-280", "SV-180")
+@pytest.mark.parametrize("scaled", [0, 2, 5])
+@pytest.mark.parametrize("how", [BOUNDS, KEDA, {"autoScaling": {}}])
+def test_scaling_by_hand_is_answered(how: JsonObject, scaled: int) -> None:
+    plan = plan_for(serving_world(*around(replicas=scaled, **how)))
+    assert condition_of(plan, "ReplicasInEffect") == ("False", "AutoscalingDecides")
+    said = message_of(plan, "ReplicasInEffect")
+    bounds = "1 to 3" if "maxReplicas" in how else "1 to 1"
+    assert f"spec.replicas is {scaled}, but autoscaling keeps {bounds} replicas" in said
+    assert "AutoscalingDecides" in " ".join(f"{event.reason} {event.message}" for event in plan.events)
+    (made,) = children_of(plan, "InferenceService")
+    assert made["spec"]["predictor"]["minReplicas"] == 1
+    assert overall(plan) == overall(plan_for(serving_world(*around(**how)))), "it takes no part in the status"
+
+
+@pytest.mark.spec("SV-280")
+def test_the_answer_goes_with_its_cause() -> None:
+    for spec in ({"replicas": 1, **BOUNDS}, {"replicas": 5}, {"replicas": 5, "minReplicas": 4, "maxReplicas": 2}):
+        plan = plan_for(serving_world(*around(**spec)))
+        assert condition_of(plan, "ReplicasInEffect") is None
+    world = serving_world(*around(replicas=5, **BOUNDS))
+    carry_out(world, plan_for(world))
+    assert not [event for event in plan_for(world).events if "AutoscalingDecides" in event.message]
+
+
+@pytest.mark.spec("SV-283", "SV-207", "SV-208")
+def test_why_keda_makes_no_autoscaler() -> None:
+    service, *others = around(**KEDA)
+    world = serving_world(service, *others, workload(service, ready=True), predictor_pod("Running", ready=True))
+    first = plan_for(world)
+    assert message_of(first, "HPAReady").endswith("does not exist yet")
+    (effect,) = first.effects
+    assert (effect.kind, effect.params["name"]) == (SCALER_REPORT, f"{WORKLOAD}-predictor")
+    assert effect.not_before == NOW + timedelta(seconds=10)
+    behind = plan_for(world, now=NOW - timedelta(hours=1)).effects[0].not_before
+    assert behind == NOW - timedelta(hours=1) + timedelta(seconds=10), "a clock behind puts nothing off"
+    why = "ScaledObject x: ScaledObjectCheckFailed: no metric specs returned from scalers"
+    world.put(FACTS, fact("serving", SCALER_REPORT, effect.key, service, SERVICES, outcome={"message": why}))
+    told = plan_for(world)
+    assert condition_of(told, "HPAReady") == ("False", "HPANotFound")
+    assert message_of(told, "HPAReady").endswith(f"does not exist yet; {why}")
+    assert overall(told) == "Starting"
+    assert [one.not_before for one in told.effects] == [NOW + timedelta(seconds=30)]
+    for spec in (BOUNDS, {"replicas": 2}):
+        other, *rest = around(**spec)
+        plan = plan_for(serving_world(other, *rest, workload(other), predictor_pod("Running", ready=True)))
+        assert plan.effects == (), "nobody but KEDA is asked"
+
+
+@pytest.mark.spec("SV-283")
+def test_what_is_quoted_of_a_scaled_object() -> None:
+    def said(type_: str, status: str, reason: str, message: str) -> JsonObject:
+        return {"type": type_, "status": status, "reason": reason, "message": message}
+
+    failed = said("Ready", "False", "ScaledObjectCheckFailed", "no metric specs returned")
+    assert complaints([failed, said("Active", "Unknown", "x", "y"), said("Fallback", "False", "x", "y")]) == [
+        "ScaledObjectCheckFailed: no metric specs returned"
+    ]
+    assert complaints([said("Ready", "Unknown", "", "")]) == ["Ready: no message"]
+    assert complaints([said("Ready", "True", "r", "m"), said("Paused", "True", "ScaledObjectPaused", "p")]) == [
+        "ScaledObjectPaused: p"
+    ]
