@@ -1,17 +1,27 @@
 """Component ``HPA`` of an autoscaled service (SV-207, SV-208)."""
 
+from typing import Final
+
 from aim_domain.component_names import ComponentName
 from controller_runtime import Component, ConditionStatus, Dependency, Lookup, State, find_condition
 from controller_runtime.core import HorizontalPodAutoscaler
 
+SCALED_TO_ZERO: Final = "ScaledToZero"
+
 
 def autoscaler_component(
-    name: str, found: Lookup[HorizontalPodAutoscaler], *, workload_ready: bool, absent_because: str = ""
+    name: str,
+    found: Lookup[HorizontalPodAutoscaler],
+    *,
+    workload_ready: bool,
+    absent_because: str = "",
+    at_zero: bool = False,
 ) -> Component:
     """How autoscaling is doing; it is observed only, so nothing here blocks (SV-224).
 
     Args:
         absent_because: what KEDA says, if it makes none (SV-283).
+        at_zero: KEDA has taken the last replica, as the service allows (SV-285).
     """
     if found.error is not None:
         return Component(
@@ -24,6 +34,8 @@ def autoscaler_component(
     if found.value is None:
         why = f"; {absent_because}" if absent_because else ""
         return _hpa(State.PROGRESSING, "HPANotFound", f"HorizontalPodAutoscaler {name} does not exist yet{why}")
+    if at_zero:
+        return _hpa(State.READY, SCALED_TO_ZERO, f"HorizontalPodAutoscaler {name} rests until a metric is active")
     conditions = found.value.status.conditions
     active, able = find_condition(conditions, "ScalingActive"), find_condition(conditions, "AbleToScale")
     if active is None or active.status is not ConditionStatus.TRUE:

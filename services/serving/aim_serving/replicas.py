@@ -1,6 +1,6 @@
 """Fixed replicas or autoscaling (serving.md section 10), and ``status.runtime`` (11.5)."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
@@ -8,13 +8,17 @@ from typing import Final
 from aim_domain import AIMService, AIMServiceSpec, MetricTarget, PodMetric, RuntimeStatus, ScalingMetric, labels
 from aim_domain.naming import autoscaler_name, predictor_name
 from aim_serving.written_quantities import written
-from controller_runtime import AimError, Category, Desired, JsonObject, condition
+from controller_runtime import AimError, Category, ConditionStatus, Desired, JsonObject, condition, find_condition
 from controller_runtime.core import HorizontalPodAutoscaler
 
 METRICS_PORT: Final = "8000"
 LARGEST: Final = 2**31 - 1
 """What KServe can decode, on either side of zero. The API server admits 64 bits, and one InferenceService with a larger
 number stops KServe for all."""
+
+
+_OF_ENGINE: Final = ("vllm:", "vllm_")
+"""How names of metrics begin that the serving engine makes."""
 
 
 class AutoscalerClass(StrEnum):
@@ -51,17 +55,38 @@ def scaling_of(spec: AIMServiceSpec) -> Scaling | AimError:
             return _invalid(f"{path} is {number}; the largest allowed value is {LARGEST}")
     if spec.auto_scaling is None and spec.min_replicas is None and spec.max_replicas is None:
         if spec.replicas < 1:
-            return _invalid(f"spec.replicas is {spec.replicas}; scaling to zero is not supported; set at least 1")
+            return _invalid(f"spec.replicas is {spec.replicas}; set at least 1, or scale to zero with spec.minReplicas")
         return Scaling(spec.replicas, spec.replicas, AutoscalerClass.NONE)
     minimum = spec.min_replicas if spec.min_replicas is not None else 1
-    maximum = spec.max_replicas if spec.max_replicas is not None else minimum
+    maximum = spec.max_replicas if spec.max_replicas is not None else max(1, minimum)
     if maximum < minimum:
         return _invalid(f"spec.maxReplicas {maximum} is below spec.minReplicas {minimum}; raise it")
     if any(metric.podmetric is None for metric in given):
         return _invalid("a metric of spec.autoScaling.metrics has no podmetric; describe the metric there")
+    if minimum < 1 and (why := _cannot_wake(given)):
+        return _invalid(f"spec.minReplicas is {minimum}, but {why}")
     scaler = AutoscalerClass.KEDA if given else AutoscalerClass.HPA
     metrics = None if spec.auto_scaling is None else tuple(_metric(metric) for metric in given)
     return Scaling(minimum, maximum, scaler, metrics)
+
+
+def _cannot_wake(metrics: Sequence[ScalingMetric]) -> str:
+    """Why a service without replicas would never get one again; empty when some metric can wake it (SV-285)."""
+    sources = [metric.podmetric.metric for metric in metrics if metric.podmetric is not None]
+    if not sources:
+        return "without a metric in spec.autoScaling.metrics nothing would wake the service: CPU needs pods"
+    of_pods = {name for source in sources for name in source.metric_names}
+    if any(_is_from_elsewhere((source.query or "").strip(), of_pods) for source in sources):
+        return ""
+    return (
+        "every metric comes from the pods, of which there would be none: one of spec.autoScaling.metrics needs a query "
+        "for a metric that something else sends, and that is no metric of the engine and in no metricNames"
+    )
+
+
+def _is_from_elsewhere(query: str, of_pods: Collection[str]) -> bool:
+    """What the collector beside the engine is told to read, and the engine's own metrics, end with the last pod."""
+    return bool(query) and query not in of_pods and not query.lower().startswith(_OF_ENGINE)
 
 
 def _counts(spec: AIMServiceSpec, metrics: Sequence[ScalingMetric]) -> Iterator[tuple[str, int | None]]:
@@ -122,8 +147,20 @@ def scaling_annotations(scaling: Scaling, workload: str) -> dict[str, str]:
 
 
 def hpa_name(scaling: Scaling, workload: str) -> str:
+    """Name of the service's autoscaler."""
+    return autoscaler_of(scaling.scaler, workload)
+
+
+def autoscaler_of(scaler: AutoscalerClass, workload: str) -> str:
     """Name of the autoscaler that KEDA or KServe makes (SV-185)."""
-    return autoscaler_name(workload) if scaling.scaler is AutoscalerClass.KEDA else predictor_name(workload)
+    return autoscaler_name(workload) if scaler is AutoscalerClass.KEDA else predictor_name(workload)
+
+
+def is_scaled_to_zero(scaling: Scaling, hpa: HorizontalPodAutoscaler | None) -> bool:
+    """Whether KEDA has taken the last replica: its autoscaler rests until a metric wakes the service (SV-285)."""
+    active = None if hpa is None else find_condition(hpa.status.conditions, "ScalingActive")
+    resting = active is not None and active.status is not ConditionStatus.TRUE and active.reason == "ScalingDisabled"
+    return scaling.minimum == 0 and resting
 
 
 # What has no effect
@@ -179,7 +216,8 @@ def _numbers(
         return (
             status.current_replicas,
             status.desired_replicas,
-            1 if lowest is None else lowest,
+            # From one to none KEDA scales by itself; its autoscaler never goes below one.
+            0 if scaling.minimum == 0 else 1 if lowest is None else lowest,
             hpa.spec.max_replicas,
         )
     return (scaling.minimum, scaling.minimum, scaling.minimum, scaling.maximum)

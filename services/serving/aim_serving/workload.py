@@ -9,11 +9,11 @@ from aim_domain.kinds import AIM_SERVICE
 from aim_domain.naming import NamingError, inference_service_name
 from aim_domain.parts import AUTOSCALERS, INFERENCE_SERVICES
 from aim_serving import SERVICE_NAME
-from aim_serving.autoscaler_health import autoscaler_component
+from aim_serving.autoscaler_health import SCALED_TO_ZERO, autoscaler_component
 from aim_serving.gpu_fit import with_gpu_fit
 from aim_serving.indexes import EVENTS_BY_OBJECT, PODS_BY_WORKLOAD
 from aim_serving.pod_steps import Explained, held_back
-from aim_serving.replicas import AutoscalerClass, Scaling, hpa_name, scaling_of
+from aim_serving.replicas import AutoscalerClass, Scaling, hpa_name, is_scaled_to_zero, scaling_of
 from aim_serving.scaler_report import reading, reported
 from aim_serving.workload_health import (
     absent_workload,
@@ -27,6 +27,7 @@ from controller_runtime import (
     AimError,
     Category,
     Component,
+    Dependency,
     Effect,
     Lookup,
     State,
@@ -98,6 +99,8 @@ def observe_workload(
     ready = component.effective_state is State.READY
     pods, effects = _pods(view, service, workload, now, being_created=being_created, ready=ready)
     hpa, autoscaler = _autoscaler(view, workload, ready=ready)
+    if pods is not None and pods.effective_reason == "NoPods" and _is_at_zero(workload, autoscaler):
+        pods = _no_pods_wanted()
     present = (one for one in (component, pods, hpa) if one is not None)
     return Observation(tuple(present), (*effects, *_scaler_reading(view, workload, autoscaler, now)), autoscaler)
 
@@ -141,7 +144,23 @@ def _autoscaler(
     if workload.found is not None:
         lookup = view.get(AUTOSCALERS, workload.found.namespace, name)
     because = reported(view, workload.found) if workload.found is not None and lookup.value is None else ""
-    return autoscaler_component(name, lookup, workload_ready=ready, absent_because=because), lookup.value
+    at_zero = _is_at_zero(workload, lookup.value)
+    part = autoscaler_component(name, lookup, workload_ready=ready, absent_because=because, at_zero=at_zero)
+    return part, lookup.value
+
+
+def _is_at_zero(workload: Workload, autoscaler: HorizontalPodAutoscaler | None) -> bool:
+    return workload.scaling is not None and is_scaled_to_zero(workload.scaling, autoscaler)
+
+
+def _no_pods_wanted() -> Component:
+    return Component(
+        ComponentName.INFERENCE_SERVICE_PODS,
+        State.READY,
+        SCALED_TO_ZERO,
+        "scaled to zero; the first active metric starts a pod",
+        dependency=Dependency.DOWNSTREAM,
+    )
 
 
 def _scaler_reading(

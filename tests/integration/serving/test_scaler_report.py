@@ -1,10 +1,12 @@
-"""What serving reads of KEDA, against the embedded control plane."""
+"""What serving reads and removes of autoscalers, against the embedded control plane."""
 
 import pytest
 from support.controlplane import RawApi
 
 from aim_local.apiserver import ControlPlane
+from aim_serving.effects.scaler_removal import ScalerRemover
 from aim_serving.effects.scaler_report import ScalerReader
+from aim_serving.scaler_leftovers import SCALER_REMOVAL
 from aim_serving.scaler_report import SCALER_REPORT
 from controller_runtime import Effect, JsonObject, KubeClient
 from controller_runtime.kube.config import Connection, NoCredentials
@@ -36,3 +38,25 @@ async def test_the_words_of_a_scaled_object(controlplane: ControlPlane, api: Raw
     assert reply.status == 200, reply.body
     found = await read(controlplane)
     assert found == {"message": f"ScaledObject {NAME}: ScaledObjectCheckFailed: no metric specs"}
+
+
+@pytest.mark.spec("SV-286")
+async def test_only_the_own_autoscaler_is_removed_when_keda_takes_over(controlplane: ControlPlane, api: RawApi) -> None:
+    hpas = f"/apis/autoscaling/v2/namespaces/{NAMESPACE}/horizontalpodautoscalers"
+    config_map = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "owner", "namespace": NAMESPACE}}
+    made = await api.created(f"/api/v1/namespaces/{NAMESPACE}/configmaps", config_map)
+    own = made["metadata"]["uid"]
+    owner = {"apiVersion": "v1", "kind": "ConfigMap", "name": "owner", "uid": own}
+    target = {"apiVersion": "apps/v1", "kind": "Deployment", "name": NAME}
+    body = {
+        "apiVersion": "autoscaling/v2",
+        "kind": "HorizontalPodAutoscaler",
+        "metadata": {"name": NAME, "namespace": NAMESPACE, "ownerReferences": [{**owner, "controller": True}]},
+        "spec": {"scaleTargetRef": target, "minReplicas": 1, "maxReplicas": 2},
+    }
+    await api.created(hpas, body)
+    async with KubeClient(Connection(controlplane.url, NoCredentials()), service="serving") as kube:
+        for uid, removed in (("another", []), (own, ["HorizontalPodAutoscaler"]), (own, [])):
+            params = {"namespace": NAMESPACE, "name": NAME, "workloadUid": uid, "former": "hpa"}
+            assert await ScalerRemover(kube)(Effect(SCALER_REMOVAL, "k", params)) == {"removed": removed}
+    assert (await api.get(f"{hpas}/{NAME}")).status == 404

@@ -1,7 +1,11 @@
-"""Removes the ScaledObject and the OpenTelemetryCollector of an InferenceService that KEDA scaled (SV-272)."""
+"""Removes what scaled an InferenceService before another autoscaler took over (SV-272, SV-286)."""
 
-from typing import Final
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any, Final
 
+from aim_domain.kinds import HORIZONTAL_POD_AUTOSCALER
+from aim_serving.replicas import AutoscalerClass
 from aim_serving.scaler_leftovers import RemovalParams
 from controller_runtime import (
     AimError,
@@ -21,6 +25,10 @@ COLLECTOR: Final = Kind(
     "opentelemetry.io", "v1beta1", "OpenTelemetryCollector", "opentelemetrycollectors", True, Resource
 )
 
+_OF_CLASS: Final[Mapping[AutoscalerClass, tuple[Kind[Any], ...]]] = MappingProxyType(
+    {AutoscalerClass.KEDA: (SCALED_OBJECT, COLLECTOR), AutoscalerClass.HPA: (HORIZONTAL_POD_AUTOSCALER,)}
+)
+
 
 class ScalerRemover:
     """Effect ``scaler-removal``."""
@@ -29,16 +37,16 @@ class ScalerRemover:
         self._kube = kube
 
     async def __call__(self, effect: Effect) -> JsonObject:
-        """Remove both, as far as they are there and the InferenceService controls them.
+        """Remove what the former autoscaler needed, as far as it is there and the InferenceService controls it.
 
         Raises:
             EffectError: the API server refuses; the removal is asked for again.
         """
         params = RemovalParams.model_validate(effect.params)
-        removed = [kind.kind for kind in (SCALED_OBJECT, COLLECTOR) if await self._remove(kind, params)]
+        removed = [kind.kind for kind in _OF_CLASS[params.former] if await self._remove(kind, params)]
         return {"removed": removed}
 
-    async def _remove(self, kind: Kind[Resource], params: RemovalParams) -> bool:
+    async def _remove(self, kind: Kind[Any], params: RemovalParams) -> bool:
         try:
             there = await self._kube.get(kind, params.name, params.namespace)
             if not _is_controlled(there, params.workload_uid):
@@ -59,6 +67,6 @@ def _is_controlled(obj: JsonObject, workload_uid: str) -> bool:
     return any(owner.get("controller") and owner["uid"] == workload_uid for owner in owners)
 
 
-def _failure(kind: Kind[Resource], params: RemovalParams, error: KubeError) -> EffectError:
+def _failure(kind: Kind[Any], params: RemovalParams, error: KubeError) -> EffectError:
     what = f"{kind.kind} {params.namespace}/{params.name} cannot be removed: {error}"
     return EffectError(AimError(Category.INFRASTRUCTURE, "ScalerNotRemoved", what))

@@ -177,8 +177,8 @@ class AIMServiceSpec(ApiModel):
     """Deprecated and without effect; use caching.mode."""
     replicas: Annotated[Int32, DEFAULTED] = 1
     """Number of replicas when autoscaling is off."""
-    min_replicas: Annotated[Int32 | None, Schema(minimum=1)] = None
-    """Minimum number of replicas for autoscaling."""
+    min_replicas: Annotated[Int32 | None, Schema(minimum=0)] = None
+    """Minimum number of replicas for autoscaling; 0 needs a metric that does not come from the pods."""
     max_replicas: Annotated[Int32 | None, Schema(minimum=1)] = None
     """Maximum number of replicas for autoscaling."""
     auto_scaling: AutoScaling | None = None

@@ -1,0 +1,202 @@
+"""Fixed replicas, HPA and KEDA in all directions, and down to no replica at all."""
+
+from typing import Any
+
+import pytest
+from support.builders import BuiltWorld, condition, make
+from support.predictors import METRIC, USUAL
+from support.serving import (
+    TEAM,
+    WORKLOAD,
+    aim_service,
+    cache,
+    carry_out,
+    children_of,
+    condition_of,
+    message_of,
+    model,
+    node,
+    overall,
+    plan_for,
+    predictor_pod,
+    serving_world,
+    stored,
+    template,
+    workload,
+)
+
+from aim_domain import kinds, labels
+from aim_domain.parts import AUTOSCALERS, PREDICTOR_PODS, SERVICES
+from aim_serving.scaler_leftovers import SCALER_REMOVAL
+from controller_runtime import JsonObject, Plan
+
+AWAKE: JsonObject = {
+    "type": "PodMetric",
+    "podmetric": {"metric": {"query": "gateway_waiting_requests"}, "target": {"type": "Value", "value": "1"}},
+}
+FIXED: JsonObject = {"replicas": 2}
+BY_HPA: JsonObject = {"minReplicas": 1, "maxReplicas": 4}
+BY_KEDA: JsonObject = {"minReplicas": 1, "maxReplicas": 3, "autoScaling": {"metrics": [METRIC]}}
+TO_ZERO: JsonObject = {"minReplicas": 0, "maxReplicas": 3, "autoScaling": {"metrics": [METRIC, AWAKE]}}
+ANNOTATIONS = {
+    "none": {labels.ANNOTATION_AUTOSCALER_CLASS: "none"},
+    "hpa": {labels.ANNOTATION_AUTOSCALER_CLASS: "hpa"},
+    "keda": {
+        labels.ANNOTATION_AUTOSCALER_CLASS: "keda",
+        labels.ANNOTATION_OTEL_INJECT: f"{WORKLOAD}-predictor",
+        labels.ANNOTATION_PROMETHEUS_PORT: "8000",
+    },
+}
+
+
+def service(**spec: Any) -> JsonObject:
+    return aim_service(template={"name": "qwen3-lat"}, **spec)
+
+
+def around() -> tuple[JsonObject, ...]:
+    return (template(), model(), node(), cache(USUAL))
+
+
+def autoscaler(name: str, current: int = 1, *, resting: bool = False) -> JsonObject:
+    reason = ("False", "ScalingDisabled") if resting else ("True", "ValidMetricFound")
+    status = {
+        "currentReplicas": current,
+        "desiredReplicas": current,
+        "conditions": [condition("ScalingActive", *reason), condition("AbleToScale", True)],
+    }
+    spec = {"minReplicas": 1, "maxReplicas": 3}
+    own = {labels.SERVICE: "qwen-chat"}
+    return make(kinds.HORIZONTAL_POD_AUTOSCALER, name, namespace=TEAM, labels=own, spec=spec, status=status)
+
+
+HPA, KEDA = f"{WORKLOAD}-predictor", f"keda-hpa-{WORKLOAD}-predictor"
+
+
+def changed(before: JsonObject, after: JsonObject, *left_over: str) -> tuple[BuiltWorld, Plan]:
+    """A service that ran with one way of scaling and now asks for the other."""
+    world = serving_world(service(**before), *around())
+    carry_out(world, plan_for(world))
+    entry = world.world.all(SERVICES)[0]
+    newer = str(int(entry.raw["metadata"]["resourceVersion"]) + 1)
+    spec = service(**after)["spec"]
+    metadata = {**entry.raw["metadata"], "resourceVersion": newer}
+    world.put(SERVICES, {**entry.raw, "metadata": metadata, "spec": spec})
+    for name in left_over:
+        world.put(AUTOSCALERS, autoscaler(name))
+    return world, plan_for(world)
+
+
+WAYS: dict[str, tuple[JsonObject, str, tuple[int, int]]] = {
+    "fixed": (FIXED, "none", (2, 2)),
+    "hpa": (BY_HPA, "hpa", (1, 4)),
+    "keda": (BY_KEDA, "keda", (1, 3)),
+    "zero": (TO_ZERO, "keda", (0, 3)),
+}
+
+
+@pytest.mark.spec("SV-177", "SV-178", "SV-181", "SV-273", "AT-109", "AT-110")
+@pytest.mark.parametrize("before", WAYS)
+@pytest.mark.parametrize("after", WAYS)
+def test_every_change_of_who_scales(before: str, after: str) -> None:
+    wanted, scaler, bounds = WAYS[after]
+    world, plan = changed(WAYS[before][0], wanted)
+    uid = stored(world).uid
+    (body,) = children_of(plan, "InferenceService")
+    assert body["metadata"]["annotations"] == ANNOTATIONS[scaler]
+    predictor = body["spec"]["predictor"]
+    assert (predictor["minReplicas"], predictor["maxReplicas"]) == bounds
+    assert ("autoScaling" in predictor) is (scaler == "keda")
+    assert {child.body["kind"] for child in plan.children} == {"InferenceService"}, "nobody else writes replicas"
+    assert (condition_of(plan, "HPAReady") is None) is (scaler == "none")
+    assert plan.deletes == ()
+    carry_out(world, plan)
+    assert stored(world).uid == uid
+    assert plan.status is not None
+    assert (plan.status["runtime"]["minReplicas"], plan.status["runtime"]["maxReplicas"]) == bounds
+
+
+def removals(plan: Plan) -> list[str]:
+    return [str(one.params["former"]) for one in plan.effects if one.kind == SCALER_REMOVAL]
+
+
+@pytest.mark.spec("SV-272", "SV-286", "AT-110")
+@pytest.mark.parametrize(
+    ("before", "after", "left_over", "removed"),
+    [
+        ("keda", "fixed", (), ["keda"]),
+        ("keda", "hpa", (), ["keda"]),
+        ("zero", "fixed", (KEDA,), ["keda"]),
+        ("hpa", "keda", (HPA,), ["hpa"]),
+        ("hpa", "zero", (HPA,), ["hpa"]),
+        ("hpa", "keda", (), []),
+        ("hpa", "fixed", (HPA,), []),
+        ("fixed", "hpa", (HPA,), []),
+        ("fixed", "keda", (KEDA,), []),
+        ("keda", "zero", (KEDA,), []),
+    ],
+)
+def test_the_former_autoscaler_goes(before: str, after: str, left_over: tuple[str, ...], removed: list[str]) -> None:
+    _, plan = changed(WAYS[before][0], WAYS[after][0], *left_over)
+    assert removals(plan) == removed
+
+
+# No replica at all
+
+
+@pytest.mark.spec("SV-285", "SV-186")
+@pytest.mark.parametrize(
+    ("scaling", "why"),
+    [
+        (None, "CPU needs pods"),
+        ([METRIC | {"podmetric": {"metric": {}, "target": {"type": "Value", "value": "1"}}}], "every metric comes"),
+        ([{**AWAKE, "podmetric": {"metric": {"query": "vllm:num_requests_running"}}}], "every metric comes"),
+        ([{**AWAKE, "podmetric": {"metric": {"query": "q", "metricNames": ["q"]}}}], "every metric comes"),
+    ],
+)
+def test_zero_is_refused_where_nothing_could_wake_the_service(scaling: list[JsonObject] | None, why: str) -> None:
+    metrics = {} if scaling is None else {"autoScaling": {"metrics": scaling}}
+    plan = plan_for(serving_world(service(minReplicas=0, maxReplicas=2, **metrics), *around()))
+    assert (condition_of(plan, "InferenceServiceReady"), overall(plan)) == (("False", "InvalidSpec"), "Failed")
+    assert "spec.minReplicas is 0" in message_of(plan, "InferenceServiceReady")
+    assert why in message_of(plan, "InferenceServiceReady")
+    assert plan.children == ()
+
+
+@pytest.mark.spec("SV-285")
+def test_zero_with_a_metric_that_can_wake() -> None:
+    (body,) = children_of(plan_for(serving_world(service(**TO_ZERO), *around())), "InferenceService")
+    assert (body["spec"]["predictor"]["minReplicas"], body["spec"]["predictor"]["maxReplicas"]) == (0, 3)
+    only = {"minReplicas": 0, "autoScaling": {"metrics": [AWAKE]}}
+    (body,) = children_of(plan_for(serving_world(service(**only), *around())), "InferenceService")
+    assert (body["spec"]["predictor"]["minReplicas"], body["spec"]["predictor"]["maxReplicas"]) == (0, 1)
+    usual = {"autoScaling": {"metrics": [AWAKE]}}
+    (body,) = children_of(plan_for(serving_world(service(**usual), *around())), "InferenceService")
+    assert body["spec"]["predictor"]["minReplicas"] == 1, "off unless asked for"
+
+
+@pytest.mark.spec("SV-285", "SV-209", "SV-212")
+def test_a_service_without_replicas_is_well() -> None:
+    own = service(**TO_ZERO)
+    world = serving_world(own, *around(), workload(own, ready=True), autoscaler(KEDA, 0, resting=True))
+    plan = plan_for(world)
+    assert condition_of(plan, "InferenceServicePodsReady") == ("True", "ScaledToZero")
+    assert condition_of(plan, "HPAReady") == ("True", "ScaledToZero")
+    assert overall(plan) == "Running"
+    assert plan.status is not None
+    assert plan.status["runtime"]["replicas"] == "0/0 (0-3)"
+    woken = serving_world(own, *around(), workload(own, ready=True), autoscaler(KEDA, 1))
+    woken.put(PREDICTOR_PODS, predictor_pod("Running", ready=False))
+    assert condition_of(plan_for(woken), "InferenceServicePodsReady") == ("False", "PodsStarting")
+
+
+@pytest.mark.spec("SV-285", "SV-198", "SV-207")
+def test_only_who_may_be_without_replicas_is_well_without() -> None:
+    own = service(**BY_KEDA)
+    world = serving_world(own, *around(), workload(own, ready=True), autoscaler(KEDA, 0, resting=True))
+    plan = plan_for(world)
+    assert condition_of(plan, "InferenceServicePodsReady") == ("False", "NoPods")
+    assert condition_of(plan, "HPAReady") == ("False", "MetricsFailed")
+    fresh = service(**TO_ZERO)
+    first = plan_for(serving_world(fresh, *around(), workload(fresh, ready=True)))
+    assert condition_of(first, "InferenceServicePodsReady") == ("False", "NoPods")
+    assert condition_of(first, "HPAReady") == ("False", "HPANotFound")
