@@ -10,7 +10,7 @@ from matrix.bus_frames import Frame, Frames, Meddler
 from aim_local.ports import HOST
 
 _IDLE_SECONDS: Final = 0.5
-"""After this long without a message nothing is held back any longer."""
+"""After this long without a message of those that a meddler sees, it holds nothing back any longer."""
 _BUFFER: Final = 1 << 16
 
 
@@ -88,19 +88,24 @@ class BusProxy:
         raise ConnectionResetError
 
     async def _meddled(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, meddler: Meddler) -> None:
-        frames = Frames()
+        frames, clock = Frames(), asyncio.get_running_loop().time
+        idle_at = clock() + _IDLE_SECONDS
         while True:
+            out: list[Frame] = []
             try:
-                async with asyncio.timeout(_IDLE_SECONDS):
+                async with asyncio.timeout_at(idle_at):
                     data = await reader.read(_BUFFER)
             except TimeoutError:
-                out = meddler.idle()
+                out, idle_at = meddler.idle(), clock() + _IDLE_SECONDS
             else:
                 if not data:
                     raise ConnectionResetError
-                out = [one for frame in frames.feed(data) for one in self._pass(frame, meddler)]
+                for frame in frames.feed(data):
+                    seen = self._is_seen(frame)
+                    out += meddler.take(frame) if seen else [frame]
+                    idle_at = clock() + _IDLE_SECONDS if seen else idle_at
             writer.writelines([frame.raw for frame in out])
             await writer.drain()
 
-    def _pass(self, frame: Frame, meddler: Meddler) -> list[Frame]:
-        return meddler.take(frame) if frame.subject.startswith(self._prefixes) and frame.subject else [frame]
+    def _is_seen(self, frame: Frame) -> bool:
+        return bool(frame.subject) and frame.subject.startswith(self._prefixes)

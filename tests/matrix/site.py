@@ -5,13 +5,14 @@ import os
 import signal
 import time
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
 
-from matrix.api_proxy import ApiProxy
+import aiohttp
+from matrix.api_proxy import ApiProxy, requests_of
 from matrix.bus_proxy import BusProxy
 from matrix.mirror import CHILDREN, Mirror, mirrored
 from matrix.oracle import ObjectKey, differences, key_of, normalised, orphans, without
@@ -24,7 +25,7 @@ from aim_local.ports import HOST, free_ports
 from aim_local.stack import SERVICES, ClusterKind, Stack, StackSettings
 from aim_local.supervision.probes import http_probe
 from aim_local.supervision.process import Supervised
-from controller_runtime import JsonObject, KubeClient
+from controller_runtime import JsonObject, Key, KubeClient
 from controller_runtime.kube.config import from_kubeconfig
 
 OWN: Final = "/apis/aim.eai.amd.com/v1alpha1"
@@ -52,6 +53,7 @@ class Site:
         patience: by how much everything may take longer than on the embedded control plane.
         expected: what the story comes to when nothing goes wrong.
         clean_writes: by service, how many writes that takes.
+        most_writes: how many all of them needed in the run without faults that needed most.
         clean_seconds: how long that takes.
     """
 
@@ -65,6 +67,7 @@ class Site:
     patience: float = 1.0
     expected: dict[ObjectKey, JsonObject] = field(default_factory=dict)
     clean_writes: dict[str, int] = field(default_factory=dict)
+    most_writes: int = 0
     clean_seconds: float = 0.0
 
     @property
@@ -86,17 +89,44 @@ class Site:
         await self.api.created(collection, service("own", namespace, caching={"mode": "Dedicated"}, **own))
 
     async def erase(self, seconds: float = 40) -> None:
-        """Delete all of it and wait until nothing is left.
+        """Delete all of it and wait until nothing is left, neither in the cluster nor in any service's world.
 
         Raises:
             TimeoutError: something stays.
         """
+        names = {str(Key(key.namespace, key.name)) for key in map(key_of, self.story())}
         for path in (f"{OWN}/aimclustermodelsources/{SOURCE}", f"/api/v1/namespaces/{NAMESPACE}"):
             await self.api.delete(path)
         async with asyncio.timeout(seconds * self.patience):
             await self.api.until_gone(f"/api/v1/namespaces/{NAMESPACE}")
         if not await self.mirror.until(lambda: not self.story(), seconds * self.patience):
             raise TimeoutError(f"still there: {', '.join(str(key_of(obj)) for obj in self.story())}")
+        await self._forgotten(names, RELISTED)
+
+    async def _forgotten(self, names: set[str], seconds: float) -> None:
+        """Wait until no service knows any of it: what one does because of it would count for the next story."""
+        known = dict.fromkeys(SERVICES, names)
+        deadline = time.monotonic() + seconds * self.patience
+        async with aiohttp.ClientSession(trust_env=False, timeout=aiohttp.ClientTimeout(total=10)) as session:
+            while known:
+                for name in list(known):
+                    # A service that is just being started again does not answer.
+                    with suppress(aiohttp.ClientError, TimeoutError):
+                        known[name] = await self._known(session, name, names)
+                known = {name: still for name, still in known.items() if still}
+                if known and time.monotonic() > deadline:
+                    raise TimeoutError(f"still known: {known}")
+                await asyncio.sleep(0.1 if known else 0)
+
+    async def _known(self, session: aiohttp.ClientSession, service: str, names: set[str]) -> set[str]:
+        async with session.get(f"{self.stack[service].url}/debug/world") as answer:
+            world: dict[str, JsonObject] = await answer.json()
+        return {
+            f"{part} {key}"
+            for part, held in world.items()
+            for key in held["keys"]
+            if key in names or key.startswith(f"{NAMESPACE}/")
+        }
 
     def story(self) -> list[JsonObject]:
         """All objects that belong to it."""
@@ -123,24 +153,28 @@ class Site:
 
     async def learn(self) -> list[str]:
         """Tell the story twice without faults; in what the two differ."""
-        first: dict[ObjectKey, JsonObject] = {}
         await self.mirror.until(lambda: _catalogue_is_complete(self.mirror.objects.values()), 60 * self.patience)
         for _ in range(2):
             first = self.expected
-            self.proxy.written.clear()
-            begun = time.monotonic()
-            await self.tell()
-            running = await self.mirror.until(self.ended, 60 * self.patience)
-            self.clean_seconds = time.monotonic() - begun
-            await self.mirror.quiet(2.0 * self.patience, 30)
-            self.expected = normalised(self.story())
-            if not running:
-                return [f"the story does not end: {_states(self.story())}"]
-            self.clean_writes = {
-                name: sum(one.client == name and not one.is_lease for one in self.proxy.written) for name in SERVICES
-            }
-            await self.erase()
+            if wrong := await self.tell_without_faults():
+                return wrong
         return differences(first, self.expected)
+
+    async def tell_without_faults(self) -> list[str]:
+        """Tell the story, note what it comes to and takes, and erase it; why it does not end."""
+        self.proxy.written.clear()
+        begun = time.monotonic()
+        await self.tell()
+        running = await self.mirror.until(self.ended, 60 * self.patience)
+        self.clean_seconds = time.monotonic() - begun
+        await self.mirror.quiet(2.0 * self.patience, 30)
+        self.expected = normalised(self.story())
+        if not running:
+            return [f"the story does not end: {_states(self.story())}"]
+        self.clean_writes = {name: len(requests_of(self.proxy.written, name)) for name in SERVICES}
+        self.most_writes = max(self.most_writes, sum(self.clean_writes.values()))
+        await self.erase()
+        return []
 
     def ended(self) -> bool:
         """Whether both services run and the source is ready."""
