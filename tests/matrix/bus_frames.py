@@ -57,6 +57,8 @@ class Meddler(Protocol):
 
     struck: int
     """How many messages did not come once, at once and in order."""
+    idle_seconds: float
+    """After this long without a message it holds nothing back any longer."""
 
     def take(self, frame: Frame) -> list[Frame]:
         """What is delivered now that this message has come."""
@@ -74,6 +76,7 @@ class Lossy:
     chance: random.Random
     probability: float
     struck: int = 0
+    idle_seconds: float = 0.5
 
     def take(self, frame: Frame) -> list[Frame]:
         """Nothing, or the message."""
@@ -95,6 +98,8 @@ class Jumbling:
     share: float
     span: int = 8
     struck: int = 0
+    idle_seconds: float = 0.1
+    """Little: it is about order, and what comes late is told step by step, which costs writes."""
     _held: list[Frame] = field(default_factory=list)
     _since: int = 0
     """How many messages have come since the first that is held."""
@@ -122,6 +127,7 @@ class Late:
 
     behind: int
     struck: int = 0
+    idle_seconds: float = 0.5
     _held: deque[Frame] = field(default_factory=deque)
 
     def take(self, frame: Frame) -> list[Frame]:

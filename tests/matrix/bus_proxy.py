@@ -9,8 +9,6 @@ from matrix.bus_frames import Frame, Frames, Meddler
 
 from aim_local.ports import HOST
 
-_IDLE_SECONDS: Final = 0.5
-"""After this long without a message of those that a meddler sees, it holds nothing back any longer."""
 _BUFFER: Final = 1 << 16
 
 
@@ -89,21 +87,21 @@ class BusProxy:
 
     async def _meddled(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, meddler: Meddler) -> None:
         frames, clock = Frames(), asyncio.get_running_loop().time
-        idle_at = clock() + _IDLE_SECONDS
+        idle_at = clock() + meddler.idle_seconds
         while True:
             out: list[Frame] = []
             try:
                 async with asyncio.timeout_at(idle_at):
                     data = await reader.read(_BUFFER)
             except TimeoutError:
-                out, idle_at = meddler.idle(), clock() + _IDLE_SECONDS
+                out, idle_at = meddler.idle(), clock() + meddler.idle_seconds
             else:
                 if not data:
                     raise ConnectionResetError
                 for frame in frames.feed(data):
                     seen = self._is_seen(frame)
                     out += meddler.take(frame) if seen else [frame]
-                    idle_at = clock() + _IDLE_SECONDS if seen else idle_at
+                    idle_at = clock() + meddler.idle_seconds if seen else idle_at
             writer.writelines([frame.raw for frame in out])
             await writer.drain()
 

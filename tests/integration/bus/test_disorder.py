@@ -29,6 +29,7 @@ class Swapping:
     """Delivers two of two, twice, before one of two."""
 
     struck: int = 0
+    idle_seconds: float = 60.0
     _held: list[Frame] = field(default_factory=list)
 
     def take(self, frame: Frame) -> list[Frame]:
@@ -48,6 +49,7 @@ class Losing:
 
     of: int
     struck: int = 0
+    idle_seconds: float = 60.0
     stopped: bool = False
     _seen: int = 0
 
@@ -87,6 +89,7 @@ class Relay:
 
     meddlers: list[Meddler]
     struck: int = 0
+    idle_seconds: float = 60.0
 
     def take(self, frame: Frame) -> list[Frame]:
         return self.meddlers[0].take(frame) if self.meddlers else [frame]
