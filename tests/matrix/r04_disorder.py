@@ -16,6 +16,7 @@ from aim_local.stack import SERVICES
 _EACH: Final = 6
 _MORE: Final = 1.10
 """So many times the writes of a run without faults are allowed."""
+_TRIES: Final = 3
 
 
 async def _jumble(number: int, site: Site, chance: random.Random) -> Outcome:
@@ -26,20 +27,34 @@ async def _jumble(number: int, site: Site, chance: random.Random) -> Outcome:
 
     for bus in site.buses.values():
         bus.meddle(jumbling)
+    # Meddlers begin by breaking connections, which is another row's subject.
+    await site.settled()
+    differences, most = await _told(site), _MORE * site.most_writes
+    writes = [_writes(site)]
+    # On a busy machine more states last long enough to be told, now and then; what is written again and again is so
+    # each time.
+    while not differences and writes[-1] > most and len(writes) < _TRIES:
+        await site.erase()
+        differences = await _told(site)
+        writes.append(_writes(site))
+    if min(writes) > most:
+        differences.append(f"{' and '.join(map(str, writes))} writes instead of {site.most_writes}")
+    return Outcome(
+        Counter({"event doubled or moved": site.heal()}),
+        len(site.expected),
+        differences,
+        {"writes": min(writes) / site.most_writes},
+    )
+
+
+async def _told(site: Site) -> list[str]:
     site.proxy.written.clear()
     await site.tell()
-    differences = await site.converged(RELISTED)
-    struck = site.heal()
-    writes, compared = sum(len(requests_of(site.proxy.written, name)) for name in SERVICES), len(site.expected)
-    if not differences and writes > _MORE * site.most_writes:
-        # How many states last long enough to be told depends on how busy the machine is now.
-        await site.erase()
-        differences = await site.tell_without_faults()
-    if writes > _MORE * site.most_writes:
-        differences.append(f"{writes} writes instead of {site.most_writes}")
-    return Outcome(
-        Counter({"event doubled or moved": struck}), compared, differences, {"writes": writes / site.most_writes}
-    )
+    return await site.converged(RELISTED)
+
+
+def _writes(site: Site) -> int:
+    return sum(len(requests_of(site.proxy.written, name)) for name in SERVICES)
 
 
 def _cases() -> Sequence[Case]:

@@ -4,7 +4,7 @@ import asyncio
 import os
 import signal
 import time
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -94,39 +94,44 @@ class Site:
         Raises:
             TimeoutError: something stays.
         """
-        names = {str(Key(key.namespace, key.name)) for key in map(key_of, self.story())}
+        names = {str(Key(key.namespace, key.name)) for key in map(key_of, self.story())} | {SOURCE, NAMESPACE}
         for path in (f"{OWN}/aimclustermodelsources/{SOURCE}", f"/api/v1/namespaces/{NAMESPACE}"):
             await self.api.delete(path)
         async with asyncio.timeout(seconds * self.patience):
             await self.api.until_gone(f"/api/v1/namespaces/{NAMESPACE}")
         if not await self.mirror.until(lambda: not self.story(), seconds * self.patience):
             raise TimeoutError(f"still there: {', '.join(str(key_of(obj)) for obj in self.story())}")
-        await self._forgotten(names, RELISTED)
+        await self.settled(names)
 
-    async def _forgotten(self, names: set[str], seconds: float) -> None:
-        """Wait until no service knows any of it: what one does because of it would count for the next story."""
-        known = dict.fromkeys(SERVICES, names)
-        deadline = time.monotonic() + seconds * self.patience
+    async def settled(self, gone: Collection[str] = ()) -> None:
+        """Wait until every service's world is fresh and holds nothing of what is gone.
+
+        What a service does because its world is not would count for the story that is told next.
+
+        Args:
+            gone: namespace and name of objects.
+
+        Raises:
+            TimeoutError: it does not come to that.
+        """
+        waiting = {name: {"silence"} for name in SERVICES}
+        deadline = time.monotonic() + RELISTED * self.patience
         async with aiohttp.ClientSession(trust_env=False, timeout=aiohttp.ClientTimeout(total=10)) as session:
-            while known:
-                for name in list(known):
+            while waiting:
+                for name in waiting:
                     # A service that is just being started again does not answer.
                     with suppress(aiohttp.ClientError, TimeoutError):
-                        known[name] = await self._known(session, name, names)
-                known = {name: still for name, still in known.items() if still}
-                if known and time.monotonic() > deadline:
-                    raise TimeoutError(f"still known: {known}")
-                await asyncio.sleep(0.1 if known else 0)
+                        waiting[name] = await self._unsettled(session, name, gone)
+                waiting = {name: still for name, still in waiting.items() if still}
+                if waiting and time.monotonic() > deadline:
+                    raise TimeoutError(f"not at rest: {waiting}")
+                await asyncio.sleep(0.1 if waiting else 0)
 
-    async def _known(self, session: aiohttp.ClientSession, service: str, names: set[str]) -> set[str]:
+    async def _unsettled(self, session: aiohttp.ClientSession, service: str, gone: Collection[str]) -> set[str]:
         async with session.get(f"{self.stack[service].url}/debug/world") as answer:
             world: dict[str, JsonObject] = await answer.json()
-        return {
-            f"{part} {key}"
-            for part, held in world.items()
-            for key in held["keys"]
-            if key in names or key.startswith(f"{NAMESPACE}/")
-        }
+        stale = {f"{part} is stale" for part, held in world.items() if not held["fresh"]}
+        return stale | {f"{part} {key}" for part, held in world.items() for key in held["keys"] if key in gone}
 
     def story(self) -> list[JsonObject]:
         """All objects that belong to it."""
