@@ -1,7 +1,6 @@
 """Over all reconcilers: what a decision asked wakes it, and a change that does not wake it would not change it."""
 
 from collections.abc import Iterator
-from copy import deepcopy
 from itertools import count, islice
 from typing import Any, Final
 
@@ -15,7 +14,7 @@ from support.woken import Awake
 from aim_domain import kinds, labels
 from aim_domain.naming import inference_service_name
 from aim_domain.parts import PREDICTOR_PODS
-from controller_runtime import JsonObject, Key, Part, Plan, ServiceDefinition
+from controller_runtime import JsonObject, Key, Part, Plan, ServiceDefinition, dumps, loads
 from controller_runtime.reconcile.plan_json import plan_to_json
 
 SERVICES: Final = definitions()
@@ -148,7 +147,7 @@ def mutants(obj: JsonObject) -> Iterator[tuple[str, JsonObject]]:
         if path[0] in {"apiVersion", "kind"} or (path[0] == "metadata" and path[1:2] and path[1] in _IDENTITY):
             continue
         for changed in (_changed(obj, path), _without(obj, path)):
-            if changed is not None and not refusals(deepcopy(changed)):
+            if changed is not None and not refusals(_copy(changed)):
                 if path[0] == "spec":
                     changed["metadata"]["generation"] = obj["metadata"].get("generation", 1) + 1
                 yield ".".join(map(str, path)), _next(changed)
@@ -172,8 +171,12 @@ def _paths(value: Any, path: tuple[str | int, ...] = ()) -> Iterator[tuple[str |
         yield from _paths(one, (*path, name))
 
 
+def _copy(obj: JsonObject) -> JsonObject:
+    return loads(dumps(obj))
+
+
 def _changed(obj: JsonObject, path: tuple[str | int, ...]) -> JsonObject | None:
-    changed = deepcopy(obj)
+    changed = _copy(obj)
     holder: Any = changed
     for step in path[:-1]:
         holder = holder[step]
@@ -194,7 +197,7 @@ def _without(obj: JsonObject, path: tuple[str | int, ...]) -> JsonObject | None:
     if path == ("metadata",) or any(isinstance(step, int) for step in path[:-1]):
         # Nobody leaves out what makes an item of a list, as the type of a condition.
         return None
-    changed = deepcopy(obj)
+    changed = _copy(obj)
     holder: Any = changed
     for step in path[:-1]:
         holder = holder[step]
