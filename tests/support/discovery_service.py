@@ -37,6 +37,7 @@ CLUSTER_MODELS, CLUSTER_TEMPLATES = f"/apis/{GROUP}/aimclustermodels", f"/apis/{
 class Running:
     """The replicas of discovery, in the order of their start, and their metrics."""
 
+    processes: list[ServiceProcess] = field(default_factory=list)
     tasks: list[asyncio.Task[None]] = field(default_factory=list)
     metrics: list[Metrics] = field(default_factory=list)
 
@@ -58,25 +59,24 @@ async def running_discovery(
         broker = await stack.enter_async_context(NatsServer())
         group = await stack.enter_async_context(asyncio.TaskGroup())
 
-        async def process(
-            declared: ServiceDefinition, settings: DiscoverySettings, metrics: Metrics
-        ) -> asyncio.Task[None]:
+        async def process(declared: ServiceDefinition, settings: DiscoverySettings, metrics: Metrics) -> ServiceProcess:
             connection = await load_connection(str(kubeconfig))
             kube = await stack.enter_async_context(KubeClient(connection, service=declared.name))
             bus = await stack.enter_async_context(connect(settings_for(broker.url, settings.pod_name)))
             own = declared is not OTHERS
             runners: Any = await stack.enter_async_context(effect_runners(settings, kube)) if own else {}
-            running = ServiceProcess(ProcessContext.of(declared, settings, kube, bus, runners=runners, metrics=metrics))
-            return group.create_task(running.run())
+            return ServiceProcess(ProcessContext.of(declared, settings, kube, bus, runners=runners, metrics=metrics))
 
-        others = await process(OTHERS, DiscoverySettings.model_validate({**given, "pod_name": "others"}), Metrics())
+        other_settings = DiscoverySettings.model_validate({**given, "pod_name": "others"})
+        others = group.create_task((await process(OTHERS, other_settings, Metrics())).run())
         found = Running()
         for number in range(replicas):
             settings = DiscoverySettings.model_validate(
                 {**given, "pod_name": f"discovery-{number}", "leader_elect": replicas > 1}
             )
             found.metrics.append(Metrics())
-            found.tasks.append(await process(definition(settings), settings, found.metrics[-1]))
+            found.processes.append(await process(definition(settings), settings, found.metrics[-1]))
+            found.tasks.append(group.create_task(found.processes[-1].run()))
         try:
             yield found
         finally:

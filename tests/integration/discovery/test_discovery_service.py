@@ -1,6 +1,5 @@
 """The discovery service as it runs: API server, broker, registry, Jobs with logs."""
 
-import asyncio
 from base64 import b64encode
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -18,6 +17,7 @@ from support.discovery_service import (
     model,
     running_discovery,
 )
+from support.rounds import at_rest
 
 from aim_local.apiserver import ControlPlane
 from aim_local.registry import DEMO_AUTH, LocalRegistry
@@ -52,19 +52,19 @@ async def test_an_image_becomes_a_ready_model_with_ready_templates(
     ready = next(one for one in templates if one["status"]["status"] == "Ready")
     assert ready["status"]["profile"]["engine_args"]["no-enable-log-requests"] is None
     assert ready["status"]["modelSources"][0]["size"]
-    await still(api, [path(MODELS, "qwen"), *(path(TEMPLATES, one["metadata"]["name"]) for one in templates)])
+    await still(service, api, [path(MODELS, "qwen"), *(path(TEMPLATES, one["metadata"]["name"]) for one in templates)])
     page = service.metrics[0].page().decode()
     assert f'aim_registry_requests_total{{host="{registry.host}",status="2xx"}}' in page
     assert "aim_registry_insecure_endpoints 0.0" in page
 
 
-async def still(api: RawApi, paths: list[str]) -> None:
-    """Settled objects are not written any more (FW-011); what a busy machine is still about to write may come."""
-    versions: list[str] = []
-    async with asyncio.timeout(60):
-        while len(versions) < 2 or versions[-1] != versions[-2]:
-            versions.append(str([(await api.get(one)).body["metadata"]["resourceVersion"] for one in paths]))
-            await asyncio.sleep(0.5)
+async def still(service: Running, api: RawApi, paths: list[str]) -> None:
+    """Settled objects are not written any more (FW-011)."""
+
+    async def versions() -> list[str]:
+        return [str((await api.get(one)).body["metadata"]["resourceVersion"]) for one in paths]
+
+    await at_rest(service.processes[0], versions, "settled objects are not written any more")
 
 
 @pytest.mark.usefixtures("short_waits", "service")
@@ -118,9 +118,10 @@ async def test_a_pull_secret_opens_a_private_image(
     assert forbidden_requests(controlplane) == set()
 
 
-@pytest.mark.usefixtures("service")
 @pytest.mark.spec("DI-263", "DI-280", "DI-306")
-async def test_output_without_a_profile_fails_the_template_and_its_model(api: RawApi, registry: LocalRegistry) -> None:
+async def test_output_without_a_profile_fails_the_template_and_its_model(
+    api: RawApi, registry: LocalRegistry, service: Running
+) -> None:
     await api.created(path(MODELS), model(f"{registry.host}/badcases/noisy-output:1.0.0"))
 
     done = (await api.until(path(MODELS, "qwen"), has_status("Failed"))).body
@@ -129,7 +130,7 @@ async def test_output_without_a_profile_fails_the_template_and_its_model(api: Ra
     (failed,) = (await api.get(path(TEMPLATES))).body["items"]
     assert condition(failed, "Discovered") == ("False", "DiscoveryFailed")
     assert failed["status"]["discovery"]["lastFailureReason"].startswith("InvalidDiscoveryOutput: ")
-    await still(api, [path(MODELS, "qwen"), path(TEMPLATES, failed["metadata"]["name"])])
+    await still(service, api, [path(MODELS, "qwen"), path(TEMPLATES, failed["metadata"]["name"])])
 
 
 @pytest.mark.usefixtures("service")

@@ -145,16 +145,23 @@ async def test_a_source_deleted_during_its_sync_creates_nothing(
 ) -> None:
     answer = asyncio.Event()
     registry.fail("tags", Fault(503, released=answer))
-    async with running_service(controlplane, tmp_path, registry_request_timeout=60.0):
+    async with running_service(controlplane, tmp_path, registry_request_timeout=60.0) as metrics:
+
+        def effects_running() -> float:
+            lines = [line for line in metrics.page().decode().splitlines() if line.startswith("aim_effects_running")]
+            return sum(float(line.rpartition(" ")[2]) for line in lines)
+
         await api.created(SOURCES, source(registry=registry.host, images=["org/aim-a", "org/base:0.9.0"]))
         await eventually(lambda: registry.requests["tags"] > 0, "the sync has begun")
         await api.delete(f"{SOURCES}/catalog")
         await api.until_gone(f"{SOURCES}/catalog")
         answer.set()
-        # By then it would have asked again.
-        await asyncio.sleep(2.5)
-        assert registry.requests["tags"] == 1
-        assert (await api.get(MODELS)).body["items"] == []
+        # A sync that went on would ask again, and end some time; after that, nothing comes of it any more.
+        await eventually(lambda: effects_running() == 0, "the sync has ended")
+        await api.created(SOURCES, source("fence", registry=registry.host, images=["org/base"]))
+        await until(api, "Ready", "fence")
+        assert registry.requests["tags"] == 2
+        assert {image.rpartition(":")[0] for image in await models(api)} == {f"{registry.host}/org/base"}
 
 
 @pytest.mark.usefixtures("service")
