@@ -240,6 +240,12 @@ def conditions_of(plan: Plan) -> dict[str, tuple[str, str]]:
     return {one["type"]: (one["status"], one["reason"]) for one in plan.status["conditions"]}
 
 
+def message_of(plan: Plan, type_: str) -> str:
+    """Message of a condition."""
+    assert plan.status is not None
+    return next(str(one["message"]) for one in plan.status["conditions"] if one["type"] == type_)
+
+
 def value_of(plan: Plan) -> str:
     """The status value."""
     assert plan.status is not None

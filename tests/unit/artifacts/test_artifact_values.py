@@ -48,6 +48,20 @@ def test_mount_point(model: str, directory: str) -> None:
     assert mount_point(model, "fallback") == f"/workspace/cache/{directory}"
 
 
+@pytest.mark.spec("AR-110", "AR-702")
+@pytest.mark.parametrize(
+    ("uri", "scheme", "path", "bucket", "key"),
+    [
+        ("hf://org/name/", "hf", "org/name", "org", "name"),
+        ("s3://bucket/models/a/", "s3", "bucket/models/a", "bucket", "models/a"),
+        ("s3://bucket", "s3", "bucket", "bucket", ""),
+    ],
+)
+def test_parts_of_a_source(uri: str, scheme: str, path: str, bucket: str, key: str) -> None:
+    source = parse_source(uri)
+    assert (source.scheme, source.path, source.bucket, source.key) == (scheme, path, bucket, key)
+
+
 @pytest.mark.spec("AR-702")
 @pytest.mark.parametrize("uri", ["", "hf://", "ftp://a/b", "org/model"])
 def test_texts_that_are_no_source(uri: str) -> None:

@@ -45,6 +45,22 @@ def test_a_job_is_outdated_when_the_spec_has_changed_since(annotations: dict[str
     assert is_outdated(job(**annotations), changed) is outdated
 
 
+@pytest.mark.spec("AR-250")
+def test_pods_run_without_privileges_and_with_the_pull_secrets_of_the_artifact() -> None:
+    own = AIMArtifact.model_validate(artifact(spec={"imagePullSecrets": [{"name": "pull"}]}))
+    pods = [
+        build_check_size_job(one, RuntimeConfigSpec(), ArtifactsSettings()).body["spec"]["template"]["spec"]
+        for one in (own, AIMArtifact.model_validate(artifact()))
+    ]
+    assert [pod.get("imagePullSecrets") for pod in pods] == [[{"name": "pull"}], None]
+    assert pods[0]["securityContext"] == {
+        "runAsUser": 1000,
+        "runAsGroup": 1000,
+        "runAsNonRoot": True,
+        "seccompProfile": {"type": "RuntimeDefault"},
+    }
+
+
 @pytest.mark.spec("AR-250", "AR-257")
 def test_disruptions_cost_no_attempt_and_what_cannot_be_cured_ends_the_job() -> None:
     child = build_check_size_job(AIMArtifact.model_validate(artifact()), RuntimeConfigSpec(), ArtifactsSettings())

@@ -1,7 +1,18 @@
 """Size discovery: Job, result, failures."""
 
 import pytest
-from support.artifacts import ARTIFACT, URI, Cluster, artifact, children_of, conditions_of, environment, value_of
+from support.artifacts import (
+    ARTIFACT,
+    TEAM,
+    URI,
+    Cluster,
+    artifact,
+    children_of,
+    conditions_of,
+    environment,
+    message_of,
+    value_of,
+)
 from support.builders import fact
 
 from aim_domain.parts import ARTIFACT_CLAIMS, ARTIFACT_JOBS, ARTIFACT_PODS, ARTIFACTS
@@ -64,7 +75,10 @@ def test_without_a_termination_message_the_log_is_read() -> None:
     known, plan = answered("")
     (effect,) = plan.effects
     assert effect.kind == "pod-log"
+    assert (effect.params["container"], effect.params["previous"]) == ("model-download", False)
     assert value_of(plan) == "Progressing"
+    assert conditions_of(plan)["CheckSizeOutputReady"] == ("False", "ResourceNotReady")
+    assert message_of(plan, "CheckSizeOutputReady") == f"reading the result of Job {TEAM}/{JOB}"
     tail = 'warning: slow\n{"url":"x","sizeBytes":5}\nbye'
     about = known.raw(ARTIFACTS, "qwen")
     known.world.put(FACTS, fact("artifacts", "pod-log", effect.key, about, ARTIFACTS, outcome={"tail": tail}))
@@ -81,6 +95,8 @@ def test_without_a_termination_message_the_log_is_read() -> None:
 def test_an_unusable_answer_fails(message: str) -> None:
     _, plan = answered(message)
     assert conditions_of(plan)["CheckSizeOutputReady"] == ("False", "InvalidSizeOutput")
+    said = message_of(plan, "CheckSizeOutputReady")
+    assert said.startswith(f"Job {TEAM}/{JOB} reported no usable size (last line: {message!r}); set spec.size")
     assert value_of(plan) == "Failed"
     assert not children_of(plan, ARTIFACT_CLAIMS)
 
@@ -91,8 +107,55 @@ def test_an_answer_that_is_gone_is_waited_for() -> None:
     known.remove(ARTIFACT_PODS, known.names(ARTIFACT_PODS)[0])
     plan = known.run(ARTIFACT, "qwen")
     assert value_of(plan) == "Progressing"
+    assert conditions_of(plan)["CheckSizeOutputReady"] == ("False", "ResourceNotReady")
+    assert "is gone before its result was read; the Job will run again" in message_of(plan, "CheckSizeOutputReady")
     known.remove(ARTIFACT_JOBS, JOB)
     assert [child.name for child in known.run(ARTIFACT, "qwen").children] == [JOB]
+
+
+@pytest.mark.spec("AR-156")
+def test_a_pod_that_names_no_container_is_asked_for_the_one_that_the_job_has() -> None:
+    known = asked()
+    known.start_pod(None, "Succeeded")
+    known.end_job()
+    (effect,) = known.run(ARTIFACT, "qwen").effects
+    assert effect.params["container"] == "check-size"
+
+
+@pytest.mark.spec("AR-157", "AR-159")
+def test_of_a_log_without_a_size_the_last_line_is_quoted() -> None:
+    known, plan = answered("")
+    (effect,) = plan.effects
+    about = known.raw(ARTIFACTS, "qwen")
+    known.world.put(FACTS, fact("artifacts", "pod-log", effect.key, about, ARTIFACTS, outcome={"tail": "x\nbye\n"}))
+    plan = known.run(ARTIFACT, "qwen")
+    assert "reported no usable size (last line: 'bye'); set spec.size" in message_of(plan, "CheckSizeOutputReady")
+
+
+@pytest.mark.spec("AR-161", "AR-350")
+def test_the_log_of_a_failed_question_is_read_before_its_cause_is_told() -> None:
+    known = asked()
+    known.end_pod(known.start_pod(), 1)
+    known.end_job("Failed", "BackoffLimitExceeded")
+    plan = known.run(ARTIFACT, "qwen")
+    assert [effect.kind for effect in plan.effects] == ["pod-log"]
+    assert value_of(plan) == "Progressing"
+
+
+@pytest.mark.spec("AR-362")
+def test_another_spec_replaces_a_failed_question() -> None:
+    known = asked()
+    known.end_pod(known.start_pod(), 11, '{"category":"SourceNotFound","message":"no such repository"}')
+    known.end_job("Failed", "PodFailurePolicy")
+    known.change_metadata(ARTIFACTS, "qwen", generation=2)
+    plan = known.plan(ARTIFACT, "qwen")
+    assert [delete.name for delete in plan.deletes] == [JOB]
+    assert conditions_of(plan)["CheckSizeJobReady"] == ("False", "ResourceNotReady")
+    assert message_of(plan, "CheckSizeJobReady") == (
+        f"Job {TEAM}/{JOB} failed and is replaced, because the spec has changed"
+    )
+    known.change_metadata(ARTIFACT_JOBS, JOB, deletionTimestamp="2026-11-21T12:00:00Z")
+    assert known.plan(ARTIFACT, "qwen").deletes == ()
 
 
 @pytest.mark.spec("AR-161", "AR-354")

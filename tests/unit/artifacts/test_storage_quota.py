@@ -4,13 +4,24 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from support.artifacts import ARTIFACT, TEAM, Cluster, artifact, children_of, conditions_of, namespace, value_of
+from support.artifacts import (
+    ARTIFACT,
+    SERVICE,
+    TEAM,
+    Cluster,
+    artifact,
+    children_of,
+    conditions_of,
+    namespace,
+    value_of,
+)
 from support.builders import NOW, make
 from support.deciding import decide
+from support.woken import woken as all_woken
 
 from aim_artifacts.admission import admissible_after
-from aim_artifacts.quota import Limits, Refusal, Request, Volume, admit, limits_of
-from aim_domain import AIMClusterRuntimeConfig
+from aim_artifacts.quota import Limits, Refusal, Request, Volume, admit, fitting, limits_of
+from aim_domain import AIMClusterRuntimeConfig, labels
 from aim_domain.kinds import AIM_CLUSTER_RUNTIME_CONFIG
 from aim_domain.parts import ARTIFACT_CLAIMS, ARTIFACTS, CLUSTER_RUNTIME_CONFIGS
 from controller_runtime import JsonObject
@@ -70,6 +81,56 @@ def test_of_two_that_compete_the_older_wins_and_the_smaller_is_not_held_up() -> 
     assert reason(younger, limits=limits, others=(older,)) is Refusal.CLUSTER
     huge = request(40, "huge", created="2026-01-01")
     assert reason(request(5), Volume("b", 10 * GI), limits=limits, others=(huge,)) is None
+
+
+@pytest.mark.spec("AR-449", "AR-471")
+@pytest.mark.parametrize(("first", "second"), [(("a", "a"), ("a", "b")), (("a", "b"), ("b", "a"))])
+def test_of_two_of_one_moment_namespace_and_then_name_decide(first: tuple[str, str], second: tuple[str, str]) -> None:
+    limits = Limits(cluster=40 * GI)
+    one, other = (request(30, name, space) for space, name in (first, second))
+    assert reason(one, limits=limits, others=(other, one)) is None
+    assert reason(other, limits=limits, others=(one, other)) is Refusal.CLUSTER
+    assert list(fitting((other, one), (), lambda _: limits)) == [one]
+
+
+@pytest.mark.spec("AR-449", "AR-471")
+def test_artifacts_of_one_moment_get_their_volumes_by_name() -> None:
+    twins = [artifact(name, uid=f"uid-{name}", spec={"size": "10Gi"}) for name in ("b", "a")]
+    known = Cluster.of(*twins, namespace(), config(clusterLimit="15Gi"))
+    assert [key.name for key in admissible_after(known.world.view(), TEAM)] == ["a"]
+    assert not children_of(known.plan(ARTIFACT, "b"), ARTIFACT_CLAIMS)
+    assert children_of(known.plan(ARTIFACT, "a"), ARTIFACT_CLAIMS)
+
+
+@pytest.mark.spec("AR-449", "AR-471")
+@pytest.mark.parametrize(
+    "older",
+    [
+        {"spec": {}},
+        {"spec": {"size": "10Gi"}, "deleting": NOW},
+        {"spec": {"size": "10Gi"}, "annotations": {labels.ANNOTATION_PAUSED: "true"}},
+        {"spec": {"size": "10Gi", "runtimeConfigName": "absent"}},
+    ],
+    ids=["without a size", "being deleted", "paused", "without its config"],
+)
+def test_who_could_not_make_a_volume_holds_up_nobody(older: JsonObject) -> None:
+    first = artifact("first", uid="uid-1", created=NOW - timedelta(hours=1), **older)
+    second = artifact("second", uid="uid-2", spec={"size": "10Gi"})
+    known = Cluster.of(first, second, namespace(), config(clusterLimit="15Gi"))
+    assert children_of(known.plan(ARTIFACT, "second"), ARTIFACT_CLAIMS)
+
+
+@pytest.mark.spec("AR-444")
+def test_a_bad_annotation_is_told_whether_or_not_the_volume_is_there() -> None:
+    bad = namespace(annotations={"aim.eai.amd.com/artifact-storage-quota": "oops"})
+    known = Cluster.of(artifact(spec={"size": "10Gi"}), bad, config(defaultNamespaceLimit="50Gi"))
+    without = known.plan(ARTIFACT, "qwen")
+    known.run(ARTIFACT, "qwen")
+    known.world.put(ARTIFACTS, artifact(spec={"size": "10Gi"}))
+    with_volume = known.plan(ARTIFACT, "qwen")
+    for plan in (without, with_volume):
+        (told,) = [event for event in plan.events if event.reason == "InvalidQuotaAnnotation"]
+        assert "'oops', which is not a quantity" in told.message
 
 
 @pytest.mark.spec("AR-485", "AR-486", "AR-472", "AR-099", "SC-062")
@@ -157,3 +218,31 @@ def test_a_volume_that_goes_wakes_the_oldest_that_fit(limits: list[JsonObject], 
 def test_a_namespace_is_not_woken_for_the_volumes_of_another() -> None:
     known = crowd(config(defaultNamespaceLimit="34Gi"))
     assert list(admissible_after(known.world.view(), "elsewhere")) == []
+
+
+@pytest.mark.spec("AR-472", "FW-502")
+@pytest.mark.parametrize("after", ["gone", "being deleted", "paused", "larger"])
+def test_who_gives_up_its_place_wakes_those_that_now_fit(after: str) -> None:
+    known = crowd(config(clusterLimit="23Gi"))
+    before = known.raw(ARTIFACTS, "a00")
+    changes: dict[str, JsonObject | None] = {
+        "gone": None,
+        "being deleted": with_metadata(before, deletionTimestamp="2026-11-21T12:00:00Z"),
+        "paused": with_metadata(before, annotations={labels.ANNOTATION_PAUSED: "true"}),
+        "larger": {**before, "spec": {**before["spec"], "size": "11Gi"}},
+    }
+    found = all_woken(SERVICE, known.world, ARTIFACTS, before, changes[after]) - {f"artifact:{TEAM}/a00"}
+    assert found == (set() if after == "larger" else {f"artifact:{TEAM}/a01", f"artifact:{TEAM}/a02"})
+
+
+@pytest.mark.spec("AR-472")
+def test_who_has_no_place_in_the_line_wakes_nobody_by_leaving() -> None:
+    known = crowd(config(clusterLimit="23Gi"))
+    known.settle(ARTIFACT, "a00")
+    before = known.raw(ARTIFACTS, "a00")
+    leaving = with_metadata(before, deletionTimestamp="2026-11-21T12:00:00Z")
+    assert all_woken(SERVICE, known.world, ARTIFACTS, leaving, None) <= {f"artifact:{TEAM}/a00"}
+
+
+def with_metadata(obj: JsonObject, **members: Any) -> JsonObject:
+    return {**obj, "metadata": {**obj["metadata"], **members}}

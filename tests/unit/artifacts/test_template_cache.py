@@ -300,6 +300,7 @@ def test_owned_artifacts_become_shared() -> None:
     metadata = known.raw(ARTIFACTS, "mine")["metadata"]
     assert "ownerReferences" not in metadata
     assert metadata["annotations"]["aim.eai.amd.com/promoted-from"] == "aimtemplatecache-private-uid"
+    assert metadata["labels"]["aim.eai.amd.com/template-cache.name"] == "qwen"
     assert value_of(known.run(CACHE, "qwen")) == "Ready"
     plan = known.run(CACHE, "private")
     assert value_of(plan) == "Ready"
