@@ -12,7 +12,9 @@ from aim_domain.api.cluster_service_template import AIMClusterServiceTemplate
 from aim_domain.api.group import GROUP, VERSION
 from aim_domain.api.http_route import HTTPRoute
 from aim_domain.api.inference_service import InferenceService
+from aim_domain.api.kaiwo_config import KaiwoConfig
 from aim_domain.api.model import AIMModel
+from aim_domain.api.namespace_config import AIMNamespaceConfig
 from aim_domain.api.runtime_config import AIMRuntimeConfig
 from aim_domain.api.service import AIMService
 from aim_domain.api.service_template import AIMServiceTemplate
@@ -66,6 +68,11 @@ AIM_ARTIFACT: Final[Kind[AIMArtifact]] = _own(AIMArtifact, "AIMArtifact", "aimar
 AIM_TEMPLATE_CACHE: Final[Kind[AIMTemplateCache]] = _own(
     AIMTemplateCache, "AIMTemplateCache", "aimtemplatecaches", "aimtc"
 )
+_CONFIG_GROUP: Final = "config.kaiwo.silogen.ai"
+AIM_NAMESPACE_CONFIG: Final[Kind[AIMNamespaceConfig]] = Kind(
+    _CONFIG_GROUP, VERSION, "AIMNamespaceConfig", "aimnamespaceconfigs", True, AIMNamespaceConfig
+)
+KAIWO_CONFIG: Final[Kind[KaiwoConfig]] = Kind(_CONFIG_GROUP, VERSION, "KaiwoConfig", "kaiwoconfigs", False, KaiwoConfig)
 INFERENCE_SERVICE: Final[Kind[InferenceService]] = Kind(
     "serving.kserve.io", "v1beta1", "InferenceService", "inferenceservices", True, InferenceService, ("isvc",)
 )
@@ -83,6 +90,8 @@ OWN_KINDS: Final[tuple[Kind[Any], ...]] = (
     AIM_ARTIFACT,
     AIM_TEMPLATE_CACHE,
 )
+OLDER_KINDS: Final[tuple[Kind[Any], ...]] = (AIM_NAMESPACE_CONFIG, KAIWO_CONFIG)
+"""Configurations of older documents: read, never written, and without a status (RC-149)."""
 EXTERNAL_KINDS: Final[tuple[Kind[Any], ...]] = (
     POD,
     JOB,
@@ -98,7 +107,7 @@ EXTERNAL_KINDS: Final[tuple[Kind[Any], ...]] = (
     HORIZONTAL_POD_AUTOSCALER,
     LEASE,
 )
-KINDS: Final = OWN_KINDS + EXTERNAL_KINDS
+KINDS: Final = OWN_KINDS + OLDER_KINDS + EXTERNAL_KINDS
 
 _BY_NAME: Final = {(kind.api_version, kind.kind): kind for kind in KINDS}
 _BY_MODEL: Final = {kind.model: kind for kind in KINDS}

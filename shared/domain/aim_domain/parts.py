@@ -17,6 +17,8 @@ TEMPLATE_CACHES: Final = Part("aimtemplatecaches", kinds.AIM_TEMPLATE_CACHE)
 ARTIFACTS: Final = Part("aimartifacts", kinds.AIM_ARTIFACT)
 RUNTIME_CONFIGS: Final = Part("aimruntimeconfigs", kinds.AIM_RUNTIME_CONFIG)
 CLUSTER_RUNTIME_CONFIGS: Final = Part("aimclusterruntimeconfigs", kinds.AIM_CLUSTER_RUNTIME_CONFIG)
+NAMESPACE_CONFIGS: Final = Part("aimnamespaceconfigs", kinds.AIM_NAMESPACE_CONFIG, read_only=True, optional=True)
+KAIWO_CONFIGS: Final = Part("kaiwoconfigs", kinds.KAIWO_CONFIG, read_only=True, optional=True)
 MODEL_SOURCES: Final = Part("aimclustermodelsources", kinds.AIM_CLUSTER_MODEL_SOURCE)
 
 DISCOVERY_JOBS: Final = Part(

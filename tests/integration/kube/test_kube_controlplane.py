@@ -6,10 +6,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
+from structlog.testing import capture_logs
 
 from aim_local.apiserver import Limits
 from aim_local.apiserver.controlplane import ControlPlane
-from controller_runtime import ApiError, JsonObject, KubeClient
+from controller_runtime import ApiError, JsonObject, Kind, KubeClient, Resource
 from controller_runtime.kinds import CONFIG_MAP
 from controller_runtime.kube.config import Connection, NoCredentials
 from controller_runtime.kube.lease import LeaderElector, LeaseSettings
@@ -199,3 +200,49 @@ async def first_leader(first: LeaderElector, second: LeaderElector) -> tuple[Lea
         task.cancel()
     leader = waiting[done.pop()]
     return leader, second if leader is first else first
+
+
+def gauge_definition() -> dict[str, Any]:
+    schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": "gauges.example.org"},
+        "spec": {
+            "group": "example.org",
+            "scope": "Namespaced",
+            "names": {"kind": "Gauge", "plural": "gauges", "singular": "gauge", "listKind": "GaugeList"},
+            "versions": [{"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}],
+        },
+    }
+
+
+@pytest.mark.spec("RC-150")
+async def test_an_optional_kind_has_no_objects_until_it_is_defined_and_again_when_it_is_no_more(
+    setting: Setting,
+) -> None:
+    definitions = Kind(
+        "apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions", False, Resource
+    )
+    gauges = Kind("example.org", "v1", "Gauge", "gauges", True, Resource)
+    with capture_logs() as logs:
+        async with Reflector(setting.client, gauges, as_sent, optional=True) as reflector:
+            [nothing] = await take(reflector, 1)
+            assert isinstance(nothing, Restarted)
+            assert nothing.objects == ()
+            upcoming = asyncio.create_task(take(reflector, 1))
+            defined = await setting.client.create(definitions, gauge_definition(), MANAGER)
+            [served] = await upcoming
+            assert isinstance(served, Restarted)
+            upcoming = asyncio.create_task(take(reflector, 1))
+            body = {"apiVersion": "example.org/v1", "kind": "Gauge", "metadata": {"name": "a", "namespace": "default"}}
+            await setting.client.create(gauges, body, MANAGER)
+            [seen] = await upcoming
+            assert isinstance(seen, Upsert)
+            upcoming = asyncio.create_task(take(reflector, 2))
+            await setting.client.delete(definitions, "gauges.example.org", uid=defined["metadata"]["uid"])
+            gone, again = await upcoming
+            assert isinstance(gone, Delete)
+            assert isinstance(again, Restarted)
+            assert again.objects == ()
+    assert [line for line in logs if line["log_level"] == "warning"] == []

@@ -39,6 +39,7 @@ class Part(Generic[T]):
         trim: reduces an object to what consumers read (docs/spec/README.md section 8, row 12).
         read_only: no service writes these objects. So nobody waits on the bus for a version of its own, and a version
             that says nothing new need not be published (FW-446).
+        optional: the cluster need not know the kind; then there are no objects of it (RC-150).
     """
 
     name: str
@@ -47,6 +48,7 @@ class Part(Generic[T]):
     field_selector: str = ""
     trim: Callable[[JsonObject], JsonObject] = keep
     read_only: bool = False
+    optional: bool = False
 
     @property
     def model(self) -> type[T]:

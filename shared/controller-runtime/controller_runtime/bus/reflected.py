@@ -23,4 +23,5 @@ def reflect(
         published(part, known),
         label_selector=part.label_selector,
         field_selector=part.field_selector,
+        optional=part.optional,
     )

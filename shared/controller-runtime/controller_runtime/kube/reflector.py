@@ -18,14 +18,15 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from types import TracebackType
-from typing import Any, Generic, NamedTuple, Self, TypeVar, final
+from typing import Any, Final, Generic, NamedTuple, Self, TypeVar, final
 
 import structlog
 
-from controller_runtime.api.meta import Identity, ObjectKey
+from controller_runtime.api.kind import Kind
+from controller_runtime.api.meta import Identity, ObjectKey, Resource
 from controller_runtime.backoff import Backoff
 from controller_runtime.json import JsonObject
-from controller_runtime.kube.client import WATCH_GRACE, KubeClient, WatchEvent
+from controller_runtime.kube.client import WATCH_GRACE, KubeClient, WatchEvent, WatchEventType
 from controller_runtime.kube.errors import ApiError, KubeError
 from controller_runtime.kube.kinds import ResourceKind, resource_name
 from controller_runtime.kube.reflector_state import (
@@ -66,6 +67,10 @@ __all__ = [
 ]
 
 T = TypeVar("T")
+
+_DEFINITION: Final = Kind(
+    "apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions", False, Resource
+)
 
 _log = structlog.get_logger(__name__)
 
@@ -131,6 +136,8 @@ class Reflector(Generic[T]):
     Args:
         form: what is told of an object. The decoded objects of one list of ten thousand take 300 MB, so each gets this
             form at once, when its page arrives.
+        optional: a kind that the server does not know has no objects, without a warning; its definition is watched
+            instead, so that nothing is asked again and again (RC-150).
     """
 
     def __init__(
@@ -142,6 +149,7 @@ class Reflector(Generic[T]):
         *,
         label_selector: str = "",
         field_selector: str = "",
+        optional: bool = False,
         settings: ReflectorSettings | None = None,
         randomness: random.Random | None = None,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
@@ -152,6 +160,8 @@ class Reflector(Generic[T]):
         self._namespace = namespace
         self._label_selector = label_selector
         self._field_selector = field_selector
+        self._optional = optional
+        self._undefined = self._awaits_definition = False
         self._settings = settings or ReflectorSettings()
         self._random = randomness or random.Random()
         self._sleep = sleep
@@ -226,6 +236,10 @@ class Reflector(Generic[T]):
             return await self._transition()
         except (KubeError, ValueError) as error:
             await self._close_watch()
+            if self._is_undefined(error) and isinstance(self._state, Ready):
+                # The definition went away below the watch: the list finds that there is nothing left.
+                self._state = Empty(ListFrom.STORE)
+                return ()
             self._state = after_failure(self._state, error)
             self._failed(error)
             return ()
@@ -345,18 +359,40 @@ class Reflector(Generic[T]):
             token = ""
         else:
             version, match, token = None, None, state.continue_token
-        page = await self._client.list_in_form(
-            self._kind,
-            lambda obj: Item(self._known.identity_of(obj), self._form(obj)),
-            self._namespace,
-            label_selector=self._label_selector,
-            field_selector=self._field_selector,
-            resource_version=version,
-            match=match,
-            limit=self._settings.page_size,
-            continue_token=token,
-        )
+        try:
+            page = await self._client.list_in_form(
+                self._kind,
+                lambda obj: Item(self._known.identity_of(obj), self._form(obj)),
+                self._namespace,
+                label_selector=self._label_selector,
+                field_selector=self._field_selector,
+                resource_version=version,
+                match=match,
+                limit=self._settings.page_size,
+                continue_token=token,
+            )
+        except ApiError as error:
+            if not self._is_undefined(error):
+                raise
+            return await self._nothing(error)
+        self._undefined = False
         return Page(page.items, page.resource_version, page.continue_token)
+
+    def _is_undefined(self, error: Exception) -> bool:
+        return self._optional and isinstance(error, ApiError) and error.is_not_found
+
+    async def _nothing(self, error: ApiError) -> Page[T]:
+        """The list of a kind that has no definition, at a version from which the definition can be watched."""
+        defined = await self._client.list(_DEFINITION, field_selector=self._definition)
+        if defined.items:
+            # It was made a moment ago and is not served yet, which no event of a later version would tell.
+            raise error
+        self._undefined = True
+        return Page((), defined.resource_version, "")
+
+    @property
+    def _definition(self) -> str:
+        return f"metadata.name={resource_name(self._kind)}"
 
     def _restart(self, listed: Listed[T], floor: str) -> tuple[Event[T], ...]:
         rewound = is_older(listed.resource_version, floor)
@@ -370,12 +406,13 @@ class Reflector(Generic[T]):
 
     async def _open(self, version: str) -> tuple[Event[T], ...]:
         seconds = self._random.randint(self._settings.shortest_watch, self._settings.longest_watch)
+        self._awaits_definition = self._undefined
         watch = self._client.watch(
-            self._kind,
-            self._namespace,
+            _DEFINITION if self._undefined else self._kind,
+            None if self._undefined else self._namespace,
             resource_version=version,
-            label_selector=self._label_selector,
-            field_selector=self._field_selector,
+            label_selector="" if self._undefined else self._label_selector,
+            field_selector=self._definition if self._undefined else self._field_selector,
             timeout_seconds=seconds,
             grace=self._settings.grace,
         )
@@ -401,6 +438,10 @@ class Reflector(Generic[T]):
         received = receiving.result()
         if received is None:
             await self._end_of_watch()
+            return ()
+        if self._awaits_definition and received.type is not WatchEventType.BOOKMARK:
+            await self._close_watch()
+            self._state = Empty(ListFrom.STORE)
             return ()
         event = self._formed(self._known.take(received))
         self._events += 1

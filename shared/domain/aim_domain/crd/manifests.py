@@ -10,7 +10,7 @@ import yaml
 
 from aim_domain.crd.definitions import CATEGORIES, COLUMNS, SCALES, Column, Scale
 from aim_domain.crd.structure import resource_schema
-from aim_domain.kinds import OWN_KINDS
+from aim_domain.kinds import OLDER_KINDS, OWN_KINDS
 from controller_runtime import JsonObject, Kind
 
 _HEADER: Final = "# Generated from the models in aim_domain.api by `make crds`; change those instead.\n"
@@ -38,8 +38,8 @@ def definition(kind: Kind[Any]) -> JsonObject:
                 "listKind": kind.list_kind,
                 "plural": kind.plural,
                 "singular": kind.singular,
-                "shortNames": list(kind.short_names),
-                "categories": list(CATEGORIES),
+                **({"shortNames": list(kind.short_names)} if kind.short_names else {}),
+                **({"categories": list(CATEGORIES)} if kind in OWN_KINDS else {}),
             },
             "versions": [_version(kind)],
         },
@@ -52,8 +52,9 @@ def _version(kind: Kind[Any]) -> JsonObject:
         "served": True,
         "storage": True,
         "schema": {"openAPIV3Schema": resource_schema(kind.model)},
-        "subresources": {"status": {}} | ({"scale": _scale(SCALES[kind])} if kind in SCALES else {}),
     }
+    if kind in OWN_KINDS:
+        version["subresources"] = {"status": {}} | ({"scale": _scale(SCALES[kind])} if kind in SCALES else {})
     if kind in COLUMNS:
         version["additionalPrinterColumns"] = [_column(column) for column in COLUMNS[kind]]
     return version
@@ -75,7 +76,7 @@ def _scale(scale: Scale) -> JsonObject:
 @cache
 def rendered() -> dict[str, str]:
     """File name and content of every CRD; the same models always give the same text."""
-    return {f"{kind.plural}.yaml": _HEADER + _yaml(definition(kind)) for kind in OWN_KINDS}
+    return {f"{kind.plural}.yaml": _HEADER + _yaml(definition(kind)) for kind in OWN_KINDS + OLDER_KINDS}
 
 
 def _yaml(value: JsonObject) -> str:

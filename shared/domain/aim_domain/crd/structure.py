@@ -15,6 +15,7 @@ _SCALARS: Final[dict[object, JsonObject]] = {
     str: {"type": "string"},
     bool: {"type": "boolean"},
     int: {"type": "integer"},
+    float: {"type": "number"},
     datetime: {"type": "string"},
 }
 _KEYWORDS: Final = {
@@ -92,6 +93,9 @@ def _object(model: type[ApiModel]) -> JsonObject:
 
 
 def _plain_value(value: object) -> object:
+    if isinstance(value, ApiModel):
+        # Its members have defaults of their own, which the API server fills in below.
+        return {}
     return value.value if isinstance(value, OpenEnum) else value
 
 

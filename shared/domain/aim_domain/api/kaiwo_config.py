@@ -1,0 +1,102 @@
+"""KaiwoConfig: settings of the whole cluster, as older documents have them (section 10.2 of runtime-config.md)."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from aim_domain.api.aim_shapes import DEFAULT_GPU_RESOURCE
+from aim_domain.api.namespace_config import API_VERSION
+from controller_runtime import DEFAULTED, ApiModel, Items, OpenEnum, Resource, Schema
+
+
+class MonitoringProfile(OpenEnum):
+    """Resources that Kaiwo monitors."""
+
+    GPU = "gpu"
+
+
+class KaiwoRay(ApiModel):
+    """Ray, which does not exist here."""
+
+    default_ray_image: Annotated[str, DEFAULTED] = "ghcr.io/silogen/rocm-ray:6.4"
+    """Accepted and without effect."""
+    head_pod_memory: Annotated[str, DEFAULTED] = "16Gi"
+    """Accepted and without effect."""
+
+
+class KaiwoStorage(ApiModel):
+    """Volumes and paths."""
+
+    default_storage_class: str | None = None
+    """StorageClass of volumes, where no runtime config names one."""
+    default_data_mount_path: Annotated[str, DEFAULTED] = "/workload"
+    """Accepted and without effect: weights are mounted below /workspace/cache."""
+    default_hf_mount_path: Annotated[str, DEFAULTED] = "/hf_cache"
+    """Accepted and without effect."""
+
+
+class KaiwoNodes(ApiModel):
+    """Nodes with GPUs."""
+
+    default_gpu_resource_key: Annotated[str, DEFAULTED] = DEFAULT_GPU_RESOURCE
+    """Accepted and without effect: hardware.gpu.resourceName of templates and services says it."""
+    default_gpu_taint_key: Annotated[str, DEFAULTED] = "kaiwo.silogen.ai/gpu"
+    """Accepted and without effect."""
+    exclude_master_nodes_from_node_pools: Annotated[bool, DEFAULTED] = False
+    """Accepted and without effect."""
+    add_taints_to_gpu_nodes: Annotated[bool, DEFAULTED] = False
+    """Accepted and without effect."""
+
+
+class KaiwoScheduling(ApiModel):
+    """Scheduling."""
+
+    kube_scheduler_name: Annotated[str, DEFAULTED] = "kaiwo-scheduler"
+    """Accepted and without effect."""
+    pending_threshold_for_preemption: Annotated[str, DEFAULTED] = "5m"
+    """Accepted and without effect."""
+
+
+class KaiwoMonitoring(ApiModel):
+    """Monitoring of Kaiwo's own workloads."""
+
+    low_utilization_threshold: Annotated[float, DEFAULTED, Schema(minimum=0)] = 1
+    """Accepted and without effect."""
+    target_namespaces: Items[str] = ()
+    """Accepted and without effect."""
+    profile: Annotated[MonitoringProfile, DEFAULTED] = MonitoringProfile.GPU
+    """Accepted and without effect."""
+    terminate_underutilized: Annotated[bool, DEFAULTED] = False
+    """Accepted and without effect."""
+    terminate_underutilized_after: Annotated[str, DEFAULTED, Schema(pattern="^([0-9]+(s|m|h))+$")] = "24h"
+    """Accepted and without effect."""
+
+
+class KaiwoConfigSpec(ApiModel):
+    """Settings of the whole cluster, below all runtime configs."""
+
+    ray: Annotated[KaiwoRay, DEFAULTED] = KaiwoRay()
+    """Ray, which does not exist here."""
+    storage: Annotated[KaiwoStorage, DEFAULTED] = KaiwoStorage()
+    """Volumes and paths."""
+    nodes: Annotated[KaiwoNodes, DEFAULTED] = KaiwoNodes()
+    """Nodes with GPUs."""
+    scheduling: Annotated[KaiwoScheduling, DEFAULTED] = KaiwoScheduling()
+    """Scheduling."""
+    resource_monitoring: Annotated[KaiwoMonitoring, DEFAULTED] = KaiwoMonitoring()
+    """Monitoring of Kaiwo's own workloads."""
+    default_cluster_queue_name: Annotated[str, DEFAULTED] = "kaiwo"
+    """Accepted and without effect."""
+    default_cluster_queue_cohort_name: Annotated[str, DEFAULTED] = "kaiwo"
+    """Accepted and without effect."""
+    dynamically_update_default_cluster_queue: Annotated[bool, DEFAULTED] = False
+    """Accepted and without effect."""
+
+
+class KaiwoConfig(Resource):
+    """Settings of the whole cluster; the oldest one counts, and any runtime config takes precedence."""
+
+    api_version: str = API_VERSION
+    kind: str = "KaiwoConfig"
+    spec: KaiwoConfigSpec = KaiwoConfigSpec()
+    """The settings."""
