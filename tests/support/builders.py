@@ -10,7 +10,9 @@ from datetime import UTC, datetime
 from itertools import count
 from typing import Any, TypeVar
 
+from aim_domain import NAMESPACE_CONFIGS_BY_NAMESPACE
 from aim_domain.kinds import kind_of
+from aim_domain.parts import CLUSTER_RUNTIME_CONFIGS, KAIWO_CONFIGS, NAMESPACE_CONFIGS, RUNTIME_CONFIGS
 from controller_runtime import FACT, AimError, Change, JsonObject, Key, Kind, Part, Resource, World, timestamp
 from controller_runtime.bus.entry import Entry, Version
 from controller_runtime.bus.fact import fact_key
@@ -228,6 +230,12 @@ def world_of(parts: Iterable[Part[Any]], *objects: JsonObject, indexes: Iterable
     for obj in objects:
         result.put(_part_for(known, obj), obj)
     return result
+
+
+def config_world(*configs: JsonObject) -> BuiltWorld:
+    """A world with every level of the runtime configuration."""
+    parts = (RUNTIME_CONFIGS, CLUSTER_RUNTIME_CONFIGS, NAMESPACE_CONFIGS, KAIWO_CONFIGS)
+    return world_of(parts, *configs, indexes=[NAMESPACE_CONFIGS_BY_NAMESPACE])
 
 
 def _part_for(parts: Iterable[Part[Any]], obj: JsonObject) -> Part[Any]:

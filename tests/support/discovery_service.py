@@ -14,7 +14,14 @@ from support.nats import settings_for
 from aim_discovery.service import definition, effect_runners
 from aim_discovery.settings import DiscoverySettings
 from aim_domain import is_job_finished
-from aim_domain.parts import CLUSTER_RUNTIME_CONFIGS, NAMESPACES, RUNTIME_CONFIGS, TEMPLATE_CACHES
+from aim_domain.parts import (
+    CLUSTER_RUNTIME_CONFIGS,
+    KAIWO_CONFIGS,
+    NAMESPACE_CONFIGS,
+    NAMESPACES,
+    RUNTIME_CONFIGS,
+    TEMPLATE_CACHES,
+)
 from aim_local.apiserver import ControlPlane
 from aim_local.nats import NatsServer
 from controller_runtime import FACTS, JsonObject, KubeClient, ServiceDefinition, load_connection
@@ -25,7 +32,9 @@ from controller_runtime.manager.process import ServiceProcess
 from controller_runtime.telemetry.metrics import Metrics
 
 OTHERS = ServiceDefinition(
-    "others", publishes=(RUNTIME_CONFIGS, CLUSTER_RUNTIME_CONFIGS, NAMESPACES, TEMPLATE_CACHES), consumes=(FACTS,)
+    "others",
+    publishes=(RUNTIME_CONFIGS, CLUSTER_RUNTIME_CONFIGS, NAMESPACE_CONFIGS, KAIWO_CONFIGS, NAMESPACES, TEMPLATE_CACHES),
+    consumes=(FACTS,),
 )
 """What other services publish for discovery."""
 GROUP = "aim.eai.amd.com/v1alpha1"

@@ -85,6 +85,8 @@ def test_controllers_and_field_managers_have_their_names() -> None:
         "service": "serving",
         "runtime-config": "serving",
         "cluster-runtime-config": "serving",
+        "namespace-config": "serving",
+        "kaiwo-config": "serving",
         "routing": "routing",
     }
     assert [service.field_manager for service in SERVICES] == [f"aim-{name}" for name in NAMES]

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Final
 
-from aim_domain import API_VERSION, AIMArtifact, InferenceService, labels
+from aim_domain import API_VERSION, NAMESPACE_CONFIGS_BY_NAMESPACE, AIMArtifact, InferenceService, labels
 from aim_domain.parts import ARTIFACT_CLAIMS, ARTIFACT_PODS, ARTIFACTS, INFERENCE_SERVICES, TEMPLATE_CACHES
 from controller_runtime import Index, Key, Resource, label_index, owner_index, scoped
 
@@ -54,6 +54,7 @@ INDEXES: Final = (
     CLAIMS_BY_OWNER,
     PODS_BY_JOB,
     USERS_BY_CLAIM,
+    NAMESPACE_CONFIGS_BY_NAMESPACE,
 )
 
 

@@ -28,6 +28,8 @@ _OF_OTHERS = (
     parts.CLUSTER_TEMPLATES,
     parts.RUNTIME_CONFIGS,
     parts.CLUSTER_RUNTIME_CONFIGS,
+    parts.NAMESPACE_CONFIGS,
+    parts.KAIWO_CONFIGS,
     parts.NAMESPACES,
     parts.SERVICES,
     parts.INFERENCE_SERVICES,

@@ -3,6 +3,7 @@
 from typing import Final
 
 from aim_domain import (
+    SHOWN_OF_OLDER_CONFIGS,
     AIMArtifact,
     AIMClusterServiceTemplate,
     AIMServiceTemplate,
@@ -80,6 +81,7 @@ SHOWN: Final = (
     Shown(CLUSTER_TEMPLATES, _of_template),
     Shown(RUNTIME_CONFIGS, shown_of_config),
     Shown(CLUSTER_RUNTIME_CONFIGS, shown_of_config),
+    *SHOWN_OF_OLDER_CONFIGS,
     Shown(ARTIFACT_PODS, shown_of_pod),
     Shown(NAMESPACES, _of_namespace),
     Shown(INFERENCE_SERVICES, _of_workload),

@@ -23,7 +23,7 @@ def discover_size(seen: Seen, facts: PodFacts, settings: ArtifactsSettings, now:
     found = seen.size_job
     job = found.lookup.value
     if job is None:
-        children = (build_check_size_job(seen.artifact, seen.config.spec, settings),)
+        children = (build_check_size_job(seen.artifact, seen.config_of_jobs, settings),)
         return Stage((downstream(_JOB, found.lookup, what=found.what),), children)
     if failed_condition(job) is not None and is_outdated(job, seen.artifact):
         deletes = () if job.deleting else (removal(job, "the artifact's spec has changed"),)

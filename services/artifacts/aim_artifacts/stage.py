@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 
 from aim_artifacts.progress import DownloadOutcome
 from aim_artifacts.quota import NO_LIMITS, Limits
-from aim_domain import AIMArtifact, ResolvedConfig
+from aim_domain import AIMArtifact, ResolvedConfig, RuntimeConfigSpec
 from controller_runtime import Child, Component, Delete, Effect, Lookup, Patch
 from controller_runtime.core import Job, PersistentVolumeClaim, Pod, RoleBinding
 
@@ -33,6 +33,12 @@ class Seen:
     binding: Lookup[RoleBinding]
     size_job: JobSeen
     download_job: JobSeen
+
+    @property
+    def config_of_jobs(self) -> RuntimeConfigSpec:
+        """The config with the namespace's credentials for the artifact's source, and for no other."""
+        spec = self.artifact.spec
+        return self.config.spec_for([spec.source_uri], spec.env)
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,7 +28,7 @@ from aim_discovery.templates.discovery import JOBS_BY_OWNER, PODS_BY_JOB
 from aim_discovery.templates.reconcile import TemplateReconcile
 from aim_discovery.templates.slots import ACTIVE_JOBS, CLUSTER_LINE, LINE
 from aim_discovery.wakes import wakes_of_line
-from aim_domain import GPUS, POD_EFFECTS, mirror_credentials, pod_readers
+from aim_domain import GPUS, NAMESPACE_CONFIGS_BY_NAMESPACE, POD_EFFECTS, mirror_credentials, pod_readers
 from aim_domain.parts import (
     CLUSTER_MODELS,
     CLUSTER_RUNTIME_CONFIGS,
@@ -36,7 +36,9 @@ from aim_domain.parts import (
     CUSTOM_PROFILES,
     DISCOVERY_JOBS,
     DISCOVERY_PODS,
+    KAIWO_CONFIGS,
     MODELS,
+    NAMESPACE_CONFIGS,
     NAMESPACES,
     NODES,
     RUNTIME_CONFIGS,
@@ -63,7 +65,16 @@ def definition(settings: DiscoverySettings) -> ServiceDefinition:
     return ServiceDefinition(
         name=SERVICE_NAME,
         publishes=_PUBLISHED,
-        consumes=(*_PUBLISHED, RUNTIME_CONFIGS, CLUSTER_RUNTIME_CONFIGS, NAMESPACES, TEMPLATE_CACHES, FACTS),
+        consumes=(
+            *_PUBLISHED,
+            RUNTIME_CONFIGS,
+            CLUSTER_RUNTIME_CONFIGS,
+            NAMESPACE_CONFIGS,
+            KAIWO_CONFIGS,
+            NAMESPACES,
+            TEMPLATE_CACHES,
+            FACTS,
+        ),
         indexes=(
             TEMPLATES_BY_MODEL,
             CLUSTER_TEMPLATES_BY_MODEL,
@@ -74,6 +85,7 @@ def definition(settings: DiscoverySettings) -> ServiceDefinition:
             LINE,
             CLUSTER_LINE,
             CACHES_BY_OWNER,
+            NAMESPACE_CONFIGS_BY_NAMESPACE,
         ),
         shown=SHOWN,
         reconcilers=(

@@ -3,7 +3,7 @@
 from typing import Final
 
 from aim_discovery.scopes import Model, Template
-from aim_domain import shown_of_config, shown_of_pod
+from aim_domain import SHOWN_OF_OLDER_CONFIGS, shown_of_config, shown_of_pod
 from aim_domain.parts import (
     CLUSTER_MODELS,
     CLUSTER_RUNTIME_CONFIGS,
@@ -40,6 +40,7 @@ SHOWN: Final = (
     Shown(CLUSTER_TEMPLATES, _of_template),
     Shown(RUNTIME_CONFIGS, shown_of_config),
     Shown(CLUSTER_RUNTIME_CONFIGS, shown_of_config),
+    *SHOWN_OF_OLDER_CONFIGS,
     Shown(DISCOVERY_PODS, shown_of_pod),
     Shown(NAMESPACES, _of_namespace),
 )

@@ -4,8 +4,15 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Final
 
-from aim_domain import AIMService, AimSettings, shown_of_config
-from aim_domain.parts import CLUSTER_RUNTIME_CONFIGS, HTTP_ROUTES, RUNTIME_CONFIGS, SERVICES
+from aim_domain import NAMESPACE_CONFIGS_BY_NAMESPACE, SHOWN_OF_OLDER_CONFIGS, AIMService, AimSettings, shown_of_config
+from aim_domain.parts import (
+    CLUSTER_RUNTIME_CONFIGS,
+    HTTP_ROUTES,
+    KAIWO_CONFIGS,
+    NAMESPACE_CONFIGS,
+    RUNTIME_CONFIGS,
+    SERVICES,
+)
 from aim_routing.acceptance import HTTP_ROUTE_READY
 from aim_routing.backend_name import SERVICES_BY_BACKEND, leaving
 from aim_routing.conflict import ROUTES_BY_ADDRESS
@@ -50,14 +57,24 @@ def definition(_: AimSettings) -> ServiceDefinition:
     return ServiceDefinition(
         name="routing",
         publishes=(HTTP_ROUTES,),
-        consumes=(SERVICES, RUNTIME_CONFIGS, CLUSTER_RUNTIME_CONFIGS, HTTP_ROUTES, FACTS),
+        consumes=(
+            SERVICES,
+            RUNTIME_CONFIGS,
+            CLUSTER_RUNTIME_CONFIGS,
+            NAMESPACE_CONFIGS,
+            KAIWO_CONFIGS,
+            HTTP_ROUTES,
+            FACTS,
+        ),
         indexes=(
             SERVICES_BY_BACKEND,
             ROUTES_BY_ADDRESS,
+            NAMESPACE_CONFIGS_BY_NAMESPACE,
         ),
         shown=(
             Shown(RUNTIME_CONFIGS, shown_of_config),
             Shown(CLUSTER_RUNTIME_CONFIGS, shown_of_config),
+            *SHOWN_OF_OLDER_CONFIGS,
             Shown(SERVICES, leaving),
         ),
         reconcilers=(

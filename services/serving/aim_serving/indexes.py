@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from aim_domain import GPUS, AIMService, AIMTemplateCache, labels
+from aim_domain import GPUS, NAMESPACE_CONFIGS_BY_NAMESPACE, AIMService, AIMTemplateCache, labels
 from aim_domain.parts import (
     CLUSTER_MODELS,
     CLUSTER_TEMPLATES,
@@ -91,4 +91,5 @@ ALL: Final = (
     EVENTS_BY_OBJECT,
     PODS_BY_WORKLOAD,
     SERVICES_BY_STORED_TEMPLATE,
+    NAMESPACE_CONFIGS_BY_NAMESPACE,
 )

@@ -55,6 +55,7 @@ from controller_runtime import (
     find_condition,
     status_json,
 )
+from controller_runtime.core import LocalObjectReference
 
 CONTROLLER = "service"
 
@@ -181,6 +182,7 @@ def _workload_child(view: View, service: AIMService, seen: Situation) -> Child |
         return None
     model = _model_part(seen)
     volumes = _volumes(view, seen)
+    sources = [source.source_uri for source in (*template.spec.model_sources, *template.status.model_sources)]
     if model is None or volumes is None:
         return None
     return build_inference_service(
@@ -188,7 +190,7 @@ def _workload_child(view: View, service: AIMService, seen: Situation) -> Child |
         workload.name,
         template,
         model=model,
-        config=seen.config.spec,
+        config=seen.config.spec_for(sources, (*template.spec.env, *service.spec.env)),
         scaling=workload.scaling,
         volumes=volumes,
         profile=seen.profile,
@@ -200,7 +202,8 @@ def _model_part(seen: Situation) -> ModelPart | None:
     model = seen.model.model
     if model is None or (seen.running is None and not is_ready(model)):
         return None
-    return ModelPart(model.spec.image, model.spec.resources, model.spec.image_pull_secrets)
+    of_namespace = (LocalObjectReference(name=name) for name in seen.config.pull_secrets)
+    return ModelPart(model.spec.image, model.spec.resources, (*model.spec.image_pull_secrets, *of_namespace))
 
 
 def _volumes(view: View, seen: Situation) -> Volumes | None:

@@ -16,7 +16,9 @@ from aim_domain.parts import (
     CUSTOM_PROFILES,
     INFERENCE_SERVICE_EVENTS,
     INFERENCE_SERVICES,
+    KAIWO_CONFIGS,
     MODELS,
+    NAMESPACE_CONFIGS,
     NAMESPACES,
     NODES,
     PREDICTOR_PODS,
@@ -29,6 +31,7 @@ from aim_serving import SERVICE_NAME, indexes
 from aim_serving.cleanup import finalize
 from aim_serving.effects.scaler_removal import ScalerRemover
 from aim_serving.effects.scaler_report import ScalerReader
+from aim_serving.older_config import reconcile_kaiwo_config, reconcile_namespace_config
 from aim_serving.reconcile import CONTROLLER, reconcile
 from aim_serving.runtime_config import reconcile_cluster_config, reconcile_config
 from aim_serving.scaler_leftovers import SCALER_REMOVAL
@@ -40,6 +43,8 @@ PUBLISHED: Final = (
     SERVICES,
     RUNTIME_CONFIGS,
     CLUSTER_RUNTIME_CONFIGS,
+    NAMESPACE_CONFIGS,
+    KAIWO_CONFIGS,
     INFERENCE_SERVICES,
     INFERENCE_SERVICE_EVENTS,
     AUTOSCALERS,
@@ -74,6 +79,12 @@ CONFIG_RECONCILER: Final = Reconciler(controller="runtime-config", part=RUNTIME_
 CLUSTER_CONFIG_RECONCILER: Final = Reconciler(
     controller="cluster-runtime-config", part=CLUSTER_RUNTIME_CONFIGS, reconcile=reconcile_cluster_config
 )
+NAMESPACE_CONFIG_RECONCILER: Final = Reconciler(
+    controller="namespace-config", part=NAMESPACE_CONFIGS, reconcile=reconcile_namespace_config
+)
+KAIWO_CONFIG_RECONCILER: Final = Reconciler(
+    controller="kaiwo-config", part=KAIWO_CONFIGS, reconcile=reconcile_kaiwo_config
+)
 
 
 def definition(_: AimSettings) -> ServiceDefinition:
@@ -84,7 +95,13 @@ def definition(_: AimSettings) -> ServiceDefinition:
         consumes=CONSUMED,
         indexes=indexes.ALL,
         shown=SHOWN,
-        reconcilers=(SERVICE_RECONCILER, CONFIG_RECONCILER, CLUSTER_CONFIG_RECONCILER),
+        reconcilers=(
+            SERVICE_RECONCILER,
+            CONFIG_RECONCILER,
+            CLUSTER_CONFIG_RECONCILER,
+            NAMESPACE_CONFIG_RECONCILER,
+            KAIWO_CONFIG_RECONCILER,
+        ),
         effect_kinds={**POD_EFFECTS, SCALER_REMOVAL: 8, SCALER_REPORT: 8},
         governs_streams=True,
     )

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from aim_domain import AIMArtifact, AIMService, shown_of_config, shown_of_pod
+from aim_domain import SHOWN_OF_OLDER_CONFIGS, AIMArtifact, AIMService, shown_of_config, shown_of_pod
 from aim_domain.parts import (
     ARTIFACT_CLAIMS,
     ARTIFACTS,
@@ -92,6 +92,7 @@ SHOWN: Final = (
     Shown(CLUSTER_TEMPLATES, _of_template),
     Shown(RUNTIME_CONFIGS, shown_of_config),
     Shown(CLUSTER_RUNTIME_CONFIGS, shown_of_config),
+    *SHOWN_OF_OLDER_CONFIGS,
     Shown(ARTIFACTS, _of_artifact),
     Shown(ARTIFACT_CLAIMS, _leaving),
     Shown(PREDICTOR_PODS, shown_of_pod),

@@ -32,9 +32,11 @@ from .api.http_route import RouteParentStatus as RouteParentStatus
 from .api.image_metadata import ImageMetadata as ImageMetadata
 from .api.image_metadata import RecommendedDeployment as RecommendedDeployment
 from .api.inference_service import InferenceService as InferenceService
+from .api.kaiwo_config import KaiwoConfig as KaiwoConfig
 from .api.model import AIMModel as AIMModel
 from .api.model import AIMModelSpec as AIMModelSpec
 from .api.model import CustomTemplate as CustomTemplate
+from .api.namespace_config import AIMNamespaceConfig as AIMNamespaceConfig
 from .api.runtime_config import AIMRuntimeConfig as AIMRuntimeConfig
 from .api.runtime_config import LabelPropagation as LabelPropagation
 from .api.runtime_config import RuntimeConfigSpec as RuntimeConfigSpec
@@ -99,6 +101,10 @@ from .pull_secrets import read_pull_secret as read_pull_secret
 from .registry_readings import registry_readings as registry_readings
 from .runtimeconfig.env import merge_env as merge_env
 from .runtimeconfig.merge import DEFAULT_HEADROOM_PERCENT as DEFAULT_HEADROOM_PERCENT
+from .runtimeconfig.older import HUGGING_FACE as HUGGING_FACE
+from .runtimeconfig.older import NAMESPACE_CONFIGS_BY_NAMESPACE as NAMESPACE_CONFIGS_BY_NAMESPACE
+from .runtimeconfig.older import SHOWN_OF_OLDER_CONFIGS as SHOWN_OF_OLDER_CONFIGS
+from .runtimeconfig.older import oldest_config as oldest_config
 from .runtimeconfig.resolve import DEFAULT_NAME as DEFAULT_NAME
 from .runtimeconfig.resolve import ResolvedConfig as ResolvedConfig
 from .runtimeconfig.resolve import resolve_config as resolve_config

@@ -3,11 +3,10 @@
 from typing import Any
 
 import pytest
-from support.builders import make, world_of
+from support.builders import config_world, make
 
 from aim_domain import DEFAULT_HEADROOM_PERCENT, ResolvedConfig, resolve_config
 from aim_domain.kinds import AIM_CLUSTER_RUNTIME_CONFIG, AIM_RUNTIME_CONFIG
-from aim_domain.parts import CLUSTER_RUNTIME_CONFIGS, RUNTIME_CONFIGS
 from aim_domain.propagation import propagated_labels
 from aim_domain.runtimeconfig.env import merge_engine_args, merge_env
 from controller_runtime import Category, JsonObject, to_json
@@ -25,7 +24,7 @@ def local(name: str = "default", namespace: str = TEAM, **spec: Any) -> JsonObje
 
 
 def resolved(*configs: JsonObject, name: str | None = "", namespace: str | None = TEAM) -> ResolvedConfig:
-    return resolve_config(world_of([RUNTIME_CONFIGS, CLUSTER_RUNTIME_CONFIGS], *configs).view(), namespace, name)
+    return resolve_config(config_world(*configs).view(), namespace, name)
 
 
 def spec_of(*configs: JsonObject) -> JsonObject:

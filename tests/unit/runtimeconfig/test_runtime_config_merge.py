@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from support.builders import make, world_of
+from support.builders import config_world, make
 
 from aim_domain import (
     LabelPropagation,
@@ -15,7 +15,7 @@ from aim_domain import (
     resolve_config,
 )
 from aim_domain.kinds import AIM_CLUSTER_RUNTIME_CONFIG, AIM_RUNTIME_CONFIG
-from aim_domain.parts import CLUSTER_RUNTIME_CONFIGS, RUNTIME_CONFIGS
+from aim_domain.parts import RUNTIME_CONFIGS
 from aim_domain.propagation import matches, propagated_labels
 from aim_domain.runtimeconfig.merge import merge_specs
 from controller_runtime import Category, JsonObject, to_json
@@ -201,7 +201,7 @@ def test_timeouts_in_the_form_of_the_gateway_api(text: str, expected: str) -> No
 
 
 def resolved(*objects: JsonObject, name: str | None = None, namespace: str | None = "ml") -> ResolvedConfig:
-    view = world_of([RUNTIME_CONFIGS, CLUSTER_RUNTIME_CONFIGS], *objects).view()
+    view = config_world(*objects).view()
     return resolve_config(view, namespace, name)
 
 
@@ -243,7 +243,7 @@ def test_a_missing_config_is_an_error_only_when_it_was_named() -> None:
 
 @pytest.mark.spec("RC-024", "FW-019")
 def test_a_stale_level_fails_the_whole_resolution() -> None:
-    built = world_of([RUNTIME_CONFIGS, CLUSTER_RUNTIME_CONFIGS], config(AIM_CLUSTER_RUNTIME_CONFIG))
+    built = config_world(config(AIM_CLUSTER_RUNTIME_CONFIG))
     built.make_stale(RUNTIME_CONFIGS)
     outcome = resolve_config(built.view(), "ml", None)
     assert outcome.error is not None

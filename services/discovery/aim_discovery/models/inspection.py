@@ -84,12 +84,19 @@ class Inspection:
 
 
 def inspect_image(
-    model: Model, flags: DiscoveryFlags, namespace: str, view: View, schedule: RetrySchedule
+    model: Model,
+    flags: DiscoveryFlags,
+    namespace: str,
+    view: View,
+    schedule: RetrySchedule,
+    *,
+    secrets: tuple[str, ...] = (),
 ) -> Inspection:
     """The decision of section 4.2, first match wins.
 
     Args:
         namespace: where pull secrets and service account are (DI-070).
+        secrets: names of pull secrets beside the model's own (RC-153).
     """
     given, known = model.spec.image_metadata, model.status.image_metadata
     if not flags.extract:
@@ -100,7 +107,8 @@ def inspect_image(
         return Inspection(_found(given, "Metadata is given in the spec"), given, given)
     if known is not None and _is_current(model):
         return Inspection(_found(known), known, known)
-    return _ask_registry(model, namespace, view, schedule)
+    names = tuple(dict.fromkeys((*(secret.name for secret in model.spec.image_pull_secrets), *secrets)))
+    return _ask_registry(model, names, namespace, view, schedule)
 
 
 def _is_current(model: Model) -> bool:
@@ -113,13 +121,15 @@ def _is_current(model: Model) -> bool:
     return condition.observed_generation in (None, 0, model.metadata.generation)
 
 
-def _ask_registry(model: Model, namespace: str, view: View, schedule: RetrySchedule) -> Inspection:
+def _ask_registry(
+    model: Model, names: tuple[str, ...], namespace: str, view: View, schedule: RetrySchedule
+) -> Inspection:
     spec, known = model.spec, model.status.image_metadata
     try:
         image = parse_image(spec.image)
     except InvalidReferenceError as error:
         return _failed(AimError(Category.INVALID_SPEC, "InvalidImageReference", str(error)), known, ())
-    secrets = _pull_secrets(model, namespace, view)
+    secrets = _pull_secrets(model, names, namespace, view)
     if secrets.error is not None:
         return _failed(secrets.error, known, secrets.watch)
     if secrets.versions is None:
@@ -127,7 +137,7 @@ def _ask_registry(model: Model, namespace: str, view: View, schedule: RetrySched
     params: JsonObject = {
         "image": spec.image,
         "namespace": namespace,
-        "secrets": [secret.name for secret in spec.image_pull_secrets],
+        "secrets": list(names),
         "serviceAccount": spec.service_account_name or "default",
     }
     key = inputs_key(model.uid, {**params, "generation": model.metadata.generation, "versions": secrets.versions})
@@ -188,11 +198,10 @@ class _Secrets:
     watch: tuple[Effect, ...] = ()
 
 
-def _pull_secrets(model: Model, namespace: str, view: View) -> _Secrets:
-    names = [secret.name for secret in model.spec.image_pull_secrets]
+def _pull_secrets(model: Model, names: tuple[str, ...], namespace: str, view: View) -> _Secrets:
     if not names:
         return _Secrets({})
-    params: JsonObject = {"namespace": namespace, "secrets": names}
+    params: JsonObject = {"namespace": namespace, "secrets": list(names)}
     key = inputs_key(model.uid, params)
     lookup = get_fact(view, FACTS, SERVICE_NAME, EffectKind.PULL_SECRETS, key)
     if lookup.error is not None:

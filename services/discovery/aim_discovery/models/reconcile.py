@@ -58,7 +58,9 @@ class ModelReconcile:
         scope, spec = self.scope, model.spec
         config = resolve_config(view, model.namespace or None, spec.runtime_config_name)
         flags = discovery_flags(spec, config.spec)
-        image = inspect_image(model, flags, model.namespace or self.system_namespace, view, self.schedule)
+        image = inspect_image(
+            model, flags, model.namespace or self.system_namespace, view, self.schedule, secrets=config.pull_secrets
+        )
         existing = view.select(scope.templates_by_model, scoped(model.namespace, model.name))
         desired = desired_templates(model.name, spec, flags, image.effective)
         expected = expectation(spec, flags, image.effective)

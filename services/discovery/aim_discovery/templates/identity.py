@@ -7,7 +7,7 @@ from typing import Final
 
 from aim_discovery.models.custom_merge import overlay_env
 from aim_discovery.scopes import Model, Template
-from aim_domain import TemplateSpec
+from aim_domain import HUGGING_FACE, ResolvedConfig, TemplateSpec
 from controller_runtime import canonical, to_json
 from controller_runtime.core import EnvVar
 
@@ -22,8 +22,8 @@ class DiscoveryInputs:
     """Everything a discovery depends on.
 
     Attributes:
-        env: user variables, the template's over the model's (DI-234).
-        pull_secrets: names, the model's first (DI-231).
+        env: user variables, the template's over the model's (DI-234), over the namespace's token (RC-152).
+        pull_secrets: names, the model's first (DI-231), the namespace's last (RC-153).
         service_account: empty = none (DI-232).
     """
 
@@ -48,16 +48,19 @@ class DiscoveryInputs:
         return f"{JOB_NAME_PREFIX}{template[:_NAME_PART]}-{_digest(texts, _JOB_DIGITS)}"
 
 
-def inputs_of(template: Template, model: Model) -> DiscoveryInputs:
+def inputs_of(template: Template, model: Model, config: ResolvedConfig) -> DiscoveryInputs:
     """The inputs of a template's discovery with the model that it resolved to."""
     spec = template.spec
-    secrets = dict.fromkeys(secret.name for secret in (*model.spec.image_pull_secrets, *spec.image_pull_secrets))
+    named = (secret.name for secret in (*model.spec.image_pull_secrets, *spec.image_pull_secrets))
+    own = overlay_env(model.spec.env, spec.env)
+    # Only Hugging Face is asked about a model before its sources are known.
+    credentials = config.credentials_for([HUGGING_FACE], own)
     return DiscoveryInputs(
         model.name,
         model.spec.image,
         spec,
-        overlay_env(model.spec.env, spec.env),
-        tuple(secrets),
+        overlay_env(credentials, own),
+        tuple(dict.fromkeys((*named, *config.pull_secrets))),
         spec.service_account_name or model.spec.service_account_name or "",
     )
 

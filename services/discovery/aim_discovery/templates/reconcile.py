@@ -76,7 +76,7 @@ class _Pass:
         config = resolve_config(view, template.namespace or None, template.spec.runtime_config_name)
         resolution = resolve_model(template, by.scope, view)
         model = resolution.model
-        inputs = inputs_of(template, model) if model is not None and model.spec.image else None
+        inputs = inputs_of(template, model, config) if model is not None and model.spec.image else None
         limit = by.settings.max_discovery_jobs
         finding = discovery_of(
             template, inputs, namespace, view, now, others_wait=lambda: Slots.of(view, limit).are_short(now)

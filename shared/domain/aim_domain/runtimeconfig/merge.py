@@ -1,4 +1,4 @@
-"""Merging of config levels: cluster below namespace (RC-030…RC-037), deprecated fields first (RC-050…RC-055).
+"""Merging of config levels (RC-030…RC-037, RC-125), deprecated fields of each first (RC-050…RC-055).
 
 Works on JSON, because presence decides and a typed default cannot be told from an absent field.
 """
@@ -17,19 +17,28 @@ _DEPRECATED: Final = ("defaultStorageClassName", "pvcHeadroomPercent")
 _CLUSTER_ONLY: Final = "artifactStorageQuota"
 
 
-def merge_specs(cluster: RuntimeConfigSpec | None, namespace: RuntimeConfigSpec | None) -> RuntimeConfigSpec:
-    """The effective config of a consumer; ``None`` stands for a config that does not exist."""
-    base = _migrated(cluster)
-    override = _migrated(namespace)
-    merged: JsonObject = {block: {**base.get(block, {}), **override.get(block, {})} for block in _MERGED_BLOCKS}
-    annotations = _annotations(base) | _annotations(override)
-    if annotations:
-        merged["routing"]["annotations"] = annotations
-    present = {block: value for block, value in merged.items() if value or block in base or block in override}
-    env = merge_env(cluster.env if cluster else (), namespace.env if namespace else ())
+def merge_specs(*levels: RuntimeConfigSpec | None) -> RuntimeConfigSpec:
+    """The effective config of a consumer, from the least specific level on; ``None`` stands for one without a say."""
+    specs = [spec for spec in levels if spec is not None]
+    present: JsonObject = {}
+    for spec in specs:
+        present = _merged(present, _migrated(spec))
+    env = merge_env(*(spec.env for spec in specs))
     if env:
         present["env"] = [to_json(variable) for variable in env]
     return RuntimeConfigSpec.model_validate(present)
+
+
+def _merged(base: JsonObject, override: JsonObject) -> JsonObject:
+    merged: JsonObject = {
+        block: {**base.get(block, {}), **override.get(block, {})}
+        for block in _MERGED_BLOCKS
+        if block in base or block in override
+    }
+    annotations = _annotations(base) | _annotations(override)
+    if annotations:
+        merged["routing"]["annotations"] = annotations
+    return merged
 
 
 def _is_negative(old: object) -> bool:
@@ -41,9 +50,7 @@ def _annotations(spec: JsonObject) -> JsonObject:
     return dict((spec.get("routing") or {}).get("annotations") or {})
 
 
-def _migrated(spec: RuntimeConfigSpec | None) -> JsonObject:
-    if spec is None:
-        return {}
+def _migrated(spec: RuntimeConfigSpec) -> JsonObject:
     content = {name: value for name, value in to_json(spec).items() if value is not None and name != _CLUSTER_ONLY}
     storage = dict(content.get("storage") or {})
     for name in _DEPRECATED:
