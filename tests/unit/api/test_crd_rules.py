@@ -60,7 +60,7 @@ def _service(**spec: object) -> dict[str, Any]:
     return {"model": {"name": "a"}, **spec}
 
 
-@pytest.mark.spec("CEL-10", "CC-S04")
+@pytest.mark.spec("CEL-10", "CC-S04", "SV-019", "SV-027", "AT-001")
 @pytest.mark.parametrize("model", [{}, {"name": "a", "image": "b"}, {"name": "", "image": "b"}])
 def test_a_service_names_exactly_one_model(model: dict[str, Any]) -> None:
     [message] = created(AIM_SERVICE, {"model": model})
@@ -68,7 +68,21 @@ def test_a_service_names_exactly_one_model(model: dict[str, Any]) -> None:
     assert created(AIM_SERVICE, {"model": {"image": "b"}}) == []
 
 
-@pytest.mark.spec("CEL-01", "CEL-02", "CEL-12", "CC-S05", "CC-S10", "DI-016", "DI-017", "AC-72")
+@pytest.mark.spec(
+    "CEL-01",
+    "CEL-02",
+    "CEL-12",
+    "CC-S05",
+    "CC-S10",
+    "DI-016",
+    "DI-017",
+    "AC-72",
+    "SV-023",
+    "SV-025",
+    "SV-026",
+    "AT-005",
+    "AT-006",
+)
 @pytest.mark.parametrize(
     ("hardware", "words"),
     [
@@ -85,11 +99,15 @@ def test_hardware(hardware: dict[str, Any], words: tuple[str, ...]) -> None:
     messages = created(AIM_SERVICE, {"model": {"custom": custom}})
     assert len(messages) == (1 if words else 0)
     assert all(word in messages[0] for word in words)
+    overridden = created(AIM_SERVICE, _service(overrides={"hardware": hardware}))
+    assert len(overridden) == len(messages)
     custom["modelSources"] = []
     assert any("model source" in message for message in created(AIM_SERVICE, {"model": {"custom": custom}}))
 
 
-@pytest.mark.spec("CEL-11", "CEL-13", "CEL-15", "CC-S06", "CC-S09", "CC-140")
+@pytest.mark.spec(
+    "CEL-11", "CEL-13", "CEL-15", "CC-S06", "CC-S09", "CC-140", "SV-020", "SV-021", "SV-024", "AT-002", "AT-004"
+)
 @pytest.mark.parametrize(
     ("old", "new", "word"),
     [
@@ -100,6 +118,11 @@ def test_hardware(hardware: dict[str, Any], words: tuple[str, ...]) -> None:
         (_service(overrides={"hardware": GPU}), _service(overrides={"hardware": {"gpu": {}}}), "hardware"),
         (_service(), _service(template={"name": "b"}), None),
         (_service(overrides={"metric": "latency"}), _service(), None),
+        (
+            _service(overrides={"metric": "latency"}),
+            _service(overrides={"metric": "latency", "precision": "fp8"}),
+            None,
+        ),
         (_service(replicas=1), _service(replicas=3), None),
     ],
 )
@@ -109,11 +132,12 @@ def test_what_a_service_may_change(old: dict[str, Any], new: dict[str, Any], wor
     assert all(word in message and "immutable" in message for message in messages if word)
 
 
-@pytest.mark.spec("CEL-14", "CEL-16", "CC-S07")
+@pytest.mark.spec("CEL-14", "CEL-16", "CC-S07", "SV-022", "SV-028", "AT-003")
 @pytest.mark.parametrize(
     ("before", "after", "refused"),
     [
         ("Dedicated", "Shared", True),
+        ("Shared", "Dedicated", True),
         ("Dedicated", None, True),
         (None, "Dedicated", True),
         (None, "Never", True),

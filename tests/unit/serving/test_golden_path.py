@@ -72,7 +72,7 @@ def prepared() -> BuiltWorld:
     return serving_world(aim_service(), config(cluster=True, **GATEWAY), node(), model(), template())
 
 
-@pytest.mark.spec("SV-122", "SV-123", "SV-125", "SV-126", "SV-131", "SV-141", "SV-229", "SV-228", "SV-227")
+@pytest.mark.spec("SV-122", "SV-123", "SV-125", "SV-126", "SV-131", "SV-141", "SV-229", "SV-228", "SV-227", "AT-116")
 def test_cache_is_made_before_the_workload() -> None:
     plan = plan_for(prepared())
     (made,) = plan.children
@@ -87,7 +87,7 @@ def test_cache_is_made_before_the_workload() -> None:
     assert "cache" not in plan.status
 
 
-@pytest.mark.spec("SV-140", "SV-141", "SV-190", "SV-229", "SV-168", "FW-200")
+@pytest.mark.spec("SV-140", "SV-141", "SV-190", "SV-229", "SV-168", "FW-200", "AT-075")
 def test_workload_follows_the_ready_cache() -> None:
     world = prepared()
     carry_out(world, plan_for(world))
@@ -95,6 +95,7 @@ def test_workload_follows_the_ready_cache() -> None:
     waiting = plan_for(world)
     assert children_of(waiting, "InferenceService") == []
     assert condition_of(waiting, "CacheReady") == ("False", "CacheNotReady")
+    assert "cache" not in (waiting.status or {})
     world.put(TEMPLATE_CACHES, cache(CACHE))
     plan = plan_for(world)
     (made,) = plan.children
@@ -128,7 +129,7 @@ def test_a_plan_carried_out_leaves_nothing_to_do() -> None:
     assert plan_for(world) == plan_for(world)
 
 
-@pytest.mark.spec("SV-198", "SV-196", "SV-212", "SV-222", "SV-241", "FW-374", "FW-375", "FW-076", "FW-023")
+@pytest.mark.spec("SV-198", "SV-196", "SV-212", "SV-222", "SV-241", "FW-374", "FW-375", "FW-076", "FW-023", "AT-115")
 def test_pods_route_and_runtime_make_it_run() -> None:
     world = running_world()
     service = world.world.get(SERVICES, world.object(SERVICES, TEAM, "qwen-chat").key)
@@ -182,7 +183,7 @@ def failed_world() -> BuiltWorld:
     return world
 
 
-@pytest.mark.spec("SV-134", "SV-135", "AR-625", "AR-626")
+@pytest.mark.spec("SV-134", "SV-135", "AR-625", "AR-626", "AT-078")
 def test_a_failed_cache_is_retried_once() -> None:
     plan = plan_for(failed_world())
     assert [(delete.name, delete.uid) for delete in plan.deletes] == [(ARTIFACT, f"aimartifact-{ARTIFACT}-uid")]
@@ -220,7 +221,7 @@ def test_the_retry_counts_only_when_its_deletes_were_carried_out() -> None:
     assert "cache" not in plan.status
 
 
-@pytest.mark.spec("SV-136", "SV-137", "SV-138", "SV-139", "AR-628")
+@pytest.mark.spec("SV-136", "SV-137", "SV-138", "SV-139", "AR-628", "AT-078", "AT-079")
 def test_a_second_failure_degrades_and_a_success_heals() -> None:
     world = failed_world()
     carry_out(world, plan_for(world))
@@ -284,7 +285,7 @@ def test_what_failed_with_a_former_env_does_not_cost_the_retry(behind: str) -> N
     assert "cache" not in (plan.status or {})
 
 
-@pytest.mark.spec("SV-072")
+@pytest.mark.spec("SV-072", "AT-138")
 def test_two_services_with_one_image_make_one_model() -> None:
     world = serving_world(aim_service(), aim_service("other"))
     first, second = plan_for(world), plan_for(world, "other")

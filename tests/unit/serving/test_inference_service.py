@@ -26,7 +26,20 @@ from support.serving import (
 from controller_runtime import JsonObject, loads
 
 
-@pytest.mark.spec("SV-263", "SV-144", "SV-147", "SV-150", "SV-154", "SV-161", "SV-168", "SV-175", "SV-183", "SV-245")
+@pytest.mark.spec(
+    "SV-263",
+    "SV-144",
+    "SV-147",
+    "SV-150",
+    "SV-154",
+    "SV-161",
+    "SV-168",
+    "SV-175",
+    "SV-183",
+    "SV-245",
+    "AT-104",
+    "AT-107",
+)
 def test_the_worked_example() -> None:
     secret = {"secretKeyRef": {"name": "hf", "key": "token"}}
     service = aim_service(
@@ -116,7 +129,7 @@ def test_the_worked_example() -> None:
 # Name
 
 
-@pytest.mark.spec("SV-145", "SV-214")
+@pytest.mark.spec("SV-145", "SV-214", "AT-009")
 def test_a_namespace_that_leaves_no_room() -> None:
     namespace = "n" * 43
     plan = plan_for(serving_world(aim_service(namespace=namespace, model={"name": "qwen"}), model(namespace=namespace)))
@@ -126,7 +139,7 @@ def test_a_namespace_that_leaves_no_room() -> None:
     assert (plan.retry, plan.requeue_after, plan.children) == (None, None, ())
 
 
-@pytest.mark.spec("SV-146")
+@pytest.mark.spec("SV-146", "AT-010")
 def test_a_foreign_workload_of_that_name_is_left_alone() -> None:
     other = aim_service("other")
     foreign = {**workload(other)}
@@ -169,7 +182,7 @@ def test_layers_of_the_environment() -> None:
     }
 
 
-@pytest.mark.spec("SV-038")
+@pytest.mark.spec("SV-038", "AT-086", "AT-087")
 @pytest.mark.parametrize(
     ("below", "above", "merged"),
     [
@@ -185,7 +198,7 @@ def test_engine_arguments_are_merged(below: str, above: str, merged: JsonObject)
     assert loads(found[name]) == merged
 
 
-@pytest.mark.spec("SV-157")
+@pytest.mark.spec("SV-157", "AT-089")
 def test_model_id_only_of_specified_sources() -> None:
     assert "AIM_MODEL_ID" not in env(aim_service())
     sources = [{"modelId": "test/env-propagation", "sourceUri": "hf://a/b"}]
@@ -195,7 +208,7 @@ def test_model_id_only_of_specified_sources() -> None:
 # Predictor
 
 
-@pytest.mark.spec("SV-151", "SV-152")
+@pytest.mark.spec("SV-151", "SV-152", "AT-100")
 def test_what_comes_from_several_levels() -> None:
     of = template(imagePullSecrets=[{"name": "b"}, {"name": "a"}], serviceAccountName="of-template")
     service = aim_service(imagePullSecrets=[{"name": "a"}])
@@ -216,7 +229,7 @@ def test_what_is_left_out() -> None:
 # Labels
 
 
-@pytest.mark.spec("SV-052", "SV-248", "SV-249", "SV-250", "SV-251", "RC-090")
+@pytest.mark.spec("SV-052", "SV-248", "SV-249", "SV-250", "SV-251", "RC-090", "AT-153")
 def test_labels_are_propagated() -> None:
     service = aim_service()
     service["metadata"]["labels"] = {"team-alpha": "frontend", "env": "test", "aim.eai.amd.com/custom": "x"}

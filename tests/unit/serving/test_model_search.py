@@ -44,7 +44,7 @@ def custom(base: str = "ghcr.io/silogen/aim-base:0.7.0", endpoint: str = "", **h
 # By name
 
 
-@pytest.mark.spec("SV-058", "SV-227", "SV-231")
+@pytest.mark.spec("SV-058", "SV-227", "SV-231", "AT-011")
 def test_namespace_wins_by_name() -> None:
     plan = plan_for(serving_world(by_name("shared-name"), model("shared-name"), cluster_model("shared-name")))
     assert plan.status is not None
@@ -52,7 +52,7 @@ def test_namespace_wins_by_name() -> None:
     assert (reference["scope"], reference["kind"]) == ("Namespace", "aim.eai.amd.com/v1alpha1/AIMModel")
 
 
-@pytest.mark.spec("SV-058", "SV-227")
+@pytest.mark.spec("SV-058", "SV-227", "AT-012")
 def test_cluster_model_by_name() -> None:
     plan = plan_for(serving_world(by_name("only-cluster"), cluster_model("only-cluster")))
     assert plan.status is not None
@@ -61,7 +61,7 @@ def test_cluster_model_by_name() -> None:
     assert condition_of(plan, "ModelReady") == ("True", "ModelResolved")
 
 
-@pytest.mark.spec("SV-059", "SV-214", "SV-223")
+@pytest.mark.spec("SV-059", "SV-214", "SV-223", "AT-013")
 def test_missing_model() -> None:
     plan = plan_for(serving_world(by_name("nonexistent-model")))
     assert overall(plan) == "Failed"
@@ -89,7 +89,7 @@ def test_no_model_at_all() -> None:
     assert condition_of(plan, "ConfigValid") == ("False", "InvalidSpec")
 
 
-@pytest.mark.spec("SV-216", "SV-220", "SV-221", "SV-227")
+@pytest.mark.spec("SV-216", "SV-220", "SV-221", "SV-227", "AT-014", "AT-015")
 @pytest.mark.parametrize(
     ("status", "value"),
     [("Progressing", "Pending"), ("Pending", "Pending"), ("Failed", "Failed"), ("Degraded", "Failed"), ("", "Pending")],
@@ -117,7 +117,7 @@ def test_the_service_says_why_its_model_failed() -> None:
 STORED = {"name": "cached-model", "namespace": TEAM, "scope": "Namespace", "kind": "k", "uid": "u"}
 
 
-@pytest.mark.spec("SV-054", "SV-056")
+@pytest.mark.spec("SV-054", "SV-056", "AT-024")
 def test_a_ready_stored_model_is_kept() -> None:
     service = by_name("different-name", resolvedModel=STORED)
     plan = plan_for(serving_world(service, model("cached-model"), model("different-name", "other/image:1")))
@@ -125,7 +125,7 @@ def test_a_ready_stored_model_is_kept() -> None:
     assert plan.status["resolvedModel"]["name"] == "cached-model"
 
 
-@pytest.mark.spec("SV-055", "SV-230")
+@pytest.mark.spec("SV-055", "SV-230", "AT-025")
 @pytest.mark.parametrize("former", [[model("cached-model", status="Pending")], []])
 def test_a_stored_model_that_is_not_ready_is_looked_for_anew(former: list[JsonObject]) -> None:
     service = by_name("ready-model", resolvedModel=STORED)
@@ -137,7 +137,7 @@ def test_a_stored_model_that_is_not_ready_is_looked_for_anew(former: list[JsonOb
 # By image
 
 
-@pytest.mark.spec("SV-061", "SV-065")
+@pytest.mark.spec("SV-061", "SV-065", "AT-016")
 def test_an_existing_model_with_the_image_is_used() -> None:
     plan = plan_for(serving_world(aim_service(), model("existing")))
     assert plan.status is not None
@@ -145,14 +145,14 @@ def test_an_existing_model_with_the_image_is_used() -> None:
     assert children_of(plan, "AIMModel") == []
 
 
-@pytest.mark.spec("SV-062")
+@pytest.mark.spec("SV-062", "AT-019")
 def test_namespace_wins_by_image() -> None:
     plan = plan_for(serving_world(aim_service(), model("a"), cluster_model("b"), cluster_model("c")))
     assert plan.status is not None
     assert plan.status["resolvedModel"]["name"] == "a"
 
 
-@pytest.mark.spec("SV-063")
+@pytest.mark.spec("SV-063", "AT-020")
 def test_several_models_with_one_image() -> None:
     plan = plan_for(serving_world(aim_service(), model("a1"), model("a2")))
     assert (condition_of(plan, "ModelReady"), overall(plan)) == (("False", "MultipleModelsFound"), "Failed")
@@ -161,7 +161,7 @@ def test_several_models_with_one_image() -> None:
     assert plan.children == ()
 
 
-@pytest.mark.spec("SV-061")
+@pytest.mark.spec("SV-061", "AT-158")
 def test_another_spelling_of_the_image() -> None:
     service = aim_service(model={"image": "docker.io/a/b:1"})
     in_cluster = cluster_model("catalogue", "a/b:1")
@@ -173,7 +173,7 @@ def test_another_spelling_of_the_image() -> None:
     assert plan.status["resolvedModel"]["name"] == "own"
 
 
-@pytest.mark.spec("SV-064", "SV-214")
+@pytest.mark.spec("SV-064", "SV-214", "AT-021")
 def test_an_image_that_is_no_reference() -> None:
     plan = plan_for(serving_world(aim_service(model={"image": ":::invalid"})))
     assert (condition_of(plan, "ModelReady"), overall(plan)) == (("False", "InvalidImageReference"), "Failed")
@@ -182,7 +182,7 @@ def test_an_image_that_is_no_reference() -> None:
     assert plan.children == ()
 
 
-@pytest.mark.spec("SV-066", "SV-069")
+@pytest.mark.spec("SV-066", "SV-069", "AT-022")
 def test_the_made_model_takes_over_how_to_pull() -> None:
     service = aim_service(
         model={"image": DUMMY},
@@ -259,7 +259,7 @@ def test_a_running_service_keeps_its_image_when_its_model_is_gone() -> None:
 # Described inline
 
 
-@pytest.mark.spec("SV-075", "SV-259", "SV-264")
+@pytest.mark.spec("SV-075", "SV-259", "SV-264", "AT-030")
 @pytest.mark.parametrize(
     ("hardware", "endpoint", "name"),
     [
@@ -297,7 +297,7 @@ def test_the_made_custom_model() -> None:
     assert "my-org/my-model" in message_of(plan, "ModelReady")
 
 
-@pytest.mark.spec("SV-073", "SV-074")
+@pytest.mark.spec("SV-073", "SV-074", "AT-029", "AT-157")
 @pytest.mark.parametrize(
     ("change", "fits"),
     [

@@ -60,7 +60,7 @@ def event(reason: str, message: str, *, uid: str = f"inferenceservice-{WORKLOAD}
 # InferenceService
 
 
-@pytest.mark.spec("SV-192", "SV-197")
+@pytest.mark.spec("SV-192", "SV-197", "AT-123")
 def test_knative_is_missing() -> None:
     plan = plan_for(running(event("ServerlessModeRejected", "no"), ready=None))
     assert (condition_of(plan, "InferenceServiceReady"), overall(plan)) == (
@@ -106,7 +106,7 @@ def test_an_unreadable_workload_stops_everything() -> None:
 # Pods
 
 
-@pytest.mark.spec("SV-198", "SV-199", "SV-205", "SV-224")
+@pytest.mark.spec("SV-198", "SV-199", "SV-205", "SV-224", "AT-120")
 @pytest.mark.parametrize(
     ("text", "reason", "parent", "value"),
     [
@@ -124,7 +124,7 @@ def test_images_that_can_not_be_pulled(text: str, reason: str, parent: tuple[str
     assert len(children_of(plan, "InferenceService")) == 1
 
 
-@pytest.mark.spec("SV-201", "SV-202", "SV-203")
+@pytest.mark.spec("SV-201", "SV-202", "SV-203", "AT-117", "AT-118")
 @pytest.mark.parametrize(
     ("events", "reason", "value"),
     [
@@ -159,7 +159,7 @@ def test_until_events_are_read_a_pending_pod_changes_nothing() -> None:
     assert [effect.not_before for effect in plan_for(world).effects] == [None]
 
 
-@pytest.mark.spec("SV-198", "SV-200", "SV-204", "FW-146")
+@pytest.mark.spec("SV-198", "SV-200", "SV-204", "FW-146", "AT-122")
 def test_failed_and_crashing_pods() -> None:
     failed = predictor_pod("Failed", containers=[terminated("kserve-container", 1)])
     plan = plan_for(running(failed, ready=None))
@@ -191,7 +191,7 @@ def test_a_failure_is_told_once_its_log_is_read() -> None:
     assert told.effects == ()
 
 
-@pytest.mark.spec("SV-198")
+@pytest.mark.spec("SV-198", "AT-121")
 def test_pods_that_start_and_run() -> None:
     plan = plan_for(running(predictor_pod("Running", ready=False), ready=None))
     assert (condition_of(plan, "InferenceServicePodsReady"), overall(plan)) == (("False", "PodsStarting"), "Starting")
@@ -238,7 +238,7 @@ def autoscaler(*conditions: JsonObject) -> JsonObject:
     return make(kinds.HORIZONTAL_POD_AUTOSCALER, name, namespace=TEAM, labels=own, spec=spec, status=status)
 
 
-@pytest.mark.spec("SV-207", "SV-185", "SV-209", "SV-212")
+@pytest.mark.spec("SV-207", "SV-185", "SV-209", "SV-212", "AT-111", "AT-113")
 @pytest.mark.parametrize(
     ("conditions", "ready", "reason", "value"),
     [
@@ -299,7 +299,7 @@ def routed(reason: str | None, status: bool = False, **routing: Any) -> BuiltWor
     return world
 
 
-@pytest.mark.spec("FW-374", "FW-375", "SV-004", "SV-224", "FW-371")
+@pytest.mark.spec("FW-374", "FW-375", "SV-004", "SV-224", "FW-371", "AT-128")
 @pytest.mark.parametrize(
     ("status", "reason", "value"),
     [
@@ -341,7 +341,7 @@ def test_without_routing_a_left_over_condition_is_ignored() -> None:
 # The rest of the status
 
 
-@pytest.mark.spec("SV-049", "SV-051", "RC-061")
+@pytest.mark.spec("SV-049", "SV-051", "RC-061", "AT-125", "AT-126")
 def test_runtime_config() -> None:
     missing = aim_service(template={"name": "qwen3-lat"}, runtimeConfigName="missing")
     plan = plan_for(serving_world(missing, template(), model(), cache("qwen3-lat-a04542d9")))

@@ -20,7 +20,20 @@ from support.serving import (
 from controller_runtime import JsonObject
 
 
-@pytest.mark.spec("SV-180", "SV-181", "SV-182", "SV-186", "SV-188", "SV-209", "SV-210", "SV-211", "SV-212", "SV-273")
+@pytest.mark.spec(
+    "SV-180",
+    "SV-181",
+    "SV-182",
+    "SV-186",
+    "SV-188",
+    "SV-209",
+    "SV-210",
+    "SV-211",
+    "SV-212",
+    "SV-273",
+    "AT-108",
+    "AT-147",
+)
 @pytest.mark.parametrize(
     ("spec", "bounds", "scaler", "display"),
     [
@@ -80,7 +93,7 @@ def test_replicas_that_can_not_be(spec: JsonObject, field: str) -> None:
     assert plan.status["runtime"]["currentReplicas"] < 2**31, "the API server refuses any other status"
 
 
-@pytest.mark.spec("SV-183")
+@pytest.mark.spec("SV-183", "AT-148")
 def test_targets() -> None:
     def target(**given: object) -> JsonObject:
         metric = {"type": "PodMetric", "podmetric": {"metric": {}, "target": given}}

@@ -13,7 +13,7 @@ def resources(count: int, *layers: JsonObject | None, **gpu: object) -> JsonObje
     return container_resources(hardware, [ResourceRequirements.model_validate(one) if one else None for one in layers])
 
 
-@pytest.mark.spec("SV-161", "SV-164")
+@pytest.mark.spec("SV-161", "SV-164", "AT-090")
 @pytest.mark.parametrize(
     ("count", "cpu", "memory", "limit"),
     [(1, "4", "32Gi", "48Gi"), (4, "16", "128Gi", "192Gi"), (8, "32", "256Gi", "384Gi")],

@@ -10,6 +10,7 @@ from support.serving import (
     aim_service,
     cache,
     children_of,
+    cluster_model,
     condition_of,
     message_of,
     model,
@@ -83,7 +84,7 @@ def test_volumes_follow_a_rebuilt_cache_once_the_old_claim_is_gone() -> None:
     assert body["spec"]["predictor"]["volumes"][1]["name"] == "weights"
 
 
-@pytest.mark.spec("SV-171", "SV-142", "SV-118")
+@pytest.mark.spec("SV-171", "SV-142", "SV-118", "AT-162")
 def test_a_service_that_changes_template_waits_for_the_new_weights() -> None:
     service = aim_service(template={"name": "thr"})
     running = workload(service, ready=True)
@@ -126,11 +127,12 @@ def test_a_ready_cache_whose_volume_is_gone_is_waited_for() -> None:
     assert [one["name"] for one in body["spec"]["predictor"]["volumes"]] == ["dshm", ARTIFACT]
 
 
-@pytest.mark.spec("SV-140", "SV-141", "SV-142")
+@pytest.mark.spec("SV-140", "SV-141", "SV-142", "AT-080", "AT-082")
 @pytest.mark.parametrize(
     ("objects", "made"),
     [
         ([template(), model(), cache(USUAL)], True),
+        ([template(), cluster_model(), cache(USUAL)], True),
         ([template(), model(), cache(USUAL, status="Progressing")], False),
         ([template(), model()], False),
         ([template(), model(status="Progressing"), cache(USUAL)], False),

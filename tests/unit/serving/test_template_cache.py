@@ -56,7 +56,7 @@ def cache_used(of_service: JsonObject, *objects: JsonObject) -> str | None:
 # Making
 
 
-@pytest.mark.spec("SV-116", "SV-117", "SV-125", "SV-123")
+@pytest.mark.spec("SV-116", "SV-117", "SV-125", "SV-123", "AT-067")
 @pytest.mark.parametrize("mode", [None, "Shared", "Always", "Auto", "Dedicated", "Never"])
 def test_modes(mode: str | None) -> None:
     plan = plan_for(serving_world(service(mode), template(), model()))
@@ -97,7 +97,7 @@ def test_content() -> None:
     assert made["metadata"]["labels"][labels.SERVICE_NAME] == "qwen-chat"
 
 
-@pytest.mark.spec("SV-127", "SV-050")
+@pytest.mark.spec("SV-127", "SV-050", "AT-070")
 def test_storage_class() -> None:
     fast = config(storage={"defaultStorageClassName": "fast"})
     own = planned(service(storage={"defaultStorageClassName": "own"}), fast)
@@ -114,7 +114,7 @@ def test_storage_class() -> None:
     assert "storageClassName" not in nobody["spec"]
 
 
-@pytest.mark.spec("SV-122", "SV-133")
+@pytest.mark.spec("SV-122", "SV-133", "AT-069")
 def test_nothing_to_cache() -> None:
     plan = plan_for(serving_world(service(), template(sources=()), model()))
     assert plan.children == ()
@@ -149,7 +149,7 @@ def test_which_cache_is_used() -> None:
     assert cache_used(own, cache(USUAL)) is None
 
 
-@pytest.mark.spec("SV-118", "SV-139", "SV-230")
+@pytest.mark.spec("SV-118", "SV-139", "SV-230", "AT-150")
 def test_the_stored_cache() -> None:
     stored = {"cache": {"templateCacheRef": {"name": "former", "namespace": TEAM}, "retryAttempts": 1}}
     assert cache_used(service(status=stored), cache("former"), cache("another")) == "former"
@@ -199,7 +199,7 @@ def test_a_lost_dedicated_cache() -> None:
     assert (condition_of(plan, "CacheReady"), overall(plan)) == (("False", "CacheCreating"), "Degraded")
 
 
-@pytest.mark.spec("SV-269", "SV-129", "FW-411", "FW-206")
+@pytest.mark.spec("SV-269", "SV-129", "FW-411", "FW-206", "AT-163")
 @pytest.mark.parametrize("retries", [0, 1])
 @pytest.mark.parametrize(
     ("status", "of", "stored", "patched"),
@@ -260,7 +260,7 @@ def deleted(plan: Plan) -> list[str]:
     return [one.name for one in plan.deletes]
 
 
-@pytest.mark.spec("SV-234", "SV-235", "SV-240", "FW-182", "FW-183")
+@pytest.mark.spec("SV-234", "SV-235", "SV-240", "FW-182", "FW-183", "AT-132", "AT-133")
 def test_unfinished_caches_go_with_the_service() -> None:
     assert deleted(deleting(mine(status="Failed"))) == [USUAL]
     assert deleted(deleting(mine(status="Ready"))) == []
@@ -268,7 +268,7 @@ def test_unfinished_caches_go_with_the_service() -> None:
     assert deleted(deleting(mine(status="Failed", deleting=NOW))) == []
 
 
-@pytest.mark.spec("SV-234", "AR-637", "AR-464")
+@pytest.mark.spec("SV-234", "AR-637", "AR-464", "AT-161")
 def test_caches_of_others_stay() -> None:
     reference = {"name": "qwen3-lat", "scope": "Namespace", "namespace": TEAM}
     user = aim_service("user", status={"resolvedTemplate": reference})

@@ -37,7 +37,7 @@ STORED = {"name": "qwen3-lat", "namespace": TEAM, "scope": "Namespace", "kind": 
 # Named
 
 
-@pytest.mark.spec("SV-085", "SV-228", "SV-088", "SV-089")
+@pytest.mark.spec("SV-085", "SV-228", "SV-088", "SV-089", "AT-032", "AT-034")
 def test_named_template() -> None:
     service = aim_service(template={"name": "t"}, model={"name": "gone"})
     both = [template("t", type_="unoptimized"), template("t", cluster=True)]
@@ -45,7 +45,7 @@ def test_named_template() -> None:
     assert used(plan_for(serving_world(service, both[1])))["scope"] == "Cluster"
 
 
-@pytest.mark.spec("SV-086", "SV-214")
+@pytest.mark.spec("SV-086", "SV-214", "AT-033")
 def test_missing_named_template() -> None:
     plan = plan_for(serving_world(aim_service(template={"name": "nonexistent-template"}), model()))
     assert (condition_of(plan, "TemplateReady"), overall(plan)) == (("False", "TemplateNotFound"), "Failed")
@@ -54,7 +54,7 @@ def test_missing_named_template() -> None:
     assert plan.children == ()
 
 
-@pytest.mark.spec("SV-082", "SV-087")
+@pytest.mark.spec("SV-082", "SV-087", "AT-036", "AT-037")
 def test_default_template_of_the_model() -> None:
     default = model(defaultServiceTemplate="t-default")
     candidates = [template("t-default", gpu="MI210"), template("t-best", gpu="MI325X"), node()]
@@ -65,7 +65,7 @@ def test_default_template_of_the_model() -> None:
     assert condition_of(plan, "ConfigValid") is None
 
 
-@pytest.mark.spec("SV-220", "SV-084", "FW-024")
+@pytest.mark.spec("SV-220", "SV-084", "FW-024", "AT-035")
 def test_a_template_without_gpu() -> None:
     service = aim_service(template={"name": "qwen3-lat"})
     absent = template(status="NotAvailable")
@@ -88,7 +88,7 @@ def test_a_template_that_is_not_ready(status: str, value: str) -> None:
 # Selected
 
 
-@pytest.mark.spec("SV-090", "SV-091", "SV-042")
+@pytest.mark.spec("SV-090", "SV-091", "SV-042", "AT-056")
 def test_selection_among_the_templates_of_the_model() -> None:
     others = [template("other", "other-model", metric="latency"), node()]
     plan = plan_for(
@@ -145,7 +145,7 @@ def test_an_unknown_gpu_is_not_an_absent_one() -> None:
     assert used(plan_for(world))["name"] == "qwen3-lat", "what was seen counts as it was last seen"
 
 
-@pytest.mark.spec("SV-100", "SV-222", "SV-083", "SV-103")
+@pytest.mark.spec("SV-100", "SV-222", "SV-083", "SV-103", "AT-052")
 def test_ambiguity() -> None:
     tied = [template("a"), template("b"), node()]
     plan = plan_for(serving_world(aim_service(), model(), *tied))
@@ -160,7 +160,7 @@ def test_ambiguity() -> None:
     assert children_of(running, "InferenceService") == []
 
 
-@pytest.mark.spec("SV-083", "SV-057")
+@pytest.mark.spec("SV-083", "SV-057", "AT-055")
 def test_the_stored_template_stays_while_it_fits() -> None:
     stored = aim_service(status={"resolvedTemplate": STORED})
     better = template("better", precision="fp4")
@@ -178,7 +178,7 @@ def overridden(**overrides: object) -> JsonObject:
     return aim_service(template={"name": "t"}, overrides=overrides)
 
 
-@pytest.mark.spec("SV-112", "SV-259")
+@pytest.mark.spec("SV-112", "SV-259", "AT-057")
 @pytest.mark.parametrize(
     ("base", "overrides", "name"),
     [
@@ -249,7 +249,7 @@ def test_users_of_a_derived_template_are_its_owners() -> None:
     assert [delete.uid for delete in plan_for(serving_world(*around, running)).deletes] == ["d"]
 
 
-@pytest.mark.spec("SV-265")
+@pytest.mark.spec("SV-265", "AT-159")
 def test_a_taken_derived_name_is_left_alone() -> None:
     service = overridden(precision="fp16")
     usual = plan_for(serving_world(service, model(), template("t"))).children[0].name
@@ -258,7 +258,7 @@ def test_a_taken_derived_name_is_left_alone() -> None:
     assert plan.children[0].name.startswith("t-ovr-fp16-")
 
 
-@pytest.mark.spec("SV-092", "SV-106", "SV-107")
+@pytest.mark.spec("SV-092", "SV-106", "SV-107", "AT-065")
 def test_overrides_with_selection() -> None:
     service = aim_service(overrides={"metric": "latency", "precision": "fp8"})
     plan = plan_for(serving_world(service, model(), template(), node()))

@@ -66,6 +66,23 @@ def test_availability() -> None:
     }
 
 
+@pytest.mark.spec("AT-040", "SV-095")
+def test_candidates_that_are_not_ready_drop_out_first() -> None:
+    choice = choose(
+        candidate("a"),
+        candidate("b", "Pending", type="unoptimized"),
+        candidate("c", gpu_count=8),
+        candidate("d", "Failed"),
+        candidate("e", "NotAvailable"),
+    )
+    assert [one.name for one in choice.usable] == ["a", "c"]
+    assert [(one.name, why) for one, why in choice.rejected] == [
+        ("b", Rejection.PENDING),
+        ("d", Rejection.FAILED),
+        ("e", Rejection.NOT_AVAILABLE),
+    ]
+
+
 @pytest.mark.spec("SV-095", "SV-102")
 def test_optimisation() -> None:
     untyped = [candidate("u", type="unoptimized"), candidate("p", type="preview"), candidate("n", type="")]
