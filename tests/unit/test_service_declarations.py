@@ -8,7 +8,7 @@ from support.declarations import definitions
 from support.whole_platform import variants
 
 from aim_cli.targets import PARTS
-from controller_runtime import FACTS, Index, JsonObject, Part, Resource, ServiceDefinition
+from controller_runtime import FACTS, Depth, Index, JsonObject, Part, Resource, ServiceDefinition
 from controller_runtime.manager.context import paused_indexes
 
 SERVICES = definitions()
@@ -44,27 +44,31 @@ def test_what_is_reconciled_or_wakes_is_consumed(service: ServiceDefinition) -> 
     assert needed <= consumed
 
 
-class Blind:
-    """An object whose status nobody may look at."""
+_BEYOND = {Depth.METADATA: {"spec", "status"}, Depth.SPEC: {"status"}}
 
-    def __init__(self, obj: Resource) -> None:
+
+class Blind:
+    """An object into which nobody may look further."""
+
+    def __init__(self, obj: Resource, depth: Depth) -> None:
         self._obj = obj
+        self._depth = depth
 
     def __getattr__(self, name: str) -> Any:
-        assert name != "status", "an index that does not name the status looks at it"
+        assert name not in _BEYOND[self._depth], "an index looks further into objects than it says"
         return getattr(self._obj, name)
 
 
 @pytest.mark.parametrize("service", SERVICES, ids=NAMES)
-def test_indexes_look_at_no_status_that_they_do_not_name(service: ServiceDefinition) -> None:
+def test_indexes_look_no_further_into_objects_than_they_say(service: ServiceDefinition) -> None:
     indexes = [*(one for one in service.indexes if isinstance(one, Index)), *paused_indexes(service)]
-    blind = [index for index in indexes if not index.of_status]
+    blind = [index for index in indexes if index.depth is not Depth.WHOLE]
     assert blind
     known = variants().values()
     for index in blind:
         looked_at = [index.part.model(), *(index.part.kind.decode(one) for one in known if _is_of(index.part, one))]
         for obj in looked_at:
-            tuple(index.values(Blind(obj)))
+            tuple(index.values(Blind(obj, index.depth)))
 
 
 def _is_of(part: Part[Any], obj: JsonObject) -> bool:

@@ -15,7 +15,7 @@ from aim_domain.parts import (
 )
 from aim_serving.gpu_fit import GPU_SIZES
 from aim_serving.workload_health import is_telling
-from controller_runtime import Index, label_index, owner_index, scoped
+from controller_runtime import Depth, Index, label_index, owner_index, scoped
 from controller_runtime.core import Event
 from oci_registry import InvalidReferenceError, parse_image
 
@@ -31,24 +31,24 @@ def canonical_image(uri: str) -> str:
 # Models and templates
 
 MODELS_BY_IMAGE: Final = Index(
-    MODELS, "image", lambda model: [scoped(model.namespace, model.spec.image)], of_status=False
+    MODELS, "image", lambda model: [scoped(model.namespace, model.spec.image)], depth=Depth.SPEC
 )
-CLUSTER_MODELS_BY_IMAGE: Final = Index(CLUSTER_MODELS, "image", lambda model: [model.spec.image], of_status=False)
+CLUSTER_MODELS_BY_IMAGE: Final = Index(CLUSTER_MODELS, "image", lambda model: [model.spec.image], depth=Depth.SPEC)
 MODELS_BY_CANONICAL_IMAGE: Final = Index(
     MODELS,
     "canonical-image",
     lambda model: [scoped(model.namespace, canonical_image(model.spec.image))],
-    of_status=False,
+    depth=Depth.SPEC,
 )
 CLUSTER_MODELS_BY_CANONICAL_IMAGE: Final = Index(
-    CLUSTER_MODELS, "canonical-image", lambda model: [canonical_image(model.spec.image)], of_status=False
+    CLUSTER_MODELS, "canonical-image", lambda model: [canonical_image(model.spec.image)], depth=Depth.SPEC
 )
 TEMPLATES_BY_MODEL: Final = Index(
-    TEMPLATES, "model", lambda template: [scoped(template.namespace, template.spec.model_name)], of_status=False
+    TEMPLATES, "model", lambda template: [scoped(template.namespace, template.spec.model_name)], depth=Depth.SPEC
 )
 TEMPLATES_BY_OWNER: Final = owner_index(TEMPLATES)
 CLUSTER_TEMPLATES_BY_MODEL: Final = Index(
-    CLUSTER_TEMPLATES, "model", lambda template: [template.spec.model_name], of_status=False
+    CLUSTER_TEMPLATES, "model", lambda template: [template.spec.model_name], depth=Depth.SPEC
 )
 
 

@@ -11,7 +11,7 @@ import pytest
 from pydantic import model_validator
 from support.world_objects import WIDGET, colour_index, entry_of, widget
 
-from controller_runtime import ApiModel, Index, Key, Part, Resource, World
+from controller_runtime import ApiModel, Depth, Index, Key, Part, Resource, World
 from controller_runtime.bus.direct import DirectFeed
 from controller_runtime.bus.entry import Entry
 from controller_runtime.bus.index_table import IndexTable
@@ -96,27 +96,38 @@ def test_what_a_snapshot_repeats_is_neither_decoded_nor_packed_again(world: Worl
 
 
 @pytest.mark.spec("FW-461")
-@pytest.mark.parametrize("of_status", [False, True])
-def test_a_status_that_nothing_is_derived_from_is_not_decoded_for_a_snapshot(of_status: bool) -> None:
-    seen: list[bool] = []
+@pytest.mark.parametrize(
+    ("depth", "decoded"),
+    [
+        (Depth.METADATA, {"apiVersion", "kind", "metadata"}),
+        (Depth.SPEC, {"apiVersion", "kind", "metadata", "spec"}),
+        (Depth.WHOLE, {"apiVersion", "kind", "metadata", "spec", "status"}),
+    ],
+)
+def test_what_nothing_is_derived_from_is_not_decoded_for_a_snapshot(depth: Depth, decoded: set[str]) -> None:
+    seen: list[set[str]] = []
 
     class Told(Resource):
         @model_validator(mode="before")
         @classmethod
         def _told(cls, raw: dict[str, object]) -> dict[str, object]:
-            seen.append("status" in raw)
+            seen.append(set(raw))
             return raw
 
     part: Part[Any] = Part("widgets", replace(WIDGET, model=Told))
-    by_name = Index(part, "name", lambda obj: [obj.name], of_status=of_status)
+    by_name = Index(part, "name", lambda obj: [obj.name], depth=depth)
     world = World([part], [by_name, colour_index(part)])
-    entry = entry_of(part, widget("w0", "u0", 7, labels={"colour": "red"}, status={"phase": "Done"}), 1)
+    entry = entry_of(
+        part, widget("w0", "u0", 7, labels={"colour": "red"}, spec={"size": 1}, status={"phase": "Done"}), 1
+    )
     world.prepare(entry)
     world.replace(part, {entry.key: entry}, 0)
-    assert seen == [of_status]
+    assert seen == [decoded]
     assert world.select(by_name, "w0") == world.select(colour_index(part), "ns/red") == [entry]
     assert entry.object is not None
-    assert entry.object.model_extra == {"status": {"phase": "Done"}}, "whoever looks sees all of it"
+    assert entry.object.model_extra == {"spec": {"size": 1}, "status": {"phase": "Done"}}, (
+        "whoever looks sees all of it"
+    )
 
 
 class Phase(ApiModel):
@@ -124,16 +135,18 @@ class Phase(ApiModel):
 
 
 class Phased(Resource):
+    spec: Phase = Phase()
     status: Phase = Phase()
 
 
 @pytest.mark.spec("FW-461", "FW-480")
 @pytest.mark.parametrize("others_look", [False, True])
-def test_an_object_whose_status_cannot_be_read_is_found_alike_after_event_snapshot_and_replay(
-    others_look: bool,
+@pytest.mark.parametrize(("depth", "unreadable"), [(Depth.SPEC, "status"), (Depth.METADATA, "spec")])
+def test_an_object_of_which_something_cannot_be_read_is_found_alike_after_event_snapshot_and_replay(
+    depth: Depth, unreadable: str, others_look: bool
 ) -> None:
     part: Part[Any] = Part("widgets", replace(WIDGET, model=Phased))
-    blind = Index(part, "blind", lambda obj: [obj.name], of_status=False)
+    blind = Index(part, "blind", lambda obj: [obj.name], depth=depth)
     seeing = Index(part, "seeing", lambda obj: [str(obj.status.phase)])
     tables = [blind, seeing] if others_look else [blind]
 
@@ -141,7 +154,7 @@ def test_an_object_whose_status_cannot_be_read_is_found_alike_after_event_snapsh
         return [len(world.select(index, value)) for index, value in ((blind, "w0"), (seeing, "0")) if index in tables]
 
     def entry() -> Entry[Any]:
-        return entry_of(part, widget("w0", "u0", 7, status={"phase": "no number"}), 1)
+        return entry_of(part, {**widget("w0", "u0", 7), unreadable: {"phase": "no number"}}, 1)
 
     by_event, by_snapshot = World([part], tables), World([part], tables)
     by_event.put(entry(), 0)

@@ -12,13 +12,14 @@ from pydantic import ValidationError
 
 from controller_runtime.api.meta import Resource
 from controller_runtime.bus.envelope import unversioned
-from controller_runtime.bus.part import GroupId, Key, Part
+from controller_runtime.bus.part import Depth, GroupId, Key, Part
 from controller_runtime.errors import AimError, Category
 from controller_runtime.json import JsonObject, dumps, loads
 from controller_runtime.packed import Packed, Packer, unpacked
 
 T = TypeVar("T", bound=Resource)
 
+_IDENTITY: Final = frozenset({"apiVersion", "kind", "metadata"})
 KEPT_DECODED: Final = 512 << 10
 """Bytes of JSON whose typed forms are kept; these take about ten times as much."""
 
@@ -173,10 +174,19 @@ class Entry(Generic[T]):
         decoded = self.decode()
         return None if isinstance(decoded, AimError) else decoded
 
-    def without_status(self) -> T | None:
-        """The typed object as if it had no status, made anew at each call; ``None`` when it cannot be decoded."""
+    def object_to(self, depth: Depth) -> T | None:
+        """The typed object as if it had nothing further in, made anew at each call unless it is the whole one.
+
+        ``None`` when that much of it cannot be decoded.
+        """
+        if depth is Depth.WHOLE:
+            return self.object
         raw = self._raw or loads(self.body)
-        found = _decoded(self.part, self.key, {name: value for name, value in raw.items() if name != "status"})
+        if depth is Depth.METADATA:
+            some = {name: value for name, value in raw.items() if name in _IDENTITY}
+        else:
+            some = {name: value for name, value in raw.items() if name != "status"}
+        found = _decoded(self.part, self.key, some)
         return None if isinstance(found, AimError) else found
 
     def same_content(self, other: "Entry[T]") -> bool:

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from typing import Any, Protocol, TypeAlias, TypeVar
 
 from controller_runtime.api.meta import Resource
-from controller_runtime.bus.part import GroupId, Index, Key
+from controller_runtime.bus.part import Depth, GroupId, Index, Key
 from controller_runtime.sharing import shared
 
 D = TypeVar("D")
@@ -22,8 +22,8 @@ class Table(Protocol[D]):
     that the table can take it out again without a second look. Its name is for people."""
 
     @property
-    def of_status(self) -> bool:
-        """Whether it looks at the status of the objects."""
+    def depth(self) -> Depth:
+        """How far it looks into the objects."""
         ...
 
     def derived(self, obj: Resource | None) -> D:
@@ -40,7 +40,7 @@ class IndexTable:
 
     def __init__(self, index: Index[Any]) -> None:
         self._index = index
-        self.of_status = index.of_status
+        self.depth = index.depth
         self._keys: dict[str, Key | dict[Key, None]] = {}
 
     def __str__(self) -> str:

@@ -8,7 +8,7 @@ from itertools import islice
 from typing import Any, Final, Generic, TypeVar
 
 from controller_runtime.api.meta import Resource
-from controller_runtime.bus.part import GroupId, Key, Part
+from controller_runtime.bus.part import Depth, GroupId, Key, Part
 
 T = TypeVar("T", bound=Resource)
 
@@ -35,7 +35,7 @@ class Line(Generic[T]):
 class LineTable:
     """One line of the world, in step with the objects."""
 
-    of_status: Final = True
+    depth: Final = Depth.WHOLE
 
     def __init__(self, line: Line[Any]) -> None:
         self._line = line

@@ -5,6 +5,7 @@ Parts are the unit of everything on the bus: subjects, sync markers, freshness, 
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from enum import IntEnum
 from typing import Generic, TypeAlias, TypeVar
 
 from controller_runtime.api.kind import Kind
@@ -58,6 +59,15 @@ class Part(Generic[T]):
         return self.name
 
 
+class Depth(IntEnum):
+    """How far into an object something looks; whoever looks further also sees what stands before."""
+
+    METADATA = 0
+    SPEC = 1
+    """Everything but the status, which is half of most objects."""
+    WHOLE = 2
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Index(Generic[T]):
     """A look-up other than by name: ``values`` tells under which strings an object is found.
@@ -66,14 +76,14 @@ class Index(Generic[T]):
     within one.
 
     Attributes:
-        of_status: whether ``values`` looks at the status. It is half of most objects, so a world leaves it out for
-            parts of which nothing looks at it.
+        depth: how far ``values`` looks. A world that takes in a snapshot decodes no object further than anything looks
+            that is derived from its part.
     """
 
     part: Part[T]
     name: str
     values: Callable[[T], Iterable[str]]
-    of_status: bool = True
+    depth: Depth = Depth.WHOLE
 
     def __str__(self) -> str:
         return f"{self.part.name}[{self.name}]"
@@ -86,7 +96,7 @@ def scoped(namespace: str | None, value: str) -> str:
 
 def owner_index(part: Part[T]) -> Index[T]:
     """Objects by the UID of each of their owners."""
-    return Index(part, "owner", lambda obj: [ref.uid for ref in obj.metadata.owner_references], of_status=False)
+    return Index(part, "owner", lambda obj: [ref.uid for ref in obj.metadata.owner_references], depth=Depth.METADATA)
 
 
 def label_index(part: Part[T], label: str) -> Index[T]:
@@ -96,4 +106,4 @@ def label_index(part: Part[T], label: str) -> Index[T]:
         value = obj.metadata.labels.get(label)
         return [] if value is None else [scoped(obj.metadata.namespace, value)]
 
-    return Index(part, f"label:{label}", values, of_status=False)
+    return Index(part, f"label:{label}", values, depth=Depth.METADATA)

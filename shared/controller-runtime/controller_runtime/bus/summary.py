@@ -14,7 +14,7 @@ from typing import Any, Final, Generic, TypeVar
 from pydantic import BaseModel
 
 from controller_runtime.api.meta import Resource
-from controller_runtime.bus.part import GroupId, Key, Part
+from controller_runtime.bus.part import Depth, GroupId, Key, Part
 
 T = TypeVar("T", bound=Resource)
 E = TypeVar("E", bound=BaseModel)
@@ -46,7 +46,7 @@ class Summary(Generic[T, E]):
 class SummaryTable:
     """One summary of the world, in step with the objects: each change costs what the changed object contributes."""
 
-    of_status: Final = True
+    depth: Final = Depth.WHOLE
 
     def __init__(self, summary: Summary[Any, Any]) -> None:
         self._summary = summary

@@ -21,7 +21,7 @@ from controller_runtime.bus.deleted import DELETED_MEMORY_SECONDS, OWN_WRITE_SEC
 from controller_runtime.bus.entry import Change, Entry, Version
 from controller_runtime.bus.index_table import IndexTable, Table
 from controller_runtime.bus.line import Admits, Line, LineTable
-from controller_runtime.bus.part import GroupId, Index, Key, Part
+from controller_runtime.bus.part import Depth, GroupId, Index, Key, Part
 from controller_runtime.bus.published import published_form
 from controller_runtime.bus.question import Question, about_group, about_object, about_part
 from controller_runtime.bus.standing import OwnChange, Position, Standing
@@ -53,7 +53,7 @@ class _PartStore:
         era: that of what arrived last.
         stumbled: keys whose object something derived could not be made of, with the UID and resource version.
         stumbles: how often that happened, counted once per version.
-        of_status: something derived looks at the status of the objects.
+        depth: how far what is derived looks into the objects.
     """
 
     part: Part[Any]
@@ -70,7 +70,7 @@ class _PartStore:
     era: str = ""
     stumbled: dict[Key, tuple[str, str]] = field(default_factory=dict)
     stumbles: int = 0
-    of_status: bool = False
+    depth: Depth = Depth.METADATA
     synced: bool = False
     fresh: bool = False
 
@@ -82,7 +82,7 @@ class _PartStore:
             self.summaries[derived.name] = SummaryTable(derived)
         else:
             self.lines[derived.name] = LineTable(derived)
-        self.of_status = any(table.of_status for table in self._tables())
+        self.depth = max(table.depth for table in self._tables())
 
     def look_at(self, entry: Entry[Any], *, whole: bool = True) -> None:
         """Note what is derived from an entry, so that neither taking it in nor taking it out looks at the object.
@@ -90,7 +90,7 @@ class _PartStore:
         Never raises: an object that nobody foresaw would end the service with every start (FW-480).
 
         Args:
-            whole: with the status, which whoever is told of a change looks at anyway.
+            whole: all of the object, which whoever is told of a change looks at anyway.
         """
         tables = self._tables()
         if not tables or entry.derived:
@@ -106,16 +106,15 @@ class _PartStore:
                 _log.exception("index cannot read an object", part=self.part.name, key=str(entry.key), table=table)
 
         try:
-            obj = entry.object if whole or self.of_status else entry.without_status()
-            # An unreadable status hides an object only from what looks at it: after an event as after a snapshot.
-            bare = entry.without_status() if obj is None else obj
+            obj = entry.object_to(Depth.WHOLE if whole else self.depth)
         except Exception:
-            obj = bare = None
+            obj = None
             stumbled("decode")
         derived: list[Any] = []
         for table in tables:
             try:
-                derived.append(table.derived(obj if table.of_status else bare))
+                # What cannot be read hides an object only from what looks at it: after an event as after a snapshot.
+                derived.append(table.derived(entry.object_to(table.depth) if obj is None else obj))
             except Exception:
                 derived.append(table.derived(None))
                 stumbled(str(table))

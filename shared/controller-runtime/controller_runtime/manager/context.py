@@ -9,7 +9,7 @@ from controller_runtime.api.meta import Resource
 from controller_runtime.bus.connection import BusConnection
 from controller_runtime.bus.feed import WorldFeed
 from controller_runtime.bus.freshness import FeedSettings
-from controller_runtime.bus.part import Index, Part
+from controller_runtime.bus.part import Depth, Index, Part
 from controller_runtime.bus.recorder import Recorder
 from controller_runtime.bus.reflected import reflect
 from controller_runtime.bus.source import SourceVersion
@@ -99,7 +99,9 @@ def paused_indexes(definition: ServiceDefinition) -> tuple[Index[Any], ...]:
     def values(obj: Resource) -> list[str]:
         return [IS_PAUSED] if obj.metadata.annotations.get(PAUSED) == IS_PAUSED else []
 
-    return tuple(Index(reconciler.part, "paused", values, of_status=False) for reconciler in definition.reconcilers)
+    return tuple(
+        Index(reconciler.part, "paused", values, depth=Depth.METADATA) for reconciler in definition.reconcilers
+    )
 
 
 def feed_settings(heartbeat: float) -> FeedSettings:

@@ -43,8 +43,6 @@ class Rebuilt(Generic[B]):
 
     def _look_at(self, entry: Entry[Any]) -> tuple[Any, str]:
         try:
-            obj = entry.object
-            bare = entry.without_status() if obj is None and not self.table.of_status else obj
-            return self.table.derived(bare), ""
+            return self.table.derived(entry.object or entry.object_to(self.table.depth)), ""
         except Exception as bug:
             return self._nothing, "".join(traceback.format_exception(bug))
