@@ -1,5 +1,6 @@
 """The artifacts service."""
 
+import controller_runtime.uncollected  # noqa: F401  # before the other imports
 from aim_artifacts.service import definition, effect_runners
 from aim_artifacts.settings import ArtifactsSettings
 from controller_runtime import run_service

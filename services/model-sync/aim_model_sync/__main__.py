@@ -1,5 +1,6 @@
 """The model-sync service."""
 
+import controller_runtime.uncollected  # noqa: F401  # before the other imports
 from aim_model_sync.service import definition, effect_runners
 from aim_model_sync.settings import ModelSyncSettings
 from controller_runtime import run_service

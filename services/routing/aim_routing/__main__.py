@@ -1,5 +1,6 @@
 """The routing service."""
 
+import controller_runtime.uncollected  # noqa: F401  # before the other imports
 from aim_domain import AimSettings
 from aim_routing.service import definition, effect_runners
 from controller_runtime import run_service

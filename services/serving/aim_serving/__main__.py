@@ -1,5 +1,6 @@
 """The serving service."""
 
+import controller_runtime.uncollected  # noqa: F401  # before the other imports
 from aim_domain import AimSettings
 from aim_serving.service import definition, effect_runners
 from controller_runtime import run_service

@@ -30,7 +30,7 @@ EffectRunners = AbstractAsyncContextManager[Mapping[str, EffectRunner]]
 
 _log = structlog.get_logger(__name__)
 _STOP_SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
-_GARBAGE: Final = (10_000, 20, 20)
+_GARBAGE: Final = (50_000, 20, 20)
 """New objects, and collections of younger ones, after which each generation is looked through."""
 _STOP_SECONDS: Final = 9.0
 """A process that has not ended this long after a signal or a failure ends itself, showing where it hangs (FW-287)."""
@@ -66,11 +66,13 @@ def run_service(
 def _collect_rarely() -> None:
     """Look for garbage in circles less often: a world is a million objects without any, and is looked through in vain.
 
-    By its defaults the collector takes a fifth of a start with ten thousand objects.
+    By its defaults the collector takes a fifth of a start with ten thousand objects. During the imports it was away
+    (`controller_runtime.uncollected`).
     """
     gc.collect()
     gc.freeze()
     gc.set_threshold(*_GARBAGE)
+    gc.enable()
 
 
 def _run(service: Coroutine[Any, Any, None]) -> int:
