@@ -67,9 +67,8 @@ def _collect_rarely() -> None:
     """Look for garbage in circles less often: a world is a million objects without any, and is looked through in vain.
 
     By its defaults the collector takes a fifth of a start with ten thousand objects. During the imports it was away
-    (`controller_runtime.uncollected`).
+    (`controller_runtime.uncollected`); the half megabyte that they leave is not worth a look either.
     """
-    gc.collect()
     gc.freeze()
     gc.set_threshold(*_GARBAGE)
     gc.enable()
