@@ -105,16 +105,18 @@ class _PartStore:
                 self.stumbles += 1
                 _log.exception("index cannot read an object", part=self.part.name, key=str(entry.key), table=table)
 
+        decodes = True
         try:
             obj = entry.object_to(Depth.WHOLE if whole else self.depth)
         except Exception:
-            obj = None
+            obj, decodes = None, False
             stumbled("decode")
         derived: list[Any] = []
         for table in tables:
             try:
                 # What cannot be read hides an object only from what looks at it: after an event as after a snapshot.
-                derived.append(table.derived(entry.object_to(table.depth) if obj is None else obj))
+                seen = entry.object_to(table.depth) if obj is None and decodes else obj
+                derived.append(table.derived(seen))
             except Exception:
                 derived.append(table.derived(None))
                 stumbled(str(table))
