@@ -102,3 +102,12 @@ def test_what_changes_all_the_time_leaves_the_published_form_as_it_is(
 @pytest.mark.parametrize("part", [part for part in vars(parts).values() if isinstance(part, Part)], ids=str)
 def test_nobody_gets_managed_fields(part: Part[Any]) -> None:
     assert b"managedFields" not in dumps(published_form(part, {"metadata": META}))
+
+
+@pytest.mark.spec("FW-532")
+@pytest.mark.parametrize("part", [parts.AUTOSCALERS, parts.NODES, parts.CUSTOM_PROFILES], ids=str)
+def test_a_list_and_a_watch_give_the_same_bytes(part: Part[Any]) -> None:
+    identity = {"apiVersion": part.kind.api_version, "kind": part.kind.kind}
+    rest = {"metadata": META, "spec": {"a": 1}, "data": {"b": "c"}, "status": {}}
+    watched, listed = {"kind": identity["kind"], **identity, **rest}, {**rest, **identity}
+    assert dumps(published_form(part, watched)) == dumps(published_form(part, listed))

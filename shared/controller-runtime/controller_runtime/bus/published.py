@@ -5,6 +5,7 @@ from typing import Any, Final
 from controller_runtime.bus.part import Part
 from controller_runtime.json import JsonObject
 
+_IDENTITY: Final = ("apiVersion", "kind")
 LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
 """Annotation of client-side apply: a second copy of the whole object, of use to kubectl alone."""
 
@@ -12,8 +13,8 @@ LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
 def published_form(part: Part[Any], obj: JsonObject) -> JsonObject:
     """The object without managedFields and the last-applied annotation, trimmed as its part says.
 
-    Whatever way an object takes into a world (bus, API server, answer to an own write), it has this form there, so
-    that equal versions are equal. The given object is left as it is.
+    Whatever way an object takes into a world (bus, API server, answer to an own write), it has this form there, with
+    its members in the same order, so that equal versions are equal byte by byte. The given object is left as it is.
     """
     metadata = {name: value for name, value in obj["metadata"].items() if name != "managedFields"}
     annotations = metadata.get("annotations")
@@ -22,4 +23,6 @@ def published_form(part: Part[Any], obj: JsonObject) -> JsonObject:
         metadata.pop("annotations")
         if kept:
             metadata["annotations"] = kept
-    return part.trim({**obj, "metadata": metadata})
+    # A list of a built-in kind does not say what its objects are, so the client does, behind everything else.
+    identity = {name: obj[name] for name in _IDENTITY if name in obj}
+    return part.trim({**identity, **obj, "metadata": metadata})
