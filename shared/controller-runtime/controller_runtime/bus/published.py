@@ -5,7 +5,7 @@ from typing import Any, Final
 from controller_runtime.bus.part import Part
 from controller_runtime.json import JsonObject
 
-_IDENTITY: Final = ("apiVersion", "kind")
+_IDENTITY: Final[tuple[str, ...]] = ("apiVersion", "kind")
 LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
 """Annotation of client-side apply: a second copy of the whole object, of use to kubectl alone."""
 

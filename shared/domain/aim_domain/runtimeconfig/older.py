@@ -7,13 +7,13 @@ from aim_domain.api.kaiwo_config import KaiwoConfig
 from aim_domain.api.namespace_config import AIMNamespaceConfig, NamespaceCredentials, S3Credential, SecretValueReference
 from aim_domain.api.runtime_config import RuntimeConfigSpec
 from aim_domain.parts import KAIWO_CONFIGS, NAMESPACE_CONFIGS
-from controller_runtime import Index, JsonObject, Resource, Shown
+from controller_runtime import Depth, Index, JsonObject, Resource, Shown
 from controller_runtime.core import EnvVar, EnvVarSource, KeySelector
 
 C = TypeVar("C", bound=Resource)
 
 NAMESPACE_CONFIGS_BY_NAMESPACE: Final = Index(
-    NAMESPACE_CONFIGS, "namespace", lambda config: [config.namespace], of_status=False
+    NAMESPACE_CONFIGS, "namespace", lambda config: [config.namespace], depth=Depth.METADATA
 )
 
 
