@@ -70,7 +70,7 @@ def test_knative_is_missing() -> None:
     assert len(children_of(plan, "InferenceService")) == 1
 
 
-@pytest.mark.spec("SV-193", "SV-194", "SV-195", "SV-197", "SV-275")
+@pytest.mark.spec("SV-193", "SV-194", "SV-195", "SV-197", "SV-275", "AT-124")
 @pytest.mark.parametrize(
     ("found", "ready", "reason"),
     [
@@ -87,6 +87,7 @@ def test_events_of_the_workload(found: JsonObject, ready: bool | None, reason: s
     seen = condition_of(plan, "InferenceServiceReady")
     assert seen is not None
     assert seen[1] == reason
+    assert (overall(plan) == "Failed") is (reason == "InternalError")
     hinted = plan_for(running(event("InternalError", "must be less than or equal to cpu limit"), ready=None))
     assert "blank" in message_of(hinted, "InferenceServiceReady")
 

@@ -3,6 +3,7 @@
 import pytest
 from support.builders import owner
 from support.serving import (
+    TEAM,
     aim_service,
     cache,
     carry_out,
@@ -39,7 +40,7 @@ def service() -> JsonObject:
     return aim_service(template={"name": "qwen3-lat"}, env=[{"name": "AIM_ID", "value": "mine"}])
 
 
-@pytest.mark.spec("SV-156", "SV-158", "SV-176", "SV-268", "SV-011", "DI-255", "DI-254")
+@pytest.mark.spec("SV-156", "SV-158", "SV-176", "SV-268", "SV-011", "AT-145", "DI-255", "DI-254")
 @pytest.mark.parametrize("cluster", [False, True])
 def test_the_profile_is_mounted(cluster: bool) -> None:
     ready = cache("c", scope="Cluster" if cluster else "Namespace")
@@ -61,6 +62,8 @@ def test_the_profile_is_mounted(cluster: bool) -> None:
         return
     assert volume["configMap"]["name"] == "qwen-chat-custom-profile-8a837eb7"
     assert [one["metadata"]["name"] for one in copies] == ["qwen-chat-custom-profile-8a837eb7"]
+    assert copies[0]["metadata"]["namespace"] == TEAM
+    assert [child.owned for child in plan.children if child.body["kind"] == "ConfigMap"] == [True]
     assert list(copies[0]["data"]) == ["vllm-mi300x-fp16-tp1-latency.yaml"]
     carry_out(world, plan)
     assert children_of(plan_for(world), "InferenceService") == [body]
