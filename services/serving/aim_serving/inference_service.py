@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
-from aim_domain import AIMService, RuntimeConfigSpec, child_labels, labels
+from aim_domain import AIMService, PodDefaults, RuntimeConfigSpec, child_labels, labels
 from aim_domain.kinds import INFERENCE_SERVICE
 from aim_domain.naming import optional_label_value
 from aim_domain.parts import INFERENCE_SERVICES
@@ -42,6 +42,7 @@ def build_inference_service(
     config: RuntimeConfigSpec,
     scaling: Scaling,
     volumes: Volumes,
+    pods: PodDefaults,
     profile: ProfileMount | None = None,
 ) -> Child:
     """The complete desired object; a repeated call gives the same body (FW-205)."""
@@ -50,7 +51,7 @@ def build_inference_service(
         "name": name,
         "namespace": service.namespace,
         "labels": child_labels(
-            _labels(service, template), parent=service, controller="service", propagation=config.label_propagation
+            _labels(service, template, pods), parent=service, controller="service", propagation=config.label_propagation
         ),
         "annotations": scaling_annotations(scaling, name),
     }
@@ -70,13 +71,13 @@ def build_inference_service(
         "containers": [container],
         "volumes": list(mounted.volumes),
         **({"annotations": {PROFILE_HASH: profile.hash}} if profile else {}),
-        **_optional(service, template, model, scaling),
+        **_optional(service, template, model, scaling, pods),
     }
     body = kind_of({"metadata": metadata, "spec": {"predictor": predictor}}, INFERENCE_SERVICE)
     return Child(INFERENCE_SERVICES, body)
 
 
-def _labels(service: AIMService, template: Template) -> dict[str, str]:
+def _labels(service: AIMService, template: Template, pods: PodDefaults) -> dict[str, str]:
     found = metadata_of(template.status.profile)
     derived = {
         labels.SERVICE: service.name,
@@ -84,6 +85,7 @@ def _labels(service: AIMService, template: Template) -> dict[str, str]:
         labels.MODEL: template.spec.model_name,
         labels.METRIC: found.metric or "",
         labels.PRECISION: found.precision or "",
+        labels.KUEUE_QUEUE: pods.queue,
     }
     valued = {key: optional_label_value(text) for key, text in derived.items()}
     return {
@@ -93,7 +95,9 @@ def _labels(service: AIMService, template: Template) -> dict[str, str]:
     }
 
 
-def _optional(service: AIMService, template: Template, model: ModelPart, scaling: Scaling) -> JsonObject:
+def _optional(
+    service: AIMService, template: Template, model: ModelPart, scaling: Scaling, pods: PodDefaults
+) -> JsonObject:
     """Fields that are left out when there is nothing to say, so that nobody's value is overwritten (SV-179)."""
     secrets = pull_secrets(service.spec.image_pull_secrets, template.spec.image_pull_secrets, model.pull_secrets)
     affinity = template.status.resolved_node_affinity
@@ -101,10 +105,20 @@ def _optional(service: AIMService, template: Template, model: ModelPart, scaling
         "imagePullSecrets": secrets or None,
         "serviceAccountName": service.spec.service_account_name or template.spec.service_account_name or None,
         "priorityClassName": service.spec.priority_class_name or None,
+        "schedulerName": pods.scheduler or None,
+        "tolerations": _tolerations(template, pods) or None,
         "affinity": None if affinity is None else {"nodeAffinity": to_json(affinity)},
         "autoScaling": None if scaling.metrics is None else {"metrics": list(scaling.metrics)},
     }
     return {name: value for name, value in fields.items() if value is not None}
+
+
+def _tolerations(template: Template, pods: PodDefaults) -> list[JsonObject]:
+    """Of the taint that keeps everything else away from nodes with GPUs; only pods that are meant for them get it."""
+    hardware = template.status.resolved_hardware
+    if not pods.gpu_taint or hardware is None or hardware.gpu is None:
+        return []
+    return [{"key": pods.gpu_taint, "operator": "Exists"}]
 
 
 def pull_secrets(*levels: Iterable[LocalObjectReference]) -> list[JsonObject]:

@@ -8,7 +8,14 @@ from aim_domain import NAMESPACE_CONFIGS_BY_NAMESPACE, AIMNamespaceConfig, Kaiwo
 from aim_domain.parts import KAIWO_CONFIGS
 from controller_runtime import Event, EventType, JsonObject, Plan, View, to_json
 
-_HAS_EFFECT: Final = frozenset({("storage", "defaultStorageClass")})
+_HAS_EFFECT: Final = frozenset(
+    {
+        ("storage", "defaultStorageClass"),
+        ("nodes", "defaultGpuTaintKey"),
+        ("scheduling", "kubeSchedulerName"),
+        ("defaultClusterQueueName",),
+    }
+)
 _DEFAULTS: Final = KaiwoConfig().spec.model_dump(mode="json", by_alias=True)
 
 

@@ -193,6 +193,7 @@ def _workload_child(view: View, service: AIMService, seen: Situation) -> Child |
         config=seen.config.spec_for(sources, (*template.spec.env, *service.spec.env)),
         scaling=workload.scaling,
         volumes=volumes,
+        pods=seen.config.pods,
         profile=seen.profile,
     )
 

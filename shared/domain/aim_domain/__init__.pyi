@@ -104,6 +104,7 @@ from .runtimeconfig.merge import DEFAULT_HEADROOM_PERCENT as DEFAULT_HEADROOM_PE
 from .runtimeconfig.older import HUGGING_FACE as HUGGING_FACE
 from .runtimeconfig.older import NAMESPACE_CONFIGS_BY_NAMESPACE as NAMESPACE_CONFIGS_BY_NAMESPACE
 from .runtimeconfig.older import SHOWN_OF_OLDER_CONFIGS as SHOWN_OF_OLDER_CONFIGS
+from .runtimeconfig.older import PodDefaults as PodDefaults
 from .runtimeconfig.older import oldest_config as oldest_config
 from .runtimeconfig.resolve import DEFAULT_NAME as DEFAULT_NAME
 from .runtimeconfig.resolve import ResolvedConfig as ResolvedConfig

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from support.builders import NOW, make
 from support.old_objects import KAIWO_DEFAULTS, NAMESPACE_CONFIG
-from support.predictors import env, predictor
-from support.serving import TEAM, aim_service, model, serving_world
+from support.predictors import applied, env, predictor
+from support.serving import TEAM, aim_service, model, serving_world, template
 
 from aim_domain.kinds import AIM_NAMESPACE_CONFIG, KAIWO_CONFIG
 from aim_domain.parts import KAIWO_CONFIGS, NAMESPACE_CONFIGS
@@ -62,8 +62,8 @@ def test_what_has_no_effect_is_told_in_one_event() -> None:
     assert told_on("one", kaiwo(**KAIWO_DEFAULTS | {"storage": {"defaultStorageClass": "fast"}})) == []
     assert told_on("one", kaiwo()) == []
     spec: JsonObject = {"ray": {"headPodMemory": "1Gi"}, "resourceMonitoring": {"targetNamespaces": ["a"]}}
-    [(reason, message)] = told_on("one", kaiwo(**spec, defaultClusterQueueName="mine"))
-    fields = ("defaultClusterQueueName", "ray.headPodMemory", "resourceMonitoring.targetNamespaces")
+    [(reason, message)] = told_on("one", kaiwo(**spec, defaultClusterQueueCohortName="mine"))
+    fields = ("defaultClusterQueueCohortName", "ray.headPodMemory", "resourceMonitoring.targetNamespaces")
     assert (reason, message.partition(": ")[2]) == ("NoEffect", ", ".join(f"spec.{name}" for name in fields))
 
 
@@ -75,3 +75,36 @@ def test_all_but_the_oldest_are_told_that_they_do_not_count() -> None:
         [(reason, message)] = told_on("a", older, newer)
         assert reason == "ConfigIgnored"
         assert f"{older['kind']} z is older" in message
+
+
+@pytest.mark.spec("RC-155")
+def test_serving_pods_tolerate_the_taint_of_gpu_nodes() -> None:
+    tolerated = predictor(aim_service(), kaiwo())["tolerations"]
+    assert tolerated == [{"key": "kaiwo.silogen.ai/gpu", "operator": "Exists"}]
+    other = predictor(aim_service(), kaiwo(nodes={"defaultGpuTaintKey": "mine"}))["tolerations"]
+    assert other == [{"key": "mine", "operator": "Exists"}]
+    assert "tolerations" not in predictor(aim_service())
+    assert "tolerations" not in predictor(aim_service(), kaiwo(nodes={"defaultGpuTaintKey": ""}))
+    assert "tolerations" not in predictor(aim_service(), kaiwo(), of=template(gpu=""))
+
+
+@pytest.mark.spec("RC-155")
+def test_a_scheduler_and_a_queue_have_to_be_chosen() -> None:
+    chosen = kaiwo(scheduling={"kubeSchedulerName": "bins"}, defaultClusterQueueName="research")
+    body = applied(aim_service(), chosen)
+    assert body["spec"]["predictor"]["schedulerName"] == "bins"
+    assert body["metadata"]["labels"]["kueue.x-k8s.io/queue-name"] == "research"
+    for usual in ((), (kaiwo(),), (kaiwo(**KAIWO_DEFAULTS),)):
+        body = applied(aim_service(), *usual)
+        assert "schedulerName" not in body["spec"]["predictor"]
+        assert "kueue.x-k8s.io/queue-name" not in body["metadata"]["labels"]
+
+
+@pytest.mark.spec("RC-154", "RC-155")
+def test_what_has_an_effect_is_not_told_as_without() -> None:
+    chosen = kaiwo(
+        scheduling={"kubeSchedulerName": "bins"},
+        defaultClusterQueueName="research",
+        nodes={"defaultGpuTaintKey": "mine"},
+    )
+    assert told_on("one", chosen) == []

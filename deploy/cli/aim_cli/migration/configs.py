@@ -9,8 +9,10 @@ from aim_cli.migration.services import map_path_template
 from controller_runtime import JsonObject
 
 _NO_PULL_SECRETS: Final = (
-    "runtime configs have no pull secrets; name them on the models and services, or on the ServiceAccount of the pods"
+    "runtime configs have no pull secrets; name them in images.imagePullSecrets of an AIMNamespaceConfig, which works "
+    "as it is, or on the models and services"
 )
+_WORKS_AS_IT_IS: Final = "runtime configs have no such field; keep the KaiwoConfig, which works as it is"
 
 
 def map_runtime_config(draft: Draft) -> None:
@@ -65,8 +67,8 @@ def _s3(draft: Draft, source: Draft) -> list[Json]:
     for number, other in enumerate(endpoints[1:], 1):
         draft.lose(
             f"spec.credentials.s3[{number}]",
-            f"the environment of a namespace knows one endpoint; {other.get('endpointUrl')} has to be named by "
-            "env of the model sources or AIMArtifacts that use it",
+            f"the environment of a namespace knows one endpoint; keep the AIMNamespaceConfig, which works as it is, or "
+            f"name {other.get('endpointUrl')} in env of the model sources or AIMArtifacts that use it",
         )
     if not endpoints:
         return []
@@ -122,12 +124,10 @@ _KAIWO_FIELDS: Final[dict[tuple[str, ...], _Rule]] = {
     ("nodes", "defaultGpuResourceKey"): _Rule(
         "amd.com/gpu", "set hardware.gpu.resourceName on the templates and services", lost=True
     ),
-    ("nodes", "defaultGpuTaintKey"): _Rule(
-        "kaiwo.silogen.ai/gpu", "tolerations are not managed; let admission add them to the namespace's pods", lost=True
-    ),
+    ("nodes", "defaultGpuTaintKey"): _Rule("kaiwo.silogen.ai/gpu", _WORKS_AS_IT_IS, lost=True),
     ("nodes", "excludeMasterNodesFromNodePools"): _Rule(False, "there are no node pools here"),
     ("nodes", "addTaintsToGpuNodes"): _Rule(False, "nodes are not tainted; taint them yourself", lost=True),
-    ("scheduling", "kubeSchedulerName"): _Rule("kaiwo-scheduler", "pods use the scheduler of the cluster"),
+    ("scheduling", "kubeSchedulerName"): _Rule("kaiwo-scheduler", _WORKS_AS_IT_IS, lost=True),
     ("scheduling", "pendingThresholdForPreemption"): _Rule("5m", "spec.priorityClassName of the AIMService is nearest"),
     ("resourceMonitoring", "lowUtilizationThreshold"): _Rule(1, _KAIWO_JOBS),
     ("resourceMonitoring", "targetNamespaces"): _Rule([], _KAIWO_JOBS),
@@ -136,9 +136,9 @@ _KAIWO_FIELDS: Final[dict[tuple[str, ...], _Rule]] = {
         False, "nothing here ends underutilised workloads", lost=True
     ),
     ("resourceMonitoring", "terminateUnderutilizedAfter"): _Rule("24h", _KAIWO_JOBS),
-    ("defaultClusterQueueName",): _Rule("kaiwo", "services are not queued"),
-    ("defaultClusterQueueCohortName",): _Rule("kaiwo", "services are not queued"),
-    ("dynamicallyUpdateDefaultClusterQueue",): _Rule(False, "there is no queue to update"),
+    ("defaultClusterQueueName",): _Rule("kaiwo", _WORKS_AS_IT_IS, lost=True),
+    ("defaultClusterQueueCohortName",): _Rule("kaiwo", "queues are not managed here"),
+    ("dynamicallyUpdateDefaultClusterQueue",): _Rule(False, "queues are not managed here"),
 }
 
 

@@ -41,7 +41,7 @@ class KaiwoNodes(ApiModel):
     default_gpu_resource_key: Annotated[str, DEFAULTED] = DEFAULT_GPU_RESOURCE
     """Accepted and without effect: hardware.gpu.resourceName of templates and services says it."""
     default_gpu_taint_key: Annotated[str, DEFAULTED] = "kaiwo.silogen.ai/gpu"
-    """Accepted and without effect."""
+    """Key of the taint of GPU nodes, which serving pods with GPUs tolerate."""
     exclude_master_nodes_from_node_pools: Annotated[bool, DEFAULTED] = False
     """Accepted and without effect."""
     add_taints_to_gpu_nodes: Annotated[bool, DEFAULTED] = False
@@ -52,7 +52,7 @@ class KaiwoScheduling(ApiModel):
     """Scheduling."""
 
     kube_scheduler_name: Annotated[str, DEFAULTED] = "kaiwo-scheduler"
-    """Accepted and without effect."""
+    """Scheduler of serving pods; the default leaves it to the cluster."""
     pending_threshold_for_preemption: Annotated[str, DEFAULTED] = "5m"
     """Accepted and without effect."""
 
@@ -86,7 +86,7 @@ class KaiwoConfigSpec(ApiModel):
     resource_monitoring: Annotated[KaiwoMonitoring, DEFAULTED] = KaiwoMonitoring()
     """Monitoring of Kaiwo's own workloads."""
     default_cluster_queue_name: Annotated[str, DEFAULTED] = "kaiwo"
-    """Accepted and without effect."""
+    """Queue of services, as Kueue's label; the default sets none."""
     default_cluster_queue_cohort_name: Annotated[str, DEFAULTED] = "kaiwo"
     """Accepted and without effect."""
     dynamically_update_default_cluster_queue: Annotated[bool, DEFAULTED] = False

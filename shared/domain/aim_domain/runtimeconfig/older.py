@@ -1,9 +1,10 @@
 """The kinds of ``config.kaiwo.silogen.ai`` as levels of the runtime configuration (RC-125, RC-151…RC-153)."""
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Final, TypeVar
 
-from aim_domain.api.kaiwo_config import KaiwoConfig
+from aim_domain.api.kaiwo_config import KaiwoConfig, KaiwoConfigSpec
 from aim_domain.api.namespace_config import AIMNamespaceConfig, NamespaceCredentials, S3Credential, SecretValueReference
 from aim_domain.api.runtime_config import RuntimeConfigSpec
 from aim_domain.parts import KAIWO_CONFIGS, NAMESPACE_CONFIGS
@@ -26,6 +27,7 @@ SHOWN_OF_OLDER_CONFIGS: Final = (Shown(NAMESPACE_CONFIGS, _settings), Shown(KAIW
 HUGGING_FACE: Final = "hf://"
 """Any repository on Hugging Face."""
 _S3: Final = "s3://"
+_KAIWO: Final = KaiwoConfigSpec()
 _ENDPOINT: Final = "AWS_ENDPOINT_URL"
 
 
@@ -45,6 +47,38 @@ def of_kaiwo(config: KaiwoConfig | None) -> RuntimeConfigSpec | None:
     if not storage_class:
         return None
     return RuntimeConfigSpec.model_validate({"storage": {"defaultStorageClassName": storage_class}})
+
+
+@dataclass(frozen=True, slots=True)
+class PodDefaults:
+    """What a KaiwoConfig says of serving pods; empty where it says nothing (RC-155).
+
+    Attributes:
+        gpu_taint: key of a taint that pods with GPUs tolerate.
+        scheduler: name of the pods' scheduler.
+        queue: name of a queue of Kueue.
+    """
+
+    gpu_taint: str = ""
+    scheduler: str = ""
+    queue: str = ""
+
+
+def pod_defaults(config: KaiwoConfig | None) -> PodDefaults:
+    """The settings of a KaiwoConfig for serving pods."""
+    if config is None:
+        return PodDefaults()
+    spec = config.spec
+    return PodDefaults(
+        spec.nodes.default_gpu_taint_key,
+        _chosen(spec.scheduling.kube_scheduler_name, _KAIWO.scheduling.kube_scheduler_name),
+        _chosen(spec.default_cluster_queue_name, _KAIWO.default_cluster_queue_name),
+    )
+
+
+def _chosen(name: str, default: str) -> str:
+    """The default names a component of Kaiwo's: without that, pods would wait for ever, so somebody has to choose."""
+    return "" if name == default else name
 
 
 def of_namespace(config: AIMNamespaceConfig | None) -> RuntimeConfigSpec | None:

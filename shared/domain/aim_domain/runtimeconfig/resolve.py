@@ -16,11 +16,13 @@ from aim_domain.parts import CLUSTER_RUNTIME_CONFIGS, KAIWO_CONFIGS, RUNTIME_CON
 from aim_domain.runtimeconfig import older
 from aim_domain.runtimeconfig.env import merge_env
 from aim_domain.runtimeconfig.merge import merge_specs
+from aim_domain.runtimeconfig.older import PodDefaults
 from controller_runtime import AimError, Category, Component, Dependency, JsonObject, Lookup, State, View, to_json
 from controller_runtime.core import EnvVar
 
 DEFAULT_NAME: Final = "default"
 _NO_CREDENTIALS: Final = NamespaceCredentials()
+_NO_DEFAULTS: Final = PodDefaults()
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +35,7 @@ class ResolvedConfig:
         error: why there is none, as an error of the consumer's input.
         credentials: of the namespace, each for its own host (RC-152).
         pull_secrets: names of the namespace's Secrets for pulling images (RC-153).
+        pods: what KaiwoConfig says of serving pods (RC-155).
         older_kinds: configurations of older kinds that take part, for people.
     """
 
@@ -42,6 +45,7 @@ class ResolvedConfig:
     error: AimError | None = None
     credentials: NamespaceCredentials = _NO_CREDENTIALS
     pull_secrets: tuple[str, ...] = ()
+    pods: PodDefaults = _NO_DEFAULTS
     older_kinds: tuple[str, ...] = ()
 
     def spec_for(self, sources: Iterable[str], own: Iterable[EnvVar] = ()) -> RuntimeConfigSpec:
@@ -114,6 +118,7 @@ def resolve_config(view: View, namespace: str | None, name: str | None) -> Resol
         _reference(cluster.value, local.value),
         credentials=own.credentials or _NO_CREDENTIALS,
         pull_secrets=tuple(own.images.image_pull_secrets) if own.images else (),
+        pods=older.pod_defaults(below.kaiwo),
         older_kinds=tuple(f"{one.kind} {one.name}" for one in (below.namespace, below.kaiwo) if one is not None),
     )
 
