@@ -62,6 +62,8 @@ def without(spec: JsonObject, *names: str) -> JsonObject:
     return {name: value for name, value in spec.items() if name not in names}
 
 
+ROUTED: Final = {"hostnames": ["chat.example.com", "*.example.org", "localhost"]}
+OPEN: Final = {"namespaceOwnership": "InterNamespaceAllowed"}
 FIELDS: Final = {
     "CC-S04": ("spec.model", "spec.model", "spec.model", "spec"),
     "CC-S05": ("spec.model.custom.hardware",) * 2 + ("spec.model.custom.modelSources",) * 2,
@@ -72,6 +74,7 @@ FIELDS: Final = {
     "CC-S11": ("spec.hardware.cpu.requests",),
     "CC-S12": ("spec.env[1]", "spec.env[0].name"),
     "CC-S13": tuple(f"spec.routing.gatewayRef.{name}" for name in ("name", "port", "port", "namespace")),
+    "CC-042": (*("spec.routing.hostnames[0]",) * 7, "spec.routing.hostnames", "spec.routing.namespaceOwnership"),
     "CC-S15": ("spec.storage.pvcHeadroomPercent",) * 3,
     "CC-S16": tuple(
         f"spec.autoScaling.metrics[0].{name}" for name in ("type", "podmetric.target.type", "podmetric.metric.backend")
@@ -123,6 +126,14 @@ REFUSED: Final[dict[str, list[tuple[str, JsonObject | None]]]] = {
     "CC-S13": [
         ("AIMService", service(routing={"gatewayRef": gateway}))
         for gateway in ({}, *({"name": "g", **one} for one in ({"port": 0}, {"port": 65536}, {"namespace": "Bad_NS"})))
+    ],
+    "CC-042": [
+        *(
+            ("AIMService", service(routing={"hostnames": [name]}))
+            for name in ("", "A.example.com", "*", "a.*.com", "10.0.0.1", f"{'a' * 64}.com", "a.example.com.")
+        ),
+        ("AIMRuntimeConfig", {"routing": {"hostnames": [f"h{number}.io" for number in range(17)]}}),
+        ("AIMClusterRuntimeConfig", {"routing": {"namespaceOwnership": "strict"}}),
     ],
     "CC-S15": [
         (kind, {**base, "storage": {"pvcHeadroomPercent": -1}})
@@ -197,6 +208,12 @@ ACCEPTED: Final[dict[str, list[tuple[str, JsonObject | None, dict[str, Any]]]]] 
          {"routing.gatewayRef.group": "gateway.networking.k8s.io", "routing.gatewayRef.kind": "Gateway"}),
     ],
     "CC-S14": [("AIMService", service(routing={}), {"routing": {}})],
+    "CC-042": [
+        ("AIMService", service(routing=ROUTED), {"routing": ROUTED}),
+        ("AIMRuntimeConfig", {"routing": {"hostnames": []}}, {"routing": {"hostnames": []}}),
+        ("AIMClusterRuntimeConfig", {"routing": {**ROUTED, **OPEN}}, {"routing": {**ROUTED, **OPEN}}),
+        ("AIMRuntimeConfig", {"routing": OPEN}, {"routing": {}}),
+    ],
     "CC-S15": [
         ("AIMService", service(storage={"defaultStorageClassName": "x"}), {"storage.pvcHeadroomPercent": ABSENT}),
         ("AIMRuntimeConfig", {"storage": {"defaultStorageClassName": "x"}}, {"storage.pvcHeadroomPercent": ABSENT}),

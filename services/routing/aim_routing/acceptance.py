@@ -59,17 +59,19 @@ def _is_any(_: Desired) -> bool:
 def _verdict_of(entry: RouteParentStatus, route: HTTPRoute, gateway: ParentReference) -> Desired | None:
     current = tuple(one for one in entry.conditions if (one.observed_generation or 0) >= route.metadata.generation)
     accepted, resolved = find_condition(current, "Accepted"), find_condition(current, "ResolvedRefs")
+    undecided = accepted is None or ConditionStatus.UNKNOWN is accepted.status or accepted.reason == _UNDECIDED_REASON
+    if accepted is not None and not undecided and accepted.status is ConditionStatus.FALSE:
+        # Before its references: whoever reads that a backend is missing would wait for nothing (RT-144).
+        return broken(
+            accepted.reason,
+            f"Gateway {_name(route, gateway)} rejected HTTPRoute {route.name}: {accepted.message or accepted.reason}",
+        )
     if resolved is not None and resolved.status is ConditionStatus.FALSE:
         return _unresolved(resolved)
-    if accepted is None or accepted.status is ConditionStatus.UNKNOWN or accepted.reason == _UNDECIDED_REASON:
+    if undecided:
         return None
-    if accepted.status is ConditionStatus.TRUE:
-        message = f"Gateway {_name(route, gateway)} accepted HTTPRoute {route.name}"
-        return verdict(ConditionStatus.TRUE, "HTTPRouteAccepted", message, Observability.INFO)
-    return broken(
-        accepted.reason,
-        f"Gateway {_name(route, gateway)} rejected HTTPRoute {route.name}: {accepted.message or accepted.reason}",
-    )
+    message = f"Gateway {_name(route, gateway)} accepted HTTPRoute {route.name}"
+    return verdict(ConditionStatus.TRUE, "HTTPRouteAccepted", message, Observability.INFO)
 
 
 def _unresolved(resolved: Condition) -> Desired:

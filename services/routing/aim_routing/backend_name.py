@@ -28,11 +28,6 @@ def older_namesake(view: View, service: AIMService) -> AIMService | None:
     return min(older, key=_age, default=None)
 
 
-def leaving(service: AIMService) -> bool:
-    """All that is looked at in another service: one that goes away has no right to the name any more."""
-    return service.deleting
-
-
 def _age(service: AIMService) -> tuple[str, str]:
     created = service.metadata.creation_timestamp
     return (created.isoformat() if created else "", service.uid)

@@ -1,5 +1,6 @@
 """The path prefix of a route: template or default, normalised and checked (RT-070…RT-072, RT-100…RT-108)."""
 
+import re
 from dataclasses import dataclass
 from enum import Enum
 from typing import Final
@@ -12,6 +13,7 @@ from aim_routing.path_template import MissingValueError, PathTemplateError, rend
 from controller_runtime import to_json
 
 MAX_PATH: Final = 200
+_AMBIGUOUS: Final = re.compile(r"%[0-9A-Fa-f]{2}|[\\\x00-\x1f\x7f]|(?:^|/)\s*\.+\s*(?:/|$)")
 
 
 class PathProblem(Enum):
@@ -54,11 +56,16 @@ def normalise(rendered: str) -> str:
     """Lower-case segments of ``a-z0-9-``, single slashes, at most 200 characters.
 
     Raises:
-        PathTemplateError: empty or too long.
+        PathTemplateError: empty, too long, or without a safe canonical form (RT-109).
     """
     text = rendered.strip()
     if not text:
         raise PathTemplateError("the path is empty")
+    if _AMBIGUOUS.search(text):
+        raise PathTemplateError(
+            "the path has a percent-encoding, a backslash, a control character or a segment of dots only, "
+            "which proxies read in different ways; write it without"
+        )
     text = f"/{text.lstrip('/')}".rstrip("/") if not text.startswith("/") else text.rstrip("/")
     if len((text or "/").encode()) > MAX_PATH:
         raise PathTemplateError(f"the path is longer than {MAX_PATH} characters")

@@ -74,6 +74,16 @@ _STEP: Final = re.compile(
     """,
     re.VERBOSE,
 )
+_UNSTEADY: Final = frozenset(
+    {
+        ("metadata", "managedFields"),
+        ("metadata", "resourceVersion"),
+        ("status", "conditions"),
+        ("status", "observedGeneration"),
+        ("status", "routing"),
+    }
+)
+"""What changes with health or with each write, also with that of the path itself: the route would never rest."""
 _MAPS_WITH_FREE_KEYS: Final = {"labels": "label", "annotations": "annotation"}
 
 
@@ -88,6 +98,9 @@ def render(template: str, service: JsonObject) -> str:
 
 def _value_of(expression: str, service: JsonObject) -> str:
     steps = parse(expression)
+    fields = tuple(step.name for step in steps[:2] if isinstance(step, Field))
+    if fields in _UNSTEADY:
+        raise PathTemplateError(f"expression {{{expression}}}: invalid expression, a path cannot follow {fields[1]}")
     text = _scalar(expression, _single(expression, steps, service)).strip()
     verbatim = _is_annotation(steps)
     value = text if verbatim else sanitise_segment(text)

@@ -10,8 +10,9 @@ from aim_domain.kinds import AIM_SERVICE
 from aim_domain.naming import http_route_name, inference_service_name
 from aim_domain.parts import HTTP_ROUTES
 from aim_routing.acceptance import BACKEND_NOT_FOUND, HTTP_ROUTE_READY, PENDING, acceptance, awaiting, broken, pending
+from aim_routing.address import Address
 from aim_routing.backend_name import older_namesake
-from aim_routing.conflict import conflict_event
+from aim_routing.conflict import PATH_CONFLICT, address_in_effect, address_of, rivals_of, shared_path_event
 from aim_routing.path import PathProblem, path_of
 from aim_routing.route import build_route
 from controller_runtime import (
@@ -20,7 +21,6 @@ from controller_runtime import (
     RETRIED_CATEGORIES,
     AimError,
     Child,
-    ConditionStatus,
     Delete,
     Desired,
     Hold,
@@ -34,6 +34,7 @@ from controller_runtime import (
     find_condition,
     is_left_by_predecessor,
     settle,
+    to_json,
 )
 
 ALREADY_EXISTS: Final = "AlreadyExists"
@@ -53,7 +54,7 @@ def reconcile(service: AIMService, view: View, now: datetime) -> Plan:
     if not settings.enabled:
         return _without_route(service, found)
     if settings.fault is not None:
-        return _report(service, broken(settings.fault.reason, settings.fault.message), found.value, now)
+        return _keeping(service, broken(settings.fault.reason, settings.fault.message), found.value, view, now)
     error = view.failure or found.error
     if error is not None:
         return _failed(service, error, view.failing_since, found.value, now)
@@ -61,18 +62,29 @@ def reconcile(service: AIMService, view: View, now: datetime) -> Plan:
         return _report(service, _occupied(found.value, service), None, now)
     namesake = older_namesake(view, service)
     if namesake is not None:
-        return _unroutable(service, namesake, found.value, now)
+        return _unroutable(service, _namesake(service, namesake), found.value, now)
     path = path_of(service, settings.path_template)
     if path.problem is not None:
         waiting = path.problem is PathProblem.NOT_YET and found.value is None
         desired = pending(path.message) if waiting else broken("PathTemplateInvalid", path.message)
-        return _report(service, desired, found.value, now)
+        return _keeping(service, desired, found.value, view, now)
     child = build_route(service, settings, path.value, config.spec.label_propagation)
-    desired = _condition(found.value, settings, child, path.value)
+    gateway = _gateway(settings)
+    address = address_of(gateway, service.namespace, settings.hostnames, path.value)
+    in_effect = None if found.value is None else address_in_effect(found.value)
+    rivals = rivals_of(view, service, address)
+    if rivals.namespace:
+        return _unroutable(service, _path_conflict(address, rivals.namespace), found.value, now)
+    if rivals.error is not None and in_effect != address:
+        # A path is only taken by somebody who can see that it is free; one that is served stays.
+        return _failed(service, rivals.error, view.failing_since, found.value, now)
+    # What the gateway said is about the route as it was; the plan that carries this applies the new one.
+    told = None if in_effect != address else found.value
+    desired = awaiting(child.name, child.namespace, gateway) if told is None else acceptance(told, gateway)
     early = _too_early_to_tell(service, desired, now)
     desired = replace(desired, keep=early is not None)
     plan = replace(_report(service, desired, found.value, now, child), requeue_after=early)
-    conflict = conflict_event(view, service, settings, path.value)
+    conflict = shared_path_event(rivals, service, gateway, path.value)
     return plan if conflict is None else replace(plan, events=(*plan.events, conflict))
 
 
@@ -93,20 +105,6 @@ def _too_early_to_tell(service: AIMService, desired: Desired, now: datetime) -> 
 def _gateway(settings: RoutingSettings) -> ParentReference:
     assert settings.gateway is not None
     return settings.gateway
-
-
-def _condition(route: HTTPRoute | None, settings: RoutingSettings, child: Child, path: str) -> Desired:
-    gateway = _gateway(settings)
-    if route is None or path_in_effect(route) != path:
-        # What the gateway said is about the former route; the plan that carries this applies the new one.
-        return awaiting(child.name, child.namespace, gateway)
-    return acceptance(route, gateway)
-
-
-def path_in_effect(route: HTTPRoute) -> str | None:
-    """The path prefix that the stored route serves (RT-171)."""
-    matches = [match for rule in route.spec.rules for match in rule.matches]
-    return matches[0].path.value if matches and matches[0].path else None
 
 
 def _without_route(service: AIMService, found: Lookup[HTTPRoute]) -> Plan:
@@ -137,22 +135,45 @@ def _owner_of(route: HTTPRoute) -> str:
     return f"is controlled by {owner.kind} {owner.name}" if owner else "has no controller owner"
 
 
-def _unroutable(service: AIMService, namesake: AIMService, route: HTTPRoute | None, now: datetime) -> Plan:
-    """A route would lead to the model of another service: there must be none."""
+def _namesake(service: AIMService, namesake: AIMService) -> Desired:
     name = inference_service_name(service.name, service.namespace)
-    desired = broken(
+    return broken(
         ALREADY_EXISTS,
         f"AIMService {namesake.namespace}/{namesake.name}, which is older, has the same InferenceService name {name}; "
         "create this service under another name that differs in its first characters",
     )
-    removed = () if route is None or route.deleting else (_removal(route, "its backend is another service's"),)
+
+
+def _unroutable(service: AIMService, desired: Desired, route: HTTPRoute | None, now: datetime) -> Plan:
+    """A route would lead to the model of another service, or take another's requests: there must be none."""
+    why = f"the service may have none: {desired.reason}"
+    removed = () if route is None or route.deleting else (_removal(route, why),)
     return replace(_report(service, desired, None, now), deletes=removed)
+
+
+def _path_conflict(address: Address, namespace: str) -> Desired:
+    """Of the other service only the namespace is told: its path and name are not everybody's business (RT-122)."""
+    hosts = f" (hosts {', '.join(address.hostnames)})" if address.hostnames else ""
+    return broken(
+        PATH_CONFLICT,
+        f"path {address.path}{hosts} on {address.gateway} equals, lies below or contains one of namespace {namespace}, "
+        "which has an older service there; choose another pathTemplate or other hostnames",
+    )
+
+
+def _keeping(service: AIMService, desired: Desired, route: HTTPRoute | None, view: View, now: datetime) -> Plan:
+    """The route stays as it is while nobody knows what it shall be, unless its path has become another's (RT-125)."""
+    address = address_in_effect(route) if route is not None and is_controlled_by(route, service) else None
+    namespace = rivals_of(view, service, address).namespace if address is not None else ""
+    if address is not None and namespace:
+        return _unroutable(service, _path_conflict(address, namespace), route, now)
+    return _report(service, desired, route, now)
 
 
 def _failed(
     service: AIMService, error: AimError, since: datetime | None, route: HTTPRoute | None, now: datetime
 ) -> Plan:
-    """A route that cannot be read or written: for a while a working one is still believed in (RT-141).
+    """A route that cannot be read or written: for a while the condition stays as it is (RT-141).
 
     Args:
         since: when it began; ``None`` when it does now.
@@ -160,9 +181,8 @@ def _failed(
     retry = _retried(error)
     if retry is None:
         return _report(service, broken("InvalidSpec", error.message), route, now)
-    stored = find_condition(service.status.conditions, HTTP_ROUTE_READY)
     left = GRACE_PERIOD - (now - (since or now))
-    if stored is not None and stored.status is ConditionStatus.TRUE and left > timedelta():
+    if left > timedelta():
         return Plan(retry=retry, retry_within=left.total_seconds())
     plan = _report(service, broken(FETCH_ERROR, error.message), route, now)
     return replace(plan, retry=retry)
@@ -174,15 +194,21 @@ def _report(
     stored = tuple(one for one in service.status.conditions if one.type == HTTP_ROUTE_READY)
     settled = settle([desired], stored, generation=service.metadata.generation, now=now)
     status: JsonObject = {"conditions": [condition_json(one) for one in settled]}
-    path = _planned_path(child) if child is not None else path_in_effect(route) if route is not None else None
-    if path is not None:
-        status["routing"] = {"path": path}
+    spec = child.body["spec"] if child is not None else to_json(route.spec) if route is not None else None
+    routing = {} if spec is None else _routing_status(spec)
+    if routing:
+        status["routing"] = routing
     children = (child,) if child is not None else ()
     return Plan(children=children, status=status, events=events_of([desired], settled, stored))
 
 
-def _planned_path(child: Child) -> str:
-    return str(child.body["spec"]["rules"][0]["matches"][0]["path"]["value"])
+def _routing_status(spec: JsonObject) -> JsonObject:
+    """Where the route is served (RT-170, RT-173); nothing is said of one that somebody emptied."""
+    matches = [match for rule in spec.get("rules") or () for match in rule.get("matches") or ()]
+    if not matches or not matches[0].get("path"):
+        return {}
+    path, hostnames = {"path": matches[0]["path"]["value"]}, spec.get("hostnames")
+    return {**path, "hostnames": hostnames} if hostnames else path
 
 
 def _retried(error: AimError) -> AimError | None:

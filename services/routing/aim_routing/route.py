@@ -4,6 +4,7 @@ from aim_domain import AIMService, LabelPropagation, RoutingSettings, child_labe
 from aim_domain.kinds import HTTP_ROUTE
 from aim_domain.naming import http_route_name, label_value, predictor_name
 from aim_domain.parts import HTTP_ROUTES
+from aim_routing.address import canonical_hostnames
 from controller_runtime import Child, JsonObject, kind_of, to_json
 
 BACKEND_PORT = 80
@@ -22,7 +23,9 @@ def build_route(
     if settings.annotations:
         metadata["annotations"] = dict(settings.annotations)
     assert settings.gateway is not None
-    spec = {"parentRefs": [to_json(settings.gateway)], "rules": [_rule(service, settings, path)]}
+    spec: JsonObject = {"parentRefs": [to_json(settings.gateway)], "rules": [_rule(service, settings, path)]}
+    if settings.hostnames:
+        spec["hostnames"] = list(canonical_hostnames(settings.hostnames))
     return Child(HTTP_ROUTES, kind_of({"metadata": metadata, "spec": spec}, HTTP_ROUTE))
 
 

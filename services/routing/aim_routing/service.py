@@ -14,8 +14,8 @@ from aim_domain.parts import (
     SERVICES,
 )
 from aim_routing.acceptance import HTTP_ROUTE_READY
-from aim_routing.backend_name import SERVICES_BY_BACKEND, leaving
-from aim_routing.conflict import ROUTES_BY_ADDRESS
+from aim_routing.backend_name import SERVICES_BY_BACKEND
+from aim_routing.conflict import ROUTES_BY_ADDRESS, read_of_others
 from aim_routing.reconcile import reconcile
 from controller_runtime import (
     FACTS,
@@ -75,7 +75,7 @@ def definition(_: AimSettings) -> ServiceDefinition:
             Shown(RUNTIME_CONFIGS, shown_of_config),
             Shown(CLUSTER_RUNTIME_CONFIGS, shown_of_config),
             *SHOWN_OF_OLDER_CONFIGS,
-            Shown(SERVICES, leaving),
+            Shown(SERVICES, read_of_others),
         ),
         reconcilers=(
             Reconciler(

@@ -19,6 +19,7 @@ _BY_REASON: Final[Mapping[str, tuple[State, Category | None]]] = MappingProxyTyp
         "UnsupportedProtocol": _BACKEND_MISSING,
         "RouteRefsUnresolved": _BACKEND_MISSING,
         "PathTemplateInvalid": (State.DEGRADED, None),
+        "PathConflict": (State.DEGRADED, None),
         "HTTPRouteFetchError": (State.DEGRADED, None),
     }
 )

@@ -113,6 +113,7 @@ from .runtimeconfig.resolve import shown_of_config as shown_of_config
 from .runtimeconfig.routing import RoutingSettings as RoutingSettings
 from .runtimeconfig.routing import gateway_duration as gateway_duration
 from .runtimeconfig.routing import routing_settings as routing_settings
+from .runtimeconfig.routing import spans_namespaces as spans_namespaces
 from .settings import AimSettings as AimSettings
 from .spec_checks import artifact_errors as artifact_errors
 from .spec_checks import model_errors as model_errors

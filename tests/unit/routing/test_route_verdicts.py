@@ -1,6 +1,5 @@
 """What is said about a route and its path, word for word where somebody acts on it."""
 
-from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -46,6 +45,41 @@ def test_a_rejection_is_told_with_what_the_gateway_says(message: str, why: str) 
     rejected = said(parent(condition("Accepted", False, "NotAllowedByListeners", message)))
     assert (rejected.reason, rejected.observe) == ("NotAllowedByListeners", Observability.ERROR)
     assert rejected.message == f"Gateway infra/gw rejected HTTPRoute chat: {why}"
+
+
+@pytest.mark.spec("RT-144", "RT-145")
+def test_a_rejection_is_not_hidden_by_a_missing_backend() -> None:
+    missing = condition("ResolvedRefs", False, "BackendNotFound")
+    assert (
+        said(parent(condition("Accepted", False, "NotAllowedByListeners"), missing)).reason == "NotAllowedByListeners"
+    )
+    assert said(parent(condition("Accepted", False, "Pending"), missing)).reason == "BackendNotFound"
+    assert said(parent(condition("Accepted", "Unknown", "Odd"), missing)).reason == "BackendNotFound"
+
+
+@pytest.mark.spec("RT-073")
+@pytest.mark.parametrize(
+    "expression",
+    [
+        ".metadata.resourceVersion",
+        ".metadata.managedFields[0].manager",
+        '.status.conditions[?(@.type=="Ready")].status',
+        "$['status'].observedGeneration",
+        ".status.routing.path",
+    ],
+)
+def test_a_path_cannot_follow_what_never_rests(expression: str) -> None:
+    metadata = {"resourceVersion": "7", "managedFields": [{"manager": "x"}]}
+    status = {"conditions": [condition("Ready", True)], "observedGeneration": 1, "routing": {"path": "/a"}}
+    with pytest.raises(PathTemplateError, match="invalid expression, a path cannot follow"):
+        render(f"/{{{expression}}}", {"metadata": metadata, "status": status})
+
+
+@pytest.mark.spec("RT-093")
+@pytest.mark.parametrize("value", ["", "  ", "---", "/"])
+def test_a_value_of_which_nothing_is_left_is_an_error(value: str) -> None:
+    with pytest.raises(PathTemplateError, match="the value is empty"):
+        render("/{.metadata.labels['a']}", {"metadata": {"labels": {"a": value}}})
 
 
 @pytest.mark.spec("RT-145")
@@ -119,7 +153,7 @@ def path(template: str, **members: Any) -> tuple[str, PathProblem | None]:
     ("expression", "problem"),
     [
         (".status.resolvedModel.name", PathProblem.NOT_YET),
-        (".status.routing.path", PathProblem.NOT_YET),
+        (".status.cache.templateCacheRef.name", PathProblem.NOT_YET),
         (".status.resolvedModel.nothing", PathProblem.INVALID),
         (".status.status.nothing", PathProblem.INVALID),
         (".spec.model.name", PathProblem.INVALID),
@@ -230,33 +264,6 @@ def route_of(service: JsonObject, **metadata: Any) -> JsonObject:
     reference = {"kind": "AIMService", "name": service["metadata"]["name"], "uid": service["metadata"]["uid"]}
     owners = [{**reference, "apiVersion": service["apiVersion"], "controller": True}]
     return make(HTTP_ROUTE, name, namespace="ml-team", owners=owners, spec=child.body["spec"], **metadata)
-
-
-def conflicts(*others: JsonObject, own: JsonObject | None = None, gateway: JsonObject | None = None) -> list[str]:
-    service = routed(gateway=gateway)
-    found = plan(service, *others, *([own] if own else []))
-    return [event.message for event in found.events if event.reason == "RoutePathConflict"]
-
-
-@pytest.mark.spec("RT-121")
-def test_the_oldest_route_on_a_path_is_the_one_that_is_named() -> None:
-    first = route_of(routed("first"), created=NOW - timedelta(hours=2))
-    second = route_of(routed("second"), created=NOW - timedelta(hours=1))
-    own = route_of(routed(), created=NOW)
-    (told,) = conflicts(second, first, own=own)
-    assert told.startswith(
-        f"path /same on gateway gw is already served by HTTPRoute ml-team/{first['metadata']['name']},"
-    )
-    assert conflicts(route_of(routed("later"), created=NOW + timedelta(hours=1)), own=own) == []
-    assert conflicts(own=own) == []
-
-
-@pytest.mark.spec("RT-121")
-@pytest.mark.parametrize("gateway", [{"name": "gw", "namespace": "infra"}, {"name": "gw", "sectionName": "https"}])
-def test_one_path_on_two_gateways_is_no_conflict(gateway: JsonObject) -> None:
-    other = route_of(routed("first"), created=NOW - timedelta(hours=2))
-    assert conflicts(other, gateway={"name": "gw", "namespace": "ml-team"}) != []
-    assert conflicts(other, gateway=gateway) == []
 
 
 @pytest.mark.spec("RT-007", "RT-187")

@@ -299,15 +299,13 @@ def test_a_working_route_is_believed_in_while_the_api_is_away() -> None:
     assert rejected.retry is None
 
 
-@pytest.mark.spec("RT-121")
-def test_the_younger_of_two_services_on_one_path_is_told() -> None:
-    routing = {"enabled": True, "gatewayRef": GATEWAY, "pathTemplate": "/same"}
-    known = world(service(routing))
-    older = stored_route(passes(known), created=NOW - timedelta(hours=1))
-    older["metadata"] |= {"name": "older", "uid": "older-uid", "ownerReferences": []}
-    known.put(HTTP_ROUTES, older)
-    events = passes(known).events
-    assert [event.reason for event in events if event.reason == "RoutePathConflict"] == ["RoutePathConflict"]
+@pytest.mark.spec("RT-141", "FW-062")
+@pytest.mark.parametrize("stored", [[], [condition("HTTPRouteReady", False, "HTTPRoutePending")]])
+def test_a_condition_stays_as_it_is_while_the_api_is_away_for_a_moment(stored: list[JsonObject]) -> None:
+    known = world(service({"enabled": True, "gatewayRef": GATEWAY}, status={"conditions": stored}))
+    away = AimError(Category.INFRASTRUCTURE, "Timeout", "apply HTTPRoute: timed out")
+    assert passes(known, away) == Plan(retry=away, retry_within=10)
+    assert ready_of(passes(known, away, NOW - timedelta(seconds=10))) == ("False", "HTTPRouteFetchError")
 
 
 @pytest.mark.spec("RT-204")

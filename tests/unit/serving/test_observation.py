@@ -310,6 +310,7 @@ def routed(reason: str | None, status: bool = False, **routing: Any) -> BuiltWor
         (False, "BackendNotFound", "Starting"),
         (False, "RouteRefsUnresolved", "Starting"),
         (False, "PathTemplateInvalid", "Degraded"),
+        (False, "PathConflict", "Degraded"),
         (False, "HTTPRouteFetchError", "Degraded"),
         (False, "NotAllowedByListeners", "Failed"),
         (False, "AlreadyExists", "Failed"),

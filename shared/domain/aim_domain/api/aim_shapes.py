@@ -104,6 +104,21 @@ class Storage(ApiModel):
     """Filter of the files to download."""
 
 
+Hostname = Annotated[
+    str,
+    Schema(
+        min_length=1,
+        max_length=253,
+        pattern=r"^(\*\.)?[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$",
+        rules=(  # CC-042
+            CelRule("!self.matches('[^.]{64}')", "each label of a hostname has at most 63 characters"),
+            CelRule("!self.matches('^[0-9]+([.][0-9]+)*$')", "an IP address is no hostname"),
+        ),
+    ),
+]
+"""As Gateway API has it: RFC 1123, optionally with the wildcard ``*.`` as first label."""
+
+
 class Routing(ApiModel):
     """Settings of the HTTP route (shape S12)."""
 
@@ -113,6 +128,8 @@ class Routing(ApiModel):
     """Gateway that the HTTPRoute attaches to."""
     path_template: str | None = None
     """Template of the path; JSONPath expressions in it refer to the service."""
+    hostnames: Annotated[Items[Hostname] | None, Schema(max_items=16)] = None
+    """Hosts under which the path is served, such as chat.example.com or *.example.com; all when empty."""
     request_timeout: str | None = None
     """Timeout of a request, such as 30s or 2m."""
     annotations: StrMap = Field(default_factory=dict)

@@ -35,6 +35,13 @@ class ProfileType(OpenEnum):
     UNOPTIMIZED = "unoptimized"
 
 
+class NamespaceOwnership(OpenEnum):
+    """Whether services of several namespaces may have overlapping paths on one gateway."""
+
+    STRICT = "Strict"
+    INTER_NAMESPACE_ALLOWED = "InterNamespaceAllowed"
+
+
 class CacheMode(OpenEnum):
     """Ownership of a template cache or an artifact."""
 

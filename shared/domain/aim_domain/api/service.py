@@ -208,6 +208,8 @@ class ServiceRoutingStatus(ApiModel):
 
     path: str | None = None
     """Path under which the service can be reached."""
+    hostnames: Items[str] = ()
+    """Hosts under which it can be reached; all of the gateway when empty."""
 
 
 class ServiceCacheStatus(ApiModel):

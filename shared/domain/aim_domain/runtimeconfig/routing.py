@@ -4,11 +4,14 @@ from dataclasses import dataclass
 from typing import Final
 
 from aim_domain.api.aim_shapes import Routing
+from aim_domain.api.enums import NamespaceOwnership
 from aim_domain.api.http_route import ParentReference
 from aim_domain.api.runtime_config import RuntimeConfigSpec
 from aim_domain.api.service import AIMService
 from aim_domain.naming import NamingError, inference_service_name
-from controller_runtime import AimError, Category, DurationError, parse_nanoseconds
+from aim_domain.parts import CLUSTER_RUNTIME_CONFIGS
+from aim_domain.runtimeconfig.resolve import effective_name
+from controller_runtime import AimError, Category, DurationError, View, parse_nanoseconds
 
 GATEWAY_NOT_CONFIGURED: Final = "GatewayNotConfigured"
 INVALID_SPEC: Final = "InvalidSpec"
@@ -25,6 +28,7 @@ class RoutingSettings:
     Attributes:
         enabled: whether there shall be a route at all.
         gateway: the parent, as a whole from one level (RT-022, RT-023).
+        hostnames: as a whole from one level; empty for all (RT-058).
         path_template: ``None`` or empty stands for the default path (RT-071).
         request_timeout: Gateway API duration, ``None`` = no timeout.
         annotations: of the route.
@@ -34,6 +38,7 @@ class RoutingSettings:
 
     enabled: bool
     gateway: ParentReference | None = None
+    hostnames: tuple[str, ...] = ()
     path_template: str | None = None
     request_timeout: str | None = None
     annotations: tuple[tuple[str, str], ...] = ()
@@ -53,12 +58,20 @@ def routing_settings(service: AIMService, config: RuntimeConfigSpec) -> RoutingS
     return RoutingSettings(
         enabled=True,
         gateway=gateway,
+        hostnames=tuple((own.hostnames if own.hostnames is not None else base.hostnames) or ()),
         path_template=own.path_template if own.path_template is not None else base.path_template,
         request_timeout=timeout,
         annotations=tuple(sorted({**base.annotations, **own.annotations}.items())),
         inference_service=backend,
         fault=(None if gateway else _NO_GATEWAY) or bad_timeout or bad_name,
     )
+
+
+def spans_namespaces(view: View, service: AIMService) -> bool:
+    """Whether the cluster config that the service follows lets its path overlap with other namespaces' (RT-126)."""
+    found = view.get(CLUSTER_RUNTIME_CONFIGS, None, effective_name(service.spec.runtime_config_name)).value
+    routing = found.spec.routing if found is not None else None
+    return routing is not None and routing.namespace_ownership is NamespaceOwnership.INTER_NAMESPACE_ALLOWED
 
 
 _NO_GATEWAY: Final = AimError(

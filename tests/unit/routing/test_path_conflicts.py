@@ -1,0 +1,371 @@
+"""Services of several namespaces on one gateway: who has a path, who is told what, and who is woken when it is free."""
+
+from collections.abc import Iterable
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from support.builders import NOW, BuiltWorld, condition, make, owner, world_of
+from support.deciding import decide
+from support.woken import Awake
+
+from aim_domain import AimSettings
+from aim_domain.kinds import AIM_CLUSTER_RUNTIME_CONFIG, AIM_RUNTIME_CONFIG, AIM_SERVICE, HTTP_ROUTE
+from aim_domain.parts import HTTP_ROUTES, SERVICES
+from aim_routing.address import paths_overlap
+from aim_routing.service import definition
+from controller_runtime import JsonObject, Key, Plan
+
+ROUTING = definition(AimSettings())
+RECONCILER = ROUTING.reconcilers[0]
+GATEWAY = {"name": "gw", "namespace": "infra"}
+OLDER = "demo"
+YOUNGER = "team-a"
+
+
+def service(
+    namespace: str, path: str = "/demo/chat", *, name: str = "chat", age: int = 0, **routing: Any
+) -> JsonObject:
+    """A routed service; the greater its age in hours, the older."""
+    config = routing.pop("config", None)
+    wanted = {"enabled": True, "gatewayRef": GATEWAY, "pathTemplate": path, **routing}
+    spec = {"model": {"image": "a/b:1"}, "routing": wanted}
+    named = {} if config is None else {"runtimeConfigName": config}
+    return make(
+        AIM_SERVICE,
+        name,
+        namespace=namespace,
+        uid=f"{namespace}-{name}",
+        created=NOW - timedelta(hours=age),
+        spec={**spec, **named},
+    )
+
+
+def older(path: str = "/demo/chat", **members: Any) -> JsonObject:
+    return service(OLDER, path, age=2, **members)
+
+
+def younger(path: str = "/demo/chat", **members: Any) -> JsonObject:
+    return service(YOUNGER, path, age=1, **members)
+
+
+def pass_of(known: BuiltWorld, obj: JsonObject) -> Plan:
+    key = Key.of(obj)
+    return decide(RECONCILER, known.object(SERVICES, key.namespace, key.name), known.view(), NOW)
+
+
+def route_of(obj: JsonObject, **metadata: Any) -> JsonObject:
+    """The route that the service gets when it is alone."""
+    (child,) = pass_of(world_of(ROUTING.consumes, obj, indexes=ROUTING.indexes), obj).children
+    key = Key.of(child.body)
+    members = {"uid": f"{key.namespace}-{key.name}", "owners": [owner(obj)], "spec": child.body["spec"], **metadata}
+    return make(HTTP_ROUTE, key.name, namespace=key.namespace, **members)
+
+
+def world(*objects: JsonObject) -> BuiltWorld:
+    return world_of(ROUTING.consumes, *objects, indexes=ROUTING.indexes)
+
+
+def standing(*services: JsonObject, others: Iterable[JsonObject] = ()) -> BuiltWorld:
+    """The services, and a route of each."""
+    return world(*services, *(route_of(one) for one in services), *others)
+
+
+def told(plan: Plan) -> tuple[str, str]:
+    assert plan.status is not None
+    (only,) = plan.status["conditions"]
+    return only["reason"], only["message"]
+
+
+def is_refused(plan: Plan) -> bool:
+    return told(plan)[0] == "PathConflict"
+
+
+@pytest.mark.spec("RT-122", "RT-S33")
+@pytest.mark.parametrize("path", ["/demo/chat", "/demo/chat/v1", "/demo", "/", "/Demo//CHAT/"])
+def test_the_younger_of_two_namespaces_gets_no_route(path: str) -> None:
+    loser = younger(path)
+    known = world(older(), loser, route_of(older()))
+    plan = pass_of(known, loser)
+    assert (plan.children, plan.deletes) == ((), ())
+    reason, message = told(plan)
+    assert reason == "PathConflict"
+    assert f"namespace {OLDER}," in message
+    assert "on Gateway infra/gw" in message
+    assert plan.status is not None
+    assert "routing" not in plan.status
+    assert [event.reason for event in plan.events if event.type == "Warning"] == ["PathConflict"]
+    assert not is_refused(pass_of(known, older()))
+
+
+@pytest.mark.spec("RT-122")
+def test_a_refused_tenant_learns_the_namespace_and_nothing_else() -> None:
+    holder = older("/demo/hidden-name", name="secret-project")
+    message = told(pass_of(standing(holder, others=[younger("/demo")]), younger("/demo")))[1]
+    assert message == (
+        "path /demo on Gateway infra/gw equals, lies below or contains one of namespace demo, which has an older "
+        "service there; choose another pathTemplate or other hostnames"
+    )
+
+
+@pytest.mark.spec("RT-122")
+@pytest.mark.parametrize(
+    "other",
+    [
+        younger("/demo/chat-2"),
+        younger(gatewayRef={"name": "gw", "namespace": "other"}),
+        service(OLDER, "/demo/chat/v1", name="more"),
+    ],
+)
+def test_neighbours_other_gateways_and_the_own_namespace_are_no_conflict(other: JsonObject) -> None:
+    plan = pass_of(standing(older(), others=[other]), other)
+    assert len(plan.children) == 1
+    assert not is_refused(plan)
+
+
+@pytest.mark.spec("RT-122")
+def test_a_listener_is_no_gateway_of_its_own() -> None:
+    other = younger(gatewayRef={**GATEWAY, "sectionName": "https"})
+    assert is_refused(pass_of(standing(older(), others=[other]), other))
+
+
+@pytest.mark.spec("RT-123")
+def test_of_one_age_the_namespace_decides() -> None:
+    services = [service(OLDER), service(YOUNGER)]
+    known = standing(*services)
+    plans = {one["metadata"]["namespace"]: pass_of(known, one) for one in services}
+    assert not is_refused(plans[min(OLDER, YOUNGER)])
+    assert is_refused(plans[max(OLDER, YOUNGER)])
+
+
+@pytest.mark.spec("RT-125", "RT-S34")
+def test_an_older_service_takes_a_path_over_and_the_younger_gives_way() -> None:
+    known = standing(younger(), others=[older()])
+    taken = pass_of(known, older())
+    assert len(taken.children) == 1
+    known.put(HTTP_ROUTES, route_of(older()))
+    given = pass_of(known, younger())
+    (removed,) = given.deletes
+    assert (removed.namespace, removed.why) == (YOUNGER, "the service may have none: PathConflict")
+    assert is_refused(given)
+
+
+@pytest.mark.spec("RT-125")
+@pytest.mark.parametrize("broken", [{"pathTemplate": "/{.spec.nope}"}, {"requestTimeout": "soon"}])
+def test_a_route_that_is_kept_for_a_fault_gives_way_as_well(broken: JsonObject) -> None:
+    faulty = younger(**broken)
+    assert pass_of(world(faulty, route_of(younger())), faulty).deletes == ()
+    known = world(faulty, route_of(younger()), older(), route_of(older()))
+    plan = pass_of(known, faulty)
+    assert len(plan.deletes) == 1
+    assert is_refused(plan)
+
+
+@pytest.mark.spec("RT-122", "RT-188", "RT-S33")
+def test_whoever_waits_is_woken_when_the_path_is_free() -> None:
+    known = standing(older(), others=[younger("/demo/chat/v1")])
+    awake = Awake(ROUTING, known)
+    found = awake.delete(HTTP_ROUTES, Key.of(route_of(older())))
+    assert Key(YOUNGER, "chat") in found["routing"]
+    assert len(pass_of(known, younger("/demo/chat/v1")).children) == 1
+
+
+@pytest.mark.spec("RT-125", "RT-188")
+def test_whoever_has_a_path_is_woken_when_another_claims_it() -> None:
+    known = standing(younger("/demo/chat/v1"), others=[older()])
+    found = Awake(ROUTING, known).put(HTTP_ROUTES, route_of(older()))
+    assert Key(YOUNGER, "chat") in found["routing"]
+
+
+@pytest.mark.spec("RT-125")
+def test_the_route_of_a_service_that_is_gone_counts_until_it_goes() -> None:
+    left = route_of(older(), created=NOW - timedelta(hours=2))
+    assert is_refused(pass_of(world(younger(), left), younger()))
+
+
+def allowing(name: str = "default") -> JsonObject:
+    return make(AIM_CLUSTER_RUNTIME_CONFIG, name, spec={"routing": {"namespaceOwnership": "InterNamespaceAllowed"}})
+
+
+@pytest.mark.spec("RT-126", "RT-S35")
+def test_a_cluster_config_may_allow_it() -> None:
+    known = standing(older(), others=[younger(), allowing()])
+    assert len(pass_of(known, younger()).children) == 1
+    strict = make(AIM_CLUSTER_RUNTIME_CONFIG, "default", spec={"routing": {"namespaceOwnership": "Strict"}})
+    assert is_refused(pass_of(standing(older(), others=[younger(), strict]), younger()))
+
+
+@pytest.mark.spec("RT-126")
+def test_a_namespace_cannot_allow_it_for_itself() -> None:
+    own = make(AIM_RUNTIME_CONFIG, "default", namespace=YOUNGER, spec=allowing()["spec"])
+    theirs = make(AIM_RUNTIME_CONFIG, "default", namespace=OLDER, spec=allowing()["spec"])
+    assert is_refused(pass_of(standing(older(), others=[younger(), own, theirs]), younger()))
+
+
+@pytest.mark.spec("RT-126")
+@pytest.mark.parametrize("configs", [("open", None), (None, "open")])
+def test_both_sides_have_to_be_allowed(configs: tuple[str | None, str | None]) -> None:
+    base = make(AIM_CLUSTER_RUNTIME_CONFIG, "default", spec={})
+    mine, theirs = younger(config=configs[0]), older(config=configs[1])
+    assert is_refused(pass_of(world(theirs, route_of(older()), mine, base, allowing("open")), mine))
+
+
+@pytest.mark.spec("RT-124", "RT-S36")
+@pytest.mark.parametrize(
+    ("theirs", "mine", "refused"),
+    [
+        (["a.example.com"], ["b.example.com"], False),
+        (["a.example.com"], ["b.example.com", "a.example.com"], True),
+        (["*.example.com"], ["a.example.com"], True),
+        (["a.example.com"], ["*.example.com"], True),
+        (["*.example.com"], ["example.com"], False),
+        ([], ["a.example.com"], True),
+        (["a.example.com"], [], True),
+    ],
+)
+def test_the_rule_holds_for_each_hostname(theirs: list[str], mine: list[str], refused: bool) -> None:
+    loser = younger("/", hostnames=mine)
+    plan = pass_of(standing(older("/", hostnames=theirs), others=[loser]), loser)
+    assert is_refused(plan) is refused
+    if refused and mine:
+        assert f"(hosts {', '.join(mine)})" in told(plan)[1]
+
+
+@pytest.mark.spec("RT-058", "RT-173")
+def test_hostnames_are_on_the_route_and_in_the_status() -> None:
+    named = older(hostnames=["a.example.com", "*.example.org", "a.example.com"])
+    plan = pass_of(world(named), named)
+    assert plan.children[0].body["spec"]["hostnames"] == ["a.example.com", "*.example.org"]
+    assert plan.status is not None
+    assert plan.status["routing"] == {"path": "/demo/chat", "hostnames": ["a.example.com", "*.example.org"]}
+
+
+@pytest.mark.spec("RT-058", "RT-006")
+def test_hostnames_come_as_a_whole_from_the_nearest_level() -> None:
+    def hosts(own: list[str] | None, local: list[str] | None, cluster: list[str] | None) -> object:
+        def routing(names: list[str] | None) -> JsonObject:
+            return {"routing": {} if names is None else {"hostnames": names}}
+
+        given: dict[str, Any] = {} if own is None else {"hostnames": own}
+        obj = older(**given)
+        known = world(
+            obj,
+            make(AIM_CLUSTER_RUNTIME_CONFIG, "default", spec=routing(cluster)),
+            make(AIM_RUNTIME_CONFIG, "default", namespace=OLDER, spec=routing(local)),
+        )
+        return pass_of(known, obj).children[0].body["spec"].get("hostnames")
+
+    assert hosts(["a.io"], ["b.io"], ["c.io"]) == ["a.io"]
+    assert hosts(None, ["b.io"], ["c.io"]) == ["b.io"]
+    assert hosts(None, None, ["c.io"]) == ["c.io"]
+    assert hosts([], ["b.io"], ["c.io"]) is None
+    assert hosts(None, [], ["c.io"]) is None
+    assert hosts(None, None, None) is None
+
+
+@pytest.mark.spec("RT-147", "RT-173")
+def test_what_was_said_of_other_hostnames_does_not_count() -> None:
+    accepted = {
+        "parents": [{"parentRef": GATEWAY, "conditions": [{**condition("Accepted", True), "observedGeneration": 1}]}]
+    }
+    named = older(hostnames=["a.example.com"])
+    assert told(pass_of(world(named, route_of(named, status=accepted)), named))[0] == "HTTPRouteAccepted"
+    assert told(pass_of(world(named, route_of(older(), status=accepted)), named))[0] == "HTTPRoutePending"
+
+
+def shared_path(plan: Plan) -> list[str]:
+    return [event.message for event in plan.events if event.reason == "RoutePathConflict"]
+
+
+@pytest.mark.spec("RT-121")
+def test_in_one_namespace_the_younger_is_told_of_the_oldest_and_keeps_its_route() -> None:
+    first = service(OLDER, name="first", age=3)
+    second, third = service(OLDER, name="second", age=2), service(OLDER, name="third", age=1)
+    known = standing(second, first, third)
+    plan = pass_of(known, third)
+    assert len(plan.children) == 1
+    (message,) = shared_path(plan)
+    assert message == (
+        "path /demo/chat on gateway gw is also that of AIMService demo/first, which is older; the gateway serves one "
+        "of them: choose another pathTemplate"
+    )
+    assert shared_path(pass_of(known, first)) == []
+
+
+@pytest.mark.spec("RT-121")
+@pytest.mark.parametrize(
+    "routing",
+    [
+        {"gatewayRef": {**GATEWAY, "sectionName": "https"}},
+        {"gatewayRef": {"name": "gw"}},
+        {"hostnames": ["b.example.com"]},
+        {"pathTemplate": "/demo/chat/v1"},
+    ],
+)
+def test_in_one_namespace_only_the_same_requests_are_worth_telling(routing: JsonObject) -> None:
+    first = service(
+        OLDER, name="first", age=3, hostnames=["a.example.com"], gatewayRef={**GATEWAY, "sectionName": "http"}
+    )
+    same: dict[str, Any] = {"hostnames": ["a.example.com"], "gatewayRef": {**GATEWAY, "sectionName": "http"}}
+    alike, other = service(OLDER, name="second", **same), service(OLDER, name="second", **{**same, **routing})
+    assert shared_path(pass_of(standing(first, others=[alike]), alike)) != []
+    assert shared_path(pass_of(standing(first, others=[other]), other)) == []
+
+
+CLAIMS = st.lists(
+    st.tuples(
+        st.sampled_from(["n1", "n2", "n3"]),
+        st.sampled_from(["/", "/a", "/a/b", "/a/b/c", "/b", "/b/c"]),
+        st.integers(min_value=0, max_value=2),
+    ),
+    min_size=1,
+    max_size=4,
+)
+
+
+@pytest.mark.spec("RT-123", "RT-204")
+@settings(max_examples=30)
+@given(CLAIMS, st.randoms(use_true_random=False))
+def test_in_whatever_order_they_are_looked_at_the_same_services_win(
+    claims: list[tuple[str, str, int]], order: Any
+) -> None:
+    services = [
+        service(namespace, path, name=f"s{number}", age=age) for number, (namespace, path, age) in enumerate(claims)
+    ]
+    routes = {one["metadata"]["uid"]: route_of(one) for one in services}
+    known = world(*services)
+    changed = True
+    while changed:
+        changed = False
+        for one in order.sample(services, len(services)):
+            plan, route = pass_of(known, one), routes[one["metadata"]["uid"]]
+            entry = known.world.get(HTTP_ROUTES, Key.of(route))
+            if plan.children and entry is None:
+                known.put(HTTP_ROUTES, route)
+                changed = True
+            elif plan.deletes:
+                assert entry is not None
+                known.world.absorb_deleted(HTTP_ROUTES, entry.key, entry.version.uid, 0.0)
+                changed = True
+    served = {entry.key for entry in known.world.all(HTTP_ROUTES)}
+    assert served == {Key.of(routes[one["metadata"]["uid"]]) for one in _winners(services)}
+
+
+def _winners(services: list[JsonObject]) -> list[JsonObject]:
+    """Oldest first, each that overlaps with no winner of another namespace."""
+
+    def age(one: JsonObject) -> tuple[str, ...]:
+        metadata = one["metadata"]
+        return metadata["creationTimestamp"], metadata["namespace"], metadata["name"]
+
+    def path(one: JsonObject) -> str:
+        return str(one["spec"]["routing"]["pathTemplate"])
+
+    won: list[JsonObject] = []
+    for one in sorted(services, key=age):
+        others = [rival for rival in won if rival["metadata"]["namespace"] != one["metadata"]["namespace"]]
+        if not any(paths_overlap(path(one), path(rival)) for rival in others):
+            won.append(one)
+    return won
