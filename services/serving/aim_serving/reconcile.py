@@ -27,6 +27,7 @@ from aim_serving.cache_volumes import (
     volumes_of_cache,
     volumes_of_workload,
 )
+from aim_serving.dry_run import dry_run_condition, former_plan, is_dry_run, told_instead
 from aim_serving.inference_service import ModelPart, build_inference_service
 from aim_serving.model_health import model_component
 from aim_serving.model_search import ModelResult, find_model
@@ -95,7 +96,9 @@ def reconcile(service: AIMService, view: View, now: datetime) -> Plan:
     workload = _workload_child(view, service, seen)
     copy = seen.profile.copy if seen.profile is not None and workload is not None else None
     new = tuple(child for child in (seen.model.create, _cache_child(view, service, seen), copy, workload) if child)
-    creating = workload is not None and seen.running is None and _inputs_are_sound(view, seen)
+    creating = (
+        workload is not None and seen.running is None and _inputs_are_sound(view, seen) and not is_dry_run(service)
+    )
     observed = observe_workload(view, service, seen.workload, now, being_created=creating)
     repairs = env_patches(service, seen.ready_template, seen.cache.value)
     cache = _judge_cache(view, service, seen, repaired=bool(repairs))
@@ -107,10 +110,10 @@ def reconcile(service: AIMService, view: View, now: datetime) -> Plan:
         stored_status=service.status.status,
         now=now,
         errors=seen.faults,
-        extra=replicas_in_effect(service.spec),
+        extra=(*replicas_in_effect(service.spec), *dry_run_condition(service)),
         failure=view.failure,
     )
-    retries = cache.retries if evaluation.may_apply else _retries(service)
+    retries = cache.retries if evaluation.may_apply and not is_dry_run(service) else _retries(service)
     status = status_json(
         evaluation,
         {
@@ -121,15 +124,16 @@ def reconcile(service: AIMService, view: View, now: datetime) -> Plan:
         value=service_status(evaluation.status, workload_exists=seen.running is not None),
     )
     again = seen.template.result.again
-    return assemble(
+    plan = assemble(
         evaluation,
         status=status,
         patches=(*seen.template.patches, *repairs),
-        deletes=(*cache.deletes, *seen.template.deletes),
+        deletes=(*cache.deletes, *seen.template.deletes, *former_plan(view, service)),
         children=(*new, *seen.template.children),
         effects=(*observed.effects, *(_removals(view, seen, now) if evaluation.may_apply else ())),
         requeue_after=None if again is None else (again - now).total_seconds(),
     )
+    return told_instead(view, service, plan) if is_dry_run(service) else plan
 
 
 def look_up(view: View, service: AIMService, now: datetime) -> Situation:

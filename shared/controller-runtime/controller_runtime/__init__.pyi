@@ -106,6 +106,8 @@ from .reconcile.decide import Decision as Decision
 from .reconcile.decide import Interceptor as Interceptor
 from .reconcile.decide import decide as decide
 from .reconcile.decide import is_paused as is_paused
+from .reconcile.difference import is_subset as is_subset
+from .reconcile.difference import needs_apply as needs_apply
 from .reconcile.finalizers import namespace_terminating as namespace_terminating
 from .reconcile.hold import BRIEFLY as BRIEFLY
 from .reconcile.hold import UNTOLD as UNTOLD

@@ -49,6 +49,7 @@ CACHE_TYPE_ARTIFACT: Final = "artifact"
 COMPONENT_DOWNLOAD: Final = "download"
 COMPONENT_CHECK_SIZE: Final = "check-size"
 COMPONENT_CUSTOM_PROFILE: Final = "custom-profile"
+COMPONENT_SERVICE_PLAN: Final = "service-plan"
 COMPONENT_DISCOVERY: Final = "discovery"
 ORIGIN_AUTO_GENERATED: Final = "auto-generated"
 ORIGIN_DERIVED: Final = "derived"
@@ -81,6 +82,7 @@ BETA_GPU_VRAM: Final = AMD_BETA_PREFIX + "gpu.vram"
 
 # Annotations (FW-253).
 ANNOTATION_PAUSED: Final = annotation_keys.PAUSED
+ANNOTATION_DRY_RUN: Final = PREFIX + "dry-run"
 ANNOTATION_SOURCE_REGISTRY: Final = PREFIX + "source-registry"
 ANNOTATION_SOURCE_REPOSITORY: Final = PREFIX + "source-repository"
 ANNOTATION_SOURCE_TAG: Final = PREFIX + "source-tag"

@@ -40,6 +40,11 @@ CUSTOM_PROFILES: Final = Part(
     kinds.CONFIG_MAP,
     label_selector=f"{labels.COMPONENT}={labels.COMPONENT_CUSTOM_PROFILE}",
 )
+SERVICE_PLANS: Final = Part(
+    "configmaps-service-plan",
+    kinds.CONFIG_MAP,
+    label_selector=f"{labels.COMPONENT}={labels.COMPONENT_SERVICE_PLAN}",
+)
 
 ARTIFACT_CLAIMS: Final = Part("persistentvolumeclaims", kinds.PERSISTENT_VOLUME_CLAIM, label_selector=labels.CACHE_NAME)
 ARTIFACT_JOBS: Final = Part(

@@ -1,0 +1,113 @@
+"""A dry run tells what a pass would do, and does none of it (SV-271)."""
+
+from typing import Any
+
+import pytest
+from support.builders import BuiltWorld, make, owner
+from support.predictors import USUAL
+from support.serving import (
+    TEAM,
+    aim_service,
+    artifact,
+    cache,
+    carry_out,
+    children_of,
+    condition_of,
+    message_of,
+    model,
+    node,
+    overall,
+    plan_for,
+    serving_world,
+    template,
+    workload,
+)
+
+from aim_domain import kinds, labels
+from aim_domain.parts import SERVICE_PLANS, SERVICES
+from controller_runtime import JsonObject, Plan
+
+NAME = "qwen-chat-plan"
+
+
+def service(value: str = "plan", **spec: Any) -> JsonObject:
+    own = aim_service(template={"name": "qwen3-lat"}, **spec)
+    own["metadata"]["annotations"] = {labels.ANNOTATION_DRY_RUN: value}
+    return own
+
+
+def told(plan: Plan) -> str:
+    """The text of the plan; nothing else is written."""
+    assert (plan.patches, plan.deletes) == ((), ())
+    (child,) = plan.children
+    assert (child.body["kind"], child.name, child.owned) == ("ConfigMap", NAME, True)
+    assert child.body["metadata"]["labels"][labels.COMPONENT] == "service-plan"
+    return str(child.body["data"]["plan"])
+
+
+def changed(world: BuiltWorld, **metadata: Any) -> None:
+    entry = world.world.all(SERVICES)[0]
+    version = str(int(entry.raw["metadata"]["resourceVersion"]) + 1)
+    world.put(SERVICES, {**entry.raw, "metadata": {**entry.raw["metadata"], **metadata, "resourceVersion": version}})
+
+
+@pytest.mark.spec("SV-271")
+def test_what_would_be_made() -> None:
+    plan = plan_for(serving_world(service(), template(), model(), node()))
+    assert told(plan) == f"create AIMTemplateCache {TEAM}/{USUAL}"
+    assert condition_of(plan, "DryRun") == ("True", "PlanOnly")
+    assert NAME in message_of(plan, "DryRun")
+    wanted = plan_for(serving_world(service(), template(), model(), node(), cache(USUAL)))
+    assert told(wanted) == "create InferenceService ml-team/qwen-chat-a04542d9"
+    assert "does not exist yet" in message_of(wanted, "InferenceServiceReady")
+    assert overall(wanted) == "Starting"
+
+
+@pytest.mark.spec("SV-271")
+def test_what_would_be_changed_and_deleted() -> None:
+    acting = aim_service(template={"name": "qwen3-lat"})
+    world = serving_world(acting, template(), model(), node(), cache(USUAL))
+    carry_out(world, plan_for(world))
+    annotated = {"annotations": {labels.ANNOTATION_DRY_RUN: "plan"}}
+    changed(world, **annotated)
+    unstamped = "change InferenceService ml-team/qwen-chat-a04542d9: members that are no longer wanted go"
+    assert told(plan_for(world)) == unstamped, "what carries no hash of its members may have more of them"
+    entry = world.world.all(SERVICES)[0]
+    version = str(int(entry.raw["metadata"]["resourceVersion"]) + 1)
+    metadata = {**entry.raw["metadata"], "resourceVersion": version}
+    world.put(SERVICES, {**entry.raw, "metadata": metadata, "spec": {**entry.raw["spec"], "replicas": 3}})
+    text = told(plan_for(world))
+    assert text.splitlines() == [
+        "change InferenceService ml-team/qwen-chat-a04542d9",
+        "  spec.predictor.minReplicas: 1 -> 3",
+        "  spec.predictor.maxReplicas: 1 -> 3",
+    ]
+    failed = serving_world(service(), template(), model(), node(), cache(USUAL, status="Failed"), artifact())
+    plan = plan_for(failed)
+    assert told(plan).startswith("delete AIMArtifact ")
+    assert "cache" not in (plan.status or {}), "a retry that did not happen is not counted"
+
+
+@pytest.mark.spec("SV-271")
+@pytest.mark.parametrize("value", ["Plan", "true", ""])
+def test_other_values_are_no_dry_run(value: str) -> None:
+    plan = plan_for(serving_world(service(value), template(), model(), node()))
+    assert len(children_of(plan, "AIMTemplateCache")) == 1
+    assert condition_of(plan, "DryRun") is None
+
+
+@pytest.mark.spec("SV-271")
+def test_the_end_of_a_dry_run() -> None:
+    own = service()
+    world = serving_world(own, template(), model(), node(), cache(USUAL), workload(own))
+    carry_out(world, plan_for(world))
+    assert len(world.world.all(SERVICE_PLANS)) == 1
+    changed(world, annotations={})
+    plan = plan_for(world)
+    assert [delete.name for delete in plan.deletes] == [NAME]
+    assert len(children_of(plan, "InferenceService")) == 1
+    assert condition_of(plan, "DryRun") is None
+    foreign = make(kinds.CONFIG_MAP, NAME, namespace=TEAM, labels={labels.COMPONENT: "service-plan"})
+    foreign["metadata"]["ownerReferences"] = [owner(aim_service("another"))]
+    world.put(SERVICE_PLANS, foreign)
+    assert plan_for(world).deletes == ()
