@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from mutation.edits import Edit
+from mutation.equal import reason
 from mutation.session import Run, Verdict
 from mutation.targets import ROOT, UNIT_TESTS, packages
 
@@ -17,23 +18,31 @@ class Score:
 
     def __init__(self) -> None:
         self.counts: dict[str, Counter[Verdict]] = defaultdict(Counter)
+        self.equal: Counter[str] = Counter()
 
     def tell(self, package: str, edit: Edit, verdict: Verdict, tests: int) -> None:
-        """Count one, and print it where it shows that a test is missing."""
-        self.counts[package][verdict] += 1
+        """Count one, and print it where no test noticed: with the reason, or as a gap."""
+        why = reason(edit) if verdict in {Verdict.SURVIVED, Verdict.UNREACHED} else None
+        if why is None:
+            self.counts[package][verdict] += 1
+        else:
+            self.equal[package] += 1
         if verdict in {Verdict.SURVIVED, Verdict.UNREACHED}:
             place = f"{Path(edit.place.file).relative_to(ROOT)}:{edit.line}"
-            print(f"{verdict} {place} {edit.place.function}: {edit.what} ({tests} tests)", flush=True)
+            found = f"{verdict} ({tests} tests)" if why is None else f"equal ({why})"
+            print(f"{place} {edit.place.function}: {edit.what}: {found}", flush=True)
 
     def table(self) -> str:
-        """A line for each package."""
-        lines = [f"{'package':20}{'changes':>9}{'killed':>9}{'survived':>10}{'unreached':>11}{'score':>9}"]
-        for package, counts in [*self.counts.items(), ("all", sum(self.counts.values(), Counter()))]:
+        """A line for each package; the score is of the changes that can be noticed."""
+        columns = ("changes", "equal", "killed", "survived", "unreached")
+        lines = [f"{'package':20}{''.join(f'{one:>11}' for one in columns)}{'score':>9}"]
+        every = (sum(self.counts.values(), Counter()), self.equal.total())
+        packages = [(package, counts, self.equal[package]) for package, counts in self.counts.items()]
+        for package, counts, equal in [*packages, ("all", *every)]:
             killed = counts[Verdict.KILLED] + counts[Verdict.STOPPED]
-            lines.append(
-                f"{package:20}{counts.total():9}{killed:9}{counts[Verdict.SURVIVED]:10}{counts[Verdict.UNREACHED]:11}"
-                f"{100 * killed / max(1, counts.total()):8.1f}%"
-            )
+            numbers = (counts.total() + equal, equal, killed, counts[Verdict.SURVIVED], counts[Verdict.UNREACHED])
+            score = 100 * killed / max(1, counts.total())
+            lines.append(f"{package:20}{''.join(f'{one:11}' for one in numbers)}{score:8.1f}%")
         return "\n".join(lines)
 
 

@@ -8,7 +8,9 @@ from typing import Any
 
 import pytest
 from mutation.edits import Edit, changed_code, edits, living_functions, planted
+from mutation.equal import EQUAL, reason
 from mutation.session import sampled
+from mutation.targets import packages as targets
 
 SOURCE = '''
 LIMIT = 3
@@ -99,3 +101,11 @@ def test_a_seed_gives_the_order_and_packages_take_turns(tmp_path: Path) -> None:
     assert first == again != other
     assert Counter(first) == Counter(other)
     assert [package for package, _ in first] == ["one", "two"] * (len(first) // 2)
+
+
+@pytest.mark.spec("FW-550")
+def test_what_is_said_to_change_nothing_is_a_change_that_is_made() -> None:
+    named = [file for files in targets().values() for file in files if any(file.match(one.file) for one in EQUAL)]
+    every = [edit for file in named for edit in edits(file)]
+    assert [change for change in EQUAL if not any(change.is_that(edit) for edit in every)] == []
+    assert sum(reason(edit) is None for edit in every) > len(every) / 2
