@@ -16,6 +16,7 @@ from support.artifacts import (
 from support.builders import fact
 
 from aim_domain.parts import ARTIFACT_CLAIMS, ARTIFACT_JOBS, ARTIFACT_PODS, ARTIFACTS
+from aim_domain.pods.inspect_jobs import EXPLANATION_WAIT
 from controller_runtime import FACTS, Plan
 
 JOB = "qwen-check-size-16b81fda"
@@ -140,6 +141,17 @@ def test_the_log_of_a_failed_question_is_read_before_its_cause_is_told() -> None
     plan = known.run(ARTIFACT, "qwen")
     assert [effect.kind for effect in plan.effects] == ["pod-log"]
     assert value_of(plan) == "Progressing"
+
+
+@pytest.mark.spec("FW-162", "AR-161")
+def test_a_failed_question_is_final_when_its_pod_had_its_time_to_say_why() -> None:
+    known = asked()
+    known.end_job("Failed", "BackoffLimitExceeded", since=known.now)
+    plan = known.run(ARTIFACT, "qwen")
+    assert value_of(plan) == "Progressing"
+    assert plan.requeue_after == EXPLANATION_WAIT.total_seconds()
+    known.now += EXPLANATION_WAIT
+    assert value_of(known.run(ARTIFACT, "qwen")) == "Failed"
 
 
 @pytest.mark.spec("AR-362")
