@@ -73,6 +73,18 @@ def test_reasons() -> None:
     assert reason(request(5), Volume("a", 6 * GI, leaving=True), limits=limits) is Refusal.WAITING
 
 
+@pytest.mark.spec("AR-470", "AR-485")
+def test_who_waits_for_room_is_told_how_much_and_who_does_not_what_to_do() -> None:
+    limits = Limits(namespace=10 * GI)
+    messages = []
+    for leaving in (True, False):
+        blocked = admit(request(5), (), [Volume("a", 6 * GI, leaving=leaving)], lambda _: limits)
+        assert blocked is not None
+        messages.append(blocked.message)
+    told = "AIMArtifact a/x needs 5 GiB; namespace a uses 6 GiB of 10 GiB; "
+    assert messages == [f"{told}1 GiB must be freed", f"{told}delete unused artifacts or raise the limit"]
+
+
 @pytest.mark.spec("AR-449", "AR-471", "SC-073")
 def test_of_two_that_compete_the_older_wins_and_the_smaller_is_not_held_up() -> None:
     limits = Limits(cluster=40 * GI)
