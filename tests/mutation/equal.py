@@ -41,6 +41,6 @@ KEYWORDS: Final[Mapping[str, str]] = {
 def reason(edit: Edit) -> str | None:
     """Why nobody can notice the change; None where somebody should."""
     dropped = dropped_keyword(edit)
-    if dropped in KEYWORDS:
+    if dropped is not None and dropped in KEYWORDS:
         return KEYWORDS[dropped]
     return next((why for change, why in EQUAL.items() if change.is_that(edit)), None)
