@@ -137,7 +137,7 @@ def test_the_route_is_made_while_nothing_else_is_ready() -> None:
     }
 
 
-@pytest.mark.spec("RT-142", "RT-170", "FW-370", "FW-371")
+@pytest.mark.spec("RT-142", "RT-170", "FW-370", "FW-371", "RT-P08")
 def test_the_first_pass_reports_pending_and_the_path_and_nothing_of_others() -> None:
     plan = passes(world(service({"enabled": True}), config({"gatewayRef": GATEWAY})))
     assert plan.status is not None
@@ -146,7 +146,7 @@ def test_the_first_pass_reports_pending_and_the_path_and_nothing_of_others() -> 
     assert ready_of(plan) == ("False", "HTTPRoutePending")
 
 
-@pytest.mark.spec("RT-143", "RT-144", "RT-145", "RT-146", "RT-147", "RT-148")
+@pytest.mark.spec("RT-143", "RT-144", "RT-145", "RT-146", "RT-147", "RT-148", "RT-S25", "RT-P06")
 @pytest.mark.parametrize(
     ("parents", "expected"),
     [
@@ -212,7 +212,7 @@ def test_without_gateway_nothing_is_made_and_both_places_are_named() -> None:
     assert "runtime config" in message
 
 
-@pytest.mark.spec("RT-054")
+@pytest.mark.spec("RT-054", "RT-P09")
 def test_a_namespace_that_is_too_long_is_an_input_error() -> None:
     routed = make(AIM_SERVICE, "s", namespace="n" * 43, spec={"routing": {"enabled": True, "gatewayRef": GATEWAY}})
     known = world(routed)
@@ -242,7 +242,7 @@ def test_a_template_error_keeps_the_route_as_it_is() -> None:
     assert plan.status["routing"] == {"path": "/ml-team/aimservice-qwen-chat-uid"}
 
 
-@pytest.mark.spec("RT-182", "RT-183", "RT-162", "FW-372")
+@pytest.mark.spec("RT-182", "RT-183", "RT-162", "FW-372", "RT-S27", "RT-P07")
 def test_turning_routing_off_deletes_the_own_route_and_clears_the_status() -> None:
     known = world(service({"enabled": True, "gatewayRef": GATEWAY}))
     known.put(HTTP_ROUTES, stored_route(passes(known)))
@@ -329,7 +329,7 @@ def test_status_changes_of_serving_wake_nothing_but_resolved_references_do() -> 
     assert not ignored(conditions=[condition("HTTPRouteReady", True)])
 
 
-@pytest.mark.spec("RT-187", "RT-188")
+@pytest.mark.spec("RT-187", "RT-188", "RT-S29")
 def test_configs_and_routes_wake_their_services() -> None:
     known = world(service({"enabled": True}), config({"gatewayRef": GATEWAY}))
     before, after = config({"gatewayRef": GATEWAY}), config({"gatewayRef": {**GATEWAY, "name": "other"}})
