@@ -53,7 +53,7 @@ def _names_table() -> dict[str, tuple[str, ...]]:
     return {line[0]: tuple(line[1:]) for line in lines if len(line) == 5 and line[3].startswith("aim")}
 
 
-@pytest.mark.spec("CC-001", "CC-005", "CC-006", "CC-050", "DI-012", "DI-006")
+@pytest.mark.spec("CC-001", "CC-005", "CC-006", "CC-050", "DI-012", "DI-006", "SV-032")
 def test_names_scopes_and_categories() -> None:
     table = _names_table()
     assert set(table) == {kind.kind for kind in OWN_KINDS}
@@ -68,7 +68,7 @@ def test_names_scopes_and_categories() -> None:
         assert spec["conversion"] == {"strategy": "None"}
 
 
-@pytest.mark.spec("CC-060", "CC-061", "CC-062", "DI-013", "DI-014")
+@pytest.mark.spec("CC-060", "CC-061", "CC-062", "DI-013", "DI-014", "SV-033")
 @ALL_KINDS
 def test_printer_columns(kind: Kind[Any]) -> None:
     columns = definition(kind)["spec"]["versions"][0].get("additionalPrinterColumns", [])
@@ -155,7 +155,7 @@ def test_metadata_is_left_to_the_api_server(kind: Kind[Any]) -> None:
     assert node_at(schema(kind), "metadata") == {"type": "object"}
 
 
-@pytest.mark.spec("CC-030", "FW-022")
+@pytest.mark.spec("CC-030", "FW-022", "SV-030")
 @ALL_KINDS
 def test_status_values(kind: Kind[Any]) -> None:
     expected = {

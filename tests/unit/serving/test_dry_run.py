@@ -88,6 +88,16 @@ def test_what_would_be_changed_and_deleted() -> None:
     assert "cache" not in (plan.status or {}), "a retry that did not happen is not counted"
 
 
+@pytest.mark.spec("SV-271", "SV-272")
+def test_the_former_autoscaler_stays_during_a_dry_run() -> None:
+    own = service()
+    was_keda = workload(own, ready=True)
+    was_keda["metadata"]["annotations"] = {labels.ANNOTATION_AUTOSCALER_CLASS: "keda"}
+    plan = plan_for(serving_world(own, template(), model(), node(), cache(USUAL), was_keda))
+    assert plan.effects == ()
+    assert "delete what the former autoscaler of qwen-chat-a04542d9-predictor needed" in told(plan)
+
+
 @pytest.mark.spec("SV-271")
 @pytest.mark.parametrize("value", ["Plan", "true", ""])
 def test_other_values_are_no_dry_run(value: str) -> None:
