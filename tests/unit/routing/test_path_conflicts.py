@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.builders import NOW, BuiltWorld, condition, make, owner, world_of
 from support.deciding import decide
-from support.woken import Awake
+from support.woken import Awake, woken
 
 from aim_domain import AimSettings
 from aim_domain.kinds import AIM_CLUSTER_RUNTIME_CONFIG, AIM_RUNTIME_CONFIG, AIM_SERVICE, HTTP_ROUTE
@@ -369,3 +369,22 @@ def _winners(services: list[JsonObject]) -> list[JsonObject]:
         if not any(paths_overlap(path(one), path(rival)) for rival in others):
             won.append(one)
     return won
+
+
+@pytest.mark.spec("RT-125", "FW-019")
+def test_a_new_path_is_only_taken_by_whoever_can_see_that_it_is_free() -> None:
+    known = world(older("/new"), route_of(older("/old")))
+    known.make_stale(HTTP_ROUTES)
+    blind = pass_of(known, older("/new"))
+    assert (blind.children, blind.deletes) == ((), ())
+    assert blind.retry is not None
+    known.put(SERVICES, older("/old"))
+    assert len(pass_of(known, older("/old")).children) == 1
+
+
+@pytest.mark.spec("RT-126", "RT-127")
+def test_a_config_that_the_other_side_follows_wakes() -> None:
+    known = standing(
+        older(), others=[younger(), allowing("open"), make(AIM_CLUSTER_RUNTIME_CONFIG, "default", spec={})]
+    )
+    assert f"routing:{YOUNGER}/chat" in woken(ROUTING, known, SERVICES, older(), older(config="open"))
