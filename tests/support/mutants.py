@@ -208,8 +208,8 @@ CHOOSERS = (
     Mutant(
         "an index that raises",
         "aim_routing.conflict",
-        "    return [_address(parent, route.namespace, path) for",
-        "    raise LookupError('planted')\n    return [_address(parent, route.namespace, path) for",
+        "    return set() if address is None else address.index_values()",
+        "    raise LookupError('planted')",
     ),
     Mutant(
         "a fold that leaves something out",
