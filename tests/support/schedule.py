@@ -4,16 +4,22 @@ from typing import Final
 
 from xdist.scheduler import LoadFileScheduling
 
-_SHARED_PLATFORM: Final = {
-    "tests/e2e/test_killed_services.py": "platform 1",
-    "tests/e2e/test_catalogue_labels.py": "platform 1",
-    "tests/e2e/test_event_log.py": "platform 2",
-    "tests/e2e/test_bad_input.py": "platform 2",
-    "tests/e2e/test_demo_path.py": "platform 2",
-    "tests/e2e/test_failure_paths.py": "platform 2",
-}
-"""Files whose tests share the platform of their process. Each worker that gets one of them starts a platform of ten
-processes, so no more than two get any."""
+_FOLDER: Final = "tests/e2e/"
+_PLATFORM_1: Final = frozenset(
+    f"{_FOLDER}test_{name}.py"
+    for name in ("catalogue_labels", "killed_services", "label_propagation", "older_documents", "shared_gateway")
+)
+_OF_ITS_OWN: Final = f"{_FOLDER}test_demo_command.py"
+
+
+def _together(file: str) -> str:
+    """A name that is the same for files whose tests share the platform of their process.
+
+    Each worker that gets one of them starts a platform of ten processes, so no more than two get any.
+    """
+    if not file.startswith(_FOLDER) or file == _OF_ITS_OWN:
+        return file
+    return "platform 1" if file in _PLATFORM_1 else "platform 2"
 
 
 class FileSchedule(LoadFileScheduling):
@@ -21,4 +27,4 @@ class FileSchedule(LoadFileScheduling):
 
     def _split_scope(self, nodeid: str) -> str:
         file: str = super()._split_scope(nodeid)
-        return _SHARED_PLATFORM.get(file, file)
+        return _together(file)
