@@ -11,7 +11,6 @@ pytestmark = pytest.mark.asyncio(loop_scope="session")
 IMAGE = "amdenterpriseai/aim-qwen-qwen3-32b:0.8.5"
 TEAM = "labelled"
 CHILDREN = {
-    "model": f"{OWN}/namespaces/{TEAM}/aimmodels",
     "template cache": f"{OWN}/namespaces/{TEAM}/aimtemplatecaches",
     "artifact": f"{OWN}/namespaces/{TEAM}/aimartifacts",
     "volume claim": f"/api/v1/namespaces/{TEAM}/persistentvolumeclaims",

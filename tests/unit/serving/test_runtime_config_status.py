@@ -82,6 +82,7 @@ def test_a_deprecated_field_is_told_once_per_generation() -> None:
     assert told() == []
     stored = world.stored[RUNTIME_CONFIGS, Key(TEAM, "default")]
     world.put(
-        RUNTIME_CONFIGS, {**stored, "metadata": {**stored["metadata"], "generation": 2, "resourceVersion": "10001"}}
+        RUNTIME_CONFIGS,
+        {**stored, "metadata": {**stored["metadata"], "generation": 2, "resourceVersion": str(1 << 40)}},
     )
     assert len(told()) == 2
