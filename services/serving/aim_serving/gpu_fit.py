@@ -57,9 +57,13 @@ def _wanted(workload: InferenceService) -> Iterator[tuple[str, int]]:
 
 
 def _told(view: View, resource: str, count: int) -> str:
-    sizes = sorted(view.summary(GPU_SIZES, resource).items, key=lambda one: (-one.count, one.model))
+    nodes = view.summary(GPU_SIZES, resource)
+    sizes = sorted(nodes.items, key=lambda one: (-one.count, one.model))
     listed = ", ".join(f"{one.count}{f' ({one.model})' if one.model else ''}" for one in sizes[:_MOST])
     needs = f"each replica needs {count} {resource} on one node"
+    if nodes.error is not None:
+        # What the nodes have is not known now, and an absence must not be told.
+        return needs
     if not sizes:
         return f"{needs}, and no node has any"
     large = any(one.count >= count for one in sizes)

@@ -1,7 +1,7 @@
 """References to what a service resolved to (SV-227…SV-231), and the kinds that come in two scopes."""
 
 from collections.abc import Iterable
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from aim_domain import (
     AIMClusterModel,
@@ -15,6 +15,9 @@ from controller_runtime import ParentCondition, Resource, StatusValue, find_cond
 
 Model: TypeAlias = AIMModel | AIMClusterModel
 Template: TypeAlias = AIMServiceTemplate | AIMClusterServiceTemplate
+
+MOST_NAMED: Final = 8
+"""Objects that a message names one by one."""
 
 
 def scope_of(obj: Resource) -> ResolutionScope:
@@ -39,8 +42,10 @@ def described(obj: Resource) -> str:
 
 
 def named(objects: Iterable[Resource]) -> str:
-    """Several objects for messages, in the order of their names."""
-    return ", ".join(sorted(described(obj) for obj in objects))
+    """Several objects for messages, in the order of their names; of many the first ones and how many more."""
+    names = sorted(described(obj) for obj in objects)
+    more = len(names) - MOST_NAMED
+    return ", ".join(names[:MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
 
 
 def own_words(resource: Model | Template) -> str:

@@ -1,6 +1,6 @@
 """Which template a service uses: the stored one, a named one, the model's default, or the best (SV-082…SV-103)."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import Enum
@@ -157,8 +157,8 @@ def _selected(
         normalise=canonical_model,
     )
     choice = select_template(tuple(candidates), criteria)
-    # What runs is not changed by a selection, so there is nothing to be got right by waiting (SV-279).
-    wait = Wait() if _has_stored(service) else wait_for(tuple(candidates), criteria, choice, now)
+    # A service that has chosen among them takes another one only while its own cannot serve: at once (SV-279).
+    wait = Wait() if _has_chosen(service, every) else wait_for(tuple(candidates), criteria, choice, now)
     if presence.error is not None:
         # Another choice would be for good: what is chosen is not evaluated again while it is Ready (SV-083).
         return TemplateResult(error=presence.error, choice=choice)
@@ -173,9 +173,10 @@ def _selected(
     )
 
 
-def _has_stored(service: AIMService) -> bool:
+def _has_chosen(service: AIMService, of_model: Iterable[Template]) -> bool:
+    """Whether the stored template is one of this model's; a reference outlives models and templates (SV-230)."""
     stored = service.status.resolved_template
-    return stored is not None and bool(stored.name)
+    return stored is not None and any(one.uid == stored.uid for one in of_model)
 
 
 def _waiting(candidates: Mapping[Traits, Template], choice: Choice, wait: Wait, model: Model) -> TemplateResult:

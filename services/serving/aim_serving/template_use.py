@@ -66,7 +66,8 @@ def use_template(
         return TemplateUse(stored)
     kept = stored.template
     if kept is not None and is_ready(kept) and still_fits(kept, service, model):
-        use = TemplateUse(replace(stored, kept=True), patches=_joined(kept, service))
+        selected = replace(stored, kept=not base_name(service, model))
+        use = TemplateUse(selected, patches=_joined(kept, service))
         return _leaving(view, use, service, in_use)
     found = find_template(view, service, model, now)
     overrides = effective_overrides(service.spec.overrides)

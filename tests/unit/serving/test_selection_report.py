@@ -20,6 +20,7 @@ from support.serving import (
     workload,
 )
 
+from aim_domain.parts import NODES
 from aim_serving.selection_report import LONGEST, MOST
 from controller_runtime import JsonObject
 
@@ -94,13 +95,15 @@ def sized(name: str, count: int, *, unschedulable: bool = False) -> JsonObject:
     return {**node(name), **spec, "status": {"allocatable": {"amd.com/gpu": str(count)}}}
 
 
-def scheduled(text: str, *nodes: JsonObject) -> str:
+def scheduled(text: str, *nodes: JsonObject, stale: bool = False) -> str:
     """What is said of a pod that no node takes."""
     service = aim_service(template={"name": "qwen3-lat"})
     container = {"name": "kserve-container", "image": "i:1", "resources": {"requests": {"amd.com/gpu": "4"}}}
     pod = predictor_pod("Pending")
     around = (template(count=4), model(), cache("qwen3-lat-a04542d9"), workload(service, containers=[container]))
     world = serving_world(service, *around, pod, pod_events(service, pod, ("FailedScheduling", text)), *nodes)
+    if stale:
+        world.make_stale(NODES)
     plan = plan_for(world)
     assert condition_of(plan, "InferenceServicePodsReady") == ("False", "FailedScheduling")
     return message_of(plan, "InferenceServicePodsReady")
@@ -124,3 +127,9 @@ def test_gpus_that_a_pod_does_not_get(nodes: tuple[JsonObject, ...], said: str) 
     assert message.startswith(text)
     assert said in message
     assert scheduled("0/2 nodes are available: 2 Insufficient memory.", *nodes).endswith("memory.")
+
+
+@pytest.mark.spec("SV-284", "FW-019")
+def test_nothing_is_said_of_nodes_that_nobody_knows() -> None:
+    said = scheduled("0/2 nodes are available: 2 Insufficient amd.com/gpu.", stale=True)
+    assert said.endswith("each replica needs 4 amd.com/gpu on one node")

@@ -23,11 +23,12 @@ from support.serving import (
 )
 
 from aim_domain import Overrides, canonical_model
+from aim_domain.parts import SERVICES as SERVICE_PART
 from aim_domain.parts import TEMPLATES
 from aim_serving.template_selection import Criteria, select_template
 from aim_serving.template_traits import Traits
 from aim_serving.template_wait import PATIENCE, Wait, wait_for
-from controller_runtime import JsonObject, StatusValue
+from controller_runtime import JsonObject, Key, StatusValue
 
 SERVICES = [f"twin-{number}" for number in range(11)]
 LATER = NOW + timedelta(seconds=5)
@@ -257,17 +258,54 @@ def test_a_discovery_that_never_ends_is_waited_for_once() -> None:
     assert everybody(world, over) == {("throughput", "ResolvedAfterWait")}
 
 
+def reference(name: str, uid: str) -> JsonObject:
+    return {"name": name, "namespace": TEAM, "scope": "Namespace", "kind": "k", "uid": uid}
+
+
 @pytest.mark.spec("SV-279")
-@pytest.mark.parametrize("status", ["Ready", "Degraded", None])
-def test_with_a_stored_template_nothing_is_waited_for(status: str | None) -> None:
-    stored = {"name": "stored", "namespace": TEAM, "scope": "Namespace", "kind": "k", "uid": "u"}
-    former = [] if status is None else [template("stored", precision="fp32", status=status)]
-    service = aim_service(status={"resolvedTemplate": stored})
+@pytest.mark.parametrize("status", ["Ready", "Degraded"])
+def test_with_a_stored_template_nothing_is_waited_for(status: str) -> None:
+    former = template("stored", precision="fp32", status=status)
+    service = aim_service(status={"resolvedTemplate": reference("stored", former["metadata"]["uid"])})
     usable = template("usable", metric="throughput", precision="fp4")
-    plan = plan_for(serving_world(service, model(), node(), LATENCY, usable, *former))
+    plan = plan_for(serving_world(service, model(), node(), LATENCY, usable, former))
     assert plan.status is not None
     assert plan.status["resolvedTemplate"]["name"] == ("stored" if status == "Ready" else "usable")
     assert plan.requeue_after is None
+
+
+@pytest.mark.spec("SV-277", "SV-279")
+@pytest.mark.parametrize("of", [None, "another-model"])
+def test_a_reference_to_nothing_of_this_model_is_no_choice(of: str | None) -> None:
+    former = template("stored", of or "qwen")
+    service = aim_service(status={"resolvedTemplate": reference("stored", former["metadata"]["uid"])})
+    usable = template("usable", metric="throughput", precision="fp4")
+    there = [] if of is None else [former]
+    plan = plan_for(serving_world(service, model(), node(), LATENCY, usable, *there))
+    assert condition_of(plan, "TemplateReady") == ("False", "TemplateSelectionPending")
+
+
+@pytest.mark.spec("SV-279")
+def test_messages_name_a_few_of_many() -> None:
+    many = [template(f"late-{number:03}", status="Progressing") for number in range(30)]
+    usable = template("usable", metric="throughput", precision="fp4")
+    world = serving_world(aim_service(), model(), node(), usable, *many)
+    said = message_of(plan_for(world), "TemplateReady")
+    assert "late-007 and 22 more" in said
+    assert "late-008" not in said
+
+
+@pytest.mark.spec("SV-279")
+def test_who_names_the_template_that_is_used_is_told_no_more_of_the_wait() -> None:
+    world = twins()
+    ends(world, "throughput", "Ready", LATER)
+    assert everybody(world, LATER + PATIENCE) == {("throughput", "ResolvedAfterWait")}
+    key = Key(TEAM, SERVICES[0])
+    stored = world.stored[SERVICE_PART, key]
+    named = {**stored["spec"], "template": {"name": "throughput"}}
+    metadata = {**stored["metadata"], "resourceVersion": str(1 << 40)}
+    world.put(SERVICE_PART, {**stored, "spec": named, "metadata": metadata})
+    assert condition_of(plan_for(world, SERVICES[0], now=LATER + PATIENCE), "TemplateReady") == ("True", "Resolved")
 
 
 @pytest.mark.spec("SV-279")
