@@ -23,19 +23,19 @@ class ReportParams(ApiModel):
 
 def reported(view: View, workload: InferenceService) -> str:
     """Why there is no autoscaler, in KEDA's words; empty as long as they are not known."""
-    fact = get_fact(view, FACTS, SERVICE_NAME, SCALER_REPORT, _key(workload)).value
-    return "" if fact is None or fact.outcome is None else str(fact.outcome["message"])
+    fact = get_fact(view, FACTS, SERVICE_NAME, SCALER_REPORT, workload.uid).value
+    if fact is None:
+        return ""
+    if fact.outcome is not None:
+        return str(fact.outcome["message"])
+    return fact.failure.message if fact.failure is not None else ""
 
 
 def reading(view: View, workload: InferenceService, now: datetime) -> Effect:
     """Read the ScaledObject, again and again while its autoscaler is missing."""
-    fact = get_fact(view, FACTS, SERVICE_NAME, SCALER_REPORT, _key(workload)).value
+    fact = get_fact(view, FACTS, SERVICE_NAME, SCALER_REPORT, workload.uid).value
     # A clock that is behind the API server's must not make the wait longer.
     since = min(workload.metadata.creation_timestamp or now, now)
     due = since + _FIRST if fact is None else fact.observed_at + _AGAIN
     params = ReportParams(namespace=workload.namespace, name=predictor_name(workload.name))
-    return Effect(SCALER_REPORT, _key(workload), to_json(params), not_before=due)
-
-
-def _key(workload: InferenceService) -> str:
-    return f"{workload.uid}/{workload.metadata.generation}"
+    return Effect(SCALER_REPORT, workload.uid, to_json(params), not_before=due)

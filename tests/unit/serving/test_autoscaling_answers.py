@@ -27,7 +27,7 @@ from support.serving import (
 from aim_domain.parts import SERVICES
 from aim_serving.effects.scaler_report import complaints
 from aim_serving.scaler_report import SCALER_REPORT
-from controller_runtime import FACTS, JsonObject
+from controller_runtime import FACTS, AimError, Category, JsonObject
 
 BOUNDS: JsonObject = {"minReplicas": 1, "maxReplicas": 3}
 KEDA: JsonObject = {**BOUNDS, "autoScaling": {"metrics": [METRIC]}}
@@ -81,6 +81,11 @@ def test_why_keda_makes_no_autoscaler() -> None:
     assert message_of(told, "HPAReady").endswith(f"does not exist yet; {why}")
     assert overall(told) == "Starting"
     assert [one.not_before for one in told.effects] == [NOW + timedelta(seconds=30)]
+    refused = AimError(Category.INFRASTRUCTURE, "ScalerNotRead", "ScaledObject team/x cannot be read: 403")
+    world.put(FACTS, fact("serving", SCALER_REPORT, effect.key, service, SERVICES, failure=refused))
+    assert message_of(plan_for(world), "HPAReady").endswith(
+        "does not exist yet; ScaledObject team/x cannot be read: 403"
+    )
     for spec in (BOUNDS, {"replicas": 2}):
         other, *rest = around(**spec)
         plan = plan_for(serving_world(other, *rest, workload(other), predictor_pod("Running", ready=True)))
