@@ -18,6 +18,7 @@ from aim_local.ports import HOST, free_port
 from controller_runtime import Part, Resource
 from controller_runtime.bus.connection import BusConnection
 from controller_runtime.bus.freshness import FeedSettings, boot_seconds
+from controller_runtime.bus.snapshot import last_per_subject
 from controller_runtime.bus.subjects import Layout
 
 PATIENT = replace(QUICK, heartbeat=2.0, marker_lifetime=60.0, stale_grace=60.0, stream_check=60.0)
@@ -62,6 +63,26 @@ class Losing:
 
     def idle(self) -> list[Frame]:
         return []
+
+
+@dataclass
+class Overtaking:
+    """Delivers one by one, the first one last."""
+
+    of: int
+    struck: int = 0
+    idle_seconds: float = 0.02
+    _held: list[Frame] = field(default_factory=list)
+
+    def take(self, frame: Frame) -> list[Frame]:
+        self.struck += 1
+        self._held.append(frame)
+        return []
+
+    def idle(self) -> list[Frame]:
+        if self.struck < self.of or not self._held:
+            return []
+        return [self._held.pop(1 if len(self._held) > 1 else 0)]
 
 
 @asynccontextmanager
@@ -134,6 +155,21 @@ async def test_any_number_of_doubled_and_reordered_messages_costs_no_snapshot(
         counted = fed.statistics.projection
     assert swapping.struck >= COUNT / 2
     assert (counted.generations, counted.restaged) == (1, 0)
+
+
+@pytest.mark.spec("FW-540")
+async def test_a_snapshot_waits_for_what_was_overtaken(
+    nats_server: str, layout: Layout, part: Part[Resource], source: Source
+) -> None:
+    for number in range(9):
+        await source.upsert(f"w{number}")
+    port = free_port()
+    proxy = BusProxy(port, urlsplit(nats_server).port or 0, (f"{layout.root}.state.",))
+    proxy.meddle(lambda: Overtaking(10))
+    async with proxy, connected(f"nats://{HOST}:{port}", "reader") as reader:
+        await reader.wait_connected()
+        found = await last_per_subject(reader, layout.state_stream, (layout.state_filter(part.name),))
+    assert [one.subject.rpartition(".")[2] for one in found] == ["a", *(f"w{number}" for number in range(9))]
 
 
 @pytest.mark.spec("FW-540")

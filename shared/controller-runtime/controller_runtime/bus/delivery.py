@@ -72,6 +72,7 @@ class Delivery:
         self._window = max(_WINDOW_BYTES, connection.max_payload + 2 * _FRAME)
         self._room = 0
         self._wanted = 0
+        self._answered = False
         self._requests = 0
         self._arrived: deque[Message] = deque()
         self._wakeup = asyncio.Event()
@@ -136,6 +137,9 @@ class Delivery:
         idle, complete = 0, self.pending == 0
         while not complete:
             batch = await self.batch()
+            if not batch and self._order.missing:
+                # What came waits for what it overtook; `batch` does not wait for that for ever.
+                continue
             idle = 0 if batch else idle + 1
             for delivered in batch:
                 yield delivered
@@ -158,7 +162,7 @@ class Delivery:
 
     async def _ask(self) -> None:
         """Ask for one more window."""
-        self._wanted, self._room = _WINDOW, self._window
+        self._wanted, self._room, self._answered = _WINDOW, self._window, False
         self._requests += 1
         request = {
             "batch": _WINDOW,
@@ -188,6 +192,7 @@ class Delivery:
             position = DeliveryPosition.of(message.reply)
         except BusUnavailableError as error:
             raise DeliveryLostError(str(error)) from error
+        self._answered = True
         found = self._order.take(Delivered(message, position))
         self._wanted -= len(found)
         self._room -= sum(one.message.size for one in found)
@@ -218,7 +223,7 @@ class Delivery:
         completed = message.status == _CONFLICT and _COMPLETED in why
         if not (too_small or completed or message.status == _EXPIRED):
             raise DeliveryLostError(f"the broker ended the consumer: {message.status} {message.description}")
-        if too_small and self._wanted == _WINDOW:
+        if too_small and not self._answered:
             # Stored when the broker took larger messages than today.
             self._window *= 2
         self._wanted = 0
