@@ -74,7 +74,6 @@ def test_other_gpus_are_copied_and_told(kind: str) -> None:
         ({"model": {"ref": "qwen"}}, {"model": {"name": "qwen"}}),
         ({"aimImageName": "qwen"}, {"model": {"name": "qwen"}}),
         ({"model": {"image": IMAGE}}, {"model": {"image": IMAGE}}),
-        ({"model": {"ref": "old", "name": "new"}}, {"model": {"name": "new"}}),
         ({"templateRef": "fast"}, {"template": {"name": "fast"}}),
         ({"cacheModel": True}, {"caching": {"mode": "Shared"}}),
         ({"cacheModel": False}, {"caching": {"mode": "Dedicated"}}),

@@ -29,8 +29,8 @@ def map_runtime_config(draft: Draft) -> None:
             "spec.model.creationScope",
             "models that a service creates live in its namespace; create an AIMClusterModel to share one",
         )
-    draft.move(["defaultStorageClassName"], ["storage", "defaultStorageClassName"])
-    draft.move(["pvcHeadroomPercent"], ["storage", "pvcHeadroomPercent"])
+    draft.move(["defaultStorageClassName"], ["storage", "defaultStorageClassName"], overruled=True)
+    draft.move(["pvcHeadroomPercent"], ["storage", "pvcHeadroomPercent"], overruled=True)
     map_path_template(draft)
 
 
@@ -52,8 +52,9 @@ def map_namespace_config(draft: Draft) -> None:
             draft.lose(f"spec.credentials.{provider}", "weights come from hf:// and s3:// only")
     if source.take("images", "imagePullSecrets"):
         draft.lose("spec.images.imagePullSecrets", _NO_PULL_SECRETS)
-    for name in source.spec:
-        draft.lose(f"spec.{name}", "the kind has no such field")
+    for name, rest in source.spec.items():
+        if rest:
+            draft.lose(f"spec.{name}", "the kind has no such field")
 
 
 def _hugging_face(draft: Draft, source: Draft) -> list[Json]:

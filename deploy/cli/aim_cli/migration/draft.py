@@ -1,6 +1,6 @@
 """A spec on its way from the old form to today's."""
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from copy import deepcopy
 from typing import TypeAlias
 
@@ -46,21 +46,29 @@ class Draft:
             self.take(*path[:-1])
         return value
 
-    def put(self, value: Json, *path: str) -> None:
-        """Set a value, unless today's field is there already: an explicit new name wins over the old one."""
+    def put(self, value: Json, *path: str) -> Json:
+        """Set a value, unless today's field is there already: an explicit new name wins over the old one.
+
+        Returns what is in its place then.
+        """
         block = self.spec
         for name in path[:-1]:
-            below = block.setdefault(name, {})
+            below: Json = block.setdefault(name, {})
             if not isinstance(below, dict):
-                return
+                return below
             block = below
-        block.setdefault(path[-1], value)
+        there: Json = block.setdefault(path[-1], value)
+        return there
 
-    def move(self, old: Iterable[str], new: Iterable[str]) -> None:
-        """Rename a field."""
+    def move(self, old: Sequence[str], new: Sequence[str], *, overruled: bool = False) -> None:
+        """Rename a field; that another value stands under the new name is a conflict.
+
+        Args:
+            overruled: the old kind itself did not look at the old name then.
+        """
         value = self.take(*old)
-        if value is not None:
-            self.put(value, *new)
+        if value is not None and self.put(value, *new) != value and not overruled:
+            self.tell(Weight.CONFLICT, f"spec.{'.'.join(old)}", f"spec.{'.'.join(new)} says something else, and stays")
 
     def lose(self, field: str, reason: str) -> None:
         """Remark that a field has no place today."""

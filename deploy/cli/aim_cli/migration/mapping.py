@@ -9,7 +9,7 @@ from aim_cli.migration.caches import Templates, map_model_cache, map_template_ca
 from aim_cli.migration.configs import map_kaiwo_config, map_namespace_config, map_runtime_config
 from aim_cli.migration.draft import Draft
 from aim_cli.migration.findings import Finding, Origin, Weight
-from aim_cli.migration.kinds import KAIWO_CONFIG, NAMESPACE_CONFIG, OLD_GROUP, OLD_KINDS, OldKind
+from aim_cli.migration.kinds import CONFIG_KINDS, KAIWO_CONFIG, NAMESPACE_CONFIG, OLD_GROUP, OLD_KINDS, OldKind
 from aim_cli.migration.metadata import map_annotations, map_labels
 from aim_cli.migration.models import map_model, map_template
 from aim_cli.migration.services import map_service
@@ -119,8 +119,15 @@ def migrate(olds: Iterable[Old], there: Iterable[tuple[str, str]] = ()) -> Migra
         if new is None:
             continue
         key = (new.kind.kind, new.namespace, new.name)
-        objects[key], conflicts = _joined(objects[key], new) if key in objects else (new, [])
-        findings += conflicts
+        if key not in objects:
+            objects[key] = new
+        elif new.kind.kind in CONFIG_KINDS:
+            objects[key], conflicts = _joined(objects[key], new)
+            findings += conflicts
+        else:
+            # Two versions of one object are not two halves of it.
+            first = ", ".join(map(str, objects[key].origins))
+            findings.append(Finding(Weight.CONFLICT, str(old.origin), "", f"left out: {first} is the same object"))
     return Migration(tuple(objects.values()), tuple(findings))
 
 

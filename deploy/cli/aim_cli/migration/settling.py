@@ -1,6 +1,7 @@
 """What has to be written, given what is there: nothing that exists is overwritten (RC-126, RC-143)."""
 
 import difflib
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
@@ -16,6 +17,10 @@ from aim_domain import labels
 from controller_runtime import JsonObject
 
 _SEPARATOR: Final = ", "
+_LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
+
+
+_LIKE_A_NUMBER: Final = re.compile(r"[-+.]?[0-9]")
 
 
 class Deed(Enum):
@@ -96,14 +101,46 @@ def difference(step: Step) -> str:
 def _told(obj: JsonObject) -> JsonObject:
     """Without what the API server adds on its own."""
     metadata = obj["metadata"]
-    shown = {name: metadata[name] for name in ("name", "namespace", "labels", "annotations") if metadata.get(name)}
+    shown = {name: metadata[name] for name in ("name", "namespace", "labels") if metadata.get(name)}
+    # It repeats the whole object, with whatever was written into its variables.
+    annotations = {key: text for key, text in (metadata.get("annotations") or {}).items() if key != _LAST_APPLIED}
     return {
         **{name: obj.get(name) for name in ("apiVersion", "kind")},
-        "metadata": shown,
-        "spec": obj.get("spec") or {},
+        "metadata": {**shown, **({"annotations": annotations} if annotations else {})},
+        "spec": _without_values(obj.get("spec") or {}),
     }
+
+
+def _without_values(value: object) -> object:
+    """Literal values of variables are hidden: many are credentials, and what is printed is kept in logs."""
+    if isinstance(value, list):
+        return [_without_values(item) for item in value]
+    if not isinstance(value, dict):
+        return value
+    shown = {name: _variables(below) if name == "env" else _without_values(below) for name, below in value.items()}
+    return dict(shown)
+
+
+def _variables(env: object) -> object:
+    if not isinstance(env, list):
+        return env
+    return [{**one, "value": "(hidden)"} if isinstance(one, dict) and "value" in one else one for one in env]
 
 
 def as_yaml(*objects: JsonObject) -> str:
     """The objects as one stream of documents."""
-    return yaml.safe_dump_all(objects, sort_keys=False, allow_unicode=True, explicit_start=len(objects) > 1, width=110)
+    return yaml.dump_all(
+        objects, Dumper=_Dumper, sort_keys=False, allow_unicode=True, explicit_start=len(objects) > 1, width=110
+    )
+
+
+class _Dumper(yaml.SafeDumper):
+    """Quotes also what only other readers of YAML take for a number, such as 1e3 and 08."""
+
+
+def _text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
+    style = "'" if _LIKE_A_NUMBER.match(text) else None
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
+
+
+_Dumper.add_representer(str, _text)

@@ -26,7 +26,7 @@ def _known(value: object, schema: JsonObject, path: str, lose: Callable[[str], N
         return value
     if isinstance(value, dict) and "properties" in schema:
         properties = schema["properties"]
-        for name in value.keys() - properties.keys():
+        for name in sorted(value.keys() - properties.keys()):
             lose(f"{path}.{name}")
         return {n: _known(v, properties[n], f"{path}.{n}", lose) for n, v in value.items() if n in properties}
     if isinstance(value, list) and "items" in schema:
