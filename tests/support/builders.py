@@ -189,6 +189,11 @@ class BuiltWorld:
     sequences: Iterator[int]
     stored: dict[tuple[Part[Any], Key], JsonObject] = field(default_factory=dict)
 
+    @property
+    def now(self) -> datetime:
+        """The clock of a pass."""
+        return NOW
+
     def view(self, failure: AimError | None = None, failing_since: datetime | None = None) -> WorldView:
         """A new view for one pass."""
         return WorldView(self.world, failure, failing_since)

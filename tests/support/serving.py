@@ -6,16 +6,18 @@ from typing import Any
 
 from support.builders import NOW, BuiltWorld, condition, make, owner, world_of
 from support.deciding import decide
+from support.live import Live
 
-from aim_domain import InferenceService, kinds, labels
+from aim_domain import AimSettings, InferenceService, kinds, labels
 from aim_domain.parts import INFERENCE_SERVICES, SERVICES
 from aim_domain.pods.facts import POD_EVENTS
 from aim_serving import indexes
-from aim_serving.service import CONSUMED, SERVICE_RECONCILER
-from controller_runtime import FACT, AimError, Child, JsonObject, Key, Part, Plan, WriteMode
+from aim_serving.service import CONSUMED, SERVICE_RECONCILER, definition
+from controller_runtime import FACT, AimError, JsonObject, Plan
 from controller_runtime.bus.fact import fact_key
 from controller_runtime.bus.part import GroupId
 
+DEFINITION = definition(AimSettings(system_namespace="aim-system"))
 TEAM = "ml-team"
 IMAGE = "amdenterpriseai/aim-qwen-qwen3-32b:0.8.5"
 WORKLOAD = "qwen-chat-a04542d9"
@@ -121,9 +123,8 @@ def artifact(
 ) -> JsonObject:
     """The artifact of `cache`."""
     own = {labels.TEMPLATE_CACHE_NAME: "qwen3-lat-a04542d9"} if made_by_cache else {}
-    return make(
-        kinds.AIM_ARTIFACT, ARTIFACT, namespace=TEAM, uid=uid, labels=own, status={"status": status}, **metadata
-    )
+    body: JsonObject = {"spec": {"sourceUri": "hf://Qwen/Qwen3-32B"}, "status": {"status": status}}
+    return make(kinds.AIM_ARTIFACT, ARTIFACT, namespace=TEAM, uid=uid, labels=own, **body, **metadata)
 
 
 def config(name: str = "default", *, cluster: bool = False, **spec: Any) -> JsonObject:
@@ -156,14 +157,20 @@ def workload(
 
 
 def predictor_pod(
-    phase: str, *, ready: bool | None = None, containers: Iterable[JsonObject] = (), name: str = "p"
+    phase: str,
+    *,
+    ready: bool | None = None,
+    since: datetime = NOW,
+    containers: Iterable[JsonObject] = (),
+    name: str = "p",
 ) -> JsonObject:
     """A pod of the workload."""
     status: JsonObject = {"phase": phase, "containerStatuses": list(containers)}
     if ready is not None:
-        status["conditions"] = [condition("Ready", ready)]
+        status["conditions"] = [condition("Ready", ready, since=since)]
     own = {labels.KSERVE_INFERENCE_SERVICE: WORKLOAD}
-    return make(kinds.POD, name, namespace=TEAM, labels=own, status=status)
+    spec = {"containers": [{"name": "kserve-container", "image": IMAGE}]}
+    return make(kinds.POD, name, namespace=TEAM, labels=own, spec=spec, status=status)
 
 
 def pod_events(of_service: JsonObject, pod: JsonObject, *events: tuple[str, str], at: datetime = NOW) -> JsonObject:
@@ -193,11 +200,11 @@ def serving_world(*objects: JsonObject) -> BuiltWorld:
 
 
 def plan_for(
-    world: BuiltWorld, name: str = "qwen-chat", *, now: datetime = NOW, failure: AimError | None = None
+    world: BuiltWorld, name: str = "qwen-chat", *, now: datetime | None = None, failure: AimError | None = None
 ) -> Plan:
-    """The plan of one pass over a service."""
+    """The plan of one pass over a service, which nobody carries out."""
     service = world.object(SERVICES, _namespace(world, name), name)
-    return decide(SERVICE_RECONCILER, service, world.view(failure), now)
+    return decide(SERVICE_RECONCILER, service, world.view(failure), now or world.now)
 
 
 def summaries_read(world: BuiltWorld, name: str) -> set[GroupId]:
@@ -211,59 +218,19 @@ def _namespace(world: BuiltWorld, name: str) -> str:
     return next(entry.key.namespace for entry in world.world.all(SERVICES) if entry.key.name == name)
 
 
-def carry_out(world: BuiltWorld, plan: Plan, name: str = "qwen-chat") -> None:
-    """Let the plan come true: children and status enter the world, deletes leave it."""
-    for delete in plan.deletes:
-        remove(world, delete.part, delete.namespace, delete.name)
-    for child in plan.children:
-        _bring_about(world, child)
-    if plan.status is not None:
-        _write_status(world, name, plan.status)
+def living(*objects: JsonObject) -> Live:
+    """The service at work in a cluster with these objects."""
+    return Live(DEFINITION, *objects, namespace=TEAM)
 
 
-def remove(world: BuiltWorld, part: Part[Any], namespace: str, name: str) -> None:
-    """Let an object be gone."""
-    entry = world.world.get(part, Key(namespace, name))
-    if entry is not None:
-        world.world.absorb_deleted(part, entry.key, entry.version.uid, 0.0)
+def run(live: Live, name: str = "qwen-chat") -> Plan:
+    """One pass over a service, carried out."""
+    return live.run(SERVICES, name)
 
 
-def _bring_about(world: BuiltWorld, child: Child) -> None:
-    there = world.world.get(child.part, Key(child.namespace, child.name))
-    if there is not None and child.mode is WriteMode.CREATE:
-        return
-    kind = child.part.kind
-    made = make(kind, child.name, namespace=child.namespace or None)
-    stored = {} if there is None else {name: there.raw[name] for name in ("status",) if name in there.raw}
-    owners = [owner(service.raw) for service in world.world.all(SERVICES)][:1] if child.owned else []
-    metadata = {**made["metadata"], **child.body["metadata"], **({"ownerReferences": owners} if owners else {})}
-    if there is not None:
-        metadata["uid"] = there.raw["metadata"]["uid"]
-    world.put(child.part, {**child.body, "metadata": metadata, **stored})
-
-
-def _write_status(world: BuiltWorld, name: str, status: JsonObject) -> None:
-    before = _service(world, name).get("status") or {}
-    foreign = [one for one in before.get("conditions") or [] if one["type"] == "HTTPRouteReady"]
-    routing = {"routing": before["routing"]} if "routing" in before else {}
-    _replace_status(world, name, {**status, **routing, "conditions": [*status["conditions"], *foreign]})
-
-
-def route_reports(world: BuiltWorld, status: bool, reason: str, name: str = "qwen-chat") -> None:
+def route_reports(live: Live, status: bool, reason: str, name: str = "qwen-chat") -> None:
     """Let routing write its condition."""
-    before = _service(world, name).get("status") or {}
-    others = [one for one in before.get("conditions") or [] if one["type"] != "HTTPRouteReady"]
-    _replace_status(world, name, {**before, "conditions": [*others, condition("HTTPRouteReady", status, reason)]})
-
-
-def _service(world: BuiltWorld, name: str) -> JsonObject:
-    return next(entry.raw for entry in world.world.all(SERVICES) if entry.key.name == name)
-
-
-def _replace_status(world: BuiltWorld, name: str, status: JsonObject) -> None:
-    raw = _service(world, name)
-    version = str(int(raw["metadata"]["resourceVersion"]) + 1_000_000)
-    world.put(SERVICES, {**raw, "metadata": {**raw["metadata"], "resourceVersion": version}, "status": status})
+    live.apply_status(SERVICES, name, {"conditions": [condition("HTTPRouteReady", status, reason)]}, "aim-routing")
 
 
 def condition_of(plan: Plan, type_: str) -> tuple[str, str] | None:

@@ -10,15 +10,16 @@ from support.serving import (
     WORKLOAD,
     aim_service,
     cache,
-    carry_out,
     children_of,
     condition_of,
+    living,
     message_of,
     model,
     node,
     overall,
     plan_for,
     predictor_pod,
+    run,
     serving_world,
     template,
     workload,
@@ -58,8 +59,8 @@ def test_the_answer_goes_with_its_cause() -> None:
     for spec in ({"replicas": 1, **BOUNDS}, {"replicas": 5}, {"replicas": 5, "minReplicas": 4, "maxReplicas": 2}):
         plan = plan_for(serving_world(*around(**spec)))
         assert condition_of(plan, "ReplicasInEffect") is None
-    world = serving_world(*around(replicas=5, **BOUNDS))
-    carry_out(world, plan_for(world))
+    world = living(*around(replicas=5, **BOUNDS))
+    run(world)
     assert not [event for event in plan_for(world).events if "AutoscalingDecides" in event.message]
 
 

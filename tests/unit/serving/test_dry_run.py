@@ -3,21 +3,22 @@
 from typing import Any
 
 import pytest
-from support.builders import BuiltWorld, make, owner
+from support.builders import make, owner
 from support.predictors import USUAL
 from support.serving import (
     TEAM,
     aim_service,
     artifact,
     cache,
-    carry_out,
     children_of,
     condition_of,
+    living,
     message_of,
     model,
     node,
     overall,
     plan_for,
+    run,
     serving_world,
     template,
     workload,
@@ -45,12 +46,6 @@ def told(plan: Plan) -> str:
     return str(child.body["data"]["plan"])
 
 
-def changed(world: BuiltWorld, **metadata: Any) -> None:
-    entry = world.world.all(SERVICES)[0]
-    version = str(int(entry.raw["metadata"]["resourceVersion"]) + 1)
-    world.put(SERVICES, {**entry.raw, "metadata": {**entry.raw["metadata"], **metadata, "resourceVersion": version}})
-
-
 @pytest.mark.spec("SV-271")
 def test_what_would_be_made() -> None:
     plan = plan_for(serving_world(service(), template(), model(), node()))
@@ -66,16 +61,13 @@ def test_what_would_be_made() -> None:
 @pytest.mark.spec("SV-271")
 def test_what_would_be_changed_and_deleted() -> None:
     acting = aim_service(template={"name": "qwen3-lat"})
-    world = serving_world(acting, template(), model(), node(), cache(USUAL))
-    carry_out(world, plan_for(world))
+    world = living(acting, template(), model(), node(), cache(USUAL))
+    run(world)
     annotated = {"annotations": {labels.ANNOTATION_DRY_RUN: "plan"}}
-    changed(world, **annotated)
+    world.change(SERVICES, "qwen-chat", metadata=annotated)
     unstamped = "change InferenceService ml-team/qwen-chat-a04542d9: members that are no longer wanted go"
     assert told(plan_for(world)) == unstamped, "what carries no hash of its members may have more of them"
-    entry = world.world.all(SERVICES)[0]
-    version = str(int(entry.raw["metadata"]["resourceVersion"]) + 1)
-    metadata = {**entry.raw["metadata"], "resourceVersion": version}
-    world.put(SERVICES, {**entry.raw, "metadata": metadata, "spec": {**entry.raw["spec"], "replicas": 3}})
+    world.change(SERVICES, "qwen-chat", spec={**acting["spec"], "replicas": 3})
     text = told(plan_for(world))
     assert text.splitlines() == [
         "change InferenceService ml-team/qwen-chat-a04542d9",
@@ -109,10 +101,10 @@ def test_other_values_are_no_dry_run(value: str) -> None:
 @pytest.mark.spec("SV-271")
 def test_the_end_of_a_dry_run() -> None:
     own = service()
-    world = serving_world(own, template(), model(), node(), cache(USUAL), workload(own))
-    carry_out(world, plan_for(world))
+    world = living(own, template(), model(), node(), cache(USUAL), workload(own))
+    run(world)
     assert len(world.world.all(SERVICE_PLANS)) == 1
-    changed(world, annotations={})
+    world.change(SERVICES, "qwen-chat", metadata={"annotations": {}})
     plan = plan_for(world)
     assert [delete.name for delete in plan.deletes] == [NAME]
     assert len(children_of(plan, "InferenceService")) == 1

@@ -3,19 +3,18 @@
 from typing import Any
 
 import pytest
-from support.builders import NOW, make
-from support.deciding import decide
+from support.builders import make
 from support.serving import (
     TEAM,
     aim_service,
-    carry_out,
     children_of,
     condition_of,
+    living,
     model,
     node,
     overall,
     plan_for,
-    remove,
+    run,
     serving_world,
     template,
     workload,
@@ -24,7 +23,6 @@ from support.serving import (
 from aim_domain import kinds, labels
 from aim_domain.naming import inference_service_name
 from aim_domain.parts import MODELS, SERVICES
-from aim_serving.service import SERVICE_RECONCILER
 from controller_runtime import JsonObject
 
 DUMMY = "ghcr.io/silogen/aim-dummy:0.1.10"
@@ -51,10 +49,10 @@ def custom(
 
 def models_after(*services: JsonObject) -> list[str]:
     """Names of all models once every service had its pass, and a second one."""
-    world = serving_world(*services)
+    world = living(*services)
     names = [one["metadata"]["name"] for one in services]
     for name in (*names, *names):
-        carry_out(world, plan_for(world, name), name)
+        run(world, name)
     return sorted(entry.key.name for entry in world.world.all(MODELS))
 
 
@@ -106,16 +104,15 @@ def test_a_model_is_made_for_an_image() -> None:
 
 @pytest.mark.spec("AT-018", "SV-070", "SV-239")
 def test_the_made_model_outlives_its_service() -> None:
-    world = serving_world(aim_service(model={"image": DUMMY}), make(kinds.NAMESPACE, TEAM))
-    carry_out(world, plan_for(world))
+    world = living(aim_service(model={"image": DUMMY}), make(kinds.NAMESPACE, TEAM))
+    run(world)
     (entry,) = world.world.all(MODELS)
     assert "ownerReferences" not in entry.raw["metadata"]
-    gone = aim_service(model={"image": DUMMY})
-    gone["metadata"] |= {"deletionTimestamp": NOW.isoformat(), "resourceVersion": "99999999"}
-    world.put(SERVICES, gone)
-    plan = decide(SERVICE_RECONCILER, world.object(SERVICES, TEAM, "qwen-chat"), world.view(), NOW)
+    world.remove(SERVICES, "qwen-chat")
+    plan = run(world)
     assert plan.deletes == ()
-    assert plan.patches[0].body["metadata"]["finalizers"] in (None, [])
+    assert world.world.all(SERVICES) == []
+    assert [one.raw for one in world.world.all(MODELS)] == [entry.raw]
 
 
 @pytest.mark.spec("AT-023", "SV-066")
@@ -137,8 +134,8 @@ def test_two_services_share_one_custom_model() -> None:
         "uri": "hf://sshleifer/tiny-gpt2",
         "hardware": {"gpu": {"requests": 1}},
     }
-    world = serving_world(custom("a", **wanted), custom("b", **wanted))
-    carry_out(world, plan_for(world, "a"), "a")
+    world = living(custom("a", **wanted), custom("b", **wanted))
+    run(world, "a")
     assert plan_for(world, "b").children == ()
     (entry,) = world.world.all(MODELS)
     assert entry.key.name == "shared-dedup-model-a1de6e29"
@@ -185,11 +182,10 @@ def test_hardware_is_compared_by_what_it_says() -> None:
 @pytest.mark.spec("AT-139", "SV-071", "SV-143")
 @pytest.mark.parametrize("own", [aim_service(model={"image": DUMMY}), custom("qwen-chat")])
 def test_a_deleted_model_comes_again_under_its_name(own: JsonObject) -> None:
-    world = serving_world(own, workload(own, image="kept:1"))
-    first = plan_for(world)
-    carry_out(world, first)
+    world = living(own, workload(own, image="kept:1"))
+    run(world)
     (entry,) = world.world.all(MODELS)
-    remove(world, MODELS, TEAM, entry.key.name)
+    world.remove(MODELS, entry.key.name)
     again = plan_for(world)
     assert [child["metadata"]["name"] for child in children_of(again, "AIMModel")] == [entry.key.name]
     assert children_of(again, "InferenceService") == []

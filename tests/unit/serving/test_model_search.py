@@ -6,15 +6,16 @@ from support.serving import (
     TEAM,
     aim_service,
     cache,
-    carry_out,
     children_of,
     cluster_model,
     condition_of,
+    living,
     message_of,
     model,
     node,
     overall,
     plan_for,
+    run,
     serving_world,
     template,
     workload,
@@ -236,8 +237,8 @@ def test_images_without_a_name(uri: str) -> None:
 @pytest.mark.spec("SV-103", "SV-143", "SV-071")
 def test_a_running_service_keeps_its_image_when_its_model_is_gone() -> None:
     service = aim_service()
-    world = serving_world(service, model(), template(), node())
-    carry_out(world, plan_for(world))
+    world = living(service, model(), template(), node())
+    run(world)
     stored = world.world.all(MODELS)[0]
     world.world.absorb_deleted(MODELS, stored.key, stored.version.uid, 0.0)
     raw = workload(service)

@@ -5,16 +5,17 @@ from typing import Any
 
 import pytest
 from support.builders import NOW, BuiltWorld, condition, fact, make, terminated, waiting
+from support.live import Live
 from support.serving import (
     GATEWAY,
     TEAM,
     WORKLOAD,
     aim_service,
     cache,
-    carry_out,
     children_of,
     condition_of,
     config,
+    living,
     message_of,
     model,
     node,
@@ -22,7 +23,7 @@ from support.serving import (
     plan_for,
     pod_events,
     predictor_pod,
-    route_reports,
+    run,
     serving_world,
     template,
     workload,
@@ -41,8 +42,21 @@ METRIC: JsonObject = {"type": "PodMetric", "podmetric": {"metric": {}, "target":
 
 def running(*objects: JsonObject, service: JsonObject = SERVICE, ready: bool | None = True) -> BuiltWorld:
     """A service whose inputs are fine and whose InferenceService exists."""
-    around = [template(), model(), node(), cache("qwen3-lat-a04542d9"), workload(service, ready=ready)]
-    return serving_world(service, *around, *objects)
+    return serving_world(*around(service, ready), *objects)
+
+
+def reported(status: bool, reason: str) -> JsonObject:
+    """The service with the condition that routing wrote."""
+    return {**SERVICE, "status": {"conditions": [condition("HTTPRouteReady", status, reason)]}}
+
+
+def alive(*objects: JsonObject) -> Live:
+    """The same service at work, before anything is known of its InferenceService."""
+    return living(*around(SERVICE, None), *objects)
+
+
+def around(service: JsonObject, ready: bool | None) -> list[JsonObject]:
+    return [service, template(), model(), node(), cache("qwen3-lat-a04542d9"), workload(service, ready=ready)]
 
 
 def event(reason: str, message: str, *, uid: str = f"inferenceservice-{WORKLOAD}-uid", age: int = 0) -> JsonObject:
@@ -145,8 +159,8 @@ def test_pending_pods(events: list[tuple[str, str]], reason: str, value: str) ->
 
 @pytest.mark.spec("FW-155", "SV-201")
 def test_until_events_are_read_a_pending_pod_changes_nothing() -> None:
-    world = running(ready=None)
-    carry_out(world, plan_for(world))
+    world = alive()
+    run(world)
     world.put(PREDICTOR_PODS, predictor_pod("Pending"))
     plan = plan_for(world)
     assert condition_of(plan, "InferenceServicePodsReady") == ("False", "NoPods")
@@ -177,8 +191,8 @@ def test_failed_and_crashing_pods() -> None:
 
 @pytest.mark.spec("FW-146", "FW-147", "SV-200")
 def test_a_failure_is_told_once_its_log_is_read() -> None:
-    world = running(ready=None)
-    carry_out(world, plan_for(world))
+    world = alive()
+    run(world)
     failed = predictor_pod("Failed", containers=[terminated("kserve-container", 1)])
     world.put(PREDICTOR_PODS, failed)
     plan = plan_for(world)
@@ -201,17 +215,19 @@ def test_pods_that_start_and_run() -> None:
 
 @pytest.mark.spec("SV-198", "FW-013")
 def test_steps_that_are_overtaken_at_once_are_not_written() -> None:
-    world = running(ready=None)
-    carry_out(world, plan_for(world))
+    world = alive()
+    run(world)
     started = {"name": "kserve-container", "state": {"running": {"startedAt": NOW.isoformat()}}}
     world.put(PREDICTOR_PODS, predictor_pod("Running", ready=False, containers=[started]))
     soon = plan_for(world, now=NOW + timedelta(seconds=0.5))
     assert condition_of(soon, "InferenceServicePodsReady") == ("False", "NoPods")
     assert soon.requeue_after == pytest.approx(1.5)
-    carry_out(world, plan_for(world, now=NOW + timedelta(seconds=2)))
-    world.put(PREDICTOR_PODS, predictor_pod("Running", ready=True))
+    world.later(2)
+    run(world)
+    world.put(PREDICTOR_PODS, predictor_pod("Running", ready=True, since=world.now))
     assert condition_of(plan_for(world), "InferenceServicePodsReady") == ("False", "PodsStarting")
-    lasting = plan_for(world, now=NOW + timedelta(seconds=3))
+    world.later(2)
+    lasting = plan_for(world)
     assert condition_of(lasting, "InferenceServicePodsReady") == ("True", "PodsReady")
     assert lasting.requeue_after is None
     world.put(INFERENCE_SERVICES, workload(SERVICE, ready=True))
@@ -294,10 +310,8 @@ def test_what_keda_leaves_behind_is_removed() -> None:
 def routed(reason: str | None, status: bool = False, **routing: Any) -> BuiltWorld:
     """A running service with routing enabled."""
     own = GATEWAY if not routing else {"routing": routing}
-    world = running(config(**own), predictor_pod("Running", ready=True))
-    if reason is not None:
-        route_reports(world, status, reason)
-    return world
+    service = SERVICE if reason is None else reported(status, reason)
+    return running(config(**own), predictor_pod("Running", ready=True), service=service)
 
 
 @pytest.mark.spec("FW-374", "FW-375", "SV-004", "SV-224", "FW-371", "AT-128")
@@ -335,8 +349,7 @@ def test_a_missing_gateway_blocks() -> None:
 
 @pytest.mark.spec("FW-374")
 def test_without_routing_a_left_over_condition_is_ignored() -> None:
-    world = running(predictor_pod("Running", ready=True))
-    route_reports(world, False, "NotAllowedByListeners")
+    world = running(predictor_pod("Running", ready=True), service=reported(False, "NotAllowedByListeners"))
     assert overall(plan_for(world)) == "Running"
 
 
@@ -369,8 +382,8 @@ def test_a_failed_write_is_reported() -> None:
 
 @pytest.mark.spec("SV-031", "SV-218")
 def test_generation_and_transition_times() -> None:
-    world = running(predictor_pod("Running", ready=True))
-    carry_out(world, plan_for(world))
+    world = living(*around(SERVICE, True), predictor_pod("Running", ready=True))
+    run(world)
     later = plan_for(world, now=NOW + timedelta(hours=1))
     assert later.status == plan_for(world).status
     assert later.events == ()

@@ -6,12 +6,13 @@ from support.serving import (
     TEAM,
     aim_service,
     cache,
-    carry_out,
     children_of,
     condition_of,
+    living,
     model,
     overall,
     plan_for,
+    run,
     serving_world,
     template,
     workload,
@@ -44,7 +45,7 @@ def service() -> JsonObject:
 @pytest.mark.parametrize("cluster", [False, True])
 def test_the_profile_is_mounted(cluster: bool) -> None:
     ready = cache("c", scope="Cluster" if cluster else "Namespace")
-    world = serving_world(service(), custom(cluster=cluster), model(), ready)
+    world = living(service(), custom(cluster=cluster), model(), ready)
     plan = plan_for(world)
     (body,) = children_of(plan, "InferenceService")
     predictor = body["spec"]["predictor"]
@@ -65,7 +66,7 @@ def test_the_profile_is_mounted(cluster: bool) -> None:
     assert copies[0]["metadata"]["namespace"] == TEAM
     assert [child.owned for child in plan.children if child.body["kind"] == "ConfigMap"] == [True]
     assert list(copies[0]["data"]) == ["vllm-mi300x-fp16-tp1-latency.yaml"]
-    carry_out(world, plan)
+    run(world)
     assert children_of(plan_for(world), "InferenceService") == [body]
 
 

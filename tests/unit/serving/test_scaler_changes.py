@@ -3,22 +3,24 @@
 from typing import Any
 
 import pytest
-from support.builders import BuiltWorld, condition, make
+from support.builders import condition, make
+from support.live import Live
 from support.predictors import METRIC, USUAL
 from support.serving import (
     TEAM,
     WORKLOAD,
     aim_service,
     cache,
-    carry_out,
     children_of,
     condition_of,
+    living,
     message_of,
     model,
     node,
     overall,
     plan_for,
     predictor_pod,
+    run,
     serving_world,
     stored,
     template,
@@ -64,7 +66,8 @@ def autoscaler(name: str, current: int = 1, *, resting: bool = False) -> JsonObj
         "desiredReplicas": current,
         "conditions": [condition("ScalingActive", *reason), condition("AbleToScale", True)],
     }
-    spec = {"minReplicas": 1, "maxReplicas": 3}
+    target = {"apiVersion": "apps/v1", "kind": "Deployment", "name": f"{WORKLOAD}-predictor"}
+    spec = {"scaleTargetRef": target, "minReplicas": 1, "maxReplicas": 3}
     own = {labels.SERVICE: "qwen-chat"}
     return make(kinds.HORIZONTAL_POD_AUTOSCALER, name, namespace=TEAM, labels=own, spec=spec, status=status)
 
@@ -72,15 +75,11 @@ def autoscaler(name: str, current: int = 1, *, resting: bool = False) -> JsonObj
 HPA, KEDA = f"{WORKLOAD}-predictor", f"keda-hpa-{WORKLOAD}-predictor"
 
 
-def changed(before: JsonObject, after: JsonObject, *left_over: str) -> tuple[BuiltWorld, Plan]:
+def changed(before: JsonObject, after: JsonObject, *left_over: str) -> tuple[Live, Plan]:
     """A service that ran with one way of scaling and now asks for the other."""
-    world = serving_world(service(**before), *around())
-    carry_out(world, plan_for(world))
-    entry = world.world.all(SERVICES)[0]
-    newer = str(int(entry.raw["metadata"]["resourceVersion"]) + 1)
-    spec = service(**after)["spec"]
-    metadata = {**entry.raw["metadata"], "resourceVersion": newer}
-    world.put(SERVICES, {**entry.raw, "metadata": metadata, "spec": spec})
+    world = living(service(**before), *around())
+    run(world)
+    world.change(SERVICES, "qwen-chat", spec=service(**after)["spec"])
     for name in left_over:
         world.put(AUTOSCALERS, autoscaler(name))
     return world, plan_for(world)
@@ -109,7 +108,7 @@ def test_every_change_of_who_scales(before: str, after: str) -> None:
     assert {child.body["kind"] for child in plan.children} == {"InferenceService"}, "nobody else writes replicas"
     assert (condition_of(plan, "HPAReady") is None) is (scaler == "none")
     assert plan.deletes == ()
-    carry_out(world, plan)
+    run(world)
     assert stored(world).uid == uid
     assert plan.status is not None
     assert (plan.status["runtime"]["minReplicas"], plan.status["runtime"]["maxReplicas"]) == bounds

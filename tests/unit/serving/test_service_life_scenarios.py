@@ -10,14 +10,14 @@ from support.serving import (
     TEAM,
     aim_service,
     cache,
-    carry_out,
     children_of,
     condition_of,
+    living,
     model,
     overall,
     plan_for,
     predictor_pod,
-    remove,
+    run,
     serving_world,
     stored,
     template,
@@ -118,14 +118,14 @@ def test_two_modes_make_two_caches(order: tuple[str, str]) -> None:
     services = [
         aim_service(f"s-{mode.lower()}", template={"name": "qwen3-lat"}, caching={"mode": mode}) for mode in order
     ]
-    world = serving_world(*services, template(), model())
+    world = living(*services, template(), model())
     owned = {}
     for one in services:
         name = one["metadata"]["name"]
         plan = plan_for(world, name)
         (child,) = (child for child in plan.children if child.body["kind"] == "AIMTemplateCache")
         owned[child.body["spec"]["mode"]] = child.owned
-        carry_out(world, plan, name)
+        run(world, name)
     assert owned == {"Shared": False, "Dedicated": True}
     assert len(world.world.all(TEMPLATE_CACHES)) == 2
 
@@ -145,19 +145,21 @@ def test_a_cache_that_is_deleted_under_a_running_service(mode: str, reason: str)
     own = service(mode)
     name = dedicated_cache_name("qwen3-lat", "qwen-chat", own["metadata"]["uid"]) if mode == "Dedicated" else USUAL
     there = cache(name, mode=mode, owners=[owner(own)] if mode == "Dedicated" else [])
-    claim = make(kinds.PERSISTENT_VOLUME_CLAIM, CLAIM, namespace=TEAM, labels={"aim.eai.amd.com/cache.name": "x"})
-    world = serving_world(own, template(), model(), there, claim, workload(own, ready=True))
+    space = {"accessModes": ["ReadWriteMany"], "resources": {"requests": {"storage": "1Gi"}}}
+    of_cache = {"aim.eai.amd.com/cache.name": "x"}
+    claim = make(kinds.PERSISTENT_VOLUME_CLAIM, CLAIM, namespace=TEAM, labels=of_cache, spec=space)
+    world = living(own, template(), model(), there, claim, workload(own, ready=True))
     world.put(PREDICTOR_PODS, predictor_pod("Running", ready=True))
-    carry_out(world, plan_for(world))
+    run(world)
     assert overall(plan_for(world)) == "Running"
     volumes = [one.name for one in stored(world).spec.predictor.volumes]
-    remove(world, TEMPLATE_CACHES, TEAM, name)
-    remove(world, ARTIFACT_CLAIMS, TEAM, CLAIM)
+    world.remove(TEMPLATE_CACHES, name)
+    world.remove(ARTIFACT_CLAIMS, CLAIM)
     lost = plan_for(world)
     assert (condition_of(lost, "CacheReady"), overall(lost)) == (("False", reason), "Degraded")
     (child,) = (child for child in lost.children if child.body["kind"] == "AIMTemplateCache")
     assert (child.name, child.owned) == (name, mode == "Dedicated")
-    carry_out(world, lost)
+    run(world)
     assert [one.name for one in stored(world).spec.predictor.volumes] == volumes
     again = {**there, "metadata": {**there["metadata"], "uid": "again", "resourceVersion": "9999999"}}
     world.put(TEMPLATE_CACHES, again)
@@ -183,12 +185,12 @@ def test_a_corrected_pull_secret_reaches_pods_that_cannot_pull() -> None:
     own = service()
     text = "unauthorized: authentication required"
     pod = predictor_pod("Pending", containers=[waiting("kserve-container", "ImagePullBackOff", text)])
-    world = serving_world(own, template(), model(), cache(USUAL), workload(own), pod)
+    world = living(own, template(), model(), cache(USUAL), workload(own), pod)
     plan = plan_for(world)
     assert condition_of(plan, "InferenceServicePodsReady") == ("False", "ImagePullAuthFailure")
     assert (condition_of(plan, "AuthValid"), overall(plan)) == (("False", "AuthError"), "Failed")
-    carry_out(world, plan)
-    changed(world, imagePullSecrets=[{"name": "regcred"}])
+    run(world)
+    world.change(SERVICES, "qwen-chat", spec={**own["spec"], "imagePullSecrets": [{"name": "regcred"}]})
     (body,) = children_of(plan_for(world), "InferenceService")
     assert body["spec"]["predictor"]["imagePullSecrets"] == [{"name": "regcred"}]
 
@@ -224,8 +226,8 @@ def test_references_are_complete_and_of_what_is_ready() -> None:
 def test_everybody_who_shares_a_custom_model_is_woken() -> None:
     source = {"modelId": "a/b", "sourceUri": "hf://a/b"}
     custom = {"custom": {"baseImage": "base:1", "modelSources": [source], "hardware": {"cpu": {"requests": "4"}}}}
-    world = serving_world(aim_service("first", model=custom), aim_service("second", model=custom))
-    carry_out(world, plan_for(world, "first"), "first")
+    world = living(aim_service("first", model=custom), aim_service("second", model=custom))
+    run(world, "first")
     (entry,) = world.world.all(MODELS)
     assert entry.raw["metadata"]["labels"][labels.SERVICE] == "first"
     ready = {**entry.raw, "status": {"status": "Ready"}}

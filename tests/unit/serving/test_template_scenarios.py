@@ -8,14 +8,15 @@ from support.serving import (
     TEAM,
     aim_service,
     cache,
-    carry_out,
     children_of,
     condition_of,
+    living,
     message_of,
     model,
     node,
     overall,
     plan_for,
+    run,
     serving_world,
     template,
 )
@@ -228,10 +229,10 @@ def test_a_derived_template_caches_nothing_itself(mode: str) -> None:
     caching = {"enabled": True, "env": [{"name": "HF_TOKEN", "value": "t"}]}
     overrides = {"precision": "fp16"}
     service = aim_service(template={"name": "t"}, overrides=overrides, caching={"mode": mode})
-    world = serving_world(service, model(), template("t", caching=caching))
+    world = living(service, model(), template("t", caching=caching))
     (made,) = children_of(plan_for(world), "AIMServiceTemplate")
     assert made["spec"]["caching"] == {**caching, "enabled": False}
-    carry_out(world, plan_for(world))
+    run(world)
     ready = serving_world(service, model(), template("t", caching=caching), stamped(made, "Ready"))
     (own,) = (child for child in plan_for(ready).children if child.body["kind"] == "AIMTemplateCache")
     assert own.body["spec"]["templateName"] == made["metadata"]["name"]

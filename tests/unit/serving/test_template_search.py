@@ -4,14 +4,15 @@ import pytest
 from support.serving import (
     TEAM,
     aim_service,
-    carry_out,
     children_of,
     condition_of,
+    living,
     message_of,
     model,
     node,
     overall,
     plan_for,
+    run,
     serving_world,
     template,
     workload,
@@ -207,7 +208,7 @@ def test_names_of_derived_templates(base: str, overrides: JsonObject, name: str)
 @pytest.mark.parametrize("cluster", [False, True])
 def test_a_derived_template_is_made_and_awaited(cluster: bool) -> None:
     base = template("t", status="NotAvailable", cluster=cluster, profileId="pinned", env=[{"name": "A", "value": "1"}])
-    world = serving_world(overridden(precision="fp16"), model(), base)
+    world = living(overridden(precision="fp16"), model(), base)
     plan = plan_for(world)
     (made,) = plan.children
     assert (made.body["kind"], made.owned) == ("AIMServiceTemplate", False)
@@ -220,7 +221,7 @@ def test_a_derived_template_is_made_and_awaited(cluster: bool) -> None:
     assert "profileId" not in made.body["spec"]
     assert (condition_of(plan, "TemplateReady"), overall(plan)) == (("False", "TemplateNotReady"), "Pending")
     assert made.name in message_of(plan, "TemplateReady")
-    carry_out(world, plan)
+    run(world)
     assert children_of(plan_for(world), "AIMServiceTemplate") == []
 
 

@@ -6,18 +6,20 @@ from itertools import permutations
 from typing import Any
 
 import pytest
-from support.builders import NOW, BuiltWorld, condition
+from support.builders import NOW, condition
+from support.live import Live
 from support.serving import (
     IMAGE,
     TEAM,
     aim_service,
-    carry_out,
     condition_of,
+    living,
     message_of,
     model,
     node,
     overall,
     plan_for,
+    run,
     serving_world,
     template,
 )
@@ -28,7 +30,7 @@ from aim_domain.parts import TEMPLATES
 from aim_serving.template_selection import Criteria, select_template
 from aim_serving.template_traits import Traits
 from aim_serving.template_wait import PATIENCE, Wait, wait_for
-from controller_runtime import JsonObject, Key, StatusValue
+from controller_runtime import JsonObject, StatusValue
 
 SERVICES = [f"twin-{number}" for number in range(11)]
 LATER = NOW + timedelta(seconds=5)
@@ -184,24 +186,24 @@ LATENCY = template("latency", metric="latency", status="Progressing")
 THROUGHPUT = template("throughput", metric="throughput", status="Progressing")
 
 
-def twins() -> BuiltWorld:
+def twins() -> Live:
     services = [aim_service(name, model={"image": IMAGE}) for name in SERVICES]
-    return serving_world(*services, model(), node(), LATENCY, THROUGHPUT)
+    return living(*services, model(), node(), LATENCY, THROUGHPUT)
 
 
-def ends(world: BuiltWorld, name: str, status: str, at: datetime) -> None:
+def ends(world: Live, name: str, status: str, at: datetime) -> None:
     """Let a discovery end."""
     ready = condition("Ready", status == "Ready", "AllComponentsReady" if status == "Ready" else status, since=at)
     metric = template(name, metric=name, status=status, more_status={"conditions": [ready]})
     world.put(TEMPLATES, metric)
 
 
-def everybody(world: BuiltWorld, now: datetime) -> set[tuple[str, str]]:
+def everybody(world: Live, now: datetime) -> set[tuple[str, str]]:
     """One pass of each service, carried out; which templates they have, and what they say of it."""
+    world.until(now)
     told = set()
     for name in SERVICES:
-        plan = plan_for(world, name, now=now)
-        carry_out(world, plan, name)
+        plan = run(world, name)
         reason = condition_of(plan, "TemplateReady")
         assert plan.status is not None
         told.add(((plan.status.get("resolvedTemplate") or {}).get("name", ""), reason[1] if reason else ""))
@@ -300,12 +302,9 @@ def test_who_names_the_template_that_is_used_is_told_no_more_of_the_wait() -> No
     world = twins()
     ends(world, "throughput", "Ready", LATER)
     assert everybody(world, LATER + PATIENCE) == {("throughput", "ResolvedAfterWait")}
-    key = Key(TEAM, SERVICES[0])
-    stored = world.stored[SERVICE_PART, key]
-    named = {**stored["spec"], "template": {"name": "throughput"}}
-    metadata = {**stored["metadata"], "resourceVersion": str(1 << 40)}
-    world.put(SERVICE_PART, {**stored, "spec": named, "metadata": metadata})
-    assert condition_of(plan_for(world, SERVICES[0], now=LATER + PATIENCE), "TemplateReady") == ("True", "Resolved")
+    named = aim_service(model={"image": IMAGE}, template={"name": "throughput"})["spec"]
+    world.change(SERVICE_PART, SERVICES[0], spec=named)
+    assert condition_of(plan_for(world, SERVICES[0]), "TemplateReady") == ("True", "Resolved")
 
 
 @pytest.mark.spec("SV-279")

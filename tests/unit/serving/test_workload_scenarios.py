@@ -8,14 +8,15 @@ from support.serving import (
     AFFINITY,
     aim_service,
     cache,
-    carry_out,
     children_of,
     condition_of,
     config,
+    living,
     model,
     node,
     overall,
     plan_for,
+    run,
     serving_world,
     stored,
     template,
@@ -234,13 +235,10 @@ def test_what_every_predictor_has_and_has_not() -> None:
 
 @pytest.mark.spec("AT-101", "SV-015", "SV-178")
 def test_a_priority_class_that_is_removed() -> None:
-    world = serving_world(aim_service(priorityClassName="high"), template(), model(), node(), cache(USUAL))
-    carry_out(world, plan_for(world))
+    world = living(aim_service(priorityClassName="high"), template(), model(), node(), cache(USUAL))
+    run(world)
     assert stored(world).spec.predictor.priority_class_name == "high"
-    entry = world.world.all(SERVICES)[0]
-    spec = {name: value for name, value in entry.raw["spec"].items() if name != "priorityClassName"}
-    version = str(int(entry.raw["metadata"]["resourceVersion"]) + 1)
-    world.put(SERVICES, {**entry.raw, "spec": spec, "metadata": {**entry.raw["metadata"], "resourceVersion": version}})
+    world.change(SERVICES, "qwen-chat", spec=aim_service()["spec"])
     (body,) = children_of(plan_for(world), "InferenceService")
     assert "priorityClassName" not in body["spec"]["predictor"]
 

@@ -81,14 +81,21 @@ class Collector:
         """Work until cancelled; yields to requests now and then."""
         done = 0
         while True:
-            storage, key = await self._queue.get()
-            try:
-                self._process(storage, key)
-            except Exception:
-                _log.exception("collecting %s %s/%s failed; the object stays as it is", storage, *key)
+            self._collect_one(*await self._queue.get())
             done += 1
             if done % _BATCH == 0:
                 await asyncio.sleep(0)
+
+    def collect(self) -> None:
+        """Work off what waits, and what comes of that."""
+        while not self._queue.empty():
+            self._collect_one(*self._queue.get_nowait())
+
+    def _collect_one(self, storage: str, key: Key) -> None:
+        try:
+            self._process(storage, key)
+        except Exception:
+            _log.exception("collecting %s %s/%s failed; the object stays as it is", storage, *key)
 
     def _observe(self, storage: str, event: Event) -> None:
         reference = (storage, event.current.key)

@@ -18,6 +18,7 @@ from aim_local.apiserver.http import Handler, Middleware, Request
 from aim_local.apiserver.injection import Injector
 from aim_local.apiserver.life import Life
 from aim_local.apiserver.requestlog import RequestLog
+from aim_local.apiserver.resources import Registry
 from aim_local.apiserver.store import Limits, Store
 from aim_local.serving import HOST, Listener
 from controller_runtime import JsonObject
@@ -65,6 +66,11 @@ class ControlPlane:
         return self._life.store
 
     @property
+    def registry(self) -> Registry:
+        """The kinds that are served; another registry after such a crash."""
+        return self._life.registry
+
+    @property
     def url(self) -> str:
         """The server's base URL."""
         return f"http://{HOST}:{self._listener.port}"
@@ -96,6 +102,23 @@ class ControlPlane:
             for crd in load_crds(source) if isinstance(source, Path) else [source]:
                 self._life.install(crd)
                 self._installed.append(crd)
+
+    def restore(self, obj: JsonObject) -> None:
+        """Store an object with the identity and the status that it names, as from a backup; checked as any other is.
+
+        Raises:
+            ApiError: the object is invalid, or its namespace is not there.
+            ValueError: no such kind is served.
+        """
+        self._life.restore(obj)
+
+    def wipe(self) -> None:
+        """Let every object be gone but the definitions and the first namespaces; nobody is asked."""
+        self._life.wipe()
+
+    def collect(self) -> None:
+        """Collect now what lost its place, instead of when the event loop gets there."""
+        self._life.collect()
 
     async def __aenter__(self) -> Self:
         """Listen; requests are answered when this returns."""

@@ -14,11 +14,12 @@ from aim_local.apiserver.resourceapi import ResourceApi
 from aim_local.apiserver.resources import Registry
 from aim_local.apiserver.store import Event, EventType, Limits, Store
 from aim_local.apiserver.upkeep import Upkeep
-from aim_local.apiserver.writing import WriteContext, Writer
+from aim_local.apiserver.writing import FieldValidation, WriteContext, Writer
 from controller_runtime import JsonObject, dumps, loads
 
 _FIRST_NAMESPACES: Final = ("default", "kube-system", "kube-public")
 _MANAGER: Final = "aim-local"
+_IDENTITY: Final = ("uid", "creationTimestamp", "generation", "deletionTimestamp")
 
 
 class Life:
@@ -75,6 +76,48 @@ class Life:
             self._create(crd)
         else:
             self._writer.update(resource, key, crd, WriteContext(_MANAGER))
+
+    def restore(self, given: JsonObject) -> None:
+        """Store an object with the identity and the status that it names, as from a backup; checked as any other is.
+
+        Raises:
+            ApiError: the object is invalid, or its namespace is not there.
+            ValueError: no such kind is served.
+        """
+        obj = loads(dumps(given))
+        resource = self.registry.find_kind(obj["apiVersion"], obj["kind"])
+        if resource is None:
+            raise ValueError(f"no kind {obj['kind']} of {obj['apiVersion']} is served: install its definition first")
+        metadata, status = obj["metadata"], obj.get("status")
+        metadata.pop("resourceVersion", None)
+        key = (metadata.get("namespace", "") if resource.namespaced else "", metadata["name"])
+        live = self.store.get(resource.storage, key)
+        if live is not None and live.uid != metadata.get("uid", live.uid):
+            self.store.remove(resource.storage, key)
+            live = None
+        identity = {name: metadata.pop(name) for name in _IDENTITY if name in metadata}
+        rehearsal = WriteContext(_MANAGER, FieldValidation.STRICT, dry_run=True)
+        write = self._writer.create if live is None else self._writer.update
+        checked = write(resource, key, obj, rehearsal).copy()
+        checked["metadata"] |= identity
+        stored = self.store.put(resource.storage, key, checked)
+        if status is not None and resource.has_status:
+            told = {**stored.copy(), "status": status}
+            self._writer.update(resource, key, told, WriteContext(_MANAGER, FieldValidation.STRICT), "status")
+
+    def wipe(self) -> None:
+        """Let every object be gone but the definitions and the first namespaces; nobody is asked."""
+        for storage in self.store.storages():
+            if storage == customtypes.STORAGE:
+                continue
+            for key in list(self.store.collection(storage).objects):
+                if storage != "namespaces" or key[1] not in _FIRST_NAMESPACES:
+                    self.store.remove(storage, key)
+        self.collect()
+
+    def collect(self) -> None:
+        """Collect now what lost its place, instead of when `run` gets there."""
+        self._collector.collect()
 
     def _create(self, obj: JsonObject) -> None:
         resource = self.registry.find_kind(obj["apiVersion"], obj["kind"])

@@ -1,0 +1,361 @@
+"""One service at work on the embedded control plane, pass by pass and on virtual time.
+
+The service's own workers and executors make the passes and write with its Kubernetes client: server-side apply, field
+ownership, defaults, finalizers, UIDs and garbage collection are the API server's. Only the bus is left out: the world
+takes in what the store tells. A test says whose pass it is, and plays everybody else.
+
+    live = Live(SERVICE, aim_service("chat"), node())
+    plan = live.run(SERVICES, "chat")
+    live.put(MODELS, model("qwen"))
+    live.later(60)
+"""
+
+import asyncio
+import atexit
+import functools
+from collections import defaultdict
+from collections.abc import Coroutine, Iterable
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any, Final, TypeVar
+
+from support.builders import NAMESPACE, NOW, BuiltWorld, make, world_of
+from support.controlplane import definitions
+from support.deciding import WATCHED
+from support.virtual_clock import VirtualClock
+
+from aim_local.apiserver import ControlPlane
+from aim_local.apiserver.resources import ResourceType
+from aim_local.apiserver.selectors import Matcher, matcher
+from aim_local.apiserver.store import Event, EventType, Watcher
+from controller_runtime import (
+    FACT,
+    FACTS,
+    AimError,
+    Change,
+    Effect,
+    JsonObject,
+    Key,
+    KubeClient,
+    Part,
+    Plan,
+    ServiceDefinition,
+    kinds,
+    timestamp,
+)
+from controller_runtime.bus.entry import Entry, Version
+from controller_runtime.bus.fact import FactOwner, fact_key
+from controller_runtime.bus.published import published_form
+from controller_runtime.kube.config import Connection, NoCredentials
+from controller_runtime.reconcile.admission import Admission
+from controller_runtime.reconcile.change_router import ChangeRouter
+from controller_runtime.reconcile.decide import Decision, Interceptor, Proceed
+from controller_runtime.reconcile.events import EventWriter
+from controller_runtime.reconcile.execution import Execution
+from controller_runtime.reconcile.executor import Executor
+from controller_runtime.reconcile.queue import WorkQueue
+from controller_runtime.reconcile.worker import Worker
+from controller_runtime.reconcile.world_access import WorldAccess
+
+T = TypeVar("T")
+
+_MOST_PASSES: Final = 10
+_NAMES: Final = frozenset({"namespace", "name"})
+
+
+class _Server:
+    """The control plane of this process; each `Live` finds it empty.
+
+    Its event loop stands still between the calls, as nothing but a call of a test makes anything happen.
+    """
+
+    def __init__(self) -> None:
+        self.clock = VirtualClock()
+        self.plane = ControlPlane(clock=lambda: NOW.timestamp() + self.clock.now)
+        self.plane.install_crds(definitions())
+        self._loop = asyncio.new_event_loop()
+        self._open = AsyncExitStack()
+        self._watchers: list[tuple[str, Watcher]] = []
+        self.kube = self.until_done(self._start())
+        atexit.register(self._stop)
+
+    def until_done(self, work: Coroutine[Any, Any, T]) -> T:
+        return self._loop.run_until_complete(work)
+
+    def begin(self, clock: VirtualClock, storages: Iterable[str]) -> None:
+        """Forget the test before, and watch these storages."""
+        for storage, watcher in self._watchers:
+            self.plane.store.collection(storage).watchers.discard(watcher)
+        self.clock = clock
+        self.plane.wipe()
+        self._watchers = [(storage, Watcher("")) for storage in storages]
+        for storage, watcher in self._watchers:
+            self.plane.store.collection(storage).watchers.add(watcher)
+
+    def events(self) -> list[tuple[str, Event]]:
+        """What has changed since the last call, in order, collected garbage included."""
+        self.plane.collect()
+        taken = [(storage, event) for storage, watcher in self._watchers for event in watcher.take()]
+        return sorted(taken, key=lambda one: one[1].current.revision)
+
+    async def _start(self) -> KubeClient:
+        await self._open.enter_async_context(self.plane)
+        connection = Connection(self.plane.url, NoCredentials())
+        return await self._open.enter_async_context(KubeClient(connection, service="live"))
+
+    def _stop(self) -> None:
+        self.until_done(self._open.aclose())
+        self._loop.close()
+
+
+_server: Final = functools.cache(_Server)
+
+
+@dataclass(slots=True)
+class _Passes(Interceptor):
+    """What the workers decided, and what came of it."""
+
+    made: list[tuple[Plan, Execution]] = field(default_factory=list)
+    bug: Exception | None = None
+
+    def decide(self, decision: Decision[Any], proceed: Proceed) -> Plan:
+        try:
+            return proceed(decision)
+        except Exception as bug:
+            self.bug = bug
+            raise
+
+    def carried_out(self, _decision: Decision[Any], plan: Plan, execution: Execution) -> None:
+        self.made.append((plan, execution))
+
+    def take(self) -> list[tuple[Plan, Execution]]:
+        made, self.made = self.made, []
+        if self.bug is not None:
+            raise self.bug
+        return made
+
+
+class Live(BuiltWorld):
+    """A service and its cluster; also the world that the service sees.
+
+    Attributes:
+        effects: what passes asked for, the latest of each; a test answers them.
+    """
+
+    def __init__(self, definition: ServiceDefinition, *objects: JsonObject, namespace: str = NAMESPACE) -> None:
+        empty = world_of(definition.consumes, indexes=definition.indexes)
+        super().__init__(empty.world, empty.sequences)
+        self.definition = definition
+        self.namespace = namespace
+        self.effects: dict[tuple[str, str], Effect] = {}
+        self.timers = VirtualClock()
+        self._server = _server()
+        self._parts = self._storages(definition.consumes)
+        self._server.begin(self.timers, self._parts)
+        self._passes = _Passes()
+        self._workers = self._made_workers()
+        self._router = ChangeRouter(self.world, definition.shown, [one.waking for one in self._workers.values()])
+        self.add(*objects)
+
+    # Time and passes
+
+    @property
+    def now(self) -> datetime:
+        """The clock of every pass and of the API server."""
+        return NOW + timedelta(seconds=self.timers.now)
+
+    def later(self, seconds: float) -> None:
+        """Let time pass."""
+        self.timers.advance(seconds)
+
+    def until(self, moment: datetime) -> None:
+        """Let time pass up to a moment."""
+        self.later((moment - self.now).total_seconds())
+
+    def run(self, part: Part[Any], name: str, namespace: str = "") -> Plan:
+        """One pass; the plan that was carried out, whole."""
+        ((plan, execution),) = self._process(part, name, namespace)
+        assert (execution.failure, execution.status_failure, execution.drop) == (None, None, None), execution
+        return plan
+
+    def settle(self, part: Part[Any], name: str, namespace: str = "") -> Plan:
+        """Passes until one writes nothing."""
+        for _ in range(_MOST_PASSES):
+            before = self._server.plane.store.revision
+            plan = self.run(part, name, namespace)
+            if self._server.plane.store.revision == before:
+                return plan
+        raise AssertionError(f"{part} {name} does not come to rest")
+
+    def _process(self, part: Part[Any], name: str, namespace: str) -> list[tuple[Plan, Execution]]:
+        key = self._key(part, name, namespace)
+        self._server.until_done(self._workers[part.name].process(key))
+        self._follow()
+        return self._passes.take()
+
+    # The rest of the world
+
+    def add(self, *objects: JsonObject) -> None:
+        """Objects of kinds that the service consumes, or not: each comes with its status, and with its namespace."""
+        for obj in objects:
+            self._store(obj)
+        self._follow()
+
+    def put(self, part: Part[Any], *objects: JsonObject) -> list[Change[Any]]:
+        """Add objects, or replace what is there by them; one that names another UID comes in the place of the former.
+
+        Facts are put into the world alone, as the API server knows none.
+        """
+        if part is FACTS:
+            return self._told(super().put(part, *objects))
+        for obj in objects:
+            self._store(self._in_place(part, obj))
+        return self._follow()
+
+    def change(self, part: Part[Any], name: str, namespace: str = "", **members: Any) -> None:
+        """A new version of an object, by somebody else.
+
+        Args:
+            members: replace those of the object; of metadata and status, only what they name (`None` takes it away).
+        """
+        old = self.stored[part, self._key(part, name, namespace)]
+        merged = {**old, **members}
+        for of_many in {"metadata", "status"} & members.keys():
+            both = {**(old.get(of_many) or {}), **members[of_many]}
+            merged[of_many] = {member: value for member, value in both.items() if value is not None}
+        # The server counts.
+        merged["metadata"] = {member: value for member, value in merged["metadata"].items() if member != "generation"}
+        self._store(merged)
+        self._follow()
+
+    def apply_status(self, part: Part[Any], name: str, status: JsonObject, manager: str) -> None:
+        """Another service writes its own share of a status."""
+        key = self._key(part, name, "")
+        where = {"name": name, **({"namespace": key.namespace} if key.namespace else {})}
+        body = {"apiVersion": part.kind.api_version, "kind": part.kind.kind, "metadata": where, "status": status}
+        self._server.until_done(self._server.kube.apply(part.kind, body, manager, subresource="status"))
+        self._follow()
+
+    def remove(self, part: Part[Any], name: str, namespace: str = "") -> None:
+        """Delete an object, and with it what it owns; a finalizer holds it back, as ever."""
+        key = self._key(part, name, namespace)
+        uid = self.stored[part, key]["metadata"]["uid"]
+        self._server.until_done(self._server.kube.delete(part.kind, name, key.namespace or None, uid=uid))
+        self._follow()
+
+    def answer(self, effect: Effect, outcome: JsonObject | None = None, failure: AimError | None = None) -> None:
+        """Let an effect end now."""
+        where = fact_key(self.definition.name, effect.kind, effect.key)
+        before = self.world.get(FACTS, where)
+        attempts = 0 if before is None else int(before.raw.get("attempts", 0))
+        problem = (
+            None
+            if failure is None
+            else {
+                "category": failure.category.value,
+                "reason": failure.reason,
+                "message": failure.message,
+            }
+        )
+        fact: JsonObject = {
+            "apiVersion": FACT.api_version,
+            "kind": FACT.kind,
+            "metadata": {"namespace": where.namespace, "name": where.name, "uid": where.name},
+            "effect": effect.kind,
+            "about": effect.key,
+            "owner": {"part": "p", "name": "n", "uid": "u"},
+            "observedAt": timestamp(self.now),
+            "attempts": attempts + 1 if failure else 0,
+            "outcome": outcome,
+            "failure": problem,
+        }
+        self.put(FACTS, fact)
+
+    def _key(self, part: Part[Any], name: str, namespace: str) -> Key:
+        return Key((namespace or self.namespace) if part.kind.namespaced else "", name)
+
+    def _store(self, obj: JsonObject) -> None:
+        plane, namespace = self._server.plane, obj["metadata"].get("namespace")
+        if namespace and plane.store.get("namespaces", ("", namespace)) is None:
+            plane.restore(make(kinds.NAMESPACE, namespace))
+        plane.restore(obj)
+
+    def _in_place(self, part: Part[Any], obj: JsonObject) -> JsonObject:
+        """The object without what `make` gives every new one, if it is there: that would set it back."""
+        metadata = obj["metadata"]
+        key = Key(metadata.get("namespace") or "", metadata["name"])
+        if self.world.get(part, key) is None:
+            return obj
+        usual = make(part.kind, key.name, namespace=key.namespace)["metadata"]
+        own = {name: value for name, value in metadata.items() if name in _NAMES or usual.get(name) != value}
+        return {**obj, "metadata": own}
+
+    # From the store into the world
+
+    def _storages(self, parts: Iterable[Part[Any]]) -> dict[str, list[tuple[Part[Any], ResourceType, Matcher | None]]]:
+        found: dict[str, list[tuple[Part[Any], ResourceType, Matcher | None]]] = defaultdict(list)
+        for part in dict.fromkeys(parts):
+            resource = self._server.plane.registry.find_kind(part.kind.api_version, part.kind.kind)
+            if resource is not None:
+                selected = matcher(resource, part.label_selector, part.field_selector)
+                found[resource.storage].append((part, resource, selected))
+        return found
+
+    def _follow(self) -> list[Change[Any]]:
+        changes: list[Change[Any]] = []
+        for storage, event in self._server.events():
+            for part, resource, selected in self._parts[storage]:
+                changes += self._take_in(part, resource, selected, event)
+        return self._told(changes)
+
+    def _take_in(
+        self, part: Part[Any], resource: ResourceType, selected: Matcher | None, event: Event
+    ) -> list[Change[Any]]:
+        key, obj = Key(*event.current.key), event.current.copy()
+        version = Version(event.current.uid, str(event.current.revision), next(self.sequences), "e1")
+        if event.type is EventType.DELETED or (selected is not None and not selected(obj)):
+            self.stored.pop((part, key), None)
+            known = self.world.get(part, key)
+            return [] if known is None else self.world.delete(part, key, version, self.timers.now)
+        if resource.from_storage is not None:
+            obj = resource.from_storage(obj)
+        self.stored[part, key] = obj
+        return self.world.put(Entry.of(part, key, published_form(part, obj), version), self.timers.now)
+
+    def _told(self, changes: Iterable[Change[Any]]) -> list[Change[Any]]:
+        told = list(changes)
+        for change in told:
+            self._router.route(change)
+        return told
+
+    # What the framework makes at the beginning of a term of leadership
+
+    def _made_workers(self) -> dict[str, Worker[Any]]:
+        kube, manager = self._server.kube, self.definition.field_manager
+        access = WorldAccess(self.world, self._told, self.timers.time)
+        admission = Admission(access, kube)
+        events = EventWriter(kube, manager, clock=self.timers.time, now=lambda: self.now)
+        return {
+            reconciler.part.name: Worker(
+                reconciler,
+                self.world,
+                WorkQueue(self.timers),
+                Executor(kube, reconciler, field_manager=manager, world=access, admission=admission, events=events),
+                effects=self,
+                interceptors=(WATCHED, self._passes),
+                now=lambda: self.now,
+            )
+            for reconciler in self.definition.reconcilers
+        }
+
+    def observed(self, effect: Effect) -> datetime | None:
+        entry = self.world.get(FACTS, fact_key(self.definition.name, effect.kind, effect.key))
+        known = None if entry is None else entry.object
+        return None if known is None else known.observed_at
+
+    def submit(self, effect: Effect, _owner: FactOwner) -> None:
+        self.effects[effect.kind, effect.key] = effect
+
+    def forget(self, _owner_uid: str) -> None:
+        """Facts of what is gone stay: a test that cares takes them away."""
