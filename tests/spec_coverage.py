@@ -1,6 +1,7 @@
 """Which requirements of docs/spec the tests show: ``make spec-coverage``.
 
-A requirement is *defined* where its ID opens a bullet or a table row of docs/spec; it is *cited* by
+A requirement, a scenario (``FW-S01``) or a pitfall (``SV-P12``) is *defined* where its ID opens a bullet or a table row
+of docs/spec, unless ``(retired`` or ``(no requirement`` follows: then there is nothing to show. It is *cited* by
 ``@pytest.mark.spec("FW-044", …)`` on a test, or by a table of cases whose marks are made from it
 (``marks=pytest.mark.spec(name)``): then each text of that file that is an ID counts. A citation of an ID that no
 document defines is an error.
@@ -15,7 +16,8 @@ from typing import Final
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 _ID: Final = r"(?:FW|CC|CEL|RC|MS|DI|AR|SV|RT|AC|SC|AT)-[SP]?\d+"
-_DEFINITION: Final = re.compile(rf"^\s*(?:[-*]\s+|\|\s*)\*{{0,2}}({_ID})\*{{0,2}}[\s|]")
+_NOTHING_TO_SHOW: Final = r"[\s|*]*\((?:retired|no requirement)\b"
+_DEFINITION: Final = re.compile(rf"^\s*(?:[-*]\s+|\|\s*)\*{{0,2}}({_ID})\b(?!{_NOTHING_TO_SHOW})\*{{0,2}}[\s|]")
 
 
 def defined_ids(document: Path) -> list[str]:

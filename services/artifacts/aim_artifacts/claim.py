@@ -94,7 +94,7 @@ def _was_verified_before(claim: PersistentVolumeClaim, artifact: AIMArtifact) ->
     if complete is None or complete.status is not ConditionStatus.TRUE or complete.reason != VERIFIED:
         return False
     since, created = complete.last_transition_time, claim.metadata.creation_timestamp
-    # A claim made after the verification is another volume, whatever the status still says (P-07).
+    # A claim made after the verification is another volume, whatever the status still says (AR-P07).
     older = since is not None and created is not None and created <= since
     return older and artifact.status.status is StatusValue.READY
 

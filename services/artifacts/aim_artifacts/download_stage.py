@@ -25,7 +25,7 @@ _PODS = ComponentName.DOWNLOAD_JOB_PODS
 
 
 def provision(seen: Seen, size: int, admission: Admission) -> Stage:
-    """Make the volume; one that is being deleted has to be gone first (P-33)."""
+    """Make the volume; one that is being deleted has to be gone first (AR-P33)."""
     name = claim_name(seen.artifact.name, seen.artifact.uid)
     what = f"PersistentVolumeClaim {name}"
     if seen.claim.value is not None:

@@ -65,7 +65,7 @@ def inspect_template(template: Template) -> Component:
     status = template.status
     ready = find_condition(status.conditions, ParentCondition.READY)
     if ready is None:
-        # A template that nobody has looked at yet counts as Ready only by accident (P-05).
+        # A template that nobody has looked at yet counts as Ready only by accident (AR-P05).
         given = status.status if status.has("status") and status.status.known else State.PENDING
         return Component("", given, _FOUND, f"{template.kind} {template.key} is {given.value}")
     # The condition repeats the template's reason: its message says whose it is, lest it be taken for the cache's own.

@@ -11,7 +11,7 @@ from aim_artifacts.exit_codes import ExitCode
 from aim_artifacts.file_selection import FileSelection, FilterError, parse_selection
 
 DEFAULT_WORK_DIRECTORIES: Final = {"HF_HOME": "/tmp/.hf", "TMPDIR": "/tmp/"}  # noqa: S108 - the container's own
-"""Work directories of the Hub client, when the pod sets none: there is no home directory (P-31)."""
+"""Work directories of the Hub client, when the pod sets none: there is no home directory (AR-P31)."""
 TERMINATION_PATH: Final = "AIM_TERMINATION_MESSAGE_PATH"
 """Where the termination message goes; outside a container it has to be told."""
 
