@@ -1,19 +1,18 @@
 """Objects around artifacts and caches, and a little cluster in which plans of the artifacts service are carried out."""
 
-from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
-from support.builders import NOW, BuiltWorld, condition, make, next_version, owner, terminated, world_of
+from support.builders import NOW, BuiltWorld, condition, make, owner, terminated, world_of
 from support.deciding import decide
+from support.live import Live
 
 from aim_artifacts.service import definition
 from aim_artifacts.settings import ArtifactsSettings
 from aim_domain import labels
-from aim_domain.kinds import AIM_ARTIFACT, AIM_SERVICE_TEMPLATE, AIM_TEMPLATE_CACHE, kind_of
-from aim_domain.parts import ARTIFACT_CLAIMS, ARTIFACT_JOBS, ARTIFACT_PODS, ARTIFACTS
-from controller_runtime import JsonObject, Key, Part, Plan, Reconciler, WriteMode
-from controller_runtime.bus.entry import Version
+from aim_domain.kinds import AIM_ARTIFACT, AIM_SERVICE_TEMPLATE, AIM_TEMPLATE_CACHE
+from aim_domain.parts import ARTIFACT_CLAIMS, ARTIFACT_JOBS, ARTIFACT_PODS
+from controller_runtime import JsonObject, Part, Plan, Reconciler
 from controller_runtime.kinds import NAMESPACE, POD
 
 SETTINGS = ArtifactsSettings(artifact_downloader_image="downloader:1")
@@ -59,85 +58,22 @@ def namespace(**members: Any) -> JsonObject:
     return make(NAMESPACE, TEAM, **members)
 
 
-@dataclass
-class Cluster:
-    """A world that changes as plans say, and as Kubernetes would do on its own."""
+def seen(*objects: JsonObject) -> BuiltWorld:
+    """The world of the service with these objects, in which nothing happens."""
+    return world_of(SERVICE.consumes, *objects, indexes=SERVICE.indexes)
 
-    world: BuiltWorld
-    now: datetime = NOW
-    uids: dict[str, int] = field(default_factory=dict)
 
-    @classmethod
-    def of(cls, *objects: JsonObject) -> "Cluster":
-        return cls(world_of(SERVICE.consumes, *objects, indexes=SERVICE.indexes))
+def plan_of(world: BuiltWorld, part: Part[Any], name: str = "qwen") -> Plan:
+    """What a pass would do, which nobody carries out."""
+    reconciler = next(one for one in SERVICE.reconcilers if one.part is part)
+    return decide(reconciler, world.object(part, TEAM, name), world.view(), world.now)
 
-    def plan(self, reconciler: Reconciler[Any], name: str) -> Plan:
-        """What a pass decides now."""
-        obj = self.world.object(reconciler.part, TEAM, name)
-        return decide(reconciler, obj, self.world.view(), self.now)
 
-    def run(self, reconciler: Reconciler[Any], name: str) -> Plan:
-        """One pass, carried out."""
-        plan = self.plan(reconciler, name)
-        self._carry_out(reconciler.part, name, plan)
-        return plan
+class Cluster(Live):
+    """The service at work, in a cluster whose Jobs and volumes do what a test says."""
 
-    def settle(self, reconciler: Reconciler[Any], name: str) -> Plan:
-        """Passes until one changes nothing any more."""
-        for _ in range(10):
-            before = self.snapshot()
-            plan = self.run(reconciler, name)
-            if self.snapshot() == before:
-                return plan
-        raise AssertionError(f"{reconciler.controller} {name} does not come to rest")
-
-    def snapshot(self) -> list[tuple[str, str, JsonObject]]:
-        """Everything that our service writes, without versions."""
-        return [
-            (part.name, str(entry.key), _without_version(entry.raw))
-            for part in SERVICE.publishes
-            for entry in self.world.world.all(part)
-        ]
-
-    def raw(self, part: Part[Any], name: str) -> JsonObject:
-        """The stored JSON of an object that is there."""
-        assert self.world.world.get(part, Key(TEAM, name)) is not None, f"no {part} {name}"
-        return self.world.stored[part, Key(TEAM, name)]
-
-    def names(self, part: Part[Any]) -> list[str]:
-        """Names of the objects of a part."""
-        return [entry.key.name for entry in self.world.world.all(part)]
-
-    def only(self, part: Part[Any]) -> JsonObject:
-        """The one object of a part."""
-        (entry,) = self.world.world.all(part)
-        return self.world.stored[part, entry.key]
-
-    def change(self, part: Part[Any], name: str, /, **members: Any) -> None:
-        """A new version of an object with other members; ``status`` merges."""
-        old = self.raw(part, name)
-        merged = {**old, **members}
-        if "status" in members:
-            merged["status"] = {**(old.get("status") or {}), **members["status"]}
-        self._store(part, merged)
-
-    def change_metadata(self, part: Part[Any], name: str, /, **members: Any) -> None:
-        """A new version of an object with other metadata."""
-        old = self.raw(part, name)
-        members = {key: value for key, value in {**old["metadata"], **members}.items() if value is not None}
-        self._store(part, {**old, "metadata": members})
-
-    def remove(self, part: Part[Any], name: str) -> None:
-        """An object is gone, and with it what it owns."""
-        gone = self.raw(part, name)["metadata"]["uid"]
-        tombstone = Version(gone, "", next(self.world.sequences), "e1")
-        self.world.world.delete(part, Key(TEAM, name), tombstone, 0.0)
-        owned: tuple[Part[Any], ...] = (ARTIFACT_CLAIMS, ARTIFACT_JOBS, ARTIFACT_PODS, ARTIFACTS)
-        for child_part in owned:
-            for entry in list(self.world.world.all(child_part)):
-                owners = entry.raw["metadata"].get("ownerReferences") or []
-                if any(reference["uid"] == gone for reference in owners):
-                    self.remove(child_part, entry.key.name)
+    def __init__(self, *objects: JsonObject) -> None:
+        super().__init__(SERVICE, *objects, namespace=TEAM)
 
     def bind_claim(self) -> None:
         """The volume is there."""
@@ -146,19 +82,20 @@ class Cluster:
     def start_pod(self, job_name: str | None = None, phase: str = "Running", *statuses: JsonObject) -> str:
         """The Job's next pod."""
         job = self.only(ARTIFACT_JOBS) if job_name is None else self.raw(ARTIFACT_JOBS, job_name)
-        self.now += timedelta(seconds=1)
-        name = f"{job['metadata']['name']}-{self._number('pod')}"
-        template_labels = job["spec"]["template"]["metadata"]["labels"]
+        self.later(1)
+        name = f"{job['metadata']['name']}-{len(self.names(ARTIFACT_PODS)) + 1}"
+        template = job["spec"]["template"]
         pod = make(
             POD,
             name,
             namespace=TEAM,
             owners=[owner(job)],
-            labels=template_labels,
+            labels=template["metadata"]["labels"],
             created=self.now,
+            spec=template["spec"],
             status={"phase": phase, "containerStatuses": list(statuses)},
         )
-        self.world.put(ARTIFACT_PODS, pod)
+        self.put(ARTIFACT_PODS, pod)
         return name
 
     def end_pod(self, name: str, exit_code: int, message: str = "", reason: str = "") -> None:
@@ -175,63 +112,6 @@ class Cluster:
             self.only(ARTIFACT_JOBS)["metadata"]["name"],
             status={"conditions": [condition(type_, True, reason or "Because", since=since)]},
         )
-
-    def _carry_out(self, part: Part[Any], name: str, plan: Plan) -> None:
-        for patch in plan.patches:
-            self._patch(patch.part, patch.name, patch.body)
-        for delete in plan.deletes:
-            self.remove(delete.part, delete.name)
-        for child in plan.children:
-            if child.mode is WriteMode.CREATE and child.name in self.names(child.part):
-                continue
-            self._create(child.part, child.body, self.raw(part, name) if child.owned else None)
-        if plan.status is not None:
-            old = self.raw(part, name)
-            kept = {field: value for field, value in (old.get("status") or {}).items() if field in _OF_THE_POD}
-            merged = {**plan.status}
-            for field_name, value in kept.items():
-                merged[field_name] = {**value, **plan.status.get(field_name, {})}
-            if merged != old.get("status"):
-                self._store(part, {**old, "status": merged})
-
-    def _patch(self, part: Part[Any], name: str, body: JsonObject) -> None:
-        stored = self.raw(part, name)
-        old, change = stored["metadata"], body["metadata"]
-        merged = {**old, **change}
-        for field_name in ("labels", "annotations"):
-            merged[field_name] = {**old.get(field_name, {}), **(change.get(field_name) or {})}
-        if "spec" in body:
-            self.change(part, name, spec={**stored["spec"], **body["spec"]})
-            merged["generation"] = old["generation"] + 1
-        self.change_metadata(part, name, **merged)
-
-    def _create(self, part: Part[Any], body: JsonObject, parent: JsonObject | None) -> None:
-        uid = f"{body['kind'].lower()}-{self._number(body['kind'])}"
-        metadata = {
-            **body["metadata"],
-            "uid": uid,
-            "resourceVersion": next_version(),
-            "generation": 1,
-            "creationTimestamp": self.now.strftime("%Y-%m-%dT%H:%M:%SZ"),
-            **({"ownerReferences": [owner(parent)]} if parent is not None else {}),
-        }
-        assert kind_of(body["apiVersion"], body["kind"]) is part.kind
-        self.world.put(part, {**body, "metadata": metadata})
-
-    def _store(self, part: Part[Any], obj: JsonObject) -> None:
-        self.world.put(part, {**obj, "metadata": {**obj["metadata"], "resourceVersion": next_version()}})
-
-    def _number(self, what: str) -> int:
-        self.uids[what] = self.uids.get(what, 0) + 1
-        return self.uids[what]
-
-
-_OF_THE_POD = ("progress", "download")
-
-
-def _without_version(raw: JsonObject) -> JsonObject:
-    metadata = {key: value for key, value in raw["metadata"].items() if key != "resourceVersion"}
-    return {**raw, "metadata": metadata}
 
 
 def conditions_of(plan: Plan) -> dict[str, tuple[str, str]]:

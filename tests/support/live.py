@@ -194,6 +194,31 @@ class Live(BuiltWorld):
         self._follow()
         return self._passes.take()
 
+    # Reading
+
+    def find(self, part: Part[Any], name: str, namespace: str = "") -> JsonObject | None:
+        """An object as the API server has it."""
+        return self.stored.get((part, self._key(part, name, namespace)))
+
+    def raw(self, part: Part[Any], name: str, namespace: str = "") -> JsonObject:
+        """An object that is there."""
+        found = self.find(part, name, namespace)
+        assert found is not None, f"no {part} {name}"
+        return found
+
+    def all(self, part: Part[Any]) -> list[JsonObject]:
+        """The objects of a part, in the order of their names."""
+        return [self.stored[part, entry.key] for entry in sorted(self.world.all(part), key=lambda one: one.key)]
+
+    def only(self, part: Part[Any]) -> JsonObject:
+        """The one object of a part."""
+        (found,) = self.all(part)
+        return found
+
+    def names(self, part: Part[Any]) -> list[str]:
+        """Names of the objects of a part."""
+        return [one["metadata"]["name"] for one in self.all(part)]
+
     # The rest of the world
 
     def add(self, *objects: JsonObject) -> None:

@@ -3,7 +3,7 @@
 from datetime import timedelta
 
 import pytest
-from support.artifacts import ARTIFACT, UID, Cluster, artifact, conditions_of, value_of
+from support.artifacts import UID, Cluster, artifact, conditions_of, value_of
 from support.builders import fact, waiting
 
 from aim_domain.parts import ARTIFACT_JOBS, ARTIFACT_PODS, ARTIFACTS
@@ -13,8 +13,8 @@ DOWNLOAD = "qwen-download-16b81fda"
 
 
 def downloading() -> Cluster:
-    known = Cluster.of(artifact(spec={"size": "100Mi"}))
-    known.settle(ARTIFACT, "qwen")
+    known = Cluster(artifact(spec={"size": "100Mi"}))
+    known.settle(ARTIFACTS, "qwen")
     known.bind_claim()
     return known
 
@@ -24,7 +24,7 @@ def failing(code: int, message: str = "", *, job: str | None = None, reason: str
     known.end_pod(known.start_pod(), code, message, reason)
     if job is not None:
         known.end_job("Failed", job)
-    return known, known.run(ARTIFACT, "qwen")
+    return known, known.run(ARTIFACTS, "qwen")
 
 
 def told(category: str, message: str = "it is so") -> str:
@@ -59,17 +59,17 @@ def test_a_failed_job_is_not_judged_before_its_pod_had_time_to_say_why(has_pod: 
     pod = known.start_pod() if has_pod else None
     since = known.now
     known.end_job("Failed", "PodFailurePolicy", since)
-    early = known.run(ARTIFACT, "qwen")
+    early = known.run(ARTIFACTS, "qwen")
     assert value_of(early) == "Progressing"
     assert conditions_of(early)["Ready"] == ("False", "Progressing")
     assert "ConfigValid" not in conditions_of(early)
     assert early.requeue_after == 5
     if pod is not None:
         known.end_pod(pod, 10, told("Auth"))
-        assert conditions_of(known.run(ARTIFACT, "qwen"))["Ready"] == ("False", "AuthError")
+        assert conditions_of(known.run(ARTIFACTS, "qwen"))["Ready"] == ("False", "AuthError")
         return
-    known.now = since + timedelta(seconds=5)
-    late = known.run(ARTIFACT, "qwen")
+    known.until(since + timedelta(seconds=5))
+    late = known.run(ARTIFACTS, "qwen")
     assert (value_of(late), conditions_of(late)["Ready"]) == ("Failed", ("False", "InvalidSpec"))
 
 
@@ -92,8 +92,8 @@ def test_exit_codes_when_the_job_has_failed(code: int, pods_reason: str, ready_r
     pod = known.start_pod()
     known.end_pod(pod, code)
     known.end_job("Failed", "BackoffLimitExceeded")
-    known.world.put(FACTS, log_fact(known, pod, "nothing of interest"))
-    plan = known.run(ARTIFACT, "qwen")
+    known.put(FACTS, log_fact(known, pod, "nothing of interest"))
+    plan = known.run(ARTIFACTS, "qwen")
     conditions = conditions_of(plan)
     assert conditions["DownloadJobPodsReady"] == ("False", pods_reason)
     assert conditions["DownloadJobReady"] == ("False", "JobBackoffLimitExceeded")
@@ -107,12 +107,12 @@ def test_other_failures_count_only_when_the_job_gives_up() -> None:
     assert value_of(plan) == "Progressing"
     assert conditions_of(plan)["DownloadJobPodsReady"] == ("False", "DownloadStalled")
     known.start_pod()
-    plan = known.run(ARTIFACT, "qwen")
+    plan = known.run(ARTIFACTS, "qwen")
     assert plan.status is not None
     assert "progress" not in plan.status
     assert conditions_of(plan)["DownloadJobPodsReady"] == ("False", "PodsStarting")
     known.end_job()
-    plan = known.settle(ARTIFACT, "qwen")
+    plan = known.settle(ARTIFACTS, "qwen")
     assert value_of(plan) == "Ready"
     assert not [type_ for type_, (status, _) in conditions_of(plan).items() if status == "False"]
 
@@ -125,8 +125,8 @@ def test_the_log_decides_for_programs_without_exit_codes() -> None:
     assert effect.params["container"] == "model-download"
     assert value_of(plan) == "Progressing"
     pod = known.names(ARTIFACT_PODS)[0]
-    known.world.put(FACTS, log_fact(known, pod, "x\nRepository Not Found for url: …/api: 401 Client Error"))
-    plan = known.run(ARTIFACT, "qwen")
+    known.put(FACTS, log_fact(known, pod, "x\nRepository Not Found for url: …/api: 401 Client Error"))
+    plan = known.run(ARTIFACTS, "qwen")
     assert conditions_of(plan)["DownloadJobPodsReady"] == ("False", "SourceNotFound")
     assert "AuthValid" not in conditions_of(plan)
     assert not plan.effects
@@ -143,8 +143,8 @@ def test_termination_reasons(reason: str, pods_reason: str, status: str) -> None
     pod = known.start_pod()
     known.end_pod(pod, 137, "", reason)
     known.end_job("Failed", "BackoffLimitExceeded")
-    known.world.put(FACTS, log_fact(known, pod, ""))
-    plan = known.run(ARTIFACT, "qwen")
+    known.put(FACTS, log_fact(known, pod, ""))
+    plan = known.run(ARTIFACTS, "qwen")
     assert conditions_of(plan)["DownloadJobPodsReady"] == ("False", pods_reason)
     assert value_of(plan) == status
 
@@ -161,7 +161,7 @@ def test_termination_reasons(reason: str, pods_reason: str, status: str) -> None
 def test_containers_that_can_not_start(reason: str, message: str, pods_reason: str) -> None:
     known = downloading()
     known.start_pod(None, "Pending", waiting("model-download", reason, message))
-    plan = known.run(ARTIFACT, "qwen")
+    plan = known.run(ARTIFACTS, "qwen")
     assert conditions_of(plan)["DownloadJobPodsReady"] == ("False", pods_reason)
     assert value_of(plan) == "Failed"
 
@@ -174,7 +174,7 @@ def test_download_complete_after_a_failure_at_100_percent(code: int, reason: str
     known = downloading()
     known.change(ARTIFACTS, "qwen", status={"progress": {"percentage": 100, "displayPercentage": "100 %"}})
     known.end_pod(known.start_pod(), code)
-    assert conditions_of(known.run(ARTIFACT, "qwen"))["DownloadComplete"] == ("False", reason)
+    assert conditions_of(known.run(ARTIFACTS, "qwen"))["DownloadComplete"] == ("False", reason)
 
 
 @pytest.mark.spec("AR-361", "SC-034")
@@ -183,7 +183,7 @@ def test_a_failed_artifact_tries_again_when_its_job_is_gone() -> None:
     assert value_of(plan) == "Failed"
     assert not plan.children
     known.remove(ARTIFACT_JOBS, DOWNLOAD)
-    plan = known.run(ARTIFACT, "qwen")
+    plan = known.run(ARTIFACTS, "qwen")
     assert [child.name for child in plan.children] == [DOWNLOAD]
     assert value_of(plan) == "Progressing"
     assert conditions_of(plan)["AuthValid"] == ("True", "AuthenticationValid")
@@ -192,10 +192,11 @@ def test_a_failed_artifact_tries_again_when_its_job_is_gone() -> None:
 @pytest.mark.spec("AR-362", "AR-264")
 def test_a_corrected_spec_tries_again_at_once() -> None:
     known, _ = failing(10, told("Auth"), job="PodFailurePolicy")
-    known.change_metadata(ARTIFACTS, "qwen", generation=2)
-    plan = known.run(ARTIFACT, "qwen")
+    spec = known.raw(ARTIFACTS, "qwen")["spec"]
+    known.change(ARTIFACTS, "qwen", spec={**spec, "env": [{"name": "HF_TOKEN", "value": "corrected"}]})
+    plan = known.run(ARTIFACTS, "qwen")
     assert [delete.name for delete in plan.deletes] == [DOWNLOAD]
-    plan = known.run(ARTIFACT, "qwen")
+    plan = known.run(ARTIFACTS, "qwen")
     (child,) = plan.children
     assert child.body["metadata"]["annotations"]["aim.eai.amd.com/artifact-generation"] == "2"
 
@@ -204,7 +205,7 @@ def test_a_corrected_spec_tries_again_at_once() -> None:
 def test_events_of_pending_pods_are_read_and_shown() -> None:
     known = downloading()
     pod = known.start_pod(None, "Pending")
-    plan = known.run(ARTIFACT, "qwen")
+    plan = known.run(ARTIFACTS, "qwen")
     (effect,) = plan.effects
     assert effect.kind == "pod-events"
     assert UID in effect.key, "a fact wakes only who asked for it"
@@ -218,8 +219,8 @@ def test_events_of_pending_pods_are_read_and_shown() -> None:
         "lastTimestamp": "2026-11-21T12:00:00Z",
     }
     about = known.raw(ARTIFACTS, "qwen")
-    known.world.put(FACTS, fact("artifacts", "pod-events", effect.key, about, ARTIFACTS, outcome={"events": [event]}))
-    plan = known.run(ARTIFACT, "qwen")
+    known.put(FACTS, fact("artifacts", "pod-events", effect.key, about, ARTIFACTS, outcome={"events": [event]}))
+    plan = known.run(ARTIFACTS, "qwen")
     assert conditions_of(plan)["DownloadJobPodsReady"] == ("False", "FailedScheduling")
     assert value_of(plan) == "Pending"
     (again,) = plan.effects

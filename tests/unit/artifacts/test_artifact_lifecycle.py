@@ -5,7 +5,6 @@ from typing import Any
 
 import pytest
 from support.artifacts import (
-    ARTIFACT,
     SERVICE,
     TEAM,
     URI,
@@ -14,6 +13,8 @@ from support.artifacts import (
     children_of,
     conditions_of,
     environment,
+    plan_of,
+    seen,
     value_of,
 )
 from support.builders import NOW, condition, make
@@ -38,13 +39,13 @@ SIZED = {"size": "100Mi"}
 
 
 def cluster(*others: JsonObject, **members: Any) -> Cluster:
-    return Cluster.of(artifact(**{"spec": SIZED, **members}), *others)
+    return Cluster(artifact(**{"spec": SIZED, **members}), *others)
 
 
 def downloading(**members: Any) -> Cluster:
     """A cluster in which the download pod runs."""
     known = cluster(**members)
-    known.settle(ARTIFACT, "qwen")
+    known.settle(ARTIFACTS, "qwen")
     known.bind_claim()
     known.start_pod()
     return known
@@ -53,14 +54,14 @@ def downloading(**members: Any) -> Cluster:
 def ready() -> Cluster:
     known = downloading()
     known.end_job()
-    known.settle(ARTIFACT, "qwen")
+    known.settle(ARTIFACTS, "qwen")
     return known
 
 
 @pytest.mark.spec("AR-041", "AR-100", "AR-101", "AR-210", "AR-212", "AR-271", "AR-420")
 def test_first_pass_makes_binding_and_volume() -> None:
     known = cluster()
-    plan = known.run(ARTIFACT, "qwen")
+    plan = known.run(ARTIFACTS, "qwen")
     (claim,) = children_of(plan, ARTIFACT_CLAIMS)
     assert claim["metadata"]["name"] == CLAIM
     assert claim["metadata"]["labels"] == {
@@ -89,8 +90,8 @@ def test_first_pass_makes_binding_and_volume() -> None:
 @pytest.mark.spec("AR-102", "AR-204", "AR-205", "AR-214", "AR-250", "AR-251", "AR-252", "AR-253", "AR-256", "AR-257")
 def test_second_pass_makes_the_download_job_while_the_volume_is_pending() -> None:
     known = cluster()
-    known.run(ARTIFACT, "qwen")
-    plan = known.run(ARTIFACT, "qwen")
+    known.run(ARTIFACTS, "qwen")
+    plan = known.run(ARTIFACTS, "qwen")
     (job,) = children_of(plan, ARTIFACT_JOBS)
     claim = known.raw(ARTIFACT_CLAIMS, CLAIM)
     assert job["metadata"]["name"] == DOWNLOAD
@@ -137,7 +138,7 @@ def test_environment_of_the_download() -> None:
         {"name": "HF_TOKEN", "valueFrom": {"secretKeyRef": {"name": "hf", "key": "token"}}},
     ]
     known = cluster(config, spec={**SIZED, "env": env})
-    known.settle(ARTIFACT, "qwen")
+    known.settle(ARTIFACTS, "qwen")
     (container,) = known.only(ARTIFACT_JOBS)["spec"]["template"]["spec"]["containers"]
     values = environment(container)
     assert values["AIM_DOWNLOADER_PROTOCOL"] == "HTTP"
@@ -151,13 +152,13 @@ def test_environment_of_the_download() -> None:
 @pytest.mark.spec("AR-407", "SC-053")
 def test_the_filter_is_pinned_with_the_first_job() -> None:
     known = cluster(spec=SIZED)
-    known.settle(ARTIFACT, "qwen")
+    known.settle(ARTIFACTS, "qwen")
     annotations = known.raw(ARTIFACTS, "qwen")["metadata"]["annotations"]
     assert annotations["aim.eai.amd.com/resolved-download-filter"] == '{"exclude":["*/*"]}'
     later = make(AIM_RUNTIME_CONFIG, "default", namespace=TEAM, spec={"storage": {"downloadFilter": {}}})
-    known.world.put(next(part for part in known.world.world.parts if part.name == "aimruntimeconfigs"), later)
+    known.put(next(part for part in known.world.parts if part.name == "aimruntimeconfigs"), later)
     known.remove(ARTIFACT_JOBS, DOWNLOAD)
-    known.settle(ARTIFACT, "qwen")
+    known.settle(ARTIFACTS, "qwen")
     (container,) = known.only(ARTIFACT_JOBS)["spec"]["template"]["spec"]["containers"]
     assert environment(container)["AIM_DOWNLOAD_FILTER"] == '{"exclude":["*/*"]}'
 
@@ -167,17 +168,17 @@ def test_progress_belongs_to_the_pod_until_the_job_succeeds() -> None:
     known = downloading()
     progress = {"percentage": 40, "displayPercentage": "40 %", "downloadedBytes": 40, "totalBytes": 100}
     known.change(ARTIFACTS, "qwen", status={"progress": progress})
-    plan = known.run(ARTIFACT, "qwen")
+    plan = known.run(ARTIFACTS, "qwen")
     assert plan.status is not None
     assert "progress" not in plan.status
     assert conditions_of(plan)["DownloadComplete"] == ("False", "Downloading")
     assert plan.requeue_after == 10
     known.change(ARTIFACTS, "qwen", status={"progress": {**progress, "percentage": 100, "displayPercentage": "100 %"}})
-    plan = known.run(ARTIFACT, "qwen")
+    plan = known.run(ARTIFACTS, "qwen")
     assert conditions_of(plan)["DownloadComplete"] == ("True", "Verifying")
     assert value_of(plan) == "Progressing"
     known.change(ARTIFACT_PODS, known.only(ARTIFACT_PODS)["metadata"]["name"], status={"phase": "Succeeded"})
-    assert conditions_of(known.run(ARTIFACT, "qwen"))["DownloadComplete"] == ("True", "Verifying")
+    assert conditions_of(known.run(ARTIFACTS, "qwen"))["DownloadComplete"] == ("True", "Verifying")
 
 
 @pytest.mark.spec("FW-378", "FW-514", "AR-305")
@@ -188,7 +189,7 @@ def test_a_transfer_that_goes_on_wakes_nobody() -> None:
 
     def news(changed: JsonObject) -> set[str]:
         after = {**before, "status": {**before["status"], **changed}}
-        return woken(SERVICE, known.world, ARTIFACTS, before, after)
+        return woken(SERVICE, known, ARTIFACTS, before, after)
 
     assert news({"progress": transferred(41)}) == set()
     assert news({"download": {"message": "Failed with XET"}}) == set()
@@ -207,7 +208,7 @@ def transferred(percentage: int) -> JsonObject:
 def test_a_number_without_text_gets_its_text() -> None:
     known = downloading()
     known.change(ARTIFACTS, "qwen", status={"progress": {"percentage": 7}})
-    plan = known.run(ARTIFACT, "qwen")
+    plan = known.run(ARTIFACTS, "qwen")
     assert plan.status is not None
     assert plan.status["progress"] == {"displayPercentage": "7 %"}
 
@@ -217,7 +218,7 @@ def test_success_marks_the_volume_and_the_artifact_is_ready() -> None:
     known = downloading()
     known.change(ARTIFACTS, "qwen", status={"download": {"protocol": "XET", "message": "Verifying integrity..."}})
     known.end_job()
-    plan = known.run(ARTIFACT, "qwen")
+    plan = known.run(ARTIFACTS, "qwen")
     (patch,) = plan.patches
     assert (patch.part, patch.name) == (ARTIFACT_CLAIMS, CLAIM)
     assert conditions_of(plan) == {
@@ -242,26 +243,26 @@ def test_success_marks_the_volume_and_the_artifact_is_ready() -> None:
 def test_once_ready_the_job_is_not_needed_any_more() -> None:
     known = ready()
     known.remove(ARTIFACT_JOBS, DOWNLOAD)
-    plan = known.settle(ARTIFACT, "qwen")
+    plan = known.settle(ARTIFACTS, "qwen")
     assert value_of(plan) == "Ready"
     assert not plan.children
     assert not plan.patches
     assert "DownloadJobReady" not in conditions_of(plan)
-    assert known.plan(ARTIFACT, "qwen") == plan
+    assert plan_of(known, ARTIFACTS) == plan
 
 
 @pytest.mark.spec("AR-106", "AR-108", "SC-010")
 def test_a_lost_volume_is_filled_again_and_the_old_job_does_not_count() -> None:
     known = ready()
     known.remove(ARTIFACT_CLAIMS, CLAIM)
-    plan = known.run(ARTIFACT, "qwen")
+    plan = known.run(ARTIFACTS, "qwen")
     assert value_of(plan) == "Progressing"
     assert conditions_of(plan)["CachePvcReady"] == ("False", "ResourceNotReady")
     assert conditions_of(plan)["DownloadComplete"] == ("False", "Downloading")
     assert len(children_of(plan, ARTIFACT_CLAIMS)) == 1
-    plan = known.run(ARTIFACT, "qwen")
+    plan = known.run(ARTIFACTS, "qwen")
     assert [delete.name for delete in plan.deletes] == [DOWNLOAD]
-    plan = known.run(ARTIFACT, "qwen")
+    plan = known.run(ARTIFACTS, "qwen")
     assert [job["metadata"]["name"] for job in children_of(plan, ARTIFACT_JOBS)] == [DOWNLOAD]
     assert value_of(plan) == "Progressing"
 
@@ -269,22 +270,13 @@ def test_a_lost_volume_is_filled_again_and_the_old_job_does_not_count() -> None:
 @pytest.mark.spec("AR-105")
 @pytest.mark.parametrize(("claim_age", "trusted"), [(60, True), (-60, False)])
 def test_volumes_of_the_existing_operator_are_trusted_unless_they_are_younger(claim_age: int, trusted: bool) -> None:
-    known = cluster(
-        status={
-            "status": "Ready",
-            "conditions": [condition("DownloadComplete", True, "Verified", since=NOW)],
-        }
-    )
-    known.now = NOW - timedelta(seconds=claim_age)
-    known.run(ARTIFACT, "qwen")
-    known.now = NOW
-    known.change(
-        ARTIFACTS,
-        "qwen",
-        status={"status": "Ready", "conditions": [condition("DownloadComplete", True, "Verified", since=NOW)]},
-    )
+    verified = condition("DownloadComplete", True, "Verified", since=NOW + timedelta(seconds=claim_age))
+    known = cluster(status={"status": "Ready", "conditions": [verified]})
+    known.run(ARTIFACTS, "qwen")
+    known.later(60)
+    known.change(ARTIFACTS, "qwen", status={"status": "Ready", "conditions": [verified]})
     known.bind_claim()
-    plan = known.run(ARTIFACT, "qwen")
+    plan = known.run(ARTIFACTS, "qwen")
     assert (value_of(plan) == "Ready") is trusted
     assert bool([patch for patch in plan.patches if patch.part is ARTIFACT_CLAIMS]) is trusted
 
@@ -292,13 +284,13 @@ def test_volumes_of_the_existing_operator_are_trusted_unless_they_are_younger(cl
 @pytest.mark.spec("AR-043", "SC-013")
 def test_a_missing_runtime_config_stops_everything_until_it_is_there() -> None:
     known = cluster(spec={**SIZED, "runtimeConfigName": "missing"})
-    plan = known.run(ARTIFACT, "qwen")
+    plan = known.run(ARTIFACTS, "qwen")
     assert not plan.children
     assert value_of(plan) == "Failed"
     assert conditions_of(plan)["RuntimeConfigReady"] == ("False", "ReferenceNotFound")
     found = make(AIM_CLUSTER_RUNTIME_CONFIG, "missing", spec={})
-    known.world.put(next(part for part in known.world.world.parts if part.name == "aimclusterruntimeconfigs"), found)
-    assert known.run(ARTIFACT, "qwen").children
+    known.put(next(part for part in known.world.parts if part.name == "aimclusterruntimeconfigs"), found)
+    assert known.run(ARTIFACTS, "qwen").children
 
 
 @pytest.mark.spec("AR-201", "AR-206", "AR-211", "SC-006", "SC-007")
@@ -325,7 +317,7 @@ def test_size_and_class_of_the_volume(
     if local is not None:
         configs.append(make(AIM_RUNTIME_CONFIG, "default", namespace=TEAM, spec={"storage": local}))
     spec = {"size": "10Gi", **({} if own_class is None else {"storageClassName": own_class})}
-    plan = Cluster.of(artifact(spec=spec, annotations=annotations), *configs).run(ARTIFACT, "qwen")
+    plan = plan_of(seen(artifact(spec=spec, annotations=annotations), *configs), ARTIFACTS)
     (claim,) = children_of(plan, ARTIFACT_CLAIMS)
     found = claim["spec"]["resources"]["requests"]["storage"], claim["spec"].get("storageClassName")
     assert found == expected
@@ -334,9 +326,9 @@ def test_size_and_class_of_the_volume(
 @pytest.mark.spec("AR-273", "SC-014")
 def test_the_job_waits_for_the_binding() -> None:
     known = cluster()
-    known.run(ARTIFACT, "qwen")
+    known.run(ARTIFACTS, "qwen")
     known.remove(STATUS_UPDATER_BINDINGS, "aim-engine-artifact-status-updater")
-    plan = known.run(ARTIFACT, "qwen")
+    plan = known.run(ARTIFACTS, "qwen")
     assert children_of(plan, STATUS_UPDATER_BINDINGS)
     assert not children_of(plan, ARTIFACT_JOBS)
 
@@ -344,11 +336,11 @@ def test_the_job_waits_for_the_binding() -> None:
 @pytest.mark.spec("AR-113", "AR-405")
 def test_warnings_about_s3_sources_come_once() -> None:
     known = cluster(uri="s3://bucket/llama", spec={**SIZED, "downloadFilter": {}})
-    first = known.run(ARTIFACT, "qwen")
+    first = known.run(ARTIFACTS, "qwen")
     reasons = [event.reason for event in first.events]
     assert "ModelIdMissing" in reasons
     assert "DownloadFilterIgnored" in reasons
-    assert "ModelIdMissing" not in [event.reason for event in known.run(ARTIFACT, "qwen").events]
+    assert "ModelIdMissing" not in [event.reason for event in known.run(ARTIFACTS, "qwen").events]
     (container,) = known.only(ARTIFACT_JOBS)["spec"]["template"]["spec"]["containers"]
     assert "AIM_DOWNLOAD_FILTER" not in environment(container)
 
@@ -359,12 +351,12 @@ def test_last_used_is_the_deployment_that_mounts_the_volume() -> None:
     used = NOW + timedelta(minutes=5)
     mounts = {"predictor": {"volumes": [{"name": "w", "persistentVolumeClaim": {"claimName": CLAIM}}]}}
     user = make(INFERENCE_SERVICE, "chat", namespace=TEAM, created=used, spec=mounts)
-    known.world.put(INFERENCE_SERVICES, user)
-    plan = known.settle(ARTIFACT, "qwen")
+    known.put(INFERENCE_SERVICES, user)
+    plan = known.settle(ARTIFACTS, "qwen")
     assert plan.status is not None
     assert plan.status["lastUsed"] == "2026-11-21T12:05:00Z"
     known.remove(INFERENCE_SERVICES, "chat")
-    after = known.settle(ARTIFACT, "qwen")
+    after = known.settle(ARTIFACTS, "qwen")
     assert after.status is not None
     assert after.status["lastUsed"] == "2026-11-21T12:05:00Z"
 
@@ -372,7 +364,7 @@ def test_last_used_is_the_deployment_that_mounts_the_volume() -> None:
 @pytest.mark.spec("AR-420", "SC-011")
 def test_mode_follows_the_owners() -> None:
     reference = {"apiVersion": "aim.eai.amd.com/v1alpha1", "kind": "AIMTemplateCache", "name": "c", "uid": "u"}
-    plan = Cluster.of(artifact(spec=SIZED, owners=[reference])).run(ARTIFACT, "qwen")
+    plan = plan_of(seen(artifact(spec=SIZED, owners=[reference])), ARTIFACTS)
     assert plan.status is not None
     assert plan.status["mode"] == "Dedicated"
 
@@ -380,14 +372,15 @@ def test_mode_follows_the_owners() -> None:
 @pytest.mark.spec("FW-019", "AR-032")
 def test_a_stale_view_creates_nothing() -> None:
     known = cluster()
-    known.world.make_stale(ARTIFACT_CLAIMS)
-    plan = known.run(ARTIFACT, "qwen")
+    known.make_stale(ARTIFACT_CLAIMS)
+    plan = known.run(ARTIFACTS, "qwen")
     assert not plan.children
     assert plan.retry is not None
 
 
 def test_pods_of_another_job_do_not_count() -> None:
     known = downloading()
-    stranger = make(POD, "stray", namespace=TEAM, labels={"aim.eai.amd.com/cache.type": "artifact"}, status={})
-    known.world.put(next(part for part in known.world.world.parts if part.name == "pods-artifacts"), stranger)
-    assert value_of(known.run(ARTIFACT, "qwen")) == "Progressing"
+    spec = {"containers": [{"name": "c", "image": "i"}]}
+    stranger = make(POD, "stray", namespace=TEAM, labels={"aim.eai.amd.com/cache.type": "artifact"}, spec=spec)
+    known.put(next(part for part in known.world.parts if part.name == "pods-artifacts"), stranger)
+    assert value_of(known.run(ARTIFACTS, "qwen")) == "Progressing"

@@ -12,10 +12,11 @@ from support.artifacts import (
     artifact,
     cache,
     namespace,
+    seen,
     source,
     template,
 )
-from support.builders import NOW, make
+from support.builders import NOW, BuiltWorld, make
 from support.woken import woken as all_woken
 
 from aim_domain import labels
@@ -41,10 +42,10 @@ from controller_runtime.kinds import PERSISTENT_VOLUME_CLAIM
 
 
 def woken(
-    known: Cluster, reconciler: Reconciler[Any], part: Part[Any], before: JsonObject | None, after: JsonObject | None
+    known: BuiltWorld, reconciler: Reconciler[Any], part: Part[Any], before: JsonObject | None, after: JsonObject | None
 ) -> set[str]:
     """Names of the objects of one controller that a change wakes."""
-    found = all_woken(SERVICE, known.world, part, before, after)
+    found = all_woken(SERVICE, known, part, before, after)
     return {key.rpartition("/")[2] for key in found if key.startswith(f"{reconciler.controller}:")}
 
 
@@ -58,8 +59,8 @@ def with_spec(obj: JsonObject, **spec: Any) -> JsonObject:
 
 @pytest.mark.spec("AR-800", "FW-170")
 def test_children_wake_their_artifact() -> None:
-    known = Cluster.of(artifact(spec={"size": "1Gi"}))
-    known.settle(ARTIFACT, "qwen")
+    known = Cluster(artifact(spec={"size": "1Gi"}))
+    known.settle(ARTIFACTS, "qwen")
     pod = known.raw(ARTIFACT_PODS, known.start_pod())
     for part, child in (
         (ARTIFACT_CLAIMS, known.only(ARTIFACT_CLAIMS)),
@@ -74,7 +75,7 @@ def test_children_wake_their_artifact() -> None:
 
 @pytest.mark.spec("AR-046")
 def test_runtime_configs_wake_their_users() -> None:
-    known = Cluster.of(artifact(), artifact("other", uid="u2", spec={"runtimeConfigName": "special"}), cache())
+    known = seen(artifact(), artifact("other", uid="u2", spec={"runtimeConfigName": "special"}), cache())
     config = make(AIM_CLUSTER_RUNTIME_CONFIG, "special", spec={})
     default = make(AIM_CLUSTER_RUNTIME_CONFIG, "default", spec={"env": [{"name": "A", "value": "1"}]})
     assert woken(known, ARTIFACT, CLUSTER_RUNTIME_CONFIGS, None, config) == {"other"}
@@ -85,8 +86,8 @@ def test_runtime_configs_wake_their_users() -> None:
 
 @pytest.mark.spec("AR-426", "AR-800")
 def test_a_deployment_wakes_the_artifacts_it_mounts() -> None:
-    known = Cluster.of(artifact(spec={"size": "1Gi"}))
-    known.settle(ARTIFACT, "qwen")
+    known = Cluster(artifact(spec={"size": "1Gi"}))
+    known.settle(ARTIFACTS, "qwen")
     claim = known.only(ARTIFACT_CLAIMS)["metadata"]["name"]
     volumes = [{"name": "w", "persistentVolumeClaim": {"claimName": claim}}]
     user = make(INFERENCE_SERVICE, "chat", namespace=TEAM, spec={"predictor": {"volumes": volumes}})
@@ -97,7 +98,7 @@ def test_a_deployment_wakes_the_artifacts_it_mounts() -> None:
 @pytest.mark.spec("AR-580")
 def test_artifacts_wake_every_cache_that_may_use_them() -> None:
     leaving = cache("leaving", spec={"templateName": "none"}, deleting=NOW)
-    known = Cluster.of(
+    known = seen(
         cache("wants", spec={"templateName": "none", "modelSources": [source()]}),
         cache("by-template"),
         cache("stranger", spec={"templateName": "none"}),
@@ -122,14 +123,14 @@ def test_an_artifact_wakes_caches_of_its_namespace_only() -> None:
         make(AIM_TEMPLATE_CACHE, "shared", namespace=f"team-{number}", uid=f"uid-{number}", spec=spec)
         for number in range(5)
     ]
-    known = Cluster.of(shared, cache("here", spec=spec), *elsewhere)
+    known = seen(shared, cache("here", spec=spec), *elsewhere)
     assert woken(known, CACHE, ARTIFACTS, None, artifact()) == {"here"}
 
 
 @pytest.mark.spec("AR-580", "FW-116")
 def test_templates_wake_caches_when_sources_or_readiness_change() -> None:
     before = template(source(), status="Progressing", ready=False)
-    known = Cluster.of(cache(), cache("cluster-only", spec={"templateScope": "Cluster"}))
+    known = seen(cache(), cache("cluster-only", spec={"templateScope": "Cluster"}))
     assert woken(known, CACHE, TEMPLATES, None, before) == {"qwen"}
     assert woken(known, CACHE, TEMPLATES, before, template(source())) == {"qwen"}
     more = [source(), source("a/b", "hf://a/b")]
@@ -145,7 +146,7 @@ def test_what_makes_room_wakes_those_that_wait_for_storage() -> None:
     full, raised = config(clusterLimit="1Gi"), config(clusterLimit="15Gi")
     waiting = [artifact(name, uid=name, spec={"size": "10Gi", "runtimeConfigName": "own"}) for name in ("a", "b")]
     own = make(AIM_CLUSTER_RUNTIME_CONFIG, "own", spec={})
-    known = Cluster.of(*waiting, raised, own, namespace())
+    known = seen(*waiting, raised, own, namespace())
     assert woken(known, ARTIFACT, CLUSTER_RUNTIME_CONFIGS, full, raised) == {"a"}
     assert not woken(known, ARTIFACT, CLUSTER_RUNTIME_CONFIGS, raised, with_spec(raised, defaultStorageClassName="x"))
     freed = make(PERSISTENT_VOLUME_CLAIM, "gone", namespace=TEAM)

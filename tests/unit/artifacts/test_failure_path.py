@@ -3,18 +3,7 @@
 from typing import Any
 
 import pytest
-from support.artifacts import (
-    ARTIFACT,
-    CACHE,
-    Cluster,
-    cache,
-    conditions_of,
-    environment,
-    namespace,
-    source,
-    template,
-    value_of,
-)
+from support.artifacts import Cluster, cache, conditions_of, environment, namespace, plan_of, source, template, value_of
 
 from aim_domain import labels
 from aim_domain.parts import ARTIFACT_CLAIMS, ARTIFACT_JOBS, ARTIFACTS, TEMPLATE_CACHES
@@ -26,12 +15,12 @@ TERMINATION = dumps({"category": "Auth", "message": "401 for token hf_invalidtok
 def refused(known: Cluster) -> Plan:
     """The one artifact's download is refused; the failure policy ends the Job with its first pod."""
     (name,) = known.names(ARTIFACTS)
-    known.settle(ARTIFACT, name)
+    known.settle(ARTIFACTS, name)
     known.bind_claim()
     known.end_pod(known.start_pod(), 10, TERMINATION)
     known.end_job("Failed", "PodFailurePolicy")
-    plan = known.run(ARTIFACT, name)
-    known.settle(CACHE, "qwen")
+    plan = known.run(ARTIFACTS, name)
+    known.settle(TEMPLATE_CACHES, "qwen")
     return plan
 
 
@@ -53,8 +42,8 @@ def refused(known: Cluster) -> Plan:
     "FW-090",
 )
 def test_from_a_refused_token_to_a_ready_cache() -> None:
-    known = Cluster.of(cache(), template(source(size="2Gi")), namespace())
-    known.settle(CACHE, "qwen")
+    known = Cluster(cache(), template(source(size="2Gi")), namespace())
+    known.settle(TEMPLATE_CACHES, "qwen")
     (name,) = known.names(ARTIFACTS)
 
     failed = refused(known)
@@ -65,7 +54,7 @@ def test_from_a_refused_token_to_a_ready_cache() -> None:
     warnings = [event.condition for event in failed.events if event.type is EventType.WARNING]
     assert {"DownloadJobPodsReady", "AuthValid", "Ready"} <= set(warnings)
     assert "hf_invalidtoken" not in str(failed)
-    of_cache = known.plan(CACHE, "qwen")
+    of_cache = plan_of(known, TEMPLATE_CACHES)
     assert value_of(of_cache) == "Failed"
     assert conditions_of(of_cache)["ArtifactsReady"] == ("False", "AuthError")
     assert not of_cache.children
@@ -74,7 +63,7 @@ def test_from_a_refused_token_to_a_ready_cache() -> None:
     before = known.names(ARTIFACT_CLAIMS) + known.names(ARTIFACT_JOBS)
     known.remove(ARTIFACTS, name)
     assert not known.names(ARTIFACT_CLAIMS)
-    known.settle(CACHE, "qwen")
+    known.settle(TEMPLATE_CACHES, "qwen")
     assert known.names(ARTIFACTS) == [name]
 
     assert value_of(refused(known)) == "Failed"
@@ -83,21 +72,22 @@ def test_from_a_refused_token_to_a_ready_cache() -> None:
     assert not set(before) & set(after)
 
     # The user corrects the artifact's env: the failed Job goes at once, the next one succeeds.
-    known.change_metadata(ARTIFACTS, name, generation=2)
-    assert [delete.part for delete in known.run(ARTIFACT, name).deletes] == [ARTIFACT_JOBS]
-    known.settle(ARTIFACT, name)
+    spec = known.raw(ARTIFACTS, name)["spec"]
+    known.change(ARTIFACTS, name, spec={**spec, "env": [{"name": "HF_TOKEN", "value": "corrected"}]})
+    assert [delete.part for delete in known.run(ARTIFACTS, name).deletes] == [ARTIFACT_JOBS]
+    known.settle(ARTIFACTS, name)
     known.start_pod()
     known.end_job()
-    ready = known.settle(ARTIFACT, name)
+    ready = known.settle(ARTIFACTS, name)
     assert value_of(ready) == "Ready"
     assert conditions_of(ready)["AuthValid"] == ("True", "AuthenticationValid")
-    assert value_of(known.settle(CACHE, "qwen")) == "Ready"
+    assert value_of(known.settle(TEMPLATE_CACHES, "qwen")) == "Ready"
 
 
 @pytest.mark.spec("AR-566", "AR-362", "SV-269", "FW-206", "FW-411")
 def test_an_env_corrected_in_the_cache_starts_a_new_download_at_once() -> None:
-    known = Cluster.of(cache(), template(source(size="2Gi")), namespace())
-    known.settle(CACHE, "qwen")
+    known = Cluster(cache(), template(source(size="2Gi")), namespace())
+    known.settle(TEMPLATE_CACHES, "qwen")
     (name,) = known.names(ARTIFACTS)
     assert value_of(refused(known)) == "Failed"
     (before,) = known.names(ARTIFACT_JOBS)
@@ -106,33 +96,33 @@ def test_an_env_corrected_in_the_cache_starts_a_new_download_at_once() -> None:
     corrected = [{"name": "HF_TOKEN", "value": "corrected"}]
     wanted = known.raw(TEMPLATE_CACHES, "qwen")["spec"] | {"env": corrected}
     known.change(TEMPLATE_CACHES, "qwen", spec=wanted)
-    plan = known.run(CACHE, "qwen")
+    plan = known.run(TEMPLATE_CACHES, "qwen")
     (patch,) = plan.patches
     assert (patch.name, patch.body["spec"]) == (name, {"env": corrected})
     assert not plan.children
-    assert known.plan(CACHE, "qwen").patches == ()
+    assert plan_of(known, TEMPLATE_CACHES).patches == ()
 
-    assert [delete.uid for delete in known.run(ARTIFACT, name).deletes] == [failed_job]
-    known.settle(ARTIFACT, name)
+    assert [delete.uid for delete in known.run(ARTIFACTS, name).deletes] == [failed_job]
+    known.settle(ARTIFACTS, name)
     (container,) = known.only(ARTIFACT_JOBS)["spec"]["template"]["spec"]["containers"]
     assert environment(container)["HF_TOKEN"] == "corrected"
 
     # A correction in the artifact itself lasts until the cache says something new.
     known.change(ARTIFACTS, name, spec=known.raw(ARTIFACTS, name)["spec"] | {"env": []})
-    assert known.plan(CACHE, "qwen").patches == ()
+    assert plan_of(known, TEMPLATE_CACHES).patches == ()
     known.change(TEMPLATE_CACHES, "qwen", spec={**wanted, "env": [{"name": "A", "value": "b"}]})
-    assert len(known.plan(CACHE, "qwen").patches) == 1
+    assert len(plan_of(known, TEMPLATE_CACHES).patches) == 1
 
 
 @pytest.mark.spec("AR-566")
 @pytest.mark.parametrize("change", [{"status": {"status": "Ready"}}, {"label": "another"}])
 def test_an_env_is_not_handed_on_to_ready_or_foreign_artifacts(change: dict[str, Any]) -> None:
-    known = Cluster.of(cache(), template(source(size="2Gi")), namespace())
-    known.settle(CACHE, "qwen")
+    known = Cluster(cache(), template(source(size="2Gi")), namespace())
+    known.settle(TEMPLATE_CACHES, "qwen")
     (name,) = known.names(ARTIFACTS)
     known.change(ARTIFACTS, name, status={"status": "Failed", **change.get("status", {})})
     if "label" in change:
-        known.change_metadata(ARTIFACTS, name, labels={labels.TEMPLATE_CACHE_NAME: change["label"]})
+        known.change(ARTIFACTS, name, metadata={"labels": {labels.TEMPLATE_CACHE_NAME: change["label"]}})
     wanted = known.raw(TEMPLATE_CACHES, "qwen")["spec"] | {"env": [{"name": "HF_TOKEN", "value": "new"}]}
     known.change(TEMPLATE_CACHES, "qwen", spec=wanted)
-    assert known.plan(CACHE, "qwen").patches == ()
+    assert plan_of(known, TEMPLATE_CACHES).patches == ()

@@ -1,12 +1,12 @@
 """Jobs of artifacts know the credentials of their namespace for the host of their source."""
 
 import pytest
-from support.artifacts import ARTIFACT, TEAM, Cluster, artifact, children_of
+from support.artifacts import TEAM, Cluster, artifact, children_of
 from support.builders import make
 from support.old_objects import NAMESPACE_CONFIG
 
 from aim_domain.kinds import AIM_NAMESPACE_CONFIG
-from aim_domain.parts import ARTIFACT_JOBS
+from aim_domain.parts import ARTIFACT_JOBS, ARTIFACTS
 from controller_runtime import JsonObject
 
 OF_NAMESPACE = make(AIM_NAMESPACE_CONFIG, "one", namespace=TEAM, spec=NAMESPACE_CONFIG)
@@ -15,10 +15,10 @@ AWS = {"AWS_ENDPOINT_URL", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"}
 
 def credentials_of(part: str, one: JsonObject) -> set[str]:
     """Names of the variables with credentials in the Job that is made next."""
-    known = Cluster.of(one, OF_NAMESPACE)
+    known = Cluster(one, OF_NAMESPACE)
     for _ in range(5):
         jobs = [
-            job for job in children_of(known.run(ARTIFACT, "qwen"), ARTIFACT_JOBS) if part in job["metadata"]["name"]
+            job for job in children_of(known.run(ARTIFACTS, "qwen"), ARTIFACT_JOBS) if part in job["metadata"]["name"]
         ]
         if jobs:
             container = jobs[0]["spec"]["template"]["spec"]["containers"][0]

@@ -2,7 +2,6 @@
 
 import pytest
 from support.artifacts import (
-    ARTIFACT,
     TEAM,
     URI,
     Cluster,
@@ -11,6 +10,7 @@ from support.artifacts import (
     conditions_of,
     environment,
     message_of,
+    plan_of,
     value_of,
 )
 from support.builders import fact
@@ -23,8 +23,8 @@ JOB = "qwen-check-size-16b81fda"
 
 
 def asked() -> Cluster:
-    known = Cluster.of(artifact())
-    known.settle(ARTIFACT, "qwen")
+    known = Cluster(artifact())
+    known.settle(ARTIFACTS, "qwen")
     return known
 
 
@@ -32,13 +32,13 @@ def answered(message: str) -> tuple[Cluster, Plan]:
     known = asked()
     known.end_pod(known.start_pod(), 0, message)
     known.end_job()
-    return known, known.run(ARTIFACT, "qwen")
+    return known, known.run(ARTIFACTS, "qwen")
 
 
 @pytest.mark.spec("AR-150", "AR-151", "AR-152", "AR-153", "AR-154", "AR-165", "SC-003")
 def test_without_a_size_a_job_asks_for_it() -> None:
-    known = Cluster.of(artifact())
-    plan = known.run(ARTIFACT, "qwen")
+    known = Cluster(artifact())
+    plan = known.run(ARTIFACTS, "qwen")
     (job,) = children_of(plan, ARTIFACT_JOBS)
     assert job["metadata"]["name"] == JOB
     assert job["metadata"]["labels"]["aim.eai.amd.com/component"] == "check-size"
@@ -52,7 +52,7 @@ def test_without_a_size_a_job_asks_for_it() -> None:
     assert not children_of(plan, ARTIFACT_CLAIMS)
     assert value_of(plan) == "Progressing"
     assert conditions_of(plan)["CheckSizeJobReady"] == ("False", "ResourceNotReady")
-    assert conditions_of(known.run(ARTIFACT, "qwen"))["CheckSizeJobReady"] == ("False", "JobRunning")
+    assert conditions_of(known.run(ARTIFACTS, "qwen"))["CheckSizeJobReady"] == ("False", "JobRunning")
 
 
 @pytest.mark.spec("AR-155", "AR-156", "AR-158", "AR-162", "SC-004")
@@ -65,7 +65,7 @@ def test_the_answer_leads_to_the_volume() -> None:
     assert claim["spec"]["resources"]["requests"]["storage"] == "11Gi"
     assert not [type_ for type_, (status, _) in conditions_of(plan).items() if type_.startswith("CheckSize")]
     known.remove(ARTIFACT_JOBS, JOB)
-    again = known.run(ARTIFACT, "qwen")
+    again = known.run(ARTIFACTS, "qwen")
     assert again.status is not None
     assert again.status["discoveredSizeBytes"] == 10737418240
     assert [child.name for child in again.children] == ["qwen-download-16b81fda"]
@@ -82,8 +82,8 @@ def test_without_a_termination_message_the_log_is_read() -> None:
     assert message_of(plan, "CheckSizeOutputReady") == f"reading the result of Job {TEAM}/{JOB}"
     tail = 'warning: slow\n{"url":"x","sizeBytes":5}\nbye'
     about = known.raw(ARTIFACTS, "qwen")
-    known.world.put(FACTS, fact("artifacts", "pod-log", effect.key, about, ARTIFACTS, outcome={"tail": tail}))
-    plan = known.run(ARTIFACT, "qwen")
+    known.put(FACTS, fact("artifacts", "pod-log", effect.key, about, ARTIFACTS, outcome={"tail": tail}))
+    plan = known.run(ARTIFACTS, "qwen")
     assert plan.status is not None
     assert plan.status["discoveredSizeBytes"] == 5
 
@@ -106,12 +106,12 @@ def test_an_unusable_answer_fails(message: str) -> None:
 def test_an_answer_that_is_gone_is_waited_for() -> None:
     known, _ = answered("")
     known.remove(ARTIFACT_PODS, known.names(ARTIFACT_PODS)[0])
-    plan = known.run(ARTIFACT, "qwen")
+    plan = known.run(ARTIFACTS, "qwen")
     assert value_of(plan) == "Progressing"
     assert conditions_of(plan)["CheckSizeOutputReady"] == ("False", "ResourceNotReady")
     assert "is gone before its result was read; the Job will run again" in message_of(plan, "CheckSizeOutputReady")
     known.remove(ARTIFACT_JOBS, JOB)
-    assert [child.name for child in known.run(ARTIFACT, "qwen").children] == [JOB]
+    assert [child.name for child in known.run(ARTIFACTS, "qwen").children] == [JOB]
 
 
 @pytest.mark.spec("AR-156")
@@ -119,7 +119,7 @@ def test_a_pod_that_names_no_container_is_asked_for_the_one_that_the_job_has() -
     known = asked()
     known.start_pod(None, "Succeeded")
     known.end_job()
-    (effect,) = known.run(ARTIFACT, "qwen").effects
+    (effect,) = known.run(ARTIFACTS, "qwen").effects
     assert effect.params["container"] == "check-size"
 
 
@@ -128,8 +128,8 @@ def test_of_a_log_without_a_size_the_last_line_is_quoted() -> None:
     known, plan = answered("")
     (effect,) = plan.effects
     about = known.raw(ARTIFACTS, "qwen")
-    known.world.put(FACTS, fact("artifacts", "pod-log", effect.key, about, ARTIFACTS, outcome={"tail": "x\nbye\n"}))
-    plan = known.run(ARTIFACT, "qwen")
+    known.put(FACTS, fact("artifacts", "pod-log", effect.key, about, ARTIFACTS, outcome={"tail": "x\nbye\n"}))
+    plan = known.run(ARTIFACTS, "qwen")
     assert "reported no usable size (last line: 'bye'); set spec.size" in message_of(plan, "CheckSizeOutputReady")
 
 
@@ -138,7 +138,7 @@ def test_the_log_of_a_failed_question_is_read_before_its_cause_is_told() -> None
     known = asked()
     known.end_pod(known.start_pod(), 1)
     known.end_job("Failed", "BackoffLimitExceeded")
-    plan = known.run(ARTIFACT, "qwen")
+    plan = known.run(ARTIFACTS, "qwen")
     assert [effect.kind for effect in plan.effects] == ["pod-log"]
     assert value_of(plan) == "Progressing"
 
@@ -147,11 +147,11 @@ def test_the_log_of_a_failed_question_is_read_before_its_cause_is_told() -> None
 def test_a_failed_question_is_final_when_its_pod_had_its_time_to_say_why() -> None:
     known = asked()
     known.end_job("Failed", "BackoffLimitExceeded", since=known.now)
-    plan = known.run(ARTIFACT, "qwen")
+    plan = known.run(ARTIFACTS, "qwen")
     assert value_of(plan) == "Progressing"
     assert plan.requeue_after == EXPLANATION_WAIT.total_seconds()
-    known.now += EXPLANATION_WAIT
-    assert value_of(known.run(ARTIFACT, "qwen")) == "Failed"
+    known.later(EXPLANATION_WAIT.total_seconds())
+    assert value_of(known.run(ARTIFACTS, "qwen")) == "Failed"
 
 
 @pytest.mark.spec("AR-362")
@@ -159,15 +159,17 @@ def test_another_spec_replaces_a_failed_question() -> None:
     known = asked()
     known.end_pod(known.start_pod(), 11, '{"category":"SourceNotFound","message":"no such repository"}')
     known.end_job("Failed", "PodFailurePolicy")
-    known.change_metadata(ARTIFACTS, "qwen", generation=2)
-    plan = known.plan(ARTIFACT, "qwen")
+    spec = known.raw(ARTIFACTS, "qwen")["spec"]
+    known.change(ARTIFACTS, "qwen", spec={**spec, "env": [{"name": "HF_TOKEN", "value": "corrected"}]})
+    plan = plan_of(known, ARTIFACTS)
     assert [delete.name for delete in plan.deletes] == [JOB]
     assert conditions_of(plan)["CheckSizeJobReady"] == ("False", "ResourceNotReady")
     assert message_of(plan, "CheckSizeJobReady") == (
         f"Job {TEAM}/{JOB} failed and is replaced, because the spec has changed"
     )
-    known.change_metadata(ARTIFACT_JOBS, JOB, deletionTimestamp="2026-11-21T12:00:00Z")
-    assert known.plan(ARTIFACT, "qwen").deletes == ()
+    known.change(ARTIFACT_JOBS, JOB, metadata={"finalizers": ["batch.kubernetes.io/held"]})
+    known.remove(ARTIFACT_JOBS, JOB)
+    assert plan_of(known, ARTIFACTS).deletes == ()
 
 
 @pytest.mark.spec("AR-161", "AR-354")
@@ -175,8 +177,8 @@ def test_a_failed_question_fails_the_artifact_until_it_is_asked_again() -> None:
     known = asked()
     known.end_pod(known.start_pod(), 11, '{"category":"SourceNotFound","message":"no such repository"}')
     known.end_job("Failed", "PodFailurePolicy")
-    plan = known.run(ARTIFACT, "qwen")
+    plan = known.run(ARTIFACTS, "qwen")
     assert conditions_of(plan)["CheckSizeJobPodsReady"] == ("False", "SourceNotFound")
     assert value_of(plan) == "Failed"
     known.remove(ARTIFACT_JOBS, JOB)
-    assert [child.name for child in known.run(ARTIFACT, "qwen").children] == [JOB]
+    assert [child.name for child in known.run(ARTIFACTS, "qwen").children] == [JOB]

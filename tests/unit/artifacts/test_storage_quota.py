@@ -13,6 +13,8 @@ from support.artifacts import (
     children_of,
     conditions_of,
     namespace,
+    plan_of,
+    seen,
     value_of,
 )
 from support.builders import NOW, make
@@ -24,7 +26,7 @@ from aim_artifacts.quota import Limits, Refusal, Request, Volume, admit, fitting
 from aim_domain import AIMClusterRuntimeConfig, labels
 from aim_domain.kinds import AIM_CLUSTER_RUNTIME_CONFIG
 from aim_domain.parts import ARTIFACT_CLAIMS, ARTIFACTS, CLUSTER_RUNTIME_CONFIGS
-from controller_runtime import JsonObject
+from controller_runtime import JsonObject, Key
 from controller_runtime.core import Namespace
 
 GI = 1 << 30
@@ -108,10 +110,10 @@ def test_of_two_of_one_moment_namespace_and_then_name_decide(first: tuple[str, s
 @pytest.mark.spec("AR-449", "AR-471")
 def test_artifacts_of_one_moment_get_their_volumes_by_name() -> None:
     twins = [artifact(name, uid=f"uid-{name}", spec={"size": "10Gi"}) for name in ("b", "a")]
-    known = Cluster.of(*twins, namespace(), config(clusterLimit="15Gi"))
-    assert [key.name for key in admissible_after(known.world.view(), TEAM)] == ["a"]
-    assert not children_of(known.plan(ARTIFACT, "b"), ARTIFACT_CLAIMS)
-    assert children_of(known.plan(ARTIFACT, "a"), ARTIFACT_CLAIMS)
+    known = seen(*twins, namespace(), config(clusterLimit="15Gi"))
+    assert [key.name for key in admissible_after(known.view(), TEAM)] == ["a"]
+    assert not children_of(plan_of(known, ARTIFACTS, "b"), ARTIFACT_CLAIMS)
+    assert children_of(plan_of(known, ARTIFACTS, "a"), ARTIFACT_CLAIMS)
 
 
 @pytest.mark.spec("AR-449", "AR-471")
@@ -128,18 +130,18 @@ def test_artifacts_of_one_moment_get_their_volumes_by_name() -> None:
 def test_who_could_not_make_a_volume_holds_up_nobody(older: JsonObject) -> None:
     first = artifact("first", uid="uid-1", created=NOW - timedelta(hours=1), **older)
     second = artifact("second", uid="uid-2", spec={"size": "10Gi"})
-    known = Cluster.of(first, second, namespace(), config(clusterLimit="15Gi"))
-    assert children_of(known.plan(ARTIFACT, "second"), ARTIFACT_CLAIMS)
+    known = seen(first, second, namespace(), config(clusterLimit="15Gi"))
+    assert children_of(plan_of(known, ARTIFACTS, "second"), ARTIFACT_CLAIMS)
 
 
 @pytest.mark.spec("AR-444")
 def test_a_bad_annotation_is_told_whether_or_not_the_volume_is_there() -> None:
     bad = namespace(annotations={"aim.eai.amd.com/artifact-storage-quota": "oops"})
-    known = Cluster.of(artifact(spec={"size": "10Gi"}), bad, config(defaultNamespaceLimit="50Gi"))
-    without = known.plan(ARTIFACT, "qwen")
-    known.run(ARTIFACT, "qwen")
-    known.world.put(ARTIFACTS, artifact(spec={"size": "10Gi"}))
-    with_volume = known.plan(ARTIFACT, "qwen")
+    known = Cluster(artifact(spec={"size": "10Gi"}), bad, config(defaultNamespaceLimit="50Gi"))
+    without = plan_of(known, ARTIFACTS)
+    known.run(ARTIFACTS, "qwen")
+    known.put(ARTIFACTS, artifact(spec={"size": "10Gi"}, status={}))
+    with_volume = plan_of(known, ARTIFACTS)
     for plan in (without, with_volume):
         (told,) = [event for event in plan.events if event.reason == "InvalidQuotaAnnotation"]
         assert "'oops', which is not a quantity" in told.message
@@ -147,8 +149,8 @@ def test_a_bad_annotation_is_told_whether_or_not_the_volume_is_there() -> None:
 
 @pytest.mark.spec("AR-485", "AR-486", "AR-472", "AR-099", "SC-062")
 def test_a_blocked_artifact_waits_until_the_limit_is_raised() -> None:
-    known = Cluster.of(artifact(spec={"size": "10Gi"}), namespace(), config(clusterLimit="10Gi"))
-    plan = known.run(ARTIFACT, "qwen")
+    known = Cluster(artifact(spec={"size": "10Gi"}), namespace(), config(clusterLimit="10Gi"))
+    plan = known.run(ARTIFACTS, "qwen")
     assert not children_of(plan, ARTIFACT_CLAIMS)
     assert value_of(plan) == "Pending"
     conditions = conditions_of(plan)
@@ -158,52 +160,52 @@ def test_a_blocked_artifact_waits_until_the_limit_is_raised() -> None:
     assert plan.status["displaySize"] == "10 GiB"
     assert "allocatedSize" not in plan.status
     assert plan.requeue_after == 60
-    known.world.put(CLUSTER_RUNTIME_CONFIGS, config(clusterLimit="20Gi"))
-    plan = known.run(ARTIFACT, "qwen")
+    known.put(CLUSTER_RUNTIME_CONFIGS, config(clusterLimit="20Gi"))
+    plan = known.run(ARTIFACTS, "qwen")
     assert children_of(plan, ARTIFACT_CLAIMS)
     assert conditions_of(plan)["StorageQuotaReady"] == ("True", "QuotaAvailable")
-    assert conditions_of(known.settle(ARTIFACT, "qwen"))["StorageQuotaReady"] == ("True", "QuotaAvailable")
+    assert conditions_of(known.settle(ARTIFACTS, "qwen"))["StorageQuotaReady"] == ("True", "QuotaAvailable")
 
 
 @pytest.mark.spec("AR-446", "AR-471", "SC-072")
 def test_volumes_count_until_they_are_gone() -> None:
     first = artifact("first", uid="uid-1", spec={"size": "10Gi"}, created=NOW - timedelta(hours=1))
-    known = Cluster.of(
+    known = Cluster(
         first, artifact("second", uid="uid-2", spec={"size": "10Gi"}), namespace(), config(clusterLimit="15Gi")
     )
-    assert not children_of(known.run(ARTIFACT, "second"), ARTIFACT_CLAIMS)
-    known.settle(ARTIFACT, "first")
-    plan = known.run(ARTIFACT, "second")
+    assert not children_of(known.run(ARTIFACTS, "second"), ARTIFACT_CLAIMS)
+    known.settle(ARTIFACTS, "first")
+    plan = known.run(ARTIFACTS, "second")
     assert conditions_of(plan)["StorageQuotaReady"] == ("False", "ClusterQuotaExceeded")
     claim = known.only(ARTIFACT_CLAIMS)["metadata"]["name"]
-    known.change_metadata(ARTIFACT_CLAIMS, claim, deletionTimestamp="2026-11-21T12:00:00Z")
-    plan = known.run(ARTIFACT, "second")
+    known.change(ARTIFACT_CLAIMS, claim, metadata={"deletionTimestamp": "2026-11-21T12:00:00Z"})
+    plan = known.run(ARTIFACTS, "second")
     assert conditions_of(plan)["StorageQuotaReady"] == ("False", "WaitingForEviction")
     assert known.raw(ARTIFACT_CLAIMS, claim)["metadata"]["namespace"] == TEAM
 
 
 @pytest.mark.spec("AR-470")
 def test_without_limits_nothing_is_said() -> None:
-    plan = Cluster.of(artifact(spec={"size": "10Gi"}), namespace()).run(ARTIFACT, "qwen")
+    plan = plan_of(seen(artifact(spec={"size": "10Gi"}), namespace()), ARTIFACTS)
     assert "StorageQuotaReady" not in conditions_of(plan)
     assert children_of(plan, ARTIFACT_CLAIMS)
 
 
-def crowd(*objects: JsonObject) -> Cluster:
+def crowd(*objects: JsonObject) -> list[JsonObject]:
     """Twenty artifacts of 10Gi each, the first one the oldest, and whatever else there is."""
     waiting = [
         artifact(f"a{number:02}", uid=f"uid-{number}", spec={"size": "10Gi"}, created=NOW + timedelta(seconds=number))
         for number in range(20)
     ]
-    return Cluster.of(*waiting, namespace(), *objects)
+    return [*waiting, namespace(), *objects]
 
 
 @pytest.mark.spec("AR-470")
 @pytest.mark.parametrize("limits", [[], [config(clusterLimit="9Gi")], [config(defaultNamespaceLimit="9Gi")]])
 def test_a_pass_looks_at_others_only_when_they_can_matter(limits: list[JsonObject]) -> None:
-    known = crowd(*limits)
-    view = known.world.view()
-    plan = decide(ARTIFACT, known.world.object(ARTIFACTS, TEAM, "a19"), view, known.now)
+    known = seen(*crowd(*limits))
+    view = known.view()
+    plan = decide(ARTIFACT, known.object(ARTIFACTS, TEAM, "a19"), view, known.now)
     assert bool(children_of(plan, ARTIFACT_CLAIMS)) is not bool(limits)
     assert not [read for read in view.reads.indexes.values() if read.index == "waiting"]
     assert {read.key.name for read in view.reads.objects.values() if read.part == ARTIFACTS.name} == set()
@@ -222,38 +224,38 @@ def test_a_pass_looks_at_others_only_when_they_can_matter(limits: list[JsonObjec
     ],
 )
 def test_a_volume_that_goes_wakes_the_oldest_that_fit(limits: list[JsonObject], woken: list[str]) -> None:
-    known = crowd(*limits)
-    assert [key.name for key in admissible_after(known.world.view(), TEAM)] == woken
+    known = seen(*crowd(*limits))
+    assert [key.name for key in admissible_after(known.view(), TEAM)] == woken
 
 
 @pytest.mark.spec("AR-472")
 def test_a_namespace_is_not_woken_for_the_volumes_of_another() -> None:
-    known = crowd(config(defaultNamespaceLimit="34Gi"))
-    assert list(admissible_after(known.world.view(), "elsewhere")) == []
+    known = seen(*crowd(config(defaultNamespaceLimit="34Gi")))
+    assert list(admissible_after(known.view(), "elsewhere")) == []
 
 
 @pytest.mark.spec("AR-472", "FW-502")
 @pytest.mark.parametrize("after", ["gone", "being deleted", "paused", "larger"])
 def test_who_gives_up_its_place_wakes_those_that_now_fit(after: str) -> None:
-    known = crowd(config(clusterLimit="23Gi"))
-    before = known.raw(ARTIFACTS, "a00")
+    known = seen(*crowd(config(clusterLimit="23Gi")))
+    before = known.stored[ARTIFACTS, Key(TEAM, "a00")]
     changes: dict[str, JsonObject | None] = {
         "gone": None,
         "being deleted": with_metadata(before, deletionTimestamp="2026-11-21T12:00:00Z"),
         "paused": with_metadata(before, annotations={labels.ANNOTATION_PAUSED: "true"}),
         "larger": {**before, "spec": {**before["spec"], "size": "11Gi"}},
     }
-    found = all_woken(SERVICE, known.world, ARTIFACTS, before, changes[after]) - {f"artifact:{TEAM}/a00"}
+    found = all_woken(SERVICE, known, ARTIFACTS, before, changes[after]) - {f"artifact:{TEAM}/a00"}
     assert found == (set() if after == "larger" else {f"artifact:{TEAM}/a01", f"artifact:{TEAM}/a02"})
 
 
 @pytest.mark.spec("AR-472")
 def test_who_has_no_place_in_the_line_wakes_nobody_by_leaving() -> None:
-    known = crowd(config(clusterLimit="23Gi"))
-    known.settle(ARTIFACT, "a00")
+    known = Cluster(*crowd(config(clusterLimit="23Gi")))
+    known.settle(ARTIFACTS, "a00")
     before = known.raw(ARTIFACTS, "a00")
     leaving = with_metadata(before, deletionTimestamp="2026-11-21T12:00:00Z")
-    assert all_woken(SERVICE, known.world, ARTIFACTS, leaving, None) <= {f"artifact:{TEAM}/a00"}
+    assert all_woken(SERVICE, known, ARTIFACTS, leaving, None) <= {f"artifact:{TEAM}/a00"}
 
 
 def with_metadata(obj: JsonObject, **members: Any) -> JsonObject:

@@ -4,8 +4,6 @@ from typing import Any
 
 import pytest
 from support.artifacts import (
-    ARTIFACT,
-    CACHE,
     MODEL,
     TEAM,
     URI,
@@ -15,6 +13,8 @@ from support.artifacts import (
     children_of,
     conditions_of,
     namespace,
+    plan_of,
+    seen,
     source,
     template,
     value_of,
@@ -40,7 +40,7 @@ def dedicated_owner(name: str = "qwen") -> JsonObject:
 
 @pytest.mark.spec("AR-585", "FW-181")
 def test_the_finalizer_comes_first() -> None:
-    plan = Cluster.of(cache(finalized=False), template(source())).run(CACHE, "qwen")
+    plan = plan_of(seen(cache(finalized=False), template(source())), TEMPLATE_CACHES)
     (patch,) = plan.patches
     assert patch.body == {"metadata": {"finalizers": ["aim.eai.amd.com/artifactcleanup"]}}
     assert not plan.children
@@ -58,7 +58,7 @@ def test_a_shared_cache_creates_unowned_artifacts() -> None:
         source("a/one", "hf://a/one", size="2Gi", env=[{"name": "HF_TOKEN", "value": "s"}]),
         source("a/two", "hf://a/two"),
     ]
-    plan = Cluster.of(cache(spec=spec), template(*sources)).run(CACHE, "qwen")
+    plan = plan_of(seen(cache(spec=spec), template(*sources)), TEMPLATE_CACHES)
     first, second = children_of(plan, ARTIFACTS)
     assert [child.owned for child in plan.children] == [False, False]
     assert first["metadata"]["labels"] == {
@@ -80,7 +80,7 @@ def test_a_shared_cache_creates_unowned_artifacts() -> None:
         "imagePullSecrets": [{"name": "pull"}],
     }
     for given in ({"storageClassName": ""}, {}):
-        (made,) = children_of(Cluster.of(cache(spec=given), template(source())).run(CACHE, "qwen"), ARTIFACTS)
+        (made,) = children_of(plan_of(seen(cache(spec=given), template(source())), TEMPLATE_CACHES), ARTIFACTS)
         assert {name: made["spec"][name] for name in made["spec"] if name == "storageClassName"} == given
     assert plan.status is not None
     assert plan.status["resolvedTemplateKind"] == "AIMServiceTemplate"
@@ -107,19 +107,19 @@ def test_a_shared_cache_creates_unowned_artifacts() -> None:
     ],
 )
 def test_names_of_artifacts_of_shared_caches(uri: str, spec: JsonObject, name: str) -> None:
-    plan = Cluster.of(cache(spec=spec), template(source("a/b", uri))).run(CACHE, "qwen")
+    plan = plan_of(seen(cache(spec=spec), template(source("a/b", uri))), TEMPLATE_CACHES)
     assert [child.name for child in plan.children] == [name]
 
 
 @pytest.mark.spec("AR-023", "AR-563", "SC-087")
 def test_a_dedicated_cache_has_artifacts_of_its_own() -> None:
     name = "llama-template-my-svc-f4"
-    known = Cluster.of(
+    known = seen(
         cache(name, spec={"mode": "Dedicated"}),
         template(source("a/b", "hf://sshleifer/tiny-gpt2")),
         existing("shared", uri="hf://sshleifer/tiny-gpt2"),
     )
-    plan = known.run(CACHE, name)
+    plan = plan_of(known, TEMPLATE_CACHES, name)
     assert [(child.name, child.owned) for child in plan.children] == [("hf---sshleifer-tiny-gpt2-28813edfaa", True)]
 
 
@@ -127,7 +127,7 @@ def test_a_dedicated_cache_has_artifacts_of_its_own() -> None:
 @pytest.mark.parametrize("ready", [True, False])
 def test_the_reason_of_the_template_is_told_as_the_template_s(ready: bool) -> None:
     status = "Ready" if ready else "Progressing"
-    plan = Cluster.of(cache(), template(source(), status=status, ready=ready)).run(CACHE, "qwen")
+    plan = plan_of(seen(cache(), template(source(), status=status, ready=ready)), TEMPLATE_CACHES)
     assert plan.status is not None
     (told,) = [one for one in plan.status["conditions"] if one["type"] == "ServiceTemplateReady"]
     assert told["message"] == "AIMServiceTemplate ml-team/qwen: because"
@@ -148,7 +148,7 @@ def test_the_reason_of_the_template_is_told_as_the_template_s(ready: bool) -> No
 def test_nothing_is_created_for_a_template_that_is_not_ready(
     stored: JsonObject | None, status: str, reason: str
 ) -> None:
-    plan = Cluster.of(cache(), *([stored] if stored else [])).run(CACHE, "qwen")
+    plan = plan_of(seen(cache(), *([stored] if stored else [])), TEMPLATE_CACHES)
     assert not plan.children
     assert value_of(plan) == status
     assert conditions_of(plan)["ServiceTemplateReady"] == ("False", reason)
@@ -158,7 +158,7 @@ def test_nothing_is_created_for_a_template_that_is_not_ready(
 def test_a_template_that_nobody_looked_at_is_not_ready() -> None:
     untouched = template(source())
     untouched["status"] = {"modelSources": [source()]}
-    plan = Cluster.of(cache(), untouched).run(CACHE, "qwen")
+    plan = plan_of(seen(cache(), untouched), TEMPLATE_CACHES)
     assert value_of(plan) == "Pending"
     assert conditions_of(plan)["ServiceTemplateReady"] == ("False", "ResourceFound")
     assert not plan.children
@@ -179,8 +179,8 @@ def test_a_template_that_nobody_looked_at_is_not_ready() -> None:
 def test_scopes(scope: str, namespaced: bool, found: str | None) -> None:
     local = template(source())
     shared = make(AIM_CLUSTER_SERVICE_TEMPLATE, "qwen", spec={}, status=local["status"])
-    known = Cluster.of(cache(spec={"templateScope": scope}), local if namespaced else shared)
-    plan = known.run(CACHE, "qwen")
+    known = seen(cache(spec={"templateScope": scope}), local if namespaced else shared)
+    plan = plan_of(known, TEMPLATE_CACHES)
     assert plan.status is not None
     assert plan.status.get("resolvedTemplateKind") == found
     assert bool(plan.children) is (found is not None)
@@ -189,19 +189,19 @@ def test_scopes(scope: str, namespaced: bool, found: str | None) -> None:
 @pytest.mark.spec("AR-536", "AR-537", "AR-538")
 def test_which_sources_are_kept() -> None:
     own = [source("a/one", "hf://a/one"), source("a/one", "hf://a/other"), source("b/two", "hf://b/two")]
-    plan = Cluster.of(cache(spec={"modelSources": own}), template(source())).run(CACHE, "qwen")
+    plan = plan_of(seen(cache(spec={"modelSources": own}), template(source())), TEMPLATE_CACHES)
     created = {body["spec"]["sourceUri"]: body for body in children_of(plan, ARTIFACTS)}
     assert list(created) == ["hf://a/one", "hf://b/two"]
     assert created["hf://b/two"]["metadata"]["labels"]["aim.eai.amd.com/template.index"] == "2"
     assert "DuplicateModelSource" in [event.reason for event in plan.events]
-    empty = Cluster.of(cache(), template()).run(CACHE, "qwen")
+    empty = plan_of(seen(cache(), template()), TEMPLATE_CACHES)
     assert conditions_of(empty)["ArtifactsReady"] == ("False", "NoCaches")
     assert value_of(empty) == "Progressing"
 
 
 @pytest.mark.spec("AR-540", "AR-541", "AR-542", "AR-543", "AR-545", "AR-547", "AR-548", "SC-086")
 def test_matching_an_existing_artifact() -> None:
-    known = Cluster.of(
+    known = Cluster(
         cache(),
         template(source()),
         existing("b-ready"),
@@ -209,17 +209,17 @@ def test_matching_an_existing_artifact() -> None:
         existing("c-ready"),
         existing("other", uri="hf://x/y"),
     )
-    plan = known.run(CACHE, "qwen")
+    plan = known.run(TEMPLATE_CACHES, "qwen")
     assert not plan.children
     assert plan.status is not None
     assert plan.status["artifacts"][MODEL]["name"] == "b-ready"
-    picky = Cluster.of(cache(spec={"storageClassName": "fast"}), template(source()), existing("b-ready"))
-    assert len(picky.run(CACHE, "qwen").children) == 1
+    picky = Cluster(cache(spec={"storageClassName": "fast"}), template(source()), existing("b-ready"))
+    assert len(picky.run(TEMPLATE_CACHES, "qwen").children) == 1
 
 
 @pytest.mark.spec("AR-540")
 def test_an_artifact_without_status_is_not_used_yet() -> None:
-    plan = Cluster.of(cache(), template(source()), artifact("fresh")).run(CACHE, "qwen")
+    plan = plan_of(seen(cache(), template(source()), artifact("fresh")), TEMPLATE_CACHES)
     assert conditions_of(plan)["ArtifactsReady"] == ("False", "CreatingCaches")
 
 
@@ -229,14 +229,14 @@ def test_overrides_of_the_service_reach_the_artifact() -> None:
         "aim.eai.amd.com/download-filter": '{"include":["*.json"]}',
         "aim.eai.amd.com/pvc-headroom-percent": "30",
     }
-    known = Cluster.of(cache(annotations=annotations), template(source()), existing("without-filter"))
-    (body,) = children_of(known.run(CACHE, "qwen"), ARTIFACTS)
+    known = Cluster(cache(annotations=annotations), template(source()), existing("without-filter"))
+    (body,) = children_of(known.run(TEMPLATE_CACHES, "qwen"), ARTIFACTS)
     assert body["spec"]["downloadFilter"] == {"include": ["*.json"]}
     assert body["metadata"]["annotations"] == {"aim.eai.amd.com/pvc-headroom-percent": "30"}
-    plain = Cluster.of(cache(), template(source())).run(CACHE, "qwen")
+    plain = plan_of(seen(cache(), template(source())), TEMPLATE_CACHES)
     assert body["metadata"]["name"] != children_of(plain, ARTIFACTS)[0]["metadata"]["name"]
     known.change(ARTIFACTS, body["metadata"]["name"], status={"status": "Pending"})
-    assert not known.run(CACHE, "qwen").children
+    assert not known.run(TEMPLATE_CACHES, "qwen").children
 
 
 @pytest.mark.spec("AR-570", "AR-571", "AR-572", "SC-090")
@@ -253,23 +253,23 @@ def test_status_follows_the_worst_artifact(states: list[str], status: str, artif
     uris = ["hf://a/one", "hf://b/two"]
     sources = [source(uri.removeprefix("hf://"), uri) for uri in uris]
     found = [existing(f"x{i}", state, uri=uri) for i, (state, uri) in enumerate(zip(states, uris, strict=True))]
-    plan = Cluster.of(cache(), template(*sources), *found).run(CACHE, "qwen")
+    plan = plan_of(seen(cache(), template(*sources), *found), TEMPLATE_CACHES)
     assert value_of(plan) == status
     assert conditions_of(plan)["ArtifactsReady"] == artifacts_ready
 
 
 @pytest.mark.spec("AR-110", "AR-574", "AR-575", "AR-576", "SC-085")
 def test_from_template_to_ready_cache() -> None:
-    known = Cluster.of(cache(), template(source(size="2Gi")), namespace())
-    known.settle(CACHE, "qwen")
+    known = Cluster(cache(), template(source(size="2Gi")), namespace())
+    known.settle(TEMPLATE_CACHES, "qwen")
     name = known.names(ARTIFACTS)[0]
     assert name.startswith(NAME)
-    known.settle(ARTIFACT, name)
+    known.settle(ARTIFACTS, name)
     known.bind_claim()
     known.start_pod()
     known.end_job()
-    known.settle(ARTIFACT, name)
-    plan = known.settle(CACHE, "qwen")
+    known.settle(ARTIFACTS, name)
+    plan = known.settle(TEMPLATE_CACHES, "qwen")
     assert value_of(plan) == "Ready"
     assert plan.status is not None
     claim = known.only(ARTIFACT_CLAIMS)["metadata"]["name"]
@@ -284,25 +284,26 @@ def test_from_template_to_ready_cache() -> None:
             "mountPoint": "/workspace/cache/Qwen/Qwen3-32B",
         }
     }
-    known.world.put(TEMPLATE_CACHES, cache("second", spec={"templateName": "qwen"}))
-    assert value_of(known.settle(CACHE, "second")) == "Ready"
+    known.put(TEMPLATE_CACHES, cache("second", spec={"templateName": "qwen"}))
+    assert value_of(known.settle(TEMPLATE_CACHES, "second")) == "Ready"
     assert known.names(ARTIFACTS) == [name]
 
 
 @pytest.mark.spec("AR-550", "AR-551", "AR-552", "AR-553", "AR-554", "AR-555", "AR-556", "AR-544", "SC-088", "SC-089")
 def test_owned_artifacts_become_shared() -> None:
     owned = existing("mine", owners=[dedicated_owner("private")])
-    known = Cluster.of(cache(), cache("private", spec={"mode": "Dedicated"}), template(source()), owned)
-    plan = known.run(CACHE, "qwen")
+    known = Cluster(cache(), cache("private", spec={"mode": "Dedicated"}), template(source()), owned)
+    before = known.raw(ARTIFACTS, "mine")["metadata"]["resourceVersion"]
+    plan = known.run(TEMPLATE_CACHES, "qwen")
     assert not plan.children
     (patch,) = plan.patches
-    assert patch.resource_version == owned["metadata"]["resourceVersion"]
+    assert patch.resource_version == before
     metadata = known.raw(ARTIFACTS, "mine")["metadata"]
     assert "ownerReferences" not in metadata
     assert metadata["annotations"]["aim.eai.amd.com/promoted-from"] == "aimtemplatecache-private-uid"
     assert metadata["labels"]["aim.eai.amd.com/template-cache.name"] == "qwen"
-    assert value_of(known.run(CACHE, "qwen")) == "Ready"
-    plan = known.run(CACHE, "private")
+    assert value_of(known.run(TEMPLATE_CACHES, "qwen")) == "Ready"
+    plan = known.run(TEMPLATE_CACHES, "private")
     assert value_of(plan) == "Ready"
     assert not plan.children
 
@@ -316,72 +317,72 @@ def test_what_is_not_promoted(why_not: str) -> None:
         "Failed" if why_not == "failed" else "Ready",
         owners=[foreign if why_not == "foreign" else dedicated_owner("private")],
     )
-    plan = Cluster.of(cache(), template(source()), owned).run(CACHE, "qwen")
+    plan = plan_of(seen(cache(), template(source()), owned), TEMPLATE_CACHES)
     assert not plan.patches
     assert len(plan.children) == 1
 
 
 @pytest.mark.spec("AR-565", "AR-109")
 def test_a_failed_artifact_is_left_alone_and_replaced_once_it_is_deleted() -> None:
-    known = Cluster.of(cache(), template(source(size="1Gi")))
-    known.settle(CACHE, "qwen")
+    known = Cluster(cache(), template(source(size="1Gi")))
+    known.settle(TEMPLATE_CACHES, "qwen")
     name = known.names(ARTIFACTS)[0]
     body = {"status": "Failed", "conditions": [condition("Ready", False, "AuthError", "refused")]}
     known.change(ARTIFACTS, name, status=body)
-    plan = known.settle(CACHE, "qwen")
+    plan = known.settle(TEMPLATE_CACHES, "qwen")
     assert value_of(plan) == "Failed"
     assert conditions_of(plan)["ArtifactsReady"] == ("False", "AuthError")
     assert not plan.children
     former = known.raw(ARTIFACTS, name)["metadata"]["uid"]
     known.remove(ARTIFACTS, name)
-    known.settle(CACHE, "qwen")
+    known.settle(TEMPLATE_CACHES, "qwen")
     assert known.raw(ARTIFACTS, name)["metadata"]["uid"] != former
 
 
-def deleting_world(*others: JsonObject) -> Cluster:
+def left_behind() -> list[JsonObject]:
+    """A cache that is being deleted, and what it has made."""
     label = {"aim.eai.amd.com/template-cache.name": "qwen"}
-    return Cluster.of(
+    return [
         cache(deleting=NOW),
         existing("ready", labels=label),
         existing("failed", "Failed", labels=label),
         existing("progressing", "Progressing", labels=label),
-        *others,
-    )
+    ]
 
 
 @pytest.mark.spec("AR-586", "AR-588", "AR-589", "SC-091")
 def test_clean_up_deletes_what_never_became_ready_unless_others_use_it() -> None:
     listed = {"artifacts": {MODEL: {"uid": "uid-progressing", "name": "progressing", "model": MODEL, "status": "x"}}}
-    known = deleting_world(namespace(), cache("other", status=listed))
-    plan = known.run(CACHE, "qwen")
+    known = Cluster(*left_behind(), namespace(), cache("other", status=listed))
+    plan = known.run(TEMPLATE_CACHES, "qwen")
     assert [delete.name for delete in plan.deletes] == ["failed"]
     assert not plan.patches
-    plan = known.run(CACHE, "qwen")
+    plan = known.run(TEMPLATE_CACHES, "qwen")
     (patch,) = plan.patches
     assert patch.body == {"metadata": {"finalizers": None}}
-    assert known.names(ARTIFACTS) == ["ready", "progressing"]
+    assert known.names(ARTIFACTS) == ["progressing", "ready"]
 
 
 @pytest.mark.spec("AR-586", "AR-590", "FW-187", "SC-092")
 @pytest.mark.parametrize("others", [[], [namespace(deleting=NOW)]])
 def test_namespaces_go_without_clean_up(others: list[JsonObject]) -> None:
-    plan = deleting_world(*others).run(CACHE, "qwen")
+    plan = plan_of(seen(*left_behind(), *others), TEMPLATE_CACHES)
     assert not plan.deletes
     assert [patch.body["metadata"] for patch in plan.patches] == [{"finalizers": None}]
 
 
 @pytest.mark.spec("AR-587", "FW-019")
 def test_clean_up_waits_for_a_fresh_view() -> None:
-    known = Cluster.of(cache(deleting=NOW), namespace())
-    known.world.make_stale(ARTIFACTS)
-    plan = known.run(CACHE, "qwen")
+    known = Cluster(cache(deleting=NOW), namespace())
+    known.make_stale(ARTIFACTS)
+    plan = known.run(TEMPLATE_CACHES, "qwen")
     assert plan.retry is not None
     assert not plan.patches
 
 
 def test_the_template_is_read_anew_in_every_pass() -> None:
-    known = Cluster.of(cache(), template(status="Progressing", ready=False))
-    known.settle(CACHE, "qwen")
-    known.world.put(TEMPLATES, template(source()))
-    assert [body["spec"]["sourceUri"] for body in children_of(known.run(CACHE, "qwen"), ARTIFACTS)] == [URI]
+    known = Cluster(cache(), template(status="Progressing", ready=False))
+    known.settle(TEMPLATE_CACHES, "qwen")
+    known.put(TEMPLATES, template(source()))
+    assert [body["spec"]["sourceUri"] for body in children_of(known.run(TEMPLATE_CACHES, "qwen"), ARTIFACTS)] == [URI]
     assert known.raw(TEMPLATE_CACHES, "qwen")["metadata"]["namespace"] == TEAM
