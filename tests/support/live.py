@@ -15,11 +15,12 @@ import atexit
 import functools
 from collections import defaultdict
 from collections.abc import Coroutine, Iterable
-from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, Final, TypeVar
+from urllib.parse import unquote, urlencode
 
+from starlette.types import Message, Scope
 from support.builders import NAMESPACE, NOW, BuiltWorld, make, world_of
 from support.controlplane import definitions
 from support.deciding import WATCHED
@@ -48,6 +49,8 @@ from controller_runtime.bus.entry import Entry, Version
 from controller_runtime.bus.fact import FactOwner, fact_key
 from controller_runtime.bus.published import published_form
 from controller_runtime.kube.config import Connection, NoCredentials
+from controller_runtime.kube.errors import api_error
+from controller_runtime.kube.transport import Request, Transport
 from controller_runtime.reconcile.admission import Admission
 from controller_runtime.reconcile.change_router import ChangeRouter
 from controller_runtime.reconcile.decide import Decision, Interceptor, Proceed
@@ -60,12 +63,43 @@ from controller_runtime.reconcile.world_access import WorldAccess
 
 T = TypeVar("T")
 
+_NOWHERE: Final = Connection("http://in-process", NoCredentials())
 _MOST_PASSES: Final = 10
 _NAMES: Final = frozenset({"namespace", "name"})
 
 
+class _InProcess(Transport):
+    """Hands requests to the control plane by a call."""
+
+    def __init__(self, plane: ControlPlane) -> None:
+        super().__init__(_NOWHERE, "live")
+        self._plane = plane
+
+    async def call(self, request: Request) -> bytes:
+        sent: list[Message] = []
+
+        async def receive() -> Message:
+            return {"type": "http.request", "body": request.body or b""}
+
+        async def send(message: Message) -> None:
+            sent.append(message)
+
+        scope: Scope = {
+            "type": "http",
+            "method": request.method,
+            "path": unquote(request.path),
+            "query_string": urlencode(request.parameters).encode(),
+            "headers": [(b"content-type", request.content_type.encode()), (b"user-agent", b"live")],
+        }
+        await self._plane(scope, receive, send)
+        status, body = sent[0]["status"], b"".join(one.get("body", b"") for one in sent)
+        if status >= 400:
+            raise api_error(str(request), status, body, None)
+        return body
+
+
 class _Server:
-    """The control plane of this process; each `Live` finds it empty.
+    """The control plane of this process, which listens nowhere; each `Live` finds it empty.
 
     Its event loop stands still between the calls, as nothing but a call of a test makes anything happen.
     """
@@ -75,10 +109,9 @@ class _Server:
         self.plane = ControlPlane(clock=lambda: NOW.timestamp() + self.clock.now)
         self.plane.install_crds(definitions())
         self._loop = asyncio.new_event_loop()
-        self._open = AsyncExitStack()
         self._watchers: list[tuple[str, Watcher]] = []
-        self.kube = self.until_done(self._start())
-        atexit.register(self._stop)
+        self.kube = KubeClient(_NOWHERE, service="live", transport=_InProcess(self.plane))
+        atexit.register(self._loop.close)
 
     def until_done(self, work: Coroutine[Any, Any, T]) -> T:
         return self._loop.run_until_complete(work)
@@ -98,15 +131,6 @@ class _Server:
         self.plane.collect()
         taken = [(storage, event) for storage, watcher in self._watchers for event in watcher.take()]
         return sorted(taken, key=lambda one: one[1].current.revision)
-
-    async def _start(self) -> KubeClient:
-        await self._open.enter_async_context(self.plane)
-        connection = Connection(self.plane.url, NoCredentials())
-        return await self._open.enter_async_context(KubeClient(connection, service="live"))
-
-    def _stop(self) -> None:
-        self.until_done(self._open.aclose())
-        self._loop.close()
 
 
 _server: Final = functools.cache(_Server)

@@ -54,7 +54,7 @@ class ControlPlane:
         self.faults: Final = Faults()
         self._begin: Callable[[], Life] = lambda: Life(limits=limits, bookmark_seconds=bookmark_seconds, clock=clock)
         self._installed: list[JsonObject] = []
-        self._listener = Listener(port, self._serve)
+        self._listener = Listener(port, self)
         self._crashed: Crash | None = None
         self._injector = Injector(self.faults, self._die)
         self._life, self._app = self._be_born()
@@ -120,6 +120,10 @@ class ControlPlane:
         """Collect now what lost its place, instead of when the event loop gets there."""
         self._life.collect()
 
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request, as an ASGI application: of a connection, or of somebody in the same process."""
+        await self._app(scope, receive, send)
+
     async def __aenter__(self) -> Self:
         """Listen; requests are answered when this returns."""
         self._listener.bind()
@@ -180,9 +184,6 @@ class ControlPlane:
     def _die(self, crash: Crash) -> None:
         self._crashed = crash
         self._listener.die()
-
-    async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
-        await self._app(scope, receive, send)
 
 
 def load_crds(path: Path) -> list[JsonObject]:

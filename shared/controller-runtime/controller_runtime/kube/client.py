@@ -122,9 +122,15 @@ class KubeClient:
         settings: TransportSettings | None = None,
         observer: RequestObserver | None = None,
         randomness: random.Random | None = None,
+        transport: Transport | None = None,
     ) -> None:
-        """``service`` and ``version`` make the user agent ``aim-<service>/<version>``."""
-        self._transport = Transport(connection, f"aim-{service}/{version}", settings, observer, randomness)
+        """``service`` and ``version`` make the user agent ``aim-<service>/<version>``.
+
+        Args:
+            transport: carries the requests; a session of its own by default.
+        """
+        own = transport or Transport(connection, f"aim-{service}/{version}", settings, observer, randomness)
+        self._transport = own
         self._guard: WriteGuard | None = None
         self._urgent = False
         self._stack = AsyncExitStack()

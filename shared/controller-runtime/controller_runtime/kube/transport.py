@@ -114,7 +114,6 @@ class TransportStatistics:
     open_watches: int
 
 
-@final
 class Transport:
     """An HTTP session with one API server."""
 
