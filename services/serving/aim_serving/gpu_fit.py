@@ -1,19 +1,25 @@
-"""On which nodes the GPUs of a pod that cannot be scheduled would fit (SV-284)."""
+"""On which nodes the GPUs of a pod that cannot be scheduled would fit (SV-284, SV-287)."""
 
+import re
+import zlib
 from collections.abc import Iterator
 from dataclasses import replace
+from datetime import datetime
 from typing import Final
 
 from pydantic import BaseModel, ConfigDict
 
-from aim_domain import InferenceService, gpu_model_of, labels
+from aim_domain import AIMService, InferenceService, gpu_model_of, labels
 from aim_domain.parts import NODES
-from controller_runtime import Component, Summary, View, quantity
+from aim_serving.gpu_free import MOST_NODES, NodesParams, last_reading, next_reading, told
+from controller_runtime import Component, Effect, Summary, View, quantity
 from controller_runtime.core import Node
 
 _UNSCHEDULABLE: Final = "FailedScheduling"
 _MOST: Final = 5
 """Kinds of nodes that a message lists; there are few, however many nodes."""
+_SHARES: Final = 16
+"""Shares in which nodes are read by name, so that the record of a pass need not hold all of a large cluster."""
 
 
 class GpuSize(BaseModel):
@@ -25,26 +31,66 @@ class GpuSize(BaseModel):
     model: str = ""
 
 
-def _sizes(node: Node) -> Iterator[tuple[str, GpuSize]]:
+class GpuNode(BaseModel):
+    """A node and how many GPUs it has for pods."""
+
+    model_config = ConfigDict(frozen=True)
+
+    name: str
+    count: int
+
+
+def _allocated(node: Node) -> Iterator[tuple[str, int]]:
     if node.spec.unschedulable:
         return
     for resource, amount in node.status.allocatable.items():
         parsed = quantity.parse_or_none(amount)
         if resource.startswith(labels.AMD_PREFIX) and parsed is not None and parsed:
-            yield resource, GpuSize(count=parsed.ceiling, model=gpu_model_of(node))
+            yield resource, parsed.ceiling
+
+
+def _sizes(node: Node) -> Iterator[tuple[str, GpuSize]]:
+    for resource, count in _allocated(node):
+        yield resource, GpuSize(count=count, model=gpu_model_of(node))
+
+
+def _names(node: Node) -> Iterator[tuple[str, GpuNode]]:
+    share = zlib.crc32(node.name.encode()) % _SHARES
+    for resource, count in _allocated(node):
+        yield _share(resource, share), GpuNode(name=node.name, count=count)
+
+
+def _share(resource: str, number: int) -> str:
+    return f"{resource}/{number}"
 
 
 GPU_SIZES: Final = Summary(NODES, "gpu-sizes", GpuSize, _sizes)
 """GPUs per node, by the resource's name."""
+GPU_NODES: Final = Summary(NODES, "gpu-nodes", GpuNode, _names)
+"""Nodes with GPUs, by the resource's name and a share of all nodes. Only who waits for GPUs reads it."""
 
 
-def with_gpu_fit(view: View, workload: InferenceService, pods: Component) -> Component:
-    """The component of the pods; of one that no node takes also what a node would need, and what nodes have."""
+def with_gpu_fit(
+    view: View, service: AIMService, workload: InferenceService, pods: Component, now: datetime
+) -> tuple[Component, tuple[Effect, ...]]:
+    """The component of the pods; of one that no node takes also what a node would need, and what nodes have.
+
+    Besides, what has to be read to know more.
+    """
     if pods.effective_reason != _UNSCHEDULABLE:
-        return pods
-    wanted = [one for one in _wanted(workload) if one[0] in pods.effective_message]
-    told = [_told(view, resource, count) for resource, count in wanted]
-    return replace(pods, message="; ".join((pods.effective_message, *told))) if told else pods
+        return pods, ()
+    wanted = next((one for one in _wanted(workload) if _is_named(one[0], pods.effective_message)), None)
+    if wanted is None:
+        return pods, ()
+    resource, count = wanted
+    said, large = _of_nodes(view, resource, count)
+    effects: tuple[Effect, ...] = ()
+    if large:
+        found = last_reading(view, service.uid, resource, now)
+        said = said if found is None else told(found, count)
+        effects = (next_reading(view, service.uid, _large_nodes(view, resource, count)),)
+    needs = f"each replica needs {count} {resource} on one node"
+    return replace(pods, message="; ".join(filter(None, (pods.effective_message, needs, said)))), effects
 
 
 def _wanted(workload: InferenceService) -> Iterator[tuple[str, int]]:
@@ -56,16 +102,36 @@ def _wanted(workload: InferenceService) -> Iterator[tuple[str, int]]:
                 yield resource, parsed.ceiling
 
 
-def _told(view: View, resource: str, count: int) -> str:
+def _is_named(resource: str, text: str) -> bool:
+    """Whether the text names just this resource, not one whose name goes on."""
+    return re.search(rf"{re.escape(resource)}(?![\w-])", text) is not None
+
+
+def _of_nodes(view: View, resource: str, count: int) -> tuple[str, bool]:
+    """What nodes have, and whether one is large enough."""
     nodes = view.summary(GPU_SIZES, resource)
-    sizes = sorted(nodes.items, key=lambda one: (-one.count, one.model))
-    listed = ", ".join(f"{one.count}{f' ({one.model})' if one.model else ''}" for one in sizes[:_MOST])
-    needs = f"each replica needs {count} {resource} on one node"
     if nodes.error is not None:
         # What the nodes have is not known now, and an absence must not be told.
-        return needs
+        return "", False
+    sizes = sorted(nodes.items, key=lambda one: (-one.count, one.model))
     if not sizes:
-        return f"{needs}, and no node has any"
-    large = any(one.count >= count for one in sizes)
+        return "no node has any", False
+    listed = ", ".join(f"{one.count}{f' ({one.model})' if one.model else ''}" for one in sizes[:_MOST])
+    large = sizes[0].count >= count
     verdict = "they are in use, or the node does not suit" if large else "no node is large enough"
-    return f"{needs}; nodes have {listed}: {verdict}"
+    return f"nodes have {listed}: {verdict}", large
+
+
+def _large_nodes(view: View, resource: str, count: int) -> NodesParams:
+    """Nodes that are large enough, as many as are looked at."""
+    found: list[GpuNode] = []
+    for number in range(_SHARES):
+        found += (one for one in view.summary(GPU_NODES, _share(resource, number)).items if one.count >= count)
+        if len(found) > MOST_NODES:
+            break
+    chosen = sorted(found, key=lambda one: one.name)[:MOST_NODES]
+    return NodesParams(
+        resource=resource,
+        allocatable={one.name: one.count for one in chosen},
+        is_all=len(chosen) == len(found),
+    )

@@ -13,7 +13,7 @@ from aim_domain.parts import (
     TEMPLATE_CACHES,
     TEMPLATES,
 )
-from aim_serving.gpu_fit import GPU_SIZES
+from aim_serving.gpu_fit import GPU_NODES, GPU_SIZES
 from aim_serving.workload_health import is_telling
 from controller_runtime import Depth, Index, label_index, owner_index, scoped
 from controller_runtime.core import Event
@@ -79,6 +79,7 @@ SERVICES_BY_STORED_TEMPLATE: Final = Index(SERVICES, "stored-template", _stored_
 ALL: Final = (
     GPUS,
     GPU_SIZES,
+    GPU_NODES,
     MODELS_BY_IMAGE,
     CLUSTER_MODELS_BY_IMAGE,
     MODELS_BY_CANONICAL_IMAGE,

@@ -30,8 +30,10 @@ from aim_domain.parts import (
 )
 from aim_serving import SERVICE_NAME, indexes
 from aim_serving.cleanup import finalize
+from aim_serving.effects.gpu_free import GpuReader
 from aim_serving.effects.scaler_removal import ScalerRemover
 from aim_serving.effects.scaler_report import ScalerReader
+from aim_serving.gpu_free import GPU_FREE
 from aim_serving.older_config import reconcile_kaiwo_config, reconcile_namespace_config
 from aim_serving.reconcile import CONTROLLER, reconcile
 from aim_serving.runtime_config import reconcile_cluster_config, reconcile_config
@@ -104,12 +106,17 @@ def definition(_: AimSettings) -> ServiceDefinition:
             NAMESPACE_CONFIG_RECONCILER,
             KAIWO_CONFIG_RECONCILER,
         ),
-        effect_kinds={**POD_EFFECTS, SCALER_REMOVAL: 8, SCALER_REPORT: 8},
+        effect_kinds={**POD_EFFECTS, SCALER_REMOVAL: 8, SCALER_REPORT: 8, GPU_FREE: 1},
         governs_streams=True,
     )
 
 
 @asynccontextmanager
 async def effect_runners(_settings: AimSettings, kube: KubeClient) -> AsyncIterator[Mapping[str, EffectRunner]]:
-    """Runners for what is read of pods and of KEDA on demand, and for what KServe leaves behind."""
-    yield {**pod_readers(kube), SCALER_REMOVAL: ScalerRemover(kube), SCALER_REPORT: ScalerReader(kube)}
+    """Runners for what is read of pods, GPUs and KEDA on demand, and for what KServe leaves behind."""
+    own: dict[str, EffectRunner] = {
+        SCALER_REMOVAL: ScalerRemover(kube),
+        SCALER_REPORT: ScalerReader(kube),
+        GPU_FREE: GpuReader(kube),
+    }
+    yield {**pod_readers(kube), **own}

@@ -131,7 +131,8 @@ def _pods(
     component = inspect_pods(ComponentName.INFERENCE_SERVICE_PODS, pods, log_of=facts.log_of, events_of=facts.events_of)
     explained = Explained(events=facts.events_known(pods), logs=not unread)
     told = held_back(component, pods, explained, workload_ready=ready)
-    return with_gpu_fit(view, workload.found, told), (*unread, *facts.due_events(pods))
+    fitted, readings = with_gpu_fit(view, service, workload.found, told, now)
+    return fitted, (*unread, *facts.due_events(pods), *readings)
 
 
 def _autoscaler(

@@ -120,6 +120,11 @@ def reason(reply: Reply, type_: str) -> str:
     return next((str(one["reason"]) for one in conditions if one["type"] == type_), "")
 
 
+def message(reply: Reply, type_: str) -> str:
+    conditions = (reply.body.get("status") or {}).get("conditions") or []
+    return next((str(one["message"]) for one in conditions if one["type"] == type_), "")
+
+
 @pytest.mark.spec("SV-233", "SV-122", "SV-141", "SV-177", "SV-220", "SV-276", "CC-003", "FW-011", "FW-013")
 async def test_a_service_runs_and_follows_its_spec(
     controlplane: ControlPlane, api: RawApi, serving: ServiceProcess
@@ -368,6 +373,21 @@ async def test_pods_that_do_not_run(api: RawApi, failure: str, wanted: str, valu
     await started(api, failure)
     told = await api.until(path(SERVICES, "qwen-chat"), lambda reply: reason(reply, PODS) == wanted)
     assert told.body["status"]["status"] == value
+
+
+@pytest.mark.spec("SV-287", "SV-288")
+async def test_who_waits_for_gpus_is_told_where_some_are_free(api: RawApi) -> None:
+    nodes = (await api.get("/api/v1/nodes")).body["items"]
+    gpus = {one["metadata"]["name"]: int(one["status"]["allocatable"]["amd.com/gpu"]) for one in nodes}
+    name, count = next(iter(gpus.items()))
+    amount = {"amd.com/gpu": str(count)}
+    container = {"name": "c", "image": "i:1", "resources": {"requests": amount, "limits": amount}}
+    other = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "other", "namespace": NAMESPACE}}
+    await api.created(path("v1/pods"), {**other, "spec": {"nodeName": name, "containers": [container]}})
+    await started(api, "unschedulable")
+    rest = [f"{gpus[node]} of {gpus[node]} on {node}" for node in sorted(gpus) if node != name]
+    expected = f"free: {', '.join((*rest, f'0 of {count} on {name}'))}"
+    await api.until(path(SERVICES, "qwen-chat"), lambda reply: expected in message(reply, PODS))
 
 
 @pytest.mark.spec("SV-205", "SV-224", "SV-177")
