@@ -16,7 +16,7 @@ from controller_runtime.bus.publisher import Publisher
 from controller_runtime.bus.publisher_state import PublisherSettings, PublisherSetup
 from controller_runtime.bus.snapshot import last_per_subject
 from controller_runtime.bus.source import SourceVersion, published
-from controller_runtime.bus.stored import DeliveryPosition, StoredMessage
+from controller_runtime.bus.stored import DeliveryPosition, StoredMessage, delete_message, last_message
 from controller_runtime.bus.subjects import Layout
 from controller_runtime.kube.guard import WriteGuard, unguarded
 from controller_runtime.kube.reflector_state import Bookmark, Delete, ListFrom, Restarted, Upsert
@@ -177,6 +177,13 @@ def repeated(versions: list[LogMessage]) -> list[str]:
     """Ids that occur more than once."""
     ids = [version.state.id for version in versions]
     return sorted({identity for identity in ids if ids.count(identity) > 1}) if len(set(ids)) < len(ids) else []
+
+
+async def remove_from_history(bus: BusConnection, layout: Layout, part: str, name: str) -> None:
+    """Take away the last version of an object."""
+    logged = await last_message(bus, layout.history_stream, layout.log(part, Key("ns", name)))
+    assert logged is not None
+    await delete_message(bus, layout.history_stream, logged.sequence)
 
 
 async def agrees(bus: BusConnection, layout: Layout, part: str, cluster: Cluster) -> bool:

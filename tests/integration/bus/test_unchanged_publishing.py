@@ -117,7 +117,7 @@ async def test_whoever_publishes_next_neither_copies_what_was_spared_nor_breaks_
     assert unnamed_holes(versions) == []
 
 
-@pytest.mark.spec("FW-446", "FW-452")
+@pytest.mark.spec("FW-446", "FW-452", "FW-505")
 async def test_what_was_spared_is_logged_once_its_predecessor_is_too_old_to_be_kept(
     bus: BusConnection, layout: Layout
 ) -> None:

@@ -5,38 +5,43 @@ from datetime import UTC, datetime
 
 import pytest
 
-from controller_runtime.bus.logbook import NEVER_READ, Logbook
+from controller_runtime.bus.logbook import NEVER_READ, Logbook, Place
 from controller_runtime.bus.stored import StreamState
 
-SEEN = Logbook(session=1, created="c", deleted=2, oldest=50, last=90)
+SEEN = Logbook(created="c", deleted=2, oldest=50, last=90, id="x")
 NOW = StreamState(created="c", last_sequence=90, now=datetime(2026, 1, 1, tzinfo=UTC), first_sequence=50, deleted=2)
 
 
 @pytest.mark.spec("FW-489")
 def test_it_counts_while_nothing_can_have_been_lost() -> None:
-    assert SEEN.counts(1, NOW)
-    later = replace(NOW, last_sequence=500)
-    assert SEEN.counts(1, later), "what was logged since"
-    assert not SEEN.at(later).counts(1, replace(NOW, last_sequence=499)), "an older copy than was seen at last"
+    assert SEEN.counts(NOW)
+    assert SEEN.counts(replace(NOW, last_sequence=500)), "what was logged since"
+    later = SEEN.upto(Place(500, "y"))
+    assert later.counts(replace(NOW, last_sequence=500))
+    assert not later.counts(replace(NOW, last_sequence=499)), "an older copy than was seen at last"
 
 
 @pytest.mark.spec("FW-489")
 @pytest.mark.parametrize(
-    ("session", "history"),
+    "history",
     [
-        (2, NOW),
-        (1, replace(NOW, created="another")),
-        (1, replace(NOW, deleted=3)),
-        (1, replace(NOW, first_sequence=51)),
-        (1, replace(NOW, last_sequence=89)),
+        replace(NOW, created="another"),
+        replace(NOW, deleted=3),
+        replace(NOW, first_sequence=51),
+        replace(NOW, last_sequence=89),
     ],
-    ids=["another connection", "another stream", "something was removed", "the oldest has gone", "an older copy"],
+    ids=["another stream", "something was removed", "the oldest has gone", "an older copy"],
 )
-def test_it_does_not_count_where_something_may_be_missing(session: int, history: StreamState) -> None:
-    assert not SEEN.counts(session, history)
+def test_it_does_not_count_where_something_may_be_missing(history: StreamState) -> None:
+    assert not SEEN.counts(history)
 
 
 @pytest.mark.spec("FW-489")
 def test_nothing_counts_before_the_first_reading() -> None:
-    assert not NEVER_READ.counts(0, replace(NOW, created="", deleted=0, first_sequence=1))
-    assert not NEVER_READ.counts(1, NOW)
+    assert not NEVER_READ.counts(replace(NOW, created="", deleted=0, first_sequence=0))
+    assert not NEVER_READ.counts(NOW)
+
+
+@pytest.mark.spec("FW-489")
+def test_of_two_places_the_later_one_counts() -> None:
+    assert max(Place(9, "z"), Place(10, "a"), Place()) == Place(10, "a")

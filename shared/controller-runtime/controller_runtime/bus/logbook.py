@@ -1,40 +1,54 @@
-"""Whether the history still has what a publisher has seen in it, so that a comparison need not read it again. Pure.
+"""Whether the history still has what a publisher has seen in it, so that nobody need read it again. Pure.
 
 The history knows every object that ever was in its 168 hours, and the broker takes all of it into memory for whoever
 asks for the last version of each.
 """
 
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Final, NamedTuple
 
 from controller_runtime.bus.stored import StreamState
 
 
+class Place(NamedTuple):
+    """Where in the history a version lies, and its id; a higher one lies behind."""
+
+    sequence: int = 0
+    id: str = ""
+
+
 @dataclass(frozen=True, slots=True)
 class Logbook:
-    """What was found when the history was last read.
+    """The history has every version of a part that was published, as of some moment.
 
     Attributes:
-        session: of the connection; 0 = never read.
+        created: when the history was made, verbatim; empty = nobody has looked.
         deleted: messages that somebody had removed from between the others.
-        oldest: no present version lies before this sequence of the history; what is logged later lies behind.
-        last: the history went this far then. A store that was restored under a running broker may keep all else.
+        oldest: no present version of the part lies before this sequence of the history; what is logged later lies
+            behind.
+        last: sequence in the history of a version of the part, as late a one as is known; 0 = none is.
+        id: that of this version. A store that was restored from an older copy gives the sequence to another one.
     """
 
-    session: int
-    created: str
-    deleted: int
-    oldest: int
-    last: int
+    created: str = ""
+    deleted: int = 0
+    oldest: int = 0
+    last: int = 0
+    id: str = ""
 
-    def counts(self, session: int, history: StreamState) -> bool:
-        """Whether every version that was found then, or logged since, is still there."""
-        same = (self.session, self.created, self.deleted) == (session, history.created, history.deleted)
+    def counts(self, history: StreamState) -> bool:
+        """Whether nothing can have been removed since; `last` has to be looked at besides."""
+        same = self.created != "" and (self.created, self.deleted) == (history.created, history.deleted)
         return same and history.first_sequence <= self.oldest and history.last_sequence >= self.last
 
-    def at(self, history: StreamState) -> "Logbook":
-        """The same, when the history has gone on."""
-        return replace(self, last=history.last_sequence)
+    @property
+    def place(self) -> Place:
+        """Of that version."""
+        return Place(self.last, self.id)
+
+    def upto(self, last: Place) -> "Logbook":
+        """The same, when versions were logged since."""
+        return replace(self, last=last.sequence, id=last.id)
 
 
-NEVER_READ: Final = Logbook(0, "", 0, 0, 0)
+NEVER_READ: Final = Logbook()

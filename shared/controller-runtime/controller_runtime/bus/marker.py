@@ -7,12 +7,16 @@ if it was told the same. It also carries what the next publisher needs to know o
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from controller_runtime.bus.envelope import EnvelopeError, Header, is_number
 from controller_runtime.bus.epoch_name import epoch_time
+from controller_runtime.bus.logbook import NEVER_READ, Logbook
 from controller_runtime.bus.proof import Proof
-from controller_runtime.json import dumps, loads
+from controller_runtime.json import JsonObject, dumps, loads
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
 
 MARKER_INTERVAL: Final = 10.0
 """Seconds between two markers of a part that does not change."""
@@ -35,6 +39,7 @@ class Marker:
         state_sequence: highest sequence known in it before this marker.
         objects: how many objects live in the part; `UNPROVEN` = nobody vouches for anything yet.
         fold: over key and sequence of each of them (`controller_runtime.bus.proof`).
+        history: where the history has all of them; nothing of a release that did not tell.
     """
 
     source: str
@@ -47,6 +52,7 @@ class Marker:
     state_sequence: int
     objects: int = UNPROVEN
     fold: str = ""
+    history: Logbook = NEVER_READ
 
     @property
     def proof(self) -> Proof | None:
@@ -71,8 +77,7 @@ class Marker:
         return dumps(asdict(self))
 
 
-_TYPES: Final[Mapping[object, type]] = {str: str, int: int}
-_FIELDS: Final = {field.name: field.type for field in fields(Marker)}
+_TYPES: Final[Mapping[object, type]] = {str: str, int: int, Logbook: dict}
 
 
 def decode_marker(body: bytes) -> Marker:
@@ -83,10 +88,9 @@ def decode_marker(body: bytes) -> Marker:
     """
     try:
         found = loads(body)
-        # A former release knows fewer fields, a later one more.
-        known = {field.name: found[field.name] for field in fields(Marker) if field.name in found}
-        if not all(isinstance(value, _TYPES[_FIELDS[name]]) for name, value in known.items()):
-            raise TypeError("a field has another type")
+        known = _known(Marker, found)
+        if "history" in known:
+            known["history"] = Logbook(**_known(Logbook, known["history"]))
         marker = Marker(**known)
         for epoch in (marker.epoch, marker.comparable_since):
             epoch_time(epoch)
@@ -95,3 +99,11 @@ def decode_marker(body: bytes) -> Marker:
         return marker
     except (KeyError, TypeError, ValueError) as error:
         raise EnvelopeError(f"a message on a sync subject is not a marker: {error}") from error
+
+
+def _known(kind: "type[DataclassInstance]", found: JsonObject) -> JsonObject:
+    """The fields that this release knows: a former one knows fewer, a later one more."""
+    known = {field.name: found[field.name] for field in fields(kind) if field.name in found}
+    if not all(isinstance(known[field.name], _TYPES[field.type]) for field in fields(kind) if field.name in known):
+        raise TypeError("a field has another type")
+    return known

@@ -1,11 +1,13 @@
 """Writes the sync marker of a part with a fence, and so notices a second publisher and another cluster."""
 
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
 from controller_runtime.bus.envelope import EnvelopeError
 from controller_runtime.bus.interruption import InterruptedSessionError
 from controller_runtime.bus.judgement import Scope
+from controller_runtime.bus.logbook import NEVER_READ, Logbook
 from controller_runtime.bus.marker import UNPROVEN, Marker, decode_marker
 from controller_runtime.bus.outcome import PubAck, PublishOutcome
 from controller_runtime.bus.proof import Proof
@@ -19,6 +21,15 @@ _ALIVE_MARKERS: Final = 3
 
 class ForeignClusterError(InterruptedSessionError):
     """Another cluster publishes the part on the same subjects; this one keeps its hands off."""
+
+
+@dataclass(frozen=True, slots=True)
+class Vouched:
+    """What a marker says besides its place; by default nothing, as a claim does. See `Marker`."""
+
+    proof: Proof | None = None
+    resource_version: str = ""
+    history: Logbook = NEVER_READ
 
 
 class MarkerWriter:
@@ -86,11 +97,9 @@ class MarkerWriter:
         Raises:
             as `write`
         """
-        await self._write(scope, None, "", stream_created, state_sequence)
+        await self._write(scope, Vouched(), stream_created, state_sequence)
 
-    async def write(
-        self, scope: Scope, proof: Proof, resource_version: str, stream_created: str, state_sequence: int
-    ) -> int:
+    async def write(self, scope: Scope, vouched: Vouched, stream_created: str, state_sequence: int) -> int:
         """Vouch for the part; returns the marker's sequence.
 
         Raises:
@@ -100,13 +109,12 @@ class MarkerWriter:
             BusUnavailableError: no answer.
             BusApiError: the broker refused.
         """
-        await self._write(scope, proof, resource_version, stream_created, state_sequence)
+        await self._write(scope, vouched, stream_created, state_sequence)
         self.written += 1
         return self._sequence
 
-    async def _write(
-        self, scope: Scope, proof: Proof | None, resource_version: str, stream_created: str, state_sequence: int
-    ) -> None:
+    async def _write(self, scope: Scope, vouched: Vouched, stream_created: str, state_sequence: int) -> None:
+        proof = vouched.proof
         for _ in range(_ATTEMPTS):
             self._number += 1
             marker = Marker(
@@ -115,11 +123,12 @@ class MarkerWriter:
                 epoch=scope.epoch,
                 comparable_since=scope.comparable_since,
                 cluster=self._cluster,
-                resource_version=resource_version,
+                resource_version=vouched.resource_version,
                 stream_created=stream_created,
                 state_sequence=state_sequence,
                 objects=UNPROVEN if proof is None else proof.objects,
                 fold="" if proof is None else proof.fold,
+                history=vouched.history,
             )
             if await self._try(marker):
                 self._leading = True

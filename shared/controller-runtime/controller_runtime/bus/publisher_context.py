@@ -27,6 +27,7 @@ class Progress:
         repaired: repairs in all.
         forgotten_seen: objects that had been forgotten when the last comparison was made.
         logbook: what the last comparison saw of the history; nothing while what it found there was not dealt with.
+        read_in: session of the connection in which the last comparison was made.
     """
 
     phase: Phase = Phase.WAITING
@@ -37,6 +38,7 @@ class Progress:
     repaired: int = 0
     forgotten_seen: int = 0
     logbook: Logbook = NEVER_READ
+    read_in: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,16 +1,16 @@
 """What the streams hold of a part, as a publisher takes note of it when a session begins."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from controller_runtime.bus.envelope import Logged, StateMessage
 from controller_runtime.bus.judgement import Stored
-from controller_runtime.bus.logbook import NEVER_READ, Logbook
+from controller_runtime.bus.logbook import NEVER_READ, Logbook, Place
+from controller_runtime.bus.marker import Marker
 from controller_runtime.bus.part import Key
 from controller_runtime.bus.publisher_context import PublisherContext
 from controller_runtime.bus.snapshot import read_logged, read_present
-from controller_runtime.bus.stored import StoredMessage, stream_state
+from controller_runtime.bus.stored import StoredMessage, StreamState, message_at, stream_state
 
 
 @dataclass(slots=True)
@@ -44,22 +44,28 @@ class _Present(NamedTuple):
     repeats: bool
 
 
-async def read_streams(context: PublisherContext, connection_session: int, state_created: str) -> Found:
+async def read_streams(
+    context: PublisherContext, connection_session: int, state_created: str, marker: Marker | None
+) -> Found:
     """Take note of what the streams hold; nothing is written, as the part may be somebody else's.
 
     In place: what is as it was known stays the same object. Until the reading comes to its end, what is known may
     be partly old; whatever ends it before, the next session believes none of it and reads the history as well.
+
+    Args:
+        state_created: when the state stream was made.
+        marker: the part's, as it was before this reading.
     """
-    stored, progress = context.writer.stored, context.progress
+    stored, progress, writer = context.writer.stored, context.progress, context.writer
     connection, layout, part = context.setup.connection, context.setup.layout, context.part.name
     everything = layout.log_filter(part, context.service)
     history = await stream_state(connection, layout.history_stream, everything)
-    logbook, progress.logbook = progress.logbook, NEVER_READ
-    counts = logbook.counts(connection_session, history) and context.scoping.stream_created == state_created
+    logbook, progress.logbook = progress.logbook.upto(writer.last_logged), NEVER_READ
+    counts = context.scoping.stream_created == state_created and await _is_there(context, logbook, history)
     found, unlogged, seen = Found(logbook), dict[str, _Present](), set[Key]()
 
     def take(key: Key, message: StoredMessage) -> None:
-        state = context.writer.read(key, message)
+        state = writer.read(key, message)
         if state is None:
             found.unreadable.append(message.sequence)
             seen.discard(key)
@@ -76,27 +82,35 @@ async def read_streams(context: PublisherContext, connection_session: int, state
             found.told.append(state)
 
     # Of what is known the headers tell that it is still there; what is not is fetched when it is looked up.
-    known = counts and context.loaded is None
-    found.foreign = await read_present(
-        context.setup.connection, layout, part, context.service, take, headers_only=known
-    )
+    known = counts and progress.read_in == connection_session and context.loaded is None
+    found.foreign = await read_present(connection, layout, part, context.service, take, headers_only=known)
     stored.keep(seen)
     if not counts:
-        # The broker takes into memory what it looks through: everything only where nearly everything is wanted.
-        wanted = (everything,) if 2 * len(unlogged) > history.messages else tuple(unlogged)
-        oldest = await _read_history(context, wanted, unlogged, history.last_sequence + 1)
-        found.logbook = Logbook(connection_session, history.created, history.deleted, oldest, history.last_sequence)
-    found.logbook = found.logbook.at(history)
+        found.logbook = await _told_by(marker, context, state_created, history) or _nothing_seen(history)
+        writer.last_logged = found.logbook.place
+        if found.logbook.last:
+            # Under which sequence it has what only repeats, no marker tells.
+            unlogged = {subject: one for subject, one in unlogged.items() if one.repeats}
+        oldest = await _read_history(context, everything, unlogged, history)
+        found.logbook = replace(found.logbook, oldest=min(found.logbook.oldest, oldest))
+    progress.read_in = connection_session
     found.unlogged += [one.key for one in unlogged.values()]
     return found
 
 
 async def _read_history(
-    context: PublisherContext, subjects: Sequence[str], unlogged: dict[str, _Present], oldest: int
+    context: PublisherContext, everything: str, unlogged: dict[str, _Present], history: StreamState
 ) -> int:
     """Take out what the history has; returns where its oldest of that lies. What was logged since `read_present`
-    is left, and looked up before it is copied."""
-    stored = context.writer.stored
+    is left, and looked up before it is copied.
+
+    Args:
+        everything: the subjects of the part.
+        history: as it was before.
+    """
+    writer, oldest = context.writer, history.last_sequence + 1
+    # The broker takes into memory what it looks through: everything only where nearly everything is wanted.
+    subjects = (everything,) if 2 * len(unlogged) > history.messages else tuple(unlogged)
 
     def take(subject: str, sequence: int, logged: Logged) -> None:
         nonlocal oldest
@@ -104,10 +118,38 @@ async def _read_history(
         at = None if present is None else logged.holds(present, present.sequence)
         if present is not None and at is not None:
             del unlogged[subject]
-            held = stored[present.key]
+            writer.note_logged(Place(sequence, logged.id))
+            held = writer.stored[present.key]
             if held.logged != at:
-                stored[present.key] = replace(held, logged=at)
+                writer.stored[present.key] = replace(held, logged=at)
             oldest = min(oldest, sequence)
 
     await read_logged(context.setup.connection, context.setup.layout, subjects, take)
     return oldest
+
+
+def _nothing_seen(history: StreamState) -> Logbook:
+    return Logbook(history.created, history.deleted, history.last_sequence + 1)
+
+
+async def _told_by(
+    marker: Marker | None, context: PublisherContext, state_created: str, history: StreamState
+) -> Logbook | None:
+    """Where the history has all that was found, if the last publisher knew just that, and it is there yet (FW-505)."""
+    stored = context.writer.stored
+    if marker is None or marker.stream_created != state_created or marker.proof != stored.proof:
+        return None
+    told, nothing_since = marker.history, all(one.sequence <= marker.state_sequence for one in stored.values())
+    if not nothing_since or not await _is_there(context, told, history):
+        return None
+    return told
+
+
+async def _is_there(context: PublisherContext, logbook: Logbook, history: StreamState) -> bool:
+    """Whether the history still has what was seen in it then."""
+    if not logbook.counts(history):
+        return False
+    if not logbook.last:
+        return True
+    last = await message_at(context.setup.connection, context.setup.layout.history_stream, logbook.last)
+    return last is not None and Logged.of(last.headers).id == logbook.id

@@ -96,7 +96,7 @@ class Session:
                 raise InterruptedSessionError(str(error)) from error
             before = await stream_state(connection, layout.state_stream)
             marker = await context.markers.read(before.now)
-            found = await read_streams(context, connection_session, before.created)
+            found = await read_streams(context, connection_session, before.created, marker)
             # Asked again: what somebody else wrote while this read must not look as if the stream's end fell.
             state = await stream_state(connection, layout.state_stream)
             if state.created != before.created:

@@ -6,6 +6,7 @@ from itertools import chain, repeat
 from typing import Final
 
 from controller_runtime.bus.interruption import InterruptedSessionError, interrupting
+from controller_runtime.bus.marker_writer import Vouched
 from controller_runtime.bus.publisher_context import PublisherContext
 from controller_runtime.bus.pump import Pump
 from controller_runtime.bus.stored import stream_state
@@ -70,10 +71,10 @@ class Vouching:
                 return
             with interrupting():
                 await self._prove()
+                logbook = context.progress.logbook.upto(context.writer.last_logged)
                 sequence = await context.markers.write(
                     context.scoping.scope,
-                    context.writer.stored.proof,
-                    version,
+                    Vouched(context.writer.stored.proof, version, logbook),
                     context.scoping.stream_created,
                     context.writer.high_sequence,
                 )

@@ -22,6 +22,7 @@ from controller_runtime.bus.envelope import (
 )
 from controller_runtime.bus.interruption import InterruptedSessionError, interrupting
 from controller_runtime.bus.judgement import Scope, Stored, Verdict, judge
+from controller_runtime.bus.logbook import Place
 from controller_runtime.bus.outcome import PubAck, PublishOutcome, Refused, Unknown, WrongSequence
 from controller_runtime.bus.part import Key, Part
 from controller_runtime.bus.proof import Holdings
@@ -69,6 +70,8 @@ class Writer:
         self.stored = Holdings()
         self.counts = WriteCounts()
         self.high_sequence = 0
+        self.last_logged = Place()
+        """The last version that is known to lie in the history."""
 
     async def write(self, version: SourceVersion, scope: Scope, *, gap: bool = False) -> bool:
         """Put a version onto the bus, unless it or a newer one is there.
@@ -235,6 +238,10 @@ class Writer:
         self.counts.copied += 1
         return sequence
 
+    def note_logged(self, place: Place) -> None:
+        """A version lies in the history."""
+        self.last_logged = max(self.last_logged, place)
+
     async def _place_in_history(self, message: StateMessage, sequence: int) -> int | None:
         subject = self._layout.log(self._part.name, message.key)
         with interrupting():
@@ -249,6 +256,8 @@ class Writer:
         for attempt in range(_ATTEMPTS):
             outcome = await self._publish(subject, message.body, headers)
             if isinstance(outcome, PubAck):
+                if not outcome.duplicate:
+                    self.note_logged(Place(outcome.sequence, message.id))
                 return outcome.duplicate
             if isinstance(outcome, Refused):
                 # Some bytes of headers more than in the state stream; the next version's predecessor shows the hole.

@@ -1,0 +1,207 @@
+"""How much of the history a publisher reads that starts: nothing of what the last one vouched for (FW-505)."""
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
+
+import pytest
+from support.publishing import Cluster, history, of, present, publishing, remove_from_history, settles
+from support.world_objects import widgets
+
+from controller_runtime import Key
+from controller_runtime.bus.connection import BusConnection
+from controller_runtime.bus.envelope import Verb
+from controller_runtime.bus.logbook import NEVER_READ
+from controller_runtime.bus.marker import UNPROVEN, Marker, decode_marker
+from controller_runtime.bus.stored import delete_message, last_message
+from controller_runtime.bus.subjects import Layout
+
+PART = "widgets"
+NAMES = ("a", "b", "c")
+
+
+async def first_publisher(bus: BusConnection, layout: Layout, cluster: Cluster) -> None:
+    """Publishes three objects and ends when it has vouched for them."""
+    async with publishing(bus, widgets(), layout) as publisher:
+        publisher.take(cluster.listing())
+        for name in NAMES:
+            publisher.take(cluster.put(name))
+        await settles(bus, layout, PART, cluster, publisher)
+
+
+async def copied_by_next(bus: BusConnection, layout: Layout, cluster: Cluster, source: str) -> int:
+    """How many versions another publisher found to be missing in the history."""
+    async with publishing(bus, widgets(), layout, source=source) as publisher:
+        publisher.take(cluster.listing())
+        await settles(bus, layout, PART, cluster, publisher)
+        return publisher.statistics.copied
+
+
+async def marker_of(bus: BusConnection, layout: Layout) -> Marker:
+    stored = await last_message(bus, layout.state_stream, layout.sync(PART))
+    assert stored is not None
+    return decode_marker(stored.data)
+
+
+async def write_marker(bus: BusConnection, layout: Layout, marker: Marker) -> None:
+    await bus.publish(layout.sync(PART), marker.body(), {**marker.headers(), "Nats-Msg-Id": f"{marker.id}/again"})
+
+
+@pytest.mark.spec("FW-505")
+async def test_what_the_last_publisher_saw_in_the_history_or_logged_is_not_read_again(
+    bus: BusConnection, layout: Layout, readings: list[Sequence[str]]
+) -> None:
+    cluster = Cluster()
+    await first_publisher(bus, layout, cluster)
+    for source in ("second", "third"):
+        assert await copied_by_next(bus, layout, cluster, source) == 0
+    async with publishing(bus, widgets(), layout, source="fourth") as publisher:
+        publisher.take(cluster.listing())
+        publisher.take(cluster.put("a", changed=1))
+        publisher.take(cluster.delete("b"))
+        await settles(bus, layout, PART, cluster, publisher)
+    assert await copied_by_next(bus, layout, cluster, "fifth") == 0
+    assert readings == []
+    versions = await history(bus, layout, PART)
+    assert [len(of(versions, name)) for name in NAMES] == [2, 2, 1]
+    assert [one.state.previous for one in of(versions, "a")][1] == of(versions, "a")[0].sequence
+
+
+async def _purge(bus: BusConnection, layout: Layout) -> None:
+    await bus.api(f"STREAM.PURGE.{layout.history_stream}")
+
+
+async def _remove_the_oldest(bus: BusConnection, layout: Layout) -> None:
+    await remove_from_history(bus, layout, PART, "a")
+
+
+async def _remove_from_the_middle(bus: BusConnection, layout: Layout) -> None:
+    await remove_from_history(bus, layout, PART, "b")
+
+
+async def _remove_the_newest(bus: BusConnection, layout: Layout) -> None:
+    await remove_from_history(bus, layout, PART, "c")
+
+
+async def _make_anew(bus: BusConnection, layout: Layout) -> None:
+    config = (await bus.api(f"STREAM.INFO.{layout.history_stream}"))["config"]
+    await bus.api(f"STREAM.DELETE.{layout.history_stream}")
+    await bus.api(f"STREAM.CREATE.{layout.history_stream}", config)
+    # So far the history was, too.
+    for number in range(9):
+        await bus.publish(layout.log("others", Key("ns", f"x{number}")), b"{}", {})
+
+
+@pytest.mark.spec("FW-505")
+@pytest.mark.parametrize(
+    ("lose", "lost"),
+    [
+        (_purge, 3),
+        (_remove_the_oldest, 1),
+        (_remove_from_the_middle, 1),
+        (_remove_the_newest, 1),
+        (_make_anew, 3),
+    ],
+)
+async def test_what_the_history_lost_between_two_publishers_is_copied(
+    bus: BusConnection,
+    layout: Layout,
+    readings: list[Sequence[str]],
+    lose: Callable[[BusConnection, Layout], Awaitable[None]],
+    lost: int,
+) -> None:
+    cluster = Cluster()
+    await first_publisher(bus, layout, cluster)
+    await lose(bus, layout)
+    assert await copied_by_next(bus, layout, cluster, "second") == lost
+    assert len(readings) == 1
+    versions = await history(bus, layout, PART)
+    assert [len(of(versions, name)) for name in NAMES] == [1, 1, 1]
+    assert await copied_by_next(bus, layout, cluster, "third") == 0
+    assert len(readings) == 1, "what was copied is vouched for as well"
+
+
+def _saw_another_version(told: Marker) -> Marker:
+    return replace(told, history=replace(told.history, id="another"))
+
+
+def _knew_less(told: Marker) -> Marker:
+    return replace(told, fold=f"{int(told.fold, 16) ^ 1:016x}")
+
+
+def _came_less_far(told: Marker) -> Marker:
+    return replace(told, state_sequence=0)
+
+
+def _wrote_to_another_stream(told: Marker) -> Marker:
+    return replace(told, stream_created="another")
+
+
+def _only_claimed(told: Marker) -> Marker:
+    return replace(told, objects=UNPROVEN, fold="")
+
+
+def _told_nothing_of_the_history(told: Marker) -> Marker:
+    return replace(told, history=NEVER_READ)
+
+
+@pytest.mark.spec("FW-505")
+@pytest.mark.parametrize(
+    "other",
+    [
+        _saw_another_version,
+        _knew_less,
+        _came_less_far,
+        _wrote_to_another_stream,
+        _only_claimed,
+        _told_nothing_of_the_history,
+    ],
+)
+async def test_a_marker_that_does_not_vouch_for_just_this_is_not_believed(
+    bus: BusConnection, layout: Layout, readings: list[Sequence[str]], other: Callable[[Marker], Marker]
+) -> None:
+    cluster = Cluster()
+    await first_publisher(bus, layout, cluster)
+    await write_marker(bus, layout, other(await marker_of(bus, layout)))
+    assert await copied_by_next(bus, layout, cluster, "second") == 0
+    assert len(readings) == 1
+
+
+@pytest.mark.spec("FW-505")
+@pytest.mark.parametrize("deleted", [False, True])
+async def test_what_came_after_the_marker_and_was_not_logged_is_copied(
+    bus: BusConnection, layout: Layout, readings: list[Sequence[str]], *, deleted: bool
+) -> None:
+    """As a former leader leaves it that was killed between the two streams, under the marker of its successor."""
+    cluster = Cluster()
+    await first_publisher(bus, layout, cluster)
+    told = await marker_of(bus, layout)
+    held = (await present(bus, layout, PART))[Key("ns", "b")]
+    verb = Verb.DELETE if deleted else Verb.UPSERT
+    body = b"" if deleted else cluster.put("b", late=True).obj.body
+    if deleted:
+        cluster.delete("b")
+    late = replace(held, verb=verb, body=body, resource_version=str(cluster.version), id=f"{held.id}/late")
+    await bus.publish(layout.state(PART, held.key), body, late.headers())
+    await write_marker(bus, layout, replace(told, number=told.number + 1, state_sequence=told.state_sequence + 100))
+    assert await copied_by_next(bus, layout, cluster, "second") == 1
+    versions = [version.state for version in of(await history(bus, layout, PART), "b")]
+    assert [version.deleted for version in versions] == [False, deleted]
+    assert len(readings) == 1
+
+
+@pytest.mark.spec("FW-505")
+async def test_a_tombstone_that_was_swept_meanwhile_changes_nothing(
+    bus: BusConnection, layout: Layout, readings: list[Sequence[str]]
+) -> None:
+    cluster = Cluster()
+    async with publishing(bus, widgets(), layout) as publisher:
+        publisher.take(cluster.listing())
+        for name in NAMES:
+            publisher.take(cluster.put(name))
+        publisher.take(cluster.delete("b"))
+        await settles(bus, layout, PART, cluster, publisher)
+    gone = await last_message(bus, layout.state_stream, layout.state(PART, Key("ns", "b")))
+    assert gone is not None
+    await delete_message(bus, layout.state_stream, gone.sequence)
+    assert await copied_by_next(bus, layout, cluster, "second") == 0
+    assert readings == []
