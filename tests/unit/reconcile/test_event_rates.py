@@ -10,7 +10,7 @@ def event(message: str = "m", *, standing: bool = False, condition: str = "Cache
     return Event(EventType.WARNING, "CacheFailed", message, standing=standing, condition=condition)
 
 
-@pytest.mark.spec("FW-125", "DI-356")
+@pytest.mark.spec("FW-125", "DI-356", "SV-P38", "FW-P17", "DI-P41")
 def test_a_standing_error_is_repeated_every_five_minutes() -> None:
     rates = EventRates()
     assert rates.admit("u", event(), 0)

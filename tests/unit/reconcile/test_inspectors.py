@@ -199,7 +199,7 @@ def pod_event(of: Pod, reason: str, second: int, message: str = "") -> Event:
     )
 
 
-@pytest.mark.spec("FW-155")
+@pytest.mark.spec("FW-155", "SV-P40")
 @pytest.mark.parametrize(
     ("history", "state", "reason"),
     [

@@ -97,7 +97,7 @@ def test_everything_ready() -> None:
     assert {item.observed_generation for item in result.conditions} == {3}
 
 
-@pytest.mark.spec("FW-037")
+@pytest.mark.spec("FW-037", "SV-P01", "FW-P02", "FW-S19")
 def test_a_component_without_name_is_discarded() -> None:
     result = Object().see(Component("", State.FAILED), READY_MODEL)
     assert [item.type for item in result.conditions] == ["ModelReady", "Ready"]

@@ -174,7 +174,7 @@ def test_paths() -> None:
     assert path("/{.metadata.uid}") == "/12345678-90ab"
 
 
-@pytest.mark.spec("RT-S17", "RT-S18", "RT-S19", "RT-076", "RT-111", "RT-114", "RT-P11")
+@pytest.mark.spec("RT-S17", "RT-S18", "RT-S19", "RT-076", "RT-111", "RT-114", "RT-P11", "SV-P48")
 @pytest.mark.parametrize(
     ("template", "why"),
     [

@@ -72,7 +72,9 @@ def prepared() -> Live:
     return living(aim_service(), config(cluster=True, **GATEWAY), node(), model(), template())
 
 
-@pytest.mark.spec("SV-122", "SV-123", "SV-125", "SV-126", "SV-131", "SV-141", "SV-229", "SV-228", "SV-227", "AT-116")
+@pytest.mark.spec(
+    "SV-122", "SV-123", "SV-125", "SV-126", "SV-131", "SV-141", "SV-229", "SV-228", "SV-227", "AT-116", "SV-P03"
+)
 def test_cache_is_made_before_the_workload() -> None:
     plan = plan_for(prepared())
     (made,) = plan.children

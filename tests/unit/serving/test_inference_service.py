@@ -129,7 +129,7 @@ def test_the_worked_example() -> None:
 # Name
 
 
-@pytest.mark.spec("SV-145", "SV-214", "AT-009")
+@pytest.mark.spec("SV-145", "SV-214", "AT-009", "SV-P27")
 def test_a_namespace_that_leaves_no_room() -> None:
     namespace = "n" * 43
     plan = plan_for(serving_world(aim_service(namespace=namespace, model={"name": "qwen"}), model(namespace=namespace)))
@@ -139,7 +139,7 @@ def test_a_namespace_that_leaves_no_room() -> None:
     assert (plan.retry, plan.requeue_after, plan.children) == (None, None, ())
 
 
-@pytest.mark.spec("SV-146", "AT-010")
+@pytest.mark.spec("SV-146", "AT-010", "SV-P28")
 def test_a_foreign_workload_of_that_name_is_left_alone() -> None:
     other = aim_service("other")
     foreign = {**workload(other)}
@@ -208,7 +208,7 @@ def test_model_id_only_of_specified_sources() -> None:
 # Predictor
 
 
-@pytest.mark.spec("SV-151", "SV-152", "AT-100")
+@pytest.mark.spec("SV-151", "SV-152", "AT-100", "SV-P39")
 def test_what_comes_from_several_levels() -> None:
     of = template(imagePullSecrets=[{"name": "b"}, {"name": "a"}], serviceAccountName="of-template")
     service = aim_service(imagePullSecrets=[{"name": "a"}])

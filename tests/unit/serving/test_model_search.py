@@ -153,12 +153,13 @@ def test_namespace_wins_by_image() -> None:
     assert plan.status["resolvedModel"]["name"] == "a"
 
 
-@pytest.mark.spec("SV-063", "AT-020")
+@pytest.mark.spec("SV-063", "AT-020", "SV-P06")
 def test_several_models_with_one_image() -> None:
     plan = plan_for(serving_world(aim_service(), model("a1"), model("a2")))
     assert (condition_of(plan, "ModelReady"), overall(plan)) == (("False", "MultipleModelsFound"), "Failed")
     assert "a1" in message_of(plan, "ModelReady")
     assert "a2" in message_of(plan, "ModelReady")
+    assert plan.retry is None
     assert plan.children == ()
 
 
@@ -234,7 +235,7 @@ def test_images_without_a_name(uri: str) -> None:
         parse_image_name(uri)
 
 
-@pytest.mark.spec("SV-103", "SV-143", "SV-071")
+@pytest.mark.spec("SV-103", "SV-143", "SV-071", "SV-P42")
 def test_a_running_service_keeps_its_image_when_its_model_is_gone() -> None:
     service = aim_service()
     world = living(service, model(), template(), node())
@@ -285,7 +286,7 @@ def test_names_of_custom_models(hardware: JsonObject, endpoint: str, name: str) 
     assert made.name == name
 
 
-@pytest.mark.spec("SV-076", "SV-077", "SV-078", "SV-079")
+@pytest.mark.spec("SV-076", "SV-077", "SV-078", "SV-079", "SV-P45")
 def test_the_made_custom_model() -> None:
     plan = plan_for(serving_world(custom(cpu={"requests": "500m"})))
     (made,) = plan.children
@@ -298,7 +299,7 @@ def test_the_made_custom_model() -> None:
     assert "my-org/my-model" in message_of(plan, "ModelReady")
 
 
-@pytest.mark.spec("SV-073", "SV-074", "AT-029", "AT-157")
+@pytest.mark.spec("SV-073", "SV-074", "AT-029", "AT-157", "SV-P07", "SV-P08")
 @pytest.mark.parametrize(
     ("change", "fits"),
     [

@@ -84,7 +84,7 @@ def test_knative_is_missing() -> None:
     assert len(children_of(plan, "InferenceService")) == 1
 
 
-@pytest.mark.spec("SV-193", "SV-194", "SV-195", "SV-197", "SV-275", "AT-124")
+@pytest.mark.spec("SV-193", "SV-194", "SV-195", "SV-197", "SV-275", "AT-124", "SV-P24")
 @pytest.mark.parametrize(
     ("found", "ready", "reason"),
     [
@@ -121,7 +121,7 @@ def test_an_unreadable_workload_stops_everything() -> None:
 # Pods
 
 
-@pytest.mark.spec("SV-198", "SV-199", "SV-205", "SV-224", "AT-120")
+@pytest.mark.spec("SV-198", "SV-199", "SV-205", "SV-224", "AT-120", "SV-P05")
 @pytest.mark.parametrize(
     ("text", "reason", "parent", "value"),
     [
@@ -174,7 +174,7 @@ def test_until_events_are_read_a_pending_pod_changes_nothing() -> None:
     assert [effect.not_before for effect in plan_for(world).effects] == [None]
 
 
-@pytest.mark.spec("SV-198", "SV-200", "SV-204", "FW-146", "AT-122")
+@pytest.mark.spec("SV-198", "SV-200", "SV-204", "FW-146", "AT-122", "SV-P25")
 def test_failed_and_crashing_pods() -> None:
     failed = predictor_pod("Failed", containers=[terminated("kserve-container", 1)])
     plan = plan_for(running(failed, ready=None))
@@ -234,7 +234,7 @@ def test_steps_that_are_overtaken_at_once_are_not_written() -> None:
     assert overall(plan_for(world)) == "Running"
 
 
-@pytest.mark.spec("SV-217", "FW-038")
+@pytest.mark.spec("SV-217", "FW-038", "SV-P02", "FW-P03")
 def test_conditions_of_what_is_absent_are_left_out() -> None:
     stored = [condition("HPAReady", False, "HPANotFound"), condition("InferenceServicePodsReady", False, "NoPods")]
     service = aim_service(template={"name": "qwen3-lat"}, status={"conditions": stored})

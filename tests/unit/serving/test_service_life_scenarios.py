@@ -130,7 +130,7 @@ def test_two_modes_make_two_caches(order: tuple[str, str]) -> None:
     assert len(world.world.all(TEMPLATE_CACHES)) == 2
 
 
-@pytest.mark.spec("AT-074", "SV-120", "SV-121")
+@pytest.mark.spec("AT-074", "SV-120", "SV-121", "SV-P16")
 def test_the_first_pass_finds_the_cache_of_the_template() -> None:
     of_template = cache("made-by-template", owners=[owner(template())])
     plan = plan_for(serving_world(service(), template(), model(), of_template))
@@ -222,7 +222,7 @@ def test_references_are_complete_and_of_what_is_ready() -> None:
 # Wakes
 
 
-@pytest.mark.spec("AT-142", "SV-252")
+@pytest.mark.spec("AT-142", "SV-252", "SV-P09")
 def test_everybody_who_shares_a_custom_model_is_woken() -> None:
     source = {"modelId": "a/b", "sourceUri": "hf://a/b"}
     custom = {"custom": {"baseImage": "base:1", "modelSources": [source], "hardware": {"cpu": {"requests": "4"}}}}

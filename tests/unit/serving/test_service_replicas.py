@@ -33,6 +33,7 @@ from controller_runtime import JsonObject
     "SV-273",
     "AT-108",
     "AT-147",
+    "SV-P47",
 )
 @pytest.mark.parametrize(
     ("spec", "bounds", "scaler", "display"),

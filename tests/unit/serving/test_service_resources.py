@@ -24,7 +24,7 @@ def test_defaults_by_gpu(count: int, cpu: str, memory: str, limit: str) -> None:
     assert resources(0) == {}
 
 
-@pytest.mark.spec("SV-161", "SV-162", "SV-163", "SV-165", "SV-166")
+@pytest.mark.spec("SV-161", "SV-162", "SV-163", "SV-165", "SV-166", "SV-P23")
 @pytest.mark.parametrize(
     ("count", "layers", "side", "expected"),
     [

@@ -62,7 +62,7 @@ def test_a_running_workload_keeps_its_volumes() -> None:
     assert [one["name"] for one in body["spec"]["predictor"]["volumes"]] == ["dshm"]
 
 
-@pytest.mark.spec("SV-173")
+@pytest.mark.spec("SV-173", "SV-P22")
 def test_volumes_follow_a_rebuilt_cache_once_the_old_claim_is_gone() -> None:
     service = aim_service()
     rebuilt = cache(USUAL)

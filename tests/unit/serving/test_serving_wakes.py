@@ -75,7 +75,7 @@ def test_progress_of_a_model_wakes_nobody() -> None:
     assert woken(services(), parts.MODELS, model("any"), before) == {"by-image"}
 
 
-@pytest.mark.spec("SV-252")
+@pytest.mark.spec("SV-252", "SV-P10")
 def test_templates_wake_by_name_reference_and_model() -> None:
     world = services()
     assert woken(world, parts.TEMPLATES, template("t", "x")) == {"by-template"}
@@ -94,7 +94,7 @@ def test_a_template_of_a_namespace_wakes_nobody_elsewhere() -> None:
     assert woken(world, parts.CLUSTER_TEMPLATES, template("any", "shared", cluster=True)) == {"near", "far"}
 
 
-@pytest.mark.spec("SV-252", "RC-080", "RC-081", "RC-082", "AT-143")
+@pytest.mark.spec("SV-252", "RC-080", "RC-081", "RC-082", "AT-143", "SV-P36")
 def test_configs_wake_by_effective_name() -> None:
     world = services()
     assert woken(world, parts.RUNTIME_CONFIGS, config("other")) == {"other-config"}
@@ -182,7 +182,7 @@ def test_events_wake_the_owner(type_: str, message: str, expected: bool) -> None
     assert bool(found) is expected
 
 
-@pytest.mark.spec("SV-252", "SV-253", "FW-114", "AT-114")
+@pytest.mark.spec("SV-252", "SV-253", "FW-114", "AT-114", "SV-P26")
 def test_autoscalers_wake_on_replicas_and_conditions() -> None:
     service = aim_service(template={"name": "qwen3-lat"}, minReplicas=1, maxReplicas=8)
     around = (template(), model(), node(), cache("qwen3-lat-a04542d9"), workload(service, ready=True))

@@ -67,7 +67,7 @@ def test_modes(mode: str | None) -> None:
     assert (child.name == USUAL) is not dedicated
 
 
-@pytest.mark.spec("SV-126", "SV-128", "SV-053")
+@pytest.mark.spec("SV-126", "SV-128", "SV-053", "SV-P21")
 def test_content() -> None:
     def variable(name: str, value: str) -> JsonObject:
         return {"name": name, "value": value}
@@ -123,7 +123,7 @@ def test_nothing_to_cache() -> None:
     assert planned(service(), of=template(status="Progressing")) is None
 
 
-@pytest.mark.spec("SV-124")
+@pytest.mark.spec("SV-124", "SV-P44")
 def test_a_taken_name() -> None:
     other = planned(service(), cache(USUAL, "another-template"))
     assert other is not None
@@ -134,7 +134,7 @@ def test_a_taken_name() -> None:
 # Finding
 
 
-@pytest.mark.spec("SV-118", "SV-119", "SV-120", "SV-121")
+@pytest.mark.spec("SV-118", "SV-119", "SV-120", "SV-121", "SV-P17")
 def test_which_cache_is_used() -> None:
     assert cache_used(service(), cache("by-template")) == "by-template"
     assert cache_used(service(), cache("x", scope="Unknown")) == "x"
@@ -149,7 +149,7 @@ def test_which_cache_is_used() -> None:
     assert cache_used(own, cache(USUAL)) is None
 
 
-@pytest.mark.spec("SV-118", "SV-139", "SV-230", "AT-150")
+@pytest.mark.spec("SV-118", "SV-139", "SV-230", "AT-150", "SV-P43")
 def test_the_stored_cache() -> None:
     stored = {"cache": {"templateCacheRef": {"name": "former", "namespace": TEAM}, "retryAttempts": 1}}
     assert cache_used(service(status=stored), cache("former"), cache("another")) == "former"
@@ -199,7 +199,7 @@ def test_a_lost_dedicated_cache() -> None:
     assert (condition_of(plan, "CacheReady"), overall(plan)) == (("False", "CacheCreating"), "Degraded")
 
 
-@pytest.mark.spec("SV-269", "SV-129", "FW-411", "FW-206", "AT-163")
+@pytest.mark.spec("SV-269", "SV-129", "FW-411", "FW-206", "AT-163", "SV-P46")
 @pytest.mark.parametrize("retries", [0, 1])
 @pytest.mark.parametrize(
     ("status", "of", "stored", "patched"),

@@ -223,7 +223,7 @@ def test_a_template_that_declares_the_overrides_is_used_itself() -> None:
     assert env["AIM_PROFILE_ID"] == "mi300x-fp16-latency-unopt"
 
 
-@pytest.mark.spec("AT-066", "SV-113")
+@pytest.mark.spec("AT-066", "SV-113", "SV-P14")
 @pytest.mark.parametrize("mode", ["Shared", "Dedicated"])
 def test_a_derived_template_caches_nothing_itself(mode: str) -> None:
     caching = {"enabled": True, "env": [{"name": "HF_TOKEN", "value": "t"}]}

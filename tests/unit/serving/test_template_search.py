@@ -66,7 +66,7 @@ def test_default_template_of_the_model() -> None:
     assert condition_of(plan, "ConfigValid") is None
 
 
-@pytest.mark.spec("SV-220", "SV-084", "FW-024", "AT-035")
+@pytest.mark.spec("SV-220", "SV-084", "FW-024", "AT-035", "SV-P04", "FW-P01")
 def test_a_template_without_gpu() -> None:
     service = aim_service(template={"name": "qwen3-lat"})
     absent = template(status="NotAvailable")
@@ -101,7 +101,7 @@ def test_selection_among_the_templates_of_the_model() -> None:
     assert "qwen" in message_of(plan, "TemplateReady")
 
 
-@pytest.mark.spec("SV-102")
+@pytest.mark.spec("SV-102", "SV-P11")
 def test_outcomes_without_a_template() -> None:
     none_ready = plan_for(serving_world(aim_service(), model(), template(status="Failed"), node()))
     assert (condition_of(none_ready, "TemplateReady"), overall(none_ready)) == (
@@ -146,7 +146,7 @@ def test_an_unknown_gpu_is_not_an_absent_one() -> None:
     assert used(plan_for(world))["name"] == "qwen3-lat", "what was seen counts as it was last seen"
 
 
-@pytest.mark.spec("SV-100", "SV-222", "SV-083", "SV-103", "AT-052")
+@pytest.mark.spec("SV-100", "SV-222", "SV-083", "SV-103", "AT-052", "SV-P11")
 def test_ambiguity() -> None:
     tied = [template("a"), template("b"), node()]
     plan = plan_for(serving_world(aim_service(), model(), *tied))
@@ -161,7 +161,7 @@ def test_ambiguity() -> None:
     assert children_of(running, "InferenceService") == []
 
 
-@pytest.mark.spec("SV-083", "SV-057", "AT-055")
+@pytest.mark.spec("SV-083", "SV-057", "AT-055", "SV-P29")
 def test_the_stored_template_stays_while_it_fits() -> None:
     stored = aim_service(status={"resolvedTemplate": STORED})
     better = template("better", precision="fp4")
@@ -179,7 +179,7 @@ def overridden(**overrides: object) -> JsonObject:
     return aim_service(template={"name": "t"}, overrides=overrides)
 
 
-@pytest.mark.spec("SV-112", "SV-259", "AT-057")
+@pytest.mark.spec("SV-112", "SV-259", "AT-057", "SV-P15")
 @pytest.mark.parametrize(
     ("base", "overrides", "name"),
     [
@@ -204,7 +204,7 @@ def test_names_of_derived_templates(base: str, overrides: JsonObject, name: str)
     assert derived_name(base, Overrides.model_validate(overrides)) == name
 
 
-@pytest.mark.spec("SV-105", "SV-108", "SV-109", "SV-110", "SV-111", "SV-113", "SV-114")
+@pytest.mark.spec("SV-105", "SV-108", "SV-109", "SV-110", "SV-111", "SV-113", "SV-114", "SV-P12", "SV-P14")
 @pytest.mark.parametrize("cluster", [False, True])
 def test_a_derived_template_is_made_and_awaited(cluster: bool) -> None:
     base = template("t", status="NotAvailable", cluster=cluster, profileId="pinned", env=[{"name": "A", "value": "1"}])
@@ -225,7 +225,7 @@ def test_a_derived_template_is_made_and_awaited(cluster: bool) -> None:
     assert children_of(plan_for(world), "AIMServiceTemplate") == []
 
 
-@pytest.mark.spec("SV-110", "SV-266", "FW-213")
+@pytest.mark.spec("SV-110", "SV-266", "FW-213", "SV-P13")
 def test_users_of_a_derived_template_are_its_owners() -> None:
     base, first = template("t"), overridden(precision="fp16")
     second = aim_service("second", template={"name": "t"}, overrides={"precision": "fp16"})
@@ -250,7 +250,7 @@ def test_users_of_a_derived_template_are_its_owners() -> None:
     assert [delete.uid for delete in plan_for(serving_world(*around, running)).deletes] == ["d"]
 
 
-@pytest.mark.spec("SV-265", "AT-159")
+@pytest.mark.spec("SV-265", "AT-159", "SV-P44")
 def test_a_taken_derived_name_is_left_alone() -> None:
     service = overridden(precision="fp16")
     usual = plan_for(serving_world(service, model(), template("t"))).children[0].name
@@ -259,7 +259,7 @@ def test_a_taken_derived_name_is_left_alone() -> None:
     assert plan.children[0].name.startswith("t-ovr-fp16-")
 
 
-@pytest.mark.spec("SV-092", "SV-106", "SV-107", "AT-065")
+@pytest.mark.spec("SV-092", "SV-106", "SV-107", "AT-065", "SV-P12")
 def test_overrides_with_selection() -> None:
     service = aim_service(overrides={"metric": "latency", "precision": "fp8"})
     plan = plan_for(serving_world(service, model(), template(), node()))

@@ -134,7 +134,7 @@ def test_namespace_before_preference() -> None:
     assert chosen(choose(candidate("far", gpu_model="MI325X", namespaced=False), candidate("near"))) == "near"
 
 
-@pytest.mark.spec("SV-098", "SV-099")
+@pytest.mark.spec("SV-098", "SV-099", "SV-P33", "SV-P34")
 @pytest.mark.parametrize(
     ("better", "worse"),
     [
@@ -155,7 +155,7 @@ def test_preference(better: dict[str, Any], worse: dict[str, Any]) -> None:
     assert chosen(choose(*candidates, unoptimized=True, present=everything)) == "better"
 
 
-@pytest.mark.spec("SV-100", "SV-099")
+@pytest.mark.spec("SV-100", "SV-099", "SV-P32")
 def test_a_tie_selects_nothing() -> None:
     choice = choose(candidate("a", gpu_count=1), candidate("b", gpu_count=8))
     assert (choice.chosen, choice.tied) == (None, 2)
