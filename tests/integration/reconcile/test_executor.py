@@ -52,7 +52,7 @@ def claim(name: str) -> JsonObject:
     }
 
 
-@pytest.mark.spec("FW-200", "FW-203", "FW-210", "FW-205", "FW-409", "FW-013")
+@pytest.mark.spec("FW-200", "FW-203", "FW-210", "FW-205", "FW-409", "FW-013", "FW-S42")
 async def test_a_child_is_applied_once_and_then_left_alone(bench: Bench) -> None:
     plan = Plan(children=(Child(CONFIG_MAPS, config_map("c", a="1")),))
     first = await bench.executor.execute(bench.target(), plan)
@@ -183,7 +183,7 @@ async def test_a_deleted_object_that_lingers_is_known_to_be_going_away(bench: Be
     assert entry.raw["metadata"]["deletionTimestamp"]
 
 
-@pytest.mark.spec("FW-007", "FW-184", "FW-010")
+@pytest.mark.spec("FW-007", "FW-184", "FW-010", "FW-S15")
 async def test_a_failed_delete_stops_the_applies_but_not_the_other_deletes(bench: Bench) -> None:
     a = await bench.create(CONFIG_MAPS, config_map("a"))
     b = await bench.create(CONFIG_MAPS, config_map("b"))
@@ -303,7 +303,7 @@ async def test_the_status_is_written_when_it_differs(bench: Bench) -> None:
     assert not (await bench.get(AIM_SERVICE, "chat"))["status"].get("conditions")
 
 
-@pytest.mark.spec("FW-012", "FW-014")
+@pytest.mark.spec("FW-012", "FW-014", "FW-S17")
 async def test_a_status_conflict_or_a_vanished_object_is_no_error(bench: Bench) -> None:
     target = bench.target()
     await bench.kube.delete(AIM_SERVICE, "chat", "default", uid=target.uid)

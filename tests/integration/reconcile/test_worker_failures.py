@@ -13,7 +13,7 @@ from aim_domain.kinds import AIM_SERVICE
 from controller_runtime import Child, JsonObject, Key, Plan, View
 
 
-@pytest.mark.spec("FW-010", "FW-094")
+@pytest.mark.spec("FW-010", "FW-094", "FW-S15")
 async def test_a_failed_apply_is_reported_in_the_status_and_retried(bench: Bench) -> None:
     bench.decision = serve
     bench.faults.fail("PATCH", "configmaps/c", 503, reason="ServiceUnavailable", message="down")
@@ -53,7 +53,7 @@ async def test_an_interceptor_that_fails_afterwards_keeps_no_failure_from_being_
     assert bench.queue.statistics.retries == 1
 
 
-@pytest.mark.spec("FW-010", "FW-095")
+@pytest.mark.spec("FW-010", "FW-095", "FW-P05")
 async def test_a_rejected_child_fails_the_object_without_timed_retry(bench: Bench) -> None:
     bench.decision = serve
     bench.faults.fail("PATCH", "configmaps/c", 422, reason="Invalid", message="no", details={"name": "c"})

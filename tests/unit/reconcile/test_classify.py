@@ -16,7 +16,7 @@ def api(code: int, reason: str = "", message: str = "", **more: bool) -> ApiErro
 TERMINATING = ApiError("POST /x", 403, "Forbidden", "no", causes=(StatusCause("NamespaceTerminating", "", ""),))
 
 
-@pytest.mark.spec("FW-044", "FW-043")
+@pytest.mark.spec("FW-044", "FW-043", "FW-S30", "FW-040")
 @pytest.mark.parametrize(
     ("error", "category", "reason"),
     [
@@ -48,7 +48,7 @@ def test_a_failed_test_of_a_json_patch_is_a_conflict() -> None:
     assert classify(failed, verb=Verb.APPLY).reason == "InvalidSpec"
 
 
-@pytest.mark.spec("FW-045")
+@pytest.mark.spec("FW-045", "FW-S30")
 @pytest.mark.parametrize(
     ("failure", "reason"),
     [
@@ -66,7 +66,7 @@ def test_network_failures(failure: ConnectionFailure, reason: str) -> None:
     assert "dial" in classified.message
 
 
-@pytest.mark.spec("FW-042")
+@pytest.mark.spec("FW-042", "FW-S30")
 def test_what_is_classified_stays_so_even_when_wrapped() -> None:
     inner = AimError(Category.AUTH, "MyReason", "mine")
     wrapped = RuntimeError("outside")
@@ -74,7 +74,7 @@ def test_what_is_classified_stays_so_even_when_wrapped() -> None:
     assert classify(wrapped) is inner
 
 
-@pytest.mark.spec("FW-046")
+@pytest.mark.spec("FW-046", "FW-S30")
 def test_anything_else_is_unknown() -> None:
     assert classify(ValueError("odd")) == AimError(Category.UNKNOWN, "UnknownError", "odd")
 

@@ -99,7 +99,7 @@ def test_whatever_is_decided_interceptors_see_it(deleting: datetime | None, *, r
     assert seen == ["outer before", "inner before", "inner after ['ml/other']", "outer after ['ml/other']"]
 
 
-@pytest.mark.spec("FW-002", "DI-008")
+@pytest.mark.spec("FW-002", "DI-008", "FW-S18")
 @pytest.mark.parametrize(("value", "paused"), [("true", True), ("True", False), ("false", False), ("", False)])
 def test_pause(value: str, paused: bool) -> None:
     plan = plan_of(finalizers=[FINALIZER], annotations={labels.ANNOTATION_PAUSED: value})

@@ -79,7 +79,7 @@ def test_a_container_that_can_not_be_made() -> None:
     assert "secret gone" in component.effective_message
 
 
-@pytest.mark.spec("FW-145")
+@pytest.mark.spec("FW-145", "FW-P09")
 def test_the_first_container_with_a_code_is_to_blame() -> None:
     failed = pod("a", "Failed", terminated("side", 0, "Completed"), init=[terminated("init", 7)])
     assert "container init" in inspect_pods("Pods", [failed]).effective_message

@@ -19,7 +19,7 @@ def gpu(requests: int, **others: HashSource) -> dict[str, HashSource]:
     return {"requests": requests, "resourceName": "amd.com/gpu", **others}
 
 
-@pytest.mark.spec("FW-234", "FW-233")
+@pytest.mark.spec("FW-234", "FW-233", "FW-S45")
 @pytest.mark.parametrize(
     ("sources", "digits"),
     [(["ml-team"], "a04542d9"), (["default"], "1080a608"), (["ns"], "e2c6bafc"), (["a", "b"], "2444e7a2")],

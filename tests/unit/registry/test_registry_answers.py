@@ -54,7 +54,7 @@ def test_categories_of_texts(text: str, category: RegistryErrorCategory) -> None
     assert category_of_text(text) is category
 
 
-@pytest.mark.spec("FW-052")
+@pytest.mark.spec("FW-052", "FW-P11")
 @pytest.mark.parametrize(
     "text",
     [
