@@ -26,7 +26,7 @@ from aim_discovery.shown import SHOWN
 from aim_discovery.templates.caching import CACHES_BY_OWNER
 from aim_discovery.templates.discovery import JOBS_BY_OWNER, PODS_BY_JOB
 from aim_discovery.templates.reconcile import TemplateReconcile
-from aim_discovery.templates.slots import ACTIVE_JOBS, CLUSTER_LINE, LINE
+from aim_discovery.templates.slots import ACTIVE_JOBS, CLUSTER_LINE, LINE, readings
 from aim_discovery.wakes import wakes_of_line
 from aim_domain import GPUS, NAMESPACE_CONFIGS_BY_NAMESPACE, POD_EFFECTS, mirror_credentials, pod_readers
 from aim_domain.parts import (
@@ -101,6 +101,7 @@ def definition(settings: DiscoverySettings) -> ServiceDefinition:
             EffectKind.IMAGE_INSPECTION: 256,
             EffectKind.JOB_LOG: 16,
         },
+        readings=readings,
     )
 
 

@@ -31,6 +31,21 @@ async def test_an_object_converges_and_then_nothing_is_written(bench: Bench) -> 
     assert len(bench.records) == records == 2
 
 
+@pytest.mark.spec("FW-286")
+async def test_objects_are_counted_by_the_status_that_their_last_pass_gave_them(bench: Bench) -> None:
+    assert bench.worker.statuses == {}
+    bench.decision = serve
+    await bench.worker.process(CHAT)
+    assert bench.worker.statuses == {"Starting": 1}
+    await bench.worker.process(CHAT)
+    assert bench.worker.statuses == {"Running": 1}
+    entry = bench.world.get(SERVICES, CHAT)
+    assert entry is not None
+    bench.world.absorb_deleted(SERVICES, CHAT, entry.version.uid, 0.0)
+    await bench.worker.process(CHAT)
+    assert bench.worker.statuses == {}
+
+
 async def test_a_record_allows_the_same_decision_again(bench: Bench) -> None:
     bench.decision = serve
     obj = bench.world.get(SERVICES, CHAT)

@@ -21,7 +21,7 @@ from controller_runtime.bus.subjects import DEFAULT_LAYOUT
 QUICK = {"NATS_HEARTBEAT": "1s"}
 
 
-@pytest.mark.spec("FW-282", "FW-283", "FW-284", "FW-285")
+@pytest.mark.spec("FW-282", "FW-283", "FW-284", "FW-285", "FW-286")
 async def test_a_service_does_its_work_and_tells_about_it(stage: Platform, api: RawApi) -> None:
     service = await stage.started()
     await service.ready()
@@ -51,9 +51,12 @@ async def test_a_service_does_its_work_and_tells_about_it(stage: Platform, api: 
         'workqueue_adds_total{name="tiny"}',
         'workqueue_queue_duration_seconds_count{name="tiny"}',
         'leader_election_master_status{name="aim-tiny"}',
+        "aim_projection_messages",
         f'rest_client_requests_total{{code="200",host="{stage.plane.url[7:]}",method="GET"}}',
     ):
         assert await service.metric(sample), sample
+    assert await service.metric("aim_projection_dropped") == 0
+    assert await service.metric('aim_part_age_seconds{part="tinymodels",source="bus"}') is not None
 
 
 @pytest.mark.spec("FW-287")

@@ -24,7 +24,7 @@ from support.woken import woken as all_woken
 from aim_artifacts.admission import admissible_after
 from aim_artifacts.quota import Limits, Refusal, Request, Volume, admit, fitting, limits_of
 from aim_domain import AIMClusterRuntimeConfig, labels
-from aim_domain.kinds import AIM_CLUSTER_RUNTIME_CONFIG
+from aim_domain.kinds import AIM_CLUSTER_RUNTIME_CONFIG, PERSISTENT_VOLUME_CLAIM
 from aim_domain.parts import ARTIFACT_CLAIMS, ARTIFACTS, CLUSTER_RUNTIME_CONFIGS
 from controller_runtime import JsonObject, Key
 from controller_runtime.core import Namespace
@@ -260,3 +260,17 @@ def test_who_has_no_place_in_the_line_wakes_nobody_by_leaving() -> None:
 
 def with_metadata(obj: JsonObject, **members: Any) -> JsonObject:
     return {**obj, "metadata": {**obj["metadata"], **members}}
+
+
+@pytest.mark.spec("FW-286")
+def test_metrics_tell_what_is_allocated_in_each_namespace() -> None:
+    def claim(name: str, space: str, size: str | None) -> JsonObject:
+        requests = {} if size is None else {"storage": size}
+        ours = {"aim.eai.amd.com/cache.name": name}
+        spec = {"resources": {"requests": requests}}
+        return make(PERSISTENT_VOLUME_CLAIM, name, namespace=space, labels=ours, spec=spec)
+
+    world = seen(claim("x", "a", "2Gi"), claim("y", "a", "512Mi"), claim("z", "b", "1Gi"), claim("odd", "b", None))
+    assert SERVICE.readings(world.world) == {
+        "aim_artifact_allocated_bytes": [({"namespace": "a"}, 2.5 * GI), ({"namespace": "b"}, 1.0 * GI)]
+    }

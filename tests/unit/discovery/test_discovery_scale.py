@@ -8,7 +8,7 @@ import pytest
 from support.builders import NOW, make
 from support.discovery_world import MI300X, SYSTEM, DiscoveryWorld, discovery_world, gpu_node, model, template
 
-from aim_discovery.templates.slots import next_in_line
+from aim_discovery.templates.slots import next_in_line, readings
 from aim_domain.parts import DISCOVERY_JOBS, NODES, TEMPLATES
 from controller_runtime import JsonObject, dumps, timestamp
 from controller_runtime.bus.recorded import recorded_reads
@@ -69,6 +69,12 @@ def test_a_record_is_small_however_many_wait_and_whoever_looks(crowd: DiscoveryW
                 objects, size = read(crowd, name)
                 assert objects <= 10 + 2 * LIMIT
                 assert size < RECORD_BYTES / 4
+
+
+@pytest.mark.spec("FW-286")
+def test_metrics_count_the_jobs_that_occupy_a_slot(crowd: DiscoveryWorld) -> None:
+    with free(crowd, 2):
+        assert readings(crowd.world.world) == {"aim_discovery_jobs_active": [({}, LIMIT - 2)]}
 
 
 @pytest.mark.spec("DI-317", "DI-318")

@@ -17,6 +17,7 @@ from controller_runtime.manager.settings import load
         (["--zap-log-level", "2"], ["--log-level", "debug"]),
         (["--zap-devel"], ["--log-level", "debug", "--log-format", "console"]),
         (["--zap-devel=false"], []),
+        (["--zap-stacktrace-level=error"], ["--log-stacktrace-level", "error"]),
         (["--webhook-cert-path", "/tmp/x", "--webhook-cert-key=y"], []),
     ],
 )
@@ -26,6 +27,9 @@ def test_aliases(given: list[str], meant: list[str]) -> None:
 
 @pytest.mark.spec("FW-280")
 def test_they_reach_the_settings() -> None:
-    settings = load(AimSettings, ["--zap-devel", "--health-probe-bind-address", ":9090"])
+    settings = load(
+        AimSettings, ["--zap-devel", "--zap-stacktrace-level", "panic", "--health-probe-bind-address", ":9090"]
+    )
     assert (settings.log_level, settings.log_format) == ("debug", "console")
+    assert settings.log_stacktrace_level == "panic"
     assert settings.health_probe_bind_address == ":9090"

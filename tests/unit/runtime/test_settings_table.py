@@ -27,7 +27,6 @@ NOT_IMPLEMENTED: Final = frozenset(
         "AIM_METRICS_CERT_NAME",
         "AIM_METRICS_CERT_KEY",
         "AIM_ENABLE_HTTP2",
-        "AIM_LOG_STACKTRACE_LEVEL",
     }
 )
 """Reason: not implemented."""

@@ -51,6 +51,30 @@ def test_a_log_line_is_json_with_the_ids_of_its_trace(capsys: pytest.CaptureFixt
     assert "trace_id" not in outside
 
 
+@pytest.mark.spec("FW-273", "FW-280", "FW-128")
+@pytest.mark.parametrize(
+    ("least", "told"), [("dpanic", []), ("error", ["failed"]), ("info", ["hello", "odd", "failed"])]
+)  # fmt: skip
+def test_lines_from_a_severity_on_tell_where_they_were_written(
+    capsys: pytest.CaptureFixture[str], least: logs.StackLevel, told: list[str]
+) -> None:
+    usual = structlog.get_config()
+    logs.configure("info", "json", "tiny", least)
+    try:
+        log = structlog.get_logger()
+        log.info("hello")
+        log.warning("odd")
+        log.error("failed")
+    finally:
+        structlog.configure(**usual)
+        structlog.contextvars.clear_contextvars()
+    lines = [json.loads(line) for line in capsys.readouterr().err.splitlines()]
+    assert [line["message"] for line in lines] == ["hello", "odd", "failed"]
+    with_stack = [line for line in lines if "stack" in line]
+    assert [line["message"] for line in with_stack] == told
+    assert all(__name__.rpartition(".")[2] in line["stack"].splitlines()[-2] for line in with_stack)
+
+
 @pytest.mark.spec("FW-284")
 def test_names_decide_what_a_reading_is() -> None:
     metrics = Metrics("https://api:6443")

@@ -27,8 +27,10 @@ from controller_runtime import (
     Key,
     Line,
     Quota,
+    Readings,
     StatusValue,
     View,
+    World,
     find_condition,
     is_paused,
 )
@@ -98,6 +100,11 @@ def joined(template: Template) -> datetime | None:
 ACTIVE_JOBS: Final = Index(DISCOVERY_JOBS, "occupies-slot", lambda job: [_YES] if occupies_slot(job) else [])
 LINE: Final = Line(TEMPLATES, "discovery-line", joined)
 CLUSTER_LINE: Final = Line(CLUSTER_TEMPLATES, "discovery-line", joined)
+
+
+def readings(world: World) -> Readings:
+    """How many discovery Jobs occupy a slot (FW-286)."""
+    return {"aim_discovery_jobs_active": [({}, float(len(world.select(ACTIVE_JOBS, _YES))))]}
 
 
 def place(limit: int) -> Quota:

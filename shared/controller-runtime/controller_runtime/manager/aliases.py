@@ -24,6 +24,7 @@ _ALIASES: Final[Mapping[str, Callable[[str], list[str]]]] = {
     "--zap-devel": _devel,
     "--zap-encoder": lambda value: ["--log-format", value],
     "--zap-log-level": _level,
+    "--zap-stacktrace-level": lambda value: ["--log-stacktrace-level", value],
     # There are no webhooks whose certificates these could name.
     "--webhook-cert-path": _ignored,
     "--webhook-cert-name": _ignored,

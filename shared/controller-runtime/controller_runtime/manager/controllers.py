@@ -87,6 +87,11 @@ class Controllers:
         return {one.controller: one.active for one in self._workers}
 
     @property
+    def statuses(self) -> dict[str, dict[str, int]]:
+        """How many objects have which status, by controller (FW-286)."""
+        return {one.controller: dict(one.statuses) for one in self._workers}
+
+    @property
     def failed_wakes(self) -> dict[str, int]:
         """Times that a wake could not tell whom a change concerns, by controller (FW-432)."""
         return {one.controller: one.waking.failed + self._router.failed for one in self._workers}

@@ -53,7 +53,7 @@ def run_service(
     """
     chosen = load(settings)
     declared = definition if isinstance(definition, ServiceDefinition) else definition(chosen)
-    logs.configure(chosen.log_level, chosen.log_format, declared.name)
+    logs.configure(chosen.log_level, chosen.log_format, declared.name, chosen.log_stacktrace_level)
     for name in unknown_variables(settings):
         _log.warning("ignoring an unknown environment variable", variable=name)
     _collect_rarely()

@@ -22,7 +22,7 @@ from controller_runtime.bus.subjects import DEFAULT_ROOT, Layout
 from controller_runtime.duration import parse_seconds
 from controller_runtime.json import JsonObject
 from controller_runtime.manager.aliases import translated
-from controller_runtime.telemetry.logs import LogFormat, LogLevel
+from controller_runtime.telemetry.logs import LogFormat, LogLevel, StackLevel
 
 _NAMESPACE_FILE: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
 _SERVICE_LINK: Final = re.compile(r"_(SERVICE_HOST|SERVICE_PORT(_[A-Z0-9_]+)?|PORT(_\d+_(TCP|UDP|SCTP)(_[A-Z]+)?)?)$")
@@ -130,6 +130,9 @@ class Settings(BaseSettings):
     log_level: Annotated[LogLevel, BeforeValidator(_lower)] = Field("info", description="least severity that is logged")
     log_format: Annotated[LogFormat, BeforeValidator(_lower)] = Field(
         "json", description="one JSON line, or for people"
+    )
+    log_stacktrace_level: Annotated[StackLevel, BeforeValidator(_lower)] = Field(
+        "dpanic", description="least severity of which every line tells where it was written (FW-280)"
     )
     resync_interval: PositiveSeconds = Field(600.0, description="full re-evaluation (FW-017)")
     backoff_initial: PositiveSeconds = Field(0.2, description="first error backoff (FW-098)")

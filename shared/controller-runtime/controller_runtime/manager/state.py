@@ -131,6 +131,8 @@ class ServiceState:
             yield "aim_part_fresh", which, float(part.fresh)
             yield "aim_part_objects", which, float(part.objects)
             yield "aim_part_foreign", which, float(bool(part.foreign))
+            if part.age is not None:
+                yield "aim_part_age_seconds", which, part.age
         for known in self.process.world.parts:
             yield "aim_failed_indexes_total", {"part": known.name}, float(self.process.world.stumbles(known))
             yield "aim_failed_changes_total", {"part": known.name}, float(self.process.dispatcher.failed[known.name])
@@ -150,6 +152,9 @@ def _term_samples(term: Term) -> Iterable[_Named]:
     for controller, active in term.controllers.active.items():
         yield "controller_runtime_active_workers", {"controller": controller}, float(active)
         yield "controller_runtime_max_concurrent_reconciles", {"controller": controller}, float(DEFAULT_WORKERS)
+    for controller, statuses in term.controllers.statuses.items():
+        for status, number in sorted(statuses.items()):
+            yield "aim_objects", {"controller": controller, "status": status}, float(number)
     for controller, failed in term.controllers.failed_wakes.items():
         yield "aim_failed_wakes_total", {"controller": controller}, float(failed)
     for controller, untold in term.controllers.untold.items():

@@ -6,6 +6,7 @@ all others go on.
 
 import asyncio
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -79,6 +80,8 @@ class _Known:
 
     uid: str
     woken_by: str = ""
+    status: str = ""
+    """Its status value as the last pass left it; empty where this controller writes none."""
     failing_since: datetime | None = None
     effects: frozenset[tuple[str, str, datetime | None]] = frozenset()
     read: frozenset[str] = frozenset()
@@ -139,6 +142,11 @@ class Worker(Generic[T]):
     def active(self) -> int:
         """Passes that run right now."""
         return self._active
+
+    @property
+    def statuses(self) -> Counter[str]:
+        """How many objects have which status, as the last pass of each left it (FW-286)."""
+        return Counter(known.status for known in self._known.values() if known.status)
 
     def woken_by(self, key: Key) -> str | None:
         """The change that brought the last pass of an object; ``None`` when there was none (FW-503)."""
@@ -322,6 +330,8 @@ class Worker(Generic[T]):
     def _schedule(self, key: Key, plan: Plan, execution: Execution) -> Result:
         error = _retried(plan, execution)
         known = self._known[key]
+        if plan.status is not None:
+            known.status = plan.status.get("status") or ""
         known.failing_since = None if error is None else known.failing_since or self._now()
         if error is None:
             known.read = frozenset()

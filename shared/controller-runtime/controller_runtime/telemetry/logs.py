@@ -14,6 +14,9 @@ LogFormat: TypeAlias = Literal["json", "console"]
 LogLevel: TypeAlias = Literal["debug", "info", "error"]
 """Values of the setting log_level."""
 
+StackLevel: TypeAlias = Literal["debug", "info", "error", "dpanic", "panic", "fatal"]
+"""Values of the setting log_stacktrace_level; the last three are severities that nothing here is logged with."""
+
 
 def add_trace_ids(_logger: object, _method: str, event: EventDict) -> EventDict:
     """Add ``trace_id`` and ``span_id`` of the current span."""
@@ -24,7 +27,19 @@ def add_trace_ids(_logger: object, _method: str, event: EventDict) -> EventDict:
     return event
 
 
-def configure(level: LogLevel, log_format: LogFormat, service: str) -> None:
+def with_stack(level: StackLevel) -> Processor:
+    """What adds to each line of a level, or a graver one, where it was written."""
+    threshold = logging.getLevelNamesMapping().get(level.upper(), logging.CRITICAL + 1)
+
+    def ask(_logger: object, _method: str, event: EventDict) -> EventDict:
+        if logging.getLevelNamesMapping()[event["level"].upper()] >= threshold:
+            event["stack_info"] = True
+        return event
+
+    return ask
+
+
+def configure(level: LogLevel, log_format: LogFormat, service: str, stacks_from: StackLevel = "dpanic") -> None:
     """Set up structlog and route the standard library's loggers into it. Call once per process."""
     shared: list[Processor] = [
         structlog.contextvars.merge_contextvars,
@@ -40,7 +55,13 @@ def configure(level: LogLevel, log_format: LogFormat, service: str) -> None:
     )
     threshold = logging.getLevelNamesMapping()[level.upper()]
     structlog.configure(
-        processors=[*shared, structlog.processors.EventRenamer("message"), renderer],
+        processors=[
+            *shared,
+            with_stack(stacks_from),
+            structlog.processors.StackInfoRenderer(),
+            structlog.processors.EventRenamer("message"),
+            renderer,
+        ],
         wrapper_class=structlog.make_filtering_bound_logger(threshold),
         logger_factory=structlog.PrintLoggerFactory(sys.stderr),
         cache_logger_on_first_use=False,
