@@ -42,6 +42,7 @@ from controller_runtime import (
     Part,
     Plan,
     ServiceDefinition,
+    StatusValue,
     kinds,
     timestamp,
 )
@@ -203,6 +204,12 @@ class Live(BuiltWorld):
         assert (execution.failure, execution.status_failure, execution.drop) == (None, None, None), execution
         return plan
 
+    def failure(self, part: Part[Any], name: str, namespace: str = "") -> AimError:
+        """One pass whose plan cannot be carried out, and the pass that reports it; why."""
+        (_, refused), _ = self._process(part, name, namespace)
+        assert refused.failure is not None
+        return refused.failure
+
     def settle(self, part: Part[Any], name: str, namespace: str = "") -> Plan:
         """Passes until one writes nothing."""
         for _ in range(_MOST_PASSES):
@@ -234,6 +241,23 @@ class Live(BuiltWorld):
         """The objects of a part, in the order of their names."""
         return [self.stored[part, entry.key] for entry in sorted(self.world.all(part), key=lambda one: one.key)]
 
+    def uid(self, part: Part[Any], name: str, namespace: str = "") -> str:
+        """UID of an object that is there."""
+        return str(self.raw(part, name, namespace)["metadata"]["uid"])
+
+    def status(self, part: Part[Any], name: str, namespace: str = "") -> JsonObject:
+        """The stored status; empty without one."""
+        return dict(self.raw(part, name, namespace).get("status") or {})
+
+    def value(self, part: Part[Any], name: str, namespace: str = "") -> StatusValue:
+        """The stored status value."""
+        return StatusValue(self.status(part, name, namespace)["status"])
+
+    def condition(self, part: Part[Any], name: str, type_: str, namespace: str = "") -> tuple[str, str] | None:
+        """Status and reason of a stored condition."""
+        conditions = self.status(part, name, namespace).get("conditions") or []
+        return next(((one["status"], one["reason"]) for one in conditions if one["type"] == type_), None)
+
     def only(self, part: Part[Any]) -> JsonObject:
         """The one object of a part."""
         (found,) = self.all(part)
@@ -248,7 +272,7 @@ class Live(BuiltWorld):
     def add(self, *objects: JsonObject) -> None:
         """Objects of kinds that the service consumes, or not: each comes with its status, and with its namespace."""
         for obj in objects:
-            self._store(obj)
+            self._store(obj, self._status_manager(obj))
         self._follow()
 
     def put(self, part: Part[Any], *objects: JsonObject) -> list[Change[Any]]:
@@ -259,7 +283,7 @@ class Live(BuiltWorld):
         if part is FACTS:
             return self._told(super().put(part, *objects))
         for obj in objects:
-            self._store(self._in_place(part, obj))
+            self._store(self._in_place(part, obj), self._status_manager(obj))
         return self._follow()
 
     def change(self, part: Part[Any], name: str, namespace: str = "", **members: Any) -> None:
@@ -275,7 +299,7 @@ class Live(BuiltWorld):
             merged[of_many] = {member: value for member, value in both.items() if value is not None}
         # The server counts.
         merged["metadata"] = {member: value for member, value in merged["metadata"].items() if member != "generation"}
-        self._store(merged)
+        self._store(merged, "")
         self._follow()
 
     def apply_status(self, part: Part[Any], name: str, status: JsonObject, manager: str) -> None:
@@ -290,6 +314,9 @@ class Live(BuiltWorld):
         """Delete an object, and with it what it owns; a finalizer holds it back, as ever."""
         key = self._key(part, name, namespace)
         uid = self.stored[part, key]["metadata"]["uid"]
+        if part is FACTS:
+            self._told(self.world.absorb_deleted(part, key, uid, self.timers.now))
+            return
         self._server.until_done(self._server.kube.delete(part.kind, name, key.namespace or None, uid=uid))
         self._follow()
 
@@ -324,11 +351,16 @@ class Live(BuiltWorld):
     def _key(self, part: Part[Any], name: str, namespace: str) -> Key:
         return Key((namespace or self.namespace) if part.kind.namespaced else "", name)
 
-    def _store(self, obj: JsonObject) -> None:
+    def _status_manager(self, obj: JsonObject) -> str:
+        """The service itself, where it has written the status that a test gives."""
+        kinds_of = {(one.part.kind.api_version, one.part.kind.kind) for one in self.definition.reconcilers}
+        return self.definition.field_manager if (obj["apiVersion"], obj["kind"]) in kinds_of else ""
+
+    def _store(self, obj: JsonObject, applied_by: str) -> None:
         plane, namespace = self._server.plane, obj["metadata"].get("namespace")
         if namespace and plane.store.get("namespaces", ("", namespace)) is None:
             plane.restore(make(kinds.NAMESPACE, namespace))
-        plane.restore(obj)
+        plane.restore(obj, applied_by)
 
     def _in_place(self, part: Part[Any], obj: JsonObject) -> JsonObject:
         """The object without what `make` gives every new one, if it is there: that would set it back."""

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from support.discovery_world import DiscoveryWorld, discovery_world, effect_of, model, template
+from support.discovery_world import DiscoveryCluster, discovery_cluster, effect_of, model, template
 
 from aim_discovery.effect_kinds import EffectKind
 from aim_domain.parts import DISCOVERY_JOBS, TEMPLATES
@@ -17,15 +17,15 @@ ELEMENT: JsonObject = {
 SOURCES = [{"modelId": "a/b", "sourceUri": "hf://a/b"}]
 
 
-def started(cluster: DiscoveryWorld | None = None, **spec: Any) -> tuple[DiscoveryWorld, str]:
+def started(cluster: DiscoveryCluster | None = None, **spec: Any) -> tuple[DiscoveryCluster, str]:
     """A template whose Job was just created."""
-    cluster = cluster or discovery_world(model(), template(**spec))
+    cluster = cluster or discovery_cluster(model(), template(**spec))
     (child,) = cluster.run(TEMPLATES, "tpl").children
     cluster.settle(TEMPLATES, "tpl")
     return cluster, child.name
 
 
-def finish(cluster: DiscoveryWorld, job: str) -> None:
+def finish(cluster: DiscoveryCluster, job: str) -> None:
     """Let the Job print its profile, and vanish."""
     cluster.end_job(job)
     cluster.answer(effect_of(cluster.run(TEMPLATES, "tpl"), EffectKind.JOB_LOG), {"element": ELEMENT})
@@ -35,7 +35,7 @@ def finish(cluster: DiscoveryWorld, job: str) -> None:
     assert cluster.value(TEMPLATES, "tpl") == "Ready"
 
 
-def fail(cluster: DiscoveryWorld, job: str) -> None:
+def fail(cluster: DiscoveryCluster, job: str) -> None:
     """Let the Job fail for good, and vanish."""
     cluster.end_job(job, "Failed", "DeadlineExceeded")
     cluster.later(5)
@@ -44,5 +44,5 @@ def fail(cluster: DiscoveryWorld, job: str) -> None:
     cluster.settle(TEMPLATES, "tpl")
 
 
-def new_jobs(cluster: DiscoveryWorld) -> list[str]:
+def new_jobs(cluster: DiscoveryCluster) -> list[str]:
     return [child.name for child in cluster.run(TEMPLATES, "tpl").children if child.part is DISCOVERY_JOBS]

@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from support.discovery_world import DiscoveryWorld, discovery_world, model, template
+from support.discovery_world import DiscoveryCluster, discovery_cluster, model, template
 
 from aim_discovery.models.desired_templates import desired_templates
 from aim_discovery.models.expectation import Expectation, expectation, templates_component
@@ -201,7 +201,7 @@ def test_hardware_merges_field_by_field(default: JsonObject, override: JsonObjec
 
 @pytest.mark.spec("DI-145")
 def test_a_name_that_can_not_be_a_label_is_an_error_of_the_spec() -> None:
-    cluster = discovery_world(model(customTemplates=[{"name": "white space"}], discovery={"extractMetadata": False}))
+    cluster = discovery_cluster(model(customTemplates=[{"name": "white space"}], discovery={"extractMetadata": False}))
     assert cluster.run(MODELS, "qwen").children == ()
     assert cluster.value(MODELS, "qwen") == "Failed"
     assert cluster.condition(MODELS, "qwen", "ServiceTemplatesReady") == ("False", "InvalidTemplateName")
@@ -254,7 +254,7 @@ def test_templates_sum_up_to_one_state(statuses: list[str], state: str, reason: 
 
 @pytest.mark.spec("DI-156", "DI-157", "FW-013")
 def test_the_model_s_status_does_not_follow_each_template() -> None:
-    cluster = discovery_world(
+    cluster = discovery_cluster(
         model(customTemplates=[{"name": name} for name in "abc"], discovery={"extractMetadata": False})
     )
     made = cluster.run(MODELS, "qwen").children
@@ -275,14 +275,14 @@ def test_the_model_s_status_does_not_follow_each_template() -> None:
 def test_templates_of_others_count_too() -> None:
     foreign = {**template("mine"), "status": {"status": "NotAvailable"}}
     switched_off = {"extractMetadata": False, "createServiceTemplates": False}
-    cluster = discovery_world(model(discovery=switched_off), foreign)
+    cluster = discovery_cluster(model(discovery=switched_off), foreign)
     cluster.run(MODELS, "qwen")
     assert cluster.value(MODELS, "qwen") == "NotAvailable"
 
 
-def with_deployment(*others: JsonObject) -> tuple[DiscoveryWorld, str]:
+def with_deployment(*others: JsonObject) -> tuple[DiscoveryCluster, str]:
     given = {"model": {"recommendedDeployments": [{"gpuModel": "MI300X", "gpuCount": 1, "metric": "latency"}]}}
-    cluster = discovery_world(model(imageMetadata=given), *others)
+    cluster = discovery_cluster(model(imageMetadata=given), *others)
     return cluster, cluster.run(MODELS, "qwen").children[0].name
 
 
@@ -292,11 +292,12 @@ def test_a_template_of_somebody_else_or_with_other_fixed_fields_is_left_alone() 
     own = cluster.raw(TEMPLATES, name)
     assert [child.name for child in cluster.run(MODELS, "qwen").children] == [name]
     stranger = [{"apiVersion": "v1", "kind": "X", "name": "x", "uid": "x", "controller": True}]
-    cluster.world.put(TEMPLATES, {**own, "metadata": {**own["metadata"], "ownerReferences": stranger}})
+    cluster.put(TEMPLATES, {**own, "metadata": {**own["metadata"], "ownerReferences": stranger}})
     plan = cluster.run(MODELS, "qwen")
     assert plan.children == ()
     assert "TemplateNameConflict" in [event.reason for event in plan.events]
-    cluster.world.put(TEMPLATES, {**own, "spec": {**own["spec"], "metric": "throughput"}})
+    another = {**own["metadata"], "uid": "another"}
+    cluster.put(TEMPLATES, {**own, "metadata": another, "spec": {**own["spec"], "metric": "throughput"}})
     plan = cluster.run(MODELS, "qwen")
     assert plan.children == ()
     assert "TemplateImmutable" in [event.reason for event in plan.events]
@@ -307,5 +308,5 @@ def test_defaults_that_admission_filled_in_are_no_difference() -> None:
     cluster, name = with_deployment()
     own = cluster.raw(TEMPLATES, name)
     gpu = {**own["spec"]["hardware"]["gpu"], "resourceName": "amd.com/gpu"}
-    cluster.world.put(TEMPLATES, {**own, "spec": {**own["spec"], "hardware": {"gpu": gpu}}})
+    cluster.put(TEMPLATES, {**own, "spec": {**own["spec"], "hardware": {"gpu": gpu}}})
     assert [child.name for child in cluster.run(MODELS, "qwen").children] == [name]

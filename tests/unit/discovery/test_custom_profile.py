@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 import yaml
-from support.discovery_world import MI300X, DiscoveryWorld, discovery_world, model, template
+from support.discovery_world import MI300X, DiscoveryCluster, discovery_cluster, model, template
 
 from aim_domain import InvalidProfileError, TemplateSpec, render_profile
 from aim_domain.parts import CUSTOM_PROFILES, DISCOVERY_JOBS, TEMPLATES
@@ -69,8 +69,8 @@ def test_a_profile_that_can_not_work_is_refused(changes: JsonObject) -> None:
         render_profile(given(**changes))
 
 
-def running(**changes: Any) -> DiscoveryWorld:
-    return discovery_world(model(), template("my-template", **{"model_name": "qwen", **_spec(changes)}))
+def running(**changes: Any) -> DiscoveryCluster:
+    return discovery_cluster(model(), template("my-template", **{"model_name": "qwen", **_spec(changes)}))
 
 
 def _spec(changes: JsonObject) -> JsonObject:

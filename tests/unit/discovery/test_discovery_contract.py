@@ -7,10 +7,10 @@ from support.crd_tables import schema
 from support.declarations import definitions
 from support.discovery_world import (
     MI300X,
-    DiscoveryWorld,
+    DiscoveryCluster,
     cluster_model,
     cluster_template,
-    discovery_world,
+    discovery_cluster,
     model,
     template,
 )
@@ -31,7 +31,7 @@ def test_nobody_else_writes_the_status_of_models_and_templates() -> None:
     assert {writers[part.name] for part in OWN} == {"discovery"}
 
 
-def busy() -> DiscoveryWorld:
+def busy() -> DiscoveryCluster:
     """Everything at once that makes discovery create something."""
     profile: JsonObject = {
         "aimId": "a/b",
@@ -42,7 +42,7 @@ def busy() -> DiscoveryWorld:
     }
     sources = [{"modelId": "a/b", "sourceUri": "hf://a/b"}]
     entries: JsonObject = {"customTemplates": [{"name": "a"}], "discovery": {"extractMetadata": False}}
-    return discovery_world(
+    return discovery_cluster(
         model(**entries),
         cluster_model(**entries),
         template(customProfile={}, **profile),
@@ -114,7 +114,7 @@ def test_defaults_of_the_settings() -> None:
         patch.setenv("AIM_MAX_DISCOVERY_JOBS", "3")
         patch.setenv("AIM_DISCOVERY_JOB_DEADLINE", "10m")
         changed = load(DiscoverySettings, [])
-    cluster = discovery_world(model(), template(), **changed.model_dump(include={"discovery_job_deadline"}))
+    cluster = discovery_cluster(model(), template(), **changed.model_dump(include={"discovery_job_deadline"}))
     (child,) = cluster.run(TEMPLATES, "tpl").children
     assert child.body["spec"]["activeDeadlineSeconds"] == 600
     assert changed.max_discovery_jobs == 3

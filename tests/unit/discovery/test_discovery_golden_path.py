@@ -1,7 +1,7 @@
 """Steps 9 to 18 of the golden path: from an image to ready templates and a ready model."""
 
 import pytest
-from support.discovery_world import IMAGE, DiscoveryWorld, discovery_world, effect_of, model
+from support.discovery_world import IMAGE, DiscoveryCluster, discovery_cluster, effect_of, model
 
 from aim_discovery.effect_kinds import EffectKind
 from aim_discovery.templates.output import first_profile
@@ -13,9 +13,9 @@ LATENCY = "amdenterpriseai-aim-qwen-qwen3-32b-0-8-1x-mi300x-lat-fp16-59b1"
 THROUGHPUT = "amdenterpriseai-aim-qwen-qwen3-32b-0-8-5-1x-mi300x-thr-fp8-2cda"
 
 
-def inspected() -> DiscoveryWorld:
+def inspected() -> DiscoveryCluster:
     """A model whose image was just read."""
-    cluster = discovery_world(model("qwen-qwen3-32b"))
+    cluster = discovery_cluster(model("qwen-qwen3-32b"))
     effect = effect_of(cluster.run(MODELS, "qwen-qwen3-32b"), EffectKind.IMAGE_INSPECTION)
     image = find_image(IMAGE)
     assert image is not None
@@ -24,7 +24,7 @@ def inspected() -> DiscoveryWorld:
     return cluster
 
 
-def discover(cluster: DiscoveryWorld, name: str) -> None:
+def discover(cluster: DiscoveryCluster, name: str) -> None:
     """Let the Job of a template do its work."""
     (child,) = cluster.run(TEMPLATES, name).children
     container = child.body["spec"]["template"]["spec"]["containers"][0]
@@ -40,7 +40,7 @@ def discover(cluster: DiscoveryWorld, name: str) -> None:
 
 @pytest.mark.spec("DI-047", "DI-048", "DI-057", "DI-063", "DI-377")
 def test_a_new_model_asks_for_its_image() -> None:
-    cluster = discovery_world(model())
+    cluster = discovery_cluster(model())
     plan = cluster.run(MODELS, "qwen")
     effect = effect_of(plan, EffectKind.IMAGE_INSPECTION)
     assert effect.params == {"image": IMAGE, "namespace": "ml", "secrets": [], "serviceAccount": "default"}
@@ -83,7 +83,7 @@ def test_labels_become_metadata_and_one_template_per_deployment() -> None:
         "metric": "throughput",
         "precision": "fp8",
         "profileId": "vllm-mi300x-fp8-tp1-throughput",
-        "hardware": {"gpu": {"requests": 1, "model": "MI300X"}},
+        "hardware": {"gpu": {"requests": 1, "model": "MI300X", "resourceName": "amd.com/gpu"}},
     }
     metadata = made[THROUGHPUT]["metadata"]
     assert metadata["labels"] == {

@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from support.discovery_world import MI300X, discovery_world, model, template
+from support.discovery_world import MI300X, discovery_cluster, model, template
 
 from aim_discovery.templates.hardware import hardware_summary, resolved_hardware
 from aim_discovery.templates.identity import DiscoveryInputs
@@ -59,7 +59,7 @@ def test_the_job_has_exactly_these_fields() -> None:
         metric="latency",
         profileId="p",
     )
-    (child,) = discovery_world(owner, own).run(TEMPLATES, "tpl").children
+    (child,) = discovery_cluster(owner, own).run(TEMPLATES, "tpl").children
     labels = {
         "app.kubernetes.io/component": "discovery",
         "aim.eai.amd.com/template": "tpl",
@@ -114,7 +114,7 @@ def test_the_job_has_exactly_these_fields() -> None:
 @pytest.mark.spec("DI-227")
 def test_long_names_become_label_values() -> None:
     name = "long-" * 20 + "name"
-    (child,) = discovery_world(model(), template(name)).run(TEMPLATES, name).children
+    (child,) = discovery_cluster(model(), template(name)).run(TEMPLATES, name).children
     assert len(child.body["metadata"]["labels"]["aim.eai.amd.com/template"]) <= 63
 
 

@@ -49,9 +49,9 @@ def crowd() -> DiscoveryWorld:
 @contextmanager
 def free(crowd: DiscoveryWorld, slots: int) -> Iterator[None]:
     """So many of the Jobs have ended."""
-    crowd.world.put(DISCOVERY_JOBS, *(job(number, ended=True) for number in range(slots)))
+    crowd.put(DISCOVERY_JOBS, *(job(number, ended=True) for number in range(slots)))
     yield
-    crowd.world.put(DISCOVERY_JOBS, *(job(number) for number in range(slots)))
+    crowd.put(DISCOVERY_JOBS, *(job(number) for number in range(slots)))
 
 
 def read(crowd: DiscoveryWorld, name: str) -> tuple[int, int]:
@@ -80,7 +80,7 @@ def test_metrics_count_the_jobs_that_occupy_a_slot(crowd: DiscoveryWorld) -> Non
 @pytest.mark.spec("DI-317", "DI-318")
 def test_as_many_as_slots_are_free_have_their_turn(crowd: DiscoveryWorld) -> None:
     with free(crowd, 2):
-        assert [one.name for one in next_in_line(crowd.world.view(), LIMIT)] == ["t0000", "t0001"]
+        assert [one.name for one in next_in_line(crowd.view(), LIMIT)] == ["t0000", "t0001"]
         turns = {name: len(crowd.plan(TEMPLATES, name).children) for name in ("t0000", "t0001", "t0002", "t4999")}
     assert turns == {"t0000": 1, "t0001": 1, "t0002": 0, "t4999": 0}
 
@@ -88,7 +88,7 @@ def test_as_many_as_slots_are_free_have_their_turn(crowd: DiscoveryWorld) -> Non
 @pytest.mark.spec("DI-363", "FW-453", "FW-454")
 def test_one_node_of_many_changes_for_nobody(crowd: DiscoveryWorld) -> None:
     groups = crowd.reads(TEMPLATES, "t2500").summaries
-    changes = crowd.world.put(NODES, gpu_node("n0", DEVICES[1]))
+    changes = crowd.put(NODES, gpu_node("n0", DEVICES[1]))
     assert [change.groups for change in changes] == [frozenset()]
     assert crowd.reads(TEMPLATES, "t2500").summaries == groups
     assert sum(len(items) for items in groups.values()) == 1, "its own model, of five"

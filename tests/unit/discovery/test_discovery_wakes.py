@@ -8,9 +8,11 @@ from support.builders import NOW, make, owner
 from support.discovery_world import (
     MI300X,
     SYSTEM,
+    DiscoveryCluster,
     DiscoveryWorld,
     cluster_model,
     cluster_template,
+    discovery_cluster,
     discovery_world,
     gpu_node,
     model,
@@ -18,7 +20,6 @@ from support.discovery_world import (
 )
 from support.woken import woken as all_woken
 
-from aim_discovery.service import definition
 from aim_domain.kinds import AIM_CLUSTER_RUNTIME_CONFIG, AIM_RUNTIME_CONFIG, AIM_TEMPLATE_CACHE
 from aim_domain.naming import template_profile_name
 from aim_domain.parts import (
@@ -35,16 +36,18 @@ from aim_domain.parts import (
     TEMPLATE_CACHES,
     TEMPLATES,
 )
-from controller_runtime import JsonObject, Part, timestamp
+from controller_runtime import JsonObject, Key, Part, timestamp
 from controller_runtime.kinds import CONFIG_MAP, JOB
 from controller_runtime.kinds import NAMESPACE as NAMESPACE_KIND
 
 
-def woken(cluster: DiscoveryWorld, part: Part[Any], before: JsonObject | None, after: JsonObject | None) -> set[str]:
+def woken(
+    cluster: DiscoveryWorld | DiscoveryCluster, part: Part[Any], before: JsonObject | None, after: JsonObject | None
+) -> set[str]:
     """Who is woken by a change, other than the object itself."""
     itself = f"{(after or before or {})['metadata']['name']}"
-    found = all_woken(definition(cluster.settings), cluster.world, part, before, after, now=cluster.now)
-    own = next((one.controller for one in definition(cluster.settings).reconcilers if one.part is part), None)
+    found = all_woken(cluster.definition, cluster, part, before, after, now=cluster.now)
+    own = next((one.controller for one in cluster.definition.reconcilers if one.part is part), None)
     return {key for key in found if not (own is not None and key.startswith(f"{own}:") and key.endswith(itself))}
 
 
@@ -92,7 +95,7 @@ def woken_by_node(cluster: DiscoveryWorld, node: JsonObject) -> set[str]:
     parts: tuple[Part[Any], ...] = (TEMPLATES, CLUSTER_TEMPLATES)
     names = [(part, str(one["metadata"]["name"])) for part in parts for one in cluster.all(part)]
     reads = {name: set(cluster.reads(part, name).summaries) for part, name in names}
-    groups = {group for change in cluster.world.put(NODES, node) for group in change.groups}
+    groups = {group for change in cluster.put(NODES, node) for group in change.groups}
     return {name for name, read in reads.items() if read & groups}
 
 
@@ -133,7 +136,7 @@ def job(owner_of: JsonObject, namespace: str = "ml", ended: str = "") -> JsonObj
 def test_a_job_wakes_its_template_and_when_it_ends_one_that_waits_for_a_slot() -> None:
     done = {**template("done"), "status": {"status": "Ready", "conditions": [{"type": "Ready", "status": "True"}]}}
     cluster = discovery_world(template("waiting"), done)
-    own = cluster.raw(TEMPLATES, "done")
+    own = cluster.stored[TEMPLATES, Key("ml", "done")]
     assert woken(cluster, DISCOVERY_JOBS, None, job(own)) == {"service-template:ml/done"}
     both = {"service-template:ml/done", "service-template:ml/waiting"}
     assert woken(cluster, DISCOVERY_JOBS, job(own), job(own, ended="Failed")) == both
@@ -166,7 +169,7 @@ def test_a_free_slot_wakes_the_oldest_only() -> None:
 
 @pytest.mark.spec("DI-364", "FW-170")
 def test_a_pod_wakes_the_template_of_its_job() -> None:
-    cluster = discovery_world(template(), {**model(), "status": {"status": "Ready"}})
+    cluster = discovery_cluster(template(), {**model(), "status": {"status": "Ready"}})
     cluster.settle(TEMPLATES, "tpl")
     (started,) = cluster.all(DISCOVERY_JOBS)
     pending, running = (cluster.job_pod(started["metadata"]["name"], phase) for phase in ("Pending", "Running"))

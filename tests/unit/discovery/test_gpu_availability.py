@@ -2,7 +2,7 @@
 
 import pytest
 from support.builders import make
-from support.discovery_world import discovery_world, gpu_node, model, template
+from support.discovery_world import discovery_cluster, gpu_node, model, template
 from support.summed import items_of
 
 from aim_discovery.templates.gpu import effective_requirement, gpu_component, node_affinity, requires_gpu
@@ -122,7 +122,7 @@ def test_memory_of_an_inline_template_becomes_its_affinity_and_follows_the_nodes
     hardware = {"gpu": {"requests": 1, "minVram": "64Gi"}}
     large = template("large", modelSources=SOURCES, hardware={"gpu": {"requests": 1, "minVram": "1Ti"}})
     nodes = [gpu_node("a", "74a1"), gpu_node("b", "75a0")]
-    cluster = discovery_world(model(), template(modelSources=SOURCES, hardware=hardware), large, nodes=nodes)
+    cluster = discovery_cluster(model(), template(modelSources=SOURCES, hardware=hardware), large, nodes=nodes)
     cluster.settle(TEMPLATES, "tpl")
     status = cluster.status(TEMPLATES, "tpl")
     assert status["status"] == "Ready"
@@ -133,7 +133,7 @@ def test_memory_of_an_inline_template_becomes_its_affinity_and_follows_the_nodes
     cluster.settle(TEMPLATES, "large")
     assert cluster.condition(TEMPLATES, "large", "GPUReady") == ("False", "VRAMNotAvailable")
     assert cluster.value(TEMPLATES, "large") == "NotAvailable"
-    cluster.world.put(NODES, gpu_node("c", "74a5"))
+    cluster.put(NODES, gpu_node("c", "74a5"))
     cluster.settle(TEMPLATES, "tpl")
     assert "74a5" in values(cluster.status(TEMPLATES, "tpl")["resolvedNodeAffinity"])
 
@@ -200,7 +200,7 @@ def test_a_template_names_no_affinity_of_its_own() -> None:
 def test_a_gpu_that_nobody_sells_starts_nothing() -> None:
     gpu = {"gpu": {"requests": 1, "model": "NONEXISTENT-GPU-MODEL-12345"}}
     cached = template("cached", modelSources=SOURCES, hardware=gpu, caching={"enabled": True})
-    cluster = discovery_world(model(), template(hardware=gpu), cached)
+    cluster = discovery_cluster(model(), template(hardware=gpu), cached)
     for name in ("tpl", "cached"):
         assert cluster.settle(TEMPLATES, name).children == ()
         assert cluster.value(TEMPLATES, name) == "NotAvailable"

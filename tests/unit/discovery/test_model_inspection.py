@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from support.builders import make
-from support.discovery_world import SYSTEM, DiscoveryWorld, cluster_model, discovery_world, effect_of, model
+from support.discovery_world import SYSTEM, DiscoveryCluster, cluster_model, discovery_cluster, effect_of, model
 
 from aim_discovery.effect_kinds import EffectKind
 from aim_discovery.models.inspection import RetrySchedule, is_transient
@@ -17,7 +17,7 @@ from controller_runtime import FACTS, AimError, Category
 IMAGES = EffectKind.IMAGE_INSPECTION
 
 
-def refused(cluster: DiscoveryWorld, reason: str) -> None:
+def refused(cluster: DiscoveryCluster, reason: str) -> None:
     """Let the registry refuse the model's image, and the grace period pass."""
     effect = effect_of(cluster.run(MODELS, "qwen"), IMAGES)
     cluster.answer(effect, failure=AimError(Category.INFRASTRUCTURE, reason, "image x cannot be inspected: no"))
@@ -29,7 +29,7 @@ def refused(cluster: DiscoveryWorld, reason: str) -> None:
 @pytest.mark.spec("DI-093", "DI-094", "DI-095")
 @pytest.mark.parametrize("reason", ["ImageNotFound", "ImagePullAuthFailure", "MetadataExtractionFailed"])
 def test_a_refusal_of_the_registry_degrades_the_model_and_makes_no_templates(reason: str) -> None:
-    cluster = discovery_world(model(customTemplates=[{"name": "a"}]))
+    cluster = discovery_cluster(model(customTemplates=[{"name": "a"}]))
     refused(cluster, reason)
     assert cluster.value(MODELS, "qwen") == "Degraded"
     assert cluster.condition(MODELS, "qwen", "ImageMetadataReady") == ("False", reason)
@@ -41,7 +41,7 @@ def test_a_refusal_of_the_registry_degrades_the_model_and_makes_no_templates(rea
 
 @pytest.mark.spec("DI-377", "DI-093")
 def test_what_is_wrong_with_a_new_model_is_told_at_once() -> None:
-    cluster = discovery_world(model(), model("unnamed", runtimeConfigName="nowhere"))
+    cluster = discovery_cluster(model(), model("unnamed", runtimeConfigName="nowhere"))
     effect = effect_of(cluster.run(MODELS, "qwen"), IMAGES)
     cluster.later(1)
     cluster.answer(effect, failure=AimError(Category.INFRASTRUCTURE, "ImagePullAuthFailure", "no"))
@@ -54,7 +54,7 @@ def test_what_is_wrong_with_a_new_model_is_told_at_once() -> None:
 
 @pytest.mark.spec("DI-377")
 def test_a_changed_model_says_at_once_that_it_is_inspected() -> None:
-    cluster = discovery_world(model(discovery={"extractMetadata": False}))
+    cluster = discovery_cluster(model(discovery={"extractMetadata": False}))
     cluster.settle(MODELS, "qwen")
     cluster.change(MODELS, "qwen", spec={"image": "a/b:1"})
     cluster.run(MODELS, "qwen")
@@ -63,7 +63,7 @@ def test_a_changed_model_says_at_once_that_it_is_inspected() -> None:
 
 @pytest.mark.spec("DI-096")
 def test_a_refusal_is_tried_again_on_its_own_schedule_and_never_by_passes() -> None:
-    cluster = discovery_world(model())
+    cluster = discovery_cluster(model())
     waits = []
     for _ in range(8):
         effect = effect_of(cluster.run(MODELS, "qwen"), IMAGES)
@@ -88,7 +88,7 @@ def test_only_not_found_and_malformed_are_final() -> None:
 
 @pytest.mark.spec("DI-098", "DI-112", "AC-09")
 def test_malformed_labels_fail_the_model_for_good() -> None:
-    cluster = discovery_world(model())
+    cluster = discovery_cluster(model())
     image = find_image("badcases/malformed-labels:1.0.0")
     assert image is not None
     effect = effect_of(cluster.run(MODELS, "qwen"), IMAGES)
@@ -103,7 +103,7 @@ def test_malformed_labels_fail_the_model_for_good() -> None:
 
 @pytest.mark.spec("DI-081")
 def test_an_image_that_is_no_reference_fails_the_model_without_any_access() -> None:
-    cluster = discovery_world(model(image="UPPER/Case:1"))
+    cluster = discovery_cluster(model(image="UPPER/Case:1"))
     plan = cluster.run(MODELS, "qwen")
     assert plan.effects == ()
     assert cluster.value(MODELS, "qwen") == "Failed"
@@ -113,7 +113,7 @@ def test_an_image_that_is_no_reference_fails_the_model_without_any_access() -> N
 
 @pytest.mark.spec("DI-072", "DI-073", "DI-075", "FW-096", "AC-18")
 def test_a_missing_pull_secret_fails_the_model_until_it_appears() -> None:
-    cluster = discovery_world(model(imagePullSecrets=[{"name": "registry"}]))
+    cluster = discovery_cluster(model(imagePullSecrets=[{"name": "registry"}]))
     first = effect_of(cluster.run(MODELS, "qwen"), EffectKind.PULL_SECRETS)
     assert first.params == {"namespace": "ml", "secrets": ["registry"]}
     cluster.answer(first, {"versions": {"registry": None}})
@@ -130,7 +130,7 @@ def test_a_missing_pull_secret_fails_the_model_until_it_appears() -> None:
 
 @pytest.mark.spec("DI-075", "FW-096")
 def test_a_changed_secret_allows_a_new_attempt_at_once_and_reading_it_again_does_not() -> None:
-    cluster = discovery_world(model(imagePullSecrets=[{"name": "registry"}]))
+    cluster = discovery_cluster(model(imagePullSecrets=[{"name": "registry"}]))
     secrets = effect_of(cluster.run(MODELS, "qwen"), EffectKind.PULL_SECRETS)
     cluster.answer(secrets, {"versions": {"registry": "uid/1"}})
     refusal = AimError(Category.INFRASTRUCTURE, "ImagePullAuthFailure", "no")
@@ -147,7 +147,7 @@ def test_a_changed_secret_allows_a_new_attempt_at_once_and_reading_it_again_does
 
 @pytest.mark.spec("DI-074")
 def test_an_unreadable_secret_is_an_infrastructure_error() -> None:
-    cluster = discovery_world(model(imagePullSecrets=[{"name": "registry"}]))
+    cluster = discovery_cluster(model(imagePullSecrets=[{"name": "registry"}]))
     effect = effect_of(cluster.run(MODELS, "qwen"), EffectKind.PULL_SECRETS)
     cluster.answer(effect, failure=AimError(Category.INFRASTRUCTURE, "SecretAccessFailed", "no"))
     cluster.run(MODELS, "qwen")
@@ -163,7 +163,7 @@ def test_metadata_in_the_spec_needs_no_access_at_all() -> None:
     metadata = {"model": {"canonicalName": "spec-provided-model", "recommendedDeployments": [deployment]}}
     image = "this-registry-does-not-exist-12345.invalid/fake-model:v1"
     secret = [{"name": "this-secret-does-not-exist"}]
-    cluster = discovery_world(model("test-model", image, imageMetadata=metadata, imagePullSecrets=secret))
+    cluster = discovery_cluster(model("test-model", image, imageMetadata=metadata, imagePullSecrets=secret))
     plan = cluster.run(MODELS, "test-model")
     assert plan.effects == ()
     assert cluster.condition(MODELS, "test-model", "ImageMetadataReady") == ("True", "ImageMetadataFound")
@@ -174,7 +174,7 @@ def test_metadata_in_the_spec_needs_no_access_at_all() -> None:
 
 @pytest.mark.spec("DI-067", "DI-068", "DI-099", "DI-152", "AC-22")
 def test_a_changed_image_is_inspected_again_and_keeps_the_old_templates() -> None:
-    cluster = discovery_world(model())
+    cluster = discovery_cluster(model())
     image = find_image("amdenterpriseai/aim-qwen-qwen3-32b:0.8.5")
     assert image is not None
     cluster.answer(effect_of(cluster.run(MODELS, "qwen"), IMAGES), {"labels": image.labels("0.8.5")})
@@ -198,13 +198,13 @@ def test_a_changed_image_is_inspected_again_and_keeps_the_old_templates() -> Non
 
 @pytest.mark.spec("DI-067", "DI-068")
 def test_metadata_of_another_image_never_passes_for_that_of_this_one() -> None:
-    cluster = discovery_world(model())
+    cluster = discovery_cluster(model())
     image = find_image("amdenterpriseai/aim-qwen-qwen3-32b:0.8.5")
     assert image is not None
     cluster.answer(effect_of(cluster.run(MODELS, "qwen"), IMAGES), {"labels": image.labels("0.8.5")})
     cluster.settle(MODELS, "qwen")
     cluster.change(MODELS, "qwen", spec={"image": "amdenterpriseai/aim-dummy:0.1.0"})
-    cluster.world.make_stale(FACTS)
+    cluster.make_stale(FACTS)
     cluster.run(MODELS, "qwen")
     assert cluster.condition(MODELS, "qwen", "ImageMetadataReady") == ("False", "ViewStale")
     assert cluster.run(MODELS, "qwen").children == ()
@@ -213,7 +213,7 @@ def test_metadata_of_another_image_never_passes_for_that_of_this_one() -> None:
 @pytest.mark.spec("DI-058", "DI-059", "DI-057", "DI-102", "DI-115", "AC-21")
 def test_automatic_discovery_switched_off_by_the_config_is_switched_on_by_the_spec() -> None:
     config = make(AIM_CLUSTER_RUNTIME_CONFIG, "default", spec={"model": {"autoDiscovery": False}})
-    cluster = discovery_world(model(), config)
+    cluster = discovery_cluster(model(), config)
     plan = cluster.run(MODELS, "qwen")
     assert (plan.effects, plan.children) == ((), ())
     assert cluster.value(MODELS, "qwen") == "Ready"
@@ -227,14 +227,14 @@ def test_automatic_discovery_switched_off_by_the_config_is_switched_on_by_the_sp
 def test_a_missing_runtime_config_fails_the_model_until_it_appears() -> None:
     discovery = {"extractMetadata": False, "createServiceTemplates": False}
     spec: dict[str, Any] = {"runtimeConfigName": "special", "discovery": discovery}
-    cluster = discovery_world(model(**spec), cluster_model(**spec))
+    cluster = discovery_cluster(model(**spec), cluster_model(**spec))
     cluster.run(MODELS, "qwen")
     cluster.run(CLUSTER_MODELS, "qwen")
     assert cluster.value(MODELS, "qwen") == "Failed"
     assert cluster.condition(MODELS, "qwen", "RuntimeConfigReady") == ("False", "ConfigNotFound")
     assert cluster.condition(CLUSTER_MODELS, "qwen", "RuntimeConfigReady") == ("False", "ReferenceNotFound")
     assert cluster.condition(MODELS, "qwen", "ConfigValid") == ("False", "ReferenceNotFound")
-    cluster.world.put(CLUSTER_RUNTIME_CONFIGS, make(AIM_CLUSTER_RUNTIME_CONFIG, "special", spec={}))
+    cluster.put(CLUSTER_RUNTIME_CONFIGS, make(AIM_CLUSTER_RUNTIME_CONFIG, "special", spec={}))
     cluster.settle(MODELS, "qwen")
     assert cluster.value(MODELS, "qwen") == "Ready"
     assert cluster.condition(MODELS, "qwen", "ConfigValid") == ("True", "ConfigurationValid")
@@ -243,7 +243,7 @@ def test_a_missing_runtime_config_fails_the_model_until_it_appears() -> None:
 
 @pytest.mark.spec("DI-070", "DI-119", "DI-159", "DI-045", "DI-053", "FW-344")
 def test_a_cluster_model_reads_secrets_of_the_operator_and_makes_cluster_templates() -> None:
-    cluster = discovery_world(cluster_model())
+    cluster = discovery_cluster(cluster_model())
     effect = effect_of(cluster.run(CLUSTER_MODELS, "qwen"), IMAGES)
     assert effect.params["namespace"] == SYSTEM
     cluster.later(2)

@@ -3,12 +3,12 @@
 from typing import Any
 
 import pytest
-from support.builders import make, owner
+from support.builders import condition, make, owner
 from support.discovery_world import (
     MI300X,
-    DiscoveryWorld,
+    DiscoveryCluster,
     cluster_model,
-    discovery_world,
+    discovery_cluster,
     effect_of,
     gpu_node,
     model,
@@ -35,14 +35,14 @@ NODES = [gpu_node("a", "74a1"), gpu_node("b", "75a0")]
 DUMMY = "amdenterpriseai/aim-dummy:0.1.0"
 
 
-def inspected(cluster: DiscoveryWorld, labels: JsonObject | None = None, name: str = "qwen") -> None:
+def inspected(cluster: DiscoveryCluster, labels: JsonObject | None = None, name: str = "qwen") -> None:
     """Let the registry answer, and everything settle."""
     effect = effect_of(cluster.run(MODELS, name), EffectKind.IMAGE_INSPECTION)
     cluster.answer(effect, {"labels": labels or {}})
     settle(cluster, name)
 
 
-def settle(cluster: DiscoveryWorld, name: str = "qwen") -> None:
+def settle(cluster: DiscoveryCluster, name: str = "qwen") -> None:
     """The model and all its templates, until nothing changes."""
     cluster.settle(MODELS, name)
     for made in cluster.all(TEMPLATES):
@@ -50,7 +50,7 @@ def settle(cluster: DiscoveryWorld, name: str = "qwen") -> None:
     cluster.settle(MODELS, name)
 
 
-def by_alias(cluster: DiscoveryWorld) -> dict[str, JsonObject]:
+def by_alias(cluster: DiscoveryCluster) -> dict[str, JsonObject]:
     return {made["metadata"]["labels"][ALIAS]: made for made in cluster.all(TEMPLATES)}
 
 
@@ -64,11 +64,11 @@ def deployments(*entries: JsonObject) -> JsonObject:
 @pytest.mark.spec("AC-25", "AC-29", "DI-069", "DI-024", "DI-132", "DI-148")
 def test_a_custom_model_is_inspected_and_has_one_template_with_its_sources() -> None:
     given = model("auto-gen-template-test", modelSources=[SOURCE], custom={"hardware": MI300X})
-    cluster = discovery_world(given)
+    cluster = discovery_cluster(given)
     inspected(cluster, {}, "auto-gen-template-test")
     (made,) = cluster.all(TEMPLATES)
     assert made["metadata"]["name"] == "auto-gen-template-test-custom-60ba3f14"
-    assert made["spec"]["hardware"] == MI300X
+    assert made["spec"]["hardware"] == {"gpu": {**MI300X["gpu"], "resourceName": "amd.com/gpu"}}
     assert made["spec"]["modelSources"] == made["status"]["modelSources"] == [SOURCE]
     assert made["status"]["resolvedHardware"]["gpu"]["requests"] == 1
     assert made["status"]["hardwareSummary"] == "1 x MI300X"
@@ -101,7 +101,7 @@ ENTRIES: list[JsonObject] = [
 @pytest.mark.spec("AC-26", "DI-133", "DI-136", "DI-140", "DI-144", "DI-323", "DI-339")
 def test_every_entry_of_a_custom_model_is_a_template() -> None:
     given = model(modelSources=[SOURCE], custom={"hardware": MI300X}, customTemplates=ENTRIES)
-    cluster = discovery_world(given, nodes=NODES)
+    cluster = discovery_cluster(given, nodes=NODES)
     inspected(cluster)
     made = by_alias(cluster)
     assert {alias: one["status"]["status"] for alias, one in made.items()} == {
@@ -128,7 +128,7 @@ def test_every_entry_of_a_custom_model_is_a_template() -> None:
 @pytest.mark.spec("AC-27", "DI-143", "DI-192", "DI-327", "DI-330", "DI-331")
 def test_a_model_for_processors_needs_no_gpu() -> None:
     hardware = {"cpu": {"requests": "500m", "limits": "2000m"}}
-    cluster = discovery_world(model(modelSources=[SOURCE], custom={"hardware": hardware}), nodes=[])
+    cluster = discovery_cluster(model(modelSources=[SOURCE], custom={"hardware": hardware}), nodes=[])
     inspected(cluster)
     (made,) = cluster.all(TEMPLATES)
     assert made["spec"]["resources"]["requests"] == {"cpu": "500m"}
@@ -144,7 +144,7 @@ def test_entries_of_an_image_come_beside_what_it_recommends_and_are_discovered()
     image = find_image(DUMMY)
     assert image is not None
     entries = [{"name": "custom-high-memory", "hardware": {"gpu": {"requests": 2, "model": "MI300X"}}}, ENTRIES[3]]
-    cluster = discovery_world(model(image=DUMMY, customTemplates=entries))
+    cluster = discovery_cluster(model(image=DUMMY, customTemplates=entries))
     inspected(cluster, image.labels("0.1.0"))
     labels = [one["metadata"]["labels"] for one in cluster.all(TEMPLATES)]
     assert len(labels) >= 3
@@ -159,7 +159,7 @@ def test_entries_of_an_image_come_beside_what_it_recommends_and_are_discovered()
 def test_an_image_that_can_not_be_pulled_blocks_a_custom_model_too() -> None:
     given = model(modelSources=[SOURCE], custom={"hardware": MI300X})
     manual = template("manual", modelSources=[SOURCE], hardware=MI300X)
-    cluster = discovery_world(given, manual)
+    cluster = discovery_cluster(given, manual)
     plan = cluster.run(MODELS, "qwen")
     assert plan.children == (), "not before the first answer"
     effect = effect_of(plan, EffectKind.IMAGE_INSPECTION)
@@ -173,7 +173,7 @@ def test_an_image_that_can_not_be_pulled_blocks_a_custom_model_too() -> None:
     assert cluster.condition(MODELS, "qwen", "ImageMetadataReady") == ("False", "ImageNotFound")
     assert [one["metadata"]["name"] for one in cluster.all(TEMPLATES)] == ["manual"]
     assert cluster.value(TEMPLATES, "manual") == "Degraded"
-    frozen = [{"type": name, "status": "False", "reason": "X"} for name in ("ServiceTemplatesReady", "Ready")]
+    frozen = [condition(name, False) for name in ("ServiceTemplatesReady", "Ready")]
     cluster.change(MODELS, "qwen", status={**status, "status": "Failed", "conditions": frozen})
     cluster.settle(TEMPLATES, "manual")
     assert cluster.value(TEMPLATES, "manual") == "Ready"
@@ -183,7 +183,7 @@ def test_an_image_that_can_not_be_pulled_blocks_a_custom_model_too() -> None:
 def test_templates_of_a_cluster_model_keep_their_env() -> None:
     env = [{"name": "A", "value": "1"}, {"name": "B", "value": "1"}]
     entry = {"name": "fast", "env": [{"name": "B", "value": "2"}]}
-    cluster = discovery_world(cluster_model(env=env, customTemplates=[entry], discovery={"extractMetadata": False}))
+    cluster = discovery_cluster(cluster_model(env=env, customTemplates=[entry], discovery={"extractMetadata": False}))
     cluster.settle(CLUSTER_MODELS, "qwen")
     (made,) = cluster.all(CLUSTER_TEMPLATES)
     assert made["spec"]["env"] == [{"name": "A", "value": "1"}, {"name": "B", "value": "2"}]
@@ -194,9 +194,9 @@ def test_templates_of_a_cluster_model_keep_their_env() -> None:
 
 @pytest.mark.spec("DI-116", "DI-117", "AC-20", "DI-102")
 def test_custom_templates_need_no_metadata() -> None:
-    cluster = discovery_world(model(customTemplates=[{"name": "a"}], discovery={"extractMetadata": False}))
+    cluster = discovery_cluster(model(customTemplates=[{"name": "a"}], discovery={"extractMetadata": False}))
     assert len(cluster.run(MODELS, "qwen").children) == 1
-    bare = discovery_world(model(discovery={"extractMetadata": False}), model("off", discovery=OFF))
+    bare = discovery_cluster(model(discovery={"extractMetadata": False}), model("off", discovery=OFF))
     for name in ("qwen", "off"):
         assert bare.run(MODELS, name).effects == ()
         assert bare.value(MODELS, name) == "Ready"
@@ -207,7 +207,7 @@ def test_custom_templates_need_no_metadata() -> None:
 def test_flags_can_be_switched_at_any_time_and_remove_nothing() -> None:
     image = find_image(DUMMY)
     assert image is not None
-    cluster = discovery_world(model(image=DUMMY, discovery=OFF))
+    cluster = discovery_cluster(model(image=DUMMY, discovery=OFF))
     assert cluster.settle(MODELS, "qwen").children == ()
     cluster.change(MODELS, "qwen", spec={"image": DUMMY, "discovery": {}})
     inspected(cluster, image.labels("0.1.0"))
@@ -222,7 +222,7 @@ def test_flags_can_be_switched_at_any_time_and_remove_nothing() -> None:
 @pytest.mark.spec("DI-065", "DI-066")
 def test_given_metadata_counts_without_extraction_and_is_not_copied() -> None:
     given = deployments({"gpuModel": "MI300X", "gpuCount": 1})
-    cluster = discovery_world(model(imageMetadata=given, discovery={"extractMetadata": False}))
+    cluster = discovery_cluster(model(imageMetadata=given, discovery={"extractMetadata": False}))
     plan = cluster.run(MODELS, "qwen")
     assert (plan.effects, len(plan.children)) == ((), 1)
     assert "imageMetadata" not in cluster.status(MODELS, "qwen")
@@ -232,12 +232,12 @@ def test_given_metadata_counts_without_extraction_and_is_not_copied() -> None:
 def test_given_metadata_wins_over_stored_metadata_as_a_whole() -> None:
     stored = deployments({"gpuModel": "MI300X", "gpuCount": 1})
     own = {"model": {"canonicalName": "mine"}}
-    cluster = discovery_world({**model(imageMetadata=own), "status": {"imageMetadata": stored}})
+    cluster = discovery_cluster({**model(imageMetadata=own), "status": {"imageMetadata": stored}})
     plan = cluster.run(MODELS, "qwen")
     assert plan.children == ()
     assert cluster.condition(MODELS, "qwen", "ServiceTemplatesReady") == ("True", "NoTemplatesExpected")
     assert cluster.status(MODELS, "qwen")["imageMetadata"] == own
-    kept = discovery_world({**model(), "status": {"imageMetadata": stored}})
+    kept = discovery_cluster({**model(), "status": {"imageMetadata": stored}})
     assert len(kept.run(MODELS, "qwen").children) == 1
 
 
@@ -245,7 +245,7 @@ def test_given_metadata_wins_over_stored_metadata_as_a_whole() -> None:
 def test_the_reason_stays_when_the_metadata_comes_from_the_status() -> None:
     image = find_image(DUMMY)
     assert image is not None
-    cluster = discovery_world(model(image=DUMMY))
+    cluster = discovery_cluster(model(image=DUMMY))
     inspected(cluster, image.labels("0.1.0"))
     assert cluster.settle(MODELS, "qwen").effects == ()
     assert cluster.condition(MODELS, "qwen", "ImageMetadataReady") == ("True", "ImageMetadataFound")
@@ -265,7 +265,7 @@ def test_deployments_of_one_image_differ_in_name_and_count() -> None:
         {"metric": "latency", "precision": "fp32", "gpuModel": "MI300X", "gpuCount": 2},
         {"metric": "bogus"},
     )
-    cluster = discovery_world(model(imageMetadata=given))
+    cluster = discovery_cluster(model(imageMetadata=given))
     children = cluster.run(MODELS, "qwen").children
     assert [child.body["spec"]["hardware"]["gpu"]["requests"] for child in children] == [1, 2]
     assert len({child.name for child in children}) == 2
@@ -277,7 +277,7 @@ def test_two_deployments_are_two_templates() -> None:
         {"metric": "throughput", "precision": "fp16", "gpuModel": "MI300X", "gpuCount": 1},
         {"metric": "latency", "precision": "fp32", "gpuModel": "MI300X", "gpuCount": 2},
     )
-    children = discovery_world(model(imageMetadata=given)).run(MODELS, "qwen").children
+    children = discovery_cluster(model(imageMetadata=given)).run(MODELS, "qwen").children
     specs = {child.name: child.body["spec"] for child in children}
     found = sorted((one["metric"], one["precision"], one["hardware"]["gpu"]["requests"]) for one in specs.values())
     assert found == [("latency", "fp32", 2), ("throughput", "fp16", 1)]
@@ -356,7 +356,7 @@ def test_the_runtime_config_of_a_model_is_named_in_its_status() -> None:
     local = make(AIM_RUNTIME_CONFIG, "default", spec={})
     found: dict[str, Any] = {}
     for name, configs in {"none": [], "cluster": [shared], "namespace": [local], "both": [shared, local]}.items():
-        cluster = discovery_world(model(discovery=OFF), *configs)
+        cluster = discovery_cluster(model(discovery=OFF), *configs)
         cluster.run(MODELS, "qwen")
         found[name] = cluster.status(MODELS, "qwen").get("resolvedRuntimeConfig")
         reason = "ConfigFound" if configs else "DefaultConfigNotFound"
@@ -384,7 +384,7 @@ def test_labels_of_a_model_go_to_its_templates() -> None:
     given = {**model(customTemplates=[{"name": "a"}], discovery={"extractMetadata": False})}
     labels = {"aim.eai.amd.com/tier": "gold", "aim.eai.amd.com/origin": "mine", "team/cost": "7", "team/x": "1"}
     given["metadata"] = {**given["metadata"], "labels": labels}
-    cluster = discovery_world(given)
+    cluster = discovery_cluster(given)
 
     def copied() -> JsonObject:
         (child,) = cluster.run(MODELS, "qwen").children
@@ -393,16 +393,16 @@ def test_labels_of_a_model_go_to_its_templates() -> None:
 
     assert copied() == {"aim.eai.amd.com/tier": "gold", "aim.eai.amd.com/origin": "auto-generated"}
     propagation = {"labelPropagation": {"enabled": True, "match": ["team/c*", "*x"]}}
-    cluster.world.put(CLUSTER_RUNTIME_CONFIGS, make(AIM_CLUSTER_RUNTIME_CONFIG, "default", spec=propagation))
+    cluster.put(CLUSTER_RUNTIME_CONFIGS, make(AIM_CLUSTER_RUNTIME_CONFIG, "default", spec=propagation))
     assert copied().get("team/cost") == "7"
     assert "team/x" not in copied(), "a star does not cross the slash"
 
 
 @pytest.mark.spec("DI-160")
 def test_templates_that_can_not_be_listed_are_an_error_of_the_component() -> None:
-    cluster = discovery_world(model(discovery=OFF))
+    cluster = discovery_cluster(model(discovery=OFF))
     cluster.settle(MODELS, "qwen")
-    cluster.world.make_stale(TEMPLATES)
+    cluster.make_stale(TEMPLATES)
     for _ in range(2):
         cluster.run(MODELS, "qwen")
         cluster.later(10)
@@ -420,11 +420,12 @@ def test_derived_templates_are_templates_like_any_other() -> None:
         "labels": labels,
         "ownerReferences": [owner(service, controller=False)],
     }
-    cluster = discovery_world(model(discovery=OFF), derived)
-    before = cluster.raw(TEMPLATES, "derived")["metadata"]
+    cluster = discovery_cluster(model(discovery=OFF), derived)
+    before = cluster.object(TEMPLATES, "ml", "derived").metadata
     plan = cluster.settle(TEMPLATES, "derived")
     assert plan.patches == ()
-    assert cluster.raw(TEMPLATES, "derived")["metadata"] == before
+    after = cluster.object(TEMPLATES, "ml", "derived").metadata
+    assert (after.labels, after.owner_references) == (before.labels, before.owner_references)
     assert cluster.value(TEMPLATES, "derived") == "Ready"
     cluster.settle(MODELS, "qwen")
     assert cluster.condition(MODELS, "qwen", "ServiceTemplatesReady") == ("True", "AllTemplatesReady")
@@ -434,7 +435,7 @@ def test_derived_templates_are_templates_like_any_other() -> None:
 def test_a_model_has_these_conditions_and_no_others() -> None:
     image = find_image(DUMMY)
     assert image is not None
-    cluster = discovery_world(model(image=DUMMY), cluster_model(discovery=OFF))
+    cluster = discovery_cluster(model(image=DUMMY), cluster_model(discovery=OFF))
     inspected(cluster, image.labels("0.1.0"))
     cluster.settle(CLUSTER_MODELS, "qwen")
 

@@ -2,7 +2,7 @@
 
 import pytest
 from support.builders import NAMESPACE, make
-from support.discovery_world import cluster_model, discovery_world, effect_of, model, template
+from support.discovery_world import cluster_model, discovery_cluster, effect_of, model, template
 from support.old_objects import NAMESPACE_CONFIG
 
 from aim_discovery.effect_kinds import EffectKind
@@ -16,26 +16,26 @@ TOKEN = {"name": "HF_TOKEN", "valueFrom": {"secretKeyRef": {"name": "hf-creds", 
 @pytest.mark.spec("RC-152", "RC-153", "RC-S30")
 def test_a_discovery_job() -> None:
     own = template(imagePullSecrets=[{"name": "own"}])
-    (job,) = discovery_world(model(), own, OF_NAMESPACE).run(TEMPLATES, "tpl").children
+    (job,) = discovery_cluster(model(), own, OF_NAMESPACE).run(TEMPLATES, "tpl").children
     pod = job.body["spec"]["template"]["spec"]
     assert TOKEN in pod["containers"][0]["env"]
     assert not any(variable["name"].startswith("AWS") for variable in pod["containers"][0]["env"])
     assert pod["imagePullSecrets"] == [{"name": "own"}, {"name": "my-regcred"}, {"name": "another-secret"}]
-    (without,) = discovery_world(model(), own).run(TEMPLATES, "tpl").children
+    (without,) = discovery_cluster(model(), own).run(TEMPLATES, "tpl").children
     assert TOKEN not in without.body["spec"]["template"]["spec"]["containers"][0]["env"]
 
 
 @pytest.mark.spec("RC-152")
 def test_an_explicit_token_wins_in_discovery() -> None:
     mine = {"name": "HF_TOKEN", "value": "mine"}
-    (job,) = discovery_world(model(env=[mine]), template(), OF_NAMESPACE).run(TEMPLATES, "tpl").children
+    (job,) = discovery_cluster(model(env=[mine]), template(), OF_NAMESPACE).run(TEMPLATES, "tpl").children
     env = job.body["spec"]["template"]["spec"]["containers"][0]["env"]
     assert [variable for variable in env if variable["name"] == "HF_TOKEN"] == [mine]
 
 
 @pytest.mark.spec("RC-153", "RC-S30")
 def test_an_image_is_read_with_the_namespace_s_pull_secrets() -> None:
-    cluster = discovery_world(model(imagePullSecrets=[{"name": "own"}]), OF_NAMESPACE)
+    cluster = discovery_cluster(model(imagePullSecrets=[{"name": "own"}]), OF_NAMESPACE)
     names = ["own", "my-regcred", "another-secret"]
     asked = effect_of(cluster.run(MODELS, "qwen"), EffectKind.PULL_SECRETS)
     assert asked.params == {"namespace": NAMESPACE, "secrets": names}
@@ -46,5 +46,5 @@ def test_an_image_is_read_with_the_namespace_s_pull_secrets() -> None:
 
 @pytest.mark.spec("RC-151")
 def test_a_cluster_model_knows_no_namespace() -> None:
-    plan = discovery_world(cluster_model(), OF_NAMESPACE).run(CLUSTER_MODELS, "qwen", "")
+    plan = discovery_cluster(cluster_model(), OF_NAMESPACE).run(CLUSTER_MODELS, "qwen", "")
     assert effect_of(plan, EffectKind.IMAGE_INSPECTION).params["secrets"] == []

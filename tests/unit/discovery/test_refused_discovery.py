@@ -7,10 +7,10 @@ import pytest
 from support.builders import terminated
 from support.discovery_world import (
     SYSTEM,
-    DiscoveryWorld,
+    DiscoveryCluster,
     cluster_model,
     cluster_template,
-    discovery_world,
+    discovery_cluster,
     effect_of,
     model,
     template,
@@ -24,32 +24,32 @@ from controller_runtime import AimError, Category
 TOKEN = [{"name": "HF_TOKEN", "valueFrom": {"secretKeyRef": {"name": "hf", "key": "token"}}}]
 
 
-def refused(line: str = "Cannot access gated repo x", **spec: Any) -> tuple[DiscoveryWorld, str]:
+def refused(line: str = "Cannot access gated repo x", **spec: Any) -> tuple[DiscoveryCluster, str]:
     """A template whose Job has failed with that line in its log, and the name of the Job."""
-    cluster = discovery_world(model(imagePullSecrets=[{"name": "registry"}]), template(**spec))
+    cluster = discovery_cluster(model(imagePullSecrets=[{"name": "registry"}]), template(**spec))
     (job,) = cluster.run(TEMPLATES, "tpl").children
     cluster.settle(TEMPLATES, "tpl")
-    cluster.world.put(DISCOVERY_PODS, cluster.job_pod(job.name, "Failed", terminated("discovery", 1)))
+    cluster.put(DISCOVERY_PODS, cluster.job_pod(job.name, "Failed", terminated("discovery", 1)))
     cluster.end_job(job.name, "Failed", "BackoffLimitExceeded")
     cluster.answer(effect_of(cluster.run(TEMPLATES, "tpl"), POD_LOG), {"tail": line})
     cluster.run(TEMPLATES, "tpl")
     return cluster, job.name
 
 
-def read(cluster: DiscoveryWorld, version: str | None) -> timedelta | None:
+def read(cluster: DiscoveryCluster, version: str | None) -> timedelta | None:
     """Let the Secrets be read; how long that had to wait."""
     effect = effect_of(cluster.run(TEMPLATES, "tpl"), EffectKind.PULL_SECRETS)
     wait = None if effect.not_before is None else effect.not_before - cluster.now
-    cluster.now = effect.not_before or cluster.now
+    cluster.until(effect.not_before or cluster.now)
     versions = dict.fromkeys(effect.params["secrets"], version)
     cluster.answer(effect, {"versions": versions})
     return wait
 
 
-def refuse_reading(cluster: DiscoveryWorld) -> None:
+def refuse_reading(cluster: DiscoveryCluster) -> None:
     """Let the next reading of the Secrets fail."""
     effect = effect_of(cluster.run(TEMPLATES, "tpl"), EffectKind.PULL_SECRETS)
-    cluster.now = effect.not_before or cluster.now
+    cluster.until(effect.not_before or cluster.now)
     message = "Secret ml/registry cannot be read: forbidden"
     cluster.answer(effect, failure=AimError(Category.INFRASTRUCTURE, "SecretAccessFailed", message))
 
@@ -76,9 +76,11 @@ def test_a_corrected_secret_is_tried_at_once() -> None:
 @pytest.mark.spec("FW-096")
 def test_a_secret_that_appears_is_a_correction_and_removes_the_failed_job_first() -> None:
     cluster, job = refused()
+    # The failure waits for longer than the Secrets do.
+    state = cluster.status(TEMPLATES, "tpl")["discovery"]
+    cluster.change(TEMPLATES, "tpl", status={"discovery": {**state, "attempts": 5}})
     read(cluster, None)
     read(cluster, "uid/1")
-    cluster.now -= timedelta(seconds=30)
     plan = cluster.run(TEMPLATES, "tpl")
     assert ([delete.name for delete in plan.deletes], plan.children) == ([job], ())
     assert [child.name for child in cluster.run(TEMPLATES, "tpl").children] == [job]
@@ -123,11 +125,11 @@ def test_a_correction_is_noticed_across_readings_that_fail() -> None:
 @pytest.mark.spec("FW-096", "DI-208", "DI-231")
 def test_secrets_of_a_cluster_template_are_those_of_the_operator() -> None:
     secrets = [{"name": "registry"}]
-    cluster = discovery_world(cluster_model(imagePullSecrets=secrets), cluster_template())
+    cluster = discovery_cluster(cluster_model(imagePullSecrets=secrets), cluster_template())
     (job,) = cluster.run(CLUSTER_TEMPLATES, "tpl").children
     cluster.settle(CLUSTER_TEMPLATES, "tpl")
     pod = cluster.job_pod(job.name, "Failed", terminated("discovery", 1), namespace=SYSTEM)
-    cluster.world.put(DISCOVERY_PODS, pod)
+    cluster.put(DISCOVERY_PODS, pod)
     cluster.end_job(job.name, "Failed", "BackoffLimitExceeded", namespace=SYSTEM)
     cluster.answer(effect_of(cluster.run(CLUSTER_TEMPLATES, "tpl"), POD_LOG), {"tail": "Cannot access gated repo x"})
     effect = effect_of(cluster.settle(CLUSTER_TEMPLATES, "tpl"), EffectKind.PULL_SECRETS)

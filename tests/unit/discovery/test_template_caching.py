@@ -2,7 +2,14 @@
 
 import pytest
 from support.builders import make, owner
-from support.discovery_world import DiscoveryWorld, cluster_model, cluster_template, discovery_world, model, template
+from support.discovery_world import (
+    DiscoveryCluster,
+    cluster_model,
+    cluster_template,
+    discovery_cluster,
+    model,
+    template,
+)
 
 from aim_domain.kinds import AIM_TEMPLATE_CACHE
 from aim_domain.parts import CLUSTER_TEMPLATES, TEMPLATE_CACHES, TEMPLATES
@@ -15,7 +22,7 @@ ON = {"enabled": True}
 @pytest.mark.spec("DI-344", "DI-345", "DI-346", "DI-352", "AC-71")
 def test_an_inline_template_gets_its_cache_at_once() -> None:
     env = [{"name": "HF_TOKEN", "value": "x"}]
-    cluster = discovery_world(model(), template(modelSources=SOURCES, caching={"enabled": True, "env": []}, env=env))
+    cluster = discovery_cluster(model(), template(modelSources=SOURCES, caching={"enabled": True, "env": []}, env=env))
     (child,) = cluster.run(TEMPLATES, "tpl").children
     assert (child.part, child.mode, child.owned) == (TEMPLATE_CACHES, WriteMode.CREATE, True)
     assert child.body["spec"] == {"templateName": "tpl", "templateScope": "Namespace", "env": env}
@@ -23,10 +30,13 @@ def test_an_inline_template_gets_its_cache_at_once() -> None:
     assert cluster.value(TEMPLATES, "tpl") == "Ready", "a cache never holds its template back (DI-352)"
 
 
-def cached(status: str) -> DiscoveryWorld:
+OF_TEMPLATE = {"templateName": "tpl", "templateScope": "Namespace"}
+
+
+def cached(status: str) -> DiscoveryCluster:
     own = template(modelSources=SOURCES, caching=ON)
-    cache = make(AIM_TEMPLATE_CACHE, "other-name", owners=[owner(own)], status={"status": status})
-    cluster = discovery_world(model(), own, cache)
+    cache = make(AIM_TEMPLATE_CACHE, "other-name", owners=[owner(own)], spec=OF_TEMPLATE, status={"status": status})
+    cluster = discovery_cluster(model(), own, cache)
     assert cluster.settle(TEMPLATES, "tpl").children == ()
     return cluster
 
@@ -58,7 +68,8 @@ def test_switching_caching_off_keeps_the_cache_and_drops_the_condition() -> None
 
 @pytest.mark.spec("DI-348")
 def test_a_cache_of_somebody_else_is_left_alone() -> None:
-    cluster = discovery_world(model(), template(modelSources=SOURCES, caching=ON), make(AIM_TEMPLATE_CACHE, "tpl"))
+    foreign = make(AIM_TEMPLATE_CACHE, "tpl", spec=OF_TEMPLATE)
+    cluster = discovery_cluster(model(), template(modelSources=SOURCES, caching=ON), foreign)
     plan = cluster.run(TEMPLATES, "tpl")
     assert plan.children == ()
     assert "TemplateCacheNameConflict" in [event.reason for event in plan.events]
@@ -66,7 +77,7 @@ def test_a_cache_of_somebody_else_is_left_alone() -> None:
 
 @pytest.mark.spec("DI-344", "DI-350")
 def test_no_cache_before_discovery_and_none_for_cluster_templates() -> None:
-    shared = cluster_template(modelSources=SOURCES, caching=ON)
-    cluster = discovery_world(model(), cluster_model(), template(caching=ON), shared)
+    shared = cluster_template(modelSources=SOURCES)
+    cluster = discovery_cluster(model(), cluster_model(), template(caching=ON), shared)
     assert TEMPLATE_CACHES not in [child.part for child in cluster.settle(TEMPLATES, "tpl").children]
     assert cluster.run(CLUSTER_TEMPLATES, "tpl").children == ()

@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 from support.discovery_world import (
-    DiscoveryWorld,
+    DiscoveryCluster,
     cluster_model,
     cluster_template,
-    discovery_world,
+    discovery_cluster,
     effect_of,
     gpu_node,
 )
@@ -95,12 +95,12 @@ def test_names_of_clones(name: str, made: str) -> None:
     assert len(made) <= 63
 
 
-def discovered_clone() -> tuple[DiscoveryWorld, JsonObject]:
+def discovered_clone() -> tuple[DiscoveryCluster, JsonObject]:
     """A clone for MI308X that was discovered, and its Job."""
     original = cluster_template("tpl-mi300x", hardware=hardware("MI300X"))
     made = clone(original, "MI300X", "MI308X")
     node = gpu_node("new", "74a8")
-    cluster = discovery_world(cluster_model(), cluster_template("tpl-mi308x", **made["spec"]), nodes=[node])
+    cluster = discovery_cluster(cluster_model(), cluster_template("tpl-mi308x", **made["spec"]), nodes=[node])
     (job,) = cluster.run(CLUSTER_TEMPLATES, "tpl-mi308x").children
     cluster.settle(CLUSTER_TEMPLATES, "tpl-mi308x")
     cluster.end_job(job.name, namespace=SYSTEM)

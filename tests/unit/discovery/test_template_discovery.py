@@ -4,14 +4,15 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from support.builders import NOW, make, terminated, waiting
+from support.builders import NOW, condition, make, terminated, waiting
 from support.deciding import decide
 from support.discovery_world import (
     MI300X,
     SYSTEM,
-    DiscoveryWorld,
+    DiscoveryCluster,
     cluster_model,
     cluster_template,
+    discovery_cluster,
     discovery_world,
     effect_of,
     gpu_node,
@@ -20,12 +21,11 @@ from support.discovery_world import (
 )
 
 from aim_discovery.effect_kinds import EffectKind
-from aim_discovery.service import definition
 from aim_discovery.templates.attempts import backoff
 from aim_discovery.templates.slots import place
-from aim_domain.parts import CLUSTER_TEMPLATES, DISCOVERY_JOBS, DISCOVERY_PODS, MODELS, NODES, TEMPLATES
+from aim_domain.parts import CLUSTER_TEMPLATES, DISCOVERY_JOBS, DISCOVERY_PODS, MODELS, NAMESPACES, NODES, TEMPLATES
 from aim_domain.pods.facts import POD_EVENTS, POD_LOG
-from controller_runtime import AimError, Category, JsonObject
+from controller_runtime import AimError, Category, JsonObject, Key
 from controller_runtime.kinds import EVENT
 from controller_runtime.kinds import NAMESPACE as NAMESPACE_KIND
 from controller_runtime.reconcile.difference import same_status
@@ -36,15 +36,15 @@ ELEMENT: JsonObject = {
 }
 
 
-def started(**spec: Any) -> tuple[DiscoveryWorld, str]:
+def started(**spec: Any) -> tuple[DiscoveryCluster, str]:
     """A template whose Job was just created."""
-    cluster = discovery_world(model(), template(**spec))
+    cluster = discovery_cluster(model(), template(**spec))
     (child,) = cluster.run(TEMPLATES, "tpl").children
     cluster.settle(TEMPLATES, "tpl")
     return cluster, child.name
 
 
-def discovered(**spec: Any) -> DiscoveryWorld:
+def discovered(**spec: Any) -> DiscoveryCluster:
     """A template that is ready."""
     cluster, job = started(**spec)
     cluster.end_job(job)
@@ -60,19 +60,19 @@ def discovered(**spec: Any) -> DiscoveryWorld:
 
 @pytest.mark.spec("DI-165", "DI-171", "AC-35")
 def test_a_missing_model_fails_the_template_until_it_appears() -> None:
-    cluster = discovery_world(template(hardware=MI300X))
+    cluster = discovery_cluster(template(hardware=MI300X))
     plan = cluster.run(TEMPLATES, "tpl")
     assert plan.children == ()
     assert cluster.value(TEMPLATES, "tpl") == "Failed"
     assert cluster.condition(TEMPLATES, "tpl", "ModelReady") == ("False", "ReferenceNotFound")
     assert cluster.condition(TEMPLATES, "tpl", "ConfigValid") == ("False", "ReferenceNotFound")
-    cluster.world.put(MODELS, model())
+    cluster.put(MODELS, model())
     assert len(cluster.run(TEMPLATES, "tpl").children) == 1
 
 
 @pytest.mark.spec("DI-162", "DI-163", "DI-168", "DI-172", "AC-34")
 def test_a_namespaced_template_falls_back_to_the_cluster_model() -> None:
-    cluster = discovery_world(cluster_model(), template(), cluster_template())
+    cluster = discovery_cluster(cluster_model(), template(), cluster_template())
     cluster.settle(TEMPLATES, "tpl")
     cluster.settle(CLUSTER_TEMPLATES, "tpl")
     assert cluster.condition(TEMPLATES, "tpl", "ModelReady") == ("True", "ClusterModelFound")
@@ -86,8 +86,8 @@ def test_a_namespaced_template_falls_back_to_the_cluster_model() -> None:
     [("ImageMetadataReady", "Degraded", 0), ("ServiceTemplatesReady", "Pending", 1), ("ConfigValid", "Pending", 1)],
 )
 def test_only_a_models_own_trouble_holds_its_templates_back(broken: str, state: str, jobs: int) -> None:
-    conditions = [{"type": broken, "status": "False", "reason": "X"}, {"type": "Ready", "status": "False"}]
-    cluster = discovery_world({**model(), "status": {"status": "Degraded", "conditions": conditions}}, template())
+    conditions = [condition(broken, False), condition("Ready", False)]
+    cluster = discovery_cluster({**model(), "status": {"status": "Degraded", "conditions": conditions}}, template())
     assert len(cluster.run(TEMPLATES, "tpl").children) == jobs
     assert cluster.value(TEMPLATES, "tpl") == state
 
@@ -97,17 +97,17 @@ def test_only_a_models_own_trouble_holds_its_templates_back(broken: str, state: 
 
 @pytest.mark.spec("DI-196", "DI-198", "DI-199", "DI-200")
 def test_a_gpu_that_is_not_in_the_cluster_makes_the_template_not_available() -> None:
-    cluster = discovery_world(model(), template(hardware={"gpu": {"requests": 1, "model": "MI355X"}}))
+    cluster = discovery_cluster(model(), template(hardware={"gpu": {"requests": 1, "model": "MI355X"}}))
     assert cluster.run(TEMPLATES, "tpl").children == ()
     assert cluster.value(TEMPLATES, "tpl") == "NotAvailable"
     assert cluster.condition(TEMPLATES, "tpl", "GPUReady") == ("False", "GPUNotAvailable")
-    cluster.world.put(NODES, gpu_node("new", "75a3"))
+    cluster.put(NODES, gpu_node("new", "75a3"))
     assert len(cluster.run(TEMPLATES, "tpl").children) == 1
 
 
 @pytest.mark.spec("DI-194", "DI-197", "DI-198", "DI-333", "DI-326")
 def test_memory_is_checked_before_the_model() -> None:
-    small = discovery_world(model(), template(hardware={"gpu": {"requests": 1, "minVram": "200Gi"}}))
+    small = discovery_cluster(model(), template(hardware={"gpu": {"requests": 1, "minVram": "200Gi"}}))
     assert small.run(TEMPLATES, "tpl").children == ()
     assert small.condition(TEMPLATES, "tpl", "GPUReady") == ("False", "VRAMNotAvailable")
     enough = discovered(hardware={"gpu": {"requests": 1, "minVram": "150Gi"}})
@@ -123,16 +123,16 @@ def test_a_discovered_gpu_counts_and_its_loss_does_not_repeat_discovery() -> Non
     plan = cluster.settle(TEMPLATES, "tpl")
     assert plan.children == ()
     assert cluster.value(TEMPLATES, "tpl") == "NotAvailable"
-    cluster.world.put(NODES, gpu_node("gpu-2"))
+    cluster.put(NODES, gpu_node("gpu-2"))
     cluster.settle(TEMPLATES, "tpl")
     assert cluster.value(TEMPLATES, "tpl") == "Ready"
 
 
 @pytest.mark.spec("DI-193")
 def test_unknown_nodes_degrade_a_template_that_needs_a_gpu() -> None:
-    cluster = discovery_world(model(), template(hardware=MI300X), nodes=[])
+    cluster = discovery_cluster(model(), template(hardware=MI300X), nodes=[])
     cluster.run(TEMPLATES, "tpl")
-    cluster.world.make_stale(NODES)
+    cluster.make_stale(NODES)
     cluster.run(TEMPLATES, "tpl")
     cluster.later(10)
     cluster.run(TEMPLATES, "tpl")
@@ -146,7 +146,7 @@ def test_unknown_nodes_degrade_a_template_that_needs_a_gpu() -> None:
 @pytest.mark.spec("DI-208", "DI-226", "DI-235")
 def test_the_job_of_a_cluster_template_runs_in_the_operator_namespace() -> None:
     env = [{"name": "HF_TOKEN", "valueFrom": {"secretKeyRef": {"name": "hf", "key": "t"}}}]
-    cluster = discovery_world(cluster_model(), cluster_template(env=env))
+    cluster = discovery_cluster(cluster_model(), cluster_template(env=env))
     (child,) = cluster.run(CLUSTER_TEMPLATES, "tpl").children
     assert child.namespace == SYSTEM
     variable = child.body["spec"]["template"]["spec"]["containers"][0]["env"][-1]
@@ -248,7 +248,7 @@ def test_corrected_inputs_are_tried_at_once() -> None:
 @pytest.mark.spec("DI-290", "FW-146", "DI-305")
 def test_the_log_of_a_failed_pod_decides_why_the_attempt_failed() -> None:
     cluster, job = started()
-    cluster.world.put(DISCOVERY_PODS, cluster.job_pod(job, "Failed", terminated("discovery", 1)))
+    cluster.put(DISCOVERY_PODS, cluster.job_pod(job, "Failed", terminated("discovery", 1)))
     cluster.end_job(job, "Failed", "BackoffLimitExceeded")
     plan = cluster.settle(TEMPLATES, "tpl")
     assert cluster.value(TEMPLATES, "tpl") == "Progressing"
@@ -266,7 +266,7 @@ def test_the_log_of_a_failed_pod_decides_why_the_attempt_failed() -> None:
 def test_a_job_whose_pod_can_not_start_is_given_up_after_five_minutes() -> None:
     cluster, job = started()
     stuck = waiting("discovery", "ImagePullBackOff", "manifest unknown")
-    cluster.world.put(DISCOVERY_PODS, cluster.job_pod(job, "Pending", stuck))
+    cluster.put(DISCOVERY_PODS, cluster.job_pod(job, "Pending", stuck))
     plan = cluster.settle(TEMPLATES, "tpl")
     assert cluster.condition(TEMPLATES, "tpl", "DiscoveryPodsReady") == ("False", "ImageNotFound")
     assert cluster.value(TEMPLATES, "tpl") == "Failed"
@@ -282,13 +282,13 @@ def test_a_job_whose_pod_can_not_start_is_given_up_after_five_minutes() -> None:
 
 @pytest.mark.spec("DI-288", "DI-317")
 def test_a_stuck_job_makes_room_sooner_for_those_who_wait() -> None:
-    cluster = discovery_world(model(), template(), max_discovery_jobs=1)
+    cluster = discovery_cluster(model(), template(), max_discovery_jobs=1)
     (job,) = cluster.run(TEMPLATES, "tpl").children
     cluster.settle(TEMPLATES, "tpl")
     stuck = waiting("discovery", "ImagePullBackOff", "unauthorized")
-    cluster.world.put(DISCOVERY_PODS, cluster.job_pod(job.name, "Pending", stuck))
+    cluster.put(DISCOVERY_PODS, cluster.job_pod(job.name, "Pending", stuck))
     cluster.settle(TEMPLATES, "tpl")
-    cluster.world.put(TEMPLATES, template("healthy", profileId="other"))
+    cluster.put(TEMPLATES, template("healthy", profileId="other"))
     cluster.settle(TEMPLATES, "healthy")
     assert cluster.value(TEMPLATES, "healthy") == "Pending"
     cluster.later(29)
@@ -302,7 +302,7 @@ def test_a_stuck_job_makes_room_sooner_for_those_who_wait() -> None:
 def test_the_events_of_a_pending_pod_say_what_it_waits_for() -> None:
     cluster, job = started()
     pending = cluster.job_pod(job, "Pending")
-    cluster.world.put(DISCOVERY_PODS, pending)
+    cluster.put(DISCOVERY_PODS, pending)
     plan = cluster.settle(TEMPLATES, "tpl")
     assert cluster.condition(TEMPLATES, "tpl", "DiscoveryPodsReady") is None, "most pods are not pending for long"
     assert (plan.requeue_after, plan.effects) == (2, ())
@@ -321,11 +321,11 @@ def test_the_events_of_a_pending_pod_say_what_it_waits_for() -> None:
 @pytest.mark.spec("DI-258", "DI-286", "FW-013")
 def test_what_is_replaced_at_once_is_not_written() -> None:
     cluster, job = started()
-    cluster.world.put(DISCOVERY_PODS, cluster.job_pod(job, "Pending"))
+    cluster.put(DISCOVERY_PODS, cluster.job_pod(job, "Pending"))
     cluster.settle(TEMPLATES, "tpl")
     running = cluster.status(TEMPLATES, "tpl")
     cluster.later(1)
-    cluster.world.put(DISCOVERY_PODS, cluster.job_pod(job, "Running"))
+    cluster.put(DISCOVERY_PODS, cluster.job_pod(job, "Running"))
     cluster.run(TEMPLATES, "tpl")
     assert same_status(cluster.status(TEMPLATES, "tpl"), running)
     cluster.end_job(job)
@@ -339,7 +339,7 @@ def test_what_is_replaced_at_once_is_not_written() -> None:
 
 @pytest.mark.spec("DI-292")
 def test_the_status_of_another_job_is_replaced_before_its_result_is_read() -> None:
-    cluster = discovery_world(model(), template())
+    cluster = discovery_cluster(model(), template())
     (child,) = cluster.run(TEMPLATES, "tpl").children
     cluster.end_job(child.name)
     effect = effect_of(cluster.run(TEMPLATES, "tpl"), EffectKind.JOB_LOG)
@@ -394,7 +394,7 @@ def test_a_result_is_read_again_until_the_job_is_gone() -> None:
 @pytest.mark.spec("DI-202", "DI-203", "DI-204", "DI-323", "DI-339", "DI-206")
 def test_an_inline_template_needs_no_job() -> None:
     sources = [{"modelId": "a/b", "sourceUri": "hf://a/b", "env": [{"name": "X", "value": "1"}]}]
-    cluster = discovery_world(model(), template(modelSources=sources, hardware=MI300X, type="preview"))
+    cluster = discovery_cluster(model(), template(modelSources=sources, hardware=MI300X, type="preview"))
     plan = cluster.settle(TEMPLATES, "tpl")
     assert (plan.children, plan.effects) == ((), ())
     status = cluster.status(TEMPLATES, "tpl")
@@ -413,7 +413,7 @@ def test_an_inline_template_needs_no_job() -> None:
 
 @pytest.mark.spec("DI-309", "DI-310", "DI-311", "DI-317", "DI-318", "DI-319")
 def test_free_slots_go_to_the_oldest_template_of_both_scopes() -> None:
-    cluster = discovery_world(
+    cluster = discovery_cluster(
         model(),
         cluster_model(),
         template("c-young", profileId="1"),
@@ -438,21 +438,19 @@ def test_free_slots_go_to_the_oldest_template_of_both_scopes() -> None:
 
 @pytest.mark.spec("DI-010")
 def test_nothing_is_created_in_a_namespace_that_is_gone() -> None:
-    from aim_domain.parts import NAMESPACES
-
     cluster = discovery_world(model(), template())
-    cluster.remove(NAMESPACES, "ml")
-    assert cluster.run(TEMPLATES, "tpl").children == ()
+    cluster.world.absorb_deleted(NAMESPACES, Key("", "ml"), "namespace-ml-uid", 0.0)
+    assert cluster.plan(TEMPLATES, "tpl").children == ()
 
 
 @pytest.mark.spec("DI-309", "DI-311", "DI-318")
 def test_passes_at_the_same_moment_do_not_exceed_the_limit() -> None:
     names = [f"t{number:02}" for number in range(25)]
-    cluster = discovery_world(model(), *(template(name, profileId=name) for name in names))
-    reconciler = next(one for one in definition(cluster.settings).reconcilers if one.part is TEMPLATES)
+    cluster = discovery_cluster(model(), *(template(name, profileId=name) for name in names))
+    reconciler = next(one for one in cluster.definition.reconcilers if one.part is TEMPLATES)
     # None of the plans is carried out before the last is made, as if all workers had looked at once.
-    objects = [cluster.world.object(TEMPLATES, "ml", name) for name in names]
-    plans = {one.name: decide(reconciler, one, cluster.world.view(), cluster.now) for one in objects}
+    objects = [cluster.object(TEMPLATES, "ml", name) for name in names]
+    plans = {one.name: decide(reconciler, one, cluster.view(), cluster.now) for one in objects}
     assert [name for name, plan in plans.items() if plan.children] == names[:10]
     for name in names[:10]:
         cluster.run(TEMPLATES, name)
@@ -463,7 +461,7 @@ def test_passes_at_the_same_moment_do_not_exceed_the_limit() -> None:
 @pytest.mark.spec("DI-309", "DI-311", "DI-318")
 def test_backoffs_that_end_together_do_not_exceed_the_limit() -> None:
     names = [f"t{number}" for number in range(4)]
-    cluster = discovery_world(model(), *(template(name, profileId=name) for name in names), max_discovery_jobs=2)
+    cluster = discovery_cluster(model(), *(template(name, profileId=name) for name in names), max_discovery_jobs=2)
     for name in names:
         (child,) = cluster.run(TEMPLATES, name).children
         cluster.settle(TEMPLATES, name)
@@ -471,12 +469,12 @@ def test_backoffs_that_end_together_do_not_exceed_the_limit() -> None:
         cluster.later(5)
         cluster.settle(TEMPLATES, name)
         cluster.remove(DISCOVERY_JOBS, child.name)
-    cluster.world.put(TEMPLATES, template("young", profileId="young"))
+    cluster.put(TEMPLATES, template("young", profileId="young"))
     assert len(cluster.run(TEMPLATES, "young").children) == 1, "backoffs hold no place"
     cluster.later(60)
-    reconciler = next(one for one in definition(cluster.settings).reconcilers if one.part is TEMPLATES)
-    objects = [cluster.world.object(TEMPLATES, "ml", name) for name in names]
-    plans = {one.name: decide(reconciler, one, cluster.world.view(), cluster.now) for one in objects}
+    reconciler = next(one for one in cluster.definition.reconcilers if one.part is TEMPLATES)
+    objects = [cluster.object(TEMPLATES, "ml", name) for name in names]
+    plans = {one.name: decide(reconciler, one, cluster.view(), cluster.now) for one in objects}
     assert [name for name, plan in plans.items() if plan.children] == names[:1]
     assert plans["t1"].requeue_after is None
 
@@ -486,5 +484,5 @@ def test_a_template_in_a_namespace_that_goes_away_holds_no_place() -> None:
     stuck = make(NAMESPACE_KIND, "a-stuck", deleting=NOW)
     first = {**template("a-first"), "metadata": {**template("a-first")["metadata"], "namespace": "a-stuck"}}
     cluster = discovery_world(stuck, cluster_model(), first, template("b-second"), max_discovery_jobs=1)
-    assert cluster.settle(TEMPLATES, "a-first", "a-stuck").children == ()
-    assert len(cluster.run(TEMPLATES, "b-second").children) == 1
+    assert cluster.plan(TEMPLATES, "a-first", "a-stuck").children == ()
+    assert len(cluster.plan(TEMPLATES, "b-second").children) == 1

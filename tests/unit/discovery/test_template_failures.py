@@ -1,8 +1,8 @@
 """Scenarios of templates whose discovery fails: when it is tried again, and what is said meanwhile."""
 
 import pytest
-from support.builders import make, terminated, waiting
-from support.discovery_world import discovery_world, effect_of, model, template
+from support.builders import condition, make, terminated, waiting
+from support.discovery_world import discovery_cluster, effect_of, model, template
 from support.template_jobs import SOURCES, fail, finish, new_jobs, started
 
 from aim_discovery.templates.attempts import Attempts
@@ -86,7 +86,7 @@ def test_the_remaining_wait_is_no_reason_to_write() -> None:
 def test_an_image_that_the_node_can_not_pull(text: str, reason: str, parent: tuple[str, str], value: str) -> None:
     cluster, job = started()
     pod = cluster.job_pod(job, "Pending", waiting("discovery", "ImagePullBackOff", text))
-    cluster.world.put(DISCOVERY_PODS, pod)
+    cluster.put(DISCOVERY_PODS, pod)
     for _ in range(2):
         cluster.run(TEMPLATES, "tpl")
         cluster.later(10)
@@ -109,7 +109,7 @@ def test_an_image_that_the_node_can_not_pull(text: str, reason: str, parent: tup
 )
 def test_every_failure_is_tried_again_after_a_minute(line: str, reason: str, value: str) -> None:
     cluster, job = started()
-    cluster.world.put(DISCOVERY_PODS, cluster.job_pod(job, "Failed", terminated("discovery", 1)))
+    cluster.put(DISCOVERY_PODS, cluster.job_pod(job, "Failed", terminated("discovery", 1)))
     cluster.end_job(job, "Failed", "BackoffLimitExceeded")
     cluster.answer(effect_of(cluster.run(TEMPLATES, "tpl"), POD_LOG), {"tail": line})
     for _ in range(2):
@@ -127,8 +127,8 @@ def test_every_failure_is_tried_again_after_a_minute(line: str, reason: str, val
 
 @pytest.mark.spec("DI-320")
 def test_without_a_count_no_job_is_created() -> None:
-    cluster = discovery_world(model(), template())
-    cluster.world.make_stale(DISCOVERY_JOBS)
+    cluster = discovery_cluster(model(), template())
+    cluster.make_stale(DISCOVERY_JOBS)
     assert cluster.run(TEMPLATES, "tpl").children == ()
 
 
@@ -136,20 +136,22 @@ def test_without_a_count_no_job_is_created() -> None:
 def test_the_limit_concerns_only_those_who_need_a_job() -> None:
     cluster, job = started()
     finish(cluster, job)
-    ended = {"conditions": [{"type": "Failed", "status": "True"}]}
+    ended = {"conditions": [condition("Failed", True)]}
+    pod = {"restartPolicy": "Never", "containers": [{"name": "c", "image": "i"}]}
+    spec = {"template": {"spec": pod}}
     labels = {
         "app.kubernetes.io/name": "aim-discovery",
         "app.kubernetes.io/component": "discovery",
         "app.kubernetes.io/managed-by": "aim-controller",
     }
     for number in range(10):
-        cluster.world.put(DISCOVERY_JOBS, make(JOB, f"busy-{number}", labels=labels))
-        cluster.world.put(DISCOVERY_JOBS, make(JOB, f"ended-{number}", labels=labels, status=ended))
-    cluster.world.put(TEMPLATES, template("inline", modelSources=SOURCES))
+        cluster.put(DISCOVERY_JOBS, make(JOB, f"busy-{number}", labels=labels, spec=spec))
+        cluster.put(DISCOVERY_JOBS, make(JOB, f"ended-{number}", labels=labels, spec=spec, status=ended))
+    cluster.put(TEMPLATES, template("inline", modelSources=SOURCES))
     for name in ("tpl", "inline"):
         cluster.settle(TEMPLATES, name)
         assert cluster.value(TEMPLATES, name) == "Ready"
-    cluster.world.put(TEMPLATES, template("held", profileId="x"))
+    cluster.put(TEMPLATES, template("held", profileId="x"))
     plan = cluster.run(TEMPLATES, "held")
     assert (plan.children, plan.requeue_after) == ((), None)
     cluster.remove(DISCOVERY_JOBS, "busy-0")

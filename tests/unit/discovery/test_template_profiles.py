@@ -1,7 +1,7 @@
 """Scenarios of templates with a profile or a cache of their own."""
 
 import pytest
-from support.discovery_world import MI300X, discovery_world, model, template
+from support.discovery_world import MI300X, discovery_cluster, model, template
 from support.template_jobs import SOURCES, finish, started
 
 from aim_domain import AIMTemplateCache
@@ -19,7 +19,7 @@ PROFILE: JsonObject = {
 
 @pytest.mark.spec("AC-67", "DI-243")
 def test_an_empty_custom_profile_gives_empty_maps() -> None:
-    cluster = discovery_world(model(), template(customProfile={}, **PROFILE))
+    cluster = discovery_cluster(model(), template(customProfile={}, **PROFILE))
     config_map = next(one for one in cluster.run(TEMPLATES, "tpl").children if one.part is CUSTOM_PROFILES)
     (text,) = config_map.body["data"].values()
     assert "engine_args: {}" in text
@@ -28,7 +28,7 @@ def test_an_empty_custom_profile_gives_empty_maps() -> None:
 
 @pytest.mark.spec("AC-68", "DI-241")
 def test_engine_arguments_that_are_no_object_fail_the_template() -> None:
-    cluster = discovery_world(model(), template(customProfile={"engineArgs": "not-an-object"}, **PROFILE))
+    cluster = discovery_cluster(model(), template(customProfile={"engineArgs": "not-an-object"}, **PROFILE))
     cluster.run(TEMPLATES, "tpl")
     assert cluster.value(TEMPLATES, "tpl") == "Failed"
     assert cluster.condition(TEMPLATES, "tpl", "ConfigValid") == ("False", "InvalidSpec")
@@ -36,7 +36,7 @@ def test_engine_arguments_that_are_no_object_fail_the_template() -> None:
 
 @pytest.mark.spec("AC-69", "DI-215", "DI-217", "DI-249")
 def test_another_engine_argument_means_another_file_and_another_job() -> None:
-    cluster = discovery_world(model(), template(customProfile={"engineArgs": {"a": 1}}, **PROFILE))
+    cluster = discovery_cluster(model(), template(customProfile={"engineArgs": {"a": 1}}, **PROFILE))
     first = {child.part.name: child for child in cluster.run(TEMPLATES, "tpl").children}
     cluster.change(TEMPLATES, "tpl", spec={"modelName": "qwen", **PROFILE, "customProfile": {"engineArgs": {"a": 2}}})
     plan = cluster.run(TEMPLATES, "tpl")
@@ -54,7 +54,7 @@ def test_a_cache_has_its_own_env_and_comes_after_discovery() -> None:
     other = [{"name": "HF_TOKEN", "value": "of-template"}]
     inline = template("inline", modelSources=SOURCES, env=other, caching={"enabled": True, "env": env})
     off = template("off", modelSources=SOURCES, caching={"enabled": False})
-    cluster = discovery_world(model(), template(caching={"enabled": True}), inline, off)
+    cluster = discovery_cluster(model(), template(caching={"enabled": True}), inline, off)
     (cache,) = cluster.run(TEMPLATES, "inline").children
     assert (cache.part, cache.name, cache.body["spec"]["env"]) == (TEMPLATE_CACHES, "inline", env)
     assert cluster.run(TEMPLATES, "off").children == ()
@@ -67,9 +67,9 @@ def test_a_cache_has_its_own_env_and_comes_after_discovery() -> None:
 @pytest.mark.spec("DI-352", "AC-71")
 def test_a_failed_cache_does_not_fail_its_template() -> None:
     own = template(modelSources=SOURCES, caching={"enabled": True})
-    cluster = discovery_world(model(), own)
+    cluster = discovery_cluster(model(), own)
     cluster.settle(TEMPLATES, "tpl")
     cache = cluster.raw(TEMPLATE_CACHES, "tpl")
-    cluster.world.put(TEMPLATE_CACHES, {**cache, "status": {"status": "Failed"}})
+    cluster.put(TEMPLATE_CACHES, {**cache, "status": {"status": "Failed"}})
     cluster.settle(TEMPLATES, "tpl")
     assert cluster.value(TEMPLATES, "tpl") == StatusValue.READY

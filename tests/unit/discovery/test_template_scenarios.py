@@ -1,12 +1,13 @@
 """Templates through models, jobs, failures and results: acceptance scenarios of sections 7 to 16."""
 
 import pytest
-from support.builders import owner
+from support.builders import condition, owner
 from support.discovery_world import (
     MI300X,
     SYSTEM,
     cluster_model,
     cluster_template,
+    discovery_cluster,
     discovery_world,
     effect_of,
     gpu_node,
@@ -43,9 +44,9 @@ def test_health_that_follows_from_a_model(
 ) -> None:
     prefix = "Cluster" if shared else ""
     types = [f"{prefix}{name}" if name == "ServiceTemplatesReady" else name for name in broken]
-    conditions = [{"type": one, "status": "False", "reason": "X"} for one in types]
+    conditions = [condition(one, False) for one in types]
     given = {**(cluster_model() if shared else model()), "status": {"status": status, "conditions": conditions}}
-    cluster = discovery_world(given, cluster_template() if shared else template())
+    cluster = discovery_cluster(given, cluster_template() if shared else template())
     part = CLUSTER_TEMPLATES if shared else TEMPLATES
     cluster.run(part, "tpl")
     assert cluster.condition(part, "tpl", f"{prefix}ModelReady") == (value, f"{prefix}{reason}")
@@ -55,18 +56,18 @@ def test_health_that_follows_from_a_model(
 
 @pytest.mark.spec("DI-167", "AC-33")
 def test_a_model_without_an_image_is_of_no_use() -> None:
-    cluster = discovery_world(model(image=""), template())
-    assert cluster.run(TEMPLATES, "tpl").children == ()
-    assert cluster.condition(TEMPLATES, "tpl", "ModelReady") == ("False", "ImageNotSpecified")
-    assert cluster.value(TEMPLATES, "tpl") == "Failed"
+    plan = discovery_world(model(image=""), template()).plan(TEMPLATES, "tpl")
+    assert (plan.children, (plan.status or {})["status"]) == ((), "Failed")
+    told = {one["type"]: (one["status"], one["reason"]) for one in (plan.status or {})["conditions"]}
+    assert told["ModelReady"] == ("False", "ImageNotSpecified")
 
 
 @pytest.mark.spec("DI-166", "DI-172", "DI-305")
 def test_a_model_that_can_not_be_looked_up_is_not_replaced_by_that_of_the_cluster() -> None:
-    cluster = discovery_world(model(), cluster_model(), template())
+    cluster = discovery_cluster(model(), cluster_model(), template())
     cluster.settle(TEMPLATES, "tpl")
     cluster.remove(MODELS, "qwen")
-    cluster.world.make_stale(MODELS)
+    cluster.make_stale(MODELS)
     for _ in range(2):
         assert cluster.run(TEMPLATES, "tpl").children == ()
         cluster.later(10)
@@ -77,10 +78,10 @@ def test_a_model_that_can_not_be_looked_up_is_not_replaced_by_that_of_the_cluste
 
 @pytest.mark.spec("DI-164", "DI-217")
 def test_a_model_of_the_namespace_takes_over_and_gives_back() -> None:
-    cluster = discovery_world(cluster_model(image="a/shared:1"), template())
+    cluster = discovery_cluster(cluster_model(image="a/shared:1"), template())
     _, job = started(cluster)
     finish(cluster, job)
-    cluster.world.put(MODELS, model(image="a/local:1"))
+    cluster.put(MODELS, model(image="a/local:1"))
     (second,) = new_jobs(cluster)
     assert second != job
     cluster.settle(TEMPLATES, "tpl")
@@ -96,7 +97,7 @@ def test_a_model_of_the_namespace_takes_over_and_gives_back() -> None:
 
 @pytest.mark.spec("DI-281", "DI-282", "DI-283", "DI-209", "DI-214", "DI-329", "DI-205", "DI-340", "DI-341", "AC-45")
 def test_the_way_of_a_discovery() -> None:
-    cluster = discovery_world(model(), template(hardware=MI300X))
+    cluster = discovery_cluster(model(), template(hardware=MI300X))
     (child,) = cluster.run(TEMPLATES, "tpl").children
     assert child.body["metadata"]["labels"]["aim.eai.amd.com/template"] == "tpl"
     assert cluster.condition(TEMPLATES, "tpl", "DiscoveryJobReady") == ("False", "JobNotCreated")
@@ -120,7 +121,7 @@ def test_the_way_of_a_discovery() -> None:
 @pytest.mark.spec("DI-342", "DI-343", "DI-173")
 def test_a_template_has_these_conditions_and_no_others() -> None:
     cluster, job = started(hardware=MI300X, caching={"enabled": True})
-    cluster.world.put(DISCOVERY_PODS, cluster.job_pod(job, "Running"))
+    cluster.put(DISCOVERY_PODS, cluster.job_pod(job, "Running"))
     cluster.later(3)
     cluster.settle(TEMPLATES, "tpl")
     found = {one["type"] for one in cluster.status(TEMPLATES, "tpl")["conditions"]}
@@ -139,22 +140,24 @@ def test_a_template_has_these_conditions_and_no_others() -> None:
 @pytest.mark.spec("DI-211", "DI-212", "AC-64")
 def test_namesakes_of_both_scopes_use_their_own_jobs() -> None:
     local = {**template(), "metadata": {**template()["metadata"], "namespace": SYSTEM}}
-    cluster = discovery_world(cluster_model(), cluster_template(), local)
-    jobs: dict[str, str] = {}
-    for part in (TEMPLATES, CLUSTER_TEMPLATES):
-        (child,) = cluster.run(part, "tpl", SYSTEM).children
-        jobs[part.name] = child.name
-        cluster.settle(part, "tpl", SYSTEM)
-    # Equal inputs give equal names: the second template met the Job of the first, and does not take it for its own.
-    assert len(set(jobs.values())) == 1
-    cluster.end_job(jobs[TEMPLATES.name], namespace=SYSTEM)
+    cluster = discovery_cluster(cluster_model(), cluster_template(), local)
+    (first,) = cluster.run(TEMPLATES, "tpl", SYSTEM).children
+    cluster.settle(TEMPLATES, "tpl", SYSTEM)
+    # Equal inputs give equal names: the second template meets the Job of the first, and does not take it for its own.
+    assert cluster.failure(CLUSTER_TEMPLATES, "tpl").reason == "AlreadyExists"
+    cluster.end_job(first.name, namespace=SYSTEM)
     assert [one.kind for one in cluster.run(TEMPLATES, "tpl", SYSTEM).effects] == [EffectKind.JOB_LOG]
-    assert cluster.run(CLUSTER_TEMPLATES, "tpl", SYSTEM).effects == ()
+    cluster.effects.clear()
+    assert cluster.failure(CLUSTER_TEMPLATES, "tpl").reason == "AlreadyExists"
+    assert cluster.effects == {}, "it reads no result of another's Job"
+    cluster.remove(DISCOVERY_JOBS, first.name, SYSTEM)
+    (second,) = cluster.run(CLUSTER_TEMPLATES, "tpl").children
+    assert second.name == first.name
 
 
 @pytest.mark.spec("DI-211", "DI-258", "DI-292", "AC-63")
 def test_a_job_that_ended_while_nobody_looked_is_read_and_not_repeated() -> None:
-    cluster = discovery_world(model(), template())
+    cluster = discovery_cluster(model(), template())
     (child,) = cluster.run(TEMPLATES, "tpl").children
     # The status of the pass that created the Job was lost with the process.
     cluster.change(TEMPLATES, "tpl", status={})
@@ -184,11 +187,11 @@ def test_another_image_of_the_model_is_discovered_again() -> None:
 @pytest.mark.spec("DI-218")
 @pytest.mark.parametrize("reason", ["AwaitingDiscovery", "DiscoveryComplete"])
 def test_what_the_former_operator_left_is_not_discovered_again(reason: str) -> None:
-    conditions = [{"type": "Discovered", "status": str(reason == "DiscoveryComplete"), "reason": reason}]
+    conditions = [condition("Discovered", reason == "DiscoveryComplete", reason)]
     left = {"status": "Ready", "profile": {"metadata": {"gpu": "MI300X"}}, "conditions": conditions}
     if reason == "AwaitingDiscovery":
         left["conditions"] = []
-    cluster = discovery_world(model(), {**template(), "status": left})
+    cluster = discovery_cluster(model(), {**template(), "status": left})
     assert cluster.settle(TEMPLATES, "tpl").children == ()
     assert cluster.value(TEMPLATES, "tpl") == "Ready"
     assert cluster.condition(TEMPLATES, "tpl", "Discovered") == ("True", "DiscoveryComplete")
@@ -197,7 +200,7 @@ def test_what_the_former_operator_left_is_not_discovered_again(reason: str) -> N
 @pytest.mark.spec("AC-47", "DI-202", "DI-203")
 def test_an_inline_template_says_where_its_sources_are_from() -> None:
     sources = [{"modelId": "amd/Llama-3.1-8B", "sourceUri": "hf://amd/Llama-3.1-8B", "size": "9094593249"}]
-    cluster = discovery_world(model(), template(modelSources=sources))
+    cluster = discovery_cluster(model(), template(modelSources=sources))
     assert cluster.settle(TEMPLATES, "tpl").children == ()
     status = cluster.status(TEMPLATES, "tpl")
     assert status["modelSources"] == sources
@@ -230,10 +233,10 @@ def test_a_paused_object_is_left_alone_whatever_happens() -> None:
     paused = {"aim.eai.amd.com/reconciliation-paused": "true"}
     own = {**template(hardware=MI300X), "status": {"status": "Failed"}}
     own["metadata"] = {**own["metadata"], "annotations": paused}
-    cluster = discovery_world(own)
+    cluster = discovery_cluster(own)
     for present in ((), (model(),), (model(), gpu_node("another"))):
         for obj in present:
-            cluster.world.put(NODES if obj["kind"] == "Node" else MODELS, obj)
+            cluster.put(NODES if obj["kind"] == "Node" else MODELS, obj)
         plan = cluster.run(TEMPLATES, "tpl")
         assert (plan.status, plan.children, plan.deletes, plan.effects, plan.events) == (None, (), (), (), ())
     assert cluster.status(TEMPLATES, "tpl") == {"status": "Failed"}
@@ -241,21 +244,21 @@ def test_a_paused_object_is_left_alone_whatever_happens() -> None:
 
 @pytest.mark.spec("DI-009")
 def test_what_is_being_deleted_is_left_alone() -> None:
-    cluster = discovery_world()
+    cluster = discovery_cluster()
     for part, obj in ((MODELS, model()), (CLUSTER_MODELS, cluster_model()), (TEMPLATES, template())):
         obj["metadata"] = {**obj["metadata"], "deletionTimestamp": timestamp(cluster.now), "finalizers": ["x/y"]}
-        cluster.world.put(part, obj)
+        cluster.put(part, obj)
         plan = cluster.run(part, obj["metadata"]["name"])
         assert (plan.status, plan.children, plan.patches, plan.effects) == (None, (), (), ())
 
 
 @pytest.mark.spec("DI-354", "DI-355")
 def test_events_tell_what_became_of_a_template() -> None:
-    cluster = discovery_world(model(), template(hardware={"gpu": {"requests": 1, "model": "MI355X"}}))
+    cluster = discovery_cluster(model(), template(hardware={"gpu": {"requests": 1, "model": "MI355X"}}))
     told = {(one.condition, one.type.value, one.reason) for one in cluster.run(TEMPLATES, "tpl").events}
     assert ("GPUReady", "Warning", "GPUNotAvailable") in told
     assert ("ModelReady", "Normal", "ModelFound") in told
-    cluster.world.put(NODES, gpu_node("new", "75a3"))
+    cluster.put(NODES, gpu_node("new", "75a3"))
     told = {(one.condition, one.type.value, one.reason) for one in cluster.run(TEMPLATES, "tpl").events}
     assert ("GPUReady", "Normal", "GPUAvailable") in told
     assert not any(name == "ModelReady" for name, _, _ in told)
@@ -265,7 +268,7 @@ def test_events_tell_what_became_of_a_template() -> None:
 def test_labels_of_a_template_go_to_its_job_and_pod() -> None:
     own = template()
     own["metadata"] = {**own["metadata"], "labels": {"aim.eai.amd.com/tier": "gold", "other": "x"}}
-    (child,) = discovery_world(model(), own).run(TEMPLATES, "tpl").children
+    (child,) = discovery_cluster(model(), own).run(TEMPLATES, "tpl").children
     assert child.owned
     for metadata in (child.body["metadata"], child.body["spec"]["template"]["metadata"]):
         assert metadata["labels"]["aim.eai.amd.com/tier"] == "gold"
@@ -275,10 +278,10 @@ def test_labels_of_a_template_go_to_its_job_and_pod() -> None:
 
 @pytest.mark.spec("DI-211")
 def test_a_job_of_somebody_else_is_not_taken_for_the_own_one() -> None:
-    cluster = discovery_world(model(), template(), template("other"))
+    cluster = discovery_cluster(model(), template(), template("other"))
     (child,) = cluster.run(TEMPLATES, "tpl").children
     raw = cluster.raw(DISCOVERY_JOBS, child.name)
     stranger = owner(cluster.raw(TEMPLATES, "other"))
-    cluster.world.put(DISCOVERY_JOBS, {**raw, "metadata": {**raw["metadata"], "ownerReferences": [stranger]}})
-    cluster.run(TEMPLATES, "tpl")
+    cluster.put(DISCOVERY_JOBS, {**raw, "metadata": {**raw["metadata"], "ownerReferences": [stranger]}})
+    assert cluster.failure(TEMPLATES, "tpl").reason == "AlreadyExists"
     assert "discoveryJob" not in cluster.status(TEMPLATES, "tpl")

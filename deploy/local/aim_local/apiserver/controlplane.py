@@ -103,14 +103,17 @@ class ControlPlane:
                 self._life.install(crd)
                 self._installed.append(crd)
 
-    def restore(self, obj: JsonObject) -> None:
+    def restore(self, obj: JsonObject, applied_by: str = "") -> None:
         """Store an object with the identity and the status that it names, as from a backup; checked as any other is.
+
+        Args:
+            applied_by: field manager that has applied the status; else it was updated by nobody in particular.
 
         Raises:
             ApiError: the object is invalid, or its namespace is not there.
             ValueError: no such kind is served.
         """
-        self._life.restore(obj)
+        self._life.restore(obj, applied_by)
 
     def wipe(self) -> None:
         """Let every object be gone but the definitions and the first namespaces; nobody is asked."""

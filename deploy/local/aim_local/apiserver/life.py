@@ -11,8 +11,8 @@ from aim_local.apiserver.deletion import Deleter
 from aim_local.apiserver.podlogs import PodLogs
 from aim_local.apiserver.reading import Reader
 from aim_local.apiserver.resourceapi import ResourceApi
-from aim_local.apiserver.resources import Registry
-from aim_local.apiserver.store import Event, EventType, Limits, Store
+from aim_local.apiserver.resources import Registry, ResourceType
+from aim_local.apiserver.store import Event, EventType, Limits, Store, Version
 from aim_local.apiserver.upkeep import Upkeep
 from aim_local.apiserver.writing import FieldValidation, WriteContext, Writer
 from controller_runtime import JsonObject, dumps, loads
@@ -77,8 +77,11 @@ class Life:
         else:
             self._writer.update(resource, key, crd, WriteContext(_MANAGER))
 
-    def restore(self, given: JsonObject) -> None:
+    def restore(self, given: JsonObject, applied_by: str = "") -> None:
         """Store an object with the identity and the status that it names, as from a backup; checked as any other is.
+
+        Args:
+            applied_by: field manager that has applied the status; else it was updated by nobody in particular.
 
         Raises:
             ApiError: the object is invalid, or its namespace is not there.
@@ -102,8 +105,21 @@ class Life:
         checked["metadata"] |= identity
         stored = self.store.put(resource.storage, key, checked)
         if status is not None and resource.has_status:
+            self._restore_status(resource, stored, status, applied_by)
+
+    def _restore_status(self, resource: ResourceType, stored: Version, status: JsonObject, applied_by: str) -> None:
+        if not applied_by:
             told = {**stored.copy(), "status": status}
-            self._writer.update(resource, key, told, WriteContext(_MANAGER, FieldValidation.STRICT), "status")
+            self._writer.update(resource, stored.key, told, WriteContext(_MANAGER, FieldValidation.STRICT), "status")
+            return
+        applied = {
+            "apiVersion": resource.api_version,
+            "kind": resource.kind,
+            "metadata": {"name": stored.key[1]},
+            "status": status,
+        }
+        context = WriteContext(applied_by, FieldValidation.STRICT, force=True)
+        self._writer.apply(resource, stored.key, applied, context, "status")
 
     def wipe(self) -> None:
         """Let every object be gone but the definitions and the first namespaces; nobody is asked."""
