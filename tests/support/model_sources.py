@@ -1,14 +1,15 @@
-"""Model sources in a world: builders, and a scene that runs passes and carries out their plans."""
+"""Model sources: builders, a scene in which a pass decides, and one in which it is carried out."""
 
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, Self
 
-from support.builders import NOW, BuiltWorld, condition, fact, make, owner, world_of
+from support.builders import NOW, BuiltWorld, condition, fact, make, world_of
 from support.deciding import decide
+from support.live import Live
 
 from aim_domain.kinds import AIM_CLUSTER_MODEL, AIM_CLUSTER_MODEL_SOURCE
-from aim_domain.parts import CLUSTER_MODELS, MODEL_SOURCES
+from aim_domain.parts import MODEL_SOURCES
 from aim_model_sync.candidates import FoundImages
 from aim_model_sync.effect_kinds import SERVICE_NAME, SYNC
 from aim_model_sync.outcome import SelectorOutcome, SyncOutcome
@@ -64,7 +65,7 @@ def model(image: str, name: str = "", labels: dict[str, str] | None = None, **mo
 
 @dataclass
 class Scene:
-    """A source in a world; runs passes and applies their status."""
+    """A source in a world, and what a pass decides there."""
 
     obj: JsonObject
     others: tuple[JsonObject, ...] = ()
@@ -77,7 +78,7 @@ class Scene:
         name = self.obj["metadata"]["name"]
         return decide(RECONCILER, self.world.object(MODEL_SOURCES, "", name), self.world.view(failure), now)
 
-    def synced(self, result: SyncOutcome, when: datetime = FINISHED) -> "Scene":
+    def synced(self, result: SyncOutcome, when: datetime = FINISHED) -> Self:
         body = fact(
             SERVICE_NAME,
             SYNC,
@@ -90,14 +91,17 @@ class Scene:
         self.world.put(facts_part(), body)
         return self
 
-    def store(self, plan: Plan) -> "Scene":
-        """Carry the plan out."""
-        if plan.status is not None:
-            self.obj = {**self.obj, "status": plan.status}
-            self.world.put(MODEL_SOURCES, self.obj)
-        for child in plan.children:
-            owned = {**child.body["metadata"], "uid": f"{child.name}-uid", "ownerReferences": [owner(self.obj)]}
-            self.world.put(CLUSTER_MODELS, {**child.body, "metadata": owned})
+
+class AtWork(Scene):
+    """The source in a cluster in which the service works."""
+
+    def __post_init__(self) -> None:
+        self.world = self.live = Live(DEFINITION, self.obj, *self.others)
+
+    def carry_out(self, now: datetime | None = None) -> Self:
+        """One pass, now or then."""
+        self.live.until(now or self.live.now)
+        self.live.run(MODEL_SOURCES, self.obj["metadata"]["name"])
         return self
 
 

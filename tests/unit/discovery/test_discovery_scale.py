@@ -74,7 +74,7 @@ def test_a_record_is_small_however_many_wait_and_whoever_looks(crowd: DiscoveryW
 @pytest.mark.spec("FW-286")
 def test_metrics_count_the_jobs_that_occupy_a_slot(crowd: DiscoveryWorld) -> None:
     with free(crowd, 2):
-        assert readings(crowd.world.world) == {"aim_discovery_jobs_active": [({}, LIMIT - 2)]}
+        assert readings(crowd.world) == {"aim_discovery_jobs_active": [({}, LIMIT - 2)]}
 
 
 @pytest.mark.spec("DI-317", "DI-318")

@@ -8,6 +8,7 @@ from support.model_sources import (
     BROKEN,
     DEFINITION,
     FINISHED,
+    AtWork,
     Scene,
     cond,
     facts_part,
@@ -24,14 +25,14 @@ from support.woken import Awake
 
 from aim_domain.parts import CLUSTER_MODELS, MODEL_SOURCES
 from aim_model_sync.effect_kinds import PULL_SECRETS, SERVICE_NAME, SYNC
-from controller_runtime import AimError, Category, Key, Plan
+from controller_runtime import AimError, Category, Key
 
 
 @pytest.mark.spec(
     "MS-111", "MS-279", "MS-294", "MS-308", "MS-323", "MS-328", "MS-331", "MS-254", "MS-S091", "MS-S093", "MS-344"
 )
 def test_what_works_is_used_and_what_does_not_is_named() -> None:
-    scene = Scene(source(syncing()))
+    scene = AtWork(source(syncing()))
     result = outcome(selected("org/a", "org/a:1"), selected("org/b", code="Unreachable", registry="ghcr.io"))
     plan = scene.synced(result).reconcile()
     assert images(plan) == ["org/a:1"]
@@ -48,18 +49,18 @@ def test_what_works_is_used_and_what_does_not_is_named() -> None:
     assert plan.requeue_after is not None
     assert 25 <= plan.requeue_after <= 33
     assert {event.type.value for event in plan.events if event.condition == "FiltersReady"} == {"Warning"}
-    retry = scene.store(plan).reconcile(NOW + timedelta(seconds=40))
+    retry = scene.carry_out().reconcile(NOW + timedelta(seconds=40))
     assert sync_of(retry)["attempt"] == 2
     assert cond(retry, "Ready") == ("False", "SomeFiltersFailed")
 
 
 @pytest.mark.spec("MS-294", "MS-299", "MS-307", "MS-332", "MS-337", "MS-S092", "MS-S095")
 def test_when_everything_fails_the_last_good_figures_stay() -> None:
-    scene = Scene(source(syncing()))
+    scene = AtWork(source(syncing()))
     good = scene.synced(outcome(selected("org/a", "org/a:1"), selected("org/b", "org/b:1"))).reconcile()
-    scene.store(good)
+    scene.carry_out()
     later = NOW + timedelta(minutes=62)
-    scene.store(scene.reconcile(later))
+    scene.carry_out(later)
     bad = outcome(selected("org/a", code="Unreachable"), selected("org/b", code="AuthFailed"))
     plan = scene.synced(bad, later + timedelta(seconds=1)).reconcile(later + timedelta(seconds=1))
     assert good.status is not None
@@ -71,8 +72,8 @@ def test_when_everything_fails_the_last_good_figures_stay() -> None:
     assert cond(plan, "FiltersReady") == ("False", "AllFiltersFailed")
     assert cond(plan, "AuthValid") == ("False", "AuthError")
     assert cond(plan, "Syncing") == ("False", "SyncFailed")
-    recovering = scene.store(plan).reconcile(later + timedelta(seconds=40))
-    scene.store(recovering)
+    scene.carry_out(later + timedelta(seconds=1))
+    scene.carry_out(later + timedelta(seconds=40))
     again = later + timedelta(seconds=42)
     fine = scene.synced(outcome(selected("org/a", "org/a:1"), selected("org/b", "org/b:1")), again).reconcile(again)
     assert cond(fine, "Ready") == ("True", "AllComponentsReady")
@@ -119,25 +120,25 @@ def test_a_missing_secret_is_told_once_per_sync() -> None:
     problem = {"name": "pull", "reason": "SecretNotFound", "message": "Secret aim-system/pull: does not exist"}
     refused = selected("org/a", code="AuthFailed")
     result = outcome(refused, secret_problems=[problem], secrets=[{"name": "pull"}])
-    scene = Scene(source(syncing(), spec={"imagePullSecrets": [{"name": "pull"}]})).synced(result)
+    scene = AtWork(source(syncing(), spec={"imagePullSecrets": [{"name": "pull"}]})).synced(result)
     plan = scene.reconcile()
     assert [event.message for event in plan.events if event.reason == "SecretNotFound"] == [problem["message"]]
     assert cond(plan, "ConfigValid") == ("False", "ReferenceNotFound")
     assert "pull" in message(plan, "ConfigValid")
     assert "aim-system" in message(plan, "ConfigValid")
-    again = scene.store(plan).reconcile(NOW + timedelta(seconds=5))
+    again = scene.carry_out().reconcile(NOW + timedelta(seconds=5))
     assert [event for event in again.events if event.reason == "SecretNotFound"] == []
 
 
 @pytest.mark.spec("MS-247")
 def test_a_changed_secret_brings_a_sync() -> None:
     result = outcome(selected("org/a", code="AuthFailed"), secrets=[{"name": "pull"}])
-    scene = Scene(source(syncing(), spec={"imagePullSecrets": [{"name": "pull"}]})).synced(result)
+    scene = AtWork(source(syncing(), spec={"imagePullSecrets": [{"name": "pull"}]})).synced(result)
     plan = scene.reconcile()
     assert [(effect.kind, effect.not_before) for effect in plan.effects] == [
         (PULL_SECRETS, FINISHED + timedelta(seconds=60))
     ]
-    scene.store(plan)
+    scene.carry_out()
 
     def seen(version: str, when: datetime) -> None:
         about = {"secrets": [{"name": "pull", "uid": version, "resourceVersion": version}]}
@@ -168,7 +169,8 @@ def test_failed_creations_are_reported_and_tried_again_without_the_registry() ->
     assert cond(report, "DependenciesReachable") == ("False", "InfrastructureError")
     assert "503" in message(report, "Ready")
     assert report.retry is not None
-    retry = scene.store(Plan(status=report.status)).reconcile(NOW + timedelta(seconds=2))
+    scene.world.put(MODEL_SOURCES, {**scene.obj, "status": report.status})
+    retry = scene.reconcile(NOW + timedelta(seconds=2))
     assert images(retry) == ["org/a:2"]
     assert retry.effects == ()
     assert cond(retry, "Ready") == ("True", "AllComponentsReady")
@@ -198,7 +200,8 @@ def test_models_that_are_not_known_keep_anything_from_being_created() -> None:
     assert plan.status is not None
     assert plan.status["status"] == "Degraded"
     scene.world.world.mark(CLUSTER_MODELS, fresh=True)
-    assert images(scene.store(plan).reconcile(NOW + timedelta(seconds=12))) == ["org/a:1"]
+    scene.world.put(MODEL_SOURCES, {**scene.obj, "status": plan.status})
+    assert images(scene.reconcile(NOW + timedelta(seconds=12))) == ["org/a:1"]
 
 
 @pytest.mark.spec("MS-177", "MS-239", "MS-305")
@@ -215,7 +218,8 @@ def test_models_of_an_earlier_source_of_the_name_are_waited_for(late: int) -> No
         "waiting until garbage collection has removed 1 model of an earlier source of this name, first org-a-1"
     )
     assert {event.type.value for event in plan.events} <= {"Normal"}
-    again = scene.store(plan).reconcile(NOW + timedelta(seconds=late + 1))
+    scene.world.put(MODEL_SOURCES, {**scene.obj, "status": plan.status})
+    again = scene.reconcile(NOW + timedelta(seconds=late + 1))
     assert again.status == plan.status, "waiting writes nothing anew"
     world = scene.world.world
     entry = world.get(CLUSTER_MODELS, Key("", "org-a-1"))
@@ -227,7 +231,7 @@ def test_models_of_an_earlier_source_of_the_name_are_waited_for(late: int) -> No
 
 @pytest.mark.spec("MS-338", "MS-370")
 def test_a_sync_that_could_not_ask_kubernetes_is_tried_again() -> None:
-    scene = Scene(source(syncing()))
+    scene = AtWork(source(syncing()))
     body = fact(
         SERVICE_NAME,
         SYNC,
@@ -243,4 +247,4 @@ def test_a_sync_that_could_not_ask_kubernetes_is_tried_again() -> None:
     assert cond(plan, "DependenciesReachable") == ("False", "InfrastructureError")
     assert plan.requeue_after is not None
     assert 25 <= plan.requeue_after <= 33
-    assert [effect.kind for effect in scene.store(plan).reconcile(NOW + timedelta(seconds=40)).effects] == [SYNC]
+    assert [effect.kind for effect in scene.carry_out().reconcile(NOW + timedelta(seconds=40)).effects] == [SYNC]

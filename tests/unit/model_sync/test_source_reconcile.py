@@ -4,10 +4,22 @@ from datetime import timedelta
 
 import pytest
 from support.builders import NOW, make, owner
-from support.model_sources import Scene, cond, images, message, model, outcome, selected, source, sync_of, syncing
+from support.model_sources import (
+    AtWork,
+    Scene,
+    cond,
+    images,
+    message,
+    model,
+    outcome,
+    selected,
+    source,
+    sync_of,
+    syncing,
+)
 
 from aim_domain.kinds import AIM_CLUSTER_MODEL_SOURCE, AIM_CLUSTER_RUNTIME_CONFIG
-from aim_domain.parts import CLUSTER_MODELS
+from aim_domain.parts import CLUSTER_MODELS, MODEL_SOURCES
 from aim_model_sync.effect_kinds import SYNC
 from controller_runtime import Child, JsonObject, Plan, WriteMode
 
@@ -26,8 +38,8 @@ def test_a_source_that_was_only_seen_is_pending() -> None:
 
 @pytest.mark.spec("MS-243", "MS-305", "MS-326")
 def test_a_new_source_is_synced_at_once() -> None:
-    scene = Scene(source(spec={"versions": [">=1"], "imagePullSecrets": [{"name": "pull"}]}))
-    plan = scene.store(scene.reconcile()).reconcile()
+    scene = AtWork(source(spec={"versions": [">=1"], "imagePullSecrets": [{"name": "pull"}]}))
+    plan = scene.carry_out().reconcile()
     assert sync_of(plan)["secrets"] == ["pull"]
     assert sync_of(plan)["attempt"] == 1
     assert [one["text"] for one in sync_of(plan)["selectors"]] == ["org/a", "org/b"]
@@ -40,9 +52,9 @@ def test_a_new_source_is_synced_at_once() -> None:
 
 @pytest.mark.spec("MS-251", "MS-368")
 def test_a_pass_during_a_sync_asks_for_the_same_again() -> None:
-    scene = Scene(source())
-    first = scene.store(scene.reconcile()).reconcile()
-    again = scene.store(first).reconcile(NOW + timedelta(seconds=3))
+    scene = AtWork(source())
+    first = scene.carry_out().reconcile()
+    again = scene.carry_out().reconcile(NOW + timedelta(seconds=3))
     assert (again.effects, again.status, again.events) == (first.effects, first.status, ())
 
 
@@ -75,7 +87,8 @@ def test_an_unusable_spec_asks_no_registry(spec: JsonObject, words: str) -> None
         assert words in message(plan, type_)
     assert cond(plan, "Degraded") == ("True", "InvalidSpec")
     assert cond(plan, "Syncing") == ("False", "AwaitingFirstSync")
-    assert scene.store(plan).reconcile(NOW + timedelta(hours=9)).status == plan.status
+    scene.world.put(MODEL_SOURCES, {**scene.obj, "status": plan.status})
+    assert scene.reconcile(NOW + timedelta(hours=9)).status == plan.status
 
 
 # Concluding
@@ -164,8 +177,9 @@ def test_a_clean_sync_makes_the_source_ready() -> None:
 
 @pytest.mark.spec("MS-244", "MS-245", "MS-301", "MS-311")
 def test_a_concluded_source_waits_and_writes_nothing() -> None:
-    scene = Scene(source(syncing()))
-    scene.synced(outcome(selected("org/a", "org/a:1"))).store(scene.reconcile())
+    scene = AtWork(source(syncing()))
+    scene.synced(outcome(selected("org/a", "org/a:1")))
+    scene.carry_out()
     plan = scene.reconcile(NOW + timedelta(minutes=5))
     assert (plan.children, plan.status, plan.events, plan.effects) == ((), None, (), ())
     later = NOW + timedelta(minutes=62)
@@ -174,7 +188,7 @@ def test_a_concluded_source_waits_and_writes_nothing() -> None:
     assert cond(resync, "Ready") == ("True", "AllComponentsReady")
     assert cond(resync, "Syncing") == ("True", "SyncInProgress")
     assert resync.events == ()
-    scene.store(resync).synced(outcome(selected("org/a", "org/a:1")), later + timedelta(seconds=2))
+    scene.carry_out(later).synced(outcome(selected("org/a", "org/a:1")), later + timedelta(seconds=2))
     done = scene.reconcile(later + timedelta(seconds=2))
     assert done.children == ()
     assert done.events == ()
