@@ -18,7 +18,7 @@ from aim_cli.migration.command import run as run_migration
 from aim_cli.migration.reading import UnreadableError
 from aim_cli.services import services
 from aim_cli.targets import TargetError, kind_name, target
-from aim_cli.timeline import Moment, deeds, timeline
+from aim_cli.timeline import Moment, deeds, is_paused_now, timeline
 from controller_runtime.bus.connection import BusError
 from controller_runtime.bus.history import DecisionFilter, History
 from controller_runtime.replay import Replayed, Replayer, Verdict
@@ -163,6 +163,8 @@ async def _timeline(kind: str, name: str, nats_url: str) -> list[Moment]:
     wanted = target(kind, name)
     async with history(nats_url) as log:
         await _tell_dropped(log)
+        if await is_paused_now(log, wanted):
+            _out.print(f"{kind} {name} is paused: nothing is decided about it", style="bold yellow")
         return await timeline(log, wanted)
 
 

@@ -5,6 +5,7 @@ from datetime import datetime
 from typing import Final
 
 from aim_cli.targets import PARTS, Target, kind_name
+from aim_domain.labels import ANNOTATION_PAUSED
 from controller_runtime import JsonObject, Key
 from controller_runtime.bus.chain import LoggedVersion
 from controller_runtime.bus.decision import DecisionRecord
@@ -60,6 +61,13 @@ async def timeline(history: History, wanted: Target) -> list[Moment]:
         *(_of_record(record, near=_is_near(record, wanted, concerned)) for record in records),
     ]
     return sorted(moments, key=lambda moment: moment.at)
+
+
+async def is_paused_now(history: History, wanted: Target) -> bool:
+    """Whether the last version that is known says so (SV-270): nothing is decided about it until it does not."""
+    versions = await history.versions(wanted.part.name, wanted.key)
+    body = None if not versions or versions[-1].deleted else _body(versions[-1])
+    return body is not None and (body["metadata"].get("annotations") or {}).get(ANNOTATION_PAUSED) == "true"
 
 
 def _belongs(record: DecisionRecord, traces: set[str], concerned: set[Target]) -> bool:

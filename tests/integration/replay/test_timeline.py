@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+import orjson
 import pytest
 from support.bus_source import Source
 from typer.testing import CliRunner
@@ -9,7 +10,8 @@ from typer.testing import CliRunner
 from aim_cli import connecting
 from aim_cli.__main__ import app
 from aim_cli.targets import target
-from aim_cli.timeline import timeline
+from aim_cli.timeline import is_paused_now, timeline
+from aim_domain.labels import ANNOTATION_PAUSED
 from aim_domain.parts import SERVICES
 from aim_local.ports import free_port
 from controller_runtime import Key
@@ -51,6 +53,22 @@ async def test_a_story_that_begins_with_nonsense_is_told(bus: BusConnection, lay
     await source.upsert("chat", status={"status": "Running"})
     await source.delete("chat")
     assert await told(bus, layout) == ["a version that cannot be read", "created", "deleted"]
+
+
+@pytest.mark.spec("SV-270")
+@pytest.mark.parametrize("value", ["true", "false", None])
+async def test_a_pause_is_told_before_anything_else(
+    bus: BusConnection, layout: Layout, source: Source, value: str | None
+) -> None:
+    history, wanted = History(bus, layout), target("aimservice", "ns/chat")
+    assert not await is_paused_now(history, wanted)
+    change = source.change("chat")
+    if value is not None:
+        change["metadata"]["annotations"] = {ANNOTATION_PAUSED: value}
+    await source._store(CHAT, Verb.UPSERT, change["metadata"], orjson.dumps(change))
+    assert await is_paused_now(history, wanted) is (value == "true")
+    await source.delete("chat")
+    assert not await is_paused_now(history, wanted)
 
 
 @pytest.mark.spec("FW-437")

@@ -14,6 +14,7 @@ from support.tiny_service import SLOW
 
 from aim_local.ports import free_port
 from controller_runtime import Key
+from controller_runtime.annotation_keys import PAUSED
 from controller_runtime.bus.outcome import PubAck
 from controller_runtime.bus.stored import last_message
 from controller_runtime.bus.subjects import DEFAULT_LAYOUT
@@ -57,6 +58,23 @@ async def test_a_service_does_its_work_and_tells_about_it(stage: Platform, api: 
         assert await service.metric(sample), sample
     assert await service.metric("aim_projection_dropped") == 0
     assert await service.metric('aim_part_age_seconds{part="tinymodels",source="bus"}') is not None
+
+
+@pytest.mark.spec("SV-270", "FW-002")
+async def test_a_paused_object_is_shown_where_its_status_cannot_tell(stage: Platform, api: RawApi) -> None:
+    service = await stage.started()
+    await service.ready()
+    paused = model("held", "held:1")
+    paused["metadata"]["annotations"] = {PAUSED: "true"}
+    await api.created(MODELS, paused)
+    await api.created(MODELS, model("free", "free:1"))
+    await seen(api, "free", "free:1")
+    page = await service.until("/debug/queue", lambda _, now: now["paused"])
+    assert page["paused"] == ["tinymodels default/held"]
+    assert await service.metric('aim_paused_objects{part="tinymodels"}') == 1
+    await api.merge(f"{MODELS}/held", {"metadata": {"annotations": {PAUSED: None}}})
+    await seen(api, "held", "held:1")
+    assert await service.metric('aim_paused_objects{part="tinymodels"}') == 0
 
 
 @pytest.mark.spec("FW-287")

@@ -101,7 +101,7 @@ class ServiceState:
             "recorder": asdict(self.process.decisions.statistics),
             "streams": {} if term is None else {name: asdict(one) for name, one in term.streams.items()},
             "requests": asdict(self.process.kube.statistics()),
-            "paused": self._paused(),
+            "paused": [f"{part} {key}" for part, keys in self._paused().items() for key in keys],
         }
 
     def why_woken_page(self, controller: str, key: Key) -> JsonObject | None:
@@ -109,12 +109,12 @@ class ServiceState:
         found = None if self.term is None else self.term.controllers.woken_by(controller, key)
         return None if found is None else {"controller": controller, "object": str(key), "wokenBy": found or None}
 
-    def _paused(self) -> list[str]:
-        return [
-            f"{index.part} {entry.key}"
+    def _paused(self) -> dict[str, list[Key]]:
+        """Keys of the paused objects by part."""
+        return {
+            index.part.name: [entry.key for entry in self.process.world.select(index, IS_PAUSED)]
             for index in paused_indexes(self.process.definition)
-            for entry in self.process.world.select(index, IS_PAUSED)
-        ]
+        }
 
     def readings(self) -> Readings:
         """Everything that metrics show of the present state."""
@@ -138,7 +138,8 @@ class ServiceState:
             yield "aim_failed_changes_total", {"part": known.name}, float(self.process.dispatcher.failed[known.name])
         yield from _numbers("aim_projection", self.process.feed.statistics.projection, {})
         yield from _numbers("aim_decisions", self.process.decisions.statistics, {})
-        yield "aim_paused_objects", {}, float(len(self._paused()))
+        for paused, keys in self._paused().items():
+            yield "aim_paused_objects", {"part": paused}, float(len(keys))
         if self.term is not None:
             yield from _term_samples(self.term)
         else:
