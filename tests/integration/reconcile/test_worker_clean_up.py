@@ -59,5 +59,31 @@ async def test_a_forbidden_clean_up_lets_the_object_go(bench: Bench) -> None:
         await bench.get(AIM_SERVICE, "chat")
 
 
+@pytest.mark.spec("AT-136", "SV-237", "FW-184")
+async def test_one_deletion_that_fails_holds_up_neither_the_others_nor_the_next_try(bench: Bench) -> None:
+    caches = [await bench.create(CONFIG_MAPS, config_map(name)) for name in ("first", "second")]
+
+    def left(_: View) -> Plan | None:
+        there = {entry.key.name for entry in bench.world.all(CONFIG_MAPS)}
+        remaining = [deletion(one) for one in caches if one["metadata"]["name"] in there]
+        return Plan(deletes=tuple(remaining)) if remaining else None
+
+    bench.finalizing("aim.eai.amd.com/x", left)
+    await bench.worker.process(CHAT)
+    live = await bench.see(SERVICES, "chat")
+    await bench.kube.delete(AIM_SERVICE, "chat", "default", uid=live["metadata"]["uid"])
+    await bench.see(SERVICES, "chat")
+    bench.faults.fail("DELETE", "configmaps/first", 500)
+    await bench.worker.process(CHAT)
+    assert (await bench.get(AIM_SERVICE, "chat"))["metadata"]["finalizers"] == ["aim.eai.amd.com/x"]
+    assert [entry.key.name for entry in bench.world.all(CONFIG_MAPS)] == ["first"]
+    bench.faults.rules.clear()
+    assert (await asyncio.wait_for(bench.queue.get(), 60)).key == CHAT, "it is tried again"
+    await bench.worker.process(CHAT)
+    await bench.worker.process(CHAT)
+    with pytest.raises(ApiError):
+        await bench.get(AIM_SERVICE, "chat")
+
+
 def gone(bench: Bench) -> bool:
     return bench.world.get(CONFIG_MAPS, Key("default", "cache")) is None

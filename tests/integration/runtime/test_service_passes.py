@@ -9,7 +9,7 @@ from support.tiny_service import BROKEN, BUG, UNREADABLE
 QUICK = {"NATS_HEARTBEAT": "1s", "RESYNC_INTERVAL": "1s"}
 
 
-@pytest.mark.spec("FW-013", "FW-017", "DI-366")
+@pytest.mark.spec("FW-013", "FW-017", "DI-366", "SV-256")
 async def test_a_resync_that_finds_all_in_order_writes_nothing(stage: Platform, api: RawApi) -> None:
     service = await stage.started(**QUICK)
     await service.ready()

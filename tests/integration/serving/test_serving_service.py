@@ -321,7 +321,7 @@ async def test_deletion_takes_the_unfinished_cache_along(api: RawApi) -> None:
     await api.until_gone(path(CACHES, CACHE))
 
 
-@pytest.mark.spec("SV-059", "SV-086", "SV-064", "SV-049", "RC-072")
+@pytest.mark.spec("SV-059", "SV-086", "SV-064", "SV-049", "SV-244", "RC-072")
 async def test_bad_input_is_explained(api: RawApi) -> None:
     bad = {
         "no-model": {"model": {"name": "nonexistent"}},
@@ -340,6 +340,11 @@ async def test_bad_input_is_explained(api: RawApi) -> None:
     for name, (condition, wanted) in expected.items():
         reply = await api.until(path(SERVICES, name), has_status("Failed"))
         assert reason(reply, condition) == wanted
+    told = (await api.get(path("v1/events"))).body["items"]
+    of_services = {one["source"]["component"] for one in told if one["involvedObject"]["kind"] == "AIMService"}
+    assert of_services == {"aim-service-controller"}
+    stored = (await api.get(path(SERVICES, "no-model"))).body["metadata"]["managedFields"]
+    assert {one["manager"] for one in stored if one.get("subresource") == "status"} == {"aim-serving"}
     config = named("AIMRuntimeConfig", "default", spec={"routing": {"requestTimeout": "soon"}})
     await api.created(path(f"{GROUP}/aimruntimeconfigs"), config)
     await api.until(

@@ -123,7 +123,7 @@ def test_a_deletion_runs_the_clean_up_only() -> None:
     assert plan == Plan(deletes=(STALE,))
 
 
-@pytest.mark.spec("FW-190", "FW-188")
+@pytest.mark.spec("FW-190", "FW-188", "SV-238")
 def test_after_the_clean_up_the_finalizer_goes() -> None:
     [patch] = plan_of(None, finalizers=["other", FINALIZER], deleting=NOW).patches
     assert patch.body == {"metadata": {"finalizers": ["other"]}}

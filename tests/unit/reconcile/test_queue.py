@@ -47,7 +47,7 @@ async def test_what_a_user_did_goes_first(queue: WorkQueue[str]) -> None:
     assert await keys(queue) == ["user", "promoted", "dependency", "resync"]
 
 
-@pytest.mark.spec("DI-365")
+@pytest.mark.spec("DI-365", "SV-255")
 async def test_requests_for_one_key_are_joined(queue: WorkQueue[str]) -> None:
     for _ in range(5):
         queue.add("a")
@@ -55,7 +55,7 @@ async def test_requests_for_one_key_are_joined(queue: WorkQueue[str]) -> None:
     assert await keys(queue) == ["a"]
 
 
-@pytest.mark.spec("FW-015", "DI-365")
+@pytest.mark.spec("FW-015", "DI-365", "SV-255")
 async def test_one_worker_per_key(queue: WorkQueue[str]) -> None:
     queue.add("a")
     assert await take(queue) is not None

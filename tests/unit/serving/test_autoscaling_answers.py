@@ -64,7 +64,7 @@ def test_the_answer_goes_with_its_cause() -> None:
     assert not [event for event in plan_for(world).events if "AutoscalingDecides" in event.message]
 
 
-@pytest.mark.spec("SV-283", "SV-207", "SV-208")
+@pytest.mark.spec("SV-013", "SV-283", "SV-207", "SV-208")
 def test_why_keda_makes_no_autoscaler() -> None:
     service, *others = around(**KEDA)
     world = serving_world(service, *others, workload(service, ready=True), predictor_pod("Running", ready=True))
@@ -81,6 +81,9 @@ def test_why_keda_makes_no_autoscaler() -> None:
     assert condition_of(told, "HPAReady") == ("False", "HPANotFound")
     assert message_of(told, "HPAReady").endswith(f"does not exist yet; {why}")
     assert overall(told) == "Starting"
+    assert told.status is not None
+    untrue = {one["type"] for one in told.status["conditions"] if one["status"] != "True"}
+    assert untrue == {"HPAReady", "Ready"}, "KEDA shows nowhere else"
     assert [one.not_before for one in told.effects] == [NOW + timedelta(seconds=30)]
     refused = AimError(Category.INFRASTRUCTURE, "ScalerNotRead", "ScaledObject team/x cannot be read: 403")
     world.put(FACTS, fact("serving", SCALER_REPORT, effect.key, service, SERVICES, failure=refused))

@@ -74,7 +74,7 @@ def event(reason: str, message: str, *, uid: str = f"inferenceservice-{WORKLOAD}
 # InferenceService
 
 
-@pytest.mark.spec("SV-192", "SV-197", "AT-123")
+@pytest.mark.spec("SV-012", "SV-192", "SV-197", "AT-123")
 def test_knative_is_missing() -> None:
     plan = plan_for(running(event("ServerlessModeRejected", "no"), ready=None))
     assert (condition_of(plan, "InferenceServiceReady"), overall(plan)) == (
@@ -84,7 +84,7 @@ def test_knative_is_missing() -> None:
     assert len(children_of(plan, "InferenceService")) == 1
 
 
-@pytest.mark.spec("SV-193", "SV-194", "SV-195", "SV-197", "SV-275", "AT-124", "SV-P24")
+@pytest.mark.spec("SV-012", "SV-193", "SV-194", "SV-195", "SV-197", "SV-275", "AT-124", "SV-P24")
 @pytest.mark.parametrize(
     ("found", "ready", "reason"),
     [

@@ -97,6 +97,17 @@ def test_content() -> None:
     assert made["metadata"]["labels"][labels.SERVICE_NAME] == "qwen-chat"
 
 
+@pytest.mark.spec("SV-017", "SV-126", "SV-261", "AT-152")
+@pytest.mark.parametrize(
+    ("storage", "headroom"),
+    [({"pvcHeadroomPercent": 20}, "20"), ({"pvcHeadroomPercent": 0}, "0"), ({"defaultStorageClassName": "x"}, None)],
+)
+def test_a_headroom_counts_only_where_the_user_wrote_one(storage: JsonObject, headroom: str | None) -> None:
+    made = planned(service(storage=storage), config(storage={"pvcHeadroomPercent": 15}))
+    assert made is not None
+    assert made["metadata"].get("annotations", {}).get(labels.ANNOTATION_PVC_HEADROOM) == headroom
+
+
 @pytest.mark.spec("SV-127", "SV-050", "AT-070")
 def test_storage_class() -> None:
     fast = config(storage={"defaultStorageClassName": "fast"})
@@ -282,13 +293,13 @@ def test_caches_of_others_stay() -> None:
         assert deleted(deleting(mine(status="Failed", mode="Dedicated", owners=[owner(of)]))) == [USUAL]
 
 
-@pytest.mark.spec("SV-236", "FW-186", "FW-187")
+@pytest.mark.spec("SV-236", "FW-186", "FW-187", "AT-134")
 def test_a_terminating_namespace_takes_everything_along() -> None:
     assert deleted(deleting(mine(status="Failed"), namespace=False)) == []
     assert deleted(deleting(mine(status="Failed"), doomed=True)) == []
 
 
-@pytest.mark.spec("FW-186", "FW-184")
+@pytest.mark.spec("SV-236", "FW-184", "FW-186", "AT-135")
 def test_an_unknown_namespace_keeps_the_finalizer() -> None:
     finalizers = [labels.FINALIZER_SERVICE]
     gone = make(kinds.AIM_SERVICE, "qwen-chat", namespace=TEAM, finalizers=finalizers, deleting=NOW)
