@@ -142,6 +142,28 @@ async def test_an_effect_that_ended_while_its_plan_was_carried_out_is_not_run_ag
     assert bench.effects == [other, unread, effect, other, unread]
 
 
+@pytest.mark.spec("FW-523")
+async def test_a_record_tells_when_an_effect_is_started_and_not_when_it_is_only_asked_for(bench: Bench) -> None:
+    effect = Effect("image-inspection", "ghcr.io/x:1")
+
+    def decides(_obj: AIMService, view: View) -> Plan:
+        get_fact(view, FACTS, "serving", effect.kind, effect.key)
+        return Plan(children=(Child(CONFIG_MAPS, config_map("c", a="1")),), effects=(effect,))
+
+    def ends(_: Request) -> bool:
+        bench.results[effect.key] = bench.clock
+        return False
+
+    bench.decision = decides
+    bench.faults.rules.append((ends, 0, {}))
+    await bench.worker.process(CHAT)
+    assert (len(bench.records), bench.effects) == (1, []), "recorded for its write"
+    await bench.worker.process(CHAT)
+    assert (len(bench.records), bench.effects) == (2, [effect]), "recorded for the effect that starts"
+    await bench.worker.process(CHAT)
+    assert len(bench.records) == 2
+
+
 @pytest.mark.spec("FW-128", "DI-359")
 async def test_conditions_are_logged(bench: Bench) -> None:
     bench.decision = serve

@@ -76,7 +76,7 @@ class Execution:
         status_failure: a failed status write; retried, but reported nowhere (FW-012).
         drop: why something was left undone.
         requeue_after: seconds after which the drop is worth another try.
-        started: whether the plan asked for effects that the plan before did not ask for.
+        started: whether effects were started that the plan before did not start.
     """
 
     writes: tuple[Write, ...] = ()

@@ -258,7 +258,7 @@ class Worker(Generic[T]):
         else:
             execution = await self._executor.execute(target, plan, stale=bool(decision.reads.stale_parts))
         if failure is None and execution.drop is not Drop.NOT_LEADER:
-            execution = replace(execution, started=self._start_effects(entry, plan, results))
+            execution = replace(execution, started=self._start_effects(entry, results))
         for interceptor in self._interceptors:
             try:
                 interceptor.carried_out(decision, plan, execution)
@@ -307,10 +307,8 @@ class Worker(Generic[T]):
         controller = self.controller
         _log.warning("failure cannot be reported on the object", controller=controller, object=str(key), error=why)
 
-    def _start_effects(
-        self, entry: Entry[T], plan: Plan, results: Sequence[tuple[Effect, bool, datetime | None]]
-    ) -> bool:
-        """Start what the plan asks for; whether it asks for something else than the last time.
+    def _start_effects(self, entry: Entry[T], results: Sequence[tuple[Effect, bool, datetime | None]]) -> bool:
+        """Start what the plan asks for; whether anything is started that the last plan did not start.
 
         An effect may have ended while the plan was carried out. The decision that read an older result, or none, is
         woken by it; run again, the effect would replace what was seen first by something later (FW-522).
@@ -318,13 +316,13 @@ class Worker(Generic[T]):
         owner = FactOwner(
             part=entry.part.name, namespace=entry.key.namespace, name=entry.key.name, uid=entry.version.uid
         )
-        for effect, read, before in results:
-            if not read or self._effects.observed(effect) == before:
-                self._effects.submit(effect, owner)
-        asked = frozenset((effect.kind, effect.key, effect.not_before) for effect in plan.effects)
+        due = [effect for effect, read, before in results if not read or self._effects.observed(effect) == before]
+        for effect in due:
+            self._effects.submit(effect, owner)
+        started = frozenset((effect.kind, effect.key, effect.not_before) for effect in due)
         known = self._known[entry.key]
-        news = bool(asked - known.effects)
-        known.effects = asked
+        news = bool(started - known.effects)
+        known.effects = started
         return news
 
     def _schedule(self, key: Key, plan: Plan, execution: Execution) -> Result:
