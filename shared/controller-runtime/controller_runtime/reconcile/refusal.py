@@ -1,7 +1,7 @@
 """What is told about an object that has no plan: it cannot be read (FW-476), or its reconcile raised (FW-477).
 
-Both end as one condition and one Event on the object itself. Everything else that is stored stays as it is, because
-nothing newer is known.
+Both end as one condition and one Event on the object itself, of what no service writes as the Event alone. Everything
+else that is stored stays as it is, because nothing newer is known.
 """
 
 from collections.abc import Mapping
@@ -10,14 +10,14 @@ from typing import Any, Final
 
 from pydantic import ValidationError
 
-from controller_runtime.api.enums import ConditionStatus
+from controller_runtime.api.enums import ConditionStatus, EventType
 from controller_runtime.api.meta import Condition
 from controller_runtime.errors import AimError
 from controller_runtime.json import JsonObject
 from controller_runtime.reconcile.components import Observability
 from controller_runtime.reconcile.condition_names import ParentCondition
 from controller_runtime.reconcile.conditions import Desired, condition_json, events_of, settle
-from controller_runtime.reconcile.plan import NOTHING, Plan
+from controller_runtime.reconcile.plan import NOTHING, Event, Plan
 from controller_runtime.reconcile.reconciler import Reconciler
 from controller_runtime.reconcile.state_engine import evaluate, status_json
 
@@ -33,6 +33,8 @@ def of_undecodable(reconciler: Reconciler[Any], raw: JsonObject, error: AimError
     """
     if reconciler.status.only_conditions:
         return NOTHING
+    if reconciler.part.read_only:
+        return _event_only(error.reason, error.message)
     status, stored = _stored(reconciler, raw)
     verdicts = {ParentCondition.CONFIG_VALID, ParentCondition.READY}
     evaluation = evaluate(
@@ -55,12 +57,19 @@ def of_bug(reconciler: Reconciler[Any], raw: JsonObject, bug: Exception, now: da
     """`Reconciled=False`; where a service owns named conditions only, the first of them tells it instead."""
     told_by = min(reconciler.status.only_conditions, default=RECONCILED)
     message = f"reconciling fails and is retried with backoff: {type(bug).__name__}: {bug}"
+    if reconciler.part.read_only:
+        return _event_only(INTERNAL_ERROR, message)
     status, stored = _stored(reconciler, raw)
     wanted = Desired(told_by, ConditionStatus.FALSE, INTERNAL_ERROR, message, Observability.ERROR)
     desired = (*(_kept(condition) for condition in stored if condition.type != told_by), wanted)
     settled = settle(desired, stored, generation=_generation(raw), now=now)
     conditions = [condition_json(condition) for condition in settled]
     return Plan(status={**status, "conditions": conditions}, events=events_of(desired, settled, stored))
+
+
+def _event_only(reason: str, message: str) -> Plan:
+    """Of what no service writes, not even the status is ours (FW-542)."""
+    return Plan(events=(Event(EventType.WARNING, reason, message, standing=True),))
 
 
 def _stored(reconciler: Reconciler[Any], raw: JsonObject) -> tuple[JsonObject, list[Condition]]:
