@@ -84,6 +84,7 @@ def test_controllers_and_field_managers_have_their_names() -> None:
         "cluster-model": "discovery",
         "service-template": "discovery",
         "cluster-service-template": "discovery",
+        "gpu-node": "discovery",
         "template-cache": "artifacts",
         "artifact": "artifacts",
         "service": "serving",

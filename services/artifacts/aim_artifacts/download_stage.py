@@ -84,7 +84,8 @@ def _start(seen: Seen, claim: PersistentVolumeClaim, size: int, settings: Artifa
     if seen.binding.value is None:
         # Without the binding the pod's reports would be refused (AR-102); this pass makes it.
         return Stage((missing,), size=size, outcome=DownloadOutcome())
-    job = build_download_job(seen.artifact, seen.config_of_jobs, settings, claim, size)
+    hf_home = seen.config.pods.hf_home
+    job = build_download_job(seen.artifact, seen.config_of_jobs, settings, claim, size, hf_home=hf_home)
     return Stage((missing,), (job,), size=size, outcome=DownloadOutcome())
 
 

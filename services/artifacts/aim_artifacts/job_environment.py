@@ -10,12 +10,18 @@ MOUNT_PATH = "/cache"
 _FILTER = "AIM_DOWNLOAD_FILTER"
 
 
-def download_environment(artifact: AIMArtifact, config: RuntimeConfigSpec, size: int) -> tuple[EnvVar, ...]:
-    """Defaults, overridden by the config, overridden by the artifact, with the fixed ones last to have a say."""
+def download_environment(
+    artifact: AIMArtifact, config: RuntimeConfigSpec, size: int, *, hf_home: str = ""
+) -> tuple[EnvVar, ...]:
+    """Defaults, overridden by the config, overridden by the artifact, with the fixed ones last to have a say.
+
+    Args:
+        hf_home: of a KaiwoConfig, in place of the default (RC-156).
+    """
     defaults = {
         "AIM_DOWNLOADER_PROTOCOL": "XET,HF_TRANSFER",
         "TMPDIR": "/tmp/",  # noqa: S108 - inside the container
-        "HF_HOME": "/tmp/.hf",  # noqa: S108 - inside the container
+        "HF_HOME": hf_home or "/tmp/.hf",  # noqa: S108 - inside the container
         "EXPECTED_SIZE_BYTES": str(size),
         "MOUNT_PATH": MOUNT_PATH,
         "TARGET_DIR": MOUNT_PATH,

@@ -22,6 +22,7 @@ _DOWNLOAD_TTL: Final = 600
 _CHECK_SIZE_TTL: Final = 300
 """Seconds that a finished check-size Job stays (AR-151)."""
 _VOLUME: Final = "cache"
+_HF_HOME: Final = "hf-home"
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,15 +43,23 @@ def build_download_job(
     settings: ArtifactsSettings,
     claim: PersistentVolumeClaim,
     size: int,
+    *,
+    hf_home: str = "",
 ) -> Child:
-    """The Job that fills the volume."""
-    env = download_environment(artifact, config, size)
-    container = {
-        **_container("model-download", artifact, settings, env),
-        "volumeMounts": [{"name": _VOLUME, "mountPath": MOUNT_PATH}],
-    }
+    """The Job that fills the volume.
+
+    Args:
+        hf_home: where a directory is mounted for what the Hub client keeps; empty for none (RC-156).
+    """
+    env = download_environment(artifact, config, size, hf_home=hf_home)
+    volumes: list[JsonObject] = [{"name": _VOLUME, "persistentVolumeClaim": {"claimName": claim.name}}]
+    mounts: list[JsonObject] = [{"name": _VOLUME, "mountPath": MOUNT_PATH}]
+    if hf_home:
+        volumes.append({"name": _HF_HOME, "emptyDir": {}})
+        mounts.append({"name": _HF_HOME, "mountPath": hf_home})
+    container = {**_container("model-download", artifact, settings, env), "volumeMounts": mounts}
     container["securityContext"] |= {"runAsUser": _USER, "runAsGroup": _USER}
-    pod: JsonObject = {"volumes": [{"name": _VOLUME, "persistentVolumeClaim": {"claimName": claim.name}}]}
+    pod: JsonObject = {"volumes": volumes}
     if settings.artifact_service_account != "default":
         pod["serviceAccountName"] = settings.artifact_service_account
     return _job(

@@ -11,7 +11,7 @@ SERVICE_NAME: Final = "discovery"
 
 
 class EffectKind(StrEnum):
-    """What the service reads from elsewhere."""
+    """What the service reads and writes elsewhere."""
 
     PULL_SECRETS = "pull-secrets"
     """Existence and versions of the Secrets that a model lists."""
@@ -19,6 +19,8 @@ class EffectKind(StrEnum):
     """Labels of an image."""
     JOB_LOG = "job-log"
     """What a finished discovery Job printed."""
+    NODE_TAINT = "node-taint"
+    """The taint of a node with GPUs, put or taken away."""
 
 
 def inputs_key(owner_uid: str, inputs: object) -> str:

@@ -8,9 +8,11 @@ from typing import Any
 from aim_discovery.effect_kinds import SERVICE_NAME, EffectKind
 from aim_discovery.effects.image_inspection import ImageInspector
 from aim_discovery.effects.job_log import JobLogReader
+from aim_discovery.effects.node_taint import NodeTainter
 from aim_discovery.effects.secrets import PullSecretReader
 from aim_discovery.models.inspection import RetrySchedule
 from aim_discovery.models.reconcile import ModelReconcile
+from aim_discovery.node_taint import reconcile_node
 from aim_discovery.scopes import (
     CLUSTER_MODEL,
     CLUSTER_TEMPLATE,
@@ -93,6 +95,7 @@ def definition(settings: DiscoverySettings) -> ServiceDefinition:
             _models(CLUSTER_MODEL, settings),
             _templates(NAMESPACED_TEMPLATE, settings),
             _templates(CLUSTER_TEMPLATE, settings),
+            Reconciler(controller="gpu-node", part=NODES, reconcile=reconcile_node),
         ),
         # Inspections are limited per registry host; a hanging one must not hold the others up.
         effect_kinds={
@@ -100,6 +103,7 @@ def definition(settings: DiscoverySettings) -> ServiceDefinition:
             EffectKind.PULL_SECRETS: 16,
             EffectKind.IMAGE_INSPECTION: 256,
             EffectKind.JOB_LOG: 16,
+            EffectKind.NODE_TAINT: 4,
         },
         readings=readings,
     )
@@ -132,4 +136,5 @@ async def effect_runners(settings: DiscoverySettings, kube: KubeClient) -> Async
             EffectKind.PULL_SECRETS: secrets,
             EffectKind.IMAGE_INSPECTION: ImageInspector(registry, secrets),
             EffectKind.JOB_LOG: JobLogReader(kube),
+            EffectKind.NODE_TAINT: NodeTainter(kube),
         }

@@ -12,6 +12,7 @@ from aim_serving.profile_mount import ProfileMount
 from controller_runtime import JsonObject, StatusValue, to_json
 
 SHARED_MEMORY: Final = "dshm"
+HF_HOME_VOLUME: Final = "hf-home"
 _SHARED_MEMORY_VOLUME: Final[JsonObject] = {
     "name": SHARED_MEMORY,
     "emptyDir": {"medium": "Memory", "sizeLimit": "8Gi"},
@@ -36,10 +37,17 @@ class Volumes:
             return self
         return Volumes((*self.volumes, profile.volume), (*self.mounts, profile.mount))
 
+    def with_hf_home(self, path: str) -> "Volumes":
+        """These and a directory for Hugging Face's libraries, if there is a path for it (RC-156)."""
+        if not path:
+            return self
+        volume: JsonObject = {"name": HF_HOME_VOLUME, "emptyDir": {}}
+        return Volumes((*self.volumes, volume), (*self.mounts, {"name": HF_HOME_VOLUME, "mountPath": path}))
+
 
 def _new(known: Iterable[JsonObject], others: Iterable[JsonObject]) -> list[JsonObject]:
-    # The profile's volume is computed anew every time and never taken over (SV-174).
-    taken = {item["name"] for item in known} | {PROFILE_VOLUME}
+    # These two are computed anew every time and never taken over (SV-174, RC-156).
+    taken = {item["name"] for item in known} | {PROFILE_VOLUME, HF_HOME_VOLUME}
     return [item for item in others if item["name"] not in taken]
 
 

@@ -16,16 +16,28 @@ _DEFAULTS: Final = (
 
 
 def container_env(
-    service: AIMService, template: Template, config: RuntimeConfigSpec, profile: RenderedProfile | None = None
+    service: AIMService,
+    template: Template,
+    config: RuntimeConfigSpec,
+    profile: RenderedProfile | None = None,
+    *,
+    hf_home: str = "",
 ) -> list[JsonObject]:
     """The variables as they are applied; a higher layer replaces, AIM_ENGINE_ARGS is merged (SV-038).
 
     Args:
         profile: the mounted custom profile, whose ids nothing overrides (SV-158).
+        hf_home: of a KaiwoConfig, below everything else (RC-156).
     """
     custom = _variables(profile.env) if profile else ()
     derived = () if profile else _ids(template)
-    layers = (_DEFAULTS, _of_profile(template), config.env, (*derived, *_purpose(template)))
+    layers = (
+        _DEFAULTS,
+        _variables({"HF_HOME": hf_home}),
+        _of_profile(template),
+        config.env,
+        (*derived, *_purpose(template)),
+    )
     merged = merge_env(*layers, template.spec.env, service.spec.env, custom)
     return [to_json(variable) for variable in sorted(merged, key=lambda variable: variable.name)]
 

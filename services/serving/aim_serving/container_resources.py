@@ -28,18 +28,22 @@ class _Value:
 _Side: TypeAlias = dict[str, _Value]
 
 
-def container_resources(hardware: Hardware | None, layers: Iterable[ResourceRequirements | None]) -> JsonObject:
+def container_resources(
+    hardware: Hardware | None, layers: Iterable[ResourceRequirements | None], *, usual_gpu: str = DEFAULT_GPU_RESOURCE
+) -> JsonObject:
     """Resources as they are applied; empty without any layer.
 
     Args:
         hardware: the template's resolved hardware.
         layers: of model, template and service, lowest first.
+        usual_gpu: the resource of GPUs where the hardware names no other (RC-157).
     """
-    every = (_gpu_defaults(hardware), _of_cpu(hardware), *(layer or ResourceRequirements() for layer in layers))
+    gpu = _gpu_resource(hardware, usual_gpu)
+    every = (_gpu_defaults(hardware, gpu), _of_cpu(hardware), *(layer or ResourceRequirements() for layer in layers))
     requests = _merge(layer.requests for layer in every)
     limits = _merge(layer.limits for layer in every)
     for name in {*requests, *limits}:
-        if name == _gpu_resource(hardware) or name.startswith(labels.AMD_PREFIX):
+        if name == gpu or name.startswith(labels.AMD_PREFIX):
             _equalise(name, requests, limits)
     for name in {*requests} & {*limits}:
         _yield_to_explicit(name, requests, limits)
@@ -47,16 +51,17 @@ def container_resources(hardware: Hardware | None, layers: Iterable[ResourceRequ
     return {side: {name: written(held[name].amount) for name in sorted(held)} for side, held in sides if held}
 
 
-def _gpu_resource(hardware: Hardware | None) -> str:
-    gpu = hardware.gpu if hardware else None
-    return (gpu.resource_name if gpu else "") or DEFAULT_GPU_RESOURCE
+def _gpu_resource(hardware: Hardware | None, usual: str) -> str:
+    """The schema writes its default where nobody wrote anything, so that counts as not written (CC-332)."""
+    named = hardware.gpu.resource_name if hardware and hardware.gpu else ""
+    return usual if named in ("", DEFAULT_GPU_RESOURCE) else named
 
 
-def _gpu_defaults(hardware: Hardware | None) -> ResourceRequirements:
+def _gpu_defaults(hardware: Hardware | None, resource: str) -> ResourceRequirements:
     count = (hardware.gpu.requests or 0) if hardware and hardware.gpu else 0
     if count <= 0:
         return ResourceRequirements()
-    gpus = {_gpu_resource(hardware): str(count)}
+    gpus = {resource: str(count)}
     return ResourceRequirements(
         requests={"cpu": str(CPUS_PER_GPU * count), "memory": f"{REQUESTED_GIB_PER_GPU * count}Gi", **gpus},
         limits={"memory": f"{LIMITED_GIB_PER_GPU * count}Gi", **gpus},

@@ -46,7 +46,7 @@ def build_inference_service(
     profile: ProfileMount | None = None,
 ) -> Child:
     """The complete desired object; a repeated call gives the same body (FW-205)."""
-    mounted = volumes.with_profile(profile)
+    mounted = volumes.with_profile(profile).with_hf_home(pods.hf_home)
     metadata = {
         "name": name,
         "namespace": service.namespace,
@@ -58,9 +58,11 @@ def build_inference_service(
     container = {
         "name": CONTAINER,
         "image": model.image,
-        "env": container_env(service, template, config, profile.rendered if profile else None),
+        "env": container_env(service, template, config, profile.rendered if profile else None, hf_home=pods.hf_home),
         "resources": container_resources(
-            template.status.resolved_hardware, (model.resources, template.spec.resources, service.spec.resources)
+            template.status.resolved_hardware,
+            (model.resources, template.spec.resources, service.spec.resources),
+            usual_gpu=pods.gpu_resource,
         ),
         "ports": [{"name": "http", "containerPort": HTTP_PORT, "protocol": "TCP"}],
         "volumeMounts": list(mounted.mounts),

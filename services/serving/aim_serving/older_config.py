@@ -4,14 +4,17 @@ from collections.abc import Iterable
 from datetime import datetime
 from typing import Final
 
-from aim_domain import NAMESPACE_CONFIGS_BY_NAMESPACE, AIMNamespaceConfig, KaiwoConfig, oldest_config
+from aim_domain import NAMESPACE_CONFIGS_BY_NAMESPACE, AIMNamespaceConfig, KaiwoConfig, kaiwo_problems, oldest_config
 from aim_domain.parts import KAIWO_CONFIGS
 from controller_runtime import Event, EventType, JsonObject, Plan, View, to_json
 
 _HAS_EFFECT: Final = frozenset(
     {
         ("storage", "defaultStorageClass"),
+        ("storage", "defaultHfMountPath"),
+        ("nodes", "defaultGpuResourceKey"),
         ("nodes", "defaultGpuTaintKey"),
+        ("nodes", "addTaintsToGpuNodes"),
         ("scheduling", "kubeSchedulerName"),
         ("defaultClusterQueueName",),
     }
@@ -33,7 +36,13 @@ def reconcile_namespace_config(config: AIMNamespaceConfig, view: View, now: date
 def reconcile_kaiwo_config(config: KaiwoConfig, view: View, now: datetime) -> Plan:  # noqa: ARG001
     """Events; the kind has no status."""
     told = sorted(_deviating(to_json(config.spec), _DEFAULTS))
-    return Plan(events=(*_overruled(config, view.all(KAIWO_CONFIGS).items), *_without_effect(told)))
+    overruled = _overruled(config, view.all(KAIWO_CONFIGS).items)
+    return Plan(events=(*overruled, *_unusable(config), *_without_effect(told)))
+
+
+def _unusable(config: KaiwoConfig) -> list[Event]:
+    told = "; ".join(f"{problem.field}: {problem.message}, and is ignored" for problem in kaiwo_problems(config.spec))
+    return [Event(EventType.WARNING, "InvalidSpec", told, standing=True)] if told else []
 
 
 def _overruled(

@@ -105,6 +105,9 @@ from .runtimeconfig.older import HUGGING_FACE as HUGGING_FACE
 from .runtimeconfig.older import NAMESPACE_CONFIGS_BY_NAMESPACE as NAMESPACE_CONFIGS_BY_NAMESPACE
 from .runtimeconfig.older import SHOWN_OF_OLDER_CONFIGS as SHOWN_OF_OLDER_CONFIGS
 from .runtimeconfig.older import PodDefaults as PodDefaults
+from .runtimeconfig.older import gpu_resource_of as gpu_resource_of
+from .runtimeconfig.older import kaiwo_problems as kaiwo_problems
+from .runtimeconfig.older import node_taint as node_taint
 from .runtimeconfig.older import oldest_config as oldest_config
 from .runtimeconfig.resolve import DEFAULT_NAME as DEFAULT_NAME
 from .runtimeconfig.resolve import ResolvedConfig as ResolvedConfig

@@ -21,7 +21,6 @@ _META: Final = (
 )
 _SCALING_CONDITIONS: Final = ("ScalingActive", "AbleToScale")
 _CONTAINER_STATUS: Final = ("name", "ready", "restartCount", "state", "lastState", "started")
-_GPU_PREFIXES: Final = ("amd.com/", "beta.amd.com/")
 
 
 def _pick(obj: JsonObject, names: Iterable[str]) -> JsonObject:
@@ -56,16 +55,16 @@ def job(obj: JsonObject) -> JsonObject:
 
 
 def node(obj: JsonObject) -> JsonObject:
-    """Labels, and the AMD resources of capacity and allocatable. Heartbeats leave the result unchanged."""
+    """Labels, taints, and the extended resources of capacity and allocatable. Heartbeats leave the result unchanged."""
     status = obj.get("status") or {}
     resources = {
-        field: {name: amount for name, amount in status[field].items() if name.startswith(_GPU_PREFIXES)}
+        field: {name: amount for name, amount in status[field].items() if "/" in name}
         for field in ("capacity", "allocatable")
         if status.get(field)
     }
     head = _head(obj)
     head["metadata"].pop("generation", None)
-    return {**head, "spec": _pick(obj.get("spec") or {}, ("unschedulable",)), "status": resources}
+    return {**head, "spec": _pick(obj.get("spec") or {}, ("unschedulable", "taints")), "status": resources}
 
 
 def autoscaler(obj: JsonObject) -> JsonObject:

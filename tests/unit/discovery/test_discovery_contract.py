@@ -85,7 +85,7 @@ def test_labels_and_fields_that_others_rely_on() -> None:
 
 @pytest.mark.spec("DI-009")
 def test_no_finalizer_is_set() -> None:
-    assert [one.finalizer for one in definition(DiscoverySettings()).reconcilers] == [None] * 4
+    assert {one.finalizer for one in definition(DiscoverySettings()).reconcilers} == {None}
 
 
 @pytest.mark.spec("DI-007", "DI-369", "FW-270")

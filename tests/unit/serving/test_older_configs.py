@@ -9,8 +9,10 @@ from support.old_objects import KAIWO_DEFAULTS, NAMESPACE_CONFIG
 from support.predictors import applied, env, predictor
 from support.serving import TEAM, aim_service, model, serving_world, template
 
-from aim_domain.kinds import AIM_NAMESPACE_CONFIG, KAIWO_CONFIG
+from aim_domain import InferenceService
+from aim_domain.kinds import AIM_CLUSTER_RUNTIME_CONFIG, AIM_NAMESPACE_CONFIG, KAIWO_CONFIG
 from aim_domain.parts import KAIWO_CONFIGS, NAMESPACE_CONFIGS
+from aim_serving.cache_volumes import volumes_of_workload
 from aim_serving.older_config import reconcile_kaiwo_config, reconcile_namespace_config
 from controller_runtime import JsonObject
 
@@ -108,3 +110,112 @@ def test_what_has_an_effect_is_not_told_as_without() -> None:
         nodes={"defaultGpuTaintKey": "mine"},
     )
     assert told_on("one", chosen) == []
+
+
+@pytest.mark.spec("RC-156")
+def test_hf_home_is_where_a_directory_is_mounted_and_below_every_other_variable() -> None:
+    mounted = predictor(aim_service(), kaiwo(storage={"defaultHfMountPath": "/data/hf"}))
+    container = mounted["containers"][0]
+    assert {"name": "hf-home", "emptyDir": {}} in mounted["volumes"]
+    assert {"name": "hf-home", "mountPath": "/data/hf"} in container["volumeMounts"]
+    assert env(aim_service(), kaiwo(storage={"defaultHfMountPath": "/data/hf"}))["HF_HOME"] == "/data/hf"
+    assert env(aim_service(), kaiwo())["HF_HOME"] == "/hf_cache"
+    own = aim_service(env=[{"name": "HF_HOME", "value": "/own"}])
+    assert env(own, kaiwo())["HF_HOME"] == "/own"
+    of_config = make(AIM_CLUSTER_RUNTIME_CONFIG, "default", spec={"env": [{"name": "HF_HOME", "value": "/config"}]})
+    assert env(aim_service(), kaiwo(), of_config)["HF_HOME"] == "/config"
+    assert "HF_HOME" not in env(aim_service())
+    assert "hf-home" not in [volume["name"] for volume in predictor(aim_service())["volumes"]]
+
+
+@pytest.mark.spec("RC-156")
+def test_the_directory_of_a_running_service_follows_the_config() -> None:
+    running = InferenceService.model_validate(applied(aim_service(), kaiwo()))
+    taken = volumes_of_workload(running)
+    assert "hf-home" not in [volume["name"] for volume in taken.volumes]
+    assert taken.with_hf_home("/other").mounts[-1] == {"name": "hf-home", "mountPath": "/other"}
+    assert taken.with_hf_home("") == taken
+
+
+@pytest.mark.spec("RC-157", "CC-332")
+def test_gpus_are_asked_for_by_the_config_s_resource_unless_the_template_names_one() -> None:
+    def asked(*configs: JsonObject, **gpu: str) -> dict[str, str]:
+        of = template()
+        of["status"]["resolvedHardware"]["gpu"] |= gpu
+        resources = predictor(aim_service(), *configs, of=of)["containers"][0]["resources"]
+        assert {name for name in resources["limits"] if "/" in name} <= set(resources["requests"])
+        return {name: amount for name, amount in resources["requests"].items() if "/" in name}
+
+    other = kaiwo(nodes={"defaultGpuResourceKey": "example.com/gpu"})
+    [(usual, count)] = asked().items()
+    assert usual == "amd.com/gpu"
+    assert asked(kaiwo()) == {usual: count}
+    assert asked(other) == {"example.com/gpu": count}
+    assert asked(other, resourceName="amd.com/gpu") == {"example.com/gpu": count}
+    assert asked(other, resourceName="amd.com/gpu-x") == {"amd.com/gpu-x": count}
+
+
+@pytest.mark.spec("RC-154", "RC-156", "RC-157", "RC-158")
+def test_paths_resources_and_taints_of_nodes_have_an_effect() -> None:
+    nodes = {"defaultGpuResourceKey": "example.com/gpu", "addTaintsToGpuNodes": True}
+    assert told_on("one", kaiwo(storage={"defaultHfMountPath": "/data/hf"}, nodes=nodes)) == []
+
+
+@pytest.mark.spec("RC-159")
+def test_what_no_pod_could_have_is_told_and_counts_as_empty() -> None:
+    nodes = {"defaultGpuResourceKey": "gpu", "defaultGpuTaintKey": "no key"}
+    bad = kaiwo(storage={"defaultHfMountPath": "hf"}, nodes=nodes)
+    [(reason, message)] = told_on("one", bad)
+    assert reason == "InvalidSpec"
+    assert message == (
+        "spec.storage.defaultHfMountPath: 'hf' is no absolute path at which a volume can be mounted, and is ignored; "
+        "spec.nodes.defaultGpuResourceKey: 'gpu' is no name of an extended resource, such as amd.com/gpu, "
+        "and is ignored; spec.nodes.defaultGpuTaintKey: 'no key' is no key of a taint, and is ignored"
+    )
+    assert applied(aim_service(), bad)["spec"] == applied(aim_service())["spec"]
+
+
+@pytest.mark.spec("RC-159")
+@pytest.mark.parametrize(
+    ("path", "good"),
+    [
+        ("/hf_cache", True),
+        ("/root/.cache/huggingface", True),
+        ("/mnt/a-b/c.d", True),
+        ("/a/..b", True),
+        ("hf", False),
+        ("/", False),
+        ("/a/", False),
+        ("/a//b", False),
+        ("/a/../etc", False),
+        ("/a/.", False),
+        ("/a:b", False),
+        ("/workspace/cache", False),
+        ("/cache", False),
+        ("/dev/shm", False),
+        ("/" + "a" * 256, False),
+    ],
+)
+def test_where_a_directory_can_be_mounted(path: str, good: bool) -> None:
+    assert env(aim_service(), kaiwo(storage={"defaultHfMountPath": path})).get("HF_HOME") == (path if good else None)
+
+
+@pytest.mark.spec("RC-159")
+@pytest.mark.parametrize(
+    ("key", "good"),
+    [
+        ("nvidia.com/gpu", True),
+        ("example.com/gpu_2.x", True),
+        ("gpu", False),
+        ("kubernetes.io/gpu", False),
+        ("node.kubernetes.io/gpu", False),
+        ("requests.example.com/gpu", False),
+        ("Example.com/gpu", False),
+        ("example.com/", False),
+        ("example.com/gpu/2", False),
+        ("example.com/" + "g" * 64, False),
+    ],
+)
+def test_what_can_be_the_resource_of_gpus(key: str, good: bool) -> None:
+    resources = predictor(aim_service(), kaiwo(nodes={"defaultGpuResourceKey": key}))["containers"][0]["resources"]
+    assert [name for name in resources["requests"] if "/" in name] == [key if good else "amd.com/gpu"]

@@ -119,15 +119,11 @@ _KAIWO_FIELDS: Final[dict[tuple[str, ...], _Rule]] = {
     ("ray", "defaultRayImage"): _Rule("ghcr.io/silogen/rocm-ray:6.4", _NO_RAY),
     ("ray", "headPodMemory"): _Rule("16Gi", _NO_RAY),
     ("storage", "defaultDataMountPath"): _Rule("/workload", "weights are always mounted below /workspace/cache"),
-    ("storage", "defaultHfMountPath"): _Rule(
-        "/hf_cache", "downloads set HF_HOME themselves; set env HF_HOME on the services that need it", lost=True
-    ),
-    ("nodes", "defaultGpuResourceKey"): _Rule(
-        "amd.com/gpu", "set hardware.gpu.resourceName on the templates and services", lost=True
-    ),
+    ("storage", "defaultHfMountPath"): _Rule("/hf_cache", _WORKS_AS_IT_IS, lost=True),
+    ("nodes", "defaultGpuResourceKey"): _Rule("amd.com/gpu", _WORKS_AS_IT_IS, lost=True),
     ("nodes", "defaultGpuTaintKey"): _Rule("kaiwo.silogen.ai/gpu", _WORKS_AS_IT_IS, lost=True),
     ("nodes", "excludeMasterNodesFromNodePools"): _Rule(False, "there are no node pools here"),
-    ("nodes", "addTaintsToGpuNodes"): _Rule(False, "nodes are not tainted; taint them yourself", lost=True),
+    ("nodes", "addTaintsToGpuNodes"): _Rule(False, _WORKS_AS_IT_IS, lost=True),
     ("scheduling", "kubeSchedulerName"): _Rule("kaiwo-scheduler", _WORKS_AS_IT_IS, lost=True),
     ("scheduling", "pendingThresholdForPreemption"): _Rule("5m", "spec.priorityClassName of the AIMService is nearest"),
     ("resourceMonitoring", "lowUtilizationThreshold"): _Rule(1, _KAIWO_JOBS),

@@ -9,10 +9,19 @@ from controller_runtime.api.meta import Condition, Resource
 from controller_runtime.quantity import QuantityText
 
 
+class Taint(ApiModel):
+    """What keeps pods away that do not tolerate it."""
+
+    key: str = ""
+    value: str = ""
+    effect: str = ""
+
+
 class NodeSpec(ApiModel):
     """Settings of the node."""
 
     unschedulable: bool = False
+    taints: Items[Taint] = ()
 
 
 class NodeStatus(ApiModel):

@@ -32,20 +32,20 @@ class KaiwoStorage(ApiModel):
     default_data_mount_path: Annotated[str, DEFAULTED] = "/workload"
     """Accepted and without effect: weights are mounted below /workspace/cache."""
     default_hf_mount_path: Annotated[str, DEFAULTED] = "/hf_cache"
-    """Accepted and without effect."""
+    """HF_HOME of download Jobs and serving containers, where a volume is mounted."""
 
 
 class KaiwoNodes(ApiModel):
     """Nodes with GPUs."""
 
     default_gpu_resource_key: Annotated[str, DEFAULTED] = DEFAULT_GPU_RESOURCE
-    """Accepted and without effect: hardware.gpu.resourceName of templates and services says it."""
+    """Resource of the GPUs of serving pods, where hardware.gpu.resourceName says nothing else."""
     default_gpu_taint_key: Annotated[str, DEFAULTED] = "kaiwo.silogen.ai/gpu"
     """Key of the taint of GPU nodes, which serving pods with GPUs tolerate."""
     exclude_master_nodes_from_node_pools: Annotated[bool, DEFAULTED] = False
     """Accepted and without effect."""
     add_taints_to_gpu_nodes: Annotated[bool, DEFAULTED] = False
-    """Accepted and without effect."""
+    """Whether nodes with GPUs get that taint, with effect NoSchedule; taken away when this goes."""
 
 
 class KaiwoScheduling(ApiModel):

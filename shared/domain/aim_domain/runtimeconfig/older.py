@@ -1,9 +1,11 @@
 """The kinds of ``config.kaiwo.silogen.ai`` as levels of the runtime configuration (RC-125, RC-151…RC-153)."""
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final, TypeVar
 
+from aim_domain.api.aim_shapes import DEFAULT_GPU_RESOURCE
 from aim_domain.api.kaiwo_config import KaiwoConfig, KaiwoConfigSpec
 from aim_domain.api.namespace_config import AIMNamespaceConfig, NamespaceCredentials, S3Credential, SecretValueReference
 from aim_domain.api.runtime_config import RuntimeConfigSpec
@@ -57,23 +59,90 @@ class PodDefaults:
         gpu_taint: key of a taint that pods with GPUs tolerate.
         scheduler: name of the pods' scheduler.
         queue: name of a queue of Kueue.
+        gpu_resource: what a pod asks for where nobody names the resource of its GPUs (RC-157).
+        hf_home: path of a volume for what Hugging Face's libraries keep, also of download Jobs (RC-156).
     """
 
     gpu_taint: str = ""
     scheduler: str = ""
     queue: str = ""
+    gpu_resource: str = DEFAULT_GPU_RESOURCE
+    hf_home: str = ""
 
 
 def pod_defaults(config: KaiwoConfig | None) -> PodDefaults:
-    """The settings of a KaiwoConfig for serving pods."""
+    """The settings of a KaiwoConfig for pods, as far as a pod can have them (RC-159)."""
     if config is None:
         return PodDefaults()
-    spec = config.spec
+    spec, bad = config.spec, {problem.field for problem in kaiwo_problems(config.spec)}
     return PodDefaults(
-        spec.nodes.default_gpu_taint_key,
+        "" if TAINT_KEY in bad else spec.nodes.default_gpu_taint_key,
         _chosen(spec.scheduling.kube_scheduler_name, _KAIWO.scheduling.kube_scheduler_name),
         _chosen(spec.default_cluster_queue_name, _KAIWO.default_cluster_queue_name),
+        gpu_resource_of(spec),
+        "" if HF_HOME in bad else spec.storage.default_hf_mount_path,
     )
+
+
+def gpu_resource_of(spec: KaiwoConfigSpec) -> str:
+    """The resource of GPUs; the usual one where the KaiwoConfig names none that could be one."""
+    key = spec.nodes.default_gpu_resource_key
+    return key if key and _is_resource(key) else DEFAULT_GPU_RESOURCE
+
+
+def node_taint(config: KaiwoConfig | None) -> str:
+    """Key of the taint that GPU nodes shall have; empty for none (RC-158)."""
+    nodes = config.spec.nodes if config else None
+    return pod_defaults(config).gpu_taint if nodes is not None and nodes.add_taints_to_gpu_nodes else ""
+
+
+HF_HOME: Final = "spec.storage.defaultHfMountPath"
+RESOURCE_KEY: Final = "spec.nodes.defaultGpuResourceKey"
+TAINT_KEY: Final = "spec.nodes.defaultGpuTaintKey"
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """A setting that no pod or node could have, so that it counts as empty (RC-159)."""
+
+    field: str
+    message: str
+
+
+def kaiwo_problems(spec: KaiwoConfigSpec) -> tuple[Problem, ...]:
+    """What the schema lets pass and Kubernetes would refuse, on every pod."""
+    path, resource, taint = (
+        spec.storage.default_hf_mount_path,
+        spec.nodes.default_gpu_resource_key,
+        spec.nodes.default_gpu_taint_key,
+    )
+    found = (
+        (HF_HOME, path, _is_mountable(path), "no absolute path at which a volume can be mounted"),
+        (RESOURCE_KEY, resource, _is_resource(resource), "no name of an extended resource, such as amd.com/gpu"),
+        (TAINT_KEY, taint, _KEY.fullmatch(taint) is not None, "no key of a taint"),
+    )
+    return tuple(Problem(field, f"{text!r} is {what}") for field, text, good, what in found if text and not good)
+
+
+_KEY: Final = re.compile(
+    r"(?=.{1,317}$)([a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?(\.[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?)*/)?"
+    r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?"
+)
+_PATH: Final = re.compile(r"(?=.{1,256}$)(/(?!\.{1,2}(/|$))[A-Za-z0-9._-]+)+")
+_TAKEN: Final = frozenset(
+    ("bin", "boot", "cache", "dev", "etc", "lib", "lib64", "proc", "run", "sbin", "sys", "usr", "workspace")
+)
+"""A volume at or below one of these would hide what a container runs from, or what is mounted there already."""
+
+
+def _is_resource(key: str) -> bool:
+    domain, slash, _ = key.partition("/")
+    native = domain == "kubernetes.io" or domain.endswith(".kubernetes.io") or key.startswith("requests.")
+    return bool(slash) and not native and _KEY.fullmatch(key) is not None
+
+
+def _is_mountable(path: str) -> bool:
+    return _PATH.fullmatch(path) is not None and path.split("/")[1] not in _TAKEN
 
 
 def _chosen(name: str, default: str) -> str:
