@@ -8,6 +8,7 @@ import pytest
 import structlog
 from hypothesis import HealthCheck, settings
 from support.planned_schemas import assert_accepted
+from support.planned_shapes import TESTS_OF_SERVICES, assert_shaped
 from support.planned_writes import PlannedWrite, watch_plans
 from support.schedule import FileSchedule
 from xdist.remote import Producer
@@ -52,9 +53,14 @@ def pytest_report_header(config: pytest.Config) -> str | None:
 
 
 def _judge(write: PlannedWrite) -> None:
-    """Hold a plan of a unit test against the schemas of the API; elsewhere an API server does that."""
-    if os.environ.get("PYTEST_CURRENT_TEST", "").startswith("tests/unit/"):
+    """Hold a plan of a unit test against the schemas of the API; elsewhere an API server does that. What the services
+    make is held against what holds for all their children as well.
+    """
+    test = os.environ.get("PYTEST_CURRENT_TEST", "")
+    if test.startswith("tests/unit/"):
         assert_accepted(write)
+    if test.startswith(TESTS_OF_SERVICES):
+        assert_shaped(write)
 
 
 # Structlog's own choice draws every traceback with the sources and values around it, which takes most of a second.

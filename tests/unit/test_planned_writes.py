@@ -5,7 +5,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from support.declarations import definitions
 from support.planned_schemas import problems
+from support.planned_shapes import TESTS_OF_SERVICES, shape_problems
 from support.planned_writes import PlannedWrite, Verb
 from support.serving import aim_service, plan_for, serving_world
 
@@ -86,3 +88,63 @@ def test_what_an_api_server_refuses_is_found(given: PlannedWrite, told: str) -> 
 
 def test_a_status_is_not_blamed_for_the_spec() -> None:
     assert problems(write(AIM_SERVICE.api_version, "AIMService", Verb.STATUS, status={"status": "Running"})) == []
+
+
+OWN = "aim.eai.amd.com/"
+MANAGED_BY = "app.kubernetes.io/managed-by"
+
+
+def owned(kind: str, by: str, **labels: str) -> PlannedWrite:
+    """A child as its builder should make it, controlled by an object of a kind, or by nobody."""
+    owners = [{"kind": by, "name": "x", "uid": "u", "controller": True}] if by else []
+    spec: JsonObject = {"template": {"metadata": {"labels": {}}}} if kind == "Job" else {}
+    metadata: JsonObject = {
+        "name": "x",
+        "labels": {MANAGED_BY: "aim-x-controller", **labels},
+        "ownerReferences": owners,
+    }
+    return PlannedWrite(Verb.APPLY, {"apiVersion": "v1", "kind": kind, "metadata": metadata, "spec": spec})
+
+
+@pytest.mark.spec("FW-211", "FW-220", "FW-221", "FW-222", "FW-223", "FW-208", "FW-S40", "FW-S44", "FW-P10", "FW-P20")
+@pytest.mark.parametrize(
+    ("made", "told"),
+    [
+        (owned("InferenceService", "", **{MANAGED_BY: "aim-engine"}), "controlled by"),
+        (owned("InferenceService", "AIMService"), f"{MANAGED_BY} is 'aim-x-controller'"),
+        (owned("HTTPRoute", "AIMService"), f"{MANAGED_BY} is"),
+        (owned("AIMModel", "AIMService"), "controlled by"),
+        (owned("AIMTemplateCache", "AIMService"), "controlled by"),
+        (owned("AIMArtifact", "AIMService"), "controlled by"),
+        (owned("AIMServiceTemplate", "AIMService", **{f"{OWN}origin": "derived"}), "controlled by"),
+        (owned("AIMServiceTemplate", "", **{f"{OWN}origin": "derived"}), f"{MANAGED_BY} is"),
+        (owned("AIMServiceTemplate", ""), "controlled by"),
+        (owned("PersistentVolumeClaim", ""), "controlled by"),
+        (owned("RoleBinding", "AIMArtifact"), "controlled by"),
+        (owned("Job", "AIMArtifact"), "controlled by"),
+        (owned("Job", "AIMArtifact", **{f"{OWN}cache.type": "artifact"}), "its pods lack"),
+        (owned("PersistentVolumeClaim", "AIMArtifact", **{f"{OWN}artifact.name": "x" * 64}), "64 characters"),
+        (owned("PersistentVolumeClaim", "AIMArtifact", **{MANAGED_BY: ""}), f"{MANAGED_BY} is ''"),
+    ],
+)
+def test_a_child_that_is_not_like_all_others_fails_the_test_that_plans_it(made: PlannedWrite, told: str) -> None:
+    assert any(told in problem for problem in shape_problems(made)), shape_problems(made)
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        owned("InferenceService", "AIMService", **{MANAGED_BY: "aim-engine"}),
+        owned("AIMServiceTemplate", "AIMModel"),
+        owned("AIMArtifact", ""),
+        owned("PersistentVolumeClaim", "AIMArtifact"),
+    ],
+)
+def test_a_child_like_all_others_is_let_pass(made: PlannedWrite) -> None:
+    assert shape_problems(made) == []
+
+
+def test_plans_of_the_services_are_held_against_it() -> None:
+    names = sorted(one.name.replace("-", "_") for one in definitions())
+    assert tuple(f"tests/unit/{name}/" for name in names) == TESTS_OF_SERVICES
+    assert all((TESTS.parent / folder).is_dir() for folder in TESTS_OF_SERVICES)

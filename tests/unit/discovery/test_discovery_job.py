@@ -75,7 +75,7 @@ def test_the_job_has_exactly_these_fields() -> None:
         "ttlSecondsAfterFinished": 60,
         "activeDeadlineSeconds": 3600,
         "template": {
-            "metadata": {"labels": {**labels, "app.kubernetes.io/managed-by": "aim-service-template-controller"}},
+            "metadata": {"labels": labels},
             "spec": {
                 "restartPolicy": "Never",
                 "imagePullSecrets": secrets,

@@ -35,7 +35,8 @@ def build_job(
     def labelled(own_labels: dict[str, str]) -> dict[str, str]:
         return child_labels(own_labels, parent=template, controller=scope.controller, propagation=propagation)
 
-    pod_labels = labelled(pod_own)
+    # Pods belong to the Job controller (FW-222).
+    pod_labels = {key: value for key, value in labelled(pod_own).items() if key != labels.APP_MANAGED_BY}
     pod_spec = _pod_spec(inputs, profile, is_shared=not template.namespace)
     if profile is not None:
         pod_spec = _with_profile(pod_spec, profile, template_profile_name(template.name))

@@ -1,0 +1,86 @@
+"""Rules of framework.md about all services together."""
+
+import ast
+import re
+from pathlib import Path
+from typing import Final
+
+import pytest
+from support.declarations import definitions
+from support.whole_platform import passes_after, variants
+
+from aim_domain import AimSettings, labels
+from aim_domain.component_names import COMPONENT_ORDER
+from controller_runtime import AimError, Category, Component, dumps
+from controller_runtime.reconcile.condition_names import ParentCondition
+
+ROOT: Final = Path(__file__).parents[2]
+FRAMEWORK: Final = (ROOT / "docs/spec/framework.md").read_text(encoding="utf-8")
+SECRET: Final = "hf_a1B2c3D4e5F6"
+
+
+@pytest.mark.spec("FW-040", "FW-041")
+def test_what_an_error_says() -> None:
+    named = {category.name: category.value for category in Category}
+    assert named == {
+        "INFRASTRUCTURE": "Infrastructure",
+        "AUTH": "Auth",
+        "MISSING_DOWNSTREAM": "MissingDependency",
+        "MISSING_UPSTREAM": "MissingReference",
+        "INVALID_SPEC": "InvalidSpec",
+        "RESOURCE_EXHAUSTION": "ResourceExhaustion",
+        "UNKNOWN": "Unknown",
+    }
+    assert str(AimError(Category.AUTH, "Unauthorized", "no token")) == "Unauthorized: no token"
+    assert str(AimError(Category.AUTH, "Unauthorized", "")) == "Unauthorized"
+
+
+@pytest.mark.spec("FW-083", "FW-082")
+def test_no_component_and_no_parent_condition_says_that_something_is_wrong_by_being_true() -> None:
+    types = {Component(name).condition_type for names in COMPONENT_ORDER.values() for name in names}
+    assert {str(one) for one in ParentCondition} == {"AuthValid", "ConfigValid", "DependenciesReachable", "Ready"}
+    assert types.isdisjoint({"Progressing", "Degraded", "Failed"})
+    assert all(one.endswith("Ready") for one in types)
+
+
+@pytest.mark.spec("FW-098", "FW-099", "FW-017")
+def test_of_the_timing_constants_these_can_be_set() -> None:
+    table = FRAMEWORK.partition("**FW-098**")[2].partition("**FW-099**")[0]
+    assert set(re.findall(r"AIM_[A-Z_]+", table)) == {"AIM_BACKOFF_INITIAL", "AIM_BACKOFF_MAX", "AIM_RESYNC_INTERVAL"}
+    settings = AimSettings()
+    assert (settings.backoff_initial, settings.backoff_max, settings.resync_interval) == (0.2, 1000, 600)
+
+
+def texts() -> frozenset[str]:
+    """Every text in the source of the services and of what they share."""
+    files = [one for folder in ("services", "shared") for one in (ROOT / folder).rglob("*.py")]
+    nodes = (node for file in files for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))))
+    return frozenset(node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str))
+
+
+@pytest.mark.spec("FW-127")
+def test_reasons_that_users_rely_on_keep_their_words() -> None:
+    requirement = FRAMEWORK.partition("**FW-127** ")[2].partition("\n")[0]
+    reasons = set(re.findall(r"`([A-Z][A-Za-z]+)`", requirement))
+    assert len(reasons) > 40
+    assert reasons - texts() == set()
+
+
+@pytest.mark.spec("FW-189", "FW-180")
+def test_services_and_caches_have_a_finalizer_and_nothing_else() -> None:
+    finalizers = {one.controller: one.finalizer for service in definitions() for one in service.reconcilers}
+    assert {name: one for name, one in finalizers.items() if one} == {
+        "service": labels.FINALIZER_SERVICE,
+        "template-cache": labels.FINALIZER_TEMPLATE_CACHE,
+    }
+
+
+@pytest.mark.spec("FW-129")
+@pytest.mark.parametrize("name", sorted(variants()))
+def test_no_event_and_no_condition_tells_the_value_of_a_variable(name: str) -> None:
+    before = variants()[name]
+    env = {"env": [{"name": "HF_TOKEN", "value": SECRET}]}
+    after = {**before, "spec": {**before["spec"], **env}, "metadata": {**before["metadata"], "generation": 2}}
+    for one in passes_after(before, after):
+        told = [[event.message for event in one.plan.events], (one.plan.status or {}).get("conditions")]
+        assert SECRET not in dumps(told).decode()
