@@ -73,6 +73,7 @@ async def test_a_deleted_service_stops_answering(platform: Platform) -> None:
     await platform.api.until(routes, lambda reply: reply.body["items"] == [])
 
 
+@pytest.mark.spec("FW-S51")
 async def test_a_namespace_goes_with_all_that_runs_in_it(platform: Platform) -> None:
     await platform.namespace("leaving")
     path = await platform.service("leaving", "chat", model={"image": IMAGE})

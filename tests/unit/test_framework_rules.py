@@ -84,3 +84,13 @@ def test_no_event_and_no_condition_tells_the_value_of_a_variable(name: str) -> N
     for one in passes_after(before, after):
         told = [[event.message for event in one.plan.events], (one.plan.status or {}).get("conditions")]
         assert SECRET not in dumps(told).decode()
+
+
+@pytest.mark.spec("FW-380")
+def test_only_the_registry_client_speaks_to_registries() -> None:
+    """Of what is above the framework nothing else opens a connection."""
+    files = [
+        one for folder in ("services", "shared/domain", "shared/oci-registry") for one in (ROOT / folder).rglob("*.py")
+    ]
+    opening = {one.relative_to(ROOT).parts[1] for one in files if "import aiohttp" in one.read_text(encoding="utf-8")}
+    assert opening == {"oci-registry"}

@@ -92,7 +92,7 @@ async def test_nothing_is_asked_of_any_registry_where_metadata_is_given(
 
 
 @pytest.mark.usefixtures("short_waits")
-@pytest.mark.spec("AC-74", "DI-071")
+@pytest.mark.spec("AC-74", "DI-071", "FW-S81", "FW-S82")
 async def test_a_mirror_is_asked_instead_and_named_when_it_does_not_answer(
     controlplane: ControlPlane, api: RawApi, registry: LocalRegistry, tmp_path: Path
 ) -> None:

@@ -283,7 +283,7 @@ async def test_versions_of_secrets_are_all_that_is_told_about_them(
     assert missing == {"name": "missing", "uid": "", "resourceVersion": ""}
 
 
-@pytest.mark.spec("MS-118", "MS-372", "MS-S111", "FW-393")
+@pytest.mark.spec("MS-118", "MS-372", "MS-S111", "FW-393", "FW-S80", "FW-S86")
 async def test_a_mirror_is_asked_and_never_shown(registry: LocalRegistry, kube: KubeClient) -> None:
     rules = {"docker.io": {"mirrors": [{"url": f"http://{registry.host}"}], "upstream": {"enabled": False}}}
     async with RegistryClient(ModelSyncSettings(), Registries.model_validate({"registries": rules})) as mirrored:

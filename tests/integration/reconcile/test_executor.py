@@ -67,7 +67,7 @@ async def test_a_child_is_applied_once_and_then_left_alone(bench: Bench) -> None
     assert bench.writes == [("PATCH", "configmaps/c")]
 
 
-@pytest.mark.spec("FW-202", "FW-409")
+@pytest.mark.spec("FW-202", "FW-409", "FW-S43", "FW-P04", "FW-224")
 async def test_manual_edits_and_removals_converge(bench: Bench) -> None:
     await bench.executor.execute(bench.target(), Plan(children=(Child(CONFIG_MAPS, config_map("c", a="1", b="2")),)))
     edited = await bench.get(CONFIG_MAP, "c")
@@ -350,7 +350,7 @@ async def test_a_transition_is_told_when_it_is_stored(bench: Bench) -> None:
     assert "Resolved" in {stored["reason"] for stored in (await bench.kube.list(EVENT, "default")).items}
 
 
-@pytest.mark.spec("FW-371", "FW-372", "FW-106")
+@pytest.mark.spec("FW-371", "FW-372", "FW-106", "FW-S54")
 async def test_two_writers_share_a_status(bench: Bench) -> None:
     ownership = StatusOwnership(only_fields=frozenset({"routing"}), only_conditions=frozenset({"HTTPRouteReady"}))
     routing = StatusWriter(bench.kube, "aim-routing", ownership, bench.access)

@@ -73,7 +73,7 @@ async def test_what_a_former_leader_made_last_counts(counting: Bench) -> None:
     assert created(counting.faults) == 1
 
 
-@pytest.mark.spec("DI-320")
+@pytest.mark.spec("DI-320", "FW-P15")
 async def test_nothing_is_created_while_nothing_can_be_counted(counting: Bench) -> None:
     counting.faults.fail("GET", "/persistentvolumeclaims", 500, message="etcd is away")
     (failed,) = await execute_together(counting, [plan("c")])

@@ -55,7 +55,7 @@ async def test_mirrors_are_asked_in_order(client: RegistryClient) -> None:
         assert (await client.list_repositories("ghcr.io", owner="team")).names == ("team/model",)
 
 
-@pytest.mark.spec("FW-389", "FW-390", "FW-397")
+@pytest.mark.spec("FW-389", "FW-390", "FW-397", "FW-S82")
 async def test_when_no_endpoint_answers_the_outage_decides(client: RegistryClient, registry: LocalRegistry) -> None:
     client.use(mirrored(registry, upstream=False))
     with pytest.raises(RegistryError, match=r"127.0.0.1:1: .*NAME_UNKNOWN") as caught:
@@ -70,7 +70,7 @@ async def test_when_no_endpoint_answers_the_outage_decides(client: RegistryClien
     assert caught.value.category is RegistryErrorCategory.GENERIC
 
 
-@pytest.mark.spec("FW-392")
+@pytest.mark.spec("FW-392", "FW-S85")
 async def test_credentials_of_the_registry_are_not_sent_to_its_mirror() -> None:
     auth = BasicAuth("mirror", "m")
     store = ImageStore()
@@ -92,7 +92,7 @@ async def test_credentials_of_the_registry_are_not_sent_to_its_mirror() -> None:
     assert caught.value.code is RegistryErrorCode.AUTH_FAILED
 
 
-@pytest.mark.spec("FW-395")
+@pytest.mark.spec("FW-395", "FW-S87")
 async def test_a_changed_configuration_file_is_taken_up_and_a_faulty_one_is_not(
     client: RegistryClient, registry: LocalRegistry, tmp_path: Path
 ) -> None:
@@ -138,7 +138,7 @@ def tls(tmp_path_factory: pytest.TempPathFactory) -> Tls:
     return Tls(context, file)
 
 
-@pytest.mark.spec("MS-155", "FW-382")
+@pytest.mark.spec("MS-155", "FW-382", "FW-S83")
 async def test_certificates_are_checked_against_the_given_authorities(tls: Tls) -> None:
     async with LocalRegistry(store=store_with_tags(), auth=None, tls=tls.server) as registry:
         mirror = {"url": f"https://{registry.host}"}

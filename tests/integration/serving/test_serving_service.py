@@ -407,7 +407,7 @@ async def test_a_correction_reaches_pods_that_can_not_pull(api: RawApi) -> None:
     await api.until(path(SERVICES, "qwen-chat"), has_status("Running"))
 
 
-@pytest.mark.spec("SV-105", "SV-110", "SV-266", "FW-213")
+@pytest.mark.spec("SV-105", "SV-110", "SV-266", "FW-213", "FW-S53")
 async def test_services_share_a_derived_template(api: RawApi) -> None:
     overridden = {"template": {"name": "qwen3-lat"}, "overrides": {"precision": "fp16"}}
     await prepared(api, **overridden)

@@ -100,7 +100,7 @@ def test_fixed_variables_come_before_those_of_artifact_config_and_default() -> N
     assert set(environment({}, {}, "hf://a/b")) == {*defaults, "AIM_DOWNLOAD_FILTER"}
 
 
-@pytest.mark.spec("AR-153", "AR-154")
+@pytest.mark.spec("AR-153", "AR-154", "FW-277")
 def test_the_question_for_the_size_has_no_defaults() -> None:
     given = AIMArtifact.model_validate(artifact(uri="s3://bucket/key", spec={"env": variables({"A": "own"})}))
     config = RuntimeConfigSpec.model_validate({"env": variables({"A": "1", "B": "2"})})

@@ -35,7 +35,7 @@ def answered(message: str) -> tuple[Cluster, Plan]:
     return known, known.run(ARTIFACTS, "qwen")
 
 
-@pytest.mark.spec("AR-150", "AR-151", "AR-152", "AR-153", "AR-154", "AR-165", "SC-003")
+@pytest.mark.spec("AR-150", "AR-151", "AR-152", "AR-153", "AR-154", "AR-165", "SC-003", "FW-277")
 def test_without_a_size_a_job_asks_for_it() -> None:
     known = Cluster(artifact())
     plan = known.run(ARTIFACTS, "qwen")

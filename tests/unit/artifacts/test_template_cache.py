@@ -46,7 +46,7 @@ def test_the_finalizer_comes_first() -> None:
     assert not plan.children
 
 
-@pytest.mark.spec("AR-530", "AR-532", "AR-560", "AR-561", "AR-563", "AR-564", "SC-080", "SC-093", "SC-094")
+@pytest.mark.spec("AR-530", "AR-532", "AR-560", "AR-561", "AR-563", "AR-564", "SC-080", "SC-093", "SC-094", "FW-P22")
 def test_a_shared_cache_creates_unowned_artifacts() -> None:
     spec = {
         "env": [{"name": "HF_TOKEN", "value": "c"}, {"name": "X", "value": "1"}],
@@ -70,6 +70,7 @@ def test_a_shared_cache_creates_unowned_artifacts() -> None:
         "aim.eai.amd.com/template-cache.name": "qwen",
     }
     assert second["metadata"]["labels"]["aim.eai.amd.com/template.index"] == "1"
+    assert "size" not in second["spec"]
     assert first["spec"] == {
         "sourceUri": "hf://a/one",
         "modelId": "a/one",
@@ -162,6 +163,14 @@ def test_a_template_that_nobody_looked_at_is_not_ready() -> None:
     assert value_of(plan) == "Pending"
     assert conditions_of(plan)["ServiceTemplateReady"] == ("False", "ResourceFound")
     assert not plan.children
+
+
+@pytest.mark.spec("FW-P19", "FW-208")
+def test_a_long_name_of_a_cache_is_one_label_however_it_is_made() -> None:
+    name = "c" * 80
+    long = cache(name)
+    (made,) = children_of(plan_of(seen(long, template(source())), TEMPLATE_CACHES, name), ARTIFACTS)
+    assert made["metadata"]["labels"]["aim.eai.amd.com/template-cache.name"] == "c" * 63
 
 
 @pytest.mark.spec("AR-530", "SC-081", "SC-083")

@@ -88,7 +88,7 @@ def test_no_finalizer_is_set() -> None:
     assert {one.finalizer for one in definition(DiscoverySettings()).reconcilers} == {None}
 
 
-@pytest.mark.spec("DI-007", "DI-369", "FW-270")
+@pytest.mark.spec("DI-007", "DI-369", "FW-270", "FW-S72")
 def test_the_operator_namespace_has_one_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     mounted = tmp_path / "namespace"
     monkeypatch.setattr("controller_runtime.manager.settings._NAMESPACE_FILE", mounted)

@@ -45,6 +45,8 @@ def test_names_and_hashes() -> None:
     "DI-052",
     "DI-053",
     "AC-48",
+    "FW-276",
+    "FW-S40",
 )
 def test_the_job_has_exactly_these_fields() -> None:
     secrets = [{"name": "a"}, {"name": "b"}]

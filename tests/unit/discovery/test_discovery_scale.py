@@ -61,7 +61,7 @@ def read(crowd: DiscoveryWorld, name: str) -> tuple[int, int]:
     return len(reads.objects), len(dumps(recorded.model_dump(mode="json", by_alias=True)))
 
 
-@pytest.mark.spec("DI-317", "FW-453", "FW-456")
+@pytest.mark.spec("DI-317", "FW-453", "FW-456", "FW-P14")
 def test_a_record_is_small_however_many_wait_and_whoever_looks(crowd: DiscoveryWorld) -> None:
     for slots in (0, 1, 3, LIMIT):
         with free(crowd, slots):

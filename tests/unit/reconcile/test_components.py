@@ -44,7 +44,7 @@ def test_state_follows_from_errors(categories: list[Category], state: State) -> 
     assert state_of(tuple(error(category) for category in categories)) is state
 
 
-@pytest.mark.spec("FW-032", "FW-033", "DI-033")
+@pytest.mark.spec("FW-032", "FW-033", "DI-033", "FW-030")
 def test_explicit_values_win_over_derived_ones() -> None:
     derived = Component("Model", errors=(error(Category.AUTH, "First"), error(Category.AUTH, "Second")))
     assert (derived.effective_state, derived.effective_reason) == (State.FAILED, "First")

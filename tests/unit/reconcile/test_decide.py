@@ -49,7 +49,7 @@ def plan_of(clean_up: Plan | None = None, *, finalizer: str | None = FINALIZER, 
     return decide(reconciler, world.object(SERVICES, "ml", "chat"), world.view(), NOW)
 
 
-@pytest.mark.spec("FW-181", "FW-190", "FW-411")
+@pytest.mark.spec("FW-181", "FW-190", "FW-411", "FW-P13")
 def test_the_finalizer_comes_first_and_ends_the_pass() -> None:
     plan = plan_of(finalizers=["other"])
     [patch] = plan.patches
@@ -132,7 +132,7 @@ def test_after_the_clean_up_the_finalizer_goes() -> None:
     assert plan_of(None, finalizers=["other"], deleting=NOW) is NOTHING
 
 
-@pytest.mark.spec("FW-184")
+@pytest.mark.spec("FW-184", "FW-185", "FW-S52")
 @pytest.mark.parametrize(
     ("category", "reason", "given_up"),
     [(Category.AUTH, "Forbidden", True), (Category.INFRASTRUCTURE, "Timeout", False)],

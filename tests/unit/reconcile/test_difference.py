@@ -105,7 +105,7 @@ def test_statuses_are_compared_by_meaning() -> None:
     assert not same_status({"a": 1}, {"a": 2})
 
 
-@pytest.mark.spec("FW-210", "DI-055")
+@pytest.mark.spec("FW-210", "DI-055", "FW-P20")
 def test_owned_children_name_their_controller_and_keep_other_owners() -> None:
     body = config_map()
     body["metadata"]["ownerReferences"] = [{"uid": "other", "kind": "X", "name": "x"}]

@@ -311,3 +311,59 @@ def test_claims(status: dict[str, Any], expected: tuple[State, str]) -> None:
 @pytest.mark.spec("FW-165")
 def test_a_missing_claim() -> None:
     assert only_error(inspect_pvc("C", None, what="x")) == (Category.MISSING_DOWNSTREAM, "PvcNotFound")
+
+
+# Acceptance scenarios
+
+
+@pytest.mark.spec("FW-S33", "FW-P08")
+@pytest.mark.parametrize(
+    ("lines", "expected", "quoted"),
+    [
+        ("Access to model X is restricted", (Category.AUTH, "AuthError"), True),
+        ("401 Client Error. Repository Not Found for url", (Category.INVALID_SPEC, "SourceNotFound"), True),
+        ("No space left on device", (Category.RESOURCE_EXHAUSTION, "StorageFull"), True),
+        ('RBAC: clusterrole "x" not found', (Category.INFRASTRUCTURE, "PodInfrastructureError"), True),
+        ('RBAC: clusterrole "x" not found\nCannot access gated repo', (Category.AUTH, "AuthError"), False),
+    ],
+)
+def test_what_a_log_says(lines: str, expected: tuple[Category, str], quoted: bool) -> None:
+    failed = pod("a", "Failed", terminated("main", 1))
+    component = inspect_pods("Pods", [failed], log_of=logs(f"begin\n{lines}\nend"))
+    assert only_error(component) == expected
+    assert (lines in component.effective_message) is quoted
+
+
+@pytest.mark.spec("FW-S33")
+def test_who_ran_out_of_memory_is_asked_nothing() -> None:
+    failed = pod("a", "Failed", terminated("main", 137, "OOMKilled"))
+    assert wanted_logs([failed]) == ()
+    assert only_error(inspect_pods("Pods", [failed])) == (Category.RESOURCE_EXHAUSTION, "PodOOMKilled")
+
+
+@pytest.mark.spec("FW-S34")
+@pytest.mark.parametrize(
+    ("pods", "events", "state", "reason"),
+    [
+        ([], [], State.PROGRESSING, "NoPods"),
+        ([pod("a", "Running", ready=True), pod("b", "Running", ready=False)], [], State.READY, "PodsReady"),
+        ([pod("a", "Running", ready=False)], [], State.STARTING, "PodsStarting"),
+        ([pod("a", "Pending")], ["FailedScheduling"], State.PENDING, "FailedScheduling"),
+        ([pod("a", "Pending")], ["Pulling"], State.PROGRESSING, "Pulling"),
+        ([pod("a", "Pending")], [], State.PENDING, "PodsPending"),
+    ],
+)
+def test_what_a_list_of_pods_comes_to(pods: list[Pod], events: list[str], state: State, reason: str) -> None:
+    def events_of(one: Pod) -> Iterable[Event]:
+        return [pod_event(one, name, second, "why") for second, name in enumerate(events)]
+
+    component = inspect_pods("Pods", pods, events_of=events_of)
+    assert (component.effective_state, component.effective_reason) == (state, reason)
+
+
+@pytest.mark.spec("FW-S35", "FW-P09")
+def test_of_two_init_containers_the_one_that_failed_is_diagnosed() -> None:
+    failed = pod("a", "Failed", init=[terminated("first", 0, "Completed"), terminated("second", 1)])
+    message = inspect_pods("Pods", [failed]).effective_message
+    assert "container second" in message
+    assert "first" not in message

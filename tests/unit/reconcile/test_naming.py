@@ -86,7 +86,7 @@ def test_hash_sources_are_encoded(source: HashSource, encoded: str) -> None:
     assert naming.encode_hash_source(source) == encoded
 
 
-@pytest.mark.spec("FW-236", "SV-259", "SV-034")
+@pytest.mark.spec("FW-236", "SV-259", "SV-034", "FW-237", "FW-S45")
 @pytest.mark.parametrize(
     ("service", "namespace", "name"),
     [
@@ -107,7 +107,7 @@ def test_a_long_namespace_leaves_no_inference_service_name() -> None:
         naming.inference_service_name("qwen-chat", "n" * 43)
 
 
-@pytest.mark.spec("FW-236", "SV-259")
+@pytest.mark.spec("FW-236", "SV-259", "FW-237")
 def test_names_of_caches_profiles_and_artifacts() -> None:
     assert naming.shared_cache_name("llama-template", "my-namespace") == "llama-template-783d2dc1"
     assert naming.shared_cache_name_by_scope("llama-template", "my-namespace", "Namespace") == (
@@ -123,7 +123,7 @@ def test_names_of_caches_profiles_and_artifacts() -> None:
     assert naming.autoscaler_name("svc-e2c6bafc") == "keda-hpa-svc-e2c6bafc-predictor"
 
 
-@pytest.mark.spec("FW-236", "SV-259")
+@pytest.mark.spec("FW-236", "SV-259", "FW-237")
 @pytest.mark.parametrize(
     ("image_name", "tag", "image", "name"),
     [

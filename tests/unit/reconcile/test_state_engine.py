@@ -202,7 +202,7 @@ def test_a_foreign_component_counts_but_gets_no_condition() -> None:
     assert [item.type for item in result.conditions] == ["ModelReady", "Ready"]
 
 
-@pytest.mark.spec("FW-121", "FW-474")
+@pytest.mark.spec("FW-121", "FW-474", "FW-377")
 def test_what_another_service_tells_is_not_told_again() -> None:
     own = Component("HTTPRoute", State.FAILED, "PathTemplateInvalid", "no result", dependency=DOWN)
     of_own, of_foreign = Object().see(own), Object().see(replace(own, counted_only=True))

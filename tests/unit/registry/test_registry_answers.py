@@ -215,3 +215,17 @@ def test_a_token_that_fits_no_header_is_refused() -> None:
     assert len(token_of(answer(LONGEST_TOKEN), "host").value) == LONGEST_TOKEN
     with pytest.raises(RegistryError, match="fits no header"):
         token_of(answer(LONGEST_TOKEN + 1), "host")
+
+
+@pytest.mark.spec("FW-S32")
+@pytest.mark.parametrize(
+    ("text", "category"),
+    [
+        ("unauthorized: authentication required", AUTH),
+        ("manifest unknown", NOT_FOUND),
+        ("connection reset", GENERIC),
+        ("pulling app@sha256:9f404b1e: i/o timeout", GENERIC),
+    ],
+)
+def test_what_a_registry_says(text: str, category: RegistryErrorCategory) -> None:
+    assert category_of_text(text) is category

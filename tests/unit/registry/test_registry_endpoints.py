@@ -49,7 +49,7 @@ def test_keys_are_canonical() -> None:
     assert registries.rules_for("docker.io").upstream.plain_http
 
 
-@pytest.mark.spec("FW-381", "MS-118")
+@pytest.mark.spec("FW-381", "MS-118", "FW-S88")
 def test_without_configuration_a_registry_is_asked_itself() -> None:
     (hub,) = endpoints_for("docker.io", Registries())
     assert (hub.authority, hub.credential_host) == ("index.docker.io", "docker.io")
@@ -58,7 +58,7 @@ def test_without_configuration_a_registry_is_asked_itself() -> None:
     assert load_registries(None) == Registries()
 
 
-@pytest.mark.spec("FW-384", "FW-385")
+@pytest.mark.spec("FW-384", "FW-385", "FW-S84")
 @pytest.mark.parametrize(
     ("url", "tags", "root"),
     [
@@ -67,6 +67,12 @@ def test_without_configuration_a_registry_is_asked_itself() -> None:
         ("https://h", "/v2/library/x/tags/list", "/v2"),
         ("https://h/x/v2/y/z/", "/x/v2/y/z/library/x/tags/list", "/x/v2"),
         ("https://h/{registry}", "/v2/docker.io/library/x/tags/list", "/v2"),
+        (
+            "https://h/artifactory/api/docker/hub/v2",
+            "/artifactory/api/docker/hub/v2/library/x/tags/list",
+            "/artifactory/api/docker/hub/v2",
+        ),
+        ("http://h:5000/hub", "/v2/hub/library/x/tags/list", "/v2"),
     ],
 )
 def test_api_base_of_a_mirror(url: str, tags: str, root: str) -> None:

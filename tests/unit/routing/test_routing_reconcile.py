@@ -137,10 +137,13 @@ def test_the_route_is_made_while_nothing_else_is_ready() -> None:
     }
 
 
-@pytest.mark.spec("RT-142", "RT-170", "FW-370", "FW-371", "RT-P08")
+@pytest.mark.spec("RT-142", "RT-170", "FW-370", "FW-371", "RT-P08", "FW-373")
 def test_the_first_pass_reports_pending_and_the_path_and_nothing_of_others() -> None:
-    plan = passes(world(service({"enabled": True}), config({"gatewayRef": GATEWAY})))
+    seventh = service({"enabled": True})
+    seventh["metadata"]["generation"] = 7
+    plan = passes(world(seventh, config({"gatewayRef": GATEWAY})))
     assert plan.status is not None
+    assert plan.status["conditions"][0]["observedGeneration"] == 7
     assert set(plan.status) == {"conditions", "routing"}
     assert plan.status["routing"] == {"path": "/ml-team/aimservice-qwen-chat-uid"}
     assert ready_of(plan) == ("False", "HTTPRoutePending")

@@ -77,7 +77,7 @@ def test_names_of_workloads(service: str, namespace: str, name: str) -> None:
     assert len(f"{name}-predictor-{namespace}") <= 63
 
 
-@pytest.mark.spec("AT-140", "SV-036", "SV-247", "SV-246")
+@pytest.mark.spec("AT-140", "SV-036", "SV-247", "SV-246", "FW-S44")
 def test_a_name_of_eighty_characters() -> None:
     name = "s" * 80
     world = serving_world(aim_service(name, model={"name": "qwen"}), model(), template(), node())

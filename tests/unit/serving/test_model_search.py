@@ -118,7 +118,7 @@ def test_the_service_says_why_its_model_failed() -> None:
 STORED = {"name": "cached-model", "namespace": TEAM, "scope": "Namespace", "kind": "k", "uid": "u"}
 
 
-@pytest.mark.spec("SV-054", "SV-056", "AT-024")
+@pytest.mark.spec("SV-054", "SV-056", "AT-024", "FW-111")
 def test_a_ready_stored_model_is_kept() -> None:
     service = by_name("different-name", resolvedModel=STORED)
     plan = plan_for(serving_world(service, model("cached-model"), model("different-name", "other/image:1")))

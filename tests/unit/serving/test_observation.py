@@ -139,7 +139,7 @@ def test_images_that_can_not_be_pulled(text: str, reason: str, parent: tuple[str
     assert len(children_of(plan, "InferenceService")) == 1
 
 
-@pytest.mark.spec("SV-201", "SV-202", "SV-203", "AT-117", "AT-118")
+@pytest.mark.spec("SV-201", "SV-202", "SV-203", "AT-117", "AT-118", "FW-P23")
 @pytest.mark.parametrize(
     ("events", "reason", "value"),
     [
@@ -314,7 +314,7 @@ def routed(reason: str | None, status: bool = False, **routing: Any) -> BuiltWor
     return running(config(**own), predictor_pod("Running", ready=True), service=service)
 
 
-@pytest.mark.spec("FW-374", "FW-375", "SV-004", "SV-224", "FW-371", "AT-128")
+@pytest.mark.spec("FW-374", "FW-375", "SV-004", "SV-224", "FW-371", "AT-128", "FW-S55")
 @pytest.mark.parametrize(
     ("status", "reason", "value"),
     [
@@ -337,7 +337,7 @@ def test_route(status: bool, reason: str | None, value: str) -> None:
     assert len(children_of(plan, "InferenceService")) == 1
 
 
-@pytest.mark.spec("FW-376", "FW-092", "SV-224")
+@pytest.mark.spec("FW-376", "FW-092", "SV-224", "FW-S56")
 def test_a_missing_gateway_blocks() -> None:
     around = [template(), model(), node(), cache("qwen3-lat-a04542d9"), config(routing={"enabled": True})]
     plan = plan_for(serving_world(SERVICE, *around))

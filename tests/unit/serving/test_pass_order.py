@@ -82,7 +82,7 @@ def test_a_paused_service_is_left_alone_with_everything_it_has() -> None:
         assert children_of(decided(known), "InferenceService") != [], value
 
 
-@pytest.mark.spec("SV-044", "SV-047", "SV-223", "SV-226", "AT-130")
+@pytest.mark.spec("SV-044", "SV-047", "SV-223", "SV-226", "AT-130", "FW-005", "FW-006")
 def test_a_blocked_pass_looks_at_everything_tells_it_and_writes_nothing() -> None:
     failed = (cache(USUAL, status="Failed"), artifact())
     blocked = world(service(runtimeConfigName="missing"), workload(service()), *failed)

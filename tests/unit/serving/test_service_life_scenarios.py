@@ -195,7 +195,7 @@ def test_a_corrected_pull_secret_reaches_pods_that_cannot_pull() -> None:
     assert body["spec"]["predictor"]["imagePullSecrets"] == [{"name": "regcred"}]
 
 
-@pytest.mark.spec("AT-129", "SV-227", "SV-228", "SV-231")
+@pytest.mark.spec("AT-129", "SV-227", "SV-228", "SV-231", "FW-111")
 def test_references_are_complete_and_of_what_is_ready() -> None:
     plan = plan_for(serving_world(service(model={"name": "qwen"}), template(), model()))
     assert plan.status is not None

@@ -160,7 +160,7 @@ def test_a_model_in_the_way_wakes_who_needs_its_name() -> None:
         assert woken(world, parts.MODELS, None, model(name, "another:1")) == {service}
 
 
-@pytest.mark.spec("SV-252", "SV-193")
+@pytest.mark.spec("SV-252", "SV-193", "FW-261")
 @pytest.mark.parametrize(
     ("type_", "message", "expected"),
     [("Warning", "boom", True), ("Normal", "boom", False), ("Warning", "the object has been modified", False)],

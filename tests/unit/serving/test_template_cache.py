@@ -271,7 +271,7 @@ def deleted(plan: Plan) -> list[str]:
     return [one.name for one in plan.deletes]
 
 
-@pytest.mark.spec("SV-234", "SV-235", "SV-240", "FW-182", "FW-183", "AT-132", "AT-133")
+@pytest.mark.spec("SV-234", "SV-235", "SV-240", "FW-182", "FW-183", "AT-132", "AT-133", "FW-S50")
 def test_unfinished_caches_go_with_the_service() -> None:
     assert deleted(deleting(mine(status="Failed"))) == [USUAL]
     assert deleted(deleting(mine(status="Ready"))) == []
@@ -293,7 +293,7 @@ def test_caches_of_others_stay() -> None:
         assert deleted(deleting(mine(status="Failed", mode="Dedicated", owners=[owner(of)]))) == [USUAL]
 
 
-@pytest.mark.spec("SV-236", "FW-186", "FW-187", "AT-134")
+@pytest.mark.spec("SV-236", "FW-186", "FW-187", "AT-134", "FW-185")
 def test_a_terminating_namespace_takes_everything_along() -> None:
     assert deleted(deleting(mine(status="Failed"), namespace=False)) == []
     assert deleted(deleting(mine(status="Failed"), doomed=True)) == []

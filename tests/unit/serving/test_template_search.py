@@ -161,7 +161,7 @@ def test_ambiguity() -> None:
     assert children_of(running, "InferenceService") == []
 
 
-@pytest.mark.spec("SV-083", "SV-057", "AT-055", "SV-P29")
+@pytest.mark.spec("SV-083", "SV-057", "AT-055", "SV-P29", "FW-111")
 def test_the_stored_template_stays_while_it_fits() -> None:
     stored = aim_service(status={"resolvedTemplate": STORED})
     better = template("better", precision="fp4")
@@ -225,7 +225,7 @@ def test_a_derived_template_is_made_and_awaited(cluster: bool) -> None:
     assert children_of(plan_for(world), "AIMServiceTemplate") == []
 
 
-@pytest.mark.spec("SV-110", "SV-266", "FW-213", "SV-P13")
+@pytest.mark.spec("SV-110", "SV-266", "FW-213", "SV-P13", "FW-S53")
 def test_users_of_a_derived_template_are_its_owners() -> None:
     base, first = template("t"), overridden(precision="fp16")
     second = aim_service("second", template={"name": "t"}, overrides={"precision": "fp16"})
