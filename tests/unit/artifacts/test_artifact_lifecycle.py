@@ -58,6 +58,15 @@ def ready() -> Cluster:
     return known
 
 
+@pytest.mark.spec("AR-212", "FW-P21")
+@pytest.mark.parametrize("made_by_cache", [True, False])
+def test_only_the_volume_for_a_cache_says_so(made_by_cache: bool) -> None:
+    own = {"template-created": "true"} if made_by_cache else {}
+    (claim,) = children_of(cluster(labels=own).run(ARTIFACTS, "qwen"), ARTIFACT_CLAIMS)
+    found = claim["metadata"]["labels"].get("aim.eai.amd.com/cache.type")
+    assert found == ("template-cache" if made_by_cache else None)
+
+
 @pytest.mark.spec("AR-041", "AR-100", "AR-101", "AR-210", "AR-212", "AR-271", "AR-420")
 def test_first_pass_makes_binding_and_volume() -> None:
     known = cluster()

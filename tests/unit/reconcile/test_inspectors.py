@@ -354,7 +354,7 @@ def test_who_ran_out_of_memory_is_asked_nothing() -> None:
     ],
 )
 def test_what_a_list_of_pods_comes_to(pods: list[Pod], events: list[str], state: State, reason: str) -> None:
-    def events_of(one: Pod) -> Iterable[Event]:
+    def events_of(one: Pod) -> list[Event]:
         return [pod_event(one, name, second, "why") for second, name in enumerate(events)]
 
     component = inspect_pods("Pods", pods, events_of=events_of)
