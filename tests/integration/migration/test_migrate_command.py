@@ -182,6 +182,25 @@ async def test_one_refused_object_does_not_stop_the_others(api: RawApi, command:
     assert (await api.get(f"{TEAM}/aimservices/chat")).status == 200
 
 
+@pytest.mark.spec("RC-147")
+async def test_what_is_being_deleted_is_not_written_to(api: RawApi, command: Command, tmp_path: Path) -> None:
+    leaving = today("AIMRuntimeConfig", "default", {})
+    leaving["metadata"]["finalizers"] = ["example.com/hold"]
+    await api.created(f"{TEAM}/aimruntimeconfigs", leaving)
+    await api.delete(f"{TEAM}/aimruntimeconfigs/default")
+    before = await versions(api)
+    file = tmp_path / "old.yaml"
+    file.write_text(documents(old_body("AIMNamespaceConfig", "a", NAMESPACE_CONFIG)))
+    result = await command("-f", str(file))
+    assert result.exit_code == 1
+    assert "AIMRuntimeConfig ml-team/default: is being deleted" in result.output
+    assert "0 created, 0 completed, 0 unchanged, 1 refused" in result.output
+    assert await versions(api) == before
+    await api.merge(f"{TEAM}/aimruntimeconfigs/default", {"metadata": {"finalizers": None}})
+    again = await command("-f", str(file))
+    assert "1 created" in again.output
+
+
 @pytest.mark.spec("RC-135")
 async def test_a_template_of_today_gives_an_old_cache_its_scope(api: RawApi, command: Command, tmp_path: Path) -> None:
     template = today("AIMClusterServiceTemplate", "t", {"modelName": "m"})

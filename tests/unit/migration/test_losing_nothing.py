@@ -3,9 +3,10 @@
 import pytest
 from support.old_objects import migrated, old, remarks
 
+from aim_cli.migration.adding import completed
 from aim_cli.migration.findings import Weight
 from aim_cli.migration.mapping import migrate
-from aim_cli.migration.settling import as_yaml, difference, settle
+from aim_cli.migration.settling import Deed, as_yaml, difference, settle
 from controller_runtime import JsonObject
 
 
@@ -67,3 +68,23 @@ def test_a_difference_shows_no_credentials() -> None:
 def test_texts_that_look_like_numbers_are_quoted(text: str) -> None:
     assert as_yaml({"value": text}) == f"value: '{text}'\n"
     assert as_yaml({"value": f"v{text}"}) == f"value: v{text}\n"
+
+
+@pytest.mark.spec("RC-141", "RC-143", "CC-009")
+@pytest.mark.parametrize(
+    "spec",
+    [
+        {"env": None},
+        {"routing": {"pathTemplate": None}},
+        {"storage": None, "routing": {"enabled": True, "gatewayRef": None}},
+        {"env": [{"name": "A", "value": "1", "valueFrom": None}], "routing": {"enabled": True}},
+    ],
+)
+def test_a_null_says_nothing(spec: JsonObject) -> None:
+    (new,) = migrate([old("AIMRuntimeConfig", "default", spec)]).objects
+    stored = {"routing": {"enabled": True}, "env": [{"name": "A", "value": "1"}]}
+    there = {**new.body, "spec": stored}
+    step = settle(new, there)
+    assert (step.deed, step.findings, step.body["spec"]) == (Deed.KEEP, (), stored)
+    kept, conflicts = completed({"spec": {"env": None}}, {"spec": {"env": [{"name": "A"}]}})
+    assert (kept["spec"], conflicts) == ({"env": [{"name": "A"}]}, [])

@@ -23,7 +23,10 @@ def _completed(base: JsonObject, addition: JsonObject, path: str, conflicts: lis
     for name, value in addition.items():
         here = f"{path}.{name}"
         there = base.get(name)
-        if name not in base:
+        if value is None:
+            # The API server stores no null: to it the field is absent (CC-009).
+            continue
+        if there is None:
             merged[name] = value
         elif here == _BY_NAME and isinstance(there, list) and isinstance(value, list):
             merged[name] = _named(there, value, conflicts)
@@ -46,7 +49,7 @@ def _named(base: list[JsonObject], addition: list[JsonObject], conflicts: list[s
 def contains(there: object, wanted: object) -> bool:
     """Whether a stored value is what was wanted; the API server may have added defaults to it."""
     if isinstance(there, dict) and isinstance(wanted, dict):
-        return all(name in there and contains(there[name], value) for name, value in wanted.items())
+        return all(contains(there.get(name), value) for name, value in wanted.items())
     if isinstance(there, list) and isinstance(wanted, list):
         return len(there) == len(wanted) and all(map(contains, there, wanted))
     return there == wanted

@@ -20,6 +20,7 @@ from controller_runtime.kube.kubeconfig import ConfigError
 
 MANAGER: Final = "aim-migrate"
 UNMAPPED: Final = 1
+_GOING: Final = "is being deleted, and what is written to it would go with it; migrate again when it is gone"
 _STYLES: Final = {Deed.CREATE: "green", Deed.COMPLETE: "cyan", Deed.KEEP: "dim"}
 
 
@@ -62,7 +63,11 @@ async def run(wish: Wish, out: Console, errors: Console) -> int:
         findings = [*reading.findings, *migration.findings]
         deeds: Counter[Deed] = Counter()
         for new in migration.objects:
-            step = settle(new, await _there(kube, new))
+            there = await _there(kube, new)
+            if there is not None and there["metadata"].get("deletionTimestamp"):
+                findings.append(Finding(Weight.REFUSED, str(new), "", _GOING))
+                continue
+            step = settle(new, there)
             findings += step.findings
             try:
                 await _write(kube, step, dry_run=wish.dry_run)
