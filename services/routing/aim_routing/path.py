@@ -9,7 +9,8 @@ from pydantic import BaseModel
 
 from aim_domain import AIMService, AIMServiceStatus
 from aim_domain.naming import sanitise_segment
-from aim_routing.path_template import MissingValueError, PathTemplateError, render
+from aim_domain.path_template import PathTemplateError
+from aim_routing.path_template import MissingValueError, render
 from controller_runtime import to_json
 
 MAX_PATH: Final = 200

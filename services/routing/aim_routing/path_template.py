@@ -1,19 +1,10 @@
-"""Path templates: literal text with JSONPath placeholders, rendered against the AIMService (RT-073…RT-093).
+"""Path templates rendered against the AIMService (RT-073…RT-093)."""
 
-The expression language is the part of JSONPath that leads to one value; whatever could lead to several is refused,
-so that a path never depends on the order of a list.
-"""
-
-import re
-from dataclasses import dataclass
-from typing import Final, TypeAlias
+from typing import Final
 
 from aim_domain.naming import sanitise_segment
+from aim_domain.path_template import PLACEHOLDER, Element, Field, Filter, PathTemplateError, Slice, Step, parse
 from controller_runtime import JsonObject, dumps
-
-
-class PathTemplateError(Exception):
-    """The template cannot be rendered; the message names the expression and the cause (RT-113)."""
 
 
 class MissingValueError(PathTemplateError):
@@ -28,62 +19,6 @@ class MissingValueError(PathTemplateError):
         self.fields = fields
 
 
-@dataclass(frozen=True, slots=True)
-class Field:
-    """Member of an object."""
-
-    name: str
-    quoted: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Element:
-    """Element of a list; negative numbers count from the end."""
-
-    index: int
-
-
-@dataclass(frozen=True, slots=True)
-class Slice:
-    """A section of a list, which must hold exactly one element to have a value."""
-
-    start: int | None
-    stop: int | None
-
-
-@dataclass(frozen=True, slots=True)
-class Filter:
-    """The elements of a list whose member stands in a relation to a literal."""
-
-    member: tuple[str, ...]
-    operator: str
-    literal: str | float | bool
-
-
-Step: TypeAlias = Field | Element | Slice | Filter
-
-_PLACEHOLDER: Final = re.compile(r"\{([^{}]+)\}")
-_STEP: Final = re.compile(
-    r"""
-      \.(?P<name>(?:\\.|[^.\[\]\s\\*])+)
-    | \[\s*'(?P<single>[^']*)'\s*\]
-    | \[\s*"(?P<double>[^"]*)"\s*\]
-    | \[\s*(?P<index>-?\d+)\s*\]
-    | \[\s*(?P<start>-?\d+)?\s*:\s*(?P<stop>-?\d+)?\s*\]
-    | \[\?\(\s*@\.(?P<member>[\w.]+)\s*(?P<operator>==|!=|<=|>=|<|>)\s*(?P<literal>"[^"]*"|'[^']*'|[^\s)]+)\s*\)\]
-    """,
-    re.VERBOSE,
-)
-_UNSTEADY: Final = frozenset(
-    {
-        ("metadata", "managedFields"),
-        ("metadata", "resourceVersion"),
-        ("status", "conditions"),
-        ("status", "observedGeneration"),
-        ("status", "routing"),
-    }
-)
-"""What changes with health or with each write, also with that of the path itself: the route would never rest."""
 _MAPS_WITH_FREE_KEYS: Final = {"labels": "label", "annotations": "annotation"}
 
 
@@ -93,64 +28,17 @@ def render(template: str, service: JsonObject) -> str:
     Raises:
         PathTemplateError: a placeholder is malformed or leads to no, several or unusable values.
     """
-    return _PLACEHOLDER.sub(lambda match: _value_of(match[1].strip(), service), template)
+    return PLACEHOLDER.sub(lambda match: _value_of(match[1].strip(), service), template)
 
 
 def _value_of(expression: str, service: JsonObject) -> str:
     steps = parse(expression)
-    fields = tuple(step.name for step in steps[:2] if isinstance(step, Field))
-    if fields in _UNSTEADY:
-        raise PathTemplateError(f"expression {{{expression}}}: invalid expression, a path cannot follow {fields[1]}")
     text = _scalar(expression, _single(expression, steps, service)).strip()
     verbatim = _is_annotation(steps)
     value = text if verbatim else sanitise_segment(text)
     if not value:
         raise PathTemplateError(f"expression {{{expression}}}: the value is empty")
     return value
-
-
-def parse(expression: str) -> tuple[Step, ...]:
-    """The steps of an expression; a leading ``$`` is optional.
-
-    Raises:
-        PathTemplateError: the expression is empty or not of the supported forms.
-    """
-    body = expression.removeprefix("$")
-    steps: list[Step] = []
-    position = 0
-    while position < len(body):
-        match = _STEP.match(body, position)
-        if match is None:
-            raise PathTemplateError(f"expression {{{expression}}}: invalid expression at {body[position:]!r}")
-        steps.append(_step(match))
-        position = match.end()
-    if not steps:
-        raise PathTemplateError(f"expression {{{expression}}}: invalid expression, it is empty")
-    return tuple(steps)
-
-
-def _step(match: re.Match[str]) -> Step:
-    quoted = match["single"] if match["single"] is not None else match["double"]
-    if quoted is not None:
-        return Field(quoted, quoted=True)
-    if match["name"] is not None:
-        return Field(re.sub(r"\\(.)", r"\1", match["name"]))
-    if match["index"] is not None:
-        return Element(int(match["index"]))
-    if match["member"] is not None:
-        return Filter(tuple(match["member"].split(".")), match["operator"], _literal(match["literal"]))
-    return Slice(*(None if bound is None else int(bound) for bound in (match["start"], match["stop"])))
-
-
-def _literal(text: str) -> str | float | bool:
-    if text[0] in "'\"":
-        return text[1:-1]
-    if text in ("true", "false"):
-        return text == "true"
-    try:
-        return float(text)
-    except ValueError:
-        return text
 
 
 def _single(expression: str, steps: tuple[Step, ...], root: JsonObject) -> object:

@@ -11,6 +11,7 @@ from aim_domain import (
     compile_pattern,
     gateway_duration,
 )
+from aim_domain.path_template import template_problems
 from controller_runtime import (
     ConditionStatus,
     Desired,
@@ -63,9 +64,11 @@ def _timeout_problems(spec: RuntimeConfigSpec) -> list[str]:
 
 def _template_problems(spec: RuntimeConfigSpec) -> list[str]:
     template = spec.routing.path_template if spec.routing else None
-    if not template or template.count("{") == template.count("}"):
+    if not template:
         return []
-    return [f"spec.routing.pathTemplate: braces do not match in {template!r}"]
+    # A brace without its other half is literal text to a route; nobody means it.
+    unmatched = [] if template.count("{") == template.count("}") else [f"braces do not match in {template!r}"]
+    return [f"spec.routing.pathTemplate: {problem}" for problem in (*unmatched, *template_problems(template))]
 
 
 def _pattern_problems(spec: RuntimeConfigSpec) -> list[str]:

@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from aim_domain.path_template import PathTemplateError
 from aim_routing.address import Address, hosts_overlap, paths_overlap
 from aim_routing.path import normalise
-from aim_routing.path_template import PathTemplateError
 
 SEGMENTS = st.lists(st.sampled_from(["a", "b", "a-b"]), max_size=11)
 PATHS = SEGMENTS.map(lambda segments: f"/{'/'.join(segments)}")

@@ -7,8 +7,8 @@ from support.builders import make
 
 from aim_domain import AIMService
 from aim_domain.kinds import AIM_SERVICE
+from aim_domain.path_template import PathTemplateError, parse
 from aim_routing.path import PathProblem, normalise, path_of
-from aim_routing.path_template import PathTemplateError, parse
 
 
 def service(**members: Any) -> AIMService:

@@ -9,9 +9,10 @@ from support.deciding import decide
 from aim_domain import AIMService, AimSettings, HTTPRoute, ParentReference
 from aim_domain.kinds import AIM_SERVICE, HTTP_ROUTE
 from aim_domain.parts import HTTP_ROUTES, SERVICES
+from aim_domain.path_template import PathTemplateError
 from aim_routing.acceptance import acceptance
 from aim_routing.path import PathProblem, normalise, path_of
-from aim_routing.path_template import PathTemplateError, render
+from aim_routing.path_template import render
 from aim_routing.service import definition
 from controller_runtime import Delete, Desired, JsonObject, Observability, Plan
 

@@ -37,6 +37,12 @@ def test_a_valid_config() -> None:
     [
         ({"routing": {"requestTimeout": "soon"}}, "spec.routing.requestTimeout"),
         ({"routing": {"pathTemplate": "/{.metadata.name"}}, "spec.routing.pathTemplate"),
+        (
+            {"routing": {"pathTemplate": "/a/{.spec..name}"}},
+            "spec.routing.pathTemplate: expression {.spec..name}: invalid",
+        ),
+        ({"routing": {"pathTemplate": "/{ }"}}, "spec.routing.pathTemplate: expression {}: invalid expression, it is"),
+        ({"routing": {"pathTemplate": "/{.status.conditions[0].type}"}}, "a path cannot follow conditions"),
         ({"labelPropagation": {"match": ["ok-*", "[broken"]}}, "spec.labelPropagation.match[1]"),
         ({"pvcHeadroomPercent": -50}, "spec.pvcHeadroomPercent is -50"),
     ],
