@@ -28,8 +28,10 @@ class Volumes:
     mounts: tuple[JsonObject, ...] = (_SHARED_MEMORY_MOUNT,)
 
     def with_new(self, volumes: Iterable[JsonObject], mounts: Iterable[JsonObject]) -> "Volumes":
-        """These and the others, as far as their names are new."""
-        return Volumes((*self.volumes, *_new(self.volumes, volumes)), (*self.mounts, *_new(self.mounts, mounts)))
+        """These and the others, as far as their names are new, and the places where they are mounted."""
+        taken = {mount["mountPath"] for mount in self.mounts}
+        fitting = [mount for mount in _new(self.mounts, mounts) if mount["mountPath"] not in taken]
+        return Volumes((*self.volumes, *_new(self.volumes, volumes)), (*self.mounts, *fitting))
 
     def with_profile(self, profile: ProfileMount | None) -> "Volumes":
         """These and the custom profile (SV-176)."""

@@ -6,6 +6,7 @@ from support.predictors import USUAL
 from support.serving import (
     ARTIFACT,
     CLAIM,
+    IMAGE,
     TEAM,
     aim_service,
     cache,
@@ -110,6 +111,19 @@ def test_a_service_that_changes_template_waits_for_the_new_weights() -> None:
     assert body["metadata"]["labels"][labels.TEMPLATE] == "thr"
     assert body["spec"]["predictor"]["volumes"][1]["persistentVolumeClaim"] == {"claimName": "new-claim"}
     assert overall(moved) == "Running"
+
+
+@pytest.mark.spec("SV-171", "SV-174")
+def test_two_mounts_at_one_path_are_never_asked_for() -> None:
+    own = aim_service(template={"name": "qwen3-lat"})
+    mounts = [{"name": "edited", "mountPath": "/dev/shm"}, {"name": "weights", "mountPath": "/weights"}]
+    edited = workload(own, containers=[{"name": "kserve-container", "image": IMAGE, "volumeMounts": mounts}])
+    (body,) = children_of(plan_for(serving_world(own, template(), model(), edited)), "InferenceService")
+    (container,) = body["spec"]["predictor"]["containers"]
+    assert [(one["name"], one["mountPath"]) for one in container["volumeMounts"]] == [
+        ("dshm", "/dev/shm"),
+        ("weights", "/weights"),
+    ]
 
 
 @pytest.mark.spec("SV-141", "SV-171")
