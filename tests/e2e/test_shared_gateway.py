@@ -1,7 +1,8 @@
-"""Two namespaces on one gateway: what a path leads to belongs to the older service, and is free when that goes."""
+"""Services behind one gateway: their URLs, and two namespaces that want the same one."""
 
+import aiohttp
 import pytest
-from support.stack import Platform
+from support.stack import OWN, Platform
 
 from controller_runtime import JsonObject
 
@@ -18,6 +19,33 @@ def route_condition(obj: JsonObject) -> JsonObject:
 
 def is_accepted(obj: JsonObject) -> bool:
     return route_condition(obj).get("status") == "True"
+
+
+@pytest.mark.spec("RT-S21", "RT-051")
+async def test_requests_reach_the_model_under_the_path_of_the_config(platform: Platform) -> None:
+    namespace = "integration"
+    await platform.namespace(namespace)
+    config = {
+        "apiVersion": "aim.eai.amd.com/v1alpha1",
+        "kind": "AIMRuntimeConfig",
+        "metadata": {"name": "default", "namespace": namespace},
+        "spec": {"routing": {"pathTemplate": "/integration/gpu-cached/{.metadata.name}", "requestTimeout": "180s"}},
+    }
+    await platform.api.created(f"{OWN}/namespaces/{namespace}/aimruntimeconfigs", config)
+    path = await platform.service(namespace, "test-gpu-cached", model={"image": IMAGE}, routing={"enabled": True})
+    service = await platform.running(path)
+
+    url = service["status"]["routing"]["path"]
+    assert url == "/integration/gpu-cached/test-gpu-cached"
+    (route,) = (await platform.api.get(ROUTES.format(namespace))).body["items"]
+    assert route["spec"]["rules"][0]["timeouts"] == {"request": "3m0s"}
+    async with (
+        aiohttp.ClientSession(platform.stack.gateway_url) as session,
+        session.get(f"{url}/v1/models") as answer,
+    ):
+        assert answer.status == 200
+        assert [one["object"] for one in (await answer.json())["data"]] == ["model"]
+    assert (await platform.chat(url, "hello"))["choices"]
 
 
 @pytest.mark.spec("RT-122", "RT-S33", "RT-173")

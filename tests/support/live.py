@@ -123,6 +123,7 @@ class _Server:
             self.plane.store.collection(storage).watchers.discard(watcher)
         self.clock = clock
         self.plane.wipe()
+        self.plane.requests.reset()
         self._watchers = [(storage, Watcher("")) for storage in storages]
         for storage, watcher in self._watchers:
             self.plane.store.collection(storage).watchers.add(watcher)
@@ -267,6 +268,11 @@ class Live(BuiltWorld):
         """Names of the objects of a part."""
         return [one["metadata"]["name"] for one in self.all(part)]
 
+    def requests(self) -> set[tuple[str, str]]:
+        """Verb and resource of what was asked of the API server so far, in passes and by the test."""
+        counted = self._server.plane.requests.report()["requests"]
+        return {(one["verb"], "/".join(filter(None, (one["resource"], one["subresource"])))) for one in counted}
+
     # The rest of the world
 
     def add(self, *objects: JsonObject) -> None:
@@ -300,6 +306,15 @@ class Live(BuiltWorld):
         # The server counts.
         merged["metadata"] = {member: value for member, value in merged["metadata"].items() if member != "generation"}
         self._store(merged, "")
+        self._follow()
+
+    def apply(self, part: Part[Any], name: str, members: JsonObject, manager: str) -> None:
+        """Somebody else takes fields of an object by server-side apply."""
+        key = self._key(part, name, "")
+        where = {"name": name, **({"namespace": key.namespace} if key.namespace else {})}
+        metadata = {**(members.get("metadata") or {}), **where}
+        body = {"apiVersion": part.kind.api_version, "kind": part.kind.kind, **members, "metadata": metadata}
+        self._server.until_done(self._server.kube.apply(part.kind, body, manager))
         self._follow()
 
     def apply_status(self, part: Part[Any], name: str, status: JsonObject, manager: str) -> None:

@@ -52,6 +52,27 @@ def test_placeholders_are_replaced(template: str, path: str) -> None:
     assert path_of(service(), template).value == path
 
 
+@pytest.mark.spec("RT-078", "RT-P05")
+@pytest.mark.parametrize(
+    ("expression", "path"),
+    [
+        (".spec.runtimeConfigName", "/batch-jobs"),
+        (".spec['runtimeConfigName']", "/batch-jobs"),
+        ('.spec["model"].name', "/meta-llama-3-8b"),
+        (".spec['model']['name']", "/meta-llama-3-8b"),
+        (".spec.overrides.hardware.gpu.requests", "/2"),
+        (".spec.runtime_config_name", None),
+        (".spec.RuntimeConfigName", None),
+        (".Spec.Model.Name", None),
+    ],
+)
+def test_fields_have_the_names_of_the_api(expression: str, path: str | None) -> None:
+    obj = service()
+    given = obj.model_copy(update={"spec": obj.spec.model_copy(update={"runtime_config_name": "batch-jobs"})})
+    found = path_of(given, f"/{{{expression}}}")
+    assert (found.value, found.problem) == ((path, None) if path else ("", PathProblem.INVALID))
+
+
 @pytest.mark.spec("RT-077", "RT-079")
 @pytest.mark.parametrize(
     ("expression", "path"),

@@ -137,7 +137,7 @@ def test_the_route_is_made_while_nothing_else_is_ready() -> None:
     }
 
 
-@pytest.mark.spec("RT-142", "RT-170", "FW-370", "FW-371", "RT-P08", "FW-373")
+@pytest.mark.spec("RT-142", "RT-170", "FW-370", "FW-371", "RT-P08", "FW-373", "RT-140")
 def test_the_first_pass_reports_pending_and_the_path_and_nothing_of_others() -> None:
     seventh = service({"enabled": True})
     seventh["metadata"]["generation"] = 7

@@ -81,6 +81,17 @@ def test_the_backend_of_the_route_is_the_service_of_the_workload(name: str) -> N
     assert (route["metadata"]["name"] == made["metadata"]["name"]) is short, "the two have limits of their own"
 
 
+@pytest.mark.spec("RT-180")
+def test_turning_routing_on_does_not_touch_the_workload() -> None:
+    live = living(aim_service(template={"name": "qwen3-lat"}), template(), model(), node(), cache(USUAL))
+    live.settle(SERVICES, "qwen-chat")
+    before = live.only(INFERENCE_SERVICES)["metadata"]["resourceVersion"]
+    live.change(SERVICES, "qwen-chat", spec={**live.raw(SERVICES, "qwen-chat")["spec"], **GATEWAY})
+    live.settle(SERVICES, "qwen-chat")
+    assert live.only(INFERENCE_SERVICES)["metadata"]["resourceVersion"] == before
+    assert routed(live.raw(SERVICES, "qwen-chat"))
+
+
 @pytest.mark.spec("SV-006", "RT-007", "RT-200", "RT-201")
 def test_a_route_needs_nothing_but_the_service_and_its_config() -> None:
     assert {part.name for part in ROUTING.consumes} == {

@@ -314,30 +314,38 @@ def routed(reason: str | None, status: bool = False, **routing: Any) -> BuiltWor
     return running(config(**own), predictor_pod("Running", ready=True), service=service)
 
 
-@pytest.mark.spec("FW-374", "FW-375", "SV-004", "SV-224", "FW-371", "AT-128", "FW-S55")
+@pytest.mark.spec("FW-374", "FW-375", "SV-004", "SV-224", "FW-371", "AT-128", "FW-S55", "RT-150", "RT-161", "RT-203")
 @pytest.mark.parametrize(
     ("status", "reason", "value"),
     [
         (False, None, "Starting"),
         (True, "HTTPRouteAccepted", "Running"),
+        (False, "HTTPRouteCreating", "Starting"),
         (False, "HTTPRoutePending", "Starting"),
         (False, "BackendNotFound", "Starting"),
+        (False, "RefNotPermitted", "Starting"),
+        (False, "InvalidKind", "Starting"),
+        (False, "UnsupportedProtocol", "Starting"),
         (False, "RouteRefsUnresolved", "Starting"),
         (False, "PathTemplateInvalid", "Degraded"),
         (False, "PathConflict", "Degraded"),
         (False, "HTTPRouteFetchError", "Degraded"),
         (False, "NotAllowedByListeners", "Failed"),
         (False, "AlreadyExists", "Failed"),
+        (False, "InvalidSpec", "Failed"),
     ],
 )
 def test_route(status: bool, reason: str | None, value: str) -> None:
     plan = plan_for(routed(reason, status))
     assert overall(plan) == value
+    ready = condition_of(plan, "Ready")
+    assert ready is not None
+    assert (ready[0] == "True") is status
     assert condition_of(plan, "HTTPRouteReady") is None
     assert len(children_of(plan, "InferenceService")) == 1
 
 
-@pytest.mark.spec("FW-376", "FW-092", "SV-224", "FW-S56")
+@pytest.mark.spec("FW-376", "FW-092", "SV-224", "FW-S56", "RT-161", "RT-203")
 def test_a_missing_gateway_blocks() -> None:
     around = [template(), model(), node(), cache("qwen3-lat-a04542d9"), config(routing={"enabled": True})]
     plan = plan_for(serving_world(SERVICE, *around))

@@ -197,7 +197,7 @@ def test_an_untrue_route_condition_becomes_a_component(reason: str, state: State
     assert (part.dependency, part.is_input, part.counted_only) == (Dependency.DOWNSTREAM, False, True)
 
 
-@pytest.mark.spec("FW-374", "FW-376")
+@pytest.mark.spec("FW-374", "FW-376", "RT-140")
 def test_a_route_that_is_there_missing_or_cannot_be() -> None:
     ready = route_component(stored("HTTPRouteReady", True, "HTTPRouteAccepted"), None)
     assert (ready.state, ready.reason, ready.errors) == (State.READY, "HTTPRouteAccepted", ())
