@@ -4,7 +4,7 @@ import pytest
 
 from aim_local.actors.hpa_status import Outcome, desired_replicas
 from aim_local.actors.hpa_status import status_for as hpa_status
-from aim_local.actors.keda_objects import hpa_for
+from aim_local.actors.keda_objects import hpa_for, replicas_for
 from aim_local.actors.keda_objects import status_for as scaled_object_status
 from aim_local.actors.kserve_objects import autoscaler_for, deployment_for, service_for
 from aim_local.actors.kserve_status import status_for
@@ -164,8 +164,38 @@ def test_a_scaled_object_without_its_target_fails_its_check() -> None:
     scaled = autoscaler_for(isvc("keda", autoScaling={"metrics": [METRIC]}))
     assert scaled is not None
 
-    assert found(scaled_object_status(scaled, None, None), "Ready")["reason"] == "ScaledObjectCheckFailed"
-    assert found(scaled_object_status(scaled, deployed(), None), "Ready")["reason"] == "ScaledObjectReady"
+    assert found(scaled_object_status(scaled, None, None, active=False), "Ready")["reason"] == "ScaledObjectCheckFailed"
+    idle = scaled_object_status(scaled, deployed(), None, active=False)
+    assert found(idle, "Ready")["reason"] == "ScaledObjectReady"
+    assert found(idle, "Active")["reason"] == "ScalerNotActive"
+    assert found(scaled_object_status(scaled, deployed(), None, active=True), "Active")["reason"] == "ScalerActive"
+
+
+@pytest.mark.parametrize(
+    ("least", "present", "active", "wanted"),
+    [
+        (0, 1, False, 0),
+        (0, 3, False, 0),
+        (0, 0, False, 0),
+        (0, 0, True, 1),
+        (0, 3, True, 3),
+        (2, 0, True, 2),
+        (2, 0, False, 2),
+        (2, 3, False, 3),
+        (1, 1, True, 1),
+    ],
+)
+def test_keda_alone_takes_the_last_replica_and_brings_the_first(
+    least: int, present: int, active: bool, wanted: int
+) -> None:
+    scaled = autoscaler_for(isvc("keda", minReplicas=least, maxReplicas=3, autoScaling={"metrics": [METRIC]}))
+    assert scaled is not None
+    assert replicas_for(scaled, present, active=active) == wanted
+    scaled["metadata"]["annotations"]["autoscaling.keda.sh/paused"] = "true"
+    assert replicas_for(scaled, present, active=active) == present
+    assert hpa_for({**scaled, "metadata": {**scaled["metadata"], "uid": "so-1"}})["spec"]["minReplicas"] == max(
+        1, least
+    )
 
 
 @pytest.mark.parametrize(
@@ -175,6 +205,8 @@ def test_a_scaled_object_without_its_target_fails_its_check() -> None:
         (3, 1, False, 3, "DesiredWithinRange"),
         (9, 1, False, 4, "TooManyReplicas"),
         (9, 3, True, 3, ""),
+        (9, 0, False, 0, ""),
+        (9, 0, True, 0, ""),
     ],
 )
 def test_the_autoscaler_stays_within_its_bounds(
@@ -188,4 +220,5 @@ def test_the_autoscaler_stays_within_its_bounds(
     written = hpa_status(made, outcome, NOW)
     reasons = {one["type"]: one["reason"] for one in written["conditions"]}
     assert reasons.get("ScalingLimited", "") == limited
-    assert reasons["ScalingActive"] == ("FailedGetResourceMetric" if failed else "ValidMetricFound")
+    expected = "FailedGetResourceMetric" if failed else "ValidMetricFound"
+    assert reasons["ScalingActive"] == (expected if current else "ScalingDisabled")

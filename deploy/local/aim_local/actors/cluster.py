@@ -207,6 +207,7 @@ class SimulatedCluster:
                 scaled_objects=informer(SCALED_OBJECT),
                 deployments=informer(DEPLOYMENT),
                 autoscalers=informer(kinds.HORIZONTAL_POD_AUTOSCALER),
+                inference_services=informer(kinds.INFERENCE_SERVICE),
             )
             return (keda.workers,)
         if part is Actor.HPA:

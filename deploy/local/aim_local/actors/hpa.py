@@ -1,23 +1,21 @@
 """The horizontal pod autoscaler: scales Deployments to what metrics ask for, which an annotation says."""
 
 import asyncio
-from typing import Final, final
+from typing import final
 
 from aim_domain import labels
+from aim_local.actors.asked_replicas import asked_replicas
 from aim_local.actors.failures import Failure
 from aim_local.actors.hpa_status import Outcome, desired_replicas, status_for
 from aim_local.actors.informer import Informer
 from aim_local.actors.kinds import DEPLOYMENT
-from aim_local.actors.objects import LOCAL_PREFIX, annotations_of, is_going, labels_of, now_text
+from aim_local.actors.objects import is_going, labels_of, now_text
 from aim_local.actors.settings import ActorSettings
 from aim_local.actors.wanted_failures import WantedFailures
 from aim_local.actors.workers import Workers
 from aim_local.actors.writer import Writer
 from controller_runtime import JsonObject, Key
 from controller_runtime.kinds import HORIZONTAL_POD_AUTOSCALER
-
-REPLICAS_ANNOTATION: Final = LOCAL_PREFIX + "replicas"
-"""On an InferenceService, or on the autoscaler: how many replicas the metrics ask for."""
 
 
 @final
@@ -61,15 +59,15 @@ class HorizontalPodAutoscalers:
             return
         target = self._deployments.get(Key(key.namespace, autoscaler["spec"]["scaleTargetRef"]["name"]))
         isvc = self._inference_services.get(Key(key.namespace, _service_name(autoscaler)))
-        asked = next((text for one in (autoscaler, isvc) if (text := _asked(one)).isdecimal()), "0")
+        asked = asked_replicas(autoscaler, isvc)
         failed = self._failures.of(Failure.METRICS, autoscaler, isvc) is not None
         replicas = target["spec"].get("replicas", 1) if target else None
-        desired = desired_replicas(autoscaler, int(asked), replicas, failed=failed)
+        desired = desired_replicas(autoscaler, asked, replicas, failed=failed)
         rescaled = target is not None and desired != replicas
         if target is not None and rescaled:
             await asyncio.sleep(self._settings.delay)
             self._deployments.put_if(await self._writer.patch(DEPLOYMENT, target, {"spec": {"replicas": desired}}))
-        outcome = Outcome(replicas, desired, int(asked), rescaled=rescaled, failed=failed)
+        outcome = Outcome(replicas, desired, asked, rescaled=rescaled, failed=failed)
         status = status_for(autoscaler, outcome, now_text())
         if status != autoscaler.get("status"):
             self._autoscalers.put_if(await self._writer.status(HORIZONTAL_POD_AUTOSCALER, autoscaler, status))
@@ -95,7 +93,3 @@ def owner_group(inference_service: Key) -> str:
 
 def _service_name(autoscaler: JsonObject) -> str:
     return labels_of(autoscaler).get(labels.KSERVE_INFERENCE_SERVICE, "")
-
-
-def _asked(obj: JsonObject | None) -> str:
-    return annotations_of(obj).get(REPLICAS_ANNOTATION, "") if obj else ""

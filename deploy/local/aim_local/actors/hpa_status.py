@@ -12,6 +12,7 @@ _UNABLE: Final = "the HPA was unable to compute the replica count: "
 _WITHIN: Final = ("DesiredWithinRange", "the desired count is within the acceptable range")
 _FEW: Final = ("TooFewReplicas", "the desired replica count is less than the minimum replica count")
 _MANY: Final = ("TooManyReplicas", "the desired replica count is more than the maximum replica count")
+_RESTS: Final = ("ScalingDisabled", "scaling is disabled since the replica count of the target is zero")
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,9 +33,16 @@ class Outcome:
     rescaled: bool
     failed: bool
 
+    @property
+    def rests(self) -> bool:
+        """Whether somebody else has taken the last replica: an autoscaler never brings one back."""
+        return self.current == 0
+
 
 def desired_replicas(autoscaler: JsonObject, asked: int, current: int | None, *, failed: bool) -> int:
-    """Within the bounds, what is asked for; without metrics, what there is."""
+    """Within the bounds, what is asked for; without metrics, what there is; none, where there is none."""
+    if current == 0:
+        return 0
     spec = autoscaler["spec"]
     wished = current or 0 if failed else asked
     return int(max(spec.get("minReplicas", 1), min(spec["maxReplicas"], wished)))
@@ -51,14 +59,15 @@ def status_for(autoscaler: JsonObject, outcome: Outcome, now: str) -> JsonObject
         kept = {"currentReplicas": 0, "desiredReplicas": 0}
         return {**kept, "conditions": timed(wanted, before, now)}
     wanted = [_able(outcome), _active(autoscaler, outcome)]
-    if not outcome.failed:
+    computed = not outcome.failed and not outcome.rests
+    if computed:
         wanted.append(_limited(autoscaler, outcome))
     status: JsonObject = {
         "currentReplicas": outcome.current,
         "desiredReplicas": outcome.desired,
         "conditions": timed(wanted, before, now),
     }
-    if not outcome.failed:
+    if computed:
         status["currentMetrics"] = [_measured(one) for one in autoscaler["spec"].get("metrics") or ()]
     scaled = now if outcome.rescaled else present.get("lastScaleTime")
     return {**status, "lastScaleTime": scaled} if scaled else status
@@ -72,6 +81,8 @@ def _able(outcome: Outcome) -> JsonObject:
 
 
 def _active(autoscaler: JsonObject, outcome: Outcome) -> JsonObject:
+    if outcome.rests:
+        return condition(_ACTIVE, False, *_RESTS)
     metric: JsonObject = next(iter(autoscaler["spec"].get("metrics") or ()), {})
     if not outcome.failed:
         return condition(_ACTIVE, True, "ValidMetricFound", _CALCULATED + _described(metric))

@@ -1,11 +1,14 @@
-"""KEDA: a HorizontalPodAutoscaler per ScaledObject."""
+"""KEDA: a HorizontalPodAutoscaler per ScaledObject, and the last replica of its target."""
 
 import asyncio
 from typing import Final, final
 
+from aim_domain import labels
+from aim_domain.naming import predictor_name
+from aim_local.actors.asked_replicas import asked_replicas
 from aim_local.actors.informer import Informer
-from aim_local.actors.keda_objects import NAME_LABEL, hpa_for, hpa_name, status_for
-from aim_local.actors.kinds import SCALED_OBJECT
+from aim_local.actors.keda_objects import NAME_LABEL, hpa_for, hpa_name, replicas_for, status_for
+from aim_local.actors.kinds import DEPLOYMENT, SCALED_OBJECT
 from aim_local.actors.objects import is_going, labels_of
 from aim_local.actors.settings import ActorSettings
 from aim_local.actors.workers import Workers
@@ -18,7 +21,7 @@ FINALIZER: Final = "finalizer.keda.sh"
 
 @final
 class Keda:
-    """Acts on each ScaledObject when it, its target or its autoscaler changes."""
+    """Acts on each ScaledObject when it, its target, its autoscaler or its InferenceService changes."""
 
     def __init__(
         self,
@@ -28,17 +31,20 @@ class Keda:
         scaled_objects: Informer,
         deployments: Informer,
         autoscalers: Informer,
+        inference_services: Informer,
     ) -> None:
         self._writer = writer
         self._settings = settings
         self._scaled_objects = scaled_objects
         self._deployments = deployments
         self._autoscalers = autoscalers
+        self._inference_services = inference_services
         self.workers = Workers("keda", self._handle)
         scaled_objects.listen(lambda key, _: self.workers.add(key))
         # KServe gives the ScaledObject the name of its target.
         deployments.listen(lambda key, _: self._on_target(key))
         autoscalers.listen(self._on_autoscaler)
+        inference_services.listen(lambda key, _: self._on_target(Key(key.namespace, predictor_name(key.name))))
 
     def _on_target(self, key: Key) -> None:
         if self._scaled_objects.get(key) is not None:
@@ -59,9 +65,14 @@ class Keda:
         scaled = await self._identify(scaled, [FINALIZER])
         target = self._deployments.get(Key(key.namespace, scaled["spec"]["scaleTargetRef"]["name"]))
         held = self._autoscalers.get(Key(key.namespace, hpa_name(scaled)))
+        isvc = self._inference_services.get(
+            Key(key.namespace, labels_of(scaled).get(labels.KSERVE_INFERENCE_SERVICE, ""))
+        )
+        active = asked_replicas(held, isvc) > 0
         if target is not None:
             held = await self._ensure(scaled, held)
-        status = status_for(scaled, target, held)
+            await self._scale(scaled, target, active=active)
+        status = status_for(scaled, target, held, active=active)
         if status != scaled.get("status"):
             self._scaled_objects.put_if(await self._writer.status(SCALED_OBJECT, scaled, status))
 
@@ -74,6 +85,14 @@ class Keda:
         applied = await self._writer.apply(HORIZONTAL_POD_AUTOSCALER, wanted)
         self._autoscalers.put(applied)
         return applied
+
+    async def _scale(self, scaled: JsonObject, target: JsonObject, *, active: bool) -> None:
+        """Take the last replica or bring the first; at once, for here is no cooldown."""
+        present = target["spec"].get("replicas", 1)
+        wanted = replicas_for(scaled, present, active=active)
+        if wanted != present:
+            change = {"spec": {"replicas": wanted}}
+            self._deployments.put_if(await self._writer.patch(DEPLOYMENT, target, change))
 
     async def _identify(self, scaled: JsonObject, own: list[str]) -> JsonObject:
         """Give the ScaledObject KEDA's finalizer and label, or take the finalizer when it goes."""

@@ -14,6 +14,8 @@ _THRESHOLDS: Final = ("threshold", "targetValue", "value")
 _DEFAULT_MOST: Final = 100
 _PAUSE: Final = "autoscaling.keda.sh/paused"
 _READY: Final = ("ScaledObjectReady", "ScaledObject is defined correctly and is ready for scaling")
+_IS_ACTIVE: Final = ("ScalerActive", "Scaling is performed because triggers are active")
+_NOT_ACTIVE: Final = ("ScalerNotActive", "Scaling is not performed because triggers are not active")
 _NO_TARGET: Final = "ScaledObject doesn't have correct scaleTargetRef specification"
 
 
@@ -60,7 +62,24 @@ def hpa_for(scaled: JsonObject) -> JsonObject:
     }
 
 
-def status_for(scaled: JsonObject, target: JsonObject | None, autoscaler: JsonObject | None) -> JsonObject:
+def replicas_for(scaled: JsonObject, present: int, *, active: bool) -> int:
+    """Replicas that KEDA gives the target itself: the last one goes and comes here; the autoscaler does the rest."""
+    if is_paused(scaled):
+        return present
+    least = int(scaled["spec"].get("minReplicaCount") or 0)
+    if active:
+        return present or max(1, least)
+    return 0 if least == 0 else max(present, least)
+
+
+def is_paused(scaled: JsonObject) -> bool:
+    """Whether KEDA is told to leave the target as it is."""
+    return annotations_of(scaled).get(_PAUSE) == "true"
+
+
+def status_for(
+    scaled: JsonObject, target: JsonObject | None, autoscaler: JsonObject | None, *, active: bool
+) -> JsonObject:
     """The ScaledObject's status; without a target nothing is scaled."""
     present = scaled.get("status") or {}
     if target is None:
@@ -77,7 +96,7 @@ def status_for(scaled: JsonObject, target: JsonObject | None, autoscaler: JsonOb
         "externalMetricNames": [one["external"]["metric"]["name"] for one in metrics if "external" in one],
         "resourceMetricNames": [one["resource"]["name"] for one in metrics if "resource" in one],
     }
-    active = condition("Active", True, "ScalerActive", "Scaling is performed because triggers are active")
+    acts = condition("Active", active, *(_IS_ACTIVE if active else _NOT_ACTIVE))
     return {
         "scaleTargetKind": f"{DEPLOYMENT.api_version}.{DEPLOYMENT.kind}",
         "scaleTargetGVKR": {
@@ -91,13 +110,13 @@ def status_for(scaled: JsonObject, target: JsonObject | None, autoscaler: JsonOb
         **({"hpaName": autoscaler["metadata"]["name"]} if autoscaler else {}),
         "triggersTypes": ",".join(dict.fromkeys(one["type"] for one in scaled["spec"].get("triggers") or ())),
         "authenticationsTypes": "",
-        "conditions": [condition("Ready", True, *_READY), active, *_others(scaled)],
+        "conditions": [condition("Ready", True, *_READY), acts, *_others(scaled)],
     }
 
 
 def _others(scaled: JsonObject) -> list[JsonObject]:
     fallback = condition("Fallback", False, "NoFallbackFound", "No fallbacks are active on this scaled object")
-    if annotations_of(scaled).get(_PAUSE) == "true":
+    if is_paused(scaled):
         return [fallback, condition("Paused", True, "ScaledObjectPaused", "ScaledObject is paused")]
     return [fallback, condition("Paused", None)]
 
