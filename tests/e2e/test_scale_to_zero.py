@@ -1,26 +1,16 @@
 """A service that nobody asks anything of gives up its last replica, and gets one when a metric asks for it."""
 
+from itertools import pairwise
+
 import pytest
-from support.stack import Platform, status_of
+from support.scaling import CIRCUIT, WAYS, deployment_of, reason_of, settle, shown, spec_for, writers_of_replicas
+from support.stack import Platform
 
 from controller_runtime import JsonObject
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 IMAGE = "amdenterpriseai/aim-qwen-qwen3-32b:0.8.5"
-WAITING: JsonObject = {
-    "type": "PodMetric",
-    "podmetric": {"metric": {"query": "gateway_waiting_requests"}, "target": {"type": "Value", "value": "1"}},
-}
-"""One that is there without pods."""
-TO_ZERO: JsonObject = {"minReplicas": 0, "maxReplicas": 3, "autoScaling": {"metrics": [WAITING]}}
-
-
-def shown(obj: JsonObject) -> tuple[str, str | None, str | None]:
-    """Overall status, replicas, and why the pods are as they are."""
-    status = obj.get("status") or {}
-    pods = [one["reason"] for one in status.get("conditions") or () if one["type"] == "InferenceServicePodsReady"]
-    return status_of(obj), (status.get("runtime") or {}).get("replicas"), pods[0] if pods else None
 
 
 async def ask_for(platform: Platform, namespace: str, replicas: int) -> None:
@@ -31,36 +21,43 @@ async def ask_for(platform: Platform, namespace: str, replicas: int) -> None:
     await platform.api.merge(f"{isvcs}/{isvc['metadata']['name']}", wish)
 
 
-async def replicas_by(platform: Platform, namespace: str) -> tuple[int, set[str]]:
-    """Replicas of the one Deployment, and who wrote them."""
-    (found,) = (await platform.api.get(f"/apis/apps/v1/namespaces/{namespace}/deployments")).body["items"]
-    fields = found["metadata"]["managedFields"]
-    return found["spec"]["replicas"], {
-        one["manager"] for one in fields if "f:replicas" in one["fieldsV1"].get("f:spec", ())
-    }
-
-
 @pytest.mark.spec("SV-285", "SV-273", "SV-209")
 async def test_a_service_sleeps_and_wakes(platform: Platform) -> None:
     await platform.namespace("sleepy")
     routing = {"enabled": True, "pathTemplate": "/sleepy/{.metadata.name}"}
-    path = await platform.service("sleepy", "chat", model={"image": IMAGE}, routing=routing, **TO_ZERO)
-    asleep = ("Running", "0/0 (0-3)", "ScaledToZero")
-    await platform.until(path, lambda obj: shown(obj) == asleep)
+    path = await platform.service("sleepy", "chat", model={"image": IMAGE}, routing=routing, **spec_for("zero"))
+    asleep = ("Running", "0/0 (0-3)", "ScaledToZero", "ScaledToZero")
+
+    def seen(obj: JsonObject) -> tuple[str | None, ...]:
+        return *shown(obj), reason_of(obj, "InferenceServicePodsReady"), reason_of(obj, "HPAReady")
+
+    await platform.until(path, lambda obj: seen(obj) == asleep)
     pods = "/api/v1/namespaces/sleepy/pods?labelSelector=component%3Dpredictor"
     await platform.api.until(pods, lambda reply: reply.body["items"] == [])
 
     await ask_for(platform, "sleepy", 2)
-    awake = await platform.until(path, lambda obj: shown(obj)[:2] == ("Running", "2/2 (0-3)"))
-    assert shown(awake)[2] != "ScaledToZero"
+    awake = await platform.until(path, lambda obj: shown(obj) == ("Running", "2/2 (0-3)"))
+    assert "ScaledToZero" not in seen(awake)
     await platform.api.until(pods, lambda reply: len(reply.body["items"]) == 2)
 
     await ask_for(platform, "sleepy", 0)
-    found = await platform.until(path, lambda obj: shown(obj) == asleep)
+    found = await platform.until(path, lambda obj: seen(obj) == asleep)
     assert found["status"]["routing"]["path"] == "/sleepy/chat", "it keeps its place at the gateway"
     routes = await platform.api.get("/apis/gateway.networking.k8s.io/v1/namespaces/sleepy/httproutes")
     assert len(routes.body["items"]) == 1
-    replicas, writers = await replicas_by(platform, "sleepy")
-    assert replicas == 0
-    assert writers, "somebody wrote them"
-    assert not [one for one in writers if one.startswith("aim-")], writers
+    deployment = await deployment_of(platform, "sleepy")
+    assert deployment["spec"]["replicas"] == 0
+    assert writers_of_replicas(deployment), "somebody wrote them"
+    assert "aim-serving" not in writers_of_replicas(deployment)
+
+
+@pytest.mark.spec("SV-272", "SV-285", "SV-286", "SV-297", "AT-109", "AT-110")
+async def test_every_change_of_who_scales_ends_with_one_autoscaler_and_its_replicas(platform: Platform) -> None:
+    assert len(set(pairwise(CIRCUIT))) == len(WAYS) * (len(WAYS) - 1)
+    await platform.namespace("changing")
+    first, *others = CIRCUIT
+    path = await platform.service("changing", "chat", model={"image": IMAGE}, **spec_for(first))
+    await settle(platform, path, first)
+    for way in others:
+        await platform.api.merge(path, {"spec": spec_for(way)})
+        await settle(platform, path, way)

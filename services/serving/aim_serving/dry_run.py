@@ -6,6 +6,7 @@ from typing import Final
 
 from aim_domain import AIMService, child_labels, labels
 from aim_domain.parts import SERVICE_PLANS
+from aim_serving.left_at_zero import AWAKENING
 from aim_serving.scaler_leftovers import SCALER_REMOVAL
 from controller_runtime import (
     Child,
@@ -56,7 +57,7 @@ def told_instead(view: View, service: AIMService, plan: Plan) -> Plan:
         "labels": child_labels(own, parent=service, controller="service", propagation=None),
     }
     body = kind_of({"metadata": metadata, "data": {_PLAN: text[:_LONGEST]}}, CONFIG_MAP)
-    reading = tuple(effect for effect in plan.effects if effect.kind != SCALER_REMOVAL)
+    reading = tuple(effect for effect in plan.effects if effect.kind not in (SCALER_REMOVAL, AWAKENING))
     return replace(plan, patches=(), deletes=(), children=(Child(SERVICE_PLANS, body),), effects=reading)
 
 
@@ -80,6 +81,8 @@ def _lines(view: View, plan: Plan) -> Iterator[str]:
     for effect in plan.effects:
         if effect.kind == SCALER_REMOVAL:
             yield f"delete what the former autoscaler of {effect.params['name']} needed"
+        if effect.kind == AWAKENING:
+            yield f"scale Deployment {effect.params['name']} from 0 to {effect.params['replicas']}"
 
 
 def _of_child(view: View, child: Child) -> Iterator[str]:

@@ -29,6 +29,7 @@ from aim_serving.cache_volumes import (
 )
 from aim_serving.dry_run import dry_run_condition, former_plan, is_dry_run, told_instead
 from aim_serving.inference_service import ModelPart, build_inference_service
+from aim_serving.left_at_zero import awakening
 from aim_serving.model_health import model_component
 from aim_serving.model_search import ModelResult, find_model
 from aim_serving.profile_mount import ProfileMount, profile_mount
@@ -130,7 +131,7 @@ def reconcile(service: AIMService, view: View, now: datetime) -> Plan:
         patches=(*seen.template.patches, *repairs),
         deletes=(*cache.deletes, *seen.template.deletes, *former_plan(view, service)),
         children=(*new, *seen.template.children),
-        effects=(*observed.effects, *(_removals(view, seen, now) if evaluation.may_apply else ())),
+        effects=(*observed.effects, *(_scaler_effects(view, seen, now) if evaluation.may_apply else ())),
         requeue_after=None if again is None else (again - now).total_seconds(),
     )
     return told_instead(view, service, plan) if is_dry_run(service) else plan
@@ -276,9 +277,10 @@ def _judge_cache(view: View, service: AIMService, seen: Situation, *, repaired: 
     return judge_cache(state)
 
 
-def _removals(view: View, seen: Situation, now: datetime) -> tuple[Effect, ...]:
-    """It deletes, so it is held back like every other delete (SV-223)."""
-    return scaler_removal(view, seen.running, seen.workload.scaling, now)
+def _scaler_effects(view: View, seen: Situation, now: datetime) -> tuple[Effect, ...]:
+    """They delete and change, so they are held back like every other write (SV-223)."""
+    running, scaling = seen.running, seen.workload.scaling
+    return (*scaler_removal(view, running, scaling, now), *awakening(view, running, scaling, now))
 
 
 def _retries(service: AIMService) -> int:

@@ -158,9 +158,13 @@ def autoscaler_of(scaler: AutoscalerClass, workload: str) -> str:
 
 def is_scaled_to_zero(scaling: Scaling, hpa: HorizontalPodAutoscaler | None) -> bool:
     """Whether KEDA has taken the last replica: its autoscaler rests until a metric wakes the service (SV-285)."""
+    return scaling.minimum == 0 and rests(hpa)
+
+
+def rests(hpa: HorizontalPodAutoscaler | None) -> bool:
+    """Whether the autoscaler leaves its target alone, because that has no replica."""
     active = None if hpa is None else find_condition(hpa.status.conditions, "ScalingActive")
-    resting = active is not None and active.status is not ConditionStatus.TRUE and active.reason == "ScalingDisabled"
-    return scaling.minimum == 0 and resting
+    return active is not None and active.status is not ConditionStatus.TRUE and active.reason == "ScalingDisabled"
 
 
 # What has no effect

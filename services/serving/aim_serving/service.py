@@ -30,10 +30,12 @@ from aim_domain.parts import (
 )
 from aim_serving import SERVICE_NAME, indexes
 from aim_serving.cleanup import finalize
+from aim_serving.effects.awakening import Awakener
 from aim_serving.effects.gpu_free import GpuReader
 from aim_serving.effects.scaler_removal import ScalerRemover
 from aim_serving.effects.scaler_report import ScalerReader
 from aim_serving.gpu_free import GPU_FREE
+from aim_serving.left_at_zero import AWAKENING
 from aim_serving.older_config import reconcile_kaiwo_config, reconcile_namespace_config
 from aim_serving.reconcile import CONTROLLER, reconcile
 from aim_serving.runtime_config import reconcile_cluster_config, reconcile_config
@@ -106,17 +108,18 @@ def definition(_: AimSettings) -> ServiceDefinition:
             NAMESPACE_CONFIG_RECONCILER,
             KAIWO_CONFIG_RECONCILER,
         ),
-        effect_kinds={**POD_EFFECTS, SCALER_REMOVAL: 8, SCALER_REPORT: 8, GPU_FREE: 1},
+        effect_kinds={**POD_EFFECTS, SCALER_REMOVAL: 8, SCALER_REPORT: 8, GPU_FREE: 1, AWAKENING: 8},
         governs_streams=True,
     )
 
 
 @asynccontextmanager
 async def effect_runners(_settings: AimSettings, kube: KubeClient) -> AsyncIterator[Mapping[str, EffectRunner]]:
-    """Runners for what is read of pods, GPUs and KEDA on demand, and for what KServe leaves behind."""
+    """Runners for what is read of pods, GPUs and KEDA on demand, and for what autoscalers leave behind."""
     own: dict[str, EffectRunner] = {
         SCALER_REMOVAL: ScalerRemover(kube),
         SCALER_REPORT: ScalerReader(kube),
         GPU_FREE: GpuReader(kube),
+        AWAKENING: Awakener(kube),
     }
     yield {**pod_readers(kube), **own}

@@ -1,11 +1,13 @@
-"""What serving reads and removes of autoscalers, against the embedded control plane."""
+"""What serving reads, removes and makes good of autoscalers, against the embedded control plane."""
 
 import pytest
 from support.controlplane import RawApi
 
 from aim_local.apiserver import ControlPlane
+from aim_serving.effects.awakening import Awakener
 from aim_serving.effects.scaler_removal import ScalerRemover
 from aim_serving.effects.scaler_report import ScalerReader
+from aim_serving.left_at_zero import AWAKENING
 from aim_serving.scaler_leftovers import SCALER_REMOVAL
 from aim_serving.scaler_report import SCALER_REPORT
 from controller_runtime import Effect, JsonObject, KubeClient
@@ -60,3 +62,33 @@ async def test_only_the_own_autoscaler_is_removed_when_keda_takes_over(controlpl
             params = {"namespace": NAMESPACE, "name": NAME, "workloadUid": uid, "former": "hpa"}
             assert await ScalerRemover(kube)(Effect(SCALER_REMOVAL, "k", params)) == {"removed": removed}
     assert (await api.get(f"{hpas}/{NAME}")).status == 404
+
+
+@pytest.mark.spec("SV-297")
+async def test_only_the_own_deployment_at_zero_is_scaled(controlplane: ControlPlane, api: RawApi) -> None:
+    deployments = f"/apis/apps/v1/namespaces/{NAMESPACE}/deployments"
+    config_map = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "owner", "namespace": NAMESPACE}}
+    own = (await api.created(f"/api/v1/namespaces/{NAMESPACE}/configmaps", config_map))["metadata"]["uid"]
+    owner = {"apiVersion": "v1", "kind": "ConfigMap", "name": "owner", "uid": own, "controller": True}
+    app = {"app": "qwen"}
+    pods = {"metadata": {"labels": app}, "spec": {"containers": [{"name": "main", "image": "a/b:1"}]}}
+    body = {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": NAME, "namespace": NAMESPACE, "ownerReferences": [owner]},
+        "spec": {"replicas": 0, "selector": {"matchLabels": app}, "template": pods},
+    }
+    async with KubeClient(Connection(controlplane.url, NoCredentials()), service="serving") as kube:
+
+        async def awaken(uid: str) -> JsonObject:
+            params = {"namespace": NAMESPACE, "name": NAME, "workloadUid": uid, "replicas": 2}
+            return await Awakener(kube)(Effect(AWAKENING, "k", params))
+
+        assert await awaken(own) == {"scaled": False}, "there is none"
+        await api.created(deployments, body)
+        for uid, scaled, replicas in (("another", False, 0), (own, True, 2)):
+            assert await awaken(uid) == {"scaled": scaled}
+            assert (await api.get(f"{deployments}/{NAME}")).body["spec"]["replicas"] == replicas
+        await api.merge(f"{deployments}/{NAME}", {"spec": {"replicas": 1}})
+        assert await awaken(own) == {"scaled": False}
+        assert (await api.get(f"{deployments}/{NAME}")).body["spec"]["replicas"] == 1

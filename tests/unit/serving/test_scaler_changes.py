@@ -1,9 +1,10 @@
 """Fixed replicas, HPA and KEDA in all directions, and down to no replica at all."""
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
-from support.builders import condition, make
+from support.builders import NOW, BuiltWorld, condition, fact, make
 from support.live import Live
 from support.predictors import METRIC, USUAL
 from support.serving import (
@@ -29,8 +30,9 @@ from support.serving import (
 
 from aim_domain import kinds, labels
 from aim_domain.parts import AUTOSCALERS, PREDICTOR_PODS, SERVICES
+from aim_serving.left_at_zero import AWAKENING
 from aim_serving.scaler_leftovers import SCALER_REMOVAL
-from controller_runtime import JsonObject, Plan
+from controller_runtime import FACTS, Effect, JsonObject, Plan
 
 AWAKE: JsonObject = {
     "type": "PodMetric",
@@ -199,3 +201,52 @@ def test_only_who_may_be_without_replicas_is_well_without() -> None:
     first = plan_for(serving_world(fresh, *around(), workload(fresh, ready=True)))
     assert condition_of(first, "InferenceServicePodsReady") == ("False", "NoPods")
     assert condition_of(first, "HPAReady") == ("False", "HPANotFound")
+
+
+# Left at zero
+
+
+def resting(after: JsonObject, *others: JsonObject) -> BuiltWorld:
+    """A service that slept until it was changed, and whose new HPA finds no replica."""
+    own = service(**after)
+    return serving_world(own, *around(), workload(own, ready=True), autoscaler(HPA, 0, resting=True), *others)
+
+
+def awakenings(plan: Plan) -> list[Effect]:
+    return [one for one in plan.effects if one.kind == AWAKENING]
+
+
+@pytest.mark.spec("SV-297")
+def test_an_hpa_is_helped_off_zero() -> None:
+    world = resting({"minReplicas": 2, "maxReplicas": 4})
+    (effect,) = awakenings(plan_for(world))
+    assert effect.params == {
+        "namespace": TEAM,
+        "name": f"{WORKLOAD}-predictor",
+        "workloadUid": stored(world).uid,
+        "replicas": 2,
+    }
+    assert effect.not_before == NOW
+    world.put(FACTS, fact("serving", AWAKENING, effect.key, service(), SERVICES, outcome={"scaled": True}))
+    (again,) = awakenings(plan_for(world))
+    assert again.not_before == NOW + timedelta(seconds=30)
+
+
+@pytest.mark.spec("SV-297", "SV-272")
+def test_nobody_else_is_helped_off_zero() -> None:
+    assert awakenings(plan_for(resting(BY_HPA, autoscaler(KEDA, 0, resting=True)))) == [], "KEDA would take it again"
+    for other in (FIXED, BY_KEDA, TO_ZERO):
+        assert awakenings(plan_for(resting(other))) == []
+    own = service(**BY_HPA)
+    awake = serving_world(own, *around(), workload(own, ready=True), autoscaler(HPA, 1))
+    assert awakenings(plan_for(awake)) == []
+
+
+@pytest.mark.spec("SV-297", "SV-271")
+def test_a_dry_run_only_tells_of_the_awakening() -> None:
+    own = service(**BY_HPA)
+    own["metadata"]["annotations"] = {labels.ANNOTATION_DRY_RUN: "plan"}
+    plan = plan_for(serving_world(own, *around(), workload(own, ready=True), autoscaler(HPA, 0, resting=True)))
+    assert awakenings(plan) == []
+    (told,) = children_of(plan, "ConfigMap")
+    assert f"scale Deployment {WORKLOAD}-predictor from 0 to 1" in told["data"]["plan"]

@@ -49,7 +49,7 @@ class ScalerRemover:
     async def _remove(self, kind: Kind[Any], params: RemovalParams) -> bool:
         try:
             there = await self._kube.get(kind, params.name, params.namespace)
-            if not _is_controlled(there, params.workload_uid):
+            if not is_controlled(there, params.workload_uid):
                 return False
             await self._kube.delete(kind, params.name, params.namespace, uid=there["metadata"]["uid"])
         except ApiError as error:
@@ -62,7 +62,8 @@ class ScalerRemover:
         return True
 
 
-def _is_controlled(obj: JsonObject, workload_uid: str) -> bool:
+def is_controlled(obj: JsonObject, workload_uid: str) -> bool:
+    """Whether the object is the InferenceService's own."""
     owners = obj["metadata"].get("ownerReferences") or ()
     return any(owner.get("controller") and owner["uid"] == workload_uid for owner in owners)
 

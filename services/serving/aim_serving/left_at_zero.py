@@ -1,0 +1,47 @@
+"""A service without replicas whose minimum is above zero: an HPA leaves it so (SV-297)."""
+
+from datetime import datetime, timedelta
+from typing import Final
+
+from aim_domain import InferenceService
+from aim_domain.naming import predictor_name
+from aim_domain.parts import AUTOSCALERS
+from aim_serving import SERVICE_NAME
+from aim_serving.replicas import AutoscalerClass, Scaling, autoscaler_of, rests
+from controller_runtime import FACTS, ApiModel, Effect, View, get_fact, to_json
+
+AWAKENING: Final = "awakening"
+_AGAIN: Final = timedelta(seconds=30)
+"""An HPA looks at its target every 15 s, so by then it has seen the first try."""
+
+
+class AwakeningParams(ApiModel):
+    """Which Deployment gets how many replicas."""
+
+    namespace: str = ""
+    name: str = ""
+    workload_uid: str = ""
+    replicas: int = 1
+
+
+def awakening(
+    view: View, workload: InferenceService | None, scaling: Scaling | None, now: datetime
+) -> tuple[Effect, ...]:
+    """Asked for while the HPA says that it rests; KEDA (class `keda`) and KServe (`none`) need no help."""
+    if workload is None or scaling is None or scaling.scaler is not AutoscalerClass.HPA:
+        return ()
+    where = workload.namespace
+    hpa = view.get(AUTOSCALERS, where, autoscaler_of(AutoscalerClass.HPA, workload.name)).value
+    former = view.get(AUTOSCALERS, where, autoscaler_of(AutoscalerClass.KEDA, workload.name))
+    # While KEDA is there it would take the replica again.
+    if not rests(hpa) or former.value is not None or former.error is not None:
+        return ()
+    params = AwakeningParams(
+        namespace=where,
+        name=predictor_name(workload.name),
+        workload_uid=workload.uid,
+        replicas=scaling.minimum,
+    )
+    fact = get_fact(view, FACTS, SERVICE_NAME, AWAKENING, workload.uid).value
+    due = now if fact is None else fact.observed_at + _AGAIN
+    return (Effect(AWAKENING, workload.uid, to_json(params), not_before=due),)
