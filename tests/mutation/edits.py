@@ -21,6 +21,8 @@ from types import CodeType, FunctionType
 from typing import Final
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
+REACHED: Final = "__reached__"
+"""The name, among the builtins, of the bytes that say which lines were come to."""
 _TEXT_LENGTH: Final = 110
 _OTHER_COMPARISON: Final[Mapping[type[ast.cmpop], type[ast.cmpop]]] = {
     ast.Eq: ast.NotEq, ast.NotEq: ast.Eq, ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt,
@@ -105,6 +107,23 @@ def planted(code: CodeType, functions: Sequence[FunctionType]) -> Iterator[None]
     finally:
         for one, was in zip(functions, before, strict=True):
             one.__code__ = was
+
+
+def with_probes(file: str, first_line: int) -> dict[Place, CodeType]:
+    """The code of each function of a file, noting in `REACHED` every statement that it comes to, by its line."""
+    tree = copy.deepcopy(_tree(file))
+    for _, function in _functions(tree, file, ""):
+        for node in ast.walk(function):
+            for name in ("body", "orelse", "finalbody"):
+                statements = getattr(node, name, None)
+                if isinstance(statements, list):
+                    setattr(node, name, [one for each in statements for one in (_probe(first_line, each), each)])
+    return dict(_codes(compile(ast.fix_missing_locations(tree), file, "exec")))
+
+
+def _probe(first_line: int, statement: ast.stmt) -> ast.stmt:
+    (probe,) = ast.parse(f"{REACHED}[{first_line + statement.lineno}] = 1").body
+    return ast.copy_location(probe, statement)
 
 
 @cache
@@ -212,7 +231,7 @@ def _of_expression(node: ast.AST) -> Iterator[ast.AST]:
 
 def _of_call(node: ast.Call) -> Iterator[ast.AST]:
     match node.args:
-        case [first, second, *others] if not _order_is_nothing(node.func) and not _starred(first, second):
+        case [first, second, *others] if _order_counts(node.func, first, second):
             yield ast.Call(node.func, [second, first, *others], node.keywords)
     for at in range(len(node.keywords)):
         yield ast.Call(node.func, node.args, node.keywords[:at] + node.keywords[at + 1 :])
@@ -228,12 +247,10 @@ def _conditions(node: ast.AST) -> Iterator[tuple[ast.AST, ast.AST]]:
                 yield one, ast.Constant(True)
 
 
-def _order_is_nothing(function: ast.expr) -> bool:
-    return isinstance(function, ast.Name) and function.id in {"min", "max"}
-
-
-def _starred(*arguments: ast.expr) -> bool:
-    return any(isinstance(one, ast.Starred) for one in arguments)
+def _order_counts(function: ast.expr, first: ast.expr, second: ast.expr) -> bool:
+    if isinstance(first, ast.Starred) or isinstance(second, ast.Starred) or ast.dump(first) == ast.dump(second):
+        return False
+    return not (isinstance(function, ast.Name) and function.id in {"min", "max"})
 
 
 def _is_falsehood(value: ast.expr) -> bool:

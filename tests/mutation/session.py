@@ -1,18 +1,20 @@
 """The run: which tests reach which lines, then one change after the other against those that reach it."""
 
+import builtins
+import contextlib
 import random
-import sys
 import time
+from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from itertools import zip_longest
 from pathlib import Path
-from types import FrameType, FunctionType
-from typing import Any, Final
+from types import FunctionType
+from typing import Final
 
 import pytest
-from mutation.edits import Edit, changed_code, edits, living_functions, planted
+from mutation.edits import REACHED, Edit, Place, changed_code, edits, living_functions, planted, with_probes
 from mutation.forked import in_processes
 
 _AT_A_TIME: Final = 64
@@ -33,11 +35,20 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """A test: the lines of the targets that it runs, a bit each, and the processor time that it takes."""
+    """A test: the lines of the targets that it runs, and the processor time that it takes."""
 
     index: int
-    lines: int
+    lines: tuple[int, ...]
     seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """A change to be tried, and the tests that may notice it."""
+
+    package: str
+    edit: Edit
+    tests: Sequence[Reach]
 
 
 @dataclass(slots=True, eq=False)
@@ -50,7 +61,8 @@ class Run:
     workers: int
     tell: Callable[[str, Edit, Verdict, int], None]
     _failed: bool = False
-    _first_bit: dict[str, int] = field(default_factory=dict)
+    _first_line: dict[str, int] = field(default_factory=dict)
+    _reached: bytearray = field(default_factory=bytearray)
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_collection(self) -> None:
@@ -67,26 +79,31 @@ class Run:
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         """The whole run."""
         started = time.monotonic()
-        bits = 0
+        lines = 0
         for file in (str(one) for files in self.packages.values() for one in files):
-            self._first_bit[file] = bits
-            bits += len(Path(file).read_text(encoding="utf-8").splitlines()) + 1
-        reaches = self._reaches(session.items)
+            self._first_line[file] = lines
+            lines += len(Path(file).read_text(encoding="utf-8").splitlines()) + 1
+        self._reached = bytearray(lines)
+        setattr(builtins, REACHED, self._reached)
+        functions = living_functions(self._first_line.keys())
+        reaches = self._reaches(session.items, functions)
         self._say(f"{len(reaches)} tests reach something, {time.monotonic() - started:.0f} s")
-        functions = living_functions(self._first_bit.keys())
-        chosen = {
-            edit: (package, self._tests(edit, reaches))
+        reaching: dict[int, list[Reach]] = defaultdict(list)
+        for one in reaches:
+            for line in one.lines:
+                reaching[line].append(one)
+        works = (
+            Work(package, edit, self._tests(edit, reaching))
             for package, edit in sampled(self.packages, random.Random(self.seed))
-        }
-        works = (edit for edit in chosen if time.monotonic() < started + self.seconds)
+            if time.monotonic() < started + self.seconds
+        )
 
-        def judge(edit: Edit) -> Verdict:
-            items = [session.items[one.index] for one in chosen[edit][1]]
-            return self._judge(edit, functions[edit.place], items)
+        def judge(work: Work) -> Verdict:
+            items = [session.items[one.index] for one in work.tests]
+            return self._judge(work.edit, functions[work.edit.place], items)
 
-        for edit, verdict in in_processes(works, judge, workers=self.workers, seconds=_MOST_SECONDS):
-            package, tests = chosen[edit]
-            self.tell(package, edit, verdict or Verdict.STOPPED, len(tests))
+        for work, verdict in in_processes(works, judge, workers=self.workers, seconds=_MOST_SECONDS):
+            self.tell(work.package, work.edit, verdict or Verdict.STOPPED, len(work.tests))
         return True
 
     @staticmethod
@@ -106,7 +123,7 @@ class Run:
                 return False
         return True
 
-    def _reaches(self, items: Sequence[pytest.Item]) -> list[Reach]:
+    def _reaches(self, items: Sequence[pytest.Item], functions: Mapping[Place, Sequence[FunctionType]]) -> list[Reach]:
         """Each test once, unchanged, with its lines. One that fails now shows nothing later."""
 
         def part(first: int) -> list[Reach]:
@@ -114,40 +131,29 @@ class Run:
             return [one for at in range(first, last) if (one := self._reach(at, items[at]))]
 
         starts = iter(range(0, len(items), _AT_A_TIME))
-        parts = in_processes(starts, part, workers=self.workers, seconds=_MAP_SECONDS)
-        return [one for _, reaches in parts for one in reaches or ()]
+        with contextlib.ExitStack() as probed:
+            for file, first_line in self._first_line.items():
+                for place, code in with_probes(file, first_line).items():
+                    probed.enter_context(planted(code, functions.get(place, ())))
+            parts = in_processes(starts, part, workers=self.workers, seconds=_MAP_SECONDS)
+            return [one for _, reaches in parts for one in reaches or ()]
 
     def _reach(self, index: int, item: pytest.Item) -> Reach | None:
-        seen: set[tuple[str, int]] = set()
-
-        def in_target(frame: FrameType, event: str, _: Any) -> Any:
-            if event == "line":
-                seen.add((frame.f_code.co_filename, frame.f_lineno))
-            return in_target
-
-        def anywhere(frame: FrameType, event: str, argument: Any) -> Any:
-            return in_target if frame.f_code.co_filename in self._first_bit else None
-
+        self._reached[:] = bytes(len(self._reached))
         started = time.process_time()
-        sys.settrace(anywhere)
-        try:
-            passed = self._pass([item])
-        finally:
-            sys.settrace(None)
+        passed = self._pass([item])
+        seconds = time.process_time() - started
         self._failed = False
-        lines = 0
-        for file, line in seen:
-            lines |= 1 << (self._first_bit[file] + line)
-        return Reach(index, lines, time.process_time() - started) if passed and lines else None
+        lines = tuple(line for line, reached in enumerate(self._reached) if reached)
+        return Reach(index, lines, seconds) if passed and lines else None
 
-    def _tests(self, edit: Edit, reaches: Collection[Reach]) -> list[Reach]:
+    def _tests(self, edit: Edit, reaching: Mapping[int, Collection[Reach]]) -> list[Reach]:
         """Those that reach the change, the ones that look at little else first."""
-        first = self._first_bit[edit.place.file]
-        mask = sum(1 << (first + line) for line in edit.lines)
+        first = self._first_line[edit.place.file]
         chosen: list[Reach] = []
         seconds = 0.0
-        reaching = [one for one in reaches if one.lines & mask]
-        for one in sorted(reaching, key=lambda one: one.seconds * one.lines.bit_count()):
+        found = {one for line in edit.lines for one in reaching[first + line]}
+        for one in sorted(found, key=lambda one: (one.seconds * len(one.lines), one.index)):
             seconds += one.seconds
             if chosen and seconds > _TESTS_SECONDS:
                 break
