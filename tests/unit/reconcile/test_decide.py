@@ -117,10 +117,9 @@ def test_a_paused_object_gets_its_finalizer_and_can_be_deleted() -> None:
 @pytest.mark.spec("FW-182", "FW-184")
 def test_a_deletion_runs_the_clean_up_only() -> None:
     child = Child(CONFIG_MAPS, make(kinds.CONFIG_MAP, "c"))
-    plan = plan_of(
-        Plan(deletes=(STALE,), children=(child,), status={"status": "Failed"}), finalizers=[FINALIZER], deleting=NOW
-    )
-    assert plan == Plan(deletes=(STALE,))
+    rest: dict[str, Any] = {"deletes": (STALE,), "requeue_after": 5.0, "retry": AimError(Category.AUTH, "Denied", "no")}
+    wanted = Plan(children=(child,), status={"status": "Failed"}, **rest)
+    assert plan_of(wanted, finalizers=[FINALIZER], deleting=NOW) == Plan(**rest)
 
 
 @pytest.mark.spec("FW-190", "FW-188", "SV-238")

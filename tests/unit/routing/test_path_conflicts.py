@@ -111,6 +111,16 @@ def test_a_refused_tenant_learns_the_namespace_and_nothing_else() -> None:
 
 
 @pytest.mark.spec("RT-122")
+@pytest.mark.parametrize("change", [{"kind": "Gadget"}, {"controller": False}])
+def test_a_route_that_no_service_controls_is_no_conflict(change: JsonObject) -> None:
+    loser, route = younger(), route_of(older())
+    route["metadata"]["ownerReferences"][0].update(change)
+    plan = pass_of(world(older(), loser, route), loser)
+    assert len(plan.children) == 1
+    assert not is_refused(plan)
+
+
+@pytest.mark.spec("RT-122")
 @pytest.mark.parametrize(
     "other",
     [

@@ -263,6 +263,8 @@ def test_a_route_of_somebody_else_is_left_alone() -> None:
     plan = passes(known)
     assert plan.children == ()
     assert ready_of(plan) == ("False", "AlreadyExists")
+    assert plan.status is not None
+    assert "exists and is controlled by AIMService other; delete it" in plan.status["conditions"][0]["message"]
     known.put(SERVICES, service({"enabled": False}))
     assert passes(known).deletes == ()
 

@@ -1,5 +1,7 @@
 """Which model a service gets, and what it says when there is none (serving.md section 6)."""
 
+from typing import Any
+
 import pytest
 from support.builders import condition, make
 from support.serving import (
@@ -23,9 +25,9 @@ from support.serving import (
 
 from aim_domain import kinds, labels
 from aim_domain.naming import image_model_name
-from aim_domain.parts import INFERENCE_SERVICES, MODELS
+from aim_domain.parts import CLUSTER_MODELS, INFERENCE_SERVICES, MODELS
 from aim_serving.image_name import ImageNameError, parse_image_name
-from controller_runtime import JsonObject
+from controller_runtime import JsonObject, Part
 
 DUMMY = "ghcr.io/silogen/aim-dummy:0.1.10"
 
@@ -151,6 +153,17 @@ def test_namespace_wins_by_image() -> None:
     plan = plan_for(serving_world(aim_service(), model("a"), cluster_model("b"), cluster_model("c")))
     assert plan.status is not None
     assert plan.status["resolvedModel"]["name"] == "a"
+
+
+@pytest.mark.spec("SV-062", "FW-019")
+@pytest.mark.parametrize("part", [MODELS, CLUSTER_MODELS], ids=str)
+def test_no_model_is_made_for_an_image_while_models_may_be_unknown(part: Part[Any]) -> None:
+    world = serving_world(aim_service())
+    world.make_stale(part)
+    plan = plan_for(world)
+    assert condition_of(plan, "ModelReady") == ("False", "ViewStale")
+    assert plan.retry is not None
+    assert children_of(plan, "AIMModel") == []
 
 
 @pytest.mark.spec("SV-063", "AT-020", "SV-P06")
