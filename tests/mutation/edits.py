@@ -67,13 +67,19 @@ def edits(file: Path) -> list[Edit]:
     return [_described(site, number) for number, site in enumerate(_sites_of(str(file)))]
 
 
-def changed_code(edit: Edit) -> CodeType:
-    """The code of the function with this change in it."""
+def changed_code(edit: Edit) -> dict[Place, CodeType]:
+    """The code of the function with this change in it, and of the functions that it makes."""
     site = _sites_of(edit.place.file)[edit.number]
     tree = _tree(edit.place.file)
     memo: dict[int, object] = {id(site.node): ast.copy_location(site.instead, site.node)}
-    changed = ast.fix_missing_locations(copy.deepcopy(tree, memo))
-    return next(code for place, code in _codes(compile(changed, edit.place.file, "exec")) if place == edit.place)
+    changed = copy.deepcopy(tree, memo)
+    for node in ast.walk(changed):
+        if isinstance(node, Function) and (names := _from_around(edit.place.file).get((node.name, _first_line(node)))):
+            # What lives is bound to these variables, whether or not the change still mentions them.
+            node.body.extend(ast.parse(f"if False: {', '.join(names)}").body)
+    ast.fix_missing_locations(changed)
+    [(found, code)] = [one for one in _codes(compile(changed, edit.place.file, "exec")) if one[0] == edit.place]
+    return {found: code, **dict(_codes(code))}
 
 
 def dropped_keyword(edit: Edit) -> str | None:
@@ -97,15 +103,18 @@ def living_functions(files: Collection[str]) -> dict[Place, list[FunctionType]]:
 
 
 @contextlib.contextmanager
-def planted(code: CodeType, functions: Sequence[FunctionType]) -> Iterator[None]:
-    """Have these functions do what this code does. Raises ValueError where it needs other variables from around it."""
-    before = [one.__code__ for one in functions]
+def planted(codes: Mapping[Place, CodeType], functions: Mapping[Place, Sequence[FunctionType]]) -> Iterator[None]:
+    """Have functions do what these codes do; one that would need other variables from around it stays as it is."""
+    before: list[tuple[FunctionType, CodeType]] = []
     try:
-        for one in functions:
-            one.__code__ = code
+        for place, code in codes.items():
+            for one in functions.get(place, ()):
+                before.append((one, one.__code__))
+                with contextlib.suppress(ValueError):
+                    one.__code__ = code
         yield
     finally:
-        for one, was in zip(functions, before, strict=True):
+        for one, was in before:
             one.__code__ = was
 
 
@@ -119,6 +128,16 @@ def with_probes(file: str, first_line: int) -> dict[Place, CodeType]:
                 if isinstance(statements, list):
                     setattr(node, name, [one for each in statements for one in (_probe(first_line, each), each)])
     return dict(_codes(compile(ast.fix_missing_locations(tree), file, "exec")))
+
+
+@cache
+def _from_around(file: str) -> Mapping[tuple[str, int], tuple[str, ...]]:
+    codes = _codes(compile(_tree(file), file, "exec"))
+    return {(code.co_name, code.co_firstlineno): code.co_freevars for _, code in codes}
+
+
+def _first_line(function: Function) -> int:
+    return min(one.lineno for one in (function, *function.decorator_list))
 
 
 def _probe(first_line: int, statement: ast.stmt) -> ast.stmt:
@@ -139,8 +158,7 @@ def _sites_of(file: str) -> tuple[_Site, ...]:
 def _functions(node: ast.AST, file: str, prefix: str) -> Iterator[tuple[Place, Function]]:
     for child in ast.iter_child_nodes(node):
         if isinstance(child, Function):
-            first = min(one.lineno for one in (child, *child.decorator_list))
-            yield Place(file, prefix + child.name, first), child
+            yield Place(file, prefix + child.name, _first_line(child)), child
         else:
             yield from _functions(child, file, f"{prefix}{child.name}." if isinstance(child, ast.ClassDef) else prefix)
 
@@ -152,7 +170,8 @@ def _place(code: CodeType) -> Place:
 def _codes(code: CodeType) -> Iterator[tuple[Place, CodeType]]:
     for one in code.co_consts:
         if isinstance(one, CodeType):
-            yield _place(one), one
+            if not one.co_name.startswith("<"):  # of which a line may have several
+                yield _place(one), one
             yield from _codes(one)
 
 

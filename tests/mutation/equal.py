@@ -29,6 +29,23 @@ EQUAL: Final[Mapping[Change, str]] = {
     Change("aim_artifacts/source.py", "parse_source", "'/'  ->  '/~'"): (
         "the characters to strip: no path of a source ends with a tilde"
     ),
+    Change("runtimeconfig/older.py", "_same_url", "'/'  ->  '/~'"): (
+        "the characters to strip: no endpoint ends with a tilde"
+    ),
+    Change("aim_routing/address.py", "paths_overlap", "'/'  ->  '/~'"): (
+        "the characters to strip: no path of a route ends with a tilde"
+    ),
+    Change(
+        "aim_routing/address.py",
+        "Address.overlaps",
+        "paths_overlap(self.path, other.path)  ->  paths_overlap(other.path, self.path)",
+    ): "whether two paths overlap does not depend on which is named first",
+    Change("aim_model_sync/schedule.py", "fraction", "'|'  ->  '|~'"): (
+        "what is hashed is spread like a random number, whatever stands between its parts"
+    ),
+    Change("aim_model_sync/reconcile.py", "_conclude", "0  ->  1"): (
+        "how many models are missing is only told with the failure that kept them from being made"
+    ),
 }
 
 

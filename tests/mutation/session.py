@@ -100,7 +100,7 @@ class Run:
 
         def judge(work: Work) -> Verdict:
             items = [session.items[one.index] for one in work.tests]
-            return self._judge(work.edit, functions[work.edit.place], items)
+            return self._judge(work.edit, functions, items)
 
         for work, verdict in in_processes(works, judge, workers=self.workers, seconds=_MOST_SECONDS):
             self.tell(work.package, work.edit, verdict or Verdict.STOPPED, len(work.tests))
@@ -110,7 +110,9 @@ class Run:
     def _say(text: str) -> None:
         print(text, flush=True)
 
-    def _judge(self, edit: Edit, functions: Sequence[FunctionType], items: Sequence[pytest.Item]) -> Verdict:
+    def _judge(
+        self, edit: Edit, functions: Mapping[Place, Sequence[FunctionType]], items: Sequence[pytest.Item]
+    ) -> Verdict:
         if not items:
             return Verdict.UNREACHED
         with planted(changed_code(edit), functions):
@@ -133,8 +135,7 @@ class Run:
         starts = iter(range(0, len(items), _AT_A_TIME))
         with contextlib.ExitStack() as probed:
             for file, first_line in self._first_line.items():
-                for place, code in with_probes(file, first_line).items():
-                    probed.enter_context(planted(code, functions.get(place, ())))
+                probed.enter_context(planted(with_probes(file, first_line), functions))
             parts = in_processes(starts, part, workers=self.workers, seconds=_MAP_SECONDS)
             return [one for _, reaches in parts for one in reaches or ()]
 

@@ -128,9 +128,10 @@ def test_the_first_selector_owns_an_image() -> None:
 
 
 def test_an_enormous_set_is_counted_but_not_carried() -> None:
-    found = combine([[FoundImages.of(ONE, tuple(map(str, range(10))))]], kept=4)
-    assert found.size == 10
-    assert len(found.by_selector[0][0].versions) == 4
+    many = tuple(map(str, range(10)))
+    found = combine([[FoundImages.of(ONE, many)], [FoundImages.of(TWO, many)]], kept=4)
+    assert found.size == 20
+    assert found.by_selector == ((FoundImages.of(ONE, many[:4]),), ())
 
 
 def images(*texts: str) -> list[ImageReference]:

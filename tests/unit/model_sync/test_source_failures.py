@@ -167,7 +167,7 @@ def test_failed_creations_are_reported_and_tried_again_without_the_registry() ->
     assert (report.status["status"], report.status["discoveredModels"]) == ("Degraded", 1)
     assert cond(report, "Ready") == ("False", "ModelCreationFailed")
     assert cond(report, "DependenciesReachable") == ("False", "InfrastructureError")
-    assert "503" in message(report, "Ready")
+    assert "1 model could not be created: create of AIMClusterModel x failed: 503" in message(report, "Ready")
     assert report.retry is not None
     scene.world.put(MODEL_SOURCES, {**scene.obj, "status": report.status})
     retry = scene.reconcile(NOW + timedelta(seconds=2))

@@ -161,6 +161,14 @@ def test_a_full_source_that_withholds_nothing_is_within_its_limit() -> None:
     assert cond(plan, "MaxModelsLimitReached") == ("False", "WithinLimit")
 
 
+@pytest.mark.spec("MS-297", "MS-325")
+def test_what_is_only_counted_of_an_enormous_set_is_withheld_as_well() -> None:
+    result = outcome(selected("org/a", "org/a:2,1"), available=9)
+    plan = Scene(source(syncing(), spec={"maxModels": 1})).synced(result).reconcile()
+    assert cond(plan, "MaxModelsLimitReached")[0] == "True"
+    assert "8 " in message(plan, "MaxModelsLimitReached")
+
+
 @pytest.mark.spec("MS-313")
 def test_refused_access_alone_is_no_failure_of_the_source() -> None:
     result = outcome(

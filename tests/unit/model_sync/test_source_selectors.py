@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from aim_domain import AIMClusterModelSourceSpec
 from aim_model_sync.codes import SelectorError, SyncCode
-from aim_model_sync.selectors import Selector, SelectorText, resolve, selector_texts
+from aim_model_sync.selectors import Selector, SelectorText, repositories_of, resolve, selector_texts
 from aim_model_sync.wildcards import literal_owner, matches
 from controller_runtime import JsonObject
 from oci_registry import ImageReference, parse_image
@@ -156,6 +156,8 @@ def test_exclusions_are_exact_paths_without_registry() -> None:
     assert not found.selects_repository("silogen/aim-base")
     assert found.selects_repository("silogen/aim-base2")
     assert found.selects_repository("silogen/aim-extra")
+    listed = repositories_of(found, ["silogen/aim-extra", "silogen/aim-base", "silogen/aim-base2", "silogen/aim-extra"])
+    assert [one.path for one in listed] == ["silogen/aim-base2", "silogen/aim-extra"]
 
 
 @pytest.mark.spec("MS-108")

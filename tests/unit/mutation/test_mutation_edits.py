@@ -1,13 +1,15 @@
 """What a mutation tester changes, and that a change is noticed by a strong test and survives a weak one."""
 
+import builtins
 import random
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
+from types import FunctionType
 from typing import Any
 
 import pytest
-from mutation.edits import Edit, changed_code, edits, living_functions, planted
+from mutation.edits import REACHED, Edit, Place, changed_code, edits, living_functions, planted, with_probes
 from mutation.equal import EQUAL, reason
 from mutation.session import sampled
 from mutation.targets import packages as targets
@@ -37,10 +39,10 @@ class Planted:
     def survivors(self, test: Callable[[], bool]) -> list[str]:
         """The changes with which this test still passes."""
         functions = living_functions({str(self.file)})
-        return [one.what for one in edits(self.file) if self._survives(one, functions[one.place], test)]
+        return [one.what for one in edits(self.file) if self._survives(one, functions, test)]
 
     @staticmethod
-    def _survives(edit: Edit, functions: list[Any], test: Callable[[], bool]) -> bool:
+    def _survives(edit: Edit, functions: dict[Place, list[FunctionType]], test: Callable[[], bool]) -> bool:
         with planted(changed_code(edit), functions):
             return test()
 
@@ -90,7 +92,30 @@ def test_the_changes_of_a_statement(tmp_path: Path, statement: str) -> None:
     assert {one.what for one in found} == CHANGES[statement]
     assert [one.number for one in found] == list(range(len(found)))
     before = module.names["decide"].__code__
-    assert all(changed_code(one) != before for one in found)
+    assert all(changed_code(one)[one.place] != before for one in found)
+
+
+@pytest.mark.spec("FW-530")
+def test_what_a_function_has_made_is_changed_with_it(tmp_path: Path) -> None:
+    module = Planted(
+        tmp_path, "def maker(most):\n    def admits(size):\n        return size <= most\n    return admits\n"
+    )
+    admits = module.names["maker"](3)
+    assert module.survivors(lambda: admits(3) and not admits(4)) == ["return admits  ->  return None"]
+
+
+@pytest.mark.spec("FW-530")
+def test_the_lines_that_are_come_to_are_noted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    source = "def judge(a):\n    def inner(b):\n        return b\n    if a:\n        return inner(a)\n    return 0\n"
+    module = Planted(tmp_path, source)
+    reached = bytearray(20)
+    monkeypatch.setattr(builtins, REACHED, reached, raising=False)
+    functions = living_functions({str(module.file)})
+    with planted(with_probes(str(module.file), 10), functions):
+        assert module.names["judge"](0) == 0
+        assert [line for line, one in enumerate(reached) if one] == [12, 14, 16]
+        assert module.names["judge"](1) == 1
+        assert [line for line, one in enumerate(reached) if one] == [12, 13, 14, 15, 16]
 
 
 @pytest.mark.spec("FW-530")
