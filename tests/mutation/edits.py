@@ -82,15 +82,6 @@ def changed_code(edit: Edit) -> dict[Place, CodeType]:
     return {found: code, **dict(_codes(code))}
 
 
-def dropped_keyword(edit: Edit) -> str | None:
-    """The keyword that the change leaves out of a call, as it is written."""
-    site = _sites_of(edit.place.file)[edit.number]
-    if not isinstance(site.node, ast.Call) or not isinstance(site.instead, ast.Call):
-        return None
-    dropped = [one for one in site.node.keywords if one not in site.instead.keywords]
-    return ast.unparse(dropped[0]) if dropped else None
-
-
 def living_functions(files: Collection[str]) -> dict[Place, list[FunctionType]]:
     """The functions of these files, as this process holds them: wrapped, bound and registered ones included."""
     found: dict[Place, list[FunctionType]] = defaultdict(list)

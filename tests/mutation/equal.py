@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from mutation.edits import Edit, dropped_keyword
+from mutation.edits import Edit
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,15 +49,6 @@ EQUAL: Final[Mapping[Change, str]] = {
 }
 
 
-KEYWORDS: Final[Mapping[str, str]] = {
-    "dependency=Dependency.DOWNSTREAM": "of a dependency the state engine asks only whether it is upstream",
-}
-"""Keywords that can be left out of any call."""
-
-
 def reason(edit: Edit) -> str | None:
     """Why nobody can notice the change; None where somebody should."""
-    dropped = dropped_keyword(edit)
-    if dropped is not None and dropped in KEYWORDS:
-        return KEYWORDS[dropped]
     return next((why for change, why in EQUAL.items() if change.is_that(edit)), None)

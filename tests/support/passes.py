@@ -12,7 +12,6 @@ from controller_runtime import (
     Child,
     Component,
     Delete,
-    Dependency,
     JsonObject,
     Key,
     Plan,
@@ -47,9 +46,7 @@ async def until(condition: Callable[[], bool]) -> None:
 def serve(obj: AIMService, view: View) -> Plan:
     """A small reconciler: one ConfigMap, one component, one status."""
     child = view.get(CONFIG_MAPS, "default", "c")
-    component = Component(
-        "InferenceService", State.READY if child.value else State.PROGRESSING, dependency=Dependency.DOWNSTREAM
-    )
+    component = Component("InferenceService", State.READY if child.value else State.PROGRESSING)
     evaluation = evaluate(
         COMPONENT_ORDER["AIMService"],
         [component],

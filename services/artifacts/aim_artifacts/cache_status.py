@@ -10,7 +10,6 @@ from aim_domain import AIMArtifact
 from aim_domain.component_names import ComponentName
 from controller_runtime import (
     Component,
-    Dependency,
     JsonObject,
     ParentCondition,
     State,
@@ -82,4 +81,4 @@ def _state(artifact: AIMArtifact) -> StatusValue:
 
 
 def _component(state: State, reason: str, message: str) -> Component:
-    return Component(ComponentName.ARTIFACTS, state, reason, message, dependency=Dependency.DOWNSTREAM)
+    return Component(ComponentName.ARTIFACTS, state, reason, message)

@@ -16,7 +16,7 @@ from aim_artifacts.stage import JobSeen, Seen, Stage
 from aim_domain import PodFacts, failed_condition, inspect_pvc, is_job_complete, newest_pod
 from aim_domain.component_names import ComponentName
 from aim_domain.naming import claim_name
-from controller_runtime import Component, Dependency, PodPhase, State, downstream
+from controller_runtime import Component, PodPhase, State, downstream
 from controller_runtime.core import Job, PersistentVolumeClaim
 
 _CLAIM = ComponentName.CACHE_PVC
@@ -30,7 +30,7 @@ def provision(seen: Seen, size: int, admission: Admission) -> Stage:
     what = f"PersistentVolumeClaim {name}"
     if seen.claim.value is not None:
         message = f"{what} is being deleted; it is created again once it is gone"
-        leaving = Component(_CLAIM, State.PROGRESSING, RESOURCE_NOT_READY, message, dependency=Dependency.DOWNSTREAM)
+        leaving = Component(_CLAIM, State.PROGRESSING, RESOURCE_NOT_READY, message)
         return Stage((leaving,), size=size)
     if admission.blocked is not None:
         reason = (admission.blocked.reason.value, admission.blocked.message)
@@ -75,7 +75,7 @@ def _finished(found: JobSeen) -> tuple[Component, ...]:
     job = found.lookup.value
     if job is None or not is_job_complete(job):
         return ()
-    return (Component(_JOB, State.READY, dependency=Dependency.DOWNSTREAM),)
+    return (Component(_JOB, State.READY),)
 
 
 def _start(seen: Seen, claim: PersistentVolumeClaim, size: int, settings: ArtifactsSettings) -> Stage:
@@ -91,7 +91,7 @@ def _start(seen: Seen, claim: PersistentVolumeClaim, size: int, settings: Artifa
 
 def _replace(found: JobSeen, job: Job, why: str) -> Stage:
     message = f"{found.what} is replaced: {why}"
-    leaving = Component(_JOB, State.PROGRESSING, RESOURCE_NOT_READY, message, dependency=Dependency.DOWNSTREAM)
+    leaving = Component(_JOB, State.PROGRESSING, RESOURCE_NOT_READY, message)
     return Stage((leaving,), deletes=() if job.deleting else (removal(job, why),), outcome=DownloadOutcome())
 
 

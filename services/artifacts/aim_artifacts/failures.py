@@ -21,7 +21,7 @@ from aim_domain import (
     no_log,
     wanted_logs,
 )
-from controller_runtime import AimError, Category, Component, Dependency, Observability, PodPhase, State, loads
+from controller_runtime import AimError, Category, Component, Observability, PodPhase, State, loads
 from controller_runtime.core import Pod
 
 
@@ -121,10 +121,10 @@ def inspect_job_pods(
     waiting = image_pull_error(pod) or creation_error(pod)
     if waiting is not None:
         error = replace(waiting, message=masked(waiting.message))
-        return Component(name, errors=(error,), dependency=Dependency.DOWNSTREAM)
+        return Component(name, errors=(error,))
     if reading_log:
         message = f"pod {pod.key} has failed; reading its log"
-        return Component(name, State.PROGRESSING, "PodFailed", message, dependency=Dependency.DOWNSTREAM)
+        return Component(name, State.PROGRESSING, "PodFailed", message)
     failure = pod_failure(pod, log_of)
     if failure is None:
         return inspect_pods(name, newest, log_of=log_of, events_of=events_of, of_job=True)
@@ -133,7 +133,7 @@ def inspect_job_pods(
 
 def _component(name: str, failure: PodFailure, *, final: bool) -> Component:
     cause = failure.cause
-    component = Component(name, reason=cause.reason, message=failure.message, dependency=Dependency.DOWNSTREAM)
+    component = Component(name, reason=cause.reason, message=failure.message)
     if not final:
         return replace(component, state=State.PROGRESSING, observe=Observability.WARNING)
     if cause.category is None:

@@ -6,7 +6,7 @@ from datetime import datetime
 from aim_artifacts.failures import inspect_job_pods, logs_to_read
 from aim_artifacts.stage import JobSeen
 from aim_domain import PodFacts, awaits_explanation, blame_pods, failed_condition, inspect_job, newest_pod
-from controller_runtime import Component, Dependency, Effect, State
+from controller_runtime import Component, Effect, State
 from controller_runtime.core import Job, Pod
 
 
@@ -32,7 +32,6 @@ def inspect_job_and_pods(
             State.PROGRESSING,
             verdict.effective_reason,
             verdict.effective_message,
-            dependency=Dependency.DOWNSTREAM,
         )
     return blame_pods(verdict, pods)
 

@@ -10,7 +10,7 @@ from aim_artifacts.size_output import find_size, has_report
 from aim_artifacts.stage import JobSeen, Seen, Stage
 from aim_domain import LogRequest, PodFacts, failed_condition, is_job_complete, newest_pod
 from aim_domain.component_names import ComponentName
-from controller_runtime import Component, Dependency, PodPhase, State, downstream
+from controller_runtime import Component, PodPhase, State, downstream
 from controller_runtime.core import Pod
 
 _JOB = ComponentName.CHECK_SIZE_JOB
@@ -39,11 +39,11 @@ def discover_size(seen: Seen, facts: PodFacts, settings: ArtifactsSettings, now:
 
 def _replaced(found: JobSeen) -> Component:
     message = f"{found.what} failed and is replaced, because the spec has changed"
-    return Component(_JOB, State.PROGRESSING, RESOURCE_NOT_READY, message, dependency=Dependency.DOWNSTREAM)
+    return Component(_JOB, State.PROGRESSING, RESOURCE_NOT_READY, message)
 
 
 def _read_output(found: JobSeen, facts: PodFacts) -> Stage:
-    done = Component(_JOB, State.READY, dependency=Dependency.DOWNSTREAM)
+    done = Component(_JOB, State.READY)
     pod = next(iter(newest_pod([pod for pod in found.pods if pod.status.phase is PodPhase.SUCCEEDED])), None)
     if pod is None:
         # The result went with the pod; the Job's time to live brings another one (AR-160).
@@ -60,7 +60,7 @@ def _read_output(found: JobSeen, facts: PodFacts) -> Stage:
 
 
 def _waiting(message: str) -> Component:
-    return Component(_OUTPUT, State.PROGRESSING, RESOURCE_NOT_READY, message, dependency=Dependency.DOWNSTREAM)
+    return Component(_OUTPUT, State.PROGRESSING, RESOURCE_NOT_READY, message)
 
 
 def _invalid(found: JobSeen, output: str) -> Component:
@@ -70,7 +70,7 @@ def _invalid(found: JobSeen, output: str) -> Component:
         f"{found.what} reported no usable size{quoted}; set spec.size, or use a downloader image that "
         "prints a JSON object with sizeBytes"
     )
-    return Component(_OUTPUT, State.FAILED, INVALID_SIZE_OUTPUT, message, dependency=Dependency.DOWNSTREAM)
+    return Component(_OUTPUT, State.FAILED, INVALID_SIZE_OUTPUT, message)
 
 
 def _container(pod: Pod) -> str:

@@ -51,7 +51,7 @@ NAMESPACED_MODEL: Final = ModelScope(
     TEMPLATES_BY_MODEL,
     ComponentName.SERVICE_TEMPLATES,
     "ConfigNotFound",
-    Dependency.UNSPECIFIED,
+    Dependency.DOWNSTREAM,
 )
 CLUSTER_MODEL: Final = ModelScope(
     "AIMClusterModel",

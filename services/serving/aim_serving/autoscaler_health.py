@@ -3,7 +3,7 @@
 from typing import Final
 
 from aim_domain.component_names import ComponentName
-from controller_runtime import Component, ConditionStatus, Dependency, Lookup, State, find_condition
+from controller_runtime import Component, ConditionStatus, Lookup, State, find_condition
 from controller_runtime.core import HorizontalPodAutoscaler
 
 SCALED_TO_ZERO: Final = "ScaledToZero"
@@ -29,7 +29,6 @@ def autoscaler_component(
             State.FAILED,
             "HPAFetchError",
             errors=(found.error,),
-            dependency=Dependency.DOWNSTREAM,
         )
     if found.value is None:
         why = f"; {absent_because}" if absent_because else ""
@@ -49,4 +48,4 @@ def autoscaler_component(
 
 
 def _hpa(state: State, reason: str, message: str) -> Component:
-    return Component(ComponentName.HPA, state, reason, message, dependency=Dependency.DOWNSTREAM)
+    return Component(ComponentName.HPA, state, reason, message)

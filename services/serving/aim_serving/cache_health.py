@@ -8,7 +8,7 @@ from aim_domain import AIMArtifact, AIMTemplateCache, CacheMode, labels
 from aim_domain.component_names import ComponentName
 from aim_domain.parts import ARTIFACTS
 from aim_serving.cache_volumes import lacks_volumes
-from controller_runtime import AimError, Component, Condition, Delete, Dependency, State, StatusValue, find_condition
+from controller_runtime import AimError, Component, Condition, Delete, State, StatusValue, find_condition
 
 CREATING: Final = "CacheCreating"
 RETRYING: Final = "CacheRetrying"
@@ -74,7 +74,7 @@ def judge_cache(state: CacheState) -> CacheVerdict:
 def _judge(state: CacheState) -> CacheVerdict:
     if state.error is not None:
         errors = (state.error,)
-        component = Component(ComponentName.CACHE, errors=errors, dependency=Dependency.DOWNSTREAM, is_input=True)
+        component = Component(ComponentName.CACHE, errors=errors, is_input=True)
         return CacheVerdict(component, retries=state.retries)
     cache = state.cache
     if cache is None:
@@ -179,4 +179,4 @@ def _cause(cache: AIMTemplateCache) -> str:
 
 
 def _cache(state: State, reason: str, message: str) -> Component:
-    return Component(ComponentName.CACHE, state, reason, message, dependency=Dependency.DOWNSTREAM)
+    return Component(ComponentName.CACHE, state, reason, message)

@@ -31,7 +31,7 @@ def model_component(result: ModelResult, stored: ResolvedReference | None, *, ru
         return _model(State.FAILED, result.error.reason, result.error.message, result)
     if result.create is not None:
         message = f"AIMModel {result.create.name} is being created for {result.wanted}"
-        return Component(ComponentName.MODEL, State.PENDING, "CreatingModel", message, dependency=Dependency.DOWNSTREAM)
+        return Component(ComponentName.MODEL, State.PENDING, "CreatingModel", message)
     if result.model is not None:
         return _found(result.model)
     if running and stored is not None:

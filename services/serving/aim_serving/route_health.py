@@ -5,7 +5,7 @@ from types import MappingProxyType
 from typing import Final
 
 from aim_domain.component_names import ComponentName
-from controller_runtime import AimError, Category, Component, Condition, ConditionStatus, Dependency, State
+from controller_runtime import AimError, Category, Component, Condition, ConditionStatus, State
 
 _BACKEND_MISSING: Final = (State.PROGRESSING, Category.MISSING_DOWNSTREAM)
 _REJECTED: Final = (State.FAILED, Category.INVALID_SPEC)
@@ -53,7 +53,6 @@ def _route(
         reason,
         message,
         () if error is None else (error,),
-        Dependency.DOWNSTREAM,
         is_input=is_input,
         counted_only=True,
     )

@@ -27,7 +27,6 @@ from controller_runtime import (
     AimError,
     Category,
     Component,
-    Dependency,
     Effect,
     Lookup,
     State,
@@ -160,7 +159,6 @@ def _no_pods_wanted() -> Component:
         State.READY,
         SCALED_TO_ZERO,
         "scaled to zero; the first active metric starts a pod",
-        dependency=Dependency.DOWNSTREAM,
     )
 
 

@@ -12,7 +12,6 @@ from controller_runtime import (
     Component,
     Condition,
     ConditionStatus,
-    Dependency,
     EventType,
     State,
     find_condition,
@@ -121,6 +120,5 @@ def _component(state: State, reason: str, message: str, error: AimError | None =
         reason,
         message,
         () if error is None else (error,),
-        Dependency.DOWNSTREAM,
         is_input=error is not None,
     )

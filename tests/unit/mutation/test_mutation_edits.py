@@ -134,10 +134,3 @@ def test_what_is_said_to_change_nothing_is_a_change_that_is_made() -> None:
     every = [edit for file in named for edit in edits(file)]
     assert [change for change in EQUAL if not any(change.is_that(edit) for edit in every)] == []
     assert sum(reason(edit) is None for edit in every) > len(every) / 2
-
-
-@pytest.mark.spec("FW-550")
-def test_a_keyword_that_nobody_reads_can_be_left_out_of_any_call(tmp_path: Path) -> None:
-    source = "def decide(a):\n    a(1, dependency=Dependency.DOWNSTREAM)\n    a(dependency=Dependency.UPSTREAM)\n"
-    found = {one.what: reason(one) for one in edits(Planted(tmp_path, source).file)}
-    assert [what for what, why in found.items() if why] == ["a(1, dependency=Dependency.DOWNSTREAM)  ->  a(1)"]

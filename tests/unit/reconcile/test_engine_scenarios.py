@@ -26,7 +26,7 @@ from controller_runtime import (
 
 NOW = datetime(2026, 11, 21, 12, 0, 0, tzinfo=UTC)
 EARLIER = NOW - timedelta(seconds=60)
-UP, DOWN, UNSPECIFIED = Dependency.UPSTREAM, Dependency.DOWNSTREAM, Dependency.UNSPECIFIED
+UP, DOWN = Dependency.UPSTREAM, Dependency.DOWNSTREAM
 PARENTS = ("AuthValid", "ConfigValid", "DependenciesReachable")
 
 
@@ -225,7 +225,7 @@ def test_what_was_wrong_stays_as_a_trace(type_: str, was: str, becomes: str) -> 
     [
         ([MODEL, Component("Template", State.PROGRESSING, dependency=UP)], StatusValue.PENDING),
         ([MODEL, Component("Cache", State.PROGRESSING, dependency=DOWN)], StatusValue.PROGRESSING),
-        ([MODEL, Component("Cache", State.PROGRESSING, dependency=UNSPECIFIED)], StatusValue.PROGRESSING),
+        ([MODEL, Component("Cache", State.PROGRESSING)], StatusValue.PROGRESSING),
         (
             [
                 Component("Template", State.PROGRESSING, dependency=UP),

@@ -155,7 +155,7 @@ def test_some_categories_touch_no_parent_and_never_block(category: Category) -> 
         ([("Cache", DOWN, State.STARTING)], StatusValue.PROGRESSING),
         ([("Cache", DOWN, State.PROGRESSING), ("Model", UP, State.PROGRESSING)], StatusValue.PENDING),
         ([("Cache", DOWN, State.PENDING)], StatusValue.PENDING),
-        ([("Cache", Dependency.UNSPECIFIED, State.PROGRESSING)], StatusValue.PROGRESSING),
+        ([("Cache", DOWN, State.PROGRESSING)], StatusValue.PROGRESSING),
         ([("Cache", DOWN, State.NOT_AVAILABLE), ("Model", UP, State.DEGRADED)], StatusValue.NOT_AVAILABLE),
         ([("Cache", DOWN, State.FAILED), ("Model", UP, State.READY)], StatusValue.FAILED),
     ],

@@ -19,7 +19,6 @@ from controller_runtime import (
     Category,
     Component,
     ConditionStatus,
-    Dependency,
     Effect,
     Fact,
     JsonObject,
@@ -183,7 +182,7 @@ def _failed(error: AimError, known: ImageMetadata | None, effects: tuple[Effect,
 
 
 def _component(state: State, reason: str, message: str) -> Component:
-    return Component(ComponentName.IMAGE_METADATA, state, reason, message, dependency=Dependency.UNSPECIFIED)
+    return Component(ComponentName.IMAGE_METADATA, state, reason, message)
 
 
 # Pull secrets

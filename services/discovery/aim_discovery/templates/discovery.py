@@ -39,7 +39,6 @@ from controller_runtime import (
     Condition,
     ConditionStatus,
     Delete,
-    Dependency,
     Desired,
     Effect,
     Index,
@@ -336,7 +335,7 @@ def _between_attempts(seen: _Seen, attempts: Attempts) -> Finding:
     return Finding(
         condition(DISCOVERED, False, FAILED, text, Observability.WARNING),
         replace(seen.memory, attempts=attempts),
-        Component(ComponentName.DISCOVERY_JOB, errors=errors, dependency=Dependency.DOWNSTREAM),
+        Component(ComponentName.DISCOVERY_JOB, errors=errors),
         effects=secrets.effects if wait else (),
         requeue_after=wait.total_seconds() if wait and not secrets.corrected else None,
     )
@@ -385,17 +384,15 @@ def _complete() -> Desired:
 
 
 def _job_done() -> Component:
-    return Component(ComponentName.DISCOVERY_JOB, State.READY, dependency=Dependency.DOWNSTREAM)
+    return Component(ComponentName.DISCOVERY_JOB, State.READY)
 
 
 def _not_created(message: str) -> Component:
-    return Component(
-        ComponentName.DISCOVERY_JOB, State.PENDING, JOB_NOT_CREATED, message, dependency=Dependency.DOWNSTREAM
-    )
+    return Component(ComponentName.DISCOVERY_JOB, State.PENDING, JOB_NOT_CREATED, message)
 
 
 def _progressing(reason: str, message: str) -> Component:
-    return Component(ComponentName.DISCOVERY_JOB, State.PROGRESSING, reason, message, dependency=Dependency.DOWNSTREAM)
+    return Component(ComponentName.DISCOVERY_JOB, State.PROGRESSING, reason, message)
 
 
 def _delete(job: Job, why: str) -> Delete:

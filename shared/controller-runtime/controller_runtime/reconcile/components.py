@@ -33,8 +33,7 @@ class Dependency(StrEnum):
     UPSTREAM = "upstream"
     """The object needs it, but does not create it: a model, a template, a Secret."""
     DOWNSTREAM = "downstream"
-    """The object creates it: a pod, a Job, a claim, a route."""
-    UNSPECIFIED = "unspecified"
+    """Everything else, first of all what the object creates: a pod, a Job, a claim, a route."""
 
 
 class Observability(Enum):
@@ -75,7 +74,7 @@ class Component:
     reason: str | None = None
     message: str | None = None
     errors: tuple[AimError, ...] = ()
-    dependency: Dependency = Dependency.UNSPECIFIED
+    dependency: Dependency = Dependency.DOWNSTREAM
     is_input: bool | None = None
     reference: Reference | None = None
     observe: Observability | None = None
@@ -168,7 +167,7 @@ def downstream(name: str, lookup: Lookup[T], inspect: Inspect[T] = healthy, *, w
 def plain(name: str, lookup: Lookup[T], inspect: Inspect[T] = healthy, *, what: str) -> Component:
     """Component of neither kind; not found is reported as it is (FW-039)."""
     missing = AimError(Category.MISSING_DOWNSTREAM, "NotFound", f"{what} was not found")
-    return _convert(name, lookup, inspect, missing, Dependency.UNSPECIFIED)
+    return _convert(name, lookup, inspect, missing, Dependency.DOWNSTREAM)
 
 
 def _convert(name: str, lookup: Lookup[T], inspect: Inspect[T], missing: AimError, dependency: Dependency) -> Component:

@@ -13,7 +13,6 @@ from controller_runtime import (
     Component,
     Condition,
     ConditionStatus,
-    Dependency,
     Observability,
     PodPhase,
     State,
@@ -39,7 +38,7 @@ def inspect_job(name: str, job: Job | None, *, what: str) -> Component:
     Args:
         what: kind and name for messages, needed where the Job is missing.
     """
-    component = Component(name, dependency=Dependency.DOWNSTREAM)
+    component = Component(name)
     if job is None:
         missing = AimError(Category.MISSING_DOWNSTREAM, "JobNotFound", f"{what} does not exist")
         return replace(component, errors=(missing,))

@@ -16,7 +16,6 @@ from controller_runtime import (
     Category,
     Component,
     ConditionStatus,
-    Dependency,
     PodPhase,
     State,
     find_condition,
@@ -115,10 +114,10 @@ def inspect_pods(
     considered = _considered(pods, of_job=of_job)
     if not considered:
         missing = AimError(Category.MISSING_DOWNSTREAM, "NoPods", "no pod exists yet")
-        return Component(name, errors=(missing,), dependency=Dependency.DOWNSTREAM)
+        return Component(name, errors=(missing,))
     error = _first_error(considered, log_of)
     if error is not None:
-        return Component(name, errors=(error,), dependency=Dependency.DOWNSTREAM)
+        return Component(name, errors=(error,))
     return _readiness(name, considered, log_of, events_of)
 
 
@@ -287,7 +286,7 @@ def _readiness(name: str, pods: Sequence[Pod], log_of: LogOf, events_of: EventsO
 
 
 def _observed(name: str, state: State, reason: str, message: str) -> Component:
-    return Component(name, state, reason, message, dependency=Dependency.DOWNSTREAM)
+    return Component(name, state, reason, message)
 
 
 def _crash_loop(name: str, pod: Pod, log_of: LogOf) -> Component:
@@ -306,7 +305,7 @@ def _crash_loop(name: str, pod: Pod, log_of: LogOf) -> Component:
         return _observed(name, State.DEGRADED, CRASH_LOOP, message)
     category, reason = _LOG_ERRORS[match.group]
     error = AimError(category, reason, f"{message}: {match.line}")
-    return Component(name, errors=(error,), dependency=Dependency.DOWNSTREAM)
+    return Component(name, errors=(error,))
 
 
 def _explained_by_events(name: str, pod: Pod, events: Sequence[Event]) -> Component | None:

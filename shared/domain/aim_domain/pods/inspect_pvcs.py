@@ -6,7 +6,6 @@ from controller_runtime import (
     ClaimPhase,
     Component,
     ConditionStatus,
-    Dependency,
     State,
     find_condition,
 )
@@ -21,11 +20,11 @@ def inspect_pvc(name: str, claim: PersistentVolumeClaim | None, *, what: str) ->
     """
     error = _error(claim, what)
     if error is not None:
-        return Component(name, errors=(error,), dependency=Dependency.DOWNSTREAM)
+        return Component(name, errors=(error,))
     if claim is not None and claim.status.phase == ClaimPhase.BOUND:
-        return Component(name, State.READY, dependency=Dependency.DOWNSTREAM)
+        return Component(name, State.READY)
     message = f"{what} waits for a volume"
-    return Component(name, State.PROGRESSING, "PvcPending", message, dependency=Dependency.DOWNSTREAM)
+    return Component(name, State.PROGRESSING, "PvcPending", message)
 
 
 def _error(claim: PersistentVolumeClaim | None, what: str) -> AimError | None:
