@@ -176,13 +176,18 @@ class Live(BuiltWorld):
         self.namespace = namespace
         self.effects: dict[tuple[str, str], Effect] = {}
         self.timers = VirtualClock()
-        self._server = _server()
-        self._parts = self._storages(definition.consumes)
-        self._server.begin(self.timers, self._parts)
+        self._parts = _storages(_server().plane, definition.consumes)
+        _server().begin(self.timers, self._parts)
         self._passes = _Passes()
         self._workers = self._made_workers()
         self._router = ChangeRouter(self.world, definition.shown, [one.waking for one in self._workers.values()])
         self.add(*objects)
+
+    @property
+    def _server(self) -> _Server:
+        server = _server()
+        assert server.clock is self.timers, "a later Live has taken over the control plane: finish with this one first"
+        return server
 
     # Time and passes
 
@@ -368,8 +373,8 @@ class Live(BuiltWorld):
 
     def _status_manager(self, obj: JsonObject) -> str:
         """The service itself, where it has written the status that a test gives."""
-        kinds_of = {(one.part.kind.api_version, one.part.kind.kind) for one in self.definition.reconcilers}
-        return self.definition.field_manager if (obj["apiVersion"], obj["kind"]) in kinds_of else ""
+        own = {(one.part.kind.api_version, one.part.kind.kind) for one in self.definition.reconcilers}
+        return self.definition.field_manager if (obj["apiVersion"], obj["kind"]) in own else ""
 
     def _store(self, obj: JsonObject, applied_by: str) -> None:
         plane, namespace = self._server.plane, obj["metadata"].get("namespace")
@@ -388,15 +393,6 @@ class Live(BuiltWorld):
         return {**obj, "metadata": own}
 
     # From the store into the world
-
-    def _storages(self, parts: Iterable[Part[Any]]) -> dict[str, list[tuple[Part[Any], ResourceType, Matcher | None]]]:
-        found: dict[str, list[tuple[Part[Any], ResourceType, Matcher | None]]] = defaultdict(list)
-        for part in dict.fromkeys(parts):
-            resource = self._server.plane.registry.find_kind(part.kind.api_version, part.kind.kind)
-            if resource is not None:
-                selected = matcher(resource, part.label_selector, part.field_selector)
-                found[resource.storage].append((part, resource, selected))
-        return found
 
     def _follow(self) -> list[Change[Any]]:
         changes: list[Change[Any]] = []
@@ -455,3 +451,16 @@ class Live(BuiltWorld):
 
     def forget(self, _owner_uid: str) -> None:
         """Facts of what is gone stay: a test that cares takes them away."""
+
+
+def _storages(
+    plane: ControlPlane, parts: Iterable[Part[Any]]
+) -> dict[str, list[tuple[Part[Any], ResourceType, Matcher | None]]]:
+    """Which parts take objects of which storage, and which of them."""
+    found: dict[str, list[tuple[Part[Any], ResourceType, Matcher | None]]] = defaultdict(list)
+    for part in parts:
+        resource = plane.registry.find_kind(part.kind.api_version, part.kind.kind)
+        if resource is not None:
+            selected = matcher(resource, part.label_selector, part.field_selector)
+            found[resource.storage].append((part, resource, selected))
+    return found
