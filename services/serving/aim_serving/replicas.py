@@ -5,7 +5,17 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-from aim_domain import AIMService, AIMServiceSpec, MetricTarget, PodMetric, RuntimeStatus, ScalingMetric, labels
+from aim_domain import (
+    AIMService,
+    AIMServiceSpec,
+    MetricTarget,
+    MetricTargetType,
+    PodMetric,
+    PodMetricSource,
+    RuntimeStatus,
+    ScalingMetric,
+    labels,
+)
 from aim_domain.naming import autoscaler_name, predictor_name
 from aim_serving.written_quantities import written
 from controller_runtime import AimError, Category, ConditionStatus, Desired, JsonObject, condition, find_condition
@@ -48,7 +58,7 @@ class Scaling:
 
 
 def scaling_of(spec: AIMServiceSpec) -> Scaling | AimError:
-    """What the service asks for, or why that cannot be (SV-180…SV-189)."""
+    """What the service asks for, or why that cannot be (SV-180…SV-189, SV-289)."""
     given = spec.auto_scaling.metrics if spec.auto_scaling else ()
     for path, number in _counts(spec, given):
         if number is not None and abs(number) > LARGEST:
@@ -65,6 +75,9 @@ def scaling_of(spec: AIMServiceSpec) -> Scaling | AimError:
         return _invalid("a metric of spec.autoScaling.metrics has no podmetric; describe the metric there")
     if minimum < 1 and (why := _cannot_wake(given)):
         return _invalid(f"spec.minReplicas is {minimum}, but {why}")
+    for index, metric in enumerate(given):
+        if metric.podmetric is not None and (why := _refused_by_kserve(metric.podmetric)):
+            return _invalid(f"spec.autoScaling.metrics[{index}].podmetric.{why}")
     scaler = AutoscalerClass.KEDA if given else AutoscalerClass.HPA
     metrics = None if spec.auto_scaling is None else tuple(_metric(metric) for metric in given)
     return Scaling(minimum, maximum, scaler, metrics)
@@ -87,6 +100,20 @@ def _cannot_wake(metrics: Sequence[ScalingMetric]) -> str:
 def _is_from_elsewhere(query: str, of_pods: Collection[str]) -> bool:
     """What the collector beside the engine is told to read, and the engine's own metrics, end with the last pod."""
     return bool(query) and query not in of_pods and not query.lower().startswith(_OF_ENGINE)
+
+
+def _refused_by_kserve(source: PodMetricSource) -> str:
+    """The field, and why KServe's webhook would refuse the metric; empty if it would not (SV-289)."""
+    target, utilization = source.target, source.target.average_utilization
+    if not source.metric.query:
+        return "metric.query is missing; KServe takes no metric without one"
+    if not target.value:
+        return "target.value is missing; KServe takes no metric without one, whatever the type of the target"
+    if target.type is MetricTargetType.AVERAGE_VALUE and not target.average_value:
+        return "target.averageValue is missing for a target of type AverageValue"
+    if target.type is MetricTargetType.UTILIZATION and (utilization is None or not 1 <= utilization <= 100):
+        return "target.averageUtilization has to be 1 to 100 for a target of type Utilization"
+    return ""
 
 
 def _counts(spec: AIMServiceSpec, metrics: Sequence[ScalingMetric]) -> Iterator[tuple[str, int | None]]:

@@ -19,6 +19,7 @@ from .api.cluster_runtime_config import AIMClusterRuntimeConfig as AIMClusterRun
 from .api.cluster_service_template import AIMClusterServiceTemplate as AIMClusterServiceTemplate
 from .api.enums import CacheMode as CacheMode
 from .api.enums import Metric as Metric
+from .api.enums import MetricTargetType as MetricTargetType
 from .api.enums import ModelSourceType as ModelSourceType
 from .api.enums import Precision as Precision
 from .api.enums import ProfileType as ProfileType
@@ -47,6 +48,7 @@ from .api.service import CustomModel as CustomModel
 from .api.service import MetricTarget as MetricTarget
 from .api.service import Overrides as Overrides
 from .api.service import PodMetric as PodMetric
+from .api.service import PodMetricSource as PodMetricSource
 from .api.service import RuntimeStatus as RuntimeStatus
 from .api.service import ScalingMetric as ScalingMetric
 from .api.service_template import AIMServiceTemplate as AIMServiceTemplate

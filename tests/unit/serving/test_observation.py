@@ -37,7 +37,10 @@ from aim_serving.scaler_report import SCALER_REPORT
 from controller_runtime import FACTS, AimError, Category, JsonObject
 
 SERVICE = aim_service(template={"name": "qwen3-lat"})
-METRIC: JsonObject = {"type": "PodMetric", "podmetric": {"metric": {}, "target": {"type": "Value", "value": "1"}}}
+METRIC: JsonObject = {
+    "type": "PodMetric",
+    "podmetric": {"metric": {"query": "q"}, "target": {"type": "Value", "value": "1"}},
+}
 
 
 def running(*objects: JsonObject, service: JsonObject = SERVICE, ready: bool | None = True) -> BuiltWorld:

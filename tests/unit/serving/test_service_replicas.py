@@ -94,14 +94,58 @@ def test_replicas_that_can_not_be(spec: JsonObject, field: str) -> None:
     assert plan.status["runtime"]["currentReplicas"] < 2**31, "the API server refuses any other status"
 
 
+@pytest.mark.spec("SV-289", "SV-189")
+@pytest.mark.parametrize(
+    ("metric", "target", "field"),
+    [
+        ({}, {"type": "Value", "value": "1"}, "metric.query is missing"),
+        ({"query": ""}, {"type": "Value", "value": "1"}, "metric.query is missing"),
+        ({"metricNames": ["vllm:num_requests_running"]}, {"value": "1"}, "metric.query is missing"),
+        ({"query": "q"}, {"type": "Value"}, "target.value is missing"),
+        ({"query": "q"}, {}, "target.value is missing"),
+        ({"query": "q"}, {"type": "AverageValue", "averageValue": "1"}, "target.value is missing"),
+        ({"query": "q"}, {"type": "AverageValue", "value": "1"}, "target.averageValue is missing"),
+        ({"query": "q"}, {"type": "Utilization", "value": "1"}, "target.averageUtilization has to be"),
+        (
+            {"query": "q"},
+            {"type": "Utilization", "value": "1", "averageUtilization": 0},
+            "target.averageUtilization has to be",
+        ),
+        (
+            {"query": "q"},
+            {"type": "Utilization", "value": "1", "averageUtilization": 101},
+            "target.averageUtilization has to be",
+        ),
+        ({"query": "q"}, {"type": "Utilization", "value": "1", "averageUtilization": 100}, None),
+        ({"query": "q"}, {"type": "AverageValue", "value": "1", "averageValue": "1"}, None),
+        ({"query": "q"}, {"value": "1"}, None),
+    ],
+)
+def test_what_kserve_would_refuse_is_told_with_the_field(
+    metric: JsonObject, target: JsonObject, field: str | None
+) -> None:
+    good = {"type": "PodMetric", "podmetric": {"metric": {"query": "q"}, "target": {"value": "1"}}}
+    metrics = [good, {"type": "PodMetric", "podmetric": {"metric": metric, "target": target}}]
+    service = aim_service(template={"name": "qwen3-lat"}, autoScaling={"metrics": metrics})
+    plan = plan_for(serving_world(service, template(), model(), node(), cache(USUAL)))
+    made = [child.body["kind"] for child in plan.children]
+    if field is None:
+        assert made == ["InferenceService"]
+        return
+    assert (condition_of(plan, "InferenceServiceReady"), made) == (("False", "InvalidSpec"), [])
+    assert f"spec.autoScaling.metrics[1].podmetric.{field}" in message_of(plan, "InferenceServiceReady")
+
+
 @pytest.mark.spec("SV-183", "AT-148")
 def test_targets() -> None:
     def target(**given: object) -> JsonObject:
-        metric = {"type": "PodMetric", "podmetric": {"metric": {}, "target": given}}
+        metric = {"type": "PodMetric", "podmetric": {"metric": {"query": "q"}, "target": {"value": "1", **given}}}
         found = predictor(aim_service(autoScaling={"metrics": [metric]}))
         converted = found["autoScaling"]["metrics"][0]["podmetric"]["target"]
         assert isinstance(converted, dict)
         return converted
 
-    assert target(type="AverageValue", averageValue="100m") == {"type": "AverageValue", "averageValue": "100m"}
-    assert target(type="Utilization", averageUtilization=80) == {"type": "Utilization", "averageUtilization": 80}
+    by_value = {"type": "AverageValue", "averageValue": "100m"}
+    by_use = {"type": "Utilization", "averageUtilization": 80}
+    assert target(**by_value) == {**by_value, "value": "1"}
+    assert target(**by_use) == {**by_use, "value": "1"}
