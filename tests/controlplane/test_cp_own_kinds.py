@@ -246,6 +246,13 @@ ACCEPTED: Final[dict[str, list[tuple[str, JsonObject | None, dict[str, Any]]]]] 
          {"downloadFilter": {}, "retentionPriority": 0, "modelDownloadImage": ABSENT}),
     ],
     "CC-S27": [("AIMTemplateCache", cache(), {"mode": "Shared"})],
+    "CC-082": [("AIMModel", own_model({"name": "a", "hardware": GPU}, {"name": "a", "hardware": GPU}), {})],
+    "CC-112": [("AIMClusterModelSource", catalogue(syncInterval="1s"), {"syncInterval": "1s"})],
+    "CC-151": [
+        ("AIMService", service(), {"caching": ABSENT, "replicas": 1}),
+        ("AIMService", service(caching={}), {"caching": {"mode": "Shared"}}),
+        ("AIMModel", {"image": "a/b:1"}, {"discovery": ABSENT}),
+    ],
     "CC-S28": [
         ("AIMRuntimeConfig", None, {}),
         ("AIMRuntimeConfig", QUOTA, {"artifactStorageQuota": ABSENT}),
@@ -255,6 +262,7 @@ ACCEPTED: Final[dict[str, list[tuple[str, JsonObject | None, dict[str, Any]]]]] 
 }  # fmt: skip
 
 LATENCY: Final = {"modelName": "m", "metric": "latency", "hardware": GPU}
+PROFILED: Final = {"customProfile": {"engineArgs": {}}, "aimId": "a/b", "modelId": "a/b"}
 UPDATES: Final[dict[str, list[tuple[str, JsonObject, JsonObject, bool]]]] = {
     "CC-S06": [
         ("AIMService", service(), {"model": {"name": "b"}}, False),
@@ -284,6 +292,17 @@ UPDATES: Final[dict[str, list[tuple[str, JsonObject, JsonObject, bool]]]] = {
         ("AIMServiceTemplate", LATENCY, {**LATENCY, "modelSources": [SOURCE]}, True),
     ],
     "CC-S25": [("AIMArtifact", {"sourceUri": "hf://org/model"}, {"sourceUri": "hf://org/other"}, False)],
+    "CC-141": [
+        ("AIMService", custom(), custom(hardware={"gpu": {**GPU["gpu"], "resourceName": "amd.com/gpu"}}), True),
+        ("AIMService", custom(), custom(hardware={"gpu": {**GPU["gpu"], "resourceName": "amd.com/other"}}), False),
+        ("AIMService", custom(), custom(modelSources=[{**SOURCE, "env": [{"name": "A", "value": "1"}]}]), False),
+    ],
+    "CC-163": [
+        ("AIMServiceTemplate", {"modelName": "m"},
+         {"modelName": "m", **PROFILED, "hardware": GPU, "metric": "latency", "precision": "fp8"}, False),
+        ("AIMServiceTemplate", {"modelName": "m", "hardware": GPU, "metric": "latency", "precision": "fp8"},
+         {"modelName": "m", **PROFILED, "hardware": GPU, "metric": "latency", "precision": "fp8"}, True),
+    ],
     "CC-S26": [
         ("AIMArtifact", {"sourceUri": "hf://a/b", "downloadFilter": {}},
          {"sourceUri": "hf://a/b", "downloadFilter": {"include": ["*.json"]}}, False),
@@ -333,3 +352,18 @@ async def test_changed(api: SuiteApi, rows: list[tuple[str, JsonObject, JsonObje
         made = await api.created(path_of(kind), obj(kind, before, f"u{number}"))
         reply = await api.put(f"{path_of(kind)}/{made['metadata']['name']}", {**made, "spec": after})
         assert reply.status == (200 if allowed else 422), f"{kind} {before} -> {after}: {reply.status} {reply.message}"
+
+
+@pytest.mark.spec("CC-142", "CC-140")
+async def test_an_immutable_field_is_refused_however_it_is_sent(api: SuiteApi) -> None:
+    made = await api.created(path_of("AIMService"), obj("AIMService", service()))
+    path = f"{path_of('AIMService')}/{made['metadata']['name']}"
+    changed = {"model": {"name": "b"}}
+    applied = {**obj("AIMService", changed), "metadata": {"name": made["metadata"]["name"]}}
+    replies = (
+        await api.put(path, {**made, "spec": service(**changed)}),
+        await api.merge(path, {"spec": changed}),
+        await api.apply(path, applied, "tests", force="true"),
+    )
+    assert [reply.status for reply in replies] == [422] * 3, [reply.message for reply in replies]
+    assert (await api.get(path)).body["spec"]["model"] == {"name": "a"}

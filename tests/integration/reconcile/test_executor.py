@@ -324,7 +324,7 @@ async def test_a_status_never_goes_to_a_namesake(bench: Bench) -> None:
     assert (live["metadata"]["uid"], live.get("status")) == (namesake["metadata"]["uid"], None)
 
 
-@pytest.mark.spec("FW-018")
+@pytest.mark.spec("CC-322", "CC-P03", "FW-018")
 async def test_a_refused_status_is_told_once_and_not_sent_again(bench: Bench) -> None:
     refused = {**STATUS, "status": "NotAvailable"}
     first = await bench.executor.execute(bench.target(), Plan(status=refused))

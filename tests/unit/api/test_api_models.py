@@ -34,7 +34,7 @@ def _service(**members: object) -> dict[str, Any]:
     return IDENTITY | {"metadata": {"name": "chat", "namespace": "team"}} | members
 
 
-@pytest.mark.spec("CC-013")
+@pytest.mark.spec("CC-P07", "CC-013")
 @pytest.mark.parametrize(
     "spec",
     [
@@ -83,7 +83,7 @@ def test_absent_and_empty_can_be_told_apart() -> None:
     assert (null.env, null.has("env")) == ((), True)
 
 
-@pytest.mark.spec("CC-013")
+@pytest.mark.spec("CC-P06", "CC-013")
 def test_only_what_code_sets_is_written() -> None:
     service = AIMService(
         metadata=ObjectMeta(name="chat", owner_references=(OwnerReference(kind="K", name="o", controller=True),)),
@@ -95,7 +95,7 @@ def test_only_what_code_sets_is_written() -> None:
     }
 
 
-@pytest.mark.spec("CC-014", "CC-P01", "CC-S35")
+@pytest.mark.spec("CC-P09", "CC-014", "CC-P01", "CC-S35")
 @pytest.mark.parametrize(
     "stored",
     [

@@ -60,7 +60,7 @@ def _service(**spec: object) -> dict[str, Any]:
     return {"model": {"name": "a"}, **spec}
 
 
-@pytest.mark.spec("CEL-10", "CC-S04", "SV-019", "SV-027", "AT-001")
+@pytest.mark.spec("CC-P14", "CEL-10", "CC-S04", "SV-019", "SV-027", "AT-001")
 @pytest.mark.parametrize("model", [{}, {"name": "a", "image": "b"}, {"name": "", "image": "b"}])
 def test_a_service_names_exactly_one_model(model: dict[str, Any]) -> None:
     [message] = created(AIM_SERVICE, {"model": model})

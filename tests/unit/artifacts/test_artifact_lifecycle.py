@@ -302,7 +302,7 @@ def test_a_missing_runtime_config_stops_everything_until_it_is_there() -> None:
     assert known.run(ARTIFACTS, "qwen").children
 
 
-@pytest.mark.spec("AR-201", "AR-206", "AR-211", "SC-006", "SC-007", "SV-261", "AT-152")
+@pytest.mark.spec("RC-111", "RC-112", "RC-P08", "AR-201", "AR-206", "AR-211", "SC-006", "SC-007", "SV-261", "AT-152")
 @pytest.mark.parametrize(
     ("base", "local", "override", "own_class", "expected"),
     [

@@ -96,7 +96,7 @@ def test_texts_that_are_no_filter(text: str) -> None:
         parse_selection(text)
 
 
-@pytest.mark.spec("AR-400", "SC-051", "SC-052")
+@pytest.mark.spec("RC-115", "AR-400", "SC-051", "SC-052")
 @pytest.mark.parametrize(
     ("own", "configured", "effective"),
     [

@@ -49,7 +49,7 @@ def test_the_file_is_what_the_runtime_reads() -> None:
     assert rendered.text == render_profile(given()).text
 
 
-@pytest.mark.spec("DI-241", "DI-242")
+@pytest.mark.spec("CC-303", "CC-305", "DI-241", "DI-242")
 @pytest.mark.parametrize(
     "changes",
     [

@@ -129,7 +129,7 @@ def test_an_empty_filter_is_a_filter() -> None:
     assert "downloadFilter" not in spec_of(local(storage={"pvcHeadroomPercent": 1}))["storage"]
 
 
-@pytest.mark.spec("RC-S27", "RC-037", "RC-P10", "CC-330", "CC-P15")
+@pytest.mark.spec("RC-P09", "RC-S27", "RC-037", "RC-P10", "CC-330", "CC-P15")
 def test_defaults_are_nobody_s_value() -> None:
     base = cluster(storage={"pvcHeadroomPercent": 15}, labelPropagation={"enabled": True, "match": ["a"]})
     own = local(storage={"defaultStorageClassName": "x"}, labelPropagation={"match": ["b"]})

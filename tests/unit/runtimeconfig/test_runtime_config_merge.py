@@ -6,15 +6,17 @@ import pytest
 from support.builders import config_world, make
 
 from aim_domain import (
+    AIMService,
     LabelPropagation,
     ResolvedConfig,
     RuntimeConfigSpec,
+    child_labels,
     compile_pattern,
     gateway_duration,
     merge_env,
     resolve_config,
 )
-from aim_domain.kinds import AIM_CLUSTER_RUNTIME_CONFIG, AIM_RUNTIME_CONFIG
+from aim_domain.kinds import AIM_CLUSTER_RUNTIME_CONFIG, AIM_RUNTIME_CONFIG, AIM_SERVICE
 from aim_domain.parts import RUNTIME_CONFIGS
 from aim_domain.propagation import matches, propagated_labels
 from aim_domain.runtimeconfig.merge import merge_specs
@@ -106,7 +108,7 @@ def test_deprecated_fields_are_taken_over(
     assert merged(cluster, namespace).get("storage") == storage
 
 
-@pytest.mark.spec("RC-027")
+@pytest.mark.spec("RC-P02", "RC-027")
 def test_merging_leaves_its_arguments_alone() -> None:
     cluster = spec(routing={"annotations": {"a": "1"}}, pvcHeadroomPercent=5)
     before = to_json(cluster)
@@ -145,7 +147,7 @@ def test_engine_arguments_are_merged_as_json(base: str, override: str, expected:
     assert only.value == expected
 
 
-@pytest.mark.spec("RC-095", "RC-096", "RC-098")
+@pytest.mark.spec("RC-097", "RC-095", "RC-096", "RC-098")
 @pytest.mark.parametrize(
     ("pattern", "key", "expected"),
     [
@@ -170,6 +172,14 @@ def test_engine_arguments_are_merged_as_json(base: str, override: str, expected:
 )
 def test_patterns_of_label_keys(pattern: str, key: str, expected: bool) -> None:
     assert matches(pattern, key) is expected
+
+
+@pytest.mark.spec("RC-093", "RC-S20")
+def test_a_child_s_own_label_stays() -> None:
+    parent = AIMService.model_validate(make(AIM_SERVICE, "chat", labels={"team": "alpha", "cost": "7"}))
+    every = LabelPropagation(enabled=True, match=("*",))
+    got = child_labels({"team": "beta"}, parent=parent, controller="service", propagation=every)
+    assert (got["team"], got["cost"]) == ("beta", "7")
 
 
 @pytest.mark.spec("RC-091", "RC-092", "RC-094", "RC-098")
@@ -209,7 +219,7 @@ def config(kind: Any, name: str = "default", **members: Any) -> JsonObject:
     return make(kind, name, spec=members)
 
 
-@pytest.mark.spec("RC-020", "RC-021", "RC-022", "RC-023", "RC-066")
+@pytest.mark.spec("RC-P07", "RC-020", "RC-021", "RC-022", "RC-023", "RC-066")
 def test_both_levels_are_looked_up_and_named() -> None:
     cluster, local = config(AIM_CLUSTER_RUNTIME_CONFIG), config(AIM_RUNTIME_CONFIG)
     merged_reference = resolved(cluster, local, name="").reference

@@ -129,7 +129,7 @@ def test_the_worked_example() -> None:
 # Name
 
 
-@pytest.mark.spec("SV-145", "SV-214", "AT-009", "SV-P27")
+@pytest.mark.spec("CC-300", "SV-145", "SV-214", "AT-009", "SV-P27")
 def test_a_namespace_that_leaves_no_room() -> None:
     namespace = "n" * 43
     plan = plan_for(serving_world(aim_service(namespace=namespace, model={"name": "qwen"}), model(namespace=namespace)))

@@ -21,7 +21,7 @@ def cluster_plan(name: str = "default", **spec: Any) -> Plan:
     return reconcile_cluster_config(world.object(CLUSTER_RUNTIME_CONFIGS, "", name), world.view(), NOW)
 
 
-@pytest.mark.spec("RC-070", "RC-072", "RC-074")
+@pytest.mark.spec("RC-P05", "RC-070", "RC-072", "RC-074")
 def test_a_valid_config() -> None:
     plan = plan_of(routing={"requestTimeout": "30s", "pathTemplate": "/{.metadata.name}"})
     assert condition_of(plan, "ConfigValid") == ("True", "ConfigurationValid")
@@ -31,7 +31,7 @@ def test_a_valid_config() -> None:
     assert (plan.children, plan.events) == ((), ())
 
 
-@pytest.mark.spec("RC-072", "RC-098", "CC-310")
+@pytest.mark.spec("RC-P12", "RC-072", "RC-098", "CC-310")
 @pytest.mark.parametrize(
     ("spec", "path"),
     [

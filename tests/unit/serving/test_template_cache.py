@@ -67,7 +67,7 @@ def test_modes(mode: str | None) -> None:
     assert (child.name == USUAL) is not dedicated
 
 
-@pytest.mark.spec("SV-126", "SV-128", "SV-053", "SV-P21")
+@pytest.mark.spec("RC-041", "SV-126", "SV-128", "SV-053", "SV-P21")
 def test_content() -> None:
     def variable(name: str, value: str) -> JsonObject:
         return {"name": name, "value": value}
