@@ -103,6 +103,41 @@ async def test_the_next_process_tells_the_settings_of_one_that_was_killed(
     raise AssertionError("there were none")
 
 
+async def limit(bus: BusConnection, layout: Layout, room: int) -> None:
+    """From now on the log has room for so many bytes more, and refuses what does not fit."""
+    told = await bus.api(f"STREAM.INFO.{layout.decisions_stream}")
+    config = {**told["config"], "discard": "new", "max_bytes": int(told["state"]["bytes"]) + room}
+    await bus.api(f"STREAM.UPDATE.{layout.decisions_stream}", config)
+
+
+@pytest.mark.spec("FW-495", "FW-533")
+async def test_nothing_is_told_before_the_settings_of_one_that_was_killed(bus: BusConnection, layout: Layout) -> None:
+    """Else whoever is killed then hides them: the next one looks at the last record only."""
+    large: JsonObject = {"resync_interval": 77.0, "words": "x" * 4096}
+    async with killed(bus, layout, settings=large) as decisions:
+        take(decisions, 1)
+        await eventually(lambda: decisions.statistics.recorded == 2, "settings and record")
+    await limit(bus, layout, 2048)
+    async with killed(bus, layout, settings={"resync_interval": 78.0}) as decisions:
+        take(decisions, 1, first=1)
+        before = bus.statistics.published
+        await eventually(lambda: bus.statistics.published >= before + 3, "the broker has refused several times")
+    await limit(bus, layout, 1 << 20)
+    async with killed(bus, layout, settings={"resync_interval": 79.0}) as decisions:
+        take(decisions, 1, first=2)
+        await eventually(lambda: decisions.statistics.waiting == 0, "all is written")
+    history = History(bus, layout)
+    held = int((await bus.api(f"STREAM.INFO.{layout.decisions_stream}"))["state"]["messages"])
+    for left in range(held, 0, -1):
+        await forget(bus, layout, left)
+        of_killed = [one.record for one in await history.decisions() if one.record.name != "w2"]
+        if not of_killed:
+            return
+        told = [str(await history.settings("tester", one.settings)) for one in of_killed]
+        assert told == [str(large)] * len(of_killed)
+    raise AssertionError("there were none")
+
+
 @pytest.mark.spec("FW-495")
 async def test_who_follows_one_that_ended_in_order_tells_nothing_of_it(bus: BusConnection, layout: Layout) -> None:
     async with running(bus, layout) as decisions:

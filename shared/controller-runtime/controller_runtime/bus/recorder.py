@@ -67,6 +67,8 @@ class Recorder:
         self._buffer = buffer
         self._arrived = asyncio.Event()
         self._busy = 0
+        self._alone = 1
+        self._looked_back = False
         self._recorded = 0
         self._lost = 0
         self._untold = 0
@@ -95,7 +97,7 @@ class Recorder:
     async def run(self) -> None:
         """Publish until cancelled. What is under way then waits for `flush`."""
         await self._arrived.wait()
-        await self._finish_predecessor()
+        await self._begin()
         async with asyncio.TaskGroup() as group:
             for _ in range(_WORKERS):
                 group.create_task(self._work())
@@ -103,9 +105,12 @@ class Recorder:
     async def flush(self, seconds: float) -> None:
         """Publish what still waits, for at most that long; tell what is lost. For the end of the process."""
         try:
-            async with asyncio.timeout(seconds), asyncio.TaskGroup() as group:
-                for _ in range(min(_WORKERS, len(self._waiting))):
-                    group.create_task(self._drain())
+            async with asyncio.timeout(seconds):
+                if self._waiting:
+                    await self._begin()
+                async with asyncio.TaskGroup() as group:
+                    for _ in range(min(_WORKERS, len(self._waiting))):
+                        group.create_task(self._drain())
         except TimeoutError:
             left = len(self._waiting)
             self._waiting.clear()
@@ -113,6 +118,18 @@ class Recorder:
         self._tell()
 
     # Inside
+
+    async def _begin(self) -> None:
+        """Store what everything else relies on: the settings of a predecessor, and those of the first record.
+
+        One after the other, and nothing beside them: the last record is all that the next process looks at. If a record
+        of ours were stored and we were killed, nobody would tell again what had not been stored before it (FW-533).
+        """
+        if not self._looked_back:
+            await self._finish_predecessor()
+            self._looked_back = True
+        while self._recorded < self._alone and self._waiting:
+            await self._step()
 
     async def _finish_predecessor(self) -> None:
         """Put the settings behind the last record of the service that the log holds, if they are not there.
@@ -136,6 +153,7 @@ class Recorder:
                 return
             if left is not None:
                 self._put(_Record(left.subject, left.data, {}), first=True)
+                self._alone += 1
             return
         _log.warning(
             "settings cannot be recorded again; they may expire before the decisions made with them",
