@@ -247,6 +247,19 @@ async def test_a_message_larger_than_a_window_makes_the_window_grow(
 
 
 @pytest.mark.spec("FW-425")
+async def test_a_window_into_which_something_fitted_does_not_grow(
+    bus: BusConnection, layout: Layout, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The broker ends a window with the same words when what comes next does not fit beside others, or never will."""
+    await fill(bus, layout, 12, size=100_000)
+    windows_of(monkeypatch, bus, 280_000)
+    async with deliver(bus, layout.history_stream, (f"{layout.root}.log.p.>",), ALL) as delivery, asyncio.timeout(60):
+        # Two fit, and leave so much room that only the broker's words bring the next window.
+        assert len(await read(delivery, 12)) == 12
+        assert delivery._window == 280_000
+
+
+@pytest.mark.spec("FW-425")
 async def test_only_a_few_deliveries_of_a_connection_are_open_at_a_time(bus: BusConnection, layout: Layout) -> None:
     await fill(bus, layout, 10)
     subjects = (f"{layout.root}.log.p.>",)
