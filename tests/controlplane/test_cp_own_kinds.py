@@ -85,6 +85,8 @@ FIELDS: Final = {
         "spec.modelSources",
     ),
     "CC-S18": ("spec.modelSources",) * 2,
+    "CC-P02": ("spec.templateScope",),
+    "CC-P13": ("spec.modelSources",),
     "CC-S19": ("spec.customTemplates[0].customProfile",),
     "CC-S22": ("spec.customProfile",),
     "CC-S24": (
@@ -160,6 +162,8 @@ REFUSED: Final[dict[str, list[tuple[str, JsonObject | None]]]] = {
         ("AIMModel", own_model({"name": "a", **without(COMPLETE, "metric", "precision"),
                                 "profile": {"precision": "fp8"}, "customProfile": {"engineArgs": {}}})),
     ],
+    "CC-P02": [("AIMTemplateCache", without(cache(), "templateScope"))],
+    "CC-P13": [("AIMModel", own_model())],
     "CC-S22": [("AIMServiceTemplate", {"modelName": "m", **without(COMPLETE, "hardware"), "customProfile": {}})],
     "CC-S24": [
         ("AIMClusterModelSource", catalogue(images=["a/b:1"])),
@@ -296,6 +300,11 @@ UPDATES: Final[dict[str, list[tuple[str, JsonObject, JsonObject, bool]]]] = {
         ("AIMService", custom(), custom(hardware={"gpu": {**GPU["gpu"], "resourceName": "amd.com/gpu"}}), True),
         ("AIMService", custom(), custom(hardware={"gpu": {**GPU["gpu"], "resourceName": "amd.com/other"}}), False),
         ("AIMService", custom(), custom(modelSources=[{**SOURCE, "env": [{"name": "A", "value": "1"}]}]), False),
+    ],
+    "CC-P05": [
+        ("AIMServiceTemplate", LATENCY, without(LATENCY, "metric"), False),
+        ("AIMServiceTemplate", without(LATENCY, "metric"), LATENCY, False),
+        ("AIMArtifact", {"sourceUri": "hf://a/b", "downloadFilter": {}}, {"sourceUri": "hf://a/b"}, False),
     ],
     "CC-163": [
         ("AIMServiceTemplate", {"modelName": "m"},

@@ -342,7 +342,7 @@ def test_the_job_waits_for_the_binding() -> None:
     assert not children_of(plan, ARTIFACT_JOBS)
 
 
-@pytest.mark.spec("AR-113", "AR-405")
+@pytest.mark.spec("CC-309", "AR-113", "AR-405")
 def test_warnings_about_s3_sources_come_once() -> None:
     known = cluster(uri="s3://bucket/llama", spec={**SIZED, "downloadFilter": {}})
     first = known.run(ARTIFACTS, "qwen")
@@ -393,3 +393,17 @@ def test_pods_of_another_job_do_not_count() -> None:
     stranger = make(POD, "stray", namespace=TEAM, labels={"aim.eai.amd.com/cache.type": "artifact"}, spec=spec)
     known.put(next(part for part in known.world.parts if part.name == "pods-artifacts"), stranger)
     assert value_of(known.run(ARTIFACTS, "qwen")) == "Progressing"
+
+
+@pytest.mark.spec("RC-113", "RC-118")
+def test_a_changed_config_touches_neither_the_volume_nor_the_job_that_are_there() -> None:
+    known = cluster(spec=SIZED)
+    for _ in range(3):
+        known.run(ARTIFACTS, "qwen")
+    volume, job = known.only(ARTIFACT_CLAIMS), known.only(ARTIFACT_JOBS)
+    storage = {"pvcHeadroomPercent": 90, "defaultStorageClassName": "other"}
+    later = make(AIM_CLUSTER_RUNTIME_CONFIG, "default", spec={"storage": storage, "env": [{"name": "A", "value": "1"}]})
+    known.put(next(part for part in known.world.parts if part.name == "aimclusterruntimeconfigs"), later)
+    plan = known.run(ARTIFACTS, "qwen")
+    assert (children_of(plan, ARTIFACT_CLAIMS), children_of(plan, ARTIFACT_JOBS)) == ([], [])
+    assert (plan.deletes, known.only(ARTIFACT_CLAIMS), known.only(ARTIFACT_JOBS)) == ((), volume, job)

@@ -21,7 +21,7 @@ from support.artifacts import (
 )
 from support.builders import NOW, condition, make, owner
 
-from aim_domain.kinds import AIM_CLUSTER_SERVICE_TEMPLATE
+from aim_domain.kinds import AIM_CLUSTER_RUNTIME_CONFIG, AIM_CLUSTER_SERVICE_TEMPLATE
 from aim_domain.parts import ARTIFACT_CLAIMS, ARTIFACTS, TEMPLATE_CACHES, TEMPLATES
 from controller_runtime import JsonObject
 
@@ -46,6 +46,7 @@ def test_the_finalizer_comes_first() -> None:
     assert not plan.children
 
 
+@pytest.mark.spec("RC-026")
 @pytest.mark.spec("AR-530", "AR-532", "AR-560", "AR-561", "AR-563", "AR-564", "SC-080", "SC-093", "SC-094", "FW-P22")
 def test_a_shared_cache_creates_unowned_artifacts() -> None:
     spec = {
@@ -53,12 +54,14 @@ def test_a_shared_cache_creates_unowned_artifacts() -> None:
         "downloadImage": "img:2",
         "imagePullSecrets": [{"name": "pull"}],
         "storageClassName": "fast",
+        "runtimeConfigName": "special",
     }
     sources = [
         source("a/one", "hf://a/one", size="2Gi", env=[{"name": "HF_TOKEN", "value": "s"}]),
         source("a/two", "hf://a/two"),
     ]
-    plan = plan_of(seen(cache(spec=spec), template(*sources)), TEMPLATE_CACHES)
+    special = make(AIM_CLUSTER_RUNTIME_CONFIG, "special", spec={})
+    plan = plan_of(seen(cache(spec=spec), template(*sources), special), TEMPLATE_CACHES)
     first, second = children_of(plan, ARTIFACTS)
     assert [child.owned for child in plan.children] == [False, False]
     assert first["metadata"]["labels"] == {
@@ -76,6 +79,7 @@ def test_a_shared_cache_creates_unowned_artifacts() -> None:
         "modelId": "a/one",
         "size": "2Gi",
         "storageClassName": "fast",
+        "runtimeConfigName": "special",
         "modelDownloadImage": "img:2",
         "env": [{"name": "HF_TOKEN", "value": "s"}, {"name": "X", "value": "1"}],
         "imagePullSecrets": [{"name": "pull"}],

@@ -17,6 +17,7 @@ from support.discovery_world import (
 
 from aim_discovery.service import definition
 from aim_discovery.settings import DiscoverySettings
+from aim_domain import labels
 from aim_domain.kinds import AIM_SERVICE_TEMPLATE
 from aim_domain.parts import CLUSTER_MODELS, CLUSTER_TEMPLATES, MODELS, TEMPLATES
 from controller_runtime import JsonObject
@@ -88,7 +89,7 @@ def test_no_finalizer_is_set() -> None:
     assert {one.finalizer for one in definition(DiscoverySettings()).reconcilers} == {None}
 
 
-@pytest.mark.spec("DI-007", "DI-369", "FW-270", "FW-S72")
+@pytest.mark.spec("RC-137", "DI-007", "DI-369", "FW-270", "FW-S72")
 def test_the_operator_namespace_has_one_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     mounted = tmp_path / "namespace"
     monkeypatch.setattr("controller_runtime.manager.settings._NAMESPACE_FILE", mounted)
@@ -101,6 +102,7 @@ def test_the_operator_namespace_has_one_name(tmp_path: Path, monkeypatch: pytest
     monkeypatch.setenv("AIM_POD_NAME", "discovery-0")
     settings = load(DiscoverySettings, [])
     assert (settings.system_namespace, settings.pod_name) == ("aim", "discovery-0")
+    assert labels.KSERVE_INFERENCE_SERVICE == "serving.kserve.io/inferenceservice"
 
 
 @pytest.mark.spec("DI-370", "DI-366", "DI-309")

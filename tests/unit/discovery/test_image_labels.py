@@ -23,6 +23,14 @@ def test_the_newer_prefix_wins_unless_it_is_empty(labels: dict[str, str], name: 
     assert parse_labels(labels)["model"].get("canonicalName") == name
 
 
+@pytest.mark.spec("RC-138")
+def test_deployments_are_read_of_either_prefix_but_not_of_the_label_of_older_pages() -> None:
+    listed = '[{"gpuModel": "MI300X", "gpuCount": 1, "precision": "fp8", "metric": "latency", "profileId": "p"}]'
+    for prefix in (AMD, SILOGEN):
+        assert parse_labels({f"{prefix}model.recommendedDeployments": listed})["model"]["recommendedDeployments"]
+        assert not parse_labels({f"{prefix}model.deployments": listed})["model"].get("recommendedDeployments")
+
+
 @pytest.mark.spec("DI-104", "AC-02")
 def test_prefixes_may_be_mixed_label_by_label() -> None:
     found = parse_labels(

@@ -179,7 +179,7 @@ def test_pinned_images_are_limited_like_all_others() -> None:
     assert cond(plan, "MaxModelsLimitReached") == ("True", "LimitReached")
 
 
-@pytest.mark.spec("MS-218", "MS-226", "MS-227")
+@pytest.mark.spec("RC-102", "MS-218", "MS-226", "MS-227")
 @pytest.mark.parametrize(
     ("pattern", "key", "copied"),
     [

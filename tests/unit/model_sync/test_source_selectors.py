@@ -64,7 +64,7 @@ def test_a_digest_pins_and_wins_over_the_tag() -> None:
     assert str(found.pinned_image) == f"org/repo@{DIGEST}"
 
 
-@pytest.mark.spec("MS-046", "MS-051", "MS-052", "MS-053", "MS-055", "MS-062", "MS-066", "MS-262", "MS-S014")
+@pytest.mark.spec("CC-308", "MS-046", "MS-051", "MS-052", "MS-053", "MS-055", "MS-062", "MS-066", "MS-262", "MS-S014")
 @pytest.mark.parametrize(
     "text",
     [
@@ -89,7 +89,7 @@ def test_images_take_no_patterns_and_say_where_they_belong() -> None:
     assert "filters" in str(error)
 
 
-@pytest.mark.spec("MS-027")
+@pytest.mark.spec("CC-308", "MS-027")
 @pytest.mark.parametrize("registry", ["https://ghcr.io", "ghcr.io/org", "ghcr.io/", "gh cr.io", "*.io", "a.b:65536"])
 def test_a_bad_registry_fails_only_what_depends_on_it(registry: str) -> None:
     assert refusal("org/repo", registry).code is SyncCode.INVALID_SELECTOR

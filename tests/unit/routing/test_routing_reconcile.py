@@ -224,7 +224,7 @@ def test_a_namespace_that_is_too_long_is_an_input_error() -> None:
     assert ready_of(plan) == ("False", "InvalidSpec")
 
 
-@pytest.mark.spec("RT-134")
+@pytest.mark.spec("CC-307", "RT-134")
 @pytest.mark.parametrize("timeout", ["soon", "-1s", "1us", "100000h"])
 def test_an_unusable_timeout_is_an_input_error(timeout: str) -> None:
     plan = passes(world(service({"enabled": True, "gatewayRef": GATEWAY, "requestTimeout": timeout})))

@@ -203,3 +203,19 @@ def test_without_propagation_only_our_own_labels_are_handed_on(settings: JsonObj
     config = resolved(*([] if settings is None else [cluster(labelPropagation=settings)]))
     parent = {"team": "alpha", "aim.eai.amd.com/service.name": "x"}
     assert propagated_labels(parent, config.spec.label_propagation) == {"aim.eai.amd.com/service.name": "x"}
+
+
+@pytest.mark.spec("RC-073", "RC-074")
+def test_the_valid_fields_of_an_invalid_config_count() -> None:
+    broken = local(
+        routing={"requestTimeout": "soon", "pathTemplate": "/{", "enabled": True},
+        labelPropagation={"enabled": True, "match": ["[bad", "team"]},
+        storage={"defaultStorageClassName": "fast"},
+    )
+    found = resolved(broken)
+    assert found.error is None
+    spec = found.spec
+    assert spec.storage is not None
+    assert spec.routing is not None
+    assert (spec.storage.default_storage_class_name, spec.routing.enabled) == ("fast", True)
+    assert propagated_labels({"team": "a"}, spec.label_propagation) == {"team": "a"}

@@ -197,7 +197,7 @@ def test_an_image_that_is_no_reference() -> None:
     assert plan.children == ()
 
 
-@pytest.mark.spec("SV-066", "SV-069", "AT-022")
+@pytest.mark.spec("RC-026", "SV-066", "SV-069", "AT-022")
 def test_the_made_model_takes_over_how_to_pull() -> None:
     service = aim_service(
         model={"image": DUMMY},

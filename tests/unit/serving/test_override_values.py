@@ -131,7 +131,7 @@ def test_of_the_caching_only_the_variables_stay() -> None:
     assert "caching" not in derived({"metric": "latency"}, template())
 
 
-@pytest.mark.spec("SV-113")
+@pytest.mark.spec("RC-026", "SV-113")
 def test_values_of_the_service_come_before_those_of_the_base() -> None:
     assert derived({"metric": "latency"})["runtimeConfigName"] == "default"
     of_base = template(runtimeConfigName="base")

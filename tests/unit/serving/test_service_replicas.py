@@ -21,6 +21,7 @@ from controller_runtime import JsonObject
 
 
 @pytest.mark.spec(
+    "CC-302",
     "SV-180",
     "SV-181",
     "SV-182",
@@ -65,7 +66,7 @@ def test_replicas(spec: JsonObject, bounds: tuple[int, int], scaler: str, displa
     assert hpa == (None if scaler == "none" else ("False", "HPANotFound"))
 
 
-@pytest.mark.spec("SV-186", "SV-187", "SV-189")
+@pytest.mark.spec("CC-302", "SV-186", "SV-187", "SV-189")
 @pytest.mark.parametrize(
     ("spec", "field"),
     [

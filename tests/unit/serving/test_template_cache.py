@@ -108,7 +108,14 @@ def test_a_headroom_counts_only_where_the_user_wrote_one(storage: JsonObject, he
     assert made["metadata"].get("annotations", {}).get(labels.ANNOTATION_PVC_HEADROOM) == headroom
 
 
-@pytest.mark.spec("SV-127", "SV-050", "AT-070")
+@pytest.mark.spec("RC-026")
+def test_a_cache_follows_the_service_s_config() -> None:
+    made = planned(service(runtimeConfigName="special"), config("special"))
+    assert made is not None
+    assert made["spec"]["runtimeConfigName"] == "special"
+
+
+@pytest.mark.spec("RC-040", "SV-127", "SV-050", "AT-070")
 def test_storage_class() -> None:
     fast = config(storage={"defaultStorageClassName": "fast"})
     own = planned(service(storage={"defaultStorageClassName": "own"}), fast)
