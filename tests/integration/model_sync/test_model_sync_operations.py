@@ -71,7 +71,7 @@ async def test_metrics_tell_of_syncs_sources_and_registries(
         await eventually(shows_all, "the statuses are in the world")
 
 
-@pytest.mark.spec("MS-252", "MS-305", "MS-311")
+@pytest.mark.spec("MS-252", "MS-305", "MS-311", "MS-P23")
 async def test_a_registry_that_never_answers_holds_nobody_up(
     controlplane: ControlPlane, api: RawApi, registry: LocalRegistry, tmp_path: Path
 ) -> None:
@@ -97,7 +97,7 @@ async def test_a_registry_that_never_answers_holds_nobody_up(
             assert hanging.requests["tags"] == 10
 
 
-@pytest.mark.spec("MS-234", "MS-235")
+@pytest.mark.spec("MS-234", "MS-235", "MS-P38")
 async def test_a_model_that_is_refused_does_not_stop_the_others(
     controlplane: ControlPlane, api: RawApi, registry: LocalRegistry, tmp_path: Path
 ) -> None:
@@ -225,7 +225,7 @@ async def test_what_another_hand_wrote_into_the_status_is_put_right(
         assert (status["discoveredModels"], status["availableModels"]) == (4, 4)
 
 
-@pytest.mark.spec("MS-029", "MS-031", "MS-033", "MS-304")
+@pytest.mark.spec("MS-029", "MS-031", "MS-033", "MS-304", "MS-P24")
 async def test_a_source_that_an_older_definition_let_in_is_explained_and_alone(
     controlplane: ControlPlane, api: RawApi, registry: LocalRegistry, tmp_path: Path
 ) -> None:

@@ -92,7 +92,7 @@ async def test_partial_failure_is_told_honestly(api: RawApi, registry: LocalRegi
 
 
 @pytest.mark.usefixtures("service")
-@pytest.mark.spec("MS-177", "MS-231", "MS-S104", "MS-S075", "MS-S076")
+@pytest.mark.spec("MS-177", "MS-231", "MS-S104", "MS-S075", "MS-S076", "MS-P07")
 async def test_two_sources_do_not_fight_for_a_pinned_image(api: RawApi) -> None:
     pinned = ["amdenterpriseai/aim-qwen-qwen3-32b:0.8.5", "amdenterpriseai/aim-deepseek-deepseek-r1:0.8.5"]
     await api.created(SOURCES, source(images=pinned))

@@ -93,7 +93,7 @@ async def test_strategies(
     assert images(found) == [f"{prefix}{one}:{version}" for one in repositories]
 
 
-@pytest.mark.spec("MS-063", "MS-070", "MS-147", "MS-146", "MS-282")
+@pytest.mark.spec("MS-063", "MS-070", "MS-147", "MS-146", "MS-282", "MS-P17", "MS-P44")
 async def test_where_nothing_can_be_listed_the_error_says_what_to_do(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -157,7 +157,7 @@ async def test_docker_hub_can_not_lead_elsewhere(target: str, tmp_path: Path, mo
     assert len(hosts.requests) == 1
 
 
-@pytest.mark.spec("MS-134")
+@pytest.mark.spec("MS-134", "MS-P21")
 async def test_a_private_repository_of_docker_hub_has_to_be_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

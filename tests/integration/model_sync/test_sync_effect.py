@@ -184,7 +184,7 @@ async def test_a_registry_without_catalog(registry: LocalRegistry, runner: SyncR
     assert "explicitly" in outcome.selectors[0].message
 
 
-@pytest.mark.spec("MS-112", "MS-113", "MS-281", "MS-S094")
+@pytest.mark.spec("MS-112", "MS-113", "MS-281", "MS-S094", "MS-P22")
 async def test_one_repository_of_a_wildcard_fails(registry: LocalRegistry, runner: SyncRunner) -> None:
     outcome = await sync(runner, "*/aim-*", registry=registry.host)
     (one,) = outcome.selectors
@@ -205,7 +205,7 @@ async def test_a_pull_secret_opens_a_private_repository(
     assert AUTH.password not in outcome.model_dump_json()
 
 
-@pytest.mark.spec("MS-165", "MS-268", "MS-282", "MS-S101")
+@pytest.mark.spec("MS-165", "MS-268", "MS-282", "MS-S101", "MS-P20")
 async def test_a_missing_secret_is_named_where_it_was_needed(registry: LocalRegistry, runner: SyncRunner) -> None:
     outcome = await sync(runner, "private/aim-x", "org/aim-b", registry=registry.host, secrets=("pull",))
     assert [one.reason for one in outcome.secret_problems] == [SecretReason.NOT_FOUND]
@@ -283,7 +283,7 @@ async def test_versions_of_secrets_are_all_that_is_told_about_them(
     assert missing == {"name": "missing", "uid": "", "resourceVersion": ""}
 
 
-@pytest.mark.spec("MS-118", "MS-372", "MS-S111", "FW-393", "FW-S80", "FW-S86")
+@pytest.mark.spec("MS-118", "MS-372", "MS-S111", "FW-393", "FW-S80", "FW-S86", "MS-P45")
 async def test_a_mirror_is_asked_and_never_shown(registry: LocalRegistry, kube: KubeClient) -> None:
     rules = {"docker.io": {"mirrors": [{"url": f"http://{registry.host}"}], "upstream": {"enabled": False}}}
     async with RegistryClient(ModelSyncSettings(), Registries.model_validate({"registries": rules})) as mirrored:

@@ -39,7 +39,7 @@ def created(faults: Faults) -> int:
     return sum(1 for method, _ in faults.seen if method == "POST")
 
 
-@pytest.mark.spec("DI-311", "DI-314")
+@pytest.mark.spec("DI-311", "DI-314", "DI-P07")
 async def test_decisions_of_one_moment_do_not_exceed_a_quota(counting: Bench) -> None:
     done = await execute_together(counting, [plan(f"c{number}") for number in range(12)])
 
@@ -60,7 +60,7 @@ async def test_a_place_that_became_free_is_given_again(counting: Bench) -> None:
     assert created(counting.faults) == 4
 
 
-@pytest.mark.spec("DI-312")
+@pytest.mark.spec("DI-312", "DI-P06")
 async def test_what_a_former_leader_made_last_counts(counting: Bench) -> None:
     """The world has not heard of it yet; the first creation of a term asks the API server."""
     for number in range(2):
@@ -73,7 +73,7 @@ async def test_what_a_former_leader_made_last_counts(counting: Bench) -> None:
     assert created(counting.faults) == 1
 
 
-@pytest.mark.spec("DI-320", "FW-P15")
+@pytest.mark.spec("DI-320", "FW-P15", "DI-P05")
 async def test_nothing_is_created_while_nothing_can_be_counted(counting: Bench) -> None:
     counting.faults.fail("GET", "/persistentvolumeclaims", 500, message="etcd is away")
     (failed,) = await execute_together(counting, [plan("c")])

@@ -294,7 +294,7 @@ class GithubStub:
         return application
 
 
-@pytest.mark.spec("MS-137", "MS-138", "MS-139", "MS-140", "MS-141")
+@pytest.mark.spec("MS-137", "MS-138", "MS-139", "MS-140", "MS-141", "MS-P16")
 @pytest.mark.parametrize("owner", ["silogen", "someone"])
 async def test_github_packages_of_organisations_and_users(owner: str) -> None:
     stub = GithubStub()

@@ -206,7 +206,7 @@ def test_a_custom_profile_of_a_custom_template_is_complete() -> None:
     assert "envVars" in message
 
 
-@pytest.mark.spec("CEL-40", "CEL-41", "CC-S21", "DI-027", "DI-028", "AC-72")
+@pytest.mark.spec("CEL-40", "CEL-41", "CC-S21", "DI-027", "DI-028", "AC-72", "DI-P42")
 @pytest.mark.parametrize("field", ["modelName", "metric", "precision", "hardware"])
 def test_what_a_template_may_not_change(field: str) -> None:
     other = {"gpu": {"requests": 2}} if field == "hardware" else "other"

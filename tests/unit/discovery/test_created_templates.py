@@ -125,7 +125,7 @@ def test_only_what_a_deployment_says_is_in_its_template() -> None:
     assert second == {"modelName": "test-model"}
 
 
-@pytest.mark.spec("DI-123", "DI-124", "DI-358")
+@pytest.mark.spec("DI-123", "DI-124", "DI-358", "DI-P28", "DI-P31")
 def test_a_bad_or_repeated_deployment_is_left_out_with_a_warning() -> None:
     good = {"gpuModel": "MI300X", "gpuCount": 1}
     found = metadata(
@@ -207,7 +207,7 @@ def test_a_name_that_can_not_be_a_label_is_an_error_of_the_spec() -> None:
     assert cluster.condition(MODELS, "qwen", "ServiceTemplatesReady") == ("False", "InvalidTemplateName")
 
 
-@pytest.mark.spec("DI-057", "DI-058", "DI-060", "DI-115", "DI-117", "DI-118")
+@pytest.mark.spec("DI-057", "DI-058", "DI-060", "DI-115", "DI-117", "DI-118", "DI-P33")
 @pytest.mark.parametrize(
     ("values", "found", "answer"),
     [

@@ -124,6 +124,7 @@ def test_a_template_with_model_and_gpu_starts_its_job() -> None:
     "DI-334",
     "DI-022",
     "DI-283",
+    "DI-P01",
 )
 def test_the_printed_profile_makes_the_template_ready() -> None:
     cluster = inspected()

@@ -47,6 +47,7 @@ def test_names_and_hashes() -> None:
     "AC-48",
     "FW-276",
     "FW-S40",
+    "DI-P22",
 )
 def test_the_job_has_exactly_these_fields() -> None:
     secrets = [{"name": "a"}, {"name": "b"}]
@@ -113,7 +114,7 @@ def test_the_job_has_exactly_these_fields() -> None:
     }
 
 
-@pytest.mark.spec("DI-227")
+@pytest.mark.spec("DI-227", "DI-P27")
 def test_long_names_become_label_values() -> None:
     name = "long-" * 20 + "name"
     (child,) = discovery_cluster(model(), template(name)).run(TEMPLATES, name).children
@@ -173,7 +174,7 @@ def test_an_oversized_original_is_left_out() -> None:
     assert "originalDiscoveryOutput" not in profile
 
 
-@pytest.mark.spec("DI-270", "DI-271", "DI-272")
+@pytest.mark.spec("DI-270", "DI-271", "DI-272", "DI-P21")
 @pytest.mark.parametrize(
     ("size", "text"), [(0.5, "512Mi"), (16.06, "17244293693"), (0, None), (-1, None), (None, None)]
 )

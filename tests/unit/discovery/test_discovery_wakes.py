@@ -51,7 +51,7 @@ def woken(
     return {key for key in found if not (own is not None and key.startswith(f"{own}:") and key.endswith(itself))}
 
 
-@pytest.mark.spec("DI-360", "DI-362")
+@pytest.mark.spec("DI-360", "DI-362", "DI-P39")
 def test_a_template_wakes_the_model_that_it_names() -> None:
     cluster = discovery_world(model(), cluster_model())
     pending, ready = template(), {**template(), "status": {"status": "Ready"}}
@@ -76,7 +76,7 @@ def test_a_model_wakes_its_templates_and_a_cluster_model_those_that_fall_back() 
     assert woken(cluster, MODELS, model("both"), noted) == set()
 
 
-@pytest.mark.spec("DI-360", "DI-361")
+@pytest.mark.spec("DI-360", "DI-361", "DI-P38")
 def test_configs_wake_those_whose_effective_name_it_is() -> None:
     other = {"runtimeConfigName": "other"}
     cluster = discovery_world(model(), model("b", **other), template(), cluster_model(), cluster_template(**other))

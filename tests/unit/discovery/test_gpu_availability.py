@@ -177,7 +177,7 @@ def test_the_affinity_names_all_devices_of_the_model_whether_or_not_they_exist()
     assert node_affinity(None, cluster_of("MI300X")) is None
 
 
-@pytest.mark.spec("DI-336")
+@pytest.mark.spec("DI-336", "DI-P13")
 def test_nodes_with_the_older_label_are_reached_by_a_second_term() -> None:
     older = NODE.decode(make(NODE, "n", labels={BETA: "74a1"}))
     affinity = node_affinity(required(requests=1, model="MI300X"), inventory(older))

@@ -30,7 +30,7 @@ def merged(default: JsonObject | None, override: JsonObject | None) -> JsonObjec
 GPU = "amd.com/gpu"
 
 
-@pytest.mark.spec("DI-140", "DI-141", "DI-142")
+@pytest.mark.spec("DI-140", "DI-141", "DI-142", "DI-P43")
 @pytest.mark.parametrize(
     ("default", "override", "result"),
     [

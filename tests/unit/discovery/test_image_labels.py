@@ -89,7 +89,7 @@ def test_anything_but_a_spelling_of_true_is_false() -> None:
     assert not any(boolean(text) for text in ("0", "f", "false", "not-a-bool", "yes", "tRuE"))
 
 
-@pytest.mark.spec("DI-110", "DI-111", "DI-113", "AC-04", "AC-05")
+@pytest.mark.spec("DI-110", "DI-111", "DI-113", "AC-04", "AC-05", "DI-P32")
 @pytest.mark.parametrize(
     ("text", "expected"),
     [

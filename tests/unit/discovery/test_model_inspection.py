@@ -196,7 +196,7 @@ def test_a_changed_image_is_inspected_again_and_keeps_the_old_templates() -> Non
     assert {obj["metadata"]["name"] for obj in cluster.all(TEMPLATES)} > old
 
 
-@pytest.mark.spec("DI-067", "DI-068")
+@pytest.mark.spec("DI-067", "DI-068", "DI-P03")
 def test_metadata_of_another_image_never_passes_for_that_of_this_one() -> None:
     cluster = discovery_cluster(model())
     image = find_image("amdenterpriseai/aim-qwen-qwen3-32b:0.8.5")

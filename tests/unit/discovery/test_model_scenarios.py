@@ -179,7 +179,7 @@ def test_an_image_that_can_not_be_pulled_blocks_a_custom_model_too() -> None:
     assert cluster.value(TEMPLATES, "manual") == "Ready"
 
 
-@pytest.mark.spec("DI-139", "DI-133", "DI-138")
+@pytest.mark.spec("DI-139", "DI-133", "DI-138", "DI-P44")
 def test_templates_of_a_cluster_model_keep_their_env() -> None:
     env = [{"name": "A", "value": "1"}, {"name": "B", "value": "1"}]
     entry = {"name": "fast", "env": [{"name": "B", "value": "2"}]}
@@ -241,7 +241,7 @@ def test_given_metadata_wins_over_stored_metadata_as_a_whole() -> None:
     assert len(kept.run(MODELS, "qwen").children) == 1
 
 
-@pytest.mark.spec("DI-101", "DI-100")
+@pytest.mark.spec("DI-101", "DI-100", "DI-P34")
 def test_the_reason_stays_when_the_metadata_comes_from_the_status() -> None:
     image = find_image(DUMMY)
     assert image is not None

@@ -105,7 +105,7 @@ def test_a_gpu_that_is_not_in_the_cluster_makes_the_template_not_available() -> 
     assert len(cluster.run(TEMPLATES, "tpl").children) == 1
 
 
-@pytest.mark.spec("DI-194", "DI-197", "DI-198", "DI-333", "DI-326")
+@pytest.mark.spec("DI-194", "DI-197", "DI-198", "DI-333", "DI-326", "DI-P16")
 def test_memory_is_checked_before_the_model() -> None:
     small = discovery_cluster(model(), template(hardware={"gpu": {"requests": 1, "minVram": "200Gi"}}))
     assert small.run(TEMPLATES, "tpl").children == ()
@@ -116,7 +116,7 @@ def test_memory_is_checked_before_the_model() -> None:
     assert "resolvedNodeAffinity" in enough.status(TEMPLATES, "tpl")
 
 
-@pytest.mark.spec("DI-191", "DI-200", "AC-43", "DI-205")
+@pytest.mark.spec("DI-191", "DI-200", "AC-43", "DI-205", "DI-P19")
 def test_a_discovered_gpu_counts_and_its_loss_does_not_repeat_discovery() -> None:
     cluster = discovered()
     cluster.remove(NODES, "gpu-1")
@@ -153,7 +153,7 @@ def test_the_job_of_a_cluster_template_runs_in_the_operator_namespace() -> None:
     assert variable["valueFrom"]["secretKeyRef"] == {"name": "hf", "key": "t", "optional": True}
 
 
-@pytest.mark.spec("DI-274", "DI-270", "DI-272", "DI-325")
+@pytest.mark.spec("DI-274", "DI-270", "DI-272", "DI-325", "DI-P20")
 def test_what_the_api_does_not_know_is_left_out_of_the_profile() -> None:
     status = discovered().status(TEMPLATES, "tpl")
     assert status["profile"]["metadata"]["type"] == "unoptimized"
@@ -176,7 +176,18 @@ def test_changed_inputs_discover_again_and_keep_the_old_result_meanwhile() -> No
 
 
 @pytest.mark.spec(
-    "DI-292", "DI-293", "DI-297", "DI-302", "DI-304", "DI-306", "DI-308", "DI-294", "AC-57", "DI-298", "DI-343"
+    "DI-292",
+    "DI-293",
+    "DI-297",
+    "DI-302",
+    "DI-304",
+    "DI-306",
+    "DI-308",
+    "DI-294",
+    "AC-57",
+    "DI-298",
+    "DI-343",
+    "DI-P04",
 )
 def test_a_failed_job_is_counted_once_and_tried_again_after_the_backoff() -> None:
     cluster, job = started()
@@ -245,7 +256,7 @@ def test_corrected_inputs_are_tried_at_once() -> None:
     assert child.name != job
 
 
-@pytest.mark.spec("DI-290", "FW-146", "DI-305")
+@pytest.mark.spec("DI-290", "FW-146", "DI-305", "DI-P09")
 def test_the_log_of_a_failed_pod_decides_why_the_attempt_failed() -> None:
     cluster, job = started()
     cluster.put(DISCOVERY_PODS, cluster.job_pod(job, "Failed", terminated("discovery", 1)))
@@ -262,7 +273,7 @@ def test_the_log_of_a_failed_pod_decides_why_the_attempt_failed() -> None:
     assert len(cluster.run(TEMPLATES, "tpl").children) == 1, "an observed error blocks nothing"
 
 
-@pytest.mark.spec("DI-288")
+@pytest.mark.spec("DI-288", "DI-P08")
 def test_a_job_whose_pod_can_not_start_is_given_up_after_five_minutes() -> None:
     cluster, job = started()
     stuck = waiting("discovery", "ImagePullBackOff", "manifest unknown")
@@ -350,7 +361,7 @@ def test_the_status_of_another_job_is_replaced_before_its_result_is_read() -> No
 # Results
 
 
-@pytest.mark.spec("DI-280", "DI-295", "DI-273", "AC-60")
+@pytest.mark.spec("DI-280", "DI-295", "DI-273", "AC-60", "DI-P02")
 @pytest.mark.parametrize(
     "outcome",
     [

@@ -24,7 +24,7 @@ from controller_runtime import timestamp
 # Models
 
 
-@pytest.mark.spec("AC-33", "DI-167", "DI-168", "DI-169", "DI-170")
+@pytest.mark.spec("AC-33", "DI-167", "DI-168", "DI-169", "DI-170", "DI-P37")
 @pytest.mark.parametrize("shared", [False, True])
 @pytest.mark.parametrize(
     ("status", "broken", "value", "reason"),
@@ -118,7 +118,7 @@ def test_the_way_of_a_discovery() -> None:
     assert new_jobs(cluster) == []
 
 
-@pytest.mark.spec("DI-342", "DI-343", "DI-173")
+@pytest.mark.spec("DI-342", "DI-343", "DI-173", "DI-P36")
 def test_a_template_has_these_conditions_and_no_others() -> None:
     cluster, job = started(hardware=MI300X, caching={"enabled": True})
     cluster.put(DISCOVERY_PODS, cluster.job_pod(job, "Running"))
@@ -137,7 +137,7 @@ def test_a_template_has_these_conditions_and_no_others() -> None:
     }
 
 
-@pytest.mark.spec("DI-211", "DI-212", "AC-64")
+@pytest.mark.spec("DI-211", "DI-212", "AC-64", "DI-P25")
 def test_namesakes_of_both_scopes_use_their_own_jobs() -> None:
     local = {**template(), "metadata": {**template()["metadata"], "namespace": SYSTEM}}
     cluster = discovery_cluster(cluster_model(), cluster_template(), local)

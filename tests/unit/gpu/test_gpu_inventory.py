@@ -75,7 +75,7 @@ def test_memory_comes_from_the_largest_label_else_from_the_table() -> None:
     assert [model.name for model in inventory.with_vram(192 << 30)] == ["MI300X", "MI350X"]
 
 
-@pytest.mark.spec("DI-190")
+@pytest.mark.spec("DI-190", "DI-P17")
 def test_unknown_devices_are_asked_for_literally() -> None:
     inventory = inventory_with(node("d", amd__device_id="beef"))
     assert inventory.find("amd-beef") is not None

@@ -108,14 +108,14 @@ def test_versions_come_newest_first_then_other_tags_by_text() -> None:
     assert newest_first(tags) == ("1.10.0", "1.2.0", "1.2.0-rc1", "1.0.0", "v1.0.0", "dev", "latest")
 
 
-@pytest.mark.spec("MS-143", "MS-174")
+@pytest.mark.spec("MS-143", "MS-174", "MS-P10")
 @given(st.permutations(["latest", "1.0.0", "v1.0.0", "1.0.0-rc.2", "1.0.0-rc.10", "0.9.9", "dev", "10.0.0"]))
 def test_the_order_does_not_depend_on_the_registry(tags: list[str]) -> None:
     expected = ("10.0.0", "1.0.0", "v1.0.0", "1.0.0-rc.10", "1.0.0-rc.2", "0.9.9", "dev", "latest")
     assert newest_first(tags) == expected
 
 
-@pytest.mark.spec("MS-172", "MS-173", "MS-174", "MS-S086")
+@pytest.mark.spec("MS-172", "MS-173", "MS-174", "MS-S086", "MS-P09")
 def test_the_first_selector_owns_an_image() -> None:
     first = [FoundImages.of(TWO, ("1.0.0",)), FoundImages.of(ONE, ("2.0.0", "1.0.0"))]
     second = [FoundImages.of(ONE, ("3.0.0", "2.0.0"))]

@@ -29,7 +29,18 @@ from controller_runtime import AimError, Category, Key
 
 
 @pytest.mark.spec(
-    "MS-111", "MS-279", "MS-294", "MS-308", "MS-323", "MS-328", "MS-331", "MS-254", "MS-S091", "MS-S093", "MS-344"
+    "MS-111",
+    "MS-279",
+    "MS-294",
+    "MS-308",
+    "MS-323",
+    "MS-328",
+    "MS-331",
+    "MS-254",
+    "MS-S091",
+    "MS-S093",
+    "MS-344",
+    "MS-P05",
 )
 def test_what_works_is_used_and_what_does_not_is_named() -> None:
     scene = AtWork(source(syncing()))
@@ -100,7 +111,7 @@ def test_partial_results_of_the_only_selector_are_degraded() -> None:
     assert (plan.status["status"], images(plan)) == ("Degraded", ["o/aim-a:1"])
 
 
-@pytest.mark.spec("MS-314", "MS-300", "MS-071")
+@pytest.mark.spec("MS-314", "MS-300", "MS-071", "MS-P41")
 def test_nothing_found_is_fine_and_written_as_zero() -> None:
     plan = Scene(source(syncing())).synced(outcome(selected("org/a*"))).reconcile()
     assert plan.status is not None
@@ -130,7 +141,7 @@ def test_a_missing_secret_is_told_once_per_sync() -> None:
     assert [event for event in again.events if event.reason == "SecretNotFound"] == []
 
 
-@pytest.mark.spec("MS-247")
+@pytest.mark.spec("MS-247", "MS-P36")
 def test_a_changed_secret_brings_a_sync() -> None:
     result = outcome(selected("org/a", code="AuthFailed"), secrets=[{"name": "pull"}])
     scene = AtWork(source(syncing(), spec={"imagePullSecrets": [{"name": "pull"}]})).synced(result)
@@ -157,7 +168,7 @@ def test_a_changed_secret_brings_a_sync() -> None:
     assert [effect.kind for effect in scene.reconcile(changed + timedelta(seconds=5)).effects] == [SYNC]
 
 
-@pytest.mark.spec("MS-235", "MS-296", "MS-309")
+@pytest.mark.spec("MS-235", "MS-296", "MS-309", "MS-P37")
 def test_failed_creations_are_reported_and_tried_again_without_the_registry() -> None:
     scene = Scene(source(syncing()), (model("org/a:1"),))
     result = outcome(selected("org/a", "org/a:2,1"))

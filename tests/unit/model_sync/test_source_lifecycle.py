@@ -115,7 +115,7 @@ def test_only_the_coming_and_going_of_models_wakes_their_source() -> None:
     assert woken_by(None, other) == set()
 
 
-@pytest.mark.spec("MS-245", "MS-248")
+@pytest.mark.spec("MS-245", "MS-248", "MS-P01")
 def test_own_status_and_labels_wake_nothing_but_the_pause_does() -> None:
     given = source()
     labelled = {**given, "metadata": {**given["metadata"], "labels": {"a": "b"}}, "status": {"status": "Ready"}}
@@ -138,7 +138,7 @@ def test_the_source_is_decoded_as_its_own_kind() -> None:
     assert RECONCILER.part.model is AIMClusterModelSource
 
 
-@pytest.mark.spec("MS-179", "MS-S089", "MS-230")
+@pytest.mark.spec("MS-179", "MS-S089", "MS-230", "MS-P28")
 def test_raising_the_limit_makes_the_withheld_ones_and_touches_no_other() -> None:
     tags = ",".join(f"1.0.{patch}" for patch in reversed(range(12)))
     result = outcome(selected("org/a", f"org/a:{tags}"))

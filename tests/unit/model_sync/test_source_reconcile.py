@@ -208,7 +208,7 @@ def test_a_deleted_model_is_counted_now_and_made_again_at_the_next_sync() -> Non
     assert plan.status["availableModels"] == 2
 
 
-@pytest.mark.spec("MS-178", "MS-298", "MS-315", "MS-324", "MS-S084", "MS-S085", "MS-S087")
+@pytest.mark.spec("MS-178", "MS-298", "MS-315", "MS-324", "MS-S084", "MS-S085", "MS-S087", "MS-P09")
 def test_the_limit_withholds_the_last_candidates() -> None:
     tags = ",".join(f"1.0.{patch}" for patch in reversed(range(250)))
     scene = Scene(source(syncing(), spec={"maxModels": 100}))
@@ -223,7 +223,7 @@ def test_the_limit_withholds_the_last_candidates() -> None:
     assert "150" in message(plan, "MaxModelsLimitReached")
 
 
-@pytest.mark.spec("MS-178", "MS-237", "MS-S088", "MS-S089")
+@pytest.mark.spec("MS-178", "MS-237", "MS-S088", "MS-S089", "MS-P29")
 def test_models_that_nothing_selects_any_more_count_and_stay() -> None:
     models = tuple(model(f"old/x:{number}") for number in range(5))
     scene = Scene(source(syncing(), spec={"maxModels": 3}), models)
@@ -233,7 +233,7 @@ def test_models_that_nothing_selects_any_more_count_and_stay() -> None:
     assert (plan.status["discoveredModels"], plan.status["modelsLimitReached"]) == (5, True)
 
 
-@pytest.mark.spec("MS-177", "MS-175", "MS-S104")
+@pytest.mark.spec("MS-177", "MS-175", "MS-S104", "MS-P42")
 def test_an_image_that_has_a_model_elsewhere_gets_no_second_one() -> None:
     other = make(AIM_CLUSTER_MODEL_SOURCE, "other", spec={})
     models = (
@@ -247,7 +247,7 @@ def test_an_image_that_has_a_model_elsewhere_gets_no_second_one() -> None:
     assert [plan.status[name] for name in counts] == [0, 2, False]
 
 
-@pytest.mark.spec("MS-175", "MS-240", "MS-242")
+@pytest.mark.spec("MS-175", "MS-240", "MS-242", "MS-P31")
 def test_models_are_managed_by_owner_or_by_label() -> None:
     given = source(syncing())
     models = (model("org/a:1", labels={}, owners=[owner(given)]), model("org/a:2"))
@@ -256,7 +256,7 @@ def test_models_are_managed_by_owner_or_by_label() -> None:
     assert (plan.children, plan.status["discoveredModels"]) == ((), 2)
 
 
-@pytest.mark.spec("MS-229", "MS-S110")
+@pytest.mark.spec("MS-229", "MS-S110", "MS-P27")
 def test_a_long_name_is_cut_in_labels() -> None:
     name = "s" * 70
     scene = Scene(source(syncing(), name=name))

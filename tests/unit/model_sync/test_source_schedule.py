@@ -29,7 +29,7 @@ def test_intervals(text: str, seconds: float) -> None:
     assert interval_seconds(text) == seconds
 
 
-@pytest.mark.spec("MS-031")
+@pytest.mark.spec("MS-031", "MS-P25")
 @pytest.mark.parametrize("text", ["-1h", "1d", "soon"])
 def test_unusable_intervals(text: str) -> None:
     with pytest.raises(InvalidIntervalError, match=text):
@@ -44,7 +44,7 @@ def test_periodic_syncs_spread_over_a_tenth_of_the_interval() -> None:
     assert 100 <= wait(LastSync(T0, 1), 100.0) <= 110
 
 
-@pytest.mark.spec("MS-254")
+@pytest.mark.spec("MS-254", "MS-P06")
 @pytest.mark.parametrize(("attempts", "seconds"), [(1, 30), (2, 60), (3, 120), (5, 480), (6, 900), (5000, 900)])
 def test_backoff_doubles_to_a_quarter_of_an_hour(attempts: int, seconds: float) -> None:
     assert seconds * 0.9 <= wait(LastSync(T0, 1, attempts)) <= seconds * 1.1

@@ -25,12 +25,43 @@ def refusal(text: str, registry: str = "docker.io", *, images: bool = False, **m
 
 
 @pytest.mark.spec(
-    "MS-038", "MS-039", "MS-040", "MS-041", "MS-042", "MS-043", "MS-044", "MS-045", "MS-046", "MS-047", "MS-048",
+    "MS-038",
+    "MS-039",
+    "MS-040",
+    "MS-041",
+    "MS-042",
+    "MS-043",
+    "MS-044",
+    "MS-045",
+    "MS-046",
+    "MS-047",
+    "MS-048",
     "MS-049",
-    "MS-050", "MS-054", "MS-055", "MS-056", "MS-057", "MS-058", "MS-059", "MS-067", "MS-068",
-    "MS-S001", "MS-S002", "MS-S003", "MS-S004", "MS-S005", "MS-S006", "MS-S007", "MS-S008", "MS-S009",
-    "MS-S010", "MS-S011", "MS-S012", "MS-S013",
-)  # fmt: skip
+    "MS-050",
+    "MS-054",
+    "MS-055",
+    "MS-056",
+    "MS-057",
+    "MS-058",
+    "MS-059",
+    "MS-067",
+    "MS-068",
+    "MS-S001",
+    "MS-S002",
+    "MS-S003",
+    "MS-S004",
+    "MS-S005",
+    "MS-S006",
+    "MS-S007",
+    "MS-S008",
+    "MS-S009",
+    "MS-S010",
+    "MS-S011",
+    "MS-S012",
+    "MS-S013",
+    "MS-P11",
+    "MS-P12",
+)
 @pytest.mark.parametrize(
     ("text", "source", "registry", "repository", "tag"),
     [
@@ -57,14 +88,16 @@ def test_golden_table(text: str, source: str, registry: str, repository: str, ta
     assert found.is_pinned is (tag is not None and "*" not in text)
 
 
-@pytest.mark.spec("MS-055", "MS-060", "MS-S013")
+@pytest.mark.spec("MS-055", "MS-060", "MS-S013", "MS-P13")
 def test_a_digest_pins_and_wins_over_the_tag() -> None:
     found = selector(f"org/repo:1.0@{DIGEST}")
     assert found.is_pinned
     assert str(found.pinned_image) == f"org/repo@{DIGEST}"
 
 
-@pytest.mark.spec("CC-308", "MS-046", "MS-051", "MS-052", "MS-053", "MS-055", "MS-062", "MS-066", "MS-262", "MS-S014")
+@pytest.mark.spec(
+    "CC-308", "MS-046", "MS-051", "MS-052", "MS-053", "MS-055", "MS-062", "MS-066", "MS-262", "MS-S014", "MS-P43"
+)
 @pytest.mark.parametrize(
     "text",
     [
@@ -89,14 +122,14 @@ def test_images_take_no_patterns_and_say_where_they_belong() -> None:
     assert "filters" in str(error)
 
 
-@pytest.mark.spec("CC-308", "MS-027")
+@pytest.mark.spec("CC-308", "MS-027", "MS-P26")
 @pytest.mark.parametrize("registry", ["https://ghcr.io", "ghcr.io/org", "ghcr.io/", "gh cr.io", "*.io", "a.b:65536"])
 def test_a_bad_registry_fails_only_what_depends_on_it(registry: str) -> None:
     assert refusal("org/repo", registry).code is SyncCode.INVALID_SELECTOR
     assert selector("quay.io/org/repo", registry).repository.registry == "quay.io"
 
 
-@pytest.mark.spec("MS-069", "MS-264")
+@pytest.mark.spec("MS-069", "MS-264", "MS-P15")
 @pytest.mark.parametrize("text", ["*", "*/aim-llama", "am*/x", "aim-*"])
 @pytest.mark.parametrize("registry", ["docker.io", "ghcr.io", "index.docker.io"])
 def test_registries_that_list_per_owner_need_one(text: str, registry: str) -> None:
@@ -160,7 +193,7 @@ def test_exclusions_are_exact_paths_without_registry() -> None:
     assert [one.path for one in listed] == ["silogen/aim-base2", "silogen/aim-extra"]
 
 
-@pytest.mark.spec("MS-108")
+@pytest.mark.spec("MS-108", "MS-P40")
 def test_signatures_are_no_candidates() -> None:
     found = selector("org/repo")
     digest_tag = "sha256-" + "ab" * 32
@@ -168,7 +201,7 @@ def test_signatures_are_no_candidates() -> None:
     assert found.selects_tag("sha256-abc")
 
 
-@pytest.mark.spec("MS-067", "MS-S012")
+@pytest.mark.spec("MS-067", "MS-S012", "MS-P14")
 def test_a_literal_tag_of_a_pattern_is_the_only_one() -> None:
     found = selector("org/aim-*:1.0.0", versions=(">=2.0.0",))
     assert found.selects_tag("1.0.0")

@@ -12,12 +12,45 @@ from aim_model_sync.versions import effective_versions, parse_constraint, parse_
 
 
 @pytest.mark.spec(
-    "MS-072", "MS-075", "MS-076", "MS-077", "MS-078", "MS-079", "MS-080", "MS-081", "MS-082", "MS-083", "MS-085",
-    "MS-087", "MS-089", "MS-090",
-    "MS-S027", "MS-S028", "MS-S029", "MS-S030", "MS-S031", "MS-S032", "MS-S033", "MS-S034", "MS-S035",
-    "MS-S036", "MS-S037", "MS-S038", "MS-S039", "MS-S040", "MS-S043", "MS-S044", "MS-S045", "MS-S046",
-    "MS-S047", "MS-S048", "MS-S049", "MS-S050",
-)  # fmt: skip
+    "MS-072",
+    "MS-075",
+    "MS-076",
+    "MS-077",
+    "MS-078",
+    "MS-079",
+    "MS-080",
+    "MS-081",
+    "MS-082",
+    "MS-083",
+    "MS-085",
+    "MS-087",
+    "MS-089",
+    "MS-090",
+    "MS-S027",
+    "MS-S028",
+    "MS-S029",
+    "MS-S030",
+    "MS-S031",
+    "MS-S032",
+    "MS-S033",
+    "MS-S034",
+    "MS-S035",
+    "MS-S036",
+    "MS-S037",
+    "MS-S038",
+    "MS-S039",
+    "MS-S040",
+    "MS-S043",
+    "MS-S044",
+    "MS-S045",
+    "MS-S046",
+    "MS-S047",
+    "MS-S048",
+    "MS-S049",
+    "MS-S050",
+    "MS-P02",
+    "MS-P03",
+)
 @pytest.mark.parametrize(
     ("tag", "constraints", "expected"),
     [
@@ -69,7 +102,7 @@ def test_golden_table(tag: str, constraints: list[str], expected: bool) -> None:
     assert parse_constraints(constraints).admits(tag) is expected
 
 
-@pytest.mark.spec("MS-078", "MS-085", "MS-086", "MS-087")
+@pytest.mark.spec("MS-078", "MS-085", "MS-086", "MS-087", "MS-P04")
 @pytest.mark.parametrize(
     ("entry", "inside", "outside"),
     [
@@ -110,7 +143,7 @@ def test_exact_entries(entry: str, exact: bool) -> None:
     assert parse_constraint(entry).is_exact is exact
 
 
-@pytest.mark.spec("MS-092", "MS-263", "MS-S041", "MS-S042")
+@pytest.mark.spec("MS-092", "MS-263", "MS-S041", "MS-S042", "MS-P02")
 @pytest.mark.parametrize(
     "entry",
     [
@@ -125,13 +158,13 @@ def test_unreadable_entries_are_quoted(entry: str) -> None:
     assert repr(entry)[:40] in str(caught.value)
 
 
-@pytest.mark.spec("MS-072")
+@pytest.mark.spec("MS-072", "MS-P35")
 def test_an_own_list_replaces_the_common_one() -> None:
     assert effective_versions([">=0.8.0"], [">=1.0.0"]) == (">=0.8.0",)
     assert effective_versions([], [">=1.0.0"]) == (">=1.0.0",)
 
 
-@pytest.mark.spec("MS-084")
+@pytest.mark.spec("MS-084", "MS-P33")
 def test_prereleases_compare_as_semver_says() -> None:
     assert parse_constraints(["<1.0.0-rc2"]).admits("1.0.0-rc10")
     assert parse_constraints([">1.0.0-rc.2"]).admits("1.0.0-rc.10")

@@ -109,7 +109,7 @@ def test_termination_reasons(reason: str, expected: tuple[Category, str]) -> Non
     assert only_error(inspect_pods("Pods", [pod("a", "Failed", terminated("main", 1, reason))])) == expected
 
 
-@pytest.mark.spec("FW-148", "FW-147", "AC-59", "DI-286")
+@pytest.mark.spec("FW-148", "FW-147", "AC-59", "DI-286", "DI-P10")
 @pytest.mark.parametrize(
     ("line", "expected"),
     [

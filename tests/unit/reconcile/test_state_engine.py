@@ -299,7 +299,7 @@ def test_parent_conditions_stay_once_created() -> None:
     assert result.status is StatusValue.READY
 
 
-@pytest.mark.spec("FW-038", "DI-035")
+@pytest.mark.spec("FW-038", "DI-035", "DI-P35")
 def test_a_component_that_is_not_reported_loses_its_condition() -> None:
     service = Object()
     service.see(READY_MODEL, Component("HPA", State.FAILED, dependency=DOWN))

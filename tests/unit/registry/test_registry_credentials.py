@@ -61,7 +61,7 @@ def test_credentials_do_not_show() -> None:
     assert "hunter2" not in repr(credentials)
 
 
-@pytest.mark.spec("MS-160", "MS-162", "DI-079")
+@pytest.mark.spec("MS-160", "MS-162", "DI-079", "MS-P19")
 @pytest.mark.parametrize(
     ("key", "expected"),
     [
@@ -110,7 +110,7 @@ def test_the_longest_path_wins_then_the_order() -> None:
     assert found(again, "host") == "1"
 
 
-@pytest.mark.spec("MS-163")
+@pytest.mark.spec("MS-163", "MS-P18")
 def test_any_entry_of_a_host_serves_its_api() -> None:
     credential = secret("quay.io", "https://ghcr.io/silogen").find_host("ghcr.io")
     assert credential is not None

@@ -176,7 +176,7 @@ def test_several_models_with_one_image() -> None:
     assert plan.children == ()
 
 
-@pytest.mark.spec("SV-061", "AT-158")
+@pytest.mark.spec("SV-061", "AT-158", "MS-P32")
 def test_another_spelling_of_the_image() -> None:
     service = aim_service(model={"image": "docker.io/a/b:1"})
     in_cluster = cluster_model("catalogue", "a/b:1")
