@@ -75,7 +75,7 @@ async def test_a_service_in_a_table(api: SuiteApi) -> None:
     assert {priority for priority, _ in found.values()} == {0}
 
 
-@pytest.mark.spec("CC-S03")
+@pytest.mark.spec("CC-P12", "CC-S03")
 async def test_an_artifact_shows_protocol_and_attempt_in_wide_tables(api: SuiteApi) -> None:
     await made(api, "AIMArtifact", status="Progressing", download={"protocol": "XET", "attempt": 2})
     found = await cells(api, "AIMArtifact")

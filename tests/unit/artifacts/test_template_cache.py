@@ -399,3 +399,16 @@ def test_the_template_is_read_anew_in_every_pass() -> None:
     known.put(TEMPLATES, template(source()))
     assert [body["spec"]["sourceUri"] for body in children_of(known.run(TEMPLATE_CACHES, "qwen"), ARTIFACTS)] == [URI]
     assert known.raw(TEMPLATE_CACHES, "qwen")["metadata"]["namespace"] == TEAM
+
+
+@pytest.mark.spec("CC-132")
+def test_an_artifact_is_told_complete_or_not_at_all() -> None:
+    def told(*artifacts: JsonObject) -> JsonObject:
+        plan = plan_of(seen(cache(), template(source(uri="hf://a/one")), *artifacts), TEMPLATE_CACHES)
+        assert plan.status is not None
+        found: JsonObject = plan.status.get("artifacts") or {}
+        return found
+
+    assert told() == {}
+    [entry] = told(existing("x", "Progressing", uri="hf://a/one")).values()
+    assert all(entry[name] for name in ("uid", "name", "model", "status"))

@@ -149,7 +149,7 @@ def element(**profile: Any) -> JsonObject:
     return {"profile": profile, "models": []}
 
 
-@pytest.mark.spec("DI-267", "DI-268", "DI-269", "DI-274", "DI-275", "DI-277", "AC-50", "DI-031")
+@pytest.mark.spec("CC-093", "CC-P04", "DI-267", "DI-268", "DI-269", "DI-274", "DI-275", "DI-277", "AC-50", "DI-031")
 def test_the_element_maps_to_profile_and_sources() -> None:
     raw = element(
         metadata={"gpu": "MI300X", "gpu_count": 0, "metric": "speed", "type": "general", "extra": 1},
@@ -168,7 +168,7 @@ def test_the_element_maps_to_profile_and_sources() -> None:
     assert "engine_args" not in profile_and_sources(element(engine_args=None), None)[0]
 
 
-@pytest.mark.spec("DI-276")
+@pytest.mark.spec("CC-P16", "DI-276")
 def test_an_oversized_original_is_left_out() -> None:
     profile, _ = profile_and_sources({"profile": {}, "script": "x" * (128 << 10)}, None)
     assert "originalDiscoveryOutput" not in profile
@@ -184,7 +184,7 @@ def test_sizes_of_sources(size: float | None, text: str | None) -> None:
     assert source.get("size") == text
 
 
-@pytest.mark.spec("DI-321", "DI-322", "DI-324", "DI-325", "DI-326", "DI-327", "DI-328", "DI-330")
+@pytest.mark.spec("CC-093", "CC-P04", "DI-321", "DI-322", "DI-324", "DI-325", "DI-326", "DI-327", "DI-328", "DI-330")
 @pytest.mark.parametrize(
     ("spec", "found", "resolved", "summary"),
     [

@@ -217,6 +217,15 @@ def test_the_made_model_takes_over_how_to_pull() -> None:
     }
 
 
+@pytest.mark.spec("CC-306")
+@pytest.mark.parametrize("named", [{"name": ""}, {"image": ""}, {"name": " "}])
+def test_an_empty_name_names_nothing(named: JsonObject) -> None:
+    plan = plan_for(serving_world(aim_service(model=named)))
+    assert condition_of(plan, "ConfigValid") == ("False", "InvalidSpec")
+    assert message_of(plan, "ConfigValid").startswith("spec.model names no model")
+    assert (plan.children, overall(plan)) == ((), "Failed")
+
+
 @pytest.mark.spec("SV-267")
 def test_a_taken_name_is_left_alone() -> None:
     other = model("aim-dummy-0-1-10-9bf80281", "something/else:1")
