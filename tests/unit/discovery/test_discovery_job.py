@@ -17,7 +17,7 @@ def inputs(model_name: str, image: str, **spec: Any) -> DiscoveryInputs:
     return DiscoveryInputs(model_name, image, TemplateSpec.model_validate(spec), (), (), "")
 
 
-@pytest.mark.spec("DI-215", "DI-216", "DI-220", "DI-221", "DI-223")
+@pytest.mark.spec("DI-215", "DI-216", "DI-220", "DI-221", "DI-223", "DI-P24", "DI-P26")
 def test_names_and_hashes() -> None:
     image = "ghcr.io/test/image:latest"
     assert inputs("test-model", image).job_name("my-template") == "discover-my-template-aa5fe4dc"
@@ -27,6 +27,7 @@ def test_names_and_hashes() -> None:
     assert dummy.spec_hash == "ee237b0c576eb704"
     assert dummy.job_name("test-template-discovery-namespace") == "discover-test-template-discovery-namespace-ee237b0c"
     assert len(dummy.job_name("x" * 253)) <= 63
+    assert "--" in dummy.job_name("x" * 44 + "-y"), "the cut leaves a hyphen, as in names that exist"
 
 
 @pytest.mark.spec(

@@ -57,7 +57,7 @@ def test_availability_of_a_model() -> None:
     assert (unknown.effective_state, unknown.effective_reason) == (State.DEGRADED, "GPUCheckFailed")
 
 
-@pytest.mark.spec("AC-37", "DI-192", "DI-201")
+@pytest.mark.spec("AC-37", "DI-192", "DI-201", "DI-P14")
 @pytest.mark.parametrize(
     ("gpu", "needed"),
     [
@@ -65,6 +65,7 @@ def test_availability_of_a_model() -> None:
         ({"requests": 1, "model": "  MI300X "}, True),
         ({"requests": 0, "model": "MI300X"}, True),
         ({"requests": 0}, False),
+        ({"requests": 0, "minVram": "64Gi"}, False),
         ({"requests": 0, "model": "  "}, False),
         ({"requests": 1}, True),
         (None, False),

@@ -105,7 +105,7 @@ def test_a_gpu_that_is_not_in_the_cluster_makes_the_template_not_available() -> 
     assert len(cluster.run(TEMPLATES, "tpl").children) == 1
 
 
-@pytest.mark.spec("DI-194", "DI-197", "DI-198", "DI-333", "DI-326", "DI-P16")
+@pytest.mark.spec("DI-194", "DI-197", "DI-198", "DI-333", "DI-326", "DI-P16", "DI-P15")
 def test_memory_is_checked_before_the_model() -> None:
     small = discovery_cluster(model(), template(hardware={"gpu": {"requests": 1, "minVram": "200Gi"}}))
     assert small.run(TEMPLATES, "tpl").children == ()

@@ -15,7 +15,7 @@ from aim_domain.gpu.memory import (
 )
 
 
-@pytest.mark.spec("DI-189")
+@pytest.mark.spec("DI-189", "DI-P18")
 @pytest.mark.parametrize(
     ("text", "name"),
     [
@@ -27,6 +27,7 @@ from aim_domain.gpu.memory import (
         ("Instinct-MI325X", "MI325X"),
         ("AI", "AI"),
         ("RX7900-XTX", "RX7900"),
+        ("Radeon RX 7900 XTX", "7900"),
         ("UNKNOWN-GPU", "UNKNOWN"),
         ("", ""),
         ("NONEXISTENT-GPU-MODEL-12345", "12345"),

@@ -50,6 +50,7 @@ from aim_model_sync.versions import effective_versions, parse_constraint, parse_
     "MS-S050",
     "MS-P02",
     "MS-P03",
+    "MS-P34",
 )
 @pytest.mark.parametrize(
     ("tag", "constraints", "expected"),

@@ -72,7 +72,7 @@ def test_a_pod_that_was_asked_to_end_is_no_failure() -> None:
     assert wanted_logs([stopped]) == ()
 
 
-@pytest.mark.spec("FW-144")
+@pytest.mark.spec("FW-144", "DI-P11")
 def test_a_container_that_can_not_be_made() -> None:
     component = inspect_pods("Pods", [pod("a", "Pending", waiting("x", "CreateContainerConfigError", "secret gone"))])
     assert only_error(component) == (Category.INVALID_SPEC, "CreateContainerConfigError")
