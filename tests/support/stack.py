@@ -29,7 +29,7 @@ CLUSTER = ClusterKind(os.environ.get("CLUSTER", ClusterKind.EMBEDDED))
 """What the end-to-end tests run against; ``CLUSTER=real`` is that of `make kube-assets`."""
 PATIENCE = {ClusterKind.EMBEDDED: 2.0, ClusterKind.REAL: 3.0}[CLUSTER]
 """By how much everything may take longer there than in memory."""
-NODES = {ClusterKind.EMBEDDED: 1, ClusterKind.REAL: 12}[CLUSTER]
+NODES: Mapping[ClusterKind, int] = MappingProxyType({ClusterKind.EMBEDDED: 1, ClusterKind.REAL: 12})
 """Enough accelerators for all services that tests leave behind, where a scheduler counts them."""
 EMPTY: Mapping[str, Mapping[str, str]] = MappingProxyType({})
 OWN = "/apis/aim.eai.amd.com/v1alpha1"
@@ -130,19 +130,27 @@ def _stack(settings: StackSettings) -> Stack:
 
 @asynccontextmanager
 async def started_platform(
-    folder: Path, services: tuple[str, ...] = SERVICES, service_env: Mapping[str, Mapping[str, str]] = EMPTY
+    folder: Path,
+    services: tuple[str, ...] = SERVICES,
+    service_env: Mapping[str, Mapping[str, str]] = EMPTY,
+    *,
+    cluster: ClusterKind = CLUSTER,
+    keda: bool = False,
 ) -> AsyncIterator[Platform]:
     """A platform with the demo's gateway, runtime config and model source, but no AIMService.
 
     Args:
         service_env: variables for single services, by name.
+        cluster: what it runs against.
+        keda: whether a real cluster has KEDA's operator.
     """
     settings = StackSettings(
         folder,
         CRDS,
         services,
-        CLUSTER,
-        nodes=NODES,
+        cluster,
+        nodes=NODES[cluster],
+        keda=keda,
         start_timeout=60 * PATIENCE,
         actor_delay=0.005,
         actor_retry_delay=0.1,

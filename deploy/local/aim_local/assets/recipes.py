@@ -28,6 +28,7 @@ class Program(StrEnum):
     KSERVE = "kserve-manager"
     HELM = "helm"
     KEDA = "keda-operator"
+    KEDA_SCALER = "keda-scaler"
 
 
 class Definitions(StrEnum):
@@ -142,6 +143,7 @@ PROGRAMS: Final[Mapping[Program, ProgramRecipe]] = {
         {"github.com/kedacore/keda/v2/version.Version": "{version}"},
         optional=True,
     ),
+    Program.KEDA_SCALER: ProgramRecipe(KEDA, ".", {}, optional=True),
 }
 """In the order in which they are built: what others wait for comes first."""
 

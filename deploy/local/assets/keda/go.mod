@@ -1,4 +1,4 @@
-// KEDA's operator and definitions.
+// KEDA's operator and definitions, and an external scaler for tests.
 //
 // The replacement is the one of KEDA's own go.mod: a module that depends on it does not see that.
 module aim.eai.amd.com/assets/keda
@@ -295,7 +295,7 @@ require (
 	google.golang.org/genproto v0.0.0-20260904194346-d0f1323225a4 // indirect
 	google.golang.org/genproto/googleapis/api v0.0.0-20260904194346-d0f1323225a4 // indirect
 	google.golang.org/genproto/googleapis/rpc v0.0.0-20260904194346-d0f1323225a4 // indirect
-	google.golang.org/grpc v1.84.0 // indirect
+	google.golang.org/grpc v1.84.0
 	google.golang.org/protobuf v1.36.12 // indirect
 	gopkg.in/evanphx/json-patch.v4 v4.13.0 // indirect
 	gopkg.in/inf.v0 v0.9.1 // indirect
