@@ -1,9 +1,10 @@
 """How much of the history a publisher reads that starts: nothing of what the last one vouched for (FW-505)."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 
 import pytest
+from support.nats import eventually
 from support.publishing import Cluster, history, of, present, publishing, remove_from_history, settles
 from support.world_objects import widgets
 
@@ -12,6 +13,9 @@ from controller_runtime.bus.connection import BusConnection
 from controller_runtime.bus.envelope import Verb
 from controller_runtime.bus.logbook import NEVER_READ
 from controller_runtime.bus.marker import UNPROVEN, Marker, decode_marker
+from controller_runtime.bus.outcome import TOO_LARGE, PublishOutcome, Refused, Unknown
+from controller_runtime.bus.reading import Found
+from controller_runtime.bus.session import Session
 from controller_runtime.bus.stored import delete_message, last_message
 from controller_runtime.bus.subjects import Layout
 
@@ -205,3 +209,128 @@ async def test_a_tombstone_that_was_swept_meanwhile_changes_nothing(
     await delete_message(bus, layout.state_stream, gone.sequence)
     assert await copied_by_next(bus, layout, cluster, "second") == 0
     assert readings == []
+
+
+@pytest.mark.spec("FW-505")
+async def test_a_tombstone_that_came_after_the_marker_and_was_not_logged_is_copied(
+    bus: BusConnection, layout: Layout, readings: list[Sequence[str]]
+) -> None:
+    """Of an object that came and went since, so that the same objects live as before."""
+    cluster = Cluster()
+    await first_publisher(bus, layout, cluster)
+    held = (await present(bus, layout, PART))[Key("ns", "b")]
+    key = Key("ns", "x")
+    late = replace(held, key=key, verb=Verb.DELETE, body=b"", uid="uid-x", previous=0, id="late")
+    await bus.publish(layout.state(PART, key), b"", late.headers())
+    assert await copied_by_next(bus, layout, cluster, "second") == 1
+    assert len(readings) == 1
+
+
+@pytest.mark.spec("FW-505", "FW-452")
+async def test_whoever_believed_a_marker_still_notices_what_becomes_too_old(
+    bus: BusConnection, layout: Layout, readings: list[Sequence[str]]
+) -> None:
+    cluster = Cluster()
+    await first_publisher(bus, layout, cluster)
+    assert await copied_by_next(bus, layout, cluster, "second") == 0
+    assert readings == []
+    await remove_from_history(bus, layout, PART, "a")
+    assert await copied_by_next(bus, layout, cluster, "third") == 1
+
+
+@pytest.mark.spec("FW-505")
+async def test_as_many_gaps_as_before_may_be_others(bus: BusConnection, layout: Layout) -> None:
+    cluster = Cluster()
+    for number in range(3):
+        await bus.publish(layout.log("others", Key("ns", f"x{number}")), b"{}", {})
+    await delete_message(bus, layout.history_stream, 2)
+    await first_publisher(bus, layout, cluster)
+    # What is too old goes from the front, and a gap behind it as well.
+    await delete_message(bus, layout.history_stream, 1)
+    await remove_from_history(bus, layout, PART, "b")
+    assert await copied_by_next(bus, layout, cluster, "second") == 1
+
+
+def answers_to_the_log_of(
+    monkeypatch: pytest.MonkeyPatch, layout: Layout, name: str, answer: PublishOutcome, *, stored: bool
+) -> list[str]:
+    """Let the first write of an object's version to the history be answered so; lists the writes."""
+    publish, seen = BusConnection.publish, list[str]()
+
+    async def answered(
+        bus: BusConnection, subject: str, body: bytes, headers: Mapping[str, str], *, expected: int | None = None
+    ) -> PublishOutcome:
+        if subject != layout.log(PART, Key("ns", name)):
+            return await publish(bus, subject, body, headers, expected=expected)
+        seen.append(subject)
+        if stored or len(seen) > 1:
+            outcome = await publish(bus, subject, body, headers, expected=expected)
+        return answer if len(seen) == 1 else outcome
+
+    monkeypatch.setattr(BusConnection, "publish", answered)
+    return seen
+
+
+@pytest.mark.spec("FW-505")
+async def test_what_the_history_refused_is_copied_when_it_no_longer_does(
+    bus: BusConnection, layout: Layout, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cluster = Cluster()
+    answers_to_the_log_of(monkeypatch, layout, "b", Refused(TOO_LARGE, "larger than max_payload"), stored=False)
+    await first_publisher(bus, layout, cluster)
+    assert (await marker_of(bus, layout)).history == NEVER_READ
+    assert await copied_by_next(bus, layout, cluster, "second") == 1
+    assert len(of(await history(bus, layout, PART), "b")) == 1
+    assert await copied_by_next(bus, layout, cluster, "third") == 0
+
+
+@pytest.mark.spec("FW-505")
+async def test_the_last_version_is_told_also_where_the_answer_to_it_was_lost(
+    bus: BusConnection, layout: Layout, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else a history that was restored from before it would be believed."""
+    cluster = Cluster()
+    writes = answers_to_the_log_of(monkeypatch, layout, "c", Unknown("no answer in time"), stored=True)
+    await first_publisher(bus, layout, cluster)
+    assert len(writes) == 2
+    last = await last_message(bus, layout.history_stream, layout.log(PART, Key("ns", "c")))
+    assert last is not None
+    assert (await marker_of(bus, layout)).history.last == last.sequence
+
+
+@pytest.mark.spec("FW-505")
+async def test_a_version_that_was_found_to_be_logged_counts_as_the_last(
+    bus: BusConnection, layout: Layout, readings: list[Sequence[str]]
+) -> None:
+    """As after a crash between the two streams, when somebody else had copied it meanwhile."""
+    cluster = Cluster()
+    await first_publisher(bus, layout, cluster)
+    await write_marker(bus, layout, _only_claimed(await marker_of(bus, layout)))
+    assert await copied_by_next(bus, layout, cluster, "second") == 0
+    last = await last_message(bus, layout.history_stream, layout.log(PART, Key("ns", "c")))
+    assert last is not None
+    assert (await marker_of(bus, layout)).history.last == last.sequence
+    assert len(readings) == 1
+
+
+@pytest.mark.spec("FW-505")
+async def test_while_copies_are_made_an_own_marker_vouches_for_nothing(
+    bus: BusConnection, layout: Layout, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A process that dies in the middle of it would leave a marker that is not true any more."""
+    cluster, seen = Cluster(), list[Marker]()
+    mend = Session._mend
+
+    async def mend_and_look(session: Session, found: Found) -> None:
+        seen.append(await marker_of(bus, layout))
+        await mend(session, found)
+
+    async with publishing(bus, widgets(), layout) as publisher:
+        publisher.take(cluster.listing())
+        publisher.take(cluster.put("a"))
+        await settles(bus, layout, PART, cluster, publisher)
+        await bus.api(f"STREAM.PURGE.{layout.history_stream}")
+        monkeypatch.setattr(Session, "_mend", mend_and_look)
+        publisher.reread()
+        await eventually(lambda: publisher.statistics.copied == 1, "copied")
+    assert seen[0].proof is None

@@ -8,14 +8,15 @@ import pytest
 from controller_runtime.bus.logbook import NEVER_READ, Logbook, Place
 from controller_runtime.bus.stored import StreamState
 
-SEEN = Logbook(created="c", deleted=2, oldest=50, last=90, id="x")
-NOW = StreamState(created="c", last_sequence=90, now=datetime(2026, 1, 1, tzinfo=UTC), first_sequence=50, deleted=2)
+SEEN = Logbook(created="c", first=40, deleted=2, oldest=50, last=90, id="x")
+NOW = StreamState(created="c", last_sequence=90, now=datetime(2026, 1, 1, tzinfo=UTC), first_sequence=40, deleted=2)
 
 
 @pytest.mark.spec("FW-489")
 def test_it_counts_while_nothing_can_have_been_lost() -> None:
     assert SEEN.counts(NOW)
     assert SEEN.counts(replace(NOW, last_sequence=500)), "what was logged since"
+    assert SEEN.counts(replace(NOW, first_sequence=50, deleted=0)), "what is too old went, and the gaps with it"
     later = SEEN.upto(Place(500, "y"))
     assert later.counts(replace(NOW, last_sequence=500))
     assert not later.counts(replace(NOW, last_sequence=499)), "an older copy than was seen at last"
@@ -27,10 +28,17 @@ def test_it_counts_while_nothing_can_have_been_lost() -> None:
     [
         replace(NOW, created="another"),
         replace(NOW, deleted=3),
-        replace(NOW, first_sequence=51),
+        replace(NOW, first_sequence=45),
+        replace(NOW, first_sequence=51, deleted=0),
         replace(NOW, last_sequence=89),
     ],
-    ids=["another stream", "something was removed", "the oldest has gone", "an older copy"],
+    ids=[
+        "another stream",
+        "something was removed",
+        "as many gaps, but perhaps others",
+        "the oldest has gone",
+        "an older copy",
+    ],
 )
 def test_it_does_not_count_where_something_may_be_missing(history: StreamState) -> None:
     assert not SEEN.counts(history)

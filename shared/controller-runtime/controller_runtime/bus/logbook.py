@@ -23,27 +23,38 @@ class Logbook:
 
     Attributes:
         created: when the history was made, verbatim; empty = nobody has looked.
+        first: sequence of the oldest message that it held.
         deleted: messages that somebody had removed from between the others.
         oldest: no present version of the part lies before this sequence of the history; what is logged later lies
             behind.
-        last: sequence in the history of a version of the part, as late a one as is known; 0 = none is.
+        last: sequence in the history of the last version of the part that lies there; 0 = none does.
         id: that of this version. A store that was restored from an older copy gives the sequence to another one.
     """
 
     created: str = ""
+    first: int = 0
     deleted: int = 0
     oldest: int = 0
     last: int = 0
     id: str = ""
 
+    @classmethod
+    def of(cls, history: StreamState) -> "Logbook":
+        """Nothing was seen of it yet."""
+        return cls(history.created, history.first_sequence, history.deleted, history.last_sequence + 1)
+
     def counts(self, history: StreamState) -> bool:
-        """Whether nothing can have been removed since; `last` has to be looked at besides."""
-        same = self.created != "" and (self.created, self.deleted) == (history.created, history.deleted)
-        return same and history.first_sequence <= self.oldest and history.last_sequence >= self.last
+        """Whether nothing can have been removed since; `last` has to be looked at besides.
+
+        The number alone would not tell: it falls as well, when what is too old to be kept goes together with the gaps.
+        """
+        whole = not history.deleted or (self.first, self.deleted) == (history.first_sequence, history.deleted)
+        same = self.created != "" and self.created == history.created
+        return same and whole and history.first_sequence <= self.oldest and history.last_sequence >= self.last
 
     @property
     def place(self) -> Place:
-        """Of that version."""
+        """Of the last version."""
         return Place(self.last, self.id)
 
     def upto(self, last: Place) -> "Logbook":

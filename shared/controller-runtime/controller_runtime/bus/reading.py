@@ -60,7 +60,7 @@ async def read_streams(
     connection, layout, part = context.setup.connection, context.setup.layout, context.part.name
     everything = layout.log_filter(part, context.service)
     history = await stream_state(connection, layout.history_stream, everything)
-    logbook, progress.logbook = progress.logbook.upto(writer.last_logged), NEVER_READ
+    logbook, progress.logbook = writer.logged_since(progress.logbook), NEVER_READ
     counts = context.scoping.stream_created == state_created and await _is_there(context, logbook, history)
     found, unlogged, seen = Found(logbook), dict[str, _Present](), set[Key]()
 
@@ -86,8 +86,8 @@ async def read_streams(
     found.foreign = await read_present(connection, layout, part, context.service, take, headers_only=known)
     stored.keep(seen)
     if not counts:
-        found.logbook = await _told_by(marker, context, state_created, history) or _nothing_seen(history)
-        writer.last_logged = found.logbook.place
+        found.logbook = await _told_by(marker, context, state_created, history) or Logbook.of(history)
+        writer.begin_log(found.logbook.place)
         if found.logbook.last:
             # Under which sequence it has what only repeats, no marker tells.
             unlogged = {subject: one for subject, one in unlogged.items() if one.repeats}
@@ -126,10 +126,6 @@ async def _read_history(
 
     await read_logged(context.setup.connection, context.setup.layout, subjects, take)
     return oldest
-
-
-def _nothing_seen(history: StreamState) -> Logbook:
-    return Logbook(history.created, history.deleted, history.last_sequence + 1)
 
 
 async def _told_by(

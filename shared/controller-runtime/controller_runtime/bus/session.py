@@ -108,7 +108,8 @@ class Session:
             await context.intake.relisted.wait()
         fresh = await scoping.choose(state, marker, writer.stored.values(), writer.high_sequence)
         writer.high_sequence = state.last_sequence
-        if not context.markers.is_own(marker):
+        if found.unlogged or found.unreadable or not context.markers.is_own(marker):
+            # Also over a marker of its own, which vouches for a history that lacks something.
             with interrupting():
                 await context.markers.claim(scoping.scope, state.created, state.last_sequence)
         with interrupting():

@@ -71,7 +71,7 @@ class Vouching:
                 return
             with interrupting():
                 await self._prove()
-                logbook = context.progress.logbook.upto(context.writer.last_logged)
+                logbook = context.writer.logged_since(context.progress.logbook)
                 sequence = await context.markers.write(
                     context.scoping.scope,
                     Vouched(context.writer.stored.proof, version, logbook),

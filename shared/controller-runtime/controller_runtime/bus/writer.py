@@ -22,7 +22,7 @@ from controller_runtime.bus.envelope import (
 )
 from controller_runtime.bus.interruption import InterruptedSessionError, interrupting
 from controller_runtime.bus.judgement import Scope, Stored, Verdict, judge
-from controller_runtime.bus.logbook import Place
+from controller_runtime.bus.logbook import NEVER_READ, Logbook, Place
 from controller_runtime.bus.outcome import PubAck, PublishOutcome, Refused, Unknown, WrongSequence
 from controller_runtime.bus.part import Key, Part
 from controller_runtime.bus.proof import Holdings
@@ -70,8 +70,8 @@ class Writer:
         self.stored = Holdings()
         self.counts = WriteCounts()
         self.high_sequence = 0
-        self.last_logged = Place()
-        """The last version that is known to lie in the history."""
+        self._last_logged = Place()
+        self._unlogged = False
 
     async def write(self, version: SourceVersion, scope: Scope, *, gap: bool = False) -> bool:
         """Put a version onto the bus, unless it or a newer one is there.
@@ -238,15 +238,29 @@ class Writer:
         self.counts.copied += 1
         return sequence
 
+    def begin_log(self, last: Place) -> None:
+        """The history was looked at, and of what was found there this is the last version."""
+        self._last_logged, self._unlogged = last, False
+
     def note_logged(self, place: Place) -> None:
         """A version lies in the history."""
-        self.last_logged = max(self.last_logged, place)
+        self._last_logged = max(self._last_logged, place)
+
+    def logged_since(self, logbook: Logbook) -> Logbook:
+        """What was seen of the history, with what was logged since; nothing if the history has refused a version."""
+        return NEVER_READ if self._unlogged else logbook.upto(self._last_logged)
 
     async def _place_in_history(self, message: StateMessage, sequence: int) -> int | None:
         subject = self._layout.log(self._part.name, message.key)
         with interrupting():
             last = await last_message(self._connection, self._layout.history_stream, subject)
-        return None if last is None else Logged.of(last.headers).holds(message, sequence)
+        if last is None:
+            return None
+        logged = Logged.of(last.headers)
+        found = logged.holds(message, sequence)
+        if found is not None:
+            self.note_logged(Place(last.sequence, logged.id))
+        return found
 
     async def _log(self, message: StateMessage, sequence: int, suffix: str = "") -> bool:
         """Write a version to the history; whether the broker took it for a repetition."""
@@ -256,8 +270,7 @@ class Writer:
         for attempt in range(_ATTEMPTS):
             outcome = await self._publish(subject, message.body, headers)
             if isinstance(outcome, PubAck):
-                if not outcome.duplicate:
-                    self.note_logged(Place(outcome.sequence, message.id))
+                self.note_logged(Place(outcome.sequence, message.id))
                 return outcome.duplicate
             if isinstance(outcome, Refused):
                 # Some bytes of headers more than in the state stream; the next version's predecessor shows the hole.
@@ -266,6 +279,7 @@ class Writer:
                     subject=subject,
                     cause=outcome.reason,
                 )
+                self._unlogged = True
                 return False
             # Not known: the id makes repeating harmless.
             await asyncio.sleep(_PAUSE.nominal(attempt + 1))
