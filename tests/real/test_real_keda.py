@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 import pytest
 import pytest_asyncio
 from support.keda_scaler import Scaler, keda_scaler
-from support.scaling import deployment_of, reason_of, settle, shown, spec_for, writers_of_replicas
+from support.scaling import CIRCUIT, deployment_of, reason_of, settle, shown, spec_for, writers_of_replicas
 from support.stack import Platform, started_platform
 
 from aim_local.assets import AssetError, Program, find_toolset
@@ -135,3 +135,21 @@ async def test_keda_takes_the_last_replica_and_brings_it_back(platform: Platform
     assert reply.status == 200, reply.body
     await platform.until(path, lambda obj: shown(obj) == ("Running", "0/0 (0-3)"), SECONDS)
     assert "aim-serving" not in writers_of_replicas(await deployment_of(platform, "sleepy"))
+
+
+@pytest.mark.spec("SV-272", "SV-286", "SV-297", "AT-109", "AT-110")
+async def test_nobody_fights_after_any_change_of_who_scales(platform: Platform, scaler: Scaler) -> None:
+    await platform.namespace("changing")
+    first, *others = CIRCUIT
+    path = await platform.service("changing", "chat", model={"image": IMAGE}, **spec_for(first, scaler.address))
+    await settle(platform, path, first, SECONDS)
+    written: Counter[str] = Counter()
+    for way in others:
+        await platform.stack.cluster.reset_requests()
+        await platform.api.merge(path, {"spec": spec_for(way, scaler.address)})
+        await settle(platform, path, way, SECONDS)
+        written += await writes(platform)
+        written += await comes_to_rest(platform, 3)
+    by_serving = {what: count for what, count in written.items() if what.startswith("aim-serving") and "deploy" in what}
+    assert by_serving == {"aim-serving patch deployments.apps/scale": 1}, "only off zero, for an HPA"
+    await comes_to_rest(platform, 20, windows=2)
