@@ -1,27 +1,83 @@
 """The taint that keeps everything else away from nodes with GPUs, as a KaiwoConfig asks for it (RC-158)."""
 
-from collections.abc import Iterable
+from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Final
+from typing import Final, Self
 
 from aim_discovery.effect_kinds import SERVICE_NAME, EffectKind
-from aim_domain import KaiwoConfig, gpu_model_of, gpu_resource_of, node_taint, oldest_config
+from aim_domain import KaiwoConfig, gpu_model_of, gpu_resource_of, labels, node_taint, oldest_config
 from aim_domain.parts import KAIWO_CONFIGS
-from controller_runtime import FACTS, ApiModel, Effect, JsonObject, Plan, View, get_fact, quantity, to_json
+from controller_runtime import (
+    FACTS,
+    ApiModel,
+    Effect,
+    Event,
+    EventType,
+    Int32,
+    JsonObject,
+    Plan,
+    View,
+    get_fact,
+    quantity,
+    to_json,
+)
 from controller_runtime.core import Node
 
 _VALUE: Final = "aim-engine"
-"""Tells this taint from everybody else's, whatever key a config names now or has named before."""
 _EFFECT: Final = "NoSchedule"
 _RETRY: Final = timedelta(seconds=5)
 """Also the time that the world has to see what was written."""
+_LONGEST: Final = timedelta(minutes=10)
+_DOUBLINGS: Final = 7
+"""After so many it is as long."""
+_FIGHTS: Final = 3
+"""How often ours is put again before somebody is told."""
 
 
 class TaintParams(ApiModel):
-    """Which taint of ours a node shall have; an empty key for none."""
+    """Which taint of ours a node shall have; an empty key for none.
+
+    Attributes:
+        again: how often the same was written before, and undone by somebody else.
+    """
 
     node: str = ""
     key: str = ""
+    again: Int32 = 0
+
+
+class TaintResult(ApiModel):
+    """What came of it; see `TaintParams`."""
+
+    written: bool = False
+    key: str = ""
+    again: Int32 = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Taints:
+    """The taints of a node.
+
+    Attributes:
+        mark: key of the one that was put here, as an annotation of the node says; empty = none was. Without it, what
+            looks like ours is somebody else's.
+    """
+
+    all: tuple[JsonObject, ...]
+    mark: str
+
+    @classmethod
+    def of(cls, node: JsonObject) -> Self:
+        """Those of a node as Kubernetes has it."""
+        annotations = node["metadata"].get("annotations") or {}
+        return cls(
+            tuple((node.get("spec") or {}).get("taints") or ()), annotations.get(labels.ANNOTATION_GPU_TAINT, "")
+        )
+
+    def patch(self) -> JsonObject:
+        """What makes a node have them."""
+        annotations = {labels.ANNOTATION_GPU_TAINT: self.mark or None}
+        return {"metadata": {"annotations": annotations}, "spec": {"taints": list(self.all) or None}}
 
 
 def reconcile_node(node: Node, view: View, now: datetime) -> Plan:
@@ -29,27 +85,48 @@ def reconcile_node(node: Node, view: View, now: datetime) -> Plan:
     configs = view.all(KAIWO_CONFIGS)
     if node.deleting or configs.error is not None:
         return Plan()
-    params = TaintParams(node=node.name, key=_wanted(node, oldest_config(configs.items)))
-    there = [to_json(taint) for taint in node.spec.taints]
-    if with_taint(there, params.key) == there:
+    key, there = _wanted(node, oldest_config(configs.items)), Taints.of(to_json(node))
+    if with_taint(there, key) == there:
         return Plan()
     fact = get_fact(view, FACTS, SERVICE_NAME, EffectKind.NODE_TAINT, node.uid).value
-    left = timedelta() if fact is None else fact.observed_at + _RETRY - now
+    last = None if fact is None else fact.read(TaintResult)
+    fights = 0 if last is None or last.key != key or not last.written else last.again + 1
+    wait = min(_RETRY * 2 ** min(max(fights - 1, 0), _DOUBLINGS), _LONGEST)
+    left = timedelta() if fact is None else fact.observed_at + wait - now
     if left > timedelta():
         # Decided anew then, not started late: until then the config may say something else.
         return Plan(requeue_after=left.total_seconds())
-    return Plan(effects=(Effect(EffectKind.NODE_TAINT, node.uid, to_json(params)),))
+    params = TaintParams(node=node.name, key=key, again=fights)
+    events = (_fought_over(key),) if key and fights >= _FIGHTS else ()
+    return Plan(effects=(Effect(EffectKind.NODE_TAINT, node.uid, to_json(params)),), events=events)
 
 
-def with_taint(taints: Iterable[JsonObject], key: str) -> list[JsonObject]:
+def with_taint(there: Taints, key: str) -> Taints:
     """The taints of a node with ours as it shall be, and everybody else's as they are.
 
     Args:
         key: of ours; empty for none. Where somebody else has put the same, there is no need for it.
     """
-    kept = [one for one in taints if one.get("value") != _VALUE or (key and one.get("key") == key)]
-    is_there = any((one.get("key"), one.get("effect")) == (key, _EFFECT) for one in kept)
-    return kept if is_there or not key else [*kept, {"key": key, "value": _VALUE, "effect": _EFFECT}]
+    ours = (there.mark, _VALUE, _EFFECT)
+    kept = tuple(one for one in there.all if there.mark in {"", key} or _told(one) != ours)
+    if not key:
+        return Taints(kept, "")
+    if any(one.get("key") == key and one.get("effect") == _EFFECT for one in kept):
+        is_ours = there.mark == key and any(_told(one) == ours for one in kept)
+        return Taints(kept, key if is_ours else "")
+    return Taints((*kept, {"key": key, "value": _VALUE, "effect": _EFFECT}), key)
+
+
+def _told(taint: JsonObject) -> tuple[object, object, object]:
+    return taint.get("key"), taint.get("value"), taint.get("effect")
+
+
+def _fought_over(key: str) -> Event:
+    message = (
+        f"The taint {key}:{_EFFECT} that KaiwoConfig asks for was taken away again by somebody else; it is put back "
+        "less and less often. Let whoever owns the node's taints put it, or set nodes.addTaintsToGpuNodes to false."
+    )
+    return Event(EventType.WARNING, "GPUTaintRemoved", message)
 
 
 def _wanted(node: Node, config: KaiwoConfig | None) -> str:

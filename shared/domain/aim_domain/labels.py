@@ -99,6 +99,7 @@ ANNOTATION_PROMOTED_FROM: Final = PREFIX + "promoted-from"
 ANNOTATION_ENV_AS_OF: Final = PREFIX + "env-as-of"
 ANNOTATION_EVICTED_SOURCES: Final = PREFIX + "evicted-sources"
 ANNOTATION_TRACEPARENT: Final = annotation_keys.TRACEPARENT
+ANNOTATION_GPU_TAINT: Final = PREFIX + "gpu-taint"
 ANNOTATION_MIGRATED_FROM: Final = PREFIX + "migrated-from"
 ANNOTATION_APPLIED_HASH: Final = annotation_keys.APPLIED_HASH
 ANNOTATION_AUTOSCALER_CLASS: Final = "serving.kserve.io/autoscalerClass"

@@ -6,6 +6,7 @@ Each function returns a new object that shares unchanged members with the old on
 from collections.abc import Iterable
 from typing import Final
 
+from aim_domain import labels
 from controller_runtime import JsonObject
 
 _META: Final = (
@@ -55,7 +56,7 @@ def job(obj: JsonObject) -> JsonObject:
 
 
 def node(obj: JsonObject) -> JsonObject:
-    """Labels, taints, and the extended resources of capacity and allocatable. Heartbeats leave the result unchanged."""
+    """Labels, taints with the mark of ours, and the extended resources. Heartbeats leave the result unchanged."""
     status = obj.get("status") or {}
     resources = {
         field: {name: amount for name, amount in status[field].items() if "/" in name}
@@ -64,6 +65,8 @@ def node(obj: JsonObject) -> JsonObject:
     }
     head = _head(obj)
     head["metadata"].pop("generation", None)
+    if mark := _pick(obj["metadata"].get("annotations") or {}, (labels.ANNOTATION_GPU_TAINT,)):
+        head["metadata"]["annotations"] = mark
     return {**head, "spec": _pick(obj.get("spec") or {}, ("unschedulable", "taints")), "status": resources}
 
 

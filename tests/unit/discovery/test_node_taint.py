@@ -8,18 +8,21 @@ from support.builders import NOW, BuiltWorld, fact, make, world_of
 from support.deciding import decide
 from support.discovery_world import settings
 
-from aim_discovery.node_taint import with_taint
+from aim_discovery.node_taint import Taints, with_taint
 from aim_discovery.service import definition
 from aim_domain.kinds import KAIWO_CONFIG
 from aim_domain.parts import KAIWO_CONFIGS, NODES
-from controller_runtime import FACTS, JsonObject, Plan
+from controller_runtime import FACTS, EventType, JsonObject, Plan
 from controller_runtime.kinds import NODE
 
 SERVICE = definition(settings())
 [RECONCILER] = [one for one in SERVICE.reconcilers if one.part is NODES]
 KEY = "kaiwo.silogen.ai/gpu"
+MARK = "aim.eai.amd.com/gpu-taint"
 OURS = {"key": KEY, "value": "aim-engine", "effect": "NoSchedule"}
 FOREIGN = {"key": "team", "value": "research", "effect": "NoSchedule"}
+EVICTING = {**FOREIGN, "key": KEY, "effect": "NoExecute"}
+TIMED = {**OURS, "timeAdded": "2026-01-01T00:00:00Z"}
 LABELLED = {"amd.com/gpu.device-id": "74a1"}
 
 
@@ -31,7 +34,10 @@ def kaiwo(name: str = "kaiwo", age: int = 0, **nodes: Any) -> JsonObject:
 def node(
     *taints: JsonObject, labels: dict[str, str] | None = None, capacity: dict[str, str] | None = None
 ) -> JsonObject:
-    body = make(NODE, "gpu-1", labels=LABELLED if labels is None else labels, spec={"taints": list(taints)})
+    """A node, with the mark where it has our taint."""
+    marks = {MARK: KEY} if OURS in taints else {}
+    found = LABELLED if labels is None else labels
+    body = make(NODE, "gpu-1", labels=found, annotations=marks, spec={"taints": list(taints)})
     return {**body, "status": {"capacity": capacity or {}}}
 
 
@@ -96,13 +102,15 @@ def test_nothing_is_taken_away_while_nobody_can_tell() -> None:
     assert decide(RECONCILER, built.object(NODES, "", "gpu-1"), built.view(), NOW) == Plan()
 
 
+def written(seconds: float, again: int = 0, key: str = KEY, *, done: bool = True) -> JsonObject:
+    """What came of the last effect, so long ago."""
+    when, uid = NOW - timedelta(seconds=seconds), str(node()["metadata"]["uid"])
+    outcome = {"written": done, "key": key, "again": again}
+    return fact("discovery", "node-taint", uid, node(), NODES, outcome=outcome, observed=when)
+
+
 @pytest.mark.spec("RC-158")
 def test_what_was_written_is_waited_for_and_then_decided_anew() -> None:
-    def written(seconds: float) -> JsonObject:
-        when = NOW - timedelta(seconds=seconds)
-        uid = str(node()["metadata"]["uid"])
-        return fact("discovery", "node-taint", uid, node(), NODES, outcome={"written": True}, observed=when)
-
     for seconds, left in ((1, 4.0), (4, 1.0)):
         plan = planned(node(), kaiwo(), written(seconds))
         assert (plan.effects, plan.requeue_after) == ((), left)
@@ -111,22 +119,72 @@ def test_what_was_written_is_waited_for_and_then_decided_anew() -> None:
 
 
 @pytest.mark.spec("RC-158")
+@pytest.mark.parametrize(("again", "wait"), [(0, 5), (1, 10), (2, 20), (6, 320), (7, 600), (2_000, 600)])
+def test_what_somebody_takes_away_again_is_put_back_less_and_less_often(again: int, wait: int) -> None:
+    early = planned(node(), kaiwo(), written(wait - 1, again))
+    assert (early.effects, early.requeue_after) == ((), 1.0)
+    plan = planned(node(), kaiwo(), written(wait, again))
+    assert [effect.params.get("again") for effect in plan.effects] == [again + 1]
+    told = [(event.type, event.reason) for event in plan.events]
+    assert told == ([(EventType.WARNING, "GPUTaintRemoved")] if again >= 2 else [])
+    assert all(f"{KEY}:NoSchedule" in event.message for event in plan.events)
+
+
+@pytest.mark.spec("RC-158")
+@pytest.mark.parametrize("last", [{"key": "another"}, {"done": False}])
+def test_another_key_and_what_was_there_already_are_no_fight(last: dict[str, Any]) -> None:
+    plan = planned(node(), kaiwo(), written(5, 9, **last))
+    assert [effect.params.get("again") for effect in plan.effects] == [0]
+
+
+@pytest.mark.spec("RC-158")
 @pytest.mark.parametrize(
-    ("there", "key", "after"),
+    ("there", "mark", "key", "after", "left"),
     [
-        ([], KEY, [OURS]),
-        ([FOREIGN], KEY, [FOREIGN, OURS]),
-        ([OURS, FOREIGN], KEY, [OURS, FOREIGN]),
-        ([OURS, FOREIGN], "", [FOREIGN]),
-        ([OURS, FOREIGN], "mine", [FOREIGN, {**OURS, "key": "mine"}]),
-        ([FOREIGN], "", [FOREIGN]),
+        ([], "", KEY, [OURS], KEY),
+        ([FOREIGN], "", KEY, [FOREIGN, OURS], KEY),
+        ([OURS, FOREIGN], KEY, KEY, [OURS, FOREIGN], KEY),
+        ([OURS, FOREIGN], KEY, "", [FOREIGN], ""),
+        ([OURS, FOREIGN], KEY, "mine", [FOREIGN, {**OURS, "key": "mine"}], "mine"),
+        ([FOREIGN], "", "", [FOREIGN], ""),
+        # Taken away by hand.
+        ([FOREIGN], KEY, "", [FOREIGN], ""),
+        ([FOREIGN], KEY, KEY, [FOREIGN, OURS], KEY),
+        # Without the mark, what looks like ours is not.
+        ([OURS], "", "", [OURS], ""),
+        ([OURS], "", KEY, [OURS], ""),
+        ([{**OURS, "key": "dedicated"}], "", KEY, [{**OURS, "key": "dedicated"}, OURS], KEY),
+        ([{**OURS, "key": "dedicated"}], KEY, "", [{**OURS, "key": "dedicated"}], ""),
+        ([{**OURS, "effect": "NoExecute"}], KEY, "", [{**OURS, "effect": "NoExecute"}], ""),
         # Somebody else's of the same key is theirs, whether or not it makes ours unnecessary.
-        ([{**OURS, "value": "true"}], KEY, [{**OURS, "value": "true"}]),
-        ([{**OURS, "value": "true"}], "", [{**OURS, "value": "true"}]),
-        ([{**FOREIGN, "key": KEY, "effect": "NoExecute"}], KEY, [{**FOREIGN, "key": KEY, "effect": "NoExecute"}, OURS]),
-        ([{**OURS, "timeAdded": "2026-01-01T00:00:00Z"}], KEY, [{**OURS, "timeAdded": "2026-01-01T00:00:00Z"}]),
+        ([{**OURS, "value": "true"}], "", KEY, [{**OURS, "value": "true"}], ""),
+        ([{**OURS, "value": "true"}], KEY, KEY, [{**OURS, "value": "true"}], ""),
+        ([{**OURS, "value": "true"}], KEY, "", [{**OURS, "value": "true"}], ""),
+        (
+            [{**FOREIGN, "key": KEY, "effect": "NoExecute"}],
+            "",
+            KEY,
+            [{**FOREIGN, "key": KEY, "effect": "NoExecute"}, OURS],
+            KEY,
+        ),
+        (
+            [{**OURS, "timeAdded": "2026-01-01T00:00:00Z"}],
+            KEY,
+            KEY,
+            [{**OURS, "timeAdded": "2026-01-01T00:00:00Z"}],
+            KEY,
+        ),
     ],
 )
-def test_only_our_own_taint_is_touched(there: list[JsonObject], key: str, after: list[JsonObject]) -> None:
-    assert with_taint(there, key) == after
-    assert with_taint(after, key) == after
+def test_only_our_own_taint_is_touched(
+    there: list[JsonObject], mark: str, key: str, after: list[JsonObject], left: str
+) -> None:
+    wanted = Taints(tuple(after), left)
+    assert with_taint(Taints(tuple(there), mark), key) == wanted
+    assert with_taint(wanted, key) == wanted
+
+
+@pytest.mark.spec("RC-158")
+def test_a_patch_takes_away_what_is_empty() -> None:
+    assert Taints((), "").patch() == {"metadata": {"annotations": {MARK: None}}, "spec": {"taints": None}}
+    assert Taints((OURS,), KEY).patch() == {"metadata": {"annotations": {MARK: KEY}}, "spec": {"taints": [OURS]}}

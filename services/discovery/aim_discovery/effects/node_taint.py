@@ -2,8 +2,18 @@
 
 from typing import Final
 
-from aim_discovery.node_taint import TaintParams, with_taint
-from controller_runtime import AimError, ApiError, Category, Effect, EffectError, JsonObject, KubeClient, KubeError
+from aim_discovery.node_taint import TaintParams, TaintResult, Taints, with_taint
+from controller_runtime import (
+    AimError,
+    ApiError,
+    Category,
+    Effect,
+    EffectError,
+    JsonObject,
+    KubeClient,
+    KubeError,
+    to_json,
+)
 from controller_runtime.kinds import NODE
 
 _ATTEMPTS: Final = 3
@@ -30,10 +40,10 @@ class NodeTainter:
         params = TaintParams.model_validate(effect.params)
         for attempt in range(1, _ATTEMPTS + 1):
             try:
-                return {"written": await self._settle(params)}
+                return _result(params, written=await self._settle(params))
             except ApiError as error:
                 if error.is_not_found:
-                    return {"written": False}
+                    return _result(params, written=False)
                 if not error.is_conflict or attempt == _ATTEMPTS:
                     raise _failure(params, error) from error
             except KubeError as error:
@@ -42,14 +52,19 @@ class NodeTainter:
 
     async def _settle(self, params: TaintParams) -> bool:
         node = await self._kube.get(NODE, params.node, None)
-        there = node["spec"].get("taints") or []
+        there = Taints.of(node)
         wanted = with_taint(there, params.key)
         if wanted == there:
             return False
         version = node["metadata"]["resourceVersion"]
-        patch: JsonObject = {"spec": {"taints": wanted or None}}
-        await self._kube.merge_patch(NODE, params.node, None, patch, resource_version=version, field_manager=_MANAGER)
+        await self._kube.merge_patch(
+            NODE, params.node, None, wanted.patch(), resource_version=version, field_manager=_MANAGER
+        )
         return True
+
+
+def _result(params: TaintParams, *, written: bool) -> JsonObject:
+    return to_json(TaintResult(written=written, key=params.key, again=params.again))
 
 
 def _failure(params: TaintParams, error: KubeError) -> EffectError:
