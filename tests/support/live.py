@@ -1,8 +1,9 @@
 """One service at work on the embedded control plane, pass by pass and on virtual time.
 
 The service's own workers and executors make the passes and write with its Kubernetes client: server-side apply, field
-ownership, defaults, finalizers, UIDs and garbage collection are the API server's. Only the bus is left out: the world
-takes in what the store tells. A test says whose pass it is, and plays everybody else.
+ownership, defaults, finalizers, UIDs and garbage collection are the API server's. Left out are the bus, as the world
+takes in what the store tells, and what the client's transport adds to a request: connection, retries, rate limit and
+observer, which have tests of their own. A test says whose pass it is, and plays everybody else.
 
     live = Live(SERVICE, aim_service("chat"), node())
     plan = live.run(SERVICES, "chat")

@@ -8,7 +8,7 @@ from aim_artifacts import SERVICE_NAME
 from aim_artifacts.artifact_reconcile import reconcile_artifact
 from aim_artifacts.cache_reconcile import clean_up_cache, reconcile_cache
 from aim_artifacts.indexes import INDEXES
-from aim_artifacts.metrics import storage_readings
+from aim_artifacts.metrics import StorageReadings
 from aim_artifacts.progress import is_mere_progress
 from aim_artifacts.settings import ArtifactsSettings
 from aim_artifacts.shown import SHOWN
@@ -65,7 +65,7 @@ def definition(settings: ArtifactsSettings) -> ServiceDefinition:
             ),
         ),
         effect_kinds=POD_EFFECTS,
-        readings=storage_readings,
+        readings=StorageReadings(),
     )
 
 

@@ -9,9 +9,9 @@ from typing import Final
 
 from pydantic import BaseModel, ConfigDict
 
-from aim_domain import AIMService, InferenceService, gpu_model_of, labels
+from aim_domain import AIMService, InferenceService, gpu_model_of
 from aim_domain.parts import NODES
-from aim_serving.gpu_free import MOST_NODES, NodesParams, last_reading, next_reading, told
+from aim_serving.gpu_free import MOST_NODES, NodesParams, is_extended, last_reading, next_reading, told
 from controller_runtime import Component, Effect, Summary, View, quantity
 from controller_runtime.core import Node
 
@@ -45,7 +45,7 @@ def _allocated(node: Node) -> Iterator[tuple[str, int]]:
         return
     for resource, amount in node.status.allocatable.items():
         parsed = quantity.parse_or_none(amount)
-        if resource.startswith(labels.AMD_PREFIX) and parsed is not None and parsed:
+        if is_extended(resource) and parsed is not None and parsed:
             yield resource, parsed.ceiling
 
 
@@ -98,7 +98,7 @@ def _wanted(workload: InferenceService) -> Iterator[tuple[str, int]]:
     for container in workload.spec.predictor.containers[:1]:
         for resource, amount in container.resources.requests.items():
             parsed = quantity.parse_or_none(amount)
-            if resource.startswith(labels.AMD_PREFIX) and parsed is not None and parsed:
+            if is_extended(resource) and parsed is not None and parsed:
                 yield resource, parsed.ceiling
 
 

@@ -18,6 +18,11 @@ _OUTDATED: Final = timedelta(minutes=2)
 _LISTED: Final = 5
 
 
+def is_extended(resource: str) -> bool:
+    """Whether it is one that device plugins tell of, as all resources of GPUs are, whoever makes them (RC-157)."""
+    return "/" in resource
+
+
 class NodesParams(ApiModel):
     """Which nodes are looked at.
 

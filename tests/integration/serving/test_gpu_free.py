@@ -1,5 +1,7 @@
 """Free GPUs of nodes, read from the pods of the embedded control plane."""
 
+from typing import Any
+
 import pytest
 from support.controlplane import RawApi
 
@@ -49,6 +51,24 @@ async def test_what_is_free_is_read_once_for_all_who_wait(controlplane: ControlP
         assert ended.status == 200, ended.body
         now += SHARED_SECONDS
         assert (await reader(reading(a=8)))["free"] == {"a": 4}
+
+
+@pytest.mark.spec("SV-287", "FW-464")
+async def test_a_server_that_gives_pages_hides_nobody(
+    controlplane: ControlPlane, api: RawApi, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("one", "two", "three"):
+        await run_pod(api, name, "a", 2)
+    read, tokens = KubeClient.list_in_form, list[str]()
+
+    async def one_by_one(kube: KubeClient, *arguments: Any, **options: Any) -> Any:
+        tokens.append(options["continue_token"])
+        return await read(kube, *arguments, **{**options, "limit": 1, "resource_version": ""})
+
+    monkeypatch.setattr(KubeClient, "list_in_form", one_by_one)
+    async with KubeClient(Connection(controlplane.url, NoCredentials()), service="serving") as kube:
+        assert (await GpuReader(kube)(reading(a=8)))["free"] == {"a": 2}
+    assert len(set(tokens)) == 3
 
 
 @pytest.mark.spec("SV-287")

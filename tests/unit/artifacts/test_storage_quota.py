@@ -22,12 +22,14 @@ from support.deciding import decide
 from support.woken import woken as all_woken
 
 from aim_artifacts.admission import admissible_after
+from aim_artifacts.claim import storage_request
+from aim_artifacts.metrics import StorageReadings
 from aim_artifacts.quota import Limits, Refusal, Request, Volume, admit, fitting, limits_of
 from aim_domain import AIMClusterRuntimeConfig, labels
 from aim_domain.kinds import AIM_CLUSTER_RUNTIME_CONFIG, PERSISTENT_VOLUME_CLAIM
 from aim_domain.parts import ARTIFACT_CLAIMS, ARTIFACTS, CLUSTER_RUNTIME_CONFIGS
 from controller_runtime import JsonObject, Key
-from controller_runtime.core import Namespace
+from controller_runtime.core import Namespace, PersistentVolumeClaim
 
 GI = 1 << 30
 
@@ -274,3 +276,27 @@ def test_metrics_tell_what_is_allocated_in_each_namespace() -> None:
     assert SERVICE.readings(world.world) == {
         "aim_artifact_allocated_bytes": [({"namespace": "a"}, 2.5 * GI), ({"namespace": "b"}, 1.0 * GI)]
     }
+
+
+@pytest.mark.spec("FW-286", "FW-459")
+def test_metrics_decode_a_claim_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    sizes, read = {"x": "1Gi"}, list[str]()
+
+    def claim(name: str) -> JsonObject:
+        ours = {"aim.eai.amd.com/cache.name": name}
+        spec = {"resources": {"requests": {"storage": sizes[name]}}}
+        return make(PERSISTENT_VOLUME_CLAIM, name, namespace="a", labels=ours, spec=spec)
+
+    def request(one: PersistentVolumeClaim) -> int | str | None:
+        read.append(one.name)
+        return storage_request(one)
+
+    monkeypatch.setattr("aim_artifacts.metrics.storage_request", request)
+    world, readings = seen(claim("x")), StorageReadings()
+    told = [readings(world.world) for _ in range(3)]
+    assert read == ["x"]
+    sizes["x"] = "2Gi"
+    world.put(ARTIFACT_CLAIMS, claim("x"))
+    told.append(readings(world.world))
+    assert read == ["x", "x"]
+    assert [[size for _, size in one["aim_artifact_allocated_bytes"]] for one in told] == [[GI], [GI], [GI], [2 * GI]]

@@ -34,14 +34,14 @@ SERVICE = aim_service(template={"name": "qwen3-lat"})
 NEEDS = "each replica needs 4 amd.com/gpu on one node"
 
 
-def sized(name: str, count: int, *, unschedulable: bool = False) -> JsonObject:
+def sized(name: str, count: int, *, unschedulable: bool = False, resource: str = "amd.com/gpu") -> JsonObject:
     spec = {"spec": {"unschedulable": True}} if unschedulable else {}
-    return {**node(name), **spec, "status": {"allocatable": {"amd.com/gpu": str(count)}}}
+    return {**node(name), **spec, "status": {"allocatable": {resource: str(count)}}}
 
 
-def waiting(text: str, *nodes: JsonObject) -> BuiltWorld:
+def waiting(text: str, *nodes: JsonObject, resource: str = "amd.com/gpu") -> BuiltWorld:
     """A world with a pod that no node takes."""
-    container = {"name": "kserve-container", "image": "i:1", "resources": {"requests": {"amd.com/gpu": "4"}}}
+    container = {"name": "kserve-container", "image": "i:1", "resources": {"requests": {"cpu": "1", resource: "4"}}}
     pod = predictor_pod("Pending")
     around = (template(count=4), model(), cache("qwen3-lat-a04542d9"), workload(SERVICE, containers=[container]))
     return serving_world(SERVICE, *around, pod, pod_events(SERVICE, pod, ("FailedScheduling", text)), *nodes)
@@ -71,6 +71,17 @@ def readings(world: BuiltWorld) -> list[Effect]:
 )
 def test_gpus_that_a_pod_does_not_get(nodes: tuple[JsonObject, ...], said: str) -> None:
     assert said_of(waiting(SHORT, *nodes)) == f"{SHORT}; {NEEDS}; {said}"
+
+
+@pytest.mark.spec("SV-284", "SV-288", "RC-157")
+def test_the_resource_of_gpus_may_be_another() -> None:
+    other = "example.com/accelerator"
+    text = f"0/1 nodes are available: 1 Insufficient {other}."
+    world = waiting(text, sized("a", 8, resource=other), sized("b", 8), resource=other)
+    assert said_of(world).startswith(f"{text}; each replica needs 4 {other} on one node; nodes have 8")
+    assert [one.params.get("allocatable") for one in readings(world)] == [{"a": 8}]
+    pod = {"spec": {"containers": [{"resources": {"requests": {other: "3", "cpu": "2"}}}]}}
+    assert gpus_held(pod) == {other: 3}
 
 
 @pytest.mark.spec("SV-284", "SV-288")

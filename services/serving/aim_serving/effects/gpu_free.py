@@ -5,8 +5,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from aim_domain import labels
-from aim_serving.gpu_free import FreeGpus, NodesParams
+from aim_serving.gpu_free import FreeGpus, NodesParams, is_extended
 from controller_runtime import (
     AimError,
     Category,
@@ -22,6 +21,7 @@ from controller_runtime.kinds import POD
 
 SHARED_SECONDS: Final = 15.0
 """How long a reading of a node serves every service that waits."""
+_MOST_PAGES: Final = 100
 _ENDED: Final = frozenset({"Succeeded", "Failed"})
 
 Held = Mapping[str, int]
@@ -61,13 +61,25 @@ class GpuReader:
         known = self._read.get(node)
         if known is not None:
             return known[1]
-        # From the server's cache, where pods are kept by node: a consistent read would look through all of them.
-        page = await self._kube.list_in_form(
-            POD, gpus_held, field_selector=f"spec.nodeName={node}", resource_version="0"
-        )
-        held: Counter[str] = Counter()
-        for one in page.items:
-            held.update(one)
+        # From the server's cache, where pods are kept by node: a consistent read would look through all of them. It
+        # answers with all of a node's pods at once; whatever stands before it may not.
+        held, token = Counter[str](), ""
+        for _ in range(_MOST_PAGES):
+            page = await self._kube.list_in_form(
+                POD,
+                gpus_held,
+                field_selector=f"spec.nodeName={node}",
+                resource_version="" if token else "0",
+                continue_token=token,
+            )
+            for one in page.items:
+                held.update(one)
+            token = page.continue_token
+            if not token:
+                break
+        else:
+            what = f"the list of the pods of node {node} does not end"
+            raise EffectError(AimError(Category.INFRASTRUCTURE, "PodsNotListed", what))
         self._read[node] = (self._clock(), held)
         return held
 
@@ -94,4 +106,4 @@ def gpus_held(pod: JsonObject) -> Held:
 def _requested(container: JsonObject) -> Held:
     requests = (container.get("resources") or {}).get("requests") or {}
     amounts = ((name, quantity.parse_or_none(amount)) for name, amount in requests.items())
-    return {name: one.ceiling for name, one in amounts if name.startswith(labels.AMD_PREFIX) and one is not None}
+    return {name: one.ceiling for name, one in amounts if is_extended(name) and one is not None}
