@@ -95,6 +95,9 @@ async def test_a_service_runs_from_a_cluster_s_older_model_under_its_older_confi
     assert {"name": "hf-home", "mountPath": "/hf_cache"} in predictor["containers"][0]["volumeMounts"]
     await platform.api.delete("/api/v1/namespaces/older-cluster")
     await platform.api.delete(f"{KAIWO_CONFIGS}/kaiwo")
+    # Two models of one image: whoever names the image alone would be told to name one of them.
+    await platform.api.delete(f"{OWN}/aimclustermodels/older-qwen")
+    await platform.api.until_gone(f"{OWN}/aimclustermodels/older-qwen")
 
 
 @pytest.mark.spec("RC-141", "RC-147")

@@ -7,16 +7,13 @@ if it was told the same. It also carries what the next publisher needs to know o
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from controller_runtime.bus.envelope import EnvelopeError, Header, is_number
 from controller_runtime.bus.epoch_name import epoch_time
 from controller_runtime.bus.logbook import NEVER_READ, Logbook
 from controller_runtime.bus.proof import Proof
 from controller_runtime.json import JsonObject, dumps, loads
-
-if TYPE_CHECKING:
-    from _typeshed import DataclassInstance
 
 MARKER_INTERVAL: Final = 10.0
 """Seconds between two markers of a part that does not change."""
@@ -101,7 +98,7 @@ def decode_marker(body: bytes) -> Marker:
         raise EnvelopeError(f"a message on a sync subject is not a marker: {error}") from error
 
 
-def _known(kind: "type[DataclassInstance]", found: JsonObject) -> JsonObject:
+def _known(kind: type[Marker | Logbook], found: JsonObject) -> JsonObject:
     """The fields that this release knows: a former one knows fewer, a later one more."""
     known = {field.name: found[field.name] for field in fields(kind) if field.name in found}
     if not all(isinstance(known[field.name], _TYPES[field.type]) for field in fields(kind) if field.name in known):

@@ -197,7 +197,8 @@ class Recorder:
             return
         record = self._pop()
         self._busy += 1
-        outcome: PublishOutcome = Unknown("it was under way")
+        # Should this be interrupted, what the last attempt failed for is the better reason.
+        outcome: PublishOutcome = Unknown(self._trouble if self._failures else "it was under way")
         try:
             outcome = await self._connection.publish(record.subject, record.body, record.headers)
         finally:
