@@ -1,5 +1,7 @@
 """Labels of an AIMService on everything that is made for it, down to volumes and pods."""
 
+from functools import partial
+
 import pytest
 from support.nats import eventually
 from support.stack import OWN, Platform
@@ -65,3 +67,47 @@ async def test_labels_reach_everything_that_is_made_for_a_service(platform: Plat
         assert labels_of(job["spec"]["template"]) == WANTED
     (cache,) = seen["template cache"].values()
     assert cache["metadata"]["labels"]["aim.eai.amd.com/service.name"] == "chat"
+
+
+@pytest.mark.spec("RC-103", "RC-104")
+async def test_changed_labels_reach_what_is_applied_again_and_nothing_else(platform: Platform) -> None:
+    team = "relabelled"
+    children = {what: path.replace(TEAM, team) for what, path in CHILDREN.items()}
+    await platform.namespace(team)
+    config = {
+        "apiVersion": "aim.eai.amd.com/v1alpha1",
+        "kind": "AIMRuntimeConfig",
+        "metadata": {"name": "default", "namespace": team},
+        "spec": {"labelPropagation": {"enabled": True, "match": ["team-*", "cost-center"]}},
+    }
+    configs, services = f"{OWN}/namespaces/{team}/aimruntimeconfigs", f"{OWN}/namespaces/{team}/aimservices"
+    await platform.api.created(configs, config)
+    service = {
+        "apiVersion": "aim.eai.amd.com/v1alpha1",
+        "kind": "AIMService",
+        "metadata": {"name": "chat", "namespace": team, "labels": GIVEN},
+        "spec": {"model": {"image": IMAGE}, "caching": {"mode": "Shared"}},
+    }
+    await platform.api.created(services, service)
+    await platform.running(f"{services}/chat")
+
+    async def labels(what: str) -> list[dict[str, str]]:
+        return [labels_of(one) for one in (await platform.api.get(children[what])).body["items"]]
+
+    async def carries(what: str, wanted: dict[str, str]) -> bool:
+        found = await labels(what)
+        return bool(found) and all(one == wanted for one in found)
+
+    async def applied_again(wanted: dict[str, str]) -> None:
+        for what in ("InferenceService", "route"):
+            await eventually(partial(carries, what, wanted), f"{what}: {wanted}")
+
+    changed = {"team-alpha": "backend", "cost-center": None}
+    assert (await platform.api.merge(f"{services}/chat", {"metadata": {"labels": changed}})).status == 200
+    await applied_again({"team-alpha": "backend"})
+    spec = {"labelPropagation": {"match": ["env"]}}
+    assert (await platform.api.merge(f"{configs}/default", {"spec": spec})).status == 200
+    await applied_again({"env": "test"})
+    for what in ("template cache", "artifact", "volume claim"):
+        assert await carries(what, WANTED), what
+    await platform.api.delete(f"/api/v1/namespaces/{team}")

@@ -180,7 +180,7 @@ def test_what_no_pod_could_have_is_told_and_counts_as_empty() -> None:
     ("path", "good"),
     [
         ("/hf_cache", True),
-        ("/root/.cache/huggingface", True),
+        ("/var/cache/huggingface", True),
         ("/mnt/a-b/c.d", True),
         ("/a/..b", True),
         ("hf", False),
