@@ -40,6 +40,7 @@ from .bus.fact import Fact as Fact
 from .bus.fact import get_fact as get_fact
 from .bus.line import Line as Line
 from .bus.part import Depth as Depth
+from .bus.part import FieldOwner as FieldOwner
 from .bus.part import Index as Index
 from .bus.part import Key as Key
 from .bus.part import Part as Part

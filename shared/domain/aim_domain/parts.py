@@ -6,20 +6,48 @@ Who publishes and who consumes which part stands in each service's ``service.py`
 from typing import Final
 
 from aim_domain import kinds, labels, trim
-from controller_runtime import Part
+from controller_runtime import FieldOwner, Part
 
-SERVICES: Final = Part("aimservices", kinds.AIM_SERVICE)
-MODELS: Final = Part("aimmodels", kinds.AIM_MODEL)
-CLUSTER_MODELS: Final = Part("aimclustermodels", kinds.AIM_CLUSTER_MODEL)
-TEMPLATES: Final = Part("aimservicetemplates", kinds.AIM_SERVICE_TEMPLATE)
-CLUSTER_TEMPLATES: Final = Part("aimclusterservicetemplates", kinds.AIM_CLUSTER_SERVICE_TEMPLATE)
-TEMPLATE_CACHES: Final = Part("aimtemplatecaches", kinds.AIM_TEMPLATE_CACHE)
-ARTIFACTS: Final = Part("aimartifacts", kinds.AIM_ARTIFACT)
-RUNTIME_CONFIGS: Final = Part("aimruntimeconfigs", kinds.AIM_RUNTIME_CONFIG)
-CLUSTER_RUNTIME_CONFIGS: Final = Part("aimclusterruntimeconfigs", kinds.AIM_CLUSTER_RUNTIME_CONFIG)
+_CONTROLLERS: Final = (
+    "service",
+    "model",
+    "cluster-model",
+    "cluster-model-source",
+    "service-template",
+    "cluster-service-template",
+    "template-cache",
+    "artifact",
+)
+_APPLIED_BEFORE: Final = frozenset(FieldOwner(f"aim-{name}-controller", "Apply") for name in _CONTROLLERS)
+"""Of the existing Go operator's, on kinds that are applied (FW-209)."""
+_STATUS_BEFORE: Final = frozenset(
+    {
+        *(FieldOwner(f"aim-{name}-controller", "Apply", "status") for name in _CONTROLLERS),
+        # Other operators' binaries have this name as well, so only on kinds that nobody else writes.
+        FieldOwner("manager", "Update", "status"),
+        FieldOwner("aim-go", "Update", "status"),
+    }
+)
+"""Of the existing Go operator's, on kinds of its own."""
+
+SERVICES: Final = Part("aimservices", kinds.AIM_SERVICE, predecessors=_STATUS_BEFORE)
+MODELS: Final = Part("aimmodels", kinds.AIM_MODEL, predecessors=_STATUS_BEFORE)
+CLUSTER_MODELS: Final = Part("aimclustermodels", kinds.AIM_CLUSTER_MODEL, predecessors=_STATUS_BEFORE)
+TEMPLATES: Final = Part(
+    "aimservicetemplates", kinds.AIM_SERVICE_TEMPLATE, predecessors=_APPLIED_BEFORE | _STATUS_BEFORE
+)
+CLUSTER_TEMPLATES: Final = Part(
+    "aimclusterservicetemplates", kinds.AIM_CLUSTER_SERVICE_TEMPLATE, predecessors=_APPLIED_BEFORE | _STATUS_BEFORE
+)
+TEMPLATE_CACHES: Final = Part("aimtemplatecaches", kinds.AIM_TEMPLATE_CACHE, predecessors=_STATUS_BEFORE)
+ARTIFACTS: Final = Part("aimartifacts", kinds.AIM_ARTIFACT, predecessors=_STATUS_BEFORE)
+RUNTIME_CONFIGS: Final = Part("aimruntimeconfigs", kinds.AIM_RUNTIME_CONFIG, predecessors=_STATUS_BEFORE)
+CLUSTER_RUNTIME_CONFIGS: Final = Part(
+    "aimclusterruntimeconfigs", kinds.AIM_CLUSTER_RUNTIME_CONFIG, predecessors=_STATUS_BEFORE
+)
 NAMESPACE_CONFIGS: Final = Part("aimnamespaceconfigs", kinds.AIM_NAMESPACE_CONFIG, read_only=True, optional=True)
 KAIWO_CONFIGS: Final = Part("kaiwoconfigs", kinds.KAIWO_CONFIG, read_only=True, optional=True)
-MODEL_SOURCES: Final = Part("aimclustermodelsources", kinds.AIM_CLUSTER_MODEL_SOURCE)
+MODEL_SOURCES: Final = Part("aimclustermodelsources", kinds.AIM_CLUSTER_MODEL_SOURCE, predecessors=_STATUS_BEFORE)
 
 DISCOVERY_JOBS: Final = Part(
     "jobs-discovery",
@@ -39,6 +67,7 @@ CUSTOM_PROFILES: Final = Part(
     "configmaps-custom-profile",
     kinds.CONFIG_MAP,
     label_selector=f"{labels.COMPONENT}={labels.COMPONENT_CUSTOM_PROFILE}",
+    predecessors=_APPLIED_BEFORE,
 )
 SERVICE_PLANS: Final = Part(
     "configmaps-service-plan",
@@ -64,7 +93,9 @@ STATUS_UPDATER_BINDINGS: Final = Part(
     "rolebindings", kinds.ROLE_BINDING, field_selector="metadata.name=aim-engine-artifact-status-updater"
 )
 
-INFERENCE_SERVICES: Final = Part("inferenceservices", kinds.INFERENCE_SERVICE, trim=trim.inference_service)
+INFERENCE_SERVICES: Final = Part(
+    "inferenceservices", kinds.INFERENCE_SERVICE, trim=trim.inference_service, predecessors=_APPLIED_BEFORE
+)
 INFERENCE_SERVICE_EVENTS: Final = Part(
     "events-inferenceservices",
     kinds.EVENT,
@@ -84,4 +115,4 @@ PREDICTOR_PODS: Final = Part(
 )
 NAMESPACES: Final = Part("namespaces", kinds.NAMESPACE, trim=trim.namespace, read_only=True)
 
-HTTP_ROUTES: Final = Part("httproutes", kinds.HTTP_ROUTE)
+HTTP_ROUTES: Final = Part("httproutes", kinds.HTTP_ROUTE, predecessors=_APPLIED_BEFORE)

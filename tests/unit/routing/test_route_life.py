@@ -43,6 +43,15 @@ def route(live: Live) -> JsonObject:
     return live.only(HTTP_ROUTES)
 
 
+def make_owner(live: Live) -> JsonObject:
+    return {
+        "apiVersion": "aim.eai.amd.com/v1alpha1",
+        "kind": "AIMService",
+        "name": NAME,
+        "uid": live.uid(SERVICES, NAME),
+    }
+
+
 def path_of(live: Live) -> str:
     return str(route(live)["spec"]["rules"][0]["matches"][0]["path"]["value"])
 
@@ -98,6 +107,24 @@ def test_routing_writes_nothing_that_it_needs_no_permission_for() -> None:
         ("apply", "aimservices/status"),
         ("create", "events"),
     }
+
+
+@pytest.mark.spec("RT-057", "FW-209", "FW-200")
+def test_a_route_of_the_existing_go_operator_becomes_ours() -> None:
+    live = routed(service())
+    spec = {**route(live)["spec"], "hostnames": ["old.example.com"]}
+    live.remove(HTTP_ROUTES, ROUTE)
+    owners = [{**make_owner(live), "controller": True}]
+    live.apply(
+        HTTP_ROUTES,
+        ROUTE,
+        {"spec": spec, "metadata": {"ownerReferences": owners, "labels": {"old": "yes"}}},
+        "aim-service-controller",
+    )
+    settle(live)
+    assert "hostnames" not in route(live)["spec"]
+    assert "old" not in route(live)["metadata"]["labels"]
+    assert [entry["manager"] for entry in route(live)["metadata"]["managedFields"]] == ["aim-routing"]
 
 
 @pytest.mark.spec("RT-056", "RT-204")

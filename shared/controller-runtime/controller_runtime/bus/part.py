@@ -6,7 +6,7 @@ Parts are the unit of everything on the bus: subjects, sync markers, freshness, 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Generic, TypeAlias, TypeVar
+from typing import Generic, NamedTuple, TypeAlias, TypeVar
 
 from controller_runtime.api.kind import Kind
 from controller_runtime.api.meta import ObjectKey, Resource
@@ -21,6 +21,14 @@ Key: TypeAlias = ObjectKey
 
 GroupId: TypeAlias = tuple[str, str, str]
 """Names of a part, of an index or a summary of it, and of a value or group of that."""
+
+
+class FieldOwner(NamedTuple):
+    """Who owns fields of an object, as an entry of its managedFields says it: operation `Apply` or `Update`."""
+
+    manager: str
+    operation: str
+    subresource: str = ""
 
 
 def keep(obj: JsonObject) -> JsonObject:
@@ -41,6 +49,7 @@ class Part(Generic[T]):
         read_only: no service writes these objects. So nobody waits on the bus for a version of its own, and a version
             that says nothing new need not be published (FW-446).
         optional: the cluster need not know the kind; then there are no objects of it (RC-150).
+        predecessors: owners of fields from before this platform, which takes over what they own (FW-209).
     """
 
     name: str
@@ -50,6 +59,7 @@ class Part(Generic[T]):
     trim: Callable[[JsonObject], JsonObject] = keep
     read_only: bool = False
     optional: bool = False
+    predecessors: frozenset[FieldOwner] = frozenset()
 
     @property
     def model(self) -> type[T]:

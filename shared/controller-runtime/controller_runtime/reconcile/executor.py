@@ -32,6 +32,7 @@ from controller_runtime.reconcile.execution import Drop, Execution, Write, Write
 from controller_runtime.reconcile.plan import Child, Delete, Patch, Plan, WriteMode
 from controller_runtime.reconcile.reconciler import Reconciler
 from controller_runtime.reconcile.status_writer import Due, StatusWriter
+from controller_runtime.reconcile.take_over import is_left, take_over
 from controller_runtime.reconcile.world_access import WorldAccess
 
 STALE_RETRY_SECONDS: Final = 2.0
@@ -243,10 +244,24 @@ class Executor:
         if foreign is not None:
             run.note_failure(foreign)
             run.failed_children.append(child)
-        elif child.mode is WriteMode.APPLY and needs_apply(body, live):
+            return
+        if live is not None and child.mode is WriteMode.APPLY and is_left(child.part, live):
+            live = await self._take_over(run, child, live)
+        if child.mode is WriteMode.APPLY and needs_apply(body, live):
             fresh = to_create(body, run.target.traceparent, hashed=True)
             desired = fresh if live is None else to_update(body, live)
             self._done(run, Verb.APPLY, child, await self._kube.apply(child.part.kind, desired, self._manager))
+
+    async def _take_over(self, run: _Run, child: Child, live: JsonObject) -> JsonObject:
+        try:
+            answer = await take_over(self._kube, child.part, live, self._manager)
+        except ApiError as error:
+            if not (error.is_conflict or error.is_not_found):
+                raise
+            run.writes.append(_write(Verb.PATCH, child, WriteResult.CONFLICT, error=str(error)))
+            raise _StopError(Drop.CONFLICT) from error
+        self._done(run, Verb.PATCH, child, answer)
+        return answer
 
     async def _resolve_name_conflict(self, run: _Run, child: Child) -> None:
         """The name was taken: by our own child that the world does not know yet, or by somebody else's (FW-207)."""

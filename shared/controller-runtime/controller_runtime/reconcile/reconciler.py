@@ -88,13 +88,14 @@ class StatusOwnership:
         return same_status(own, self.own(stored)) and is_subset({name: desired[name] for name in names}, stored)
 
     def _owns_field(self, name: str) -> bool:
-        return name in self.only_fields if self._listed else name not in self.foreign_fields
+        return name in self.only_fields if self.is_listed else name not in self.foreign_fields
 
     def _owns_condition(self, name: str) -> bool:
-        return name in self.only_conditions if self._listed else name not in self.foreign_conditions
+        return name in self.only_conditions if self.is_listed else name not in self.foreign_conditions
 
     @property
-    def _listed(self) -> bool:
+    def is_listed(self) -> bool:
+        """Whether only what is listed is this service's."""
         return bool(self.only_fields or self.only_conditions)
 
 

@@ -15,6 +15,7 @@ from controller_runtime.reconcile.classify import Verb, classify, is_quiet
 from controller_runtime.reconcile.execution import Write, WriteResult
 from controller_runtime.reconcile.plan import Event, kind_of
 from controller_runtime.reconcile.reconciler import StatusOwnership
+from controller_runtime.reconcile.take_over import STATUS, is_left, take_over
 from controller_runtime.reconcile.world_access import WorldAccess
 
 STATUS_REJECTED: Final = "StatusRejected"
@@ -70,7 +71,7 @@ class StatusWriter:
         """Whether the status has to be written: it differs, and was not refused as it is."""
         if status is None:
             return Due.SETTLED
-        if self._ownership.is_stored(status, target.raw.get("status") or {}):
+        if not self._takes_over(target) and self._ownership.is_stored(status, target.raw.get("status") or {}):
             return Due.SETTLED
         refused = self._refused.get(target.uid)
         return Due.HELD_BACK if refused is not None and refused.content == canonical(status) else Due.WRITE
@@ -99,13 +100,20 @@ class StatusWriter:
     async def _apply(self, target: Target, status: JsonObject) -> JsonObject:
         body = self._body(target, status)
         kind = target.part.kind
+        if self._takes_over(target):
+            taken = await take_over(self._kube, target.part, target.raw, self._manager, STATUS)
+            self._world.absorb(target.part, taken)
         try:
-            return await self._kube.apply(kind, body, self._manager, subresource="status")
+            return await self._kube.apply(kind, body, self._manager, subresource=STATUS)
         except ApiError as error:
             if not _is_ownerless_condition(error):
                 raise
         await self._drop_conditions(target, status)
-        return await self._kube.apply(kind, body, self._manager, subresource="status")
+        return await self._kube.apply(kind, body, self._manager, subresource=STATUS)
+
+    def _takes_over(self, target: Target) -> bool:
+        # Of a status that two services write, one takes over what a predecessor owned: whoever writes most of it.
+        return not self._ownership.is_listed and is_left(target.part, target.raw, STATUS)
 
     def _body(self, target: Target, status: JsonObject) -> JsonObject:
         namespace = {"namespace": target.namespace} if target.namespace else {}
@@ -137,7 +145,7 @@ class StatusWriter:
             target.namespace or None,
             operations,
             field_manager=self._manager,
-            subresource="status",
+            subresource=STATUS,
         )
 
     def _failed(self, target: Target, status: JsonObject, error: KubeError) -> StatusOutcome:
