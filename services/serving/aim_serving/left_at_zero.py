@@ -9,6 +9,7 @@ from aim_domain.parts import AUTOSCALERS
 from aim_serving import SERVICE_NAME
 from aim_serving.replicas import AutoscalerClass, Scaling, autoscaler_of, rests
 from controller_runtime import FACTS, ApiModel, Effect, View, get_fact, to_json
+from controller_runtime.core import HorizontalPodAutoscaler
 
 AWAKENING: Final = "awakening"
 _AGAIN: Final = timedelta(seconds=30)
@@ -22,6 +23,17 @@ class AwakeningParams(ApiModel):
     name: str = ""
     workload_uid: str = ""
     replicas: int = 1
+
+
+def left_at_zero(scaling: Scaling, workload: str, hpa: HorizontalPodAutoscaler | None) -> str:
+    """What is told of a service that has no replica although it shall have some; empty when it is not so."""
+    if scaling.scaler is not AutoscalerClass.HPA or not rests(hpa):
+        return ""
+    return (
+        f"Deployment {predictor_name(workload)} has no replica, and its HorizontalPodAutoscaler leaves it so: it gets "
+        f"the minimum of {scaling.minimum} back. A service rests without pods only with spec.minReplicas 0 and a "
+        "metric in spec.autoScaling.metrics that can wake it; scaling the Deployment by hand does not last"
+    )
 
 
 def awakening(

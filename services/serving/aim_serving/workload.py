@@ -12,6 +12,7 @@ from aim_serving import SERVICE_NAME
 from aim_serving.autoscaler_health import SCALED_TO_ZERO, autoscaler_component
 from aim_serving.gpu_fit import with_gpu_fit
 from aim_serving.indexes import EVENTS_BY_OBJECT, PODS_BY_WORKLOAD
+from aim_serving.left_at_zero import left_at_zero
 from aim_serving.pod_steps import Explained, held_back
 from aim_serving.replicas import AutoscalerClass, Scaling, hpa_name, is_scaled_to_zero, scaling_of
 from aim_serving.scaler_report import reading, reported
@@ -144,8 +145,14 @@ def _autoscaler(
     if workload.found is not None:
         lookup = view.get(AUTOSCALERS, workload.found.namespace, name)
     because = reported(view, workload.found) if workload.found is not None and lookup.value is None else ""
-    at_zero = _is_at_zero(workload, lookup.value)
-    part = autoscaler_component(name, lookup, workload_ready=ready, absent_because=because, at_zero=at_zero)
+    part = autoscaler_component(
+        name,
+        lookup,
+        workload_ready=ready,
+        absent_because=because,
+        at_zero=_is_at_zero(workload, lookup.value),
+        left_at_zero=left_at_zero(workload.scaling, workload.name, lookup.value),
+    )
     return part, lookup.value
 
 

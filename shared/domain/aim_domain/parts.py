@@ -28,7 +28,7 @@ _STATUS_BEFORE: Final = frozenset(
         FieldOwner("aim-go", "Update", "status"),
     }
 )
-"""Of the existing Go operator's, on kinds of its own."""
+"""Of the existing Go operator's, on the kinds whose status it writes."""
 
 SERVICES: Final = Part("aimservices", kinds.AIM_SERVICE, predecessors=_STATUS_BEFORE)
 MODELS: Final = Part("aimmodels", kinds.AIM_MODEL, predecessors=_STATUS_BEFORE)
@@ -41,10 +41,8 @@ CLUSTER_TEMPLATES: Final = Part(
 )
 TEMPLATE_CACHES: Final = Part("aimtemplatecaches", kinds.AIM_TEMPLATE_CACHE, predecessors=_STATUS_BEFORE)
 ARTIFACTS: Final = Part("aimartifacts", kinds.AIM_ARTIFACT, predecessors=_STATUS_BEFORE)
-RUNTIME_CONFIGS: Final = Part("aimruntimeconfigs", kinds.AIM_RUNTIME_CONFIG, predecessors=_STATUS_BEFORE)
-CLUSTER_RUNTIME_CONFIGS: Final = Part(
-    "aimclusterruntimeconfigs", kinds.AIM_CLUSTER_RUNTIME_CONFIG, predecessors=_STATUS_BEFORE
-)
+RUNTIME_CONFIGS: Final = Part("aimruntimeconfigs", kinds.AIM_RUNTIME_CONFIG)
+CLUSTER_RUNTIME_CONFIGS: Final = Part("aimclusterruntimeconfigs", kinds.AIM_CLUSTER_RUNTIME_CONFIG)
 NAMESPACE_CONFIGS: Final = Part("aimnamespaceconfigs", kinds.AIM_NAMESPACE_CONFIG, read_only=True, optional=True)
 KAIWO_CONFIGS: Final = Part("kaiwoconfigs", kinds.KAIWO_CONFIG, read_only=True, optional=True)
 MODEL_SOURCES: Final = Part("aimclustermodelsources", kinds.AIM_CLUSTER_MODEL_SOURCE, predecessors=_STATUS_BEFORE)

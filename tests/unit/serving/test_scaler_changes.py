@@ -32,7 +32,7 @@ from aim_domain import kinds, labels
 from aim_domain.parts import AUTOSCALERS, PREDICTOR_PODS, SERVICES
 from aim_serving.left_at_zero import AWAKENING
 from aim_serving.scaler_leftovers import SCALER_REMOVAL
-from controller_runtime import FACTS, Effect, JsonObject, Plan
+from controller_runtime import FACTS, Effect, Event, EventType, JsonObject, Plan
 
 AWAKE: JsonObject = {
     "type": "PodMetric",
@@ -240,6 +240,25 @@ def test_nobody_else_is_helped_off_zero() -> None:
     own = service(**BY_HPA)
     awake = serving_world(own, *around(), workload(own, ready=True), autoscaler(HPA, 1))
     assert awakenings(plan_for(awake)) == []
+
+
+@pytest.mark.spec("SV-297", "SV-207")
+def test_whoever_scales_to_zero_by_hand_is_told_once_each_time() -> None:
+    live = living(service(**BY_HPA), *around())
+    run(live)
+    live.put(AUTOSCALERS, autoscaler(HPA))
+    told: list[list[Event]] = []
+    for current in (1, 0, 0, 1, 0):
+        live.put(AUTOSCALERS, autoscaler(HPA, current, resting=not current))
+        plan = run(live)
+        told.append([event for event in plan.events if event.reason == "LeftAtZero"])
+        expected = ("True", "HPAOperational") if current else ("False", "LeftAtZero")
+        assert condition_of(plan, "HPAReady") == expected
+    assert [len(events) for events in told] == [0, 1, 0, 0, 1]
+    (event,) = told[1]
+    assert (event.type, event.condition, event.standing) == (EventType.WARNING, "HPAReady", False)
+    for said in ("has no replica", "the minimum of 1 back", "spec.minReplicas 0", "by hand does not last"):
+        assert said in event.message
 
 
 @pytest.mark.spec("SV-297", "SV-271")
