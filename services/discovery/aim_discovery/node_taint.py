@@ -13,6 +13,7 @@ from controller_runtime import (
     Effect,
     Event,
     EventType,
+    Fact,
     Int32,
     JsonObject,
     Plan,
@@ -30,6 +31,8 @@ _RETRY: Final = timedelta(seconds=5)
 _LONGEST: Final = timedelta(minutes=10)
 _DOUBLINGS: Final = 7
 """After so many it is as long."""
+_PEACE: Final = timedelta(hours=1)
+"""What has stood for so long was not fought over."""
 _FIGHTS: Final = 3
 """How often ours is put again before somebody is told."""
 
@@ -89,8 +92,7 @@ def reconcile_node(node: Node, view: View, now: datetime) -> Plan:
     if with_taint(there, key) == there:
         return Plan()
     fact = get_fact(view, FACTS, SERVICE_NAME, EffectKind.NODE_TAINT, node.uid).value
-    last = None if fact is None else fact.read(TaintResult)
-    fights = 0 if last is None or last.key != key or not last.written else last.again + 1
+    fights = 0 if fact is None else _fights(fact, key, now)
     wait = min(_RETRY * 2 ** min(max(fights - 1, 0), _DOUBLINGS), _LONGEST)
     left = timedelta() if fact is None else fact.observed_at + wait - now
     if left > timedelta():
@@ -99,6 +101,13 @@ def reconcile_node(node: Node, view: View, now: datetime) -> Plan:
     params = TaintParams(node=node.name, key=key, again=fights)
     events = (_fought_over(key),) if key and fights >= _FIGHTS else ()
     return Plan(effects=(Effect(EffectKind.NODE_TAINT, node.uid, to_json(params)),), events=events)
+
+
+def _fights(fact: Fact, key: str, now: datetime) -> int:
+    """How often in a row somebody else has undone what was written; the wait between is far below the peace."""
+    last = fact.read(TaintResult)
+    fought = last is not None and last.written and last.key == key and now - fact.observed_at < _PEACE
+    return last.again + 1 if last is not None and fought else 0
 
 
 def with_taint(there: Taints, key: str) -> Taints:

@@ -131,6 +131,14 @@ def test_what_somebody_takes_away_again_is_put_back_less_and_less_often(again: i
 
 
 @pytest.mark.spec("RC-158")
+def test_what_has_stood_for_an_hour_was_not_fought_over() -> None:
+    at_once = planned(node(), kaiwo(), written(3_600, 9))
+    assert ([effect.params.get("again") for effect in at_once.effects], at_once.events) == ([0], ())
+    fought = planned(node(), kaiwo(), written(3_599, 9))
+    assert ([effect.params.get("again") for effect in fought.effects], len(fought.events)) == ([10], 1)
+
+
+@pytest.mark.spec("RC-158")
 @pytest.mark.parametrize("last", [{"key": "another"}, {"done": False}])
 def test_another_key_and_what_was_there_already_are_no_fight(last: dict[str, Any]) -> None:
     plan = planned(node(), kaiwo(), written(5, 9, **last))
