@@ -7,6 +7,7 @@ import pytest
 from support.builders import NOW, make, world_of
 from support.deciding import decide
 from support.whole_platform import SERVICES, TEAM, objects
+from support.woken import woken
 
 from aim_domain import kinds
 from aim_domain.parts import CLUSTER_RUNTIME_CONFIGS, RUNTIME_CONFIGS
@@ -149,3 +150,33 @@ def test_a_setting_concerns_only_the_kinds_that_the_table_marks(kind: str) -> No
     usual = after_pass(kind, default()).plan
     affected = {name for name, spec in SETTINGS.items() if after_pass(kind, default(**spec)).plan != usual}
     assert affected <= CONCERNED.get(kind, set())
+
+
+CHANGES: dict[str, tuple[JsonObject | None, JsonObject | None]] = {
+    "created": (None, default()),
+    "changed": (default(), default(labelPropagation={"enabled": True, "match": ["team/*"]}, **SETTINGS["env"])),
+    "deleted": (default(), None),
+}
+READERS = {
+    f"{service.name}/{one.part.kind.kind}": (service, one.controller)
+    for service in SERVICES
+    for one in service.reconcilers
+    if one.part.kind.kind in CONSUMERS
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+@pytest.mark.parametrize("reader", READERS)
+@pytest.mark.spec("RC-084", "RC-083")
+def test_a_config_alone_wakes_whoever_reads_it(reader: str, change: str) -> None:
+    """The clock of the queue stands still, so no timer can be what wakes them: nothing is polled, nothing is late."""
+    service, controller = READERS[reader]
+    consumed = {part.kind.kind for part in service.consumes}
+    world = world_of(
+        service.consumes,
+        *(obj for kind, obj in objects().items() if kind in consumed and kind != "AIMClusterRuntimeConfig"),
+        indexes=service.indexes,
+    )
+    before, after = CHANGES[change]
+    found = woken(service, world, CLUSTER_RUNTIME_CONFIGS, before, after)
+    assert controller in {key.partition(":")[0] for key in found}

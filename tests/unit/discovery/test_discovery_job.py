@@ -31,6 +31,7 @@ def test_names_and_hashes() -> None:
 
 
 @pytest.mark.spec(
+    "RC-137",
     "DI-224",
     "DI-225",
     "DI-228",

@@ -13,16 +13,19 @@ from support.serving import (
     children_of,
     condition_of,
     config,
+    living,
     message_of,
     model,
     node,
     overall,
     plan_for,
+    run,
     serving_world,
     template,
     workload,
 )
 
+from aim_domain.parts import INFERENCE_SERVICES, RUNTIME_CONFIGS
 from controller_runtime import JsonObject, loads
 
 
@@ -180,6 +183,24 @@ def test_layers_of_the_environment() -> None:
         "SHARED": "service",
         "VLLM_ENABLE_METRICS": "true",
     }
+
+
+@pytest.mark.spec("RC-118")
+def test_a_changed_environment_of_a_config_reaches_the_service_that_runs() -> None:
+    live = living(aim_service(), config(env=[{"name": "A", "value": "1"}]), template(), model(), node(), cache(USUAL))
+    run(live)
+    running = live.only(INFERENCE_SERVICES)
+    live.put(RUNTIME_CONFIGS, config(env=[{"name": "A", "value": "2"}]))
+    run(live)
+    later = live.only(INFERENCE_SERVICES)
+    assert [env_of(one)["A"] for one in (running, later)] == ["1", "2"]
+    # KServe rolls its pods over; made anew it would end them all first.
+    assert later["metadata"]["uid"] == running["metadata"]["uid"]
+
+
+def env_of(workload: JsonObject) -> dict[str, str]:
+    (container,) = workload["spec"]["predictor"]["containers"]
+    return {one["name"]: one.get("value", "") for one in container["env"]}
 
 
 @pytest.mark.spec("SV-038", "AT-086", "AT-087")
