@@ -53,7 +53,7 @@ def _names_table() -> dict[str, tuple[str, ...]]:
     return {line[0]: tuple(line[1:]) for line in lines if len(line) == 5 and line[3].startswith("aim")}
 
 
-@pytest.mark.spec("CC-001", "CC-005", "CC-006", "CC-050", "DI-012", "DI-006", "SV-032")
+@pytest.mark.spec("CC-001", "CC-005", "CC-006", "CC-050", "FW-360", "DI-012", "DI-006", "SV-032")
 def test_names_scopes_and_categories() -> None:
     table = _names_table()
     assert set(table) == {kind.kind for kind in OWN_KINDS}

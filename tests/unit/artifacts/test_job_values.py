@@ -7,9 +7,10 @@ import pytest
 from support.artifacts import artifact
 from support.builders import NOW, make, owner
 
+from aim_artifacts.binding import build_binding
 from aim_artifacts.claim import is_controlled_by
 from aim_artifacts.job_environment import check_size_environment, download_environment
-from aim_artifacts.jobs import build_check_size_job, is_outdated, is_stale
+from aim_artifacts.jobs import build_check_size_job, build_download_job, is_outdated, is_stale
 from aim_artifacts.settings import ArtifactsSettings
 from aim_domain import AIMArtifact, RuntimeConfigSpec, labels
 from controller_runtime import JsonObject
@@ -72,6 +73,35 @@ def test_disruptions_cost_no_attempt_and_what_cannot_be_cured_ends_the_job() -> 
     assert container["imagePullPolicy"] == "IfNotPresent"
     assert container["securityContext"] == {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
     assert child.body["spec"]["template"]["spec"]["restartPolicy"] == "Never"
+
+
+@pytest.mark.spec("FW-342", "FW-304")
+def test_how_downloads_and_size_checks_run() -> None:
+    own, config = AIMArtifact.model_validate(artifact()), RuntimeConfigSpec()
+    claim = PersistentVolumeClaim.model_validate(make(PERSISTENT_VOLUME_CLAIM, "c", created=NOW))
+    usual, other = ArtifactsSettings(), ArtifactsSettings(artifact_service_account="downloads")
+
+    def jobs(settings: ArtifactsSettings) -> list[JsonObject]:
+        download = build_download_job(own, config, settings, claim, 1)
+        return [download.body["spec"], build_check_size_job(own, config, settings).body["spec"]]
+
+    limits = [(job["backoffLimit"], job["ttlSecondsAfterFinished"]) for job in jobs(usual)]
+    assert limits == [(2, 600), (2, 300)]
+    pods = [job["template"]["spec"] for job in jobs(usual)]
+    for pod in pods:
+        (container,) = pod["containers"]
+        assert pod["restartPolicy"] == "Never"
+        who = {**pod["securityContext"], **container["securityContext"]}
+        assert (who["runAsUser"], who["runAsGroup"], who["runAsNonRoot"]) == (1000, 1000, True)
+        assert (who["allowPrivilegeEscalation"], who["capabilities"]) == (False, {"drop": ["ALL"]})
+        assert who["seccompProfile"] == {"type": "RuntimeDefault"}
+        # Without a name it is `default`, whose pull secrets the kubelet then uses.
+        assert "serviceAccountName" not in pod
+    assert [pod["securityContext"].get("fsGroup") for pod in pods] == [1000, None]
+    accounts = [job["template"]["spec"].get("serviceAccountName") for job in jobs(other)]
+    assert accounts == ["downloads", None], "only downloads write a status"
+    subjects = [build_binding("ml", settings).body["subjects"] for settings in (usual, other)]
+    assert [subject["name"] for (subject,) in subjects] == ["default", "downloads"]
 
 
 def variables(values: JsonObject) -> list[JsonObject]:

@@ -177,7 +177,7 @@ def test_a_long_name_of_a_cache_is_one_label_however_it_is_made() -> None:
     assert made["metadata"]["labels"]["aim.eai.amd.com/template-cache.name"] == "c" * 63
 
 
-@pytest.mark.spec("AR-530", "SC-081", "SC-083")
+@pytest.mark.spec("AR-530", "SC-081", "SC-083", "FW-361")
 @pytest.mark.parametrize(
     ("scope", "namespaced", "found"),
     [
@@ -269,6 +269,17 @@ def test_status_follows_the_worst_artifact(states: list[str], status: str, artif
     plan = plan_of(seen(cache(), template(*sources), *found), TEMPLATE_CACHES)
     assert value_of(plan) == status
     assert conditions_of(plan)["ArtifactsReady"] == artifacts_ready
+
+
+@pytest.mark.spec("FW-304", "AR-575", "AR-P12")
+def test_a_forged_status_selects_no_volume() -> None:
+    """Pods of the namespace may write the status of an artifact; whose claim it is, the claim's owner says."""
+    forged = existing("x")
+    forged["status"]["persistentVolumeClaim"] = "somebody-elses"
+    plan = plan_of(seen(cache(), template(source()), forged), TEMPLATE_CACHES)
+    assert plan.status is not None
+    (entry,) = plan.status["artifacts"].values()
+    assert entry.get("persistentVolumeClaim") is None
 
 
 @pytest.mark.spec("AR-110", "AR-574", "AR-575", "AR-576", "SC-085")

@@ -32,6 +32,8 @@ def test_names_and_hashes() -> None:
 
 @pytest.mark.spec(
     "RC-137",
+    "FW-341",
+    "FW-342",
     "DI-224",
     "DI-225",
     "DI-228",

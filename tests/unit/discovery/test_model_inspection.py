@@ -9,10 +9,11 @@ from support.discovery_world import SYSTEM, DiscoveryCluster, cluster_model, dis
 
 from aim_discovery.effect_kinds import EffectKind
 from aim_discovery.models.inspection import RetrySchedule, is_transient
-from aim_domain.kinds import AIM_CLUSTER_RUNTIME_CONFIG
+from aim_domain.kinds import AIM_CLUSTER_RUNTIME_CONFIG, AIM_MODEL
 from aim_domain.parts import CLUSTER_MODELS, CLUSTER_RUNTIME_CONFIGS, CLUSTER_TEMPLATES, MODELS, TEMPLATES
 from aim_local.registry.images import find_image
 from controller_runtime import FACTS, AimError, Category
+from controller_runtime.kinds import NAMESPACE
 
 IMAGES = EffectKind.IMAGE_INSPECTION
 
@@ -128,6 +129,18 @@ def test_a_missing_pull_secret_fails_the_model_until_it_appears() -> None:
     assert effect_of(cluster.run(MODELS, "qwen"), IMAGES).params["secrets"] == ["registry"]
 
 
+@pytest.mark.spec("FW-345", "FW-344")
+def test_secrets_are_read_where_an_object_names_them_and_nowhere_else() -> None:
+    asked: dict[str, list[tuple[str, list[str]]]] = {}
+    for namespace, secrets in (("ml", []), ("other", [{"name": "registry"}])):
+        spec = {"image": "amdenterpriseai/aim-dummy:0.1.0", "imagePullSecrets": secrets}
+        named = make(AIM_MODEL, "qwen", namespace=namespace, spec=spec)
+        cluster = discovery_cluster(named, make(NAMESPACE, namespace))
+        effects = cluster.run(MODELS, "qwen", namespace).effects
+        asked[namespace] = [(one.params["namespace"], one.params["secrets"]) for one in effects]
+    assert asked == {"ml": [("ml", [])], "other": [("other", ["registry"])]}
+
+
 @pytest.mark.spec("DI-075", "FW-096")
 def test_a_changed_secret_allows_a_new_attempt_at_once_and_reading_it_again_does_not() -> None:
     cluster = discovery_cluster(model(imagePullSecrets=[{"name": "registry"}]))
@@ -241,7 +254,7 @@ def test_a_missing_runtime_config_fails_the_model_until_it_appears() -> None:
     assert cluster.status(MODELS, "qwen")["resolvedRuntimeConfig"]["scope"] == "Cluster"
 
 
-@pytest.mark.spec("DI-070", "DI-119", "DI-159", "DI-045", "DI-053", "FW-344")
+@pytest.mark.spec("DI-070", "DI-119", "DI-159", "DI-045", "DI-053", "FW-344", "FW-365")
 def test_a_cluster_model_reads_secrets_of_the_operator_and_makes_cluster_templates() -> None:
     cluster = discovery_cluster(cluster_model())
     effect = effect_of(cluster.run(CLUSTER_MODELS, "qwen"), IMAGES)

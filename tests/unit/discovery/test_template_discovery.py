@@ -70,7 +70,7 @@ def test_a_missing_model_fails_the_template_until_it_appears() -> None:
     assert len(cluster.run(TEMPLATES, "tpl").children) == 1
 
 
-@pytest.mark.spec("DI-162", "DI-163", "DI-168", "DI-172", "AC-34")
+@pytest.mark.spec("DI-162", "DI-163", "DI-168", "DI-172", "AC-34", "FW-361")
 def test_a_namespaced_template_falls_back_to_the_cluster_model() -> None:
     cluster = discovery_cluster(cluster_model(), template(), cluster_template())
     cluster.settle(TEMPLATES, "tpl")
@@ -143,7 +143,7 @@ def test_unknown_nodes_degrade_a_template_that_needs_a_gpu() -> None:
 # Jobs
 
 
-@pytest.mark.spec("DI-208", "DI-226", "DI-235")
+@pytest.mark.spec("DI-208", "DI-226", "DI-235", "FW-365")
 def test_the_job_of_a_cluster_template_runs_in_the_operator_namespace() -> None:
     env = [{"name": "HF_TOKEN", "valueFrom": {"secretKeyRef": {"name": "hf", "key": "t"}}}]
     cluster = discovery_cluster(cluster_model(), cluster_template(env=env))

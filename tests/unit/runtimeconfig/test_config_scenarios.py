@@ -86,7 +86,7 @@ def test_who_has_no_namespace_sees_the_cluster_alone() -> None:
 # What it says
 
 
-@pytest.mark.spec("RC-S06", "RC-S07", "RC-S08", "RC-S10", "RC-P01", "RC-030", "SV-P37")
+@pytest.mark.spec("RC-S06", "RC-S07", "RC-S08", "RC-S10", "RC-P01", "RC-030", "SV-P37", "FW-361")
 @pytest.mark.parametrize(
     ("base", "own", "merged"),
     [

@@ -47,7 +47,7 @@ def custom(base: str = "ghcr.io/silogen/aim-base:0.7.0", endpoint: str = "", **h
 # By name
 
 
-@pytest.mark.spec("SV-058", "SV-227", "SV-231", "AT-011")
+@pytest.mark.spec("SV-058", "SV-227", "SV-231", "AT-011", "FW-361")
 def test_namespace_wins_by_name() -> None:
     plan = plan_for(serving_world(by_name("shared-name"), model("shared-name"), cluster_model("shared-name")))
     assert plan.status is not None
@@ -55,7 +55,7 @@ def test_namespace_wins_by_name() -> None:
     assert (reference["scope"], reference["kind"]) == ("Namespace", "aim.eai.amd.com/v1alpha1/AIMModel")
 
 
-@pytest.mark.spec("SV-058", "SV-227", "AT-012")
+@pytest.mark.spec("SV-058", "SV-227", "AT-012", "FW-361")
 def test_cluster_model_by_name() -> None:
     plan = plan_for(serving_world(by_name("only-cluster"), cluster_model("only-cluster")))
     assert plan.status is not None
@@ -306,6 +306,13 @@ def test_a_running_service_keeps_its_image_when_its_model_is_gone() -> None:
 def test_names_of_custom_models(hardware: JsonObject, endpoint: str, name: str) -> None:
     (made,) = plan_for(serving_world(custom(endpoint=endpoint, **hardware))).children
     assert made.name == name
+
+
+@pytest.mark.spec("FW-364")
+@pytest.mark.parametrize("service", [aim_service(), custom()], ids=["by image", "described"])
+def test_a_model_that_is_made_for_a_service_is_of_its_namespace(service: JsonObject) -> None:
+    (made,) = plan_for(serving_world(service)).children
+    assert (made.part, made.namespace, made.body["kind"]) == (MODELS, TEAM, "AIMModel")
 
 
 @pytest.mark.spec("SV-076", "SV-077", "SV-078", "SV-079", "SV-P45")
