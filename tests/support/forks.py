@@ -1,26 +1,43 @@
 """Python programs as forks of a process that has imported what they need.
 
 A program that a test starts is there at once, and costs what it does and not what it imports. It is a process of its
-own in every respect: it can be asked, stopped, suspended and killed. That the real programs start is for
-`tests/e2e` and `tests/integration/local` to show.
+own in every respect: it leads a process group and can be asked, stopped, suspended and killed. Only their hashes have
+one seed. That the real programs start is for `tests/integration/local`, and for the demo in `tests/e2e`, to show.
 """
 
 import asyncio
+import io
 import multiprocessing
 import os
 import runpy
 import signal
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from aim_local.processes import end_with_parent
+from aim_local.processes import Child, end_with_parent
+from aim_local.supervision.process import Program, spawn
 
 _FORKSERVER: Final = multiprocessing.get_context("forkserver")
 _FORKSERVER.set_forkserver_preload(
-    ["uvloop", "aim_domain.kinds", "aim_domain.parts", "aim_domain.settings", "controller_runtime.manager.run"]
+    [
+        "uvloop",
+        "aim_model_sync.service",
+        "aim_discovery.service",
+        "aim_artifacts.service",
+        "aim_serving.service",
+        "aim_routing.service",
+        "aim_local.actors.cluster",
+        "aim_local.actors.failure_api",
+        "aim_local.apiserver.controlplane",
+        "aim_local.engine",
+        "aim_local.gateway.server",
+        "aim_local.registry.server",
+        "controller_runtime.manager.run",
+    ]
 )
+_MODULE: Final = [sys.executable, "-m"]
 
 
 class Fork:
@@ -30,10 +47,12 @@ class Fork:
         module: what ``python -m`` would run.
         environment: all variables that it has.
         log: the file that it writes into.
+        arguments: what follows the module on the command line.
     """
 
-    def __init__(self, module: str, environment: Mapping[str, str], log: Path) -> None:
-        self._process = _FORKSERVER.Process(target=_become, args=(module, dict(environment), str(log)), daemon=True)
+    def __init__(self, module: str, environment: Mapping[str, str], log: Path, arguments: Sequence[str] = ()) -> None:
+        become = module, dict(environment), str(log), list(arguments)
+        self._process = _FORKSERVER.Process(target=_become, args=become, daemon=True)
 
     async def start(self) -> None:
         """Start it."""
@@ -55,6 +74,10 @@ class Fork:
         """Send a signal to it."""
         os.kill(self.pid, number)
 
+    def kill(self) -> None:
+        """End it at once."""
+        self._process.kill()
+
     async def wait(self) -> int:
         """Wait for its end; the exit code."""
         while (code := self.returncode) is None:  # noqa: ASYNC110 - nobody tells us
@@ -62,14 +85,29 @@ class Fork:
         return code
 
 
-def _become(module: str, environment: Mapping[str, str], log: str) -> None:
-    if not end_with_parent(os.getppid()):
+async def fork(program: Program, log: Path) -> Child:
+    """Start a program of a stack: as a fork if it is one in Python."""
+    if list(program.command[: len(_MODULE)]) != _MODULE:
+        return await spawn(program, log)
+    module, *arguments = program.command[len(_MODULE) :]
+    child = Fork(module, program.env, log, arguments)
+    await child.start()
+    return child
+
+
+def _become(module: str, environment: Mapping[str, str], log: str, arguments: Sequence[str]) -> None:
+    # Also one that is suspended.
+    if not end_with_parent(os.getppid(), signal.SIGKILL):
         return
+    os.setsid()
     descriptor = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     for standard in (1, 2):
         os.dup2(descriptor, standard)
+    # As soon as somebody may look for it; a program itself is told so by PYTHONUNBUFFERED.
+    assert isinstance(sys.stdout, io.TextIOWrapper)
+    sys.stdout.reconfigure(line_buffering=True)
     os.environ.clear()
     os.environ.update(environment)
-    sys.argv = [module]
+    sys.argv = [module, *arguments]
     sys.path[:0] = environment.get("PYTHONPATH", "").split(os.pathsep)
     runpy.run_module(module, run_name="__main__", alter_sys=True)

@@ -1,4 +1,4 @@
-"""A whole platform for end-to-end tests: every process real, the cluster simulated with short delays.
+"""A whole platform for end-to-end tests: each part a process (`support.forks`), and a simulated cluster.
 
 Use it in the `conftest.py` of a package with `from support.stack import platform`; one platform serves all tests of it
 that a test process runs, because its start takes longer than most of them, so each test makes objects of its own.
@@ -17,6 +17,7 @@ import aiohttp
 import pytest
 import pytest_asyncio
 from support.controlplane import CRDS, Ran, RawApi
+from support.forks import fork
 from support.real_cluster import raw_api
 
 from aim_local.demo.manifests import apply_all, demo_files, read_manifests
@@ -155,6 +156,7 @@ async def started_platform(
         actor_delay=0.005,
         actor_retry_delay=0.1,
         service_env=service_env,
+        spawn=fork,
     )
     async with _stack(settings) as stack, raw_api(stack.kubeconfig) as api:
         platform = Platform(stack, api)

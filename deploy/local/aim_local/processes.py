@@ -7,11 +7,33 @@ import os
 import signal
 import sys
 from collections.abc import Callable
-from typing import Final
+from typing import Final, Protocol
 
 _PR_SET_PDEATHSIG: Final = 1
 # Loaded before any fork: a child between fork and exec must not take locks.
 _LIBC: Final = ctypes.CDLL(None) if sys.platform == "linux" else None
+
+
+class Child(Protocol):
+    """A child process that leads a process group of its own (``start_new_session``)."""
+
+    @property
+    def pid(self) -> int:
+        """Process id."""
+        ...
+
+    @property
+    def returncode(self) -> int | None:
+        """Exit code, negative after a signal; None while it runs."""
+        ...
+
+    def kill(self) -> None:
+        """End it at once."""
+        ...
+
+    async def wait(self) -> int:
+        """Wait for its end; the exit code."""
+        ...
 
 
 def dying_with_parent(how: signal.Signals) -> Callable[[], None]:
@@ -31,21 +53,18 @@ def dying_with_parent(how: signal.Signals) -> Callable[[], None]:
     return prepare
 
 
-def end_with_parent(parent: int) -> bool:
-    """Get SIGTERM when our parent ends, however it ends; False if that has happened already.
+def end_with_parent(parent: int, how: signal.Signals = signal.SIGTERM) -> bool:
+    """Get a signal when our parent ends, however it ends; False if that has happened already.
 
     Only Linux can do this. Elsewhere we live on.
     """
     if _LIBC is not None:
-        _LIBC.prctl(_PR_SET_PDEATHSIG, int(signal.SIGTERM), 0, 0, 0)
+        _LIBC.prctl(_PR_SET_PDEATHSIG, int(how), 0, 0, 0)
     return os.getppid() == parent
 
 
-async def stop_process(process: asyncio.subprocess.Process, patience: float) -> None:
-    """Ask the child's whole process group to end, and end what does not within ``patience`` seconds.
-
-    The child must lead a process group of its own (``start_new_session``).
-    """
+async def stop_process(process: Child, patience: float) -> None:
+    """Ask the child's whole process group to end, and end what does not within ``patience`` seconds."""
     if process.returncode is None:
         _signal_group(process.pid, signal.SIGTERM)
         with contextlib.suppress(TimeoutError):
@@ -55,7 +74,7 @@ async def stop_process(process: asyncio.subprocess.Process, patience: float) -> 
     await process.wait()
 
 
-def kill_group(process: asyncio.subprocess.Process) -> None:
+def kill_group(process: Child) -> None:
     """End the child and all that it left behind in its process group, at once."""
     _signal_group(process.pid, signal.SIGKILL)
 

@@ -7,6 +7,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
+from aim_local.supervision.process import Spawn, spawn
+
 SERVICES: Final = ("model-sync", "discovery", "artifacts", "serving", "routing")
 """The five services, by the names of their processes."""
 
@@ -37,6 +39,7 @@ class StackSettings:
         leader_elect: whether services use Leases.
         env: variables for all services, such as `AIM_LOG_LEVEL`.
         service_env: variables for single services, by name.
+        spawn: how processes are started.
     """
 
     folder: Path
@@ -53,3 +56,4 @@ class StackSettings:
     leader_elect: bool = False
     env: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     service_env: Mapping[str, Mapping[str, str]] = field(default_factory=lambda: MappingProxyType({}))
+    spawn: Spawn = spawn

@@ -153,7 +153,11 @@ class Stack:
     def _supervised(self, program: Program) -> Supervised:
         log = self.settings.folder / "logs" / f"{program.name}.log"
         return Supervised(
-            program, log, start_timeout=self.settings.start_timeout, stop_patience=self.settings.stop_patience
+            program,
+            log,
+            start_timeout=self.settings.start_timeout,
+            stop_patience=self.settings.stop_patience,
+            spawn=self.settings.spawn,
         )
 
     def _prepare(self) -> None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, TypeAlias, final
 
-from aim_local.processes import dying_with_parent, stop_process
+from aim_local.processes import Child, dying_with_parent, stop_process
 from aim_local.supervision.logs import last_lines, telling
 
 _RETRY: Final = 0.02
@@ -42,18 +42,42 @@ class Program:
     url: str = ""
 
 
+Spawn: TypeAlias = Callable[[Program, Path], Awaitable[Child]]
+"""Starts a program that appends to a log. Raises `StackError` where it cannot be run."""
+
+
+async def spawn(program: Program, log: Path) -> Child:
+    """Start the program as its command says; the kernel ends it with us."""
+    with await asyncio.to_thread(log.open, "ab") as output:
+        try:
+            return await asyncio.create_subprocess_exec(
+                *program.command,
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=output,
+                stderr=asyncio.subprocess.STDOUT,
+                env=dict(program.env),
+                start_new_session=True,
+                preexec_fn=dying_with_parent(signal.SIGKILL),
+            )
+        except OSError as error:
+            raise StackError(f"{program.name} cannot be run: {error}; command {program.command[0]}") from error
+
+
 @final
 class Supervised:
     """A program that can be started, stopped, killed and started again; never more than one process at a time."""
 
-    def __init__(self, program: Program, log: Path, *, start_timeout: float, stop_patience: float) -> None:
+    def __init__(
+        self, program: Program, log: Path, *, start_timeout: float, stop_patience: float, spawn: Spawn = spawn
+    ) -> None:
         self.program = program
         self.log = log
         self.start_seconds = 0.0
         """From the last start to readiness."""
         self._start_timeout = start_timeout
         self._stop_patience = stop_patience
-        self._process: asyncio.subprocess.Process | None = None
+        self._spawn = spawn
+        self._process: Child | None = None
 
     @property
     def name(self) -> str:
@@ -100,19 +124,7 @@ class Supervised:
         if self.running:
             return
         begun = time.monotonic()
-        with await asyncio.to_thread(self.log.open, "ab") as output:
-            try:
-                self._process = await asyncio.create_subprocess_exec(
-                    *self.program.command,
-                    stdin=asyncio.subprocess.DEVNULL,
-                    stdout=output,
-                    stderr=asyncio.subprocess.STDOUT,
-                    env=dict(self.program.env),
-                    start_new_session=True,
-                    preexec_fn=dying_with_parent(signal.SIGKILL),
-                )
-            except OSError as error:
-                raise StackError(f"{self.name} cannot be run: {error}; command {self.program.command[0]}") from error
+        self._process = await self._spawn(self.program, self.log)
         try:
             await self._ready()
         except BaseException:
