@@ -2,10 +2,14 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from datetime import datetime
 
 from aim_artifacts.conditions import QUOTA_AVAILABLE
-from aim_artifacts.quota import NO_LIMITS, Blocked, Limits, admit, fitting
+from aim_artifacts.evicting import NO_EVICTION, Eviction, evict, look_again
+from aim_artifacts.quota import NO_LIMITS, Blocked, Limits, admit, on_their_way
+from aim_artifacts.retention import drop_claim
 from aim_artifacts.storage import Storage
+from aim_artifacts.usage import Usage
 from aim_domain import AIMArtifact, RuntimeConfigSpec
 from aim_domain.component_names import ComponentName
 from controller_runtime import AimError, Component, Dependency, Key, Observability, State, View
@@ -20,67 +24,81 @@ class Admission:
     Attributes:
         component: ``None`` while no limit is configured.
         blocked: why not; ``None`` when it may.
+        eviction: what is done about it.
     """
 
     component: Component | None = None
     blocked: Blocked | None = None
     limits: Limits = NO_LIMITS
+    eviction: Eviction = NO_EVICTION
 
 
-def judge(artifact: AIMArtifact, config: RuntimeConfigSpec, size: int, view: View) -> Admission:
+def judge(artifact: AIMArtifact, config: RuntimeConfigSpec, size: int, view: View, now: datetime) -> Admission:
     """Decide about a volume that does not exist yet; without any limit nothing else is looked at."""
     # Whose turn it is no single decision sees: what makes room says it to each in turn (AR-472, FW-502).
-    storage = Storage(view.untracked)
+    storage = Storage(view.untracked, now)
     limits = storage.limits_of(artifact.namespace)
     if isinstance(limits, AimError):
         return Admission(_unknown(limits))
     if not limits.apply:
         return Admission(limits=limits)
     scope = storage.scope_of(artifact.namespace)
-    volumes = storage.volumes(scope)
-    if isinstance(volumes, AimError):
-        return Admission(_unknown(volumes))
-    request = storage.request(artifact, config, size)
-    blocked = admit(request, storage.requests(scope, older_than=request), volumes, storage.known_limits_of)
+    holdings = storage.holdings(scope)
+    if isinstance(holdings, AimError):
+        return Admission(_unknown(holdings))
+    request, usage = storage.request(artifact, config, size), Usage(view.untracked)
+    blocked = admit(
+        request,
+        storage.requests(scope, before=request),
+        [holding.volume for holding in holdings],
+        storage.known_limits_of,
+        storage.evictables(holdings, usage),
+    )
     if blocked is None:
         return Admission(_granted(), limits=limits)
-    component = Component(
-        _NAME,
-        State.PENDING,
-        blocked.reason,
-        blocked.message,
-        dependency=Dependency.UPSTREAM,
-        observe=Observability.WARNING,
-    )
-    return Admission(component, blocked, limits)
+    if blocked.victims:
+        eviction = evict(artifact, blocked.victims, view, now)
+    else:
+        eviction = look_again(view.untracked, usage.mounted_elsewhere)
+    return Admission(_waiting(blocked, eviction), blocked, limits, eviction)
 
 
 def in_effect(artifact: AIMArtifact, view: View) -> Admission:
-    """What is said about an artifact that has its volume."""
+    """What is said about an artifact that has its volume; what was kept for it is not kept any longer (AR-447)."""
     limits = Storage(view).known_limits_of(artifact.namespace)
-    return Admission(_granted() if limits.apply else None, limits=limits)
+    return Admission(
+        _granted() if limits.apply else None, limits=limits, eviction=Eviction(annotations=drop_claim(artifact))
+    )
 
 
-def admissible(view: View, namespace: str | None) -> Iterable[Key]:
-    """Waiting artifacts that get their volumes now, oldest first; the others need no pass (AR-472).
+def movable(view: View, namespace: str | None) -> Iterable[Key]:
+    """Waiting artifacts that get their volumes now, or others go for them; the rest needs no pass (AR-472).
 
     Args:
-        namespace: only those in it; ``None`` = all.
+        namespace: only those that a change in it may concern; ``None`` = all.
     """
     storage = Storage(view)
-    volumes = storage.volumes(namespace if namespace is None else storage.scope_of(namespace))
-    if isinstance(volumes, AimError):
+    if namespace is not None and not storage.known_limits_of(namespace).apply:
         return []
-    served = fitting(storage.requests(namespace), volumes, storage.known_limits_of)
-    return [Key(request.namespace, request.name) for request in served]
+    scope = None if namespace is None else storage.scope_of(namespace)
+    requests = list(storage.requests(scope))
+    if not requests:
+        return []
+    holdings = storage.holdings(scope)
+    if isinstance(holdings, AimError):
+        return []
+    evictables = storage.evictables(holdings, Usage(view))
+    volumes = [holding.volume for holding in holdings]
+    found = on_their_way(requests, volumes, storage.known_limits_of, evictables)
+    return [Key(request.namespace, request.name) for request in found]
 
 
-def admissible_after(view: View, namespace: str) -> Iterable[Key]:
-    """The same after a volume in that namespace has gone; nobody where nothing is limited."""
-    storage = Storage(view)
-    if not storage.known_limits_of(namespace).apply:
-        return []
-    return admissible(view, storage.scope_of(namespace))
+def _waiting(blocked: Blocked, eviction: Eviction) -> Component:
+    message = f"{blocked.message}; {eviction.note}" if eviction.note else blocked.message
+    dependency = Dependency.UPSTREAM
+    return Component(
+        _NAME, State.PENDING, blocked.reason, message, dependency=dependency, observe=Observability.WARNING
+    )
 
 
 def _granted() -> Component:

@@ -7,6 +7,7 @@ from typing import Final
 
 from aim_artifacts import SERVICE_NAME
 from aim_artifacts.admission import Admission, in_effect, judge
+from aim_artifacts.annotations import Annotation, annotate
 from aim_artifacts.binding import build_binding
 from aim_artifacts.claim import is_controlled_by, is_verified, storage_request
 from aim_artifacts.conditions import (
@@ -18,7 +19,7 @@ from aim_artifacts.conditions import (
 from aim_artifacts.download_filter import filter_to_pin, is_filter_ignored
 from aim_artifacts.download_stage import download, provision, settled
 from aim_artifacts.indexes import PODS_BY_JOB, USERS_BY_CLAIM
-from aim_artifacts.last_used import last_used
+from aim_artifacts.last_used import LastUse, last_use
 from aim_artifacts.progress import DownloadOutcome, download_complete, progress_fields
 from aim_artifacts.settings import STATUS_UPDATER, ArtifactsSettings
 from aim_artifacts.size_stage import discover_size
@@ -28,7 +29,7 @@ from aim_artifacts.stage import JobSeen, Seen, Stage
 from aim_domain import AIMArtifact, CacheMode, InferenceService, PodFacts, artifact_errors, labels, resolve_config
 from aim_domain.component_names import COMPONENT_ORDER
 from aim_domain.naming import check_size_job_name, claim_name, download_job_name
-from aim_domain.parts import ARTIFACT_CLAIMS, ARTIFACT_JOBS, ARTIFACTS, STATUS_UPDATER_BINDINGS
+from aim_domain.parts import ARTIFACT_CLAIMS, ARTIFACT_JOBS, STATUS_UPDATER_BINDINGS
 from controller_runtime import (
     AimError,
     Category,
@@ -39,7 +40,6 @@ from controller_runtime import (
     EventType,
     JsonObject,
     Lookup,
-    Patch,
     Plan,
     StatusValue,
     View,
@@ -76,13 +76,15 @@ def reconcile_artifact(settings: ArtifactsSettings, artifact: AIMArtifact, view:
         failure=view.failure,
         progressing=stage.progressing,
     )
+    used = last_use(artifact, _users(seen, view), now if evaluation.may_apply else None)
+    annotations = (*_pin_filter(seen, stage), *stage.annotations, *used.annotations)
     return assemble(
         evaluation,
-        status=_status(seen, stage, evaluation, view),
-        patches=(*_pin_filter(seen, stage), *stage.patches),
+        status=_status(seen, stage, evaluation, used),
+        patches=(*annotate(artifact, annotations), *stage.patches),
         deletes=stage.deletes,
         children=(*_binding(seen, settings), *stage.children),
-        events=_events(artifact, stage),
+        events=(*_events(artifact, stage), *stage.events),
         effects=stage.effects,
         requeue_after=_requeue_after(evaluation, stage),
     )
@@ -143,7 +145,7 @@ def _stage(seen: Seen, view: View, settings: ArtifactsSettings, now: datetime) -
         size = discovery.size
     claim = seen.claim.value
     if claim is None or claim.deleting:
-        admission = judge(seen.artifact, seen.config.spec, size, view)
+        admission = judge(seen.artifact, seen.config.spec, size, view, now)
         return _admitted(provision(seen, size, admission), admission)
     if is_verified(claim, seen.artifact):
         stage = settled(seen, claim, size, now)
@@ -153,7 +155,16 @@ def _stage(seen: Seen, view: View, settings: ArtifactsSettings, now: datetime) -
 
 
 def _admitted(stage: Stage, admission: Admission) -> Stage:
-    stage = replace(stage, limits=admission.limits)
+    done = admission.eviction
+    stage = replace(
+        stage,
+        limits=admission.limits,
+        patches=(*stage.patches, *done.patches),
+        deletes=(*stage.deletes, *done.deletes),
+        effects=(*stage.effects, *done.effects),
+        events=done.events,
+        annotations=done.annotations,
+    )
     return stage if admission.component is None else stage.with_components(admission.component)
 
 
@@ -163,17 +174,14 @@ def _binding(seen: Seen, settings: ArtifactsSettings) -> tuple[Child, ...]:
     return (build_binding(seen.artifact.namespace, settings),)
 
 
-def _pin_filter(seen: Seen, stage: Stage) -> tuple[Patch, ...]:
+def _pin_filter(seen: Seen, stage: Stage) -> tuple[Annotation, ...]:
     """Pin the effective filter together with the first Job, so that estimate and download agree (AR-407)."""
     if not any(child.part is ARTIFACT_JOBS for child in stage.children):
         return ()
     pinned = filter_to_pin(seen.artifact, seen.config.spec)
     if pinned is None:
         return ()
-    metadata = seen.artifact.metadata
-    body = {"metadata": {"annotations": {labels.ANNOTATION_RESOLVED_DOWNLOAD_FILTER: pinned}}}
-    why = "pin the download filter"
-    return (Patch(ARTIFACTS, metadata.namespace, metadata.name, metadata.resource_version, body, why),)
+    return (Annotation(labels.ANNOTATION_RESOLVED_DOWNLOAD_FILTER, pinned, "pin the download filter"),)
 
 
 # What to say
@@ -187,11 +195,10 @@ def _download_complete(artifact: AIMArtifact, stage: Stage) -> Sequence[Desired]
     return (download_complete(artifact.status, stage.outcome or DownloadOutcome()),)
 
 
-def _status(seen: Seen, stage: Stage, evaluation: Evaluation, view: View) -> JsonObject:
+def _status(seen: Seen, stage: Stage, evaluation: Evaluation, used: LastUse) -> JsonObject:
     artifact = seen.artifact
     stored = artifact.status.discovered_size_bytes
     discovered = stored if stored is not None or stated_size(artifact) is not None else stage.size
-    used = last_used(artifact, _users(seen, view))
     progress = {} if stage.outcome is None else progress_fields(artifact.status, stage.outcome, stage.size)
     return status_json(
         evaluation,
@@ -199,7 +206,7 @@ def _status(seen: Seen, stage: Stage, evaluation: Evaluation, view: View) -> Jso
             "mode": (CacheMode.DEDICATED if artifact.metadata.owner_references else CacheMode.SHARED).value,
             "displaySize": display_size(artifact, discovered),
             "discoveredSizeBytes": discovered,
-            "lastUsed": None if used is None else timestamp(used),
+            "lastUsed": None if used.moment is None else timestamp(used.moment),
             **_volume_fields(seen),
             **progress,
         },

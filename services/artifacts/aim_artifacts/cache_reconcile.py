@@ -1,6 +1,7 @@
 """One pass over an AIMTemplateCache (artifacts.md section 13)."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from datetime import datetime
 
 from aim_artifacts.artifact_blueprint import build_artifact, hand_on_env, promote
@@ -8,6 +9,8 @@ from aim_artifacts.artifact_matching import match_artifact, promotable_artifact
 from aim_artifacts.cache_status import Match, artifacts_component, artifacts_status
 from aim_artifacts.claim import is_controlled_by
 from aim_artifacts.conditions import DUPLICATE_MODEL_SOURCE
+from aim_artifacts.demand import is_demanded
+from aim_artifacts.evicted_sources import evicted_sources, forget_evicted, still_evicted
 from aim_artifacts.indexes import ARTIFACTS_BY_CACHE, ARTIFACTS_BY_SOURCE, CACHES_BY_ARTIFACT, CLAIMS_BY_OWNER
 from aim_artifacts.model_sources import IndexedSource, sources_to_keep
 from aim_artifacts.template_resolution import ResolvedTemplate, resolve_template
@@ -45,6 +48,8 @@ def reconcile_cache(cache: AIMTemplateCache, view: View, now: datetime) -> Plan:
     kept = sources_to_keep(cache.spec.model_sources, template.sources)
     errors: list[AimError] = []
     matches = [_match(cache, entry, view, errors) for entry in kept.sources]
+    evicted = _evicted(cache, matches, view)
+    matches = [replace(match, evicted=match.entry.source.source_uri in evicted) for match in matches]
     evaluation = evaluate(
         COMPONENT_ORDER["AIMTemplateCache"],
         (config.component(), template.component, artifacts_component(matches)),
@@ -59,7 +64,7 @@ def reconcile_cache(cache: AIMTemplateCache, view: View, now: datetime) -> Plan:
     return assemble(
         evaluation,
         status=status_json(evaluation, _fields(cache, config, template, matches)),
-        patches=(*patches, *_changed_env(cache, matches)),
+        patches=(*forget_evicted(cache, evicted), *patches, *_changed_env(cache, matches)),
         children=children,
         events=_duplicates(cache, kept.duplicates),
     )
@@ -87,6 +92,14 @@ def _match(cache: AIMTemplateCache, entry: IndexedSource, view: View, errors: li
     return Match(entry) if artifact is None else Match(entry, artifact, _claim_of(artifact, view))
 
 
+def _evicted(cache: AIMTemplateCache, matches: Iterable[Match], view: View) -> Mapping[str, str]:
+    """The sources that stay without an artifact; who wants the cache is looked up only where there are some."""
+    if not evicted_sources(cache):
+        return {}
+    artifacts = {match.entry.source.source_uri: match.artifact for match in matches}
+    return still_evicted(cache, artifacts, demanded=is_demanded(cache, view, in_doubt=False))
+
+
 def _candidates(cache: AIMTemplateCache, entry: IndexedSource, view: View) -> Selection[AIMArtifact]:
     return view.select(ARTIFACTS_BY_SOURCE, scoped(cache.namespace, entry.source.source_uri))
 
@@ -106,7 +119,7 @@ def _wanted(
     if not template.is_ready:
         return promotions, children
     for match in matches:
-        if match.artifact is not None:
+        if match.artifact is not None or match.evicted:
             continue
         owned = promotable_artifact(cache, match.entry.source, _candidates(cache, match.entry, view).items)
         if owned is not None:

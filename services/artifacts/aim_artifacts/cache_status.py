@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from aim_artifacts.conditions import ALL_CACHES_READY, CACHES_NOT_READY, CREATING_CACHES, NO_CACHES
+from aim_artifacts.conditions import ALL_CACHES_READY, CACHES_NOT_READY, CREATING_CACHES, EVICTED, NO_CACHES
 from aim_artifacts.model_sources import IndexedSource
 from aim_artifacts.source import effective_model_id, mount_point
 from aim_domain import AIMArtifact
@@ -25,23 +25,30 @@ class Match:
 
     Attributes:
         claim: name of the claim that the artifact controls, if it exists (AR-575).
+        evicted: no artifact is made now, because it was evicted and nobody wants it (AR-490).
     """
 
     entry: IndexedSource
     artifact: AIMArtifact | None = None
     claim: str | None = None
+    evicted: bool = False
 
 
 def artifacts_component(matches: Sequence[Match]) -> Component:
     """Component ``Artifacts`` (AR-570, AR-571)."""
     found = [match.artifact for match in matches if match.artifact is not None]
-    missing = [match.entry.source.source_uri for match in matches if match.artifact is None]
+    evicted = [match.entry.source.source_uri for match in matches if match.artifact is None and match.evicted]
+    missing = [match.entry.source.source_uri for match in matches if match.artifact is None and not match.evicted]
     if not matches:
         return _component(State.PROGRESSING, NO_CACHES, "There are no model sources to cache")
     states = [_state(artifact) for artifact in found] + ([State.PROGRESSING] if missing else [])
+    states += [State.PENDING] if evicted else []
     worst = worst_status(states) or State.PROGRESSING
     if missing:
         return _component(worst, CREATING_CACHES, f"Artifacts are being created for {', '.join(missing)}")
+    if evicted and worst is State.PENDING:
+        message = f"Evicted to make room, and made again when a service wants the cache: {', '.join(evicted)}"
+        return _component(worst, EVICTED, message)
     if worst is State.READY:
         return _component(worst, ALL_CACHES_READY, f"All {len(found)} artifacts are ready")
     culprit = min(found, key=lambda artifact: (_state(artifact).priority, artifact.name))

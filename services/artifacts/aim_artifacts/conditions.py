@@ -17,9 +17,12 @@ ALL_CACHES_READY: Final = "AllCachesReady"
 CACHES_NOT_READY: Final = "CachesNotReady"
 CREATING_CACHES: Final = "CreatingCaches"
 NO_CACHES: Final = "NoCaches"
+EVICTED: Final = "Evicted"
+"""Of a source that nobody wants: its artifact is not made again (AR-490). Also the reason of the artifact's Event."""
 
 # Reasons of events (FW-130).
 MODEL_ID_MISSING: Final = "ModelIdMissing"
 DOWNLOAD_FILTER_IGNORED: Final = "DownloadFilterIgnored"
 INVALID_QUOTA_ANNOTATION: Final = "InvalidQuotaAnnotation"
+EVICTION_TRIGGERED: Final = "EvictionTriggered"
 DUPLICATE_MODEL_SOURCE: Final = "DuplicateModelSource"

@@ -3,9 +3,27 @@
 from collections.abc import Iterable
 from typing import Final
 
-from aim_domain import API_VERSION, NAMESPACE_CONFIGS_BY_NAMESPACE, AIMArtifact, InferenceService, labels
-from aim_domain.parts import ARTIFACT_CLAIMS, ARTIFACT_PODS, ARTIFACTS, INFERENCE_SERVICES, TEMPLATE_CACHES
-from controller_runtime import Index, Key, Resource, label_index, owner_index, scoped
+from aim_domain import (
+    API_VERSION,
+    NAMESPACE_CONFIGS_BY_NAMESPACE,
+    AIMArtifact,
+    AIMService,
+    CacheMode,
+    InferenceService,
+    ResolutionScope,
+    labels,
+)
+from aim_domain.parts import (
+    ARTIFACT_CLAIMS,
+    ARTIFACT_PODS,
+    ARTIFACTS,
+    INFERENCE_SERVICES,
+    PREDICTOR_PODS,
+    SERVICES,
+    TEMPLATE_CACHES,
+)
+from controller_runtime import Index, Key, PodPhase, Resource, label_index, owner_index, scoped
+from controller_runtime.core import Pod, Volume
 
 ARTIFACTS_BY_SOURCE: Final = Index(
     ARTIFACTS, "source", lambda artifact: [scoped(artifact.namespace, artifact.spec.source_uri)]
@@ -33,17 +51,44 @@ CLAIMS_BY_OWNER: Final = owner_index(ARTIFACT_CLAIMS)
 PODS_BY_JOB: Final = owner_index(ARTIFACT_PODS)
 
 
-def mounted_claims(service: InferenceService) -> list[str]:
-    """Names of the claims that the predictor mounts."""
-    volumes = service.spec.predictor.volumes
-    return [volume.persistent_volume_claim.claim_name for volume in volumes if volume.persistent_volume_claim]
+def mounted_claims(volumes: Iterable[Volume]) -> list[str]:
+    """Names of the claims among volumes."""
+    return [one.persistent_volume_claim.claim_name for one in volumes if one.persistent_volume_claim]
 
 
-USERS_BY_CLAIM: Final = Index(
-    INFERENCE_SERVICES,
-    "claim",
-    lambda service: [scoped(service.namespace, claim) for claim in mounted_claims(service)],
-)
+def claims_of_workload(service: InferenceService) -> list[str]:
+    """The claims that the predictor mounts, each with its namespace."""
+    return [scoped(service.namespace, claim) for claim in mounted_claims(service.spec.predictor.volumes)]
+
+
+def claims_of_pod(pod: Pod) -> list[str]:
+    """The claims that a pod mounts, each with its namespace; none once it has ended (AR-463)."""
+    if pod.status.phase in {PodPhase.SUCCEEDED, PodPhase.FAILED}:
+        return []
+    return [scoped(pod.namespace, claim) for claim in mounted_claims(pod.spec.volumes)]
+
+
+USERS_BY_CLAIM: Final = Index(INFERENCE_SERVICES, "claim", claims_of_workload)
+ARTIFACT_PODS_BY_CLAIM: Final = Index(ARTIFACT_PODS, "claim", claims_of_pod)
+PREDICTOR_PODS_BY_CLAIM: Final = Index(PREDICTOR_PODS, "claim", claims_of_pod)
+
+
+def wanting(template: str, scope: str) -> str:
+    """How services that want a template are found."""
+    return f"{scope}/{template}"
+
+
+def template_shared_by(service: AIMService) -> list[str]:
+    """The template whose shared cache a live service wants; none before it is resolved (AR-464)."""
+    resolved, caching = service.status.resolved_template, service.spec.caching
+    is_shared = caching is None or caching.mode.effective is CacheMode.SHARED
+    if service.deleting or not is_shared or resolved is None or not resolved.name:
+        return []
+    scope = resolved.scope or ResolutionScope.NAMESPACE
+    return [scoped(service.namespace, wanting(resolved.name, scope.value))]
+
+
+SERVICES_BY_TEMPLATE: Final = Index(SERVICES, "template", template_shared_by)
 
 INDEXES: Final = (
     ARTIFACTS_BY_SOURCE,
@@ -54,6 +99,9 @@ INDEXES: Final = (
     CLAIMS_BY_OWNER,
     PODS_BY_JOB,
     USERS_BY_CLAIM,
+    ARTIFACT_PODS_BY_CLAIM,
+    PREDICTOR_PODS_BY_CLAIM,
+    SERVICES_BY_TEMPLATE,
     NAMESPACE_CONFIGS_BY_NAMESPACE,
 )
 

@@ -1,14 +1,16 @@
-"""Storage limits: whether a new volume fits (AR-440…AR-448, AR-470, AR-471, AR-485).
+"""Storage limits: whether a new volume fits, and who has to go for it (AR-440…AR-449, AR-470, AR-471, AR-485).
 
 Pure. Decisions are made for all waiting artifacts in one fixed order, from the world alone, so that two passes over
-the same world never give the same space away twice (AR-449).
+the same world neither give the same space away twice nor evict twice for the same need (AR-449).
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final
 
+from aim_artifacts.eviction import Candidate, Evictables, Requester
 from aim_domain import AIMClusterRuntimeConfig, labels
 from controller_runtime import quantity
 from controller_runtime.core import Namespace
@@ -44,17 +46,34 @@ class Request:
 
     Attributes:
         created: creation time; older requests come first (AR-471).
+        claims: whether others were evicted for it lately, so that what they leave is kept for it (AR-447).
+        priority: its own effective retention priority.
+        is_demanded: whether a service waits for a cache that it belongs to (AR-466).
     """
 
     created: str
     namespace: str
     name: str
     size: int
+    uid: str = ""
+    claims: bool = False
+    priority: int | None = None
+    is_demanded: Callable[[], bool] = field(default=lambda: False, compare=False)
 
     @property
-    def order(self) -> tuple[str, str, str]:
-        """Sort key."""
-        return (self.created, self.namespace, self.name)
+    def order(self) -> tuple[bool, str, str, str]:
+        """Sort key; those for whom others had to go come before all others."""
+        return (not self.claims, self.created, self.namespace, self.name)
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """Namespace and name."""
+        return (self.namespace, self.name)
+
+    @property
+    def requester(self) -> Requester:
+        """It, as the one on whose behalf others are evicted."""
+        return Requester(self.uid, self.namespace, self.priority, self.is_demanded)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,10 +96,15 @@ class Refusal(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Blocked:
-    """A refusal, with a message that names size, limits and usage."""
+    """A refusal, with a message that names size, limits and usage.
+
+    Attributes:
+        victims: who has to go for it.
+    """
 
     reason: Refusal
     message: str
+    victims: tuple[Candidate, ...] = ()
 
 
 def limits_of(config: AIMClusterRuntimeConfig | None, namespace: Namespace | None) -> Limits:
@@ -102,101 +126,148 @@ def _limit(text: int | str | None) -> int | None:
     return parsed.ceiling if parsed is not None and parsed.value >= 0 else None
 
 
-def admit(
-    request: Request, others: Iterable[Request], volumes: Iterable[Volume], limits: Callable[[str], Limits]
-) -> Blocked | None:
-    """Whether the request fits after all older ones were served; ``None`` = make the volume.
+LimitsOf = Callable[[str], Limits]
+"""The limits that hold in a namespace."""
 
-    A blocked older request does not hold up a later, smaller one (AR-471).
+
+def admit(
+    request: Request, others: Iterable[Request], volumes: Iterable[Volume], limits: LimitsOf, evictables: Evictables
+) -> Blocked | None:
+    """Whether the request fits after all that come before it were served; ``None`` = make the volume.
+
+    A blocked request does not hold up a later, smaller one (AR-471).
 
     Args:
-        others: not looked at when the request would not even fit if it were alone: nobody else can change that.
+        others: not looked at when nothing could be done for the request if it were alone: nobody else changes that.
     """
-    books, own = _Books.of(volumes), limits(request.namespace)
-    alone = books.refusal(request, own)
-    if alone is not None:
-        return alone
-    for _ in _served((other for other in others if other.order < request.order), books, limits):
-        pass
-    return books.refusal(request, own)
+    known = tuple(volumes)
+    alone = _Books.of(known, ())
+    if alone.is_hopeless(request, limits(request.namespace), evictables):
+        return alone.refusal(request, limits(request.namespace), evictables)
+    waiting = sorted((other for other in others if other.key != request.key), key=lambda one: one.order)
+    books = _Books.of(known, (*waiting, request))
+    for other in waiting:
+        if other.order < request.order:
+            books.serve(other, limits(other.namespace), evictables)
+    return books.serve(request, limits(request.namespace), evictables)
 
 
-def fitting(
-    requests: Iterable[Request], volumes: Iterable[Volume], limits: Callable[[str], Limits]
-) -> Iterator[Request]:
-    """The requests that get their volumes now, oldest first."""
-    return _served(requests, _Books.of(volumes), limits)
-
-
-def _served(requests: Iterable[Request], books: "_Books", limits: Callable[[str], Limits]) -> Iterator[Request]:
-    for request in sorted(requests, key=lambda one: one.order):
-        if books.fits(request, limits(request.namespace)):
-            books.book(request)
-            yield request
+def on_their_way(
+    requests: Iterable[Request], volumes: Iterable[Volume], limits: LimitsOf, evictables: Evictables
+) -> list[Request]:
+    """The requests for which something can be done now, in their order: they get their volumes, or others go."""
+    waiting = sorted(requests, key=lambda one: one.order)
+    books, found = _Books.of(volumes, waiting), []
+    for request in waiting:
+        blocked = books.serve(request, limits(request.namespace), evictables)
+        if blocked is None or blocked.victims:
+            found.append(request)
+    return found
 
 
 @dataclass(slots=True)
 class _Books:
-    """Bytes by namespace, and in all of them."""
+    """Bytes by namespace.
 
-    used: dict[str, int]
-    leaving: Mapping[str, int]
-    total: int
+    Attributes:
+        used: of volumes that exist, and of those that earlier requests get.
+        leaving: of volumes that are going away, also of those that have to go for earlier requests.
+        claimed: of requests for whom others were evicted; for all others as good as used (AR-447).
+        promised: of earlier requests that wait for what is leaving, so that nobody counts on the same bytes.
+    """
+
+    used: Counter[str]
+    leaving: Counter[str]
+    claimed: Counter[str]
+    promised: Counter[str] = field(default_factory=Counter)
 
     @classmethod
-    def of(cls, volumes: Iterable[Volume]) -> "_Books":
-        used: dict[str, int] = {}
-        leaving: dict[str, int] = {}
+    def of(cls, volumes: Iterable[Volume], requests: Iterable[Request]) -> "_Books":
+        used, leaving, claimed = Counter[str](), Counter[str](), Counter[str]()
         for volume in volumes:
-            used[volume.namespace] = used.get(volume.namespace, 0) + volume.size
-            if volume.leaving:
-                leaving[volume.namespace] = leaving.get(volume.namespace, 0) + volume.size
-        return cls(used, leaving, sum(used.values()))
+            used[volume.namespace] += volume.size
+            leaving[volume.namespace] += volume.size if volume.leaving else 0
+        for request in requests:
+            claimed[request.namespace] += request.size if request.claims else 0
+        return cls(used, leaving, claimed)
 
-    def book(self, request: Request) -> None:
-        self.used[request.namespace] = self.used.get(request.namespace, 0) + request.size
-        self.total += request.size
+    def serve(self, request: Request, limits: Limits, evictables: Evictables) -> Blocked | None:
+        """Decide about a request, and keep for it what it gets or waits for."""
+        blocked = self.refusal(request, limits, evictables)
+        if blocked is None:
+            self.used[request.namespace] += request.size
+            self.claimed[request.namespace] -= _claim(request)
+        elif blocked.reason is Refusal.WAITING:
+            self.promised[request.namespace] += request.size - _claim(request)
+            for victim in blocked.victims:
+                self.leaving[victim.namespace] += victim.size
+        return blocked
 
-    def fits(self, request: Request, limits: Limits) -> bool:
-        """Steps 2 and 3 of AR-470; reaching a limit exactly is allowed (AR-445)."""
-        here = self.used.get(request.namespace, 0) + request.size
-        return not _excess(here, limits.namespace) and not _excess(self.total + request.size, limits.cluster)
-
-    def refusal(self, request: Request, limits: Limits) -> Blocked | None:
-        """Steps 2 to 6 of AR-470."""
-        if self.fits(request, limits):
+    def refusal(self, request: Request, limits: Limits, evictables: Evictables) -> Blocked | None:
+        """Steps 2 to 7 of AR-470."""
+        if not any(self._over(request, limits)):
             return None
-        here, everywhere = self.used.get(request.namespace, 0), self.total
-        bounds = [limit for limit in (limits.namespace, limits.cluster) if limit is not None]
-        if any(request.size > limit for limit in bounds):
-            return _blocked(Refusal.TOO_LARGE, request, limits, here, everywhere)
-        over_here = _excess(here + request.size, limits.namespace)
-        over_all = _excess(everywhere + request.size, limits.cluster)
-        freed_here, freed_all = self.leaving.get(request.namespace, 0), sum(self.leaving.values())
-        if over_here <= freed_here and over_all <= freed_all:
-            return _blocked(Refusal.WAITING, request, limits, here, everywhere)
-        reason = Refusal.NAMESPACE if over_here > freed_here else Refusal.CLUSTER
-        return _blocked(reason, request, limits, here, everywhere)
+        if _is_too_large(request, limits):
+            return self._blocked(Refusal.TOO_LARGE, request, limits)
+        here, everywhere = self._missing(request, limits)
+        if not here and not everywhere:
+            return self._blocked(Refusal.WAITING, request, limits)
+        choice = evictables.choose(request.requester, here, everywhere)
+        if choice.victims:
+            return self._blocked(Refusal.WAITING, request, limits, choice.victims)
+        return self._blocked(Refusal.NAMESPACE if choice.lacks_here else Refusal.CLUSTER, request, limits)
+
+    def is_hopeless(self, request: Request, limits: Limits, evictables: Evictables) -> bool:
+        """Whether the request could not be served if there were no other, and nobody used anything."""
+        if not any(self._over(request, limits)):
+            return False
+        if _is_too_large(request, limits):
+            return True
+        here, everywhere = self._missing(request, limits)
+        return bool(here or everywhere) and not evictables.could_free(request.namespace, here, everywhere)
+
+    def _over(self, request: Request, limits: Limits) -> tuple[int, int]:
+        """By how much the namespace and all of them would be over their limits (AR-445)."""
+        here = self.used[request.namespace] + self.claimed[request.namespace]
+        everywhere = self.used.total() + self.claimed.total()
+        own = request.size - _claim(request)
+        return _excess(here + own, limits.namespace), _excess(everywhere + own, limits.cluster)
+
+    def _missing(self, request: Request, limits: Limits) -> tuple[int, int]:
+        """What is to be evicted: the same with what others wait for, without what is leaving anyhow (AR-470 step 4)."""
+        namespace, own = request.namespace, request.size - _claim(request)
+        here = self.used[namespace] + self.claimed[namespace] + self.promised[namespace] - self.leaving[namespace]
+        everywhere = self.used.total() + self.claimed.total() + self.promised.total() - self.leaving.total()
+        return _excess(here + own, limits.namespace), _excess(everywhere + own, limits.cluster)
+
+    def _blocked(
+        self, reason: Refusal, request: Request, limits: Limits, victims: tuple[Candidate, ...] = ()
+    ) -> Blocked:
+        namespace, held = request.namespace, self.claimed.total() - _claim(request)
+        parts = [f"AIMArtifact {namespace}/{request.name} needs {_shown(request.size)}"]
+        if limits.namespace is not None:
+            parts.append(f"namespace {namespace} uses {_shown(self.used[namespace])} of {_shown(limits.namespace)}")
+        if limits.cluster is not None:
+            parts.append(f"the cluster uses {_shown(self.used.total())} of {_shown(limits.cluster)}")
+        if held:
+            parts.append(f"{_shown(held)} are kept for artifacts that wait already")
+        if reason is Refusal.WAITING:
+            parts.append(f"{_shown(max(self._over(request, limits)))} must be freed")
+        else:
+            parts.append("delete unused artifacts or raise the limit")
+        return Blocked(reason, "; ".join(parts), victims)
+
+
+def _claim(request: Request) -> int:
+    return request.size if request.claims else 0
+
+
+def _is_too_large(request: Request, limits: Limits) -> bool:
+    return any(limit is not None and request.size > limit for limit in (limits.namespace, limits.cluster))
 
 
 def _excess(wanted: int, limit: int | None) -> int:
     return 0 if limit is None else max(0, wanted - limit)
-
-
-def _blocked(reason: Refusal, request: Request, limits: Limits, here: int, everywhere: int) -> Blocked:
-    parts = [f"AIMArtifact {request.namespace}/{request.name} needs {_shown(request.size)}"]
-    if limits.namespace is not None:
-        parts.append(f"namespace {request.namespace} uses {_shown(here)} of {_shown(limits.namespace)}")
-    if limits.cluster is not None:
-        parts.append(f"the cluster uses {_shown(everywhere)} of {_shown(limits.cluster)}")
-    if reason is Refusal.WAITING:
-        missing = max(
-            _excess(here + request.size, limits.namespace), _excess(everywhere + request.size, limits.cluster)
-        )
-        parts.append(f"{_shown(missing)} must be freed")
-    else:
-        parts.append("delete unused artifacts or raise the limit")
-    return Blocked(reason, "; ".join(parts))
 
 
 def _shown(amount: int) -> str:

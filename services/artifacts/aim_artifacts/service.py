@@ -7,8 +7,10 @@ from functools import partial
 from aim_artifacts import SERVICE_NAME
 from aim_artifacts.artifact_reconcile import reconcile_artifact
 from aim_artifacts.cache_reconcile import clean_up_cache, reconcile_cache
+from aim_artifacts.effects.mounts import MountReader
 from aim_artifacts.indexes import INDEXES
 from aim_artifacts.metrics import StorageReadings
+from aim_artifacts.mounts import MOUNTED_CLAIMS
 from aim_artifacts.progress import is_mere_progress
 from aim_artifacts.settings import ArtifactsSettings
 from aim_artifacts.shown import SHOWN
@@ -64,12 +66,12 @@ def definition(settings: ArtifactsSettings) -> ServiceDefinition:
                 finalize=clean_up_cache,
             ),
         ),
-        effect_kinds=POD_EFFECTS,
+        effect_kinds={**POD_EFFECTS, MOUNTED_CLAIMS: 4},
         readings=StorageReadings(),
     )
 
 
 @asynccontextmanager
 async def effect_runners(_: ArtifactsSettings, kube: KubeClient) -> AsyncIterator[Mapping[str, EffectRunner]]:
-    """Readers of what pods say."""
-    yield pod_readers(kube)
+    """Readers of what pods say and what they mount."""
+    yield {**pod_readers(kube), MOUNTED_CLAIMS: MountReader(kube)}

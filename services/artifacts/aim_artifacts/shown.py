@@ -6,6 +6,7 @@ from aim_domain import (
     SHOWN_OF_OLDER_CONFIGS,
     AIMArtifact,
     AIMClusterServiceTemplate,
+    AIMService,
     AIMServiceTemplate,
     AIMTemplateCache,
     InferenceService,
@@ -20,13 +21,15 @@ from aim_domain.parts import (
     CLUSTER_TEMPLATES,
     INFERENCE_SERVICES,
     NAMESPACES,
+    PREDICTOR_PODS,
     RUNTIME_CONFIGS,
+    SERVICES,
     STATUS_UPDATER_BINDINGS,
     TEMPLATE_CACHES,
     TEMPLATES,
 )
-from controller_runtime import Shown, find_condition
-from controller_runtime.core import Namespace, RoleBinding
+from controller_runtime import Shown, find_condition, is_paused
+from controller_runtime.core import Namespace, Pod, RoleBinding
 
 
 def _of_artifact(artifact: AIMArtifact) -> tuple[object, ...]:
@@ -38,10 +41,13 @@ def _of_artifact(artifact: AIMArtifact) -> tuple[object, ...]:
         metadata.labels,
         metadata.annotations.get(labels.ANNOTATION_PROMOTED_FROM),
         metadata.annotations.get(labels.ANNOTATION_ENV_AS_OF),
+        metadata.annotations.get(labels.ANNOTATION_EVICTION_PROTECTED),
+        is_paused(artifact),
         metadata.owner_references,
         status.has("status"),
         status.status,
         status.persistent_volume_claim,
+        status.last_used,
         _ready_of(artifact),
     )
 
@@ -66,8 +72,17 @@ def _of_namespace(namespace: Namespace) -> tuple[object, ...]:
 
 
 def _of_workload(workload: InferenceService) -> object:
-    """When it was made (AR-425), which never changes; what it mounts is an index."""
-    return workload.metadata.creation_timestamp
+    """When a model was deployed (AR-425, AR-426); what it mounts is an index."""
+    return (workload.metadata.creation_timestamp, workload.metadata.generation)
+
+
+def _of_service(service: AIMService) -> object:
+    """Whether it wants a cache of its own (AR-464); which template it wants is an index."""
+    return service.deleting
+
+
+def _of_predictor_pod(_: Pod) -> None:
+    """That it is there; what it mounts, as long as it runs, is an index."""
 
 
 def _of_binding(_: RoleBinding) -> None:
@@ -85,5 +100,7 @@ SHOWN: Final = (
     Shown(ARTIFACT_PODS, shown_of_pod),
     Shown(NAMESPACES, _of_namespace),
     Shown(INFERENCE_SERVICES, _of_workload),
+    Shown(SERVICES, _of_service),
+    Shown(PREDICTOR_PODS, _of_predictor_pod),
     Shown(STATUS_UPDATER_BINDINGS, _of_binding),
 )

@@ -2,10 +2,11 @@
 
 from dataclasses import dataclass, replace
 
+from aim_artifacts.annotations import Annotation
 from aim_artifacts.progress import DownloadOutcome
 from aim_artifacts.quota import NO_LIMITS, Limits
 from aim_domain import AIMArtifact, ResolvedConfig, RuntimeConfigSpec
-from controller_runtime import Child, Component, Delete, Effect, Lookup, Patch
+from controller_runtime import Child, Component, Delete, Effect, Event, Lookup, Patch
 from controller_runtime.core import Job, PersistentVolumeClaim, Pod, RoleBinding
 
 
@@ -46,6 +47,7 @@ class Stage:
     """Contribution of a stage.
 
     Attributes:
+        annotations: of the artifact itself.
         size: bytes of the weights, as far as known in this pass.
         outcome: how the download stands; ``None`` while there is none.
         progressing: reason and message of ``Ready`` when something special is waited for (AR-485).
@@ -58,6 +60,8 @@ class Stage:
     deletes: tuple[Delete, ...] = ()
     patches: tuple[Patch, ...] = ()
     effects: tuple[Effect, ...] = ()
+    events: tuple[Event, ...] = ()
+    annotations: tuple[Annotation, ...] = ()
     size: int | None = None
     outcome: DownloadOutcome | None = None
     progressing: tuple[str, str] | None = None

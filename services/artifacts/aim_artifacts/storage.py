@@ -1,9 +1,12 @@
-"""Gathers what the storage limits are decided from, no more than the limits in force demand (AR-446…AR-448)."""
+"""Gathers what the storage limits are decided from, no more than the limits in force demand (AR-446…AR-448, AR-462)."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from datetime import datetime
 
 from aim_artifacts.claim import is_controlled_by, storage_request
+from aim_artifacts.demand import is_wanted
+from aim_artifacts.eviction import Candidate, Evictables
 from aim_artifacts.indexes import (
     CLAIMS_BY_NAMESPACE,
     CLAIMS_BY_OWNER,
@@ -12,7 +15,9 @@ from aim_artifacts.indexes import (
     owning_artifacts,
 )
 from aim_artifacts.quota import NO_LIMITS, Limits, Request, Volume, limits_of
+from aim_artifacts.retention import effective_priority, has_claim, is_protected
 from aim_artifacts.sizing import headroom_percent, stated_size
+from aim_artifacts.usage import Usage
 from aim_domain import DEFAULT_NAME, AIMArtifact, ResolvedConfig, RuntimeConfigSpec, resolve_config
 from aim_domain.parts import ARTIFACT_CLAIMS, ARTIFACTS, CLUSTER_RUNTIME_CONFIGS, NAMESPACES
 from controller_runtime import AimError, View, is_paused, quantity, timestamp
@@ -20,10 +25,24 @@ from controller_runtime.core import PersistentVolumeClaim
 
 
 @dataclass(frozen=True, slots=True)
+class Holding:
+    """A volume, its claim, and the artifact that lives on it; ``None`` when that is gone, going, or not known."""
+
+    volume: Volume
+    claim: PersistentVolumeClaim
+    artifact: AIMArtifact | None
+
+
+@dataclass(frozen=True, slots=True)
 class Storage:
-    """Limits, volumes and requests as one view shows them; each config and limit is looked up once."""
+    """Limits, volumes, requests and candidates as one view shows them; each config and limit is looked up once.
+
+    Attributes:
+        now: ``None`` where no clock is at hand.
+    """
 
     view: View
+    now: datetime | None = None
     _limits: dict[str, Limits | AimError] = field(default_factory=dict)
     _configs: dict[tuple[str, str | None], ResolvedConfig] = field(default_factory=dict)
 
@@ -44,20 +63,30 @@ class Storage:
         """Whose volumes count for a request in a namespace; ``None`` = those of all namespaces."""
         return namespace if self.known_limits_of(namespace).cluster is None else None
 
-    def volumes(self, scope: str | None) -> list[Volume] | AimError:
+    def holdings(self, scope: str | None) -> list[Holding] | AimError:
         """The volumes in a scope, or why they are not known."""
         view = self.view
         claims = view.all(ARTIFACT_CLAIMS) if scope is None else view.select(CLAIMS_BY_NAMESPACE, scope)
-        found = (self._volume(claim) for claim in claims.items)
-        return claims.error or [volume for volume in found if volume is not None]
+        found = (self._holding(claim) for claim in claims.items)
+        return claims.error or [holding for holding in found if holding is not None]
 
-    def requests(self, scope: str | None, older_than: Request | None = None) -> Iterator[Request]:
-        """Artifacts in a scope that need a volume and could make it at once."""
+    def evictables(self, holdings: list[Holding], usage: Usage) -> Evictables:
+        """Who of them may be evicted (AR-462)."""
+        found = (self._candidate(holding) for holding in holdings)
+        return Evictables(lambda: [one for one in found if one is not None], usage.is_in_use)
+
+    def requests(self, scope: str | None, before: Request | None = None) -> Iterator[Request]:
+        """Artifacts in a scope that need a volume and could make it at once.
+
+        Args:
+            before: only those that come before it, or that keep room from it.
+        """
         for artifact in self.view.select(WAITING_ARTIFACTS, EVERYWHERE if scope is None else scope).items:
             size = stated_size(artifact) or artifact.status.discovered_size_bytes
             if size is None or artifact.deleting or is_paused(artifact):
                 continue
-            if older_than is not None and _order(artifact) >= older_than.order:
+            claims = has_claim(artifact, self.now)
+            if before is not None and not claims and (True, *_order(artifact)) >= before.order:
                 continue
             config = self._config(artifact)
             if config.error is None and not self.view.select(CLAIMS_BY_OWNER, artifact.uid).items:
@@ -66,7 +95,14 @@ class Storage:
     def request(self, artifact: AIMArtifact, config: RuntimeConfigSpec, size: int) -> Request:
         """The volume that an artifact needs for weights of that many bytes."""
         volume = quantity.parse(quantity.volume_size(size, headroom_percent(artifact, config))).ceiling
-        return Request(*_order(artifact), volume)
+        return Request(
+            *_order(artifact),
+            volume,
+            artifact.uid,
+            has_claim(artifact, self.now),
+            effective_priority(artifact, config),
+            lambda: is_wanted(artifact, self.view),
+        )
 
     def _config(self, artifact: AIMArtifact) -> ResolvedConfig:
         key = (artifact.namespace, artifact.spec.runtime_config_name)
@@ -74,20 +110,36 @@ class Storage:
             self._configs[key] = resolve_config(self.view, *key)
         return self._configs[key]
 
-    def _volume(self, claim: PersistentVolumeClaim) -> Volume | None:
+    def _holding(self, claim: PersistentVolumeClaim) -> Holding | None:
         """Counted in every phase, also while it is being deleted (AR-446)."""
         request = quantity.parse_or_none(storage_request(claim))
         if request is None or not owning_artifacts(claim):
             return None
-        return Volume(claim.namespace, request.ceiling, leaving=claim.deleting or not self._has_owner(claim))
-
-    def _has_owner(self, claim: PersistentVolumeClaim) -> bool:
-        owners = (self.view.get(ARTIFACTS, key.namespace, key.name) for key in owning_artifacts(claim))
+        owners = [self.view.get(ARTIFACTS, key.namespace, key.name) for key in owning_artifacts(claim)]
+        living = (one.value for one in owners if one.value is not None and not one.value.deleting)
+        artifact = next((one for one in living if is_controlled_by(claim, one)), None)
         # What cannot be looked up is believed to be there: space is promised only when it is surely freed.
-        return any(
-            one.error is not None
-            or (one.value is not None and not one.value.deleting and is_controlled_by(claim, one.value))
-            for one in owners
+        leaving = claim.deleting or (artifact is None and not any(one.error for one in owners))
+        return Holding(Volume(claim.namespace, request.ceiling, leaving), claim, artifact)
+
+    def _candidate(self, holding: Holding) -> Candidate | None:
+        artifact = holding.artifact
+        if artifact is None or holding.volume.leaving or is_paused(artifact) or is_protected(artifact):
+            return None
+        config = self._config(artifact)
+        # A default that cannot be looked up is none.
+        priority = effective_priority(artifact, config.spec)
+        if priority is None:
+            return None
+        used = artifact.status.last_used
+        return Candidate(
+            artifact.uid,
+            artifact.namespace,
+            artifact.name,
+            holding.claim.name,
+            holding.volume.size,
+            priority,
+            _order(artifact)[0] if used is None else timestamp(used),
         )
 
 

@@ -121,6 +121,7 @@ from .reconcile.plan import Event as Event
 from .reconcile.plan import Patch as Patch
 from .reconcile.plan import Plan as Plan
 from .reconcile.plan import Quota as Quota
+from .reconcile.plan import Subject as Subject
 from .reconcile.plan import WriteMode as WriteMode
 from .reconcile.plan import kind_of as kind_of
 from .reconcile.predecessor import is_left_by_predecessor as is_left_by_predecessor

@@ -21,10 +21,11 @@ from support.builders import NOW, make
 from support.deciding import decide
 from support.woken import woken as all_woken
 
-from aim_artifacts.admission import admissible_after
+from aim_artifacts.admission import movable
 from aim_artifacts.claim import storage_request
+from aim_artifacts.eviction import Evictables
 from aim_artifacts.metrics import StorageReadings
-from aim_artifacts.quota import Limits, Refusal, Request, Volume, admit, fitting, limits_of
+from aim_artifacts.quota import Limits, Refusal, Request, Volume, admit, limits_of, on_their_way
 from aim_domain import AIMClusterRuntimeConfig, labels
 from aim_domain.kinds import AIM_CLUSTER_RUNTIME_CONFIG, PERSISTENT_VOLUME_CLAIM
 from aim_domain.parts import ARTIFACT_CLAIMS, ARTIFACTS, CLUSTER_RUNTIME_CONFIGS
@@ -43,7 +44,7 @@ def request(size: int, name: str = "x", space: str = "a", created: str = "2026-0
 
 
 def reason(wanted: Request, *volumes: Volume, limits: Limits, others: tuple[Request, ...] = ()) -> Refusal | None:
-    blocked = admit(wanted, others, volumes, lambda _: limits)
+    blocked = admit(wanted, others, volumes, lambda _: limits, Evictables())
     return None if blocked is None else blocked.reason
 
 
@@ -82,7 +83,7 @@ def test_who_waits_for_room_is_told_how_much_and_who_does_not_what_to_do() -> No
     limits = Limits(namespace=10 * GI)
     messages = []
     for leaving in (True, False):
-        blocked = admit(request(5), (), [Volume("a", 6 * GI, leaving=leaving)], lambda _: limits)
+        blocked = admit(request(5), (), [Volume("a", 6 * GI, leaving=leaving)], lambda _: limits, Evictables())
         assert blocked is not None
         messages.append(blocked.message)
     told = "AIMArtifact a/x needs 5 GiB; namespace a uses 6 GiB of 10 GiB; "
@@ -106,14 +107,14 @@ def test_of_two_of_one_moment_namespace_and_then_name_decide(first: tuple[str, s
     one, other = (request(30, name, space) for space, name in (first, second))
     assert reason(one, limits=limits, others=(other, one)) is None
     assert reason(other, limits=limits, others=(one, other)) is Refusal.CLUSTER
-    assert list(fitting((other, one), (), lambda _: limits)) == [one]
+    assert on_their_way((other, one), (), lambda _: limits, Evictables()) == [one]
 
 
 @pytest.mark.spec("AR-449", "AR-471")
 def test_artifacts_of_one_moment_get_their_volumes_by_name() -> None:
     twins = [artifact(name, uid=f"uid-{name}", spec={"size": "10Gi"}) for name in ("b", "a")]
     known = seen(*twins, namespace(), config(clusterLimit="15Gi"))
-    assert [key.name for key in admissible_after(known.view(), TEAM)] == ["a"]
+    assert [key.name for key in movable(known.view(), TEAM)] == ["a"]
     assert not children_of(plan_of(known, ARTIFACTS, "b"), ARTIFACT_CLAIMS)
     assert children_of(plan_of(known, ARTIFACTS, "a"), ARTIFACT_CLAIMS)
 
@@ -227,13 +228,13 @@ def test_a_pass_looks_at_others_only_when_they_can_matter(limits: list[JsonObjec
 )
 def test_a_volume_that_goes_wakes_the_oldest_that_fit(limits: list[JsonObject], woken: list[str]) -> None:
     known = seen(*crowd(*limits))
-    assert [key.name for key in admissible_after(known.view(), TEAM)] == woken
+    assert [key.name for key in movable(known.view(), TEAM)] == woken
 
 
 @pytest.mark.spec("AR-472")
 def test_a_namespace_is_not_woken_for_the_volumes_of_another() -> None:
     known = seen(*crowd(config(defaultNamespaceLimit="34Gi")))
-    assert list(admissible_after(known.view(), "elsewhere")) == []
+    assert list(movable(known.view(), "elsewhere")) == []
 
 
 @pytest.mark.spec("AR-472", "FW-502")

@@ -7,7 +7,7 @@ from typing import Final
 
 from controller_runtime.api.enums import EventType
 from controller_runtime.reconcile.condition_names import ParentCondition
-from controller_runtime.reconcile.plan import Event
+from controller_runtime.reconcile.plan import Event, Subject
 
 STANDING_SECONDS: Final = 300.0
 """A standing error is repeated at most this often per object and condition."""
@@ -107,12 +107,12 @@ def _combine(memory: _ObjectMemory, event: Event, now: float) -> Posting:
 def bundles(events: Iterable[Event]) -> list[tuple[Event, ...]]:
     """What goes out as one Event: the Normal transitions of a pass, and warnings with the same words (FW-121)."""
     transitions: list[Event] = []
-    others: dict[tuple[EventType, str, str], list[Event]] = {}
+    others: dict[tuple[EventType, str, str, Subject | None], list[Event]] = {}
     for event in events:
         if event.type is EventType.NORMAL and event.condition:
             transitions.append(event)
         else:
-            others.setdefault((event.type, event.reason, event.message), []).append(event)
+            others.setdefault((event.type, event.reason, event.message, event.about), []).append(event)
     return [tuple(sharing) for sharing in (transitions, *others.values()) if sharing]
 
 

@@ -75,7 +75,7 @@ class EventWriter:
         self._kube.check_guard()
         for sharing in bundles(events):
             event = combined(sharing)
-            posting = self._rates.admit(target.uid, event, self._clock())
+            posting = self._rates.admit(_uid(target, event), event, self._clock())
             if posting is not None:
                 for one in sharing:
                     _report(one)
@@ -103,14 +103,15 @@ class EventWriter:
             )
 
     async def _post(self, target: Target, source: str, event: Event, posting: Posting) -> None:
-        key = (target.uid, posting.identity)
+        key = (_uid(target, event), posting.identity)
         known = self._posted.get(key)
-        namespace = target.namespace or CLUSTER_EVENTS_NAMESPACE
+        involved = _involved(target, event)
+        namespace = involved.get("namespace") or CLUSTER_EVENTS_NAMESPACE
         answer = None if known is None else await self._repeat(known, namespace, posting.message)
         count = 1 if known is None or answer is None else known.count + 1
         if answer is None:
             answer = await self._kube.create(
-                EVENT, self._body(target, source, event, posting, namespace), self._manager
+                EVENT, self._body(involved, source, event, posting, namespace), self._manager
             )
         metadata = answer["metadata"]
         self._posted[key] = _Posted(metadata["name"], metadata["resourceVersion"], count)
@@ -135,19 +136,11 @@ class EventWriter:
                 return None
             raise
 
-    def _body(self, target: Target, source: str, event: Event, posting: Posting, namespace: str) -> JsonObject:
+    def _body(self, involved: JsonObject, source: str, event: Event, posting: Posting, namespace: str) -> JsonObject:
         moment = timestamp(self._now())
-        kind = target.part.kind
         body = {
-            "metadata": {"name": f"{target.name[:200]}.{uuid4().hex[:_NAME_DIGITS]}", "namespace": namespace},
-            "involvedObject": {
-                "apiVersion": kind.api_version,
-                "kind": kind.kind,
-                "name": target.name,
-                "uid": target.uid,
-                "resourceVersion": str(target.raw["metadata"].get("resourceVersion") or ""),
-                **({"namespace": target.namespace} if target.namespace else {}),
-            },
+            "metadata": {"name": f"{involved['name'][:200]}.{uuid4().hex[:_NAME_DIGITS]}", "namespace": namespace},
+            "involvedObject": involved,
             "type": event.type.value,
             "reason": event.reason,
             "message": posting.message,
@@ -161,7 +154,27 @@ class EventWriter:
         return kind_of(body, EVENT)
 
 
+def _uid(target: Target, event: Event) -> str:
+    return target.uid if event.about is None else event.about.uid
+
+
+def _involved(target: Target, event: Event) -> JsonObject:
+    """The reference to what the Event is about; of another object than the target no version is known."""
+    subject = event.about or target
+    version = str(target.raw["metadata"].get("resourceVersion") or "") if event.about is None else ""
+    kind = subject.part.kind
+    return {
+        "apiVersion": kind.api_version,
+        "kind": kind.kind,
+        "name": subject.name,
+        "uid": subject.uid,
+        **({"resourceVersion": version} if version else {}),
+        **({"namespace": subject.namespace} if subject.namespace else {}),
+    }
+
+
 def _report(event: Event) -> None:
     """The log line of a condition (FW-122, FW-128); controller, namespace and name are bound by the worker."""
     level = _log.info if event.type is EventType.NORMAL else _log.error
-    level(event.message, condition=event.condition, status=event.status, reason=event.reason)
+    about = {} if event.about is None else {"about": f"{event.about.namespace}/{event.about.name}"}
+    level(event.message, condition=event.condition, status=event.status, reason=event.reason, **about)

@@ -115,8 +115,9 @@ class Executor:
 
     async def _stopped(self, run: _Run, plan: Plan, stop: _StopError) -> Execution:
         if stop.drop is Drop.STALE:
-            # What the pass found out is still worth telling.
-            done = await self._finish(run, plan)
+            # What the pass found out is still worth telling, not what it would have done.
+            found_out = replace(plan, events=tuple(event for event in plan.events if not event.of_deletes))
+            done = await self._finish(run, found_out)
             return Execution(done.writes, None, done.status_failure, stop.drop, stop.requeue_after)
         return Execution(tuple(run.writes), drop=stop.drop, requeue_after=stop.requeue_after)
 

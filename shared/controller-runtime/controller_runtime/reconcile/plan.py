@@ -102,13 +102,25 @@ class Patch:
 
 
 @dataclass(frozen=True, slots=True)
+class Subject:
+    """What an Event is about, where that is not the reconciled object."""
+
+    part: Part[Any]
+    namespace: str
+    name: str
+    uid: str
+
+
+@dataclass(frozen=True, slots=True)
 class Event:
-    """A Kubernetes Event on the reconciled object (FW-120).
+    """A Kubernetes Event on the reconciled object, or on another one that the pass has acted upon (FW-120).
 
     Attributes:
         standing: a standing error, which is repeated at most every five minutes (FW-125) instead of on transition.
         condition: type of the condition it reports; empty for the reasons of FW-130.
         status: status of that condition, for the log (FW-128).
+        about: another object; ``None`` = the reconciled one.
+        of_deletes: it tells of the plan's deletes, so it is emitted only when they were carried out.
     """
 
     type: EventType
@@ -117,6 +129,8 @@ class Event:
     standing: bool = False
     condition: str = ""
     status: str = ""
+    about: Subject | None = None
+    of_deletes: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from controller_runtime.errors import AimError
 from controller_runtime.json import JsonObject, canonical
 from controller_runtime.reconcile.child_body import in_order
 from controller_runtime.reconcile.conditions import timestamp
-from controller_runtime.reconcile.plan import Child, Delete, Effect, Event, Patch, Plan
+from controller_runtime.reconcile.plan import Child, Delete, Effect, Event, Patch, Plan, Subject
 
 
 def plan_to_json(plan: Plan) -> JsonObject:
@@ -97,7 +97,13 @@ def _event(event: Event) -> JsonObject:
         standing=event.standing or None,
         condition=event.condition,
         status=event.status,
+        about=None if event.about is None else _subject(event.about),
+        ofDeletes=event.of_deletes or None,
     )
+
+
+def _subject(subject: Subject) -> JsonObject:
+    return _compact(part=subject.part.name, namespace=subject.namespace, name=subject.name, uid=subject.uid)
 
 
 def _effect(effect: Effect) -> JsonObject:

@@ -414,15 +414,16 @@ def assemble(
 
     Args:
         requeue_after: the clock alone changes the answer after that many seconds, beside the end of a hold.
-        events: events beside those of conditions (FW-130).
+        events: events beside those of conditions (FW-130); what is not deleted is not told of.
     """
     allowed = evaluation.may_apply
+    told = tuple(event for event in events if allowed or not event.of_deletes)
     return Plan(
         patches=tuple(patches) if allowed else (),
         deletes=tuple(deletes) if allowed else (),
         children=tuple(children) if allowed else (),
         status=None if evaluation.is_held else status,
-        events=() if evaluation.is_held else (*evaluation.events, *events),
+        events=() if evaluation.is_held else (*evaluation.events, *told),
         effects=tuple(effects),
         requeue_after=soonest((evaluation.requeue_after, requeue_after)),
         retry=evaluation.retry,

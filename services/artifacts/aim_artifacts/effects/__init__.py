@@ -1,0 +1,1 @@
+"""I/O that decisions of artifacts ask for."""

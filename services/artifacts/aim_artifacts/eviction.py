@@ -1,0 +1,139 @@
+"""Eviction: whose volumes make room for a blocked artifact (AR-460…AR-468, AR-470 steps 5 to 7).
+
+Pure, over plain data. What costs look-ups, whether an artifact is in use, is asked of those alone that would be taken,
+in the order in which they would be.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """An artifact that may be evicted while nobody uses it.
+
+    Attributes:
+        claim: name of its volume's claim.
+        size: bytes that the claim asks for.
+        priority: lower ones are evicted first (AR-467).
+        used: when it was last used, else when it was made; a timestamp in UTC.
+    """
+
+    uid: str
+    namespace: str
+    name: str
+    claim: str
+    size: int
+    priority: int
+    used: str
+
+    @property
+    def order(self) -> tuple[int, str, str, str]:
+        """Sort key: who goes first."""
+        return (self.priority, self.used, self.namespace, self.name)
+
+
+@dataclass(frozen=True, slots=True)
+class Requester:
+    """On whose behalf others are evicted.
+
+    Attributes:
+        priority: effective retention priority; ``None`` = it is never evicted itself.
+        is_demanded: whether a service waits for a cache that it belongs to; asked only where that matters.
+    """
+
+    uid: str
+    namespace: str
+    priority: int | None
+    is_demanded: Callable[[], bool]
+
+    def may_displace(self, candidate: Candidate) -> bool:
+        """The requester rule: two that nobody asked for cannot displace each other for ever (AR-466)."""
+        return self.priority is None or candidate.priority < self.priority or self.is_demanded()
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """Who goes, or where there is not enough; then nobody goes (AR-470 step 6)."""
+
+    victims: tuple[Candidate, ...] = ()
+    lacks_here: bool = False
+    lacks_everywhere: bool = False
+
+
+@dataclass(slots=True)
+class Evictables:
+    """The candidates of one pass; each of them is given away once (AR-449).
+
+    Args:
+        load: the candidates, in any order; called once, when somebody lacks room.
+        is_in_use: whether one is in use; asked at most once of each (AR-463).
+    """
+
+    load: Callable[[], Iterable[Candidate]] = field(default=tuple)
+    is_in_use: Callable[[Candidate], bool] = field(default=lambda _: False)
+    _left: dict[str, Candidate] | None = None
+    _sizes: Counter[str] = field(default_factory=Counter)
+    _idle: set[str] = field(default_factory=set)
+
+    def could_free(self, namespace: str, here: int, everywhere: int) -> bool:
+        """Whether there would be that much, in a namespace and in all, if nobody used any of it."""
+        self._sorted()
+        return here <= self._sizes[namespace] and everywhere <= self._sizes.total()
+
+    def choose(self, requester: Requester, here: int, everywhere: int) -> Choice:
+        """Whom to evict to free that many bytes in the requester's namespace, and in all.
+
+        Whoever is chosen is taken: the next that asks does not get it.
+        """
+        namespace = requester.namespace
+        if not self.could_free(namespace, here, 0):
+            return Choice(lacks_here=True)
+        # Bytes of another namespace do not help here, those of this one help everywhere (AR-468).
+        near = [one for one in self._sorted().values() if one.namespace == namespace] if here else []
+        chosen = self._first(requester, near, here)
+        freed = sum(one.size for one in chosen)
+        if freed < here:
+            return Choice(lacks_here=True)
+        if not self.could_free(namespace, 0, everywhere):
+            return Choice(lacks_everywhere=True)
+        taken = {one.uid for one in chosen}
+        far = [one for one in self._sorted().values() if one.uid not in taken] if freed < everywhere else []
+        chosen += self._first(requester, far, everywhere - freed)
+        if sum(one.size for one in chosen) < everywhere:
+            return Choice(lacks_everywhere=True)
+        for one in chosen:
+            self._strike(one)
+        return Choice(tuple(chosen))
+
+    def _first(self, requester: Requester, candidates: Iterable[Candidate], needed: int) -> list[Candidate]:
+        """The first that free so much together, or all there are."""
+        chosen: list[Candidate] = []
+        for one in candidates:
+            # Nobody is asked about beyond what is needed, and who follows has no lower priority.
+            if needed <= 0 or not requester.may_displace(one):
+                break
+            if one.uid != requester.uid and self._is_idle(one):
+                chosen.append(one)
+                needed -= one.size
+        return chosen
+
+    def _is_idle(self, candidate: Candidate) -> bool:
+        if candidate.uid not in self._idle:
+            if self.is_in_use(candidate):
+                self._strike(candidate)
+                return False
+            self._idle.add(candidate.uid)
+        return True
+
+    def _sorted(self) -> dict[str, Candidate]:
+        if self._left is None:
+            self._left = {one.uid: one for one in sorted(self.load(), key=lambda one: one.order)}
+            for one in self._left.values():
+                self._sizes[one.namespace] += one.size
+        return self._left
+
+    def _strike(self, candidate: Candidate) -> None:
+        if self._sorted().pop(candidate.uid, None) is not None:
+            self._sizes[candidate.namespace] -= candidate.size
