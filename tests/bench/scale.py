@@ -121,8 +121,7 @@ class Desk:
         return self._built.world.get(child.part, Key(child.namespace, child.name)) is not None
 
     def _create(self, target: Target, child: Child) -> Write:
-        quota = child.quota
-        full = quota is not None and len(self._built.world.select(quota.index, quota.value)) >= quota.most
+        full = any(len(self._built.world.select(one.index, one.value)) >= one.most for one in child.quotas)
         result = WriteResult.HELD if full else WriteResult.DONE
         self._tally.writes[result.value] += 1
         if not full:

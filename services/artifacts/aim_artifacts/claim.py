@@ -4,6 +4,8 @@ from datetime import datetime
 from typing import Final
 
 from aim_artifacts.conditions import DOWNLOAD_COMPLETE, VERIFIED
+from aim_artifacts.indexes import CLAIMS_BY_NAMESPACE, EVERYWHERE, owning_artifacts
+from aim_artifacts.quota import Limits
 from aim_artifacts.sizing import headroom_percent
 from aim_artifacts.source import without_scheme
 from aim_domain import AIMArtifact, RuntimeConfigSpec, child_labels, labels
@@ -14,11 +16,13 @@ from controller_runtime import (
     ConditionStatus,
     JsonObject,
     Patch,
+    Quota,
     Resource,
     StatusValue,
     WriteMode,
     find_condition,
     kind_of,
+    quantity,
     timestamp,
     volume_size,
 )
@@ -29,8 +33,8 @@ CONTROLLER: Final = "artifact"
 """Name of the artifact controller (FW-201)."""
 
 
-def build_claim(artifact: AIMArtifact, config: RuntimeConfigSpec, size: int) -> Child:
-    """The claim for weights of ``size`` bytes; created once, never updated (AR-213)."""
+def build_claim(artifact: AIMArtifact, config: RuntimeConfigSpec, size: int, limits: Limits) -> Child:
+    """The claim for weights of ``size`` bytes; created once, never updated (AR-213), within the limits (AR-447)."""
     headroom = headroom_percent(artifact, config)
     metadata: JsonObject = {
         "name": claim_name(artifact.name, artifact.uid),
@@ -48,7 +52,17 @@ def build_claim(artifact: AIMArtifact, config: RuntimeConfigSpec, size: int) -> 
     if storage_class:
         spec["storageClassName"] = storage_class
     body = kind_of({"metadata": metadata, "spec": spec}, PERSISTENT_VOLUME_CLAIM)
-    return Child(ARTIFACT_CLAIMS, body, mode=WriteMode.CREATE)
+    takes = claimed_bytes(artifact, config, size)
+    scopes = ((artifact.namespace, limits.namespace), (EVERYWHERE, limits.cluster))
+    quotas = (
+        Quota(CLAIMS_BY_NAMESPACE, scope, limit, takes, counted_bytes) for scope, limit in scopes if limit is not None
+    )
+    return Child(ARTIFACT_CLAIMS, body, mode=WriteMode.CREATE, quotas=tuple(quotas))
+
+
+def claimed_bytes(artifact: AIMArtifact, config: RuntimeConfigSpec, size: int) -> int:
+    """What a claim for weights of ``size`` bytes takes of the limits."""
+    return quantity.parse(volume_size(size, headroom_percent(artifact, config))).ceiling
 
 
 def _labels(artifact: AIMArtifact) -> dict[str, str]:
@@ -77,6 +91,12 @@ def is_controlled_by(child: Resource, owner: Resource) -> bool:
 def storage_request(claim: PersistentVolumeClaim) -> int | str | None:
     """The storage that the claim asks for."""
     return claim.spec.resources.requests.get("storage")
+
+
+def counted_bytes(claim: PersistentVolumeClaim) -> int:
+    """What the claim takes of the storage limits, in every phase; nothing if no artifact owns it (AR-446)."""
+    request = quantity.parse_or_none(storage_request(claim))
+    return 0 if request is None or not owning_artifacts(claim) else request.ceiling
 
 
 def is_verified(claim: PersistentVolumeClaim, artifact: AIMArtifact) -> bool:

@@ -36,7 +36,7 @@ def provision(seen: Seen, size: int, admission: Admission) -> Stage:
         reason = (admission.blocked.reason.value, admission.blocked.message)
         return Stage(size=size, progressing=reason)
     missing = downstream(_CLAIM, seen.claim, what=what)
-    return Stage((missing,), (build_claim(seen.artifact, seen.config.spec, size),), size=size)
+    return Stage((missing,), (build_claim(seen.artifact, seen.config.spec, size, admission.limits),), size=size)
 
 
 def settled(seen: Seen, claim: PersistentVolumeClaim, size: int | None, now: datetime) -> Stage:

@@ -42,7 +42,8 @@ WAITING_ARTIFACTS: Final = Index(
     ARTIFACTS, "waiting", lambda artifact: [artifact.namespace, EVERYWHERE] if is_waiting(artifact) else []
 )
 """Artifacts that report no volume, by namespace and all together: they compete for storage."""
-CLAIMS_BY_NAMESPACE: Final = Index(ARTIFACT_CLAIMS, "namespace", lambda claim: [claim.namespace])
+CLAIMS_BY_NAMESPACE: Final = Index(ARTIFACT_CLAIMS, "namespace", lambda claim: [claim.namespace, EVERYWHERE])
+"""Claims by namespace, and all together."""
 
 CACHES_BY_ARTIFACT: Final = Index(
     TEMPLATE_CACHES, "artifact", lambda cache: [artifact.uid for artifact in cache.status.artifacts.values()]

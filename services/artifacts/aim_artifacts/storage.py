@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from aim_artifacts.claim import is_controlled_by, storage_request
+from aim_artifacts.claim import claimed_bytes, counted_bytes, is_controlled_by
 from aim_artifacts.demand import is_wanted
 from aim_artifacts.eviction import Candidate, Evictables
 from aim_artifacts.indexes import (
@@ -16,11 +16,11 @@ from aim_artifacts.indexes import (
 )
 from aim_artifacts.quota import NO_LIMITS, Limits, Request, Volume, limits_of
 from aim_artifacts.retention import effective_priority, has_claim, is_protected
-from aim_artifacts.sizing import headroom_percent, stated_size
+from aim_artifacts.sizing import stated_size
 from aim_artifacts.usage import Usage
 from aim_domain import DEFAULT_NAME, AIMArtifact, ResolvedConfig, RuntimeConfigSpec, resolve_config
 from aim_domain.parts import ARTIFACT_CLAIMS, ARTIFACTS, CLUSTER_RUNTIME_CONFIGS, NAMESPACES
-from controller_runtime import AimError, View, is_paused, quantity, timestamp
+from controller_runtime import AimError, View, is_paused, timestamp
 from controller_runtime.core import PersistentVolumeClaim
 
 
@@ -94,10 +94,9 @@ class Storage:
 
     def request(self, artifact: AIMArtifact, config: RuntimeConfigSpec, size: int) -> Request:
         """The volume that an artifact needs for weights of that many bytes."""
-        volume = quantity.parse(quantity.volume_size(size, headroom_percent(artifact, config))).ceiling
         return Request(
             *_order(artifact),
-            volume,
+            claimed_bytes(artifact, config, size),
             artifact.uid,
             has_claim(artifact, self.now),
             effective_priority(artifact, config),
@@ -112,15 +111,15 @@ class Storage:
 
     def _holding(self, claim: PersistentVolumeClaim) -> Holding | None:
         """Counted in every phase, also while it is being deleted (AR-446)."""
-        request = quantity.parse_or_none(storage_request(claim))
-        if request is None or not owning_artifacts(claim):
+        size = counted_bytes(claim)
+        if not size:
             return None
         owners = [self.view.get(ARTIFACTS, key.namespace, key.name) for key in owning_artifacts(claim)]
         living = (one.value for one in owners if one.value is not None and not one.value.deleting)
         artifact = next((one for one in living if is_controlled_by(claim, one)), None)
         # What cannot be looked up is believed to be there: space is promised only when it is surely freed.
         leaving = claim.deleting or (artifact is None and not any(one.error for one in owners))
-        return Holding(Volume(claim.namespace, request.ceiling, leaving), claim, artifact)
+        return Holding(Volume(claim.namespace, size, leaving), claim, artifact)
 
     def _candidate(self, holding: Holding) -> Candidate | None:
         artifact = holding.artifact

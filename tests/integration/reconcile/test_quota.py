@@ -7,7 +7,8 @@ import pytest
 from support.reconcile_bench import CLAIMS, Bench, Faults
 
 from aim_cli.timeline import deeds
-from controller_runtime import Child, Index, JsonObject, Key, Plan, Quota, WriteMode, canonical
+from controller_runtime import Child, Index, JsonObject, Key, Plan, Quota, WriteMode, canonical, quantity
+from controller_runtime.core import PersistentVolumeClaim
 from controller_runtime.reconcile.execution import Execution, WriteResult
 from controller_runtime.reconcile.plan_json import plan_to_json
 
@@ -22,7 +23,7 @@ def plan(name: str, most: int = 3) -> Plan:
         "metadata": {"name": name, "namespace": "default"},
         "spec": {"accessModes": ["ReadWriteMany"], "resources": {"requests": {"storage": "1Gi"}}},
     }
-    return Plan(children=(Child(CLAIMS, body, mode=WriteMode.CREATE, quota=Quota(BOUND, "all", most)),))
+    return Plan(children=(Child(CLAIMS, body, mode=WriteMode.CREATE, quotas=(Quota(BOUND, "all", most),)),))
 
 
 @pytest.fixture
@@ -91,11 +92,30 @@ async def test_nothing_is_created_while_nothing_can_be_counted(counting: Bench) 
 async def test_who_creates_nothing_under_a_quota_waits_for_nobody(counting: Bench) -> None:
     (child,) = plan("c").children
     without = Plan(children=(Child(CLAIMS, child.body, mode=WriteMode.CREATE),))
-    async with counting.admission.place(child.quota) as is_free, asyncio.timeout(60):
-        assert is_free
+    async with counting.admission.place(child.quotas) as full, asyncio.timeout(60):
+        assert full is None
         done = await counting.executor.execute(counting.target(), without)
     assert done.failure is None
     assert created(counting.faults) == 1
+
+
+@pytest.mark.spec("AR-447", "AR-449")
+async def test_amounts_are_added_up_and_every_quota_counts(counting: Bench) -> None:
+    def bytes_of(claim: PersistentVolumeClaim) -> int:
+        return quantity.parse(claim.spec.resources.requests["storage"] or 0).ceiling
+
+    gi = 1 << 30
+    large = Quota(BOUND, "all", 3 * gi, takes=gi, taken_by=bytes_of)
+    small = replace(large, most=2 * gi)
+
+    def sized(name: str, *quotas: Quota) -> Plan:
+        (child,) = plan(name).children
+        return Plan(children=(replace(child, quotas=quotas),))
+
+    await execute_together(counting, [sized(f"c{number}", large, small) for number in range(5)])
+    assert created(counting.faults) == 2
+    await execute_together(counting, [sized(f"d{number}", large) for number in range(5)])
+    assert created(counting.faults) == 3, "reaching the limit exactly is allowed"
 
 
 @pytest.mark.spec("DI-315")

@@ -331,20 +331,15 @@ class Full(Cluster):
         claim = self.claim_of(name)
         self.change(ARTIFACT_CLAIMS, claim, status={"phase": "Bound"})
         self.settle(ARTIFACTS, name)
-        job = next(
-            j["metadata"]["name"]
-            for j in self.all(ARTIFACT_JOBS)
-            if j["metadata"]["ownerReferences"][0]["name"] == name
-        )
+        jobs = (one["metadata"] for one in self.all(ARTIFACT_JOBS))
+        job = next(one["name"] for one in jobs if one["ownerReferences"][0]["name"] == name)
         self.change(ARTIFACT_JOBS, job, status={"conditions": [condition("Complete", True)]})
         self.settle(ARTIFACTS, name)
 
     def claim_of(self, name: str) -> str:
-        return next(
-            c["metadata"]["name"]
-            for c in self.all(ARTIFACT_CLAIMS)
-            if c["metadata"]["ownerReferences"][0]["name"] == name
-        )
+        """Name of an artifact's claim."""
+        found = (one["metadata"] for one in self.all(ARTIFACT_CLAIMS))
+        return next(str(one["name"]) for one in found if one["ownerReferences"][0]["name"] == name)
 
     def listed(self, *claims: str) -> None:
         """The live list of pods comes back."""

@@ -438,7 +438,7 @@ def test_free_slots_go_to_the_oldest_template_of_both_scopes() -> None:
     assert cluster.value(TEMPLATES, "c-young") == "Pending"
     assert cluster.condition(TEMPLATES, "c-young", "DiscoveryJobReady") == ("False", "JobNotCreated")
     (child,) = cluster.run(CLUSTER_TEMPLATES, "a-shared").children
-    assert child.quota == place(1), "counted again where it is created"
+    assert child.quotas == (place(1),), "counted again where it is created"
     assert cluster.run(TEMPLATES, "b-old").children == ()
     cluster.settle(CLUSTER_TEMPLATES, "a-shared")
     cluster.end_job(child.name, "Failed", namespace=SYSTEM)

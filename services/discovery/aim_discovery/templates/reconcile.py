@@ -165,7 +165,7 @@ class _Pass:
             propagation=self.config.spec.label_propagation,
             profile=self.profile.rendered,
         )
-        return (replace(job, quota=place(self.by.settings.max_discovery_jobs)),)
+        return (replace(job, quotas=(place(self.by.settings.max_discovery_jobs),)),)
 
     def _may_cache(self, status: StatusValue) -> bool:
         """Whether there is something to cache (DI-344)."""

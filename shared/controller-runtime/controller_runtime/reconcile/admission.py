@@ -1,11 +1,12 @@
-"""Keeps quotas where objects are created: count and create are one step, for all controllers of a service (DI-311).
+"""Keeps quotas where objects are created: count and create are one step, for all controllers of a service.
 
-Between processes the Lease of the service stands guard: only its holder creates. What the world of a new holder may
-not know yet is what the former one created last, so the first creation of a term reads the objects from the API server.
+So it is with running Jobs (DI-311) and with the bytes of volumes (AR-447). Between processes the Lease of the service
+stands guard: only its holder creates. What the world of a new holder may not know yet is what the former one created
+last, so the first creation of a term reads the objects from the API server.
 """
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -25,18 +26,19 @@ class Admission:
         self._read: set[str] = set()
 
     @asynccontextmanager
-    async def place(self, quota: Quota | None) -> AsyncIterator[bool]:
-        """Whether there is a place; nobody else takes it before the block ends and its answer is in the world.
+    async def place(self, quotas: Sequence[Quota]) -> AsyncIterator[Quota | None]:
+        """The first that has no place; ``None`` = there is one, and nobody else takes it before the block ends.
 
         Raises:
             KubeError: the objects cannot be counted; then nothing is created (DI-320).
         """
-        if quota is None:
-            yield True
+        if not quotas:
+            yield None
             return
         async with self._turn:
-            await self._learn(quota.index.part)
-            yield self._world.count(quota.index, quota.value) < quota.most
+            for quota in quotas:
+                await self._learn(quota.index.part)
+            yield next((one for one in quotas if self._world.taken(one) + one.takes > one.most), None)
 
     async def _learn(self, part: Part[Any]) -> None:
         if part.name in self._read:

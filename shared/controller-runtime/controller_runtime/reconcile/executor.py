@@ -223,11 +223,11 @@ class Executor:
             self._done(run, Verb.APPLY, child, await self._kube.apply(child.part.kind, desired, self._manager))
             return
         desired = to_create(body, run.target.traceparent, hashed=False)
-        async with self._admission.place(child.quota) as is_free:
-            if is_free:
+        async with self._admission.place(child.quotas) as full:
+            if full is None:
                 await self._create(run, child, desired)
             else:
-                why = f"limit reached: {child.quota} exist already"
+                why = f"limit reached: {full} exist already"
                 run.writes.append(_write(Verb.CREATE, child, WriteResult.HELD, error=why))
 
     async def _create(self, run: _Run, child: Child, desired: JsonObject) -> None:

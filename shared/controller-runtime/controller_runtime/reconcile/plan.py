@@ -1,6 +1,6 @@
 """What a reconcile decides: plain data that the executor carries out and a replay compares."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
@@ -24,20 +24,29 @@ class WriteMode(StrEnum):
     """Created when absent, never updated (FW-206, FW-410)."""
 
 
+def _one(_: object) -> int:
+    return 1
+
+
 @dataclass(frozen=True, slots=True)
 class Quota:
-    """How many objects of a sort may exist at the same time, for a child that is only created.
+    """How much objects of a sort may take together, for a child that is only created.
 
     Passes decide at once, and each of them sees the same free place in its world. So the executor counts again right
     before it creates, one creation after the other, and leaves the child out when there is no place.
 
     Attributes:
         index, value: where the world finds the objects of that sort.
+        most: how many objects there may be, or how much they may take in all.
+        takes: what the child takes of it.
+        taken_by: what an object takes of it.
     """
 
     index: Index[Any]
     value: str
     most: int
+    takes: int = 1
+    taken_by: Callable[[Any], int] = _one
 
     def __str__(self) -> str:
         return f"{self.most} of {self.index} {self.value!r}"
@@ -52,14 +61,14 @@ class Child:
         body: complete desired object with apiVersion, kind, metadata; without hash and trace annotations,
             which the executor adds, and without the owner reference when ``owned``.
         owned: add a controller owner reference to the reconciled object (FW-210).
-        quota: with `WriteMode.CREATE`: created only while there is a place. The plan looks again by itself.
+        quotas: with `WriteMode.CREATE`: created only while there is a place in each. The plan looks again by itself.
     """
 
     part: Part[Any]
     body: JsonObject
     owned: bool = True
     mode: WriteMode = WriteMode.APPLY
-    quota: Quota | None = None
+    quotas: tuple[Quota, ...] = ()
 
     @property
     def namespace(self) -> str:

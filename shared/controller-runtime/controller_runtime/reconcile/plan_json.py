@@ -86,7 +86,8 @@ def _delete(delete: Delete) -> JsonObject:
 
 def _child(child: Child) -> JsonObject:
     members = {"part": child.part.name, "mode": child.mode.value, "owned": child.owned, "body": child.body}
-    return members if child.quota is None else {**members, "quota": child.quota.most}
+    limits = [quota.most for quota in child.quotas]
+    return {**members, "quota": limits[0] if len(limits) == 1 else limits} if limits else members
 
 
 def _event(event: Event) -> JsonObject:

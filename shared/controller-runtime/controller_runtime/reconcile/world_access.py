@@ -5,9 +5,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from controller_runtime.bus.entry import Change
-from controller_runtime.bus.part import Index, Key, Part
+from controller_runtime.bus.part import Key, Part
 from controller_runtime.bus.world import World
 from controller_runtime.json import JsonObject
+from controller_runtime.reconcile.plan import Quota
 from controller_runtime.telemetry.tracing import current_traceparent
 
 
@@ -32,9 +33,10 @@ class WorldAccess:
         entry = self._world.get(part, key) if part.name in self._parts else None
         return None if entry is None else entry.raw
 
-    def count(self, index: Index[Any], value: str) -> int:
-        """How many objects stand under a value of an index."""
-        return len(self._world.select(index, value))
+    def taken(self, quota: Quota) -> int:
+        """What the objects that the world knows take of a quota; one that cannot be decoded takes nothing."""
+        found = (entry.object for entry in self._world.select(quota.index, quota.value))
+        return sum(quota.taken_by(obj) for obj in found if obj is not None)
 
     def absorb(self, part: Part[Any], obj: JsonObject, *, gone: bool = False) -> None:
         """Take the API server's answer to an own write into the world (read your own writes).
