@@ -14,6 +14,7 @@ observer, which have tests of their own. A test says whose pass it is, and plays
 import asyncio
 import atexit
 import functools
+import math
 from collections import defaultdict
 from collections.abc import Coroutine, Iterable
 from dataclasses import dataclass, field
@@ -52,12 +53,13 @@ from controller_runtime.bus.fact import FactOwner, fact_key
 from controller_runtime.bus.published import published_form
 from controller_runtime.kube.config import Connection, NoCredentials
 from controller_runtime.kube.errors import api_error
+from controller_runtime.kube.guard import seconds_to_write
 from controller_runtime.kube.transport import Request, Transport
 from controller_runtime.reconcile.admission import Admission
 from controller_runtime.reconcile.change_router import ChangeRouter
 from controller_runtime.reconcile.decide import Decision, Interceptor, Proceed
 from controller_runtime.reconcile.events import EventWriter
-from controller_runtime.reconcile.execution import Execution
+from controller_runtime.reconcile.execution import Drop, Execution
 from controller_runtime.reconcile.executor import Executor
 from controller_runtime.reconcile.queue import WorkQueue
 from controller_runtime.reconcile.worker import Worker
@@ -78,6 +80,8 @@ class _InProcess(Transport):
         self._plane = plane
 
     async def call(self, request: Request) -> bytes:
+        if request.guard is not None:
+            seconds_to_write(request.guard)
         sent: list[Message] = []
 
         async def receive() -> Message:
@@ -177,12 +181,17 @@ class Live(BuiltWorld):
         self.namespace = namespace
         self.effects: dict[tuple[str, str], Effect] = {}
         self.timers = VirtualClock()
+        self._writes_left = math.inf
         self._parts = _storages(_server().plane, definition.consumes)
         _server().begin(self.timers, self._parts)
         self._passes = _Passes()
-        self._workers = self._made_workers()
-        self._router = ChangeRouter(self.world, definition.shown, [one.waking for one in self._workers.values()])
+        self._begin()
         self.add(*objects)
+
+    def _begin(self) -> None:
+        """A term of leadership, which knows nothing of the one before it."""
+        self._workers = self._made_workers()
+        self._router = ChangeRouter(self.world, self.definition.shown, [one.waking for one in self._workers.values()])
 
     @property
     def _server(self) -> _Server:
@@ -225,6 +234,14 @@ class Live(BuiltWorld):
             if self._server.plane.store.revision == before:
                 return plan
         raise AssertionError(f"{part} {name} does not come to rest")
+
+    def crash(self, part: Part[Any], name: str, namespace: str = "", *, writes: int) -> bool:
+        """One pass of a process that ends after so many writes, and the start of another; whether it came so far."""
+        self._writes_left = writes
+        made = self._process(part, name, namespace)
+        self._writes_left = math.inf
+        self._begin()
+        return any(execution.drop is Drop.NOT_LEADER for _, execution in made)
 
     def _process(self, part: Part[Any], name: str, namespace: str) -> list[tuple[Plan, Execution]]:
         key = self._key(part, name, namespace)
@@ -286,6 +303,11 @@ class Live(BuiltWorld):
         for obj in objects:
             self._store(obj, self._status_manager(obj))
         self._follow()
+
+    def add_unseen(self, *objects: JsonObject) -> None:
+        """Objects of which the world hears only after the next pass."""
+        for obj in objects:
+            self._store(obj, "")
 
     def put(self, part: Part[Any], *objects: JsonObject) -> list[Change[Any]]:
         """Add objects, or replace what is there by them; one that names another UID comes in the place of the former.
@@ -425,7 +447,7 @@ class Live(BuiltWorld):
     # What the framework makes at the beginning of a term of leadership
 
     def _made_workers(self) -> dict[str, Worker[Any]]:
-        kube, manager = self._server.kube, self.definition.field_manager
+        kube, manager = self._server.kube.guarded(self._may_write), self.definition.field_manager
         access = WorldAccess(self.world, self._told, self.timers.time)
         admission = Admission(access, kube)
         events = EventWriter(kube, manager, clock=self.timers.time, now=lambda: self.now)
@@ -441,6 +463,10 @@ class Live(BuiltWorld):
             )
             for reconciler in self.definition.reconcilers
         }
+
+    def _may_write(self) -> float:
+        self._writes_left -= 1
+        return math.inf if self._writes_left >= 0 else 0.0
 
     def observed(self, effect: Effect) -> datetime | None:
         entry = self.world.get(FACTS, fact_key(self.definition.name, effect.kind, effect.key))

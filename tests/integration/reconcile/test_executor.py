@@ -19,6 +19,7 @@ from controller_runtime import (
     Patch,
     Plan,
     StatusOwnership,
+    Subject,
     WriteMode,
 )
 from controller_runtime.bus.entry import Entry
@@ -381,6 +382,30 @@ async def test_events_count_repetitions_on_one_object(bench: Bench) -> None:
     assert stored["involvedObject"]["uid"] == bench.target().uid
     bench.faults.fail("PATCH", stored["metadata"]["name"], 500, message="broken")
     assert (await bench.executor.execute(bench.target(), Plan(events=(event,)))).failure is None
+
+
+@pytest.mark.spec("FW-120", "FW-125")
+async def test_an_event_may_be_about_what_was_deleted_and_only_then(bench: Bench) -> None:
+    """Two objects with the same words have an Event each, with their own repetitions."""
+    for name in ("one", "other"):
+        await bench.create(CONFIG_MAPS, config_map(name))
+    live = [await bench.get(CONFIG_MAPS.kind, name) for name in ("one", "other")]
+    subjects = [Subject(CONFIG_MAPS, "default", obj["metadata"]["name"], obj["metadata"]["uid"]) for obj in live]
+    deletes = tuple(Delete(one.part, one.namespace, one.name, one.uid, "no room") for one in subjects)
+    told = tuple(Event(EventType.WARNING, "Evicted", "no room", about=one, of_deletes=True) for one in subjects)
+    plan = Plan(deletes=deletes, events=told)
+    with capture_logs() as logs:
+        await bench.executor.execute(bench.target(), plan, stale=True)
+        assert not (await bench.kube.list(EVENT, "default")).items, "nothing was deleted"
+        for _ in range(2):
+            await bench.executor.execute(bench.target(), plan)
+    events = (await bench.kube.list(EVENT, "default")).items
+    involved = sorted((event["involvedObject"]["kind"], event["involvedObject"]["name"]) for event in events)
+    assert involved == [("ConfigMap", "one"), ("ConfigMap", "other")]
+    assert {event["involvedObject"]["uid"] for event in events} == {one.uid for one in subjects}
+    assert [event["count"] for event in events] == [2, 2]
+    assert all(event["source"]["component"] == "aim-service-controller" for event in events)
+    assert {line["about"] for line in logs if line.get("reason") == "Evicted"} == {"default/one", "default/other"}
 
 
 @pytest.mark.spec("FW-121")

@@ -16,19 +16,19 @@ from support.artifacts import (
     children_of,
     conditions_of,
     message_of,
-    namespace,
     source,
     template,
     value_of,
 )
 from support.builders import NOW, condition, make, owner
+from support.eviction import SMALL, Full, listing, predictor, sized, user, workload
 from support.woken import woken as all_woken
 
 from aim_artifacts.eviction import Candidate, Choice, Evictables, Requester
 from aim_artifacts.mounts import MOUNTED_CLAIMS
 from aim_artifacts.quota import Limits, Refusal, Request, Volume, admit, on_their_way
 from aim_domain import labels
-from aim_domain.kinds import AIM_CLUSTER_RUNTIME_CONFIG, AIM_RUNTIME_CONFIG, AIM_SERVICE, INFERENCE_SERVICE
+from aim_domain.kinds import AIM_CLUSTER_RUNTIME_CONFIG, AIM_RUNTIME_CONFIG
 from aim_domain.parts import (
     ARTIFACT_CLAIMS,
     ARTIFACT_JOBS,
@@ -40,8 +40,7 @@ from aim_domain.parts import (
     SERVICES,
     TEMPLATE_CACHES,
 )
-from controller_runtime import AimError, Category, Effect, JsonObject, Part, Plan, canonical, loads
-from controller_runtime.kinds import POD
+from controller_runtime import AimError, Category, Effect, JsonObject, Part, canonical, loads
 
 GI = 1 << 30
 MINE, OTHER = "a", "b"
@@ -296,78 +295,12 @@ def test_decisions_over_one_world_fit_together(
 # Lives
 
 
-def config(name: str = "default", **spec: Any) -> JsonObject:
-    return make(AIM_CLUSTER_RUNTIME_CONFIG, name, spec=spec)
-
-
-def limited(limit: str = "20Gi", **spec: Any) -> JsonObject:
-    return config(artifactStorageQuota={"defaultNamespaceLimit": limit}, **spec)
-
-
-SMALL = {labels.ANNOTATION_PVC_HEADROOM: "0"}
-
-
-def one(
-    name: str, *, age: int = 0, size: str = "10Gi", annotations: dict[str, str] | None = None, **spec: Any
-) -> JsonObject:
-    notes = {**SMALL, **(annotations or {})}
-    created = NOW - timedelta(hours=age)
-    return artifact(
-        name, uid=f"uid-{name}", uri=f"hf://org/{name}", created=created, annotations=notes, spec={"size": size, **spec}
-    )
-
-
-class Full(Cluster):
-    """A namespace of 20 GiB with volumes of 10 GiB, and whoever wants one more."""
-
-    def __init__(self, *objects: JsonObject, old: tuple[JsonObject, ...] = (), quota: JsonObject | None = None) -> None:
-        super().__init__(namespace(), quota or limited(), *old, *objects)
-        for obj in old:
-            self.ready(obj["metadata"]["name"])
-
-    def ready(self, name: str) -> None:
-        """Its volume is there, and its download is over."""
-        self.run(ARTIFACTS, name)
-        claim = self.claim_of(name)
-        self.change(ARTIFACT_CLAIMS, claim, status={"phase": "Bound"})
-        self.settle(ARTIFACTS, name)
-        jobs = (one["metadata"] for one in self.all(ARTIFACT_JOBS))
-        job = next(one["name"] for one in jobs if one["ownerReferences"][0]["name"] == name)
-        self.change(ARTIFACT_JOBS, job, status={"conditions": [condition("Complete", True)]})
-        self.settle(ARTIFACTS, name)
-
-    def claim_of(self, name: str) -> str:
-        """Name of an artifact's claim."""
-        found = (one["metadata"] for one in self.all(ARTIFACT_CLAIMS))
-        return next(str(one["name"]) for one in found if one["ownerReferences"][0]["name"] == name)
-
-    def listed(self, *claims: str) -> None:
-        """The live list of pods comes back."""
-        self.answer(Effect(MOUNTED_CLAIMS, TEAM), {"claims": list(claims)})
-
-    def evict_for(self, name: str) -> Plan:
-        """A pass that asks who mounts what, the answer, and the pass after it."""
-        plan = self.run(ARTIFACTS, name)
-        assert [(effect.kind, effect.key) for effect in plan.effects] == [(MOUNTED_CLAIMS, TEAM)]
-        assert not plan.deletes
-        self.listed()
-        return self.run(ARTIFACTS, name)
-
-    def victims(self, name: str = "x") -> list[str]:
-        """Who goes for it."""
-        plan = self.run(ARTIFACTS, name)
-        if any(effect.kind == MOUNTED_CLAIMS for effect in plan.effects) and not plan.deletes:
-            self.listed()
-            plan = self.run(ARTIFACTS, name)
-        return [delete.name for delete in plan.deletes]
-
-
-IDLE = (one("a", age=3, retentionPriority=0), one("b", age=2))
+IDLE = (sized("a", age=3, retentionPriority=0), sized("b", age=2))
 
 
 @pytest.mark.spec("AR-460", "AR-461", "AR-470", "AR-480", "AR-481", "AR-482", "AR-485", "AR-486")
 def test_an_idle_artifact_goes_and_its_room_is_used() -> None:
-    known = Full(one("x"), old=IDLE)
+    known = Full(sized("x"), old=IDLE)
     waits = known.run(ARTIFACTS, "x")
     assert conditions_of(waits)["StorageQuotaReady"] == conditions_of(waits)["Ready"] == ("False", "WaitingForEviction")
     assert not waits.deletes, "not before pods were listed"
@@ -387,8 +320,8 @@ def test_an_idle_artifact_goes_and_its_room_is_used() -> None:
 
 @pytest.mark.spec("AR-447", "AR-480")
 def test_the_claim_is_written_before_and_dropped_when_the_volume_is_there() -> None:
-    known = Full(one("x"), one("older", age=1), old=IDLE)
-    known.put(ARTIFACTS, one("x", age=5))
+    known = Full(sized("x"), sized("older", age=1), old=IDLE)
+    known.put(ARTIFACTS, sized("x", age=5))
     plan = known.evict_for("x")
     assert plan.patches[0].name == "x"
     assert (
@@ -401,9 +334,9 @@ def test_the_claim_is_written_before_and_dropped_when_the_volume_is_there() -> N
 
 @pytest.mark.spec("AR-447", "AR-471", "SC-071")
 def test_a_claim_is_kept_for_ten_minutes() -> None:
-    known = Full(one("x"), old=IDLE)
+    known = Full(sized("x"), old=IDLE)
     known.evict_for("x")
-    known.add(one("older", age=9))
+    known.add(sized("older", age=9))
     assert not children_of(known.run(ARTIFACTS, "older"), ARTIFACT_CLAIMS)
     known.later(599)
     assert not children_of(known.run(ARTIFACTS, "older"), ARTIFACT_CLAIMS)
@@ -413,7 +346,7 @@ def test_a_claim_is_kept_for_ten_minutes() -> None:
 
 @pytest.mark.spec("AR-480", "AR-802")
 def test_nobody_is_evicted_on_an_old_list_of_pods() -> None:
-    known = Full(one("x"), old=IDLE)
+    known = Full(sized("x"), old=IDLE)
     assert known.run(ARTIFACTS, "x").effects
     known.listed()
     known.later(10)
@@ -426,7 +359,7 @@ def test_nobody_is_evicted_on_an_old_list_of_pods() -> None:
 
 @pytest.mark.spec("AR-463", "AR-480")
 def test_what_a_pod_of_others_mounts_stays_until_it_lets_go() -> None:
-    known = Full(one("x"), old=IDLE)
+    known = Full(sized("x"), old=IDLE)
     known.run(ARTIFACTS, "x")
     known.listed(known.claim_of("a"))
     plan = known.run(ARTIFACTS, "x")
@@ -440,7 +373,7 @@ def test_what_a_pod_of_others_mounts_stays_until_it_lets_go() -> None:
 
 @pytest.mark.spec("AR-480", "AR-485")
 def test_without_a_list_of_pods_nobody_goes_and_the_message_says_why() -> None:
-    known = Full(one("x"), old=IDLE)
+    known = Full(sized("x"), old=IDLE)
     known.run(ARTIFACTS, "x")
     known.answer(Effect(MOUNTED_CLAIMS, TEAM), failure=AimError(Category.AUTH, "Forbidden", "pods cannot be listed"))
     plan = known.run(ARTIFACTS, "x")
@@ -452,7 +385,7 @@ def test_without_a_list_of_pods_nobody_goes_and_the_message_says_why() -> None:
 
 @pytest.mark.spec("AR-480", "FW-120", "FW-130")
 def test_the_evicted_and_the_one_it_goes_for_are_told() -> None:
-    known = Full(one("x"), old=IDLE)
+    known = Full(sized("x"), old=IDLE)
     plan = known.evict_for("x")
     evicted, triggered = (event for event in plan.events if event.of_deletes)
     assert evicted.about is not None
@@ -478,7 +411,7 @@ def test_the_evicted_and_the_one_it_goes_for_are_told() -> None:
     ids=["no priority", "default", "own beats default", "protected", "not protected", "paused"],
 )
 def test_who_may_be_evicted_at_all(a: JsonObject, b: JsonObject, default: int | None, goes: list[str]) -> None:
-    known = Full(one("x", retentionPriority=9), old=(one("a", age=3), one("b", age=2)))
+    known = Full(sized("x", retentionPriority=9), old=(sized("a", age=3), sized("b", age=2)))
     for name, members in (("a", a), ("b", b)):
         annotations = members.pop("annotations", {}) if "annotations" in members else {}
         spec = {**known.raw(ARTIFACTS, name)["spec"], **members}
@@ -491,33 +424,10 @@ def test_who_may_be_evicted_at_all(a: JsonObject, b: JsonObject, default: int | 
     assert known.victims() == goes
 
 
-def workload(name: str, claim: str, **metadata: Any) -> JsonObject:
-    volumes = [{"name": "w", "persistentVolumeClaim": {"claimName": claim}}]
-    return make(INFERENCE_SERVICE, name, namespace=TEAM, spec={"predictor": {"volumes": volumes}}, **metadata)
-
-
-def predictor(claim: str, phase: str = "Running") -> JsonObject:
-    volumes = [{"name": "w", "persistentVolumeClaim": {"claimName": claim}}]
-    marks = {labels.KSERVE_INFERENCE_SERVICE: "chat"}
-    spec = {"volumes": volumes, "containers": [{"name": "c", "image": "i:1"}]}
-    return make(POD, "p", namespace=TEAM, labels=marks, spec=spec, status={"phase": phase})
-
-
-def user(*, resolved: str = "qwen", scope: str = "Namespace", mode: str | None = None, **metadata: Any) -> JsonObject:
-    spec = {"model": {"name": "m"}, **({"caching": {"mode": mode}} if mode else {})}
-    status = {"resolvedTemplate": {"name": resolved, "scope": scope}}
-    return make(AIM_SERVICE, "chat", namespace=TEAM, spec=spec, status=status, **metadata)
-
-
-def listing(uid: str, **members: Any) -> JsonObject:
-    entry = {"uid": uid, "name": "a", "model": "m", "status": "Ready"}
-    return cache(status={"artifacts": {"m": entry}}, **members)
-
-
 @pytest.mark.spec("AR-463", "AR-472", "SC-067")
 @pytest.mark.parametrize("use", ["workload", "predictor pod", "download", "cache"])
 def test_who_is_used_stays_and_wakes_the_waiting_when_that_ends(use: str) -> None:
-    known = Full(one("x"), old=IDLE)
+    known = Full(sized("x"), old=IDLE)
     claim, job = known.claim_of("a"), known.all(ARTIFACT_JOBS)[0]["metadata"]["name"]
     begin: dict[str, Callable[[], object]] = {
         "workload": lambda: known.put(INFERENCE_SERVICES, workload("chat", claim)),
@@ -562,7 +472,7 @@ def test_who_is_used_stays_and_wakes_the_waiting_when_that_ends(use: str) -> Non
     ],
 )
 def test_which_caches_services_want(of_cache: JsonObject, service: JsonObject, demanded: bool) -> None:
-    known = Full(one("x"), old=IDLE)
+    known = Full(sized("x"), old=IDLE)
     known.add(listing("uid-a", **of_cache), service)
     assert known.victims() == ([] if demanded else ["a"])
 
@@ -571,8 +481,8 @@ def test_which_caches_services_want(of_cache: JsonObject, service: JsonObject, d
 @pytest.mark.parametrize("belongs", ["listed", "made", ""])
 def test_for_a_cache_that_is_wanted_an_equal_goes(belongs: str) -> None:
     made = {"labels": {labels.TEMPLATE_CACHE_NAME: "qwen"}} if belongs == "made" else {}
-    known = Full(old=(one("p", retentionPriority=1), one("b", age=2)))
-    known.add({**one("x", retentionPriority=1), "metadata": {**one("x")["metadata"], **made}})
+    known = Full(old=(sized("p", retentionPriority=1), sized("b", age=2)))
+    known.add({**sized("x", retentionPriority=1), "metadata": {**sized("x")["metadata"], **made}})
     known.add(listing("uid-x" if belongs == "listed" else "uid-z"), user())
     assert known.victims() == (["p"] if belongs else [])
 
@@ -580,7 +490,7 @@ def test_for_a_cache_that_is_wanted_an_equal_goes(belongs: str) -> None:
 @pytest.mark.spec("AR-472")
 @pytest.mark.parametrize("change", ["priority", "protection", "last use", "default", "cluster default", "cache"])
 def test_what_makes_somebody_evictable_wakes_the_waiting(change: str) -> None:
-    known = Full(one("x", retentionPriority=1), old=(one("a", age=3), one("b", age=2)))
+    known = Full(sized("x", retentionPriority=1), old=(sized("a", age=3), sized("b", age=2)))
     known.run(ARTIFACTS, "x")
     was = known.raw(ARTIFACTS, "a")
     if change in {"priority", "last use"}:
@@ -615,7 +525,7 @@ def test_what_makes_somebody_evictable_wakes_the_waiting(change: str) -> None:
 
 @pytest.mark.spec("AR-472")
 def test_nobody_is_woken_by_use_where_nothing_is_limited_or_nobody_could_go_on() -> None:
-    known = Full(one("x", size="30Gi"), old=IDLE)
+    known = Full(sized("x", size="30Gi"), old=IDLE)
     claim = known.claim_of("a")
     assert not all_woken(SERVICE, known, PREDICTOR_PODS, predictor(claim), None)
     known.remove(CLUSTER_RUNTIME_CONFIGS, "default")
@@ -633,7 +543,7 @@ def idle_cache() -> Full:
     known = Full(template(source("org/a", "hf://org/a")), old=IDLE)
     known.add(cache())
     known.settle(TEMPLATE_CACHES, "qwen")
-    known.add(one("x"))
+    known.add(sized("x"))
     assert known.evict_for("x").deletes
     return known
 
@@ -699,14 +609,14 @@ def test_while_services_cannot_be_looked_up_nothing_goes_and_nothing_is_made_aga
     known.make_stale(SERVICES)
     plan = known.run(TEMPLATE_CACHES, "qwen")
     assert not plan.children
-    other = Full(one("x"), listing("uid-a"), old=IDLE)
+    other = Full(sized("x"), listing("uid-a"), old=IDLE)
     other.make_stale(SERVICES)
     assert other.victims() == []
 
 
 @pytest.mark.spec("AR-487")
 def test_a_cache_tells_why_its_artifact_is_blocked() -> None:
-    known = Full(template(source("org/x", "hf://org/x")), one("x"), old=(one("a"), one("b")))
+    known = Full(template(source("org/x", "hf://org/x")), sized("x"), old=(sized("a"), sized("b")))
     known.add(cache())
     known.run(ARTIFACTS, "x")
     plan = known.settle(TEMPLATE_CACHES, "qwen")

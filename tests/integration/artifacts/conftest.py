@@ -1,0 +1,6 @@
+"""Fixtures of this folder."""
+
+from support.cluster import backends
+from support.controlplane import api, controlplane
+
+__all__ = ["api", "backends", "controlplane"]
