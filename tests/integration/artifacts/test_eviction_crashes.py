@@ -272,7 +272,7 @@ EVENTS: tuple[Callable[[Story, int], None], ...] = (
 
 
 @pytest.mark.spec("AR-445", "AR-446", "AR-449", "AR-461", "AR-463", "AR-465", "AR-480", "SC-072")
-@settings(max_examples=16, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=16, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(st.tuples(st.sampled_from(EVENTS), st.integers(0, 59)), min_size=20, max_size=40))
 def test_in_any_order_of_events_no_limit_is_exceeded_and_nobody_goes_who_is_used(
     events: list[tuple[Callable[[Story, int], None], int]],

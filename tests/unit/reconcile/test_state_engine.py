@@ -402,6 +402,17 @@ def test_the_status_has_no_null_and_whole_seconds() -> None:
     assert "status" not in status_json(result, has_value=False)
 
 
+@pytest.mark.spec("FW-120", "FW-010")
+def test_what_is_not_deleted_is_not_told_of() -> None:
+    gone = Event(EventType.WARNING, "Evicted", "no room", of_deletes=True)
+    hint = Event(EventType.WARNING, "ModelIdMissing", "none can be derived")
+    allowed = assemble(Object().see(), status={}, events=(gone, hint))
+    blocked = assemble(Object().see(failing_model()), status={}, events=(gone, hint))
+    assert {gone, hint} <= set(allowed.events)
+    assert hint in blocked.events
+    assert gone not in blocked.events
+
+
 @pytest.mark.spec("FW-009", "FW-097", "DI-037")
 def test_a_blocked_plan_carries_status_and_events_only() -> None:
     result = Object().see(failing_model())
