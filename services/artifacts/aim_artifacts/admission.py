@@ -49,7 +49,7 @@ def judge(artifact: AIMArtifact, config: RuntimeConfigSpec, size: int, view: Vie
     request, usage = storage.request(artifact, config, size), Usage(view.untracked)
     blocked = admit(
         request,
-        storage.requests(scope, before=request),
+        storage.requests(scope, holdings, before=request),
         [holding.volume for holding in holdings],
         storage.known_limits_of,
         storage.evictables(holdings, usage),
@@ -81,12 +81,10 @@ def movable(view: View, namespace: str | None) -> Iterable[Key]:
     if namespace is not None and not storage.known_limits_of(namespace).apply:
         return []
     scope = None if namespace is None else storage.scope_of(namespace)
-    requests = list(storage.requests(scope))
-    if not requests:
-        return []
-    holdings = storage.holdings(scope)
+    holdings = storage.holdings(scope) if storage.is_anybody_waiting(scope) else []
     if isinstance(holdings, AimError):
         return []
+    requests = storage.requests(scope, holdings)
     evictables = storage.evictables(holdings, Usage(view))
     volumes = [holding.volume for holding in holdings]
     found = on_their_way(requests, volumes, storage.known_limits_of, evictables)

@@ -6,7 +6,7 @@ from typing import Final
 from aim_artifacts.conditions import DOWNLOAD_COMPLETE, VERIFIED
 from aim_artifacts.indexes import CLAIMS_BY_NAMESPACE, EVERYWHERE, owning_artifacts
 from aim_artifacts.quota import Limits
-from aim_artifacts.sizing import headroom_percent
+from aim_artifacts.sizing import headroom_percent, whole_bytes
 from aim_artifacts.source import without_scheme
 from aim_domain import AIMArtifact, RuntimeConfigSpec, child_labels, labels
 from aim_domain.naming import claim_name, label_value, optional_label_value
@@ -22,7 +22,6 @@ from controller_runtime import (
     WriteMode,
     find_condition,
     kind_of,
-    quantity,
     timestamp,
     volume_size,
 )
@@ -62,7 +61,7 @@ def build_claim(artifact: AIMArtifact, config: RuntimeConfigSpec, size: int, lim
 
 def claimed_bytes(artifact: AIMArtifact, config: RuntimeConfigSpec, size: int) -> int:
     """What a claim for weights of ``size`` bytes takes of the limits."""
-    return quantity.parse(volume_size(size, headroom_percent(artifact, config))).ceiling
+    return whole_bytes(volume_size(size, headroom_percent(artifact, config)))
 
 
 def _labels(artifact: AIMArtifact) -> dict[str, str]:
@@ -95,8 +94,7 @@ def storage_request(claim: PersistentVolumeClaim) -> int | str | None:
 
 def counted_bytes(claim: PersistentVolumeClaim) -> int:
     """What the claim takes of the storage limits, in every phase; nothing if no artifact owns it (AR-446)."""
-    request = quantity.parse_or_none(storage_request(claim))
-    return 0 if request is None or not owning_artifacts(claim) else request.ceiling
+    return whole_bytes(storage_request(claim)) if owning_artifacts(claim) else 0
 
 
 def is_verified(claim: PersistentVolumeClaim, artifact: AIMArtifact) -> bool:

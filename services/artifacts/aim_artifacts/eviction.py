@@ -91,7 +91,7 @@ class Evictables:
         if not self.could_free(namespace, here, 0):
             return Choice(lacks_here=True)
         # Bytes of another namespace do not help here, those of this one help everywhere (AR-468).
-        near = [one for one in self._sorted().values() if one.namespace == namespace] if here else []
+        near = (one for one in self._sorted().values() if one.namespace == namespace)
         chosen = self._first(requester, near, here)
         freed = sum(one.size for one in chosen)
         if freed < here:
@@ -99,7 +99,7 @@ class Evictables:
         if not self.could_free(namespace, 0, everywhere):
             return Choice(lacks_everywhere=True)
         taken = {one.uid for one in chosen}
-        far = [one for one in self._sorted().values() if one.uid not in taken] if freed < everywhere else []
+        far = (one for one in self._sorted().values() if one.uid not in taken)
         chosen += self._first(requester, far, everywhere - freed)
         if sum(one.size for one in chosen) < everywhere:
             return Choice(lacks_everywhere=True)
@@ -110,22 +110,31 @@ class Evictables:
     def _first(self, requester: Requester, candidates: Iterable[Candidate], needed: int) -> list[Candidate]:
         """The first that free so much together, or all there are."""
         chosen: list[Candidate] = []
-        for one in candidates:
-            # Nobody is asked about beyond what is needed, and who follows has no lower priority.
-            if needed <= 0 or not requester.may_displace(one):
+        busy: list[Candidate] = []
+        # Nobody is looked at beyond what is needed, and who follows has no lower priority.
+        for one in candidates if needed > 0 else ():
+            if not requester.may_displace(one):
                 break
-            if one.uid != requester.uid and self._is_idle(one):
-                chosen.append(one)
-                needed -= one.size
+            if one.uid == requester.uid:
+                continue
+            if self._is_busy(one):
+                busy.append(one)
+                continue
+            chosen.append(one)
+            needed -= one.size
+            if needed <= 0:
+                break
+        for one in busy:
+            self._strike(one)
         return chosen
 
-    def _is_idle(self, candidate: Candidate) -> bool:
-        if candidate.uid not in self._idle:
-            if self.is_in_use(candidate):
-                self._strike(candidate)
-                return False
-            self._idle.add(candidate.uid)
-        return True
+    def _is_busy(self, candidate: Candidate) -> bool:
+        if candidate.uid in self._idle:
+            return False
+        if self.is_in_use(candidate):
+            return True
+        self._idle.add(candidate.uid)
+        return False
 
     def _sorted(self) -> dict[str, Candidate]:
         if self._left is None:

@@ -95,6 +95,14 @@ class Refusal(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class Verdict:
+    """Why there is no room, and who has to go for it."""
+
+    reason: Refusal
+    victims: tuple[Candidate, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Blocked:
     """A refusal, with a message that names size, limits and usage.
 
@@ -140,16 +148,16 @@ def admit(
     Args:
         others: not looked at when nothing could be done for the request if it were alone: nobody else changes that.
     """
-    known = tuple(volumes)
+    known, own = tuple(volumes), limits(request.namespace)
     alone = _Books.of(known, ())
-    if alone.is_hopeless(request, limits(request.namespace), evictables):
-        return alone.refusal(request, limits(request.namespace), evictables)
+    if alone.is_hopeless(request, own, evictables):
+        return alone.told(alone.refusal(request, own, evictables), request, own)
     waiting = sorted((other for other in others if other.key != request.key), key=lambda one: one.order)
     books = _Books.of(known, (*waiting, request))
     for other in waiting:
         if other.order < request.order:
             books.serve(other, limits(other.namespace), evictables)
-    return books.serve(request, limits(request.namespace), evictables)
+    return books.told(books.refusal(request, own, evictables), request, own)
 
 
 def on_their_way(
@@ -159,8 +167,8 @@ def on_their_way(
     waiting = sorted(requests, key=lambda one: one.order)
     books, found = _Books.of(volumes, waiting), []
     for request in waiting:
-        blocked = books.serve(request, limits(request.namespace), evictables)
-        if blocked is None or blocked.victims:
+        refused = books.serve(request, limits(request.namespace), evictables)
+        if refused is None or refused.victims:
             found.append(request)
     return found
 
@@ -191,31 +199,31 @@ class _Books:
             claimed[request.namespace] += request.size if request.claims else 0
         return cls(used, leaving, claimed)
 
-    def serve(self, request: Request, limits: Limits, evictables: Evictables) -> Blocked | None:
+    def serve(self, request: Request, limits: Limits, evictables: Evictables) -> Verdict | None:
         """Decide about a request, and keep for it what it gets or waits for."""
-        blocked = self.refusal(request, limits, evictables)
-        if blocked is None:
+        refused = self.refusal(request, limits, evictables)
+        if refused is None:
             self.used[request.namespace] += request.size
             self.claimed[request.namespace] -= _claim(request)
-        elif blocked.reason is Refusal.WAITING:
+        elif refused.reason is Refusal.WAITING:
             self.promised[request.namespace] += request.size - _claim(request)
-            for victim in blocked.victims:
+            for victim in refused.victims:
                 self.leaving[victim.namespace] += victim.size
-        return blocked
+        return refused
 
-    def refusal(self, request: Request, limits: Limits, evictables: Evictables) -> Blocked | None:
+    def refusal(self, request: Request, limits: Limits, evictables: Evictables) -> Verdict | None:
         """Steps 2 to 7 of AR-470."""
         if not any(self._over(request, limits)):
             return None
         if _is_too_large(request, limits):
-            return self._blocked(Refusal.TOO_LARGE, request, limits)
+            return Verdict(Refusal.TOO_LARGE)
         here, everywhere = self._missing(request, limits)
         if not here and not everywhere:
-            return self._blocked(Refusal.WAITING, request, limits)
+            return Verdict(Refusal.WAITING)
         choice = evictables.choose(request.requester, here, everywhere)
         if choice.victims:
-            return self._blocked(Refusal.WAITING, request, limits, choice.victims)
-        return self._blocked(Refusal.NAMESPACE if choice.lacks_here else Refusal.CLUSTER, request, limits)
+            return Verdict(Refusal.WAITING, choice.victims)
+        return Verdict(Refusal.NAMESPACE if choice.lacks_here else Refusal.CLUSTER)
 
     def is_hopeless(self, request: Request, limits: Limits, evictables: Evictables) -> bool:
         """Whether the request could not be served if there were no other, and nobody used anything."""
@@ -240,22 +248,23 @@ class _Books:
         everywhere = self.used.total() + self.claimed.total() + self.promised.total() - self.leaving.total()
         return _excess(here + own, limits.namespace), _excess(everywhere + own, limits.cluster)
 
-    def _blocked(
-        self, reason: Refusal, request: Request, limits: Limits, victims: tuple[Candidate, ...] = ()
-    ) -> Blocked:
+    def told(self, refused: Verdict | None, request: Request, limits: Limits) -> Blocked | None:
+        """The verdict with its message."""
+        if refused is None:
+            return None
         namespace, held = request.namespace, self.claimed.total() - _claim(request)
         parts = [f"AIMArtifact {namespace}/{request.name} needs {_shown(request.size)}"]
         if limits.namespace is not None:
             parts.append(f"namespace {namespace} uses {_shown(self.used[namespace])} of {_shown(limits.namespace)}")
         if limits.cluster is not None:
             parts.append(f"the cluster uses {_shown(self.used.total())} of {_shown(limits.cluster)}")
-        if held:
+        if held > 0:
             parts.append(f"{_shown(held)} are kept for artifacts that wait already")
-        if reason is Refusal.WAITING:
+        if refused.reason is Refusal.WAITING:
             parts.append(f"{_shown(max(self._over(request, limits)))} must be freed")
         else:
             parts.append("delete unused artifacts or raise the limit")
-        return Blocked(reason, "; ".join(parts), victims)
+        return Blocked(refused.reason, "; ".join(parts), refused.victims)
 
 
 def _claim(request: Request) -> int:

@@ -1,5 +1,6 @@
 """How large weights are, and how large their volume becomes (AR-200…AR-206, AR-421…AR-423)."""
 
+from functools import lru_cache
 from typing import Final
 
 from aim_domain import DEFAULT_HEADROOM_PERCENT, AIMArtifact, RuntimeConfigSpec, labels
@@ -11,8 +12,15 @@ LARGEST_SOURCE: Final = 1 << 50
 
 def stated_size(artifact: AIMArtifact) -> int | None:
     """Bytes of ``spec.size``; ``None`` when it is absent, zero or unusable (AR-150, AR-203)."""
-    given = quantity.parse_or_none(artifact.spec.size)
-    return given.ceiling if given is not None and given.ceiling > 0 else None
+    given = whole_bytes(artifact.spec.size)
+    return given if given > 0 else None
+
+
+@lru_cache(maxsize=1024)
+def whole_bytes(text: int | str | None) -> int:
+    """A quantity, rounded up; 0 for one that cannot be read. Kept, because hundreds of volumes are of a few sizes."""
+    parsed = quantity.parse_or_none(text)
+    return 0 if parsed is None else parsed.ceiling
 
 
 def headroom_percent(artifact: AIMArtifact, config: RuntimeConfigSpec) -> int:

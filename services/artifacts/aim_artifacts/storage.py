@@ -1,6 +1,6 @@
 """Gathers what the storage limits are decided from, no more than the limits in force demand (AR-446…AR-448, AR-462)."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -9,7 +9,6 @@ from aim_artifacts.demand import is_wanted
 from aim_artifacts.eviction import Candidate, Evictables
 from aim_artifacts.indexes import (
     CLAIMS_BY_NAMESPACE,
-    CLAIMS_BY_OWNER,
     EVERYWHERE,
     WAITING_ARTIFACTS,
     owning_artifacts,
@@ -75,22 +74,33 @@ class Storage:
         found = (self._candidate(holding) for holding in holdings)
         return Evictables(lambda: [one for one in found if one is not None], usage.is_in_use)
 
-    def requests(self, scope: str | None, before: Request | None = None) -> Iterator[Request]:
+    def requests(
+        self, scope: str | None, holdings: Iterable[Holding], before: Request | None = None
+    ) -> Iterator[Request]:
         """Artifacts in a scope that need a volume and could make it at once.
 
         Args:
+            holdings: the volumes of the scope; whoever owns one needs none.
             before: only those that come before it, or that keep room from it.
         """
-        for artifact in self.view.select(WAITING_ARTIFACTS, EVERYWHERE if scope is None else scope).items:
+        owners = {owner.uid for holding in holdings for owner in holding.claim.metadata.owner_references}
+        for artifact in self._waiting(scope):
             size = stated_size(artifact) or artifact.status.discovered_size_bytes
-            if size is None or artifact.deleting or is_paused(artifact):
+            if size is None or artifact.uid in owners or artifact.deleting or is_paused(artifact):
                 continue
             claims = has_claim(artifact, self.now)
             if before is not None and not claims and (True, *_order(artifact)) >= before.order:
                 continue
             config = self._config(artifact)
-            if config.error is None and not self.view.select(CLAIMS_BY_OWNER, artifact.uid).items:
+            if config.error is None:
                 yield self.request(artifact, config.spec, size)
+
+    def is_anybody_waiting(self, scope: str | None) -> bool:
+        """Whether the volumes of a scope need to be looked at at all."""
+        return bool(self._waiting(scope))
+
+    def _waiting(self, scope: str | None) -> tuple[AIMArtifact, ...]:
+        return self.view.select(WAITING_ARTIFACTS, EVERYWHERE if scope is None else scope).items
 
     def request(self, artifact: AIMArtifact, config: RuntimeConfigSpec, size: int) -> Request:
         """The volume that an artifact needs for weights of that many bytes."""

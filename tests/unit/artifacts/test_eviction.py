@@ -32,6 +32,7 @@ from aim_domain.kinds import AIM_CLUSTER_RUNTIME_CONFIG, AIM_RUNTIME_CONFIG
 from aim_domain.parts import (
     ARTIFACT_CLAIMS,
     ARTIFACT_JOBS,
+    ARTIFACT_PODS,
     ARTIFACTS,
     CLUSTER_RUNTIME_CONFIGS,
     INFERENCE_SERVICES,
@@ -240,6 +241,17 @@ def test_what_was_freed_for_somebody_is_kept_for_it() -> None:
     assert admit(senior, (senior, holder), volumes, lambda _: limits, Evictables()) is not None
 
 
+@pytest.mark.spec("AR-447", "AR-471")
+def test_who_holds_a_claim_chooses_first_and_keeps_nothing_once_it_is_served() -> None:
+    limits = Limits(namespace=10 * GI)
+    holder = request(4, "holder", created="2026-01-05", claims=True)
+    older = request(4, "older", created="2026-01-01")
+    both = (older, holder)
+    found = [admit(one, both, [volume(10)], lambda _: limits, evictable(4)) for one in (holder, older)]
+    assert [[victim.name for victim in one.victims] for one in found if one is not None] == [["0"], []]
+    assert admit(older, both, [volume(2)], lambda _: limits, Evictables()) is None
+
+
 @pytest.mark.spec("AR-471")
 def test_a_plan_to_evict_holds_up_nobody_who_fits() -> None:
     limits = Limits(namespace=10 * GI)
@@ -425,19 +437,23 @@ def test_who_may_be_evicted_at_all(a: JsonObject, b: JsonObject, default: int | 
 
 
 @pytest.mark.spec("AR-463", "AR-472", "SC-067")
-@pytest.mark.parametrize("use", ["workload", "predictor pod", "download", "cache"])
+@pytest.mark.parametrize("use", ["workload", "predictor pod", "artifact pod", "download", "cache"])
 def test_who_is_used_stays_and_wakes_the_waiting_when_that_ends(use: str) -> None:
     known = Full(sized("x"), old=IDLE)
     claim, job = known.claim_of("a"), known.all(ARTIFACT_JOBS)[0]["metadata"]["name"]
+    of_job = predictor(claim)
+    of_job["metadata"]["labels"] = {labels.CACHE_TYPE: labels.CACHE_TYPE_ARTIFACT}
     begin: dict[str, Callable[[], object]] = {
         "workload": lambda: known.put(INFERENCE_SERVICES, workload("chat", claim)),
         "predictor pod": lambda: known.put(PREDICTOR_PODS, predictor(claim)),
+        "artifact pod": lambda: known.put(ARTIFACT_PODS, of_job),
         "download": lambda: known.change(ARTIFACT_JOBS, job, status={"conditions": None}),
         "cache": lambda: (known.put(TEMPLATE_CACHES, listing("uid-a")), known.put(SERVICES, user())),
     }
     before: dict[str, tuple[Part[Any], JsonObject | None, JsonObject | None]] = {
         "workload": (INFERENCE_SERVICES, workload("chat", claim), None),
         "predictor pod": (PREDICTOR_PODS, predictor(claim), predictor(claim, "Succeeded")),
+        "artifact pod": (ARTIFACT_PODS, of_job, {**of_job, "status": {"phase": "Failed"}}),
         "download": (ARTIFACT_JOBS, None, None),
         "cache": (SERVICES, user(), None),
     }
@@ -449,6 +465,17 @@ def test_who_is_used_stays_and_wakes_the_waiting_when_that_ends(use: str) -> Non
         was = known.raw(ARTIFACT_JOBS, job)
         now = {**was, "status": {"conditions": [condition("Complete", True)]}}
     assert f"artifact:{TEAM}/x" in all_woken(SERVICE, known, part, was, now)
+
+
+@pytest.mark.spec("AR-448", "AR-462")
+def test_whose_volume_leaves_already_is_not_evicted() -> None:
+    known = Full(sized("x", size="20Gi"), old=IDLE)
+    known.change(ARTIFACT_CLAIMS, known.claim_of("a"), metadata={"finalizers": ["example.com/held"]})
+    known.remove(ARTIFACT_CLAIMS, known.claim_of("a"))
+    assert known.victims() == []
+    assert known.condition(ARTIFACTS, "x", "StorageQuotaReady") == ("False", "NamespaceQuotaExceeded")
+    known.change(ARTIFACTS, "b", spec={**known.raw(ARTIFACTS, "b")["spec"], "retentionPriority": 0})
+    assert known.victims() == ["b"], "the rest is there already"
 
 
 @pytest.mark.spec("AR-464")
@@ -609,9 +636,10 @@ def test_while_services_cannot_be_looked_up_nothing_goes_and_nothing_is_made_aga
     known.make_stale(SERVICES)
     plan = known.run(TEMPLATE_CACHES, "qwen")
     assert not plan.children
-    other = Full(sized("x"), listing("uid-a"), old=IDLE)
-    other.make_stale(SERVICES)
-    assert other.victims() == []
+    for mode in ("Shared", "Dedicated"):
+        other = Full(sized("x"), listing("uid-a", spec={"mode": mode}, owners=[owner(user())]), old=IDLE)
+        other.make_stale(SERVICES)
+        assert other.victims() == []
 
 
 @pytest.mark.spec("AR-487")
