@@ -11,10 +11,11 @@ from aim_artifacts.evicted_sources import note_evicted
 from aim_artifacts.eviction import Candidate
 from aim_artifacts.indexes import CACHES_BY_ARTIFACT
 from aim_artifacts.mounts import later_readings, readings_due, unread
+from aim_artifacts.quota import shown_bytes
 from aim_artifacts.retention import claim_room
 from aim_domain import AIMArtifact, AIMTemplateCache
 from aim_domain.parts import ARTIFACTS
-from controller_runtime import Delete, Effect, Event, EventType, Patch, Subject, View, human_size
+from controller_runtime import Delete, Effect, Event, EventType, Patch, Subject, View
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +80,7 @@ def _removal(artifact: AIMArtifact, victim: Candidate) -> Delete:
 def _evicted(artifact: AIMArtifact, victim: Candidate) -> Event:
     message = (
         f"evicted with retention priority {victim.priority}, last used {victim.used}: "
-        f"its {human_size(victim.size)} are for AIMArtifact {artifact.key}"
+        f"its {shown_bytes(victim.size)} are for AIMArtifact {artifact.key}"
     )
     about = Subject(ARTIFACTS, victim.namespace, victim.name, victim.uid)
     return Event(EventType.WARNING, EVICTED, message, about=about, of_deletes=True)
@@ -87,5 +88,5 @@ def _evicted(artifact: AIMArtifact, victim: Candidate) -> Event:
 
 def _triggered(victims: Sequence[Candidate]) -> Event:
     names = ", ".join(f"{one.namespace}/{one.name}" for one in victims)
-    freed = human_size(sum(one.size for one in victims))
+    freed = shown_bytes(sum(one.size for one in victims))
     return Event(EventType.NORMAL, EVICTION_TRIGGERED, f"evicting {names} frees {freed}", of_deletes=True)

@@ -253,15 +253,17 @@ class _Books:
         if refused is None:
             return None
         namespace, held = request.namespace, self.claimed.total() - _claim(request)
-        parts = [f"AIMArtifact {namespace}/{request.name} needs {_shown(request.size)}"]
+        parts = [f"AIMArtifact {namespace}/{request.name} needs {shown_bytes(request.size)}"]
         if limits.namespace is not None:
-            parts.append(f"namespace {namespace} uses {_shown(self.used[namespace])} of {_shown(limits.namespace)}")
+            parts.append(
+                f"namespace {namespace} uses {shown_bytes(self.used[namespace])} of {shown_bytes(limits.namespace)}"
+            )
         if limits.cluster is not None:
-            parts.append(f"the cluster uses {_shown(self.used.total())} of {_shown(limits.cluster)}")
+            parts.append(f"the cluster uses {shown_bytes(self.used.total())} of {shown_bytes(limits.cluster)}")
         if held > 0:
-            parts.append(f"{_shown(held)} are kept for artifacts that wait already")
+            parts.append(f"{shown_bytes(held)} are kept for artifacts that wait already")
         if refused.reason is Refusal.WAITING:
-            parts.append(f"{_shown(max(self._over(request, limits)))} must be freed")
+            parts.append(f"{shown_bytes(max(self._over(request, limits)))} must be freed")
         else:
             parts.append("delete unused artifacts or raise the limit")
         return Blocked(refused.reason, "; ".join(parts), refused.victims)
@@ -279,7 +281,8 @@ def _excess(wanted: int, limit: int | None) -> int:
     return 0 if limit is None else max(0, wanted - limit)
 
 
-def _shown(amount: int) -> str:
+def shown_bytes(amount: int) -> str:
+    """An amount for people, however large."""
     try:
         return quantity.human_size(amount)
     except quantity.QuantityError:

@@ -247,8 +247,8 @@ def test_who_holds_a_claim_chooses_first_and_keeps_nothing_once_it_is_served() -
     holder = request(4, "holder", created="2026-01-05", claims=True)
     older = request(4, "older", created="2026-01-01")
     both = (older, holder)
-    found = [admit(one, both, [volume(10)], lambda _: limits, evictable(4)) for one in (holder, older)]
-    assert [[victim.name for victim in one.victims] for one in found if one is not None] == [["0"], []]
+    found = [admit(one, both, [volume(10)], lambda _: limits, evictable(4, 4)) for one in (holder, older)]
+    assert [[victim.name for victim in one.victims] for one in found if one is not None] == [["0"], ["1"]]
     assert admit(older, both, [volume(2)], lambda _: limits, Evictables()) is None
 
 
