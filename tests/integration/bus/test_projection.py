@@ -120,8 +120,7 @@ async def test_an_old_marker_does_not_sync(
 ) -> None:
     await source.upsert("a")
     await source.mark()
-    await asyncio.sleep(0.5)
-    async with feeding(bus, layout, [part], settings=replace(QUICK, marker_lifetime=0.4)) as fed:
+    async with feeding(bus, layout, [part], settings=replace(QUICK, marker_lifetime=0.0)) as fed:
         await eventually(lambda: fed.statistics.projection.messages == 2, "the snapshot arrived")
         assert not fed.feed.synced
 

@@ -73,7 +73,7 @@ async def test_a_second_publisher_is_noticed_by_the_first(bus: BusConnection, na
                 async with publishing(second_bus, widgets(), layout, source="second") as second:
                     second.take(cluster.listing())
                     await eventually(lambda: second.statistics.markers > 3, "the second leads")
-                    await asyncio.sleep(5)
+                    await asyncio.Event().wait()
 
         with pytest.raises(ExceptionGroup) as raised:
             async with asyncio.timeout(60):
