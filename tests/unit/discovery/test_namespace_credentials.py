@@ -35,7 +35,8 @@ def test_an_explicit_token_wins_in_discovery() -> None:
 
 @pytest.mark.spec("RC-153", "RC-S30")
 def test_an_image_is_read_with_the_namespace_s_pull_secrets() -> None:
-    cluster = discovery_cluster(model(imagePullSecrets=[{"name": "own"}]), OF_NAMESPACE)
+    twice = [{"name": "own"}, {"name": "my-regcred"}]
+    cluster = discovery_cluster(model(imagePullSecrets=twice), OF_NAMESPACE)
     names = ["own", "my-regcred", "another-secret"]
     asked = effect_of(cluster.run(MODELS, "qwen"), EffectKind.PULL_SECRETS)
     assert asked.params == {"namespace": NAMESPACE, "secrets": names}

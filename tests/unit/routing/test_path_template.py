@@ -9,6 +9,8 @@ from aim_domain import AIMService
 from aim_domain.kinds import AIM_SERVICE
 from aim_domain.path_template import PathTemplateError, parse
 from aim_routing.path import PathProblem, normalise, path_of
+from aim_routing.path_template import render
+from controller_runtime import JsonObject
 
 
 def service(**members: Any) -> AIMService:
@@ -50,6 +52,17 @@ def test_without_template_the_path_is_namespace_and_uid(template: str | None) ->
 )
 def test_placeholders_are_replaced(template: str, path: str) -> None:
     assert path_of(service(), template).value == path
+
+
+@pytest.mark.spec("RT-080")
+def test_scalars_are_rendered_as_json_has_them() -> None:
+    values: JsonObject = {"count": 3, "part": 1.5, "yes": True, "no": False, "none": None, "many": ["a"]}
+    rendered = [render(f"{{.{name}}}", values) for name in ("count", "part", "yes", "no")]
+    # A dot becomes a hyphen, as in every segment (RT-092).
+    assert rendered == ["3", "1-5", "true", "false"]
+    for name in ("none", "many"):
+        with pytest.raises(PathTemplateError, match="not a string, number or boolean"):
+            render(f"{{.{name}}}", values)
 
 
 @pytest.mark.spec("RT-078", "RT-P05")

@@ -7,7 +7,7 @@ import pytest
 from support.builders import NOW, config_world, make
 from support.old_objects import NAMESPACE_CONFIG
 
-from aim_domain import ResolvedConfig, resolve_config
+from aim_domain import KaiwoConfig, ResolvedConfig, oldest_config, resolve_config
 from aim_domain.crd import definition
 from aim_domain.kinds import (
     AIM_CLUSTER_RUNTIME_CONFIG,
@@ -100,6 +100,21 @@ def test_kaiwo_s_config_is_the_lowest_level() -> None:
         assert overridden is not None
         assert overridden.default_storage_class_name == higher
     assert resolved(kaiwo()).spec.storage is None
+
+
+@pytest.mark.spec("RC-151")
+def test_of_one_second_the_name_decides() -> None:
+    made = [KaiwoConfig.model_validate(kaiwo(name)) for name in ("b", "a")]
+    for order in (made, made[::-1]):
+        first = oldest_config(order)
+        assert first is not None
+        assert first.name == "a"
+
+
+@pytest.mark.spec("RC-151")
+def test_a_cluster_scoped_consumer_sees_no_older_config() -> None:
+    fast = kaiwo(storage={"defaultStorageClass": "fast"})
+    assert resolved(fast, namespace=None).spec.storage is None
 
 
 @pytest.mark.spec("RC-151")

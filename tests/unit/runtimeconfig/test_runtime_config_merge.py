@@ -166,6 +166,8 @@ def test_engine_arguments_are_merged_as_json(base: str, override: str, expected:
         ("[a-c]x", "bx", True),
         ("[^a]x", "bx", True),
         ("[^a]x", "ax", False),
+        ("[!a]x", "ax", True),
+        ("[!a]x", "bx", False),
         (r"\*", "*", True),
         ("org.my", "orgxmy", False),
     ],

@@ -23,9 +23,10 @@ from support.serving import (
     workload,
 )
 
-from aim_domain import kinds, labels
+from aim_domain import AIMModel, AIMService, kinds, labels
 from aim_domain.naming import image_model_name
 from aim_domain.parts import CLUSTER_MODELS, INFERENCE_SERVICES, MODELS
+from aim_serving.custom_model import matching_model
 from aim_serving.image_name import ImageNameError, parse_image_name
 from controller_runtime import JsonObject, Part
 
@@ -135,6 +136,18 @@ def test_a_stored_model_that_is_not_ready_is_looked_for_anew(former: list[JsonOb
     plan = plan_for(serving_world(service, *former, model("ready-model", "other/image:1")))
     assert plan.status is not None
     assert plan.status["resolvedModel"]["name"] == "ready-model"
+
+
+@pytest.mark.spec("SV-055")
+def test_a_stored_model_that_cannot_be_read_stops_the_search() -> None:
+    stored = {**STORED, "namespace": "", "scope": "Cluster"}
+    world = serving_world(by_name("ready-model", resolvedModel=stored), model("ready-model"))
+    world.make_stale(CLUSTER_MODELS)
+    plan = plan_for(world)
+    assert plan.children == ()
+    ready = condition_of(plan, "ModelReady")
+    assert ready is not None
+    assert (ready[0], plan.retry is None) == ("False", False), ready
 
 
 # By image
@@ -326,6 +339,21 @@ def test_the_made_custom_model() -> None:
     assert made.body["metadata"]["labels"][labels.SERVICE] == "qwen-chat"
     assert condition_of(plan, "ModelReady") == ("False", "CreatingModel")
     assert "my-org/my-model" in message_of(plan, "ModelReady")
+
+
+@pytest.mark.spec("SV-074")
+def test_of_several_models_that_fit_the_first_by_name_is_taken() -> None:
+    wanted = AIMService.model_validate(custom()).spec.model.custom
+    assert wanted is not None
+    (made,) = plan_for(serving_world(custom())).children
+    fitting = [
+        AIMModel.model_validate(make(kinds.AIM_MODEL, name, namespace=TEAM, spec=made.body["spec"]))
+        for name in ("b", "a", "c")
+    ]
+    for order in (fitting, fitting[::-1]):
+        found = matching_model(order, wanted)
+        assert found is not None
+        assert found.name == "a"
 
 
 @pytest.mark.spec("SV-073", "SV-074", "AT-029", "AT-157", "SV-P07", "SV-P08")

@@ -391,7 +391,7 @@ def test_a_failed_write_is_reported() -> None:
     assert plan.retry is not None
 
 
-@pytest.mark.spec("SV-031", "SV-218")
+@pytest.mark.spec("SV-031")
 def test_generation_and_transition_times() -> None:
     world = living(*around(SERVICE, True), predictor_pod("Running", ready=True))
     run(world)

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from support.builders import NOW, make
 from support.old_objects import KAIWO_DEFAULTS, NAMESPACE_CONFIG
-from support.predictors import applied, env, predictor
-from support.serving import TEAM, aim_service, model, serving_world, template
+from support.predictors import USUAL, applied, env, predictor
+from support.serving import TEAM, aim_service, cache, children_of, model, node, plan_for, serving_world, template
 
 from aim_domain import InferenceService
 from aim_domain.kinds import AIM_CLUSTER_RUNTIME_CONFIG, AIM_NAMESPACE_CONFIG, KAIWO_CONFIG
@@ -51,6 +51,11 @@ def test_the_serving_pod_has_the_namespace_s_pull_secrets_behind_its_own() -> No
     secrets = predictor(service, namespace_config(**NAMESPACE_CONFIG))["imagePullSecrets"]
     assert secrets == [{"name": "own"}, {"name": "another-secret"}, {"name": "my-regcred"}]
     assert model()["spec"].get("imagePullSecrets") is None
+    named = model(imagePullSecrets=[{"name": "of-model"}])
+    every = serving_world(aim_service(), named, template(), node(), cache(USUAL), namespace_config(**NAMESPACE_CONFIG))
+    (workload,) = children_of(plan_for(every), "InferenceService")
+    names = [one["name"] for one in workload["spec"]["predictor"]["imagePullSecrets"]]
+    assert names == ["of-model", "my-regcred", "another-secret"]
 
 
 @pytest.mark.spec("RC-154")

@@ -32,7 +32,7 @@ from aim_domain import kinds, labels
 from aim_domain.parts import AUTOSCALERS, PREDICTOR_PODS, SERVICES
 from aim_serving.left_at_zero import AWAKENING
 from aim_serving.scaler_leftovers import SCALER_REMOVAL
-from controller_runtime import FACTS, Effect, Event, EventType, JsonObject, Plan
+from controller_runtime import FACTS, Effect, Event, EventType, JsonObject, Plan, timestamp
 
 AWAKE: JsonObject = {
     "type": "PodMetric",
@@ -201,6 +201,34 @@ def test_only_who_may_be_without_replicas_is_well_without() -> None:
     first = plan_for(serving_world(fresh, *around(), workload(fresh, ready=True)))
     assert condition_of(first, "InferenceServicePodsReady") == ("False", "NoPods")
     assert condition_of(first, "HPAReady") == ("False", "HPANotFound")
+
+
+@pytest.mark.spec("SV-218")
+def test_a_condition_is_as_old_as_its_status_and_reason() -> None:
+    def since(kind: str) -> tuple[str, str]:
+        (found,) = [one for one in live.status(SERVICES, "qwen-chat")["conditions"] if one["type"] == kind]
+        return found["message"], found["lastTransitionTime"]
+
+    live = living(service(**BY_HPA, replicas=5), *around())
+    run(live)
+    told, begin = since("ReplicasInEffect")
+    live.put(AUTOSCALERS, autoscaler(HPA, 0, resting=True))
+    run(live)
+    live.later(60)
+    live.change(SERVICES, "qwen-chat", spec=service(**BY_HPA, replicas=6)["spec"])
+    live.put(AUTOSCALERS, waiting_for_metrics(HPA))
+    run(live)
+    later = timestamp(live.now)
+    assert since("ReplicasInEffect")[0] != told
+    assert since("ReplicasInEffect")[1] == begin < later, "another message of the same state"
+    assert live.condition(SERVICES, "qwen-chat", "HPAReady") == ("False", "WaitingForMetrics")
+    assert since("HPAReady")[1] == later, "another reason of the same status"
+
+
+def waiting_for_metrics(name: str) -> JsonObject:
+    body = autoscaler(name)
+    body["status"]["conditions"] = [condition("ScalingActive", "False", "FailedGetResourceMetric")]
+    return body
 
 
 # Left at zero

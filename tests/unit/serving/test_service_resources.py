@@ -51,6 +51,12 @@ def test_layers_of_resources(count: int, layers: tuple[JsonObject, ...], side: s
     assert resources(count, *layers)[side] == expected
 
 
+@pytest.mark.spec("SV-166")
+def test_what_somebody_wrote_is_passed_on_although_it_contradicts_itself() -> None:
+    found = resources(1, {"requests": {"memory": "8Gi"}}, {"limits": {"memory": "4Gi"}})
+    assert (found["requests"]["memory"], found["limits"]["memory"]) == ("8Gi", "4Gi")
+
+
 @pytest.mark.spec("SV-161")
 def test_other_gpu_resource_and_cpu_hardware() -> None:
     assert resources(2, resourceName="amd.com/gpu-x")["limits"]["amd.com/gpu-x"] == "2"

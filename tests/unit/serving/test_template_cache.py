@@ -282,6 +282,7 @@ def deleted(plan: Plan) -> list[str]:
 def test_unfinished_caches_go_with_the_service() -> None:
     assert deleted(deleting(mine(status="Failed"))) == [USUAL]
     assert deleted(deleting(mine(status="Ready"))) == []
+    assert deleted(deleting(mine(status="Ready", mode="Dedicated"))) == [], "its owner reference takes it along"
     assert deleted(deleting(cache("of-another", status="Failed"))) == []
     assert deleted(deleting(mine(status="Failed", deleting=NOW))) == []
 
