@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from functools import partial
+from typing import Final
 
 from aim_artifacts import SERVICE_NAME
 from aim_artifacts.artifact_reconcile import reconcile_artifact
@@ -40,6 +41,9 @@ _OF_OTHERS = (
     FACTS,
 )
 
+_VOLUMES: Final = 2 << 20
+"""Bytes of the artifacts and claims that each pass reads where storage is limited: some 700 of both."""
+
 
 def definition(settings: ArtifactsSettings) -> ServiceDefinition:
     """The declaration of the artifacts service."""
@@ -68,6 +72,7 @@ def definition(settings: ArtifactsSettings) -> ServiceDefinition:
         ),
         effect_kinds={**POD_EFFECTS, MOUNTED_CLAIMS: 4},
         readings=StorageReadings(),
+        kept_decoded=_VOLUMES,
     )
 
 
