@@ -18,7 +18,7 @@ from matrix.site import Site
 from support.deciding import decide
 
 from aim_cli.services import services
-from controller_runtime import AimError, KubeClient, Reconciler, ServiceDefinition, World
+from controller_runtime import ClassifiedError, KubeClient, Reconciler, ServiceDefinition, World
 from controller_runtime.bus.connection import BusSettings, connect
 from controller_runtime.bus.entry import Entry
 from controller_runtime.bus.feed import WorldFeed
@@ -127,7 +127,7 @@ def _executor(client: KubeClient, definition: ServiceDefinition, reconciler: Rec
 async def _wanted(executor: Executor, reconciler: Reconciler[Any], world: World, entry: Entry[Any]) -> str:
     """What the plan wants to write; empty if nothing."""
     obj = entry.decode()
-    if isinstance(obj, AimError):
+    if isinstance(obj, ClassifiedError):
         return ""
     plan = replace(decide(reconciler, obj, WorldView(world), datetime.now(UTC)), events=())
     execution = await executor.execute(Target(reconciler.part, entry.raw), plan)

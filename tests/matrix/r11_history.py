@@ -14,7 +14,7 @@ from matrix.plans import declared
 from matrix.site import Site
 from support.deciding import decide
 
-from controller_runtime import AimError, Key, Plan, ServiceDefinition, World
+from controller_runtime import ClassifiedError, Key, Plan, ServiceDefinition, World
 from controller_runtime.bus.chain import LoggedVersion
 from controller_runtime.bus.connection import BusSettings, connect
 from controller_runtime.bus.delivery import deliver
@@ -93,7 +93,7 @@ def _plans(definition: ServiceDefinition, world: World, now: datetime) -> dict[t
     for reconciler in definition.reconcilers:
         for entry in world.all(reconciler.part):
             obj = entry.decode()
-            if not isinstance(obj, AimError):
+            if not isinstance(obj, ClassifiedError):
                 found[reconciler.controller, entry.key] = decide(reconciler, obj, WorldView(world), now)
     return found
 

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 from aim_domain import NAMESPACE_CONFIGS_BY_NAMESPACE
 from aim_domain.kinds import kind_of
 from aim_domain.parts import CLUSTER_RUNTIME_CONFIGS, KAIWO_CONFIGS, NAMESPACE_CONFIGS, RUNTIME_CONFIGS
-from controller_runtime import FACT, AimError, Change, JsonObject, Key, Kind, Part, Resource, World, timestamp
+from controller_runtime import FACT, Change, ClassifiedError, JsonObject, Key, Kind, Part, Resource, World, timestamp
 from controller_runtime.bus.entry import Entry, Version
 from controller_runtime.bus.fact import fact_key
 from controller_runtime.bus.published import published_form
@@ -146,7 +146,7 @@ def fact(
     part: Part[Any],
     *,
     outcome: JsonObject | None = None,
-    failure: AimError | None = None,
+    failure: ClassifiedError | None = None,
     attempts: int = 0,
     observed: datetime = NOW,
 ) -> JsonObject:
@@ -194,7 +194,7 @@ class BuiltWorld:
         """The clock of a pass."""
         return NOW
 
-    def view(self, failure: AimError | None = None, failing_since: datetime | None = None) -> WorldView:
+    def view(self, failure: ClassifiedError | None = None, failing_since: datetime | None = None) -> WorldView:
         """A new view for one pass."""
         return WorldView(self.world, failure, failing_since)
 
@@ -203,7 +203,7 @@ class BuiltWorld:
         entry = self.world.get(part, Key(namespace if part.kind.namespaced else "", name))
         assert entry is not None, f"{part} has no {namespace}/{name}"
         decoded = entry.decode()
-        assert not isinstance(decoded, AimError), decoded
+        assert not isinstance(decoded, ClassifiedError), decoded
         return decoded
 
     def put(self, part: Part[Any], *objects: JsonObject) -> list[Change[Any]]:

@@ -35,8 +35,8 @@ from aim_local.apiserver.store import Event, EventType, Watcher
 from controller_runtime import (
     FACT,
     FACTS,
-    AimError,
     Change,
+    ClassifiedError,
     Effect,
     JsonObject,
     Key,
@@ -220,7 +220,7 @@ class Live(BuiltWorld):
         assert (execution.failure, execution.status_failure, execution.drop) == (None, None, None), execution
         return plan
 
-    def failure(self, part: Part[Any], name: str, namespace: str = "") -> AimError:
+    def failure(self, part: Part[Any], name: str, namespace: str = "") -> ClassifiedError:
         """One pass whose plan cannot be carried out, and the pass that reports it; why."""
         (_, refused), _ = self._process(part, name, namespace)
         assert refused.failure is not None
@@ -363,7 +363,7 @@ class Live(BuiltWorld):
         self._server.until_done(self._server.kube.delete(part.kind, name, key.namespace or None, uid=uid))
         self._follow()
 
-    def answer(self, effect: Effect, outcome: JsonObject | None = None, failure: AimError | None = None) -> None:
+    def answer(self, effect: Effect, outcome: JsonObject | None = None, failure: ClassifiedError | None = None) -> None:
         """Let an effect end now."""
         where = fact_key(self.definition.name, effect.kind, effect.key)
         before = self.world.get(FACTS, where)

@@ -15,12 +15,12 @@ from aim_model_sync.effect_kinds import SERVICE_NAME, SYNC
 from aim_model_sync.outcome import SelectorOutcome, SyncOutcome
 from aim_model_sync.service import definition
 from aim_model_sync.settings import ModelSyncSettings
-from controller_runtime import AimError, Category, JsonObject, Plan, to_json
+from controller_runtime import Category, ClassifiedError, JsonObject, Plan, to_json
 
 DEFINITION = definition(ModelSyncSettings(system_namespace="aim-system"))
 RECONCILER = DEFINITION.reconcilers[0]
 FINISHED = NOW - timedelta(seconds=1)
-BROKEN = AimError(Category.INFRASTRUCTURE, "ServiceUnavailable", "create of AIMClusterModel x failed: 503")
+BROKEN = ClassifiedError(Category.INFRASTRUCTURE, "ServiceUnavailable", "create of AIMClusterModel x failed: 503")
 
 
 def source(status: JsonObject | None = None, name: str = "catalog", **more: Any) -> JsonObject:
@@ -74,7 +74,7 @@ class Scene:
     def __post_init__(self) -> None:
         self.world = world_of(DEFINITION.consumes, self.obj, *self.others, indexes=DEFINITION.indexes)
 
-    def reconcile(self, now: datetime = NOW, failure: AimError | None = None) -> Plan:
+    def reconcile(self, now: datetime = NOW, failure: ClassifiedError | None = None) -> Plan:
         name = self.obj["metadata"]["name"]
         return decide(RECONCILER, self.world.object(MODEL_SOURCES, "", name), self.world.view(failure), now)
 

@@ -13,7 +13,7 @@ from aim_domain.parts import INFERENCE_SERVICES, SERVICES
 from aim_domain.pods.facts import POD_EVENTS
 from aim_serving import indexes
 from aim_serving.service import CONSUMED, SERVICE_RECONCILER, definition
-from controller_runtime import FACT, AimError, JsonObject, Plan
+from controller_runtime import FACT, ClassifiedError, JsonObject, Plan
 from controller_runtime.bus.fact import fact_key
 from controller_runtime.bus.part import GroupId
 
@@ -200,7 +200,7 @@ def serving_world(*objects: JsonObject) -> BuiltWorld:
 
 
 def plan_for(
-    world: BuiltWorld, name: str = "qwen-chat", *, now: datetime | None = None, failure: AimError | None = None
+    world: BuiltWorld, name: str = "qwen-chat", *, now: datetime | None = None, failure: ClassifiedError | None = None
 ) -> Plan:
     """The plan of one pass over a service, which nobody carries out."""
     service = world.object(SERVICES, _namespace(world, name), name)

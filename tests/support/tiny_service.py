@@ -20,9 +20,9 @@ from aim_domain import AIMModel, AimSettings
 from aim_domain.kinds import AIM_MODEL
 from controller_runtime import (
     FACTS,
-    AimError,
     Category,
     Child,
+    ClassifiedError,
     Effect,
     EffectRunner,
     JsonObject,
@@ -65,7 +65,9 @@ def reconcile(model: AIMModel, view: View, _now: datetime) -> Plan:
     if image == BUG:
         raise RuntimeError("a bug of this very object")
     if image == BROKEN:
-        return Plan(retry=AimError(Category.INFRASTRUCTURE, "Broken", "what this very object needs does not answer"))
+        return Plan(
+            retry=ClassifiedError(Category.INFRASTRUCTURE, "Broken", "what this very object needs does not answer")
+        )
     structlog.get_logger().info("looking", image=image)
     key = f"{model.uid}/{image}"
     fact = get_fact(view, FACTS, NAME, LOOK, key).value

@@ -11,7 +11,7 @@ from support.whole_platform import passes_after, variants
 
 from aim_domain import AimSettings, labels
 from aim_domain.component_names import COMPONENT_ORDER
-from controller_runtime import AimError, Category, Component, dumps
+from controller_runtime import Category, ClassifiedError, Component, dumps
 from controller_runtime.reconcile.condition_names import ParentCondition
 
 ROOT: Final = Path(__file__).parents[2]
@@ -31,8 +31,8 @@ def test_what_an_error_says() -> None:
         "RESOURCE_EXHAUSTION": "ResourceExhaustion",
         "UNKNOWN": "Unknown",
     }
-    assert str(AimError(Category.AUTH, "Unauthorized", "no token")) == "Unauthorized: no token"
-    assert str(AimError(Category.AUTH, "Unauthorized", "")) == "Unauthorized"
+    assert str(ClassifiedError(Category.AUTH, "Unauthorized", "no token")) == "Unauthorized: no token"
+    assert str(ClassifiedError(Category.AUTH, "Unauthorized", "")) == "Unauthorized"
 
 
 @pytest.mark.spec("FW-083", "FW-082")

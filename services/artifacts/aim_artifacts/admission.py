@@ -12,7 +12,7 @@ from aim_artifacts.storage import Storage
 from aim_artifacts.usage import Usage
 from aim_domain import AIMArtifact, RuntimeConfigSpec
 from aim_domain.component_names import ComponentName
-from controller_runtime import AimError, Component, Dependency, Key, Observability, State, View
+from controller_runtime import ClassifiedError, Component, Dependency, Key, Observability, State, View
 
 _NAME = ComponentName.STORAGE_QUOTA
 
@@ -38,13 +38,13 @@ def judge(artifact: AIMArtifact, config: RuntimeConfigSpec, size: int, view: Vie
     # Whose turn it is no single decision sees: what makes room says it to each in turn (AR-472, FW-502).
     storage = Storage(view.untracked, now)
     limits = storage.limits_of(artifact.namespace)
-    if isinstance(limits, AimError):
+    if isinstance(limits, ClassifiedError):
         return Admission(_unknown(limits))
     if not limits.apply:
         return Admission(limits=limits)
     scope = storage.scope_of(artifact.namespace)
     holdings = storage.holdings(scope)
-    if isinstance(holdings, AimError):
+    if isinstance(holdings, ClassifiedError):
         return Admission(_unknown(holdings))
     request, usage = storage.request(artifact, config, size), Usage(view.untracked)
     blocked = admit(
@@ -82,7 +82,7 @@ def movable(view: View, namespace: str | None) -> Iterable[Key]:
         return []
     scope = None if namespace is None else storage.scope_of(namespace)
     holdings = storage.holdings(scope) if storage.is_anybody_waiting(scope) else []
-    if isinstance(holdings, AimError):
+    if isinstance(holdings, ClassifiedError):
         return []
     requests = storage.requests(scope, holdings)
     evictables = storage.evictables(holdings, Usage(view))
@@ -103,5 +103,5 @@ def _granted() -> Component:
     return Component(_NAME, State.READY, QUOTA_AVAILABLE, "The volume is within the storage limits")
 
 
-def _unknown(error: AimError) -> Component:
+def _unknown(error: ClassifiedError) -> Component:
     return Component(_NAME, errors=(error,), dependency=Dependency.UPSTREAM)

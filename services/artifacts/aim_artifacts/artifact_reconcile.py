@@ -31,9 +31,9 @@ from aim_domain.component_names import COMPONENT_ORDER
 from aim_domain.naming import check_size_job_name, claim_name, download_job_name
 from aim_domain.parts import ARTIFACT_CLAIMS, ARTIFACT_JOBS, STATUS_UPDATER_BINDINGS
 from controller_runtime import (
-    AimError,
     Category,
     Child,
+    ClassifiedError,
     Desired,
     Evaluation,
     Event,
@@ -119,7 +119,7 @@ def _own_claim(artifact: AIMArtifact, view: View) -> Lookup[PersistentVolumeClai
         f"PersistentVolumeClaim {found.value.key} exists and does not belong to AIMArtifact {artifact.key}; "
         "delete one of the two"
     )
-    return Lookup(error=AimError(Category.INVALID_SPEC, "AlreadyExists", message))
+    return Lookup(error=ClassifiedError(Category.INVALID_SPEC, "AlreadyExists", message))
 
 
 def _job(view: View, namespace: str, name: str) -> JobSeen:
@@ -128,7 +128,7 @@ def _job(view: View, namespace: str, name: str) -> JobSeen:
     return JobSeen(f"{namespace}/{name}", lookup, pods)
 
 
-def _unreadable(binding: Lookup[RoleBinding]) -> tuple[AimError, ...]:
+def _unreadable(binding: Lookup[RoleBinding]) -> tuple[ClassifiedError, ...]:
     return () if binding.error is None else (binding.error,)
 
 

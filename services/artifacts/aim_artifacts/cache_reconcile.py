@@ -19,8 +19,8 @@ from aim_domain.component_names import COMPONENT_ORDER
 from aim_domain.naming import label_value
 from aim_domain.parts import ARTIFACTS, NAMESPACES
 from controller_runtime import (
-    AimError,
     Child,
+    ClassifiedError,
     Delete,
     Event,
     EventType,
@@ -46,7 +46,7 @@ def reconcile_cache(cache: AIMTemplateCache, view: View, now: datetime) -> Plan:
     config = resolve_config(view, cache.namespace, cache.spec.runtime_config_name)
     template = resolve_template(cache, view)
     kept = sources_to_keep(cache.spec.model_sources, template.sources)
-    errors: list[AimError] = []
+    errors: list[ClassifiedError] = []
     matches = [_match(cache, entry, view, errors) for entry in kept.sources]
     evicted = _evicted(cache, matches, view)
     matches = [replace(match, evicted=match.entry.source.source_uri in evicted) for match in matches]
@@ -73,7 +73,7 @@ def reconcile_cache(cache: AIMTemplateCache, view: View, now: datetime) -> Plan:
 def clean_up_cache(cache: AIMTemplateCache, view: View, _: datetime) -> Plan | None:
     """Delete artifacts that never became Ready; ``None`` once nothing is left to do (AR-586, AR-589, AR-590)."""
     terminating = namespace_terminating(cache.namespace, view.get(NAMESPACES, None, cache.namespace))
-    if isinstance(terminating, AimError):
+    if isinstance(terminating, ClassifiedError):
         return Plan(retry=terminating)
     if terminating:
         return None
@@ -84,7 +84,7 @@ def clean_up_cache(cache: AIMTemplateCache, view: View, _: datetime) -> Plan | N
     return Plan(deletes=deletes, requeue_after=_REQUEUE_AFTER) if deletes else None
 
 
-def _match(cache: AIMTemplateCache, entry: IndexedSource, view: View, errors: list[AimError]) -> Match:
+def _match(cache: AIMTemplateCache, entry: IndexedSource, view: View, errors: list[ClassifiedError]) -> Match:
     found = _candidates(cache, entry, view)
     if found.error is not None:
         errors.append(found.error)

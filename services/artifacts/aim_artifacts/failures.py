@@ -21,7 +21,7 @@ from aim_domain import (
     no_log,
     wanted_logs,
 )
-from controller_runtime import AimError, Category, Component, Observability, PodPhase, State, loads
+from controller_runtime import Category, ClassifiedError, Component, Observability, PodPhase, State, loads
 from controller_runtime.core import Pod
 
 
@@ -138,4 +138,4 @@ def _component(name: str, failure: PodFailure, *, final: bool) -> Component:
         return replace(component, state=State.PROGRESSING, observe=Observability.WARNING)
     if cause.category is None:
         return replace(component, state=State.FAILED)
-    return replace(component, errors=(AimError(cause.category, cause.reason, failure.message),))
+    return replace(component, errors=(ClassifiedError(cause.category, cause.reason, failure.message),))

@@ -19,7 +19,7 @@ from aim_artifacts.sizing import stated_size
 from aim_artifacts.usage import Usage
 from aim_domain import DEFAULT_NAME, AIMArtifact, ResolvedConfig, RuntimeConfigSpec, resolve_config
 from aim_domain.parts import ARTIFACT_CLAIMS, ARTIFACTS, CLUSTER_RUNTIME_CONFIGS, NAMESPACES
-from controller_runtime import AimError, View, is_paused, timestamp
+from controller_runtime import ClassifiedError, View, is_paused, timestamp
 from controller_runtime.core import PersistentVolumeClaim
 
 
@@ -42,10 +42,10 @@ class Storage:
 
     view: View
     now: datetime | None = None
-    _limits: dict[str, Limits | AimError] = field(default_factory=dict)
+    _limits: dict[str, Limits | ClassifiedError] = field(default_factory=dict)
     _configs: dict[tuple[str, str | None], ResolvedConfig] = field(default_factory=dict)
 
-    def limits_of(self, namespace: str) -> Limits | AimError:
+    def limits_of(self, namespace: str) -> Limits | ClassifiedError:
         """The limits that hold in a namespace, or why they are not known."""
         if namespace not in self._limits:
             config = self.view.get(CLUSTER_RUNTIME_CONFIGS, None, DEFAULT_NAME)
@@ -56,13 +56,13 @@ class Storage:
     def known_limits_of(self, namespace: str) -> Limits:
         """The limits that hold in a namespace; none where they are not known."""
         limits = self.limits_of(namespace)
-        return NO_LIMITS if isinstance(limits, AimError) else limits
+        return NO_LIMITS if isinstance(limits, ClassifiedError) else limits
 
     def scope_of(self, namespace: str) -> str | None:
         """Whose volumes count for a request in a namespace; ``None`` = those of all namespaces."""
         return namespace if self.known_limits_of(namespace).cluster is None else None
 
-    def holdings(self, scope: str | None) -> list[Holding] | AimError:
+    def holdings(self, scope: str | None) -> list[Holding] | ClassifiedError:
         """The volumes in a scope, or why they are not known."""
         view = self.view
         claims = view.all(ARTIFACT_CLAIMS) if scope is None else view.select(CLAIMS_BY_NAMESPACE, scope)

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from aim_domain.parts import NAMESPACES
-from controller_runtime import AimError, View
+from controller_runtime import ClassifiedError, View
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,7 +16,7 @@ class WorkNamespace:
     """
 
     usable: bool
-    errors: tuple[AimError, ...] = ()
+    errors: tuple[ClassifiedError, ...] = ()
 
 
 def work_namespace(view: View, namespace: str) -> WorkNamespace:

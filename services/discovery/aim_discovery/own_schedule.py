@@ -6,11 +6,11 @@ the object. Such a pass looks again when the grace period ends, and otherwise wh
 
 from dataclasses import replace
 
-from controller_runtime import RETRIED_CATEGORIES, AimError, Component, Plan, soonest
+from controller_runtime import RETRIED_CATEGORIES, ClassifiedError, Component, Plan, soonest
 
 
 def on_own_schedule(
-    plan: Plan, components: tuple[Component, ...], scheduled: frozenset[str], failure: AimError | None
+    plan: Plan, components: tuple[Component, ...], scheduled: frozenset[str], failure: ClassifiedError | None
 ) -> Plan:
     """The plan without the general retry, if no error but those of the scheduled components asks for one.
 

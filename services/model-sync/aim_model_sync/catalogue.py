@@ -8,7 +8,7 @@ from aim_domain.kinds import AIM_CLUSTER_MODEL_SOURCE
 from aim_domain.naming import label_value
 from aim_domain.parts import CLUSTER_MODELS
 from aim_model_sync.words import counted
-from controller_runtime import AimError, Index, View, is_left_by_predecessor, label_index, owner_index, scoped
+from controller_runtime import ClassifiedError, Index, View, is_left_by_predecessor, label_index, owner_index, scoped
 from oci_registry import ImageReference, InvalidReferenceError, Repository, parse_image
 
 _SOURCE_KIND: Final = "AIMClusterModelSource"
@@ -42,7 +42,7 @@ class Managed:
     """
 
     models: tuple[AIMClusterModel, ...] = ()
-    error: AimError | None = None
+    error: ClassifiedError | None = None
 
     @property
     def images(self) -> frozenset[ImageReference]:

@@ -9,7 +9,7 @@ from aim_model_sync.conditions import Fault, Reason, SourceCondition
 from aim_model_sync.outcome import SyncOutcome
 from aim_model_sync.status import Fields, status_plan
 from aim_model_sync.words import counted, shortened, some
-from controller_runtime import AimError, Desired, Observability, Plan, StatusValue, condition, find_condition
+from controller_runtime import ClassifiedError, Desired, Observability, Plan, StatusValue, condition, find_condition
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class Result:
     withheld: int = 0
     missing: int = 0
     collisions: tuple[str, ...] = ()
-    failure: AimError | None = None
+    failure: ClassifiedError | None = None
 
     @property
     def creation_fault(self) -> Fault | None:
@@ -97,7 +97,7 @@ def _desired(source: AIMClusterModelSource, result: Result, namespace: str) -> t
     )
 
 
-def broken_off(source: AIMClusterModelSource, error: AimError, now: datetime, *, listing: bool = False) -> Plan:
+def broken_off(source: AIMClusterModelSource, error: ClassifiedError, now: datetime, *, listing: bool = False) -> Plan:
     """The status when Kubernetes, not a registry, kept a sync from ending (MS-283, MS-306, MS-338).
 
     Args:

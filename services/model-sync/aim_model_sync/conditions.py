@@ -13,7 +13,7 @@ from aim_model_sync.outcome import SelectorState, SyncOutcome
 from aim_model_sync.words import counted, selector_details, some
 from controller_runtime import (
     RETRIED_CATEGORIES,
-    AimError,
+    ClassifiedError,
     Condition,
     ConditionStatus,
     Desired,
@@ -136,7 +136,7 @@ def registry_reachable(outcome: SyncOutcome) -> Desired:
     return Desired(type_, ConditionStatus.UNKNOWN, Reason.NOT_CHECKED, text, _SILENT)
 
 
-def existing_models(number: int, error: AimError | None = None) -> Desired:
+def existing_models(number: int, error: ClassifiedError | None = None) -> Desired:
     """Whether the source's models are known (MS-333, MS-334)."""
     type_ = SourceCondition.EXISTING_MODELS_READY
     if error is not None:
@@ -177,7 +177,7 @@ def auth_fault(outcome: SyncOutcome) -> Fault | None:
     return Fault(Reason.AUTH_ERROR, f"no access to {some(refused)}: {selector_details(outcome)}")
 
 
-def dependencies_fault(*errors: AimError | None) -> Fault | None:
+def dependencies_fault(*errors: ClassifiedError | None) -> Fault | None:
     """Failures of the Kubernetes API (MS-338)."""
     for error in errors:
         if error is not None and error.category in RETRIED_CATEGORIES:

@@ -8,7 +8,7 @@ from aim_domain import AIMClusterModelSource
 from aim_model_sync.conditions import Reason, SourceCondition
 from aim_model_sync.outcome import SecretsOutcome, SyncOutcome
 from aim_model_sync.schedule import SECRET_CHECK_INTERVAL, SECRET_DEBOUNCE, LastSync, next_sync
-from controller_runtime import AimError, Condition, ConditionStatus, Fact, find_condition
+from controller_runtime import ClassifiedError, Condition, ConditionStatus, Fact, find_condition
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class Progress:
         return cls(source, fact, secrets_fact, None if fact is None else fact.read(SyncOutcome))
 
     @property
-    def failure(self) -> AimError | None:
+    def failure(self) -> ClassifiedError | None:
         """Why the newest sync could not be carried out."""
         return None if self.fact is None else self.fact.error
 

@@ -21,8 +21,8 @@ from aim_model_sync.words import counted
 from controller_runtime import (
     FACTS,
     IMMEDIATELY,
-    AimError,
     Category,
+    ClassifiedError,
     Effect,
     Event,
     EventType,
@@ -160,7 +160,7 @@ def _is_taken(view: View, name: str) -> bool:
     return view.get(CLUSTER_MODELS, None, name).value is not None
 
 
-def _without_models(this: _Pass, error: AimError) -> Plan:
+def _without_models(this: _Pass, error: ClassifiedError) -> Plan:
     """Nothing is created while the models are not known; the status tells it after a while (MS-283)."""
     assert this.progress.fact is not None
     patience = LISTING_GRACE - (this.now - this.progress.fact.observed_at).total_seconds()
@@ -169,7 +169,7 @@ def _without_models(this: _Pass, error: AimError) -> Plan:
     return replace(broken_off(this.source, error, this.now, listing=True), retry=error)
 
 
-def _retried(failure: AimError | None) -> AimError | None:
+def _retried(failure: ClassifiedError | None) -> ClassifiedError | None:
     """A failed creation is tried again whatever the cause, with the registries' answers at hand (MS-235, MS-276)."""
     return None if failure is None else replace(failure, category=Category.INFRASTRUCTURE)
 

@@ -12,7 +12,7 @@ from aim_domain import AIMService, HTTPRoute, ParentReference, spans_namespaces
 from aim_domain.kinds import AIM_SERVICE
 from aim_domain.parts import HTTP_ROUTES, SERVICES
 from aim_routing.address import Address, canonical_hostnames
-from controller_runtime import AimError, Depth, Event, EventType, Index, OwnerReference, View
+from controller_runtime import ClassifiedError, Depth, Event, EventType, Index, OwnerReference, View
 
 PATH_CONFLICT: Final = "PathConflict"
 
@@ -53,7 +53,7 @@ class Rivals:
 
     namespace: str = ""
     service: str = ""
-    error: AimError | None = None
+    error: ClassifiedError | None = None
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -68,7 +68,7 @@ class _Rival:
 def rivals_of(view: View, service: AIMService, address: Address) -> Rivals:
     """Who has a better right to the address, or to a part of it."""
     found: dict[str, HTTPRoute] = {}
-    error: AimError | None = None
+    error: ClassifiedError | None = None
     for value in sorted(address.search_values()):
         selection = view.select(ROUTES_BY_ADDRESS, value)
         error = error or selection.error

@@ -19,8 +19,8 @@ from controller_runtime import (
     BRIEFLY,
     GRACE_PERIOD,
     RETRIED_CATEGORIES,
-    AimError,
     Child,
+    ClassifiedError,
     Delete,
     Desired,
     Hold,
@@ -171,7 +171,7 @@ def _keeping(service: AIMService, desired: Desired, route: HTTPRoute | None, vie
 
 
 def _failed(
-    service: AIMService, error: AimError, since: datetime | None, route: HTTPRoute | None, now: datetime
+    service: AIMService, error: ClassifiedError, since: datetime | None, route: HTTPRoute | None, now: datetime
 ) -> Plan:
     """A route that cannot be read or written: for a while the condition stays as it is (RT-141).
 
@@ -211,5 +211,5 @@ def _routing_status(spec: JsonObject) -> JsonObject:
     return {**path, "hostnames": hostnames} if hostnames else path
 
 
-def _retried(error: AimError) -> AimError | None:
+def _retried(error: ClassifiedError) -> ClassifiedError | None:
     return error if error.category in RETRIED_CATEGORIES else None

@@ -8,7 +8,7 @@ from aim_domain import AIMArtifact, AIMTemplateCache, CacheMode, labels
 from aim_domain.component_names import ComponentName
 from aim_domain.parts import ARTIFACTS
 from aim_serving.cache_volumes import lacks_volumes
-from controller_runtime import AimError, Component, Condition, Delete, State, StatusValue, find_condition
+from controller_runtime import ClassifiedError, Component, Condition, Delete, State, StatusValue, find_condition
 
 CREATING: Final = "CacheCreating"
 RETRYING: Final = "CacheRetrying"
@@ -35,7 +35,7 @@ class CacheState:
     """
 
     cache: AIMTemplateCache | None
-    error: AimError | None
+    error: ClassifiedError | None
     artifacts: tuple[AIMArtifact, ...]
     mode: CacheMode
     mounted: bool

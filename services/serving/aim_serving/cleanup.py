@@ -8,7 +8,7 @@ from aim_domain.naming import optional_label_value
 from aim_domain.parts import NAMESPACES, TEMPLATE_CACHES
 from aim_serving.indexes import CACHES_BY_SERVICE, SERVICES_BY_STORED_TEMPLATE
 from aim_serving.template_cache import mode_of
-from controller_runtime import AimError, Delete, Plan, StatusValue, View, namespace_terminating, scoped
+from controller_runtime import ClassifiedError, Delete, Plan, StatusValue, View, namespace_terminating, scoped
 
 _REQUEUE_AFTER: Final = 2.0
 """Seconds after which clean-up goes on even if nobody reports that the caches are going."""
@@ -17,7 +17,7 @@ _REQUEUE_AFTER: Final = 2.0
 def finalize(service: AIMService, view: View, now: datetime) -> Plan | None:  # noqa: ARG001 - shape of the reconciler
     """The clean-up plan; ``None`` when nothing is left to do and the finalizer can go."""
     terminating = namespace_terminating(service.namespace, view.get(NAMESPACES, None, service.namespace))
-    if isinstance(terminating, AimError):
+    if isinstance(terminating, ClassifiedError):
         return Plan(retry=terminating)
     name = optional_label_value(service.name)
     if terminating or name is None:

@@ -32,9 +32,9 @@ from aim_serving.indexes import (
 )
 from aim_serving.references import Model, described, is_ready
 from controller_runtime import (
-    AimError,
     Category,
     Child,
+    ClassifiedError,
     JsonObject,
     Selection,
     View,
@@ -58,7 +58,7 @@ class ModelResult:
     model: Model | None = None
     create: Child | None = None
     wanted: str = ""
-    error: AimError | None = None
+    error: ClassifiedError | None = None
 
 
 def find_model(view: View, service: AIMService, propagation: LabelPropagation | None) -> ModelResult:
@@ -96,7 +96,7 @@ def _by_name(view: View, service: AIMService, name: str) -> ModelResult:
     if in_cluster.value is not None or in_cluster.error is not None:
         return ModelResult(in_cluster.value, error=in_cluster.error)
     message = f"neither AIMModel {service.namespace}/{name} nor AIMClusterModel {name} exists; create one of them"
-    return ModelResult(error=AimError(Category.MISSING_UPSTREAM, MODEL_NOT_FOUND, message))
+    return ModelResult(error=ClassifiedError(Category.MISSING_UPSTREAM, MODEL_NOT_FOUND, message))
 
 
 # By image
@@ -217,4 +217,4 @@ def _child(
 
 
 def _invalid(reason: str, message: str) -> ModelResult:
-    return ModelResult(error=AimError(Category.INVALID_SPEC, reason, message))
+    return ModelResult(error=ClassifiedError(Category.INVALID_SPEC, reason, message))

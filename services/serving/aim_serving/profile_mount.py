@@ -17,7 +17,7 @@ from aim_domain import (
 from aim_domain.naming import optional_label_value, service_profile_name, template_profile_name
 from aim_domain.parts import CUSTOM_PROFILES
 from aim_serving.references import Template
-from controller_runtime import AimError, Category, Child, JsonObject, kind_of
+from controller_runtime import Category, Child, ClassifiedError, JsonObject, kind_of
 from controller_runtime.kinds import CONFIG_MAP
 
 _HASH_DIGITS: Final = 16
@@ -52,14 +52,14 @@ class ProfileMount:
 
 def profile_mount(
     service: AIMService, template: Template, propagation: LabelPropagation | None
-) -> ProfileMount | AimError | None:
+) -> ProfileMount | ClassifiedError | None:
     """How the template's custom profile gets into the pods; ``None`` without one."""
     if template.spec.custom_profile is None:
         return None
     try:
         rendered = render_profile(template.spec)
     except InvalidProfileError as fault:
-        return AimError(Category.INVALID_SPEC, "InvalidCustomProfile", f"template {template.key}: {fault}")
+        return ClassifiedError(Category.INVALID_SPEC, "InvalidCustomProfile", f"template {template.key}: {fault}")
     if template.namespace:
         return ProfileMount(rendered, template_profile_name(template.name))
     name = service_profile_name(service.name)

@@ -44,8 +44,8 @@ from aim_serving.template_search import TemplateResult, ready_template
 from aim_serving.template_use import TemplateUse, use_template
 from aim_serving.workload import Observation, Workload, observe_workload, read_workload
 from controller_runtime import (
-    AimError,
     Child,
+    ClassifiedError,
     Component,
     Effect,
     Lookup,
@@ -67,7 +67,7 @@ class Situation:
     """Everything a pass looked up, and what is wrong with the service itself."""
 
     config: ResolvedConfig
-    faults: tuple[AimError, ...]
+    faults: tuple[ClassifiedError, ...]
     routing: RoutingSettings
     workload: Workload
     model: ModelResult
@@ -148,7 +148,7 @@ def look_up(view: View, service: AIMService, now: datetime) -> Situation:
         in_use = made_of(workload.found) if workload.found is not None else ""
         template = use_template(view, service, model.model, config.spec.label_propagation, in_use=in_use, now=now)
     profile = _profile(service, template.result, config)
-    if isinstance(profile, AimError):
+    if isinstance(profile, ClassifiedError):
         workload = replace(workload, invalid=profile)
     return Situation(
         config=config,
@@ -158,11 +158,13 @@ def look_up(view: View, service: AIMService, now: datetime) -> Situation:
         model=model,
         template=template,
         cache=find_cache(view, service, template.result.template),
-        profile=None if isinstance(profile, AimError) else profile,
+        profile=None if isinstance(profile, ClassifiedError) else profile,
     )
 
 
-def _profile(service: AIMService, found: TemplateResult, config: ResolvedConfig) -> ProfileMount | AimError | None:
+def _profile(
+    service: AIMService, found: TemplateResult, config: ResolvedConfig
+) -> ProfileMount | ClassifiedError | None:
     template = ready_template(found)
     return None if template is None else profile_mount(service, template, config.spec.label_propagation)
 

@@ -18,7 +18,15 @@ from aim_domain import (
 )
 from aim_domain.naming import autoscaler_name, predictor_name
 from aim_serving.written_quantities import written
-from controller_runtime import AimError, Category, ConditionStatus, Desired, JsonObject, condition, find_condition
+from controller_runtime import (
+    Category,
+    ClassifiedError,
+    ConditionStatus,
+    Desired,
+    JsonObject,
+    condition,
+    find_condition,
+)
 from controller_runtime.core import HorizontalPodAutoscaler
 
 METRICS_PORT: Final = "8000"
@@ -57,7 +65,7 @@ class Scaling:
         return self.scaler is not AutoscalerClass.NONE
 
 
-def scaling_of(spec: AIMServiceSpec) -> Scaling | AimError:
+def scaling_of(spec: AIMServiceSpec) -> Scaling | ClassifiedError:
     """What the service asks for, or why that cannot be (SV-180…SV-189, SV-289)."""
     given = spec.auto_scaling.metrics if spec.auto_scaling else ()
     for path, number in _counts(spec, given):
@@ -128,8 +136,8 @@ def _counts(spec: AIMServiceSpec, metrics: Sequence[ScalingMetric]) -> Iterator[
             yield path, metric.podmetric.target.average_utilization
 
 
-def _invalid(message: str) -> AimError:
-    return AimError(Category.INVALID_SPEC, "InvalidSpec", message)
+def _invalid(message: str) -> ClassifiedError:
+    return ClassifiedError(Category.INVALID_SPEC, "InvalidSpec", message)
 
 
 def _metric(metric: ScalingMetric) -> JsonObject:
@@ -203,7 +211,7 @@ REPLICAS_IN_EFFECT: Final = "ReplicasInEffect"
 def replicas_in_effect(spec: AIMServiceSpec) -> tuple[Desired, ...]:
     """The answer to ``kubectl scale`` while autoscaling decides; the default of 1 says nothing."""
     scaling = scaling_of(spec)
-    if isinstance(scaling, AimError) or not scaling.autoscaled or spec.replicas == 1:
+    if isinstance(scaling, ClassifiedError) or not scaling.autoscaled or spec.replicas == 1:
         return ()
     message = (
         f"spec.replicas is {spec.replicas}, but autoscaling keeps {scaling.minimum} to {scaling.maximum} replicas; "
@@ -236,10 +244,10 @@ def runtime_status(service: AIMService, workload: str, hpa: HorizontalPodAutosca
 
 
 def _numbers(
-    service: AIMService, scaling: Scaling | AimError, hpa: HorizontalPodAutoscaler | None
+    service: AIMService, scaling: Scaling | ClassifiedError, hpa: HorizontalPodAutoscaler | None
 ) -> tuple[int, int, int, int]:
     """Current, desired, smallest, largest."""
-    if isinstance(scaling, AimError):
+    if isinstance(scaling, ClassifiedError):
         # A status that says the impossible number would be refused, and its conditions with it.
         return _same(max(-LARGEST, min(LARGEST, service.spec.replicas)))
     if scaling.autoscaled and hpa is not None:

@@ -5,7 +5,7 @@ from types import MappingProxyType
 from typing import Final
 
 from aim_domain.component_names import ComponentName
-from controller_runtime import AimError, Category, Component, Condition, ConditionStatus, State
+from controller_runtime import Category, ClassifiedError, Component, Condition, ConditionStatus, State
 
 _BACKEND_MISSING: Final = (State.PROGRESSING, Category.MISSING_DOWNSTREAM)
 _REJECTED: Final = (State.FAILED, Category.INVALID_SPEC)
@@ -26,7 +26,7 @@ _BY_REASON: Final[Mapping[str, tuple[State, Category | None]]] = MappingProxyTyp
 """State and category of an untrue condition; what is not listed is a rejection."""
 
 
-def route_component(condition: Condition | None, fault: AimError | None) -> Component:
+def route_component(condition: Condition | None, fault: ClassifiedError | None) -> Component:
     """How the route is doing, for a service with routing enabled.
 
     Args:
@@ -40,12 +40,12 @@ def route_component(condition: Condition | None, fault: AimError | None) -> Comp
     if condition.status is ConditionStatus.TRUE:
         return _route(State.READY, condition.reason, condition.message)
     state, category = _BY_REASON.get(condition.reason, _REJECTED)
-    error = None if category is None else AimError(category, condition.reason, condition.message)
+    error = None if category is None else ClassifiedError(category, condition.reason, condition.message)
     return _route(state, condition.reason, condition.message, error)
 
 
 def _route(
-    state: State, reason: str, message: str, error: AimError | None = None, *, is_input: bool = False
+    state: State, reason: str, message: str, error: ClassifiedError | None = None, *, is_input: bool = False
 ) -> Component:
     return Component(
         ComponentName.HTTP_ROUTE,

@@ -16,7 +16,7 @@ from aim_serving.selection_report import report
 from aim_serving.template_selection import Choice, Criteria, Stage, select_template
 from aim_serving.template_traits import Traits, traits_of
 from aim_serving.template_wait import Wait, wait_for
-from controller_runtime import AimError, Category, View, scoped, timestamp
+from controller_runtime import Category, ClassifiedError, View, scoped, timestamp
 
 TEMPLATE_NOT_FOUND: Final = "TemplateNotFound"
 
@@ -48,7 +48,7 @@ class TemplateResult:
     base: Template | None = None
     unresolved: Unresolved = Unresolved.NOTHING
     message: str = ""
-    error: AimError | None = None
+    error: ClassifiedError | None = None
     choice: Choice = field(default_factory=Choice)
     again: datetime | None = None
     late: tuple[Template, ...] = ()
@@ -130,7 +130,7 @@ def _missing(service: AIMService, name: str, needed_by: Model | None) -> Templat
         message = f"{where}; it is the default template of {described(needed_by)}"
         return TemplateResult(message=message)
     message = f"{where}; create it or correct spec.template.name"
-    return TemplateResult(error=AimError(Category.MISSING_UPSTREAM, TEMPLATE_NOT_FOUND, message))
+    return TemplateResult(error=ClassifiedError(Category.MISSING_UPSTREAM, TEMPLATE_NOT_FOUND, message))
 
 
 # Selected
@@ -229,7 +229,7 @@ class _GpuPresence:
 
     def __init__(self, view: View) -> None:
         self._view = view
-        self.error: AimError | None = None
+        self.error: ClassifiedError | None = None
 
     def has(self, model: str) -> bool:
         """Whether a node carries the model, under its normalised or its literal name (DI-190)."""

@@ -25,8 +25,8 @@ from aim_serving.workload_health import (
     workload_component,
 )
 from controller_runtime import (
-    AimError,
     Category,
+    ClassifiedError,
     Component,
     Effect,
     Lookup,
@@ -53,8 +53,8 @@ class Workload:
 
     name: str = ""
     found: InferenceService | None = None
-    unreadable: AimError | None = None
-    invalid: AimError | None = None
+    unreadable: ClassifiedError | None = None
+    invalid: ClassifiedError | None = None
     scaling: Scaling | None = None
     left: InferenceService | None = None
 
@@ -62,12 +62,12 @@ class Workload:
 def read_workload(view: View, service: AIMService) -> Workload:
     """Look it up under its derived name."""
     scaling = scaling_of(service.spec)
-    fault = scaling if isinstance(scaling, AimError) else None
-    wanted = None if isinstance(scaling, AimError) else scaling
+    fault = scaling if isinstance(scaling, ClassifiedError) else None
+    wanted = None if isinstance(scaling, ClassifiedError) else scaling
     try:
         name = inference_service_name(service.name, service.namespace)
     except NamingError as error:
-        return Workload(invalid=AimError(Category.INVALID_SPEC, "InvalidSpec", str(error)), scaling=wanted)
+        return Workload(invalid=ClassifiedError(Category.INVALID_SPEC, "InvalidSpec", str(error)), scaling=wanted)
     lookup = view.get(INFERENCE_SERVICES, service.namespace, name)
     if lookup.value is None:
         return Workload(name, None, lookup.error, fault, wanted)

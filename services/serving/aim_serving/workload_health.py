@@ -7,8 +7,8 @@ from typing import Final
 from aim_domain import InferenceService
 from aim_domain.component_names import ComponentName
 from controller_runtime import (
-    AimError,
     Category,
+    ClassifiedError,
     Component,
     Condition,
     ConditionStatus,
@@ -43,23 +43,23 @@ def left_workload(workload: InferenceService) -> Component:
     )
 
 
-def unreadable_workload(error: AimError) -> Component:
+def unreadable_workload(error: ClassifiedError) -> Component:
     """It is not known whether it exists: nothing may be applied (SV-191)."""
     return _component(State.FAILED, "FetchError", error.message, error)
 
 
-def invalid_workload(error: AimError) -> Component:
+def invalid_workload(error: ClassifiedError) -> Component:
     """The service asks for an InferenceService that cannot be (SV-145, SV-146, SV-186…SV-189)."""
     return _component(State.FAILED, error.reason, error.message, error)
 
 
-def occupied(workload: InferenceService, service_uid: str) -> AimError | None:
+def occupied(workload: InferenceService, service_uid: str) -> ClassifiedError | None:
     """The error of an InferenceService that somebody else controls (SV-146)."""
     owners = workload.metadata.owner_references
     controller = next((owner for owner in owners if owner.controller and owner.uid != service_uid), None)
     if controller is None:
         return None
-    return AimError(
+    return ClassifiedError(
         Category.INVALID_SPEC,
         "AlreadyExists",
         f"InferenceService {workload.key} exists and is controlled by {controller.kind} {controller.name}; "
@@ -113,7 +113,7 @@ def _with_hint(message: str) -> str:
     return f"{message} ({hint})" if hint else message
 
 
-def _component(state: State, reason: str, message: str, error: AimError | None = None) -> Component:
+def _component(state: State, reason: str, message: str, error: ClassifiedError | None = None) -> Component:
     return Component(
         ComponentName.INFERENCE_SERVICE,
         state,

@@ -58,8 +58,8 @@ from .duration import DurationError as DurationError
 from .duration import parse_nanoseconds as parse_nanoseconds
 from .duration import parse_seconds as parse_seconds
 from .errors import RETRIED_CATEGORIES as RETRIED_CATEGORIES
-from .errors import AimError as AimError
 from .errors import Category as Category
+from .errors import ClassifiedError as ClassifiedError
 from .json import JsonObject as JsonObject
 from .json import canonical as canonical
 from .json import dumps as dumps

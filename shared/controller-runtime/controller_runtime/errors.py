@@ -32,7 +32,7 @@ RETRIED_CATEGORIES: frozenset[Category] = frozenset({Category.INFRASTRUCTURE, Ca
 
 
 @dataclass(frozen=True, slots=True)
-class AimError:
+class ClassifiedError:
     """A classified error (FW-041).
 
     Attributes:

@@ -10,16 +10,16 @@ from aim_domain.api.artifact import AIMArtifactSpec
 from aim_domain.api.model import AIMModelSpec
 from aim_domain.api.service import AIMServiceSpec
 from aim_domain.api.service_template import TemplateSpec
-from controller_runtime import AimError, Category, quantity
+from controller_runtime import Category, ClassifiedError, quantity
 from controller_runtime.quantity import QuantityText
 
 
-def artifact_errors(spec: AIMArtifactSpec) -> tuple[AimError, ...]:
+def artifact_errors(spec: AIMArtifactSpec) -> tuple[ClassifiedError, ...]:
     """What is wrong with the spec of an artifact."""
     return _errors(_negative(spec.size, "spec.size"))
 
 
-def model_errors(spec: AIMModelSpec) -> tuple[AimError, ...]:
+def model_errors(spec: AIMModelSpec) -> tuple[ClassifiedError, ...]:
     """What is wrong with the spec of a model of either scope."""
 
     def problems() -> Iterator[str]:
@@ -31,7 +31,7 @@ def model_errors(spec: AIMModelSpec) -> tuple[AimError, ...]:
     return _errors(problems())
 
 
-def service_errors(spec: AIMServiceSpec) -> tuple[AimError, ...]:
+def service_errors(spec: AIMServiceSpec) -> tuple[ClassifiedError, ...]:
     """What is wrong with the hardware and the sources of a service."""
 
     def problems() -> Iterator[str]:
@@ -45,7 +45,7 @@ def service_errors(spec: AIMServiceSpec) -> tuple[AimError, ...]:
     return _errors(problems())
 
 
-def template_errors(spec: TemplateSpec) -> tuple[AimError, ...]:
+def template_errors(spec: TemplateSpec) -> tuple[ClassifiedError, ...]:
     """What is wrong with the spec of a template of either scope."""
 
     def problems() -> Iterator[str]:
@@ -55,9 +55,9 @@ def template_errors(spec: TemplateSpec) -> tuple[AimError, ...]:
     return _errors(problems())
 
 
-def _errors(problems: Iterable[str]) -> tuple[AimError, ...]:
+def _errors(problems: Iterable[str]) -> tuple[ClassifiedError, ...]:
     found = tuple(problems)
-    return (AimError(Category.INVALID_SPEC, "InvalidSpec", "; ".join(found)),) if found else ()
+    return (ClassifiedError(Category.INVALID_SPEC, "InvalidSpec", "; ".join(found)),) if found else ()
 
 
 def _hardware(hardware: Hardware | None, path: str) -> Iterator[str]:

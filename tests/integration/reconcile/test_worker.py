@@ -11,7 +11,18 @@ from support.reconcile_bench import CONFIG_MAPS, SERVICES, Bench, config_map
 
 from aim_domain import AIMService
 from aim_local.apiserver.http import Request
-from controller_runtime import FACTS, AimError, ApiError, Category, Child, Effect, Plan, View, canonical, get_fact
+from controller_runtime import (
+    FACTS,
+    ApiError,
+    Category,
+    Child,
+    ClassifiedError,
+    Effect,
+    Plan,
+    View,
+    canonical,
+    get_fact,
+)
 from controller_runtime.bus.view import WorldView
 from controller_runtime.kinds import CONFIG_MAP
 from controller_runtime.reconcile.plan_json import plan_to_json
@@ -180,7 +191,7 @@ async def test_a_requested_delay_counts_only_without_error(bench: Bench) -> None
     await bench.worker.process(CHAT)
     assert (bench.queue.statistics.delayed, bench.queue.statistics.retries) == (1, 0)
     bench.queue.forget(CHAT)
-    failing = AimError(Category.INFRASTRUCTURE, "Timeout", "x")
+    failing = ClassifiedError(Category.INFRASTRUCTURE, "Timeout", "x")
     bench.decision = lambda _obj, _view: Plan(requeue_after=60, retry=failing)
     await bench.worker.process(CHAT)
     assert (bench.queue.statistics.delayed, bench.queue.statistics.retries) == (1, 1)

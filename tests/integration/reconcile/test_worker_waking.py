@@ -10,7 +10,7 @@ from support.reconcile_bench import CONFIG_MAPS, SERVICES, Bench, config_map, se
 
 from aim_domain import AIMService
 from aim_local.apiserver.http import Request
-from controller_runtime import AimError, Category, Change, Child, JsonObject, Key, Plan, Summary, View, WakeBy
+from controller_runtime import Category, Change, Child, ClassifiedError, JsonObject, Key, Plan, Summary, View, WakeBy
 from controller_runtime.core import ConfigMap
 from controller_runtime.reconcile.queue import Priority
 
@@ -117,7 +117,7 @@ async def test_what_was_decided_without_an_answer_is_decided_again_when_there_is
 async def test_what_failed_is_tried_again_when_a_part_that_it_read_is_fresh_again(bench: Bench) -> None:
     def decision(_: AIMService, view: View) -> Plan:
         view.get(CONFIG_MAPS, "default", "needed")
-        return Plan(retry=AimError(Category.INFRASTRUCTURE, "NotNow", "the server is away"))
+        return Plan(retry=ClassifiedError(Category.INFRASTRUCTURE, "NotNow", "the server is away"))
 
     bench.on_virtual_time()
     bench.decision = decision
@@ -142,7 +142,7 @@ async def test_a_part_that_becomes_fresh_while_a_pass_writes_is_not_missed(bench
         view.get(CONFIG_MAPS, "default", "needed")
         # Runs as soon as the pass waits for the API server.
         hurrying.append(asyncio.ensure_future(freshened()))
-        error = AimError(Category.INFRASTRUCTURE, "NotNow", "the server is away")
+        error = ClassifiedError(Category.INFRASTRUCTURE, "NotNow", "the server is away")
         return Plan(status={"status": "Pending"}, retry=error)
 
     hurrying: list[asyncio.Future[None]] = []

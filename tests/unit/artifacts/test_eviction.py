@@ -41,7 +41,7 @@ from aim_domain.parts import (
     SERVICES,
     TEMPLATE_CACHES,
 )
-from controller_runtime import AimError, Category, Effect, JsonObject, Part, canonical, loads
+from controller_runtime import Category, ClassifiedError, Effect, JsonObject, Part, canonical, loads
 
 GI = 1 << 30
 MINE, OTHER = "a", "b"
@@ -387,7 +387,9 @@ def test_what_a_pod_of_others_mounts_stays_until_it_lets_go() -> None:
 def test_without_a_list_of_pods_nobody_goes_and_the_message_says_why() -> None:
     known = Full(sized("x"), old=IDLE)
     known.run(ARTIFACTS, "x")
-    known.answer(Effect(MOUNTED_CLAIMS, TEAM), failure=AimError(Category.AUTH, "Forbidden", "pods cannot be listed"))
+    known.answer(
+        Effect(MOUNTED_CLAIMS, TEAM), failure=ClassifiedError(Category.AUTH, "Forbidden", "pods cannot be listed")
+    )
     plan = known.run(ARTIFACTS, "x")
     assert not plan.deletes
     assert message_of(plan, "StorageQuotaReady").endswith("; pods cannot be listed")

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 from support.world_objects import colour_index, entry_of, widget, widgets
 
-from controller_runtime import AimError, Category, Index, Key, Kind, Part, Resource, World, scoped
+from controller_runtime import Category, ClassifiedError, Index, Key, Kind, Part, Resource, World, scoped
 from controller_runtime.bus.view import IndexRead, ObjectRead, WorldView
 
 RED = {"colour": "red"}
@@ -121,6 +121,6 @@ def test_the_namespace_of_a_cluster_scoped_kind_is_ignored() -> None:
 
 
 def test_the_failure_is_passed_on(world: World) -> None:
-    failure = AimError(Category.AUTH, "Forbidden", "no")
+    failure = ClassifiedError(Category.AUTH, "Forbidden", "no")
     assert WorldView(world, failure).failure is failure
     assert WorldView(world).failure is None

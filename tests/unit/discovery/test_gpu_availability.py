@@ -9,7 +9,7 @@ from aim_discovery.templates.gpu import effective_requirement, gpu_component, no
 from aim_domain import GPUS, MEMORY, GpuInventory, GpuRequirements, Hardware, TemplateSpec, inventory_of
 from aim_domain.gpu.inventory import VramSource
 from aim_domain.parts import NODES, TEMPLATES
-from controller_runtime import AimError, Category, JsonObject, State
+from controller_runtime import Category, ClassifiedError, JsonObject, State
 from controller_runtime.core import Node
 from controller_runtime.kinds import NODE
 
@@ -52,7 +52,9 @@ def test_availability_of_a_model() -> None:
     missing = gpu_component(required(requests=1, model="Mi355x"), both, None)
     assert missing is not None
     assert missing.effective_message.endswith("has GPU Mi355x; available: MI250X, MI300X")
-    unknown = gpu_component(required(requests=1), both, AimError(Category.INFRASTRUCTURE, "ViewStale", "no marker"))
+    unknown = gpu_component(
+        required(requests=1), both, ClassifiedError(Category.INFRASTRUCTURE, "ViewStale", "no marker")
+    )
     assert unknown is not None
     assert (unknown.effective_state, unknown.effective_reason) == (State.DEGRADED, "GPUCheckFailed")
 

@@ -18,7 +18,7 @@ from aim_domain import (
     RecommendedDeployment,
     TemplateSpec,
 )
-from controller_runtime import AimError, Category, Component, JsonObject, Plan, State, to_json
+from controller_runtime import Category, ClassifiedError, Component, JsonObject, Plan, State, to_json
 
 
 def merged(default: JsonObject | None, override: JsonObject | None) -> JsonObject | None:
@@ -192,8 +192,8 @@ def test_an_immutable_change_is_named(changes: JsonObject, named: str) -> None:
 
 @pytest.mark.spec("FW-095")
 def test_a_schedule_of_its_own_replaces_the_general_retry() -> None:
-    away = AimError(Category.INFRASTRUCTURE, "Away", "away")
-    wrong = AimError(Category.INVALID_SPEC, "Wrong", "wrong")
+    away = ClassifiedError(Category.INFRASTRUCTURE, "Away", "away")
+    wrong = ClassifiedError(Category.INVALID_SPEC, "Wrong", "wrong")
     part = Component("Image", State.FAILED, "Away", "away", (away,))
     plan = Plan(retry=away, retry_within=5.0, requeue_after=9.0)
     quiet = on_own_schedule(plan, (part,), frozenset({"Image"}), None)

@@ -12,7 +12,7 @@ from aim_discovery.models.inspection import RetrySchedule, is_transient
 from aim_domain.kinds import AIM_CLUSTER_RUNTIME_CONFIG, AIM_MODEL
 from aim_domain.parts import CLUSTER_MODELS, CLUSTER_RUNTIME_CONFIGS, CLUSTER_TEMPLATES, MODELS, TEMPLATES
 from aim_local.registry.images import find_image
-from controller_runtime import FACTS, AimError, Category
+from controller_runtime import FACTS, Category, ClassifiedError
 from controller_runtime.kinds import NAMESPACE
 
 IMAGES = EffectKind.IMAGE_INSPECTION
@@ -21,7 +21,7 @@ IMAGES = EffectKind.IMAGE_INSPECTION
 def refused(cluster: DiscoveryCluster, reason: str) -> None:
     """Let the registry refuse the model's image, and the grace period pass."""
     effect = effect_of(cluster.run(MODELS, "qwen"), IMAGES)
-    cluster.answer(effect, failure=AimError(Category.INFRASTRUCTURE, reason, "image x cannot be inspected: no"))
+    cluster.answer(effect, failure=ClassifiedError(Category.INFRASTRUCTURE, reason, "image x cannot be inspected: no"))
     cluster.run(MODELS, "qwen")
     cluster.later(10)
     cluster.settle(MODELS, "qwen")
@@ -45,7 +45,7 @@ def test_what_is_wrong_with_a_new_model_is_told_at_once() -> None:
     cluster = discovery_cluster(model(), model("unnamed", runtimeConfigName="nowhere"))
     effect = effect_of(cluster.run(MODELS, "qwen"), IMAGES)
     cluster.later(1)
-    cluster.answer(effect, failure=AimError(Category.INFRASTRUCTURE, "ImagePullAuthFailure", "no"))
+    cluster.answer(effect, failure=ClassifiedError(Category.INFRASTRUCTURE, "ImagePullAuthFailure", "no"))
     cluster.run(MODELS, "qwen")
     assert cluster.value(MODELS, "qwen") == "Degraded"
     assert cluster.condition(MODELS, "qwen", "ImageMetadataReady") == ("False", "ImagePullAuthFailure")
@@ -70,7 +70,7 @@ def test_a_refusal_is_tried_again_on_its_own_schedule_and_never_by_passes() -> N
         effect = effect_of(cluster.run(MODELS, "qwen"), IMAGES)
         waits.append(0.0 if effect.not_before is None else (effect.not_before - cluster.now).total_seconds())
         cluster.later(waits[-1])
-        cluster.answer(effect, failure=AimError(Category.INFRASTRUCTURE, "MetadataExtractionFailed", "no"))
+        cluster.answer(effect, failure=ClassifiedError(Category.INFRASTRUCTURE, "MetadataExtractionFailed", "no"))
         plan = cluster.run(MODELS, "qwen")
         assert plan.retry is None
     for wait, plain in zip(waits, (0, 10, 20, 40, 80, 160, 320, 600), strict=True):
@@ -146,7 +146,7 @@ def test_a_changed_secret_allows_a_new_attempt_at_once_and_reading_it_again_does
     cluster = discovery_cluster(model(imagePullSecrets=[{"name": "registry"}]))
     secrets = effect_of(cluster.run(MODELS, "qwen"), EffectKind.PULL_SECRETS)
     cluster.answer(secrets, {"versions": {"registry": "uid/1"}})
-    refusal = AimError(Category.INFRASTRUCTURE, "ImagePullAuthFailure", "no")
+    refusal = ClassifiedError(Category.INFRASTRUCTURE, "ImagePullAuthFailure", "no")
     cluster.answer(effect_of(cluster.run(MODELS, "qwen"), IMAGES), failure=refusal)
     plan = cluster.settle(MODELS, "qwen")
     waiting = effect_of(plan, IMAGES)
@@ -162,7 +162,7 @@ def test_a_changed_secret_allows_a_new_attempt_at_once_and_reading_it_again_does
 def test_an_unreadable_secret_is_an_infrastructure_error() -> None:
     cluster = discovery_cluster(model(imagePullSecrets=[{"name": "registry"}]))
     effect = effect_of(cluster.run(MODELS, "qwen"), EffectKind.PULL_SECRETS)
-    cluster.answer(effect, failure=AimError(Category.INFRASTRUCTURE, "SecretAccessFailed", "no"))
+    cluster.answer(effect, failure=ClassifiedError(Category.INFRASTRUCTURE, "SecretAccessFailed", "no"))
     cluster.run(MODELS, "qwen")
     cluster.later(10)
     cluster.settle(MODELS, "qwen")
@@ -199,7 +199,7 @@ def test_a_changed_image_is_inspected_again_and_keeps_the_old_templates() -> Non
     cluster.change(MODELS, "qwen", spec={"image": "amdenterpriseai/aim-dummy:0.1.0"})
     effect = effect_of(cluster.run(MODELS, "qwen"), IMAGES)
     assert effect.params["image"] == "amdenterpriseai/aim-dummy:0.1.0"
-    cluster.answer(effect, failure=AimError(Category.INFRASTRUCTURE, "ImageNotFound", "no"))
+    cluster.answer(effect, failure=ClassifiedError(Category.INFRASTRUCTURE, "ImageNotFound", "no"))
     cluster.settle(MODELS, "qwen")
     assert cluster.status(MODELS, "qwen")["imageMetadata"]["model"]["canonicalName"] == "Qwen/Qwen3-32B"
     dummy = find_image("amdenterpriseai/aim-dummy:0.1.0")

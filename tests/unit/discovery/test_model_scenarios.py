@@ -25,7 +25,7 @@ from aim_domain import AIMModelSpec, Hardware, RuntimeConfigSpec
 from aim_domain.kinds import AIM_CLUSTER_RUNTIME_CONFIG, AIM_RUNTIME_CONFIG
 from aim_domain.parts import CLUSTER_MODELS, CLUSTER_RUNTIME_CONFIGS, CLUSTER_TEMPLATES, MODELS, TEMPLATES
 from aim_local.registry.images import find_image
-from controller_runtime import AimError, Category, JsonObject
+from controller_runtime import Category, ClassifiedError, JsonObject
 
 ON = DiscoveryFlags(extract=True, create=True)
 OFF = {"extractMetadata": False, "createServiceTemplates": False}
@@ -163,7 +163,7 @@ def test_an_image_that_can_not_be_pulled_blocks_a_custom_model_too() -> None:
     plan = cluster.run(MODELS, "qwen")
     assert plan.children == (), "not before the first answer"
     effect = effect_of(plan, EffectKind.IMAGE_INSPECTION)
-    cluster.answer(effect, failure=AimError(Category.INFRASTRUCTURE, "ImageNotFound", "no"))
+    cluster.answer(effect, failure=ClassifiedError(Category.INFRASTRUCTURE, "ImageNotFound", "no"))
     for _ in range(2):
         cluster.run(MODELS, "qwen")
         cluster.later(10)

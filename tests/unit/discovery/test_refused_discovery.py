@@ -19,7 +19,7 @@ from support.discovery_world import (
 from aim_discovery.effect_kinds import EffectKind
 from aim_domain.parts import CLUSTER_TEMPLATES, DISCOVERY_JOBS, DISCOVERY_PODS, TEMPLATES
 from aim_domain.pods.facts import POD_LOG
-from controller_runtime import AimError, Category
+from controller_runtime import Category, ClassifiedError
 
 TOKEN = [{"name": "HF_TOKEN", "valueFrom": {"secretKeyRef": {"name": "hf", "key": "token"}}}]
 
@@ -51,7 +51,7 @@ def refuse_reading(cluster: DiscoveryCluster) -> None:
     effect = effect_of(cluster.run(TEMPLATES, "tpl"), EffectKind.PULL_SECRETS)
     cluster.until(effect.not_before or cluster.now)
     message = "Secret ml/registry cannot be read: forbidden"
-    cluster.answer(effect, failure=AimError(Category.INFRASTRUCTURE, "SecretAccessFailed", message))
+    cluster.answer(effect, failure=ClassifiedError(Category.INFRASTRUCTURE, "SecretAccessFailed", message))
 
 
 @pytest.mark.spec("FW-096", "DI-301", "DI-303", "DI-360")

@@ -25,7 +25,7 @@ from aim_discovery.templates.attempts import backoff
 from aim_discovery.templates.slots import place
 from aim_domain.parts import CLUSTER_TEMPLATES, DISCOVERY_JOBS, DISCOVERY_PODS, MODELS, NAMESPACES, NODES, TEMPLATES
 from aim_domain.pods.facts import POD_EVENTS, POD_LOG
-from controller_runtime import AimError, Category, JsonObject, Key
+from controller_runtime import Category, ClassifiedError, JsonObject, Key
 from controller_runtime.kinds import EVENT
 from controller_runtime.kinds import NAMESPACE as NAMESPACE_KIND
 from controller_runtime.reconcile.difference import same_status
@@ -343,7 +343,7 @@ def test_what_is_replaced_at_once_is_not_written() -> None:
     plan = cluster.run(TEMPLATES, "tpl")
     assert (plan.status, plan.events) == (None, ())
     effect = effect_of(plan, EffectKind.JOB_LOG)
-    cluster.answer(effect, failure=AimError(Category.INFRASTRUCTURE, "X", "no pod"))
+    cluster.answer(effect, failure=ClassifiedError(Category.INFRASTRUCTURE, "X", "no pod"))
     cluster.run(TEMPLATES, "tpl")
     assert cluster.condition(TEMPLATES, "tpl", "DiscoveryJobReady") == ("False", "ReadingResult")
 
@@ -385,7 +385,7 @@ def test_unusable_output_is_a_failed_attempt(outcome: JsonObject) -> None:
 def test_a_result_is_read_again_until_the_job_is_gone() -> None:
     cluster, job = started()
     cluster.end_job(job)
-    failure = AimError(Category.INFRASTRUCTURE, "ResultUnreadable", "no succeeded pod")
+    failure = ClassifiedError(Category.INFRASTRUCTURE, "ResultUnreadable", "no succeeded pod")
     cluster.answer(effect_of(cluster.run(TEMPLATES, "tpl"), EffectKind.JOB_LOG), failure=failure)
     again = effect_of(cluster.settle(TEMPLATES, "tpl"), EffectKind.JOB_LOG)
     assert again.not_before == cluster.now + timedelta(seconds=5)

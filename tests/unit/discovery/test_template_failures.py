@@ -9,7 +9,7 @@ from aim_discovery.templates.attempts import Attempts
 from aim_domain import DiscoveryState
 from aim_domain.parts import DISCOVERY_JOBS, DISCOVERY_PODS, TEMPLATES
 from aim_domain.pods.facts import POD_LOG
-from controller_runtime import AimError, Category, timestamp
+from controller_runtime import Category, ClassifiedError, timestamp
 from controller_runtime.kinds import JOB
 from controller_runtime.reconcile.difference import same_status
 
@@ -44,7 +44,7 @@ def test_other_inputs_start_from_nothing() -> None:
 
 @pytest.mark.spec("DI-299", "DI-296")
 def test_attempts_of_other_inputs_do_not_count() -> None:
-    error = AimError(Category.INVALID_SPEC, "PodFailed", "no")
+    error = ClassifiedError(Category.INVALID_SPEC, "PodFailed", "no")
     state = DiscoveryState.model_validate({"attempts": 4, "specHash": "old"})
     now = make(JOB, "j")["metadata"]["creationTimestamp"]
     assert Attempts.of(None).due(None) is None

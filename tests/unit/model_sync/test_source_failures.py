@@ -25,7 +25,7 @@ from support.woken import Awake
 
 from aim_domain.parts import CLUSTER_MODELS, MODEL_SOURCES
 from aim_model_sync.effect_kinds import PULL_SECRETS, SERVICE_NAME, SYNC
-from controller_runtime import AimError, Category, Key
+from controller_runtime import Category, ClassifiedError, Key
 
 
 @pytest.mark.spec(
@@ -190,7 +190,7 @@ def test_failed_creations_are_reported_and_tried_again_without_the_registry() ->
 
 @pytest.mark.spec("MS-235")
 def test_a_source_whose_every_creation_failed_has_failed() -> None:
-    refused = AimError(Category.INVALID_SPEC, "Invalid", "422")
+    refused = ClassifiedError(Category.INVALID_SPEC, "Invalid", "422")
     plan = Scene(source(syncing())).synced(outcome(selected("org/a", "org/a:1"))).reconcile(failure=refused)
     assert plan.status is not None
     assert (plan.status["status"], plan.status["discoveredModels"]) == ("Failed", 0)

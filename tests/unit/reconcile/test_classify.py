@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from controller_runtime import AimError, ApiError, Category, EffectError, Verb, classify
+from controller_runtime import ApiError, Category, ClassifiedError, EffectError, Verb, classify
 from controller_runtime.kube.errors import ApiConnectionError, ConnectionFailure, StatusCause
 from controller_runtime.reconcile.classify import is_quiet
 
@@ -68,7 +68,7 @@ def test_network_failures(failure: ConnectionFailure, reason: str) -> None:
 
 @pytest.mark.spec("FW-042", "FW-S30")
 def test_what_is_classified_stays_so_even_when_wrapped() -> None:
-    inner = AimError(Category.AUTH, "MyReason", "mine")
+    inner = ClassifiedError(Category.AUTH, "MyReason", "mine")
     wrapped = RuntimeError("outside")
     wrapped.__cause__ = EffectError(inner)
     assert classify(wrapped) is inner
@@ -76,7 +76,7 @@ def test_what_is_classified_stays_so_even_when_wrapped() -> None:
 
 @pytest.mark.spec("FW-046", "FW-S30")
 def test_anything_else_is_unknown() -> None:
-    assert classify(ValueError("odd")) == AimError(Category.UNKNOWN, "UnknownError", "odd")
+    assert classify(ValueError("odd")) == ClassifiedError(Category.UNKNOWN, "UnknownError", "odd")
 
 
 @pytest.mark.spec("FW-048")

@@ -4,8 +4,8 @@ import pytest
 
 from aim_domain.component_names import COMPONENT_ORDER, ComponentName
 from controller_runtime import (
-    AimError,
     Category,
+    ClassifiedError,
     Component,
     Dependency,
     Lookup,
@@ -19,11 +19,11 @@ from controller_runtime.reconcile.components import plain, state_of
 
 FOUND: Lookup[Resource] = Lookup(Resource(metadata=ObjectMeta(name="x")))
 ABSENT: Lookup[Resource] = Lookup()
-STALE: Lookup[Resource] = Lookup(error=AimError(Category.INFRASTRUCTURE, "ViewStale", "no marker"))
+STALE: Lookup[Resource] = Lookup(error=ClassifiedError(Category.INFRASTRUCTURE, "ViewStale", "no marker"))
 
 
-def error(category: Category, reason: str = "Why") -> AimError:
-    return AimError(category, reason, f"because of {category}")
+def error(category: Category, reason: str = "Why") -> ClassifiedError:
+    return ClassifiedError(category, reason, f"because of {category}")
 
 
 @pytest.mark.spec("FW-034", "FW-047", "DI-034", "FW-S31")

@@ -10,9 +10,9 @@ from support.deciding import decide
 
 from aim_domain import AIMService, kinds, labels
 from controller_runtime import (
-    AimError,
     Category,
     Child,
+    ClassifiedError,
     Delete,
     Effect,
     Event,
@@ -117,7 +117,11 @@ def test_a_paused_object_gets_its_finalizer_and_can_be_deleted() -> None:
 @pytest.mark.spec("FW-182", "FW-184")
 def test_a_deletion_runs_the_clean_up_only() -> None:
     child = Child(CONFIG_MAPS, make(kinds.CONFIG_MAP, "c"))
-    rest: dict[str, Any] = {"deletes": (STALE,), "requeue_after": 5.0, "retry": AimError(Category.AUTH, "Denied", "no")}
+    rest: dict[str, Any] = {
+        "deletes": (STALE,),
+        "requeue_after": 5.0,
+        "retry": ClassifiedError(Category.AUTH, "Denied", "no"),
+    }
     wanted = Plan(children=(child,), status={"status": "Failed"}, **rest)
     assert plan_of(wanted, finalizers=[FINALIZER], deleting=NOW) == Plan(**rest)
 
@@ -145,7 +149,7 @@ def test_a_forbidden_clean_up_does_not_keep_the_object(category: Category, reaso
         finalizer=FINALIZER,
         finalize=lambda _obj, _view, _now: Plan(deletes=(STALE,)),
     )
-    view = world.view(AimError(category, reason, "no"))
+    view = world.view(ClassifiedError(category, reason, "no"))
     plan = decide(reconciler, world.object(SERVICES, "ml", "chat"), view, NOW)
     assert bool(plan.patches) is given_up
     assert bool(plan.deletes) is not given_up
@@ -155,7 +159,10 @@ def test_a_forbidden_clean_up_does_not_keep_the_object(category: Category, reaso
 def test_a_terminating_namespace() -> None:
     alive = Namespace.model_validate(make(kinds.NAMESPACE, "ml"))
     dying = Namespace.model_validate(make(kinds.NAMESPACE, "ml", deleting=NOW))
-    unknown = [AimError(Category.INFRASTRUCTURE, "ViewStale", "x"), AimError(Category.AUTH, "Forbidden", "x")]
+    unknown = [
+        ClassifiedError(Category.INFRASTRUCTURE, "ViewStale", "x"),
+        ClassifiedError(Category.AUTH, "Forbidden", "x"),
+    ]
     assert namespace_terminating("", Lookup()) is False
     assert namespace_terminating("ml", Lookup(alive)) is False
     assert namespace_terminating("ml", Lookup(dying)) is True
@@ -173,7 +180,7 @@ def test_plans_as_json_are_canonical() -> None:
         deletes=(STALE,),
         events=(Event(EventType.NORMAL, "R", "m"),),
         effects=(Effect("inspect", "k", not_before=NOW),),
-        retry=AimError(Category.UNKNOWN, "R", "m"),
+        retry=ClassifiedError(Category.UNKNOWN, "R", "m"),
     )
     other = Plan(
         children=(a, b), status={}, deletes=one.deletes, events=one.events, effects=one.effects, retry=one.retry

@@ -8,8 +8,8 @@ import pytest
 
 from aim_domain.component_names import COMPONENT_ORDER
 from controller_runtime import (
-    AimError,
     Category,
+    ClassifiedError,
     Component,
     Condition,
     ConditionStatus,
@@ -30,15 +30,15 @@ UP, DOWN = Dependency.UPSTREAM, Dependency.DOWNSTREAM
 PARENTS = ("AuthValid", "ConfigValid", "DependenciesReachable")
 
 
-def error(category: Category, reason: str) -> AimError:
-    return AimError(category, reason, "because")
+def error(category: Category, reason: str) -> ClassifiedError:
+    return ClassifiedError(category, reason, "because")
 
 
 TIMEOUT = error(Category.INFRASTRUCTURE, "NetworkTimeout")
 MODEL = Component("Model", State.READY, "ModelResolved", "qwen", dependency=UP)
 
 
-def model(*errors: AimError) -> Component:
+def model(*errors: ClassifiedError) -> Component:
     """An input that has errors."""
     return Component("Model", errors=errors, dependency=UP)
 
@@ -292,8 +292,8 @@ def test_what_a_transition_is(reason: str, message: str, moved: bool) -> None:
 @pytest.mark.parametrize("number", [1, 3])
 def test_the_words_of_a_retry_are_the_same_whatever_the_causes(number: int) -> None:
     kinds = [Category.INFRASTRUCTURE, Category.UNKNOWN, Category.INFRASTRUCTURE]
-    causes = [AimError(kind, f"Reason{place}", f"cause {place}") for place, kind in enumerate(kinds)]
-    others = [AimError(kind, "Other", "words") for kind in kinds]
+    causes = [ClassifiedError(kind, f"Reason{place}", f"cause {place}") for place, kind in enumerate(kinds)]
+    others = [ClassifiedError(kind, "Other", "words") for kind in kinds]
     first, second = see(model(*causes[:number])).retry, see(model(*others[:number])).retry
     assert first is not None
     assert first == second

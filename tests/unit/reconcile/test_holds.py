@@ -6,8 +6,8 @@ import pytest
 
 from controller_runtime import (
     UNTOLD,
-    AimError,
     Category,
+    ClassifiedError,
     Component,
     Condition,
     ConditionStatus,
@@ -28,8 +28,10 @@ SPAN = timedelta(seconds=2)
 STEPS = {"PodsPending": State.PENDING}
 STARTING = Component("Pods", State.STARTING, "PodsStarting", "it runs", dependency=DOWN)
 JOB = Component("Job", State.PROGRESSING, "JobRunning", "it is running", dependency=DOWN)
-BROKEN = Component("Job", errors=(AimError(Category.INVALID_SPEC, "JobFailed", "it has failed"),), dependency=DOWN)
-AWAY = AimError(Category.INFRASTRUCTURE, "Timeout", "no answer")
+BROKEN = Component(
+    "Job", errors=(ClassifiedError(Category.INVALID_SPEC, "JobFailed", "it has failed"),), dependency=DOWN
+)
+AWAY = ClassifiedError(Category.INFRASTRUCTURE, "Timeout", "no answer")
 
 
 def stored(reason: str) -> Condition:
@@ -39,7 +41,9 @@ def stored(reason: str) -> Condition:
     )
 
 
-def seen(*components: Component, before: tuple[Condition, ...] = (), failure: AimError | None = None) -> Evaluation:
+def seen(
+    *components: Component, before: tuple[Condition, ...] = (), failure: ClassifiedError | None = None
+) -> Evaluation:
     return evaluate(
         ("Job", "Pods"), components, generation=1, stored=before, stored_status=None, now=NOW, failure=failure
     )
@@ -123,7 +127,7 @@ def test_the_whole_status_waits_unless_something_is_wrong() -> None:
 
 @pytest.mark.spec("FW-090", "FW-510")
 def test_news_that_waits_keeps_blocking_what_it_blocks() -> None:
-    wrong = AimError(Category.INVALID_SPEC, "Wrong", "the model is wrong")
+    wrong = ClassifiedError(Category.INVALID_SPEC, "Wrong", "the model is wrong")
     unsound = Component("Pods", errors=(wrong,), dependency=Dependency.UPSTREAM)
     waiting = seen(unsound.hold_until_known(over={"PodsStarting": State.STARTING}), before=(stored("PodsStarting"),))
     assert not waiting.may_apply

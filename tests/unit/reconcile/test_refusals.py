@@ -6,7 +6,7 @@ import pytest
 from support.builders import NOW, make
 
 from aim_domain.parts import KAIWO_CONFIGS, MODELS, NODES
-from controller_runtime import AimError, Category, EventType, Plan, Reconciler
+from controller_runtime import Category, ClassifiedError, EventType, Plan, Reconciler
 from controller_runtime.kinds import NODE
 from controller_runtime.reconcile.refusal import of_bug, of_undecodable
 
@@ -17,7 +17,7 @@ def nothing(*_: object) -> Plan:
 
 @pytest.mark.spec("FW-542")
 def test_of_what_no_service_writes_an_event_tells_it_alone() -> None:
-    unreadable = AimError(Category.INVALID_SPEC, "InvalidSpec", "spec.a: no number")
+    unreadable = ClassifiedError(Category.INVALID_SPEC, "InvalidSpec", "spec.a: no number")
     for part in (NODES, KAIWO_CONFIGS):
         reconciler: Reconciler[Any] = Reconciler("controller", part, nothing)
         raw = make(NODE, "one")

@@ -8,8 +8,8 @@ import pytest
 
 from aim_domain.component_names import COMPONENT_ORDER
 from controller_runtime import (
-    AimError,
     Category,
+    ClassifiedError,
     Component,
     Condition,
     ConditionStatus,
@@ -32,8 +32,8 @@ NOW = datetime(2026, 11, 21, 12, 0, 0, tzinfo=UTC)
 UP, DOWN = Dependency.UPSTREAM, Dependency.DOWNSTREAM
 
 
-def error(category: Category, reason: str = "Why", message: str = "because") -> AimError:
-    return AimError(category, reason, message)
+def error(category: Category, reason: str = "Why", message: str = "because") -> ClassifiedError:
+    return ClassifiedError(category, reason, message)
 
 
 INFRA = error(Category.INFRASTRUCTURE, "Timeout", "no answer")
@@ -51,8 +51,8 @@ class Object:
     def see(
         self,
         *components: Component,
-        errors: Iterable[AimError] = (),
-        failure: AimError | None = None,
+        errors: Iterable[ClassifiedError] = (),
+        failure: ClassifiedError | None = None,
         extra: Iterable[Desired] = (),
     ) -> Evaluation:
         result = evaluate(
@@ -211,7 +211,7 @@ def test_what_another_service_tells_is_not_told_again() -> None:
     assert "PathTemplateInvalid" in [one.reason for one in of_own.events]
 
 
-def failing_model(error_: AimError = INFRA) -> Component:
+def failing_model(error_: ClassifiedError = INFRA) -> Component:
     return Component("Model", errors=(error_,), dependency=UP)
 
 

@@ -10,8 +10,8 @@ from support.builders import NOW
 from aim_domain.component_names import COMPONENT_ORDER
 from controller_runtime import (
     RETRIED_CATEGORIES,
-    AimError,
     Category,
+    ClassifiedError,
     Component,
     ConditionStatus,
     Dependency,
@@ -23,7 +23,9 @@ from controller_runtime import (
 from controller_runtime.errors import BLOCKING_CATEGORIES
 
 KIND = "AIMService"
-ERRORS = st.builds(AimError, st.sampled_from(list(Category)), st.sampled_from(["A", "B"]), st.sampled_from(["", "m"]))
+ERRORS = st.builds(
+    ClassifiedError, st.sampled_from(list(Category)), st.sampled_from(["A", "B"]), st.sampled_from(["", "m"])
+)
 COMPONENTS = st.lists(
     st.builds(
         Component,

@@ -12,7 +12,7 @@ from aim_domain import AimSettings
 from aim_domain.kinds import AIM_CLUSTER_RUNTIME_CONFIG, AIM_SERVICE, HTTP_ROUTE
 from aim_domain.parts import CLUSTER_RUNTIME_CONFIGS, HTTP_ROUTES, SERVICES
 from aim_routing.service import definition
-from controller_runtime import AimError, Category, Change, JsonObject, Key, Plan
+from controller_runtime import Category, Change, ClassifiedError, JsonObject, Key, Plan
 
 ROUTING = definition(AimSettings())
 RECONCILER = ROUTING.reconcilers[0]
@@ -33,7 +33,7 @@ def world(*objects: JsonObject) -> BuiltWorld:
     return world_of(ROUTING.consumes, *objects, indexes=ROUTING.indexes)
 
 
-def passes(known: BuiltWorld, failure: AimError | None = None, failing_since: datetime | None = None) -> Plan:
+def passes(known: BuiltWorld, failure: ClassifiedError | None = None, failing_since: datetime | None = None) -> Plan:
     view = known.view(failure, failing_since)
     return decide(RECONCILER, known.object(SERVICES, "ml-team", "qwen-chat"), view, NOW)
 
@@ -291,7 +291,7 @@ def test_a_working_route_is_believed_in_while_the_api_is_away() -> None:
     known = world(
         service({"enabled": True, "gatewayRef": GATEWAY}, status={"conditions": [condition("HTTPRouteReady", True)]})
     )
-    away = AimError(Category.INFRASTRUCTURE, "Timeout", "apply HTTPRoute: timed out")
+    away = ClassifiedError(Category.INFRASTRUCTURE, "Timeout", "apply HTTPRoute: timed out")
     plan = passes(known, away)
     assert plan.status is None
     assert (plan.retry, plan.retry_within) == (away, 10)
@@ -299,7 +299,7 @@ def test_a_working_route_is_believed_in_while_the_api_is_away() -> None:
     assert (still.status, still.retry_within) == (None, 1)
     given_up = passes(known, away, NOW - timedelta(seconds=10))
     assert (ready_of(given_up), given_up.retry) == (("False", "HTTPRouteFetchError"), away)
-    rejected = passes(known, AimError(Category.INVALID_SPEC, "InvalidSpec", "refused"))
+    rejected = passes(known, ClassifiedError(Category.INVALID_SPEC, "InvalidSpec", "refused"))
     assert ready_of(rejected) == ("False", "InvalidSpec")
     assert rejected.retry is None
 
@@ -308,7 +308,7 @@ def test_a_working_route_is_believed_in_while_the_api_is_away() -> None:
 @pytest.mark.parametrize("stored", [[], [condition("HTTPRouteReady", False, "HTTPRoutePending")]])
 def test_a_condition_stays_as_it_is_while_the_api_is_away_for_a_moment(stored: list[JsonObject]) -> None:
     known = world(service({"enabled": True, "gatewayRef": GATEWAY}, status={"conditions": stored}))
-    away = AimError(Category.INFRASTRUCTURE, "Timeout", "apply HTTPRoute: timed out")
+    away = ClassifiedError(Category.INFRASTRUCTURE, "Timeout", "apply HTTPRoute: timed out")
     assert passes(known, away) == Plan(retry=away, retry_within=10)
     assert ready_of(passes(known, away, NOW - timedelta(seconds=10))) == ("False", "HTTPRouteFetchError")
 

@@ -8,13 +8,13 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from support.nats import eventually
 
-from controller_runtime import AimError, Category, Effect, EffectError, Fact, JsonObject
+from controller_runtime import Category, ClassifiedError, Effect, EffectError, Fact, JsonObject
 from controller_runtime.bus.entry import Entry
 from controller_runtime.bus.fact import FactOwner
 from controller_runtime.manager.effects import EffectHost
 
 OWNER = FactOwner(part="aimmodels", namespace="ml", name="qwen", uid="u1")
-REFUSED = AimError(Category.AUTH, "Unauthorized", "the registry refused")
+REFUSED = ClassifiedError(Category.AUTH, "Unauthorized", "the registry refused")
 
 
 class Inspector:

@@ -28,7 +28,7 @@ from support.serving import (
 from aim_domain.parts import SERVICES
 from aim_serving.effects.scaler_report import complaints
 from aim_serving.scaler_report import SCALER_REPORT
-from controller_runtime import FACTS, AimError, Category, JsonObject
+from controller_runtime import FACTS, Category, ClassifiedError, JsonObject
 
 BOUNDS: JsonObject = {"minReplicas": 1, "maxReplicas": 3}
 KEDA: JsonObject = {**BOUNDS, "autoScaling": {"metrics": [METRIC]}}
@@ -85,7 +85,7 @@ def test_why_keda_makes_no_autoscaler() -> None:
     untrue = {one["type"] for one in told.status["conditions"] if one["status"] != "True"}
     assert untrue == {"HPAReady", "Ready"}, "KEDA shows nowhere else"
     assert [one.not_before for one in told.effects] == [NOW + timedelta(seconds=30)]
-    refused = AimError(Category.INFRASTRUCTURE, "ScalerNotRead", "ScaledObject team/x cannot be read: 403")
+    refused = ClassifiedError(Category.INFRASTRUCTURE, "ScalerNotRead", "ScaledObject team/x cannot be read: 403")
     world.put(FACTS, fact("serving", SCALER_REPORT, effect.key, service, SERVICES, failure=refused))
     assert message_of(plan_for(world), "HPAReady").endswith(
         "does not exist yet; ScaledObject team/x cannot be read: 403"

@@ -37,7 +37,7 @@ from support.serving import (
 from aim_domain import kinds, labels
 from aim_domain.parts import ARTIFACTS, INFERENCE_SERVICES, MODELS, PREDICTOR_PODS, SERVICES, TEMPLATE_CACHES
 from aim_serving.service import SERVICE_RECONCILER
-from controller_runtime import FACTS, AimError, Category, to_json
+from controller_runtime import FACTS, Category, ClassifiedError, to_json
 from controller_runtime.reconcile.difference import applied_hash
 
 CACHE = "qwen3-lat-a04542d9"
@@ -207,7 +207,7 @@ def test_a_cache_that_is_heard_of_before_its_artifact_is_not_given_up(seen: str 
 
 @pytest.mark.spec("SV-134")
 def test_the_retry_counts_only_when_its_deletes_were_carried_out() -> None:
-    failure = AimError(Category.INFRASTRUCTURE, "InfrastructureError", "delete failed")
+    failure = ClassifiedError(Category.INFRASTRUCTURE, "InfrastructureError", "delete failed")
     plan = plan_for(failed_world(), failure=failure)
     assert plan.deletes == ()
     assert plan.status is not None

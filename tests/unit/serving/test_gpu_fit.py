@@ -27,7 +27,7 @@ from aim_domain.pods.facts import POD_EVENTS
 from aim_serving.effects.gpu_free import gpus_held
 from aim_serving.gpu_free import GPU_FREE, MOST_NODES
 from aim_serving.service import SERVICE_RECONCILER
-from controller_runtime import FACTS, AimError, Category, Effect, JsonObject
+from controller_runtime import FACTS, Category, ClassifiedError, Effect, JsonObject
 
 SHORT = "0/2 nodes are available: 2 Insufficient amd.com/gpu."
 SERVICE = aim_service(template={"name": "qwen3-lat"})
@@ -160,7 +160,7 @@ def test_what_is_not_known_now_is_not_told() -> None:
     assert "free: 3 of 8 on a" in said_of(world)
     found(world, {"a": 3}, age=121)
     assert said_of(world) == usual
-    refused = AimError(Category.INFRASTRUCTURE, "PodsNotListed", "no answer")
+    refused = ClassifiedError(Category.INFRASTRUCTURE, "PodsNotListed", "no answer")
     key = SERVICE["metadata"]["uid"]
     world.put(FACTS, fact("serving", GPU_FREE, key, SERVICE, SERVICES, failure=refused))
     assert said_of(world) == usual

@@ -34,7 +34,7 @@ from aim_domain.parts import INFERENCE_SERVICES, PREDICTOR_PODS, SERVICES
 from aim_domain.pods.facts import POD_EVENTS, POD_LOG
 from aim_serving.scaler_leftovers import SCALER_REMOVAL
 from aim_serving.scaler_report import SCALER_REPORT
-from controller_runtime import FACTS, AimError, Category, JsonObject
+from controller_runtime import FACTS, Category, ClassifiedError, JsonObject
 
 SERVICE = aim_service(template={"name": "qwen3-lat"})
 METRIC: JsonObject = {
@@ -383,7 +383,7 @@ def test_runtime_config() -> None:
 
 @pytest.mark.spec("SV-225", "SV-226", "SV-223")
 def test_a_failed_write_is_reported() -> None:
-    failure = AimError(Category.INFRASTRUCTURE, "InfrastructureError", "apply of InferenceService failed")
+    failure = ClassifiedError(Category.INFRASTRUCTURE, "InfrastructureError", "apply of InferenceService failed")
     plan = plan_for(running(), failure=failure)
     assert condition_of(plan, "DependenciesReachable") == ("False", "InfrastructureError")
     assert "apply of InferenceService" in message_of(plan, "DependenciesReachable")

@@ -14,7 +14,7 @@ from aim_serving.image_name import ImageName, ImageNameError, parse_image_name
 from aim_serving.overrides import Declared, declares, effective_overrides
 from aim_serving.route_health import route_component
 from aim_serving.template_traits import traits_of
-from controller_runtime import AimError, Category, Condition, Dependency, JsonObject, Lookup, State
+from controller_runtime import Category, ClassifiedError, Condition, Dependency, JsonObject, Lookup, State
 from controller_runtime.core import HorizontalPodAutoscaler
 
 GPU = "amd.com/gpu"
@@ -203,7 +203,7 @@ def test_a_route_that_is_there_missing_or_cannot_be() -> None:
     assert (ready.state, ready.reason, ready.errors) == (State.READY, "HTTPRouteAccepted", ())
     silent = route_component(None, None)
     assert (silent.state, silent.reason) == (State.PROGRESSING, "HTTPRouteCreating")
-    fault = AimError(Category.INVALID_SPEC, "GatewayNotConfigured", "no gateway")
+    fault = ClassifiedError(Category.INVALID_SPEC, "GatewayNotConfigured", "no gateway")
     wrong = route_component(stored("HTTPRouteReady", True), fault)
     assert (wrong.state, wrong.reason, wrong.errors, wrong.is_input) == (State.FAILED, fault.reason, (fault,), True)
 
@@ -235,7 +235,7 @@ def test_what_the_autoscaler_says(conditions: list[JsonObject], ready: bool, sta
 
 @pytest.mark.spec("SV-207", "SV-224")
 def test_an_autoscaler_that_cannot_be_read_blocks_nothing() -> None:
-    error = AimError(Category.INFRASTRUCTURE, "Away", "away")
+    error = ClassifiedError(Category.INFRASTRUCTURE, "Away", "away")
     part = autoscaler_component("h", Lookup(None, error), workload_ready=True)
     assert (part.state, part.reason, part.errors) == (State.FAILED, "HPAFetchError", (error,))
     assert part.dependency is Dependency.DOWNSTREAM

@@ -4,8 +4,8 @@ from typing import Final
 
 from aim_artifacts.mounts import MountedClaims
 from controller_runtime import (
-    AimError,
     Category,
+    ClassifiedError,
     Effect,
     EffectError,
     JsonObject,
@@ -43,13 +43,13 @@ class MountReader:
             except KubeError as error:
                 cause = classify(error, verb=Verb.GET)
                 what = f"the pods of namespace {namespace} cannot be listed: {cause.message}"
-                raise EffectError(AimError(cause.category, cause.reason, what)) from error
+                raise EffectError(ClassifiedError(cause.category, cause.reason, what)) from error
             found.update(*page.items)
             token = page.continue_token
             if not token:
                 return to_json(MountedClaims(claims=tuple(sorted(found))))
         what = f"the list of the pods of namespace {namespace} does not end"
-        raise EffectError(AimError(Category.INFRASTRUCTURE, "PodsNotListed", what))
+        raise EffectError(ClassifiedError(Category.INFRASTRUCTURE, "PodsNotListed", what))
 
 
 def claims_mounted(pod: JsonObject) -> tuple[str, ...]:

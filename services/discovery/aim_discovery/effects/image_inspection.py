@@ -3,7 +3,7 @@
 from aim_discovery.effects.secrets import PullSecretReader
 from aim_discovery.models.inspection import REGISTRY_REASONS
 from aim_domain import registry_readings
-from controller_runtime import AimError, Category, Effect, EffectError, JsonObject, Readings
+from controller_runtime import Category, ClassifiedError, Effect, EffectError, JsonObject, Readings
 from oci_registry import RegistryClient, RegistryError, parse_image
 
 
@@ -33,5 +33,7 @@ class ImageInspector:
         except RegistryError as error:
             message = f"image {image} cannot be inspected: {error}"
             # All three registry categories behave as infrastructure errors of the model (DI-094).
-            raise EffectError(AimError(Category.INFRASTRUCTURE, REGISTRY_REASONS[error.category], message)) from error
+            raise EffectError(
+                ClassifiedError(Category.INFRASTRUCTURE, REGISTRY_REASONS[error.category], message)
+            ) from error
         return {"digest": config.digest, "labels": dict(config.labels)}

@@ -7,8 +7,8 @@ from aim_discovery.templates.job import CONTAINER
 from aim_discovery.templates.output import InvalidOutputError, first_profile
 from aim_domain import labels
 from controller_runtime import (
-    AimError,
     Category,
+    ClassifiedError,
     Effect,
     EffectError,
     JsonObject,
@@ -59,4 +59,4 @@ class JobLogReader:
 
 def _unreadable(namespace: str, job: str, why: str) -> EffectError:
     message = f"the result of Job {namespace}/{job} cannot be read: {why}"
-    return EffectError(AimError(Category.INFRASTRUCTURE, RESULT_UNREADABLE, message))
+    return EffectError(ClassifiedError(Category.INFRASTRUCTURE, RESULT_UNREADABLE, message))

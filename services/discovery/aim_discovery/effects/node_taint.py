@@ -4,9 +4,9 @@ from typing import Final
 
 from aim_discovery.node_taint import TaintParams, TaintResult, Taints, with_taint
 from controller_runtime import (
-    AimError,
     ApiError,
     Category,
+    ClassifiedError,
     Effect,
     EffectError,
     JsonObject,
@@ -69,4 +69,4 @@ def _result(params: TaintParams, *, written: bool) -> JsonObject:
 
 def _failure(params: TaintParams, error: KubeError) -> EffectError:
     what = f"the taint of Node {params.node} cannot be brought in order: {error}"
-    return EffectError(AimError(Category.INFRASTRUCTURE, "NodeNotTainted", what))
+    return EffectError(ClassifiedError(Category.INFRASTRUCTURE, "NodeNotTainted", what))

@@ -7,9 +7,9 @@ import structlog
 
 from aim_domain import PullSecret, read_pull_secret
 from controller_runtime import (
-    AimError,
     ApiError,
     Category,
+    ClassifiedError,
     Effect,
     EffectError,
     JsonObject,
@@ -60,7 +60,7 @@ class PullSecretReader:
         listed = [await self._read(namespace, name) for name in names]
         for one in listed:
             if one.problem is not None and one.problem.reason is SecretReason.NOT_FOUND:
-                raise EffectError(AimError(Category.MISSING_UPSTREAM, one.problem.reason, one.problem.message))
+                raise EffectError(ClassifiedError(Category.MISSING_UPSTREAM, one.problem.reason, one.problem.message))
         of_account = await self._of_account(namespace, service_account)
         return CredentialSet.merge(one.credentials for one in (*listed, *of_account))
 
@@ -93,4 +93,4 @@ class PullSecretReader:
 
 
 def _unreadable(message: str) -> EffectError:
-    return EffectError(AimError(Category.INFRASTRUCTURE, SecretReason.ACCESS_FAILED, message))
+    return EffectError(ClassifiedError(Category.INFRASTRUCTURE, SecretReason.ACCESS_FAILED, message))

@@ -25,7 +25,7 @@ from aim_domain import (
     labels,
 )
 from aim_domain.naming import label_value
-from controller_runtime import AimError, Category, Event, EventType, JsonObject, to_json
+from controller_runtime import Category, ClassifiedError, Event, EventType, JsonObject, to_json
 
 _LONGEST_GPU_MODEL: Final = 64
 _LABEL_VALUE: Final = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?")
@@ -46,7 +46,7 @@ class DesiredTemplates:
 
     templates: dict[str, DesiredTemplate] = field(default_factory=dict)
     warnings: list[Event] = field(default_factory=list)
-    error: AimError | None = None
+    error: ClassifiedError | None = None
 
 
 def desired_templates(
@@ -169,7 +169,7 @@ def _labels(model: str) -> dict[str, str]:
     return {labels.MODEL: label_value(model), labels.ORIGIN: labels.ORIGIN_AUTO_GENERATED}
 
 
-def _bad_alias(spec: AIMModelSpec) -> AimError | None:
+def _bad_alias(spec: AIMModelSpec) -> ClassifiedError | None:
     """An entry whose name cannot become a label (DI-145)."""
     for entry in spec.custom_templates:
         if entry.name and not _LABEL_VALUE.fullmatch(entry.name):
@@ -177,7 +177,7 @@ def _bad_alias(spec: AIMModelSpec) -> AimError | None:
                 f"customTemplates: name {entry.name!r} is not a valid label value; "
                 "use at most 63 letters, digits, '-', '_' and '.', beginning and ending with a letter or digit"
             )
-            return AimError(Category.INVALID_SPEC, "InvalidTemplateName", message)
+            return ClassifiedError(Category.INVALID_SPEC, "InvalidTemplateName", message)
     return None
 
 

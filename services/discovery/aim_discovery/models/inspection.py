@@ -15,8 +15,8 @@ from aim_domain import ImageMetadata
 from aim_domain.component_names import ComponentName
 from controller_runtime import (
     FACTS,
-    AimError,
     Category,
+    ClassifiedError,
     Component,
     ConditionStatus,
     Effect,
@@ -127,7 +127,7 @@ def _ask_registry(
     try:
         image = parse_image(spec.image)
     except InvalidReferenceError as error:
-        return _failed(AimError(Category.INVALID_SPEC, "InvalidImageReference", str(error)), known, ())
+        return _failed(ClassifiedError(Category.INVALID_SPEC, "InvalidImageReference", str(error)), known, ())
     secrets = _pull_secrets(model, names, namespace, view)
     if secrets.error is not None:
         return _failed(secrets.error, known, secrets.watch)
@@ -159,7 +159,7 @@ def _inspected(image: str, fact: Fact, known: ImageMetadata | None) -> Inspectio
     try:
         metadata = ImageMetadata.model_validate(parse_labels(labels))
     except MalformedMetadataError as fault:
-        error = AimError(Category.INVALID_SPEC, FORMAT_INVALID, f"metadata of {image} is malformed: {fault}")
+        error = ClassifiedError(Category.INVALID_SPEC, FORMAT_INVALID, f"metadata of {image} is malformed: {fault}")
         return _failed(error, known, ())
     return Inspection(_found(metadata), metadata, metadata)
 
@@ -176,7 +176,7 @@ def _waiting(message: str, known: ImageMetadata | None, effects: tuple[Effect, .
     return Inspection(_component(State.PROGRESSING, "ExtractingMetadata", message), None, known, effects, pending=True)
 
 
-def _failed(error: AimError, known: ImageMetadata | None, effects: tuple[Effect, ...]) -> Inspection:
+def _failed(error: ClassifiedError, known: ImageMetadata | None, effects: tuple[Effect, ...]) -> Inspection:
     component = Component(ComponentName.IMAGE_METADATA, errors=(error,), is_input=True)
     return Inspection(component, None, known, effects)
 
@@ -193,7 +193,7 @@ class _Secrets:
     """Versions of the listed Secrets (``None`` while unknown), or why they cannot be used; and the next reading."""
 
     versions: JsonObject | None
-    error: AimError | None = None
+    error: ClassifiedError | None = None
     watch: tuple[Effect, ...] = ()
 
 
@@ -215,5 +215,5 @@ def _pull_secrets(model: Model, names: tuple[str, ...], namespace: str, view: Vi
     missing = next((name for name in names if versions.get(name) is None), None)
     if missing is not None:
         message = f"pull secret {namespace}/{missing} does not exist; create it or remove it from imagePullSecrets"
-        return _Secrets(None, AimError(Category.MISSING_UPSTREAM, "SecretNotFound", message), watch)
+        return _Secrets(None, ClassifiedError(Category.MISSING_UPSTREAM, "SecretNotFound", message), watch)
     return _Secrets(versions, None, watch)

@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import Final
 
 from aim_domain import DiscoveryState
-from controller_runtime import AimError, Backoff, Category, JsonObject, timestamp
+from controller_runtime import Backoff, Category, ClassifiedError, JsonObject, timestamp
 
 RESULT_UNREADABLE: Final = "ResultUnreadable"
 INVALID_OUTPUT: Final = "InvalidDiscoveryOutput"
@@ -71,7 +71,7 @@ class Attempts:
         """A new attempt was begun by a Job of that age (DI-292)."""
         return Attempts(self.failed, created, "", self.spec_hash)
 
-    def failed_with(self, error: AimError, spec_hash: str, now: datetime) -> "Attempts":
+    def failed_with(self, error: ClassifiedError, spec_hash: str, now: datetime) -> "Attempts":
         """The attempt has failed; counted once (DI-293, DI-296)."""
         before = self.failed if self.is_about(spec_hash) else 0
         return Attempts(before + 1, self.last or now, str(error)[:_LONGEST_TEXT], spec_hash)
@@ -81,12 +81,12 @@ class Attempts:
         return Attempts(0, self.last, "", spec_hash)
 
     @property
-    def error(self) -> AimError | None:
+    def error(self) -> ClassifiedError | None:
         """The recorded failure, classified anew (DI-295)."""
         if not self.failure:
             return None
         reason, _, text = self.failure.partition(": ")
-        return AimError(_CATEGORIES.get(reason, Category.INVALID_SPEC), reason, text or reason)
+        return ClassifiedError(_CATEGORIES.get(reason, Category.INVALID_SPEC), reason, text or reason)
 
     def due(self, recorded: datetime | None) -> datetime | None:
         """When the next attempt may begin; ``None`` = at once.

@@ -9,7 +9,7 @@ from aim_discovery.effect_kinds import SERVICE_NAME, EffectKind, inputs_key
 from aim_discovery.scopes import Template
 from aim_discovery.templates.attempts import Attempts
 from aim_discovery.templates.identity import DiscoveryInputs
-from controller_runtime import FACTS, AimError, Category, Effect, Fact, JsonObject, View, get_fact
+from controller_runtime import FACTS, Category, ClassifiedError, Effect, Fact, JsonObject, View, get_fact
 
 SECRET_INTERVAL: Final = timedelta(seconds=60)
 """How often the Secrets of a refused discovery are read (FW-096)."""
@@ -26,7 +26,7 @@ class CredentialWatch:
     """
 
     corrected: bool = False
-    error: AimError | None = None
+    error: ClassifiedError | None = None
     effects: tuple[Effect, ...] = ()
 
 

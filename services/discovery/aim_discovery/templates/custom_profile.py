@@ -16,9 +16,9 @@ from aim_domain.component_names import ComponentName
 from aim_domain.naming import label_value, template_profile_name
 from aim_domain.parts import CUSTOM_PROFILES
 from controller_runtime import (
-    AimError,
     Category,
     Child,
+    ClassifiedError,
     Component,
     Delete,
     Event,
@@ -52,7 +52,7 @@ def custom_profile_of(spec: TemplateSpec) -> CustomProfileState:
     try:
         rendered = render_profile(spec)
     except InvalidProfileError as fault:
-        error = AimError(Category.INVALID_SPEC, "InvalidCustomProfile", str(fault))
+        error = ClassifiedError(Category.INVALID_SPEC, "InvalidCustomProfile", str(fault))
         return CustomProfileState(Component(name, errors=(error,), is_input=True))
     message = f"Profile {rendered.profile_id}"
     return CustomProfileState(Component(name, State.READY, "CustomProfileRendered", message), rendered)

@@ -33,8 +33,8 @@ from controller_runtime import (
     BRIEFLY,
     FACTS,
     UNTOLD,
-    AimError,
     Category,
+    ClassifiedError,
     Component,
     Condition,
     ConditionStatus,
@@ -231,7 +231,9 @@ def _absent(seen: _Seen) -> Finding:
     if not attempts.is_about(spec_hash):
         attempts = Attempts(last=attempts.last)
     elif is_latest and not attempts.failure and attempts.last is not None:
-        lost = AimError(Category.INFRASTRUCTURE, RESULT_UNREADABLE, f"Job {name} is gone and its result was not read")
+        lost = ClassifiedError(
+            Category.INFRASTRUCTURE, RESULT_UNREADABLE, f"Job {name} is gone and its result was not read"
+        )
         attempts = attempts.failed_with(lost, spec_hash, seen.now)
     if not attempts.failure:
         waiting = _not_created("No discovery Job has been created yet")
@@ -263,7 +265,7 @@ def _completed(seen: _Seen, job: Job) -> Finding:
     try:
         profile, sources = _result(fact.outcome or {}, seen.template)
     except InvalidOutputError as fault:
-        return _fail(seen, AimError(Category.INVALID_SPEC, INVALID_OUTPUT, f"output of Job {job.key}: {fault}"))
+        return _fail(seen, ClassifiedError(Category.INVALID_SPEC, INVALID_OUTPUT, f"output of Job {job.key}: {fault}"))
     attempts = seen.memory.attempts.succeeded(seen.inputs.spec_hash)
     return Finding(_complete(), Memory(attempts, profile, sources, seen.memory.reference), _job_done())
 
@@ -314,7 +316,7 @@ _HANDLERS: Final[Sequence[tuple[Callable[[_Seen, Job], bool], _Handler]]] = (
 """What is made of a Job, by how far it is; the first that fits."""
 
 
-def _fail(seen: _Seen, error: AimError) -> Finding:
+def _fail(seen: _Seen, error: ClassifiedError) -> Finding:
     return _between_attempts(seen, seen.memory.attempts.failed_with(error, seen.inputs.spec_hash, seen.now))
 
 

@@ -15,7 +15,7 @@ from aim_domain import (
     of_model,
 )
 from aim_domain.component_names import ComponentName
-from controller_runtime import AimError, Category, Component, JsonObject, State, View, quantity
+from controller_runtime import Category, ClassifiedError, Component, JsonObject, State, View, quantity
 
 _GIB = 1 << 30
 
@@ -37,7 +37,7 @@ def min_vram(requirement: GpuRequirements) -> int:
     return 0 if amount is None else amount.ceiling
 
 
-def gpus_for(requirement: GpuRequirements | None, view: View) -> tuple[GpuInventory, AimError | None]:
+def gpus_for(requirement: GpuRequirements | None, view: View) -> tuple[GpuInventory, ClassifiedError | None]:
     """The GPUs that matter to a requirement, and why they are not known.
 
     Nothing more is looked at: what a template reads wakes it when it changes, and of thousands most name their model.
@@ -57,7 +57,7 @@ def gpus_for(requirement: GpuRequirements | None, view: View) -> tuple[GpuInvent
 
 
 def gpu_component(
-    requirement: GpuRequirements | None, inventory: GpuInventory, error: AimError | None
+    requirement: GpuRequirements | None, inventory: GpuInventory, error: ClassifiedError | None
 ) -> Component | None:
     """The component ``GPU``; ``None`` when no GPU is required (DI-192).
 
@@ -67,7 +67,9 @@ def gpu_component(
     if requirement is None or not requires_gpu(requirement):
         return None
     if error is not None:
-        fault = AimError(Category.INFRASTRUCTURE, "GPUCheckFailed", f"the cluster's nodes are unknown: {error.message}")
+        fault = ClassifiedError(
+            Category.INFRASTRUCTURE, "GPUCheckFailed", f"the cluster's nodes are unknown: {error.message}"
+        )
         return Component(ComponentName.GPU, State.DEGRADED, errors=(fault,))
     needed = min_vram(requirement)
     if needed and not inventory.with_vram(needed):

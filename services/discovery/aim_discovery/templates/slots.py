@@ -21,7 +21,7 @@ from aim_domain import is_job_finished, labels
 from aim_domain.component_names import ComponentName
 from aim_domain.parts import CLUSTER_TEMPLATES, DISCOVERY_JOBS, TEMPLATES
 from controller_runtime import (
-    AimError,
+    ClassifiedError,
     ConditionStatus,
     Index,
     Key,
@@ -129,7 +129,7 @@ class Slots:
     view: View
     free: int
     served: frozenset[str]
-    error: AimError | None = None
+    error: ClassifiedError | None = None
 
     @classmethod
     def of(cls, view: View, limit: int) -> "Slots":

@@ -6,7 +6,16 @@ from dataclasses import dataclass
 from aim_domain import read_pull_secret
 from aim_model_sync.effect_kinds import SecretParams
 from aim_model_sync.outcome import SecretsOutcome, SecretVersion
-from controller_runtime import AimError, Category, Effect, EffectError, JsonObject, KubeClient, KubeError, to_json
+from controller_runtime import (
+    Category,
+    ClassifiedError,
+    Effect,
+    EffectError,
+    JsonObject,
+    KubeClient,
+    KubeError,
+    to_json,
+)
 from oci_registry import ANONYMOUS, CredentialSet, SecretProblem
 
 
@@ -56,4 +65,4 @@ class SecretReader:
 def unreachable(error: KubeError) -> EffectError:
     """The failure of an effect that could not ask the API server (MS-370)."""
     text = f"pull secrets cannot be read: {error}; retrying"
-    return EffectError(AimError(Category.INFRASTRUCTURE, "InfrastructureError", text))
+    return EffectError(ClassifiedError(Category.INFRASTRUCTURE, "InfrastructureError", text))

@@ -6,9 +6,9 @@ from aim_serving import SERVICE_NAME
 from aim_serving.effects.scaler_removal import is_controlled
 from aim_serving.left_at_zero import AwakeningParams
 from controller_runtime import (
-    AimError,
     ApiError,
     Category,
+    ClassifiedError,
     Effect,
     EffectError,
     JsonObject,
@@ -42,7 +42,7 @@ class Awakener:
                 # Gone, or somebody else was faster: whoever looks next sees what came of it.
                 return {"scaled": False}
             what = f"Deployment {params.namespace}/{params.name} cannot be scaled to {params.replicas}: {error}"
-            raise EffectError(AimError(Category.INFRASTRUCTURE, "NotAwakened", what)) from error
+            raise EffectError(ClassifiedError(Category.INFRASTRUCTURE, "NotAwakened", what)) from error
 
     async def _scale(self, params: AwakeningParams) -> bool:
         there = await self._kube.get(DEPLOYMENT, params.name, params.namespace)

@@ -7,8 +7,8 @@ from typing import Final
 
 from aim_serving.gpu_free import FreeGpus, NodesParams, is_extended
 from controller_runtime import (
-    AimError,
     Category,
+    ClassifiedError,
     Effect,
     EffectError,
     JsonObject,
@@ -52,7 +52,7 @@ class GpuReader:
             held = {name: await self._held_on(name) for name in params.allocatable}
         except KubeError as error:
             what = f"the pods of a node cannot be listed: {error}"
-            raise EffectError(AimError(Category.INFRASTRUCTURE, "PodsNotListed", what)) from error
+            raise EffectError(ClassifiedError(Category.INFRASTRUCTURE, "PodsNotListed", what)) from error
         resource = params.resource
         free = {name: max(0, count - held[name].get(resource, 0)) for name, count in params.allocatable.items()}
         return to_json(FreeGpus(**dict(params), free=free))
@@ -79,7 +79,7 @@ class GpuReader:
                 break
         else:
             what = f"the list of the pods of node {node} does not end"
-            raise EffectError(AimError(Category.INFRASTRUCTURE, "PodsNotListed", what))
+            raise EffectError(ClassifiedError(Category.INFRASTRUCTURE, "PodsNotListed", what))
         self._read[node] = (self._clock(), held)
         return held
 

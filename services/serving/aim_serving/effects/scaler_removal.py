@@ -8,9 +8,9 @@ from aim_domain.kinds import HORIZONTAL_POD_AUTOSCALER
 from aim_serving.replicas import AutoscalerClass
 from aim_serving.scaler_leftovers import RemovalParams
 from controller_runtime import (
-    AimError,
     ApiError,
     Category,
+    ClassifiedError,
     Effect,
     EffectError,
     JsonObject,
@@ -70,4 +70,4 @@ def is_controlled(obj: JsonObject, workload_uid: str) -> bool:
 
 def _failure(kind: Kind[Any], params: RemovalParams, error: KubeError) -> EffectError:
     what = f"{kind.kind} {params.namespace}/{params.name} cannot be removed: {error}"
-    return EffectError(AimError(Category.INFRASTRUCTURE, "ScalerNotRemoved", what))
+    return EffectError(ClassifiedError(Category.INFRASTRUCTURE, "ScalerNotRemoved", what))

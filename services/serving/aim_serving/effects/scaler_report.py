@@ -5,7 +5,16 @@ from typing import Final
 
 from aim_serving.effects.scaler_removal import SCALED_OBJECT
 from aim_serving.scaler_report import ReportParams
-from controller_runtime import AimError, ApiError, Category, Effect, EffectError, JsonObject, KubeClient, KubeError
+from controller_runtime import (
+    ApiError,
+    Category,
+    ClassifiedError,
+    Effect,
+    EffectError,
+    JsonObject,
+    KubeClient,
+    KubeError,
+)
 
 _LONGEST: Final = 1024
 """Characters of KEDA's text that are kept: it may quote whole answers of a metrics server."""
@@ -47,4 +56,4 @@ def complaints(conditions: Iterable[JsonObject]) -> list[str]:
 
 def _failure(params: ReportParams, error: KubeError) -> EffectError:
     what = f"ScaledObject {params.namespace}/{params.name} cannot be read: {error}"
-    return EffectError(AimError(Category.INFRASTRUCTURE, "ScalerNotRead", what))
+    return EffectError(ClassifiedError(Category.INFRASTRUCTURE, "ScalerNotRead", what))

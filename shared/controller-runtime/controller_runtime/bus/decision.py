@@ -4,7 +4,7 @@ from pydantic import AwareDatetime, Field
 
 from controller_runtime.bus.part import Key
 from controller_runtime.bus.recorded import Recorded, RecordedReads, RecordedStanding
-from controller_runtime.errors import AimError, Category
+from controller_runtime.errors import Category, ClassifiedError
 from controller_runtime.json import JsonObject, dumps, loads
 
 
@@ -16,9 +16,9 @@ class RecordedFailure(Recorded):
     message: str = ""
 
     @property
-    def error(self) -> AimError:
+    def error(self) -> ClassifiedError:
         """As an error value."""
-        return AimError(self.category, self.reason, self.message)
+        return ClassifiedError(self.category, self.reason, self.message)
 
 
 class RecordedWrite(Recorded):

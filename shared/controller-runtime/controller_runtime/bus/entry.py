@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from controller_runtime.api.meta import Resource
 from controller_runtime.bus.envelope import unversioned
 from controller_runtime.bus.part import Depth, GroupId, Key, Part
-from controller_runtime.errors import AimError, Category
+from controller_runtime.errors import Category, ClassifiedError
 from controller_runtime.json import JsonObject, dumps, loads
 from controller_runtime.packed import Packed, Packer, unpacked
 
@@ -127,7 +127,7 @@ class Entry(Generic[T]):
         self.traceparent = traceparent
         self.derived: tuple[Any, ...] = ()
         self._held = body
-        self._decoded: T | AimError | None = None
+        self._decoded: T | ClassifiedError | None = None
         self._raw = raw
 
     @classmethod
@@ -159,7 +159,7 @@ class Entry(Generic[T]):
             self._held = packer.pack(self._held)
         self._raw = None
 
-    def decode(self) -> T | AimError:
+    def decode(self) -> T | ClassifiedError:
         """The typed object, or why it cannot be read (one bad object never stops the others, CC-014)."""
         if self._decoded is None:
             body = self.body
@@ -172,7 +172,7 @@ class Entry(Generic[T]):
     def object(self) -> T | None:
         """The typed object; ``None`` when it cannot be decoded."""
         decoded = self.decode()
-        return None if isinstance(decoded, AimError) else decoded
+        return None if isinstance(decoded, ClassifiedError) else decoded
 
     def object_to(self, depth: Depth) -> T | None:
         """The typed object as if it had nothing further in, made anew at each call unless it is the whole one.
@@ -187,7 +187,7 @@ class Entry(Generic[T]):
         else:
             some = {name: value for name, value in raw.items() if name != "status"}
         found = _decoded(self.part, self.key, some)
-        return None if isinstance(found, AimError) else found
+        return None if isinstance(found, ClassifiedError) else found
 
     def same_content(self, other: "Entry[T]") -> bool:
         """Whether nobody could tell the two apart but by the resource version.
@@ -222,7 +222,7 @@ class Entry(Generic[T]):
         """Make the typed object anew when somebody looks."""
         self._decoded = None
 
-    def _keep(self, decoded: T | AimError, size: int) -> None:
+    def _keep(self, decoded: T | ClassifiedError, size: int) -> None:
         self._decoded = decoded
         _RECENT.add(self, size)
 
@@ -256,13 +256,13 @@ def keep_decoded(limit: int) -> None:
     _RECENT.limit = limit
 
 
-def _decoded(part: Part[T], key: Key, raw: JsonObject) -> T | AimError:
+def _decoded(part: Part[T], key: Key, raw: JsonObject) -> T | ClassifiedError:
     try:
         return part.model.model_validate(raw)
     except ValidationError as error:
         first = error.errors()[0]
         path = ".".join(str(step) for step in first["loc"])
-        return AimError(
+        return ClassifiedError(
             Category.INVALID_SPEC, "Undecodable", f"{part.kind.kind} {key} cannot be read: {path}: {first['msg']}"
         )
 

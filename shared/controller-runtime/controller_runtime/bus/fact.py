@@ -14,7 +14,7 @@ from controller_runtime.api.kind import Kind
 from controller_runtime.api.meta import Resource
 from controller_runtime.bus.part import Index, Key, Part
 from controller_runtime.bus.view import Lookup, View
-from controller_runtime.errors import AimError, Category
+from controller_runtime.errors import Category, ClassifiedError
 from controller_runtime.json import JsonObject
 
 M = TypeVar("M", bound=BaseModel)
@@ -57,11 +57,11 @@ class Fact(Resource):
     failure: FactError | None = Field(default=None)
 
     @property
-    def error(self) -> AimError | None:
+    def error(self) -> ClassifiedError | None:
         """The failure as an error value."""
         if self.failure is None:
             return None
-        return AimError(self.failure.category, self.failure.reason, self.failure.message)
+        return ClassifiedError(self.failure.category, self.failure.reason, self.failure.message)
 
     def read(self, model: type[M]) -> M | None:
         """The outcome, decoded; ``None`` after a failure."""

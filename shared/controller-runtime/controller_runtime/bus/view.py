@@ -17,7 +17,7 @@ from controller_runtime.bus.part import GroupId, Index, Key, Part
 from controller_runtime.bus.question import Question, about_group, about_object, about_part
 from controller_runtime.bus.summary import Summary
 from controller_runtime.bus.world import World
-from controller_runtime.errors import AimError, Category
+from controller_runtime.errors import Category, ClassifiedError
 
 T = TypeVar("T", bound=Resource)
 E = TypeVar("E", bound=BaseModel)
@@ -28,7 +28,7 @@ class Lookup(Generic[T]):
     """Result of a look-up by name: an object, nothing, or the reason why it is not known."""
 
     value: T | None = None
-    error: AimError | None = None
+    error: ClassifiedError | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class Selection(Generic[T]):
     """Result of a look-up of many, sorted by namespace and name; ``error`` only when nothing was found."""
 
     items: tuple[T, ...] = ()
-    error: AimError | None = None
+    error: ClassifiedError | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class Summed(Generic[E]):
     """Result of looking at one group of a summary; ``error`` only when nothing was found."""
 
     items: tuple[E, ...] = ()
-    error: AimError | None = None
+    error: ClassifiedError | None = None
 
 
 class View(Protocol):
@@ -79,7 +79,7 @@ class View(Protocol):
         ...
 
     @property
-    def failure(self) -> AimError | None:
+    def failure(self) -> ClassifiedError | None:
         """The failed write of this object's previous plan, when this pass is to report it (FW-010)."""
         ...
 
@@ -138,7 +138,7 @@ class WorldView:
     def __init__(
         self,
         world: World,
-        failure: AimError | None = None,
+        failure: ClassifiedError | None = None,
         failing_since: datetime | None = None,
         *,
         untracked: ReadLog | None = None,
@@ -155,7 +155,7 @@ class WorldView:
         return WorldView(self._world, self._failure, self._failing_since, untracked=self.reads)
 
     @property
-    def failure(self) -> AimError | None:
+    def failure(self) -> ClassifiedError | None:
         return self._failure
 
     @property
@@ -197,7 +197,7 @@ class WorldView:
         if self._tracked:
             self.reads.questions.add(question)
 
-    def _doubt(self, part: Part[Any], what: str, *, found: bool) -> AimError | None:
+    def _doubt(self, part: Part[Any], what: str, *, found: bool) -> ClassifiedError | None:
         """Remember whether the part is fresh; if it is not and nothing was found, that is no answer."""
         if self._world.is_fresh(part):
             return None
@@ -215,7 +215,7 @@ class WorldView:
         if entry is None:
             return Lookup(error=doubt)
         decoded = entry.decode()
-        return Lookup(error=decoded) if isinstance(decoded, AimError) else Lookup(decoded)
+        return Lookup(error=decoded) if isinstance(decoded, ClassifiedError) else Lookup(decoded)
 
     def _selection(self, part: Part[T], index: str, value: str, found: list[Entry[T]]) -> Selection[T]:
         found = sorted(found, key=lambda entry: entry.key)
@@ -232,9 +232,9 @@ def first_of(most: int) -> str:
     return f"first {most}"
 
 
-def stale_error(part: Part[Any], what: str) -> AimError:
+def stale_error(part: Part[Any], what: str) -> ClassifiedError:
     """The error of a look-up that found nothing in a part that is not fresh (FW-019)."""
-    return AimError(
+    return ClassifiedError(
         Category.INFRASTRUCTURE,
         "ViewStale",
         f"{part.kind.kind} {what} was not found, but the view of {part.name} is stale: "

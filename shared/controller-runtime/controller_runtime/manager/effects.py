@@ -16,7 +16,7 @@ import structlog
 from controller_runtime.api.base import to_json
 from controller_runtime.bus.entry import Change, Entry, Version
 from controller_runtime.bus.fact import FACTS, Fact, FactError, FactOwner, fact_key
-from controller_runtime.errors import AimError, Category
+from controller_runtime.errors import Category, ClassifiedError
 from controller_runtime.json import JsonObject
 from controller_runtime.reconcile.plan import Effect
 from controller_runtime.reconcile.reconciler import EffectError, EffectRunner
@@ -155,10 +155,10 @@ class EffectHost:
             # A bug in one runner must neither stop the service nor leave the object waiting for ever.
             _log.exception("effect failed unexpectedly", effect=effect.kind, part=owner.part, name=owner.name)
             why = f"{effect.kind} failed: {type(bug).__name__}: {bug}"
-            return self._fact(effect, owner, AimError(Category.UNKNOWN, "UnknownError", why))
+            return self._fact(effect, owner, ClassifiedError(Category.UNKNOWN, "UnknownError", why))
 
-    def _fact(self, effect: Effect, owner: FactOwner, outcome: JsonObject | AimError) -> Entry[Fact]:
-        failed = isinstance(outcome, AimError)
+    def _fact(self, effect: Effect, owner: FactOwner, outcome: JsonObject | ClassifiedError) -> Entry[Fact]:
+        failed = isinstance(outcome, ClassifiedError)
         previous = self._facts.previous(effect.kind, effect.key)
         key = fact_key(self._service, effect.kind, effect.key)
         body = to_json(
@@ -170,7 +170,9 @@ class EffectHost:
                     "owner": owner,
                     "observedAt": datetime.now(UTC),
                     "attempts": (previous.attempts if previous else 0) + 1 if failed else 0,
-                    **({"failure": _failure(outcome)} if isinstance(outcome, AimError) else {"outcome": outcome}),
+                    **(
+                        {"failure": _failure(outcome)} if isinstance(outcome, ClassifiedError) else {"outcome": outcome}
+                    ),
                 }
             )
         )
@@ -179,7 +181,7 @@ class EffectHost:
         return Entry.of(FACTS, key, body, Version(uid=key.name, resource_version=""))
 
 
-def _failure(error: AimError) -> FactError:
+def _failure(error: ClassifiedError) -> FactError:
     return FactError(category=error.category, reason=error.reason, message=error.message)
 
 

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from controller_runtime import annotation_keys
 from controller_runtime.bus.part import Part
-from controller_runtime.errors import AimError, Category
+from controller_runtime.errors import Category, ClassifiedError
 from controller_runtime.json import JsonObject
 from controller_runtime.reconcile.difference import applied_hash
 from controller_runtime.reconcile.plan import Child, WriteMode
@@ -89,12 +89,12 @@ def _annotated(body: JsonObject, stamps: dict[str, str]) -> JsonObject:
     return {**body, "metadata": {**metadata, "annotations": {**(metadata.get("annotations") or {}), **stamps}}}
 
 
-def foreign_owner(target: Target, child: Child, live: JsonObject) -> AimError | None:
+def foreign_owner(target: Target, child: Child, live: JsonObject) -> ClassifiedError | None:
     """The error of an owned child whose name another object's child has already (FW-207)."""
     controller = _controller(live)
     if not child.owned or controller is None or controller["uid"] == target.uid:
         return None
-    return AimError(
+    return ClassifiedError(
         Category.INVALID_SPEC,
         "AlreadyExists",
         f"{child.part.kind.kind} {child.namespace}/{child.name} exists already and is controlled by "

@@ -7,7 +7,7 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import Final
 
-from controller_runtime.errors import AimError, Category
+from controller_runtime.errors import Category, ClassifiedError
 from controller_runtime.kube.errors import ApiConnectionError, ApiError, ConnectionFailure
 from controller_runtime.reconcile.reconciler import EffectError
 
@@ -63,7 +63,7 @@ _CONNECTION_REASONS: Final[Mapping[ConnectionFailure, str]] = MappingProxyType(
 )
 
 
-def classify(error: BaseException, *, verb: Verb | None = None) -> AimError:
+def classify(error: BaseException, *, verb: Verb | None = None) -> ClassifiedError:
     """The error as a value. What is classified already, even when wrapped, keeps its classification (FW-042).
 
     Args:
@@ -80,17 +80,17 @@ def classify(error: BaseException, *, verb: Verb | None = None) -> AimError:
         if isinstance(cause, ApiError):
             return _classify_answer(cause, verb)
         if isinstance(cause, ApiConnectionError):
-            return AimError(Category.INFRASTRUCTURE, _CONNECTION_REASONS[cause.failure], str(cause))
-    return AimError(Category.UNKNOWN, "UnknownError", str(error) or type(error).__name__)
+            return ClassifiedError(Category.INFRASTRUCTURE, _CONNECTION_REASONS[cause.failure], str(cause))
+    return ClassifiedError(Category.UNKNOWN, "UnknownError", str(error) or type(error).__name__)
 
 
-def _classify_answer(error: ApiError, verb: Verb | None) -> AimError:
+def _classify_answer(error: ApiError, verb: Verb | None) -> ClassifiedError:
     if verb is Verb.PATCH and error.is_failed_json_patch_test:
-        return AimError(Category.INFRASTRUCTURE, "Conflict", str(error))
+        return ClassifiedError(Category.INFRASTRUCTURE, "Conflict", str(error))
     rule = next((rule for rule in _RULES if rule.applies(error)), None)
     if rule is None:
-        return AimError(Category.UNKNOWN, "UnknownError", str(error))
-    return AimError(rule.category, rule.reason, str(error), error.retry_after)
+        return ClassifiedError(Category.UNKNOWN, "UnknownError", str(error))
+    return ClassifiedError(rule.category, rule.reason, str(error), error.retry_after)
 
 
 def is_quiet(error: BaseException, verb: Verb) -> bool:

@@ -14,7 +14,7 @@ from typing import Final, TypeAlias, TypeVar
 from controller_runtime.api.enums import StatusValue
 from controller_runtime.api.meta import Resource
 from controller_runtime.bus.view import Lookup
-from controller_runtime.errors import AimError, Category
+from controller_runtime.errors import Category, ClassifiedError
 from controller_runtime.reconcile.condition_names import condition_type
 from controller_runtime.reconcile.hold import Hold
 
@@ -73,7 +73,7 @@ class Component:
     state: State | None = None
     reason: str | None = None
     message: str | None = None
-    errors: tuple[AimError, ...] = ()
+    errors: tuple[ClassifiedError, ...] = ()
     dependency: Dependency = Dependency.DOWNSTREAM
     is_input: bool | None = None
     reference: Reference | None = None
@@ -127,7 +127,7 @@ _FAILING: Final = frozenset({Category.AUTH, Category.RESOURCE_EXHAUSTION, Catego
 _DEGRADING: Final = frozenset({Category.MISSING_UPSTREAM, Category.INFRASTRUCTURE})
 
 
-def state_of(errors: tuple[AimError, ...]) -> State:
+def state_of(errors: tuple[ClassifiedError, ...]) -> State:
     """State that follows from errors alone (FW-034, FW-047)."""
     categories = {error.category for error in errors}
     if not categories:
@@ -152,7 +152,7 @@ def upstream(name: str, lookup: Lookup[T], inspect: Inspect[T] = healthy, *, wha
     Args:
         what: kind and name for the message, such as ``AIMModel ml/qwen``.
     """
-    missing = AimError(
+    missing = ClassifiedError(
         Category.MISSING_UPSTREAM, "ReferenceNotFound", f"{what} was not found; create it or correct the reference"
     )
     return _convert(name, lookup, inspect, missing, Dependency.UPSTREAM)
@@ -160,17 +160,19 @@ def upstream(name: str, lookup: Lookup[T], inspect: Inspect[T] = healthy, *, wha
 
 def downstream(name: str, lookup: Lookup[T], inspect: Inspect[T] = healthy, *, what: str) -> Component:
     """Component of a child; not found means not there yet (FW-039). A failed read of it blocks (FW-090)."""
-    missing = AimError(Category.MISSING_DOWNSTREAM, "ResourceNotReady", f"{what} does not exist yet")
+    missing = ClassifiedError(Category.MISSING_DOWNSTREAM, "ResourceNotReady", f"{what} does not exist yet")
     return _convert(name, lookup, inspect, missing, Dependency.DOWNSTREAM)
 
 
 def plain(name: str, lookup: Lookup[T], inspect: Inspect[T] = healthy, *, what: str) -> Component:
     """Component of neither kind; not found is reported as it is (FW-039)."""
-    missing = AimError(Category.MISSING_DOWNSTREAM, "NotFound", f"{what} was not found")
+    missing = ClassifiedError(Category.MISSING_DOWNSTREAM, "NotFound", f"{what} was not found")
     return _convert(name, lookup, inspect, missing, Dependency.DOWNSTREAM)
 
 
-def _convert(name: str, lookup: Lookup[T], inspect: Inspect[T], missing: AimError, dependency: Dependency) -> Component:
+def _convert(
+    name: str, lookup: Lookup[T], inspect: Inspect[T], missing: ClassifiedError, dependency: Dependency
+) -> Component:
     if lookup.value is not None:
         return replace(inspect(lookup.value), name=name, dependency=dependency)
     if lookup.error is not None:

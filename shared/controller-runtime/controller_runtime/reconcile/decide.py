@@ -26,7 +26,7 @@ from controller_runtime.api.meta import Resource
 from controller_runtime.bus.part import Part
 from controller_runtime.bus.standing import Standing
 from controller_runtime.bus.view import ReadLog, View
-from controller_runtime.errors import AimError, Category
+from controller_runtime.errors import Category, ClassifiedError
 from controller_runtime.reconcile.execution import Execution
 from controller_runtime.reconcile.plan import NOTHING, Patch, Plan
 from controller_runtime.reconcile.reconciler import Reconciler
@@ -103,7 +103,7 @@ def is_paused(obj: Resource) -> bool:
     return obj.metadata.annotations.get(annotation_keys.PAUSED) == "true"
 
 
-def is_forbidden(failure: AimError) -> bool:
+def is_forbidden(failure: ClassifiedError) -> bool:
     """Whether a write failed for lack of permission."""
     return failure.category is Category.AUTH and failure.reason == "Forbidden"
 

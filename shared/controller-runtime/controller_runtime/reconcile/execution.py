@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
-from controller_runtime.errors import AimError
+from controller_runtime.errors import ClassifiedError
 from controller_runtime.json import JsonObject
 from controller_runtime.reconcile.classify import Verb
 
@@ -80,8 +80,8 @@ class Execution:
     """
 
     writes: tuple[Write, ...] = ()
-    failure: AimError | None = None
-    status_failure: AimError | None = None
+    failure: ClassifiedError | None = None
+    status_failure: ClassifiedError | None = None
     drop: Drop | None = None
     requeue_after: float | None = None
     started: bool = False

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from controller_runtime.bus.part import Key
-from controller_runtime.errors import AimError
+from controller_runtime.errors import ClassifiedError
 from controller_runtime.json import JsonObject
 from controller_runtime.kube.client import KubeClient
 from controller_runtime.kube.errors import ApiError, KubeError
@@ -54,10 +54,10 @@ class _Run:
 
     target: Target
     writes: list[Write] = field(default_factory=list)
-    failure: AimError | None = None
+    failure: ClassifiedError | None = None
     failed_children: list[Child] = field(default_factory=list)
 
-    def note_failure(self, error: AimError) -> None:
+    def note_failure(self, error: ClassifiedError) -> None:
         """Keep the first error; all of them are in the writes."""
         self.failure = self.failure or error
 
@@ -130,7 +130,7 @@ class Executor:
         lost = any(write.verb is Verb.STATUS and write.result is WriteResult.CONFLICT for write in run.writes)
         return Execution(tuple(run.writes), status_failure=failure, drop=Drop.CONFLICT if lost else None)
 
-    async def _tell(self, run: _Run, plan: Plan) -> AimError | None:
+    async def _tell(self, run: _Run, plan: Plan) -> ClassifiedError | None:
         """Status and events; returns the failure of the status write."""
         due = self._status.due(run.target, plan.status)
         outcome = None

@@ -10,7 +10,7 @@ from controller_runtime.api.enums import EventType
 from controller_runtime.api.kind import Kind
 from controller_runtime.bus.part import Index, Key, Part
 from controller_runtime.bus.question import Question, about_object
-from controller_runtime.errors import AimError
+from controller_runtime.errors import ClassifiedError
 from controller_runtime.json import JsonObject
 
 
@@ -183,7 +183,7 @@ class Plan:
     events: tuple[Event, ...] = ()
     effects: tuple[Effect, ...] = ()
     requeue_after: float | None = None
-    retry: AimError | None = None
+    retry: ClassifiedError | None = None
     retry_within: float | None = None
 
 

@@ -8,7 +8,7 @@ import hashlib
 from collections.abc import Iterable
 from typing import Final
 
-from controller_runtime.errors import AimError
+from controller_runtime.errors import ClassifiedError
 from controller_runtime.json import JsonObject, canonical
 from controller_runtime.reconcile.child_body import in_order
 from controller_runtime.reconcile.conditions import timestamp
@@ -31,7 +31,7 @@ def plan_to_json(plan: Plan) -> JsonObject:
     )
 
 
-def error_to_json(error: AimError) -> JsonObject:
+def error_to_json(error: ClassifiedError) -> JsonObject:
     """A classified error."""
     return {"category": error.category.value, "reason": error.reason, "message": error.message}
 

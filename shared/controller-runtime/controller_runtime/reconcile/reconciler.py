@@ -10,7 +10,7 @@ from controller_runtime.bus.entry import KEPT_DECODED, Change
 from controller_runtime.bus.part import Key, Part
 from controller_runtime.bus.view import View
 from controller_runtime.bus.world import Derived, World
-from controller_runtime.errors import AimError
+from controller_runtime.errors import ClassifiedError
 from controller_runtime.json import JsonObject
 from controller_runtime.reconcile.difference import is_subset, same_status
 from controller_runtime.reconcile.plan import Effect, Plan
@@ -130,7 +130,7 @@ class Reconciler(Generic[T]):
 class EffectError(Exception):
     """Raised by an effect runner: the effect failed for a reason that is worth a fact."""
 
-    def __init__(self, error: AimError) -> None:
+    def __init__(self, error: ClassifiedError) -> None:
         super().__init__(str(error))
         self.error = error
 

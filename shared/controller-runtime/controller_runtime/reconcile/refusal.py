@@ -12,7 +12,7 @@ from pydantic import ValidationError
 
 from controller_runtime.api.enums import ConditionStatus, EventType
 from controller_runtime.api.meta import Condition
-from controller_runtime.errors import AimError
+from controller_runtime.errors import ClassifiedError
 from controller_runtime.json import JsonObject
 from controller_runtime.reconcile.components import Observability
 from controller_runtime.reconcile.condition_names import ParentCondition
@@ -26,7 +26,7 @@ RECONCILED: Final = "Reconciled"
 INTERNAL_ERROR: Final = "InternalError"
 
 
-def of_undecodable(reconciler: Reconciler[Any], raw: JsonObject, error: AimError, now: datetime) -> Plan:
+def of_undecodable(reconciler: Reconciler[Any], raw: JsonObject, error: ClassifiedError, now: datetime) -> Plan:
     """`ConfigValid=False` with the words of the error, which name the field.
 
     A service that owns a part of the status only leaves this to the one that owns the rest: it is one fault.

@@ -11,7 +11,7 @@ from typing import Final
 
 from controller_runtime.api.enums import ConditionStatus, EventType, StatusValue, worst_status
 from controller_runtime.api.meta import Condition, find_condition
-from controller_runtime.errors import BLOCKING_CATEGORIES, RETRIED_CATEGORIES, AimError, Category
+from controller_runtime.errors import BLOCKING_CATEGORIES, RETRIED_CATEGORIES, Category, ClassifiedError
 from controller_runtime.json import JsonObject
 from controller_runtime.reconcile.components import ERROR_STATES, Component, Dependency, Observability, State
 from controller_runtime.reconcile.condition_names import ParentCondition
@@ -44,7 +44,7 @@ class Evaluation:
     conditions: tuple[Condition, ...]
     status: StatusValue
     may_apply: bool
-    retry: AimError | None
+    retry: ClassifiedError | None
     retry_within: float | None
     requeue_after: float | None
     is_held: bool
@@ -60,9 +60,9 @@ def evaluate(
     stored: Sequence[Condition],
     stored_status: StatusValue | None,
     now: datetime,
-    errors: Sequence[AimError] = (),
+    errors: Sequence[ClassifiedError] = (),
     extra: Sequence[Desired] = (),
-    failure: AimError | None = None,
+    failure: ClassifiedError | None = None,
     progressing: tuple[str, str] | None = None,
 ) -> Evaluation:
     """Conditions, status and decisions of one pass.
@@ -113,24 +113,24 @@ def _rank(order: Sequence[str], name: str) -> int:
     return order.index(name) if name in order else len(order)
 
 
-def _soft(errors: Iterable[AimError]) -> list[AimError]:
+def _soft(errors: Iterable[ClassifiedError]) -> list[ClassifiedError]:
     """Errors that may pass by themselves: retried, and granted the grace period."""
     return [error for error in errors if error.category in RETRIED_CATEGORIES]
 
 
-def _blocked(errors: Iterable[AimError], components: Iterable[Component]) -> bool:
+def _blocked(errors: Iterable[ClassifiedError], components: Iterable[Component]) -> bool:
     of_inputs = (error for part in components if part.blocks for error in part.errors)
     return any(error.category in BLOCKING_CATEGORIES for error in (*errors, *of_inputs))
 
 
-def _retry(errors: Iterable[AimError]) -> AimError | None:
+def _retry(errors: Iterable[ClassifiedError]) -> ClassifiedError | None:
     """The error to retry for; its text depends on the number alone, which keeps log cardinality low (FW-094)."""
     soft = _soft(errors)
     if not soft:
         return None
     known = any(error.category is Category.INFRASTRUCTURE for error in soft)
     category = Category.INFRASTRUCTURE if known else Category.UNKNOWN
-    return AimError(category, "InfrastructureError", f"{len(soft)} dependency failure(s)")
+    return ClassifiedError(category, "InfrastructureError", f"{len(soft)} dependency failure(s)")
 
 
 # Holds
@@ -165,7 +165,7 @@ class _Memory:
     grace_left: timedelta | None
 
 
-def _grace_left(errors: Iterable[AimError], stored: Sequence[Condition], now: datetime) -> timedelta | None:
+def _grace_left(errors: Iterable[ClassifiedError], stored: Sequence[Condition], now: datetime) -> timedelta | None:
     """The first occurrence starts the timer in the same pass (FW-065); ten seconds are outside (FW-060)."""
     if not _soft(errors):
         return None
@@ -280,13 +280,13 @@ _PARENTS: Final = (
 )
 
 
-def _parents(errors: Sequence[AimError], stored: Sequence[Condition]) -> list[Desired]:
+def _parents(errors: Sequence[ClassifiedError], stored: Sequence[Condition]) -> list[Desired]:
     """Parent conditions: absent until the first error, present ever after (FW-071, FW-072)."""
     wanted = (_parent(row, errors, stored) for row in _PARENTS)
     return [condition for condition in wanted if condition is not None]
 
 
-def _parent(row: _Parent, errors: Sequence[AimError], stored: Sequence[Condition]) -> Desired | None:
+def _parent(row: _Parent, errors: Sequence[ClassifiedError], stored: Sequence[Condition]) -> Desired | None:
     for categories, reason in row.faults:
         first = next((error for error in errors if error.category in categories), None)
         if first is not None:
@@ -315,8 +315,8 @@ _FATAL: Final = (
 
 def _aggregate(
     judged: Sequence[_Judged],
-    errors: Sequence[AimError],
-    loose: Sequence[AimError],
+    errors: Sequence[ClassifiedError],
+    loose: Sequence[ClassifiedError],
     memory: _Memory,
     progressing: tuple[str, str] | None,
 ) -> _Verdict:
@@ -339,13 +339,15 @@ def _not_ready(reason: str, message: str, observe: Observability = Observability
     return Desired(ParentCondition.READY, ConditionStatus.FALSE, reason, message, observe)
 
 
-def _unprotected(judged: Sequence[_Judged], loose: Sequence[AimError], memory: _Memory) -> list[AimError]:
+def _unprotected(judged: Sequence[_Judged], loose: Sequence[ClassifiedError], memory: _Memory) -> list[ClassifiedError]:
     """Infrastructure errors that the grace period does not hide; it hides all that belong to no component."""
     of_components = (error for item in judged if not item.protected for error in item.component.errors)
     return _soft((*(() if memory.grace_left is not None else loose), *of_components))
 
 
-def _why_not_ready(judged: Sequence[_Judged], soft: Sequence[AimError], progressing: tuple[str, str] | None) -> Desired:
+def _why_not_ready(
+    judged: Sequence[_Judged], soft: Sequence[ClassifiedError], progressing: tuple[str, str] | None
+) -> Desired:
     """Rule 6 of FW-076."""
     broken = next((item for item in judged if item.state in ERROR_STATES), None)
     if broken is not None:

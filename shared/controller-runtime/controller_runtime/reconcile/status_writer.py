@@ -5,7 +5,7 @@ from enum import Enum
 from typing import Final
 
 from controller_runtime.api.enums import EventType
-from controller_runtime.errors import AimError
+from controller_runtime.errors import ClassifiedError
 from controller_runtime.json import JsonObject, canonical
 from controller_runtime.kube.client import KubeClient
 from controller_runtime.kube.errors import ApiError, KubeError
@@ -37,7 +37,7 @@ class StatusOutcome:
     """What came of a status: a write, a failure, an event about a refusal."""
 
     write: Write
-    failure: AimError | None = None
+    failure: ClassifiedError | None = None
     event: Event | None = None
 
     @property

@@ -21,7 +21,7 @@ from controller_runtime.bus.fact import FACTS, FactOwner, fact_name
 from controller_runtime.bus.part import Key
 from controller_runtime.bus.view import ReadLog, WorldView
 from controller_runtime.bus.world import World
-from controller_runtime.errors import RETRIED_CATEGORIES, AimError
+from controller_runtime.errors import RETRIED_CATEGORIES, ClassifiedError
 from controller_runtime.reconcile.child_body import Target
 from controller_runtime.reconcile.decide import Decision, Interceptor, decide, is_forbidden
 from controller_runtime.reconcile.execution import Drop, Execution
@@ -222,7 +222,7 @@ class Worker(Generic[T]):
         self._known[key].look_afresh()
         self._known[key].woken_by = self.waking.take_cause(key)
         undecodable = entry.decode()
-        if isinstance(undecodable, AimError):
+        if isinstance(undecodable, ClassifiedError):
             self.waking.asks_nothing(key)
             refusal = of_undecodable(self._reconciler, entry.raw, undecodable, self._now())
             # Its next version brings the next pass; a retry is for what could not be said of this one (CC-014, FW-476).
@@ -240,7 +240,7 @@ class Worker(Generic[T]):
             execution = execution.followed_by(reported)
         return self._schedule(entry.key, plan, execution)
 
-    async def _attempt(self, entry: Entry[T], obj: T, failure: AimError | None = None) -> tuple[Plan, Execution]:
+    async def _attempt(self, entry: Entry[T], obj: T, failure: ClassifiedError | None = None) -> tuple[Plan, Execution]:
         """Decide and carry out; with a failure, for the status only (FW-010), or to end a clean-up (FW-184)."""
         known = self._known[entry.key]
         decision = self._decision(entry, obj, failure, known)
@@ -275,7 +275,7 @@ class Worker(Generic[T]):
             for effect in plan.effects
         ]
 
-    def _decision(self, entry: Entry[T], obj: T, failure: AimError | None, known: _Known) -> Decision[T]:
+    def _decision(self, entry: Entry[T], obj: T, failure: ClassifiedError | None, known: _Known) -> Decision[T]:
         view = WorldView(self._world, failure, known.failing_since)
         view.untracked.get(self._reconciler.part, entry.key.namespace, entry.key.name)
         return Decision(
@@ -390,7 +390,7 @@ class Worker(Generic[T]):
         self._effects.forget(known.uid)
 
 
-def _retried(plan: Plan, execution: Execution) -> AimError | None:
+def _retried(plan: Plan, execution: Execution) -> ClassifiedError | None:
     """The error for which the pass is tried again, if any; others wait for an event (FW-094, FW-095)."""
     failed = (execution.failure, execution.status_failure)
     errors = (error for error in failed if error is not None and error.category in RETRIED_CATEGORIES)

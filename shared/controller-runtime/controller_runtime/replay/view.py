@@ -26,7 +26,7 @@ from controller_runtime.bus.recorded import (
 )
 from controller_runtime.bus.summary import Summary
 from controller_runtime.bus.view import Lookup, Selection, Summed, first_of, stale_error
-from controller_runtime.errors import AimError
+from controller_runtime.errors import ClassifiedError
 from controller_runtime.replay.past import Past, UntoldError
 from controller_runtime.replay.past_part import Answer, PastPart
 from controller_runtime.replay.rebuilt import Rebuilt
@@ -73,7 +73,7 @@ class ReplayView:
         return self
 
     @property
-    def failure(self) -> AimError | None:
+    def failure(self) -> ClassifiedError | None:
         failure = self._record.failure
         return None if failure is None else failure.error
 
@@ -87,7 +87,7 @@ class ReplayView:
         if entry is None:
             return Lookup(error=stale_error(part, str(key)) if part.name in self._stale else None)
         decoded = entry.decode()
-        return Lookup(error=decoded) if isinstance(decoded, AimError) else Lookup(decoded)
+        return Lookup(error=decoded) if isinstance(decoded, ClassifiedError) else Lookup(decoded)
 
     def select(self, index: Index[T], value: str) -> Selection[T]:
         rebuilt = self._part(index.part).index(index)

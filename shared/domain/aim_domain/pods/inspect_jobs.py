@@ -8,8 +8,8 @@ from typing import Final
 
 from controller_runtime import (
     ERROR_STATES,
-    AimError,
     Category,
+    ClassifiedError,
     Component,
     Condition,
     ConditionStatus,
@@ -40,7 +40,7 @@ def inspect_job(name: str, job: Job | None, *, what: str) -> Component:
     """
     component = Component(name)
     if job is None:
-        missing = AimError(Category.MISSING_DOWNSTREAM, "JobNotFound", f"{what} does not exist")
+        missing = ClassifiedError(Category.MISSING_DOWNSTREAM, "JobNotFound", f"{what} does not exist")
         return replace(component, errors=(missing,))
     if is_job_complete(job):
         return replace(component, state=State.READY)
@@ -48,7 +48,7 @@ def inspect_job(name: str, job: Job | None, *, what: str) -> Component:
     if failed is None:
         return replace(component, state=State.PROGRESSING, reason="JobRunning", message=f"{what} is running")
     category, reason = _FAILURES.get(failed.reason, (Category.INVALID_SPEC, "JobFailed"))
-    error = AimError(category, reason, f"{what} failed ({failed.reason or 'no reason given'}): {failed.message}")
+    error = ClassifiedError(category, reason, f"{what} failed ({failed.reason or 'no reason given'}): {failed.message}")
     return replace(component, errors=(error,))
 
 

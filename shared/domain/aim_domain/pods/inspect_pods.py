@@ -12,8 +12,8 @@ from typing import Final, TypeAlias
 
 from aim_domain.pods.log_patterns import LogGroup, excerpt, match_log
 from controller_runtime import (
-    AimError,
     Category,
+    ClassifiedError,
     Component,
     ConditionStatus,
     PodPhase,
@@ -113,7 +113,7 @@ def inspect_pods(
     """
     considered = _considered(pods, of_job=of_job)
     if not considered:
-        missing = AimError(Category.MISSING_DOWNSTREAM, "NoPods", "no pod exists yet")
+        missing = ClassifiedError(Category.MISSING_DOWNSTREAM, "NoPods", "no pod exists yet")
         return Component(name, errors=(missing,))
     error = _first_error(considered, log_of)
     if error is not None:
@@ -156,8 +156,8 @@ def pods_wanting_events(pods: Sequence[Pod]) -> tuple[Pod, ...]:
 # Problems
 
 
-def _first_error(pods: Sequence[Pod], log_of: LogOf) -> AimError | None:
-    checks: tuple[Callable[[Pod], AimError | None], ...] = (
+def _first_error(pods: Sequence[Pod], log_of: LogOf) -> ClassifiedError | None:
+    checks: tuple[Callable[[Pod], ClassifiedError | None], ...] = (
         image_pull_error,
         creation_error,
         lambda pod: failed_pod_error(pod, log_of),
@@ -166,27 +166,27 @@ def _first_error(pods: Sequence[Pod], log_of: LogOf) -> AimError | None:
     return next((error for error in found if error is not None), None)
 
 
-def image_pull_error(pod: Pod) -> AimError | None:
+def image_pull_error(pod: Pod) -> ClassifiedError | None:
     """The error of a container whose image cannot be pulled (FW-143)."""
     status = next(_waiting(pod, IMAGE_PULL_REASONS), None)
     if status is None or status.state.waiting is None:
         return None
     text = status.state.waiting.message
     category, reason = _PULL_ERRORS[category_of_text(text)]
-    return AimError(category, reason, f"container {status.name} of pod {pod.key} cannot pull its image: {text}")
+    return ClassifiedError(category, reason, f"container {status.name} of pod {pod.key} cannot pull its image: {text}")
 
 
-def creation_error(pod: Pod) -> AimError | None:
+def creation_error(pod: Pod) -> ClassifiedError | None:
     """The error of a container that cannot be made as specified (FW-144)."""
     status = next(_waiting(pod, CREATION_REASONS), None)
     if status is None or status.state.waiting is None:
         return None
     waiting = status.state.waiting
     message = f"container {status.name} of pod {pod.key} cannot be created: {waiting.message or waiting.reason}"
-    return AimError(Category.INVALID_SPEC, waiting.reason, message)
+    return ClassifiedError(Category.INVALID_SPEC, waiting.reason, message)
 
 
-def failed_pod_error(pod: Pod, log_of: LogOf = no_log) -> AimError | None:
+def failed_pod_error(pod: Pod, log_of: LogOf = no_log) -> ClassifiedError | None:
     """Why a failed pod failed (FW-145…FW-149); ``None`` for pods in other phases."""
     if pod.status.phase != PodPhase.FAILED:
         return None
@@ -205,16 +205,16 @@ def failure_of(pod: Pod) -> Failure:
     return Failure("", 0, pod.status.reason, pod.status.message)
 
 
-def classify_failure(failure: Failure, log_tail: str | None, *, what: str) -> AimError:
+def classify_failure(failure: Failure, log_tail: str | None, *, what: str) -> ClassifiedError:
     """Error of a failed container: by its log, else by its termination reason (FW-147…FW-149)."""
     message = _failure_message(failure, what)
     match = match_log(log_tail) if log_tail else None
     if match is not None:
         category, reason = _LOG_ERRORS[match.group]
-        return AimError(category, reason, f"{message}: {match.line}")
+        return ClassifiedError(category, reason, f"{message}: {match.line}")
     category, reason = _TERMINATION_ERRORS.get(failure.reason, _POD_FAILED)
     quoted = excerpt(log_tail) if log_tail else failure.message.strip()
-    return AimError(category, reason, f"{message}: {quoted}" if quoted else message)
+    return ClassifiedError(category, reason, f"{message}: {quoted}" if quoted else message)
 
 
 def _failure_message(failure: Failure, what: str) -> str:
@@ -304,7 +304,7 @@ def _crash_loop(name: str, pod: Pod, log_of: LogOf) -> Component:
     if match is None:
         return _observed(name, State.DEGRADED, CRASH_LOOP, message)
     category, reason = _LOG_ERRORS[match.group]
-    error = AimError(category, reason, f"{message}: {match.line}")
+    error = ClassifiedError(category, reason, f"{message}: {match.line}")
     return Component(name, errors=(error,))
 
 

@@ -1,9 +1,9 @@
 """Health of a PersistentVolumeClaim (FW-165)."""
 
 from controller_runtime import (
-    AimError,
     Category,
     ClaimPhase,
+    ClassifiedError,
     Component,
     ConditionStatus,
     State,
@@ -27,16 +27,16 @@ def inspect_pvc(name: str, claim: PersistentVolumeClaim | None, *, what: str) ->
     return Component(name, State.PROGRESSING, "PvcPending", message)
 
 
-def _error(claim: PersistentVolumeClaim | None, what: str) -> AimError | None:
+def _error(claim: PersistentVolumeClaim | None, what: str) -> ClassifiedError | None:
     if claim is None:
-        return AimError(Category.MISSING_DOWNSTREAM, "PvcNotFound", f"{what} does not exist")
+        return ClassifiedError(Category.MISSING_DOWNSTREAM, "PvcNotFound", f"{what} does not exist")
     if claim.status.phase == ClaimPhase.BOUND:
         return None
     if claim.status.phase == ClaimPhase.LOST:
-        return AimError(Category.INFRASTRUCTURE, "PvcLost", f"{what} has lost its volume")
+        return ClassifiedError(Category.INFRASTRUCTURE, "PvcLost", f"{what} has lost its volume")
     resizing = find_condition(claim.status.conditions, "Resizing")
     if resizing is not None and resizing.status == ConditionStatus.FALSE and resizing.reason == "ProvisioningFailed":
-        return AimError(
+        return ClassifiedError(
             Category.INFRASTRUCTURE, "PvcProvisioningFailed", f"{what} could not be provisioned: {resizing.message}"
         )
     return None

@@ -9,7 +9,7 @@ from aim_domain.masking import masked
 from aim_domain.pods.facts import POD_EVENTS, POD_LOG
 from aim_domain.pods.log_patterns import LOG_TAIL_LINES
 from controller_runtime import (
-    AimError,
+    ClassifiedError,
     Effect,
     EffectError,
     EffectRunner,
@@ -67,4 +67,4 @@ def _masked(event: JsonObject) -> JsonObject:
 
 def _unreadable(what: str, error: KubeError) -> EffectError:
     cause = classify(error, verb=Verb.GET)
-    return EffectError(AimError(cause.category, cause.reason, f"{what}: {cause.message}"))
+    return EffectError(ClassifiedError(cause.category, cause.reason, f"{what}: {cause.message}"))

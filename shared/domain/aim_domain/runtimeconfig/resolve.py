@@ -17,7 +17,17 @@ from aim_domain.runtimeconfig import older
 from aim_domain.runtimeconfig.env import merge_env
 from aim_domain.runtimeconfig.merge import merge_specs
 from aim_domain.runtimeconfig.older import PodDefaults
-from controller_runtime import AimError, Category, Component, Dependency, JsonObject, Lookup, State, View, to_json
+from controller_runtime import (
+    Category,
+    ClassifiedError,
+    Component,
+    Dependency,
+    JsonObject,
+    Lookup,
+    State,
+    View,
+    to_json,
+)
 from controller_runtime.core import EnvVar
 
 DEFAULT_NAME: Final = "default"
@@ -42,7 +52,7 @@ class ResolvedConfig:
     name: str
     spec: RuntimeConfigSpec
     reference: ResolvedReference | None = None
-    error: AimError | None = None
+    error: ClassifiedError | None = None
     credentials: NamespaceCredentials = _NO_CREDENTIALS
     pull_secrets: tuple[str, ...] = ()
     pods: PodDefaults = _NO_DEFAULTS
@@ -129,7 +139,7 @@ class _Older:
 
     kaiwo: KaiwoConfig | None = None
     namespace: AIMNamespaceConfig | None = None
-    error: AimError | None = None
+    error: ClassifiedError | None = None
 
 
 def _older(view: View, namespace: str) -> _Older:
@@ -138,9 +148,9 @@ def _older(view: View, namespace: str) -> _Older:
     return _Older(older.oldest_config(kaiwo.items), older.oldest_config(local.items), kaiwo.error or local.error)
 
 
-def _missing(name: str, namespace: str | None) -> AimError:
+def _missing(name: str, namespace: str | None) -> ClassifiedError:
     where = f"AIMRuntimeConfig {namespace}/{name} nor " if namespace else ""
-    return AimError(
+    return ClassifiedError(
         Category.MISSING_UPSTREAM,
         "ReferenceNotFound",
         f"neither {where}AIMClusterRuntimeConfig {name} exists; create one or correct runtimeConfigName"

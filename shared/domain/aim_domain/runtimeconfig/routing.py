@@ -11,7 +11,7 @@ from aim_domain.api.service import AIMService
 from aim_domain.naming import NamingError, inference_service_name
 from aim_domain.parts import CLUSTER_RUNTIME_CONFIGS
 from aim_domain.runtimeconfig.resolve import effective_name
-from controller_runtime import AimError, Category, DurationError, View, parse_nanoseconds
+from controller_runtime import Category, ClassifiedError, DurationError, View, parse_nanoseconds
 
 GATEWAY_NOT_CONFIGURED: Final = "GatewayNotConfigured"
 INVALID_SPEC: Final = "InvalidSpec"
@@ -43,7 +43,7 @@ class RoutingSettings:
     request_timeout: str | None = None
     annotations: tuple[tuple[str, str], ...] = ()
     inference_service: str = ""
-    fault: AimError | None = None
+    fault: ClassifiedError | None = None
 
 
 def routing_settings(service: AIMService, config: RuntimeConfigSpec) -> RoutingSettings:
@@ -74,7 +74,7 @@ def spans_namespaces(view: View, service: AIMService) -> bool:
     return routing is not None and routing.namespace_ownership is NamespaceOwnership.INTER_NAMESPACE_ALLOWED
 
 
-_NO_GATEWAY: Final = AimError(
+_NO_GATEWAY: Final = ClassifiedError(
     Category.INVALID_SPEC,
     GATEWAY_NOT_CONFIGURED,
     "routing is enabled, but no gateway is configured; set spec.routing.gatewayRef on the AIMService "
@@ -82,20 +82,20 @@ _NO_GATEWAY: Final = AimError(
 )
 
 
-def _backend(service: AIMService) -> tuple[str, AimError | None]:
+def _backend(service: AIMService) -> tuple[str, ClassifiedError | None]:
     try:
         return inference_service_name(service.name, service.namespace), None
     except NamingError as error:
-        return "", AimError(Category.INVALID_SPEC, INVALID_SPEC, str(error))
+        return "", ClassifiedError(Category.INVALID_SPEC, INVALID_SPEC, str(error))
 
 
-def _timeout(text: str | None) -> tuple[str | None, AimError | None]:
+def _timeout(text: str | None) -> tuple[str | None, ClassifiedError | None]:
     if text is None:
         return None, None
     try:
         return gateway_duration(text), None
     except DurationError as error:
-        return None, AimError(Category.INVALID_SPEC, INVALID_SPEC, f"spec.routing.requestTimeout: {error}")
+        return None, ClassifiedError(Category.INVALID_SPEC, INVALID_SPEC, f"spec.routing.requestTimeout: {error}")
 
 
 def gateway_duration(text: str) -> str:
