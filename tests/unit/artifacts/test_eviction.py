@@ -203,7 +203,7 @@ def test_what_is_leaving_is_waited_for_before_anybody_goes() -> None:
     assert (more.reason, len(more.victims)) == (Refusal.WAITING, 1)
 
 
-@pytest.mark.spec("AR-449")
+@pytest.mark.spec("AR-449", "AR-805")
 def test_two_that_wait_do_not_count_on_the_same_bytes_nor_on_the_same_victims() -> None:
     limits = Limits(namespace=10 * GI)
     first, second = request(4, "first", created="2026-01-01"), request(4, "second")
@@ -252,7 +252,7 @@ def test_who_holds_a_claim_chooses_first_and_keeps_nothing_once_it_is_served() -
     assert admit(older, both, [volume(2)], lambda _: limits, Evictables()) is None
 
 
-@pytest.mark.spec("AR-471")
+@pytest.mark.spec("AR-471", "AR-805")
 def test_a_plan_to_evict_holds_up_nobody_who_fits() -> None:
     limits = Limits(namespace=10 * GI)
     large, small = request(6, "large", created="2026-01-01"), request(2, "small")
