@@ -64,6 +64,25 @@ def test_a_changed_value_is_applied_and_leaves_the_annotations_as_they_are() -> 
     assert needs_apply(without, live), "a removed member shows in the hash"
 
 
+@pytest.mark.spec("FW-409")
+def test_an_annotation_is_compared_like_anything_else() -> None:
+    one, two = (config_map(a="1") for _ in range(2))
+    one["metadata"]["annotations"], two["metadata"]["annotations"] = {"note": "old"}, {"note": "new"}
+    live = stored(to_create(one, None, hashed=True))
+    assert not needs_apply(one, live)
+    assert needs_apply(two, live)
+    assert needs_apply(config_map(a="1"), live), "a removed one shows in the hash"
+
+
+@pytest.mark.spec("FW-409")
+def test_the_hash_is_of_the_members_that_say_something() -> None:
+    body = {**config_map(), "spec": {"list": [{"a": 1}], "map": {"b": 2}}}
+    nothing: JsonObject = {"none": None, "no-items": [], "no-members": {}, "nested": {"deeper": {"none": None}}}
+    assert applied_hash({**body, "spec": {**body["spec"], **nothing}}) == applied_hash(body)
+    assert applied_hash({**body, "spec": {**body["spec"], "list": [{"c": 1}]}}) != applied_hash(body)
+    assert applied_hash({**body, "spec": {**body["spec"], "list": [{"a": 1}, {"a": 1}]}}) != applied_hash(body)
+
+
 @pytest.mark.spec("FW-409", "FW-205")
 def test_hash_and_trace_never_count() -> None:
     body = config_map(a="1")
@@ -79,6 +98,12 @@ def test_hash_and_trace_never_count() -> None:
         ({"a": [1]}, {"a": [1, 2]}, False),
         ({"a": [{"x": 1}]}, {"a": [{"x": 1, "y": 2}]}, True),
         ({"a": [1, 2]}, {"a": [2, 1]}, False),
+        ({"a": [1]}, {"a": "1"}, False),
+        ({"a": []}, {"a": {}}, False),
+        ({"requests": {"cpu": "many"}}, {"requests": {"cpu": "1"}}, False),
+        ({"requests": {"cpu": "1"}}, {"requests": {"cpu": "many"}}, False),
+        ({"requests": {"cpu": "1"}}, {"requests": {"cpu": ["1"]}}, False),
+        ({"requests": {"cpu": True}}, {"requests": {}}, False),
         ({"requests": {"cpu": "1000m"}}, {"requests": {"cpu": "1"}}, True),
         ({"storage": "1Gi"}, {"storage": "1024Mi"}, True),
         ({"value": "1000m"}, {"value": "1"}, False),
