@@ -6,7 +6,7 @@ from typing import Any
 from support.artifacts import TEAM, Cluster, artifact, cache, namespace
 from support.builders import NOW, condition, make
 
-from aim_artifacts.mounts import MOUNTED_CLAIMS
+from aim_artifacts.limits.mounts import MOUNTED_CLAIMS
 from aim_domain import labels
 from aim_domain.kinds import AIM_CLUSTER_RUNTIME_CONFIG, AIM_SERVICE, INFERENCE_SERVICE
 from aim_domain.parts import ARTIFACT_CLAIMS, ARTIFACT_JOBS, ARTIFACTS

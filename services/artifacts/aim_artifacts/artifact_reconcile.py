@@ -6,7 +6,6 @@ from datetime import datetime
 from typing import Final
 
 from aim_artifacts import SERVICE_NAME
-from aim_artifacts.admission import Admission, in_effect, judge
 from aim_artifacts.annotations import Annotation, annotate
 from aim_artifacts.binding import build_binding
 from aim_artifacts.claim import is_controlled_by, is_verified, storage_request
@@ -20,6 +19,7 @@ from aim_artifacts.download_filter import filter_to_pin, is_filter_ignored
 from aim_artifacts.download_stage import download, provision, settled
 from aim_artifacts.indexes import PODS_BY_JOB, USERS_BY_CLAIM
 from aim_artifacts.last_used import LastUse, last_use
+from aim_artifacts.limits.admission import Admission, in_effect, judge
 from aim_artifacts.progress import DownloadOutcome, download_complete, progress_fields
 from aim_artifacts.settings import STATUS_UPDATER, ArtifactsSettings
 from aim_artifacts.size_stage import discover_size

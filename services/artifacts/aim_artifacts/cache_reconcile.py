@@ -9,9 +9,9 @@ from aim_artifacts.artifact_matching import match_artifact, promotable_artifact
 from aim_artifacts.cache_status import Match, artifacts_component, artifacts_status
 from aim_artifacts.claim import is_controlled_by
 from aim_artifacts.conditions import DUPLICATE_MODEL_SOURCE
-from aim_artifacts.demand import is_demanded
-from aim_artifacts.evicted_sources import evicted_sources, forget_evicted, still_evicted
 from aim_artifacts.indexes import ARTIFACTS_BY_CACHE, ARTIFACTS_BY_SOURCE, CACHES_BY_ARTIFACT, CLAIMS_BY_OWNER
+from aim_artifacts.limits.demand import is_demanded
+from aim_artifacts.limits.evicted_sources import evicted_sources, forget_evicted, still_evicted
 from aim_artifacts.model_sources import IndexedSource, sources_to_keep
 from aim_artifacts.template_resolution import ResolvedTemplate, resolve_template
 from aim_domain import AIMArtifact, AIMTemplateCache, ResolvedConfig, resolve_config

@@ -5,7 +5,7 @@ from typing import Final
 
 from aim_artifacts.conditions import DOWNLOAD_COMPLETE, VERIFIED
 from aim_artifacts.indexes import CLAIMS_BY_NAMESPACE, EVERYWHERE, owning_artifacts
-from aim_artifacts.quota import Limits
+from aim_artifacts.limits.quota import Limits
 from aim_artifacts.sizing import headroom_percent, whole_bytes
 from aim_artifacts.source import without_scheme
 from aim_domain import AIMArtifact, RuntimeConfigSpec, child_labels, labels

@@ -4,12 +4,12 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Final
 
-from aim_artifacts.admission import Admission
 from aim_artifacts.claim import build_claim, has_marker, mark_verified
 from aim_artifacts.conditions import RESOURCE_NOT_READY
 from aim_artifacts.failures import pod_failure
 from aim_artifacts.job_health import explanation_due, inspect_job_and_pods, pod_reading
 from aim_artifacts.jobs import build_download_job, is_outdated, is_stale, removal
+from aim_artifacts.limits.admission import Admission
 from aim_artifacts.progress import DownloadOutcome
 from aim_artifacts.settings import ArtifactsSettings
 from aim_artifacts.stage import JobSeen, Seen, Stage

@@ -10,12 +10,12 @@ from aim_artifacts.artifact_reconcile import reconcile_artifact
 from aim_artifacts.cache_reconcile import clean_up_cache, reconcile_cache
 from aim_artifacts.effects.mounts import MountReader
 from aim_artifacts.indexes import INDEXES
+from aim_artifacts.limits.mounts import MOUNTED_CLAIMS
+from aim_artifacts.limits.wakes import ARTIFACT_WAKES
 from aim_artifacts.metrics import StorageReadings
-from aim_artifacts.mounts import MOUNTED_CLAIMS
 from aim_artifacts.progress import is_mere_progress
 from aim_artifacts.settings import ArtifactsSettings
 from aim_artifacts.shown import SHOWN
-from aim_artifacts.wakes import ARTIFACT_WAKES
 from aim_domain import POD_EFFECTS, labels, parts, pod_readers
 from controller_runtime import FACTS, EffectRunner, KubeClient, Reconciler, ServiceDefinition, StatusOwnership
 

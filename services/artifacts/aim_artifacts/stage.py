@@ -3,8 +3,8 @@
 from dataclasses import dataclass, replace
 
 from aim_artifacts.annotations import Annotation
+from aim_artifacts.limits.quota import NO_LIMITS, Limits
 from aim_artifacts.progress import DownloadOutcome
-from aim_artifacts.quota import NO_LIMITS, Limits
 from aim_domain import AIMArtifact, ResolvedConfig, RuntimeConfigSpec
 from controller_runtime import Child, Component, Delete, Effect, Event, Lookup, Patch
 from controller_runtime.core import Job, PersistentVolumeClaim, Pod, RoleBinding

@@ -6,7 +6,7 @@ import pytest
 from support.controlplane import RawApi
 
 from aim_artifacts.effects.mounts import MountReader
-from aim_artifacts.mounts import MOUNTED_CLAIMS
+from aim_artifacts.limits.mounts import MOUNTED_CLAIMS
 from aim_local.apiserver import ControlPlane
 from controller_runtime import Effect, EffectError, JsonObject, KubeClient
 from controller_runtime.kube.config import Connection, NoCredentials

@@ -24,9 +24,9 @@ from support.builders import NOW, condition, make, owner
 from support.eviction import SMALL, Full, listing, predictor, sized, user, workload
 from support.woken import woken as all_woken
 
-from aim_artifacts.eviction import Candidate, Choice, Evictables, Requester
-from aim_artifacts.mounts import MOUNTED_CLAIMS
-from aim_artifacts.quota import Limits, Refusal, Request, Volume, admit, on_their_way
+from aim_artifacts.limits.eviction import Candidate, Choice, Evictables, Requester
+from aim_artifacts.limits.mounts import MOUNTED_CLAIMS
+from aim_artifacts.limits.quota import Limits, Refusal, Request, Volume, admit, on_their_way
 from aim_domain import labels
 from aim_domain.kinds import AIM_CLUSTER_RUNTIME_CONFIG, AIM_RUNTIME_CONFIG
 from aim_domain.parts import (

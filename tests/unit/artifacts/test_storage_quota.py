@@ -21,11 +21,11 @@ from support.builders import NOW, make
 from support.deciding import decide
 from support.woken import woken as all_woken
 
-from aim_artifacts.admission import movable
 from aim_artifacts.claim import storage_request
-from aim_artifacts.eviction import Evictables
+from aim_artifacts.limits.admission import movable
+from aim_artifacts.limits.eviction import Evictables
+from aim_artifacts.limits.quota import Limits, Refusal, Request, Volume, admit, limits_of, on_their_way
 from aim_artifacts.metrics import StorageReadings
-from aim_artifacts.quota import Limits, Refusal, Request, Volume, admit, limits_of, on_their_way
 from aim_domain import AIMClusterRuntimeConfig, labels
 from aim_domain.kinds import AIM_CLUSTER_RUNTIME_CONFIG, PERSISTENT_VOLUME_CLAIM
 from aim_domain.parts import ARTIFACT_CLAIMS, ARTIFACTS, CLUSTER_RUNTIME_CONFIGS

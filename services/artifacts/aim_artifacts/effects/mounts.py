@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from aim_artifacts.mounts import MountedClaims
+from aim_artifacts.limits.mounts import MountedClaims
 from controller_runtime import (
     Category,
     ClassifiedError,

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final
 
-from aim_artifacts.eviction import Candidate, Evictables, Requester
+from aim_artifacts.limits.eviction import Candidate, Evictables, Requester
 from aim_domain import AIMClusterRuntimeConfig, labels
 from controller_runtime import quantity
 from controller_runtime.core import Namespace

@@ -6,7 +6,6 @@ What makes room, or makes somebody evictable, wakes those that can go on by it, 
 from collections.abc import Iterable
 from typing import Final, TypeVar
 
-from aim_artifacts.admission import movable
 from aim_artifacts.indexes import (
     ARTIFACT_PODS_BY_CLAIM,
     CACHES_BY_ARTIFACT,
@@ -15,7 +14,8 @@ from aim_artifacts.indexes import (
     USERS_BY_CLAIM,
     is_waiting,
 )
-from aim_artifacts.retention import is_protected
+from aim_artifacts.limits.admission import movable
+from aim_artifacts.limits.retention import is_protected
 from aim_domain import (
     DEFAULT_NAME,
     AIMArtifact,

@@ -7,12 +7,12 @@ from typing import Final
 
 from aim_artifacts.annotations import Annotation
 from aim_artifacts.conditions import EVICTED, EVICTION_TRIGGERED
-from aim_artifacts.evicted_sources import note_evicted
-from aim_artifacts.eviction import Candidate
 from aim_artifacts.indexes import CACHES_BY_ARTIFACT
-from aim_artifacts.mounts import later_readings, readings_due, unread
-from aim_artifacts.quota import shown_bytes
-from aim_artifacts.retention import claim_room
+from aim_artifacts.limits.evicted_sources import note_evicted
+from aim_artifacts.limits.eviction import Candidate
+from aim_artifacts.limits.mounts import later_readings, readings_due, unread
+from aim_artifacts.limits.quota import shown_bytes
+from aim_artifacts.limits.retention import claim_room
 from aim_domain import AIMArtifact, AIMTemplateCache
 from aim_domain.parts import ARTIFACTS
 from controller_runtime import Delete, Effect, Event, EventType, Patch, Subject, View

@@ -5,18 +5,18 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from aim_artifacts.claim import claimed_bytes, counted_bytes, is_controlled_by
-from aim_artifacts.demand import is_wanted
-from aim_artifacts.eviction import Candidate, Evictables
 from aim_artifacts.indexes import (
     CLAIMS_BY_NAMESPACE,
     EVERYWHERE,
     WAITING_ARTIFACTS,
     owning_artifacts,
 )
-from aim_artifacts.quota import NO_LIMITS, Limits, Request, Volume, limits_of
-from aim_artifacts.retention import effective_priority, has_claim, is_protected
+from aim_artifacts.limits.demand import is_wanted
+from aim_artifacts.limits.eviction import Candidate, Evictables
+from aim_artifacts.limits.quota import NO_LIMITS, Limits, Request, Volume, limits_of
+from aim_artifacts.limits.retention import effective_priority, has_claim, is_protected
+from aim_artifacts.limits.usage import Usage
 from aim_artifacts.sizing import stated_size
-from aim_artifacts.usage import Usage
 from aim_domain import DEFAULT_NAME, AIMArtifact, ResolvedConfig, RuntimeConfigSpec, resolve_config
 from aim_domain.parts import ARTIFACT_CLAIMS, ARTIFACTS, CLUSTER_RUNTIME_CONFIGS, NAMESPACES
 from controller_runtime import ClassifiedError, View, is_paused, timestamp

@@ -2,15 +2,15 @@
 
 from dataclasses import dataclass, field
 
-from aim_artifacts.demand import is_demanded
-from aim_artifacts.eviction import Candidate
 from aim_artifacts.indexes import (
     ARTIFACT_PODS_BY_CLAIM,
     CACHES_BY_ARTIFACT,
     PREDICTOR_PODS_BY_CLAIM,
     USERS_BY_CLAIM,
 )
-from aim_artifacts.mounts import last_mounted
+from aim_artifacts.limits.demand import is_demanded
+from aim_artifacts.limits.eviction import Candidate
+from aim_artifacts.limits.mounts import last_mounted
 from aim_domain import is_job_finished
 from aim_domain.naming import download_job_name
 from aim_domain.parts import ARTIFACT_JOBS

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from aim_artifacts.conditions import QUOTA_AVAILABLE
-from aim_artifacts.evicting import NO_EVICTION, Eviction, evict, look_again
-from aim_artifacts.quota import NO_LIMITS, Blocked, Limits, admit, on_their_way
-from aim_artifacts.retention import drop_claim
-from aim_artifacts.storage import Storage
-from aim_artifacts.usage import Usage
+from aim_artifacts.limits.evicting import NO_EVICTION, Eviction, evict, look_again
+from aim_artifacts.limits.quota import NO_LIMITS, Blocked, Limits, admit, on_their_way
+from aim_artifacts.limits.retention import drop_claim
+from aim_artifacts.limits.storage import Storage
+from aim_artifacts.limits.usage import Usage
 from aim_domain import AIMArtifact, RuntimeConfigSpec
 from aim_domain.component_names import ComponentName
 from controller_runtime import ClassifiedError, Component, Dependency, Key, Observability, State, View
