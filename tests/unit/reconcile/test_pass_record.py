@@ -1,5 +1,6 @@
 """A decision record stays short, whatever the pass read and decided."""
 
+import json
 from datetime import UTC, datetime
 
 import pytest
@@ -7,6 +8,8 @@ from support.world_objects import colour_index, entry_of, widget, widgets
 
 from controller_runtime import Child, Effect, JsonObject, Part, Plan, Reconciler, Resource, Verb, World, scoped
 from controller_runtime.bus.view import WorldView
+from controller_runtime.kube.errors import api_error
+from controller_runtime.reconcile.classify import classify
 from controller_runtime.reconcile.decide import Decision
 from controller_runtime.reconcile.execution import Execution, Write, WriteResult
 from controller_runtime.reconcile.pass_record import MOST_BYTES, record_of
@@ -67,6 +70,30 @@ def test_a_record_of_any_decision_stays_under_64_kb(objects: int, children: int,
     assert len(record.to_json()) <= MOST_BYTES
     # What is left of the plan still tells it from every other.
     assert record.plan == abridged(plan_to_json(plan), record.abridged)
+
+
+@pytest.mark.spec("FW-440")
+@pytest.mark.parametrize("count", [1, 300])
+def test_a_record_stays_under_64_kb_whatever_an_api_server_says(count: int) -> None:
+    part, world = widgets(), World([widgets()])
+    words = json.dumps({"reason": "Invalid", "message": 'Invalid value: "' + "\x01ä" * 100_000}).encode()
+    error = api_error("PATCH /apis/x", 422, words)
+    failure = classify(error)
+    entry = entry_of(part, widget("a"))
+    view = WorldView(world, failure=failure)
+    writes = tuple(Write(Verb.APPLY, "W", "n", f"c{n}", WriteResult.FAILED, "", str(error)) for n in range(count))
+
+    execution = Execution(writes, failure=failure)
+    record = record_of("s", decision(part, entry.object, world, view), f"failed: {error}", Plan(), execution)
+
+    assert len(record.to_json()) <= MOST_BYTES
+    assert record.failure is not None
+    # What the decision was given stays whole, for its replay.
+    assert record.failure.message == failure.message
+    assert "more characters" in record.outcome
+    assert record.writes[0].error.startswith("PATCH /apis/x: 422 Invalid: Invalid value")
+    bug = record_of("s", decision(part, entry.object, world, view), f"exception: ValueError: {'x' * MOST_BYTES}")
+    assert len(bug.to_json()) <= MOST_BYTES
 
 
 @pytest.mark.spec("FW-440")

@@ -30,6 +30,7 @@ class RecordedWrite(Recorded):
     name: str = ""
     resource_version: str = ""
     result: str = ""
+    error: str = ""
 
 
 class DecisionRecord(Recorded):

@@ -5,6 +5,7 @@ from enum import Enum, StrEnum
 from typing import Final, final
 
 from controller_runtime.json import JsonObject, loads
+from controller_runtime.texts import shortened
 from controller_runtime.waits import bounded
 
 
@@ -160,6 +161,10 @@ class ApiConnectionError(KubeError):
         self.operation = operation
 
 
+MOST_WORDS: Final = 4_096
+"""Characters of what a server says that are kept: it may quote a whole object, and goes into conditions and records."""
+
+
 def api_error(request: str, code: int, body: bytes, retry_after_header: str | None = None) -> ApiError:
     """Build the error from an HTTP error response, whose body is a Status or, from a proxy, anything."""
     try:
@@ -178,7 +183,7 @@ def status_error(
         request,
         code or int(status.get("code") or 500),
         str(status.get("reason") or ""),
-        str(status.get("message") or ""),
+        shortened(str(status.get("message") or ""), MOST_WORDS),
         causes=tuple(
             StatusCause(str(c.get("reason", "")), str(c.get("message", "")), str(c.get("field", "")))
             for c in details.get("causes") or ()

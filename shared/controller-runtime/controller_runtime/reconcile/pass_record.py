@@ -12,9 +12,13 @@ from controller_runtime.reconcile.decide import Decision, Interceptor, Proceed
 from controller_runtime.reconcile.execution import Execution, WriteResult
 from controller_runtime.reconcile.plan import Plan
 from controller_runtime.reconcile.plan_json import abridged, plan_to_json
+from controller_runtime.texts import shortened
 
 MOST_BYTES: Final = 64_000
 """Length of the longest record (FW-440)."""
+_FEWEST: Final = 10
+_LINE: Final = 500
+"""Characters of an error that tell what it is about."""
 BUG: Final = "exception: "
 """How the outcome of a pass begins that ended in an exception."""
 
@@ -89,7 +93,18 @@ def _bounded(record: DecisionRecord, reads: ReadLog) -> DecisionRecord:
             return record
         update = {"plan": abridged(record.plan, (name,)), "abridged": (*record.abridged, name)}
         record = record.model_copy(update=update)
-    return record if _fits(record) else record.model_copy(update={"writes": record.writes[:LISTED]})
+    for most in (LISTED, _FEWEST):
+        if _fits(record):
+            return record
+        record = _with_less_to_read(record, most)
+    return record
+
+
+def _with_less_to_read(record: DecisionRecord, most: int) -> DecisionRecord:
+    """The record with that many writes, and texts of some characters to each; no replay needs them."""
+    writes = record.writes[:most]
+    shorter = (one.model_copy(update={"error": shortened(one.error, _LINE)}) for one in writes)
+    return record.model_copy(update={"writes": tuple(shorter), "outcome": shortened(record.outcome, _LINE)})
 
 
 def _fits(record: DecisionRecord) -> bool:
