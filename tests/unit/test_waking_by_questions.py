@@ -6,6 +6,7 @@ from itertools import count, islice
 from typing import Any, Final
 
 import pytest
+from pydantic import ValidationError
 from support.builders import condition, make, owner, world_of
 from support.declarations import definitions
 from support.live import Live
@@ -16,7 +17,7 @@ from support.woken import Awake
 from aim_domain import kinds, labels
 from aim_domain.naming import inference_service_name
 from aim_domain.parts import PREDICTOR_PODS
-from controller_runtime import JsonObject, Key, Part, ServiceDefinition, dumps, loads
+from controller_runtime import JsonObject, Key, Part, ServiceDefinition, Shown, dumps, loads
 from controller_runtime.reconcile.plan_json import plan_to_json
 
 SERVICES: Final = definitions()
@@ -253,3 +254,53 @@ def test_what_was_read_and_goes_wakes_who_read_it(service: ServiceDefinition) ->
         }
         woken = {(controller, one) for controller, keys in awake.delete(part, key).items() for one in keys}
         assert readers <= woken, f"{part} {key}"
+
+
+_BLIND: Final = {("artifacts", "rolebindings"), ("artifacts", "pods-predictor")}
+"""Of these it counts only that they are there, and what indexes find them by."""
+
+
+def examples(service: ServiceDefinition) -> list[tuple[Part[Any], JsonObject]]:
+    """Objects of the parts of a service: of all variants, and those that no world here holds."""
+    found = [one for variant in SHARES for one in after_some_passes(service.name, variant)]
+    more = [
+        make(kinds.AIM_NAMESPACE_CONFIG, "old", namespace=TEAM, spec={"imagePullSecrets": [{"name": "pull"}]}),
+        make(kinds.KAIWO_CONFIG, "kaiwo", spec={"storage": {"defaultStorageClass": "fast"}}),
+        make(
+            kinds.HORIZONTAL_POD_AUTOSCALER,
+            "hpa",
+            namespace=TEAM,
+            spec={"minReplicas": 1, "maxReplicas": 3, "scaleTargetRef": {"kind": "Deployment", "name": "chat"}},
+        ),
+        make(kinds.POD, "pod", namespace=TEAM, status={"phase": "Running"}),
+        make(kinds.PERSISTENT_VOLUME_CLAIM, "claim", namespace=TEAM),
+        make(kinds.ROLE_BINDING, "binding", namespace=TEAM),
+    ]
+    return found + [
+        (part, obj)
+        for part in service.consumes
+        for obj in more
+        if (part.kind.api_version, part.kind.kind) == (obj["apiVersion"], obj["kind"])
+    ]
+
+
+def _shows(shown: Shown[Any], obj: JsonObject, mutant: JsonObject) -> bool:
+    try:
+        changed = shown.part.kind.decode(mutant)
+    except ValidationError:
+        # An API server takes no such time either.
+        return False
+    return shown.of(shown.part.kind.decode(obj)) != shown.of(changed)
+
+
+@pytest.mark.spec("FW-501")
+@pytest.mark.parametrize("service", SERVICES, ids=NAMES)
+def test_every_part_shows_something_that_changes(service: ServiceDefinition) -> None:
+    """Whatever shows nothing at all would let its readers sleep."""
+    objects, blind = examples(service), set[str]()
+    for shown in service.shown:
+        mine = [obj for part, obj in objects if part is shown.part]
+        assert mine, f"no example of {shown.part.name}"
+        if not any(_shows(shown, obj, mutant) for obj in mine for _, mutant in mutants(obj)):
+            blind.add(shown.part.name)
+    assert blind == {part for name, part in _BLIND if name == service.name}
