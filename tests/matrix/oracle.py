@@ -31,11 +31,13 @@ _DROPPED_ANNOTATIONS: Final = frozenset(
     {
         labels.ANNOTATION_TRACEPARENT,
         labels.ANNOTATION_APPLIED_HASH,
+        labels.ANNOTATION_WORKLOAD_GENERATIONS,
         "volume.beta.kubernetes.io/storage-provisioner",
         "volume.kubernetes.io/storage-provisioner",
     }
 )
-"""The volume controller asks for a provisioner only where it saw the claim before it saw the volume."""
+"""How often a workload was changed tells of the way, not of its end. The volume controller asks for a provisioner only
+where it saw the claim before it saw the volume."""
 _DROPPED_FIELDS: Final = frozenset({"lastTransitionTime", "observedGeneration", "discoveryJob", "lastFailureInfo"})
 """The last also tells of the way, not of its end: KServe keeps it for ever, and counts an engine as failed that is
 scaled down before all is ready. What has failed for good is in the rest of a `modelStatus`."""

@@ -18,10 +18,11 @@ from matrix.site import Site
 from support.deciding import decide
 
 from aim_cli.services import services
-from controller_runtime import ClassifiedError, KubeClient, Reconciler, ServiceDefinition, World
+from controller_runtime import ClassifiedError, JsonObject, Key, KubeClient, Reconciler, ServiceDefinition, World
 from controller_runtime.bus.connection import BusSettings, connect
 from controller_runtime.bus.entry import Entry
 from controller_runtime.bus.feed import WorldFeed
+from controller_runtime.bus.published import published_form
 from controller_runtime.bus.view import WorldView
 from controller_runtime.manager.facts import FACTS_BY_OWNER
 from controller_runtime.manager.settings import load
@@ -67,7 +68,7 @@ async def judge(site: Site) -> Judged:
             if world is None:
                 judged.wanted.append(f"the world of {definition.name} does not become fresh")
                 continue
-            judged.wanted += _behind(world, site.mirror.objects)
+            judged.wanted += behind(world, site.mirror.objects)
             for reconciler in definition.reconcilers:
                 await _judge_reconciler(site, definition, reconciler, world, judged)
     return judged
@@ -90,15 +91,26 @@ async def _world(site: Site, definition: ServiceDefinition) -> AsyncIterator[Wor
             await asyncio.gather(feeding, return_exceptions=True)
 
 
-def _behind(world: World, present: Mapping[ObjectKey, Any]) -> list[str]:
-    """Objects of which the bus holds another version than the API server."""
+def behind(world: World, present: Mapping[ObjectKey, JsonObject]) -> list[str]:
+    """Objects that the bus lacks, or of which it holds something else than the API server."""
     found = []
     for part in world.parts:
-        for entry in world.all(part):
-            obj = present.get(ObjectKey(part.kind.kind, entry.key.namespace, entry.key.name))
-            if obj is not None and obj["metadata"]["uid"] != entry.version.uid:
-                found.append(f"another {part.kind.kind} {entry.key} on the bus")
+        held = {entry.key: entry for entry in world.all(part)}
+        for key, obj in present.items():
+            if key.kind != part.kind.kind or obj["apiVersion"] != part.kind.api_version:
+                continue
+            entry = held.get(Key(key.namespace, key.name))
+            # What a selector leaves out is not told here.
+            if entry is None and not (part.label_selector or part.field_selector):
+                found.append(f"no {key} on the bus")
+            elif entry is not None and _content(entry.raw or {}) != _content(published_form(part, obj)):
+                found.append(f"another {key} on the bus")
     return found
+
+
+def _content(obj: JsonObject) -> JsonObject:
+    metadata = {name: value for name, value in (obj.get("metadata") or {}).items() if name != "resourceVersion"}
+    return {**obj, "metadata": metadata}
 
 
 async def _judge_reconciler(
