@@ -21,7 +21,7 @@ from typing import Annotated, Final
 import structlog
 import typer
 import uvloop
-from matrix.case import Case, Outcome, Scenario, UnknownCaseError, rounds, selected
+from matrix.case import FAILED, IDLE, Case, Outcome, Scenario, UnknownCaseError, rounds, selected
 from matrix.site import Site, started_site
 from matrix.table import Row, repeat, show
 from rich.console import Console
@@ -85,7 +85,9 @@ class Run:
         row.ran += 1
         row.outcome.add(outcome)
         seconds = time.monotonic() - begun
-        mark = "[red]failed[/]" if outcome.differences else "good"
+        verdict = outcome.verdict
+        row.idle += verdict == IDLE
+        mark = f"[red]{verdict}[/]" if verdict == FAILED else verdict
         self._console.print(f"{time.monotonic() - self._begun:6.0f} s  {case!s:<28} {seconds:5.1f} s  {mark}")
         if outcome.differences:
             row.failed[str(case)] = outcome.differences

@@ -9,6 +9,9 @@ from typing import Any, TypeAlias
 Run: TypeAlias = Callable[[Any, random.Random], Coroutine[Any, Any, "Outcome"]]
 
 
+GOOD, FAILED, IDLE = "good", "failed", "nothing happened"
+
+
 @dataclass(slots=True)
 class Outcome:
     """What came of one case.
@@ -24,6 +27,13 @@ class Outcome:
     compared: int = 0
     differences: list[str] = field(default_factory=list)
     notes: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def verdict(self) -> str:
+        """In a word; what injected nothing, or compared nothing, has shown nothing."""
+        if self.differences:
+            return FAILED
+        return GOOD if self.injected.total() and self.compared else IDLE
 
     def add(self, other: "Outcome") -> None:
         """Take in another one."""

@@ -3,7 +3,9 @@
 import asyncio
 import io
 import random
+from collections import Counter
 
+import pytest
 from matrix.__main__ import Run
 from matrix.case import Case, Outcome, Scenario
 from matrix.table import Row
@@ -32,3 +34,28 @@ async def test_a_start_that_failed_ends_no_other_case() -> None:
     row = Row(Scenario("X", "", "", lambda: cases), len(cases))
     await Run({"X": row}, 1, 60, ClusterKind.EMBEDDED, Console(file=io.StringIO())).everything({"X": cases})
     assert (row.ran, row.outcome.compared, row.failed) == (2, 2, {})
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "result"),
+    [
+        ([Outcome(Counter({"fault": 1}), 3)], "[green]good[/]"),
+        (
+            [Outcome(Counter({"fault": 1}), 3), Outcome(Counter({"fault": 0}), 3)],
+            "[green]good[/], nothing happened in 1",
+        ),
+        ([Outcome(Counter(), 3), Outcome(Counter({"fault": 1}))], "nothing happened"),
+        ([Outcome(Counter({"fault": 1}), 3), Outcome(Counter(), 3, ["lost"])], "[red]1 failed[/]"),
+        ([], "not reached"),
+    ],
+)
+async def test_a_case_in_which_nothing_happened_is_not_called_good(outcomes: list[Outcome], result: str) -> None:
+    remaining = iter(outcomes)
+
+    async def run(_site: object, _chance: random.Random) -> Outcome:
+        return next(remaining)
+
+    cases = [Case("X", str(number), run, platform=False) for number in range(len(outcomes))]
+    row = Row(Scenario("X", "", "", lambda: cases), len(cases))
+    await Run({"X": row}, 1, 60, ClusterKind.EMBEDDED, Console(file=io.StringIO())).everything({"X": cases})
+    assert row.result == result
