@@ -1,23 +1,31 @@
 """Over all reconcilers: what a decision asked wakes it, and a change that does not wake it would not change it."""
 
 from collections.abc import Iterator
-from functools import cache
 from itertools import count, islice
 from typing import Any, Final
 
 import pytest
 from pydantic import ValidationError
-from support.builders import condition, make, owner, world_of
+from support.builders import fact, make
 from support.declarations import definitions
-from support.live import Live
 from support.planned_schemas import refusals
-from support.whole_platform import IMAGE, TEAM, variants
+from support.settled_worlds import FAILING, SCALED, after_some_passes, settled
+from support.whole_platform import TEAM
 from support.woken import Awake
 
 from aim_domain import kinds, labels
-from aim_domain.naming import inference_service_name
-from aim_domain.parts import PREDICTOR_PODS
-from controller_runtime import JsonObject, Key, Part, ServiceDefinition, Shown, dumps, loads
+from controller_runtime import (
+    FACTS,
+    Category,
+    ClassifiedError,
+    JsonObject,
+    Key,
+    Part,
+    ServiceDefinition,
+    Shown,
+    dumps,
+    loads,
+)
 from controller_runtime.reconcile.plan_json import plan_to_json
 
 SERVICES: Final = definitions()
@@ -26,12 +34,12 @@ SHARES: Final = {
     "AIMService": (0, None, 3),
     "AIMService by image": (1, None, 3),
     "AIMService of its own": (2, None, 3),
-    "AIMService whose inputs fail": (0, None, 1),
+    SCALED: (2, None, 5),
+    FAILING: (0, None, 1),
 }
-"""Which of the mutants a variant tries: the objects are mostly the same in the first three."""
-_FAILING: Final = ("AIMModel", "AIMClusterModel", "AIMServiceTemplate", "AIMTemplateCache", "AIMArtifact")
-SETTLING: Final = 4
-"""Passes after which the objects of these worlds have their children and their status."""
+"""Which of the mutants a variant tries: the objects are mostly the same in all but the last."""
+EFFECTS: Final = {"discovery": {"image-inspection", "pull-secrets"}, "model-sync": {"sync"}}
+"""What decisions ask for in these worlds."""
 _STRANGER: Final = {"apiVersion": "v1", "kind": "Gadget", "name": "stranger", "uid": "stranger", "controller": False}
 _ADDITIONS: Final[dict[str, JsonObject]] = {
     "being deleted": {"deletionTimestamp": "2026-11-21T12:00:00Z", "generation": 99},
@@ -46,87 +54,6 @@ _ADDITIONS: Final[dict[str, JsonObject]] = {
 """What the objects of these worlds do not have yet."""
 _IDENTITY: Final = frozenset({"name", "namespace", "uid", "resourceVersion"})
 _VERSIONS: Final = count(1 << 30)
-
-
-def surroundings(service: JsonObject) -> list[JsonObject]:
-    """What the cluster adds to the objects of the platform: a workload with a pod, a Job's pod, nodes, a route."""
-    name = inference_service_name(service["metadata"]["name"], TEAM)
-    volume = {"name": "weights", "persistentVolumeClaim": {"claimName": "weights"}}
-    pod_status = {"phase": "Running", "conditions": [condition("Ready", True)], "containerStatuses": []}
-    involved = {"kind": "InferenceService", "name": name, "namespace": TEAM, "uid": "isvc"}
-    return [
-        make(kinds.NODE, "gpu-1", labels={labels.GPU_DEVICE_ID: "74a1"}),
-        make(kinds.NAMESPACE, TEAM),
-        make(kinds.NAMESPACE, "aim-system"),
-        make(
-            kinds.INFERENCE_SERVICE,
-            name,
-            namespace=TEAM,
-            uid="isvc",
-            owners=[owner(service)],
-            spec={"predictor": {"volumes": [volume], "containers": [{"name": "kserve-container", "image": IMAGE}]}},
-            status={"conditions": [condition("Ready", True)]},
-        ),
-        make(
-            kinds.POD,
-            "predictor",
-            namespace=TEAM,
-            labels={labels.KSERVE_INFERENCE_SERVICE: name},
-            spec={"containers": [{"name": "kserve-container", "image": IMAGE}]},
-            status=pod_status,
-        ),
-        make(
-            kinds.EVENT,
-            "event",
-            namespace=TEAM,
-            type="Warning",
-            reason="InternalError",
-            message="boom",
-            involvedObject=involved,
-        ),
-    ]
-
-
-def inputs(variant: str) -> dict[str, JsonObject]:
-    """Objects of the platform by kind."""
-    every = variants()
-    plain = {kind: one for kind, one in every.items() if " " not in kind}
-    if variant in every:
-        return plain | {"AIMService": every[variant]}
-    conditions = [
-        condition("Ready", False, "ComponentsFailed", "something is wrong"),
-        condition("ImageMetadataReady", False, "ImageNotFound", "there is no such image"),
-        condition("ArtifactsReady", False, "ArtifactsFailed", "the disk is full"),
-    ]
-    broken = {"status": "Failed", "conditions": conditions}
-    failing = {kind: {**plain[kind], "status": {**plain[kind].get("status", {}), **broken}} for kind in _FAILING}
-    return plain | failing
-
-
-def settled(service: ServiceDefinition, variant: str) -> Awake:
-    """A world in which every object has had some passes, with its children and its status."""
-    awake = Awake(service, world_of(service.consumes, indexes=service.indexes))
-    for part, obj in after_some_passes(service.name, variant):
-        awake.built.put(part, obj)
-    awake.pass_of_all()
-    return awake
-
-
-@cache
-def after_some_passes(name: str, variant: str) -> list[tuple[Part[Any], JsonObject]]:
-    """What the service makes of these objects."""
-    service = next(one for one in SERVICES if one.name == name)
-    objects = inputs(variant)
-    every = [*surroundings(objects["AIMService"]), *objects.values()]
-    known = {(part.kind.api_version, part.kind.kind) for part in service.consumes}
-    if PREDICTOR_PODS not in service.consumes:
-        known.discard((kinds.POD.api_version, kinds.POD.kind))
-    live = Live(service, *(one for one in every if (one["apiVersion"], one["kind"]) in known))
-    for _ in range(SETTLING):
-        for reconciler in service.reconcilers:
-            for entry in list(live.world.all(reconciler.part)):
-                live.run(reconciler.part, entry.key.name, entry.key.namespace)
-    return [(part, entry.raw) for part in service.consumes for entry in live.world.all(part)]
 
 
 def _deciders(awake: Awake) -> list[tuple[str, Part[Any], Key]]:
@@ -217,6 +144,15 @@ def _known(awake: Awake) -> list[tuple[Part[Any], Key]]:
     return [(part, entry.key) for part in parts for entry in awake.built.world.all(part)]
 
 
+def left_asleep(
+    awake: Awake, before: dict[tuple[str, Key], JsonObject | None], woken: dict[str, set[Key]]
+) -> set[tuple[str, Key]]:
+    """Who was there before, decides otherwise now, and was not woken."""
+    after = decisions(awake)
+    changed = {who for who, plan in after.items() if plan is not None and plan != before.get(who, plan)}
+    return {(controller, key) for controller, key in changed if key not in woken.get(controller, ())}
+
+
 @pytest.mark.spec("FW-500", "FW-501")
 @pytest.mark.parametrize("service", SERVICES, ids=NAMES)
 @pytest.mark.parametrize("variant", SHARES)
@@ -228,18 +164,64 @@ def test_a_change_that_wakes_nobody_changes_no_decision(service: ServiceDefiniti
         assert entry is not None
         original = entry.raw
         for where, mutant in islice(mutants(original), *SHARES[variant]):
-            woken = {(controller, one) for controller, keys in awake.put(part, mutant).items() for one in keys}
-            after = decisions(awake)
-            asleep = {who: plan for who, plan in after.items() if who not in woken}
-            changed = [who for who, plan in asleep.items() if plan is not None and plan != before.get(who, plan)]
+            changed = left_asleep(awake, before, awake.put(part, mutant))
             # What others write into the status of a source is corrected with its next pass (MS-245).
             ignored = {("cluster-model-source", key)} if where.startswith("status") else set()
-            assert not set(changed) - ignored, f"{part} {key}: {where} changes what nobody is woken for"
+            assert not changed - ignored, f"{part} {key}: {where} changes what nobody is woken for"
             awake.put(part, _next(original))
             tried += 1
         awake.pass_of_all()
     assert tried >= 8
     assert decisions(awake) == before, "everything is again as it was"
+
+
+def _namesake(obj: JsonObject) -> JsonObject:
+    """Another object that differs in nothing but its identity."""
+    metadata = obj["metadata"]
+    return {**obj, "metadata": {**metadata, "name": f"{metadata['name']}-too", "uid": f"{metadata['uid']}-too"}}
+
+
+@pytest.mark.spec("FW-500", "FW-501")
+@pytest.mark.parametrize("service", SERVICES, ids=NAMES)
+@pytest.mark.parametrize("variant", SHARES)
+def test_what_comes_and_wakes_nobody_changes_no_decision(service: ServiceDefinition, variant: str) -> None:
+    """The first of its name, and one more of its kind."""
+    awake = settled(service, variant)
+    for part, key in _known(awake):
+        entry = awake.built.world.get(part, key)
+        assert entry is not None
+        awake.delete(part, key)
+        without = decisions(awake)
+        back = _next(entry.raw)
+        assert not left_asleep(awake, without, awake.put(part, back)), f"{part} {key} comes"
+        before, more = decisions(awake), _next(_namesake(entry.raw))
+        assert not left_asleep(awake, before, awake.put(part, more)), f"{part} {key} is joined by another"
+        joined = decisions(awake)
+        woken = awake.delete(part, Key.of(more))
+        assert not left_asleep(awake, joined, woken), f"{part} {key} is alone again"
+        awake.pass_of_all()
+
+
+@pytest.mark.spec("FW-500")
+@pytest.mark.parametrize("service", [one for one in SERVICES if one.name in EFFECTS], ids=sorted(EFFECTS))
+def test_a_result_that_wakes_nobody_changes_no_decision(service: ServiceDefinition) -> None:
+    """An effect fails, fails for another reason, and its result goes."""
+    awake, tried = settled(service, "AIMService"), set[str]()
+    for controller, part, key in _deciders(awake):
+        entry, plan = awake.built.world.get(part, key), awake.decide(controller, key)
+        assert entry is not None
+        for effect in plan.effects if plan is not None else ():
+            for category in (Category.INFRASTRUCTURE, Category.INVALID_SPEC):
+                failure = ClassifiedError(category, "Broken", f"it broke: {category}")
+                told = fact(service.name, effect.kind, effect.key, entry.raw, part, failure=failure, attempts=1)
+                before = decisions(awake)
+                woken = awake.put(FACTS, told)
+                assert not left_asleep(awake, before, woken), f"{effect.kind} of {key} fails: {category}"
+                tried.add(effect.kind)
+            before = decisions(awake)
+            woken = awake.delete(FACTS, Key.of(told))
+            assert not left_asleep(awake, before, woken), f"{effect.kind} of {key} is forgotten"
+    assert tried == EFFECTS[service.name]
 
 
 @pytest.mark.spec("FW-500")
@@ -264,14 +246,6 @@ def examples(service: ServiceDefinition) -> list[tuple[Part[Any], JsonObject]]:
     """Objects of the parts of a service: of all variants, and those that no world here holds."""
     found = [one for variant in SHARES for one in after_some_passes(service.name, variant)]
     more = [
-        make(kinds.AIM_NAMESPACE_CONFIG, "old", namespace=TEAM, spec={"imagePullSecrets": [{"name": "pull"}]}),
-        make(kinds.KAIWO_CONFIG, "kaiwo", spec={"storage": {"defaultStorageClass": "fast"}}),
-        make(
-            kinds.HORIZONTAL_POD_AUTOSCALER,
-            "hpa",
-            namespace=TEAM,
-            spec={"minReplicas": 1, "maxReplicas": 3, "scaleTargetRef": {"kind": "Deployment", "name": "chat"}},
-        ),
         make(kinds.POD, "pod", namespace=TEAM, status={"phase": "Running"}),
         make(kinds.PERSISTENT_VOLUME_CLAIM, "claim", namespace=TEAM),
         make(kinds.ROLE_BINDING, "binding", namespace=TEAM),

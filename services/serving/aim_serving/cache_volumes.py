@@ -35,16 +35,19 @@ class Volumes:
 
     def with_profile(self, profile: ProfileMount | None) -> "Volumes":
         """These and the custom profile (SV-176)."""
-        if profile is None:
-            return self
-        return Volumes((*self.volumes, profile.volume), (*self.mounts, profile.mount))
+        return self if profile is None else self._with(profile.volume, profile.mount)
 
     def with_hf_home(self, path: str) -> "Volumes":
-        """These and a directory for Hugging Face's libraries, if there is a path for it (RC-156)."""
-        if not path:
+        """These and a directory for the libraries of Hugging Face, where a path for it holds no weights (RC-156)."""
+        claims = {volume["name"] for volume in self.volumes if "persistentVolumeClaim" in volume}
+        if not path or any(mount["mountPath"] == path and mount["name"] in claims for mount in self.mounts):
             return self
-        volume: JsonObject = {"name": HF_HOME_VOLUME, "emptyDir": {}}
-        return Volumes((*self.volumes, volume), (*self.mounts, {"name": HF_HOME_VOLUME, "mountPath": path}))
+        return self._with({"name": HF_HOME_VOLUME, "emptyDir": {}}, {"name": HF_HOME_VOLUME, "mountPath": path})
+
+    def _with(self, volume: JsonObject, mount: JsonObject) -> "Volumes":
+        """These and one that has its place for itself: the API server refuses two mounts at one path (SV-174)."""
+        others = (one for one in self.mounts if one["mountPath"] != mount["mountPath"])
+        return Volumes((*self.volumes, volume), (*others, mount))
 
 
 def _new(known: Iterable[JsonObject], others: Iterable[JsonObject]) -> list[JsonObject]:

@@ -1,5 +1,7 @@
 """Which weights the predictor mounts, and when it waits for them."""
 
+from collections.abc import Iterable
+
 import pytest
 from support.builders import make
 from support.predictors import USUAL
@@ -124,6 +126,30 @@ def test_two_mounts_at_one_path_are_never_asked_for() -> None:
         ("dshm", "/dev/shm"),
         ("weights", "/weights"),
     ]
+
+
+def _mounts_with_hf_home(*mounts: JsonObject, volumes: Iterable[JsonObject] = ()) -> list[tuple[str, str]]:
+    own = aim_service(template={"name": "qwen3-lat"})
+    there = workload(
+        own, containers=[{"name": "kserve-container", "image": IMAGE, "volumeMounts": mounts}], volumes=list(volumes)
+    )
+    kaiwo = make(kinds.KAIWO_CONFIG, "kaiwo", spec={"storage": {"defaultHfMountPath": "/hf_cache"}})
+    (body,) = children_of(plan_for(serving_world(own, template(), model(), there, kaiwo)), "InferenceService")
+    (container,) = body["spec"]["predictor"]["containers"]
+    return [(one["name"], one["mountPath"]) for one in container["volumeMounts"]]
+
+
+@pytest.mark.spec("SV-174", "RC-156")
+def test_the_directory_of_hugging_face_takes_the_place_of_a_mount_that_somebody_edited() -> None:
+    mounts = _mounts_with_hf_home({"name": "edited", "mountPath": "/hf_cache"})
+    assert mounts == [("dshm", "/dev/shm"), ("hf-home", "/hf_cache")]
+
+
+@pytest.mark.spec("SV-174", "RC-156")
+def test_weights_keep_their_place_where_the_directory_of_hugging_face_would_be() -> None:
+    weights = {"name": "weights", "persistentVolumeClaim": {"claimName": "weights"}}
+    mounts = _mounts_with_hf_home({"name": "weights", "mountPath": "/hf_cache"}, volumes=[weights])
+    assert mounts == [("dshm", "/dev/shm"), ("weights", "/hf_cache")]
 
 
 @pytest.mark.spec("SV-141", "SV-171")
