@@ -12,6 +12,7 @@ from typing import Any
 
 from aiohttp import web
 
+from aim_local.plain_kind import PlainKind
 from controller_runtime.kube.config import Connection, NoCredentials
 
 Handler = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
@@ -193,20 +194,9 @@ async def fake_apiserver(*handlers: Handler) -> AsyncIterator[FakeApiServer]:
         await runner.cleanup()
 
 
-@dataclass(frozen=True, slots=True)
-class PlainKind:
-    """A kind for tests."""
-
-    group: str
-    version: str
-    plural: str
-    kind: str
-    namespaced: bool = True
-
-
-CONFIG_MAP = PlainKind("", "v1", "configmaps", "ConfigMap")
-NAMESPACE = PlainKind("", "v1", "namespaces", "Namespace", namespaced=False)
-AIM_SERVICE = PlainKind("aim.eai.amd.com", "v1alpha1", "aimservices", "AIMService")
+CONFIG_MAP = PlainKind("", "v1", "ConfigMap", "configmaps", True)
+NAMESPACE = PlainKind("", "v1", "Namespace", "namespaces", False)
+AIM_SERVICE = PlainKind("aim.eai.amd.com", "v1alpha1", "AIMService", "aimservices", True)
 
 
 def config_map(name: str, version: int | str = 1, *, uid: str = "", **data: str) -> dict[str, Any]:

@@ -1,24 +1,8 @@
 """Kinds that only the simulated cluster handles; those of the platform are in `aim_domain.kinds`."""
 
-from dataclasses import dataclass
 from typing import Final
 
-
-@dataclass(frozen=True, slots=True)
-class PlainKind:
-    """Coordinates of a kind whose objects stay JSON."""
-
-    group: str
-    version: str
-    kind: str
-    plural: str
-    namespaced: bool
-
-    @property
-    def api_version(self) -> str:
-        """`group/version`, or the version alone in the core group."""
-        return f"{self.group}/{self.version}" if self.group else self.version
-
+from aim_local.plain_kind import PlainKind
 
 SERVICE: Final = PlainKind("", "v1", "Service", "services", True)
 PERSISTENT_VOLUME: Final = PlainKind("", "v1", "PersistentVolume", "persistentvolumes", False)

@@ -14,7 +14,7 @@ _BACK_OFF: Final = Backoff(base=10, cap=300)
 
 @dataclass(frozen=True, slots=True)
 class Past:
-    """What became of a container before: restarts so far, and how it ended last, if it did."""
+    """History of a container: restarts so far, and how it ended last, if it did."""
 
     restarts: int = 0
     last: JsonObject | None = None

@@ -2,8 +2,8 @@
 
 from typing import final
 
-from aim_local.actors.kinds import PlainKind
 from aim_local.actors.objects import now_text, short_hash, uid_of
+from aim_local.plain_kind import PlainKind
 from controller_runtime import ApiError, JsonObject, Key, KubeClient
 from controller_runtime.kinds import EVENT, POD
 from controller_runtime.kube.kinds import ResourceKind, api_version

@@ -1,26 +1,17 @@
 """Kinds that are only written while a cluster is set up."""
 
-from dataclasses import dataclass
 from typing import Final
 
+from aim_local.plain_kind import PlainKind
 
-@dataclass(frozen=True, slots=True)
-class SetupKind:
-    """Coordinates of a cluster-scoped kind, as the client needs them."""
-
-    group: str
-    version: str
-    kind: str
-    plural: str
-    namespaced: bool = False
-
-
-CUSTOM_RESOURCE_DEFINITION: Final = SetupKind(
-    "apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions"
+CUSTOM_RESOURCE_DEFINITION: Final = PlainKind(
+    "apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions", False
 )
-CLUSTER_ROLE_BINDING: Final = SetupKind("rbac.authorization.k8s.io", "v1", "ClusterRoleBinding", "clusterrolebindings")
+CLUSTER_ROLE_BINDING: Final = PlainKind(
+    "rbac.authorization.k8s.io", "v1", "ClusterRoleBinding", "clusterrolebindings", False
+)
 WEBHOOKS: Final = {
-    kind: SetupKind("admissionregistration.k8s.io", "v1", kind, f"{kind.lower()}s")
+    kind: PlainKind("admissionregistration.k8s.io", "v1", kind, f"{kind.lower()}s", False)
     for kind in ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration")
 }
 """By kind."""

@@ -27,7 +27,7 @@ def tombstones(stored: Mapping[Key, Stored]) -> list[tuple[Key, Stored]]:
 
 
 class Swept(Enum):
-    """What became of a tombstone."""
+    """The end of a tombstone."""
 
     REMOVED = "removed"
     GONE = "somebody else removed it"

@@ -25,7 +25,7 @@ class JobSpec(ApiModel):
 
 
 class JobStatus(ApiModel):
-    """What became of the job."""
+    """Observed state of the Job."""
 
     active: int = 0
     succeeded: int = 0

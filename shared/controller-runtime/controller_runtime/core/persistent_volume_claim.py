@@ -22,7 +22,7 @@ class ClaimSpec(ApiModel):
 
 
 class ClaimStatus(ApiModel):
-    """What became of the claim."""
+    """Observed state of the claim."""
 
     phase: ClaimPhase = ClaimPhase.PENDING
     access_modes: Items[str] = ()

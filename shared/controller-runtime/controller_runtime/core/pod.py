@@ -73,7 +73,7 @@ class ContainerState(ApiModel):
 
 
 class ContainerStatus(ApiModel):
-    """What became of a container."""
+    """Observed state of a container."""
 
     name: str = ""
     ready: bool = False
@@ -85,7 +85,7 @@ class ContainerStatus(ApiModel):
 
 
 class PodStatus(ApiModel):
-    """What became of the pod."""
+    """Observed state of the pod."""
 
     phase: PodPhase = PodPhase.UNKNOWN
     reason: str = ""

@@ -34,7 +34,7 @@ class InferenceServiceSpec(ApiModel):
 
 
 class InferenceServiceStatus(ApiModel):
-    """What became of the workload; `observed_generation` is the Deployment's."""
+    """Observed state of the workload; `observed_generation` is the Deployment's."""
 
     conditions: Items[Condition] = ()
     observed_generation: int | None = None
