@@ -20,7 +20,7 @@ from controller_runtime.bus.subjects import DEFAULT_LAYOUT
 _Disaster: TypeAlias = Callable[[Site, random.Random], Awaitable[None]]
 _CONVERGED: Final = 10.0
 """Seconds until a change is carried out, most."""
-_BEHIND: Final = 3.0
+_BEHIND: Final = 30.0
 """Seconds that a restored store is old at least."""
 
 
@@ -57,7 +57,7 @@ async def _corrupted(site: Site, chance: random.Random) -> None:
 
 
 def _damage(store: Path, chance: random.Random) -> None:
-    for block in sorted(store.rglob("*_STATE/msgs/*.blk")):
+    for block in sorted(store.rglob("msgs/*.blk")):
         content = bytearray(block.read_bytes())
         for _ in range(min(64, len(content))):
             content[chance.randrange(len(content))] ^= 0xFF
@@ -69,7 +69,8 @@ async def _purged(site: Site, chance: random.Random) -> None:
     await _change(site, 3)
     async with connect(BusSettings.of_urls(site.stack.nats_url, "matrix")) as bus:
         await bus.wait_connected()
-        await bus.api(f"STREAM.PURGE.{DEFAULT_LAYOUT.state_stream}")
+        for stream in (DEFAULT_LAYOUT.state_stream, DEFAULT_LAYOUT.history_stream, DEFAULT_LAYOUT.decisions_stream):
+            await bus.api(f"STREAM.PURGE.{stream}")
     for name in {"serving", chance.choice(SERVICES)}:
         await site.stack[name].kill()
         await site.stack[name].start()

@@ -19,7 +19,8 @@ from controller_runtime import BRIEFLY, JsonObject
 _Poison: TypeAlias = Callable[[Site, random.Random], Awaitable[str]]
 """Brings the poison in; the name of the condition that has to tell of it, empty for none."""
 _NAME: Final = "poison"
-_LARGE: Final = 1_400_000
+_LARGE: Final = 1_500_000
+"""Bytes; etcd takes requests of up to 1.5 MiB, managed fields included."""
 _MOST_TRIES: Final = 12
 _MINUTE: Final = 60.0
 _LEAST_SECONDS: Final = 10.0

@@ -98,7 +98,7 @@ def passes_after(old: JsonObject, new: JsonObject) -> Iterator[Pass]:
                 changed.append((reconciler.part, old if entry.key == about and reconciler.part is part else entry.raw))
                 yield from _passes(reconciler, world, entry)
         for touched, before in changed:
-            world.put(touched, before)
+            world.put(touched, _another_version(before))
 
 
 def stumbles_over(every: Sequence[JsonObject]) -> Iterator[tuple[int, str]]:

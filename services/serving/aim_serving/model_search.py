@@ -144,7 +144,7 @@ def _to_be_made_for_image(
     try:
         parsed = parse_image_name(image)
     except ImageNameError as error:
-        return _invalid("InvalidImageReference", f"no model has the image, and none can be created: {error}")
+        return _invalid("InvalidImageReference", f"spec.model.image: no model has it, and none can be created: {error}")
     name = image_model_name(parsed.name, parsed.tag, image)
     # Whatever has this name now has another image, else the search had found it.
     occupied = _occupied(view, service, name)

@@ -74,9 +74,24 @@ def test_normal_transitions_of_one_pass_share_an_event() -> None:
 
 @pytest.mark.spec("FW-121", "FW-474")
 def test_warnings_of_one_pass_with_the_same_words_share_an_event_which_is_news_if_one_is() -> None:
-    stands, new, other = event(standing=True), event(condition="Ready"), event("another")
+    stands, new, other = event(standing=True), event(), event("another")
     assert bundles([stands, new, other]) == [(stands, new), (other,)]
     assert [combined(sharing) for sharing in bundles([stands, new, other])] == [new, other]
+
+
+@pytest.mark.spec("FW-121", "FW-474")
+def test_a_warning_that_is_summed_up_goes_out_once_with_the_reason_of_its_component() -> None:
+    def warning(condition: str, reason: str, *, standing: bool = False) -> Event:
+        return Event(EventType.WARNING, reason, "spec.image is no image", condition=condition, standing=standing)
+
+    of_component = warning("ImageMetadataReady", "InvalidImageReference")
+    summed = (warning("ConfigValid", "InvalidSpec"), of_component, warning("Ready", "InvalidSpec"))
+    assert [combined(sharing) for sharing in bundles(summed)] == [of_component]
+    stands = warning("ImageMetadataReady", "InvalidImageReference", standing=True)
+    [one] = [combined(sharing) for sharing in bundles([stands, warning("Ready", "InvalidSpec")])]
+    assert (one.reason, one.standing) == ("InvalidImageReference", False)
+    [one] = [combined(sharing) for sharing in bundles(summed[::2])]
+    assert one.reason == "InvalidSpec"
 
 
 @pytest.mark.spec("FW-121")

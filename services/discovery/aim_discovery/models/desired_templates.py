@@ -171,10 +171,10 @@ def _labels(model: str) -> dict[str, str]:
 
 def _bad_alias(spec: AIMModelSpec) -> ClassifiedError | None:
     """An entry whose name cannot become a label (DI-145)."""
-    for entry in spec.custom_templates:
+    for number, entry in enumerate(spec.custom_templates):
         if entry.name and not _LABEL_VALUE.fullmatch(entry.name):
             message = (
-                f"customTemplates: name {entry.name!r} is not a valid label value; "
+                f"spec.customTemplates[{number}].name {entry.name!r} is not a valid label value; "
                 "use at most 63 letters, digits, '-', '_' and '.', beginning and ending with a letter or digit"
             )
             return ClassifiedError(Category.INVALID_SPEC, "InvalidTemplateName", message)

@@ -127,7 +127,8 @@ def _ask_registry(
     try:
         image = parse_image(spec.image)
     except InvalidReferenceError as error:
-        return _failed(ClassifiedError(Category.INVALID_SPEC, "InvalidImageReference", str(error)), known, ())
+        invalid = ClassifiedError(Category.INVALID_SPEC, "InvalidImageReference", f"spec.image: {error}")
+        return _failed(invalid, known, ())
     secrets = _pull_secrets(model, names, namespace, view)
     if secrets.error is not None:
         return _failed(secrets.error, known, secrets.watch)

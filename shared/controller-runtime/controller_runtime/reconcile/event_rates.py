@@ -23,6 +23,7 @@ MAX_MESSAGE: Final = 1024
 """Longest message of an Event, in characters (FW-413)."""
 _COMBINED: Final = "(combined from similar events): "
 _REMEMBERED_OBJECTS: Final = 4096
+_SUMMING: Final = frozenset[str](ParentCondition)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,15 +113,21 @@ def bundles(events: Iterable[Event]) -> list[tuple[Event, ...]]:
         if event.type is EventType.NORMAL and event.condition:
             transitions.append(event)
         else:
-            others.setdefault((event.type, event.reason, event.message, event.about), []).append(event)
+            # Conditions that sum up give the words of a component another reason.
+            reason = "" if event.condition else event.reason
+            others.setdefault((event.type, reason, event.message, event.about), []).append(event)
     return [tuple(sharing) for sharing in (transitions, *others.values()) if sharing]
 
 
 def combined(sharing: Sequence[Event]) -> Event:
     """The Event for transitions of one pass: reason of ``Ready`` or else of the last, all of them in the message.
 
-    Those with the same words need them once; it is news when one of them is.
+    Those with the same words need them once; it is news when one of them is. Of warnings a component's reason says more
+    than that of a condition that sums up.
     """
+    if len({(event.type, event.message) for event in sharing}) == 1 and sharing[0].type is EventType.WARNING:
+        of_component = [event for event in sharing if event.condition not in _SUMMING] or sharing
+        return replace(of_component[0], standing=all(event.standing for event in sharing))
     if len({(event.reason, event.message) for event in sharing}) == 1:
         return min(sharing, key=lambda event: event.standing)
     leading = next((event for event in sharing if event.condition == ParentCondition.READY), sharing[-1])
