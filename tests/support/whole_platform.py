@@ -101,6 +101,23 @@ def passes_after(old: JsonObject, new: JsonObject) -> Iterator[Pass]:
             world.put(touched, _another_version(before))
 
 
+def own_passes(old: JsonObject, new: JsonObject) -> list[Pass]:
+    """The first pass of the changed object itself; first in the service that writes its status, then in others."""
+    metadata = new["metadata"]
+    about = Key(metadata.get("namespace") or "", metadata["name"])
+    mine = [
+        (service.name, one) for service in SERVICES for one in service.reconcilers if one.part.kind.kind == new["kind"]
+    ]
+    passes: list[Pass] = []
+    for service, reconciler in sorted(mine, key=lambda one: bool(one[1].status.only_conditions)):
+        world = _world(service)
+        world.put(reconciler.part, _another_version(new))
+        plan = decide(reconciler, world.object(reconciler.part, about.namespace, about.name), world.view(), NOW)
+        world.put(reconciler.part, _another_version(old))
+        passes.append(Pass(reconciler.controller, str(about), plan))
+    return passes
+
+
 def stumbles_over(every: Sequence[JsonObject]) -> Iterator[tuple[int, str]]:
     """Of other contents of one object of `variants`: which, and the service with an index, a summary or a line that can
     make nothing of it.

@@ -9,13 +9,14 @@ from hypothesis import strategies as st
 from support.bad_values import METADATA, MOMENTS, Field, fields_of
 from support.builders import NOW, condition
 from support.planned_schemas import refusals
-from support.whole_platform import passes_after, stumbles_over, variants
+from support.told import assert_told_once, expected, invalid_spec, is_judged
+from support.whole_platform import own_passes, passes_after, stumbles_over, variants
 
 from aim_domain.component_names import ComponentName
 
 VARIANTS = tuple(variants())
-STRIDE = 1 if os.environ.get("AIM_EXPLORE") == "random" else 7
-"""Of the values of a field each seventh is tried, of the next field those after them; all of them when exploring."""
+STRIDE = 1 if os.environ.get("AIM_EXPLORE") == "random" else 3
+"""Of the values of a field each third is tried, of the next field those after them; all of them when exploring."""
 OTHERWISE = {
     "AIMService by image": ("model", "overrides", "template"),
     "AIMService of its own": ("model",),
@@ -50,6 +51,25 @@ def test_no_value_of_a_parsed_field_makes_a_pass_raise(name: str) -> None:
     for number, field in enumerate(fields):
         for value in field.values[number % STRIDE :: STRIDE]:
             is_admitted(name, [(field, value)])
+
+
+@pytest.mark.spec("FW-474", "CC-301", "CC-310", "CC-312")
+@pytest.mark.parametrize("name", VARIANTS)
+def test_a_bad_value_is_told_by_one_condition_and_one_event_that_name_the_field(name: str) -> None:
+    usual, about = variants()[name], OTHERWISE.get(name, ())
+    every = [one for one in fields_of(usual["kind"]) if not about or set(about) & set(one.path)]
+    for number, field in enumerate(one for one in every if one.parsed or is_judged(one)):
+        is_bad = expected(field)
+        few = is_bad is None or not is_judged(field)
+        for value in field.values[number % STRIDE :: STRIDE] if few else field.values:
+            new = field.put(usual, value)
+            if refusals(new):
+                continue
+            passes = own_passes(usual, new)
+            told = invalid_spec(passes[0]) is not None
+            assert is_bad is None or told == is_bad(value), f"{field}: {value!r}"
+            if told:
+                assert_told_once(passes, field)
 
 
 @pytest.mark.spec("FW-478", "CC-312")

@@ -4,7 +4,7 @@ from copy import deepcopy
 from typing import Any
 
 import pytest
-from support.whole_platform import Pass, passes_after, variants
+from support.whole_platform import Pass, own_passes, variants
 
 from controller_runtime import JsonObject
 
@@ -23,14 +23,6 @@ def changed(name: str, path: str, value: Any) -> tuple[JsonObject, JsonObject]:
     place[last] = value
     after["metadata"]["generation"] = 2
     return before, after
-
-
-def own_pass(name: str, path: str, value: Any) -> Pass:
-    """The first pass of the object's own reconciler after the change."""
-    before, after = changed(name, path, value)
-    kind = after["kind"].removeprefix("AIM").lower()
-    passes = [one for one in passes_after(before, after) if one.controller.replace("-", "") == kind]
-    return passes[0]
 
 
 def says(one: Pass) -> JsonObject | None:
@@ -55,10 +47,18 @@ def says(one: Pass) -> JsonObject | None:
          "spec.modelSources[0].size is -1"),
         ("AIMClusterServiceTemplate", "hardware", _CPU, "spec.hardware.cpu.requests is 0"),
         ("AIMArtifact", "size", "-1Gi", "spec.size is -1Gi"),
+        ("AIMArtifact", "size", "1e1.5", "spec.size is 1e1.5, which is no quantity"),
+        ("AIMServiceTemplate", "hardware", {"cpu": {"requests": "1e1.5"}}, "spec.hardware.cpu.requests is 1e1.5"),
+        ("AIMTemplateCache", "modelSources", [{"modelId": "a/b", "sourceUri": "hf://a/b", "size": -1}],
+         "spec.modelSources[0].size is -1"),
+        ("AIMService", "resources", {"limits": {"memory": "-1Gi"}}, "spec.resources.limits[memory] is -1Gi"),
+        ("AIMService", "resources", {"requests": {"cpus": 1}}, "spec.resources.requests[cpus] is no resource"),
+        ("AIMModel", "resources", {"requests": {"cpu": "1e1.5"}}, "spec.resources.requests[cpu] is 1e1.5, which is no"),
+        ("AIMServiceTemplate", "resources", {"limits": {"a b/c": 1}}, "spec.resources.limits[a b/c] is no resource"),
     ],
 )  # fmt: skip
 def test_an_amount_that_makes_no_sense_is_one_condition(name: str, path: str, value: Any, field: str) -> None:
-    found = own_pass(name, path, value)
+    found = own_passes(*changed(name, path, value))[0]
     condition = says(found)
     assert condition is not None
     assert (condition["status"], condition["reason"]) == ("False", "InvalidSpec")
@@ -80,6 +80,6 @@ def test_an_amount_that_makes_no_sense_is_one_condition(name: str, path: str, va
     ],
 )
 def test_an_amount_of_nothing_means_that_none_is_given(name: str, path: str, value: Any) -> None:
-    found = own_pass(name, path, value)
+    found = own_passes(*changed(name, path, value))[0]
     assert found.plan.status is not None
     assert says(found) is None

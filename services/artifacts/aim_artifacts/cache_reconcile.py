@@ -14,7 +14,7 @@ from aim_artifacts.limits.demand import is_demanded
 from aim_artifacts.limits.evicted_sources import evicted_sources, forget_evicted, still_evicted
 from aim_artifacts.model_sources import IndexedSource, sources_to_keep
 from aim_artifacts.template_resolution import ResolvedTemplate, resolve_template
-from aim_domain import AIMArtifact, AIMTemplateCache, ResolvedConfig, resolve_config
+from aim_domain import AIMArtifact, AIMTemplateCache, ResolvedConfig, cache_errors, resolve_config
 from aim_domain.component_names import COMPONENT_ORDER
 from aim_domain.naming import label_value
 from aim_domain.parts import ARTIFACTS, NAMESPACES
@@ -57,7 +57,7 @@ def reconcile_cache(cache: AIMTemplateCache, view: View, now: datetime) -> Plan:
         stored=cache.status.conditions,
         stored_status=cache.status.status,
         now=now,
-        errors=errors,
+        errors=(*errors, *cache_errors(cache.spec)),
         failure=view.failure,
     )
     patches, children = _wanted(cache, config, template, matches, view)

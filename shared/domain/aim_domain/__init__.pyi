@@ -121,6 +121,7 @@ from .runtimeconfig.routing import routing_settings as routing_settings
 from .runtimeconfig.routing import spans_namespaces as spans_namespaces
 from .settings import AimSettings as AimSettings
 from .spec_checks import artifact_errors as artifact_errors
+from .spec_checks import cache_errors as cache_errors
 from .spec_checks import model_errors as model_errors
 from .spec_checks import service_errors as service_errors
 from .spec_checks import template_errors as template_errors

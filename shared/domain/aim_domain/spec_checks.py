@@ -1,22 +1,39 @@
-"""What the API server cannot refuse in a spec, because its rules know no quantities (CC-301, CC-310).
+"""What the API server cannot refuse in a spec, because its rules know no quantities (CC-301, CC-310, CC-312).
 
 Each problem names the field, what it holds and what it takes. Zero sizes and memories mean "not given".
 """
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
 
 from aim_domain.api.aim_shapes import Hardware, ModelSource
 from aim_domain.api.artifact import AIMArtifactSpec
 from aim_domain.api.model import AIMModelSpec
 from aim_domain.api.service import AIMServiceSpec
 from aim_domain.api.service_template import TemplateSpec
+from aim_domain.api.template_cache import AIMTemplateCacheSpec
 from controller_runtime import Category, ClassifiedError, quantity
+from controller_runtime.core import ResourceRequirements
 from controller_runtime.quantity import QuantityText
+
+_RESOURCE: Final = re.compile(
+    r"cpu|memory|ephemeral-storage|hugepages-[A-Za-z0-9.]{1,53}"
+    r"|(?=.{1,253}/)[a-z0-9]([-a-z0-9.]*[a-z0-9])?/[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?"
+)
+"""What a container can ask for: Kubernetes' own resources, and extended ones with a domain."""
+_QUOTED: Final = 80
+"""Characters of a name in a message."""
 
 
 def artifact_errors(spec: AIMArtifactSpec) -> tuple[ClassifiedError, ...]:
     """What is wrong with the spec of an artifact."""
-    return _errors(_negative(spec.size, "spec.size"))
+    return _errors(_amount(spec.size, "spec.size"))
+
+
+def cache_errors(spec: AIMTemplateCacheSpec) -> tuple[ClassifiedError, ...]:
+    """What is wrong with the sources of a template cache."""
+    return _errors(_sources(spec.model_sources, "spec.modelSources"))
 
 
 def model_errors(spec: AIMModelSpec) -> tuple[ClassifiedError, ...]:
@@ -27,12 +44,13 @@ def model_errors(spec: AIMModelSpec) -> tuple[ClassifiedError, ...]:
         yield from _hardware(spec.custom.hardware if spec.custom else None, "spec.custom.hardware")
         for place, template in enumerate(spec.custom_templates):
             yield from _hardware(template.hardware, f"spec.customTemplates[{place}].hardware")
+        yield from _resources(spec.resources)
 
     return _errors(problems())
 
 
 def service_errors(spec: AIMServiceSpec) -> tuple[ClassifiedError, ...]:
-    """What is wrong with the hardware and the sources of a service."""
+    """What is wrong with the hardware, the resources and the sources of a service."""
 
     def problems() -> Iterator[str]:
         custom = spec.model.custom
@@ -41,6 +59,7 @@ def service_errors(spec: AIMServiceSpec) -> tuple[ClassifiedError, ...]:
             yield from _hardware(custom.hardware, "spec.model.custom.hardware")
         if spec.overrides is not None:
             yield from _hardware(spec.overrides.hardware, "spec.overrides.hardware")
+        yield from _resources(spec.resources)
 
     return _errors(problems())
 
@@ -51,6 +70,7 @@ def template_errors(spec: TemplateSpec) -> tuple[ClassifiedError, ...]:
     def problems() -> Iterator[str]:
         yield from _hardware(spec.hardware, "spec.hardware")
         yield from _sources(spec.model_sources, "spec.modelSources")
+        yield from _resources(spec.resources)
 
     return _errors(problems())
 
@@ -64,20 +84,42 @@ def _hardware(hardware: Hardware | None, path: str) -> Iterator[str]:
     if hardware is None:
         return
     if hardware.gpu is not None:
-        yield from _negative(hardware.gpu.min_vram, f"{path}.gpu.minVram")
+        yield from _amount(hardware.gpu.min_vram, f"{path}.gpu.minVram")
     if hardware.cpu is not None:
+        path = f"{path}.cpu"
         requests = quantity.parse_or_none(hardware.cpu.requests)
-        if requests is not None and requests.value <= 0:
-            yield f"{path}.cpu.requests is {hardware.cpu.requests}; it must be greater than zero"
-        yield from _negative(hardware.cpu.limits, f"{path}.cpu.limits")
+        if requests is None:
+            yield _malformed(f"{path}.requests", hardware.cpu.requests)
+        elif requests.value <= 0:
+            yield f"{path}.requests is {hardware.cpu.requests}; it must be greater than zero"
+        yield from _amount(hardware.cpu.limits, f"{path}.limits")
 
 
 def _sources(sources: Sequence[ModelSource], path: str) -> Iterator[str]:
     for place, source in enumerate(sources):
-        yield from _negative(source.size, f"{path}[{place}].size")
+        yield from _amount(source.size, f"{path}[{place}].size")
 
 
-def _negative(amount: QuantityText | None, path: str) -> Iterator[str]:
+def _resources(resources: ResourceRequirements | None) -> Iterator[str]:
+    if resources is None:
+        return
+    for side, amounts in (("requests", resources.requests), ("limits", resources.limits)):
+        for name, amount in amounts.items():
+            path = f"spec.resources.{side}[{name[:_QUOTED]}]"
+            if not _RESOURCE.fullmatch(name):
+                yield f"{path} is no resource of a container; use cpu, memory, ephemeral-storage or <domain>/<name>"
+            yield from _amount(amount, path)
+
+
+def _amount(amount: QuantityText | None, path: str) -> Iterator[str]:
+    if amount is None:
+        return
     given = quantity.parse_or_none(amount)
-    if given is not None and given.value < 0:
+    if given is None:
+        yield _malformed(path, amount)
+    elif given.value < 0:
         yield f"{path} is {amount}; it must not be negative"
+
+
+def _malformed(path: str, amount: QuantityText) -> str:
+    return f"{path} is {amount}, which is no quantity; write for example 2, 500m or 16Gi"
