@@ -1,11 +1,12 @@
 """Whatever happens to the messages between publisher and consumer, no world counts as fresh that is not true."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
 
 import pytest
+from nats.aio.msg import Msg
 from support.bus_source import Source
 from support.epochs import E2, E3
 from support.nats import eventually
@@ -201,6 +202,45 @@ async def test_one_deleted_message_is_missed_by_both_sides(
             await eventually(lambda: agrees(bus, layout, PART, cluster), "published again")
             await eventually(lambda: fed.world.is_fresh(part), "fresh")
             assert fed.content(part) == cluster.objects
+
+
+async def _lose(bus: BusConnection, layout: Layout) -> None:
+    lost = await last_message(bus, layout.state_stream, layout.state(PART, Key("ns", "w2")))
+    assert lost is not None
+    await delete_message(bus, layout.state_stream, lost.sequence)
+
+
+async def _purge_part(bus: BusConnection, layout: Layout) -> None:
+    await purge(bus, layout, layout.state_filter(PART))
+
+
+async def _purge_root(bus: BusConnection, layout: Layout) -> None:
+    await purge(bus, layout, f"{layout.root}.>")
+
+
+@pytest.mark.spec("FW-415", "FW-417")
+@pytest.mark.parametrize("harm", [_lose, _purge_part, _purge_root])
+async def test_what_an_administrator_takes_away_is_found_within_one_heartbeat(
+    bus: BusConnection, layout: Layout, harm: Callable[[BusConnection, Layout], Awaitable[None]]
+) -> None:
+    """One marker may be on its way; the next one is not written before the part is whole again."""
+    cluster, markers = filled(), 0
+
+    async def count(_: Msg) -> None:
+        nonlocal markers
+        markers += 1
+
+    async with running(bus, layout, cluster) as publisher:
+        await settles(bus, layout, PART, cluster, publisher)
+        told = await bus._client.subscribe(layout.sync(PART), cb=count)
+        await eventually(lambda: markers > 1, "at rest, once in a heartbeat")
+        published = publisher.statistics.published
+        await harm(bus, layout)
+        before = markers
+        await eventually(lambda: markers > before + 1, "vouched for")
+        assert publisher.statistics.published > published
+        assert await agrees(bus, layout, PART, cluster)
+        await told.unsubscribe()
 
 
 @pytest.mark.spec("FW-416")
