@@ -10,7 +10,7 @@ export PYTHONDONTWRITEBYTECODE :=
 # What has the API server: "embedded", or "real" for the programs that make kube-assets builds.
 CLUSTER ?= embedded
 # Processes that run tests; the longest files of them.
-WORKERS ?= $(shell expr 2 + $$(getconf _NPROCESSORS_ONLN))
+WORKERS ?= $(shell expr 4 + $$(getconf _NPROCESSORS_ONLN))
 LONGEST := tests/chaos/test_service_leaders.py tests/e2e/test_killed_services.py tests/e2e/test_event_log.py \
   tests/e2e/test_demo_command.py tests/integration/downloader/test_hub_download.py tests/integration/serving \
   tests/integration/runtime tests/integration/downloader tests/unit/test_bad_values.py

@@ -35,10 +35,15 @@ def _always(_: Any) -> bool:
     return True
 
 
+def _nowhere(uri: Any) -> bool:
+    return not str(uri).split("://", 1)[1].replace("/", "")
+
+
 _JUDGED: Final[tuple[tuple[str, _Judge | None], ...]] = (
     (r"hardware\.cpu\.requests", _nothing),
     (r"hardware\.(cpu\.limits|gpu\.minVram)|size", _no_amount),
     (r"artifactStorageQuota\.(clusterLimit|defaultNamespaceLimit)", _no_amount),
+    (r"sourceUri", _nowhere),
     # No container can ask for a resource of that name, whatever the amount.
     (r"resources\.(limits|requests)\.key", _always),
     (r"resources\.(limits|requests)", None),

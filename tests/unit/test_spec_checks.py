@@ -47,6 +47,7 @@ def says(one: Pass) -> JsonObject | None:
          "spec.modelSources[0].size is -1"),
         ("AIMClusterServiceTemplate", "hardware", _CPU, "spec.hardware.cpu.requests is 0"),
         ("AIMArtifact", "size", "-1Gi", "spec.size is -1Gi"),
+        ("AIMArtifact", "sourceUri", "hf:///", "spec.sourceUri 'hf:///' names nothing to download"),
         ("AIMArtifact", "size", "1e1.5", "spec.size is 1e1.5, which is no quantity"),
         ("AIMServiceTemplate", "hardware", {"cpu": {"requests": "1e1.5"}}, "spec.hardware.cpu.requests is 1e1.5"),
         ("AIMTemplateCache", "modelSources", [{"modelId": "a/b", "sourceUri": "hf://a/b", "size": -1}],

@@ -233,7 +233,8 @@ def _volume_fields(seen: Seen) -> JsonObject:
 
 def _events(artifact: AIMArtifact, stage: Stage) -> tuple[Event, ...]:
     """Warnings about the spec, once per object: with its first status (AR-113, AR-405, AR-444)."""
-    if artifact.status.observed_generation is not None:
+    # A spec that cannot be carried out says one thing (FW-474).
+    if artifact.status.observed_generation is not None or artifact_errors(artifact.spec):
         return ()
     spec, events = artifact.spec, []
     if not effective_model_id(spec.model_id, spec.source_uri):

@@ -28,7 +28,12 @@ _QUOTED: Final = 80
 
 def artifact_errors(spec: AIMArtifactSpec) -> tuple[ClassifiedError, ...]:
     """What is wrong with the spec of an artifact."""
-    return _errors(_amount(spec.size, "spec.size"))
+
+    def problems() -> Iterator[str]:
+        yield from _source_uri(spec.source_uri, "spec.sourceUri")
+        yield from _amount(spec.size, "spec.size")
+
+    return _errors(problems())
 
 
 def cache_errors(spec: AIMTemplateCacheSpec) -> tuple[ClassifiedError, ...]:
@@ -97,7 +102,13 @@ def _hardware(hardware: Hardware | None, path: str) -> Iterator[str]:
 
 def _sources(sources: Sequence[ModelSource], path: str) -> Iterator[str]:
     for place, source in enumerate(sources):
+        yield from _source_uri(source.source_uri, f"{path}[{place}].sourceUri")
         yield from _amount(source.size, f"{path}[{place}].size")
+
+
+def _source_uri(uri: str, path: str) -> Iterator[str]:
+    if not uri.partition("://")[2].strip("/"):
+        yield f"{path} {uri!r} names nothing to download; write hf://<organisation>/<name> or s3://<bucket>/<key>"
 
 
 def _resources(resources: ResourceRequirements | None) -> Iterator[str]:
