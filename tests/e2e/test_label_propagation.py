@@ -30,7 +30,20 @@ def labels_of(obj: JsonObject) -> dict[str, str]:
     return {name: value for name, value in obj["metadata"].get("labels", {}).items() if name in GIVEN}
 
 
-@pytest.mark.spec("AT-103", "RC-S18", "RC-S21", "RC-099", "RC-100", "RC-101", "RC-090", "FW-S41", "FW-220", "FW-222")
+@pytest.mark.spec(
+    "AT-103",
+    "RC-S18",
+    "RC-S21",
+    "RC-099",
+    "RC-100",
+    "RC-101",
+    "RC-090",
+    "FW-S41",
+    "FW-220",
+    "FW-222",
+    "AR-042",
+    "SC-110",
+)
 async def test_labels_reach_everything_that_is_made_for_a_service(platform: Platform) -> None:
     await platform.namespace(TEAM)
     config = {

@@ -106,7 +106,9 @@ def owned(kind: str, by: str, **labels: str) -> PlannedWrite:
     return PlannedWrite(Verb.APPLY, {"apiVersion": "v1", "kind": kind, "metadata": metadata, "spec": spec})
 
 
-@pytest.mark.spec("FW-211", "FW-220", "FW-221", "FW-222", "FW-223", "FW-208", "FW-S40", "FW-S44", "FW-P10", "FW-P20")
+@pytest.mark.spec(
+    "FW-211", "FW-220", "FW-221", "FW-222", "FW-223", "FW-208", "FW-S40", "FW-S44", "FW-P10", "FW-P20", "AR-042"
+)
 @pytest.mark.parametrize(
     ("made", "told"),
     [

@@ -30,7 +30,7 @@ def says(one: Pass) -> JsonObject | None:
     return next((found for found in conditions if found["type"] == "ConfigValid"), None)
 
 
-@pytest.mark.spec("CC-301", "CC-310", "CC-S11", "CC-P11")
+@pytest.mark.spec("CC-301", "CC-310", "CC-S11", "CC-P11", "AR-P06")
 @pytest.mark.parametrize(
     ("name", "path", "value", "field"),
     [

@@ -10,7 +10,7 @@ URI = "hf://org/model"
 TOP = {"config.json", "model.safetensors", ".gitattributes"}
 
 
-@pytest.mark.spec("AR-401", "AR-403", "AR-408", "AR-720", "AR-728", "AR-729", "AR-755", "SC-050", "SC-054")
+@pytest.mark.spec("AR-401", "AR-403", "AR-408", "AR-720", "AR-728", "AR-729", "AR-755", "SC-050", "SC-054", "AR-P17")
 async def test_selected_files_arrive_and_are_verified(program: Program, hub: FakeHub) -> None:
     ended = await program.download(URI, HF_ENDPOINT=hub.url, AIM_DOWNLOADER_PROTOCOL="HTTP")
     assert ended.code == 0, ended.err

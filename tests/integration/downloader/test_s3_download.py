@@ -38,7 +38,7 @@ async def test_a_single_object_keeps_its_last_segment(program: Program, bucket: 
     assert program.files() == {"a.bin": b"a" * 10}
 
 
-@pytest.mark.spec("AR-736", "AR-766", "SC-032", "SC-125")
+@pytest.mark.spec("AR-736", "AR-766", "SC-032", "SC-125", "AR-P15")
 @pytest.mark.parametrize(
     ("uri", "error", "code"),
     [

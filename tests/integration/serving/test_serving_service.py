@@ -246,7 +246,7 @@ async def settled(serving: ServiceProcess, api: RawApi) -> None:
     await at_rest(serving, versions, "service and workload stand still")
 
 
-@pytest.mark.spec("SV-134", "SV-137", "SV-139", "AR-625", "AR-628")
+@pytest.mark.spec("SV-134", "SV-137", "SV-139", "AR-625", "AR-628", "SC-107")
 async def test_a_failed_download_is_retried_once(api: RawApi) -> None:
     await prepared(api)
     await api.until(path(CACHES, CACHE), exists)
@@ -310,7 +310,7 @@ async def new_artifact(api: RawApi) -> str:
     return str((await api.created(path(ARTIFACTS), body))["metadata"]["uid"])
 
 
-@pytest.mark.spec("SV-234", "SV-236", "SV-239")
+@pytest.mark.spec("SV-234", "SV-236", "SV-239", "SC-106")
 async def test_deletion_takes_the_unfinished_cache_along(api: RawApi) -> None:
     await prepared(api)
     await api.until(path(CACHES, CACHE), exists)

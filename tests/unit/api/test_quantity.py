@@ -115,7 +115,7 @@ def test_binary_text_of_bytes() -> None:
     assert format_binary(0) == "0"
 
 
-@pytest.mark.spec("AR-200", "AR-202")
+@pytest.mark.spec("AR-200", "AR-202", "AR-P10", "SC-040")
 @pytest.mark.parametrize(
     ("size", "headroom", "request_"),
     [
@@ -137,7 +137,7 @@ def test_volume_size(size: int, headroom: int, request_: str) -> None:
     assert volume_size(size, headroom) == request_
 
 
-@pytest.mark.spec("AR-421", "AR-422", "FW-239")
+@pytest.mark.spec("AR-421", "AR-422", "FW-239", "SC-040")
 @pytest.mark.parametrize(
     ("amount", "text"),
     [

@@ -78,7 +78,7 @@ def service(**spec: Any) -> JsonObject:
     return {"model": NAMED, **spec}
 
 
-@pytest.mark.spec("CC-160", "CC-161", "CC-165", "CEL-11", "CEL-13", "CEL-14", "CEL-15", "CEL-16")
+@pytest.mark.spec("CC-160", "CC-161", "CC-165", "CEL-11", "CEL-13", "CEL-14", "CEL-15", "CEL-16", "AR-601")
 @pytest.mark.parametrize(
     ("old", "new", "keywords"),
     [

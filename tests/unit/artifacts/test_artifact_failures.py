@@ -37,7 +37,7 @@ def log_fact(known: Cluster, pod: str, tail: str) -> JsonObject:
     return fact("artifacts", "pod-log", f"{UID}/{uid}/model-download", about, ARTIFACTS, outcome={"tail": tail})
 
 
-@pytest.mark.spec("AR-304", "AR-310", "AR-350", "AR-353", "AR-356", "SC-030", "FW-090")
+@pytest.mark.spec("AR-304", "AR-310", "AR-350", "AR-353", "AR-356", "SC-030", "FW-090", "AR-357")
 def test_an_authentication_error_is_final_with_the_first_pod() -> None:
     _, plan = failing(10, told("Auth", "token hf_abcdefgh was refused"))
     conditions = conditions_of(plan)
@@ -73,7 +73,7 @@ def test_a_failed_job_is_not_judged_before_its_pod_had_time_to_say_why(has_pod: 
     assert (value_of(late), conditions_of(late)["Ready"]) == ("Failed", ("False", "InvalidSpec"))
 
 
-@pytest.mark.spec("AR-349", "AR-351", "AR-355", "AR-356")
+@pytest.mark.spec("AR-349", "AR-351", "AR-355", "AR-356", "SC-033")
 @pytest.mark.parametrize(
     ("code", "pods_reason", "ready_reason", "status"),
     [
@@ -101,7 +101,7 @@ def test_exit_codes_when_the_job_has_failed(code: int, pods_reason: str, ready_r
     assert value_of(plan) == status
 
 
-@pytest.mark.spec("AR-354", "SC-016")
+@pytest.mark.spec("AR-354", "SC-016", "AR-P02")
 def test_other_failures_count_only_when_the_job_gives_up() -> None:
     known, plan = failing(14, told("Stalled"))
     assert value_of(plan) == "Progressing"
@@ -117,7 +117,7 @@ def test_other_failures_count_only_when_the_job_gives_up() -> None:
     assert not [type_ for type_, (status, _) in conditions_of(plan).items() if status == "False"]
 
 
-@pytest.mark.spec("AR-350", "AR-351", "AR-352", "FW-146", "SC-035")
+@pytest.mark.spec("AR-350", "AR-351", "AR-352", "FW-146", "SC-035", "SC-031")
 def test_the_log_decides_for_programs_without_exit_codes() -> None:
     known, plan = failing(1, job="BackoffLimitExceeded")
     (effect,) = plan.effects

@@ -67,7 +67,9 @@ def test_only_the_volume_for_a_cache_says_so(made_by_cache: bool) -> None:
     assert found == ("template-cache" if made_by_cache else None)
 
 
-@pytest.mark.spec("AR-041", "AR-100", "AR-101", "AR-210", "AR-212", "AR-271", "AR-420")
+@pytest.mark.spec(
+    "AR-041", "AR-100", "AR-101", "AR-210", "AR-212", "AR-271", "AR-420", "AR-026", "AR-270", "AR-272", "AR-P11"
+)
 def test_first_pass_makes_binding_and_volume() -> None:
     known = cluster()
     plan = known.run(ARTIFACTS, "qwen")
@@ -96,7 +98,20 @@ def test_first_pass_makes_binding_and_volume() -> None:
     assert "allocatedSize" not in plan.status
 
 
-@pytest.mark.spec("AR-102", "AR-204", "AR-205", "AR-214", "AR-250", "AR-251", "AR-252", "AR-253", "AR-256", "AR-257")
+@pytest.mark.spec(
+    "AR-102",
+    "AR-204",
+    "AR-205",
+    "AR-214",
+    "AR-250",
+    "AR-251",
+    "AR-252",
+    "AR-253",
+    "AR-256",
+    "AR-257",
+    "AR-360",
+    "SC-015",
+)
 def test_second_pass_makes_the_download_job_while_the_volume_is_pending() -> None:
     known = cluster()
     known.run(ARTIFACTS, "qwen")
@@ -222,7 +237,7 @@ def test_a_number_without_text_gets_its_text() -> None:
     assert plan.status["progress"] == {"displayPercentage": "7 %"}
 
 
-@pytest.mark.spec("AR-104", "AR-303", "AR-308", "AR-313", "SC-001")
+@pytest.mark.spec("AR-104", "AR-303", "AR-308", "AR-313", "SC-001", "AR-314", "AR-098")
 def test_success_marks_the_volume_and_the_artifact_is_ready() -> None:
     known = downloading()
     known.change(ARTIFACTS, "qwen", status={"download": {"protocol": "XET", "message": "Verifying integrity..."}})
@@ -260,7 +275,7 @@ def test_once_ready_the_job_is_not_needed_any_more() -> None:
     assert plan_of(known, ARTIFACTS) == plan
 
 
-@pytest.mark.spec("AR-106", "AR-108", "SC-010")
+@pytest.mark.spec("AR-106", "AR-108", "SC-010", "AR-098", "AR-P07")
 def test_a_lost_volume_is_filled_again_and_the_old_job_does_not_count() -> None:
     known = ready()
     known.remove(ARTIFACT_CLAIMS, CLAIM)
@@ -395,7 +410,7 @@ def test_pods_of_another_job_do_not_count() -> None:
     assert value_of(known.run(ARTIFACTS, "qwen")) == "Progressing"
 
 
-@pytest.mark.spec("RC-113", "RC-118")
+@pytest.mark.spec("RC-113", "RC-118", "AR-213")
 def test_a_changed_config_touches_neither_the_volume_nor_the_job_that_are_there() -> None:
     known = cluster(spec=SIZED)
     for _ in range(3):

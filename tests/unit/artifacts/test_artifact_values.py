@@ -69,7 +69,7 @@ def test_texts_that_are_no_source(uri: str) -> None:
         parse_source(uri)
 
 
-@pytest.mark.spec("AR-401", "AR-402", "AR-403", "AR-404", "AR-406", "SC-050")
+@pytest.mark.spec("AR-401", "AR-402", "AR-403", "AR-404", "AR-406", "SC-050", "AR-P18", "AR-P19")
 @pytest.mark.parametrize(
     ("text", "selected"),
     [

@@ -73,7 +73,7 @@ def test_children_wake_their_artifact() -> None:
     assert woken(known, ARTIFACT, ARTIFACT_PODS, pod, with_status(pod, phase="Failed")) == {"qwen"}
 
 
-@pytest.mark.spec("AR-046")
+@pytest.mark.spec("AR-046", "AR-P29")
 def test_runtime_configs_wake_their_users() -> None:
     known = seen(artifact(), artifact("other", uid="u2", spec={"runtimeConfigName": "special"}), cache())
     config = make(AIM_CLUSTER_RUNTIME_CONFIG, "special", spec={})
@@ -127,7 +127,7 @@ def test_an_artifact_wakes_caches_of_its_namespace_only() -> None:
     assert woken(known, CACHE, ARTIFACTS, None, artifact()) == {"here"}
 
 
-@pytest.mark.spec("AR-580", "FW-116")
+@pytest.mark.spec("AR-580", "FW-116", "AR-P04")
 def test_templates_wake_caches_when_sources_or_readiness_change() -> None:
     before = template(source(), status="Progressing", ready=False)
     known = seen(cache(), cache("cluster-only", spec={"templateScope": "Cluster"}))

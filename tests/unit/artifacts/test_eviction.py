@@ -21,7 +21,7 @@ from support.artifacts import (
     value_of,
 )
 from support.builders import NOW, condition, make, owner
-from support.eviction import SMALL, Full, listing, predictor, sized, user, workload
+from support.eviction import SMALL, Full, limited, listing, predictor, sized, user, workload
 from support.woken import woken as all_woken
 
 from aim_artifacts.limits.eviction import Candidate, Choice, Evictables, Requester
@@ -705,3 +705,16 @@ def test_a_change_of_generation_wakes_the_artifact_and_another_change_does_not()
         SERVICE, known, INFERENCE_SERVICES, before, {**before, "metadata": {**before["metadata"], "generation": 2}}
     )
     assert not all_woken(SERVICE, known, INFERENCE_SERVICES, before, {**before, "status": {"url": "http://x"}})
+
+
+@pytest.mark.spec("AR-443")
+def test_a_limit_that_is_lowered_costs_nobody_anything_until_somebody_waits() -> None:
+    known = Full(old=IDLE)
+    known.put(CLUSTER_RUNTIME_CONFIGS, limited("5Gi"))
+    for name in ("a", "b"):
+        plan = known.run(ARTIFACTS, name)
+        assert (plan.deletes, value_of(plan)) == ((), "Ready")
+    known.add(sized("x", size="1Gi"))
+    known.run(ARTIFACTS, "x")
+    known.listed()
+    assert [delete.name for delete in known.run(ARTIFACTS, "x").deletes] == ["a", "b"]

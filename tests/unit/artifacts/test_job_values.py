@@ -46,7 +46,7 @@ def test_a_job_is_outdated_when_the_spec_has_changed_since(annotations: dict[str
     assert is_outdated(job(**annotations), changed) is outdated
 
 
-@pytest.mark.spec("AR-250")
+@pytest.mark.spec("AR-250", "AR-254")
 def test_pods_run_without_privileges_and_with_the_pull_secrets_of_the_artifact() -> None:
     own = AIMArtifact.model_validate(artifact(spec={"imagePullSecrets": [{"name": "pull"}]}))
     pods = [
@@ -115,7 +115,7 @@ def environment(configured: JsonObject, own: JsonObject, uri: str = "s3://bucket
     return {one.name: one.value or "" for one in found}
 
 
-@pytest.mark.spec("AR-153", "AR-260", "AR-261", "AR-262", "AR-263")
+@pytest.mark.spec("AR-153", "AR-260", "AR-261", "AR-262", "AR-263", "AR-P14")
 def test_fixed_variables_come_before_those_of_artifact_config_and_default() -> None:
     plain = artifact()["metadata"]
     defaults = {

@@ -48,7 +48,7 @@ def reason(wanted: Request, *volumes: Volume, limits: Limits, others: tuple[Requ
     return None if blocked is None else blocked.reason
 
 
-@pytest.mark.spec("AR-441", "AR-442", "AR-444", "SC-061")
+@pytest.mark.spec("AR-441", "AR-442", "AR-444", "SC-061", "AR-440")
 @pytest.mark.parametrize(
     ("annotation", "limit"),
     [("200Gi", 200), ("unlimited", None), ("Unlimited", None), (None, 50), ("oops", 50), ("-1", 50), ("0", 0)],
@@ -170,7 +170,7 @@ def test_a_blocked_artifact_waits_until_the_limit_is_raised() -> None:
     assert conditions_of(known.settle(ARTIFACTS, "qwen"))["StorageQuotaReady"] == ("True", "QuotaAvailable")
 
 
-@pytest.mark.spec("AR-446", "AR-471", "SC-072")
+@pytest.mark.spec("AR-446", "AR-471", "SC-072", "AR-P33")
 def test_volumes_count_until_they_are_gone() -> None:
     first = artifact("first", uid="uid-1", spec={"size": "10Gi"}, created=NOW - timedelta(hours=1))
     known = Cluster(

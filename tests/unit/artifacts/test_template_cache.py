@@ -159,7 +159,7 @@ def test_nothing_is_created_for_a_template_that_is_not_ready(
     assert conditions_of(plan)["ServiceTemplateReady"] == ("False", reason)
 
 
-@pytest.mark.spec("AR-534")
+@pytest.mark.spec("AR-534", "AR-P05")
 def test_a_template_that_nobody_looked_at_is_not_ready() -> None:
     untouched = template(source())
     untouched["status"] = {"modelSources": [source()]}
@@ -169,7 +169,7 @@ def test_a_template_that_nobody_looked_at_is_not_ready() -> None:
     assert not plan.children
 
 
-@pytest.mark.spec("FW-P19", "FW-208")
+@pytest.mark.spec("FW-P19", "FW-208", "AR-027", "AR-P03")
 def test_a_long_name_of_a_cache_is_one_label_however_it_is_made() -> None:
     name = "c" * 80
     long = cache(name)
@@ -177,7 +177,7 @@ def test_a_long_name_of_a_cache_is_one_label_however_it_is_made() -> None:
     assert made["metadata"]["labels"]["aim.eai.amd.com/template-cache.name"] == "c" * 63
 
 
-@pytest.mark.spec("AR-530", "SC-081", "SC-083", "FW-361")
+@pytest.mark.spec("AR-530", "SC-081", "SC-083", "FW-361", "AR-531")
 @pytest.mark.parametrize(
     ("scope", "namespaced", "found"),
     [
@@ -212,7 +212,7 @@ def test_which_sources_are_kept() -> None:
     assert value_of(empty) == "Progressing"
 
 
-@pytest.mark.spec("AR-540", "AR-541", "AR-542", "AR-543", "AR-545", "AR-547", "AR-548", "SC-086")
+@pytest.mark.spec("AR-540", "AR-541", "AR-542", "AR-543", "AR-545", "AR-547", "AR-548", "SC-086", "AR-P24", "AR-P25")
 def test_matching_an_existing_artifact() -> None:
     known = Cluster(
         cache(),
@@ -282,7 +282,7 @@ def test_a_forged_status_selects_no_volume() -> None:
     assert entry.get("persistentVolumeClaim") is None
 
 
-@pytest.mark.spec("AR-110", "AR-574", "AR-575", "AR-576", "SC-085")
+@pytest.mark.spec("AR-110", "AR-574", "AR-575", "AR-576", "SC-085", "AR-P27")
 def test_from_template_to_ready_cache() -> None:
     known = Cluster(cache(), template(source(size="2Gi")), namespace())
     known.settle(TEMPLATE_CACHES, "qwen")
@@ -374,7 +374,7 @@ def left_behind() -> list[JsonObject]:
     ]
 
 
-@pytest.mark.spec("AR-586", "AR-588", "AR-589", "SC-091")
+@pytest.mark.spec("AR-586", "AR-588", "AR-589", "SC-091", "AR-P08")
 def test_clean_up_deletes_what_never_became_ready_unless_others_use_it() -> None:
     listed = {"artifacts": {MODEL: {"uid": "uid-progressing", "name": "progressing", "model": MODEL, "status": "x"}}}
     known = Cluster(*left_behind(), namespace(), cache("other", status=listed))

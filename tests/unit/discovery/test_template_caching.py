@@ -19,7 +19,7 @@ SOURCES = [{"modelId": "a/b", "sourceUri": "hf://a/b"}]
 ON = {"enabled": True}
 
 
-@pytest.mark.spec("DI-344", "DI-345", "DI-346", "DI-352", "AC-71")
+@pytest.mark.spec("DI-344", "DI-345", "DI-346", "DI-352", "AC-71", "AR-640", "AR-641", "SC-111")
 def test_an_inline_template_gets_its_cache_at_once() -> None:
     env = [{"name": "HF_TOKEN", "value": "x"}]
     cluster = discovery_cluster(model(), template(modelSources=SOURCES, caching={"enabled": True, "env": []}, env=env))
@@ -41,7 +41,7 @@ def cached(status: str) -> DiscoveryCluster:
     return cluster
 
 
-@pytest.mark.spec("DI-347", "DI-351", "DI-353", "DI-032")
+@pytest.mark.spec("DI-347", "DI-351", "DI-353", "DI-032", "AR-640", "AR-644")
 @pytest.mark.parametrize(
     ("status", "expected"),
     [
@@ -75,7 +75,7 @@ def test_a_cache_of_somebody_else_is_left_alone() -> None:
     assert "TemplateCacheNameConflict" in [event.reason for event in plan.events]
 
 
-@pytest.mark.spec("DI-344", "DI-350")
+@pytest.mark.spec("DI-344", "DI-350", "AR-640", "AR-642")
 def test_no_cache_before_discovery_and_none_for_cluster_templates() -> None:
     shared = cluster_template(modelSources=SOURCES)
     cluster = discovery_cluster(model(), cluster_model(), template(caching=ON), shared)

@@ -48,7 +48,7 @@ def test_another_engine_argument_means_another_file_and_another_job() -> None:
     assert [delete.name for delete in plan.deletes] == [first[DISCOVERY_JOBS.name].name]
 
 
-@pytest.mark.spec("AC-70", "DI-344", "DI-346")
+@pytest.mark.spec("AC-70", "DI-344", "DI-346", "AR-641")
 def test_a_cache_has_its_own_env_and_comes_after_discovery() -> None:
     env = [{"name": "HF_TOKEN", "value": "own"}]
     other = [{"name": "HF_TOKEN", "value": "of-template"}]

@@ -26,7 +26,7 @@ def error(category: Category, reason: str = "Why") -> ClassifiedError:
     return ClassifiedError(category, reason, f"because of {category}")
 
 
-@pytest.mark.spec("FW-034", "FW-047", "DI-034", "FW-S31")
+@pytest.mark.spec("FW-034", "FW-047", "DI-034", "FW-S31", "AR-034")
 @pytest.mark.parametrize(
     ("categories", "state"),
     [

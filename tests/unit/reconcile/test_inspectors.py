@@ -109,7 +109,7 @@ def test_termination_reasons(reason: str, expected: tuple[Category, str]) -> Non
     assert only_error(inspect_pods("Pods", [pod("a", "Failed", terminated("main", 1, reason))])) == expected
 
 
-@pytest.mark.spec("FW-148", "FW-147", "AC-59", "DI-286", "DI-P10")
+@pytest.mark.spec("FW-148", "FW-147", "AC-59", "DI-286", "DI-P10", "AR-348")
 @pytest.mark.parametrize(
     ("line", "expected"),
     [
@@ -127,7 +127,7 @@ def test_the_log_decides_before_the_termination_reason(line: str, expected: tupl
     assert line in component.effective_message
 
 
-@pytest.mark.spec("FW-150", "FW-151", "FW-152", "DI-287")
+@pytest.mark.spec("FW-150", "FW-151", "FW-152", "DI-287", "AR-358", "AR-P28")
 def test_permission_lines_take_no_part_in_the_other_groups() -> None:
     denied = 'forbidden: user cannot patch resource "aimartifacts", file not found'
     match = match_log(f"{denied}\nENOSPC")
@@ -289,7 +289,7 @@ def test_the_pods_explain_a_failed_job() -> None:
     assert blame_pods(failed, inspect_pods("P", []))[0] is failed
 
 
-@pytest.mark.spec("FW-165")
+@pytest.mark.spec("FW-165", "AR-215")
 @pytest.mark.parametrize(
     ("status", "expected"),
     [
@@ -316,7 +316,7 @@ def test_a_missing_claim() -> None:
 # Acceptance scenarios
 
 
-@pytest.mark.spec("FW-S33", "FW-P08")
+@pytest.mark.spec("FW-S33", "FW-P08", "AR-348", "SC-031", "AR-358", "AR-P28")
 @pytest.mark.parametrize(
     ("lines", "expected", "quoted"),
     [

@@ -34,7 +34,7 @@ def test_a_name_without_hash_source_has_no_suffix() -> None:
     assert derive_name(["a"], ["b"], hash_length=0) == "a"
 
 
-@pytest.mark.spec("FW-230")
+@pytest.mark.spec("FW-230", "AR-020")
 @pytest.mark.parametrize(
     ("text", "segment"),
     [
@@ -49,7 +49,7 @@ def test_segments_are_sanitised(text: str, segment: str) -> None:
     assert naming.sanitise_segment(text) == segment
 
 
-@pytest.mark.spec("FW-230", "FW-231")
+@pytest.mark.spec("FW-230", "FW-231", "AR-020", "AR-021")
 def test_an_empty_segment_becomes_part() -> None:
     assert derive_name(["ü", "x"]) == "part-x"
 
@@ -61,14 +61,14 @@ def test_unusable_input_is_refused(parts: list[str], maximum: int) -> None:
         derive_name(parts, max_length=maximum)
 
 
-@pytest.mark.spec("FW-232")
+@pytest.mark.spec("FW-232", "AR-021")
 def test_the_first_of_the_longest_parts_shrinks() -> None:
     assert derive_name(["aaaa", "bbbb"], max_length=8) == "aaa-bbbb"
     assert derive_name(["aa-a", "bb"], max_length=6) == "aa-bb"
     assert derive_name(["a", "b", "c"], max_length=2) == "a-b-c"
 
 
-@pytest.mark.spec("FW-233")
+@pytest.mark.spec("FW-233", "AR-022")
 @pytest.mark.parametrize(
     ("source", "encoded"),
     [
@@ -183,7 +183,7 @@ def test_names_of_derived_templates(parts: list[str], sources: list[HashSource],
     assert derive_name(parts, sources, hash_length=4) == name
 
 
-@pytest.mark.spec("FW-233", "FW-236")
+@pytest.mark.spec("FW-233", "FW-236", "AR-022")
 @pytest.mark.parametrize(
     ("env", "storage_class", "name"),
     [
@@ -207,7 +207,7 @@ def test_a_reference_to_a_secret_is_hashed_in_api_order() -> None:
     assert name == "hf---amd-llama-3-1-8b-instruct-e867cdfd62"
 
 
-@pytest.mark.spec("FW-235")
+@pytest.mark.spec("FW-235", "AR-026")
 @pytest.mark.parametrize(
     ("text", "value"),
     [

@@ -86,7 +86,7 @@ def brief(result: Evaluation, type_: str) -> tuple[str, str]:
 READY_MODEL = Component("Model", State.READY, "ModelResolved", "qwen", dependency=UP)
 
 
-@pytest.mark.spec("FW-076", "FW-071", "FW-081", "FW-036", "FW-104", "DI-033", "DI-043")
+@pytest.mark.spec("FW-076", "FW-071", "FW-081", "FW-036", "FW-104", "DI-033", "DI-043", "AR-030")
 def test_everything_ready() -> None:
     result = Object().see(READY_MODEL, Component("InferenceService", State.READY, dependency=DOWN))
     assert result.status is StatusValue.READY
@@ -103,7 +103,7 @@ def test_a_component_without_name_is_discarded() -> None:
     assert [item.type for item in result.conditions] == ["ModelReady", "Ready"]
 
 
-@pytest.mark.spec("FW-076", "FW-070", "FW-075", "FW-079", "FW-090", "DI-040")
+@pytest.mark.spec("FW-076", "FW-070", "FW-075", "FW-079", "FW-090", "DI-040", "AR-033")
 @pytest.mark.parametrize(
     ("categories", "ready", "parent"),
     [
@@ -165,7 +165,7 @@ def test_the_worst_component_decides(components: list[tuple[str, Dependency, Sta
     assert result.status is status
 
 
-@pytest.mark.spec("FW-080", "FW-076", "DI-044")
+@pytest.mark.spec("FW-080", "FW-076", "DI-044", "AR-033")
 def test_the_first_broken_component_by_order_explains() -> None:
     result = Object().see(
         Component("HPA", State.FAILED, "HPANotFound", dependency=DOWN),
@@ -215,7 +215,7 @@ def failing_model(error_: ClassifiedError = INFRA) -> Component:
     return Component("Model", errors=(error_,), dependency=UP)
 
 
-@pytest.mark.spec("FW-061", "FW-065", "FW-066", "FW-067", "FW-070", "DI-036", "DI-038")
+@pytest.mark.spec("FW-061", "FW-065", "FW-066", "FW-067", "FW-070", "DI-036", "DI-038", "AR-035")
 @pytest.mark.parametrize("category", [Category.INFRASTRUCTURE, Category.UNKNOWN])
 def test_a_short_outage_changes_nothing_but_reachability(category: Category) -> None:
     service = Object()
@@ -231,7 +231,7 @@ def test_a_short_outage_changes_nothing_but_reachability(category: Category) -> 
     assert brief(recovered, "DependenciesReachable") == ("True", "Reachable")
 
 
-@pytest.mark.spec("FW-060", "FW-064", "FW-068", "DI-038")
+@pytest.mark.spec("FW-060", "FW-064", "FW-068", "DI-038", "AR-035")
 def test_the_grace_period_ends_after_exactly_ten_seconds() -> None:
     service = Object()
     service.see(READY_MODEL)
@@ -290,7 +290,7 @@ def test_an_unknown_error_leaves_the_component_progressing_and_degrades_the_obje
     assert not result.may_apply
 
 
-@pytest.mark.spec("FW-072", "DI-036")
+@pytest.mark.spec("FW-072", "DI-036", "AR-036")
 def test_parent_conditions_stay_once_created() -> None:
     service = Object()
     service.see(Component("Model", errors=(error(Category.AUTH),), dependency=UP))
@@ -299,7 +299,7 @@ def test_parent_conditions_stay_once_created() -> None:
     assert result.status is StatusValue.READY
 
 
-@pytest.mark.spec("FW-038", "DI-035", "DI-P35")
+@pytest.mark.spec("FW-038", "DI-035", "DI-P35", "AR-038", "AR-P01")
 def test_a_component_that_is_not_reported_loses_its_condition() -> None:
     service = Object()
     service.see(READY_MODEL, Component("HPA", State.FAILED, dependency=DOWN))
@@ -335,7 +335,7 @@ def test_the_retry_text_depends_on_the_number_alone() -> None:
     assert one.retry.category is Category.INFRASTRUCTURE
 
 
-@pytest.mark.spec("FW-101", "FW-102", "FW-103", "FW-105", "DI-046")
+@pytest.mark.spec("FW-101", "FW-102", "FW-103", "FW-105", "DI-046", "AR-037")
 def test_transition_times() -> None:
     stored = settle([Desired("A", ConditionStatus.FALSE, "X", "one")], [], generation=1, now=NOW)
     later = NOW + timedelta(seconds=9)
@@ -356,7 +356,7 @@ def test_reasons_and_messages_fit_the_schema() -> None:
     assert len(settled.message) == 32768
 
 
-@pytest.mark.spec("FW-121", "FW-122", "FW-124", "FW-125", "DI-354", "DI-355")
+@pytest.mark.spec("FW-121", "FW-122", "FW-124", "FW-125", "DI-354", "DI-355", "AR-039")
 def test_events_of_an_error_come_at_the_transition_and_then_as_standing_ones() -> None:
     service = Object()
     component = Component("Cache", State.FAILED, "CacheFailed", "disk gone", dependency=DOWN)

@@ -32,7 +32,7 @@ def merged(cluster: JsonObject, namespace: JsonObject) -> JsonObject:
     return to_json(merge_specs(spec(**cluster), spec(**namespace)))
 
 
-@pytest.mark.spec("RC-030", "RC-031", "RC-032")
+@pytest.mark.spec("RC-030", "RC-031", "RC-032", "AR-044", "AR-045", "SC-042", "AR-P09")
 @pytest.mark.parametrize(
     ("cluster", "namespace", "expected"),
     [
@@ -77,7 +77,7 @@ def test_what_is_present_in_the_namespace_wins(
     assert merged(cluster, namespace) == expected
 
 
-@pytest.mark.spec("RC-050", "RC-051", "RC-052", "RC-054", "RC-055", "RC-S11", "RC-S12", "CC-310", "CC-P10")
+@pytest.mark.spec("RC-050", "RC-051", "RC-052", "RC-054", "RC-055", "RC-S11", "RC-S12", "CC-310", "CC-P10", "AR-044")
 @pytest.mark.parametrize(
     ("cluster", "namespace", "storage"),
     [
@@ -131,7 +131,7 @@ def test_variables_keep_their_place_and_are_replaced_whole() -> None:
     ]
 
 
-@pytest.mark.spec("RC-035", "RC-036")
+@pytest.mark.spec("RC-035", "RC-036", "AR-045")
 @pytest.mark.parametrize(
     ("base", "override", "expected"),
     [

@@ -73,7 +73,19 @@ def prepared() -> Live:
 
 
 @pytest.mark.spec(
-    "SV-122", "SV-123", "SV-125", "SV-126", "SV-131", "SV-141", "SV-229", "SV-228", "SV-227", "AT-116", "SV-P03"
+    "SV-122",
+    "SV-123",
+    "SV-125",
+    "SV-126",
+    "SV-131",
+    "SV-141",
+    "SV-229",
+    "SV-228",
+    "SV-227",
+    "AT-116",
+    "SV-P03",
+    "AR-608",
+    "AR-609",
 )
 def test_cache_is_made_before_the_workload() -> None:
     plan = plan_for(prepared())
@@ -89,7 +101,7 @@ def test_cache_is_made_before_the_workload() -> None:
     assert "cache" not in plan.status
 
 
-@pytest.mark.spec("SV-140", "SV-141", "SV-190", "SV-229", "SV-168", "FW-200", "AT-075")
+@pytest.mark.spec("SV-140", "SV-141", "SV-190", "SV-229", "SV-168", "FW-200", "AT-075", "AR-617", "AR-618")
 def test_workload_follows_the_ready_cache() -> None:
     world = prepared()
     run(world)
@@ -176,7 +188,7 @@ def failed_world() -> Live:
     return world
 
 
-@pytest.mark.spec("SV-134", "SV-135", "AR-625", "AR-626", "AT-078")
+@pytest.mark.spec("SV-134", "SV-135", "AR-625", "AR-626", "AT-078", "AR-631", "SC-107", "AR-363", "AR-630")
 def test_a_failed_cache_is_retried_once() -> None:
     plan = plan_for(failed_world())
     assert [(delete.name, delete.uid) for delete in plan.deletes] == [(ARTIFACT, f"aimartifact-{ARTIFACT}-uid")]
@@ -214,7 +226,9 @@ def test_the_retry_counts_only_when_its_deletes_were_carried_out() -> None:
     assert "cache" not in plan.status
 
 
-@pytest.mark.spec("SV-136", "SV-137", "SV-138", "SV-139", "AR-628", "AT-078", "AT-079")
+@pytest.mark.spec(
+    "SV-136", "SV-137", "SV-138", "SV-139", "AR-628", "AT-078", "AT-079", "AR-616", "AR-P21", "AR-629", "SC-108"
+)
 def test_a_second_failure_degrades_and_a_success_heals() -> None:
     world = failed_world()
     run(world)

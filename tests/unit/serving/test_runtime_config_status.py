@@ -63,7 +63,7 @@ def test_limits_that_cannot_hold(limit: str) -> None:
     assert message_of(plan, "ConfigValid").startswith("spec.artifactStorageQuota.clusterLimit: ")
 
 
-@pytest.mark.spec("RC-117", "RC-S22", "FW-130")
+@pytest.mark.spec("RC-117", "RC-S22", "FW-130", "SC-074")
 def test_quotas() -> None:
     ignored = cluster_plan("other", artifactStorageQuota={"clusterLimit": "1Ti"})
     assert [event.reason for event in ignored.events] == ["QuotaIgnored"]

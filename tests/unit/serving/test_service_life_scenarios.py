@@ -87,14 +87,14 @@ def test_a_custom_model_for_the_cpu() -> None:
 # Caches
 
 
-@pytest.mark.spec("AT-068", "SV-123", "SV-259")
+@pytest.mark.spec("AT-068", "SV-123", "SV-259", "AR-612")
 def test_names_of_caches() -> None:
     assert shared_cache_name("llama-template", "my-namespace") == "llama-template-783d2dc1"
     names = [dedicated_cache_name("llama-template", "my-svc", f"service-uid-{one}") for one in "ab"]
     assert names == ["llama-template-my-svc-dc5ac241", "llama-template-my-svc-7ac737af"]
 
 
-@pytest.mark.spec("AT-071", "AT-072", "SV-128")
+@pytest.mark.spec("AT-071", "AT-072", "SV-128", "SC-102")
 def test_variables_of_the_download() -> None:
     proxy, secure = "http://template-proxy:8080", "https://proxy.example.com:8080"
     caching = {"env": [variable("HF_TOKEN", "template-token-value"), variable("HTTP_PROXY", proxy)]}
@@ -112,7 +112,7 @@ def test_variables_of_the_download() -> None:
     assert (made["spec"]["env"], made["spec"]["templateScope"]) == ([variable("HF_TOKEN", "cluster-token")], "Cluster")
 
 
-@pytest.mark.spec("AT-073", "SV-119")
+@pytest.mark.spec("AT-073", "SV-119", "AR-610", "SC-104")
 @pytest.mark.parametrize("order", [("Dedicated", "Shared"), ("Shared", "Dedicated")])
 def test_two_modes_make_two_caches(order: tuple[str, str]) -> None:
     services = [
@@ -130,7 +130,7 @@ def test_two_modes_make_two_caches(order: tuple[str, str]) -> None:
     assert len(world.world.all(TEMPLATE_CACHES)) == 2
 
 
-@pytest.mark.spec("AT-074", "SV-120", "SV-121", "SV-P16")
+@pytest.mark.spec("AT-074", "SV-120", "SV-121", "SV-P16", "AR-607")
 def test_the_first_pass_finds_the_cache_of_the_template() -> None:
     of_template = cache("made-by-template", owners=[owner(template())])
     plan = plan_for(serving_world(service(), template(), model(), of_template))
@@ -139,7 +139,7 @@ def test_the_first_pass_finds_the_cache_of_the_template() -> None:
     assert plan.status["cache"]["templateCacheRef"]["name"] == "made-by-template"
 
 
-@pytest.mark.spec("AT-076", "AT-077", "SV-130", "SV-132")
+@pytest.mark.spec("AT-076", "AT-077", "SV-130", "SV-132", "AR-620", "SC-109")
 @pytest.mark.parametrize(("mode", "reason"), [("Shared", "CacheLost"), ("Dedicated", "CacheCreating")])
 def test_a_cache_that_is_deleted_under_a_running_service(mode: str, reason: str) -> None:
     own = service(mode)

@@ -31,7 +31,7 @@ from aim_domain.parts import ARTIFACT_CLAIMS
 from controller_runtime import JsonObject
 
 
-@pytest.mark.spec("SV-168")
+@pytest.mark.spec("SV-168", "AR-618")
 def test_unfinished_artifacts_are_not_mounted() -> None:
     half = cache(USUAL)
     half["status"]["artifacts"] = {
@@ -50,7 +50,7 @@ def test_unfinished_artifacts_are_not_mounted() -> None:
     ]
 
 
-@pytest.mark.spec("SV-142", "SV-171", "SV-172", "SV-132", "SV-130", "FW-113")
+@pytest.mark.spec("SV-142", "SV-171", "SV-172", "SV-132", "SV-130", "FW-113", "AR-619", "AR-620", "SC-109")
 def test_a_running_workload_keeps_its_volumes() -> None:
     service = aim_service()
     world = serving_world(service, template(), model(), node(), workload(service))
@@ -65,7 +65,7 @@ def test_a_running_workload_keeps_its_volumes() -> None:
     assert [one["name"] for one in body["spec"]["predictor"]["volumes"]] == ["dshm"]
 
 
-@pytest.mark.spec("SV-173", "SV-P22")
+@pytest.mark.spec("SV-173", "SV-P22", "AR-619", "AR-P26")
 def test_volumes_follow_a_rebuilt_cache_once_the_old_claim_is_gone() -> None:
     service = aim_service()
     rebuilt = cache(USUAL)
@@ -167,7 +167,7 @@ def test_a_ready_cache_whose_volume_is_gone_is_waited_for() -> None:
     assert [one["name"] for one in body["spec"]["predictor"]["volumes"]] == ["dshm", ARTIFACT]
 
 
-@pytest.mark.spec("SV-140", "SV-141", "SV-142", "AT-080", "AT-082")
+@pytest.mark.spec("SV-140", "SV-141", "SV-142", "AT-080", "AT-082", "AR-617")
 @pytest.mark.parametrize(
     ("objects", "made"),
     [

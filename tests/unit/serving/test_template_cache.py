@@ -56,7 +56,7 @@ def cache_used(of_service: JsonObject, *objects: JsonObject) -> str | None:
 # Making
 
 
-@pytest.mark.spec("SV-116", "SV-117", "SV-125", "SV-123", "AT-067")
+@pytest.mark.spec("SV-116", "SV-117", "SV-125", "SV-123", "AT-067", "AR-600", "SC-100")
 @pytest.mark.parametrize("mode", [None, "Shared", "Always", "Auto", "Dedicated", "Never"])
 def test_modes(mode: str | None) -> None:
     plan = plan_for(serving_world(service(mode), template(), model()))
@@ -67,7 +67,7 @@ def test_modes(mode: str | None) -> None:
     assert (child.name == USUAL) is not dedicated
 
 
-@pytest.mark.spec("RC-041", "SV-126", "SV-128", "SV-053", "SV-P21")
+@pytest.mark.spec("RC-041", "SV-126", "SV-128", "SV-053", "SV-P21", "AR-609", "AR-611")
 def test_content() -> None:
     def variable(name: str, value: str) -> JsonObject:
         return {"name": name, "value": value}
@@ -115,7 +115,7 @@ def test_a_cache_follows_the_service_s_config() -> None:
     assert made["spec"]["runtimeConfigName"] == "special"
 
 
-@pytest.mark.spec("RC-040", "SV-127", "SV-050", "AT-070")
+@pytest.mark.spec("RC-040", "SV-127", "SV-050", "AT-070", "AR-609", "SC-103")
 def test_storage_class() -> None:
     fast = config(storage={"defaultStorageClassName": "fast"})
     own = planned(service(storage={"defaultStorageClassName": "own"}), fast)
@@ -132,7 +132,7 @@ def test_storage_class() -> None:
     assert "storageClassName" not in nobody["spec"]
 
 
-@pytest.mark.spec("SV-122", "SV-133", "AT-069")
+@pytest.mark.spec("SV-122", "SV-133", "AT-069", "AR-608", "SC-101")
 def test_nothing_to_cache() -> None:
     plan = plan_for(serving_world(service(), template(sources=()), model()))
     assert plan.children == ()
@@ -152,7 +152,7 @@ def test_a_taken_name() -> None:
 # Finding
 
 
-@pytest.mark.spec("SV-118", "SV-119", "SV-120", "SV-121", "SV-P17")
+@pytest.mark.spec("SV-118", "SV-119", "SV-120", "SV-121", "SV-P17", "AR-605", "AR-606", "AR-P23")
 def test_which_cache_is_used() -> None:
     assert cache_used(service(), cache("by-template")) == "by-template"
     assert cache_used(service(), cache("x", scope="Unknown")) == "x"
@@ -178,7 +178,7 @@ def test_the_stored_cache() -> None:
     assert plan.status["cache"]["retryAttempts"] == 1
 
 
-@pytest.mark.spec("SV-206", "SV-130")
+@pytest.mark.spec("SV-206", "SV-130", "AR-615", "SC-112")
 @pytest.mark.parametrize(
     ("status", "reason", "value"),
     [
@@ -278,7 +278,20 @@ def deleted(plan: Plan) -> list[str]:
     return [one.name for one in plan.deletes]
 
 
-@pytest.mark.spec("SV-234", "SV-235", "SV-240", "FW-182", "FW-183", "AT-132", "AT-133", "FW-S50")
+@pytest.mark.spec(
+    "SV-234",
+    "SV-235",
+    "SV-240",
+    "FW-182",
+    "FW-183",
+    "AT-132",
+    "AT-133",
+    "FW-S50",
+    "AR-635",
+    "AR-636",
+    "SC-105",
+    "SC-106",
+)
 def test_unfinished_caches_go_with_the_service() -> None:
     assert deleted(deleting(mine(status="Failed"))) == [USUAL]
     assert deleted(deleting(mine(status="Ready"))) == []
@@ -287,7 +300,7 @@ def test_unfinished_caches_go_with_the_service() -> None:
     assert deleted(deleting(mine(status="Failed", deleting=NOW))) == []
 
 
-@pytest.mark.spec("SV-234", "AR-637", "AR-464", "AT-161")
+@pytest.mark.spec("SV-234", "AR-637", "AR-464", "AT-161", "AR-636")
 def test_caches_of_others_stay() -> None:
     reference = {"name": "qwen3-lat", "scope": "Namespace", "namespace": TEAM}
     user = aim_service("user", status={"resolvedTemplate": reference})
@@ -301,7 +314,7 @@ def test_caches_of_others_stay() -> None:
         assert deleted(deleting(mine(status="Failed", mode="Dedicated", owners=[owner(of)]))) == [USUAL]
 
 
-@pytest.mark.spec("SV-236", "FW-186", "FW-187", "AT-134", "FW-185")
+@pytest.mark.spec("SV-236", "FW-186", "FW-187", "AT-134", "FW-185", "AR-635")
 def test_a_terminating_namespace_takes_everything_along() -> None:
     assert deleted(deleting(mine(status="Failed"), namespace=False)) == []
     assert deleted(deleting(mine(status="Failed"), doomed=True)) == []

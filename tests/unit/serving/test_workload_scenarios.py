@@ -173,7 +173,7 @@ def test_requests_and_limits(
 # Volumes
 
 
-@pytest.mark.spec("AT-096", "AT-097", "SV-168", "SV-169", "SV-170", "SV-P20")
+@pytest.mark.spec("AT-096", "AT-097", "SV-168", "SV-169", "SV-170", "SV-P20", "AR-618", "AR-P22")
 def test_volumes_of_the_cache() -> None:
     ready = cache(USUAL)
     ready["status"]["artifacts"] = {
