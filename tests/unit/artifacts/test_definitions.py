@@ -17,6 +17,7 @@ from aim_domain.kinds import AIM_ARTIFACT, AIM_SERVICE, AIM_SERVICE_TEMPLATE, AI
 from aim_domain.parts import ARTIFACT_CLAIMS, ARTIFACT_JOBS, ARTIFACTS, TEMPLATE_CACHES, TEMPLATES
 from aim_local.apiserver.status import ApiError
 from controller_runtime import JsonObject, Kind, ParentCondition, StatusValue
+from controller_runtime.reconcile.condition_names import condition_type
 
 SERVING = next(one for one in definitions() if one.name == "serving")
 TEXT, LIST, QUANTITY = "string", "array", "quantity"
@@ -246,13 +247,13 @@ def test_every_status_says_of_which_generation_it_is() -> None:
 
 @pytest.mark.spec("AR-315", "AR-P30")
 def test_conditions_of_an_artifact_are_those_of_the_table() -> None:
-    of_components = {name.condition for name in COMPONENT_ORDER["AIMArtifact"]}
+    of_components = {condition_type(name) for name in COMPONENT_ORDER["AIMArtifact"]}
     assert {*_keys_of("AR-315"), *ParentCondition} == {*of_components, "DownloadComplete", *ParentCondition}
 
 
 @pytest.mark.spec("AR-573")
 def test_conditions_of_a_cache() -> None:
-    of_components = {name.condition for name in COMPONENT_ORDER["AIMTemplateCache"]}
+    of_components = {condition_type(name) for name in COMPONENT_ORDER["AIMTemplateCache"]}
     assert of_components == {"RuntimeConfigReady", "ServiceTemplateReady", "ArtifactsReady"}
 
 
@@ -282,8 +283,9 @@ def test_the_image_of_a_download_is_never_written_into_the_spec(own: JsonObject,
 
 @pytest.mark.spec("AR-040", "SC-012")
 def test_a_paused_artifact_and_a_paused_cache_are_left_alone() -> None:
-    paused = {"annotations": {"aim.eai.amd.com/reconciliation-paused": "true"}}
-    cluster = Cluster(artifact(spec={"size": "1Gi"}, **paused), cache(**paused), template(source()))
+    paused = {"aim.eai.amd.com/reconciliation-paused": "true"}
+    stopped = artifact(spec={"size": "1Gi"}, annotations=paused)
+    cluster = Cluster(stopped, cache(annotations=paused), template(source()))
     for part in (ARTIFACTS, TEMPLATE_CACHES):
         before = cluster.raw(part, "qwen")
         plan = cluster.run(part, "qwen")
@@ -306,7 +308,7 @@ def test_a_paused_artifact_and_a_paused_cache_are_left_alone() -> None:
     ],
 )
 def test_a_cache_says_which_config_it_uses(configs: tuple[Kind[Any], ...], scope: str | None) -> None:
-    made = [make(kind, "default", **({"namespace": TEAM} if kind.namespaced else {}), spec={}) for kind in configs]
+    made = [make(kind, "default", namespace=TEAM if kind.namespaced else "", spec={}) for kind in configs]
     plan = Cluster(cache(), template(source()), *made).run(TEMPLATE_CACHES, "qwen")
     assert plan.status is not None
     found = plan.status.get("resolvedRuntimeConfig")
