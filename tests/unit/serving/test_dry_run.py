@@ -25,7 +25,7 @@ from support.serving import (
 )
 
 from aim_domain import kinds, labels
-from aim_domain.parts import SERVICE_PLANS, SERVICES
+from aim_domain.parts import INFERENCE_SERVICES, SERVICE_PLANS, SERVICES
 from controller_runtime import JsonObject, Plan
 
 NAME = "qwen-chat-plan"
@@ -113,3 +113,31 @@ def test_the_end_of_a_dry_run() -> None:
     foreign["metadata"]["ownerReferences"] = [owner(aim_service("another"))]
     world.put(SERVICE_PLANS, foreign)
     assert plan_for(world).deletes == ()
+
+
+@pytest.mark.spec("SV-271")
+def test_of_a_list_the_members_that_differ_are_told() -> None:
+    own = service(env=[{"name": "A", "value": "1"}])
+    world = living(own, template(), model(), node(), cache(USUAL), workload(own))
+    there = world.only(INFERENCE_SERVICES)
+    world.change(SERVICES, "qwen-chat", metadata={"annotations": {}})
+    run(world)
+    changed = service(env=[{"name": "A", "value": "2"}])
+    world.change(SERVICES, "qwen-chat", metadata=changed["metadata"], spec=changed["spec"])
+    lines = told(plan_for(world)).splitlines()
+    assert lines[0] == f"change InferenceService {TEAM}/{there['metadata']['name']}"
+    [(path, values)] = [line.strip().split(": ", 1) for line in lines[1:]]
+    assert path.startswith("spec.predictor.containers.0.env")
+    assert "2" in values.rpartition("->")[2]
+
+
+@pytest.mark.spec("SV-271", "SV-266")
+def test_what_would_be_patched() -> None:
+    own = service(overrides={"precision": "fp16"})
+    base = template()
+    made = plan_for(serving_world({**own, "metadata": {**own["metadata"], "annotations": {}}}, model(), base, node()))
+    [child] = made.children
+    stamped = {**child.body["metadata"], "uid": "d", "resourceVersion": "7", "ownerReferences": []}
+    derived = {**child.body, "metadata": stamped, "status": {"status": "Ready"}}
+    plan = plan_for(serving_world(own, model(), base, derived, node()))
+    assert f"patch AIMServiceTemplate {TEAM}/{child.name}: use this derived template" in told(plan).splitlines()

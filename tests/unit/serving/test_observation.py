@@ -29,12 +29,14 @@ from support.serving import (
     workload,
 )
 
-from aim_domain import kinds, labels
+from aim_domain import ResolvedReference, kinds, labels
 from aim_domain.parts import INFERENCE_SERVICES, PREDICTOR_PODS, SERVICES
 from aim_domain.pods.facts import POD_EVENTS, POD_LOG
+from aim_serving.model_health import model_component
+from aim_serving.model_search import ModelResult
 from aim_serving.scaler_leftovers import SCALER_REMOVAL
 from aim_serving.scaler_report import SCALER_REPORT
-from controller_runtime import FACTS, Category, ClassifiedError, JsonObject
+from controller_runtime import FACTS, Category, ClassifiedError, JsonObject, State
 
 SERVICE = aim_service(template={"name": "qwen3-lat"})
 METRIC: JsonObject = {
@@ -401,3 +403,14 @@ def test_generation_and_transition_times() -> None:
     assert later.status is not None
     assert later.status["observedGeneration"] == 1
     assert {one["observedGeneration"] for one in later.status["conditions"]} == {1}
+
+
+@pytest.mark.spec("SV-216", "SV-057")
+def test_a_running_service_goes_on_with_a_model_that_was_resolved_before() -> None:
+    before = {"name": "gone", "scope": "Cluster", "kind": "aim.eai.amd.com/v1alpha1/AIMClusterModel", "uid": "u"}
+    found = model_component(ModelResult(), ResolvedReference.model_validate(before), running=True)
+    assert (found.state, found.reason) == (State.READY, "ModelResolved")
+    assert found.message == "using AIMClusterModel gone as resolved before"
+    for reference, running in ((None, True), (ResolvedReference.model_validate(before), False)):
+        waiting = model_component(ModelResult(), reference, running=running)
+        assert (waiting.state, waiting.reason) == (State.PENDING, "ModelNotFound")

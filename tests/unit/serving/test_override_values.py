@@ -150,6 +150,8 @@ def test_values_of_the_service_come_before_those_of_the_base() -> None:
         ("a/b:1", "b", "1"),
         ("Big__Name:1", "big-name", "1"),
         ("a/b@sha256:0123456789", "b", "012345"),
+        ("__/b:1", "b", "1"),
+        ("_:5000/a/b", "b", "latest"),
     ],
 )
 def test_names_and_tags_of_images(uri: str, name: str, tag: str) -> None:
@@ -165,6 +167,7 @@ def test_names_and_tags_of_images(uri: str, name: str, tag: str) -> None:
         ("a/b:", "no tag after"),
         ("a/b@sha256:", "no digest after"),
         (".../b:1", "no usable registry"),
+        (":/b:1", "no usable registry"),
         ("a/b:_", "no usable tag"),
     ],
 )

@@ -56,17 +56,26 @@ def test_an_invalid_config(spec: JsonObject, path: str) -> None:
 
 
 @pytest.mark.spec("RC-117", "RC-S22", "FW-130", "AR-442", "CC-310")
-@pytest.mark.parametrize("limit", ["lots", "-1Gi"])
-def test_limits_that_cannot_hold(limit: str) -> None:
-    plan = cluster_plan(artifactStorageQuota={"clusterLimit": limit})
-    assert [event.reason for event in plan.events] == ["InvalidSpec", "InvalidQuota"]
-    assert message_of(plan, "ConfigValid").startswith("spec.artifactStorageQuota.clusterLimit: ")
+@pytest.mark.parametrize("field", ["clusterLimit", "defaultNamespaceLimit"])
+@pytest.mark.parametrize(("limit", "what"), [("lots", "no"), ("-1Gi", "a negative")])
+def test_limits_that_cannot_hold(field: str, limit: str, what: str) -> None:
+    plan = cluster_plan(artifactStorageQuota={field: limit})
+    assert [(event.reason, event.standing) for event in plan.events] == [("InvalidSpec", False), ("InvalidQuota", True)]
+    told = f"spec.artifactStorageQuota.{field}: {limit!r} is {what} quantity and is ignored"
+    assert message_of(plan, "ConfigValid") == plan.events[1].message == told
+
+
+@pytest.mark.spec("RC-117", "CC-310")
+def test_a_limit_of_nothing_and_no_headroom_are_taken() -> None:
+    limits = {"clusterLimit": "0", "defaultNamespaceLimit": "0"}
+    plan = cluster_plan(artifactStorageQuota=limits, pvcHeadroomPercent=0)
+    assert [event.reason for event in plan.events if event.reason != "DeprecatedField"] == []
 
 
 @pytest.mark.spec("RC-117", "RC-S22", "FW-130", "SC-074")
 def test_quotas() -> None:
     ignored = cluster_plan("other", artifactStorageQuota={"clusterLimit": "1Ti"})
-    assert [event.reason for event in ignored.events] == ["QuotaIgnored"]
+    assert [(event.reason, event.standing) for event in ignored.events] == [("QuotaIgnored", True)]
     assert cluster_plan(artifactStorageQuota={"clusterLimit": "1Ti"}).events == ()
 
 

@@ -29,10 +29,20 @@ from support.serving import (
 )
 
 from aim_domain import kinds, labels
-from aim_domain.parts import AUTOSCALERS, PREDICTOR_PODS, SERVICES
+from aim_domain.parts import AUTOSCALERS, INFERENCE_SERVICES, PREDICTOR_PODS, SERVICES
 from aim_serving.left_at_zero import AWAKENING
 from aim_serving.scaler_leftovers import SCALER_REMOVAL
-from controller_runtime import FACTS, Effect, Event, EventType, JsonObject, Plan, timestamp
+from controller_runtime import (
+    FACTS,
+    Category,
+    ClassifiedError,
+    Effect,
+    Event,
+    EventType,
+    JsonObject,
+    Plan,
+    timestamp,
+)
 
 AWAKE: JsonObject = {
     "type": "PodMetric",
@@ -297,3 +307,16 @@ def test_a_dry_run_only_tells_of_the_awakening() -> None:
     assert awakenings(plan) == []
     (told,) = children_of(plan, "ConfigMap")
     assert f"scale Deployment {WORKLOAD}-predictor from 0 to 1" in told["data"]["plan"]
+
+
+@pytest.mark.spec("SV-272")
+def test_the_removal_names_the_workload_and_gives_kserve_its_time() -> None:
+    world, plan = changed(BY_KEDA, BY_HPA)
+    [removal] = [one for one in plan.effects if one.kind == SCALER_REMOVAL]
+    uid = world.only(INFERENCE_SERVICES)["metadata"]["uid"]
+    assert removal.params == {"namespace": TEAM, "name": HPA, "workloadUid": uid, "former": "keda"}
+    assert removal.not_before == world.now + timedelta(seconds=2)
+    world.answer(removal, failure=ClassifiedError(Category.INFRASTRUCTURE, "Broken", "it broke"))
+    [again] = [one for one in plan_for(world).effects if one.kind == SCALER_REMOVAL]
+    assert again.not_before is not None
+    assert again.not_before > world.now + timedelta(seconds=2)

@@ -83,3 +83,23 @@ def test_the_list_is_bounded() -> None:
     _, listed = told(*many)
     assert (len(listed), listed[-1]) == (MOST + 1, "and 12 more")
     assert max(map(len, listed)) <= LONGEST
+
+
+@pytest.mark.spec("SV-282")
+def test_what_contradicts_the_overrides_is_named() -> None:
+    wanted = {"metric": "latency", "precision": "fp16", "hardware": {"gpu": {"requests": 2, "model": "MI300X"}}}
+    others = (
+        template("a", metric="throughput", count=2, precision="fp16"),
+        template("b", precision="fp8", count=2),
+        template("c", precision="", count=2),
+        template("d", precision="fp16", count=4),
+        template("e", precision="fp16", count=2, gpu="MI325X"),
+    )
+    _, listed = told(*others, overrides=wanted)
+    assert [one.partition(": ")[2] for one in listed] == [
+        "is for throughput instead of latency",
+        "is for fp8 instead of fp16",
+        "is for no precision instead of fp16",
+        "is for 4 GPUs instead of 2",
+        "is for MI325X instead of MI300X",
+    ]

@@ -62,3 +62,26 @@ def test_other_gpu_resource_and_cpu_hardware() -> None:
     assert resources(2, resourceName="amd.com/gpu-x")["limits"]["amd.com/gpu-x"] == "2"
     cpu = Hardware.model_validate({"cpu": {"requests": "500m", "limits": "2"}})
     assert container_resources(cpu, []) == {"requests": {"cpu": "500m"}, "limits": {"cpu": "2"}}
+
+
+@pytest.mark.spec("SV-165")
+@pytest.mark.parametrize(
+    ("layers", "amount"),
+    [
+        (({"requests": {"amd.com/x": "2"}},), "2"),
+        (({"limits": {"amd.com/x": "2"}},), "2"),
+        (({"limits": {"amd.com/x": "4"}}, {"requests": {"amd.com/x": "1"}}), "1"),
+        (({"requests": {"amd.com/x": "1"}}, {"limits": {"amd.com/x": "4"}}), "4"),
+    ],
+)
+def test_of_what_cannot_be_overcommitted_the_nearest_word_counts(layers: tuple[JsonObject, ...], amount: str) -> None:
+    found = resources(0, *layers)
+    assert (found["requests"]["amd.com/x"], found["limits"]["amd.com/x"]) == (amount, amount)
+
+
+@pytest.mark.spec("SV-165", "RC-157")
+def test_gpus_of_another_name_cannot_be_overcommitted_either() -> None:
+    found = resources(1, {"limits": {"example.com/gpu": 2}}, resourceName="example.com/gpu")
+    assert (found["requests"]["example.com/gpu"], found["limits"]["example.com/gpu"]) == ("2", "2")
+    other = resources(1, {"limits": {"example.com/nic": 2}})
+    assert "example.com/nic" not in other["requests"]

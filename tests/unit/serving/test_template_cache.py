@@ -331,3 +331,40 @@ def test_an_unknown_namespace_keeps_the_finalizer() -> None:
     )
     assert plan.patches == ()
     assert plan.retry is not None
+
+
+@pytest.mark.spec("SV-234", "AR-464", "AR-P23")
+def test_who_uses_the_cluster_template_of_that_name_wants_another_cache() -> None:
+    of_cluster = aim_service("user", status={"resolvedTemplate": {"name": "qwen3-lat", "scope": "Cluster"}})
+    assert deleted(deleting(mine(status="Progressing"), of_cluster)) == [USUAL]
+    assert deleted(deleting(mine(status="Progressing", scope="Cluster"), of_cluster)) == []
+
+
+@pytest.mark.spec("SV-235", "FW-184", "FW-019")
+def test_a_clean_up_looks_again_and_waits_for_a_fresh_view() -> None:
+    assert deleting(mine(status="Failed")).requeue_after == 2
+    own = make(kinds.AIM_SERVICE, "qwen-chat", namespace=TEAM, finalizers=[labels.FINALIZER_SERVICE], deleting=NOW)
+    world = serving_world(own, make(kinds.NAMESPACE, TEAM))
+    gone = world.object(SERVICES, TEAM, "qwen-chat")
+    world.make_stale(TEMPLATE_CACHES)
+    blind = decide(SERVICE_RECONCILER, gone, world.view(), NOW)
+    assert (blind.deletes, blind.patches) == ((), ())
+    assert blind.retry is not None
+
+
+@pytest.mark.spec("SV-138", "AR-615")
+@pytest.mark.parametrize(
+    ("conditions", "cause"),
+    [
+        ([condition("ArtifactsReady", False, "X", "the disk is full"), condition("Ready", False, "Y", "z")], "full"),
+        ([condition("ArtifactsReady", False, "JustAReason", "")], "JustAReason"),
+        ([condition("Ready", False, "Y", "no template")], "no template"),
+        ([], "see its conditions"),
+    ],
+)
+def test_a_failed_cache_quotes_what_says_most(conditions: list[JsonObject], cause: str) -> None:
+    failed = cache(USUAL, status="Failed", artifact_status="Ready")
+    failed["status"]["conditions"] = conditions
+    plan = plan_for(serving_world(aim_service(), template(), model(), node(), failed))
+    assert condition_of(plan, "CacheReady") == ("False", "CacheFailed")
+    assert message_of(plan, "CacheReady").endswith(cause)
