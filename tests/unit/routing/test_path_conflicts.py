@@ -398,3 +398,18 @@ def test_a_config_that_the_other_side_follows_wakes() -> None:
         older(), others=[younger(), allowing("open"), make(AIM_CLUSTER_RUNTIME_CONFIG, "default", spec={})]
     )
     assert f"routing:{YOUNGER}/chat" in woken(ROUTING, known, SERVICES, older(), older(config="open"))
+
+
+@pytest.mark.spec("RT-121", "FW-125")
+def test_a_shared_path_of_one_namespace_is_a_standing_warning() -> None:
+    first, second = service(OLDER, name="first", age=3), service(OLDER, name="second", age=2)
+    [event] = [one for one in pass_of(standing(second, first), second).events if one.reason == "RoutePathConflict"]
+    assert event.standing
+
+
+@pytest.mark.spec("RT-124")
+@pytest.mark.parametrize("emptied", [{"parentRefs": []}, {"rules": []}])
+def test_a_route_that_somebody_emptied_claims_nothing(emptied: JsonObject) -> None:
+    route = route_of(older())
+    empty = {**route, "spec": {**route["spec"], **emptied}}
+    assert not is_refused(pass_of(world(older(), younger(), empty), younger()))

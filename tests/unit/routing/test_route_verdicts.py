@@ -8,7 +8,7 @@ from support.deciding import decide
 
 from aim_domain import AIMService, AimSettings, HTTPRoute, ParentReference
 from aim_domain.kinds import AIM_SERVICE, HTTP_ROUTE
-from aim_domain.parts import HTTP_ROUTES, SERVICES
+from aim_domain.parts import CLUSTER_RUNTIME_CONFIGS, HTTP_ROUTES, SERVICES
 from aim_domain.path_template import PathTemplateError
 from aim_routing.acceptance import acceptance
 from aim_routing.path import PathProblem, normalise, path_of
@@ -277,3 +277,32 @@ def test_turning_routing_off_deletes_this_very_route() -> None:
         plan(off, {**route, "metadata": {**route["metadata"], "deletionTimestamp": "2026-01-01T00:00:00Z"}}).deletes
         == ()
     )
+
+
+@pytest.mark.spec("RT-183")
+def test_a_route_of_somebody_else_is_told_with_its_controller() -> None:
+    own = route_of(routed())
+    other = {**own["metadata"]["ownerReferences"][0], "kind": "Gadget", "name": "g", "uid": "x"}
+    by_hand = {**own["metadata"]["ownerReferences"][0], "uid": "y", "controller": False}
+    for owners, said in (([by_hand, other], "is controlled by Gadget g"), ([by_hand], "has no controller owner")):
+        theirs = {**own, "metadata": {**own["metadata"], "ownerReferences": owners}}
+        found = plan(routed(), theirs)
+        assert found.status is not None
+        [ready] = found.status["conditions"]
+        assert ready["message"].startswith(f"HTTPRoute ml-team/{own['metadata']['name']} exists and {said};")
+
+
+def test_a_new_route_is_told_by_its_name_and_its_gateway() -> None:
+    found = plan(routed())
+    assert found.status is not None
+    [ready], [child] = found.status["conditions"], found.children
+    assert ready["message"] == f"Gateway ml-team/gw has not accepted HTTPRoute {child.name} yet"
+
+
+@pytest.mark.spec("RT-008", "FW-019")
+def test_without_a_view_of_the_config_the_pass_is_tried_again() -> None:
+    known = world_of(ROUTING.consumes, routed(), indexes=ROUTING.indexes)
+    known.make_stale(CLUSTER_RUNTIME_CONFIGS)
+    found = decide(ROUTING.reconcilers[0], known.object(SERVICES, "ml-team", "chat"), known.view(), NOW)
+    assert (found.children, found.status) == ((), None)
+    assert found.retry is not None
