@@ -107,3 +107,14 @@ async def test_sigterm_ends_program_and_transfer(program: Program, hub: FakeHub)
 async def test_usage_errors(program: Program, uri: str, variables: dict[str, str]) -> None:
     ended = await program.download(uri, **variables)
     assert (ended.code, ended.termination["category"]) == (2, "Usage")
+
+
+@pytest.mark.spec("AR-806")
+async def test_a_hub_that_lists_a_way_out_writes_and_removes_nothing(program: Program, hub: FakeHub) -> None:
+    precious = program.directory / "precious"
+    precious.write_bytes(b"mine")
+    hub.files = {"config.json": b"{}", "../precious": b"theirs"}
+    ended = await program.download(URI, HF_ENDPOINT=hub.url, AIM_DOWNLOAD_FILTER="{}")
+    assert (ended.code, ended.termination["category"]) == (2, "Usage"), ended.err
+    assert "'../precious' would leave the target directory" in ended.err
+    assert (precious.read_bytes(), hub.downloads, program.files()) == (b"mine", [], {})

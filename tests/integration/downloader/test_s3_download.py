@@ -65,3 +65,12 @@ async def test_content_that_differs_from_its_etag_is_refused(program: Program, b
     ended = await program.download(URI, **access(bucket))
     assert ended.code == 13
     assert not (program.target / "a.bin").exists()
+
+
+@pytest.mark.spec("AR-738", "AR-806")
+async def test_objects_that_would_be_one_file_are_refused(program: Program, bucket: FakeS3) -> None:
+    bucket.objects["models/tiny/A.bin"] = b"other"
+    ended = await program.download(URI, **access(bucket))
+    assert ended.code == 2, ended.err
+    assert "'A.bin' and 'a.bin' are one file" in ended.err
+    assert (bucket.downloads, program.files()) == ([], {})

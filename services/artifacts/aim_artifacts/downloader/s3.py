@@ -78,7 +78,7 @@ async def list_objects(store: S3Store, source: Source) -> tuple[RemoteObject, ..
     """Everything below the key, or the object of that very name.
 
     Raises:
-        DownloadError: there is neither, or a key would leave the target directory.
+        DownloadError: there is neither.
     """
     found = await obstore.list(store, prefix=source.key or None).collect_async()
     prefix = f"{source.key}/" if source.key else ""
@@ -89,8 +89,6 @@ async def list_objects(store: S3Store, source: Source) -> tuple[RemoteObject, ..
     ]
     if not objects:
         objects = [await _single(store, source)]
-    for item in objects:
-        _check(item.path)
     return tuple(objects)
 
 
@@ -104,11 +102,6 @@ async def _single(store: S3Store, source: Source) -> RemoteObject:
             ExitCode.SOURCE_NOT_FOUND, f"nothing exists at s3://{source.path}; check bucket and key (NoSuchKey)"
         )
     return RemoteObject(source.key, PurePosixPath(source.key).name, entry["size"], entry["e_tag"] or "")
-
-
-def _check(path: str) -> None:
-    if path.startswith("/") or ".." in PurePosixPath(path).parts:
-        raise DownloadError(ExitCode.USAGE, f"the key {path!r} would leave the target directory; rename the object")
 
 
 async def copy(store: S3Store, objects: Sequence[JsonObject], target: Path, workers: int) -> None:

@@ -9,6 +9,7 @@ from typing import Protocol
 from aim_artifacts.downloader import hub, s3
 from aim_artifacts.downloader.environment import Environment
 from aim_artifacts.downloader.error_mapping import download_error
+from aim_artifacts.downloader.names import check_names
 from aim_artifacts.downloader.transfer import Kind
 from aim_artifacts.source import Scheme, Source
 from controller_runtime import JsonObject
@@ -86,13 +87,16 @@ async def list_source(source: Source, environment: Environment, variables: Mappi
     """Ask the source what there is.
 
     Raises:
-        DownloadError: it cannot be read, or nothing is selected.
+        DownloadError: it cannot be read, nothing is selected, or a name cannot become a file.
     """
     try:
         if source.scheme is Scheme.HUGGING_FACE:
             found = await asyncio.to_thread(hub.list_repository, source.path, environment.selection)
+            check_names((file.path for file in found.files), environment.target)
             return ListedRepository(found)
         store = s3.open_store(source, variables)
-        return ListedPrefix(f"{source.scheme}://{source.path}", await s3.list_objects(store, source))
+        objects = await s3.list_objects(store, source)
+        check_names((item.path for item in objects), environment.target)
+        return ListedPrefix(f"{source.scheme}://{source.path}", objects)
     except Exception as error:
         raise download_error(error) from error
