@@ -95,11 +95,19 @@ class FakeS3:
 
     Attributes:
         error: status and S3 error code of every answer instead.
+        of_content: status and S3 error code of every request for content.
+        broken: keys whose content breaks off, so many times.
+        hanging: content requests never end.
+        asked: set with the first request for content.
     """
 
     bucket: str = "models"
     objects: dict[str, bytes] = field(default_factory=dict)
     error: tuple[int, str] | None = None
+    of_content: tuple[int, str] | None = None
+    broken: dict[str, int] = field(default_factory=dict)
+    hanging: bool = False
+    asked: asyncio.Event = field(default_factory=asyncio.Event)
     downloads: list[str] = field(default_factory=list)
     url: str = ""
 
@@ -118,6 +126,14 @@ class FakeS3:
         if request.method == "HEAD":
             return web.Response(headers={**headers, "Content-Length": str(len(content))})
         self.downloads.append(key)
+        self.asked.set()
+        if self.of_content is not None:
+            return _s3_error(*self.of_content)
+        if self.hanging:
+            await asyncio.sleep(3600)
+        if self.broken.get(key, 0):
+            self.broken[key] -= 1
+            return await _broken_off(request, content, headers)
         return web.Response(body=content, headers=headers)
 
     def _listing(self, prefix: str) -> web.Response:
@@ -129,6 +145,16 @@ class FakeS3:
         )
         body = f"<ListBucketResult><IsTruncated>false</IsTruncated>{entries}</ListBucketResult>"
         return web.Response(body=body.encode(), content_type="application/xml")
+
+
+async def _broken_off(request: web.BaseRequest, content: bytes, headers: dict[str, str]) -> web.StreamResponse:
+    """More is announced than comes before the connection ends."""
+    answer = web.StreamResponse(headers={**headers, "Content-Length": str(len(content))})
+    await answer.prepare(request)
+    await answer.write(content[: len(content) // 2])
+    if request.transport is not None:
+        request.transport.abort()
+    return answer
 
 
 def _etag(content: bytes) -> str:

@@ -77,7 +77,7 @@ async def test_a_corrupt_file_is_removed_and_downloaded_again(program: Program, 
     assert hub.downloads == ["model.safetensors"]
 
 
-@pytest.mark.spec("AR-726", "AR-748", "AR-749", "SC-027")
+@pytest.mark.spec("AR-726", "AR-748", "AR-749", "SC-027", "AR-P13")
 async def test_a_stalled_protocol_is_killed_and_the_next_is_watched_too(program: Program, hub: FakeHub) -> None:
     hub.hanging = True
     ended = await program.download(

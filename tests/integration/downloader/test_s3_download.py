@@ -1,5 +1,6 @@
 """Downloads from an S3 store, by the real program as a process."""
 
+import asyncio
 from pathlib import Path
 
 import pytest
@@ -74,3 +75,46 @@ async def test_objects_that_would_be_one_file_are_refused(program: Program, buck
     assert ended.code == 2, ended.err
     assert "'A.bin' and 'a.bin' are one file" in ended.err
     assert (bucket.downloads, program.files()) == ([], {})
+
+
+@pytest.mark.spec("AR-737")
+async def test_an_object_that_fails_is_tried_again_and_then_ends_the_transfer(program: Program, bucket: FakeS3) -> None:
+    bucket.broken = {"models/tiny/a.bin": 1}
+    ended = await program.download(URI, **access(bucket))
+    assert ended.code == 0, ended.err
+    assert "copying models/tiny/a.bin failed, try 1 of 5" in ended.err
+    assert program.files()["a.bin"] == b"a" * 10
+
+
+@pytest.mark.spec("AR-739")
+async def test_credentials_are_on_no_command_line(program: Program, bucket: FakeS3) -> None:
+    bucket.hanging = True
+    process = await program.start("aim_artifacts.downloader", URI, access(bucket))
+    async with asyncio.timeout(60):
+        await bucket.asked.wait()
+    lines = _command_lines()
+    process.terminate()
+    assert (await program.ended(process)).code == 143
+    assert any("aim_artifacts.downloader.transfer" in line for line in lines), "the transfer is a process of its own"
+    assert not [line for line in lines if KEYS["AWS_SECRET_ACCESS_KEY"] in line]
+
+
+def _command_lines() -> list[str]:
+    return [_command_line(one) for one in Path("/proc").iterdir() if one.name.isdecimal()]
+
+
+def _command_line(process: Path) -> str:
+    try:
+        return (process / "cmdline").read_bytes().decode(errors="replace")
+    except OSError:
+        return ""
+
+
+@pytest.mark.spec("AR-761", "AR-772", "AR-P31")
+async def test_the_size_is_all_that_is_printed_whatever_is_simulated_and_without_a_home(
+    program: Program, bucket: FakeS3
+) -> None:
+    debug = {"AIM_DEBUG_CAUSE_FAILURE": "1", "AIM_DEBUG_CAUSE_HANG": "1", "AIM_DEBUG_SIMULATE_DOWNLOAD": "1"}
+    nowhere = {"HOME": str(program.directory / "absent"), "PYTHONWARNINGS": "always"}
+    ended = await program.check_size(URI, **access(bucket), **debug, **nowhere)
+    assert (ended.code, ended.out) == (0, '{"url":"s3://models/models/tiny","sizeBytes":12}\n'), ended.err

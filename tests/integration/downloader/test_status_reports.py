@@ -6,7 +6,7 @@ from typing import Any, TypeAlias
 
 import pytest
 from support.controlplane import RawApi
-from support.downloads import FakeHub, Program
+from support.downloads import FakeHub, FakeS3, Program
 
 from aim_domain.kinds import AIM_ARTIFACT
 from aim_local.apiserver import ControlPlane
@@ -56,7 +56,7 @@ async def stored(api: RawApi) -> dict[str, Any]:
     return (await api.send("GET", f"{BASE}/qwen")).body
 
 
-@pytest.mark.spec("AR-300", "AR-301", "AR-302", "AR-713", "AR-759", "AR-760", "FW-200", "FW-278")
+@pytest.mark.spec("AR-300", "AR-301", "AR-302", "AR-713", "AR-759", "AR-760", "FW-200", "FW-278", "AR-710")
 async def test_simulated_download(
     program: Program, api: RawApi, controlplane: ControlPlane, variables: dict[str, str | Path]
 ) -> None:
@@ -135,3 +135,39 @@ async def test_simulated_failures(program: Program) -> None:
     assert (verification.code, verification.termination["category"]) == (13, "VerificationFailed")
     size = await program.check_size("hf://a/b", AIM_DEBUG_SIMULATE_SIZE_BYTES="77", AIM_DEBUG_CAUSE_FAILURE="1")
     assert (size.code, size.out) == (0, '{"url":"hf://a/b","sizeBytes":77}\n')
+
+
+@pytest.fixture
+def keyed(bucket: FakeS3, variables: dict[str, str | Path]) -> dict[str, str | Path]:
+    """With access to the bucket."""
+    keys = {"AWS_ACCESS_KEY_ID": "AKIAEXAMPLE", "AWS_SECRET_ACCESS_KEY": "not-a-secret"}
+    return {**variables, **keys, "AWS_ENDPOINT_URL": bucket.url}
+
+
+@pytest.mark.spec("AR-309")
+@pytest.mark.parametrize("refused", [False, True])
+async def test_s3_has_one_protocol_and_one_attempt(
+    program: Program, api: RawApi, bucket: FakeS3, keyed: dict[str, str | Path], *, refused: bool
+) -> None:
+    bucket.of_content = (403, "AccessDenied") if refused else None
+    ended = await program.download("s3://models/models/tiny", **keyed)
+    assert ended.code == (10 if refused else 0), ended.err
+    assert (await stored(api))["status"]["download"] == {
+        "protocol": "S3",
+        "attempt": 1,
+        "totalAttempts": 1,
+        "protocolSequence": "S3",
+        "message": "Failed with S3" if refused else "Verifying integrity...",
+    }
+
+
+@pytest.mark.spec("AR-750")
+async def test_a_long_verification_is_no_stall(program: Program) -> None:
+    ended = await program.download(
+        "s3://a/b",
+        AIM_DEBUG_SIMULATE_DOWNLOAD="1",
+        AIM_DEBUG_DOWNLOAD_DURATION="0.1",
+        AIM_DEBUG_VERIFY_DURATION="1.5",
+        STALL_TIMEOUT="0.5",
+    )
+    assert ended.code == 0, ended.err

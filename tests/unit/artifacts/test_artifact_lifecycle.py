@@ -30,7 +30,7 @@ from aim_domain.parts import (
     INFERENCE_SERVICES,
     STATUS_UPDATER_BINDINGS,
 )
-from controller_runtime import JsonObject
+from controller_runtime import EventType, JsonObject
 from controller_runtime.kinds import POD
 
 CLAIM = "qwen-cache-16b81fda"
@@ -422,3 +422,19 @@ def test_a_changed_config_touches_neither_the_volume_nor_the_job_that_are_there(
     plan = known.run(ARTIFACTS, "qwen")
     assert (children_of(plan, ARTIFACT_CLAIMS), children_of(plan, ARTIFACT_JOBS)) == ([], [])
     assert (plan.deletes, known.only(ARTIFACT_CLAIMS), known.only(ARTIFACT_JOBS)) == ((), volume, job)
+
+
+@pytest.mark.spec("SC-002")
+def test_weights_from_s3_without_a_model_id() -> None:
+    known = Cluster(artifact(uri="s3://models/SmolLM-135M", spec={"size": "2.2Gi"}))
+    first = known.run(ARTIFACTS, "qwen")
+    assert [event.reason for event in first.events if event.type is EventType.WARNING] == ["ModelIdMissing"]
+    known.settle(ARTIFACTS, "qwen")
+    known.bind_claim()
+    known.start_pod()
+    known.end_job()
+    done = known.settle(ARTIFACTS, "qwen")
+    assert value_of(done) == "Ready"
+    assert done.status is not None
+    assert (done.status["displaySize"], done.status["allocatedSize"]) == ("2.2 GiB", "3Gi")
+    assert done.status["progress"]["percentage"] == 100

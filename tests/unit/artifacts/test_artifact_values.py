@@ -1,16 +1,19 @@
 """Sources, filters, sizes, names of directories, masking: plain values in, plain values out."""
 
+import threading
 from pathlib import Path
 
 import pytest
 from support.artifacts import artifact
 
 from aim_artifacts.download_filter import effective_filter
+from aim_artifacts.downloader import hub, s3
 from aim_artifacts.downloader.download import _check_space
 from aim_artifacts.downloader.environment import read_environment
 from aim_artifacts.downloader.failure import DownloadError
-from aim_artifacts.downloader.monitor import progress_of
-from aim_artifacts.downloader.protocols import drop_incomplete
+from aim_artifacts.downloader.monitor import directory_size, progress_of
+from aim_artifacts.downloader.protocols import PROTOCOL_VARIABLES, drop_incomplete, run_attempts
+from aim_artifacts.downloader.reporter import NoReporter
 from aim_artifacts.downloader.s3 import _endpoint
 from aim_artifacts.exit_codes import ExitCode
 from aim_artifacts.file_selection import FilterError, parse_selection
@@ -218,3 +221,51 @@ def test_a_download_that_can_not_fit_does_not_begin(tmp_path: Path) -> None:
     with pytest.raises(DownloadError) as failure:
         _check_space(environment, 1 << 60)
     assert failure.value.code is ExitCode.STORAGE_FULL
+
+
+@pytest.mark.spec("AR-722", "AR-723", "AR-P16")
+async def test_protocols_of_the_hub_s_client(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    tried: list[str] = []
+
+    async def attempt(protocol: str) -> None:
+        tried.append(protocol)
+
+    assert {name: tuple(one.values()) for name, one in PROTOCOL_VARIABLES.items()} == {
+        "XET": ("0", "0"),
+        "HF_TRANSFER": ("1", "1"),
+        "HTTP": ("1", "0"),
+    }
+    assert {tuple(one) for one in PROTOCOL_VARIABLES.values()} == {("HF_HUB_DISABLE_XET", "HF_HUB_ENABLE_HF_TRANSFER")}
+    await run_attempts(("HF_TRANSFER",), "HF_TRANSFER", attempt, NoReporter(), tmp_path)
+    assert tried == ["HF_TRANSFER"]
+    assert "downloading over plain HTTP" in capsys.readouterr().err
+
+
+@pytest.mark.spec("AR-747")
+def test_the_size_of_a_folder(tmp_path: Path) -> None:
+    (tmp_path / "sub" / "deep").mkdir(parents=True)
+    (tmp_path / "a.incomplete").write_bytes(b"x" * 10)
+    (tmp_path / "sub" / "deep" / "b").write_bytes(b"y" * 5)
+    (tmp_path / "link").symlink_to(tmp_path / "a.incomplete")
+    (tmp_path / "gone").symlink_to(tmp_path / "nowhere")
+    assert directory_size(tmp_path) == 15
+    assert directory_size(tmp_path / "nowhere") == 0
+
+
+@pytest.mark.spec("AR-758")
+@pytest.mark.parametrize("source", ["hub", "s3"])
+def test_checksums_are_computed_side_by_side(tmp_path: Path, source: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    together = threading.Barrier(2, timeout=60)
+
+    def meeting(*_: object) -> bool:
+        together.wait()
+        return True
+
+    if source == "hub":
+        monkeypatch.setattr(hub, "is_intact", meeting)
+        files = tuple(hub.RemoteFile(name, 1, "", None) for name in "ab")
+        hub.verify(hub.Repository("org/model", "c", files), tmp_path, 2)
+    else:
+        monkeypatch.setattr(s3, "_is_intact", meeting)
+        s3.verify([s3.RemoteObject(name, name, 1, "") for name in "ab"], tmp_path, 2)
+    assert not together.broken

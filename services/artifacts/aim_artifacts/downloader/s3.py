@@ -5,6 +5,7 @@ import hashlib
 import os
 import re
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from pathlib import Path, PurePosixPath
 from typing import Final
@@ -158,13 +159,15 @@ def is_complete(item: RemoteObject, target: Path) -> bool:
         return False
 
 
-def verify(objects: Sequence[RemoteObject], target: Path) -> None:
-    """Compare sizes, and MD5 where the ETag is one; remove what differs (AR-756, AR-757). Blocks.
+def verify(objects: Sequence[RemoteObject], target: Path, workers: int) -> None:
+    """Compare sizes, and MD5 where the ETag is one; remove what differs (AR-756…AR-758). Blocks.
 
     Raises:
         DownloadError: an object is missing or differs.
     """
-    bad = [item for item in objects if not _is_intact(item, target)]
+    with ThreadPoolExecutor(workers) as pool:
+        intact = pool.map(lambda item: _is_intact(item, target), objects)
+    bad = [item for item, good in zip(objects, intact, strict=True) if not good]
     for item in bad:
         (target / item.path).unlink(missing_ok=True)
         _note(item, target).unlink(missing_ok=True)

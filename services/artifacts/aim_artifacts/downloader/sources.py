@@ -80,7 +80,7 @@ class ListedPrefix:
 
     async def verify(self, environment: Environment) -> None:
         """By size, and checksum where the store has one."""
-        await asyncio.to_thread(s3.verify, self.objects, environment.target)
+        await asyncio.to_thread(s3.verify, self.objects, environment.target, environment.max_workers)
 
 
 async def list_source(source: Source, environment: Environment, variables: Mapping[str, str] = os.environ) -> Listed:
