@@ -1,5 +1,6 @@
 """Component ``InferenceService``: what KServe says about it (SV-190…SV-197, SV-275)."""
 
+import re
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Final
@@ -22,6 +23,10 @@ CREATING: Final = "CreatingRuntime"
 _NO_KNATIVE: Final = "ServerlessModeRejected"
 _INTERNAL: Final = "InternalError"
 _CONFLICTS: Final = ("the object has been modified", "operation cannot be fulfilled")
+_MEANWHILE_GONE: Final = re.compile(
+    r"(scaledobjects\.keda\.sh|opentelemetrycollectors\.opentelemetry\.io) \"[^\"]*\" not found"
+)
+"""What serving removes when the autoscaler changes (SV-272); KServe, which was just writing it, tries again."""
 _LIMITS_NOT_BLANKED: Final = "must be less than or equal to cpu limit"
 _CRD_MISSING: Final = "no matches for kind"
 _HINTS: Final = (
@@ -101,6 +106,7 @@ def _is_trouble(event: Event) -> bool:
         event.type is EventType.WARNING
         and event.reason == _INTERNAL
         and not any(conflict in text for conflict in _CONFLICTS)
+        and _MEANWHILE_GONE.search(text) is None
     )
 
 
