@@ -7,7 +7,7 @@ import os
 import signal
 import sys
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -28,6 +28,8 @@ class FakeHub:
         refusal: status, and X-Error-Code and X-Error-Message, of every answer instead.
         corrupt: paths that are served with other bytes than announced, once each.
         hanging: content requests never end.
+        half: paths whose content stops in the middle, and does not go on.
+        ranges: first byte of every request for content, by path.
         asked: set with the first request for content.
     """
 
@@ -37,6 +39,8 @@ class FakeHub:
     refusal: tuple[int, str] | None = None
     corrupt: set[str] = field(default_factory=set)
     hanging: bool = False
+    half: set[str] = field(default_factory=set)
+    ranges: list[tuple[str, int]] = field(default_factory=list)
     downloads: list[str] = field(default_factory=list)
     asked: asyncio.Event = field(default_factory=asyncio.Event)
     url: str = ""
@@ -81,7 +85,12 @@ class FakeHub:
             self.corrupt.discard(name)
             content = bytes(len(content))
         start = request.http_range.start or 0
+        self.ranges.append((name, start))
         status = 206 if start else 200
+        if start:
+            headers["Content-Range"] = f"bytes {start}-{len(content) - 1}/{len(content)}"
+        if name in self.half:
+            return await _half(request, content[start:], {**headers, "Content-Length": str(len(content) - start)})
         return web.Response(body=content[start:], status=status, headers=headers)
 
 
@@ -97,6 +106,8 @@ class FakeS3:
         error: status and S3 error code of every answer instead.
         of_content: status and S3 error code of every request for content.
         broken: keys whose content breaks off, so many times.
+        half: keys whose content stops in the middle, and does not go on.
+        ranges: first byte of every request for content, by key.
         hanging: content requests never end.
         asked: set with the first request for content.
     """
@@ -106,6 +117,8 @@ class FakeS3:
     error: tuple[int, str] | None = None
     of_content: tuple[int, str] | None = None
     broken: dict[str, int] = field(default_factory=dict)
+    half: set[str] = field(default_factory=set)
+    ranges: list[tuple[str, int]] = field(default_factory=list)
     hanging: bool = False
     asked: asyncio.Event = field(default_factory=asyncio.Event)
     downloads: list[str] = field(default_factory=list)
@@ -131,6 +144,13 @@ class FakeS3:
             return _s3_error(*self.of_content)
         if self.hanging:
             await asyncio.sleep(3600)
+        start = request.http_range.start or 0
+        self.ranges.append((key, start))
+        if key in self.half:
+            return await _half(request, content[start:], {**headers, "Content-Length": str(len(content) - start)})
+        if start:
+            headers["Content-Range"] = f"bytes {start}-{len(content) - 1}/{len(content)}"
+            return web.Response(body=content[start:], status=206, headers=headers)
         if self.broken.get(key, 0):
             self.broken[key] -= 1
             return await _broken_off(request, content, headers)
@@ -145,6 +165,15 @@ class FakeS3:
         )
         body = f"<ListBucketResult><IsTruncated>false</IsTruncated>{entries}</ListBucketResult>"
         return web.Response(body=body.encode(), content_type="application/xml")
+
+
+async def _half(request: web.BaseRequest, content: bytes, headers: dict[str, str]) -> web.StreamResponse:
+    """The second half never comes."""
+    answer = web.StreamResponse(headers=headers)
+    await answer.prepare(request)
+    await answer.write(content[: len(content) // 2])
+    await asyncio.sleep(3600)
+    return answer
 
 
 async def _broken_off(request: web.BaseRequest, content: bytes, headers: dict[str, str]) -> web.StreamResponse:
@@ -246,3 +275,20 @@ class Program:
         found = (path for path in self.target.rglob("*") if path.is_file())
         named = {path.relative_to(self.target).as_posix(): path.read_bytes() for path in found}
         return {name: content for name, content in named.items() if not name.startswith(".cache/")}
+
+
+def kill_all(pid: int) -> None:
+    """Kill a process and its descendants at once, as a node does that fails."""
+    for one in family(pid):
+        with suppress(ProcessLookupError):
+            os.kill(one, signal.SIGKILL)
+
+
+def family(pid: int) -> list[int]:
+    """A process and its descendants."""
+    found = [pid]
+    for one in found:
+        with suppress(OSError):
+            for children in Path(f"/proc/{one}/task").glob("*/children"):
+                found += [int(child) for child in children.read_text(encoding="ascii").split()]
+    return found

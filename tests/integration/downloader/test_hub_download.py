@@ -1,10 +1,12 @@
 """Downloads from a Hub, by the real program as a process."""
 
 import asyncio
+import os
 import signal
 
 import pytest
-from support.downloads import FakeHub, Program
+from support.downloads import FakeHub, Program, kill_all
+from support.nats import eventually
 
 URI = "hf://org/model"
 TOP = {"config.json", "model.safetensors", ".gitattributes"}
@@ -118,3 +120,41 @@ async def test_a_hub_that_lists_a_way_out_writes_and_removes_nothing(program: Pr
     assert (ended.code, ended.termination["category"]) == (2, "Usage"), ended.err
     assert "'../precious' would leave the target directory" in ended.err
     assert (precious.read_bytes(), hub.downloads, program.files()) == (b"mine", [], {})
+
+
+async def killed_half_way(program: Program, hub: FakeHub, **variables: str) -> None:
+    """Kill it and its transfer when half of the large file is there."""
+    hub.half = {"model.safetensors"}
+    process = await program.start("aim_artifacts.downloader", URI, {"HF_ENDPOINT": hub.url, **variables})
+
+    def has_half() -> bool:
+        return any(one.stat().st_size for one in program.target.rglob("*.incomplete"))
+
+    await eventually(has_half, "half of it is there")
+    kill_all(process.pid)
+    assert (await program.ended(process)).code == -signal.SIGKILL
+    hub.half = set()
+    hub.ranges.clear()
+
+
+@pytest.mark.spec("AR-807", "AR-745", "SC-124")
+async def test_a_file_that_http_began_is_continued_after_a_kill(program: Program, hub: FakeHub) -> None:
+    hub.files["model.safetensors"] = os.urandom(64 << 20)
+    await killed_half_way(program, hub, AIM_DOWNLOADER_PROTOCOL="HTTP")
+    ended = await program.download(URI, HF_ENDPOINT=hub.url, AIM_DOWNLOADER_PROTOCOL="HTTP")
+    assert ended.code == 0, ended.err
+    [start] = [first for name, first in hub.ranges if name == "model.safetensors"]
+    assert start > 1 << 20, "the rest alone is asked for"
+    assert program.files()["model.safetensors"] == hub.files["model.safetensors"]
+    assert not list(program.target.rglob("*.incomplete"))
+
+
+@pytest.mark.spec("AR-807", "AR-724", "SC-124")
+async def test_what_another_protocol_began_makes_room_for_the_next(program: Program, hub: FakeHub) -> None:
+    hub.files["model.safetensors"] = os.urandom(64 << 20)
+    await killed_half_way(program, hub, AIM_DOWNLOADER_PROTOCOL="HTTP")
+    (program.target / ".cache/huggingface/aim-http").unlink()
+    ended = await program.download(URI, HF_ENDPOINT=hub.url, AIM_DOWNLOADER_PROTOCOL="HTTP")
+    assert ended.code == 0, ended.err
+    assert [first for name, first in hub.ranges if name == "model.safetensors"] == [0]
+    assert not list(program.target.rglob("*.incomplete"))

@@ -4,7 +4,8 @@ import asyncio
 from pathlib import Path
 
 import pytest
-from support.downloads import FakeS3, Program
+from support.downloads import FakeS3, Program, kill_all
+from support.nats import eventually
 
 URI = "s3://models/models/tiny"
 KEYS = {"AWS_ACCESS_KEY_ID": "AKIAEXAMPLE", "AWS_SECRET_ACCESS_KEY": "not-a-secret"}
@@ -77,13 +78,14 @@ async def test_objects_that_would_be_one_file_are_refused(program: Program, buck
     assert (bucket.downloads, program.files()) == ([], {})
 
 
-@pytest.mark.spec("AR-737")
-async def test_an_object_that_fails_is_tried_again_and_then_ends_the_transfer(program: Program, bucket: FakeS3) -> None:
-    bucket.broken = {"models/tiny/a.bin": 1}
+@pytest.mark.spec("AR-737", "AR-745")
+async def test_content_that_breaks_off_is_continued(program: Program, bucket: FakeS3) -> None:
+    key = "models/tiny/a.bin"
+    bucket.broken = {key: 1}
     ended = await program.download(URI, **access(bucket))
     assert ended.code == 0, ended.err
-    assert "copying models/tiny/a.bin failed, try 1 of 5" in ended.err
     assert program.files()["a.bin"] == b"a" * 10
+    assert len([first for name, first in bucket.ranges if name == key]) == 2
 
 
 @pytest.mark.spec("AR-739")
@@ -118,3 +120,25 @@ async def test_the_size_is_all_that_is_printed_whatever_is_simulated_and_without
     nowhere = {"HOME": str(program.directory / "absent"), "PYTHONWARNINGS": "always"}
     ended = await program.check_size(URI, **access(bucket), **debug, **nowhere)
     assert (ended.code, ended.out) == (0, '{"url":"s3://models/models/tiny","sizeBytes":12}\n'), ended.err
+
+
+@pytest.mark.spec("AR-807", "AR-746")
+@pytest.mark.parametrize("changed", [False, True])
+async def test_an_object_is_continued_after_a_kill_unless_it_is_another_one(
+    program: Program, bucket: FakeS3, *, changed: bool
+) -> None:
+    key = "models/tiny/a.bin"
+    bucket.objects[key], bucket.half = b"a" * (8 << 20), {key}
+    process = await program.start("aim_artifacts.downloader", URI, access(bucket))
+    await eventually(lambda: any(one.stat().st_size for one in program.target.rglob("*.part")), "half of it is there")
+    kill_all(process.pid)
+    await program.ended(process)
+    bucket.half = set()
+    bucket.ranges.clear()
+    if changed:
+        bucket.objects[key] = b"b" * (8 << 20)
+    ended = await program.download(URI, **access(bucket))
+    assert ended.code == 0, ended.err
+    [start] = [first for name, first in bucket.ranges if name == key]
+    assert (start == 0) is changed
+    assert program.files()["a.bin"] == bucket.objects[key]

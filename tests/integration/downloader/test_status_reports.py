@@ -144,7 +144,7 @@ def keyed(bucket: FakeS3, variables: dict[str, str | Path]) -> dict[str, str | P
     return {**variables, **keys, "AWS_ENDPOINT_URL": bucket.url}
 
 
-@pytest.mark.spec("AR-309")
+@pytest.mark.spec("AR-309", "AR-737")
 @pytest.mark.parametrize("refused", [False, True])
 async def test_s3_has_one_protocol_and_one_attempt(
     program: Program, api: RawApi, bucket: FakeS3, keyed: dict[str, str | Path], *, refused: bool

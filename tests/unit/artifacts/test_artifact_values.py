@@ -12,7 +12,7 @@ from aim_artifacts.downloader.download import _check_space
 from aim_artifacts.downloader.environment import read_environment
 from aim_artifacts.downloader.failure import DownloadError
 from aim_artifacts.downloader.monitor import directory_size, progress_of
-from aim_artifacts.downloader.protocols import PROTOCOL_VARIABLES, drop_incomplete, run_attempts
+from aim_artifacts.downloader.protocols import PROTOCOL_VARIABLES, run_attempts
 from aim_artifacts.downloader.reporter import NoReporter
 from aim_artifacts.downloader.s3 import _endpoint
 from aim_artifacts.exit_codes import ExitCode
@@ -204,14 +204,15 @@ def test_s3_endpoint(variables: dict[str, str], endpoint: str | None) -> None:
     assert _endpoint(variables) == endpoint
 
 
-@pytest.mark.spec("AR-724", "SC-124")
-def test_a_switch_of_protocols_drops_what_is_incomplete(tmp_path: Path) -> None:
+@pytest.mark.spec("AR-724", "AR-807")
+def test_what_cannot_be_continued_is_dropped(tmp_path: Path) -> None:
     below = tmp_path / ".cache" / "huggingface" / "download" / "sub"
     below.mkdir(parents=True)
     (below / "x.incomplete").write_bytes(b"x")
+    (below / "y.incomplete").write_bytes(b"y")
     (below / "x.metadata").write_bytes(b"x")
-    drop_incomplete(tmp_path)
-    assert [path.name for path in below.iterdir()] == ["x.metadata"]
+    hub.drop_incomplete(tmp_path, keep=[below / "y.incomplete"])
+    assert sorted(path.name for path in below.iterdir()) == ["x.metadata", "y.incomplete"]
 
 
 @pytest.mark.spec("AR-751")
@@ -224,7 +225,7 @@ def test_a_download_that_can_not_fit_does_not_begin(tmp_path: Path) -> None:
 
 
 @pytest.mark.spec("AR-722", "AR-723", "AR-P16")
-async def test_protocols_of_the_hub_s_client(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+async def test_protocols_of_the_hub_s_client(capsys: pytest.CaptureFixture[str]) -> None:
     tried: list[str] = []
 
     async def attempt(protocol: str) -> None:
@@ -236,7 +237,7 @@ async def test_protocols_of_the_hub_s_client(tmp_path: Path, capsys: pytest.Capt
         "HTTP": ("1", "0"),
     }
     assert {tuple(one) for one in PROTOCOL_VARIABLES.values()} == {("HF_HUB_DISABLE_XET", "HF_HUB_ENABLE_HF_TRANSFER")}
-    await run_attempts(("HF_TRANSFER",), "HF_TRANSFER", attempt, NoReporter(), tmp_path)
+    await run_attempts(("HF_TRANSFER",), "HF_TRANSFER", attempt, NoReporter())
     assert tried == ["HF_TRANSFER"]
     assert "downloading over plain HTTP" in capsys.readouterr().err
 

@@ -81,7 +81,7 @@ async def _transfer(
         await _say_s3(reporter, "Verifying integrity...")
     elif environment.protocols:
         sequence = environment.protocol_sequence
-        await run_attempts(environment.protocols, sequence, attempt, reporter, environment.target)
+        await run_attempts(environment.protocols, sequence, attempt, reporter)
     else:
         await run_transfer(job, {}, monitor, environment.stall_timeout)
 
@@ -127,7 +127,7 @@ async def _simulated_transfer(
         await simulate_download(simulation, environment.target, expected)
     elif environment.protocols:
         sequence = environment.protocol_sequence
-        await run_attempts(environment.protocols, sequence, attempt, reporter, environment.target)
+        await run_attempts(environment.protocols, sequence, attempt, reporter)
     else:
         await simulate_attempt(simulation, _SIMULATED_PROTOCOL, environment.target)
 

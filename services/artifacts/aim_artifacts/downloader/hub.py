@@ -4,11 +4,15 @@ import hashlib
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from dataclasses import asdict, dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
+from urllib.parse import urlsplit
 
-from huggingface_hub import HfApi, hf_hub_download
+from huggingface_hub import HfApi, constants, get_hf_file_metadata, hf_hub_download, hf_hub_url
+from huggingface_hub.file_download import http_get
 from huggingface_hub.hf_api import RepoFile
+from huggingface_hub.utils import build_hf_headers  # type: ignore[attr-defined]  # documented there
 
 from aim_artifacts.downloader.failure import DownloadError, log
 from aim_artifacts.exit_codes import ExitCode
@@ -16,7 +20,9 @@ from aim_artifacts.file_selection import FileSelection
 from controller_runtime import JsonObject
 
 _BLOCK: Final = 1 << 20
-_BOOKKEEPING: Final = Path(".cache", "huggingface", "download")
+BOOKKEEPING: Final = Path(".cache", "huggingface", "download")
+_BY_HTTP: Final = Path(".cache", "huggingface", "aim-http")
+"""Present where the last transfer was one by HTTP."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,15 +82,65 @@ def _remote_file(entry: RepoFile) -> RemoteFile:
     return RemoteFile(entry.path, entry.size or 0, entry.blob_id, entry.lfs.sha256 if entry.lfs else None)
 
 
-def transfer(repo_id: str, commit: str, paths: Sequence[str], target: Path, workers: int) -> None:
-    """Download the files into the target; complete ones are skipped, incomplete ones continued (AR-745). Blocks."""
+def transfer(repo_id: str, commit: str, files: Sequence[RemoteFile], target: Path, workers: int) -> None:
+    """Download the files; complete ones are skipped, those that HTTP began are continued (AR-807). Blocks."""
+    begun = {file.path: part for file in files if (part := _begun(file, target))} if _by_http(target) else {}
+    drop_incomplete(target, keep=begun.values())
+
+    def one(file: RemoteFile) -> None:
+        if file.path in begun:
+            url = hf_hub_url(repo_id, file.path, revision=commit)
+            _continue(begun[file.path], url, file.size, target / file.path)
+        hf_hub_download(repo_id, file.path, revision=commit, local_dir=target)
+
     with ThreadPoolExecutor(workers) as pool:
-        futures = [pool.submit(hf_hub_download, repo_id, path, revision=commit, local_dir=target) for path in paths]
+        futures = [pool.submit(one, file) for file in files]
         done, pending = wait(futures, return_when=FIRST_EXCEPTION)
         for future in pending:
             future.cancel()
         for future in done:
             future.result()
+
+
+def _by_http(target: Path) -> bool:
+    """Whether HTTP is used, and was used before; what Xet has begun nobody else can continue."""
+    marker = target / _BY_HTTP
+    if not constants.HF_HUB_DISABLE_XET and find_spec("hf_xet") is not None:
+        marker.unlink(missing_ok=True)
+        return False
+    before = marker.exists()
+    marker.parent.mkdir(parents=True, exist_ok=True)
+    marker.touch()
+    return before
+
+
+def _begun(file: RemoteFile, target: Path) -> Path | None:
+    """What an earlier process left of a large file: the client gives the parts of each process names of their own."""
+    if file.sha256 is None or (target / file.path).exists():
+        return None
+    folder = (target / BOOKKEEPING / file.path).parent
+    parts = [(part.stat().st_size, part) for part in folder.glob(f"*.{file.sha256}.*incomplete")]
+    return max((part for part in parts if part[0] <= file.size), default=(0, None))[1]
+
+
+def _continue(part: Path, url: str, size: int, final: Path) -> None:
+    """Fetch the rest by range; what it finds complete the Hub client compares and takes (AR-745)."""
+    place, headers = get_hf_file_metadata(url).location, build_hf_headers()
+    if urlsplit(place).netloc != urlsplit(url).netloc:
+        # The token is for the Hub, not for whoever stores its files.
+        headers.pop("authorization", None)
+    with part.open("ab") as stream:
+        http_get(place, stream, resume_size=stream.tell(), headers=headers, expected_size=size)
+    final.parent.mkdir(parents=True, exist_ok=True)
+    part.replace(final)
+
+
+def drop_incomplete(target: Path, keep: Iterable[Path] = ()) -> None:
+    """Remove what cannot be continued: it takes the room of what is missing (AR-724, AR-807)."""
+    kept = set(keep)
+    for leftover in (target / BOOKKEEPING).rglob("*.incomplete"):
+        if leftover not in kept:
+            leftover.unlink(missing_ok=True)
 
 
 def verify(repository: Repository, target: Path, workers: int) -> None:
@@ -134,6 +190,6 @@ def _blocks(path: Path) -> Iterator[bytes]:
 
 def _remove(path: str, target: Path) -> None:
     """The file and the client's note that it is complete."""
-    leftovers: Iterable[Path] = (target / path, target / _BOOKKEEPING / f"{path}.metadata")
+    leftovers: Iterable[Path] = (target / path, target / BOOKKEEPING / f"{path}.metadata")
     for leftover in leftovers:
         leftover.unlink(missing_ok=True)

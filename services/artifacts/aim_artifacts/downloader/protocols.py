@@ -1,7 +1,6 @@
 """The sequence of Hub protocols: one attempt each until one succeeds (AR-306, AR-307, AR-720…AR-727)."""
 
 from collections.abc import Awaitable, Callable, Mapping
-from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
@@ -22,9 +21,7 @@ Attempt = Callable[[str], Awaitable[None]]
 """One transfer by a protocol; raises `DownloadError`."""
 
 
-async def run_attempts(
-    protocols: tuple[str, ...], sequence: str, attempt: Attempt, reporter: Reporter, target: Path
-) -> None:
+async def run_attempts(protocols: tuple[str, ...], sequence: str, attempt: Attempt, reporter: Reporter) -> None:
     """Try one protocol after the other.
 
     Raises:
@@ -34,8 +31,6 @@ async def run_attempts(
     for number, protocol in enumerate(protocols, start=1):
         said = _Attempts(reporter, {"attempt": number, "totalAttempts": total, "protocolSequence": sequence}, protocol)
         await said.say(f"Downloading with {protocol}")
-        if number > 1 and protocols[number - 2] != protocol:
-            drop_incomplete(target)
         try:
             await _attempt(protocol, attempt)
         except DownloadError as error:
@@ -70,9 +65,3 @@ async def _attempt(protocol: str, attempt: Attempt) -> None:
     if protocol == "HF_TRANSFER":
         log("HF_TRANSFER is not part of current Hub clients: downloading over plain HTTP (AR-723)")
     await attempt(protocol)
-
-
-def drop_incomplete(target: Path) -> None:
-    """Remove what another protocol began and this one cannot continue (AR-724)."""
-    for leftover in (target / ".cache" / "huggingface" / "download").rglob("*.incomplete"):
-        leftover.unlink(missing_ok=True)

@@ -16,7 +16,7 @@ from obstore.store import S3Store
 from aim_artifacts.downloader.failure import DownloadError, log
 from aim_artifacts.exit_codes import ExitCode
 from aim_artifacts.source import Source
-from controller_runtime import JsonObject, dumps, loads
+from controller_runtime import JsonObject, dumps
 
 _BLOCK: Final = 1 << 20
 _TRIES: Final = 5
@@ -141,21 +141,46 @@ async def _copy(store: S3Store, item: RemoteObject, target: Path) -> None:
     part, note, final = _part(item, target), _note(item, target), target / item.path
     part.parent.mkdir(parents=True, exist_ok=True)
     final.parent.mkdir(parents=True, exist_ok=True)
-    answer = await obstore.get_async(store, item.key)
-    with part.open("wb") as stream:
-        async for block in answer.stream(min_chunk_size=_BLOCK):
-            await asyncio.to_thread(stream.write, block)
+    have = _begun(item, target)
+    # Together with the note it would count as complete.
+    final.unlink(missing_ok=True)
+    note.write_bytes(_version(item))
+    with part.open("ab") as stream:
+        stream.truncate(have)
+        if have < item.size or not item.size:
+            answer = await obstore.get_async(store, item.key, options={"range": {"offset": have}} if have else None)
+            _check_version(item, answer.meta["e_tag"])
+            async for block in answer.stream(min_chunk_size=_BLOCK):
+                await asyncio.to_thread(stream.write, block)
     os.replace(part, final)  # noqa: PTH105 - Path.replace says the same
-    note.write_bytes(dumps({"etag": item.etag, "size": item.size}))
+
+
+def _begun(item: RemoteObject, target: Path) -> int:
+    """Bytes of exactly this version that an earlier process has left (AR-807)."""
+    try:
+        size = _part(item, target).stat().st_size
+        return size if _note(item, target).read_bytes() == _version(item) and size <= item.size else 0
+    except OSError:
+        return 0
+
+
+def _check_version(item: RemoteObject, etag: str | None) -> None:
+    if etag is not None and etag != item.etag:
+        raise DownloadError(
+            ExitCode.VERIFICATION_FAILED, f"{item.key} has changed since it was listed; the next try lists it again"
+        )
+
+
+def _version(item: RemoteObject) -> bytes:
+    return dumps({"etag": item.etag, "size": item.size})
 
 
 def is_complete(item: RemoteObject, target: Path) -> bool:
     """Whether an earlier run copied exactly this version (AR-745)."""
     final = target / item.path
     try:
-        note = loads(_note(item, target).read_bytes())
-        return note == {"etag": item.etag, "size": item.size} and final.stat().st_size == item.size
-    except (OSError, ValueError):
+        return _note(item, target).read_bytes() == _version(item) and final.stat().st_size == item.size
+    except OSError:
         return False
 
 

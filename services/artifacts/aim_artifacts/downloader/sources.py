@@ -46,7 +46,7 @@ class ListedRepository:
             "kind": Kind.HUB,
             "repo": self.repository.repo_id,
             "commit": self.repository.commit,
-            "paths": [file.path for file in self.repository.files],
+            "files": self.repository.to_json()["files"],
             "target": str(environment.target),
             "workers": environment.max_workers,
         }

@@ -56,7 +56,8 @@ def _run(job: JsonObject) -> None:
 def _hub(job: JsonObject) -> None:
     from aim_artifacts.downloader import hub  # noqa: PLC0415
 
-    hub.transfer(job["repo"], job["commit"], job["paths"], Path(job["target"]), job["workers"])
+    files = [hub.RemoteFile(**file) for file in job["files"]]
+    hub.transfer(job["repo"], job["commit"], files, Path(job["target"]), job["workers"])
 
 
 async def _s3(job: JsonObject) -> None:
