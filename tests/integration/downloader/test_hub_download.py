@@ -124,7 +124,7 @@ async def test_a_hub_that_lists_a_way_out_writes_and_removes_nothing(program: Pr
 
 async def killed_half_way(program: Program, hub: FakeHub, **variables: str) -> None:
     """Kill it and its transfer when half of the large file is there."""
-    hub.half = {"model.safetensors"}
+    hub.half = {name for name in hub.files if name.endswith(".safetensors")}
     process = await program.start("aim_artifacts.downloader", URI, {"HF_ENDPOINT": hub.url, **variables})
 
     def has_half() -> bool:
@@ -147,6 +147,17 @@ async def test_a_file_that_http_began_is_continued_after_a_kill(program: Program
     assert start > 1 << 20, "the rest alone is asked for"
     assert program.files()["model.safetensors"] == hub.files["model.safetensors"]
     assert not list(program.target.rglob("*.incomplete"))
+
+
+@pytest.mark.spec("AR-807")
+async def test_of_two_files_of_one_content_each_is_continued_as_far_as_it_was(program: Program, hub: FakeHub) -> None:
+    same = os.urandom(32 << 20)
+    hub.files |= {"model.safetensors": same, "twin.safetensors": same}
+    hub.large.add("twin.safetensors")
+    await killed_half_way(program, hub, AIM_DOWNLOADER_PROTOCOL="HTTP")
+    ended = await program.download(URI, HF_ENDPOINT=hub.url, AIM_DOWNLOADER_PROTOCOL="HTTP")
+    assert ended.code == 0, ended.err
+    assert (program.files()["model.safetensors"], program.files()["twin.safetensors"]) == (same, same)
 
 
 @pytest.mark.spec("AR-807", "AR-724", "SC-124")

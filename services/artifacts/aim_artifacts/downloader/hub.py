@@ -84,7 +84,7 @@ def _remote_file(entry: RepoFile) -> RemoteFile:
 
 def transfer(repo_id: str, commit: str, files: Sequence[RemoteFile], target: Path, workers: int) -> None:
     """Download the files; complete ones are skipped, those that HTTP began are continued (AR-807). Blocks."""
-    begun = {file.path: part for file in files if (part := _begun(file, target))} if _by_http(target) else {}
+    begun = _begun(files, target) if _by_http(target) else {}
     drop_incomplete(target, keep=begun.values())
 
     def one(file: RemoteFile) -> None:
@@ -114,13 +114,20 @@ def _by_http(target: Path) -> bool:
     return before
 
 
-def _begun(file: RemoteFile, target: Path) -> Path | None:
-    """What an earlier process left of a large file: the client gives the parts of each process names of their own."""
-    if file.sha256 is None or (target / file.path).exists():
-        return None
-    folder = (target / BOOKKEEPING / file.path).parent
-    parts = [(part.stat().st_size, part) for part in folder.glob(f"*.{file.sha256}.*incomplete")]
-    return max((part for part in parts if part[0] <= file.size), default=(0, None))[1]
+def _begun(files: Sequence[RemoteFile], target: Path) -> dict[str, Path]:
+    """By path, what an earlier process left of large files; the client gives each process names of its own for them.
+
+    A part tells its checksum; of files with the same content each gets another one.
+    """
+    found: dict[str, Path] = {}
+    for file in files:
+        if file.sha256 is not None and not (target / file.path).exists():
+            folder = (target / BOOKKEEPING / file.path).parent
+            parts = [(one.stat().st_size, one) for one in folder.glob(f"*.{file.sha256}.*incomplete")]
+            fitting = [part for part in parts if part[0] <= file.size and part[1] not in found.values()]
+            if fitting:
+                found[file.path] = max(fitting)[1]
+    return found
 
 
 def _continue(part: Path, url: str, size: int, final: Path) -> None:
