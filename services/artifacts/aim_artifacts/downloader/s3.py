@@ -145,13 +145,13 @@ async def _copy(store: S3Store, item: RemoteObject, target: Path) -> None:
     # Together with the note it would count as complete.
     final.unlink(missing_ok=True)
     note.write_bytes(_version(item))
+    answer = await obstore.get_async(store, item.key, options={"range": {"offset": have}}) if have else None
+    if answer is None or _unquoted(answer.meta["e_tag"]) != _unquoted(item.etag):
+        have, answer = 0, await obstore.get_async(store, item.key)
     with part.open("ab") as stream:
         stream.truncate(have)
-        if have < item.size or not item.size:
-            answer = await obstore.get_async(store, item.key, options={"range": {"offset": have}} if have else None)
-            _check_version(item, answer.meta["e_tag"])
-            async for block in answer.stream(min_chunk_size=_BLOCK):
-                await asyncio.to_thread(stream.write, block)
+        async for block in answer.stream(min_chunk_size=_BLOCK):
+            await asyncio.to_thread(stream.write, block)
     os.replace(part, final)  # noqa: PTH105 - Path.replace says the same
 
 
@@ -159,16 +159,13 @@ def _begun(item: RemoteObject, target: Path) -> int:
     """Bytes of exactly this version that an earlier process has left (AR-807)."""
     try:
         size = _part(item, target).stat().st_size
-        return size if _note(item, target).read_bytes() == _version(item) and size <= item.size else 0
+        return size if _note(item, target).read_bytes() == _version(item) and size < item.size else 0
     except OSError:
         return 0
 
 
-def _check_version(item: RemoteObject, etag: str | None) -> None:
-    if etag is not None and etag != item.etag:
-        raise DownloadError(
-            ExitCode.VERIFICATION_FAILED, f"{item.key} has changed since it was listed; the next try lists it again"
-        )
+def _unquoted(etag: str | None) -> str:
+    return (etag or "").removeprefix("W/").strip('"')
 
 
 def _version(item: RemoteObject) -> bytes:
@@ -209,7 +206,7 @@ def _is_intact(item: RemoteObject, target: Path) -> bool:
     path = target / item.path
     if not path.is_file() or path.stat().st_size != item.size:
         return False
-    etag = item.etag.strip('"')
+    etag = _unquoted(item.etag)
     if not _PLAIN_MD5.fullmatch(etag):
         return True
     with path.open("rb") as stream:
