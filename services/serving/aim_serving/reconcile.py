@@ -124,7 +124,7 @@ def reconcile(service: AIMService, view: View, now: datetime) -> Plan:
         },
         value=service_status(evaluation.status, workload_exists=seen.running is not None),
     )
-    again = seen.template.result.again
+    again = min((moment for moment in (seen.template.result.again, observed.again) if moment is not None), default=None)
     plan = assemble(
         evaluation,
         status=status,

@@ -1,5 +1,6 @@
 """The running workload as a pass sees it: InferenceService, Events, pods, autoscaler (serving.md section 11)."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -21,6 +22,7 @@ from aim_serving.workload_health import (
     invalid_workload,
     left_workload,
     occupied,
+    trouble_ends,
     unreadable_workload,
     workload_component,
 )
@@ -35,7 +37,7 @@ from controller_runtime import (
     is_left_by_predecessor,
     scoped,
 )
-from controller_runtime.core import HorizontalPodAutoscaler
+from controller_runtime.core import Event, HorizontalPodAutoscaler
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +87,7 @@ class Observation:
     components: tuple[Component, ...]
     effects: tuple[Effect, ...] = ()
     autoscaler: HorizontalPodAutoscaler | None = None
+    again: datetime | None = None
 
 
 def observe_workload(
@@ -95,17 +98,21 @@ def observe_workload(
     Args:
         being_created: this pass creates the InferenceService, so the status speaks of it as existing.
     """
-    component = _workload_component(view, workload, being_created=being_created)
+    events = () if workload.found is None else view.select(EVENTS_BY_OBJECT, workload.found.uid).items
+    component = _workload_component(workload, events, now, being_created=being_created)
+    again = None if workload.found is None else trouble_ends(workload.found, events, now)
     ready = component.effective_state is State.READY
     pods, effects = _pods(view, service, workload, now, being_created=being_created, ready=ready)
     hpa, autoscaler = _autoscaler(view, workload, ready=ready)
     if pods is not None and pods.effective_reason == "NoPods" and _is_at_zero(workload, autoscaler):
         pods = _no_pods_wanted()
     present = (one for one in (component, pods, hpa) if one is not None)
-    return Observation(tuple(present), (*effects, *_scaler_reading(view, workload, autoscaler, now)), autoscaler)
+    return Observation(tuple(present), (*effects, *_scaler_reading(view, workload, autoscaler, now)), autoscaler, again)
 
 
-def _workload_component(view: View, workload: Workload, *, being_created: bool) -> Component:
+def _workload_component(
+    workload: Workload, events: Sequence[Event], now: datetime, *, being_created: bool
+) -> Component:
     if workload.unreadable is not None:
         return unreadable_workload(workload.unreadable)
     if workload.invalid is not None:
@@ -114,8 +121,7 @@ def _workload_component(view: View, workload: Workload, *, being_created: bool) 
         return left_workload(workload.left)
     if workload.found is None:
         return absent_workload(workload.name, being_created=being_created)
-    events = view.select(EVENTS_BY_OBJECT, workload.found.uid)
-    return workload_component(workload.found, events.items)
+    return workload_component(workload.found, events, now)
 
 
 def _pods(

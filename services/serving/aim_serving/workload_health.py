@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Final
 
 from aim_domain import InferenceService
@@ -27,6 +27,9 @@ _MEANWHILE_GONE: Final = re.compile(
     r"(scaledobjects\.keda\.sh|opentelemetrycollectors\.opentelemetry\.io) \"[^\"]*\" not found"
 )
 """What serving removes when the autoscaler changes (SV-272); KServe, which was just writing it, tries again."""
+_LEAST_SILENCE: Final = timedelta(seconds=60)
+_MOST_SILENCE: Final = timedelta(seconds=1300)
+"""KServe waits at most 1,000 s for a retry, and an Event may be withheld for five minutes."""
 _LIMITS_NOT_BLANKED: Final = "must be less than or equal to cpu limit"
 _CRD_MISSING: Final = "no matches for kind"
 _HINTS: Final = (
@@ -72,27 +75,52 @@ def occupied(workload: InferenceService, service_uid: str) -> ClassifiedError | 
     )
 
 
-def workload_component(workload: InferenceService, events: Sequence[Event]) -> Component:
+def workload_component(workload: InferenceService, events: Sequence[Event], now: datetime) -> Component:
     """How it is doing, by its Events and its condition ``Ready``; never an error category (SV-197)."""
     own = [event for event in events if event.involved_object.uid == workload.uid]
     if any(event.reason == _NO_KNATIVE for event in own):
         message = "KServe rejected the InferenceService: Knative is missing; run KServe in raw (Standard) mode"
         return _component(State.FAILED, _NO_KNATIVE, message)
-    ready = find_condition(workload.status.conditions, "Ready")
-    is_ready = ready is not None and ready.status is ConditionStatus.TRUE
-    trouble = _latest_trouble(own, ready if is_ready else None)
+    ready = _ready(workload)
+    trouble = _latest_trouble(own, ready, now)
     if trouble is not None:
         return _component(State.FAILED, _INTERNAL, _with_hint(trouble.message))
-    if is_ready:
+    if ready is not None:
         return _component(State.READY, "RuntimeReady", f"InferenceService {workload.name} is ready")
     return _component(State.PROGRESSING, CREATING, f"InferenceService {workload.name} is not ready yet")
 
 
-def _latest_trouble(events: Iterable[Event], ready: Condition | None) -> Event | None:
+def trouble_ends(workload: InferenceService, events: Sequence[Event], now: datetime) -> datetime | None:
+    """When a Warning stops counting unless KServe repeats it; ``None`` where there is none, or it has to be healed."""
+    ready = _ready(workload)
+    trouble = _latest_trouble([one for one in events if one.involved_object.uid == workload.uid], ready, now)
+    return None if ready is None or trouble is None else _over(trouble)
+
+
+def _ready(workload: InferenceService) -> Condition | None:
+    """The condition, while it is True."""
+    ready = find_condition(workload.status.conditions, "Ready")
+    return ready if ready is not None and ready.status is ConditionStatus.TRUE else None
+
+
+def _latest_trouble(events: Iterable[Event], ready: Condition | None, now: datetime) -> Event | None:
     """The newest Warning that counts; one that the workload has outlived does not (SV-193, SV-195)."""
-    healed = ready.last_transition_time if ready is not None else None
-    counted = [event for event in events if _is_trouble(event) and not _is_before(event.last_seen, healed)]
+    counted = [event for event in events if _is_trouble(event) and not (ready and _is_outlived(event, ready, now))]
     return max(counted, key=lambda event: str(event.last_seen or ""), default=None)
+
+
+def _is_outlived(event: Event, ready: Condition, now: datetime) -> bool:
+    over = _over(event)
+    return _is_before(event.last_seen, ready.last_transition_time) or (over is not None and over <= now)
+
+
+def _over(event: Event) -> datetime | None:
+    """A retry that fails again is told again, and retries wait at most as long as all of them have lasted (SV-195)."""
+    last = event.last_seen
+    if last is None:
+        return None
+    lasted = last - (event.first_timestamp or last)
+    return last + min(max(2 * lasted, _LEAST_SILENCE), _MOST_SILENCE)
 
 
 def is_telling(event: Event) -> bool:

@@ -64,13 +64,16 @@ def around(service: JsonObject, ready: bool | None) -> list[JsonObject]:
     return [service, template(), model(), node(), cache("qwen3-lat-a04542d9"), workload(service, ready=ready)]
 
 
-def event(reason: str, message: str, *, uid: str = f"inferenceservice-{WORKLOAD}-uid", age: int = 0) -> JsonObject:
-    """A Warning about the InferenceService."""
+def event(
+    reason: str, message: str, *, uid: str = f"inferenceservice-{WORKLOAD}-uid", age: int = 0, lasted: int = 0
+) -> JsonObject:
+    """A Warning about the InferenceService; the last of several that took so many seconds."""
     body: JsonObject = {
         "type": "Warning",
         "reason": reason,
         "message": message,
         "involvedObject": {"kind": "InferenceService", "name": WORKLOAD, "namespace": TEAM, "uid": uid},
+        "firstTimestamp": (NOW - timedelta(seconds=age + lasted)).isoformat(),
         "lastTimestamp": (NOW - timedelta(seconds=age)).isoformat(),
     }
     return make(kinds.EVENT, f"event-{reason.lower()}", namespace=TEAM, **body)
@@ -87,6 +90,28 @@ def test_knative_is_missing() -> None:
         "Failed",
     )
     assert len(children_of(plan, "InferenceService")) == 1
+
+
+@pytest.mark.spec("SV-195", "SV-274", "SV-P24")
+@pytest.mark.parametrize(
+    ("age", "lasted", "left"),
+    [(0, 0, 60), (59, 0, 1), (60, 0, None), (100, 40, None), (79, 40, 1), (1299, 3600, 1), (1300, 3600, None)],
+)
+def test_a_failure_that_is_not_repeated_is_over(age: int, lasted: int, left: int | None) -> None:
+    """KServe is silent when its retry succeeds."""
+    pod = predictor_pod("Running", ready=True)
+    ready = workload(SERVICE, ready=True)
+    ready["status"]["conditions"][0]["lastTransitionTime"] = "2026-01-01T00:00:00Z"
+    inputs = [one for one in around(SERVICE, True) if one["kind"] != "InferenceService"]
+    plan = plan_for(serving_world(*inputs, ready, pod, event("InternalError", "boom", age=age, lasted=lasted)))
+    assert condition_of(plan, "InferenceServiceReady") == (
+        ("True", "RuntimeReady") if left is None else ("False", "InternalError")
+    )
+    assert plan.requeue_after == left
+    ready["status"]["conditions"][0]["status"] = "False"
+    broken = plan_for(serving_world(*inputs, ready, pod, event("InternalError", "boom", age=age, lasted=lasted)))
+    assert condition_of(broken, "InferenceServiceReady") == ("False", "InternalError")
+    assert broken.requeue_after is None
 
 
 @pytest.mark.spec("SV-012", "SV-193", "SV-194", "SV-195", "SV-197", "SV-275", "AT-124", "SV-P24")
