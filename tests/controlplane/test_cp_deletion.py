@@ -128,10 +128,10 @@ async def test_an_owner_in_another_namespace_holds_nothing(api: SuiteApi) -> Non
 async def test_a_cluster_scoped_dependent_of_a_namespaced_owner_is_never_collected(api: SuiteApi) -> None:
     owner = await api.created(CONFIG_MAPS, {"metadata": {"name": "owner"}})
     await api.created("/apis/rbac.authorization.k8s.io/v1/clusterroles", _owned_by(owner, "$ns-role"))
-    await api.delete(f"{CONFIG_MAPS}/owner")
     # An Event about an object without a namespace is in "default".
     reported = "/api/v1/namespaces/default/events?fieldSelector=involvedObject.name%3D$ns-role"
     await api.until(reported, lambda reply: len(reply.body["items"]) > 0)
+    await api.delete(f"{CONFIG_MAPS}/owner")
     assert (await api.get("/apis/rbac.authorization.k8s.io/v1/clusterroles/$ns-role")).status == 200
 
 
