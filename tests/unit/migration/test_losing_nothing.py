@@ -44,7 +44,7 @@ def test_two_versions_of_one_service_are_not_mixed() -> None:
     assert remarks(result) == {(Weight.CONFLICT, "")}
 
 
-@pytest.mark.spec("RC-141", "RC-013")
+@pytest.mark.spec("RC-141", "RC-148", "RC-013")
 def test_a_difference_shows_no_credentials() -> None:
     secret = "hf_secret"
     (new,) = migrate([old("AIMRuntimeConfig", "default", {"routing": {"enabled": True}})]).objects

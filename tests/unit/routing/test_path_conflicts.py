@@ -413,3 +413,23 @@ def test_a_route_that_somebody_emptied_claims_nothing(emptied: JsonObject) -> No
     route = route_of(older())
     empty = {**route, "spec": {**route["spec"], **emptied}}
     assert not is_refused(pass_of(world(older(), younger(), empty), younger()))
+
+
+@pytest.mark.spec("RT-126")
+@pytest.mark.parametrize(("followed", "refused"), [("open", False), ("closed", True)])
+def test_only_the_config_that_both_follow_by_name_allows_it(followed: str, refused: bool) -> None:
+    closed = make(AIM_CLUSTER_RUNTIME_CONFIG, "closed", spec={})
+    mine = younger(config=followed)
+    both = (older(config=followed), route_of(older()), mine, allowing("open"), closed)
+    assert is_refused(pass_of(world(*both), mine)) == refused
+    opposite = make(AIM_CLUSTER_RUNTIME_CONFIG, "default", spec={}) if followed == "open" else allowing()
+    assert is_refused(pass_of(world(*both, opposite), mine)) == refused
+
+
+@pytest.mark.spec("RT-122")
+def test_a_conflict_is_told_with_the_hostnames_of_the_service_itself() -> None:
+    mine = younger(hostnames=["A.example.com", "b.example.com"])
+    known = standing(older(hostnames=["*.example.com"]), others=[mine])
+    message = told(pass_of(known, mine))[1]
+    assert message.startswith("path /demo/chat (hosts a.example.com, b.example.com) on Gateway infra/gw ")
+    assert "*.example.com" not in message

@@ -34,7 +34,7 @@ def test_without_template_the_path_is_namespace_and_uid(template: str | None) ->
     assert path_of(service(), template).value == "/testing/12345678-90ab"
 
 
-@pytest.mark.spec("RT-073", "RT-074", "RT-075", "RT-077", "RT-080", "RT-091", "RT-092")
+@pytest.mark.spec("RT-073", "RT-074", "RT-075", "RT-076", "RT-077", "RT-080", "RT-091", "RT-092")
 @pytest.mark.parametrize(
     ("template", "path"),
     [
@@ -150,7 +150,7 @@ def test_normalisation(rendered: str, path: str) -> None:
 
 
 @pytest.mark.spec("RT-100", "RT-102", "RT-106")
-@pytest.mark.parametrize("rendered", ["", "   ", "/".join(["", *["x" * 63] * 4])])
+@pytest.mark.parametrize("rendered", ["", "   ", "/".join(["", *["x" * 63] * 4]), "/" + "é" * 100])
 def test_unusable_paths_are_refused(rendered: str) -> None:
     with pytest.raises(PathTemplateError):
         normalise(rendered)

@@ -76,6 +76,12 @@ def test_a_path_cannot_follow_what_never_rests(expression: str) -> None:
         render(f"/{{{expression}}}", {"metadata": metadata, "status": status})
 
 
+@pytest.mark.spec("RT-090")
+def test_white_space_around_a_value_is_no_part_of_it() -> None:
+    values: JsonObject = {"metadata": {"annotations": {"a": " x/y\n"}, "labels": {"a": " x "}}}
+    assert render("/v-{.metadata.annotations['a']}-{.metadata.labels['a']}", values) == "/v-x/y-x"
+
+
 @pytest.mark.spec("RT-093")
 @pytest.mark.parametrize("value", ["", "  ", "---", "/"])
 def test_a_value_of_which_nothing_is_left_is_an_error(value: str) -> None:
@@ -95,6 +101,7 @@ def test_a_value_of_which_nothing_is_left_is_an_error(value: str) -> None:
         ("BackendNotFound", "", ("BackendNotFound", "BackendNotFound; KServe creates it for the InferenceService")),
         ("RefNotPermitted", "no grant", ("RefNotPermitted", "no grant")),
         ("InvalidKind", "no such kind", ("InvalidKind", "no such kind")),
+        ("UnsupportedProtocol", "no h2c", ("UnsupportedProtocol", "no h2c")),
         ("Odd", "of its own", ("RouteRefsUnresolved", "Odd: of its own")),
     ],
 )
@@ -117,6 +124,7 @@ def test_one_accepting_entry_is_enough_and_an_open_one_comes_before_a_rejection(
     rejected = parent(condition("Accepted", False, "NotAllowedByListeners"))
     assert said(rejected, parent(condition("Accepted", True))).reason == "HTTPRouteAccepted"
     assert said(rejected, unresolved("InvalidKind", "x")).reason == "InvalidKind"
+    assert said(unresolved("InvalidKind", "x"), parent(condition("Accepted", True))).reason == "HTTPRouteAccepted"
 
 
 @pytest.mark.spec("RT-147")

@@ -355,31 +355,85 @@ def test_a_foreign_route_wakes_who_needs_its_name_when_it_goes() -> None:
     assert woken(ROUTING, known, HTTP_ROUTES, route, route) == set()
 
 
-@pytest.mark.spec("RT-191")
-def test_nobody_is_routed_to_the_model_of_a_namesake() -> None:
-    names = [f"qwen3-32b-customer-{last}" for last in ("support", "suggest")]
-    routing = {"enabled": True, "gatewayRef": GATEWAY}
+NAMESAKES = [f"qwen3-32b-customer-{last}" for last in ("support", "suggest")]
+
+
+def namesakes(**of_older: Any) -> tuple[JsonObject, JsonObject]:
+    """Two services whose InferenceServices would have one name, the older first."""
     older, younger = (
         make(
             AIM_SERVICE,
             name,
             namespace="ml-platform-production",
             created=NOW + timedelta(hours=hour),
-            spec={"routing": routing},
+            spec={"routing": {"enabled": True, "gatewayRef": GATEWAY}},
+            **members,
         )
-        for hour, name in enumerate(names)
+        for hour, (name, members) in enumerate(zip(NAMESAKES, (of_older, {}), strict=True))
     )
+    return older, younger
+
+
+def plan_of(known: BuiltWorld, name: str) -> Plan:
+    found = known.object(SERVICES, "ml-platform-production", name)
+    return decide(RECONCILER, found, known.view(), NOW)
+
+
+@pytest.mark.spec("RT-191")
+def test_nobody_is_routed_to_the_model_of_a_namesake() -> None:
+    older, younger = namesakes()
     known = world(older, younger)
-
-    def plan_of(name: str) -> Plan:
-        found = known.object(SERVICES, "ml-platform-production", name)
-        return decide(RECONCILER, found, known.view(), NOW)
-
-    assert len(plan_of(names[0]).children) == 1
-    refused = plan_of(names[1])
+    assert len(plan_of(known, NAMESAKES[0]).children) == 1
+    refused = plan_of(known, NAMESAKES[1])
     assert refused.children == ()
     assert ready_of(refused) == ("False", "AlreadyExists")
     assert refused.status is not None
-    assert names[0] in refused.status["conditions"][0]["message"]
+    assert NAMESAKES[0] in refused.status["conditions"][0]["message"]
     found = woken(ROUTING, known, SERVICES, older, None)
-    assert f"routing:ml-platform-production/{names[1]}" in found
+    assert f"routing:ml-platform-production/{NAMESAKES[1]}" in found
+
+
+@pytest.mark.spec("RT-191")
+def test_a_route_to_the_model_of_an_older_namesake_is_deleted() -> None:
+    older, younger = namesakes()
+    (child,) = plan_of(world(younger), NAMESAKES[1]).children
+    made = {"namespace": "ml-platform-production", "owners": [owner(younger)], "spec": child.body["spec"]}
+    route = make(HTTP_ROUTE, child.name, **made)
+    refused = plan_of(world(older, younger, route), NAMESAKES[1])
+    assert [(one.name, one.uid) for one in refused.deletes] == [(child.name, route["metadata"]["uid"])]
+    assert refused.status is not None
+    assert "routing" not in refused.status
+
+
+@pytest.mark.spec("RT-191")
+def test_a_namesake_that_goes_away_keeps_nobody_from_a_route() -> None:
+    known = world(*namesakes(deleting=NOW))
+    assert len(plan_of(known, NAMESAKES[1]).children) == 1
+
+
+@pytest.mark.spec("RT-071")
+def test_an_empty_template_of_the_service_hides_that_of_the_config() -> None:
+    base = config({"gatewayRef": GATEWAY, "pathTemplate": "/of/the/config"})
+    uid = service()["metadata"]["uid"]
+    plan = passes(world(service({"enabled": True, "pathTemplate": ""}), base))
+    assert plan.status is not None
+    assert plan.status["routing"] == {"path": f"/ml-team/{uid}"}
+
+
+@pytest.mark.spec("RT-115")
+def test_a_status_field_that_is_gone_is_an_error_once_there_is_a_route() -> None:
+    wanted = {"enabled": True, "gatewayRef": GATEWAY, "pathTemplate": "/{.status.resolvedModel.name}"}
+    known = {"resolvedModel": {"name": "qwen"}}
+    route = stored_route(passes(world(service(wanted, status=known))))
+    assert ready_of(passes(world(service(wanted)))) == ("False", "HTTPRoutePending")
+    assert ready_of(passes(world(service(wanted), route))) == ("False", "PathTemplateInvalid")
+
+
+@pytest.mark.spec("RT-044")
+def test_a_name_that_is_no_label_value_is_cut_to_one() -> None:
+    long = service({"enabled": True, "gatewayRef": GATEWAY})
+    long["metadata"]["name"] = f"{'x' * 62}.chat"
+    found = decide(
+        RECONCILER, (known := world(long)).object(SERVICES, "ml-team", f"{'x' * 62}.chat"), known.view(), NOW
+    )
+    assert found.children[0].body["metadata"]["labels"]["aim.eai.amd.com/service"] == "x" * 62

@@ -17,10 +17,10 @@ from aim_domain import (
     resolve_config,
 )
 from aim_domain.kinds import AIM_CLUSTER_RUNTIME_CONFIG, AIM_RUNTIME_CONFIG, AIM_SERVICE
-from aim_domain.parts import RUNTIME_CONFIGS
+from aim_domain.parts import CLUSTER_RUNTIME_CONFIGS, KAIWO_CONFIGS, NAMESPACE_CONFIGS, RUNTIME_CONFIGS
 from aim_domain.propagation import matches, propagated_labels
 from aim_domain.runtimeconfig.merge import merge_specs
-from controller_runtime import Category, JsonObject, to_json
+from controller_runtime import Category, JsonObject, Part, to_json
 from controller_runtime.core import EnvVar
 
 
@@ -147,11 +147,21 @@ def test_engine_arguments_are_merged_as_json(base: str, override: str, expected:
     assert only.value == expected
 
 
+@pytest.mark.spec("RC-036")
+def test_engine_arguments_by_reference_replace_those_in_words() -> None:
+    field = {"name": "AIM_ENGINE_ARGS", "valueFrom": {"configMapKeyRef": {"name": "args", "key": "json"}}}
+    by_reference = (EnvVar.model_validate(field),)
+    words = env(AIM_ENGINE_ARGS='{"a": 1}')
+    assert merge_env(words, by_reference) == by_reference
+    assert merge_env(by_reference, words) == tuple(words)
+
+
 @pytest.mark.spec("RC-097", "RC-095", "RC-096", "RC-098")
 @pytest.mark.parametrize(
     ("pattern", "key", "expected"),
     [
         ("team-alpha", "team-alpha", True),
+        ("team?alpha", "team/alpha", False),
         ("team-*", "team-alpha", True),
         ("*-team", "alpha-team", True),
         ("my-*-label", "my-team-label", True),
@@ -237,6 +247,10 @@ def test_both_levels_are_looked_up_and_named() -> None:
     assert only_local is not None
     assert only_cluster is not None
     assert (only_local.scope, only_cluster.scope, only_cluster.namespace) == ("Namespace", "Cluster", None)
+    assert (only_cluster.kind, only_cluster.uid) == (
+        "aim.eai.amd.com/v1alpha1/AIMClusterRuntimeConfig",
+        "aimclusterruntimeconfig-default-uid",
+    )
     assert resolved(local, namespace=None).reference is None
 
 
@@ -253,11 +267,21 @@ def test_a_missing_config_is_an_error_only_when_it_was_named() -> None:
     assert named.component(missing="ConfigNotFound").effective_reason == "ConfigNotFound"
 
 
-@pytest.mark.spec("RC-024", "FW-019")
-def test_a_stale_level_fails_the_whole_resolution() -> None:
-    built = config_world(config(AIM_CLUSTER_RUNTIME_CONFIG))
-    built.make_stale(RUNTIME_CONFIGS)
+@pytest.mark.spec("RC-024", "RC-061", "RC-151", "FW-019")
+@pytest.mark.parametrize("part", [RUNTIME_CONFIGS, CLUSTER_RUNTIME_CONFIGS, NAMESPACE_CONFIGS, KAIWO_CONFIGS])
+def test_a_stale_level_fails_the_whole_resolution(part: Part[Any]) -> None:
+    read = AIM_RUNTIME_CONFIG if part == CLUSTER_RUNTIME_CONFIGS else AIM_CLUSTER_RUNTIME_CONFIG
+    built = config_world(config(read))
+    built.make_stale(part)
     outcome = resolve_config(built.view(), "ml", None)
     assert outcome.error is not None
     assert outcome.error.reason == "ViewStale"
+    assert outcome.component().reason == "ViewStale"
     assert outcome.reference is None
+
+
+@pytest.mark.spec("RC-022")
+def test_who_has_no_namespace_does_not_follow_that_of_the_operator() -> None:
+    local = make(AIM_RUNTIME_CONFIG, "default", namespace="aim-system", spec={"storage": {"pvcHeadroomPercent": 9}})
+    outcome = resolved(local, namespace=None)
+    assert (outcome.spec, outcome.reference) == (RuntimeConfigSpec(), None)

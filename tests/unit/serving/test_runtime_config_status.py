@@ -55,7 +55,15 @@ def test_an_invalid_config(spec: JsonObject, path: str) -> None:
     assert [event.reason for event in plan.events if event.reason != "DeprecatedField"] == ["InvalidSpec"]
 
 
-@pytest.mark.spec("RC-117", "RC-S22", "FW-130", "AR-442", "CC-310")
+@pytest.mark.spec("RC-072")
+def test_every_offending_path_is_listed() -> None:
+    routing = {"requestTimeout": "soon", "pathTemplate": "/{.metadata.name"}
+    message = message_of(plan_of(routing=routing, labelPropagation={"match": ["[a", "[b"]}), "ConfigValid")
+    paths = ("routing.requestTimeout", "routing.pathTemplate", "labelPropagation.match[0]", "labelPropagation.match[1]")
+    assert [path for path in paths if f"spec.{path}: " not in message] == []
+
+
+@pytest.mark.spec("RC-072", "RC-117", "RC-S22", "FW-130", "AR-442", "CC-310")
 @pytest.mark.parametrize("field", ["clusterLimit", "defaultNamespaceLimit"])
 @pytest.mark.parametrize(("limit", "what"), [("lots", "no"), ("-1Gi", "a negative")])
 def test_limits_that_cannot_hold(field: str, limit: str, what: str) -> None:
@@ -75,7 +83,7 @@ def test_a_limit_of_nothing_and_no_headroom_are_taken() -> None:
 @pytest.mark.spec("RC-117", "RC-S22", "FW-130", "SC-074")
 def test_quotas() -> None:
     ignored = cluster_plan("other", artifactStorageQuota={"clusterLimit": "1Ti"})
-    assert [(event.reason, event.standing) for event in ignored.events] == [("QuotaIgnored", True)]
+    assert [(one.type, one.reason, one.standing) for one in ignored.events] == [("Warning", "QuotaIgnored", True)]
     assert cluster_plan(artifactStorageQuota={"clusterLimit": "1Ti"}).events == ()
 
 
