@@ -31,6 +31,8 @@ class FakeHub:
         half: paths whose content stops in the middle, and does not go on.
         ranges: first byte of every request for content, by path.
         asked: set with the first request for content.
+        storage: another host that large files are redirected to; what it serves is this repository's.
+        tokens: what came as Authorization, by path.
     """
 
     repo: str = "org/model"
@@ -43,9 +45,12 @@ class FakeHub:
     ranges: list[tuple[str, int]] = field(default_factory=list)
     downloads: list[str] = field(default_factory=list)
     asked: asyncio.Event = field(default_factory=asyncio.Event)
+    storage: "FakeHub | None" = None
+    tokens: set[tuple[str, str | None]] = field(default_factory=set)
     url: str = ""
 
     async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
+        self.tokens.add((request.path, request.headers.get("Authorization")))
         if self.refusal is not None:
             status, code = self.refusal
             return web.json_response(
@@ -55,7 +60,7 @@ class FakeHub:
         api = f"/api/models/{self.repo}"
         if path == api or path.startswith(f"{api}/revision/"):
             return web.json_response({"id": self.repo, "sha": COMMIT, "siblings": []})
-        if path.startswith(f"{api}/tree/"):
+        if path == f"{api}/tree/{COMMIT}":
             return web.json_response([self._entry(name) for name in self.files])
         prefix = f"/{self.repo}/resolve/{COMMIT}/"
         name = path.removeprefix(prefix)
@@ -75,6 +80,11 @@ class FakeHub:
         content = self.files[name]
         etag = hashlib.sha256(content).hexdigest() if name in self.large else _blob_id(content)
         headers = {"ETag": f'"{etag}"', "X-Repo-Commit": COMMIT, "Accept-Ranges": "bytes"}
+        if self.storage is not None and name in self.large:
+            linked = {"X-Linked-Etag": headers["ETag"], "X-Linked-Size": str(len(content))}
+            return web.Response(
+                status=302, headers={**headers, **linked, "Location": f"{self.storage.url}{request.path}"}
+            )
         if request.method == "HEAD":
             return web.Response(headers={**headers, "Content-Length": str(len(content))})
         self.downloads.append(name)

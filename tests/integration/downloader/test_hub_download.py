@@ -5,7 +5,7 @@ import os
 import signal
 
 import pytest
-from support.downloads import FakeHub, Program, kill_all
+from support.downloads import FakeHub, Program, kill_all, serving
 from support.nats import eventually
 
 URI = "hf://org/model"
@@ -123,9 +123,9 @@ async def test_a_hub_that_lists_a_way_out_writes_and_removes_nothing(program: Pr
 
 
 async def killed_half_way(program: Program, hub: FakeHub, **variables: str) -> None:
-    """Kill it and its transfer when half of the large file is there."""
+    """Kill it and its transfer when half of the large file is there, which the given one serves."""
     hub.half = {name for name in hub.files if name.endswith(".safetensors")}
-    process = await program.start("aim_artifacts.downloader", URI, {"HF_ENDPOINT": hub.url, **variables})
+    process = await program.start("aim_artifacts.downloader", URI, {"HF_ENDPOINT": hub.url} | variables)
 
     def has_half() -> bool:
         return any(one.stat().st_size for one in program.target.rglob("*.incomplete"))
@@ -169,3 +169,19 @@ async def test_what_another_protocol_began_makes_room_for_the_next(program: Prog
     assert ended.code == 0, ended.err
     assert [first for name, first in hub.ranges if name == "model.safetensors"] == [0]
     assert not list(program.target.rglob("*.incomplete"))
+
+
+@pytest.mark.spec("AR-808")
+@pytest.mark.parametrize("killed", [False, True])
+async def test_the_token_goes_to_nobody_but_the_hub(program: Program, hub: FakeHub, *, killed: bool) -> None:
+    hub.files["model.safetensors"] = os.urandom(32 << 20)
+    hub.storage = FakeHub(files=hub.files, large=hub.large)
+    access = {"AIM_DOWNLOADER_PROTOCOL": "HTTP", "HF_TOKEN": "hf_none"}
+    async with serving(hub.storage):
+        if killed:
+            await killed_half_way(program, hub.storage, HF_ENDPOINT=hub.url, **access)
+        ended = await program.download(URI, HF_ENDPOINT=hub.url, **access)
+    assert ended.code == 0, ended.err
+    assert {token for _, token in hub.tokens} == {"Bearer hf_none"}
+    assert {token for _, token in hub.storage.tokens} == {None}
+    assert ("model.safetensors", 0) not in hub.storage.ranges or not killed

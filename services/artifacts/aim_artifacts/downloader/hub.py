@@ -134,7 +134,7 @@ def _continue(part: Path, url: str, size: int, final: Path) -> None:
     """Fetch the rest by range; what it finds complete the Hub client compares and takes (AR-745)."""
     place, headers = get_hf_file_metadata(url).location, build_hf_headers()
     if urlsplit(place).netloc != urlsplit(url).netloc:
-        # The token is for the Hub, not for whoever stores its files.
+        # The token is for the Hub, not for whoever stores its files (AR-808).
         headers.pop("authorization", None)
     with part.open("ab") as stream:
         http_get(place, stream, resume_size=stream.tell(), headers=headers, expected_size=size)
