@@ -118,6 +118,7 @@ class FakeS3:
         broken: keys whose content breaks off, so many times.
         half: keys whose content stops in the middle, and does not go on.
         ranges: first byte of every request for content, by key.
+        listed: ETags that the listing tells instead, by key.
         hanging: content requests never end.
         asked: set with the first request for content.
     """
@@ -129,6 +130,7 @@ class FakeS3:
     broken: dict[str, int] = field(default_factory=dict)
     half: set[str] = field(default_factory=set)
     ranges: list[tuple[str, int]] = field(default_factory=list)
+    listed: dict[str, str] = field(default_factory=dict)
     hanging: bool = False
     asked: asyncio.Event = field(default_factory=asyncio.Event)
     downloads: list[str] = field(default_factory=list)
@@ -169,7 +171,7 @@ class FakeS3:
     def _listing(self, prefix: str) -> web.Response:
         entries = "".join(
             f"<Contents><Key>{escape(key)}</Key><LastModified>2026-11-21T12:00:00.000Z</LastModified>"
-            f"<ETag>{escape(_etag(content))}</ETag><Size>{len(content)}</Size></Contents>"
+            f"<ETag>{escape(self.listed.get(key) or _etag(content))}</ETag><Size>{len(content)}</Size></Contents>"
             for key, content in sorted(self.objects.items())
             if key.startswith(prefix)
         )

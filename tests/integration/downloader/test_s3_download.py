@@ -7,6 +7,8 @@ import pytest
 from support.downloads import FakeS3, Program, kill_all
 from support.nats import eventually
 
+from controller_runtime import dumps
+
 URI = "s3://models/models/tiny"
 KEYS = {"AWS_ACCESS_KEY_ID": "AKIAEXAMPLE", "AWS_SECRET_ACCESS_KEY": "not-a-secret"}
 
@@ -142,3 +144,19 @@ async def test_an_object_is_continued_after_a_kill_unless_it_is_another_one(
     [start] = [first for name, first in bucket.ranges if name == key]
     assert (start == 0) is changed
     assert program.files()["a.bin"] == bucket.objects[key]
+
+
+@pytest.mark.spec("AR-807")
+async def test_an_object_that_changed_since_the_listing_is_copied_from_its_beginning(
+    program: Program, bucket: FakeS3
+) -> None:
+    key, listed = "models/tiny/a.bin", '"of-several-parts-2"'
+    bucket.listed = {key: listed}
+    notes = program.target / ".cache/aim-s3"
+    notes.mkdir(parents=True)
+    (notes / "a.bin.part").write_bytes(b"old")
+    (notes / "a.bin.json").write_bytes(dumps({"etag": listed, "size": 10}))
+    ended = await program.download(URI, **access(bucket))
+    assert ended.code == 0, ended.err
+    assert [first for name, first in bucket.ranges if name == key] == [3, 0]
+    assert program.files()["a.bin"] == b"a" * 10
