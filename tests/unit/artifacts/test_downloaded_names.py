@@ -27,6 +27,8 @@ from aim_artifacts.exit_codes import ExitCode
         (["é" * 128], "more than 255 bytes"),
         ([".cache/aim-s3/a.json"], "notes of the downloader"),
         ([".cache/huggingface/download/a.metadata"], "notes of the downloader"),
+        ([".Cache/AIM-S3/a.json"], "notes of the downloader"),
+        ([".cache"], "or in their place"),
         (["Model.bin", "model.bin"], "are one file"),
         (["caf\u00e9", "cafe\u0301"], "are one file"),
         (["a", "a/b"], "is a file and the folder"),

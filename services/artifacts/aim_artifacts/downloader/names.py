@@ -47,8 +47,9 @@ def _refused(path: str) -> str:
         return "holds a control character"
     if any(len(part.encode()) > _LONGEST for part in parts):
         return f"has a part of more than {_LONGEST} bytes"
-    if any(PurePosixPath(path).is_relative_to(folder) for folder in BOOKKEEPING):
-        return "lies among the notes of the downloader"
+    folded = PurePosixPath(_folded(path))
+    if any(folded.is_relative_to(folder) or folder.is_relative_to(folded) for folder in BOOKKEEPING):
+        return "lies among the notes of the downloader, or in their place"
     return ""
 
 
