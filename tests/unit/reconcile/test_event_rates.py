@@ -92,6 +92,9 @@ def test_a_warning_that_is_summed_up_goes_out_once_with_the_reason_of_its_compon
     assert (one.reason, one.standing) == ("InvalidImageReference", False)
     [one] = [combined(sharing) for sharing in bundles(summed[::2])]
     assert one.reason == "InvalidSpec"
+    told = warning("", "InvalidQuota", standing=True)
+    [one] = [combined(sharing) for sharing in bundles([summed[0], told])]
+    assert (one.reason, one.standing) == ("InvalidQuota", False)
 
 
 @pytest.mark.spec("FW-121")

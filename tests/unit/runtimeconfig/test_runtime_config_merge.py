@@ -68,6 +68,8 @@ def merged(cluster: JsonObject, namespace: JsonObject) -> JsonObject:
             {"storage": {"downloadFilter": {}}},
         ),
         ({"model": {"autoDiscovery": True}}, {"model": {"autoDiscovery": False}}, {"model": {"autoDiscovery": False}}),
+        ({"routing": {"enabled": True}}, {"routing": None, "storage": None}, {"routing": {"enabled": True}}),
+        ({"routing": None}, {"routing": {"enabled": True}}, {"routing": {"enabled": True}}),
         ({}, {}, {}),
     ],
 )

@@ -113,8 +113,8 @@ def bundles(events: Iterable[Event]) -> list[tuple[Event, ...]]:
         if event.type is EventType.NORMAL and event.condition:
             transitions.append(event)
         else:
-            # Conditions that sum up give the words of a component another reason.
-            reason = "" if event.condition else event.reason
+            # Conditions that sum up give the same words another reason.
+            reason = "" if event.type is EventType.WARNING else event.reason
             others.setdefault((event.type, reason, event.message, event.about), []).append(event)
     return [tuple(sharing) for sharing in (transitions, *others.values()) if sharing]
 
@@ -122,8 +122,8 @@ def bundles(events: Iterable[Event]) -> list[tuple[Event, ...]]:
 def combined(sharing: Sequence[Event]) -> Event:
     """The Event for transitions of one pass: reason of ``Ready`` or else of the last, all of them in the message.
 
-    Those with the same words need them once; it is news when one of them is. Of warnings a component's reason says more
-    than that of a condition that sums up.
+    Those with the same words need them once; it is news when one of them is. Of warnings the reason of a condition that
+    sums up says least.
     """
     if len({(event.type, event.message) for event in sharing}) == 1 and sharing[0].type is EventType.WARNING:
         of_component = [event for event in sharing if event.condition not in _SUMMING] or sharing

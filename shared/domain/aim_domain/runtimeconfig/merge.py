@@ -14,7 +14,6 @@ DEFAULT_HEADROOM_PERCENT: Final = 10
 
 _MERGED_BLOCKS: Final = ("storage", "routing", "model", "artifact", "labelPropagation")
 _DEPRECATED: Final = ("defaultStorageClassName", "pvcHeadroomPercent")
-_CLUSTER_ONLY: Final = "artifactStorageQuota"
 
 
 def merge_specs(*levels: RuntimeConfigSpec | None) -> RuntimeConfigSpec:
@@ -51,7 +50,8 @@ def _annotations(spec: JsonObject) -> JsonObject:
 
 
 def _migrated(spec: RuntimeConfigSpec) -> JsonObject:
-    content = {name: value for name, value in to_json(spec).items() if value is not None and name != _CLUSTER_ONLY}
+    # A null, as older API servers store it, is no say.
+    content = {name: value for name, value in to_json(spec).items() if value is not None}
     storage = dict(content.get("storage") or {})
     for name in _DEPRECATED:
         old = content.pop(name, None)
