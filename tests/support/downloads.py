@@ -14,6 +14,7 @@ from typing import Any
 from xml.sax.saxutils import escape
 
 from aiohttp import web
+from support.store_faults import Faults
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 _INHERITED = ("PATH", "HOME", "PYTHONPATH", "LANG")
@@ -26,11 +27,8 @@ class FakeHub:
     Attributes:
         files: contents by path; those in ``large`` are announced as LFS files.
         refusal: status, and X-Error-Code and X-Error-Message, of every answer instead.
-        corrupt: paths that are served with other bytes than announced, once each.
-        hanging: content requests never end.
-        half: paths whose content stops in the middle, and does not go on.
-        ranges: first byte of every request for content, by path.
-        asked: set with the first request for content.
+        faults: what goes wrong with content, by path.
+        downloads: paths whose content was asked for.
         storage: another host that large files are redirected to; what it serves is this repository's.
         tokens: what came as Authorization, by path.
     """
@@ -39,12 +37,8 @@ class FakeHub:
     files: dict[str, bytes] = field(default_factory=dict)
     large: set[str] = field(default_factory=set)
     refusal: tuple[int, str] | None = None
-    corrupt: set[str] = field(default_factory=set)
-    hanging: bool = False
-    half: set[str] = field(default_factory=set)
-    ranges: list[tuple[str, int]] = field(default_factory=list)
+    faults: Faults = field(default_factory=Faults)
     downloads: list[str] = field(default_factory=list)
-    asked: asyncio.Event = field(default_factory=asyncio.Event)
     storage: "FakeHub | None" = None
     tokens: set[tuple[str, str | None]] = field(default_factory=set)
     url: str = ""
@@ -88,20 +82,9 @@ class FakeHub:
         if request.method == "HEAD":
             return web.Response(headers={**headers, "Content-Length": str(len(content))})
         self.downloads.append(name)
-        self.asked.set()
-        if self.hanging:
-            await asyncio.sleep(3600)
-        if name in self.corrupt:
-            self.corrupt.discard(name)
-            content = bytes(len(content))
-        start = request.http_range.start or 0
-        self.ranges.append((name, start))
-        status = 206 if start else 200
-        if start:
-            headers["Content-Range"] = f"bytes {start}-{len(content) - 1}/{len(content)}"
-        if name in self.half:
-            return await _half(request, content[start:], {**headers, "Content-Length": str(len(content) - start)})
-        return web.Response(body=content[start:], status=status, headers=headers)
+        if status := await self.faults.status_of(name):
+            return web.json_response({"error": "busy"}, status=status)
+        return await self.faults.serve(request, name, content, headers)
 
 
 def _blob_id(content: bytes) -> str:
@@ -115,28 +98,30 @@ class FakeS3:
     Attributes:
         error: status and S3 error code of every answer instead.
         of_content: status and S3 error code of every request for content.
-        broken: keys whose content breaks off, so many times.
-        half: keys whose content stops in the middle, and does not go on.
-        ranges: first byte of every request for content, by key.
+        faults: what goes wrong with content, by key.
         listed: ETags that the listing tells instead, by key.
-        hanging: content requests never end.
-        asked: set with the first request for content.
+        etags: ETags that every answer tells instead, by key.
+        stored: headers of what is stored beside the content, by key; checksums only for who asks for them.
+        elsewhere: URL that every request for content is redirected to.
+        authorizations: what came as Authorization.
+        downloads: keys whose content was asked for.
     """
 
     bucket: str = "models"
     objects: dict[str, bytes] = field(default_factory=dict)
     error: tuple[int, str] | None = None
     of_content: tuple[int, str] | None = None
-    broken: dict[str, int] = field(default_factory=dict)
-    half: set[str] = field(default_factory=set)
-    ranges: list[tuple[str, int]] = field(default_factory=list)
+    faults: Faults = field(default_factory=Faults)
     listed: dict[str, str] = field(default_factory=dict)
-    hanging: bool = False
-    asked: asyncio.Event = field(default_factory=asyncio.Event)
+    etags: dict[str, str] = field(default_factory=dict)
+    stored: dict[str, dict[str, str]] = field(default_factory=dict)
+    elsewhere: str = ""
+    authorizations: set[str] = field(default_factory=set)
     downloads: list[str] = field(default_factory=list)
     url: str = ""
 
     async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
+        self.authorizations.add(request.headers.get("Authorization", ""))
         if self.error is not None:
             return _s3_error(*self.error)
         bucket, _, key = request.path.lstrip("/").partition("/")
@@ -146,56 +131,39 @@ class FakeS3:
             return self._listing(request.query.get("prefix", ""))
         if key not in self.objects:
             return _s3_error(404, "NoSuchKey")
-        content = self.objects[key]
-        headers = {"ETag": _etag(content), "Last-Modified": "Sat, 21 Nov 2026 12:00:00 GMT"}
         if request.method == "HEAD":
-            return web.Response(headers={**headers, "Content-Length": str(len(content))})
+            return self._head(request, key)
+        return await self._content(request, key)
+
+    def _head(self, request: web.BaseRequest, key: str) -> web.Response:
+        asks = request.headers.get("x-amz-checksum-mode") == "ENABLED"
+        stored = {name: text for name, text in self.stored.get(key, {}).items() if asks or "checksum" not in name}
+        return web.Response(headers={**self._headers(key), **stored, "Content-Length": str(len(self.objects[key]))})
+
+    async def _content(self, request: web.BaseRequest, key: str) -> web.StreamResponse:
         self.downloads.append(key)
-        self.asked.set()
+        if self.elsewhere:
+            return web.Response(status=307, headers={"Location": f"{self.elsewhere}{request.path}"})
         if self.of_content is not None:
             return _s3_error(*self.of_content)
-        if self.hanging:
-            await asyncio.sleep(3600)
-        start = request.http_range.start or 0
-        self.ranges.append((key, start))
-        if key in self.half:
-            return await _half(request, content[start:], {**headers, "Content-Length": str(len(content) - start)})
-        if start:
-            headers["Content-Range"] = f"bytes {start}-{len(content) - 1}/{len(content)}"
-            return web.Response(body=content[start:], status=206, headers=headers)
-        if self.broken.get(key, 0):
-            self.broken[key] -= 1
-            return await _broken_off(request, content, headers)
-        return web.Response(body=content, headers=headers)
+        if status := await self.faults.status_of(key):
+            return _s3_error(status, "Busy")
+        return await self.faults.serve(request, key, self.objects[key], self._headers(key))
+
+    def _headers(self, key: str) -> dict[str, str]:
+        etag = self.etags.get(key) or _etag(self.objects[key])
+        return {"ETag": etag, "Last-Modified": "Sat, 21 Nov 2026 12:00:00 GMT"}
 
     def _listing(self, prefix: str) -> web.Response:
         entries = "".join(
             f"<Contents><Key>{escape(key)}</Key><LastModified>2026-11-21T12:00:00.000Z</LastModified>"
-            f"<ETag>{escape(self.listed.get(key) or _etag(content))}</ETag><Size>{len(content)}</Size></Contents>"
+            f"<ETag>{escape(self.listed.get(key) or self._headers(key)['ETag'])}</ETag>"
+            f"<Size>{len(content)}</Size></Contents>"
             for key, content in sorted(self.objects.items())
             if key.startswith(prefix)
         )
         body = f"<ListBucketResult><IsTruncated>false</IsTruncated>{entries}</ListBucketResult>"
         return web.Response(body=body.encode(), content_type="application/xml")
-
-
-async def _half(request: web.BaseRequest, content: bytes, headers: dict[str, str]) -> web.StreamResponse:
-    """The second half never comes."""
-    answer = web.StreamResponse(headers=headers)
-    await answer.prepare(request)
-    await answer.write(content[: len(content) // 2])
-    await asyncio.sleep(3600)
-    return answer
-
-
-async def _broken_off(request: web.BaseRequest, content: bytes, headers: dict[str, str]) -> web.StreamResponse:
-    """More is announced than comes before the connection ends."""
-    answer = web.StreamResponse(headers={**headers, "Content-Length": str(len(content))})
-    await answer.prepare(request)
-    await answer.write(content[: len(content) // 2])
-    if request.transport is not None:
-        request.transport.abort()
-    return answer
 
 
 def _etag(content: bytes) -> str:

@@ -69,7 +69,7 @@ async def test_refusals_of_the_hub(
 
 @pytest.mark.spec("AR-745", "AR-757", "SC-029")
 async def test_a_corrupt_file_is_removed_and_downloaded_again(program: Program, hub: FakeHub) -> None:
-    hub.corrupt = {"model.safetensors"}
+    hub.faults.corrupt = {"model.safetensors"}
     first = await program.download(URI, HF_ENDPOINT=hub.url, AIM_DOWNLOADER_PROTOCOL="HTTP")
     assert (first.code, first.termination["category"]) == (13, "VerificationFailed"), first.err
     assert set(program.files()) == TOP - {"model.safetensors"}
@@ -81,7 +81,7 @@ async def test_a_corrupt_file_is_removed_and_downloaded_again(program: Program, 
 
 @pytest.mark.spec("AR-726", "AR-748", "AR-749", "SC-027", "AR-P13")
 async def test_a_stalled_protocol_is_killed_and_the_next_is_watched_too(program: Program, hub: FakeHub) -> None:
-    hub.hanging = True
+    hub.faults.hanging = True
     ended = await program.download(
         URI, HF_ENDPOINT=hub.url, AIM_DOWNLOADER_PROTOCOL="HTTP,HF_TRANSFER", STALL_TIMEOUT="2", PROGRESS_INTERVAL="0.2"
     )
@@ -92,10 +92,10 @@ async def test_a_stalled_protocol_is_killed_and_the_next_is_watched_too(program:
 
 @pytest.mark.spec("AR-711", "AR-764")
 async def test_sigterm_ends_program_and_transfer(program: Program, hub: FakeHub) -> None:
-    hub.hanging = True
+    hub.faults.hanging = True
     process = await program.start("aim_artifacts.downloader", URI, {"HF_ENDPOINT": hub.url})
     async with asyncio.timeout(60):
-        await hub.asked.wait()
+        await hub.faults.asked.wait()
     process.send_signal(signal.SIGTERM)
     ended = await program.ended(process)
     assert ended.code == 143, ended.err
@@ -124,7 +124,7 @@ async def test_a_hub_that_lists_a_way_out_writes_and_removes_nothing(program: Pr
 
 async def killed_half_way(program: Program, hub: FakeHub, **variables: str) -> None:
     """Kill it and its transfer when half of the large file is there, which the given one serves."""
-    hub.half = {name for name in hub.files if name.endswith(".safetensors")}
+    hub.faults.half = {name for name in hub.files if name.endswith(".safetensors")}
     process = await program.start("aim_artifacts.downloader", URI, {"HF_ENDPOINT": hub.url} | variables)
 
     def has_half() -> bool:
@@ -133,8 +133,8 @@ async def killed_half_way(program: Program, hub: FakeHub, **variables: str) -> N
     await eventually(has_half, "half of it is there")
     kill_all(process.pid)
     assert (await program.ended(process)).code == -signal.SIGKILL
-    hub.half = set()
-    hub.ranges.clear()
+    hub.faults.half = set()
+    hub.faults.ranges.clear()
 
 
 @pytest.mark.spec("AR-807", "AR-745", "SC-124")
@@ -143,7 +143,7 @@ async def test_a_file_that_http_began_is_continued_after_a_kill(program: Program
     await killed_half_way(program, hub, AIM_DOWNLOADER_PROTOCOL="HTTP")
     ended = await program.download(URI, HF_ENDPOINT=hub.url, AIM_DOWNLOADER_PROTOCOL="HTTP")
     assert ended.code == 0, ended.err
-    [start] = [first for name, first in hub.ranges if name == "model.safetensors"]
+    [start] = [first for name, first in hub.faults.ranges if name == "model.safetensors"]
     assert start > 1 << 20, "the rest alone is asked for"
     assert program.files()["model.safetensors"] == hub.files["model.safetensors"]
     assert not list(program.target.rglob("*.incomplete"))
@@ -167,7 +167,7 @@ async def test_what_another_protocol_began_makes_room_for_the_next(program: Prog
     (program.target / ".cache/huggingface/aim-http").unlink()
     ended = await program.download(URI, HF_ENDPOINT=hub.url, AIM_DOWNLOADER_PROTOCOL="HTTP")
     assert ended.code == 0, ended.err
-    assert [first for name, first in hub.ranges if name == "model.safetensors"] == [0]
+    assert [first for name, first in hub.faults.ranges if name == "model.safetensors"] == [0]
     assert not list(program.target.rglob("*.incomplete"))
 
 
@@ -184,4 +184,4 @@ async def test_the_token_goes_to_nobody_but_the_hub(program: Program, hub: FakeH
     assert ended.code == 0, ended.err
     assert {token for _, token in hub.tokens} == {"Bearer hf_none"}
     assert {token for _, token in hub.storage.tokens} == {None}
-    assert ("model.safetensors", 0) not in hub.storage.ranges or not killed
+    assert ("model.safetensors", 0) not in hub.storage.faults.ranges or not killed

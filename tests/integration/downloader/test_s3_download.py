@@ -1,10 +1,11 @@
 """Downloads from an S3 store, by the real program as a process."""
 
 import asyncio
+import hashlib
 from pathlib import Path
 
 import pytest
-from support.downloads import FakeS3, Program, kill_all
+from support.downloads import FakeS3, Program, kill_all, serving
 from support.nats import eventually
 
 from controller_runtime import dumps
@@ -83,19 +84,19 @@ async def test_objects_that_would_be_one_file_are_refused(program: Program, buck
 @pytest.mark.spec("AR-737", "AR-745")
 async def test_content_that_breaks_off_is_continued(program: Program, bucket: FakeS3) -> None:
     key = "models/tiny/a.bin"
-    bucket.broken = {key: 1}
+    bucket.faults.broken = {key: 1}
     ended = await program.download(URI, **access(bucket))
     assert ended.code == 0, ended.err
     assert program.files()["a.bin"] == b"a" * 10
-    assert len([first for name, first in bucket.ranges if name == key]) == 2
+    assert len([first for name, first in bucket.faults.ranges if name == key]) == 2
 
 
 @pytest.mark.spec("AR-739")
 async def test_credentials_are_on_no_command_line(program: Program, bucket: FakeS3) -> None:
-    bucket.hanging = True
+    bucket.faults.hanging = True
     process = await program.start("aim_artifacts.downloader", URI, access(bucket))
     async with asyncio.timeout(60):
-        await bucket.asked.wait()
+        await bucket.faults.asked.wait()
     lines = _command_lines()
     process.terminate()
     assert (await program.ended(process)).code == 143
@@ -130,33 +131,91 @@ async def test_an_object_is_continued_after_a_kill_unless_it_is_another_one(
     program: Program, bucket: FakeS3, *, changed: bool
 ) -> None:
     key = "models/tiny/a.bin"
-    bucket.objects[key], bucket.half = b"a" * (8 << 20), {key}
+    bucket.objects[key], bucket.faults.half = b"a" * (8 << 20), {key}
     process = await program.start("aim_artifacts.downloader", URI, access(bucket))
     await eventually(lambda: any(one.stat().st_size for one in program.target.rglob("*.part")), "half of it is there")
     kill_all(process.pid)
     await program.ended(process)
-    bucket.half = set()
-    bucket.ranges.clear()
+    bucket.faults.half = set()
+    bucket.faults.ranges.clear()
     if changed:
         bucket.objects[key] = b"b" * (8 << 20)
     ended = await program.download(URI, **access(bucket))
     assert ended.code == 0, ended.err
-    [start] = [first for name, first in bucket.ranges if name == key]
+    [start] = [first for name, first in bucket.faults.ranges if name == key]
     assert (start == 0) is changed
     assert program.files()["a.bin"] == bucket.objects[key]
 
 
 @pytest.mark.spec("AR-807")
-async def test_an_object_that_changed_since_the_listing_is_copied_from_its_beginning(
+async def test_an_object_that_changed_since_the_listing_ends_the_transfer_and_comes_with_the_next(
     program: Program, bucket: FakeS3
 ) -> None:
-    key, listed = "models/tiny/a.bin", '"of-several-parts-2"'
-    bucket.listed = {key: listed}
+    bucket.listed = {"models/tiny/a.bin": '"of-an-older-one"'}
+    ended = await program.download(URI, **access(bucket))
+    assert ended.code == 15, ended.err
+    assert "models/tiny/a.bin has changed since it was listed" in ended.err
+    assert "a.bin" not in program.files()
+    bucket.listed = {}
+    assert (await program.download(URI, **access(bucket))).code == 0
+    assert program.files()["a.bin"] == b"a" * 10
+
+
+def leave_part(program: Program, content: bytes) -> None:
+    """What a process that was killed has left of ``a.bin``, ten times an ``a``."""
     notes = program.target / ".cache/aim-s3"
     notes.mkdir(parents=True)
-    (notes / "a.bin.part").write_bytes(b"old")
-    (notes / "a.bin.json").write_bytes(dumps({"etag": listed, "size": 10}))
+    (notes / "a.bin.part").write_bytes(content)
+    etag = hashlib.md5(b"a" * 10, usedforsecurity=False).hexdigest()
+    (notes / "a.bin.json").write_bytes(dumps({"etag": f'"{etag}"', "size": 10}))
+
+
+@pytest.mark.spec("AR-807", "AR-757")
+@pytest.mark.parametrize(
+    ("part", "ignored", "asked"),
+    [(b"aaa", False, [3]), (b"aaa", True, [0]), (b"a" * 10, False, []), (b"a" * 11, False, [0]), (b"", False, [0])],
+)
+async def test_what_was_begun_is_continued_as_far_as_it_is_there(
+    program: Program, bucket: FakeS3, part: bytes, asked: list[int], *, ignored: bool
+) -> None:
+    leave_part(program, part)
+    bucket.faults.ranges_ignored = ignored
     ended = await program.download(URI, **access(bucket))
     assert ended.code == 0, ended.err
-    assert [first for name, first in bucket.ranges if name == key] == [3, 0]
+    assert [first for name, first in bucket.faults.ranges if name == "models/tiny/a.bin"] == asked
     assert program.files()["a.bin"] == b"a" * 10
+
+
+@pytest.mark.spec("AR-808")
+async def test_a_store_that_redirects_elsewhere_is_not_followed(program: Program, bucket: FakeS3) -> None:
+    other = FakeS3(objects=bucket.objects)
+    async with serving(other):
+        bucket.elsewhere = other.url
+        ended = await program.download(URI, **access(bucket))
+    assert ended.code == 15, ended.err
+    assert (other.authorizations, program.files()) == (set(), {})
+
+
+@pytest.mark.spec("AR-703")
+@pytest.mark.parametrize(
+    ("variables", "begin"),
+    [
+        (KEYS, "AWS4-HMAC-SHA256 Credential=AKIAEXAMPLE/"),
+        ({**KEYS, "AIM_S3_SIGNATURE_VERSION": "s3"}, "AWS AKIAEXAMPLE:"),
+        ({}, ""),
+        ({"AWS_PROFILE": "somebody"}, ""),
+    ],
+)
+async def test_how_requests_are_signed(program: Program, bucket: FakeS3, variables: dict[str, str], begin: str) -> None:
+    ended = await program.check_size(URI, AWS_ENDPOINT_URL=bucket.url, **variables)
+    assert ended.code == 0, ended.err
+    [authorization] = bucket.authorizations
+    assert authorization.startswith(begin)
+    assert bool(authorization) is bool(begin)
+
+
+@pytest.mark.spec("AR-703")
+async def test_an_unknown_way_to_sign_is_named(program: Program, bucket: FakeS3) -> None:
+    ended = await program.check_size(URI, **access(bucket), AIM_S3_SIGNATURE_VERSION="v9")
+    assert ended.code == 2
+    assert "AIM_S3_SIGNATURE_VERSION is 'v9'; known are s3v4 and s3" in ended.err

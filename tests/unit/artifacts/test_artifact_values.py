@@ -7,14 +7,15 @@ import pytest
 from support.artifacts import artifact
 
 from aim_artifacts.download_filter import effective_filter
-from aim_artifacts.downloader import hub, s3
+from aim_artifacts.downloader import hub, s3_verification
 from aim_artifacts.downloader.download import _check_space
 from aim_artifacts.downloader.environment import read_environment
 from aim_artifacts.downloader.failure import DownloadError
 from aim_artifacts.downloader.monitor import directory_size, progress_of
 from aim_artifacts.downloader.protocols import PROTOCOL_VARIABLES, run_attempts
 from aim_artifacts.downloader.reporter import NoReporter
-from aim_artifacts.downloader.s3 import _endpoint
+from aim_artifacts.downloader.s3 import RemoteObject
+from aim_artifacts.downloader.s3_client import endpoint_of, open_client
 from aim_artifacts.exit_codes import ExitCode
 from aim_artifacts.file_selection import FilterError, parse_selection
 from aim_artifacts.size_output import find_size
@@ -201,7 +202,7 @@ def test_environment() -> None:
     ],
 )
 def test_s3_endpoint(variables: dict[str, str], endpoint: str | None) -> None:
-    assert _endpoint(variables) == endpoint
+    assert endpoint_of(variables) == endpoint
 
 
 @pytest.mark.spec("AR-724", "AR-807")
@@ -267,6 +268,7 @@ def test_checksums_are_computed_side_by_side(tmp_path: Path, source: str, monkey
         files = tuple(hub.RemoteFile(name, 1, "", None) for name in "ab")
         hub.verify(hub.Repository("org/model", "c", files), tmp_path, 2)
     else:
-        monkeypatch.setattr(s3, "_is_intact", meeting)
-        s3.verify([s3.RemoteObject(name, name, 1, "") for name in "ab"], tmp_path, 2)
+        monkeypatch.setattr(s3_verification, "is_intact", meeting)
+        client = open_client({}, 2)
+        s3_verification.verify(client, "models", [RemoteObject(name, name, 1, "") for name in "ab"], tmp_path, 2)
     assert not together.broken

@@ -2,8 +2,10 @@
 
 import errno
 from collections.abc import Iterator
+from http import HTTPStatus
 from typing import Final
 
+from botocore.exceptions import ClientError, ParamValidationError
 from huggingface_hub.errors import (
     DisabledRepoError,
     EntryNotFoundError,
@@ -14,23 +16,14 @@ from huggingface_hub.errors import (
     RepositoryNotFoundError,
     RevisionNotFoundError,
 )
-from obstore.exceptions import PermissionDeniedError, UnauthenticatedError
 
 from aim_artifacts.downloader.failure import DownloadError
 from aim_artifacts.exit_codes import ExitCode
 
-_FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
-_AUTH_STATUSES: Final = frozenset({401, 403})
-_S3_TEXTS: Final = (
-    ("NoSuchBucket", ExitCode.SOURCE_NOT_FOUND),
-    ("NoSuchKey", ExitCode.SOURCE_NOT_FOUND),
-    ("AccessDenied", ExitCode.AUTH),
-    ("InvalidAccessKeyId", ExitCode.AUTH),
-    ("SignatureDoesNotMatch", ExitCode.AUTH),
-    ("InvalidToken", ExitCode.AUTH),
-    ("ExpiredToken", ExitCode.AUTH),
-)
-"""Error codes of S3 in the text of otherwise unspecific exceptions."""
+_FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+_REFUSED: Final = frozenset({HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN})
+_REFUSED_BY_S3: Final = frozenset({"InvalidToken", "ExpiredToken"})
+"""Error codes of S3 whose status says less."""
 
 
 def download_error(error: BaseException) -> DownloadError:
@@ -62,26 +55,29 @@ def _code(error: BaseException) -> ExitCode | None:
         return ExitCode.SOURCE_NOT_FOUND
     if isinstance(error, HfHubHTTPError):
         return _code_of_status(error)
-    if isinstance(error, PermissionDeniedError | UnauthenticatedError):
-        return ExitCode.AUTH
+    if isinstance(error, ClientError):
+        return _code_of_s3(error)
+    if isinstance(error, ParamValidationError):
+        return ExitCode.SOURCE_NOT_FOUND
     if isinstance(error, OSError) and error.errno in _FULL:
         return ExitCode.STORAGE_FULL
-    if type(error).__module__.startswith("obstore"):
-        return _code_of_s3(str(error))
     return None
 
 
-def _code_of_status(error: HfHubHTTPError) -> ExitCode | None:
+def _code_of_status(error: HfHubHTTPError) -> ExitCode:
     status = error.response.status_code
-    if status in _AUTH_STATUSES:
+    if status in _REFUSED:
         return ExitCode.AUTH
-    if status == 404 or isinstance(error, EntryNotFoundError):
+    if status == HTTPStatus.NOT_FOUND or isinstance(error, EntryNotFoundError):
         return ExitCode.SOURCE_NOT_FOUND
     return ExitCode.DOWNLOAD_FAILED
 
 
-def _code_of_s3(text: str) -> ExitCode | None:
-    return next((code for marker, code in _S3_TEXTS if marker in text), None)
+def _code_of_s3(error: ClientError) -> ExitCode:
+    status = error.response["ResponseMetadata"]["HTTPStatusCode"]
+    if status in _REFUSED or error.response["Error"]["Code"] in _REFUSED_BY_S3:
+        return ExitCode.AUTH
+    return ExitCode.SOURCE_NOT_FOUND if status == HTTPStatus.NOT_FOUND else ExitCode.DOWNLOAD_FAILED
 
 
 def _text(error: BaseException) -> str:

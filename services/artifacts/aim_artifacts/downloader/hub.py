@@ -2,19 +2,23 @@
 
 import hashlib
 from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
 
+from httpx2 import TransportError
 from huggingface_hub import HfApi, constants, get_hf_file_metadata, hf_hub_download, hf_hub_url
+from huggingface_hub.errors import HfHubHTTPError
 from huggingface_hub.file_download import http_get
 from huggingface_hub.hf_api import RepoFile
 from huggingface_hub.utils import build_hf_headers  # type: ignore[attr-defined]  # documented there
 
 from aim_artifacts.downloader.failure import DownloadError, log
+from aim_artifacts.downloader.retries import may_be_another, with_retries
+from aim_artifacts.downloader.workers import for_each
 from aim_artifacts.exit_codes import ExitCode
 from aim_artifacts.file_selection import FileSelection
 from controller_runtime import JsonObject
@@ -88,18 +92,19 @@ def transfer(repo_id: str, commit: str, files: Sequence[RemoteFile], target: Pat
     drop_incomplete(target, keep=begun.values())
 
     def one(file: RemoteFile) -> None:
-        if file.path in begun:
+        part = begun.get(file.path)
+        if part is not None and part.exists():
             url = hf_hub_url(repo_id, file.path, revision=commit)
-            _continue(begun[file.path], url, file.size, target / file.path)
+            _continue(part, url, file.size, target / file.path)
         hf_hub_download(repo_id, file.path, revision=commit, local_dir=target)
 
-    with ThreadPoolExecutor(workers) as pool:
-        futures = [pool.submit(one, file) for file in files]
-        done, pending = wait(futures, return_when=FIRST_EXCEPTION)
-        for future in pending:
-            future.cancel()
-        for future in done:
-            future.result()
+    for_each(files, lambda file: with_retries(file.path, lambda: one(file), _may_pass), workers)
+
+
+def _may_pass(error: Exception) -> bool:
+    if isinstance(error, HfHubHTTPError):
+        return may_be_another(error.response.status_code)
+    return isinstance(error, TransportError)
 
 
 def _by_http(target: Path) -> bool:

@@ -1,29 +1,29 @@
-"""S3 buckets: listing, copy and verification (AR-164, AR-735…AR-739, AR-745, AR-746, AR-756, AR-757)."""
+"""S3 buckets: listing and copy (AR-164, AR-735…AR-737, AR-745, AR-746, AR-807)."""
 
-import asyncio
-import hashlib
 import os
-import re
-from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path, PurePosixPath
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-import obstore
-from obstore.store import S3Store
+from botocore.exceptions import ClientError, HTTPClientError, IncompleteReadError, ResponseStreamingError
 
-from aim_artifacts.downloader.failure import DownloadError, log
+from aim_artifacts.downloader.failure import DownloadError
+from aim_artifacts.downloader.retries import may_be_another, with_retries
+from aim_artifacts.downloader.workers import for_each
 from aim_artifacts.exit_codes import ExitCode
 from aim_artifacts.source import Source
 from controller_runtime import JsonObject, dumps
 
-_BLOCK: Final = 1 << 20
-_TRIES: Final = 5
-_FIRST_PAUSE: Final = 0.5
+if TYPE_CHECKING:
+    from types_boto3_s3.client import S3Client
+    from types_boto3_s3.type_defs import GetObjectRequestTypeDef
+
+_BLOCK: Final = 1 << 18
+"""Bytes of one write; larger ones leave the processor's cache before they are written."""
 _BOOKKEEPING: Final = Path(".cache", "aim-s3")
-_PLAIN_MD5: Final = re.compile(r"[0-9a-f]{32}")
-_LEGACY: Final = "s3"
+_MISSING: Final = frozenset({"404", "NoSuchKey"})
+_BROKEN_OFF: Final = (HTTPClientError, IncompleteReadError, ResponseStreamingError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,189 +35,120 @@ class RemoteObject:
     size: int
     etag: str
 
-
-def open_store(source: Source, variables: Mapping[str, str]) -> S3Store:
-    """The bucket with the credentials and the endpoint of the environment (AR-703).
-
-    Raises:
-        DownloadError: legacy signing is asked for.
-    """
-    if variables.get("AIM_S3_SIGNATURE_VERSION", "") == _LEGACY:
-        raise DownloadError(
-            ExitCode.USAGE, "AIM_S3_SIGNATURE_VERSION=s3 asks for legacy signing, which is not supported; use s3v4"
-        )
-    endpoint = _endpoint(variables)
-    region = variables.get("AWS_REGION") or variables.get("AWS_DEFAULT_REGION") or "us-east-1"
-    insecure = endpoint is not None and endpoint.startswith("http://")
-    config: dict[str, str | bool] = {"region": region}
-    if endpoint is not None:
-        config |= {"endpoint": endpoint, "virtual_hosted_style_request": False}
-    if not variables.get("AWS_ACCESS_KEY_ID"):
-        # Without keys only public buckets can be read; asking the machine for others would borrow its identity.
-        config["skip_signature"] = True
-    return S3Store(
-        source.bucket,
-        config=config,  # type: ignore[arg-type]  # a plain dict of the documented keys
-        client_options={"allow_http": insecure},
-        retry_config={"max_retries": 3},
-    )
+    @property
+    def version(self) -> bytes:
+        """What the note beside the data says."""
+        return dumps({"etag": self.etag, "size": self.size})
 
 
-def _endpoint(variables: Mapping[str, str]) -> str | None:
-    url = variables.get("AWS_ENDPOINT_URL") or ""
-    host = variables.get("S3_ENDPOINT") or ""
-    if not url and host:
-        url = f"{'http' if variables.get('S3_USE_HTTPS') == '0' else 'https'}://{host}"
-    if url and "://" not in url:
-        url = f"https://{url}"
-    if url and variables.get("S3_NO_SSL", "").lower() == "true":
-        url = f"http://{url.partition('://')[2]}"
-    return url.rstrip("/") or None
-
-
-async def list_objects(store: S3Store, source: Source) -> tuple[RemoteObject, ...]:
-    """Everything below the key, or the object of that very name.
+def list_objects(client: "S3Client", source: Source) -> tuple[RemoteObject, ...]:
+    """Everything below the key, or the object of that very name. Blocks.
 
     Raises:
         DownloadError: there is neither.
+        Exception: whatever the client raises; see `error_mapping`.
     """
-    found = await obstore.list(store, prefix=source.key or None).collect_async()
     prefix = f"{source.key}/" if source.key else ""
-    objects = [
-        RemoteObject(entry["path"], entry["path"].removeprefix(prefix), entry["size"], entry["e_tag"] or "")
-        for entry in found
-        if entry["path"] != source.key and not (entry["size"] == 0 and entry["path"].endswith("/"))
-    ]
-    if not objects:
-        objects = [await _single(store, source)]
-    return tuple(objects)
+    pages = client.get_paginator("list_objects_v2").paginate(Bucket=source.bucket, Prefix=prefix)
+    objects = tuple(
+        RemoteObject(entry["Key"], entry["Key"].removeprefix(prefix), entry["Size"], entry.get("ETag", ""))
+        for page in pages
+        for entry in page.get("Contents", ())
+        if not (entry["Size"] == 0 and entry["Key"].endswith("/"))
+    )
+    return objects or (_single(client, source),)
 
 
-async def _single(store: S3Store, source: Source) -> RemoteObject:
+def _single(client: "S3Client", source: Source) -> RemoteObject:
     try:
-        entry = await obstore.head_async(store, source.key) if source.key else None
-    except FileNotFoundError:
+        entry = client.head_object(Bucket=source.bucket, Key=source.key) if source.key else None
+    except ClientError as error:
+        if error.response["Error"]["Code"] not in _MISSING:
+            raise
         entry = None
     if entry is None:
         raise DownloadError(
             ExitCode.SOURCE_NOT_FOUND, f"nothing exists at s3://{source.path}; check bucket and key (NoSuchKey)"
         )
-    return RemoteObject(source.key, PurePosixPath(source.key).name, entry["size"], entry["e_tag"] or "")
+    name = PurePosixPath(source.key).name
+    return RemoteObject(source.key, name, entry["ContentLength"], entry.get("ETag", ""))
 
 
-async def copy(store: S3Store, objects: Sequence[JsonObject], target: Path, workers: int) -> None:
-    """Copy the objects, several at a time; the first that cannot be copied ends it (AR-737)."""
-    slots = asyncio.Semaphore(workers)
+def copy(client: "S3Client", bucket: str, objects: Sequence[RemoteObject], target: Path, workers: int) -> None:
+    """Copy the objects, several at a time; the first that cannot be copied ends it (AR-737). Blocks."""
 
-    async def one(item: RemoteObject) -> None:
-        async with slots:
-            if not is_complete(item, target):
-                await _copy_with_retries(store, item, target)
+    def one(item: RemoteObject) -> None:
+        if not is_complete(item, target):
+            with_retries(item.key, lambda: _copy(client, bucket, item, target), _may_pass)
 
-    try:
-        async with asyncio.TaskGroup() as group:
-            for entry in objects:
-                group.create_task(one(RemoteObject(**entry)))
-    except BaseExceptionGroup as failures:
-        raise failures.exceptions[0] from None
+    for_each(objects, one, workers)
 
 
-async def _copy_with_retries(store: S3Store, item: RemoteObject, target: Path) -> None:
-    for number in range(1, _TRIES + 1):
-        try:
-            await _copy(store, item, target)
-        except FileNotFoundError as error:
-            raise DownloadError(ExitCode.SOURCE_NOT_FOUND, f"{item.key} vanished (NoSuchKey)") from error
-        except obstore.exceptions.GenericError as error:
-            if number == _TRIES:
-                raise
-            log(f"copying {item.key} failed, try {number} of {_TRIES}: {error}")
-            await asyncio.sleep(_FIRST_PAUSE * 2 ** (number - 1))
-        else:
-            return
+def _may_pass(error: Exception) -> bool:
+    if isinstance(error, ClientError):
+        return may_be_another(error.response["ResponseMetadata"]["HTTPStatusCode"])
+    return isinstance(error, _BROKEN_OFF)
 
 
-async def _copy(store: S3Store, item: RemoteObject, target: Path) -> None:
-    part, note, final = _part(item, target), _note(item, target), target / item.path
+def _copy(client: "S3Client", bucket: str, item: RemoteObject, target: Path) -> None:
+    part, note, final = _part(item, target), note_of(item, target), target / item.path
     part.parent.mkdir(parents=True, exist_ok=True)
     final.parent.mkdir(parents=True, exist_ok=True)
     have = _begun(item, target)
     # Together with the note it would count as complete.
     final.unlink(missing_ok=True)
-    note.write_bytes(_version(item))
-    answer = await obstore.get_async(store, item.key, options={"range": {"offset": have}}) if have else None
-    if answer is None or _unquoted(answer.meta["e_tag"]) != _unquoted(item.etag):
-        have, answer = 0, await obstore.get_async(store, item.key)
-    with part.open("ab") as stream:
-        stream.truncate(have)
-        async for block in answer.stream(min_chunk_size=_BLOCK):
-            await asyncio.to_thread(stream.write, block)
+    note.write_bytes(item.version)
+    if have < item.size or not have:
+        _fetch(client, bucket, item, part, have)
     os.replace(part, final)  # noqa: PTH105 - Path.replace says the same
+
+
+def _fetch(client: "S3Client", bucket: str, item: RemoteObject, part: Path, have: int) -> None:
+    """Append to the first ``have`` bytes what is missing."""
+    wanted: GetObjectRequestTypeDef = {"Bucket": bucket, "Key": item.key}
+    if have:
+        wanted["Range"] = f"bytes={have}-"
+    answer = client.get_object(**wanted)
+    if unquoted(answer["ETag"]) != unquoted(item.etag):
+        raise DownloadError(
+            ExitCode.DOWNLOAD_FAILED, f"{item.key} has changed since it was listed; what was begun of it is dropped"
+        )
+    with part.open("ab") as stream:
+        # Some stores say 200 to a range that they serve, and others serve all in spite of it.
+        stream.truncate(have if answer.get("ContentRange", "").startswith(f"bytes {have}-") else 0)
+        for block in answer["Body"].iter_chunks(_BLOCK):
+            stream.write(block)
 
 
 def _begun(item: RemoteObject, target: Path) -> int:
     """Bytes of exactly this version that an earlier process has left (AR-807)."""
     try:
         size = _part(item, target).stat().st_size
-        return size if _note(item, target).read_bytes() == _version(item) and size < item.size else 0
+        return size if note_of(item, target).read_bytes() == item.version and size <= item.size else 0
     except OSError:
         return 0
 
 
-def _unquoted(etag: str | None) -> str:
-    return (etag or "").removeprefix("W/").strip('"')
-
-
-def _version(item: RemoteObject) -> bytes:
-    return dumps({"etag": item.etag, "size": item.size})
+def unquoted(etag: str) -> str:
+    """The ETag itself, also of one that is called weak."""
+    return etag.removeprefix("W/").strip('"')
 
 
 def is_complete(item: RemoteObject, target: Path) -> bool:
     """Whether an earlier run copied exactly this version (AR-745)."""
     final = target / item.path
     try:
-        return _note(item, target).read_bytes() == _version(item) and final.stat().st_size == item.size
+        return note_of(item, target).read_bytes() == item.version and final.stat().st_size == item.size
     except OSError:
         return False
-
-
-def verify(objects: Sequence[RemoteObject], target: Path, workers: int) -> None:
-    """Compare sizes, and MD5 where the ETag is one; remove what differs (AR-756…AR-758). Blocks.
-
-    Raises:
-        DownloadError: an object is missing or differs.
-    """
-    with ThreadPoolExecutor(workers) as pool:
-        intact = pool.map(lambda item: _is_intact(item, target), objects)
-    bad = [item for item, good in zip(objects, intact, strict=True) if not good]
-    for item in bad:
-        (target / item.path).unlink(missing_ok=True)
-        _note(item, target).unlink(missing_ok=True)
-    if bad:
-        named = ", ".join(item.key for item in bad[:5])
-        raise DownloadError(
-            ExitCode.VERIFICATION_FAILED,
-            f"{len(bad)} of {len(objects)} objects are missing or differ from the source and were removed: {named}",
-        )
-    log(f"verified {len(objects)} objects")
-
-
-def _is_intact(item: RemoteObject, target: Path) -> bool:
-    path = target / item.path
-    if not path.is_file() or path.stat().st_size != item.size:
-        return False
-    etag = _unquoted(item.etag)
-    if not _PLAIN_MD5.fullmatch(etag):
-        return True
-    with path.open("rb") as stream:
-        return hashlib.file_digest(stream, lambda: hashlib.md5(usedforsecurity=False)).hexdigest() == etag
 
 
 def _part(item: RemoteObject, target: Path) -> Path:
     return target / _BOOKKEEPING / f"{item.path}.part"
 
 
-def _note(item: RemoteObject, target: Path) -> Path:
+def note_of(item: RemoteObject, target: Path) -> Path:
+    """The note about what is complete, or begun."""
     return target / _BOOKKEEPING / f"{item.path}.json"
 
 

@@ -4,15 +4,20 @@ import asyncio
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from aim_artifacts.downloader import hub, s3
 from aim_artifacts.downloader.environment import Environment
 from aim_artifacts.downloader.error_mapping import download_error
 from aim_artifacts.downloader.names import check_names
+from aim_artifacts.downloader.s3_client import open_client
+from aim_artifacts.downloader.s3_verification import verify
 from aim_artifacts.downloader.transfer import Kind
 from aim_artifacts.source import Scheme, Source
 from controller_runtime import JsonObject
+
+if TYPE_CHECKING:
+    from types_boto3_s3.client import S3Client
 
 
 class Listed(Protocol):
@@ -60,7 +65,8 @@ class ListedRepository:
 class ListedPrefix:
     """Objects below an S3 key."""
 
-    uri: str
+    client: "S3Client"
+    bucket: str
     objects: tuple[s3.RemoteObject, ...]
 
     @property
@@ -72,7 +78,7 @@ class ListedPrefix:
         """Objects with the versions that were listed."""
         return {
             "kind": Kind.S3,
-            "uri": self.uri,
+            "bucket": self.bucket,
             "objects": s3.to_json(self.objects),
             "target": str(environment.target),
             "workers": environment.max_workers,
@@ -80,7 +86,11 @@ class ListedPrefix:
 
     async def verify(self, environment: Environment) -> None:
         """By size, and checksum where the store has one."""
-        await asyncio.to_thread(s3.verify, self.objects, environment.target, environment.max_workers)
+        target, workers = environment.target, environment.max_workers
+        try:
+            await asyncio.to_thread(verify, self.client, self.bucket, self.objects, target, workers)
+        except Exception as error:
+            raise download_error(error) from error
 
 
 async def list_source(source: Source, environment: Environment, variables: Mapping[str, str] = os.environ) -> Listed:
@@ -94,9 +104,9 @@ async def list_source(source: Source, environment: Environment, variables: Mappi
             found = await asyncio.to_thread(hub.list_repository, source.path, environment.selection)
             check_names((file.path for file in found.files), environment.target)
             return ListedRepository(found)
-        store = s3.open_store(source, variables)
-        objects = await s3.list_objects(store, source)
+        client = open_client(variables, environment.max_workers)
+        objects = await asyncio.to_thread(s3.list_objects, client, source)
         check_names((item.path for item in objects), environment.target)
-        return ListedPrefix(f"{source.scheme}://{source.path}", objects)
+        return ListedPrefix(client, source.bucket, objects)
     except Exception as error:
         raise download_error(error) from error

@@ -4,7 +4,6 @@ It is a process of its own so that it can be killed when it stalls, and so that 
 environment when it is imported, can be told a protocol per attempt.
 """
 
-import asyncio
 import os
 import sys
 import time
@@ -16,7 +15,6 @@ from aim_artifacts.downloader.child import REPORT
 from aim_artifacts.downloader.ending import end
 from aim_artifacts.downloader.failure import DownloadError, log
 from aim_artifacts.exit_codes import ExitCode
-from aim_artifacts.source import parse_source
 from controller_runtime import JsonObject, loads
 
 _FOREVER: Final = 1_000_000
@@ -48,7 +46,7 @@ def _run(job: JsonObject) -> None:
     from aim_artifacts.downloader.error_mapping import download_error  # noqa: PLC0415
 
     try:
-        _hub(job) if job["kind"] == Kind.HUB else asyncio.run(_s3(job))
+        _hub(job) if job["kind"] == Kind.HUB else _s3(job)
     except Exception as error:
         raise download_error(error) from error
 
@@ -60,11 +58,12 @@ def _hub(job: JsonObject) -> None:
     hub.transfer(job["repo"], job["commit"], files, Path(job["target"]), job["workers"])
 
 
-async def _s3(job: JsonObject) -> None:
+def _s3(job: JsonObject) -> None:
     from aim_artifacts.downloader import s3  # noqa: PLC0415
+    from aim_artifacts.downloader.s3_client import open_client  # noqa: PLC0415
 
-    store = s3.open_store(parse_source(job["uri"]), os.environ)
-    await s3.copy(store, job["objects"], Path(job["target"]), job["workers"])
+    objects = [s3.RemoteObject(**item) for item in job["objects"]]
+    s3.copy(open_client(os.environ, job["workers"]), job["bucket"], objects, Path(job["target"]), job["workers"])
 
 
 def _report(error: DownloadError) -> int:
