@@ -12,6 +12,7 @@ from typing import Annotated, Any, Final
 import typer
 from rich.console import Console
 
+from aim_local.actors.weights import Weights
 from aim_local.demo import DemoError, DemoSettings, demo
 from aim_local.processes import end_with_parent
 from aim_local.stack import ClusterKind, StackError, StackSettings
@@ -87,7 +88,8 @@ def run_up(
 
 def _settings(folder: Path, cluster: ClusterKind | Path, *, keda: bool) -> StackSettings:
     crds = _ROOT / "deploy" / "crds"
-    return StackSettings(folder=folder.absolute(), crds=crds, cluster=cluster, keda=keda or _is_set("KEDA"))
+    keda = keda or _is_set("KEDA")
+    return StackSettings(folder.absolute(), crds, cluster=cluster, keda=keda, weights=Weights.HUB)
 
 
 def _is_set(variable: str) -> bool:

@@ -3,6 +3,7 @@
 import asyncio
 import dataclasses
 import signal
+from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Annotated
 
@@ -13,7 +14,9 @@ from aim_local.actors.actor_set import UnknownActorError, parse_actors
 from aim_local.actors.cluster import SimulatedCluster
 from aim_local.actors.failure_api import failure_api
 from aim_local.actors.settings import ActorSettings
+from aim_local.actors.weights import Weights
 from aim_local.engine import Backends, engine
+from aim_local.hub import local_hub
 from controller_runtime import KubeClient, TransportSettings, __version__, load_connection
 from controller_runtime.telemetry import logs
 
@@ -27,15 +30,17 @@ async def _serve(settings: ActorSettings, engine_port: int, failure_port: int) -
     connection = await load_connection()
     # The actors stand for many clients, so one client's usual bound would make the cluster slow.
     transport = TransportSettings(concurrency=100)
-    async with KubeClient(connection, service="local-actors", version=__version__, settings=transport) as client:
+    async with AsyncExitStack() as stack:
+        client = KubeClient(connection, service="local-actors", version=__version__, settings=transport)
+        await stack.enter_async_context(client)
+        if settings.weights is Weights.HUB:
+            settings = dataclasses.replace(settings, hub_url=await stack.enter_async_context(local_hub()))
         cluster = SimulatedCluster(client, settings, backends)
-        async with (
-            cluster.running(),
-            failure_api(cluster.failures, failure_port) as failures,
-            engine(backends, engine_port) as url,
-        ):
-            typer.echo(f"ready: engine on {url}, failures on {failures}/failures")
-            await stop.wait()
+        await stack.enter_async_context(cluster.running())
+        failures = await stack.enter_async_context(failure_api(cluster.failures, failure_port))
+        url = await stack.enter_async_context(engine(backends, engine_port))
+        typer.echo(f"ready: engine on {url}, failures on {failures}/failures")
+        await stop.wait()
 
 
 def main(
@@ -54,9 +59,10 @@ def main(
     gpus: Annotated[int, typer.Option(min=0, help="Accelerators of each node.")] = 8,
     delay: Annotated[float, typer.Option(help="Seconds that each step of a real component takes.")] = 0.02,
     retry_delay: Annotated[float, typer.Option(help="Seconds before a pull, container or Job is retried.")] = 0.5,
-    real_downloads: Annotated[
-        bool, typer.Option("--real-downloads", help="Let the downloader fetch real weights instead of made-up data.")
-    ] = False,
+    weights: Annotated[
+        Weights,
+        typer.Option(help="What downloads bring: made-up data, a made-up model of a local Hub, or the real one."),
+    ] = Weights.SIMULATED,
 ) -> None:
     """Play parts of a cluster against the API server of KUBECONFIG."""
     logs.configure("info", "json", "local-actors")
@@ -72,9 +78,8 @@ def main(
         gpus=gpus,
         actors=chosen,
         kubelet_port=kubelet_port,
+        weights=weights,
     )
-    if real_downloads:
-        settings = dataclasses.replace(settings, downloader_env={})
     uvloop.run(_serve(settings, engine_port, failure_port))
 
 

@@ -14,7 +14,8 @@ from aim_domain import labels
 from aim_local.actors.container_logs import ContainerLog
 from aim_local.actors.failures import Ending, Role
 from aim_local.actors.objects import labels_of
-from aim_local.actors.settings import SIMULATED_SIZE, ActorSettings
+from aim_local.actors.settings import ActorSettings
+from aim_local.actors.weights import variables
 from aim_local.processes import dying_with_parent, stop_process
 from aim_local.registry import discovery_log
 from controller_runtime import JsonObject, Key
@@ -23,12 +24,6 @@ _DOWNLOADERS: Final[Mapping[Role, str]] = {
     Role.DOWNLOAD: "aim_artifacts.downloader",
     Role.CHECK_SIZE: "aim_artifacts.downloader.check_size",
 }
-_SIMULATIONS: Final = (
-    "AIM_DEBUG_CAUSE_HANG",
-    "AIM_DEBUG_CAUSE_FAILURE",
-    "AIM_DEBUG_SIMULATE_DOWNLOAD",
-    "AIM_DEBUG_SIMULATE_HF_DOWNLOAD",
-)
 _CHUNK: Final = 16 * 1024
 _PATIENCE: Final = 3.0
 _MOUNTED: Final = ("TARGET_DIR", "MOUNT_PATH")
@@ -94,7 +89,7 @@ async def _download(execution: Execution, settings: ActorSettings) -> Ending:
         stdin=asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.STDOUT,
-        env=_downloader_environment(execution.env, settings, volume, work, report),
+        env=_downloader_environment(execution, settings, volume, work, report),
         cwd=volume,
         start_new_session=True,
         preexec_fn=dying_with_parent(signal.SIGTERM),
@@ -127,16 +122,11 @@ def claim_folder(settings: ActorSettings, claim: Key) -> Path:
 
 
 def _downloader_environment(
-    own: Mapping[str, str], settings: ActorSettings, volume: Path, work: Path, report: Path
+    execution: Execution, settings: ActorSettings, volume: Path, work: Path, report: Path
 ) -> dict[str, str]:
     inherited = {name: os.environ[name] for name in ("PATH", "HOME", "LANG", "KUBECONFIG") if name in os.environ}
-    # A container that chooses a simulation of its own must not get ours on top.
-    chooses = any(own.get(name) for name in _SIMULATIONS)
-    given = {name: value for name, value in settings.downloader_env.items() if not (chooses and name in _SIMULATIONS)}
-    env = {**inherited, **given, **own}
-    if settings.simulates_downloads:
-        size = env.get("EXPECTED_SIZE_BYTES", "")
-        env["EXPECTED_SIZE_BYTES"] = str(min(int(size), SIMULATED_SIZE) if size.isdecimal() else SIMULATED_SIZE)
+    source = next(iter(execution.container.get("args") or ()), "")
+    env = inherited | variables(settings.weights, settings.hub_url, execution.env, source)
     env.update(dict.fromkeys(_MOUNTED, str(volume)))
     env.update({"TMPDIR": str(work / "tmp"), "HF_HOME": str(work / "tmp" / "hf")})
     env["AIM_TERMINATION_MESSAGE_PATH"] = str(report)

@@ -95,7 +95,7 @@ class Programs:
         )
         command += ["--delay", str(settings.actor_delay), "--retry-delay", str(settings.actor_retry_delay)]
         command += ["--actors", names, "--nodes", str(settings.nodes)]
-        command += ["--failure-port", str(self.addresses.failures)]
+        command += ["--failure-port", str(self.addresses.failures), "--weights", settings.weights]
         return Program("actors", command, _client_env(kubeconfig), http_probe(f"{url}/-/ready"), url)
 
     def gateway(self, kubeconfig: Path) -> Program:

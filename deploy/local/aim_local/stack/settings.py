@@ -7,6 +7,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
+from aim_local.actors.weights import Weights
 from aim_local.supervision.process import Spawn, spawn
 
 SERVICES: Final = ("model-sync", "discovery", "artifacts", "serving", "routing")
@@ -36,6 +37,7 @@ class StackSettings:
         stop_patience: how long a process may take to end before it is killed.
         actor_delay: what each step of a simulated component takes.
         actor_retry_delay: first wait before simulated containers, pulls and Jobs are tried again.
+        weights: what downloads bring.
         leader_elect: whether services use Leases.
         env: variables for all services, such as `AIM_LOG_LEVEL`.
         service_env: variables for single services, by name.
@@ -53,6 +55,7 @@ class StackSettings:
     stop_patience: float = 5.0
     actor_delay: float = 0.02
     actor_retry_delay: float = 0.5
+    weights: Weights = Weights.SIMULATED
     leader_elect: bool = False
     env: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     service_env: Mapping[str, Mapping[str, str]] = field(default_factory=lambda: MappingProxyType({}))
