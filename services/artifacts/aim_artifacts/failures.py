@@ -89,7 +89,9 @@ def _told(failure: Failure) -> PodFailure | None:
     except ValueError:
         return None
     category = report.get("category")
-    cause = _CAUSES.get(FailureCategory(category)) if category in set(FailureCategory) else None
+    if not isinstance(category, str) or category not in set(FailureCategory):
+        return None
+    cause = _CAUSES.get(FailureCategory(category))
     if cause is None:
         return None
     text = masked(str(report.get("message") or cause.reason))
