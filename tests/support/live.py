@@ -15,10 +15,11 @@ import asyncio
 import atexit
 import functools
 import math
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Coroutine, Iterable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from http import HTTPStatus
 from typing import Any, Final, TypeVar
 from urllib.parse import unquote, urlencode
 
@@ -69,6 +70,7 @@ T = TypeVar("T")
 
 _NOWHERE: Final = Connection("http://in-process", NoCredentials())
 _MOST_PASSES: Final = 10
+_WRITES: Final = frozenset({"create", "update", "patch", "apply", "delete"})
 _NAMES: Final = frozenset({"namespace", "name"})
 
 
@@ -290,6 +292,14 @@ class Live(BuiltWorld):
     def names(self, part: Part[Any]) -> list[str]:
         """Names of the objects of a part."""
         return [one["metadata"]["name"] for one in self.all(part)]
+
+    def written(self) -> Counter[str]:
+        """Writes of the service that changed something, by resource; a status is one of its own."""
+        counted = Counter[str]()
+        for one in self._server.plane.requests.report()["requests"]:
+            if one["verb"] in _WRITES and one["status"] < HTTPStatus.BAD_REQUEST:
+                counted["/".join(filter(None, (one["resource"], one["subresource"])))] += one["count"]
+        return counted
 
     def requests(self) -> set[tuple[str, str]]:
         """Verb and resource of what was asked of the API server so far, in passes and by the test."""

@@ -1,13 +1,19 @@
 """Health of a Job and its pods together (AR-161, AR-354…AR-356)."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
+from types import MappingProxyType
+from typing import Final
 
 from aim_artifacts.failures import inspect_job_pods, logs_to_read
 from aim_artifacts.stage import JobSeen
 from aim_domain import PodFacts, awaits_explanation, blame_pods, failed_condition, inspect_job, newest_pod
 from controller_runtime import Component, Effect, State
 from controller_runtime.core import Job, Pod
+
+_PENDING: Final = "PodsPending"
+_EARLIER: Final[Mapping[str, State]] = MappingProxyType({"NoPods": State.PROGRESSING, _PENDING: State.PENDING})
+"""What stands while the Events are read that say what a pending pod waits for; most run before that (AR-312)."""
 
 
 def inspect_job_and_pods(
@@ -33,7 +39,10 @@ def inspect_job_and_pods(
             verdict.effective_reason,
             verdict.effective_message,
         )
-    return blame_pods(verdict, pods)
+    verdict, pods = blame_pods(verdict, pods)
+    if pods.effective_reason == _PENDING and not facts.events_known(newest_pod(found.pods)):
+        pods = pods.hold_until_known(over=_EARLIER)
+    return verdict, pods
 
 
 def explanation_due(found: JobSeen, now: datetime) -> float | None:

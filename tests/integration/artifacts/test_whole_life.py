@@ -1,7 +1,7 @@
 """From a cache to its weights and back, by processes that end after a few writes, each with a new leader after it."""
 
 import pytest
-from support.artifacts import TEAM, Cluster, cache, namespace, source, template
+from support.artifacts import TEAM, Cluster, artifact, cache, namespace, source, template
 from support.builders import make, owner, terminated
 
 from aim_domain import labels
@@ -114,3 +114,23 @@ def test_weights_that_somebody_deleted_come_back_once(writes: int) -> None:
     (made,) = known.all(ARTIFACTS)
     assert made["metadata"]["uid"] != lost["metadata"]["uid"]
     assert known.only(ARTIFACT_CLAIMS)["metadata"]["ownerReferences"][0]["uid"] == made["metadata"]["uid"]
+
+
+@pytest.mark.spec("AR-801", "FW-120")
+def test_what_an_artifact_of_known_size_costs() -> None:
+    """From its creation to Ready, beside what the downloader reports: writes, and Events."""
+    known = Cluster(artifact(spec={"size": "1Gi"}), namespace())
+    known.settle(ARTIFACTS, "qwen")
+    known.bind_claim()
+    known.settle(ARTIFACTS, "qwen")
+    pod = known.start_pod(None, "Pending")
+    known.settle(ARTIFACTS, "qwen")
+    known.change(ARTIFACT_PODS, pod, status={"phase": "Running", "containerStatuses": []})
+    known.settle(ARTIFACTS, "qwen")
+    known.end_pod(pod, 0)
+    known.end_job()
+    assert known.settle(ARTIFACTS, "qwen").status is not None
+    assert known.value(ARTIFACTS, "qwen") is StatusValue.READY
+    written = known.written()
+    assert sum(count for what, count in written.items() if what != "events") <= 10, written
+    assert written["events"] <= 5, written

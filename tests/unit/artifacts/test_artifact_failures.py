@@ -209,7 +209,8 @@ def test_events_of_pending_pods_are_read_and_shown() -> None:
     (effect,) = plan.effects
     assert effect.kind == "pod-events"
     assert UID in effect.key, "a fact wakes only who asked for it"
-    assert conditions_of(plan)["DownloadJobPodsReady"] == ("False", "PodsPending")
+    assert effect.not_before is not None, "most pods run before anybody has to know what they wait for"
+    assert conditions_of(plan)["DownloadJobPodsReady"] == ("False", "NoPods"), "until that is known"
     uid = known.raw(ARTIFACT_PODS, pod)["metadata"]["uid"]
     event = {
         "metadata": {"name": "e", "namespace": "ml-team"},
@@ -225,3 +226,7 @@ def test_events_of_pending_pods_are_read_and_shown() -> None:
     assert value_of(plan) == "Pending"
     (again,) = plan.effects
     assert again.not_before is not None
+    known.put(FACTS, fact("artifacts", "pod-events", effect.key, about, ARTIFACTS, outcome={"events": []}))
+    plan = known.run(ARTIFACTS, "qwen")
+    assert conditions_of(plan)["DownloadJobPodsReady"] == ("False", "PodsPending")
+    assert value_of(plan) == "Pending"

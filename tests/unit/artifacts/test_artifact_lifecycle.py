@@ -36,6 +36,7 @@ from controller_runtime.kinds import POD
 CLAIM = "qwen-cache-16b81fda"
 DOWNLOAD = "qwen-download-16b81fda"
 SIZED = {"size": "100Mi"}
+EARLIER = NOW - timedelta(hours=1)
 
 
 def cluster(*others: JsonObject, **members: Any) -> Cluster:
@@ -68,7 +69,18 @@ def test_only_the_volume_for_a_cache_says_so(made_by_cache: bool) -> None:
 
 
 @pytest.mark.spec(
-    "AR-041", "AR-100", "AR-101", "AR-210", "AR-212", "AR-271", "AR-420", "AR-026", "AR-270", "AR-272", "AR-P11"
+    "AR-317",
+    "AR-041",
+    "AR-100",
+    "AR-101",
+    "AR-210",
+    "AR-212",
+    "AR-271",
+    "AR-420",
+    "AR-026",
+    "AR-270",
+    "AR-272",
+    "AR-P11",
 )
 def test_first_pass_makes_binding_and_volume() -> None:
     known = cluster()
@@ -91,7 +103,14 @@ def test_first_pass_makes_binding_and_volume() -> None:
     assert binding["subjects"] == [{"kind": "ServiceAccount", "name": "default", "namespace": TEAM}]
     assert [child.owned for child in plan.children] == [False, True]
     assert not children_of(plan, ARTIFACT_JOBS)
+    assert (plan.status, plan.events) == (None, ()), "the volume is there in a moment"
+
+
+@pytest.mark.spec("AR-317", "AR-420")
+def test_what_lasts_is_told_although_it_is_about_the_first_volume() -> None:
+    plan = plan_of(seen(artifact(spec=SIZED, created=EARLIER)), ARTIFACTS)
     assert value_of(plan) == "Progressing"
+    assert conditions_of(plan)["CachePvcReady"] == ("False", "ResourceNotReady")
     assert plan.status is not None
     assert plan.status["mode"] == "Shared"
     assert plan.status["displaySize"] == "100 MiB"
@@ -360,8 +379,9 @@ def test_the_job_waits_for_the_binding() -> None:
 @pytest.mark.spec("CC-309", "AR-113", "AR-405")
 def test_warnings_about_s3_sources_come_once() -> None:
     known = cluster(uri="s3://bucket/llama", spec={**SIZED, "downloadFilter": {}})
-    first = known.run(ARTIFACTS, "qwen")
-    reasons = [event.reason for event in first.events]
+    known.run(ARTIFACTS, "qwen")
+    second = known.run(ARTIFACTS, "qwen")
+    reasons = [event.reason for event in second.events]
     assert "ModelIdMissing" in reasons
     assert "DownloadFilterIgnored" in reasons
     assert "ModelIdMissing" not in [event.reason for event in known.run(ARTIFACTS, "qwen").events]
@@ -388,7 +408,7 @@ def test_last_used_is_the_deployment_that_mounts_the_volume() -> None:
 @pytest.mark.spec("AR-420", "SC-011")
 def test_mode_follows_the_owners() -> None:
     reference = {"apiVersion": "aim.eai.amd.com/v1alpha1", "kind": "AIMTemplateCache", "name": "c", "uid": "u"}
-    plan = plan_of(seen(artifact(spec=SIZED, owners=[reference])), ARTIFACTS)
+    plan = plan_of(seen(artifact(spec=SIZED, owners=[reference], created=EARLIER)), ARTIFACTS)
     assert plan.status is not None
     assert plan.status["mode"] == "Dedicated"
 
@@ -427,8 +447,9 @@ def test_a_changed_config_touches_neither_the_volume_nor_the_job_that_are_there(
 @pytest.mark.spec("SC-002")
 def test_weights_from_s3_without_a_model_id() -> None:
     known = Cluster(artifact(uri="s3://models/SmolLM-135M", spec={"size": "2.2Gi"}))
-    first = known.run(ARTIFACTS, "qwen")
-    assert [event.reason for event in first.events if event.type is EventType.WARNING] == ["ModelIdMissing"]
+    known.run(ARTIFACTS, "qwen")
+    second = known.run(ARTIFACTS, "qwen")
+    assert [event.reason for event in second.events if event.type is EventType.WARNING] == ["ModelIdMissing"]
     known.settle(ARTIFACTS, "qwen")
     known.bind_claim()
     known.start_pod()

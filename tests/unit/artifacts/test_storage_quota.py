@@ -141,6 +141,7 @@ def test_who_could_not_make_a_volume_holds_up_nobody(older: JsonObject) -> None:
 def test_a_bad_annotation_is_told_whether_or_not_the_volume_is_there() -> None:
     bad = namespace(annotations={"aim.eai.amd.com/artifact-storage-quota": "oops"})
     known = Cluster(artifact(spec={"size": "10Gi"}), bad, config(defaultNamespaceLimit="50Gi"))
+    known.later(60)
     without = plan_of(known, ARTIFACTS)
     known.run(ARTIFACTS, "qwen")
     known.put(ARTIFACTS, artifact(spec={"size": "10Gi"}, status={}))
@@ -189,7 +190,7 @@ def test_volumes_count_until_they_are_gone() -> None:
 
 @pytest.mark.spec("AR-470")
 def test_without_limits_nothing_is_said() -> None:
-    plan = plan_of(seen(artifact(spec={"size": "10Gi"}), namespace()), ARTIFACTS)
+    plan = plan_of(seen(artifact(spec={"size": "10Gi"}, created=NOW - timedelta(hours=1)), namespace()), ARTIFACTS)
     assert "StorageQuotaReady" not in conditions_of(plan)
     assert children_of(plan, ARTIFACT_CLAIMS)
 
