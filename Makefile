@@ -81,6 +81,8 @@ lint: setup
 
 bench: setup
 	PYTHONPATH=tests $(BIN)/python -m bench
+	PYTHONPATH=tests $(BIN)/python -m bench.storage
+	PYTHONPATH=tests $(BIN)/python -m bench.downloads
 
 # Small changes in the modules that decide, as many as ten minutes allow, and whether the unit tests notice. SEED repeats
 # a sample, ONLY=aim_routing (any part of a path) selects modules.
