@@ -23,6 +23,8 @@ CONSUMERS = {
     "AIMArtifact": "artifact",
 }
 OTHER_REASON = {"AIMModel", "AIMServiceTemplate", "AIMClusterServiceTemplate"}
+LONG_AGO = "2026-11-01T12:00:00Z"
+"""What is as old as that is told at once (AR-317, FW-512)."""
 STORED = {
     "name": "default",
     "kind": "aim.eai.amd.com/v1alpha1/AIMClusterRuntimeConfig",
@@ -56,7 +58,8 @@ def after_pass(kind: str, *configs: JsonObject, stale: bool = False, **spec: Any
     )
     given = objects()[kind]
     status = {**given.get("status", {}), "resolvedRuntimeConfig": STORED}
-    about = {**given, "spec": {**given["spec"], **spec}, "status": status}
+    about = {**given, "metadata": {**given["metadata"], "creationTimestamp": LONG_AGO}}
+    about |= {"spec": {**given["spec"], **spec}, "status": status}
     known = {part.kind.kind for part in service.consumes} - {kind, "AIMRuntimeConfig", "AIMClusterRuntimeConfig"}
     others = [obj for other, obj in objects().items() if other in known]
     world = world_of(service.consumes, about, *others, *configs, indexes=service.indexes)
