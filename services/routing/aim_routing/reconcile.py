@@ -19,6 +19,7 @@ from controller_runtime import (
     BRIEFLY,
     GRACE_PERIOD,
     RETRIED_CATEGORIES,
+    UNTOLD,
     Child,
     ClassifiedError,
     Delete,
@@ -41,6 +42,9 @@ ALREADY_EXISTS: Final = "AlreadyExists"
 FETCH_ERROR: Final = "HTTPRouteFetchError"
 _OVER: Final = MappingProxyType({PENDING: StatusValue.PROGRESSING})
 """What may stand while KServe is just making the predictor's Service behind a new route (RT-145)."""
+
+_UNTOLD_FOR: Final = MappingProxyType({PENDING: timedelta(seconds=10), BACKEND_NOT_FOUND: timedelta(seconds=60)})
+"""How long after a route is made its first steps go untold: serving says meanwhile that it is being made (RT-174)."""
 
 
 def reconcile(service: AIMService, view: View, now: datetime) -> Plan:
@@ -81,16 +85,28 @@ def reconcile(service: AIMService, view: View, now: datetime) -> Plan:
     # What the gateway said is about the route as it was; the plan that carries this applies the new one.
     told = None if in_effect != address else found.value
     desired = awaiting(child.name, child.namespace, gateway) if told is None else acceptance(told, gateway)
+    conflict = shared_path_event(rivals, service, gateway, path.value)
+    quiet = _untold(service, desired, found.value, now)
+    if quiet is not None:
+        return Plan(children=(child,), requeue_after=quiet, events=() if conflict is None else (conflict,))
     early = _too_early_to_tell(service, desired, now)
     desired = replace(desired, keep=early is not None)
     plan = replace(_report(service, desired, found.value, now, child), requeue_after=early)
-    conflict = shared_path_event(rivals, service, gateway, path.value)
     return plan if conflict is None else replace(plan, events=(*plan.events, conflict))
 
 
 def is_controlled_by(route: HTTPRoute, service: AIMService) -> bool:
     """Whether the service made the route (RT-183, RT-184)."""
     return any(owner.uid == service.uid and owner.controller for owner in route.metadata.owner_references)
+
+
+def _untold(service: AIMService, desired: Desired, route: HTTPRoute | None, now: datetime) -> float | None:
+    """Seconds for which nothing needs to be told of a new route: what is usual comes to its end by itself."""
+    if find_condition(service.status.conditions, HTTP_ROUTE_READY) is not None or desired.reason not in _UNTOLD_FOR:
+        return None
+    since = None if route is None else route.metadata.creation_timestamp
+    hold = Hold(_UNTOLD_FOR[desired.reason], since or now, {UNTOLD: StatusValue.PROGRESSING})
+    return hold.left(now) if hold.covers(None, now) else None
 
 
 def _too_early_to_tell(service: AIMService, desired: Desired, now: datetime) -> float | None:

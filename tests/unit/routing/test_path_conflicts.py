@@ -60,7 +60,13 @@ def route_of(obj: JsonObject, **metadata: Any) -> JsonObject:
     """The route that the service gets when it is alone."""
     (child,) = pass_of(world_of(ROUTING.consumes, obj, indexes=ROUTING.indexes), obj).children
     key = Key.of(child.body)
-    members = {"uid": f"{key.namespace}-{key.name}", "owners": [owner(obj)], "spec": child.body["spec"], **metadata}
+    members = {
+        "uid": f"{key.namespace}-{key.name}",
+        "owners": [owner(obj)],
+        "created": NOW - timedelta(hours=1),
+        "spec": child.body["spec"],
+        **metadata,
+    }
     return make(HTTP_ROUTE, key.name, namespace=key.namespace, **members)
 
 
@@ -80,7 +86,7 @@ def told(plan: Plan) -> tuple[str, str]:
 
 
 def is_refused(plan: Plan) -> bool:
-    return told(plan)[0] == "PathConflict"
+    return plan.status is not None and told(plan)[0] == "PathConflict"
 
 
 @pytest.mark.spec("RT-122", "RT-S33")
@@ -246,7 +252,7 @@ def test_the_rule_holds_for_each_hostname(theirs: list[str], mine: list[str], re
 @pytest.mark.spec("RT-058", "RT-173")
 def test_hostnames_are_on_the_route_and_in_the_status() -> None:
     named = older(hostnames=["a.example.com", "*.example.org", "a.example.com"])
-    plan = pass_of(world(named), named)
+    plan = pass_of(standing(named), named)
     assert plan.children[0].body["spec"]["hostnames"] == ["a.example.com", "*.example.org"]
     assert plan.status is not None
     assert plan.status["routing"] == {"path": "/demo/chat", "hostnames": ["a.example.com", "*.example.org"]}

@@ -28,8 +28,10 @@ def config(**routing: Any) -> JsonObject:
 
 
 def routed(*objects: JsonObject) -> Live:
-    """A service whose route is made."""
+    """A service whose route is made, so long ago that the gateway's silence is told."""
     live = Live(ROUTING, *objects, namespace=TEAM)
+    settle(live)
+    live.later(60)
     settle(live)
     assert live.names(HTTP_ROUTES) == [ROUTE]
     return live
@@ -100,6 +102,8 @@ def test_routing_writes_nothing_that_it_needs_no_permission_for() -> None:
     live = Live(ROUTING, service(), namespace=TEAM)
     for routing in (ON, {**ON, "pathTemplate": "/other"}, {"enabled": False}):
         live.change(SERVICES, NAME, spec={"model": {"image": "a/b:1"}, "routing": routing})
+        settle(live)
+        live.later(60)
         settle(live)
     assert live.requests() == {
         ("apply", "httproutes"),

@@ -1,5 +1,6 @@
 """What is said about a route and its path, word for word where somebody acts on it."""
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -301,7 +302,8 @@ def test_a_route_of_somebody_else_is_told_with_its_controller() -> None:
 
 
 def test_a_new_route_is_told_by_its_name_and_its_gateway() -> None:
-    found = plan(routed())
+    known = routed()
+    found = plan(known, route_of(known, created=NOW - timedelta(seconds=10)))
     assert found.status is not None
     [ready], [child] = found.status["conditions"], found.children
     assert ready["message"] == f"Gateway ml-team/gw has not accepted HTTPRoute {child.name} yet"

@@ -50,7 +50,7 @@ def stored_route(plan: Plan, *parents: JsonObject, owner_of: JsonObject | None =
         labels=labels,
         spec=body["spec"],
         status={"parents": list(parents)},
-        **metadata,
+        **{"created": NOW - timedelta(hours=1), **metadata},
     )
 
 
@@ -138,10 +138,12 @@ def test_the_route_is_made_while_nothing_else_is_ready() -> None:
 
 
 @pytest.mark.spec("RT-142", "RT-170", "FW-370", "FW-371", "RT-P08", "FW-373", "RT-140")
-def test_the_first_pass_reports_pending_and_the_path_and_nothing_of_others() -> None:
+def test_what_is_told_is_pending_and_the_path_and_nothing_of_others() -> None:
     seventh = service({"enabled": True})
     seventh["metadata"]["generation"] = 7
-    plan = passes(world(seventh, config({"gatewayRef": GATEWAY})))
+    known = world(seventh, config({"gatewayRef": GATEWAY}))
+    known.put(HTTP_ROUTES, stored_route(passes(known)))
+    plan = passes(known)
     assert plan.status is not None
     assert plan.status["conditions"][0]["observedGeneration"] == 7
     assert set(plan.status) == {"conditions", "routing"}
@@ -180,6 +182,32 @@ def test_what_the_gateway_says_becomes_the_condition(parents: list[JsonObject], 
     known = world(service({"enabled": True}), config({"gatewayRef": GATEWAY}))
     known.put(HTTP_ROUTES, stored_route(passes(known), *parents))
     assert ready_of(passes(known)) == expected
+
+
+@pytest.mark.spec("RT-174", "RT-140", "RT-172")
+@pytest.mark.parametrize(("reason", "seconds"), [("HTTPRoutePending", 10), ("BackendNotFound", 60)])
+def test_of_a_new_route_nothing_is_told_while_the_usual_may_follow(reason: str, seconds: int) -> None:
+    missing = parent(condition("Accepted", True), condition("ResolvedRefs", False, "BackendNotFound"))
+    said = [missing] if reason == "BackendNotFound" else []
+
+    def after(age: float, *told: JsonObject) -> Plan:
+        known = world(service({"enabled": True, "gatewayRef": GATEWAY}, status={"conditions": list(told)}))
+        route = stored_route(passes(known), *said, created=NOW - timedelta(seconds=age))
+        known.put(HTTP_ROUTES, route)
+        return passes(known)
+
+    quiet = after(seconds - 1)
+    assert (quiet.status, quiet.events, quiet.requeue_after) == (None, (), 1.0)
+    assert len(quiet.children) == 1, "it is applied all the same"
+    assert ready_of(after(seconds)) == ("False", reason)
+    accepted = condition("HTTPRouteReady", True, "HTTPRouteAccepted")
+    assert ready_of(after(1, accepted)) == ("False", reason), "of what was told, every change is"
+
+
+@pytest.mark.spec("RT-174")
+def test_the_pass_that_makes_the_route_tells_nothing() -> None:
+    plan = passes(world(service({"enabled": True, "gatewayRef": GATEWAY})))
+    assert (plan.status, plan.requeue_after, len(plan.children)) == (None, 10.0, 1)
 
 
 @pytest.mark.spec("RT-145")
@@ -416,8 +444,8 @@ def test_an_empty_template_of_the_service_hides_that_of_the_config() -> None:
     base = config({"gatewayRef": GATEWAY, "pathTemplate": "/of/the/config"})
     uid = service()["metadata"]["uid"]
     plan = passes(world(service({"enabled": True, "pathTemplate": ""}), base))
-    assert plan.status is not None
-    assert plan.status["routing"] == {"path": f"/ml-team/{uid}"}
+    (rule,) = plan.children[0].body["spec"]["rules"]
+    assert rule["matches"][0]["path"]["value"] == f"/ml-team/{uid}"
 
 
 @pytest.mark.spec("RT-115")

@@ -206,7 +206,7 @@ def test_the_service_template_hides_that_of_the_config() -> None:
 @pytest.mark.parametrize(("generation", "expected"), [(1, "HTTPRouteAccepted"), (2, "HTTPRoutePending")])
 def test_acceptance_of_the_present_route_counts(generation: int, expected: str) -> None:
     route = accepted_route(service(ON))
-    route["metadata"]["generation"] = generation
+    route["metadata"] |= {"generation": generation, "creationTimestamp": "2026-11-01T12:00:00Z"}
     found = plan(service(ON), route)
     assert reason(found) == expected
     assert found.status is not None
@@ -230,7 +230,8 @@ def test_a_template_that_breaks_later_keeps_the_route_until_it_is_mended() -> No
     assert (reason(broken), broken.children, broken.deletes) == ("PathTemplateInvalid", (), ())
     assert broken.status is not None
     assert broken.status["routing"] == {"path": "/t/nlp"}
-    mended = plan(service(routing, labels={"team": "cv"}), route)
+    told = {"conditions": broken.status["conditions"]}
+    mended = plan(service(routing, labels={"team": "cv"}, status=told), route)
     assert mended.status is not None
     assert mended.status["routing"] == {"path": "/t/cv"}
 
