@@ -6,7 +6,7 @@ plan = decide(RECONCILER, world.object(parts.SERVICES, "ml", "chat"), world.view
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from itertools import count
 from typing import Any, TypeVar
 
@@ -37,6 +37,10 @@ def next_version() -> str:
     return str(next(_versions))
 
 
+EARLIER = NOW - timedelta(hours=1)
+"""When objects came, unless a test says otherwise: long enough ago for all that is told only after a while."""
+
+
 def make(
     kind: Kind[Any],
     name: str,
@@ -44,7 +48,7 @@ def make(
     namespace: str | None = None,
     uid: str | None = None,
     generation: int = 1,
-    created: datetime = NOW,
+    created: datetime = EARLIER,
     labels: Mapping[str, str] | None = None,
     annotations: Mapping[str, str] | None = None,
     owners: Iterable[JsonObject] = (),

@@ -36,7 +36,7 @@ def gpu_node(name: str = "gpu-1", device: str = "74a1", **labels: str) -> JsonOb
 
 
 def model(name: str = "qwen", image: str = IMAGE, **spec: Any) -> JsonObject:
-    return make(AIM_MODEL, name, spec={"image": image, **spec})
+    return make(AIM_MODEL, name, created=NOW, spec={"image": image, **spec})
 
 
 def cluster_model(name: str = "qwen", image: str = IMAGE, **spec: Any) -> JsonObject:
@@ -103,7 +103,16 @@ class DiscoveryCluster(Live):
         labels = {"job-name": job, "app.kubernetes.io/component": "discovery"}
         status = {"phase": phase, "containerStatuses": list(containers)}
         spec = raw["spec"]["template"]["spec"]
-        return make(POD, f"{job}-x", namespace=namespace, labels=labels, owners=[owner(raw)], spec=spec, status=status)
+        return make(
+            POD,
+            f"{job}-x",
+            namespace=namespace,
+            labels=labels,
+            owners=[owner(raw)],
+            created=self.now,
+            spec=spec,
+            status=status,
+        )
 
 
 def discovery_world(*objects: JsonObject, nodes: Iterable[JsonObject] | None = None, **values: Any) -> DiscoveryWorld:

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from datetime import datetime
 from typing import Any
 
-from support.builders import NOW, BuiltWorld, condition, make, owner, world_of
+from support.builders import EARLIER, NOW, BuiltWorld, condition, make, owner, world_of
 from support.deciding import decide
 from support.live import Live
 
@@ -135,7 +135,13 @@ def config(name: str = "default", *, cluster: bool = False, **spec: Any) -> Json
 
 
 def workload(
-    of_service: JsonObject, *, ready: bool | None = None, image: str = IMAGE, name: str = WORKLOAD, **predictor: Any
+    of_service: JsonObject,
+    *,
+    ready: bool | None = None,
+    since: datetime = EARLIER,
+    image: str = IMAGE,
+    name: str = WORKLOAD,
+    **predictor: Any,
 ) -> JsonObject:
     """An InferenceService as serving made it, with one volume of weights."""
     body = {
@@ -145,7 +151,7 @@ def workload(
         "volumes": [{"name": "weights", "persistentVolumeClaim": {"claimName": CLAIM}}],
         **predictor,
     }
-    conditions = [] if ready is None else [condition("Ready", ready)]
+    conditions = [] if ready is None else [condition("Ready", ready, since=since)]
     return make(
         kinds.INFERENCE_SERVICE,
         name,
@@ -170,7 +176,7 @@ def predictor_pod(
         status["conditions"] = [condition("Ready", ready, since=since)]
     own = {labels.KSERVE_INFERENCE_SERVICE: WORKLOAD}
     spec = {"containers": [{"name": "kserve-container", "image": IMAGE}]}
-    return make(kinds.POD, name, namespace=TEAM, labels=own, spec=spec, status=status)
+    return make(kinds.POD, name, namespace=TEAM, labels=own, created=NOW, spec=spec, status=status)
 
 
 def pod_events(of_service: JsonObject, pod: JsonObject, *events: tuple[str, str], at: datetime = NOW) -> JsonObject:

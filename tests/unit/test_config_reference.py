@@ -24,7 +24,7 @@ CONSUMERS = {
 }
 OTHER_REASON = {"AIMModel", "AIMServiceTemplate", "AIMClusterServiceTemplate"}
 LONG_AGO = "2026-11-01T12:00:00Z"
-"""What is as old as that is told at once (AR-317, FW-512)."""
+"""What is as old as that is told at once (FW-518)."""
 STORED = {
     "name": "default",
     "kind": "aim.eai.amd.com/v1alpha1/AIMClusterRuntimeConfig",

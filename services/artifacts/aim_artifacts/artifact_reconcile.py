@@ -75,6 +75,8 @@ def reconcile_artifact(settings: ArtifactsSettings, artifact: AIMArtifact, view:
         extra=_download_complete(artifact, stage),
         failure=view.failure,
         progressing=stage.progressing,
+        # What the download reports is shown beside the status from then on.
+        created=None if _downloads(stage) else artifact.metadata.creation_timestamp,
     )
     used = last_use(artifact, _users(seen, view), now if evaluation.may_apply else None)
     annotations = (*_pin_filter(seen, stage), *stage.annotations, *used.annotations)
@@ -193,6 +195,10 @@ def _download_complete(artifact: AIMArtifact, stage: Stage) -> Sequence[Desired]
     if stage.outcome is None and not existed:
         return ()
     return (download_complete(artifact.status, stage.outcome or DownloadOutcome()),)
+
+
+def _downloads(stage: Stage) -> bool:
+    return stage.outcome is not None and stage.outcome.running
 
 
 def _status(seen: Seen, stage: Stage, evaluation: Evaluation, used: LastUse) -> JsonObject:

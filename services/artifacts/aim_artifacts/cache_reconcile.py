@@ -59,6 +59,7 @@ def reconcile_cache(cache: AIMTemplateCache, view: View, now: datetime) -> Plan:
         now=now,
         errors=(*errors, *cache_errors(cache.spec)),
         failure=view.failure,
+        created=cache.metadata.creation_timestamp,
     )
     patches, children = _wanted(cache, config, template, matches, view)
     return assemble(

@@ -13,10 +13,10 @@ from aim_artifacts.limits.admission import Admission
 from aim_artifacts.progress import DownloadOutcome
 from aim_artifacts.settings import ArtifactsSettings
 from aim_artifacts.stage import JobSeen, Seen, Stage
-from aim_domain import AIMArtifact, PodFacts, failed_condition, inspect_pvc, is_job_complete, newest_pod
+from aim_domain import PodFacts, failed_condition, inspect_pvc, is_job_complete, newest_pod
 from aim_domain.component_names import ComponentName
 from aim_domain.naming import claim_name
-from controller_runtime import BRIEFLY, Category, Component, PodPhase, State, downstream
+from controller_runtime import Component, PodPhase, State, downstream
 from controller_runtime.core import Job, PersistentVolumeClaim
 
 _CLAIM = ComponentName.CACHE_PVC
@@ -35,18 +35,8 @@ def provision(seen: Seen, size: int, admission: Admission) -> Stage:
     if admission.blocked is not None:
         reason = (admission.blocked.reason.value, admission.blocked.message)
         return Stage(size=size, progressing=reason)
-    missing = _about_to_be(downstream(_CLAIM, seen.claim, what=what), seen.artifact)
+    missing = downstream(_CLAIM, seen.claim, what=what)
     return Stage((missing,), (build_claim(seen.artifact, seen.config.spec, size, admission.limits),), size=size)
-
-
-def _about_to_be(missing: Component, artifact: AIMArtifact) -> Component:
-    """What this very pass makes is nothing to tell of a new artifact: the next pass finds it (AR-317)."""
-    created = artifact.metadata.creation_timestamp
-    absent = all(error.category is Category.MISSING_DOWNSTREAM for error in missing.errors)
-    if created is None or artifact.status.conditions or not absent:
-        return missing
-    lacking = Component(_CLAIM, State.PROGRESSING, missing.effective_reason, missing.effective_message)
-    return lacking.hold_for(BRIEFLY, since=created, whole=True)
 
 
 def settled(seen: Seen, claim: PersistentVolumeClaim, size: int | None, now: datetime) -> Stage:

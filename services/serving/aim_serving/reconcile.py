@@ -33,6 +33,7 @@ from aim_serving.left_at_zero import awakening
 from aim_serving.model_health import model_component
 from aim_serving.model_search import ModelResult, find_model
 from aim_serving.profile_mount import ProfileMount, profile_mount
+from aim_serving.readiness import together
 from aim_serving.references import Template, is_ready
 from aim_serving.replicas import replicas_in_effect, runtime_status
 from aim_serving.route_health import route_component
@@ -113,6 +114,8 @@ def reconcile(service: AIMService, view: View, now: datetime) -> Plan:
         errors=seen.faults,
         extra=(*replicas_in_effect(service.spec), *dry_run_condition(service)),
         failure=view.failure,
+        # Who keeps caches goes by the template in the status, so that is told at once.
+        created=None if seen.template.result.template is not None else service.metadata.creation_timestamp,
     )
     retries = cache.retries if evaluation.may_apply and not is_dry_run(service) else _retries(service)
     status = status_json(
@@ -254,9 +257,9 @@ def _components(
         cache.component,
     )
     if not seen.routing.enabled:
-        return always
+        return together(always, seen.running)
     route = find_condition(status.conditions, ComponentName.HTTP_ROUTE.condition)
-    return (*always, route_component(route, seen.routing.fault))
+    return together((*always, route_component(route, seen.routing.fault)), seen.running)
 
 
 def _judge_cache(view: View, service: AIMService, seen: Situation, *, repaired: bool) -> CacheVerdict:

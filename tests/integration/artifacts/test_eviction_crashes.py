@@ -42,6 +42,7 @@ def full() -> Full:
     known.add(cache(), workload("chat", known.claim_of("used")))
     known.settle(TEMPLATE_CACHES, "qwen")
     known.add(sized("x", size="20Gi"))
+    known.later(2)
     return known
 
 

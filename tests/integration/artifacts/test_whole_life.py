@@ -2,7 +2,7 @@
 
 import pytest
 from support.artifacts import TEAM, Cluster, artifact, cache, namespace, source, template
-from support.builders import make, owner, terminated
+from support.builders import NOW, make, owner, terminated
 
 from aim_domain import labels
 from aim_domain.parts import ARTIFACT_CLAIMS, ARTIFACT_JOBS, ARTIFACT_PODS, ARTIFACTS, TEMPLATE_CACHES
@@ -119,7 +119,7 @@ def test_weights_that_somebody_deleted_come_back_once(writes: int) -> None:
 @pytest.mark.spec("AR-801", "FW-120")
 def test_what_an_artifact_of_known_size_costs() -> None:
     """From its creation to Ready, beside what the downloader reports: writes, and Events."""
-    known = Cluster(artifact(spec={"size": "1Gi"}), namespace())
+    known = Cluster(artifact(spec={"size": "1Gi"}, created=NOW), namespace())
     known.settle(ARTIFACTS, "qwen")
     known.bind_claim()
     known.settle(ARTIFACTS, "qwen")
@@ -132,5 +132,5 @@ def test_what_an_artifact_of_known_size_costs() -> None:
     assert known.settle(ARTIFACTS, "qwen").status is not None
     assert known.value(ARTIFACTS, "qwen") is StatusValue.READY
     written = known.written()
-    assert sum(count for what, count in written.items() if what != "events") <= 10, written
-    assert written["events"] <= 5, written
+    assert sum(count for what, count in written.items() if what != "events") <= 8, written
+    assert written["events"] <= 3, written

@@ -36,7 +36,6 @@ from controller_runtime.kinds import POD
 CLAIM = "qwen-cache-16b81fda"
 DOWNLOAD = "qwen-download-16b81fda"
 SIZED = {"size": "100Mi"}
-EARLIER = NOW - timedelta(hours=1)
 
 
 def cluster(*others: JsonObject, **members: Any) -> Cluster:
@@ -69,7 +68,7 @@ def test_only_the_volume_for_a_cache_says_so(made_by_cache: bool) -> None:
 
 
 @pytest.mark.spec(
-    "AR-317",
+    "FW-518",
     "AR-041",
     "AR-100",
     "AR-101",
@@ -83,7 +82,7 @@ def test_only_the_volume_for_a_cache_says_so(made_by_cache: bool) -> None:
     "AR-P11",
 )
 def test_first_pass_makes_binding_and_volume() -> None:
-    known = cluster()
+    known = cluster(created=NOW)
     plan = known.run(ARTIFACTS, "qwen")
     (claim,) = children_of(plan, ARTIFACT_CLAIMS)
     assert claim["metadata"]["name"] == CLAIM
@@ -103,12 +102,24 @@ def test_first_pass_makes_binding_and_volume() -> None:
     assert binding["subjects"] == [{"kind": "ServiceAccount", "name": "default", "namespace": TEAM}]
     assert [child.owned for child in plan.children] == [False, True]
     assert not children_of(plan, ARTIFACT_JOBS)
-    assert (plan.status, plan.events) == (None, ()), "the volume is there in a moment"
+    assert (plan.status, plan.events) == (None, ()), "it is under way, as everybody expects"
 
 
-@pytest.mark.spec("AR-317", "AR-420")
+@pytest.mark.spec("FW-518")
+def test_a_new_artifact_is_told_of_once_its_download_runs() -> None:
+    known = cluster(created=NOW)
+    known.settle(ARTIFACTS, "qwen")
+    known.bind_claim()
+    pod = known.start_pod(None, "Pending")
+    known.settle(ARTIFACTS, "qwen")
+    assert known.status(ARTIFACTS, "qwen").get("conditions") is None
+    known.change(ARTIFACT_PODS, pod, status={"phase": "Running"})
+    assert value_of(known.settle(ARTIFACTS, "qwen")) == "Progressing"
+
+
+@pytest.mark.spec("FW-518", "AR-420")
 def test_what_lasts_is_told_although_it_is_about_the_first_volume() -> None:
-    plan = plan_of(seen(artifact(spec=SIZED, created=EARLIER)), ARTIFACTS)
+    plan = plan_of(seen(artifact(spec=SIZED)), ARTIFACTS)
     assert value_of(plan) == "Progressing"
     assert conditions_of(plan)["CachePvcReady"] == ("False", "ResourceNotReady")
     assert plan.status is not None
@@ -379,9 +390,8 @@ def test_the_job_waits_for_the_binding() -> None:
 @pytest.mark.spec("CC-309", "AR-113", "AR-405")
 def test_warnings_about_s3_sources_come_once() -> None:
     known = cluster(uri="s3://bucket/llama", spec={**SIZED, "downloadFilter": {}})
-    known.run(ARTIFACTS, "qwen")
-    second = known.run(ARTIFACTS, "qwen")
-    reasons = [event.reason for event in second.events]
+    first = known.run(ARTIFACTS, "qwen")
+    reasons = [event.reason for event in first.events]
     assert "ModelIdMissing" in reasons
     assert "DownloadFilterIgnored" in reasons
     assert "ModelIdMissing" not in [event.reason for event in known.run(ARTIFACTS, "qwen").events]
@@ -408,7 +418,7 @@ def test_last_used_is_the_deployment_that_mounts_the_volume() -> None:
 @pytest.mark.spec("AR-420", "SC-011")
 def test_mode_follows_the_owners() -> None:
     reference = {"apiVersion": "aim.eai.amd.com/v1alpha1", "kind": "AIMTemplateCache", "name": "c", "uid": "u"}
-    plan = plan_of(seen(artifact(spec=SIZED, owners=[reference], created=EARLIER)), ARTIFACTS)
+    plan = plan_of(seen(artifact(spec=SIZED, owners=[reference])), ARTIFACTS)
     assert plan.status is not None
     assert plan.status["mode"] == "Dedicated"
 
@@ -447,9 +457,8 @@ def test_a_changed_config_touches_neither_the_volume_nor_the_job_that_are_there(
 @pytest.mark.spec("SC-002")
 def test_weights_from_s3_without_a_model_id() -> None:
     known = Cluster(artifact(uri="s3://models/SmolLM-135M", spec={"size": "2.2Gi"}))
-    known.run(ARTIFACTS, "qwen")
-    second = known.run(ARTIFACTS, "qwen")
-    assert [event.reason for event in second.events if event.type is EventType.WARNING] == ["ModelIdMissing"]
+    first = known.run(ARTIFACTS, "qwen")
+    assert [event.reason for event in first.events if event.type is EventType.WARNING] == ["ModelIdMissing"]
     known.settle(ARTIFACTS, "qwen")
     known.bind_claim()
     known.start_pod()

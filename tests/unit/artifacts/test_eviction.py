@@ -685,7 +685,7 @@ def test_the_last_use_moves_with_the_generation_of_what_mounts_it() -> None:
 @pytest.mark.spec("AR-426")
 def test_a_change_that_cannot_be_written_down_is_seen_later_and_once() -> None:
     known = Full(old=IDLE)
-    known.put(INFERENCE_SERVICES, workload("chat", known.claim_of("a"), generation=3))
+    known.put(INFERENCE_SERVICES, workload("chat", known.claim_of("a"), created=NOW, generation=3))
     spec = known.raw(ARTIFACTS, "a")["spec"]
     known.change(ARTIFACTS, "a", spec={**spec, "runtimeConfigName": "absent"})
     known.settle(ARTIFACTS, "a")

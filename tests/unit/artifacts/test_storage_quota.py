@@ -141,7 +141,6 @@ def test_who_could_not_make_a_volume_holds_up_nobody(older: JsonObject) -> None:
 def test_a_bad_annotation_is_told_whether_or_not_the_volume_is_there() -> None:
     bad = namespace(annotations={"aim.eai.amd.com/artifact-storage-quota": "oops"})
     known = Cluster(artifact(spec={"size": "10Gi"}), bad, config(defaultNamespaceLimit="50Gi"))
-    known.later(60)
     without = plan_of(known, ARTIFACTS)
     known.run(ARTIFACTS, "qwen")
     known.put(ARTIFACTS, artifact(spec={"size": "10Gi"}, status={}))
@@ -173,7 +172,7 @@ def test_a_blocked_artifact_waits_until_the_limit_is_raised() -> None:
 
 @pytest.mark.spec("AR-446", "AR-471", "SC-072", "AR-P33")
 def test_volumes_count_until_they_are_gone() -> None:
-    first = artifact("first", uid="uid-1", spec={"size": "10Gi"}, created=NOW - timedelta(hours=1))
+    first = artifact("first", uid="uid-1", spec={"size": "10Gi"})
     known = Cluster(
         first, artifact("second", uid="uid-2", spec={"size": "10Gi"}), namespace(), config(clusterLimit="15Gi")
     )
@@ -190,7 +189,7 @@ def test_volumes_count_until_they_are_gone() -> None:
 
 @pytest.mark.spec("AR-470")
 def test_without_limits_nothing_is_said() -> None:
-    plan = plan_of(seen(artifact(spec={"size": "10Gi"}, created=NOW - timedelta(hours=1)), namespace()), ARTIFACTS)
+    plan = plan_of(seen(artifact(spec={"size": "10Gi"}), namespace()), ARTIFACTS)
     assert "StorageQuotaReady" not in conditions_of(plan)
     assert children_of(plan, ARTIFACT_CLAIMS)
 

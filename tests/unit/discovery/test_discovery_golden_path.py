@@ -21,6 +21,7 @@ def inspected() -> DiscoveryCluster:
     assert image is not None
     cluster.answer(effect, {"digest": "sha256:0", "labels": image.labels("0.8.5")})
     cluster.settle(MODELS, "qwen-qwen3-32b")
+    cluster.later(2)
     return cluster
 
 

@@ -151,7 +151,9 @@ def test_entries_of_an_image_come_beside_what_it_recommends_and_are_discovered()
     assert {one["aim.eai.amd.com/model"] for one in labels} == {"qwen"}
     assert {one[ALIAS] for one in labels if ALIAS in one} == {"custom-high-memory", "latency-optimized"}
     assert cluster.status(MODELS, "qwen")["sourceType"] == "Image"
+    cluster.later(2)
     for one in cluster.all(TEMPLATES):
+        cluster.run(TEMPLATES, one["metadata"]["name"])
         assert cluster.condition(TEMPLATES, one["metadata"]["name"], "Discovered") == ("False", "AwaitingDiscovery")
 
 

@@ -31,6 +31,9 @@ JOB = Component("Job", State.PROGRESSING, "JobRunning", "it is running", depende
 BROKEN = Component(
     "Job", errors=(ClassifiedError(Category.INVALID_SPEC, "JobFailed", "it has failed"),), dependency=DOWN
 )
+ABSENT = Component(
+    "Job", errors=(ClassifiedError(Category.MISSING_DOWNSTREAM, "NotYet", "it does not exist yet"),), dependency=DOWN
+)
 AWAY = ClassifiedError(Category.INFRASTRUCTURE, "Timeout", "no answer")
 
 
@@ -117,8 +120,8 @@ def test_the_first_hold_that_ends_is_looked_at_also_when_an_error_is_retried() -
 @pytest.mark.spec("FW-512")
 def test_the_whole_status_waits_unless_something_is_wrong() -> None:
     step = STARTING.hold_for(SPAN, since=NOW, whole=True)
-    quiet = planned(seen(JOB, step))
-    assert (quiet.status, quiet.events, quiet.requeue_after) == (None, (), 2)
+    for quiet in (planned(seen(JOB, step)), planned(seen(ABSENT, step))):
+        assert (quiet.status, quiet.events, quiet.requeue_after) == (None, (), 2)
     for wrong in (planned(seen(BROKEN, step)), planned(seen(JOB, step, failure=AWAY))):
         assert wrong.status is not None
         assert [one["reason"] for one in wrong.status["conditions"] if one["type"] == "PodsReady"] == ["PodsStarting"]
@@ -138,3 +141,70 @@ def test_news_that_waits_keeps_blocking_what_it_blocks() -> None:
 def test_a_span_needs_its_beginning(span: timedelta | None, since: datetime | None) -> None:
     with pytest.raises(ValueError, match="go together"):
         Hold(span, since)
+
+
+def first_status(
+    *components: Component,
+    age: float = 1,
+    before: tuple[Condition, ...] = (),
+    progressing: tuple[str, str] | None = None,
+) -> Plan:
+    """What is told of an object of that many seconds."""
+    created = NOW - timedelta(seconds=age)
+    return planned(
+        evaluate(
+            ("Job", "Pods"),
+            components,
+            generation=1,
+            stored=before,
+            stored_status=None,
+            now=NOW,
+            progressing=progressing,
+            created=created,
+        )
+    )
+
+
+READY = Component("Job", State.READY, dependency=DOWN)
+
+
+@pytest.mark.spec("FW-518")
+@pytest.mark.parametrize(
+    "said", [JOB, ABSENT, STARTING, Component("Job", State.PENDING, "Waiting", "for somebody", dependency=DOWN)]
+)
+def test_of_a_new_object_nothing_is_told_while_something_is_under_way(said: Component) -> None:
+    plan = first_status(said)
+    assert (plan.status, plan.events, plan.requeue_after) == (None, (), 1)
+    assert first_status(said, age=2).status is not None
+
+
+@pytest.mark.spec("FW-518")
+@pytest.mark.parametrize(
+    "said",
+    [
+        READY,
+        BROKEN,
+        Component("Job", State.NOT_AVAILABLE, "NoGpu", "there is none", dependency=DOWN),
+        Component("Job", State.DEGRADED, "Half", "of it works", dependency=DOWN),
+        Component(
+            "Job",
+            errors=(ClassifiedError(Category.MISSING_UPSTREAM, "ModelNotFound", "there is none"),),
+            dependency=Dependency.UPSTREAM,
+        ),
+    ],
+)
+def test_what_is_ready_wrong_or_not_available_is_told_at_once(said: Component) -> None:
+    plan = first_status(said)
+    assert plan.status is not None
+    assert plan.events
+
+
+@pytest.mark.spec("FW-518", "AR-485")
+def test_only_the_first_status_waits_and_not_that_of_who_waits_for_room() -> None:
+    told = Condition(
+        type="Ready", status=ConditionStatus.FALSE, reason="Progressing", message="", observed_generation=1
+    )
+    assert first_status(JOB, before=(told,)).status is not None
+    assert first_status(JOB, progressing=("NamespaceQuotaExceeded", "no room")).status is not None
+    of_others = stored("PodsStarting")
+    assert first_status(JOB, before=(of_others,)).status is None, "another service may have told its part"

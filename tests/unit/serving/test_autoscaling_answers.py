@@ -4,7 +4,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from support.builders import NOW, fact
+from support.builders import EARLIER, NOW, fact
 from support.predictors import METRIC, USUAL
 from support.serving import (
     WORKLOAD,
@@ -72,9 +72,10 @@ def test_why_keda_makes_no_autoscaler() -> None:
     assert message_of(first, "HPAReady").endswith("does not exist yet")
     (effect,) = first.effects
     assert (effect.kind, effect.params["name"]) == (SCALER_REPORT, f"{WORKLOAD}-predictor")
-    assert effect.not_before == NOW + timedelta(seconds=10)
-    behind = plan_for(world, now=NOW - timedelta(hours=1)).effects[0].not_before
-    assert behind == NOW - timedelta(hours=1) + timedelta(seconds=10), "a clock behind puts nothing off"
+    assert effect.not_before == EARLIER + timedelta(seconds=10)
+    before = EARLIER - timedelta(hours=1)
+    behind = plan_for(world, now=before).effects[0].not_before
+    assert behind == before + timedelta(seconds=10), "a clock behind puts nothing off"
     why = "ScaledObject x: ScaledObjectCheckFailed: no metric specs returned from scalers"
     world.put(FACTS, fact("serving", SCALER_REPORT, effect.key, service, SERVICES, outcome={"message": why}))
     told = plan_for(world)

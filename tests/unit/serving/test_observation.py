@@ -36,7 +36,7 @@ from aim_serving.model_health import model_component
 from aim_serving.model_search import ModelResult
 from aim_serving.scaler_leftovers import SCALER_REMOVAL
 from aim_serving.scaler_report import SCALER_REPORT
-from controller_runtime import FACTS, Category, ClassifiedError, JsonObject, State
+from controller_runtime import FACTS, Category, ClassifiedError, JsonObject, Plan, State
 
 SERVICE = aim_service(template={"name": "qwen3-lat"})
 METRIC: JsonObject = {
@@ -376,6 +376,27 @@ def test_route(status: bool, reason: str | None, value: str) -> None:
     assert (ready[0] == "True") is status
     assert condition_of(plan, "HTTPRouteReady") is None
     assert len(children_of(plan, "InferenceService")) == 1
+
+
+@pytest.mark.spec("SV-299", "FW-512")
+@pytest.mark.parametrize("late", ["pods", "route"])
+def test_readiness_waits_a_moment_for_what_is_only_seen_later(late: str) -> None:
+    said = [] if late == "route" else [condition("HTTPRouteReady", True, "HTTPRouteAccepted")]
+    service = {**SERVICE, "status": {"conditions": said}}
+    pods = [] if late == "pods" else [predictor_pod("Running", ready=True)]
+
+    def after(seconds: float, *others: JsonObject) -> Plan:
+        became = workload(service, ready=True, since=NOW - timedelta(seconds=seconds))
+        known = (template(), model(), node(), cache("qwen3-lat-a04542d9"), config(**GATEWAY))
+        return plan_for(serving_world(service, *known, became, *pods, *others))
+
+    quiet = after(1)
+    assert (quiet.status, quiet.events, quiet.requeue_after) == (None, (), 1.0)
+    assert len(children_of(quiet, "InferenceService")) == 1, "it is applied all the same"
+    assert overall(after(2)) == "Starting"
+    crashing = predictor_pod("Running", ready=False, containers=[waiting("kserve-container", "CrashLoopBackOff")])
+    told = after(1, crashing).status if late == "pods" else None
+    assert late == "route" or told is not None, "what is wrong is told at once"
 
 
 @pytest.mark.spec("FW-376", "FW-092", "SV-224", "FW-S56", "RT-161", "RT-203")

@@ -6,7 +6,7 @@ from itertools import permutations
 from typing import Any
 
 import pytest
-from support.builders import NOW, condition
+from support.builders import EARLIER, NOW, condition
 from support.live import Live
 from support.serving import (
     IMAGE,
@@ -283,7 +283,9 @@ def test_a_reference_to_nothing_of_this_model_is_no_choice(of: str | None) -> No
     service = aim_service(status={"resolvedTemplate": reference("stored", former["metadata"]["uid"])})
     usable = template("usable", metric="throughput", precision="fp4")
     there = [] if of is None else [former]
-    plan = plan_for(serving_world(service, model(), node(), LATENCY, usable, *there))
+    plan = plan_for(
+        serving_world(service, model(), node(), LATENCY, usable, *there), now=EARLIER + timedelta(seconds=5)
+    )
     assert condition_of(plan, "TemplateReady") == ("False", "TemplateSelectionPending")
 
 

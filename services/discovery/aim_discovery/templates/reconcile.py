@@ -143,6 +143,7 @@ class _Pass:
             errors=(*self.work.errors, *template_errors(self.template.spec)),
             extra=(self.finding.condition, *(() if cache is None else (cache,))),
             failure=view.failure,
+            created=self.template.metadata.creation_timestamp,
         )
 
     # Children

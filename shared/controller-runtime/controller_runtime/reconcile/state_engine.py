@@ -16,7 +16,7 @@ from controller_runtime.json import JsonObject
 from controller_runtime.reconcile.components import ERROR_STATES, Component, Dependency, Observability, State
 from controller_runtime.reconcile.condition_names import ParentCondition
 from controller_runtime.reconcile.conditions import Desired, condition_json, events_of, settle
-from controller_runtime.reconcile.hold import soonest
+from controller_runtime.reconcile.hold import BRIEFLY, Hold, soonest
 from controller_runtime.reconcile.plan import Child, Delete, Effect, Event, Patch, Plan
 
 GRACE_PERIOD: Final = timedelta(seconds=10)
@@ -64,6 +64,7 @@ def evaluate(
     extra: Sequence[Desired] = (),
     failure: ClassifiedError | None = None,
     progressing: tuple[str, str] | None = None,
+    created: datetime | None = None,
 ) -> Evaluation:
     """Conditions, status and decisions of one pass.
 
@@ -78,14 +79,16 @@ def evaluate(
         extra: domain conditions, which take no part in the aggregation.
         failure: the failed write of this object's previous plan, ``view.failure``; nothing may be applied then.
         progressing: reason and message of ``Ready`` instead of ``Progressing`` (AR-485).
+        created: when the object came, if its first status may wait until there is something lasting to tell (FW-518).
     """
     named = sorted((part for part in components if part.name), key=lambda part: _rank(order, part.name))
     held = [part for part in named if _is_held(part, stored, now)]
     reported = [_as_told(part, stored) if part in held else part for part in named]
     loose = (*errors, *(() if failure is None else (failure,)))
     every = (*loose, *(error for part in reported for error in part.errors))
-    # What is wrong is told at once, and all the rest with it.
-    held = [part for part in held if not (part.hold and part.hold.whole and every)]
+    # What is wrong is told at once, and all the rest with it; that a child is not there yet is not wrong.
+    wrong = any(error.category is not Category.MISSING_DOWNSTREAM for error in every)
+    held = [part for part in held if not (part.hold and part.hold.whole and wrong)]
     memory = _Memory(stored, stored_status, _grace_left(every, stored, now))
     judged = [_judge(part, memory) for part in reported]
     verdict = _aggregate([item for item in judged if item.component.name in order], every, loose, memory, progressing)
@@ -96,14 +99,16 @@ def evaluate(
         verdict.ready,
     )
     settled = settle(desired, stored, generation=generation, now=now)
+    first = None if progressing or wrong else _first_status(created, stored, verdict.status)
+    holds = [part.hold for part in held if part.hold] + ([first] if first and first.covers(None, now) else [])
     return Evaluation(
         conditions=settled,
         status=verdict.status,
         may_apply=failure is None and not _blocked(errors, named),
         retry=_retry(every),
         retry_within=None if memory.grace_left is None else memory.grace_left.total_seconds(),
-        requeue_after=soonest(part.hold.left(now) for part in held if part.hold),
-        is_held=any(part.hold.whole for part in held if part.hold),
+        requeue_after=soonest(hold.left(now) for hold in holds),
+        is_held=any(hold.whole for hold in holds),
         events=tuple(event for event in events_of(desired, settled, stored) if not _is_told_elsewhere(event, judged)),
         generation=generation,
     )
@@ -140,6 +145,17 @@ def _is_held(component: Component, stored: Sequence[Condition], now: datetime) -
     """Whether it is too early to tell of the component, and what is stored may stand that long (FW-510)."""
     before = find_condition(tuple(stored), component.condition_type)
     return component.hold is not None and component.hold.covers(before, now)
+
+
+_EARLY: Final = frozenset({StatusValue.PENDING, StatusValue.PROGRESSING, StatusValue.STARTING})
+
+
+def _first_status(created: datetime | None, stored: Sequence[Condition], status: StatusValue) -> Hold | None:
+    """The first status of an object may wait while all it says is that something is under way (FW-518)."""
+    is_first = find_condition(tuple(stored), ParentCondition.READY) is None
+    if created is None or not is_first or status not in _EARLY:
+        return None
+    return Hold(BRIEFLY, created, whole=True)
 
 
 def _as_told(component: Component, stored: Sequence[Condition]) -> Component:
