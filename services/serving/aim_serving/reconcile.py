@@ -1,7 +1,9 @@
 """One pass over an AIMService (serving.md section 4): look up, decide, plan, report."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from typing import Final
 
 from aim_domain import (
     AIMService,
@@ -51,6 +53,7 @@ from controller_runtime import (
     Effect,
     Lookup,
     Plan,
+    State,
     StatusValue,
     View,
     assemble,
@@ -92,6 +95,9 @@ class Situation:
         return "" if template is None or former == optional_label_value(template.name) else former
 
 
+_INPUTS: Final = frozenset({ComponentName.MODEL, ComponentName.TEMPLATE})
+
+
 def reconcile(service: AIMService, view: View, now: datetime) -> Plan:
     """The plan of one pass; nothing is decided from the order or the content of notifications (SV-003)."""
     seen = look_up(view, service, now)
@@ -104,9 +110,10 @@ def reconcile(service: AIMService, view: View, now: datetime) -> Plan:
     observed = observe_workload(view, service, seen.workload, now, being_created=creating)
     repairs = env_patches(service, seen.ready_template, seen.cache.value)
     cache = _judge_cache(view, service, seen, repaired=bool(repairs))
+    components = _components(service, seen, observed, cache)
     evaluation = evaluate(
         COMPONENT_ORDER[service.kind],
-        _components(service, seen, observed, cache),
+        together(components, seen.running),
         generation=service.metadata.generation,
         stored=service.status.conditions,
         stored_status=service.status.status,
@@ -114,8 +121,7 @@ def reconcile(service: AIMService, view: View, now: datetime) -> Plan:
         errors=seen.faults,
         extra=(*replicas_in_effect(service.spec), *dry_run_condition(service)),
         failure=view.failure,
-        # Who keeps caches goes by the template in the status, so that is told at once.
-        created=None if seen.template.result.template is not None else service.metadata.creation_timestamp,
+        created=service.metadata.creation_timestamp if _is_sought(components) else None,
     )
     retries = cache.retries if evaluation.may_apply and not is_dry_run(service) else _retries(service)
     status = status_json(
@@ -257,9 +263,14 @@ def _components(
         cache.component,
     )
     if not seen.routing.enabled:
-        return together(always, seen.running)
+        return always
     route = find_condition(status.conditions, ComponentName.HTTP_ROUTE.condition)
-    return together((*always, route_component(route, seen.routing.fault)), seen.running)
+    return (*always, route_component(route, seen.routing.fault))
+
+
+def _is_sought(components: Sequence[Component]) -> bool:
+    """Whether model or template are still to be found; after that who keeps caches goes by the status."""
+    return any(one.name in _INPUTS and one.effective_state is not State.READY for one in components)
 
 
 def _judge_cache(view: View, service: AIMService, seen: Situation, *, repaired: bool) -> CacheVerdict:
