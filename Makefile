@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PACKAGES := shared/controller-runtime shared/oci-registry shared/domain \
-  services/model-sync services/discovery services/artifacts services/serving services/routing deploy/cli deploy/local
+  services/model-sync services/discovery services/artifacts services/serving services/routing deploy/cli deploy/local deploy/packaging
 STAMP := $(VENV)/.setup-stamp
 # Processes of one checkout share their compiled code, whatever the environment says: starting a platform takes ten of them.
 export PYTHONDONTWRITEBYTECODE :=
@@ -15,7 +15,7 @@ LONGEST := tests/chaos/test_service_leaders.py tests/e2e/test_killed_services.py
   tests/e2e/test_demo_command.py tests/integration/downloader/test_hub_download.py tests/integration/serving \
   tests/integration/runtime tests/integration/downloader tests/unit/test_bad_values.py
 
-.PHONY: kube-assets external-crds setup demo up test test-unit chaos test-apiserver test-e2e test-real test-registry test-replay lint format crds crds-check bench mutants spec-coverage lock clean
+.PHONY: kube-assets external-crds setup demo up test test-unit chaos test-apiserver test-e2e test-real test-registry test-replay lint format crds crds-check chart chart-check bench mutants spec-coverage lock clean
 
 setup: $(STAMP)
 
@@ -78,6 +78,7 @@ lint: setup
 	$(BIN)/ruff format --no-cache --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
+	$(BIN)/python -m aim_packaging chart --check deploy/charts
 
 bench: setup
 	PYTHONPATH=tests $(BIN)/python -m bench
@@ -106,6 +107,13 @@ crds: setup
 
 crds-check: setup
 	$(BIN)/python -m aim_domain.crd --check deploy/crds
+
+# Permissions and broker users, from what the services declare, into the chart.
+chart: setup
+	$(BIN)/python -m aim_packaging chart deploy/charts
+
+chart-check: setup
+	$(BIN)/python -m aim_packaging chart --check deploy/charts
 
 spec-coverage: setup
 	$(BIN)/python tests/spec_coverage.py

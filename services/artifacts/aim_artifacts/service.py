@@ -16,8 +16,20 @@ from aim_artifacts.metrics import StorageReadings
 from aim_artifacts.progress import is_mere_progress
 from aim_artifacts.settings import ArtifactsSettings
 from aim_artifacts.shown import SHOWN
-from aim_domain import POD_EFFECTS, labels, parts, pod_readers
-from controller_runtime import FACTS, EffectRunner, KubeClient, Reconciler, ServiceDefinition, StatusOwnership
+from aim_domain import POD_ACCESS, POD_EFFECTS, kinds, labels, parts, pod_readers
+from controller_runtime import (
+    FACTS,
+    ApiVerb,
+    EffectRunner,
+    KubeClient,
+    Reconciler,
+    ServiceDefinition,
+    StatusOwnership,
+    Verb,
+    access,
+    writes,
+)
+from controller_runtime.kinds import CLUSTER_ROLE
 
 _PUBLISHED = (
     parts.ARTIFACTS,
@@ -70,7 +82,17 @@ def definition(settings: ArtifactsSettings) -> ServiceDefinition:
                 finalize=clean_up_cache,
             ),
         ),
+        writes=(
+            writes(parts.ARTIFACTS, Verb.CREATE, Verb.PATCH, Verb.DELETE),
+            writes(parts.TEMPLATE_CACHES, Verb.PATCH),
+            writes(parts.ARTIFACT_CLAIMS, Verb.CREATE, Verb.PATCH),
+            writes(parts.ARTIFACT_JOBS, Verb.CREATE, Verb.DELETE),
+            writes(parts.STATUS_UPDATER_BINDINGS, Verb.CREATE),
+        ),
         effect_kinds={**POD_EFFECTS, MOUNTED_CLAIMS: 4},
+        effect_access={**POD_ACCESS, MOUNTED_CLAIMS: (access(kinds.POD, ApiVerb.LIST),)},
+        # Whoever binds a role has to have its permissions, or this one.
+        other_access=(access(CLUSTER_ROLE, ApiVerb.BIND, name=settings.artifact_status_clusterrole),),
         readings=StorageReadings(),
         kept_decoded=_VOLUMES,
     )

@@ -3,13 +3,13 @@
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 from aim_discovery.effect_kinds import SERVICE_NAME, EffectKind
 from aim_discovery.effects.image_inspection import ImageInspector
 from aim_discovery.effects.job_log import JobLogReader
 from aim_discovery.effects.node_taint import NodeTainter
-from aim_discovery.effects.secrets import PullSecretReader
+from aim_discovery.effects.secrets import SERVICE_ACCOUNT, PullSecretReader
 from aim_discovery.models.inspection import RetrySchedule
 from aim_discovery.models.reconcile import ModelReconcile
 from aim_discovery.node_taint import reconcile_node
@@ -30,7 +30,14 @@ from aim_discovery.templates.discovery import JOBS_BY_OWNER, PODS_BY_JOB
 from aim_discovery.templates.reconcile import TemplateReconcile
 from aim_discovery.templates.slots import ACTIVE_JOBS, CLUSTER_LINE, LINE, readings
 from aim_discovery.wakes import wakes_of_line
-from aim_domain import GPUS, NAMESPACE_CONFIGS_BY_NAMESPACE, POD_EFFECTS, mirror_credentials, pod_readers
+from aim_domain import (
+    GPUS,
+    NAMESPACE_CONFIGS_BY_NAMESPACE,
+    POD_ACCESS,
+    POD_EFFECTS,
+    mirror_credentials,
+    pod_readers,
+)
 from aim_domain.parts import (
     CLUSTER_MODELS,
     CLUSTER_RUNTIME_CONFIGS,
@@ -47,7 +54,18 @@ from aim_domain.parts import (
     TEMPLATE_CACHES,
     TEMPLATES,
 )
-from controller_runtime import FACTS, EffectRunner, KubeClient, Reconciler, ServiceDefinition
+from controller_runtime import (
+    FACTS,
+    ApiVerb,
+    EffectRunner,
+    KubeClient,
+    Reconciler,
+    ServiceDefinition,
+    Verb,
+    access,
+    writes,
+)
+from controller_runtime.kinds import NODE, POD, SECRET
 from oci_registry import RegistryClient, opened
 
 _PUBLISHED = (
@@ -60,6 +78,14 @@ _PUBLISHED = (
     NODES,
     CUSTOM_PROFILES,
 )
+
+_EFFECT_ACCESS: Final = {
+    **POD_ACCESS,
+    EffectKind.PULL_SECRETS: (access(SECRET, ApiVerb.GET), access(SERVICE_ACCOUNT, ApiVerb.GET)),
+    EffectKind.IMAGE_INSPECTION: (access(SECRET, ApiVerb.GET), access(SERVICE_ACCOUNT, ApiVerb.GET)),
+    EffectKind.JOB_LOG: (access(POD, ApiVerb.LIST), access(POD, ApiVerb.GET, subresource="log")),
+    EffectKind.NODE_TAINT: (access(NODE, ApiVerb.GET, ApiVerb.PATCH),),
+}
 
 
 def definition(settings: DiscoverySettings) -> ServiceDefinition:
@@ -105,6 +131,14 @@ def definition(settings: DiscoverySettings) -> ServiceDefinition:
             EffectKind.JOB_LOG: 16,
             EffectKind.NODE_TAINT: 4,
         },
+        writes=(
+            writes(TEMPLATES, Verb.APPLY),
+            writes(CLUSTER_TEMPLATES, Verb.APPLY),
+            writes(TEMPLATE_CACHES, Verb.CREATE),
+            writes(DISCOVERY_JOBS, Verb.CREATE, Verb.DELETE),
+            writes(CUSTOM_PROFILES, Verb.APPLY, Verb.DELETE),
+        ),
+        effect_access=_EFFECT_ACCESS,
         readings=readings,
     )
 

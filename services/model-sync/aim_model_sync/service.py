@@ -15,7 +15,22 @@ from aim_model_sync.metrics import source_readings
 from aim_model_sync.model import CONTROLLER
 from aim_model_sync.reconcile import reconciler
 from aim_model_sync.settings import ModelSyncSettings
-from controller_runtime import FACTS, Change, EffectRunner, KubeClient, Reconciler, ServiceDefinition, Shown, differs
+from controller_runtime import (
+    FACTS,
+    ApiVerb,
+    Change,
+    EffectRunner,
+    KubeClient,
+    Reconciler,
+    ServiceDefinition,
+    Shown,
+    Verb,
+    Where,
+    access,
+    differs,
+    writes,
+)
+from controller_runtime.kinds import SECRET
 from oci_registry import Hubs, RegistryClient, opened
 
 
@@ -40,6 +55,10 @@ _CATALOGUE: Final = 24 << 20
 """Bytes of the models of a large source, all of which each of its passes reads: 6,000 of them with their metadata."""
 
 
+_SECRETS: Final = (access(SECRET, ApiVerb.GET, where=Where.SYSTEM_NAMESPACE),)
+"""Sources have no namespace: the Secrets that they name, and those of mirrors, lie in the operator's (FW-344)."""
+
+
 def definition(settings: ModelSyncSettings) -> ServiceDefinition:
     """The declaration of the model-sync service."""
     return ServiceDefinition(
@@ -58,6 +77,8 @@ def definition(settings: ModelSyncSettings) -> ServiceDefinition:
         ),
         # Requests are limited per registry host; a hanging registry must not hold other sources up (MS-252).
         effect_kinds={SYNC: 256, PULL_SECRETS: 16},
+        writes=(writes(CLUSTER_MODELS, Verb.CREATE),),
+        effect_access={SYNC: _SECRETS, PULL_SECRETS: _SECRETS},
         readings=source_readings,
         kept_decoded=_CATALOGUE,
     )

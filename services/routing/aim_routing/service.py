@@ -27,8 +27,10 @@ from controller_runtime import (
     ServiceDefinition,
     Shown,
     StatusOwnership,
+    Verb,
     differs,
     to_json,
+    writes,
 )
 
 _UNREAD_STATUS: Final = ("conditions", "observedGeneration")
@@ -88,6 +90,7 @@ def definition(_: AimSettings) -> ServiceDefinition:
                 ignores=_is_irrelevant,
             ),
         ),
+        writes=(writes(HTTP_ROUTES, Verb.APPLY, Verb.DELETE),),
     )
 
 

@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Final
 
-from aim_domain import POD_EFFECTS, AimSettings, labels, pod_readers
+from aim_domain import POD_ACCESS, POD_EFFECTS, AimSettings, labels, pod_readers
 from aim_domain.component_names import ComponentName
 from aim_domain.parts import (
     ARTIFACT_CLAIMS,
@@ -30,9 +30,9 @@ from aim_domain.parts import (
 )
 from aim_serving import SERVICE_NAME, indexes
 from aim_serving.cleanup import finalize
-from aim_serving.effects.awakening import Awakener
+from aim_serving.effects.awakening import DEPLOYMENT, Awakener
 from aim_serving.effects.gpu_free import GpuReader
-from aim_serving.effects.scaler_removal import ScalerRemover
+from aim_serving.effects.scaler_removal import REMOVED, SCALED_OBJECT, ScalerRemover
 from aim_serving.effects.scaler_report import ScalerReader
 from aim_serving.gpu_free import GPU_FREE
 from aim_serving.left_at_zero import AWAKENING
@@ -42,7 +42,19 @@ from aim_serving.runtime_config import reconcile_cluster_config, reconcile_confi
 from aim_serving.scaler_leftovers import SCALER_REMOVAL
 from aim_serving.scaler_report import SCALER_REPORT
 from aim_serving.shown import SHOWN
-from controller_runtime import FACTS, EffectRunner, KubeClient, Reconciler, ServiceDefinition, StatusOwnership
+from controller_runtime import (
+    FACTS,
+    ApiVerb,
+    EffectRunner,
+    KubeClient,
+    Reconciler,
+    ServiceDefinition,
+    StatusOwnership,
+    Verb,
+    access,
+    writes,
+)
+from controller_runtime.kinds import POD
 
 PUBLISHED: Final = (
     SERVICES,
@@ -70,6 +82,23 @@ CONSUMED: Final = (
     CUSTOM_PROFILES,
     FACTS,
 )
+
+WRITTEN: Final = (
+    writes(MODELS, Verb.CREATE),
+    writes(TEMPLATES, Verb.CREATE, Verb.PATCH, Verb.DELETE),
+    writes(TEMPLATE_CACHES, Verb.CREATE, Verb.PATCH, Verb.DELETE),
+    writes(ARTIFACTS, Verb.DELETE),
+    writes(INFERENCE_SERVICES, Verb.APPLY),
+    writes(CUSTOM_PROFILES, Verb.APPLY),
+    writes(SERVICE_PLANS, Verb.APPLY, Verb.DELETE),
+)
+EFFECT_ACCESS: Final = {
+    **POD_ACCESS,
+    SCALER_REMOVAL: tuple(access(kind, ApiVerb.GET, ApiVerb.DELETE) for kind in REMOVED),
+    SCALER_REPORT: (access(SCALED_OBJECT, ApiVerb.GET),),
+    GPU_FREE: (access(POD, ApiVerb.LIST),),
+    AWAKENING: (access(DEPLOYMENT, ApiVerb.GET), access(DEPLOYMENT, ApiVerb.PATCH, subresource="scale")),
+}
 
 SERVICE_RECONCILER: Final = Reconciler(
     controller=CONTROLLER,
@@ -109,6 +138,8 @@ def definition(_: AimSettings) -> ServiceDefinition:
             KAIWO_CONFIG_RECONCILER,
         ),
         effect_kinds={**POD_EFFECTS, SCALER_REMOVAL: 8, SCALER_REPORT: 8, GPU_FREE: 1, AWAKENING: 8},
+        writes=WRITTEN,
+        effect_access=EFFECT_ACCESS,
         governs_streams=True,
     )
 

@@ -85,8 +85,14 @@ from .quantity import QuantityText as QuantityText
 from .quantity import format_binary as format_binary
 from .quantity import human_size as human_size
 from .quantity import volume_size as volume_size
+from .reconcile.access import Access as Access
+from .reconcile.access import ApiVerb as ApiVerb
+from .reconcile.access import UndeclaredWriteError as UndeclaredWriteError
+from .reconcile.access import Where as Where
+from .reconcile.access import Writes as Writes
+from .reconcile.access import access as access
+from .reconcile.access import writes as writes
 from .reconcile.changes import differs as differs
-from .reconcile.classify import Verb as Verb
 from .reconcile.classify import classify as classify
 from .reconcile.components import ERROR_STATES as ERROR_STATES
 from .reconcile.components import Component as Component
@@ -114,6 +120,8 @@ from .reconcile.hold import BRIEFLY as BRIEFLY
 from .reconcile.hold import UNTOLD as UNTOLD
 from .reconcile.hold import Hold as Hold
 from .reconcile.hold import soonest as soonest
+from .reconcile.permissions import direct_permissions as direct_permissions
+from .reconcile.permissions import permissions as permissions
 from .reconcile.plan import Child as Child
 from .reconcile.plan import Delete as Delete
 from .reconcile.plan import Effect as Effect
@@ -138,6 +146,7 @@ from .reconcile.state_engine import Evaluation as Evaluation
 from .reconcile.state_engine import assemble as assemble
 from .reconcile.state_engine import evaluate as evaluate
 from .reconcile.state_engine import status_json as status_json
+from .reconcile.verb import Verb as Verb
 from .replay.replayer import Replayed as Replayed
 from .replay.replayer import Replayer as Replayer
 from .replay.replayer import ServiceCode as ServiceCode

@@ -3,6 +3,7 @@
 from typing import Final
 
 from controller_runtime.api.kind import Kind
+from controller_runtime.api.meta import Resource
 from controller_runtime.core import (
     ConfigMap,
     Event,
@@ -37,4 +38,5 @@ HORIZONTAL_POD_AUTOSCALER: Final = Kind(
     HorizontalPodAutoscaler,
     ("hpa",),
 )
+CLUSTER_ROLE: Final = Kind("rbac.authorization.k8s.io", "v1", "ClusterRole", "clusterroles", False, Resource)
 LEASE: Final = Kind("coordination.k8s.io", "v1", "Lease", "leases", True, Lease)

@@ -95,6 +95,7 @@ from .pods.inspect_pods import quiet_since as quiet_since
 from .pods.inspect_pods import shown_of_pod as shown_of_pod
 from .pods.inspect_pods import wanted_logs as wanted_logs
 from .pods.inspect_pvcs import inspect_pvc as inspect_pvc
+from .pods.readers import POD_ACCESS as POD_ACCESS
 from .pods.readers import pod_readers as pod_readers
 from .propagation import compile_pattern as compile_pattern
 from .pull_secrets import PullSecret as PullSecret

@@ -21,7 +21,7 @@ from controller_runtime import (
 from controller_runtime.kinds import SECRET
 from oci_registry import CredentialSet, SecretReason
 
-_SERVICE_ACCOUNT: Final = Kind("", "v1", "ServiceAccount", "serviceaccounts", True, Resource)
+SERVICE_ACCOUNT: Final = Kind("", "v1", "ServiceAccount", "serviceaccounts", True, Resource)
 
 _log: Final = structlog.get_logger(__name__)
 
@@ -67,7 +67,7 @@ class PullSecretReader:
     async def _of_account(self, namespace: str, name: str) -> list[PullSecret]:
         """What the service account adds; whatever is missing of it is logged and ignored (DI-077)."""
         try:
-            account = await self._kube.get(_SERVICE_ACCOUNT, name, namespace)
+            account = await self._kube.get(SERVICE_ACCOUNT, name, namespace)
             names = [str(entry.get("name") or "") for entry in account.get("imagePullSecrets") or ()]
             return [await self._read(namespace, one) for one in names if one]
         except (KubeError, EffectError) as error:

@@ -28,6 +28,8 @@ COLLECTOR: Final = Kind(
 _OF_CLASS: Final[Mapping[AutoscalerClass, tuple[Kind[Any], ...]]] = MappingProxyType(
     {AutoscalerClass.KEDA: (SCALED_OBJECT, COLLECTOR), AutoscalerClass.HPA: (HORIZONTAL_POD_AUTOSCALER,)}
 )
+REMOVED: Final = tuple(kind for kinds in _OF_CLASS.values() for kind in kinds)
+"""Every kind of which it removes objects."""
 
 
 class ScalerRemover:

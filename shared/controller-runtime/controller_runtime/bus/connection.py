@@ -17,7 +17,7 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypedDict
 
 import nats.errors
 import structlog
@@ -46,6 +46,11 @@ _RECONNECT_WAIT: Final = (0.2, 0.8)
 _LOG_INTERVAL: Final = 30.0
 _OPEN_DELIVERIES: Final = 4
 _PERMISSIONS: Final = "permissions violation"
+
+
+def inbox_prefix(name: str) -> str:
+    """What the reply subjects of a client begin with: its own, so that permissions can keep others from listening."""
+    return f"_INBOX.{name}"
 
 
 class BusError(Exception):
@@ -88,7 +93,7 @@ class BusSettings:
     Attributes:
         servers: URLs; any of them will do.
         name: shown in the broker's monitoring.
-        credentials_file: user JWT and seed, as the broker's tools write them.
+        credentials_file: user JWT and seed, as the broker's tools write them, or the seed of an NKey alone.
         ca_file: CA bundle for ``tls://`` servers.
         inbox_prefix: first token of reply subjects, where permissions restrict them.
         domain: JetStream domain of the streams, where they lie in another one than the server's own.
@@ -114,7 +119,7 @@ class BusSettings:
     ) -> "BusSettings":
         """Settings from a comma-separated list of URLs."""
         servers = tuple(url.strip() for url in urls.split(",") if url.strip())
-        return cls(servers, name, credentials_file, ca_file, domain=domain)
+        return cls(servers, name, credentials_file, ca_file, inbox_prefix(name), domain=domain)
 
     @property
     def api(self) -> str:
@@ -391,8 +396,8 @@ class BusConnection:
             max_reconnect_attempts=-1,
             ping_interval=_PING_INTERVAL,
             inbox_prefix=settings.inbox_prefix,
-            user_credentials=settings.credentials_file,
             tls=tls,
+            **await asyncio.to_thread(_credentials, settings.credentials_file),
         )
         await self._on_connected()
 
@@ -472,6 +477,26 @@ def raise_if_cancelled() -> None:
 
 def _message(message: Msg) -> Message:
     return Message(message.subject, message.reply, message.headers or {}, message.data)
+
+
+_JWT_MARK: Final = "BEGIN NATS USER JWT"
+
+
+class _Credentials(TypedDict, total=False):
+    """The argument of the library that the file is for."""
+
+    user_credentials: Path
+    nkeys_seed: str
+
+
+def _credentials(file: Path | None) -> _Credentials:
+    """How to identify oneself; a file that cannot be read is told by the library when it connects."""
+    if file is None:
+        return {}
+    with suppress(OSError):
+        if _JWT_MARK not in file.read_text(encoding="utf-8", errors="replace"):
+            return {"nkeys_seed": str(file)}
+    return {"user_credentials": file}
 
 
 def _tls_context(ca_file: Path | None) -> ssl.SSLContext | None:

@@ -68,7 +68,7 @@ __all__ = [
 
 T = TypeVar("T")
 
-_DEFINITION: Final = Kind(
+DEFINITION: Final = Kind(
     "apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions", False, Resource
 )
 
@@ -383,7 +383,7 @@ class Reflector(Generic[T]):
 
     async def _nothing(self, error: ApiError) -> Page[T]:
         """The list of a kind that has no definition, at a version from which the definition can be watched."""
-        defined = await self._client.list(_DEFINITION, field_selector=self._definition)
+        defined = await self._client.list(DEFINITION, field_selector=self._definition)
         if defined.items:
             # It was made a moment ago and is not served yet, which no event of a later version would tell.
             raise error
@@ -408,7 +408,7 @@ class Reflector(Generic[T]):
         seconds = self._random.randint(self._settings.shortest_watch, self._settings.longest_watch)
         self._awaits_definition = self._undefined
         watch = self._client.watch(
-            _DEFINITION if self._undefined else self._kind,
+            DEFINITION if self._undefined else self._kind,
             None if self._undefined else self._namespace,
             resource_version=version,
             label_selector="" if self._undefined else self._label_selector,

@@ -61,6 +61,7 @@ class Controllers:
                     world=world,
                     admission=admission,
                     events=events,
+                    declared=definition.declared_writes,
                 ),
                 effects=term.effects,
                 interceptors=(Records(definition.name, process.decisions.record), term.facts),

@@ -3,24 +3,13 @@
 import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from enum import StrEnum
 from types import MappingProxyType
 from typing import Final
 
 from controller_runtime.errors import Category, ClassifiedError
 from controller_runtime.kube.errors import ApiConnectionError, ApiError, ConnectionFailure
 from controller_runtime.reconcile.reconciler import EffectError
-
-
-class Verb(StrEnum):
-    """What was asked of the API server; some answers mean different things to different verbs."""
-
-    GET = "get"
-    CREATE = "create"
-    APPLY = "apply"
-    PATCH = "patch"
-    DELETE = "delete"
-    STATUS = "status"
+from controller_runtime.reconcile.verb import Verb
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from enum import StrEnum
 
 from controller_runtime.errors import ClassifiedError
 from controller_runtime.json import JsonObject
-from controller_runtime.reconcile.classify import Verb
+from controller_runtime.reconcile.verb import Verb
 
 
 class WriteResult(StrEnum):

@@ -5,7 +5,7 @@ the Lease ends a plan in the middle (FW-407). Every answer goes into the world a
 this one did.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
@@ -15,6 +15,7 @@ from controller_runtime.json import JsonObject
 from controller_runtime.kube.client import KubeClient
 from controller_runtime.kube.errors import ApiError, KubeError
 from controller_runtime.kube.guard import NotLeaderError
+from controller_runtime.reconcile.access import Writes, require_declared
 from controller_runtime.reconcile.admission import Admission
 from controller_runtime.reconcile.child_body import (
     Target,
@@ -25,7 +26,7 @@ from controller_runtime.reconcile.child_body import (
     to_update,
     with_owner,
 )
-from controller_runtime.reconcile.classify import Verb, classify, is_quiet
+from controller_runtime.reconcile.classify import classify, is_quiet
 from controller_runtime.reconcile.difference import needs_apply
 from controller_runtime.reconcile.events import EventWriter
 from controller_runtime.reconcile.execution import Drop, Execution, Write, WriteResult
@@ -33,6 +34,7 @@ from controller_runtime.reconcile.plan import Child, Delete, Patch, Plan, WriteM
 from controller_runtime.reconcile.reconciler import Reconciler
 from controller_runtime.reconcile.status_writer import Due, StatusWriter
 from controller_runtime.reconcile.take_over import is_left, take_over
+from controller_runtime.reconcile.verb import Verb
 from controller_runtime.reconcile.world_access import WorldAccess
 
 STALE_RETRY_SECONDS: Final = 2.0
@@ -67,6 +69,7 @@ class Executor:
 
     Args:
         kube: raises `NotLeaderError` where this process may not write.
+        declared: all that the service says it writes; `None` = whatever a plan says.
     """
 
     def __init__(
@@ -78,9 +81,11 @@ class Executor:
         world: WorldAccess,
         admission: Admission,
         events: EventWriter,
+        declared: Sequence[Writes] | None = None,
     ) -> None:
         self._kube = kube
         self._manager = field_manager
+        self._declared = declared
         self._world = world
         self._admission = admission
         self._events = events
@@ -92,7 +97,12 @@ class Executor:
 
         Args:
             stale: whether anything that the pass read was not fresh; then nothing is deleted (FW-019).
+
+        Raises:
+            UndeclaredWriteError: the plan would write what the service does not declare; nothing is carried out.
         """
+        if self._declared is not None:
+            require_declared(plan, self._declared)
         run = _Run(target)
         try:
             await self._patch(run, plan.patches)

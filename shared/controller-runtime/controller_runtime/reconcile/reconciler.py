@@ -12,8 +12,10 @@ from controller_runtime.bus.view import View
 from controller_runtime.bus.world import Derived, World
 from controller_runtime.errors import ClassifiedError
 from controller_runtime.json import JsonObject
+from controller_runtime.reconcile.access import Access, Writes
 from controller_runtime.reconcile.difference import is_subset, same_status
 from controller_runtime.reconcile.plan import Effect, Plan
+from controller_runtime.reconcile.verb import Verb
 from controller_runtime.telemetry.metrics import Readings
 
 T = TypeVar("T", bound=Resource)
@@ -158,8 +160,12 @@ class ServiceDefinition:
         indexes: look-ups its reconcilers and wakes use: indexes, summaries and lines.
         shown: of which parts its decisions look at a portion only.
         reconcilers: its controllers.
+        writes: what its plans may do to other objects than their own; the executor carries out nothing else, and its
+            role allows nothing else.
         effect_kinds: kinds of effects its plans may ask for, and how many of each run at the same time; the runners
             are made at start.
+        effect_access: what each kind of effect does at the Kubernetes API, if anything.
+        other_access: what else it needs there.
         readings: metrics that follow from its world (FW-286).
         governs_streams: whether its settings decide about the limits of the streams; exactly one service of a platform.
         kept_decoded: bytes of JSON whose typed forms are kept (FW-459): what one pass reads should fit.
@@ -171,7 +177,10 @@ class ServiceDefinition:
     indexes: tuple[Derived, ...] = ()
     shown: tuple[Shown[Any], ...] = ()
     reconcilers: tuple[Reconciler[Any], ...] = ()
+    writes: tuple[Writes, ...] = ()
     effect_kinds: Mapping[str, int] = field(default_factory=dict)
+    effect_access: Mapping[str, tuple[Access, ...]] = field(default_factory=dict)
+    other_access: tuple[Access, ...] = ()
     readings: Callable[[World], Readings] = field(default=lambda _: {})
     governs_streams: bool = False
     kept_decoded: int = KEPT_DECODED
@@ -179,3 +188,9 @@ class ServiceDefinition:
     @property
     def field_manager(self) -> str:
         return f"aim-{self.name}"
+
+    @property
+    def declared_writes(self) -> tuple[Writes, ...]:
+        """What its plans may do, with the finalizers that the framework adds to them (FW-180)."""
+        finalized = (one.part for one in self.reconcilers if one.finalizer is not None)
+        return (*self.writes, *(Writes(part, frozenset({Verb.PATCH})) for part in finalized))

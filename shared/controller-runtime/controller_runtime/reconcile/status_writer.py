@@ -11,11 +11,12 @@ from controller_runtime.kube.client import KubeClient
 from controller_runtime.kube.errors import ApiError, KubeError
 from controller_runtime.kube.guard import NotLeaderError
 from controller_runtime.reconcile.child_body import Target
-from controller_runtime.reconcile.classify import Verb, classify, is_quiet
+from controller_runtime.reconcile.classify import classify, is_quiet
 from controller_runtime.reconcile.execution import Write, WriteResult
 from controller_runtime.reconcile.plan import Event, kind_of
 from controller_runtime.reconcile.reconciler import StatusOwnership
 from controller_runtime.reconcile.take_over import STATUS, is_left, take_over
+from controller_runtime.reconcile.verb import Verb
 from controller_runtime.reconcile.world_access import WorldAccess
 
 STATUS_REJECTED: Final = "StatusRejected"

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from functools import partial
+from types import MappingProxyType
 from typing import Final
 
 from aim_domain import trim
@@ -9,6 +10,8 @@ from aim_domain.masking import masked
 from aim_domain.pods.facts import POD_EVENTS, POD_LOG
 from aim_domain.pods.log_patterns import LOG_TAIL_LINES
 from controller_runtime import (
+    Access,
+    ApiVerb,
     ClassifiedError,
     Effect,
     EffectError,
@@ -17,12 +20,18 @@ from controller_runtime import (
     KubeClient,
     KubeError,
     Verb,
+    access,
     classify,
 )
-from controller_runtime.kinds import EVENT
+from controller_runtime.kinds import EVENT, POD
 
 _LARGEST_TAIL: Final = 64 << 10
 _MOST_EVENTS: Final = 100
+
+POD_ACCESS: Final[Mapping[str, tuple[Access, ...]]] = MappingProxyType(
+    {POD_LOG: (access(POD, ApiVerb.GET, subresource="log"),), POD_EVENTS: (access(EVENT, ApiVerb.LIST),)}
+)
+"""What both do at the Kubernetes API."""
 
 
 def pod_readers(kube: KubeClient) -> Mapping[str, EffectRunner]:

@@ -1,0 +1,10 @@
+"""The declarations of the five services, as an installation with default settings has them."""
+
+from aim_cli.services import services
+from controller_runtime import ServiceDefinition
+from controller_runtime.manager.settings import load
+
+
+def definitions() -> tuple[ServiceDefinition, ...]:
+    """What each service declares, in the order in which they are documented."""
+    return tuple(code.definition(load(code.settings, [])) for code in services().values())
