@@ -1,8 +1,10 @@
 """The life of a route on the API server: who owns it, what changes it, what is left alone (RT-180 to RT-203)."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
+from structlog.testing import capture_logs
 from support.builders import condition, make
 from support.live import Live
 
@@ -260,3 +262,12 @@ def test_a_malformed_timeout_harms_only_its_own_service() -> None:
     live.settle(SERVICES, "other")
     (made,) = live.all(HTTP_ROUTES)
     assert made["spec"]["rules"][0]["timeouts"] == {"request": "1s500ms"}, "which the API server accepts"
+
+
+@pytest.mark.spec("FW-534")
+def test_a_route_that_the_service_does_not_declare_is_not_written() -> None:
+    live = Live(replace(ROUTING, writes=()), service(), namespace=TEAM)
+    with capture_logs() as logs, pytest.raises(ValueError, match="expected 1, got 0"):
+        live.run(SERVICES, NAME)
+    assert [one["event"] for one in logs] == ["reconcile failed unexpectedly"]
+    assert live.names(HTTP_ROUTES) == []
