@@ -81,9 +81,11 @@ lint: setup
 	$(BIN)/python -m aim_packaging chart --check deploy/charts
 
 bench: setup
-	PYTHONPATH=tests $(BIN)/python -m bench
+	PYTHONPATH=tests $(BIN)/python -m bench --cluster $(CLUSTER) $(if $(SIZES),--sizes $(SIZES))
+ifeq ($(CLUSTER),embedded)
 	PYTHONPATH=tests $(BIN)/python -m bench.storage
 	PYTHONPATH=tests $(BIN)/python -m bench.downloads
+endif
 
 # Small changes in the modules that decide, as many as ten minutes allow, and whether the unit tests notice. SEED repeats
 # a sample, ONLY=aim_routing (any part of a path) selects modules.

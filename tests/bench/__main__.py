@@ -28,6 +28,7 @@ from bench.site import WARM, Site, site
 from bench.table import show
 from rich.console import Console
 
+from aim_local.stack import ClusterKind
 from controller_runtime import Key
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
@@ -58,13 +59,27 @@ class Run:
         self._console.print(f"{self.seconds:6.1f} s  {what}")
 
 
-async def measure(run: Run, sizes: tuple[int, ...], models: int) -> None:
+async def measure(run: Run, sizes: tuple[int, ...], models: int, cluster: ClusterKind) -> None:
     """Everything: the platform first, then the bare writer and the many models on new stacks."""
     with tempfile.TemporaryDirectory(prefix="aim-bench-") as folder:
-        async with site(Path(folder, "platform")) as place:
-            children, efforts = await _measure_platform(run, place, sizes)
-        run.add(await measure_bare(Path(folder, "bare"), children, efforts), "bare writer")
-        run.add(await measure_many_models(Path(folder, "models"), models), "many models")
+        async with site(Path(folder, "platform"), cluster=cluster) as place:
+            measured = _measure_costs if cluster is ClusterKind.REAL else _measure_platform
+            children, efforts = await measured(run, place, sizes)
+        run.add(await measure_bare(Path(folder, "bare"), children, efforts, cluster), "bare writer")
+        if cluster is ClusterKind.EMBEDDED:
+            run.add(await measure_many_models(Path(folder, "models"), models), "many models")
+
+
+async def _measure_costs(run: Run, place: Site, sizes: tuple[int, ...]) -> tuple[Children, Mapping[int, Effort]]:
+    """What AIMServices cost, which is all that another API server may change."""
+    await place.settled()
+    run.add(await measure_cold(place), "cold path")
+    run.add(await measure_warm(place), "warm path")
+    children = await children_of(place, _SHOWN)
+    figures, efforts = await measure_convergence(place, sizes)
+    run.add(figures, "convergence")
+    run.add(await measure_idle(place), "idle")
+    return children, efforts
 
 
 async def _measure_platform(run: Run, place: Site, sizes: tuple[int, ...]) -> tuple[Children, Mapping[int, Effort]]:
@@ -88,6 +103,9 @@ async def _measure_platform(run: Run, place: Site, sizes: tuple[int, ...]) -> tu
 def main(
     sizes: Annotated[str, typer.Option(help="How many AIMServices to create at once, increasing.")] = _SIZES,
     models: Annotated[int, typer.Option(help="At how many models the memory of discovery is taken.")] = _MODELS,
+    cluster: Annotated[
+        ClusterKind, typer.Option(help="What has the API server; against a real one, what AIMServices cost.")
+    ] = ClusterKind.EMBEDDED,
 ) -> None:
     """Measure, print, keep, judge."""
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING))
@@ -95,7 +113,7 @@ def main(
     on = machine()
     run = Run(console)
     try:
-        uvloop.run(measure(run, tuple(int(one) for one in sizes.split(",")), models))
+        uvloop.run(measure(run, tuple(int(one) for one in sizes.split(",")), models, cluster))
     finally:
         show(run.figures, console)
     path = write_results(run.figures, on, run.seconds)

@@ -15,6 +15,7 @@ from bench.usage import read_cpu
 from bench.watcher import arrivals, has_condition, route_accepted
 
 from aim_domain import kinds
+from aim_local.stack import ClusterKind
 from controller_runtime import JsonObject, Key
 from controller_runtime.kube.kinds import ResourceKind
 
@@ -120,10 +121,12 @@ async def _child(site: Site, kind: ResourceKind, key: Key, owner: str) -> JsonOb
     raise LookupError(f"AIMService {key} owns no {kind.kind}")
 
 
-async def measure_bare(folder: Path, children: Children, ours: Mapping[int, Effort]) -> list[Figure]:
+async def measure_bare(
+    folder: Path, children: Children, ours: Mapping[int, Effort], cluster: ClusterKind
+) -> list[Figure]:
     """The same children by hand, on a stack without the five services; how much more ours took."""
     figures: list[Figure] = []
-    async with site(folder, services=()) as bare:
+    async with site(folder, services=(), cluster=cluster) as bare:
         await bare.namespace(WARM)
         await _write_bare(bare, children, "w", _WARM_UP)
         single = [(await _write_bare(bare, children, f"one-{number}", 1)).seconds for number in range(_SINGLES)]

@@ -15,7 +15,7 @@ WARM_UPS: Final = 3
 ROUNDS: Final = 20
 COLD_ROUNDS: Final = 3
 _PATIENCE: Final = 60.0
-_GOALS: Final = {Cost.WRITE: 8, Cost.EVENT: 5, Cost.READ: 2}
+_GOALS: Final = {Cost.WRITE: 7, Cost.EVENT: 4, Cost.READ: 2}
 """P4, per AIMService until it runs."""
 
 

@@ -13,7 +13,7 @@ from bench.watcher import Arrivals, arrivals, is_running
 
 from aim_domain import kinds
 from aim_local.demo.manifests import apply_all, demo_files, read_manifests
-from aim_local.stack import SERVICES, Stack, StackError, StackSettings
+from aim_local.stack import SERVICES, ClusterKind, Stack, StackError, StackSettings
 from controller_runtime import JsonObject, Key, KubeClient, TransportSettings, loads
 from controller_runtime.kube.config import from_kubeconfig
 from controller_runtime.kube.kinds import ResourceKind
@@ -103,10 +103,18 @@ def service_body(key: Key) -> JsonObject:
     }
 
 
+_NODES: Final = {ClusterKind.EMBEDDED: 1, ClusterKind.REAL: 80}
+"""A real scheduler gives no accelerator away twice."""
+
+
 @asynccontextmanager
-async def site(folder: Path, services: tuple[str, ...] = SERVICES) -> AsyncIterator[Site]:
+async def site(
+    folder: Path, services: tuple[str, ...] = SERVICES, cluster: ClusterKind = ClusterKind.EMBEDDED
+) -> AsyncIterator[Site]:
     """Start a stack with a gateway and a default runtime config; every process is new, every store is empty."""
-    settings = StackSettings(folder, CRDS, services, actor_delay=ACTOR_DELAY, leader_elect=True)
+    settings = StackSettings(
+        folder, CRDS, services, cluster, nodes=_NODES[cluster], actor_delay=ACTOR_DELAY, leader_elect=True
+    )
     async with (
         _started(settings) as stack,
         KubeClient(

@@ -167,7 +167,13 @@ class LocalRealCluster:
     async def requests(self) -> JsonObject:
         counts = await self._cluster.audit.counts()
         requests = [
-            {"userAgent": f"aim-{key.user}", "verb": key.verb, "resource": key.resource, "count": count}
+            {
+                "userAgent": f"aim-{key.user}",
+                "verb": key.verb,
+                "resource": key.resource,
+                "subresource": "",
+                "count": count,
+            }
             for key, count in counts.items()
         ]
         return {"total": counts.total(), "requests": requests}
