@@ -1,6 +1,7 @@
 """What the program writes into the artifact's status, on a real API."""
 
 import asyncio
+import re
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -171,3 +172,27 @@ async def test_a_long_verification_is_no_stall(program: Program) -> None:
         STALL_TIMEOUT="0.5",
     )
     assert ended.code == 0, ended.err
+
+
+@pytest.mark.spec("AR-307", "AR-309", "AR-300")
+async def test_while_bytes_arrive_the_status_says_how_fast(
+    program: Program, api: RawApi, controlplane: ControlPlane, variables: dict[str, str | Path], bucket: FakeS3
+) -> None:
+    bucket.objects = {"tiny/a.bin": bytes(8 << 20)}
+    bucket.faults.pause = 0.1
+    said: list[str] = []
+    keys = {"AWS_ENDPOINT_URL": bucket.url, "EXPECTED_SIZE_BYTES": str(8 << 20)}
+    connection = Connection(controlplane.url, NoCredentials())
+    async with (
+        KubeClient(connection, service="test") as kube,
+        kube.watch(AIM_ARTIFACT, "default", resource_version="0") as events,
+        asyncio.timeout(60),
+    ):
+        process = await program.start("aim_artifacts.downloader", "s3://models/tiny", {**variables, **keys})
+        async for event in events:
+            said.append(event.object.get("status", {}).get("download", {}).get("message", ""))
+            if said[-1] == "Verifying integrity...":
+                break
+    assert (await program.ended(process)).code == 0
+    assert any(re.fullmatch(r"Downloading with S3, [0-9.]+ [KM]iB/s", one) for one in said), said
+    assert (await stored(api))["status"]["download"]["message"] == "Verifying integrity..."

@@ -11,7 +11,7 @@ from aim_artifacts.downloader.child import run_transfer
 from aim_artifacts.downloader.environment import Environment
 from aim_artifacts.downloader.failure import DownloadError, log
 from aim_artifacts.downloader.monitor import Monitor, Watched, complete_progress, directory_size
-from aim_artifacts.downloader.protocols import PROTOCOL_VARIABLES, run_attempts
+from aim_artifacts.downloader.protocols import PROTOCOL_VARIABLES, downloading_with, run_attempts
 from aim_artifacts.downloader.reporter import Reporter, open_reporter
 from aim_artifacts.downloader.simulation import (
     Mode,
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from aim_artifacts.downloader.sources import Listed
 
 _SIMULATED_PROTOCOL = "SIMULATED"
+_S3 = "S3"
 
 
 async def download(source: Source, environment: Environment, variables: Mapping[str, str] = os.environ) -> None:
@@ -59,7 +60,7 @@ async def _real(source: Source, environment: Environment, reporter: Reporter) ->
         await asyncio.to_thread(_check_space, environment, listed.size)
         log(f"downloading {listed.size} bytes from {source.scheme}://{source.path}")
         await _transfer(source, listed, environment, monitor, reporter)
-    await reporter.report("progress", complete_progress(monitor.expected))
+    await reporter.report(progress=complete_progress(monitor.expected))
     await listed.verify(environment)
 
 
@@ -69,12 +70,14 @@ async def _transfer(
     job = listed.job(environment)
 
     async def attempt(protocol: str) -> None:
-        await run_transfer(job, PROTOCOL_VARIABLES[protocol], monitor, environment.stall_timeout)
+        with monitor.transfer(downloading_with(protocol)):
+            await run_transfer(job, PROTOCOL_VARIABLES[protocol], monitor, environment.stall_timeout)
 
     if source.scheme is Scheme.S3:
-        await _say_s3(reporter, "Downloading with S3")
+        await _say_s3(reporter, downloading_with(_S3))
         try:
-            await run_transfer(job, {}, monitor, environment.stall_timeout)
+            with monitor.transfer(downloading_with(_S3)):
+                await run_transfer(job, {}, monitor, environment.stall_timeout)
         except DownloadError:
             await _say_s3(reporter, "Failed with S3")
             raise
@@ -88,8 +91,8 @@ async def _transfer(
 
 async def _say_s3(reporter: Reporter, message: str) -> None:
     """S3 has one protocol and one attempt (AR-309)."""
-    fixed = {"protocol": "S3", "attempt": 1, "totalAttempts": 1, "protocolSequence": "S3"}
-    await reporter.report("download", {**fixed, "message": message})
+    fixed = {"protocol": _S3, "attempt": 1, "totalAttempts": 1, "protocolSequence": _S3}
+    await reporter.report(download={**fixed, "message": message})
 
 
 def _check_space(environment: Environment, size: int) -> None:
@@ -108,7 +111,7 @@ async def _simulated(simulation: Simulation, environment: Environment, reporter:
     expected = expected_size(environment.expected_size)
     async with _monitored(environment, expected, reporter) as monitor:
         await _simulated_transfer(simulation, environment, monitor, expected, reporter)
-    await reporter.report("progress", complete_progress(expected))
+    await reporter.report(progress=complete_progress(expected))
     if simulation.mode is Mode.DOWNLOAD:
         await simulate_verification(simulation)
 

@@ -5,14 +5,14 @@ import os
 import stat
 import time
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from aim_artifacts.downloader.reporter import Reporter
 from aim_artifacts.transfer_progress import COMPLETE, progress_json
-from controller_runtime import JsonObject
+from controller_runtime import JsonObject, quantity
 
 _ALMOST: Final = 99
 _POLLS_PER_TIMEOUT: Final = 4
@@ -47,6 +47,11 @@ def progress_of(current: int, expected: int) -> JsonObject:
     return progress_json(percentage, current, expected)
 
 
+def speed(rate: float) -> str:
+    """Bytes per second for people."""
+    return f"{quantity.human_size(int(rate))}/s"
+
+
 def complete_progress(expected: int) -> JsonObject:
     """Members of ``status.progress`` after the transfer (AR-302)."""
     return progress_json(COMPLETE, expected, expected)
@@ -78,12 +83,27 @@ class Monitor:
         self._watched = watched
         self._reporter = reporter
         self._over = asyncio.Event()
+        self._transfer = ""
+
+    @contextmanager
+    def transfer(self, message: str) -> Iterator[None]:
+        """A transfer that the status announces with ``message``; beside it stands how fast it is (AR-307)."""
+        self._transfer = message
+        try:
+            yield
+        finally:
+            self._transfer = ""
 
     async def follow(self) -> None:
         """Report the first measurement at once, then one per interval, until `stop`."""
+        before: int | None = None
+        since = time.monotonic()
         while not self._over.is_set():
-            current = await asyncio.to_thread(directory_size, self._watched.target)
-            await self._reporter.report("progress", progress_of(current, self.expected))
+            current, now = await asyncio.to_thread(directory_size, self._watched.target), time.monotonic()
+            rate = 0.0 if before is None else max(0, current - before) / max(now - since, 1e-3)
+            said = {"download": {"message": f"{self._transfer}, {speed(rate)}"}} if self._transfer and rate else {}
+            await self._reporter.report(progress=progress_of(current, self.expected), **said)
+            before, since = current, now
             with suppress(TimeoutError):
                 async with asyncio.timeout(self._watched.interval):
                     await self._over.wait()

@@ -21,6 +21,11 @@ Attempt = Callable[[str], Awaitable[None]]
 """One transfer by a protocol; raises `DownloadError`."""
 
 
+def downloading_with(protocol: str) -> str:
+    """What the status says while an attempt transfers (AR-307)."""
+    return f"Downloading with {protocol}"
+
+
 async def run_attempts(protocols: tuple[str, ...], sequence: str, attempt: Attempt, reporter: Reporter) -> None:
     """Try one protocol after the other.
 
@@ -30,7 +35,7 @@ async def run_attempts(protocols: tuple[str, ...], sequence: str, attempt: Attem
     total, last = len(protocols), DownloadError(ExitCode.DOWNLOAD_FAILED, "no protocol was tried")
     for number, protocol in enumerate(protocols, start=1):
         said = _Attempts(reporter, {"attempt": number, "totalAttempts": total, "protocolSequence": sequence}, protocol)
-        await said.say(f"Downloading with {protocol}")
+        await said.say(downloading_with(protocol))
         try:
             await _attempt(protocol, attempt)
         except DownloadError as error:
@@ -42,7 +47,7 @@ async def run_attempts(protocols: tuple[str, ...], sequence: str, attempt: Attem
         else:
             await said.say("Verifying integrity...")
             return
-    await reporter.report("download", {"message": f"All {total} attempts exhausted"})
+    await reporter.report(download={"message": f"All {total} attempts exhausted"})
     code = ExitCode.STALLED if last.code is ExitCode.STALLED else ExitCode.DOWNLOAD_FAILED
     raise DownloadError(code, f"all {total} attempts failed, the last one with: {last.message}")
 
@@ -55,7 +60,7 @@ class _Attempts:
         self._fixed = {"protocol": protocol, **fixed}
 
     async def say(self, message: str) -> None:
-        await self._reporter.report("download", {**self._fixed, "message": message})
+        await self._reporter.report(download={**self._fixed, "message": message})
 
 
 async def _attempt(protocol: str, attempt: Attempt) -> None:

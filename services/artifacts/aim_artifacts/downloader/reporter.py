@@ -14,14 +14,14 @@ from controller_runtime import JsonObject
 class Reporter(Protocol):
     """Takes members of ``status.progress`` and ``status.download``; never fails the download."""
 
-    async def report(self, field: str, members: JsonObject) -> None:
-        """Send what has changed since the last report."""
+    async def report(self, **fields: JsonObject) -> None:
+        """Send what has changed of these fields of the status since they were last reported."""
 
 
 class NoReporter:
     """For runs without an artifact (AR-703)."""
 
-    async def report(self, field: str, members: JsonObject) -> None:
+    async def report(self, **fields: JsonObject) -> None:
         """Nobody listens."""
 
 

@@ -33,19 +33,22 @@ class StatusReporter:
         self._sent: dict[str, JsonObject] = {}
         self._lock = asyncio.Lock()
 
-    async def report(self, field: str, members: JsonObject) -> None:
+    async def report(self, **fields: JsonObject) -> None:
         """Send the members that differ from the last report; a refusal is only worth a warning (AR-712)."""
         async with self._lock:
-            known = self._sent.get(field, {})
-            changed = {name: value for name, value in members.items() if name not in known or known[name] != value}
+            changed = {field: news for field, members in fields.items() if (news := self._news(field, members))}
             if not changed:
                 return
             try:
-                await self._transport.call(self._request({"status": {field: changed}}))
+                await self._transport.call(self._request({"status": changed}))
             except KubeError as error:
                 log(f"warning: the status of the artifact could not be patched: {error}")
             else:
-                self._sent[field] = {**known, **changed}
+                self._sent |= {field: {**self._sent.get(field, {}), **news} for field, news in changed.items()}
+
+    def _news(self, field: str, members: JsonObject) -> JsonObject:
+        known = self._sent.get(field, {})
+        return {name: value for name, value in members.items() if name not in known or known[name] != value}
 
     def _request(self, body: JsonObject) -> Request:
         return Request(
