@@ -15,7 +15,7 @@ LONGEST := tests/chaos/test_service_leaders.py tests/e2e/test_killed_services.py
   tests/e2e/test_demo_command.py tests/integration/downloader/test_hub_download.py tests/integration/serving \
   tests/integration/runtime tests/integration/downloader tests/unit/test_bad_values.py
 
-.PHONY: kube-assets external-crds setup demo up test test-unit chaos test-apiserver test-e2e test-real test-registry test-replay lint format crds crds-check chart chart-check bench mutants spec-coverage lock clean
+.PHONY: kube-assets external-crds setup demo up test test-unit chaos test-apiserver test-e2e test-real test-registry test-replay lint format crds crds-check chart chart-check manifests bench mutants spec-coverage lock clean
 
 setup: $(STAMP)
 
@@ -116,6 +116,10 @@ chart: setup
 
 chart-check: setup
 	$(BIN)/python -m aim_packaging chart --check deploy/charts
+
+# The chart as plain manifests, by the helm that make kube-assets builds.
+manifests: setup
+	$(BIN)/python -m aim_packaging manifests --helm "$$($(BIN)/python -m aim_local.assets path helm)" deploy/manifests
 
 spec-coverage: setup
 	$(BIN)/python tests/spec_coverage.py

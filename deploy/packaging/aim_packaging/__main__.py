@@ -30,5 +30,36 @@ def chart(
         sys.exit(1)
 
 
+@app.command()
+def manifests(
+    helm: Annotated[Path, typer.Option(help="the helm to render with")],
+    folder: Annotated[Path, typer.Argument(help="where to write")] = Path("deploy/manifests"),
+    chart: Annotated[Path, typer.Option(help="the chart")] = Path("deploy/charts/aim-engine"),
+) -> None:
+    """Write plain manifests for `kubectl apply -k`."""
+    from aim_packaging.manifests import manifests as rendered  # noqa: PLC0415
+
+    for name, text in rendered(helm, chart).items():
+        (folder / name).write_text(text, encoding="utf-8")
+
+
+@app.command()
+def nats_keys(
+    folder: Annotated[Path, typer.Argument(help="where to write secrets.yaml and values.yaml")],
+    namespace: Annotated[str, typer.Option(help="of the release")] = "aim-system",
+) -> None:
+    """Make an NKey for each user of the broker: Secrets to apply, and values for the chart with the public keys."""
+    from aim_packaging.keys import manifests as made  # noqa: PLC0415
+    from aim_packaging.services import definitions  # noqa: PLC0415  # imports all services
+
+    users = ["aim", *(one.field_manager for one in definitions())]
+    secrets, values = made("aim-engine-nats-", namespace, users)
+    folder.mkdir(parents=True, exist_ok=True)
+    file = folder / "secrets.yaml"
+    file.touch(mode=0o600, exist_ok=False)
+    file.write_text(secrets, encoding="utf-8")
+    (folder / "values.yaml").write_text(values, encoding="utf-8")
+
+
 if __name__ == "__main__":
     app()

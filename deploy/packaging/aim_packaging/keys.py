@@ -26,20 +26,20 @@ def new_key() -> UserKey:
     return UserKey(seed.decode(), nkeys.from_seed(seed).public_key.decode())  # type: ignore[no-untyped-call]
 
 
-def secret(release: str, namespace: str, user: str, key: UserKey) -> JsonObject:
+def secret(prefix: str, namespace: str, user: str, key: UserKey) -> JsonObject:
     """The Secret that a service mounts, and from which the chart's value takes nothing but the name."""
     return {
         "apiVersion": "v1",
         "kind": "Secret",
-        "metadata": {"name": f"{release}-nats-{user}", "namespace": namespace},
+        "metadata": {"name": f"{prefix}{user}", "namespace": namespace},
         "type": "Opaque",
         "data": {"user.nk": base64.b64encode(key.seed.encode()).decode()},
     }
 
 
-def manifests(release: str, namespace: str, users: Iterable[str]) -> tuple[str, str]:
+def manifests(prefix: str, namespace: str, users: Iterable[str]) -> tuple[str, str]:
     """The Secrets of all users, and values for the chart with their public keys."""
     keys = {user: new_key() for user in users}
     values: dict[str, Any] = {"nats": {"auth": {"enable": True, "publicKeys": {u: k.public for u, k in keys.items()}}}}
-    secrets = [secret(release, namespace, user, key) for user, key in keys.items()]
+    secrets = [secret(prefix, namespace, user, key) for user, key in keys.items()]
     return yaml.safe_dump_all(secrets, sort_keys=False), yaml.safe_dump(values, sort_keys=False)

@@ -10,8 +10,8 @@ import pytest
 import yaml
 
 from aim_local.realcluster import AuditLog, ClusterSettings, RequestKey, User, kserve
-from aim_local.realcluster.settings import CONTROLLERS
-from aim_local.realcluster.users import kubeconfig, new_tokens, services_binding, token_file, user_name
+from aim_local.realcluster.settings import CONTROLLERS, PERMISSIONS
+from aim_local.realcluster.users import kubeconfig, new_tokens, service_roles, token_file, user_name
 from controller_runtime import JsonObject
 
 
@@ -83,7 +83,8 @@ def test_every_user_has_a_token_of_its_own() -> None:
 
 
 def test_services_go_by_the_names_that_they_have_in_a_cluster() -> None:
-    subjects = services_binding()["subjects"]
+    table = yaml.safe_load(PERMISSIONS.read_text(encoding="utf-8"))
+    subjects = [subject for role in service_roles(table) for subject in role.get("subjects", ())]
     names = {f"system:serviceaccount:{one['namespace']}:{one['name']}" for one in subjects}
     assert user_name(User.MODEL_SYNC) in names
     assert len(names) == 5

@@ -6,6 +6,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, Self, final
 
+import yaml
+
 from aim_local.assets import Definitions, Toolset, find_toolset
 from aim_local.assets import Program as Asset
 from aim_local.ports import HOST
@@ -13,11 +15,11 @@ from aim_local.realcluster import kserve
 from aim_local.realcluster.audit import AuditLog
 from aim_local.realcluster.definitions import MANAGER, all_definitions, install
 from aim_local.realcluster.keys import Keys
-from aim_local.realcluster.kinds import CLUSTER_ROLE_BINDING, WEBHOOKS
+from aim_local.realcluster.kinds import ROLES, WEBHOOKS
 from aim_local.realcluster.ports import Ports
 from aim_local.realcluster.programs import KEDA_NAMESPACE, KSERVE_NAMESPACE, Programs
-from aim_local.realcluster.settings import ClusterSettings
-from aim_local.realcluster.users import SYSTEM_NAMESPACE, User, services_binding
+from aim_local.realcluster.settings import PERMISSIONS, ClusterSettings
+from aim_local.realcluster.users import SYSTEM_NAMESPACE, User, service_roles, status_updater
 from aim_local.supervision.folder import OwnFolder
 from aim_local.supervision.process import Program, StackError, Supervised
 from controller_runtime import KubeClient
@@ -152,7 +154,9 @@ class RealCluster:
         for name in (SYSTEM_NAMESPACE, KSERVE_NAMESPACE, KEDA_NAMESPACE):
             namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
             await client.create(NAMESPACE, namespace, MANAGER)
-        await client.create(CLUSTER_ROLE_BINDING, services_binding(), MANAGER)
+        table = await asyncio.to_thread(lambda: yaml.safe_load(PERMISSIONS.read_text(encoding="utf-8")))
+        for role in (*service_roles(table), status_updater()):
+            await client.create(ROLES[role["kind"]], role, MANAGER)
         [shipped] = self._toolset.definitions(Definitions.KSERVE_CONFIG)
         await client.create(CONFIG_MAP, kserve.settings(shipped, KSERVE_NAMESPACE), MANAGER)
 

@@ -6,6 +6,8 @@ from typing import Final
 
 CRDS: Final = Path(__file__).parents[4] / "deploy" / "crds"
 """The platform's own definitions."""
+PERMISSIONS: Final = CRDS.parent / "charts" / "aim-engine" / "files" / "permissions.yaml"
+"""What the chart allows the services."""
 
 CONTROLLERS: Final = ("*", "-node-lifecycle-controller", "-horizontal-pod-autoscaler-controller")
 """All but two: nobody sends heartbeats of nodes, and nobody serves metrics to scale by."""

@@ -12,7 +12,7 @@ from controller_runtime import JsonObject
 
 SYSTEM_NAMESPACE: Final = "aim-system"
 _MASTERS: Final = "system:masters"
-SERVICES_ROLE: Final = "cluster-admin"
+_RBAC: Final = "rbac.authorization.k8s.io"
 
 
 class User(StrEnum):
@@ -40,7 +40,14 @@ def user_name(user: User) -> str:
 
     A service goes by the name of the service account that it has in a cluster, so that the same roles fit.
     """
-    return f"system:serviceaccount:{SYSTEM_NAMESPACE}:aim-{user}" if user in SERVICE_USERS else f"aim-local:{user}"
+    if user in SERVICE_USERS:
+        return f"system:serviceaccount:{SYSTEM_NAMESPACE}:{account_name(user)}"
+    return f"aim-local:{user}"
+
+
+def account_name(service: str) -> str:
+    """The service account that the chart makes for a service."""
+    return f"aim-engine-{service}"
 
 
 USERS_BY_NAME: Final[Mapping[str, User]] = {user_name(user): user for user in User}
@@ -62,17 +69,42 @@ def _groups(user: User) -> str:
     return _MASTERS
 
 
-def services_binding() -> JsonObject:
-    """What lets the services do everything."""
-    return {
-        "apiVersion": "rbac.authorization.k8s.io/v1",
-        "kind": "ClusterRoleBinding",
-        "metadata": {"name": "aim-local-services"},
-        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": SERVICES_ROLE},
-        "subjects": [
-            {"kind": "ServiceAccount", "name": f"aim-{user}", "namespace": SYSTEM_NAMESPACE} for user in SERVICE_USERS
-        ],
-    }
+def service_roles(table: JsonObject) -> list[JsonObject]:
+    """The roles that the chart would give the services, direct watch included, bound to them.
+
+    Args:
+        table: the permissions of the chart.
+    """
+    return [one for name, own in table["services"].items() for one in _roles(name, own)]
+
+
+def _roles(service: str, own: JsonObject) -> list[JsonObject]:
+    # Not the chart's names, so that the chart can be installed beside them.
+    cluster = {"name": f"aim-local-{service}"}
+    system = {**cluster, "namespace": SYSTEM_NAMESPACE}
+    account = {"kind": "ServiceAccount", "name": account_name(service), "namespace": SYSTEM_NAMESPACE}
+    return [
+        {**_rbac("ClusterRole", cluster), "rules": [*own["cluster"], *own["direct"]]},
+        {**_rbac("Role", system), "rules": own["system"]},
+        {**_rbac("ClusterRoleBinding", cluster), "roleRef": _role("ClusterRole", cluster), "subjects": [account]},
+        {**_rbac("RoleBinding", system), "roleRef": _role("Role", system), "subjects": [account]},
+    ]
+
+
+def status_updater() -> JsonObject:
+    """What the artifacts service binds in each namespace; nobody uses it here, but it has to be there."""
+    rules = [
+        {"apiGroups": ["aim.eai.amd.com"], "resources": ["aimartifacts/status"], "verbs": ["get", "patch", "update"]}
+    ]
+    return {**_rbac("ClusterRole", {"name": "aim-engine-artifact-status-updater"}), "rules": rules}
+
+
+def _rbac(kind: str, metadata: Mapping[str, str]) -> JsonObject:
+    return {"apiVersion": f"{_RBAC}/v1", "kind": kind, "metadata": dict(metadata)}
+
+
+def _role(kind: str, metadata: Mapping[str, str]) -> JsonObject:
+    return {"apiGroup": _RBAC, "kind": kind, "name": metadata["name"]}
 
 
 def kubeconfig(server: str, ca: Path, user: User, token: str) -> str:

@@ -1,0 +1,61 @@
+{{- define "aim.services" -}}
+model-sync discovery artifacts serving routing
+{{- end }}
+
+{{- /* Names begin with aim-engine- whatever the release is called (FW-323). */}}
+{{- define "aim.labels" -}}
+app.kubernetes.io/name: aim-engine
+app.kubernetes.io/instance: {{ .root.Release.Name }}
+app.kubernetes.io/version: {{ .root.Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .root.Release.Service }}
+app.kubernetes.io/part-of: aim-engine
+helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version }}
+{{- with .component }}
+app.kubernetes.io/component: {{ . }}
+{{- end }}
+{{- end }}
+
+{{- define "aim.selector" -}}
+app.kubernetes.io/name: aim-engine
+app.kubernetes.io/instance: {{ .root.Release.Name }}
+app.kubernetes.io/component: {{ .component }}
+{{- end }}
+
+{{- define "aim.image" -}}
+{{- $tag := .image.tag | default .default -}}
+{{- if .image.digest }}{{ .repository }}@{{ .image.digest }}{{ else }}{{ .repository }}:{{ $tag }}{{ end -}}
+{{- end }}
+
+{{- /* What holds for one service: manager, with the overrides of the service over it. */}}
+{{- define "aim.workload" -}}
+{{- $manager := deepCopy .root.Values.manager -}}
+{{- $override := index .root.Values.services .name | default dict -}}
+{{- $repository := dig "image" "repository" "" $override | default (printf "%s-%s" $manager.image.repository .name) -}}
+{{- include "aim.overlay" (dict "base" $manager "over" $override) -}}
+{{- $_ := set $manager.image "repository" $repository -}}
+{{- toYaml $manager -}}
+{{- end }}
+
+{{- /* Puts one map over another, in place. The function of that purpose takes no notice of 0, false and "". */}}
+{{- define "aim.overlay" -}}
+{{- $base := .base -}}
+{{- range $key, $value := .over -}}
+{{- if and (kindIs "map" $value) (kindIs "map" (index $base $key)) -}}
+{{- include "aim.overlay" (dict "base" (index $base $key) "over" $value) -}}
+{{- else -}}
+{{- $_ := set $base $key $value -}}
+{{- end -}}
+{{- end -}}
+{{- end }}
+
+{{- define "aim.permissions" -}}
+{{- .Files.Get "files/permissions.yaml" -}}
+{{- end }}
+
+{{- define "aim.natsUrl" -}}
+{{- if .Values.nats.enable -}}
+{{ ternary "tls" "nats" (ne .Values.nats.tls.secretName "") }}://aim-engine-nats.{{ .Release.Namespace }}.svc:4222
+{{- else -}}
+{{ required "nats.url is needed where nats.enable is false: the URL of your broker" .Values.nats.url }}
+{{- end -}}
+{{- end }}

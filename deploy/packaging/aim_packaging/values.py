@@ -1,0 +1,230 @@
+"""The values of the chart: their names, types, defaults and meaning. `values.yaml` and its schema are made of this.
+
+Names and defaults of FW-320 are kept where they still mean something (FW-326).
+"""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+from pydantic.alias_generators import to_camel
+
+Objects = list[dict[str, Any]]
+Object = dict[str, Any]
+Texts = dict[str, str]
+
+
+class _Values(BaseModel):
+    model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True, extra="forbid")
+
+
+class Image(_Values):
+    """Where images come from."""
+
+    repository: str = Field("", description="empty = manager.image.repository with the name of the service behind it")
+    tag: str = Field("", description="empty = the appVersion of the chart")
+    digest: str = Field("", pattern="^(sha256:[0-9a-f]{64})?$", description="wins over the tag")
+    pull_policy: Literal["Always", "IfNotPresent", "Never"] = "IfNotPresent"
+
+
+class Resources(_Values):
+    """Requests and limits of a container."""
+
+    limits: Object = {"cpu": "500m", "memory": "4Gi"}
+    requests: Object = {"cpu": "100m", "memory": "256Mi"}
+
+
+class PodDisruptionBudget(_Values):
+    """Whether a drain waits for another replica; only where there are two or more."""
+
+    enable: bool = True
+    max_unavailable: int | str = 1
+
+
+class Workload(_Values):
+    """What may be set for all services, and for each of them."""
+
+    replicas: int = Field(1, ge=0, description="one leads; the others take over within its lease")
+    image: Image = Image(repository="docker.io/amdenterpriseai/aim-engine")
+    image_pull_secrets: Objects = Field([], description="of the operator's own images")
+    args: list[str] = Field(["--leader-elect"], description="flags of the process")
+    env: Objects = Field([], description="further environment variables")
+    pod_annotations: Texts = {}
+    pod_labels: Texts = {}
+    pod_security_context: Object = {
+        "runAsNonRoot": True,
+        "runAsUser": 65532,
+        "runAsGroup": 65532,
+        "fsGroup": 65532,
+        "seccompProfile": {"type": "RuntimeDefault"},
+    }
+    security_context: Object = {
+        "allowPrivilegeEscalation": False,
+        "capabilities": {"drop": ["ALL"]},
+        "readOnlyRootFilesystem": True,
+    }
+    resources: Resources = Resources()
+    node_selector: Texts = {}
+    tolerations: Objects = []
+    affinity: Object = {}
+    topology_spread_constraints: Objects = Field([], description="empty = spread over nodes, as far as possible")
+    priority_class_name: str = ""
+    pod_disruption_budget: PodDisruptionBudget = PodDisruptionBudget()
+
+
+class Services(_Values):
+    """Overrides of `manager` for one service; any of its values."""
+
+    model_config = ConfigDict(alias_generator=None)
+
+    model_sync: Object = Field({}, alias="model-sync")
+    discovery: Object = {}
+    artifacts: Object = {}
+    serving: Object = {}
+    routing: Object = {}
+
+
+class ServiceAccount(_Values):
+    """Identities of the five services, one each."""
+
+    annotations: Texts = {}
+
+
+class RbacHelpers(_Values):
+    """ClusterRoles for users (FW-310)."""
+
+    enable: bool = True
+    aggregate: bool = Field(False, description="into the built-in roles admin, edit and view (FW-313)")
+
+
+class Metrics(_Values):
+    """Prometheus metrics, over plain HTTP as yet."""
+
+    enable: bool = True
+    port: int = Field(8080, ge=1, le=65535)
+
+
+class Prometheus(_Values):
+    """Objects of the Prometheus operator."""
+
+    enable: bool = Field(False, description="makes a PodMonitor for the services")
+    rules: bool = Field(True, description="makes a PrometheusRule with the default alerts, if enabled")
+    interval: str = "30s"
+    labels: Texts = Field({}, description="of both, for the selector of your Prometheus")
+
+
+class NetworkPolicy(_Values):
+    """What may talk to what."""
+
+    enable: bool = True
+    api_server_cidr: str = Field("0.0.0.0/0", description="addresses of the API server")
+    api_server_ports: list[int] = [443, 6443]
+    registry_ports: list[int] = Field([443, 80, 5000], description="of model-sync and discovery to anywhere")
+
+
+class Storage(_Values):
+    """The volume of each broker: block storage, because every write is synced."""
+
+    class_name: str = Field("", description="empty = the cluster's default")
+    size: str = "10Gi"
+
+
+class Tls(_Values):
+    """TLS between services and broker, and between brokers."""
+
+    secret_name: str = Field(
+        "", description="Secret with tls.crt, tls.key and ca.crt, for <release>-nats and its pods; empty = no TLS"
+    )
+
+
+class Auth(_Values):
+    """NKeys: one user per service with only its subjects. `python -m aim_packaging nats-keys` makes them."""
+
+    enable: bool = False
+    public_keys: Texts = Field({}, description="by user: aim-model-sync … aim-routing, and aim")
+    secret_prefix: str = Field("aim-engine-nats-", description="Secret of a user: this and its name, key user.nk")
+
+
+class Limits(_Values):
+    """How much of the log is kept."""
+
+    history_age: str = "168h"
+    history_bytes: str = "1Gi"
+    decisions_age: str = "168h"
+    decisions_bytes: str = "512Mi"
+
+
+class Nats(_Values):
+    """The message broker."""
+
+    enable: bool = Field(True, description="bring one; false = use the one at url")
+    url: str = Field("", description="of an existing broker, comma-separated list")
+    root: str = Field("aim", pattern="^[a-z0-9-]+$", description="one for each installation that shares a broker")
+    jetstream_domain: str = ""
+    replicas: Literal[1, 3] = Field(1, description="brokers and copies of each stream")
+    image: Image = Image(repository="docker.io/library/nats", tag="2.12.2-alpine")
+    image_pull_secrets: Objects = []
+    resources: Resources = Resources(limits={"memory": "2Gi"}, requests={"cpu": "200m", "memory": "512Mi"})
+    storage: Storage = Storage()
+    tls: Tls = Tls()
+    auth: Auth = Auth()
+    limits: Limits = Limits()
+    node_selector: Texts = {}
+    tolerations: Objects = []
+    affinity: Object = {}
+    priority_class_name: str = ""
+
+
+class Downloader(_Values):
+    """The Jobs that fetch weights."""
+
+    image: Image = Image(repository="docker.io/amdenterpriseai/aim-engine-downloader")
+    service_account: str = Field("default", min_length=1, description="of download pods in each namespace (FW-304)")
+    namespaces: list[str] = Field([], description="where to make that ServiceAccount, unless it is `default`")
+
+
+class ClusterRuntimeConfig(_Values):
+    """An AIMClusterRuntimeConfig; its spec is passed on as it is (FW-321)."""
+
+    enable: bool = False
+    name: str = "default"
+    spec: Object = {}
+
+
+class ClusterModelSource(_Values):
+    """An AIMClusterModelSource; its spec is passed on as it is. With `images`, set `filters` to null (MS-365)."""
+
+    enable: bool = False
+    name: str = "amd-aim-model-source"
+    spec: Object = {
+        "registry": "docker.io",
+        "filters": [{"image": "amdenterpriseai/aim-*", "versions": [">=0.8.4"]}],
+        "syncInterval": "1h",
+        "maxModels": 500,
+    }
+
+
+class Crd(_Values):
+    """The definitions, which the chart aim-engine-crds brings."""
+
+    check: bool = Field(True, description="refuse to render for a cluster that lacks them")
+
+
+class Values(_Values):
+    """All values of the chart aim-engine."""
+
+    global_: Annotated[Object, Field(alias="global", description="of Helm")] = {}
+    manager: Workload = Workload()
+    services: Services = Services()
+    direct_watch: bool = Field(True, description="read the API server while the broker is away; adds list and watch")
+    registries: Object = Field({}, description="mirrors and insecure registries (FW-382); empty = none")
+    service_account: ServiceAccount = ServiceAccount()
+    rbac_helpers: RbacHelpers = RbacHelpers()
+    crd: Crd = Crd()
+    metrics: Metrics = Metrics()
+    prometheus: Prometheus = Prometheus()
+    network_policy: NetworkPolicy = NetworkPolicy()
+    nats: Nats = Nats()
+    downloader: Downloader = Downloader()
+    cluster_runtime_config: ClusterRuntimeConfig = ClusterRuntimeConfig()
+    cluster_model_source: ClusterModelSource = ClusterModelSource()
+    extra_objects: Objects = Field([], description="further objects of the release")

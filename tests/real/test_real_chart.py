@@ -1,0 +1,260 @@
+"""The charts, rendered and linted by the real helm, and accepted by a real API server."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+import yaml
+from support.controlplane import RawApi
+from support.helm import CHARTS, DEFINITIONS, ENGINE, NAMESPACE, OFFLINE, Finished, helm, rendered, run
+
+from aim_local.assets import Program, find_toolset
+from aim_local.nats import NatsServer
+from aim_local.realcluster import RealCluster, User
+from aim_packaging.keys import new_key
+from aim_packaging.manifests import manifests
+from controller_runtime import JsonObject
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+SERVICES: Final = ("model-sync", "discovery", "artifacts", "serving", "routing")
+USERS: Final = ("aim", *(f"aim-{one}" for one in SERVICES))
+FULL: Final[JsonObject] = {
+    "manager": {"replicas": 2, "env": [{"name": "HTTPS_PROXY", "value": "http://proxy:3128"}]},
+    "services": {"serving": {"resources": {"limits": {"memory": "8Gi"}}}, "routing": {"replicas": 0}},
+    "registries": {"registries": {"docker.io": {"mirrors": [{"url": "https://mirror.example"}]}}},
+    "rbacHelpers": {"aggregate": True},
+    "nats": {
+        "replicas": 3,
+        "root": "team-a",
+        "tls": {"secretName": "nats-tls"},
+        "auth": {"enable": True, "publicKeys": {user: new_key().public for user in USERS}},
+    },
+    "downloader": {"serviceAccount": "aim-downloader", "namespaces": [NAMESPACE]},
+    "clusterRuntimeConfig": {"enable": True, "spec": {"routing": {"enabled": False}}},
+    "clusterModelSource": {"enable": True},
+    "extraObjects": [
+        {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x", "namespace": "{{ .Release.Namespace }}"}}
+    ],
+}
+
+
+def of_kind(done: Finished, kind: str) -> dict[str, JsonObject]:
+    assert done.status == 0, done.errors
+    return {one["metadata"]["name"]: one for one in done.objects if one["kind"] == kind}
+
+
+def container(deployment: JsonObject) -> JsonObject:
+    [only] = deployment["spec"]["template"]["spec"]["containers"]
+    found: JsonObject = only
+    return found
+
+
+async def applied(cluster: RealCluster, objects: list[JsonObject], *flags: str) -> Finished:
+    """What kubectl says to objects that are only tried."""
+    config = str(cluster.kubeconfig_for(User.KUBECTL))
+    arguments = ("apply", "--server-side", "--dry-run=server", "--validate=strict", *flags, "-f", "-")
+    return await run(Program.KUBECTL, "--kubeconfig", config, *arguments, stdin=yaml.safe_dump_all(objects))
+
+
+@pytest.mark.parametrize("chart", [ENGINE, DEFINITIONS])
+async def test_helm_finds_no_fault(chart: str) -> None:
+    done = await helm("lint", "--strict", chart, *OFFLINE[:2])
+    assert done.status == 0, done.output
+
+
+@pytest.mark.spec("FW-323", "FW-324", "FW-320")
+async def test_each_service_has_its_deployment_its_account_and_the_probes_of_the_specification(tmp_path: Path) -> None:
+    done = await rendered(tmp_path)
+    found = of_kind(done, "Deployment")
+    assert set(found) == {f"aim-engine-{one}" for one in SERVICES}
+    for name, deployment in found.items():
+        pod = deployment["spec"]["template"]["spec"]
+        assert pod["serviceAccountName"] == name
+        assert pod["terminationGracePeriodSeconds"] == 10
+        only = container(deployment)
+        assert only["livenessProbe"] == {
+            "httpGet": {"path": "/healthz", "port": "probes"},
+            "initialDelaySeconds": 15,
+            "periodSeconds": 20,
+        }
+        readiness = only["readinessProbe"]
+        assert (readiness["initialDelaySeconds"], readiness["periodSeconds"]) == (5, 10)
+        assert only["args"] == ["--leader-elect"]
+        assert deployment["spec"]["replicas"] == 1
+    assert not of_kind(done, "PodDisruptionBudget"), "of one replica, a budget would only hold up drains"
+
+
+@pytest.mark.spec("FW-326")
+async def test_a_service_overrides_what_holds_for_all_even_with_zero(tmp_path: Path) -> None:
+    found = of_kind(await rendered(tmp_path, FULL), "Deployment")
+    assert {name: one["spec"]["replicas"] for name, one in found.items()} == {
+        **{f"aim-engine-{one}": 2 for one in SERVICES},
+        "aim-engine-routing": 0,
+    }
+    serving = container(found["aim-engine-serving"])["resources"]
+    assert serving["limits"] == {"cpu": "500m", "memory": "8Gi"}
+    env = {one["name"]: one.get("value") for one in container(found["aim-engine-discovery"])["env"]}
+    assert env["HTTPS_PROXY"] == "http://proxy:3128"
+    assert (env["AIM_NATS_ROOT"], env["AIM_NATS_REPLICAS"]) == ("team-a", "3")
+    assert env["AIM_NATS_URL"] == "tls://aim-engine-nats.aim-system.svc:4222"
+
+
+@pytest.mark.spec("FW-301", "FW-404")
+async def test_a_role_is_what_the_code_declares_and_direct_watch_adds_to_it(tmp_path: Path) -> None:
+    table = yaml.safe_load((Path(ENGINE) / "files/permissions.yaml").read_text())["services"]
+    without = of_kind(await rendered(tmp_path, {"directWatch": False}), "ClusterRole")
+    with_it = of_kind(await rendered(tmp_path), "ClusterRole")
+    for name in SERVICES:
+        own = table[name]
+        assert without[f"aim-engine-{name}"]["rules"] == own["cluster"]
+        assert with_it[f"aim-engine-{name}"]["rules"] == [*own["cluster"], *own["direct"]]
+
+
+@pytest.mark.spec("FW-310", "FW-311", "FW-312", "FW-313", "FW-314", "FW-366", "MS-366")
+async def test_users_get_three_roles_for_each_kind(tmp_path: Path) -> None:
+    found = of_kind(await rendered(tmp_path), "ClusterRole")
+    helpers = {name: one for name, one in found.items() if name.endswith("-role")}
+    assert len(helpers) == 30
+    assert "aim-engine-aimclustermodelsource-viewer-role" in helpers
+    viewer, editor = (helpers[f"aim-engine-aimservice-{one}-role"] for one in ("viewer", "editor"))
+    assert [rule["verbs"] for rule in viewer["rules"]] == [["get", "list", "watch"], ["get"]]
+    assert editor["rules"][0]["verbs"] == ["create", "delete", "get", "list", "patch", "update", "watch"]
+    for one in helpers.values():
+        assert [rule["verbs"] for rule in one["rules"] if "/" in rule["resources"][0]] == [["get"]]
+        assert not [label for label in one["metadata"]["labels"] if "aggregate" in label]
+    aggregated = of_kind(await rendered(tmp_path, FULL), "ClusterRole")
+    labels = aggregated["aim-engine-aimservice-editor-role"]["metadata"]["labels"]
+    assert labels["rbac.authorization.k8s.io/aggregate-to-edit"] == "true"
+    cluster = aggregated["aim-engine-aimclustermodel-editor-role"]["metadata"]["labels"]
+    assert "rbac.authorization.k8s.io/aggregate-to-edit" not in cluster
+    none = of_kind(await rendered(tmp_path, {"rbacHelpers": {"enable": False}}), "ClusterRole")
+    assert not [name for name in none if name.endswith("-role")]
+
+
+@pytest.mark.spec("FW-303", "FW-304", "AR-272")
+async def test_download_pods_have_an_account_where_one_is_named(tmp_path: Path) -> None:
+    plain = await rendered(tmp_path)
+    assert "aim-downloader" not in of_kind(plain, "ServiceAccount")
+    updater = of_kind(plain, "ClusterRole")["aim-engine-artifact-status-updater"]
+    assert updater["rules"][0]["resources"] == ["aimartifacts/status"]
+    done = await rendered(tmp_path, FULL)
+    assert "aim-downloader" in of_kind(done, "ServiceAccount")
+    env = container(of_kind(done, "Deployment")["aim-engine-artifacts"])["env"]
+    assert {"name": "AIM_ARTIFACT_SERVICE_ACCOUNT", "value": "aim-downloader"} in env
+
+
+@pytest.mark.spec("MS-363", "MS-364", "MS-365", "FW-321")
+async def test_a_model_source_and_a_config_are_passed_on_verbatim(tmp_path: Path) -> None:
+    done = await rendered(tmp_path, {"clusterModelSource": {"enable": True}})
+    assert of_kind(done, "AIMClusterModelSource")["amd-aim-model-source"]["spec"] == {
+        "registry": "docker.io",
+        "filters": [{"image": "amdenterpriseai/aim-*", "versions": [">=0.8.4"]}],
+        "syncInterval": "1h",
+        "maxModels": 500,
+    }
+    assert not of_kind(await rendered(tmp_path), "AIMClusterModelSource")
+    images = {"images": ["a/b:1"], "imagePullSecrets": [{"name": "s"}]}
+    both = await rendered(tmp_path, {"clusterModelSource": {"enable": True, "spec": images}})
+    assert "clusterModelSource.spec.filters to null" in both.errors
+    one = await rendered(tmp_path, {"clusterModelSource": {"enable": True, "spec": {**images, "filters": None}}})
+    spec = of_kind(one, "AIMClusterModelSource")["amd-aim-model-source"]["spec"]
+    assert "filters" not in spec
+    assert (spec["images"], spec["imagePullSecrets"]) == (["a/b:1"], [{"name": "s"}])
+
+
+@pytest.mark.spec("FW-537")
+@pytest.mark.parametrize(
+    ("values", "named"),
+    [
+        ({"manager": {"replica": 2}}, "replica"),
+        ({"services": {"serving": {"replicas": "two"}}}, "/services/serving/replicas"),
+        ({"services": {"servings": {}}}, "servings"),
+        ({"nats": {"replicas": 2}}, "/nats/replicas"),
+        ({"nats": {"root": "Team A"}}, "/nats/root"),
+        ({"nats": {"enable": False}}, "nats.url is needed"),
+        ({"nats": {"auth": {"enable": True}}}, "nats.auth.publicKeys.aim is needed"),
+    ],
+    ids=str,
+)
+async def test_a_wrong_value_is_refused_by_name(tmp_path: Path, values: Mapping[str, Any], named: str) -> None:
+    done = await rendered(tmp_path, dict(values))
+    assert done.status != 0
+    assert named in done.errors
+
+
+@pytest.mark.spec("FW-537")
+async def test_a_cluster_without_the_definitions_is_told_so(tmp_path: Path) -> None:
+    done = await rendered(tmp_path, arguments=OFFLINE[:2])
+    assert "install the chart aim-engine-crds first" in done.errors
+
+
+@pytest.mark.spec("FW-535", "FW-538")
+@pytest.mark.parametrize("values", [{}, FULL], ids=["plain", "full"])
+async def test_nats_server_takes_the_configuration_of_the_chart(tmp_path: Path, values: JsonObject) -> None:
+    text = of_kind(await rendered(tmp_path, values), "ConfigMap")["aim-engine-nats"]["data"]["nats.conf"]
+    config = json.loads(text)
+    assert config["jetstream"]["sync_interval"] == "always"
+    users = config.get("authorization", {}).get("users", [])
+    assert len(users) == (6 if values else 0)
+    for user in users:
+        assert not [one for one in user["permissions"]["publish"]["allow"] if one.startswith("aim.") or ".AIM_" in one]
+    extra = f"authorization: {json.dumps(config['authorization'])}" if users else ""
+    async with NatsServer(extra_config=extra) as server:
+        assert server.running
+
+
+@pytest.mark.spec("FW-340", "FW-325")
+@pytest.mark.parametrize("values", [{}, FULL], ids=["plain", "full"])
+async def test_the_api_server_takes_all_of_it_and_pod_security_restricted_finds_no_fault(
+    real_cluster: RealCluster, api: RawApi, tmp_path: Path, values: JsonObject
+) -> None:
+    labels = {f"pod-security.kubernetes.io/{mode}": "restricted" for mode in ("enforce", "warn")}
+    path = f"/api/v1/namespaces/{NAMESPACE}"
+    assert (await api.merge(path, {"metadata": {"labels": labels}})).status == 200
+    objects = (await rendered(tmp_path, values)).objects
+    done = await applied(real_cluster, objects, "--force-conflicts")
+    assert (done.status, done.errors) == (0, "")
+    assert len(done.output.splitlines()) == len(objects)
+    # The same with a wish that is not restricted, to show that it would have been told.
+    loose = {**values, "manager": {"securityContext": {"allowPrivilegeEscalation": True}}}
+    worse = await applied(real_cluster, (await rendered(tmp_path, loose)).objects, "--force-conflicts")
+    assert "violate" in worse.errors
+
+
+@pytest.mark.spec("CC-323", "FW-322", "FW-328")
+async def test_installed_upgraded_and_uninstalled_the_definitions_and_their_objects_stay(
+    real_cluster: RealCluster, api: RawApi
+) -> None:
+    config = ("--kubeconfig", str(real_cluster.kubeconfig_for(User.KUBECTL)), "-n", "chart-test")
+    brought = await helm("install", "crds", DEFINITIONS, *config, "--create-namespace", "--take-ownership")
+    assert brought.status == 0, brought.errors
+    # Bound volumes and running pods need nodes; so nothing is waited for.
+    wanted = "clusterRuntimeConfig.enable=true,clusterRuntimeConfig.name=of-chart"
+    first = await helm("install", "engine", ENGINE, *config, "--set", wanted, "--take-ownership")
+    assert first.status == 0, first.errors
+    deployment = "/apis/apps/v1/namespaces/chart-test/deployments/aim-engine-serving"
+    assert (await api.get(deployment)).body["spec"]["replicas"] == 1
+    second = await helm("upgrade", "engine", ENGINE, *config, "--reuse-values", "--set", "manager.replicas=2")
+    assert second.status == 0, second.errors
+    assert (await api.get(deployment)).body["spec"]["replicas"] == 2
+    for release in ("engine", "crds"):
+        done = await helm("uninstall", release, *config)
+        assert done.status == 0, done.errors
+    assert (await api.get(deployment)).status == 404
+    crd = await api.get("/apis/apiextensions.k8s.io/v1/customresourcedefinitions/aimservices.aim.eai.amd.com")
+    assert crd.status == 200
+    assert "deletionTimestamp" not in crd.body["metadata"]
+
+
+@pytest.mark.spec("FW-539")
+async def test_the_plain_manifests_are_those_of_the_chart_and_kubectl_takes_them(real_cluster: RealCluster) -> None:
+    folder = CHARTS.parent / "manifests"
+    wanted = manifests(find_toolset().program(Program.HELM), Path(ENGINE))
+    assert {name: (folder / name).read_text() for name in wanted} == wanted, "run `make manifests`"
+    config = str(real_cluster.kubeconfig_for(User.KUBECTL))
+    arguments = ("apply", "--server-side", "--force-conflicts", "--dry-run=server", "-k", str(folder))
+    done = await run(Program.KUBECTL, "--kubeconfig", config, *arguments)
+    assert (done.status, done.errors) == (0, "")

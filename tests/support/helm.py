@@ -1,0 +1,59 @@
+"""The real helm and kubectl, and the charts."""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import yaml
+
+from aim_local.assets import Program, find_toolset
+from controller_runtime import JsonObject
+
+CHARTS: Final = Path(__file__).parents[2] / "deploy" / "charts"
+ENGINE: Final = str(CHARTS / "aim-engine")
+DEFINITIONS: Final = str(CHARTS / "aim-engine-crds")
+NAMESPACE: Final = "aim-system"
+OFFLINE: Final = ("--kube-version", "1.34", "--set", "crd.check=false")
+"""What a rendering without a cluster has to be told."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """What a command ended with."""
+
+    status: int
+    output: str
+    errors: str
+
+    @property
+    def objects(self) -> list[JsonObject]:
+        """The objects that it printed."""
+        return [one for one in yaml.safe_load_all(self.output) if one]
+
+
+async def run(program: Program, *arguments: str, stdin: str = "") -> Finished:
+    """Run it to its end."""
+    path = find_toolset().program(program)
+    process = await asyncio.create_subprocess_exec(
+        str(path),
+        *arguments,
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    output, errors = await process.communicate(stdin.encode())
+    return Finished(process.returncode or 0, output.decode(), errors.decode())
+
+
+async def helm(*arguments: str) -> Finished:
+    """Run helm."""
+    return await run(Program.HELM, *arguments)
+
+
+async def rendered(folder: Path, values: JsonObject | None = None, arguments: Sequence[str] = OFFLINE) -> Finished:
+    """The chart with these values."""
+    file = folder / "values.yaml"
+    file.write_text(yaml.safe_dump(values or {}), encoding="utf-8")
+    return await helm("template", "aim-engine", ENGINE, "-n", NAMESPACE, "-f", str(file), *arguments)
