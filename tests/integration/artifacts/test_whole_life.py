@@ -80,7 +80,7 @@ def job_time(job: JsonObject) -> str:
     return str(job["metadata"]["creationTimestamp"])
 
 
-@pytest.mark.spec("AR-120", "AR-150", "AR-157", "AR-210", "AR-250", "AR-574", "AR-801", "AR-804", "SC-085")
+@pytest.mark.spec("AR-100", "AR-150", "AR-157", "AR-210", "AR-250", "AR-574", "AR-801", "AR-804", "SC-085")
 @pytest.mark.parametrize("writes", [1, 2, 3, 100])
 def test_the_weights_are_there_once_whoever_dies_on_the_way(writes: int) -> None:
     known = Life(writes)
