@@ -15,7 +15,7 @@ LONGEST := tests/chaos/test_service_leaders.py tests/e2e/test_killed_services.py
   tests/e2e/test_demo_command.py tests/integration/downloader/test_hub_download.py tests/integration/serving \
   tests/integration/runtime tests/integration/downloader tests/unit/test_bad_values.py
 
-.PHONY: kube-assets external-crds setup demo up test test-unit chaos test-apiserver test-e2e test-real test-registry test-replay lint format crds crds-check chart chart-check manifests bench mutants spec-coverage lock clean
+.PHONY: kube-assets external-crds setup demo up test test-unit chaos test-apiserver test-e2e test-real test-registry test-replay lint format crds crds-check chart chart-check manifests image-packages images test-images sbom bench mutants spec-coverage lock clean
 
 setup: $(STAMP)
 
@@ -120,6 +120,30 @@ chart-check: setup
 # The chart as plain manifests, by the helm that make kube-assets builds.
 manifests: setup
 	$(BIN)/python -m aim_packaging manifests --helm "$$($(BIN)/python -m aim_local.assets path helm)" deploy/manifests
+
+# Which packages of requirements.lock go into each image; for Linux, so run it there.
+image-packages: setup
+	$(BIN)/python -m aim_packaging image-packages
+
+# One image per service and the downloader's, with whatever builds images here. BASE may name another base, by digest.
+IMAGES := model-sync discovery artifacts serving routing downloader
+BUILDER ?= $(firstword $(foreach one,podman docker,$(shell command -v $(one))))
+REPOSITORY ?= docker.io/amdenterpriseai/aim-engine
+TAG ?= 0.1.0
+images:
+	@test -n "$(BUILDER)" || { echo "No builder of images: install podman or docker, or set BUILDER"; exit 1; }
+	@for one in $(IMAGES); do target=service; if test $$one = downloader; then target=downloader; fi; \
+	  $(BUILDER) build -f deploy/images/Containerfile --target $$target --build-arg IMAGE=$$one \
+	    $(if $(BASE),--build-arg BASE=$(BASE)) -t $(REPOSITORY)-$$one:$(TAG) . || exit 1; done
+
+# The file trees of the images, built from the lock as the Containerfile does it, and what runs from them.
+test-images: setup
+	$(BIN)/python -m aim_packaging image-packages --check
+	$(BIN)/python -m pytest tests/images
+
+# Bills of materials (SPDX) of the images, into .run/sbom.
+sbom: setup
+	$(BIN)/python -m aim_packaging sbom .run/sbom
 
 spec-coverage: setup
 	$(BIN)/python tests/spec_coverage.py

@@ -1,5 +1,6 @@
 """`python -m aim_packaging chart`: writes the generated files of the charts, or checks them."""
 
+import json
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -41,6 +42,37 @@ def manifests(
 
     for name, text in rendered(helm, chart).items():
         (folder / name).write_text(text, encoding="utf-8")
+
+
+@app.command()
+def image_packages(
+    file: Annotated[Path, typer.Argument(help="where it is written")] = Path("deploy/images/packages.json"),
+    check: Annotated[bool, typer.Option(help="only tell whether it is up to date")] = False,
+) -> None:
+    """Write which packages of the lock go into each image."""
+    from aim_packaging.image_packages import packages_json  # noqa: PLC0415
+
+    if not check:
+        file.write_text(packages_json(), encoding="utf-8")
+    elif not file.is_file() or file.read_text(encoding="utf-8") != packages_json():
+        typer.echo(f"{file} is not up to date; run `make image-packages`", err=True)
+        sys.exit(1)
+
+
+@app.command()
+def sbom(
+    folder: Annotated[Path, typer.Argument(help="where to write a file per image")],
+    lock: Annotated[Path, typer.Option(help="the lock of everything")] = Path("requirements.lock"),
+    images: Annotated[Path, typer.Option(help="which packages each image has")] = Path("deploy/images/packages.json"),
+) -> None:
+    """Write the bill of materials (SPDX) of each image."""
+    from aim_packaging.sbom import sbom as document  # noqa: PLC0415
+    from controller_runtime import __version__  # noqa: PLC0415
+
+    folder.mkdir(parents=True, exist_ok=True)
+    text = lock.read_text(encoding="utf-8")
+    for image, names in json.loads(images.read_text(encoding="utf-8")).items():
+        (folder / f"{image}.spdx.json").write_text(document(image, names, text, __version__), encoding="utf-8")
 
 
 @app.command()
