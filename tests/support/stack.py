@@ -22,6 +22,7 @@ from support.real_cluster import raw_api
 
 from aim_local.demo.manifests import apply_all, demo_files, read_manifests
 from aim_local.demo.summary import complaints
+from aim_local.realcluster.users import SERVICE_USERS, user_name
 from aim_local.stack import SERVICES, ClusterKind, Stack, StackError, StackSettings
 from controller_runtime import JsonObject, KubeClient, loads
 from controller_runtime.kube.config import from_kubeconfig
@@ -33,6 +34,7 @@ PATIENCE = {ClusterKind.EMBEDDED: 2.0, ClusterKind.REAL: 3.0}[CLUSTER]
 NODES: Mapping[ClusterKind, int] = MappingProxyType({ClusterKind.EMBEDDED: 1, ClusterKind.REAL: 12})
 """Enough accelerators for all services that tests leave behind, where a scheduler counts them."""
 EMPTY: Mapping[str, Mapping[str, str]] = MappingProxyType({})
+_ACCOUNTS = frozenset(user_name(user) for user in SERVICE_USERS)
 OWN = "/apis/aim.eai.amd.com/v1alpha1"
 
 
@@ -121,6 +123,20 @@ def status_of(obj: JsonObject) -> str:
     return str((obj.get("status") or {}).get("status") or "")
 
 
+def denied_requests(folder: Path) -> list[tuple[str, str, str, str]]:
+    """What the API server forbade a service, by its audit logs below a folder: who, verb, what, name."""
+    found = []
+    for log in folder.rglob("audit.log"):
+        for line in log.read_bytes().splitlines():
+            event = loads(line)
+            user = event["user"]["username"]
+            if user in _ACCOUNTS and event.get("annotations", {}).get("authorization.k8s.io/decision") == "forbid":
+                what = event.get("objectRef") or {}
+                resource = "/".join(filter(None, (what.get("resource"), what.get("subresource"))))
+                found.append((user, event["verb"], resource, what.get("name", "")))
+    return found
+
+
 def _stack(settings: StackSettings) -> Stack:
     """The stack; the run ends with one line where this machine has no programs for its cluster."""
     try:
@@ -162,6 +178,7 @@ async def started_platform(
         platform = Platform(stack, api)
         await platform.apply(demo_files()[:-1])
         yield platform
+        assert not await asyncio.to_thread(denied_requests, folder), "the chart's roles lack something"
 
 
 @pytest_asyncio.fixture(scope="package", loop_scope="session")

@@ -7,6 +7,7 @@ from typing import Final
 import yaml
 
 from aim_packaging.broker import reader, user_of
+from aim_packaging.permission_page import page
 from aim_packaging.rules import rules_of
 from aim_packaging.services import definitions
 from aim_packaging.values_files import schema_json, values_yaml
@@ -26,9 +27,10 @@ def permission_table() -> JsonObject:
 
 def files(charts: Path) -> Mapping[Path, str]:
     """Every generated file with its content."""
-    table = yaml.safe_dump(permission_table(), sort_keys=False, width=120)
+    table = permission_table()
     return {
-        charts / "aim-engine/files/permissions.yaml": _HEADER + table,
+        charts / "aim-engine/files/permissions.yaml": _HEADER + yaml.safe_dump(table, sort_keys=False, width=120),
+        charts / "aim-engine/PERMISSIONS.md": page(table),
         charts / "aim-engine/values.yaml": _VALUES_HEADER + values_yaml(),
         charts / "aim-engine/values.schema.json": schema_json(),
     }

@@ -9,6 +9,7 @@ import yaml
 
 from aim_domain.parts import ARTIFACTS, HTTP_ROUTES, SERVICES, TEMPLATES
 from aim_packaging.chart import outdated, permission_table, write
+from aim_packaging.permission_page import page
 from aim_packaging.services import definitions
 from controller_runtime import (
     ApiVerb,
@@ -161,13 +162,31 @@ def test_what_nobody_of_ours_writes_has_no_status_of_ours() -> None:
 
 @pytest.mark.spec("FW-534")
 def test_the_chart_is_up_to_date_or_says_which_file_is_not(tmp_path: Path) -> None:
-    assert [path.name for path in outdated(tmp_path)] == ["permissions.yaml", "values.yaml", "values.schema.json"]
+    assert {path.name for path in outdated(tmp_path)} == {
+        "permissions.yaml",
+        "PERMISSIONS.md",
+        "values.yaml",
+        "values.schema.json",
+    }
     write(tmp_path)
     assert not outdated(tmp_path)
     path = tmp_path / "aim-engine/files/permissions.yaml"
     assert yaml.safe_load(path.read_text()) == permission_table()
     path.write_text("{}")
     assert outdated(tmp_path) == [path]
+
+
+@pytest.mark.spec("FW-534")
+def test_the_page_for_people_tells_every_rule() -> None:
+    text = page(permission_table())
+    sections = {name: text.partition(f"## {name}\n")[2].partition("\n## ")[0] for name in DEFINITIONS}
+    assert "| cluster | core | pods/log, secrets, serviceaccounts |  | get |" in sections["discovery"]
+    assert "| namespace | core | secrets |  | get |" in sections["model-sync"]
+    assert "| cluster | core | namespaces | kube-system | get |" in sections["routing"]
+    services = permission_table()["services"].values()
+    rules = sum(len(own[reach]) for own in services for reach in ("cluster", "system", "direct"))
+    rows = [line for line in text.splitlines() if line.startswith(("| cluster", "| namespace", "| direct"))]
+    assert len(rows) == rules
 
 
 @pytest.mark.spec("FW-535")
