@@ -1,4 +1,4 @@
-"""The way to the event log."""
+"""The ways to the event log and to the cluster."""
 
 import asyncio
 import os
@@ -6,15 +6,32 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Final
 
+from controller_runtime import KubeClient, KubeError, load_connection
 from controller_runtime.bus.connection import BusSettings, connect
 from controller_runtime.bus.history import History
 from controller_runtime.bus.subjects import DEFAULT_ROOT, Layout
+from controller_runtime.kube.kubeconfig import ConfigError
 
 _PATIENCE: Final = 5.0
 
 
 class UnreachableError(Exception):
-    """The broker does not answer."""
+    """The broker or the cluster does not answer."""
+
+
+@asynccontextmanager
+async def cluster(kubeconfig: str | None, context: str | None) -> AsyncIterator[KubeClient]:
+    """The cluster of a kubeconfig, chosen as kubectl does.
+
+    Raises:
+        UnreachableError: it cannot be asked, or refuses.
+    """
+    try:
+        connection = await load_connection(kubeconfig, context)
+        async with KubeClient(connection, service="cli") as kube:
+            yield kube
+    except (ConfigError, KubeError) as error:
+        raise UnreachableError(str(error)) from error
 
 
 @asynccontextmanager

@@ -1,22 +1,20 @@
 """``aim migrate``: read, map, compare, write, report (RC-142, RC-147)."""
 
 from collections import Counter
-from collections.abc import AsyncIterator, Iterable
-from contextlib import asynccontextmanager
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Final, final
 
 from rich.console import Console
 from rich.markup import escape
 
-from aim_cli.connecting import UnreachableError
+from aim_cli.connecting import UnreachableError, cluster
 from aim_cli.migration.findings import FAILURES, Finding, Weight
 from aim_cli.migration.mapping import Migration, New, migrate
 from aim_cli.migration.reading import Reading, read_cluster, read_files
 from aim_cli.migration.settling import Deed, Step, as_yaml, difference, settle
 from aim_domain import kinds
-from controller_runtime import ApiError, JsonObject, Kind, KubeClient, KubeError, load_connection
-from controller_runtime.kube.kubeconfig import ConfigError
+from controller_runtime import ApiError, JsonObject, Kind, KubeClient
 
 MANAGER: Final = "aim-migrate"
 UNMAPPED: Final = 1
@@ -54,7 +52,7 @@ async def run(wish: Wish, out: Console, errors: Console) -> int:
     if wish.print_only and wish.files:
         reading = read_files(wish.files, wish.namespace)
         return _print(migrate(reading.olds), reading, out, errors)
-    async with _cluster(wish) as kube:
+    async with cluster(wish.kubeconfig, wish.context) as kube:
         reading = read_files(wish.files, wish.namespace) if wish.files else await read_cluster(kube)
         migration = migrate(reading.olds, await _templates(kube, reading))
         if wish.print_only:
@@ -77,16 +75,6 @@ async def run(wish: Wish, out: Console, errors: Console) -> int:
             deeds[step.deed] += 1
             _tell_step(step, out, with_difference=wish.dry_run)
     return _report(findings, reading, deeds, out, dry_run=wish.dry_run)
-
-
-@asynccontextmanager
-async def _cluster(wish: Wish) -> AsyncIterator[KubeClient]:
-    try:
-        connection = await load_connection(wish.kubeconfig, wish.context)
-        async with KubeClient(connection, service="cli") as kube:
-            yield kube
-    except (ConfigError, KubeError) as error:
-        raise UnreachableError(str(error)) from error
 
 
 async def _templates(kube: KubeClient, reading: Reading) -> set[tuple[str, str]]:

@@ -1,0 +1,18 @@
+"""Where commands print to, and how they say numbers."""
+
+from typing import Final
+
+from rich.console import Console
+
+OUT: Final = Console(soft_wrap=True)
+ERRORS: Final = Console(stderr=True, soft_wrap=True)
+
+
+def counted(number: int, what: str) -> str:
+    """A number with its noun."""
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"
+
+
+def printable(text: str) -> str:
+    """Text of users without what a terminal would obey (FW-554)."""
+    return "".join(character if character.isprintable() else " " for character in text)

@@ -1,0 +1,45 @@
+"""Running a command to its end."""
+
+import asyncio
+import logging
+from collections.abc import Coroutine
+from typing import Any, Final, TypeVar
+
+import structlog
+import typer
+from rich.markup import escape
+
+from aim_cli.connecting import UnreachableError
+from aim_cli.migration.reading import UnreadableError
+from aim_cli.output import ERRORS, printable
+from aim_cli.targets import TargetError
+from controller_runtime.bus.connection import BusError
+
+T = TypeVar("T")
+UNREADABLE: Final = 4
+"""What no verdict exits with: an outage says nothing about decisions."""
+
+
+def run(work: Coroutine[Any, Any, T]) -> T:
+    """Run to the end; an error that the user can do something about ends the command with one line.
+
+    With 2 where the words of the command are wrong, as typer does; with 4 where the log or the cluster cannot be read.
+    """
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.ERROR))
+    causes: list[BaseException] = []
+    results: list[T] = []
+    try:
+        results.append(asyncio.run(work))
+    except* (TargetError, UnreadableError, UnreachableError, BusError) as group:
+        causes = leaves(group)
+    if causes:
+        ERRORS.print(f"aim: {escape(printable(str(causes[0])))}")
+        raise typer.Exit(2 if isinstance(causes[0], TargetError | UnreadableError) else UNREADABLE)
+    return results[0]
+
+
+def leaves(error: BaseException) -> list[BaseException]:
+    """The errors inside of nested groups."""
+    if not isinstance(error, BaseExceptionGroup):
+        return [error]
+    return [leaf for inner in error.exceptions for leaf in leaves(inner)]

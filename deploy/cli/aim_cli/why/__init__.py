@@ -1,0 +1,1 @@
+"""``aim why``: from an object to what it waits for (FW-551…FW-554)."""

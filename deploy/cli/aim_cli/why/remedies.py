@@ -1,0 +1,50 @@
+"""What somebody can do about a reason."""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final
+
+from aim_cli.why.chain import Link
+
+_REMEDIES: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "AuthError": "correct the token or the keys in its env, or in the runtime config that it follows",
+        "SourceNotFound": "correct the source: kubectl edit {what}",
+        "StorageFull": "raise spec.size or the headroom, and create it again: kubectl get {what} -o yaml",
+        "NoMatchingFiles": "correct spec.downloadFilter: kubectl edit {what}",
+        "NamespaceQuotaExceeded": "delete artifacts or raise the limit: kubectl get aimartifacts -n {namespace}",
+        "ClusterQuotaExceeded": "delete artifacts or raise the limit: kubectl get aimartifacts -A",
+        "ExceedsQuotaLimit": "raise the limit: kubectl edit aimclusterruntimeconfig default",
+        "ImagePullBackOff": "correct image or pull secret: kubectl describe {what}",
+        "ErrImagePull": "correct image or pull secret: kubectl describe {what}",
+        "CrashLoopBackOff": "read why it ends: kubectl logs {log} --previous",
+        "OOMKilled": "give it more memory: kubectl describe {what}",
+        "Unschedulable": "free what it asks for, or add nodes: kubectl describe {what}",
+        "FailedScheduling": "free what the pod asks for, or add nodes: kubectl describe {what}",
+        "GPUNotAvailable": "add a node with that GPU, or choose another template: kubectl get nodes --show-labels",
+        "GatewayNotConfigured": "set routing.gatewayRef in the service or its runtime config",
+        "HTTPRoutePending": "see whether a controller serves the gateway: kubectl describe {what}",
+        "PathTemplateInvalid": "correct the path template: kubectl edit {what}",
+        "PathConflict": "choose another path or other hostnames: kubectl edit {what}",
+        "Pending": "see what the provisioner says: kubectl describe {what}",
+        "NoStatus": "see whether its service runs: kubectl get pods -A -l app.kubernetes.io/part-of=aim-engine",
+    }
+)
+
+
+def is_known(link: Link) -> bool:
+    """Whether there is more to say than what Kubernetes does."""
+    return link.blocker is None or link.blocker.reason in _REMEDIES
+
+
+def remedy_of(link: Link) -> str:
+    """One line; what Kubernetes itself says of the object, where nothing better is known."""
+    ref = link.ref
+    scope = f" -n {ref.namespace}" if ref.namespace else ""
+    what = f"{ref.kind.singular} {ref.name}{scope}"
+    if link.blocker is None:
+        return f"create it, or correct who names it: kubectl get {ref.kind.plural}{scope}"
+    known = _REMEDIES.get(link.blocker.reason)
+    if known is None:
+        return f"kubectl describe {what}"
+    return known.format(what=what, namespace=ref.namespace, log=f"{ref.name}{scope}")

@@ -1,0 +1,64 @@
+"""`aim why` on a living platform: the cause first, in the words of whoever decided it, with what to do."""
+
+import asyncio
+import sys
+from dataclasses import dataclass
+
+import pytest
+from support.stack import Platform
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+IMAGE = "amdenterpriseai/aim-qwen-qwen3-32b:0.8.5"
+
+
+@dataclass(frozen=True)
+class Said:
+    """What the command printed, and how it ended."""
+
+    code: int
+    lines: list[str]
+    errors: str
+
+
+async def why(platform: Platform, *words: str) -> Said:
+    kubeconfig = str(platform.stack.kubeconfig)
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "aim_cli", "why", *words, "--kubeconfig", kubeconfig),
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    async with asyncio.timeout(60):
+        out, err = await process.communicate()
+    assert process.returncode is not None
+    return Said(process.returncode, out.decode().splitlines(), err.decode())
+
+
+@pytest.mark.spec("FW-551", "FW-552", "FW-553", "FW-556")
+async def test_from_a_service_to_a_refused_token(platform: Platform) -> None:
+    await platform.namespace("why", **{"local.aim/fail": "download=auth"})
+    path = await platform.service("why", "chat", model={"image": IMAGE})
+    await platform.until(path, lambda obj: (obj.get("status") or {}).get("status") == "Degraded")
+
+    said = await why(platform, "aimsvc", "why/chat")
+
+    assert said.code == 1, said
+    assert said.lines[0] == "AIMService why/chat is Degraded"
+    kinds = [line.split()[1] for line in said.lines if line.startswith(("because ", "so "))]
+    assert kinds == ["AIMArtifact", "AIMTemplateCache", "AIMService"]
+    assert "DownloadJobPodsReady=False AuthError" in said.lines[1]
+    assert said.lines[2].startswith("do      correct the token or the keys")
+    assert "says aim-serving" in next(line for line in said.lines if line.startswith("so      AIMService"))
+
+
+@pytest.mark.spec("FW-551", "FW-556")
+async def test_what_is_well_what_is_not_there_and_what_is_no_kind(platform: Platform) -> None:
+    await platform.namespace("well")
+    await platform.running(await platform.service("well", "chat", model={"image": IMAGE}))
+    well = await why(platform, "aimservice", "well/chat")
+    assert (well.code, well.lines) == (0, ["AIMService well/chat is Running", "nothing is in its way"])
+    absent = await why(platform, "aimservice", "well/nobody")
+    assert (absent.code, absent.lines) == (3, ["AIMService well/nobody does not exist"])
+    wrong = await why(platform, "spaceship", "well/chat")
+    assert wrong.code == 2
+    assert "there is no kind 'spaceship'" in wrong.errors
