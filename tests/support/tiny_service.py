@@ -31,9 +31,11 @@ from controller_runtime import (
     Plan,
     Reconciler,
     ServiceDefinition,
+    Verb,
     View,
     get_fact,
     run_service,
+    writes,
 )
 from controller_runtime.kinds import CONFIG_MAP
 
@@ -89,6 +91,7 @@ def definition(_: AimSettings) -> ServiceDefinition:
         publishes=(MODELS, CONFIG_MAPS),
         consumes=(MODELS, CONFIG_MAPS, FACTS),
         reconcilers=(Reconciler(controller=NAME, part=MODELS, reconcile=reconcile),),
+        writes=(writes(CONFIG_MAPS, Verb.APPLY),),
         effect_kinds={LOOK: 16},
     )
 

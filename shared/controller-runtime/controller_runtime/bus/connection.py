@@ -383,6 +383,7 @@ class BusConnection:
         """Connect, however long it takes."""
         settings = self._settings
         tls = await asyncio.to_thread(_tls_context, settings.ca_file)
+        credentials = await asyncio.to_thread(_credentials, settings.credentials_file)
         self._opened = True
         await self._client.connect(
             list(settings.servers),
@@ -397,7 +398,7 @@ class BusConnection:
             ping_interval=_PING_INTERVAL,
             inbox_prefix=settings.inbox_prefix,
             tls=tls,
-            **await asyncio.to_thread(_credentials, settings.credentials_file),
+            **credentials,
         )
         await self._on_connected()
 
