@@ -153,6 +153,7 @@ async def started_platform(
     *,
     cluster: ClusterKind = CLUSTER,
     keda: bool = False,
+    broker: str = "",
 ) -> AsyncIterator[Platform]:
     """A platform with the demo's gateway, runtime config and model source, but no AIMService.
 
@@ -160,6 +161,7 @@ async def started_platform(
         service_env: variables for single services, by name.
         cluster: what it runs against.
         keda: whether a real cluster has KEDA's operator.
+        broker: what is appended to the configuration of the broker.
     """
     settings = StackSettings(
         folder,
@@ -168,6 +170,7 @@ async def started_platform(
         cluster,
         nodes=NODES[cluster],
         keda=keda,
+        broker=broker,
         start_timeout=60 * PATIENCE,
         actor_delay=0.005,
         actor_retry_delay=0.1,

@@ -34,6 +34,7 @@ PACKAGES: Final = {
     "aim-routing": "services/routing/aim_routing",
     "aim-cli": "deploy/cli/aim_cli",
     "aim-local": "deploy/local/aim_local",
+    "aim-packaging": "deploy/packaging/aim_packaging",
 }
 SERVICES: Final = ("aim-model-sync", "aim-discovery", "aim-artifacts", "aim-serving", "aim-routing")
 IMPORT_ALL: Final = """

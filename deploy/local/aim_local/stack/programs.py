@@ -68,7 +68,9 @@ class Programs:
         Raises:
             StackError: there is no nats-server.
         """
-        return nats_program(self.settings.folder / "nats", self.addresses.nats, _inherited())
+        return nats_program(
+            self.settings.folder / "nats", self.addresses.nats, _inherited(), extra=self.settings.broker
+        )
 
     def control_plane(self) -> Program:
         """The API server with all definitions; it answers before its kubeconfig is written, and clients need both."""

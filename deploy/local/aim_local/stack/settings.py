@@ -41,6 +41,7 @@ class StackSettings:
         leader_elect: whether services use Leases.
         env: variables for all services, such as `AIM_LOG_LEVEL`.
         service_env: variables for single services, by name.
+        broker: what is appended to the configuration of the broker, such as an ``authorization`` block.
         spawn: how processes are started.
     """
 
@@ -57,6 +58,7 @@ class StackSettings:
     actor_retry_delay: float = 0.5
     weights: Weights = Weights.SIMULATED
     leader_elect: bool = False
+    broker: str = ""
     env: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     service_env: Mapping[str, Mapping[str, str]] = field(default_factory=lambda: MappingProxyType({}))
     spawn: Spawn = spawn
