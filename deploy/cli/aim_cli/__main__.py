@@ -1,4 +1,6 @@
-"""Inspect the event log (what happened, why, would today's code decide the same), and move from older API groups."""
+"""Say why an object is not ready, inspect the event log (what happened, would today's code decide the same), and move
+from older API groups.
+"""
 
 # What a command needs is imported when it runs: `aim --help` answers at once (FW-555).
 # ruff: noqa: PLC0415

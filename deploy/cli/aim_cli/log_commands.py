@@ -5,10 +5,9 @@ from collections import Counter
 from typing import Final
 
 import typer
-from rich.markup import escape
 
 from aim_cli.connecting import history
-from aim_cli.output import ERRORS, OUT, counted
+from aim_cli.output import ERRORS, OUT, counted, safe
 from aim_cli.services import services
 from aim_cli.targets import TargetError, kind_name, target
 from aim_cli.timeline import Moment, deeds, is_paused_now, timeline
@@ -28,7 +27,7 @@ async def replay(kind: str | None, name: str | None, nats_url: str) -> None:
     )
     if not counts:
         about = f" about {kind} {name}" if kind else ""
-        ERRORS.print(f"the event log holds no decision{escape(about)}")
+        ERRORS.print(f"the event log holds no decision{safe(about)}")
     if counts[Verdict.DIFFERENT]:
         raise typer.Exit(1)
     if counts[Verdict.UNKNOWN] or not counts:
@@ -39,7 +38,7 @@ async def tell(kind: str, name: str, nats_url: str, *, trace: bool) -> None:
     """Print the story of an object."""
     moments = await _timeline(kind, name, nats_url)
     if not moments:
-        ERRORS.print(f"the event log holds nothing about {escape(kind)} {escape(name)}")
+        ERRORS.print(f"the event log holds nothing about {safe(kind)} {safe(name)}")
         raise typer.Exit(3)
     shown = [moment for moment in moments if moment.near or trace]
     width = min(_WIDEST_NAME, max(len(moment.about) for moment in shown))
@@ -105,18 +104,18 @@ def _print_replayed(one: Replayed, *, of_many: bool) -> None:
     saw = f"saw {counted(objects, 'object')}, {absent} absent, {counted(look_ups, 'look-up')}"
     verdict = f"[{_STYLES[one.verdict]}]{one.verdict.value}[/]"
     when = record.at.strftime("%H:%M:%S.%f")[:-3]
-    about = f"{escape(f'{kind_name(record.part)} {record.key}')}  " if of_many else ""
-    OUT.print(f"{when}  {record.service:10}  {about}{saw:45}  {escape(deeds(record))}  {verdict}")
+    about = f"{safe(f'{kind_name(record.part)} {record.key}')}  " if of_many else ""
+    OUT.print(f"{when}  {record.service:10}  {about}{saw:45}  {safe(deeds(record))}  {verdict}")
     why = (
         *(f"found otherwise: {what}" for what in one.otherwise),
         *(f"asked beyond the record: {what}" for what in one.beyond),
     )
     shown = () if one.verdict is Verdict.SAME else why
     for line in (*one.differences, *(f"missing: {what}" for what in one.missing), *shown):
-        OUT.print(f"              {escape(line)}", style="dim")
+        OUT.print(f"              {safe(line)}", style="dim")
 
 
 def _print_moment(moment: Moment, width: int) -> None:
     when = moment.at.strftime("%H:%M:%S.%f")[:-3]
     trace = moment.trace[:6]
-    OUT.print(f"{when}  {trace:6}  {moment.who:10}  {escape(moment.about):{width}}  {escape(moment.what)}")
+    OUT.print(f"{when}  {trace:6}  {moment.who:10}  {safe(moment.about):{width}}  {safe(moment.what)}")

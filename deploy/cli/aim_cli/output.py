@@ -3,6 +3,7 @@
 from typing import Final
 
 from rich.console import Console
+from rich.markup import escape
 
 OUT: Final = Console(soft_wrap=True)
 ERRORS: Final = Console(stderr=True, soft_wrap=True)
@@ -13,6 +14,6 @@ def counted(number: int, what: str) -> str:
     return f"{number} {what}" if number == 1 else f"{number} {what}s"
 
 
-def printable(text: str) -> str:
-    """Text of users without what a terminal would obey (FW-554)."""
-    return "".join(character if character.isprintable() else " " for character in text)
+def safe(text: str) -> str:
+    """Text of users, for a line of a console: no markup, and nothing that a terminal would obey (FW-554)."""
+    return escape("".join(character if character.isprintable() else " " for character in text))

@@ -2,16 +2,16 @@
 
 import asyncio
 import logging
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Iterator
+from contextlib import contextmanager
 from typing import Any, Final, TypeVar
 
 import structlog
 import typer
-from rich.markup import escape
 
 from aim_cli.connecting import UnreachableError
 from aim_cli.migration.reading import UnreadableError
-from aim_cli.output import ERRORS, printable
+from aim_cli.output import ERRORS, safe
 from aim_cli.targets import TargetError
 from controller_runtime.bus.connection import BusError
 
@@ -25,17 +25,28 @@ def run(work: Coroutine[Any, Any, T]) -> T:
 
     With 2 where the words of the command are wrong, as typer does; with 4 where the log or the cluster cannot be read.
     """
-    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.ERROR))
     causes: list[BaseException] = []
     results: list[T] = []
     try:
-        results.append(asyncio.run(work))
+        with _quiet():
+            results.append(asyncio.run(work))
     except* (TargetError, UnreadableError, UnreachableError, BusError) as group:
         causes = leaves(group)
     if causes:
-        ERRORS.print(f"aim: {escape(printable(str(causes[0])))}")
+        ERRORS.print(f"aim: {safe(str(causes[0]))}")
         raise typer.Exit(2 if isinstance(causes[0], TargetError | UnreadableError) else UNREADABLE)
     return results[0]
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """What the platform's code logs is not for whoever reads an answer, unless it is an error."""
+    before = structlog.get_config()
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.ERROR))
+    try:
+        yield
+    finally:
+        structlog.configure(**before)
 
 
 def leaves(error: BaseException) -> list[BaseException]:

@@ -3,12 +3,14 @@
 import subprocess
 import sys
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
 import pytest
 from support.builders import condition, make, waiting
 
-from aim_cli.output import printable
+import aim_cli
+from aim_cli.output import safe
 from aim_cli.why.blockers import Ref, Search, blockers_of
 from aim_cli.why.chain import causes
 from aim_cli.why.remedies import remedy_of
@@ -168,6 +170,21 @@ async def test_the_longest_way_comes_first_and_ends_at_what_is_missing() -> None
     assert remedy_of(ways[0][-1]).startswith("create it, or correct who names it")
 
 
+@pytest.mark.spec("FW-551", "FW-553")
+def test_what_is_unknown_is_no_lie_and_what_is_only_a_note_is_no_cause() -> None:
+    unknown = obj(kinds.AIM_SERVICE, "chat", "CacheReady")
+    unknown["status"]["conditions"][0]["status"] = "Unknown"
+    (told,) = blockers_of(kinds.AIM_SERVICE, unknown)
+    assert told.status == "Unknown"
+    conditions = [
+        condition("PredictorReady", False),
+        condition("Stopped", False),
+        {**condition("RoutesReady", False), "severity": "Info"},
+    ]
+    workload = make(kinds.INFERENCE_SERVICE, "w", spec={}, status={"conditions": conditions})
+    assert [one.condition for one in blockers_of(kinds.INFERENCE_SERVICE, workload)] == ["PredictorReady"]
+
+
 @pytest.mark.spec("FW-551")
 async def test_a_ring_of_objects_is_followed_once() -> None:
     model = obj(kinds.AIM_MODEL, "m", "ServiceTemplatesReady")
@@ -186,7 +203,16 @@ def test_what_is_ready_has_nothing_in_its_way_and_what_is_new_says_so() -> None:
 
 @pytest.mark.spec("FW-554")
 def test_nothing_of_a_user_reaches_the_terminal_as_a_command() -> None:
-    assert printable("a\x1b[2Jb\r\x07\u202ec") == "a [2Jb   c"
+    assert safe("a\x1b[2Jb\r\x07\u202ec[red]") == "a [2Jb   c\\[red]"
+
+
+@pytest.mark.spec("FW-554")
+def test_every_line_of_users_words_goes_through_one_function() -> None:
+    folder = Path(aim_cli.__file__).parent
+    users = {
+        file.relative_to(folder).as_posix() for file in folder.rglob("*.py") if "escape(" in file.read_text("utf-8")
+    }
+    assert users == {"output.py"}
 
 
 @pytest.mark.spec("FW-555")

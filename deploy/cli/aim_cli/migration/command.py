@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from typing import Any, Final, final
 
 from rich.console import Console
-from rich.markup import escape
 
 from aim_cli.connecting import UnreachableError, cluster
 from aim_cli.migration.findings import FAILURES, Finding, Weight
 from aim_cli.migration.mapping import Migration, New, migrate
 from aim_cli.migration.reading import Reading, read_cluster, read_files
 from aim_cli.migration.settling import Deed, Step, as_yaml, difference, settle
+from aim_cli.output import safe
 from aim_domain import kinds
 from controller_runtime import ApiError, JsonObject, Kind, KubeClient
 
@@ -129,10 +129,10 @@ async def _write(kube: KubeClient, step: Step, *, dry_run: bool) -> None:
 
 def _tell_step(step: Step, out: Console, *, with_difference: bool) -> None:
     origins = ", ".join(map(str, step.new.origins))
-    out.print(f"{escape(str(step.new))} [{_STYLES[step.deed]}]{step.deed.value}[/], from {escape(origins)}")
+    out.print(f"{safe(str(step.new))} [{_STYLES[step.deed]}]{step.deed.value}[/], from {safe(origins)}")
     if with_difference:
         for line in difference(step).splitlines():
-            out.print(f"  {escape(line)}", style={"+": "green", "-": "red"}.get(line[0], "dim"))
+            out.print(f"  {safe(line)}", style={"+": "green", "-": "red"}.get(line[0], "dim"))
 
 
 def _print(migration: Migration, reading: Reading, out: Console, errors: Console) -> int:
@@ -149,7 +149,7 @@ def _report(findings: list[Finding], reading: Reading, deeds: Counter[Deed], out
     out.print(f"{len(reading.olds)} found: {done}, {refused} refused{'; nothing was written' if dry_run else ''}")
     if reading.others:
         passed = ", ".join(f"{count} {kind}" for kind, count in sorted(reading.others.items()))
-        out.print(f"Passed over, as of other groups: {escape(passed)}", style="dim")
+        out.print(f"Passed over, as of other groups: {safe(passed)}", style="dim")
     return code
 
 
@@ -161,7 +161,7 @@ def _tell_findings(findings: Iterable[Finding], out: Console) -> int:
             out.print(f"\n{weight.value}:", style="bold red" if weight in FAILURES else "bold")
         for finding in section:
             where = f"{finding.about} {finding.field}".strip()
-            out.print(f"  {escape(where)}: {escape(finding.reason)}")
+            out.print(f"  {safe(where)}: {safe(finding.reason)}")
     if told:
         out.print()
     return UNMAPPED if any(finding.weight in FAILURES for finding in told) else 0

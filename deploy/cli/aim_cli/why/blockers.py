@@ -46,6 +46,7 @@ class Blocker:
     """A condition that is not as it should be.
 
     Attributes:
+        status: of the condition, ``False`` or ``Unknown``.
         since: as Kubernetes writes it; empty where nobody says.
         who: the field manager that decided it; empty where nobody says.
         towards: what it is about.
@@ -54,6 +55,7 @@ class Blocker:
     condition: str
     reason: str
     message: str
+    status: str = "False"
     since: str = ""
     who: str = ""
     towards: tuple[Towards, ...] = ()
@@ -65,7 +67,7 @@ def blockers_of(kind: Kind[Any], obj: JsonObject) -> tuple[Blocker, ...]:
         return tuple(_of_pod(obj))
     if kind is PERSISTENT_VOLUME_CLAIM:
         return tuple(_of_claim(obj))
-    untrue = [one for one in _conditions(kind, obj) if one.get("status") != "True"]
+    untrue = [one for one in _conditions(kind, obj) if one.get("status") != "True" and not _is_note(one)]
     telling = [one for one in untrue if one["type"] not in _SUMMARIES] or untrue
     if not untrue and not (obj.get("status") or {}).get("conditions") and kind in kinds.OWN_KINDS:
         return (Blocker("", "NoStatus", "nothing has been told of it yet"),)
@@ -74,12 +76,18 @@ def blockers_of(kind: Kind[Any], obj: JsonObject) -> tuple[Blocker, ...]:
             one["type"],
             one.get("reason") or "",
             one.get("message") or "",
+            one.get("status") or "Unknown",
             one.get("lastTransitionTime") or "",
             _manager_of(obj, one["type"]),
             tuple(_towards(kind, obj, one["type"])),
         )
         for one in telling
     )
+
+
+def _is_note(condition: JsonObject) -> bool:
+    """KServe tells with `Stopped` whether somebody wants it so, and marks what nobody has to look at."""
+    return condition["type"] == "Stopped" or condition.get("severity") == "Info"
 
 
 def _conditions(kind: Kind[Any], obj: JsonObject) -> list[JsonObject]:
@@ -218,11 +226,13 @@ def _of_pod(pod: JsonObject) -> Iterable[Blocker]:
         stopped = state.get("waiting") or state.get("terminated")
         if stopped and stopped.get("reason") not in _TOLD_ABOVE:
             said = stopped.get("message") or f"container {one['name']} {_ending(stopped)}"
-            yield Blocker("", stopped.get("reason") or "Stopped", said, stopped.get("finishedAt") or "", "kubelet")
+            since = stopped.get("finishedAt") or ""
+            yield Blocker("", stopped.get("reason") or "Stopped", said, since=since, who="kubelet")
     for one in status.get("conditions") or ():
         if one.get("type") == "PodScheduled" and one.get("status") == "False":
             since = one.get("lastTransitionTime") or ""
-            yield Blocker("PodScheduled", one.get("reason") or "", one.get("message") or "", since, "scheduler")
+            reason, message = one.get("reason") or "", one.get("message") or ""
+            yield Blocker("PodScheduled", reason, message, since=since, who="scheduler")
 
 
 def _ending(stopped: JsonObject) -> str:

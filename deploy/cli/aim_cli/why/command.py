@@ -6,10 +6,9 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from rich.console import Console
-from rich.markup import escape
 
-from aim_cli.connecting import cluster
-from aim_cli.output import printable
+from aim_cli.connecting import UnreachableError, cluster
+from aim_cli.output import safe
 from aim_cli.targets import target
 from aim_cli.why.blockers import Ref
 from aim_cli.why.chain import Link, causes
@@ -61,9 +60,16 @@ class _Asked:
         try:
             return await self.kube.get(ref.kind, ref.name, ref.namespace or None)
         except ApiError as error:
-            if error.is_not_found:
-                return None
-            raise
+            if not error.is_not_found:
+                raise
+        # Of a kind that nobody knows there is no object either, and the answer is the same.
+        try:
+            await self.kube.list(ref.kind, ref.namespace or None, limit=1)
+        except ApiError as error:
+            if not error.is_not_found:
+                raise
+            raise UnreachableError(f"the cluster does not know {ref.kind}: install what defines it first") from error
+        return None
 
     async def search(self, kind: Kind[Any], namespace: str) -> Iterable[JsonObject]:
         where = (str(kind), namespace)
@@ -84,7 +90,7 @@ def _print_way(way: tuple[Link, ...], out: Console, now: datetime) -> None:
 def _what(link: Link) -> str:
     if link.blocker is None:
         return "does not exist"
-    condition = f"{link.blocker.condition}=False " if link.blocker.condition else ""
+    condition = f"{link.blocker.condition}={link.blocker.status} " if link.blocker.condition else ""
     return f"{condition}{link.blocker.reason}: {link.blocker.message}"
 
 
@@ -103,4 +109,4 @@ def _age(since: str, now: datetime) -> str:
 
 
 def _say(out: Console, text: str) -> None:
-    out.print(escape(printable(text)))
+    out.print(safe(text))

@@ -10,10 +10,16 @@ _REMEDIES: Final[Mapping[str, str]] = MappingProxyType(
     {
         "AuthError": "correct the token or the keys in its env, or in the runtime config that it follows",
         "SourceNotFound": "correct the source: kubectl edit {what}",
-        "StorageFull": "raise spec.size or the headroom, and create it again: kubectl get {what} -o yaml",
+        "StorageFull": "raise spec.size or the headroom, and create it again: kubectl delete {what}",
         "NoMatchingFiles": "correct spec.downloadFilter: kubectl edit {what}",
-        "NamespaceQuotaExceeded": "delete artifacts or raise the limit: kubectl get aimartifacts -n {namespace}",
-        "ClusterQuotaExceeded": "delete artifacts or raise the limit: kubectl get aimartifacts -A",
+        "NamespaceQuotaExceeded": (
+            "delete artifacts (kubectl get aimartifacts -n {namespace}), or raise the limit: "
+            "kubectl edit namespace {namespace}"
+        ),
+        "ClusterQuotaExceeded": (
+            "delete artifacts (kubectl get aimartifacts -A), or raise the limit: "
+            "kubectl edit aimclusterruntimeconfig default"
+        ),
         "ExceedsQuotaLimit": "raise the limit: kubectl edit aimclusterruntimeconfig default",
         "ImagePullBackOff": "correct image or pull secret: kubectl describe {what}",
         "ErrImagePull": "correct image or pull secret: kubectl describe {what}",
