@@ -73,7 +73,7 @@ async def test_what_alters_a_plan_is_different(outcomes: Mapping[str, Outcome], 
     assert outcome.code == 1, outcome.told
     assert " 0 different" not in summary(outcome)
     # A summary names no objects, so that the fold of then may have raised as well where the plan is the same.
-    assert (mutant.what == "a fold that raises") != (", 0 undetermined" in summary(outcome)), outcome.told
+    assert mutant.what == "a fold that raises" or ", 0 undetermined" in summary(outcome), outcome.told
 
 
 @pytest.mark.spec("FW-441", "FW-481")

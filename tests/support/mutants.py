@@ -286,7 +286,7 @@ def replayed(mutant: Mutant, nats_url: str) -> Outcome:
     sys.meta_path.insert(0, finder)
     printed, code = io.StringIO(), 0
     command = importlib.import_module("aim_cli.__main__")
-    command._out.file = printed
+    importlib.import_module("aim_cli.output").OUT.file = printed
     sys.argv = ["aim", "replay", "--nats-url", nats_url]
     try:
         with contextlib.redirect_stderr(printed):
