@@ -7,6 +7,8 @@ from dataclasses import dataclass
 import pytest
 from support.stack import Platform
 
+from controller_runtime import loads
+
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 IMAGE = "amdenterpriseai/aim-qwen-qwen3-32b:0.8.5"
@@ -34,7 +36,7 @@ async def why(platform: Platform, *words: str) -> Said:
     return Said(process.returncode, out.decode().splitlines(), err.decode())
 
 
-@pytest.mark.spec("FW-551", "FW-552", "FW-553", "FW-556")
+@pytest.mark.spec("FW-551", "FW-552", "FW-553", "FW-556", "FW-600", "FW-601", "FW-606")
 async def test_from_a_service_to_a_refused_token(platform: Platform) -> None:
     await platform.namespace("why", **{"local.aim/fail": "download=auth"})
     path = await platform.service("why", "chat", model={"image": IMAGE})
@@ -49,6 +51,15 @@ async def test_from_a_service_to_a_refused_token(platform: Platform) -> None:
     assert "DownloadJobPodsReady=False AuthError" in said.lines[1]
     assert said.lines[2].startswith("do      correct the token or the keys")
     assert "says aim-serving" in next(line for line in said.lines if line.startswith("so      AIMService"))
+    assert "not known without the event log" in said.errors
+
+    # As kubectl names it, as data, and with the log.
+    known = await why(platform, "aimsvc/chat", "-n", "why", "-o", "json", "--nats-url", platform.stack.nats_url)
+    assert (known.code, known.errors) == (1, "")
+    told = loads("".join(known.lines))
+    assert [link["object"]["kind"] for link in told["ways"][0]] == kinds
+    assert {one["service"] for one in told["decided"]} == {"artifacts", "serving"}
+    assert all(one["read"] for one in told["decided"])
 
 
 @pytest.mark.spec("FW-551", "FW-556")
@@ -59,6 +70,8 @@ async def test_what_is_well_what_is_not_there_and_what_is_no_kind(platform: Plat
     assert (well.code, well.lines) == (0, ["AIMService well/chat is Running", "nothing is in its way"])
     absent = await why(platform, "aimservice", "well/nobody")
     assert (absent.code, absent.lines) == (3, ["AIMService well/nobody does not exist"])
+    every = await why(platform, "aimservice", "-n", "well")
+    assert (every.code, every.lines) == (0, ["1 of 1 have nothing in their way"])
     wrong = await why(platform, "spaceship", "well/chat")
     assert wrong.code == 2
     assert "there is no kind 'spaceship'" in wrong.errors

@@ -10,6 +10,7 @@ from datetime import UTC, datetime, timedelta
 from itertools import count
 from typing import Any, TypeVar
 
+from aim_cli import resources
 from aim_domain import NAMESPACE_CONFIGS_BY_NAMESPACE
 from aim_domain.kinds import kind_of
 from aim_domain.parts import CLUSTER_RUNTIME_CONFIGS, KAIWO_CONFIGS, NAMESPACE_CONFIGS, RUNTIME_CONFIGS
@@ -42,7 +43,7 @@ EARLIER = NOW - timedelta(hours=1)
 
 
 def make(
-    kind: Kind[Any],
+    kind: Kind[Any] | resources.Resource,
     name: str,
     *,
     namespace: str | None = None,

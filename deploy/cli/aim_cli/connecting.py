@@ -6,17 +6,14 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Final
 
+from aim_cli.errors import UnreachableError
 from controller_runtime import KubeClient, KubeError, load_connection
-from controller_runtime.bus.connection import BusSettings, connect
+from controller_runtime.bus.connection import BusError, BusSettings, connect
 from controller_runtime.bus.history import History
 from controller_runtime.bus.subjects import DEFAULT_ROOT, Layout
 from controller_runtime.kube.kubeconfig import ConfigError
 
 _PATIENCE: Final = 5.0
-
-
-class UnreachableError(Exception):
-    """The broker or the cluster does not answer."""
 
 
 @asynccontextmanager
@@ -50,4 +47,12 @@ async def history(nats_url: str) -> AsyncIterator[History]:
                 f"the message broker at {nats_url} does not answer; set --nats-url or AIM_NATS_URL "
                 "(in a cluster: kubectl port-forward service/aim-nats 4222)"
             ) from None
-        yield History(connection, Layout(os.environ.get("AIM_NATS_ROOT", DEFAULT_ROOT)))
+        try:
+            yield History(connection, layout())
+        except BusError as error:
+            raise UnreachableError(str(error)) from error
+
+
+def layout() -> Layout:
+    """Where the installation keeps its log."""
+    return Layout(os.environ.get("AIM_NATS_ROOT", DEFAULT_ROOT))

@@ -1,15 +1,18 @@
 """``aim replay`` and ``aim timeline``: what the event log says."""
 
-import asyncio
+import json
 from collections import Counter
+from collections.abc import Iterable, Sequence
 from typing import Final
 
-import typer
-
+from aim_cli.answer import Answer, Form, complain, tell
+from aim_cli.asking import JsonObject
 from aim_cli.connecting import history
-from aim_cli.output import ERRORS, OUT, counted, safe
+from aim_cli.errors import Exit, TargetError
+from aim_cli.log_targets import kind_name, target
+from aim_cli.output import OUT, counted, safe
 from aim_cli.services import services
-from aim_cli.targets import TargetError, kind_name, target
+from aim_cli.targets import Where
 from aim_cli.timeline import Moment, deeds, is_paused_now, timeline
 from controller_runtime.bus.history import DecisionFilter, History
 from controller_runtime.replay import Replayed, Replayer, Verdict
@@ -18,81 +21,87 @@ _WIDEST_NAME: Final = 60
 _STYLES: Final = {Verdict.SAME: "green", Verdict.DIFFERENT: "bold red", Verdict.UNKNOWN: "yellow"}
 
 
-async def replay(kind: str | None, name: str | None, nats_url: str) -> None:
-    """Print each decision as it was taken again, and end as they turned out."""
-    counts = await _replay(kind, name, nats_url)
-    OUT.print(
-        f"{counted(counts.total(), 'decision')}: {counts[Verdict.SAME]} same, {counts[Verdict.DIFFERENT]} different, "
-        f"{counts[Verdict.UNKNOWN]} undetermined"
-    )
+async def replay(kind: str | None, name: str | None, where: Where, nats_url: str, form: Form) -> Exit:
+    """Print each decision as it was taken again; the code by how they turned out."""
+    wanted = _decisions_of(kind, name, where)
+    code = services()
+    async with history(nats_url) as log:
+        await _tell_dropped(log)
+        return await replayed(Replayer(log, code), wanted, form, f" about {kind} {name}" if kind else "")
+
+
+async def replayed(replayer: Replayer, wanted: DecisionFilter, form: Form, about: str = "") -> Exit:
+    """Print each decision as soon as it was taken again; data at the end."""
+    counts: Counter[Verdict] = Counter()
+    found: list[JsonObject] = []
+    async for one in replayer.decisions(wanted):
+        counts[one.verdict] += 1
+        if form is Form.TABLE:
+            _print_replayed(one, of_many=wanted.name is None)
+        else:
+            found.append(_replayed_data(one))
+    if replayer.unreadable:
+        counts[Verdict.UNKNOWN] += replayer.unreadable
+        what = counted(replayer.unreadable, "decision record")
+        complain(f"{what} cannot be read by this release: look with the one that wrote the log")
+    tell(Answer({"decisions": found, **{verdict.value: counts[verdict] for verdict in Verdict}}, (_sum(counts),)), form)
     if not counts:
-        about = f" about {kind} {name}" if kind else ""
-        ERRORS.print(f"the event log holds no decision{safe(about)}")
+        complain(f"the event log holds no decision{about}")
     if counts[Verdict.DIFFERENT]:
-        raise typer.Exit(1)
-    if counts[Verdict.UNKNOWN] or not counts:
-        raise typer.Exit(2)
+        return Exit.FOUND
+    return Exit.WORDS if counts[Verdict.UNKNOWN] or not counts else Exit.WELL
 
 
-async def tell(kind: str, name: str, nats_url: str, *, trace: bool) -> None:
-    """Print the story of an object."""
-    moments = await _timeline(kind, name, nats_url)
+def _sum(counts: Counter[Verdict]) -> str:
+    each = f"{counts[Verdict.SAME]} same, {counts[Verdict.DIFFERENT]} different, {counts[Verdict.UNKNOWN]} undetermined"
+    return f"{counted(counts.total(), 'decision')}: {each}"
+
+
+async def story(kind: str, name: str | None, where: Where, nats_url: str, *, trace: bool) -> Answer:
+    """The story of an object."""
+    wanted = target(kind, name, where)
+    async with history(nats_url) as log:
+        await _tell_dropped(log)
+        paused = await is_paused_now(log, wanted)
+        moments = await timeline(log, wanted)
+    return told(f"{kind} {wanted.key}", moments, paused=paused, trace=trace)
+
+
+def told(about: str, moments: Sequence[Moment], *, paused: bool, trace: bool) -> Answer:
+    """Moments, as data and as lines."""
     if not moments:
-        ERRORS.print(f"the event log holds nothing about {safe(kind)} {safe(name)}")
-        raise typer.Exit(3)
+        return Answer([], (), Exit.ABSENT, (f"the event log holds nothing about {about}",))
     shown = [moment for moment in moments if moment.near or trace]
     width = min(_WIDEST_NAME, max(len(moment.about) for moment in shown))
-    for moment in shown:
-        _print_moment(moment, width)
-    for one, count in Counter(moment.trace for moment in moments if moment.trace).most_common():
-        of_trace = [moment for moment in moments if moment.trace == one]
-        services = ", ".join(sorted({moment.who for moment in of_trace}))
-        OUT.print(f"trace {one} of {of_trace[0].about}: {counted(count, 'moment')}, in {services}")
+    lines = [f"{about} is paused: nothing is decided about it"] if paused else []
+    lines += [_moment(moment, width) for moment in shown]
+    lines += _traces(moments)
     if len(shown) < len(moments):
         left_out = counted(len(moments) - len(shown), "moment")
-        OUT.print(f"Omitted: {left_out} of the same traces about other objects; --trace shows them.")
+        lines.append(f"Omitted: {left_out} of the same traces about other objects; --trace shows them.")
+    return Answer([_moment_data(moment) for moment in shown], tuple(lines))
 
 
-async def _replay(kind: str | None, name: str | None, nats_url: str) -> Counter[Verdict]:
-    """Print each decision as soon as it was taken again."""
-    wanted = _decisions_of(kind, name)
-    counts: Counter[Verdict] = Counter()
-    code = await asyncio.to_thread(services)
-    async with history(nats_url) as log:
-        await _tell_dropped(log)
-        replayer = Replayer(log, code)
-        async for one in replayer.decisions(wanted):
-            counts[one.verdict] += 1
-            _print_replayed(one, of_many=kind is None)
-        if replayer.unreadable:
-            counts[Verdict.UNKNOWN] += replayer.unreadable
-            what = counted(replayer.unreadable, "decision record")
-            ERRORS.print(f"{what} cannot be read by this release: look with the one that wrote the log")
-    return counts
+def _traces(moments: Sequence[Moment]) -> Iterable[str]:
+    for one, _ in Counter(moment.trace for moment in moments if moment.trace).most_common():
+        of_trace = [moment for moment in moments if moment.trace == one]
+        services = ", ".join(sorted({moment.who for moment in of_trace}))
+        yield f"trace {one} of {of_trace[0].about}: {counted(len(of_trace), 'moment')}, in {services}"
 
 
-def _decisions_of(kind: str | None, name: str | None) -> DecisionFilter:
+def _decisions_of(kind: str | None, name: str | None, where: Where) -> DecisionFilter:
     if kind is None:
-        return DecisionFilter()
-    if name is None:
+        return DecisionFilter(namespace=where.namespace)
+    if name is None and "/" not in kind:
         raise TargetError(f"name of the {kind} is missing; give it, or neither kind nor name for every decision")
-    wanted = target(kind, name)
+    wanted = target(kind, name, where)
     return DecisionFilter(part=wanted.part.name, namespace=wanted.key.namespace, name=wanted.key.name)
-
-
-async def _timeline(kind: str, name: str, nats_url: str) -> list[Moment]:
-    wanted = target(kind, name)
-    async with history(nats_url) as log:
-        await _tell_dropped(log)
-        if await is_paused_now(log, wanted):
-            OUT.print(f"{kind} {name} is paused: nothing is decided about it", style="bold yellow")
-        return await timeline(log, wanted)
 
 
 async def _tell_dropped(log: History) -> None:
     """Whoever reads a log must know where it begins (FW-451)."""
     for what, since in (await log.complete_since()).items():
-        ERRORS.print(f"the log of {what} is complete since {since:%Y-%m-%d %H:%M:%S} UTC; what came before was dropped")
+        complain(f"the log of {what} is complete since {since:%Y-%m-%d %H:%M:%S} UTC; what came before was dropped")
 
 
 def _print_replayed(one: Replayed, *, of_many: bool) -> None:
@@ -115,7 +124,24 @@ def _print_replayed(one: Replayed, *, of_many: bool) -> None:
         OUT.print(f"              {safe(line)}", style="dim")
 
 
-def _print_moment(moment: Moment, width: int) -> None:
+def _replayed_data(one: Replayed) -> JsonObject:
+    record = one.stored.record
+    told: JsonObject = json.loads(record.to_json())
+    named = {key: told.get(key, "") for key in ("id", "service", "namespace", "name", "at", "outcome")}
+    because = {
+        "differences": list(one.differences),
+        "missing": list(one.missing),
+        "beyond": list(one.beyond),
+        "otherwise": list(one.otherwise),
+    }
+    return {**named, "kind": kind_name(record.part), "did": deeds(record), "verdict": one.verdict.value, **because}
+
+
+def _moment(moment: Moment, width: int) -> str:
     when = moment.at.strftime("%H:%M:%S.%f")[:-3]
-    trace = moment.trace[:6]
-    OUT.print(f"{when}  {trace:6}  {moment.who:10}  {safe(moment.about):{width}}  {safe(moment.what)}")
+    return f"{when}  {moment.trace[:6]:6}  {moment.who:10}  {moment.about:{width}}  {moment.what}"
+
+
+def _moment_data(moment: Moment) -> JsonObject:
+    at = moment.at.isoformat()
+    return {"at": at, "who": moment.who, "about": moment.about, "what": moment.what, "trace": moment.trace}

@@ -5,6 +5,8 @@ from typing import Final
 from rich.console import Console
 from rich.markup import escape
 
+from aim_cli.answer import plain
+
 OUT: Final = Console(soft_wrap=True)
 ERRORS: Final = Console(stderr=True, soft_wrap=True)
 
@@ -16,4 +18,4 @@ def counted(number: int, what: str) -> str:
 
 def safe(text: str) -> str:
     """Text of users, for a line of a console: no markup, and nothing that a terminal would obey (FW-554)."""
-    return escape("".join(character if character.isprintable() else " " for character in text))
+    return escape(plain(text))

@@ -1,46 +1,52 @@
-"""Running a command to its end."""
+"""Running a command that waits for the broker or writes to the cluster."""
 
 import asyncio
 import logging
 from collections.abc import Coroutine, Iterator
 from contextlib import contextmanager
-from typing import Any, Final, TypeVar
+from typing import Any, TypeVar
 
-import structlog
 import typer
 
-from aim_cli.connecting import UnreachableError
-from aim_cli.migration.reading import UnreadableError
-from aim_cli.output import ERRORS, safe
-from aim_cli.targets import TargetError
-from controller_runtime.bus.connection import BusError
+from aim_cli.answer import complain
+from aim_cli.errors import CliError
 
 T = TypeVar("T")
-UNREADABLE: Final = 4
-"""What no verdict exits with: an outage says nothing about decisions."""
 
 
 def run(work: Coroutine[Any, Any, T]) -> T:
-    """Run to the end; an error that the user can do something about ends the command with one line.
+    """Run to the end; an error that the user can do something about ends the command with one line (FW-602)."""
+    try:
+        return waited(work)
+    except CliError as error:
+        complain(f"aim: {error}")
+        raise typer.Exit(error.code) from error
 
-    With 2 where the words of the command are wrong, as typer does; with 4 where the log or the cluster cannot be read.
+
+def waited(work: Coroutine[Any, Any, T]) -> T:
+    """Run to the end.
+
+    Raises:
+        CliError: what a user can do something about, also out of a group of errors.
     """
     causes: list[BaseException] = []
     results: list[T] = []
     try:
         with _quiet():
             results.append(asyncio.run(work))
-    except* (TargetError, UnreadableError, UnreachableError, BusError) as group:
+    except* CliError as group:
         causes = leaves(group)
     if causes:
-        ERRORS.print(f"aim: {safe(str(causes[0]))}")
-        raise typer.Exit(2 if isinstance(causes[0], TargetError | UnreadableError) else UNREADABLE)
+        raise causes[0]
     return results[0]
 
 
 @contextmanager
 def _quiet() -> Iterator[None]:
     """What the platform's code logs is not for whoever reads an answer, unless it is an error."""
+    # Who logs nothing need not pay for its import.
+    import structlog  # noqa: PLC0415
+
     before = structlog.get_config()
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.ERROR))
     try:

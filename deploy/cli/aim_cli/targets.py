@@ -1,51 +1,89 @@
-"""Which object a command is about: kinds by any of their names, objects by ``namespace/name``."""
+"""Which objects a command is about: kinds by any of their names, objects by ``namespace/name`` or as for kubectl."""
 
 from dataclasses import dataclass
-from typing import Any
 
-from aim_domain import parts
-from controller_runtime import Key, Kind, Part
-
-PARTS: tuple[Part[Any], ...] = tuple(part for part in vars(parts).values() if isinstance(part, Part))
-
-
-class TargetError(Exception):
-    """The words of the command name nothing that exists."""
+from aim_cli.asking import KubeReader, Ref
+from aim_cli.errors import TargetError
+from aim_cli.resources import KNOWN, Resource
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
-    """One object of one part."""
+class Where:
+    """Where to look, as the options say.
 
-    part: Part[Any]
-    key: Key
+    Attributes:
+        namespace: ``None`` = that of the context.
+        everywhere: in all namespaces.
+        selector: labels.
+    """
 
-    def __str__(self) -> str:
-        return f"{self.part.kind.kind} {self.key}"
+    kubeconfig: str | None = None
+    context: str | None = None
+    namespace: str | None = None
+    everywhere: bool = False
+    selector: str = ""
+
+    @property
+    def default(self) -> str:
+        """The namespace of what names none."""
+        if self.namespace is not None:
+            return self.namespace
+        # Who names it needs no file.
+        from controller_runtime.kube.kubeconfig import default_namespace  # noqa: PLC0415
+
+        return default_namespace(self.kubeconfig, self.context)
+
+    def scope(self, kind: Resource) -> str:
+        """The namespace to look into; empty = everywhere."""
+        return "" if self.everywhere or not kind.namespaced else self.default
 
 
-def target(kind: str, name: str) -> Target:
-    """Resolve a kind (kind, plural, singular or short name) and ``namespace/name``, or ``name`` in the cluster's scope.
+def kind_called(word: str) -> Resource:
+    """The kind that a word names.
 
     Raises:
-        TargetError: no such kind, or a namespace is missing or too many.
+        TargetError: there is none.
     """
-    part = next((part for part in PARTS if kind.lower() in names_of(part.kind)), None)
-    if part is None:
-        known = ", ".join(sorted({part.kind.plural for part in PARTS}))
-        raise TargetError(f"there is no kind {kind!r}; known are {known}")
+    found = next((kind for kind in KNOWN if word.lower() in kind.words), None)
+    if found is None:
+        known = ", ".join(sorted(kind.plural for kind in KNOWN))
+        raise TargetError(f"there is no kind {word!r}; known are {known}")
+    return found
+
+
+def target(kind: str, name: str | None, where: Where) -> Ref:
+    """Resolve a kind and ``namespace/name`` or ``name``; also ``kind/name`` in one word.
+
+    Raises:
+        TargetError: no such kind, or a namespace is too many, or another one than the option's.
+    """
+    if name is None and "/" in kind:
+        kind, _, name = kind.partition("/")
+    resource = kind_called(kind)
+    if name is None:
+        raise TargetError(f"name of the {resource.kind} is missing")
     namespace, slash, plain = name.rpartition("/")
-    if bool(slash) is not part.kind.namespaced or not plain or (slash and not namespace):
-        form = "namespace/name" if part.kind.namespaced else "name"
-        raise TargetError(f"{part.kind.kind} is named as {form}, got {name!r}")
-    return Target(part, Key(namespace, plain))
+    named_well = plain and "/" not in namespace and (namespace or not slash)
+    if not named_well or (slash and not resource.namespaced):
+        form = "namespace/name" if resource.namespaced else "name"
+        raise TargetError(f"{resource.kind} is named as {form}, got {name!r}")
+    if slash and where.namespace not in (None, namespace):
+        raise TargetError(f"{name} is not in the namespace {where.namespace}; leave out one of both")
+    if not resource.namespaced:
+        return Ref(resource, "", plain)
+    return Ref(resource, namespace or where.default, plain)
 
 
-def names_of(kind: Kind[Any]) -> set[str]:
-    """Every name by which a user may call a kind, in lower case."""
-    return {kind.singular, kind.plural, *kind.short_names, kind.resource}
+def targets(kind: str, name: str | None, where: Where, cluster: KubeReader) -> list[Ref]:
+    """The object that is named, or all of the kind where none is.
 
-
-def kind_name(part: str) -> str:
-    """The kind of a part, for people; the part's own name where the table does not know it."""
-    return next((known.kind.kind for known in PARTS if known.name == part), part)
+    Raises:
+        TargetError: as of `target`; or a name with an option that means many.
+    """
+    if name is not None or "/" in kind:
+        if where.everywhere or where.selector:
+            raise TargetError("a name cannot be given together with -A or -l")
+        return [target(kind, name, where)]
+    resource = kind_called(kind)
+    found = cluster.select(resource, where.scope(resource), where.selector)
+    return [Ref(resource, one["metadata"].get("namespace") or "", one["metadata"]["name"]) for one in found]

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
-from aim_cli.targets import PARTS, Target, kind_name
+from aim_cli.log_targets import PARTS, Target, kind_name
 from aim_domain.labels import ANNOTATION_PAUSED
 from controller_runtime import JsonObject, Key
 from controller_runtime.bus.chain import LoggedVersion

@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 from aim_cli import connecting
 from aim_cli.__main__ import app
-from aim_cli.targets import target
+from aim_cli.log_targets import target
 from aim_cli.timeline import is_paused_now, timeline
 from aim_domain.labels import ANNOTATION_PAUSED
 from aim_domain.parts import SERVICES

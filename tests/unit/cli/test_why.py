@@ -2,34 +2,37 @@
 
 import subprocess
 import sys
-from collections.abc import Iterable
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
+from support.asked import Objects
 from support.builders import condition, make, waiting
 
 import aim_cli
+from aim_cli import resources as kinds
+from aim_cli.asking import JsonObject, Ref
 from aim_cli.output import safe
-from aim_cli.why.blockers import Ref, Search, blockers_of
+from aim_cli.resources import CLAIM, EVENT, GATEWAY, JOB, POD, Resource
+from aim_cli.why.blockers import Search, blockers_of
 from aim_cli.why.chain import causes
+from aim_cli.why.command import answer, lines_of, why
 from aim_cli.why.remedies import remedy_of
-from aim_domain import kinds, labels
+from aim_domain import labels
 from aim_domain.naming import claim_name, http_route_name, inference_service_name
-from controller_runtime import JsonObject, Kind
-from controller_runtime.kinds import PERSISTENT_VOLUME_CLAIM, POD
 
 TEAM = "team"
 
 
-def obj(kind: Kind[Any], name: str, *untrue: str, spec: JsonObject | None = None, **status: Any) -> JsonObject:
+def obj(kind: Resource, name: str, *untrue: str, spec: JsonObject | None = None, **status: Any) -> JsonObject:
     """An object with conditions that are not true, beside the one that sums them up."""
     told = [condition(type_, False, "NotYet", f"{type_} is not yet") for type_ in (*untrue, *("Ready",) * bool(untrue))]
     status = {**status, "conditions": told or [condition("Ready", True)]}
     return make(kind, name, namespace=TEAM if kind.namespaced else None, spec=spec or {}, status=status)
 
 
-def leads(kind: Kind[Any], known: JsonObject) -> list[object]:
+def leads(kind: Resource, known: JsonObject) -> list[object]:
     """Names of what its only condition points to; kinds of what has to be searched."""
     (only,) = blockers_of(kind, known)
     return [one.kind if isinstance(one, Search) else (one.kind, one.namespace, one.name) for one in only.towards]
@@ -96,13 +99,28 @@ WORKLOAD = inference_service_name("chat", TEAM)
         (
             kinds.AIM_ARTIFACT,
             obj(kinds.AIM_ARTIFACT, "a", "CachePvcReady"),
-            [(PERSISTENT_VOLUME_CLAIM, TEAM, claim_name("a", "aimartifact-a-uid"))],
+            [(CLAIM, TEAM, claim_name("a", "aimartifact-a-uid"))],
         ),
         (kinds.AIM_ARTIFACT, obj(kinds.AIM_ARTIFACT, "a", "DownloadJobPodsReady"), [POD]),
         (
             kinds.AIM_CLUSTER_SERVICE_TEMPLATE,
-            obj(kinds.AIM_CLUSTER_SERVICE_TEMPLATE, "t", "ModelReady", spec={"modelName": "m"}),
+            obj(kinds.AIM_CLUSTER_SERVICE_TEMPLATE, "t", "ClusterModelReady", spec={"modelName": "m"}),
             [(kinds.AIM_CLUSTER_MODEL, "", "m")],
+        ),
+        (
+            kinds.AIM_CLUSTER_MODEL,
+            obj(kinds.AIM_CLUSTER_MODEL, "m", "ClusterServiceTemplatesReady"),
+            [kinds.AIM_CLUSTER_SERVICE_TEMPLATE],
+        ),
+        (
+            kinds.AIM_SERVICE_TEMPLATE,
+            obj(kinds.AIM_SERVICE_TEMPLATE, "t", "DiscoveryJobReady"),
+            [JOB],
+        ),
+        (
+            kinds.AIM_CLUSTER_SERVICE_TEMPLATE,
+            obj(kinds.AIM_CLUSTER_SERVICE_TEMPLATE, "t", "DiscoveryPodsReady"),
+            [POD],
         ),
         (
             kinds.AIM_MODEL,
@@ -111,7 +129,7 @@ WORKLOAD = inference_service_name("chat", TEAM)
         ),
     ],
 )
-def test_what_a_condition_is_about(kind: Kind[Any], known: JsonObject, towards: list[object]) -> None:
+def test_what_a_condition_is_about(kind: Resource, known: JsonObject, towards: list[object]) -> None:
     assert leads(kind, known) == towards
 
 
@@ -132,42 +150,39 @@ def test_pods_and_volumes_say_themselves_what_they_wait_for() -> None:
     nowhere = make(POD, "p", status={"phase": "Pending", "conditions": [unplaced]})
     assert [(one.reason, one.message) for one in blockers_of(POD, nowhere)] == [("Unschedulable", "no GPU")]
     starting = make(POD, "p", status={"phase": "Pending", "containerStatuses": [waiting("c", "ContainerCreating")]})
-    assert blockers_of(POD, starting) == ()
-    claim = make(PERSISTENT_VOLUME_CLAIM, "v", spec={"storageClassName": "slow"}, status={"phase": "Pending"})
-    assert "its storage class is slow" in blockers_of(PERSISTENT_VOLUME_CLAIM, claim)[0].message
-    bound = make(PERSISTENT_VOLUME_CLAIM, "v", spec={}, status={"phase": "Bound"})
-    assert blockers_of(PERSISTENT_VOLUME_CLAIM, bound) == ()
-
-
-class Objects:
-    """A cluster of these objects."""
-
-    def __init__(self, *objects: tuple[Kind[Any], JsonObject]) -> None:
-        self.objects = {
-            Ref(kind, one["metadata"].get("namespace") or "", one["metadata"]["name"]): one for kind, one in objects
-        }
-
-    async def find(self, ref: Ref) -> JsonObject | None:
-        return self.objects.get(ref)
-
-    async def search(self, kind: Kind[Any], namespace: str) -> Iterable[JsonObject]:
-        return [one for ref, one in self.objects.items() if (ref.kind, ref.namespace) == (kind, namespace)]
+    (started,) = blockers_of(POD, starting)
+    assert (started.reason, started.status) == ("ContainerCreating", "Unknown")
+    claim = make(CLAIM, "v", spec={"storageClassName": "slow"}, status={"phase": "Pending"})
+    assert "its storage class is slow" in blockers_of(CLAIM, claim)[0].message
+    bound = make(CLAIM, "v", spec={}, status={"phase": "Bound"})
+    assert blockers_of(CLAIM, bound) == ()
 
 
 @pytest.mark.spec("FW-551", "FW-552")
-async def test_the_longest_way_comes_first_and_ends_at_what_is_missing() -> None:
+def test_the_longest_way_comes_first_and_ends_at_what_is_missing() -> None:
     service = obj(kinds.AIM_SERVICE, "chat", "CacheReady", "RuntimeConfigReady", resolvedTemplate=RESOLVED)
-    listed = {"a": {"name": "a", "status": "Progressing"}}
-    cache = obj(kinds.AIM_TEMPLATE_CACHE, "c", "ArtifactsReady", spec={"templateName": "t"}, artifacts=listed)
-    artifact = obj(kinds.AIM_ARTIFACT, "a", "CachePvcReady")
-    known = Objects((kinds.AIM_TEMPLATE_CACHE, cache), (kinds.AIM_ARTIFACT, artifact))
-    ways = await causes(known, Ref(kinds.AIM_SERVICE, TEAM, "chat"), service)
+    cache = obj(kinds.AIM_TEMPLATE_CACHE, "c", "ServiceTemplateReady", spec={"templateName": "t"})
+    known = Objects((kinds.AIM_TEMPLATE_CACHE, cache))
+    ways = causes(known, Ref(kinds.AIM_SERVICE, TEAM, "chat"), service)
     assert [[link.ref.kind.kind for link in way] for way in ways] == [
-        ["AIMService", "AIMTemplateCache", "AIMArtifact", "PersistentVolumeClaim"],
+        ["AIMService", "AIMTemplateCache", "AIMServiceTemplate"],
         ["AIMService"],
     ]
     assert ways[0][-1].blocker is None
     assert remedy_of(ways[0][-1]).startswith("create it, or correct who names it")
+
+
+@pytest.mark.spec("FW-604")
+def test_what_the_platform_has_not_made_yet_is_no_cause() -> None:
+    image = {"model": {"image": "i"}}
+    service = obj(kinds.AIM_SERVICE, "chat", "InferenceServiceReady", "ModelReady", spec=image)
+    model = obj(kinds.AIM_MODEL, "m", "ImageMetadataReady", spec={"image": "i"})
+    other = obj(kinds.AIM_MODEL, "n", "ImageMetadataReady", spec={"image": "j"})
+    ways = causes(
+        Objects((kinds.AIM_MODEL, model), (kinds.AIM_MODEL, other)), Ref(kinds.AIM_SERVICE, TEAM, "chat"), service
+    )
+    assert [[link.ref.name for link in way] for way in ways] == [["chat", "m"], ["chat"]]
+    assert all(link.blocker is not None for way in ways for link in way)
 
 
 @pytest.mark.spec("FW-551", "FW-553")
@@ -186,11 +201,11 @@ def test_what_is_unknown_is_no_lie_and_what_is_only_a_note_is_no_cause() -> None
 
 
 @pytest.mark.spec("FW-551")
-async def test_a_ring_of_objects_is_followed_once() -> None:
+def test_a_ring_of_objects_is_followed_once() -> None:
     model = obj(kinds.AIM_MODEL, "m", "ServiceTemplatesReady")
     template = obj(kinds.AIM_SERVICE_TEMPLATE, "t", "ModelReady", spec={"modelName": "m"})
     known = Objects((kinds.AIM_MODEL, model), (kinds.AIM_SERVICE_TEMPLATE, template))
-    (way,) = await causes(known, Ref(kinds.AIM_MODEL, TEAM, "m"), model)
+    (way,) = causes(known, Ref(kinds.AIM_MODEL, TEAM, "m"), model)
     assert [link.ref.name for link in way] == ["m", "t"]
 
 
@@ -220,8 +235,133 @@ def test_help_imports_none_of_the_platform() -> None:
     """A process of its own: what others have imported here would count."""
     program = (
         "import sys; from aim_cli.__main__ import app; "
-        "heavy = ('aim_domain', 'controller_runtime', 'pydantic', 'nats', 'rich.console'); "
+        "heavy = ('aim_domain', 'urllib3', 'asyncio', 'controller_runtime', 'pydantic', 'nats', 'rich.console'); "
         "print([name for name in heavy if name in sys.modules])"
     )
     found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert found.stdout == "[]\n"
+
+
+def event(about: Resource, name: str, reason: str, message: str, at: str, *, type_: str = "Warning") -> JsonObject:
+    return make(
+        EVENT,
+        f"{name}.{reason}",
+        namespace=TEAM,
+        type=type_,
+        reason=reason,
+        message=message,
+        involvedObject={"kind": about.kind, "namespace": TEAM, "name": name, "uid": f"{about.singular}-{name}-uid"},
+        lastTimestamp=at,
+        source={"component": "scheduler"},
+    )
+
+
+def lines(cluster: Objects, kind: Resource, name: str, namespace: str = TEAM) -> list[str]:
+    """What the command tells, without ages."""
+    told = why(cluster, Ref(kind, namespace, name))
+    return [line.partition(" (for ")[0] for line in lines_of(told, datetime(2026, 1, 1, tzinfo=UTC))]
+
+
+@pytest.mark.spec("FW-604")
+def test_from_a_template_over_its_discovery_job_and_its_pod_to_what_happened_last() -> None:
+    job_labels = {labels.TEMPLATE: "t", labels.APP_COMPONENT: labels.APP_COMPONENT_DISCOVERY}
+    job = make(JOB, "discover-t", namespace=TEAM, labels=job_labels, spec={}, status={"active": 1})
+    pod = make(
+        POD,
+        "discover-t-x",
+        namespace=TEAM,
+        labels={labels.JOB_NAME: "discover-t"},
+        spec={},
+        status={"phase": "Pending", "containerStatuses": [waiting("c", "ContainerCreating")]},
+    )
+    known = Objects(
+        (kinds.AIM_SERVICE_TEMPLATE, obj(kinds.AIM_SERVICE_TEMPLATE, "t", "DiscoveryJobReady")),
+        (JOB, job),
+        (POD, pod),
+        (EVENT, event(POD, "discover-t-x", "FailedScheduling", "no node", "2025-12-31T00:00:00Z")),
+        (EVENT, event(POD, "discover-t-x", "FailedMount", "no such secret", "2025-12-31T01:00:00Z")),
+        (EVENT, event(POD, "discover-t-x", "Scheduled", "on a node", "2025-12-31T02:00:00Z", type_="Normal")),
+        (EVENT, event(POD, "another", "FailedMount", "not ours", "2025-12-31T03:00:00Z")),
+    )
+    told = lines(known, kinds.AIM_SERVICE_TEMPLATE, "t")
+    assert told[1:] == [
+        "because Event team/discover-t-x.FailedMount: FailedMount: no such secret",
+        "do      see whether volume and node fit: kubectl describe pod discover-t-x -n team",
+        "so      Pod team/discover-t-x: ContainerCreating: container c is being started",
+        "so      Job team/discover-t: Active: it has not ended yet",
+        "so      AIMServiceTemplate team/t: DiscoveryJobReady=False NotYet: DiscoveryJobReady is not yet",
+    ]
+
+
+@pytest.mark.spec("FW-604")
+def test_a_job_that_failed_says_so_and_one_that_is_complete_is_in_nobodys_way() -> None:
+    failed = {**condition("Failed", True, "DeadlineExceeded", "too slow"), "status": "True"}
+    (one,) = blockers_of(JOB, make(JOB, "j", spec={}, status={"conditions": [failed]}))
+    assert (one.reason, one.message) == ("DeadlineExceeded", "too slow")
+    assert blockers_of(JOB, make(JOB, "j", spec={}, status={"conditions": [condition("Complete", True)]})) == ()
+
+
+@pytest.mark.spec("FW-604")
+@pytest.mark.parametrize(
+    ("gateway", "cause"),
+    [
+        (None, "because Gateway infra/g: does not exist"),
+        ({}, "because Gateway infra/g: NoController: no controller has taken it in; its class is nice"),
+        (
+            {"conditions": [condition("Programmed", False, "AddressNotAssigned", "no address")]},
+            "because Gateway infra/g: Programmed=False AddressNotAssigned: no address",
+        ),
+    ],
+)
+def test_from_a_route_to_its_gateway(gateway: JsonObject | None, cause: str) -> None:
+    name = http_route_name("chat", TEAM)
+    parents = {"parentRefs": [{"name": "g", "namespace": "infra"}]}
+    known = Objects(
+        (kinds.AIM_SERVICE, obj(kinds.AIM_SERVICE, "chat", "HTTPRouteReady")),
+        (kinds.HTTP_ROUTE, make(kinds.HTTP_ROUTE, name, namespace=TEAM, spec=parents)),
+    )
+    if gateway is not None:
+        spec = {"gatewayClassName": "nice"}
+        one = make(GATEWAY, "g", namespace="infra", spec=spec, status=gateway)
+        known.objects[Ref(GATEWAY, "infra", "g")] = one
+    told = lines(known, kinds.AIM_SERVICE, "chat")
+    assert told[1] == cause
+    assert [line.split()[1] for line in told[2:] if line.startswith("so")] == ["HTTPRoute", "AIMService"]
+
+
+@pytest.mark.spec("FW-604")
+def test_what_may_not_be_read_is_not_told_as_missing() -> None:
+    service = obj(kinds.AIM_SERVICE, "chat", "InferenceServiceReady")
+    known = Objects((kinds.AIM_SERVICE, service))
+    known.unasked[f"InferenceService {TEAM}/{WORKLOAD}"] = "forbidden"
+    told = why(known, Ref(kinds.AIM_SERVICE, TEAM, "chat"))
+    assert [link.ref.name for link in told.links] == ["chat"]
+    assert answer([told], known, datetime.now(UTC)).remarks == (
+        f"not known: InferenceService {TEAM}/{WORKLOAD}: forbidden",
+    )
+
+
+def claim(name: str, artifact: str, size: str) -> JsonObject:
+    of = {"kind": "AIMArtifact", "name": artifact, "uid": f"aimartifact-{artifact}-uid", "apiVersion": "v"}
+    spec = {"resources": {"requests": {"storage": size}}}
+    return make(CLAIM, name, namespace=TEAM, owners=[of], labels={labels.CACHE_NAME: artifact}, spec=spec)
+
+
+@pytest.mark.spec("FW-605")
+def test_who_holds_the_storage_that_an_artifact_waits_for() -> None:
+    blocked = obj(kinds.AIM_ARTIFACT, "a", "StorageQuotaReady", spec={})
+    blocked["status"]["conditions"][0]["reason"] = "NamespaceQuotaExceeded"
+    mounts = {"volumes": [{"persistentVolumeClaim": {"claimName": "used"}}]}
+    known = Objects(
+        (kinds.AIM_ARTIFACT, blocked),
+        (kinds.AIM_ARTIFACT, make(kinds.AIM_ARTIFACT, "small", namespace=TEAM, spec={"retentionPriority": 3})),
+        (CLAIM, claim("used", "large", "80Gi")),
+        (CLAIM, claim("free", "small", "1Gi")),
+        (CLAIM, make(CLAIM, "foreign", namespace=TEAM, spec={})),
+        (POD, make(POD, "p", namespace=TEAM, spec=mounts, status={"phase": "Running"})),
+    )
+    told = [line for line in lines(known, kinds.AIM_ARTIFACT, "a") if line.startswith("held")]
+    assert told == [
+        "held    80Gi by AIMArtifact team/large (in use by pod p)",
+        "held    1Gi by AIMArtifact team/small (may be evicted)",
+    ]

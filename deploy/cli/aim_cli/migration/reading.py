@@ -9,6 +9,7 @@ from typing import Final, final
 
 import yaml
 
+from aim_cli.errors import UnreadableError
 from aim_cli.migration.findings import Finding, Origin, Weight
 from aim_cli.migration.kinds import OLD_GROUPS, OLD_KINDS, OldKind, old_kind
 from aim_cli.migration.mapping import Old
@@ -17,10 +18,6 @@ from controller_runtime import ApiError, JsonObject, KubeClient
 STDIN: Final = "-"
 _SUFFIXES: Final = frozenset({".yaml", ".yml", ".json"})
 _PAGE: Final = 500
-
-
-class UnreadableError(Exception):
-    """A file is missing or is no YAML."""
 
 
 class _Loader(yaml.SafeLoader):

@@ -3,39 +3,37 @@
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, Final, TypeAlias
+from typing import Final, TypeAlias
 
-from aim_domain import kinds, labels
-from aim_domain.naming import claim_name, http_route_name, inference_service_name
-from controller_runtime import JsonObject, Kind
-from controller_runtime.kinds import PERSISTENT_VOLUME_CLAIM, POD
+from aim_cli import resources
+from aim_cli.asking import JsonObject, Ref
+from aim_cli.resources import CLAIM, EVENT, GATEWAY, HTTP_ROUTE, JOB, POD, Resource
+from aim_domain import labels
+from aim_domain.naming import claim_name, http_route_name, inference_service_name, optional_label_value
 
 _READY: Final = "Ready"
 _SUMMARIES: Final = frozenset({_READY, "ConfigValid", "AuthValid", "DependenciesReachable"})
 """Conditions that repeat what another one says."""
-_TOLD_ABOVE: Final = frozenset({"Completed", "Error", "ContainerCreating", "PodInitializing"})
+_STARTING: Final = frozenset({"ContainerCreating", "PodInitializing"})
+_NO_CONTROLLER: Final = "NoController"
+_TOLD_ABOVE: Final = frozenset({"Completed", "Error", *_STARTING})
 """Ends of a container of which whoever made the pod says more."""
 
 
 @dataclass(frozen=True, slots=True)
-class Ref:
-    """An object by its name; `namespace` is empty in the cluster's scope."""
-
-    kind: Kind[Any]
-    namespace: str
-    name: str
-
-    def __str__(self) -> str:
-        return f"{self.kind.kind} {self.namespace}/{self.name}" if self.namespace else f"{self.kind.kind} {self.name}"
-
-
-@dataclass(frozen=True, slots=True)
 class Search:
-    """Objects of a namespace that can only be found by looking at all of them."""
+    """Objects that are found by what they say; in all namespaces where none is given.
 
-    kind: Kind[Any]
+    Attributes:
+        labels: what the API server is to leave out; `matches` decides.
+        fields: the same, by fields.
+    """
+
+    kind: Resource
     namespace: str
     matches: Callable[[JsonObject], bool]
+    labels: str = ""
+    fields: str = ""
 
 
 Towards: TypeAlias = Ref | Search
@@ -50,6 +48,7 @@ class Blocker:
         since: as Kubernetes writes it; empty where nobody says.
         who: the field manager that decided it; empty where nobody says.
         towards: what it is about.
+        subject: for a command, whom it is about, where that is somebody else.
     """
 
     condition: str
@@ -59,17 +58,17 @@ class Blocker:
     since: str = ""
     who: str = ""
     towards: tuple[Towards, ...] = ()
+    subject: str = ""
 
 
-def blockers_of(kind: Kind[Any], obj: JsonObject) -> tuple[Blocker, ...]:
+def blockers_of(kind: Resource, obj: JsonObject) -> tuple[Blocker, ...]:
     """Everything that keeps the object from being ready, in the order in which it says so."""
-    if kind is POD:
-        return tuple(_of_pod(obj))
-    if kind is PERSISTENT_VOLUME_CLAIM:
-        return tuple(_of_claim(obj))
-    untrue = [one for one in _conditions(kind, obj) if one.get("status") != "True" and not _is_note(one)]
+    own = _OF_KINDS.get(kind)
+    if own is not None:
+        return tuple(own(obj))
+    untrue = [one for one in _conditions(obj) if one.get("status") != "True" and not _is_note(one)]
     telling = [one for one in untrue if one["type"] not in _SUMMARIES] or untrue
-    if not untrue and not (obj.get("status") or {}).get("conditions") and kind in kinds.OWN_KINDS:
+    if not untrue and not (obj.get("status") or {}).get("conditions") and kind in resources.OWN:
         return (Blocker("", "NoStatus", "nothing has been told of it yet"),)
     return tuple(
         Blocker(
@@ -90,10 +89,8 @@ def _is_note(condition: JsonObject) -> bool:
     return condition["type"] == "Stopped" or condition.get("severity") == "Info"
 
 
-def _conditions(kind: Kind[Any], obj: JsonObject) -> list[JsonObject]:
+def _conditions(obj: JsonObject) -> list[JsonObject]:
     status = obj.get("status") or {}
-    if kind is kinds.HTTP_ROUTE:
-        return [one for parent in status.get("parents") or () for one in parent.get("conditions") or ()]
     return list(status.get("conditions") or ())
 
 
@@ -106,7 +103,7 @@ def _manager_of(obj: JsonObject, condition: str) -> str:
     return ""
 
 
-def _towards(kind: Kind[Any], obj: JsonObject, condition: str) -> Iterable[Towards]:
+def _towards(kind: Resource, obj: JsonObject, condition: str) -> Iterable[Towards]:
     leads = _LEADS.get((kind.kind, condition))
     return leads(obj) if leads is not None else ()
 
@@ -119,33 +116,37 @@ def _named(obj: JsonObject) -> tuple[str, str]:
     return obj["metadata"]["name"], _namespace(obj)
 
 
-def _resolved(obj: JsonObject, field: str, own: Kind[Any], cluster: Kind[Any]) -> Iterable[Ref]:
+def _resolved(obj: JsonObject, field: str, own: Resource, cluster: Resource) -> Iterable[Ref]:
     found = (obj.get("status") or {}).get(field)
     if found:
         yield Ref(cluster if found.get("scope") == "Cluster" else own, found.get("namespace") or "", found["name"])
 
 
 def _model_of_service(obj: JsonObject) -> Iterable[Towards]:
-    found = list(_resolved(obj, "resolvedModel", kinds.AIM_MODEL, kinds.AIM_CLUSTER_MODEL))
-    name = (obj["spec"].get("model") or {}).get("name")
-    return found or ([Ref(kinds.AIM_MODEL, _namespace(obj), name)] if name else [])
+    found: list[Towards] = list(_resolved(obj, "resolvedModel", resources.AIM_MODEL, resources.AIM_CLUSTER_MODEL))
+    wanted = obj["spec"].get("model") or {}
+    if found or wanted.get("name"):
+        return found or [Ref(resources.AIM_MODEL, _namespace(obj), wanted["name"])]
+    image = wanted.get("image")
+    scopes = ((resources.AIM_MODEL, _namespace(obj)), (resources.AIM_CLUSTER_MODEL, ""))
+    return [Search(kind, scope, lambda model: model["spec"].get("image") == image) for kind, scope in scopes if image]
 
 
 def _template_of_service(obj: JsonObject) -> Iterable[Towards]:
-    return _resolved(obj, "resolvedTemplate", kinds.AIM_SERVICE_TEMPLATE, kinds.AIM_CLUSTER_SERVICE_TEMPLATE)
+    return _resolved(obj, "resolvedTemplate", resources.AIM_SERVICE_TEMPLATE, resources.AIM_CLUSTER_SERVICE_TEMPLATE)
 
 
 def _cache_of_service(obj: JsonObject) -> Iterable[Towards]:
     template = ((obj.get("status") or {}).get("resolvedTemplate") or {}).get("name")
     if template:
         yield Search(
-            kinds.AIM_TEMPLATE_CACHE, _namespace(obj), lambda cache: cache["spec"].get("templateName") == template
+            resources.AIM_TEMPLATE_CACHE, _namespace(obj), lambda cache: cache["spec"].get("templateName") == template
         )
 
 
 def _workload_of_service(obj: JsonObject) -> Iterable[Towards]:
     name, namespace = _named(obj)
-    yield Ref(kinds.INFERENCE_SERVICE, namespace, inference_service_name(name, namespace))
+    yield Ref(resources.INFERENCE_SERVICE, namespace, inference_service_name(name, namespace))
 
 
 def _pods_of_service(obj: JsonObject) -> Iterable[Towards]:
@@ -153,30 +154,33 @@ def _pods_of_service(obj: JsonObject) -> Iterable[Towards]:
     yield _labelled(namespace, labels.KSERVE_INFERENCE_SERVICE, inference_service_name(name, namespace))
 
 
-def _labelled(namespace: str, label: str, value: str) -> Search:
-    return Search(POD, namespace, lambda pod: (pod["metadata"].get("labels") or {}).get(label) == value)
+def _labelled(namespace: str, label: str, value: str, kind: Resource = POD) -> Search:
+    def matches(obj: JsonObject) -> bool:
+        return (obj["metadata"].get("labels") or {}).get(label) == value
+
+    return Search(kind, namespace, matches, labels=f"{label}={value}")
 
 
 def _route_of_service(obj: JsonObject) -> Iterable[Towards]:
     name, namespace = _named(obj)
-    yield Ref(kinds.HTTP_ROUTE, namespace, http_route_name(name, namespace))
+    yield Ref(resources.HTTP_ROUTE, namespace, http_route_name(name, namespace))
 
 
 def _template_of_cache(obj: JsonObject) -> Iterable[Towards]:
     if obj["spec"].get("templateScope") == "Cluster":
-        yield Ref(kinds.AIM_CLUSTER_SERVICE_TEMPLATE, "", obj["spec"]["templateName"])
+        yield Ref(resources.AIM_CLUSTER_SERVICE_TEMPLATE, "", obj["spec"]["templateName"])
     else:
-        yield Ref(kinds.AIM_SERVICE_TEMPLATE, _namespace(obj), obj["spec"]["templateName"])
+        yield Ref(resources.AIM_SERVICE_TEMPLATE, _namespace(obj), obj["spec"]["templateName"])
 
 
 def _artifacts_of_cache(obj: JsonObject) -> Iterable[Towards]:
     listed = ((obj.get("status") or {}).get("artifacts") or {}).values()
-    return [Ref(kinds.AIM_ARTIFACT, _namespace(obj), one["name"]) for one in listed if one.get("status") != _READY]
+    return [Ref(resources.AIM_ARTIFACT, _namespace(obj), one["name"]) for one in listed if one.get("status") != _READY]
 
 
 def _claim_of_artifact(obj: JsonObject) -> Iterable[Towards]:
     name, namespace = _named(obj)
-    yield Ref(PERSISTENT_VOLUME_CLAIM, namespace, claim_name(name, obj["metadata"]["uid"]))
+    yield Ref(CLAIM, namespace, claim_name(name, obj["metadata"]["uid"]))
 
 
 def _pods_of_artifact(obj: JsonObject) -> Iterable[Towards]:
@@ -186,12 +190,33 @@ def _pods_of_artifact(obj: JsonObject) -> Iterable[Towards]:
 
 def _model_of_template(obj: JsonObject) -> Iterable[Towards]:
     namespace = _namespace(obj)
-    yield Ref(kinds.AIM_MODEL if namespace else kinds.AIM_CLUSTER_MODEL, namespace, obj["spec"]["modelName"])
+    yield Ref(resources.AIM_MODEL if namespace else resources.AIM_CLUSTER_MODEL, namespace, obj["spec"]["modelName"])
+
+
+def _discovery_of_template(obj: JsonObject) -> Iterable[Towards]:
+    """A cluster template's Job runs in the namespace of the platform, wherever that is."""
+    name, namespace = _named(obj)
+    value = optional_label_value(name)
+    if value is not None:
+        yield _labelled(namespace, labels.TEMPLATE, value, JOB)
+
+
+def _discovery_pods_of_template(obj: JsonObject) -> Iterable[Towards]:
+    name, namespace = _named(obj)
+    value = optional_label_value(name)
+    if value is not None:
+        yield _labelled(namespace, labels.TEMPLATE, value)
+
+
+def _gateways_of_route(obj: JsonObject) -> Iterable[Towards]:
+    for parent in obj["spec"].get("parentRefs") or ():
+        if parent.get("kind", GATEWAY.kind) == GATEWAY.kind:
+            yield Ref(GATEWAY, parent.get("namespace") or _namespace(obj), parent["name"])
 
 
 def _templates_of_model(obj: JsonObject) -> Iterable[Towards]:
     name, namespace = _named(obj)
-    kind = kinds.AIM_SERVICE_TEMPLATE if namespace else kinds.AIM_CLUSTER_SERVICE_TEMPLATE
+    kind = resources.AIM_SERVICE_TEMPLATE if namespace else resources.AIM_CLUSTER_SERVICE_TEMPLATE
     yield Search(kind, namespace, lambda template: template["spec"].get("modelName") == name)
 
 
@@ -209,9 +234,13 @@ _LEADS: Final[Mapping[tuple[str, str], Callable[[JsonObject], Iterable[Towards]]
         ("AIMArtifact", "CheckSizeJobPodsReady"): _pods_of_artifact,
         ("AIMArtifact", "DownloadJobPodsReady"): _pods_of_artifact,
         ("AIMServiceTemplate", "ModelReady"): _model_of_template,
-        ("AIMClusterServiceTemplate", "ModelReady"): _model_of_template,
+        ("AIMServiceTemplate", "DiscoveryJobReady"): _discovery_of_template,
+        ("AIMServiceTemplate", "DiscoveryPodsReady"): _discovery_pods_of_template,
+        ("AIMClusterServiceTemplate", "ClusterModelReady"): _model_of_template,
+        ("AIMClusterServiceTemplate", "DiscoveryJobReady"): _discovery_of_template,
+        ("AIMClusterServiceTemplate", "DiscoveryPodsReady"): _discovery_pods_of_template,
         ("AIMModel", "ServiceTemplatesReady"): _templates_of_model,
-        ("AIMClusterModel", "ServiceTemplatesReady"): _templates_of_model,
+        ("AIMClusterModel", "ClusterServiceTemplatesReady"): _templates_of_model,
     }
 )
 """By kind and condition, what the condition is about."""
@@ -221,18 +250,22 @@ def _of_pod(pod: JsonObject) -> Iterable[Blocker]:
     status = pod.get("status") or {}
     if status.get("phase") == "Succeeded":
         return
-    for one in status.get("containerStatuses") or ():
+    told = tuple(_warnings(POD, pod))
+    containers = [*(status.get("initContainerStatuses") or ()), *(status.get("containerStatuses") or ())]
+    for one in containers:
         state = one.get("state") or {}
         stopped = state.get("waiting") or state.get("terminated")
         if stopped and stopped.get("reason") not in _TOLD_ABOVE:
             said = stopped.get("message") or f"container {one['name']} {_ending(stopped)}"
             since = stopped.get("finishedAt") or ""
-            yield Blocker("", stopped.get("reason") or "Stopped", said, since=since, who="kubelet")
+            yield Blocker("", stopped.get("reason") or "Stopped", said, since=since, who="kubelet", towards=told)
+        elif stopped and stopped.get("reason") in _STARTING:
+            yield Blocker("", stopped["reason"], f"container {one['name']} is being started", "Unknown", towards=told)
     for one in status.get("conditions") or ():
         if one.get("type") == "PodScheduled" and one.get("status") == "False":
             since = one.get("lastTransitionTime") or ""
             reason, message = one.get("reason") or "", one.get("message") or ""
-            yield Blocker("PodScheduled", reason, message, since=since, who="scheduler")
+            yield Blocker("PodScheduled", reason, message, since=since, who="scheduler", towards=told)
 
 
 def _ending(stopped: JsonObject) -> str:
@@ -243,4 +276,86 @@ def _of_claim(claim: JsonObject) -> Iterable[Blocker]:
     phase = (claim.get("status") or {}).get("phase") or "Pending"
     if phase != "Bound":
         storage_class = claim["spec"].get("storageClassName") or "the default one"
-        yield Blocker("", phase, f"no volume is bound to it; its storage class is {storage_class}")
+        message = f"no volume is bound to it; its storage class is {storage_class}"
+        yield Blocker("", phase, message, towards=tuple(_warnings(CLAIM, claim)))
+
+
+def _of_job(job: JsonObject) -> Iterable[Blocker]:
+    status = job.get("status") or {}
+    ended = {one["type"]: one for one in status.get("conditions") or () if one.get("status") == "True"}
+    if "Complete" in ended:
+        return
+    name, namespace = _named(job)
+    towards = (_labelled(namespace, labels.JOB_NAME, name), *_warnings(JOB, job))
+    if (failed := ended.get("Failed")) is not None:
+        since = failed.get("lastTransitionTime") or ""
+        reason, message = failed.get("reason") or "Failed", failed.get("message") or "it failed"
+        yield Blocker("Failed", reason, message, "True", since, "job-controller", towards)
+    else:
+        since = status.get("startTime") or ""
+        yield Blocker("", "Active", "it has not ended yet", "Unknown", since, towards=towards)
+
+
+def _warnings(kind: Resource, obj: JsonObject) -> Iterable[Towards]:
+    name, namespace = _named(obj)
+    uid = obj["metadata"].get("uid")
+
+    def matches(event: JsonObject) -> bool:
+        about = event.get("involvedObject") or {}
+        whom = (about.get("kind"), about.get("name"), about.get("uid") or uid)
+        return event.get("type") == "Warning" and whom == (kind.kind, name, uid)
+
+    yield Search(EVENT, namespace, matches, fields=f"involvedObject.name={name}")
+
+
+def _of_event(event: JsonObject) -> Iterable[Blocker]:
+    about = event.get("involvedObject") or {}
+    source = event.get("reportingComponent") or (event.get("source") or {}).get("component") or ""
+    message = event.get("message") or ""
+    subject = f"{about.get('kind', '').lower()} {about.get('name', '')} -n {about.get('namespace', '')}"
+    yield Blocker("", event.get("reason") or "", message, since=last_seen(event), who=source, subject=subject)
+
+
+def last_seen(event: JsonObject) -> str:
+    """When an event last happened, whichever of the API's fields says so."""
+    repeated = (event.get("series") or {}).get("lastObservedTime")
+    first = event["metadata"].get("creationTimestamp")
+    return repeated or event.get("lastTimestamp") or event.get("eventTime") or first or ""
+
+
+def _of_route(route: JsonObject) -> Iterable[Blocker]:
+    """Said by each gateway that it names; one that nobody took in says nothing."""
+    gateways = tuple(_gateways_of_route(route))
+    told = (route.get("status") or {}).get("parents") or ()
+    if not told and gateways:
+        yield Blocker("", _NO_CONTROLLER, "no gateway has taken it in", "Unknown", towards=gateways)
+    for parent in told:
+        for one in parent.get("conditions") or ():
+            if one.get("status") != "True":
+                since, who = one.get("lastTransitionTime") or "", parent.get("controllerName") or ""
+                reason, message = one.get("reason") or "", one.get("message") or ""
+                yield Blocker(one["type"], reason, message, one.get("status") or "Unknown", since, who, gateways)
+
+
+def _of_gateway(gateway: JsonObject) -> Iterable[Blocker]:
+    conditions = (gateway.get("status") or {}).get("conditions") or ()
+    if not conditions:
+        class_name = gateway["spec"].get("gatewayClassName") or "none"
+        yield Blocker("", _NO_CONTROLLER, f"no controller has taken it in; its class is {class_name}", "Unknown")
+    for one in conditions:
+        if one.get("status") != "True" and one["type"] in ("Accepted", "Programmed"):
+            since, status = one.get("lastTransitionTime") or "", one.get("status") or "Unknown"
+            yield Blocker(one["type"], one.get("reason") or "", one.get("message") or "", status, since)
+
+
+_OF_KINDS: Final[Mapping[Resource, Callable[[JsonObject], Iterable[Blocker]]]] = MappingProxyType(
+    {
+        POD: _of_pod,
+        CLAIM: _of_claim,
+        JOB: _of_job,
+        EVENT: _of_event,
+        HTTP_ROUTE: _of_route,
+        GATEWAY: _of_gateway,
+    }
+)
+"""Kinds that say in other ways than by conditions of our form what they wait for."""

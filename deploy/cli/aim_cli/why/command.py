@@ -1,90 +1,116 @@
-"""``aim why``: ask the cluster, follow, print."""
+"""``aim why``: what is in the way of an object, as data and as lines. Asks through `Cluster`, decides nothing else."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
-from datetime import UTC, datetime
-from typing import Any, Final
+from dataclasses import dataclass
+from datetime import datetime
 
-from rich.console import Console
-
-from aim_cli.connecting import UnreachableError, cluster
-from aim_cli.output import safe
-from aim_cli.targets import target
-from aim_cli.why.blockers import Ref
+from aim_cli.answer import Answer, Data
+from aim_cli.asking import Cluster, JsonObject, Ref
+from aim_cli.errors import Exit
+from aim_cli.resources import AIM_ARTIFACT, CLAIM, POD
+from aim_cli.sizes import age
 from aim_cli.why.chain import Link, causes
+from aim_cli.why.holders import REASONS, Holder, holders, told
 from aim_cli.why.remedies import is_known, remedy_of
-from controller_runtime import ApiError, JsonObject, Kind, KubeClient
-
-NOTHING, BLOCKED, ABSENT = 0, 1, 3
-_UNITS: Final = ((86400, "d"), (3600, "h"), (60, "m"), (1, "s"))
+from aim_domain import labels
 
 
-async def run(kind: str, name: str, kubeconfig: str | None, context: str | None, out: Console) -> int:
-    """Print the way from the object to the cause; the exit code.
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What is known of one object.
 
-    Raises:
-        TargetError: no such kind, or a name of another form.
-        UnreachableError: the cluster cannot be asked.
+    Attributes:
+        status: ``None`` where there is no such object.
+        ways: from the object to what is in its way; the one to read first first.
+        held: who has what the first way ends at for want of.
     """
-    wanted = target(kind, name)
-    start = Ref(wanted.part.kind, wanted.key.namespace, wanted.key.name)
-    async with cluster(kubeconfig, context) as kube:
-        asked = _Asked(kube)
-        obj = await asked.find(start)
-        if obj is None:
-            _say(out, f"{start} does not exist")
-            return ABSENT
-        ways = await causes(asked, start, obj)
+
+    ref: Ref
+    status: str | None
+    ways: tuple[tuple[Link, ...], ...] = ()
+    held: tuple[Holder, ...] = ()
+
+    @property
+    def code(self) -> Exit:
+        """How a command about this object alone ends."""
+        return Exit.ABSENT if self.status is None else Exit.FOUND if self.ways else Exit.WELL
+
+    @property
+    def links(self) -> tuple[Link, ...]:
+        """The objects of the first way, the cause first."""
+        return tuple(reversed(self.ways[0])) if self.ways else ()
+
+
+def why(cluster: Cluster, start: Ref) -> Told:
+    """Follow what is in the way of an object."""
+    obj = cluster.find(start)
+    if obj is None:
+        return Told(start, None)
     # Of causes equally deep the one first that somebody can do something about.
-    ways.sort(key=lambda way: (-len(way), not is_known(way[-1])))
-    status = (obj.get("status") or {}).get("status") or "no status"
-    _say(out, f"{start} is {status}")
-    if not ways:
-        _say(out, "nothing is in its way")
-        return NOTHING
-    _print_way(ways[0], out, datetime.now(UTC))
-    for way in ways[1:]:
-        last = way[-1]
-        _say(out, f"also: {last.ref}: {_what(last)}")
-    return BLOCKED
+    ways = sorted(causes(cluster, start, obj), key=lambda way: (-len(way), not is_known(way[-1])))
+    status = (obj.get("status") or {}).get("status") or (obj.get("status") or {}).get("phase") or "no status"
+    held = _held(cluster, ways[0][-1]) if ways else ()
+    return Told(start, status, tuple(ways), held)
 
 
-@dataclass(slots=True)
-class _Asked:
-    """Each collection is listed once."""
-
-    kube: KubeClient
-    lists: dict[tuple[str, str], list[JsonObject]] = field(default_factory=dict)
-
-    async def find(self, ref: Ref) -> JsonObject | None:
-        try:
-            return await self.kube.get(ref.kind, ref.name, ref.namespace or None)
-        except ApiError as error:
-            if not error.is_not_found:
-                raise
-        # Of a kind that nobody knows there is no object either, and the answer is the same.
-        try:
-            await self.kube.list(ref.kind, ref.namespace or None, limit=1)
-        except ApiError as error:
-            if not error.is_not_found:
-                raise
-            raise UnreachableError(f"the cluster does not know {ref.kind}: install what defines it first") from error
-        return None
-
-    async def search(self, kind: Kind[Any], namespace: str) -> Iterable[JsonObject]:
-        where = (str(kind), namespace)
-        if where not in self.lists:
-            self.lists[where] = list((await self.kube.list(kind, namespace or None)).items)
-        return self.lists[where]
+def answer(found: Iterable[Told], cluster: Cluster, now: datetime, *, many: bool = False) -> Answer:
+    """Everything that was found; of many objects those that nothing is in the way of are only counted."""
+    some = tuple(found)
+    shown = [one for one in some if one.ways] if many else some
+    lines = [line for one in shown for line in lines_of(one, now)]
+    if many:
+        lines.append(f"{len(some) - len(shown)} of {len(some)} have nothing in their way")
+    code = max((one.code for one in shown), default=Exit.WELL)
+    data: Data = [data_of(one) for one in shown] if many else data_of(some[0])
+    remarks = tuple(f"not known: {what}: {why_not}" for what, why_not in cluster.unasked.items())
+    return Answer(data, tuple(lines), code, remarks)
 
 
-def _print_way(way: tuple[Link, ...], out: Console, now: datetime) -> None:
-    """The cause first, then what waits for it, up to the object that was asked about."""
-    for depth, link in enumerate(reversed(way)):
+def lines_of(one: Told, now: datetime) -> Iterable[str]:
+    """The cause first, with what to do; then what waits for it, up to the object that was asked about."""
+    if one.status is None:
+        yield f"{one.ref} does not exist"
+        return
+    yield f"{one.ref} is {one.status}"
+    if not one.ways:
+        yield "nothing is in its way"
+    for depth, link in enumerate(one.links):
         lead = "because" if depth == 0 else "so"
-        _say(out, f"{lead:8}{link.ref}: {_what(link)}{_when(link, now)}")
+        yield f"{lead:8}{link.ref}: {_what(link)}{_when(link, now)}"
         if depth == 0:
-            _say(out, f"{'do':8}{remedy_of(link)}")
+            yield f"{'do':8}{remedy_of(link)}"
+            yield from (f"{'held':8}{line}" for line in told(list(one.held)))
+    for way in one.ways[1:]:
+        yield f"also: {way[-1].ref}: {_what(way[-1])}"
+
+
+def data_of(one: Told) -> JsonObject:
+    """For ``-o json``: the ways as lists, the cause first."""
+    ways = [[_link_data(link) for link in reversed(way)] for way in one.ways]
+    held = {"heldBy": [holder.data for holder in one.held]} if one.held else {}
+    return {"object": one.ref.data, "exists": one.status is not None, "status": one.status or "", "ways": ways, **held}
+
+
+def _link_data(link: Link) -> JsonObject:
+    named = {"object": link.ref.data, "exists": link.blocker is not None, "remedy": remedy_of(link)}
+    if link.blocker is None:
+        return named
+    blocker = link.blocker
+    told_of = {"condition": blocker.condition, "status": blocker.status, "reason": blocker.reason}
+    return {**named, **told_of, "message": blocker.message, "since": blocker.since, "decidedBy": blocker.who}
+
+
+def _held(cluster: Cluster, link: Link) -> tuple[Holder, ...]:
+    if link.blocker is None or link.blocker.reason not in REASONS:
+        return ()
+    namespace = "" if REASONS[link.blocker.reason] else link.ref.namespace
+    return tuple(
+        holders(
+            cluster.search(CLAIM, namespace, labels.CACHE_NAME),
+            cluster.search(AIM_ARTIFACT, namespace),
+            cluster.search(POD, namespace),
+        )
+    )
 
 
 def _what(link: Link) -> str:
@@ -97,16 +123,6 @@ def _what(link: Link) -> str:
 def _when(link: Link, now: datetime) -> str:
     if link.blocker is None:
         return ""
-    parts = [f"for {_age(link.blocker.since, now)}"] if link.blocker.since else []
+    parts = [f"for {age(link.blocker.since, now)}"] if link.blocker.since else []
     parts += [f"says {link.blocker.who}"] if link.blocker.who else []
     return f" ({', '.join(parts)})" if parts else ""
-
-
-def _age(since: str, now: datetime) -> str:
-    seconds = max(0, int((now - datetime.fromisoformat(since)).total_seconds()))
-    size, unit = next(((size, unit) for size, unit in _UNITS if seconds >= size), (1, "s"))
-    return f"{seconds // size}{unit}"
-
-
-def _say(out: Console, text: str) -> None:
-    out.print(safe(text))

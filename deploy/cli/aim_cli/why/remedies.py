@@ -20,7 +20,10 @@ _REMEDIES: Final[Mapping[str, str]] = MappingProxyType(
             "delete artifacts (kubectl get aimartifacts -A), or raise the limit: "
             "kubectl edit aimclusterruntimeconfig default"
         ),
-        "ExceedsQuotaLimit": "raise the limit: kubectl edit aimclusterruntimeconfig default",
+        "ExceedsQuotaLimit": (
+            "raise the limit: kubectl edit namespace {namespace}, or kubectl edit aimclusterruntimeconfig default"
+        ),
+        "ImageNotFound": "correct the image: kubectl edit {what}",
         "ImagePullBackOff": "correct image or pull secret: kubectl describe {what}",
         "ErrImagePull": "correct image or pull secret: kubectl describe {what}",
         "CrashLoopBackOff": "read why it ends: kubectl logs {log} --previous",
@@ -33,6 +36,12 @@ _REMEDIES: Final[Mapping[str, str]] = MappingProxyType(
         "PathTemplateInvalid": "correct the path template: kubectl edit {what}",
         "PathConflict": "choose another path or other hostnames: kubectl edit {what}",
         "Pending": "see what the provisioner says: kubectl describe {what}",
+        "Failed": "see what its pods said: kubectl describe {what}",
+        "BackoffLimitExceeded": "see what its pods said: kubectl describe {what}",
+        "DeadlineExceeded": "see why its pod takes so long: kubectl describe {what}",
+        "FailedMount": "see whether volume and node fit: kubectl describe {what}",
+        "NoController": "see whether a controller serves the class: kubectl get gatewayclasses",
+        "WaitingForEviction": "wait for what is being deleted: kubectl get aimartifacts -A",
         "NoStatus": "see whether its service runs: kubectl get pods -A -l app.kubernetes.io/part-of=aim-engine",
     }
 )
@@ -47,7 +56,7 @@ def remedy_of(link: Link) -> str:
     """One line; what Kubernetes itself says of the object, where nothing better is known."""
     ref = link.ref
     scope = f" -n {ref.namespace}" if ref.namespace else ""
-    what = f"{ref.kind.singular} {ref.name}{scope}"
+    what = (link.blocker.subject if link.blocker else "") or f"{ref.kind.singular} {ref.name}{scope}"
     if link.blocker is None:
         return f"create it, or correct who names it: kubectl get {ref.kind.plural}{scope}"
     known = _REMEDIES.get(link.blocker.reason)

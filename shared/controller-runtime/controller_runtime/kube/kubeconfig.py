@@ -141,3 +141,23 @@ def _header(user: Mapping[str, Any]) -> str | None:
         pair = f"{name}:{user.get('password') or ''}"
         return f"Basic {base64.b64encode(pair.encode()).decode()}"
     return None
+
+
+def default_namespace(kubeconfig: str | None = None, context: str | None = None) -> str:
+    """The namespace of what a user names without one, as kubectl has it: that of the context, or ``default``.
+
+    Raises:
+        ConfigError: the kubeconfig that was named cannot be understood, or has no such context.
+    """
+    paths = kubeconfig or os.environ.get("KUBECONFIG") or str(Path.home() / ".kube" / "config")
+    files = [file for part in paths.split(os.pathsep) if part and (file := Path(part).expanduser()).exists()]
+    try:
+        documents = [(file.parent, _document(file)) for file in files]
+        chosen = context or next((name for _, one in documents if (name := one.get("current-context"))), None)
+        if chosen is None:
+            return "default"
+        return str(_named(documents, "contexts", "context", chosen)[1].get("namespace") or "default")
+    except KeyError as error:
+        raise ConfigError(f"kubeconfig {paths}: {error.args[0]} is missing; check its current context") from error
+    except (OSError, AttributeError, TypeError, yaml.YAMLError) as error:
+        raise ConfigError(f"kubeconfig {paths}: {error}; it is not a valid kubeconfig") from error

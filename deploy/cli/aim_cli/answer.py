@@ -1,0 +1,92 @@
+"""What a command answers: data for programs, lines for people. Imports nothing heavy (FW-603)."""
+
+import json
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, TypeAlias
+
+from aim_cli.errors import CliError, Exit
+
+Data: TypeAlias = dict[str, Any] | list[Any]
+"""Plain JSON."""
+
+
+class Form(StrEnum):
+    """Forms in which data are printed."""
+
+    TABLE = "table"
+    JSON = "json"
+    YAML = "yaml"
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """Everything that a command has to say.
+
+    Attributes:
+        data: what ``-o json`` and ``-o yaml`` print.
+        lines: what people read.
+        code: how the command ends.
+        remarks: what could not be found out, for standard error in every form.
+    """
+
+    data: Data
+    lines: tuple[str, ...]
+    code: Exit = Exit.WELL
+    remarks: tuple[str, ...] = ()
+
+
+def plain(text: str) -> str:
+    """Text of users, for a line of a terminal: nothing that one would obey (FW-554)."""
+    return "".join(character if character.isprintable() else " " for character in text)
+
+
+def complain(text: str) -> None:
+    """One line on standard error."""
+    print(plain(text), file=sys.stderr)
+
+
+def tell(answer: Answer, form: Form) -> None:
+    """Print an answer."""
+    for remark in answer.remarks:
+        complain(remark)
+    if form is Form.TABLE:
+        for line in answer.lines:
+            print(plain(line))
+    else:
+        print(written(answer.data, form))
+
+
+def written(data: Data, form: Form) -> str:
+    """Data as JSON or YAML, in ASCII: whatever else users wrote stands as an escape of that format (FW-554)."""
+    if form is Form.JSON:
+        return json.dumps(data, indent=2)
+    # Only who asks for YAML pays for it.
+    import yaml  # noqa: PLC0415
+
+    return yaml.safe_dump(data, sort_keys=False).rstrip("\n")
+
+
+def columns(header: Sequence[str], rows: Iterable[Sequence[str]]) -> tuple[str, ...]:
+    """Rows under their headings, as kubectl prints them; none without rows."""
+    table = [tuple(plain(cell) for cell in row) for row in rows]
+    if not table:
+        return ()
+    widths = [max(map(len, column)) for column in zip(header, *table, strict=True)]
+    return tuple(
+        "   ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        for row in (tuple(header), *table)
+    )
+
+
+def answered(ask: Callable[[], Answer], form: Form) -> Exit:
+    """Ask, print, and the code to end with; an error that a user can do something about is one line (FW-602)."""
+    try:
+        answer = ask()
+    except CliError as error:
+        complain(f"aim: {error}")
+        return error.code
+    tell(answer, form)
+    return answer.code

@@ -1,0 +1,192 @@
+"""Reading the cluster for one answer: each collection once, nothing kept, nothing written.
+
+Not the client of the services: that one brings retries, metrics and an event loop, and its import alone takes longer
+than an answer may (FW-603).
+"""
+
+import asyncio
+import json
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, Final, Protocol, TypeAlias
+from urllib.parse import urlencode
+
+import urllib3
+
+from aim_cli.errors import UnreachableError
+from aim_cli.resources import Resource
+from controller_runtime.kube.config import Connection, load_connection
+from controller_runtime.kube.errors import ApiError, KubeError, api_error
+from controller_runtime.kube.kinds import collection_path, object_path
+
+JsonObject: TypeAlias = dict[str, Any]
+
+_PAGE: Final = 500
+_TIMEOUT: Final = urllib3.Timeout(connect=5, read=30)
+_REFUSED: Final = 403
+_ERRORS: Final = 400
+
+
+@dataclass(frozen=True, slots=True)
+class Ref:
+    """An object by its name; `namespace` is empty in the cluster's scope."""
+
+    kind: Resource
+    namespace: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.kind.kind} {self.namespace}/{self.name}" if self.namespace else f"{self.kind.kind} {self.name}"
+
+    @property
+    def data(self) -> JsonObject:
+        """For ``-o json``."""
+        named = {"kind": self.kind.kind, "namespace": self.namespace, "name": self.name}
+        return {key: value for key, value in named.items() if value}
+
+
+def ref_of(kind: Resource, obj: JsonObject) -> Ref:
+    """The name of an object that was read."""
+    return Ref(kind, obj["metadata"].get("namespace") or "", obj["metadata"]["name"])
+
+
+class Cluster(Protocol):
+    """What is asked about objects."""
+
+    @property
+    def unasked(self) -> Mapping[str, str]:
+        """What could not be read so far, and why."""
+
+    def find(self, ref: Ref) -> JsonObject | None:
+        """The object; ``None`` if there is none."""
+
+    def search(self, kind: Resource, namespace: str = "", labels: str = "", fields: str = "") -> list[JsonObject]:
+        """Objects of a kind, in a namespace if one is given; none where nobody knows the kind.
+
+        Labels and fields leave out what need not be sent; more may come.
+        """
+
+
+@dataclass(slots=True)
+class KubeReader:
+    """A cluster over HTTP.
+
+    Attributes:
+        unasked: kinds that this user may not read, or that this cluster does not know.
+    """
+
+    server: str
+    pool: urllib3.PoolManager
+    headers: Mapping[str, str]
+    unasked: dict[str, str] = field(default_factory=dict)
+    lists: dict[tuple[str, str, str, str], list[JsonObject]] = field(default_factory=dict)
+
+    def find(self, ref: Ref) -> JsonObject | None:
+        """See `Cluster`."""
+        try:
+            return self.read(object_path(ref.kind, ref.name, ref.namespace or None))
+        except ApiError as error:
+            if error.code == _REFUSED:
+                self.unasked[str(ref)] = error.message
+            elif not error.is_not_found:
+                raise
+            return None
+
+    def search(self, kind: Resource, namespace: str = "", labels: str = "", fields: str = "") -> list[JsonObject]:
+        """See `Cluster`."""
+        where = (kind.resource, namespace, labels, fields)
+        if where not in self.lists:
+            self.lists[where] = list(self.select(kind, namespace, labels, fields))
+        return self.lists[where]
+
+    def knows(self, kind: Resource) -> bool:
+        """Whether there are objects of a kind at all."""
+        try:
+            self.read(f"{collection_path(kind, None)}?limit=1")
+        except ApiError as error:
+            return not error.is_not_found
+        return True
+
+    def select(self, kind: Resource, namespace: str = "", labels: str = "", fields: str = "") -> Iterator[JsonObject]:
+        """The objects of a collection, page by page, with what lists leave out."""
+        token = ""
+        while True:
+            options = {"limit": _PAGE, "labelSelector": labels, "fieldSelector": fields, "continue": token}
+            query = urlencode({key: value for key, value in options.items() if value})
+            try:
+                page = self.read(f"{collection_path(kind, namespace or None)}?{query}")
+            except ApiError as error:
+                if error.code != _REFUSED and not error.is_not_found:
+                    raise
+                self.unasked[kind.plural] = error.message if error.code == _REFUSED else "the cluster has no such kind"
+                return
+            yield from ({"apiVersion": kind.api_version, "kind": kind.kind, **one} for one in page["items"])
+            token = (page.get("metadata") or {}).get("continue") or ""
+            if not token:
+                return
+
+    def read(self, path: str) -> JsonObject:
+        """The answer to a GET.
+
+        Raises:
+            ApiError: the server refuses.
+        """
+        found: JsonObject = json.loads(self._send("GET", path))
+        return found
+
+    def text(self, path: str) -> str:
+        """The answer to a GET that is no JSON."""
+        return self._send("GET", path).decode(errors="replace")
+
+    def ask(self, path: str, question: JsonObject) -> JsonObject:
+        """The answer to a review: it is sent by POST, and the server keeps nothing of it."""
+        found: JsonObject = json.loads(self._send("POST", path, json.dumps(question)))
+        return found
+
+    def _send(self, method: str, path: str, body: str | None = None) -> bytes:
+        headers = {**self.headers, **({"Content-Type": "application/json"} if body else {})}
+        answer = self.pool.request(method, f"{self.server}{path}", body=body, headers=headers)
+        if answer.status >= _ERRORS:
+            raise api_error(f"{method} {path}", answer.status, answer.data)
+        return answer.data
+
+
+@contextmanager
+def reading(kubeconfig: str | None, context: str | None) -> Iterator[KubeReader]:
+    """The cluster of a kubeconfig, chosen as kubectl does.
+
+    Raises:
+        UnreachableError: it cannot be asked, or refuses.
+    """
+    try:
+        connection, authorization = asyncio.run(_connection(kubeconfig, context))
+        headers = {"Authorization": authorization} if authorization else {}
+        with _pool(connection) as pool:
+            yield KubeReader(connection.server, pool, headers)
+    except KubeError as error:
+        raise UnreachableError(str(error)) from error
+    except urllib3.exceptions.HTTPError as error:
+        cause = getattr(error, "reason", None) or error
+        raise UnreachableError(f"the cluster does not answer: {cause}; check that it is reachable") from error
+
+
+async def _connection(kubeconfig: str | None, context: str | None) -> tuple[Connection, str | None]:
+    connection = await load_connection(kubeconfig, context)
+    return connection, await connection.credentials.authorization()
+
+
+def _pool(connection: Connection) -> urllib3.PoolManager:
+    named = {"server_hostname": connection.tls_server_name} if connection.tls_server_name else {}
+    make: Callable[..., urllib3.PoolManager] = urllib3.PoolManager
+    if connection.proxy:
+        make = _through(connection.proxy)
+    secure = {} if connection.tls is None else {"ssl_context": connection.tls, **named}
+    return make(timeout=_TIMEOUT, retries=urllib3.Retry(2, redirect=0, raise_on_status=False), **secure)
+
+
+def _through(proxy: str) -> Callable[..., urllib3.PoolManager]:
+    def make(**options: object) -> urllib3.PoolManager:
+        return urllib3.ProxyManager(proxy, **options)  # type: ignore[arg-type]
+
+    return make

@@ -1,0 +1,62 @@
+"""Commands about the event log."""
+
+# What a command needs is imported when it runs: `aim --help` answers at once (FW-555).
+# ruff: noqa: PLC0415
+from typing import Annotated
+
+import typer
+
+from aim_cli.answer import Form
+from aim_cli.arguments import LOCAL, Context, KindName, Kubeconfig, MaybeName, Namespace, NatsUrl, Output
+
+
+def replay(
+    kind: Annotated[str | None, typer.Argument(help="Kind, plural or short name; without it, every decision.")] = None,
+    name: MaybeName = None,
+    namespace: Namespace = None,
+    output: Output = Form.TABLE,
+    nats_url: NatsUrl = LOCAL,
+) -> None:
+    """Make every recorded decision again, of one object or of all, from the log alone, and compare.
+
+    Exits with 0 when today's code decides the same, with 1 when it decides anything differently, otherwise with 2 when
+    an outcome is undetermined, naming what is missing. Exits with 4 when the log cannot be read.
+    """
+    from aim_cli.log_commands import replay
+    from aim_cli.running import run
+    from aim_cli.targets import Where
+
+    raise typer.Exit(run(replay(kind, name, Where(namespace=namespace), nats_url, output)))
+
+
+def timeline(
+    kind: KindName,
+    name: MaybeName = None,
+    namespace: Namespace = None,
+    output: Output = Form.TABLE,
+    nats_url: NatsUrl = LOCAL,
+    kubeconfig: Kubeconfig = None,
+    context: Context = None,
+    *,
+    trace: Annotated[
+        bool, typer.Option("--trace", help="Show everything in its traces, also about other objects.")
+    ] = False,
+) -> None:
+    """Show what happened to an object, its relatives and its namespace, in order, across all services.
+
+    The kubeconfig only tells the namespace of a name without one. Exits with 3 when the log holds nothing about it,
+    with 4 when the log cannot be read.
+    """
+    from aim_cli.answer import answered
+    from aim_cli.log_commands import story
+    from aim_cli.running import waited
+    from aim_cli.targets import Where
+
+    where = Where(kubeconfig, context, namespace)
+    raise typer.Exit(answered(lambda: waited(story(kind, name, where, nats_url, trace=trace)), output))
+
+
+def register(app: typer.Typer) -> None:
+    """Make the commands known."""
+    app.command("replay")(replay)
+    app.command("timeline")(timeline)
