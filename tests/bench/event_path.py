@@ -107,6 +107,7 @@ async def _probe(site: Site, passes: Path) -> AsyncIterator[None]:
     own = {
         "AIM_HEALTH_PROBE_BIND_ADDRESS": address,
         "AIM_METRICS_BIND_ADDRESS": address,
+        "AIM_METRICS_SECURE": "false",
         "AIM_POD_NAME": "bench-probe-0",
         "PYTHONPATH": os.pathsep.join([str(_TESTS), *filter(None, [os.environ.get("PYTHONPATH")])]),
         PASSES: str(passes),

@@ -306,6 +306,7 @@ async def measure_start(around: Surroundings, service: str) -> Run:
         "AIM_NATS_URL": around.nats.url,
         "AIM_HEALTH_PROBE_BIND_ADDRESS": address,
         "AIM_METRICS_BIND_ADDRESS": address,
+        "AIM_METRICS_SECURE": "false",
         "AIM_LEADER_ELECT": "false",
         "AIM_POD_NAME": f"bench-{service}",
         "NO_PROXY": HOST,

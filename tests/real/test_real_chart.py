@@ -116,7 +116,7 @@ async def test_a_role_is_what_the_code_declares_and_direct_watch_adds_to_it(tmp_
 @pytest.mark.spec("FW-310", "FW-311", "FW-312", "FW-313", "FW-314", "FW-366", "MS-366")
 async def test_users_get_three_roles_for_each_kind(tmp_path: Path) -> None:
     found = of_kind(await rendered(tmp_path), "ClusterRole")
-    helpers = {name: one for name, one in found.items() if name.endswith("-role")}
+    helpers = {name: one for name, one in found.items() if name.startswith("aim-engine-aim")}
     assert len(helpers) == 30
     assert "aim-engine-aimclustermodelsource-viewer-role" in helpers
     viewer, editor = (helpers[f"aim-engine-aimservice-{one}-role"] for one in ("viewer", "editor"))
@@ -131,7 +131,40 @@ async def test_users_get_three_roles_for_each_kind(tmp_path: Path) -> None:
     cluster = aggregated["aim-engine-aimclustermodel-editor-role"]["metadata"]["labels"]
     assert "rbac.authorization.k8s.io/aggregate-to-edit" not in cluster
     none = of_kind(await rendered(tmp_path, {"rbacHelpers": {"enable": False}}), "ClusterRole")
-    assert not [name for name in none if name.endswith("-role")]
+    assert not [name for name in none if name.startswith("aim-engine-aim")]
+
+
+@pytest.mark.spec("FW-283", "FW-305", "FW-325")
+async def test_metrics_are_for_readers_by_https_and_prometheus_knows_their_ca(tmp_path: Path) -> None:
+    readers = [{"name": "prometheus", "namespace": "monitoring"}]
+    wanted: JsonObject = {"metrics": {"readers": readers}, "prometheus": {"enable": True}}
+    done = await rendered(tmp_path, wanted)
+    service = of_kind(done, "Service")["aim-engine-serving-metrics"]
+    assert service["spec"]["ports"] == [{"name": "https", "port": 8443, "targetPort": "https"}]
+    assert set(of_kind(done, "ServiceMonitor")) == {f"aim-engine-{one}" for one in SERVICES}
+    [endpoint] = of_kind(done, "ServiceMonitor")["aim-engine-serving"]["spec"]["endpoints"]
+    assert (endpoint["port"], endpoint["scheme"]) == ("https", "https")
+    assert endpoint["bearerTokenFile"] == "/var/run/secrets/kubernetes.io/serviceaccount/token"
+    assert endpoint["tlsConfig"] == {"insecureSkipVerify": True}
+    bindings = of_kind(done, "ClusterRoleBinding")
+    assert bindings["aim-engine-metrics-reader"]["subjects"] == [{"kind": "ServiceAccount", **readers[0]}]
+    assert len(bindings["aim-engine-metrics-auth"]["subjects"]) == 5
+    [admitted] = [
+        rule
+        for rule in of_kind(done, "NetworkPolicy")["aim-engine-serving"]["spec"]["ingress"]
+        if "namespaceSelector" in rule["from"][0]
+    ]
+    assert admitted["ports"] == [{"protocol": "TCP", "port": "https"}]
+    of_manager = await rendered(tmp_path, {**wanted, "certManager": {"enable": True}})
+    [certificate] = of_kind(of_manager, "Certificate").values()
+    [endpoint] = of_kind(of_manager, "ServiceMonitor")["aim-engine-serving"]["spec"]["endpoints"]
+    assert endpoint["tlsConfig"]["serverName"] in certificate["spec"]["dnsNames"]
+    assert endpoint["tlsConfig"]["ca"]["secret"]["name"] == certificate["spec"]["secretName"]
+    pod = of_kind(of_manager, "Deployment")["aim-engine-serving"]
+    assert {"name": "AIM_METRICS_CERT_PATH", "value": "/etc/aim/metrics"} in container(pod)["env"]
+    plain = await rendered(tmp_path, {"metrics": {"secure": False, "port": 8080}})
+    assert of_kind(plain, "Service")["aim-engine-serving-metrics"]["spec"]["ports"][0]["name"] == "http"
+    assert "aim-engine-metrics-auth" not in of_kind(plain, "ClusterRoleBinding")
 
 
 @pytest.mark.spec("FW-303", "FW-304", "AR-272")

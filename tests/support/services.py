@@ -167,6 +167,7 @@ class Platform:
             "NATS_URL": self.nats.url,
             "HEALTH_PROBE_BIND_ADDRESS": address,
             "METRICS_BIND_ADDRESS": address,
+            "METRICS_SECURE": "false",
             **variables,
         }
         inherited = {name: value for name, value in os.environ.items() if not name.startswith(("AIM_", "OTEL_"))}

@@ -96,20 +96,40 @@ class RbacHelpers(_Values):
     aggregate: bool = Field(False, description="into the built-in roles admin, edit and view (FW-313)")
 
 
+class Reader(_Values):
+    """A ServiceAccount."""
+
+    name: str = Field(min_length=1)
+    namespace: str = Field(min_length=1)
+
+
 class Metrics(_Values):
-    """Prometheus metrics, over plain HTTP as yet."""
+    """Prometheus metrics."""
 
     enable: bool = True
-    port: int = Field(8080, ge=1, le=65535)
+    port: int = Field(8443, ge=1, le=65535)
+    secure: bool = Field(True, description="HTTPS, for those who may get /metrics; false = plain HTTP for everybody")
+    cert_secret: str = Field(
+        "",
+        description="Secret with tls.crt, tls.key and ca.crt for aim-engine-<service>-metrics.<namespace>.svc; "
+        "empty = each pod signs its own",
+    )
+    readers: list[Reader] = Field([], description="ServiceAccounts that may read them, such as that of Prometheus")
+
+
+class CertManager(_Values):
+    """Certificates by cert-manager."""
+
+    enable: bool = Field(False, description="makes the Secret of metrics.certSecret, by an issuer that signs itself")
 
 
 class Prometheus(_Values):
     """Objects of the Prometheus operator."""
 
-    enable: bool = Field(False, description="makes a PodMonitor for the services")
+    enable: bool = Field(False, description="makes a ServiceMonitor for each service")
     rules: bool = Field(True, description="makes a PrometheusRule with the default alerts, if enabled")
     interval: str = "30s"
-    labels: Texts = Field({}, description="of both, for the selector of your Prometheus")
+    labels: Texts = Field({}, description="of all, for the selector of your Prometheus")
 
 
 class NetworkPolicy(_Values):
@@ -221,6 +241,7 @@ class Values(_Values):
     rbac_helpers: RbacHelpers = RbacHelpers()
     crd: Crd = Crd()
     metrics: Metrics = Metrics()
+    cert_manager: CertManager = CertManager()
     prometheus: Prometheus = Prometheus()
     network_policy: NetworkPolicy = NetworkPolicy()
     nats: Nats = Nats()

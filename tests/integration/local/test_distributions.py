@@ -171,6 +171,7 @@ async def test_a_service_imports_and_starts_with_what_its_metadata_name(name: st
         "AIM_NATS_URL": f"nats://{nobody}",
         "AIM_HEALTH_PROBE_BIND_ADDRESS": address,
         "AIM_METRICS_BIND_ADDRESS": address,
+        "AIM_METRICS_SECURE": "false",
     }
     process = await run(RUN, str(alone), Path(PACKAGES[name]).name, **environment)
     assert process.stdout is not None

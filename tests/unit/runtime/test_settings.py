@@ -33,6 +33,15 @@ def test_a_flag_wins_over_its_variable() -> None:
         assert load(AimSettings, ["--log-level", "debug", "--leader-elect"]).log_level == "debug"
 
 
+@pytest.mark.spec("FW-280")
+@pytest.mark.parametrize(("word", "expected"), [("=false", False), ("=true", True), ("", True), ("=0", False)])
+def test_switches_take_a_value_as_the_flags_of_the_older_binary_do(word: str, expected: bool) -> None:
+    settings = load(AimSettings, [f"--metrics-secure{word}", f"--leader-elect{word}", "--direct-watch=F"])
+    assert (settings.metrics_secure, settings.leader_elect, settings.direct_watch) == (expected, expected, False)
+    with pytest.raises(SystemExit):
+        load(AimSettings, ["--metrics-secure=maybe"])
+
+
 @pytest.mark.spec("FW-271", "FW-280")
 def test_levels_are_read_in_any_case() -> None:
     with pytest.MonkeyPatch.context() as patch:

@@ -22,10 +22,6 @@ SERVICES: Final[dict[str, type[AimSettings]]] = {
 }
 NOT_IMPLEMENTED: Final = frozenset(
     {
-        "AIM_METRICS_SECURE",
-        "AIM_METRICS_CERT_PATH",
-        "AIM_METRICS_CERT_NAME",
-        "AIM_METRICS_CERT_KEY",
         "AIM_ENABLE_HTTP2",
     }
 )

@@ -59,3 +59,15 @@ app.kubernetes.io/component: {{ .component }}
 {{ required "nats.url is needed where nats.enable is false: the URL of your broker" .Values.nats.url }}
 {{- end -}}
 {{- end }}
+
+{{- /* Name of the port of the metrics, which says what is spoken there (FW-325). */}}
+{{- define "aim.metricsPort" -}}
+{{ ternary "https" "http" .Values.metrics.secure }}
+{{- end }}
+
+{{- /* Secret with the certificate of the metrics; empty where pods sign their own. */}}
+{{- define "aim.metricsSecret" -}}
+{{- if and .Values.metrics.enable .Values.metrics.secure -}}
+{{- .Values.metrics.certSecret | default (ternary "aim-engine-metrics-tls" "" .Values.certManager.enable) -}}
+{{- end -}}
+{{- end }}

@@ -81,6 +81,10 @@ class Reader:
         self._store = store
         self._bookmark_seconds = bookmark_seconds
 
+    def objects(self, resource: ResourceType) -> Iterable[JsonObject]:
+        """The present objects of all namespaces, as stored."""
+        return (version.obj for version in self._store.collection(resource.storage).objects.values())
+
     def get(self, resource: ResourceType, key: Key, as_of: int | None = None) -> Version:
         """The present version of an object, or the one as of a revision, or a 404."""
         if as_of is None:

@@ -1,6 +1,6 @@
 """The REST handlers of resource paths: one method per verb and subresource, found in a table."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from typing import Final, TypeAlias
 
 import orjson
@@ -16,8 +16,9 @@ from aim_local.apiserver.presentation import Presenter, presenter_for
 from aim_local.apiserver.reading import Reader
 from aim_local.apiserver.requestinfo import Target, is_dry_run, list_options, write_context
 from aim_local.apiserver.resources import Propagation, Registry, ResourceType
+from aim_local.apiserver.reviews import review
 from aim_local.apiserver.store import Version
-from aim_local.apiserver.subresources import bound_pod, review, scale_of, with_replicas
+from aim_local.apiserver.subresources import bound_pod, scale_of, with_replicas
 from aim_local.apiserver.writing import WriteContext, Writer
 from aim_local.serving import JSON, json_response
 from controller_runtime import JsonObject
@@ -119,13 +120,18 @@ class ResourceApi:
         if target.name:
             raise status.method_not_allowed()
         if resource.virtual:
-            return json_response(review(resource, obj), 201)
+            return json_response(review(resource, obj, self._all), 201)
         namespace = target.namespace
         if resource.namespaced and not namespace:
             raise status.method_not_allowed()
         context = write_context(request, "CreateOptions")
         version = self._writer.create(resource, (namespace, ""), obj, context)
         return self._answer(resource, request, version, 201, context)
+
+    def _all(self, group: str, plural: str) -> Iterable[JsonObject]:
+        """The objects of a built-in kind."""
+        resource = self._registry.find(group, "v1", plural)
+        return () if resource is None else self._reader.objects(resource)
 
     async def _update(self, resource: ResourceType, target: Target, request: Request) -> Response:
         obj = await self._object(request)

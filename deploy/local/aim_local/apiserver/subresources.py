@@ -1,6 +1,5 @@
-"""The `scale` subresource, and the review kinds that are answered but never stored."""
+"""The `scale` and `binding` subresources."""
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Final
 
@@ -109,24 +108,3 @@ def bound_pod(resource: ResourceType, live: Version, binding: JsonObject, now: f
     scheduled = {"type": "PodScheduled", "status": "True", "lastProbeTime": None, "lastTransitionTime": timestamp(now)}
     pod["status"]["conditions"] = [*others, scheduled]
     return pod
-
-
-_USER: Final = {"username": "admin", "groups": ["system:masters", "system:authenticated"]}
-
-_REVIEWS: Final[dict[str, Callable[[], JsonObject]]] = {
-    "SelfSubjectAccessReview": lambda: {"allowed": True},
-    "SubjectAccessReview": lambda: {"allowed": True},
-    "SelfSubjectRulesReview": lambda: {
-        "resourceRules": [{"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}],
-        "nonResourceRules": [{"verbs": ["*"], "nonResourceURLs": ["*"]}],
-        "incomplete": False,
-    },
-    "TokenReview": lambda: {"authenticated": True, "user": _USER},
-    "SelfSubjectReview": lambda: {"userInfo": _USER},
-}
-
-
-def review(resource: ResourceType, obj: JsonObject) -> JsonObject:
-    """A review with its answer: this server allows everything to everybody."""
-    answered = {"apiVersion": resource.api_version, "kind": resource.kind} | obj
-    return answered | {"status": _REVIEWS[resource.kind]()}

@@ -143,6 +143,7 @@ class Programs:
             "AIM_NATS_URL": f"nats://{HOST}:{self.addresses.nats}",
             "AIM_HEALTH_PROBE_BIND_ADDRESS": address,
             "AIM_METRICS_BIND_ADDRESS": address,
+            "AIM_METRICS_SECURE": "false",
             "AIM_LEADER_ELECT": str(settings.leader_elect).lower(),
             "AIM_POD_NAME": f"aim-{name}-0",
             # The supervisor of a stack starts the processes of a service one after the other, as a kubelet does.

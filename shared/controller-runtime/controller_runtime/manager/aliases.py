@@ -19,12 +19,26 @@ def _ignored(_: str) -> list[str]:
     return []
 
 
-_SWITCHES: Final = frozenset({"--zap-devel"})
+def _switch(name: str) -> Callable[[str], list[str]]:
+    """``--name=false`` and the like, which Go's flags take; a value that is none stays for the error message."""
+
+    def words(value: str) -> list[str]:
+        if value.lower() in {"", "true", "t", "1"}:
+            return [f"--{name}"]
+        return [f"--no-{name}"] if value.lower() in {"false", "f", "0"} else [f"--{name}={value}"]
+
+    return words
+
+
+_SWITCHES: Final = frozenset({"--zap-devel", "--leader-elect", "--metrics-secure", "--direct-watch"})
 _ALIASES: Final[Mapping[str, Callable[[str], list[str]]]] = {
     "--zap-devel": _devel,
     "--zap-encoder": lambda value: ["--log-format", value],
     "--zap-log-level": _level,
     "--zap-stacktrace-level": lambda value: ["--log-stacktrace-level", value],
+    "--leader-elect": _switch("leader-elect"),
+    "--metrics-secure": _switch("metrics-secure"),
+    "--direct-watch": _switch("direct-watch"),
     # There are no webhooks whose certificates these could name.
     "--webhook-cert-path": _ignored,
     "--webhook-cert-name": _ignored,

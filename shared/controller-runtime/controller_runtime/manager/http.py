@@ -2,16 +2,18 @@
 
 import asyncio
 import socket
+import ssl
 from typing import Final
 
 import uvicorn
-from fastapi import FastAPI, Response
+from fastapi import FastAPI, Request, Response
 from fastapi.responses import JSONResponse, PlainTextResponse
 
 from controller_runtime.bus.part import Key
 from controller_runtime.json import JsonObject, dumps
 from controller_runtime.manager.asgi import InProcessServer
 from controller_runtime.manager.failure import StartError
+from controller_runtime.manager.scrapers import PATH, Scrapers, Verdict
 from controller_runtime.manager.settings import Address
 from controller_runtime.manager.state import ServiceState
 from controller_runtime.telemetry.metrics import Metrics
@@ -20,6 +22,11 @@ _EVERY_INTERFACE: Final = "0.0.0.0"  # noqa: S104  the kubelet probes the pod's 
 _UNKNOWN: Final = (
     "this process has not reconciled the object: check controller, namespace and name, and which replica leads"
 )
+_WHY: Final = {
+    Verdict.UNKNOWN: "the API server does not know this token: send one of a ServiceAccount as 'Authorization: Bearer'",
+    Verdict.FORBIDDEN: "the API server does not allow this user to get /metrics: bind it to the metrics-reader role",
+    Verdict.UNDECIDED: "the API server cannot be asked whether this client may read the metrics: see the log",
+}
 _BACKLOG: Final = 128
 _STOP_SECONDS: Final = 1
 """How long a stopping server waits for open requests."""
@@ -52,21 +59,33 @@ def probes(state: ServiceState, metrics: Metrics | None) -> FastAPI:
         return _json(page) if page is not None else PlainTextResponse(_UNKNOWN, 404)
 
     if metrics is not None:
-        _serve_metrics(app, metrics)
+
+        @app.get(PATH)
+        async def page() -> Response:
+            return _metrics_page(metrics)
+
     return app
 
 
-def metrics_only(metrics: Metrics) -> FastAPI:
-    """The metrics page on an address of its own."""
+def metrics_only(metrics: Metrics, scrapers: Scrapers | None) -> FastAPI:
+    """The metrics page on an address of its own; with scrapers only for those."""
     app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None)
-    _serve_metrics(app, metrics)
+
+    @app.get(PATH)
+    async def page(request: Request) -> Response:
+        if scrapers is None:
+            return _metrics_page(metrics)
+        verdict = await scrapers.verdict(request.headers.get("authorization", ""))
+        if verdict is Verdict.ALLOWED:
+            return _metrics_page(metrics)
+        challenge = {"www-authenticate": "Bearer"} if verdict is Verdict.UNKNOWN else {}
+        return PlainTextResponse(_WHY[verdict], verdict.value, challenge)
+
     return app
 
 
-def _serve_metrics(app: FastAPI, metrics: Metrics) -> None:
-    @app.get("/metrics")
-    async def page() -> Response:
-        return Response(metrics.page(), media_type="text/plain; version=0.0.4; charset=utf-8")
+def _metrics_page(metrics: Metrics) -> Response:
+    return Response(metrics.page(), media_type="text/plain; version=0.0.4; charset=utf-8")
 
 
 def _json(page: JsonObject) -> Response:
@@ -76,8 +95,11 @@ def _json(page: JsonObject) -> Response:
 class HttpServer:
     """One address that is served until the process stops."""
 
-    def __init__(self, app: FastAPI, address: Address) -> None:
+    def __init__(self, app: FastAPI, address: Address, tls: ssl.SSLContext | None = None) -> None:
         """Take the address.
+
+        Args:
+            tls: serve HTTPS with it.
 
         Raises:
             StartError: it cannot be had.
@@ -93,6 +115,7 @@ class HttpServer:
             access_log=False,
             date_header=False,
             timeout_graceful_shutdown=_STOP_SECONDS,
+            ssl_context_factory=None if tls is None else lambda _config, _default: tls,
         )
         self._server = InProcessServer(config)
 

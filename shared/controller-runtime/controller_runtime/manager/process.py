@@ -2,6 +2,7 @@
 
 import asyncio
 import random
+import ssl
 from itertools import count
 from typing import Final
 
@@ -11,11 +12,13 @@ from controller_runtime.backoff import Backoff
 from controller_runtime.bus.entry import keep_decoded
 from controller_runtime.kinds import NAMESPACE
 from controller_runtime.kube.errors import KubeError
+from controller_runtime.manager.certificates import CertificateFiles, from_files, self_signed
 from controller_runtime.manager.context import ProcessContext
 from controller_runtime.manager.failure import StartError
 from controller_runtime.manager.http import HttpServer, metrics_only, probes
 from controller_runtime.manager.leading import Term
-from controller_runtime.manager.settings import address_of
+from controller_runtime.manager.scrapers import Scrapers
+from controller_runtime.manager.settings import Settings, address_of
 from controller_runtime.manager.state import ServiceState
 from controller_runtime.telemetry.metrics import Measured
 
@@ -83,9 +86,26 @@ class ServiceProcess:
             state.term = None
 
     def _servers(self) -> list[HttpServer]:
-        probe = address_of(self._context.settings.health_probe_bind_address)
-        separate = address_of(self._context.settings.metrics_bind_address)
-        metrics = self._context.metrics
+        settings, metrics = self._context.settings, self._context.metrics
+        probe = address_of(settings.health_probe_bind_address)
+        separate = address_of(settings.metrics_bind_address)
         shared = separate == probe
+        if shared and separate is not None and settings.metrics_secure:
+            raise StartError(
+                f"metrics and probes are both at {settings.metrics_bind_address}, but probes are plain HTTP: "
+                "set another --metrics-bind-address, or --no-metrics-secure"
+            )
         servers = [] if probe is None else [HttpServer(probes(self.state, metrics if shared else None), probe)]
-        return servers if separate is None or shared else [*servers, HttpServer(metrics_only(metrics), separate)]
+        if separate is None or shared:
+            return servers
+        if not settings.metrics_secure:
+            return [*servers, HttpServer(metrics_only(metrics, None), separate)]
+        scrapers = Scrapers(self._context.kube, self._context.definition.field_manager)
+        return [*servers, HttpServer(metrics_only(metrics, scrapers), separate, _tls(settings))]
+
+
+def _tls(settings: Settings) -> ssl.SSLContext:
+    folder = settings.metrics_cert_path
+    if folder is None:
+        return self_signed()
+    return from_files(CertificateFiles(folder / settings.metrics_cert_name, folder / settings.metrics_cert_key))

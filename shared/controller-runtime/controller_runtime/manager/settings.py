@@ -125,7 +125,11 @@ class Settings(BaseSettings):
         True, description="read the API server directly while the broker is unavailable (FW-400)"
     )
     leader_elect: bool = Field(False, description="leader election by Lease (FW-281)")
-    metrics_bind_address: BindAddress = Field("0", description="metrics over HTTP, host:port; 0 = off (FW-280)")
+    metrics_bind_address: BindAddress = Field("0", description="metrics, host:port; 0 = off (FW-280)")
+    metrics_secure: bool = Field(True, description="metrics by HTTPS, for those whom the API server allows (FW-348)")
+    metrics_cert_path: Path | None = Field(None, description="folder of the certificate; empty = self-signed")
+    metrics_cert_name: str = Field("tls.crt", min_length=1, description="file of the certificate in that folder")
+    metrics_cert_key: str = Field("tls.key", min_length=1, description="file of its key in that folder")
     health_probe_bind_address: BindAddress = Field(":8081", description="probes and debug endpoints (FW-282)")
     log_level: Annotated[LogLevel, BeforeValidator(_lower)] = Field("info", description="least severity that is logged")
     log_format: Annotated[LogFormat, BeforeValidator(_lower)] = Field(
