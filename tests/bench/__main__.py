@@ -8,9 +8,10 @@ import logging
 import sys
 import tempfile
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from functools import partial
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Annotated, Final, TypeAlias
 
 import structlog
 import typer
@@ -18,17 +19,17 @@ import uvloop
 from bench.catalogue import measure_catalogue, measure_many_models
 from bench.convergence import Children, Effort, children_of, measure_bare, measure_convergence
 from bench.event_path import measure_event_path
-from bench.figures import Figure, machine, write_results
+from bench.figures import Figure, machine, over_runs, write_results
 from bench.history_replay import measure_replay
 from bench.idle import measure_idle
 from bench.latency import measure_cold, measure_warm
 from bench.memory import measure_memory
 from bench.recovery import measure_recovery
 from bench.site import WARM, Site, site
+from bench.surroundings import Surroundings
 from bench.table import show
 from rich.console import Console
 
-from aim_local.stack import ClusterKind
 from controller_runtime import Key
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
@@ -59,24 +60,28 @@ class Run:
         self._console.print(f"{self.seconds:6.1f} s  {what}")
 
 
-async def measure(run: Run, sizes: tuple[int, ...], models: int, cluster: ClusterKind) -> None:
+async def measure(run: Run, sizes: tuple[int, ...], models: int, surroundings: Surroundings) -> None:
     """Everything: the platform first, then the bare writer and the many models on new stacks."""
     with tempfile.TemporaryDirectory(prefix="aim-bench-") as folder:
-        async with site(Path(folder, "platform"), cluster=cluster) as place:
-            measured = _measure_costs if cluster is ClusterKind.REAL else _measure_platform
-            children, efforts = await measured(run, place, sizes)
-        run.add(await measure_bare(Path(folder, "bare"), children, efforts, cluster), "bare writer")
-        if cluster is ClusterKind.EMBEDDED:
+        async with site(Path(folder, "platform"), surroundings=surroundings) as place:
+            children, efforts = await _MEASURES[surroundings](run, place, sizes)
+        run.add(await measure_bare(Path(folder, "bare"), children, efforts, surroundings), "bare writer")
+        if surroundings is Surroundings.EMBEDDED:
             run.add(await measure_many_models(Path(folder, "models"), models), "many models")
 
 
-async def _measure_costs(run: Run, place: Site, sizes: tuple[int, ...]) -> tuple[Children, Mapping[int, Effort]]:
-    """What AIMServices cost, which is all that another API server may change."""
+async def _measure_requests(
+    run: Run, place: Site, sizes: tuple[int, ...], *, cold: bool = False
+) -> tuple[Children, Mapping[int, Effort]]:
+    """What AIMServices cost, which is all that another API server may change.
+
+    ``cold``: each burst finds a cold cache, which costs little where downloads take no time.
+    """
     await place.settled()
     run.add(await measure_cold(place), "cold path")
     run.add(await measure_warm(place), "warm path")
     children = await children_of(place, _SHOWN)
-    figures, efforts = await measure_convergence(place, sizes)
+    figures, efforts = await measure_convergence(place, sizes, cold=cold)
     run.add(figures, "convergence")
     run.add(await measure_idle(place), "idle")
     return children, efforts
@@ -99,26 +104,43 @@ async def _measure_platform(run: Run, place: Site, sizes: tuple[int, ...]) -> tu
     return children, efforts
 
 
+_Measure: TypeAlias = Callable[[Run, Site, tuple[int, ...]], Awaitable[tuple[Children, Mapping[int, Effort]]]]
+_MEASURES: Final[Mapping[Surroundings, _Measure]] = {
+    Surroundings.EMBEDDED: _measure_platform,
+    Surroundings.REAL: _measure_requests,
+    Surroundings.FAKES: partial(_measure_requests, cold=True),
+}
+
+
 @app.command()
 def main(
     sizes: Annotated[str, typer.Option(help="How many AIMServices to create at once, increasing.")] = _SIZES,
     models: Annotated[int, typer.Option(help="At how many models the memory of discovery is taken.")] = _MODELS,
     cluster: Annotated[
-        ClusterKind, typer.Option(help="What has the API server; against a real one, what AIMServices cost.")
-    ] = ClusterKind.EMBEDDED,
+        Surroundings,
+        typer.Option(
+            help="In memory; real with KServe; real with fakes of 20 ms. Against real ones, what AIMServices cost."
+        ),
+    ] = Surroundings.EMBEDDED,
+    runs: Annotated[int, typer.Option(min=1, help="How often; shown are median and range.")] = 1,
 ) -> None:
     """Measure, print, keep, judge."""
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING))
     console = Console(width=None if sys.stdout.isatty() else _WIDTH)
-    on = machine()
-    run = Run(console)
+    on = machine() | {"cluster": cluster, "runs": runs}
+    begun = time.monotonic()
+    done: list[Run] = []
     try:
-        uvloop.run(measure(run, tuple(int(one) for one in sizes.split(",")), models, cluster))
+        for _ in range(runs):
+            done.append(run := Run(console))
+            uvloop.run(measure(run, tuple(int(one) for one in sizes.split(",")), models, cluster))
     finally:
-        show(run.figures, console)
-    path = write_results(run.figures, on, run.seconds)
-    console.print(f"\n{run.seconds:.0f} s with load {on['load']} at start; kept in {path}", soft_wrap=True)
-    failed = [one for one in run.figures if one.failed]
+        figures = over_runs([run.figures for run in done if run.figures])
+        show(figures, console)
+    seconds = time.monotonic() - begun
+    path = write_results(figures, on, seconds)
+    console.print(f"\n{seconds:.0f} s with load {on['load']} at start; kept in {path}", soft_wrap=True)
+    failed = [one for one in figures if one.failed]
     for one in failed:
         made_of = ", ".join(f"{count} {what}" for what, count in one.detail.items())
         console.print(f"[red]over its goal:[/] {one.subject}, {one.name}: {one.value:g} > {one.goal:g} ({made_of})")

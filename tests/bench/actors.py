@@ -20,7 +20,7 @@ import orjson
 import typer
 import uvloop
 from bench.figures import Figure, machine, write_results
-from bench.site import CRDS
+from bench.surroundings import CRDS
 from bench.table import show
 from bench.usage import processor_seconds
 from rich.console import Console

@@ -10,12 +10,12 @@ from typing import Final
 
 from bench.figures import Figure, median_of, quantile
 from bench.ledger import Cost, Ledger
-from bench.site import WARM, Site, service_body, site
+from bench.site import IMAGE, WARM, Site, service_body, site
+from bench.surroundings import Surroundings
 from bench.usage import read_cpu
 from bench.watcher import arrivals, has_condition, route_accepted
 
 from aim_domain import kinds
-from aim_local.stack import ClusterKind
 from controller_runtime import JsonObject, Key
 from controller_runtime.kube.kinds import ResourceKind
 
@@ -45,18 +45,44 @@ class Children:
     route: JsonObject
 
 
-async def measure_convergence(site: Site, sizes: tuple[int, ...]) -> tuple[list[Figure], Mapping[int, Effort]]:
-    """Each size on its own; those of the last stay. Also what each took."""
+async def measure_convergence(
+    site: Site, sizes: tuple[int, ...], *, cold: bool = False
+) -> tuple[list[Figure], Mapping[int, Effort]]:
+    """Each size on its own; those of the last stay. Also what each took.
+
+    ``cold``: in namespaces where model and template are ready and the cache is not.
+    """
     figures: list[Figure] = []
     efforts: dict[int, Effort] = {}
     for size in sizes:
-        keys = [Key(WARM, f"n{size}-{number}") for number in range(size)]
+        namespace = await _with_model(site, f"bench-n{size}") if cold else WARM
+        keys = [Key(namespace, f"n{size}-{number}") for number in range(size)]
         found, efforts[size] = await _converge(site, keys)
         figures += found
         if size != sizes[-1]:
             await site.delete_services(keys, _PATIENCE)
             await site.settled()
     return figures, efforts
+
+
+async def _with_model(site: Site, namespace: str) -> str:
+    """A new namespace, in which the model and its template are ready."""
+    await site.namespace(namespace)
+    model = {
+        "apiVersion": kinds.AIM_MODEL.api_version,
+        "kind": kinds.AIM_MODEL.kind,
+        "metadata": {"name": "model", "namespace": namespace},
+        "spec": {"image": IMAGE},
+    }
+    async with arrivals(site.client, kinds.AIM_MODEL, _is_ready) as models:
+        await site.create(kinds.AIM_MODEL, [model])
+        await models.until_seen([Key(namespace, "model")], _PATIENCE)
+    await site.settled()
+    return namespace
+
+
+def _is_ready(model: JsonObject) -> bool:
+    return bool((model.get("status") or {}).get("status") == "Ready")
 
 
 async def _converge(site: Site, keys: list[Key]) -> tuple[list[Figure], Effort]:
@@ -122,11 +148,11 @@ async def _child(site: Site, kind: ResourceKind, key: Key, owner: str) -> JsonOb
 
 
 async def measure_bare(
-    folder: Path, children: Children, ours: Mapping[int, Effort], cluster: ClusterKind
+    folder: Path, children: Children, ours: Mapping[int, Effort], surroundings: Surroundings
 ) -> list[Figure]:
     """The same children by hand, on a stack without the five services; how much more ours took."""
     figures: list[Figure] = []
-    async with site(folder, services=(), cluster=cluster) as bare:
+    async with site(folder, services=(), surroundings=surroundings) as bare:
         await bare.namespace(WARM)
         await _write_bare(bare, children, "w", _WARM_UP)
         single = [(await _write_bare(bare, children, f"one-{number}", 1)).seconds for number in range(_SINGLES)]

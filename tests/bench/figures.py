@@ -6,7 +6,7 @@ import os
 import platform
 import statistics
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
@@ -59,6 +59,21 @@ def median_of(subject: str, name: str, values: Sequence[float], unit: str, goal:
     return Figure(subject, name, statistics.median(values), unit, goal, low=min(values), high=max(values))
 
 
+def over_runs(runs: Sequence[Sequence[Figure]]) -> list[Figure]:
+    """Of each figure the median of several runs with its range; of one run what it says itself."""
+    if len(runs) == 1:
+        return list(runs[0])
+    values: dict[tuple[str, str], list[float]] = {}
+    last: dict[tuple[str, str], Figure] = {}
+    for one in (figure for run in runs for figure in run):
+        values.setdefault((one.subject, one.name), []).append(one.value)
+        last[one.subject, one.name] = one
+    return [
+        replace(last[name], value=statistics.median(found), low=min(found), high=max(found))
+        for name, found in values.items()
+    ]
+
+
 def quantile(values: Sequence[float], share: float) -> float:
     """The smallest value that at least this share of the values does not exceed.
 
@@ -79,7 +94,6 @@ def machine() -> dict[str, object]:
         "load": [round(one, 2) for one in os.getloadavg()],
         "python": platform.python_version(),
         "system": f"{platform.system()} {platform.machine()}",
-        "apiServer": "embedded",
     }
 
 

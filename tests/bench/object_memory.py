@@ -28,7 +28,8 @@ import uvloop
 from bench.catalogue import METADATA
 from bench.figures import Figure, machine, write_results
 from bench.ledger import Cost, Ledger
-from bench.site import CRDS, IMAGE, MANAGER, Site, site
+from bench.site import IMAGE, MANAGER, Site, site
+from bench.surroundings import CRDS
 from bench.table import show
 from bench.usage import MIB, processor_seconds
 from bench.watcher import Accept, arrivals, has_condition, is_running

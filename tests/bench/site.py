@@ -2,26 +2,25 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Iterable, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from contextlib import AsyncExitStack, asynccontextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 import aiohttp
+from bench.fakes import fakes
 from bench.ledger import write_count
+from bench.surroundings import ACTOR_DELAY, Surroundings, stack_settings
 from bench.watcher import Arrivals, arrivals, is_running
 
 from aim_domain import kinds
 from aim_local.demo.manifests import apply_all, demo_files, read_manifests
-from aim_local.stack import SERVICES, ClusterKind, Stack, StackError, StackSettings
+from aim_local.stack import SERVICES, Stack, StackError, StackSettings
 from controller_runtime import JsonObject, Key, KubeClient, TransportSettings, loads
 from controller_runtime.kube.config import from_kubeconfig
 from controller_runtime.kube.kinds import ResourceKind
 from controller_runtime.kube.kubeconfig import ConfigError
 
-CRDS: Final = Path(__file__).parents[2] / "deploy" / "crds"
-ACTOR_DELAY: Final = 0.02
-"""Seconds that each step of a simulated component takes."""
 WARM: Final = "bench-warm"
 """Namespace in which model, template and cache are ready before anything is measured."""
 IMAGE: Final = "amdenterpriseai/aim-qwen-qwen3-32b:0.8.5"
@@ -103,20 +102,13 @@ def service_body(key: Key) -> JsonObject:
     }
 
 
-_NODES: Final = {ClusterKind.EMBEDDED: 1, ClusterKind.REAL: 80}
-"""A real scheduler gives no accelerator away twice."""
-
-
 @asynccontextmanager
 async def site(
-    folder: Path, services: tuple[str, ...] = SERVICES, cluster: ClusterKind = ClusterKind.EMBEDDED
+    folder: Path, services: tuple[str, ...] = SERVICES, surroundings: Surroundings = Surroundings.EMBEDDED
 ) -> AsyncIterator[Site]:
     """Start a stack with a gateway and a default runtime config; every process is new, every store is empty."""
-    settings = StackSettings(
-        folder, CRDS, services, cluster, nodes=_NODES[cluster], actor_delay=ACTOR_DELAY, leader_elect=True
-    )
     async with (
-        _started(settings) as stack,
+        _started(stack_settings(folder, services, surroundings)) as stack,
         KubeClient(
             await from_kubeconfig(str(stack.kubeconfig)),
             service=MANAGER,
@@ -124,6 +116,7 @@ async def site(
         ) as client,
         aiohttp.ClientSession(trust_env=False, timeout=aiohttp.ClientTimeout(total=5)) as http,
         arrivals(client, kinds.AIM_SERVICE, is_running) as found,
+        fakes(client, ACTOR_DELAY) if surroundings is Surroundings.FAKES else nullcontext(),
     ):
         await apply_all(client, read_manifests(demo_files()[:_PLATFORM_FILES]))
         yield Site(stack, client, http, found)

@@ -61,7 +61,7 @@ def main(
     retry_delay: Annotated[float, typer.Option(help="Seconds before a pull, container or Job is retried.")] = 0.5,
     weights: Annotated[
         Weights,
-        typer.Option(help="What downloads bring: made-up data, a made-up model of a local Hub, or the real one."),
+        typer.Option(help="What downloads bring: made-up data, models of a local Hub or of the real one, or nothing."),
     ] = Weights.SIMULATED,
 ) -> None:
     """Play parts of a cluster against the API server of KUBECONFIG."""

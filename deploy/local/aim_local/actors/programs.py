@@ -15,7 +15,7 @@ from aim_local.actors.container_logs import ContainerLog
 from aim_local.actors.failures import Ending, Role
 from aim_local.actors.objects import labels_of
 from aim_local.actors.settings import ActorSettings
-from aim_local.actors.weights import variables
+from aim_local.actors.weights import Weights, variables
 from aim_local.processes import dying_with_parent, stop_process
 from aim_local.registry import discovery_log
 from controller_runtime import JsonObject, Key
@@ -56,6 +56,8 @@ async def run_program(execution: Execution, settings: ActorSettings) -> Ending:
     role = execution.role
     if role is Role.DISCOVERY:
         return _discover(execution)
+    if role in _DOWNLOADERS and settings.weights is Weights.NOTHING:
+        return Ending(log=_announced(execution.container))
     if role in _DOWNLOADERS:
         return await _download(execution, settings)
     if role is Role.OTHER and execution.pod["spec"].get("restartPolicy", "Always") != "Always":

@@ -37,6 +37,8 @@ class Weights(StrEnum):
     SIMULATED = "simulated"
     HUB = "hub"
     SOURCE = "source"
+    NOTHING = "nothing"
+    """Downloads succeed at once, and no downloader runs."""
 
 
 def variables(weights: Weights, hub_url: str, own: Mapping[str, str], source: str) -> dict[str, str]:

@@ -138,7 +138,9 @@ class LocalRealCluster:
         self.missing_actors = "hardware,hpa" if settings.keda else "hardware,hpa,keda"
         try:
             self._cluster = RealCluster(
-                ClusterSettings(settings.folder / "cluster", keda=settings.keda, crds=settings.crds)
+                ClusterSettings(
+                    settings.folder / "cluster", kserve=settings.kserve, keda=settings.keda, crds=settings.crds
+                )
             )
         except AssetError as error:
             raise StackError(str(error)) from error

@@ -32,6 +32,7 @@ class StackSettings:
         cluster: what has the API server: one that comes along, or the kubeconfig of another.
         actors: parts of a cluster to play, as `--actors` takes them; ``None`` = those that the cluster lacks.
         nodes: simulated nodes, each with eight accelerators, which a real scheduler does not give away twice.
+        kserve: whether a real cluster has KServe's controller; without, nobody answers for InferenceServices.
         keda: whether a real cluster has KEDA's operator.
         start_timeout: how long any process may take until it is ready.
         stop_patience: how long a process may take to end before it is killed.
@@ -51,6 +52,7 @@ class StackSettings:
     cluster: ClusterKind | Path = ClusterKind.EMBEDDED
     actors: str | None = None
     nodes: int = 1
+    kserve: bool = True
     keda: bool = False
     start_timeout: float = 60.0
     stop_patience: float = 5.0
