@@ -35,7 +35,7 @@ from aim_serving.left_at_zero import awakening
 from aim_serving.model_health import model_component
 from aim_serving.model_search import ModelResult, find_model
 from aim_serving.profile_mount import ProfileMount, profile_mount
-from aim_serving.readiness import together
+from aim_serving.readiness import Beginning, together
 from aim_serving.references import Template, is_ready
 from aim_serving.replicas import replicas_in_effect, runtime_status
 from aim_serving.route_health import route_component
@@ -95,7 +95,7 @@ class Situation:
         return "" if template is None or former == optional_label_value(template.name) else former
 
 
-_INPUTS: Final = frozenset({ComponentName.MODEL, ComponentName.TEMPLATE})
+_INPUTS: Final = frozenset({ComponentName.MODEL, ComponentName.TEMPLATE, ComponentName.CACHE})
 
 
 def reconcile(service: AIMService, view: View, now: datetime) -> Plan:
@@ -113,7 +113,7 @@ def reconcile(service: AIMService, view: View, now: datetime) -> Plan:
     components = _components(service, seen, observed, cache)
     evaluation = evaluate(
         COMPONENT_ORDER[service.kind],
-        together(components, seen.running),
+        together(components, seen.running, _beginning(service, now if creating else _made(seen.running)), now),
         generation=service.metadata.generation,
         stored=service.status.conditions,
         stored_status=service.status.status,
@@ -268,8 +268,16 @@ def _components(
     return (*always, route_component(route, seen.routing.fault))
 
 
+def _beginning(service: AIMService, made: datetime | None) -> Beginning:
+    return Beginning(service.metadata.creation_timestamp, service.status.status, made)
+
+
+def _made(workload: InferenceService | None) -> datetime | None:
+    return None if workload is None else workload.metadata.creation_timestamp
+
+
 def _is_sought(components: Sequence[Component]) -> bool:
-    """Whether model or template are still to be found; after that who keeps caches goes by the status."""
+    """Whether model, template or cache are still to come; who keeps caches goes by the status or what mounts them."""
     return any(one.name in _INPUTS and one.effective_state is not State.READY for one in components)
 
 

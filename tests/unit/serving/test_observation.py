@@ -399,6 +399,49 @@ def test_readiness_waits_a_moment_for_what_is_only_seen_later(late: str) -> None
     assert late == "route" or told is not None, "what is wrong is told at once"
 
 
+def _new_service(age: float, told: str | None = None) -> JsonObject:
+    status = {"status": told} if told else {}
+    created = f"{NOW - timedelta(seconds=age):%Y-%m-%dT%H:%M:%SZ}"
+    return {**SERVICE, "metadata": {**SERVICE["metadata"], "creationTimestamp": created}, "status": status}
+
+
+@pytest.mark.spec("SV-300", "FW-512")
+@pytest.mark.parametrize("told", [None, "Pending", "Progressing", "Starting"])
+def test_a_new_workload_is_told_with_its_pods(told: str | None) -> None:
+    service = _new_service(age=59, told=told)
+    known = (template(), model(), node(), cache("qwen3-lat-a04542d9"))
+    creating = plan_for(serving_world(service, *known))
+    assert (creating.status, creating.events, creating.requeue_after) == (None, (), 5.0)
+    assert len(children_of(creating, "InferenceService")) == 1
+
+    def after(seconds: float, *others: JsonObject) -> Plan:
+        made = workload(service)
+        made["metadata"]["creationTimestamp"] = f"{NOW - timedelta(seconds=seconds):%Y-%m-%dT%H:%M:%SZ}"
+        return plan_for(serving_world(service, *known, made, *others))
+
+    assert (after(4).status, after(4).requeue_after) == (None, 1.0)
+    assert condition_of(after(5), "InferenceServicePodsReady") == ("False", "NoPods")
+    assert after(1, predictor_pod("Running", ready=True)).status is None, "the InferenceService is not yet"
+    refused = predictor_pod("Pending", containers=[waiting("kserve-container", "InvalidImageName")])
+    assert after(1, refused).status is not None, "what is wrong is told at once"
+
+
+@pytest.mark.spec("SV-300")
+@pytest.mark.parametrize(("age", "told"), [(60, "Starting"), (1, "Running"), (1, "Failed"), (1, "Degraded")])
+def test_of_a_service_that_is_older_or_had_come_further_each_step_is_told(age: float, told: str) -> None:
+    known = (template(), model(), node(), cache("qwen3-lat-a04542d9"))
+    assert plan_for(serving_world(_new_service(age, told), *known)).status is not None
+
+
+@pytest.mark.spec("FW-518")
+def test_a_new_service_waits_a_moment_for_its_cache() -> None:
+    known = (template(), model(), node())
+    quiet, told = (plan_for(serving_world(_new_service(age), *known)) for age in (1, 2))
+    assert (quiet.status, quiet.events, quiet.requeue_after) == (None, (), 1.0)
+    assert len(children_of(quiet, "AIMTemplateCache")) == 1
+    assert condition_of(told, "CacheReady") == ("False", "CacheCreating")
+
+
 @pytest.mark.spec("FW-376", "FW-092", "SV-224", "FW-S56", "RT-161", "RT-203")
 def test_a_missing_gateway_blocks() -> None:
     around = [template(), model(), node(), cache("qwen3-lat-a04542d9"), config(routing={"enabled": True})]
