@@ -104,9 +104,16 @@ def service_body(key: Key) -> JsonObject:
 
 @asynccontextmanager
 async def site(
-    folder: Path, services: tuple[str, ...] = SERVICES, surroundings: Surroundings = Surroundings.EMBEDDED
+    folder: Path,
+    services: tuple[str, ...] = SERVICES,
+    surroundings: Surroundings = Surroundings.EMBEDDED,
+    *,
+    answered: bool = True,
 ) -> AsyncIterator[Site]:
-    """Start a stack with a gateway and a default runtime config; every process is new, every store is empty."""
+    """Start a stack with a gateway and a default runtime config; every process is new, every store is empty.
+
+    ``answered``: whether fakes, if there are any, answer.
+    """
     async with (
         _started(stack_settings(folder, services, surroundings)) as stack,
         KubeClient(
@@ -116,7 +123,7 @@ async def site(
         ) as client,
         aiohttp.ClientSession(trust_env=False, timeout=aiohttp.ClientTimeout(total=5)) as http,
         arrivals(client, kinds.AIM_SERVICE, is_running) as found,
-        fakes(client, ACTOR_DELAY) if surroundings is Surroundings.FAKES else nullcontext(),
+        fakes(client, ACTOR_DELAY) if answered and surroundings is Surroundings.FAKES else nullcontext(),
     ):
         await apply_all(client, read_manifests(demo_files()[:_PLATFORM_FILES]))
         yield Site(stack, client, http, found)
