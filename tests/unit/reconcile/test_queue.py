@@ -90,6 +90,22 @@ async def test_the_earliest_of_several_timers_counts(queue: WorkQueue[str], cloc
     assert await keys(queue) == ["a"]
 
 
+@pytest.mark.spec("FW-097")
+async def test_a_pass_ends_the_delay_that_an_earlier_one_asked_for(queue: WorkQueue[str], clock: VirtualClock) -> None:
+    queue.add_after("a", 5)
+    queue.add("a")
+    assert await keys(queue) == ["a"]
+    queue.done("a")
+    clock.advance(100)
+    assert await take(queue) is None
+    queue.add("a")
+    assert await keys(queue) == ["a"]
+    queue.add_after("a", 5)
+    queue.done("a")
+    clock.advance(5)
+    assert await keys(queue) == ["a"], "what the pass itself asks for stays"
+
+
 @pytest.mark.spec("FW-098")
 def test_backoff_doubles_up_to_its_maximum_and_starts_anew(queue: WorkQueue[str], clock: VirtualClock) -> None:
     delays = [queue.retry("a") for _ in range(15)]

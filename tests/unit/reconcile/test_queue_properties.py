@@ -51,6 +51,7 @@ class Model:
         assert taken.key not in self.held, "two workers have one key"
         self.held.add(taken.key)
         self.owed.remove(taken.key)
+        self.due.pop(taken.key, None)
         return taken.key
 
     async def done(self, key: str) -> None:

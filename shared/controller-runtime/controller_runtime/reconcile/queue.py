@@ -167,7 +167,7 @@ class WorkQueue(Generic[K]):
             self._wakeup.set()
 
     def add_after(self, key: K, delay: float, priority: Priority = Priority.DEPENDENCY) -> None:
-        """Ask for a pass in ``delay`` seconds; of several timers of a key the earliest counts."""
+        """Ask for a pass in ``delay`` seconds, unless one begins before; of several timers the earliest counts."""
         if delay <= 0:
             self.add(key, priority)
             return
@@ -226,9 +226,7 @@ class WorkQueue(Generic[K]):
         self._failures.pop(key, None)
         self._held.pop(key, None)
         self._dirty.pop(key, None)
-        timer = self._timers.pop(key, None)
-        if timer is not None:
-            timer.handle.cancel()
+        self._cancel_timer(key)
 
     async def get(self) -> Taken[K]:
         """Wait for the most urgent key.
@@ -298,12 +296,19 @@ class WorkQueue(Generic[K]):
             if waiting is None or key in self._processing or waiting.priority is not priority:
                 continue
             del self._dirty[key]
+            # The pass that begins decides anew when to look again (FW-097).
+            self._cancel_timer(key)
             now = self._clock.time()
             self._processing[key] = now
             self._sums.taken += 1
             self._sums.queue_seconds += now - waiting.since
             return Taken(key, priority, now - waiting.since, self._failures.get(key, 0))
         return None
+
+    def _cancel_timer(self, key: K) -> None:
+        timer = self._timers.pop(key, None)
+        if timer is not None:
+            timer.handle.cancel()
 
     def _fire(self, key: K) -> None:
         timer = self._timers.pop(key)
