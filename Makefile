@@ -15,7 +15,7 @@ LONGEST := tests/chaos/test_service_leaders.py tests/e2e/test_killed_services.py
   tests/e2e/test_demo_command.py tests/integration/downloader/test_hub_download.py tests/integration/serving \
   tests/integration/runtime tests/integration/downloader tests/unit/test_bad_values.py
 
-.PHONY: kube-assets external-crds setup demo up test test-unit chaos test-apiserver test-e2e test-real test-registry test-replay lint format crds crds-check chart chart-check manifests image-packages images test-images sbom bench mutants spec-coverage lock clean
+.PHONY: kube-assets external-crds setup demo up test test-unit chaos test-apiserver test-e2e test-real test-registry test-replay lint format crds crds-check chart chart-check manifests image-packages images test-images sbom bench costs mutants spec-coverage lock clean
 
 setup: $(STAMP)
 
@@ -80,8 +80,14 @@ lint: setup
 	$(BIN)/lint-imports --no-cache
 	$(BIN)/python -m aim_packaging chart --check deploy/charts
 
+# What an AIMService costs in requests, cold, one by one and at once; fails when a count is over its goal. CLUSTER=fakes:
+# against a real API server. Runs alone: on a loaded machine, what is told late for a second is told after all.
+costs: setup
+	PYTHONPATH=tests $(BIN)/python -m bench --costs --cluster $(CLUSTER) --sizes $(or $(SIZES),20,100)
+
+# CLUSTER=real: with KServe; CLUSTER=fakes: a real API server, everything else answers in 20 ms; RUNS=5 shows the range.
 bench: setup
-	PYTHONPATH=tests $(BIN)/python -m bench --cluster $(CLUSTER) $(if $(SIZES),--sizes $(SIZES))
+	PYTHONPATH=tests $(BIN)/python -m bench --cluster $(CLUSTER) $(if $(SIZES),--sizes $(SIZES)) $(if $(RUNS),--runs $(RUNS))
 ifeq ($(CLUSTER),embedded)
 	PYTHONPATH=tests $(BIN)/python -m bench.storage
 	PYTHONPATH=tests $(BIN)/python -m bench.downloads

@@ -60,6 +60,13 @@ class Run:
         self._console.print(f"{self.seconds:6.1f} s  {what}")
 
 
+async def measure_costs(run: Run, sizes: tuple[int, ...], surroundings: Surroundings) -> None:
+    """What AIMServices cost, and nothing else."""
+    with tempfile.TemporaryDirectory(prefix="aim-bench-") as folder:
+        async with site(Path(folder), surroundings=surroundings) as place:
+            await _measure_requests(run, place, sizes, cold=surroundings is Surroundings.FAKES)
+
+
 async def measure(run: Run, sizes: tuple[int, ...], models: int, surroundings: Surroundings) -> None:
     """Everything: the platform first, then the bare writer and the many models on new stacks."""
     with tempfile.TemporaryDirectory(prefix="aim-bench-") as folder:
@@ -122,6 +129,7 @@ def main(
             help="In memory; real with KServe; real with fakes of 20 ms. Against real ones, what AIMServices cost."
         ),
     ] = Surroundings.EMBEDDED,
+    costs: Annotated[bool, typer.Option("--costs", help="Only what AIMServices cost.")] = False,
     runs: Annotated[int, typer.Option(min=1, help="How often; shown are median and range.")] = 1,
 ) -> None:
     """Measure, print, keep, judge."""
@@ -133,7 +141,8 @@ def main(
     try:
         for _ in range(runs):
             done.append(run := Run(console))
-            uvloop.run(measure(run, tuple(int(one) for one in sizes.split(",")), models, cluster))
+            numbers = tuple(int(one) for one in sizes.split(","))
+            uvloop.run(measure_costs(run, numbers, cluster) if costs else measure(run, numbers, models, cluster))
     finally:
         figures = over_runs([run.figures for run in done if run.figures])
         show(figures, console)

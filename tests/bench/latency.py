@@ -2,10 +2,11 @@
 
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Final
 
 from bench.figures import Figure, median_of, quantile
-from bench.ledger import Cost, Ledger
+from bench.ledger import COLD_PATH, PER_SERVICE, Cost, Ledger
 from bench.site import WARM, Site, service_body
 
 from aim_domain import kinds
@@ -15,8 +16,6 @@ WARM_UPS: Final = 3
 ROUNDS: Final = 20
 COLD_ROUNDS: Final = 3
 _PATIENCE: Final = 60.0
-_GOALS: Final = {Cost.WRITE: 7, Cost.EVENT: 4, Cost.READ: 2}
-"""P4, per AIMService until it runs."""
 
 
 async def measure_cold(site: Site) -> list[Figure]:
@@ -32,12 +31,15 @@ async def measure_cold(site: Site) -> list[Figure]:
         ledgers.append(Ledger.of(await site.stack.cluster.requests()))
     return [
         median_of(subject, "apply → Running, download of 1.2 s in it", spans, "s"),
-        *(
-            median_of(subject, f"{cost.value} per service", [float(one.total(cost)) for one in ledgers], "")
-            for cost in Cost
-        ),
+        *(_median_count(subject, cost, ledgers) for cost in Cost),
         *_by_service(subject, ledgers[-1:], 1),
     ]
+
+
+def _median_count(subject: str, cost: Cost, ledgers: Sequence[Ledger]) -> Figure:
+    totals = [float(one.total(cost)) for one in ledgers]
+    figure = median_of(subject, f"{cost.value} per service", totals, "", COLD_PATH.get(cost))
+    return replace(figure, gate=cost in COLD_PATH, detail=ledgers[-1].detail(cost))
 
 
 async def measure_warm(site: Site) -> list[Figure]:
@@ -58,7 +60,7 @@ async def measure_warm(site: Site) -> list[Figure]:
                 subject,
                 f"{cost.value} per service",
                 ledger.total(cost) / ROUNDS,
-                goal=_GOALS[cost],
+                goal=PER_SERVICE[cost],
                 gate=True,
                 detail=ledger.detail(cost),
             )

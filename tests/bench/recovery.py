@@ -1,6 +1,7 @@
 """`kill -9` of one service while everything is converged: how soon it is back, and what it writes for nothing."""
 
 import asyncio
+import shutil
 import time
 from typing import Final
 
@@ -13,7 +14,8 @@ from controller_runtime import JsonObject
 
 _READY_GOAL: Final = 3.0
 _CAUGHT_UP_GOAL: Final = 5.0
-_PATIENCE: Final = 40.0
+_WIPE_GOAL: Final = 10.0
+_PATIENCE: Final = 90.0
 _STABLE_SECONDS: Final = 1.5
 """A queue can be empty for a moment before the next part of a start fills it again."""
 _LOOK: Final = 0.02
@@ -25,6 +27,26 @@ async def measure_recovery(site: Site) -> list[Figure]:
     for name in SERVICES:
         figures += await _kill_and_start(site, name)
     return figures
+
+
+async def measure_wipe(site: Site) -> list[Figure]:
+    """The broker comes back with an empty store: everybody publishes anew, and nobody writes."""
+    subject = "broker's store wiped"
+    await site.settled()
+    await site.stack.cluster.reset_requests()
+    await site.stack["nats"].kill()
+    store = site.stack.settings.folder / "nats" / "jetstream"
+    await asyncio.to_thread(shutil.rmtree, store)
+    begun = time.monotonic()
+    await site.stack["nats"].start()
+    caught_up = [await _caught_up(site, name) - begun for name in SERVICES]
+    await site.settled()
+    ledger = Ledger.of(await site.stack.cluster.requests())
+    writes = ledger.total(Cost.WRITE) + ledger.total(Cost.EVENT)
+    return [
+        Figure(subject, "until all have caught up", max(caught_up), "s", _WIPE_GOAL),
+        Figure(subject, "writes for nothing", writes, goal=0, gate=True, detail=ledger.detail(Cost.WRITE, Cost.EVENT)),
+    ]
 
 
 async def _kill_and_start(site: Site, name: str) -> list[Figure]:

@@ -13,7 +13,7 @@ from aim_artifacts.limits.admission import Admission
 from aim_artifacts.progress import DownloadOutcome
 from aim_artifacts.settings import ArtifactsSettings
 from aim_artifacts.stage import JobSeen, Seen, Stage
-from aim_domain import PodFacts, failed_condition, inspect_pvc, is_job_complete, newest_pod
+from aim_domain import PodFacts, failed_condition, inspect_pvc, newest_pod
 from aim_domain.component_names import ComponentName
 from aim_domain.naming import claim_name
 from controller_runtime import Component, PodPhase, State, downstream
@@ -60,7 +60,7 @@ def download(
         return _start(seen, claim, size, settings).with_components(volume)
     if job.deleting or is_stale(job, claim):
         return _replace(found, job, "it belongs to another volume").with_components(volume)
-    if is_job_complete(job):
+    if found.succeeded:
         return settled(seen, claim, size, now)
     if failed_condition(job) is not None and is_outdated(job, seen.artifact):
         return _replace(found, job, "the artifact's spec has changed").with_components(volume)
@@ -72,10 +72,7 @@ def _volume(claim: PersistentVolumeClaim) -> Component:
 
 
 def _finished(found: JobSeen) -> tuple[Component, ...]:
-    job = found.lookup.value
-    if job is None or not is_job_complete(job):
-        return ()
-    return (Component(_JOB, State.READY),)
+    return (Component(_JOB, State.READY),) if found.succeeded else ()
 
 
 def _start(seen: Seen, claim: PersistentVolumeClaim, size: int, settings: ArtifactsSettings) -> Stage:

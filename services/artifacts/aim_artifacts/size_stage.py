@@ -8,7 +8,7 @@ from aim_artifacts.jobs import build_check_size_job, is_outdated, removal
 from aim_artifacts.settings import ArtifactsSettings
 from aim_artifacts.size_output import find_size, has_report
 from aim_artifacts.stage import JobSeen, Seen, Stage
-from aim_domain import LogRequest, PodFacts, failed_condition, is_job_complete, newest_pod
+from aim_domain import LogRequest, PodFacts, failed_condition, newest_pod
 from aim_domain.component_names import ComponentName
 from controller_runtime import Component, PodPhase, State, downstream
 from controller_runtime.core import Pod
@@ -25,10 +25,10 @@ def discover_size(seen: Seen, facts: PodFacts, settings: ArtifactsSettings, now:
     if job is None:
         children = (build_check_size_job(seen.artifact, seen.config_of_jobs, settings),)
         return Stage((downstream(_JOB, found.lookup, what=found.what),), children)
-    if failed_condition(job) is not None and is_outdated(job, seen.artifact):
+    if not found.succeeded and failed_condition(job) is not None and is_outdated(job, seen.artifact):
         deletes = () if job.deleting else (removal(job, "the artifact's spec has changed"),)
         return Stage((_replaced(found),), deletes=deletes)
-    if is_job_complete(job):
+    if found.succeeded:
         return _read_output(found, facts)
     return Stage(
         inspect_job_and_pods(_JOB, _PODS, found, job, facts=facts, now=now),

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from aim_artifacts.annotations import Annotation
 from aim_artifacts.limits.quota import NO_LIMITS, Limits
 from aim_artifacts.progress import DownloadOutcome
-from aim_domain import AIMArtifact, ResolvedConfig, RuntimeConfigSpec
+from aim_domain import AIMArtifact, ResolvedConfig, RuntimeConfigSpec, has_succeeded
 from controller_runtime import Child, Component, Delete, Effect, Event, Lookup, Patch
 from controller_runtime.core import Job, PersistentVolumeClaim, Pod, RoleBinding
 
@@ -22,6 +22,11 @@ class JobSeen:
     def what(self) -> str:
         """Kind and name for messages."""
         return f"Job {self.name}"
+
+    @property
+    def succeeded(self) -> bool:
+        """Whether it is there and has ended well (FW-163)."""
+        return self.lookup.value is not None and has_succeeded(self.lookup.value, self.pods)
 
 
 @dataclass(frozen=True, slots=True)

@@ -111,9 +111,12 @@ def reconcile(service: AIMService, view: View, now: datetime) -> Plan:
     repairs = env_patches(service, seen.ready_template, seen.cache.value)
     cache = _judge_cache(view, service, seen, repaired=bool(repairs))
     components = _components(service, seen, observed, cache)
+    # A retry counts from the moment it is told; what is not told would be tried over and over.
+    told_anyway = cache.retries != _retries(service)
+    made = now if creating else _made(seen.running)
     evaluation = evaluate(
         COMPONENT_ORDER[service.kind],
-        together(components, seen.running, _beginning(service, now if creating else _made(seen.running)), now),
+        together(components, seen.running, _beginning(service, None if told_anyway else made), now),
         generation=service.metadata.generation,
         stored=service.status.conditions,
         stored_status=service.status.status,
@@ -121,7 +124,7 @@ def reconcile(service: AIMService, view: View, now: datetime) -> Plan:
         errors=seen.faults,
         extra=(*replicas_in_effect(service.spec), *dry_run_condition(service)),
         failure=view.failure,
-        created=service.metadata.creation_timestamp if _is_sought(components) else None,
+        created=service.metadata.creation_timestamp if _is_sought(components) and not told_anyway else None,
     )
     retries = cache.retries if evaluation.may_apply and not is_dry_run(service) else _retries(service)
     status = status_json(

@@ -76,6 +76,7 @@ from .pods.facts import PodFacts as PodFacts
 from .pods.inspect_jobs import awaits_explanation as awaits_explanation
 from .pods.inspect_jobs import blame_pods as blame_pods
 from .pods.inspect_jobs import failed_condition as failed_condition
+from .pods.inspect_jobs import has_succeeded as has_succeeded
 from .pods.inspect_jobs import inspect_job as inspect_job
 from .pods.inspect_jobs import is_job_complete as is_job_complete
 from .pods.inspect_jobs import is_job_finished as is_job_finished

@@ -217,7 +217,7 @@ def test_the_filter_is_pinned_with_the_first_job() -> None:
     assert environment(container)["AIM_DOWNLOAD_FILTER"] == '{"exclude":["*/*"]}'
 
 
-@pytest.mark.spec("AR-103", "AR-300", "AR-305", "AR-310", "FW-379", "SC-020")
+@pytest.mark.spec("AR-103", "AR-300", "AR-305", "AR-310", "FW-379", "SC-020", "FW-163")
 def test_progress_belongs_to_the_pod_until_the_job_succeeds() -> None:
     known = downloading()
     progress = {"percentage": 40, "displayPercentage": "40 %", "downloadedBytes": 40, "totalBytes": 100}
@@ -232,7 +232,9 @@ def test_progress_belongs_to_the_pod_until_the_job_succeeds() -> None:
     assert conditions_of(plan)["DownloadComplete"] == ("True", "Verifying")
     assert value_of(plan) == "Progressing"
     known.change(ARTIFACT_PODS, known.only(ARTIFACT_PODS)["metadata"]["name"], status={"phase": "Succeeded"})
-    assert conditions_of(known.run(ARTIFACTS, "qwen"))["DownloadComplete"] == ("True", "Verifying")
+    plan = known.run(ARTIFACTS, "qwen")
+    assert conditions_of(plan)["DownloadComplete"] == ("True", "Verified"), "its Job will say so within a second"
+    assert value_of(plan) == "Ready"
 
 
 @pytest.mark.spec("FW-378", "FW-514", "AR-305")

@@ -348,6 +348,16 @@ def test_what_is_replaced_at_once_is_not_written() -> None:
     assert cluster.condition(TEMPLATES, "tpl", "DiscoveryJobReady") == ("False", "ReadingResult")
 
 
+@pytest.mark.spec("DI-258", "FW-163")
+def test_the_result_is_read_when_the_pod_has_ended() -> None:
+    cluster, job = started()
+    cluster.put(DISCOVERY_PODS, cluster.job_pod(job, "Succeeded"))
+    plan = cluster.run(TEMPLATES, "tpl")
+    cluster.answer(effect_of(plan, EffectKind.JOB_LOG), {"element": ELEMENT})
+    cluster.settle(TEMPLATES, "tpl")
+    assert cluster.value(TEMPLATES, "tpl") == "Ready"
+
+
 @pytest.mark.spec("DI-292")
 def test_the_status_of_another_job_is_replaced_before_its_result_is_read() -> None:
     cluster = discovery_cluster(model(), template())

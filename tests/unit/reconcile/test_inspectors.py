@@ -10,6 +10,7 @@ from support.builders import NOW, condition, make, pod, terminated, waiting
 from aim_domain import (
     LogRequest,
     blame_pods,
+    has_succeeded,
     inspect_job,
     inspect_pods,
     inspect_pvc,
@@ -259,6 +260,22 @@ def test_job_states() -> None:
     assert (running.effective_state, running.effective_reason) == (State.PROGRESSING, "JobRunning")
     assert not is_job_finished(job())
     assert is_job_finished(job(condition("Failed", True)))
+
+
+@pytest.mark.spec("FW-163")
+@pytest.mark.parametrize("said", [(), (condition("Failed", True, "DeadlineExceeded"),)])
+def test_a_job_has_succeeded_when_its_pod_has(said: tuple[dict[str, Any], ...]) -> None:
+    found = job(*said)
+
+    def of(phase: str, owner: str) -> Pod:
+        return Pod.model_validate(
+            make(POD, "p", metadata={"ownerReferences": [{"kind": "Job", "uid": owner}]}, status={"phase": phase})
+        )
+
+    assert has_succeeded(found, [of("Failed", found.uid), of("Succeeded", found.uid)])
+    assert not has_succeeded(found, [of("Running", found.uid), of("Failed", found.uid)])
+    assert not has_succeeded(found, [of("Succeeded", "another")]), "a pod of the same name or labels proves nothing"
+    assert has_succeeded(job(condition("Complete", True)), ())
 
 
 @pytest.mark.spec("FW-161")

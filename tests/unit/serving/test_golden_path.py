@@ -198,6 +198,16 @@ def test_a_failed_cache_is_retried_once() -> None:
     assert plan.status["cache"] == {"retryAttempts": 1}
 
 
+@pytest.mark.spec("SV-134", "FW-518", "SV-300")
+def test_a_retry_is_told_however_new_the_service_is() -> None:
+    new = aim_service("qwen-chat")
+    new["metadata"]["creationTimestamp"] = f"{NOW:%Y-%m-%dT%H:%M:%SZ}"
+    known = (template(), model(), node(), cache(CACHE, status="Failed"), artifact(created=NOW - timedelta(minutes=5)))
+    plan = plan_for(serving_world(new, *known))
+    assert plan.status is not None
+    assert plan.status["cache"] == {"retryAttempts": 1}
+
+
 @pytest.mark.spec("SV-134", "AR-626")
 @pytest.mark.parametrize("seen", ["Progressing", None])
 def test_a_cache_that_is_heard_of_before_its_artifact_is_not_given_up(seen: str | None) -> None:

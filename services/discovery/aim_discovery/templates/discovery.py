@@ -18,9 +18,9 @@ from aim_domain import (
     ResolutionScope,
     ResolvedReference,
     awaits_explanation,
+    has_succeeded,
     inspect_job,
     inspect_pods,
-    is_job_complete,
     is_job_finished,
     labels,
     newest_pod,
@@ -208,9 +208,13 @@ class _Seen:
     def facts(self) -> PodFacts:
         return PodFacts(self.view, SERVICE_NAME, self.template.uid, self.now)
 
+    def pods_of(self, job: Job) -> Sequence[Pod]:
+        """The pods of Jobs of its name."""
+        return self.view.select(PODS_BY_JOB, scoped(job.namespace, job.name)).items
+
     def pods(self, job: Job) -> tuple[Sequence[Pod], Component | None]:
         """The pods of the Job, and what they say."""
-        pods = self.view.select(PODS_BY_JOB, scoped(job.namespace, job.name)).items
+        pods = self.pods_of(job)
         name, facts = ComponentName.DISCOVERY_PODS, self.facts
         told = inspect_pods(name, pods, log_of=facts.log_of, events_of=facts.events_of, of_job=True) if pods else None
         return pods, told
@@ -309,7 +313,7 @@ def _active(seen: _Seen, job: Job) -> Finding:
 _Handler: TypeAlias = Callable[[_Seen, Job], Finding]
 _HANDLERS: Final[Sequence[tuple[Callable[[_Seen, Job], bool], _Handler]]] = (
     (lambda seen, _: bool(seen.memory.attempts.failure), _counted),
-    (lambda _, job: is_job_complete(job), _completed),
+    (lambda seen, job: has_succeeded(job, seen.pods_of(job)), _completed),
     (lambda _, job: is_job_finished(job), _failed),
     (lambda _, __: True, _active),
 )

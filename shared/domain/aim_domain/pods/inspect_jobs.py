@@ -1,6 +1,6 @@
 """Health of a Job (FW-160…FW-162)."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from types import MappingProxyType
@@ -52,8 +52,18 @@ def inspect_job(name: str, job: Job | None, *, what: str) -> Component:
     return replace(component, errors=(error,))
 
 
+def has_succeeded(job: Job, pods: Iterable[Pod]) -> bool:
+    """Whether a Job of one pod has succeeded: it says so, or its pod has ended well (FW-163).
+
+    Args:
+        pods: of Jobs of that name, the Job's own among them.
+    """
+    own = (pod for pod in pods if any(owner.uid == job.uid for owner in pod.metadata.owner_references))
+    return is_job_complete(job) or any(pod.status.phase is PodPhase.SUCCEEDED for pod in own)
+
+
 def is_job_complete(job: Job) -> bool:
-    """Whether the Job has succeeded."""
+    """Whether the Job says that it has succeeded."""
     return _holds(job, "Complete") is not None
 
 
