@@ -24,6 +24,7 @@ from aim_domain.parts import (
 )
 from aim_local.apiserver import ControlPlane
 from aim_local.nats import NatsServer
+from aim_local.ports import LOOPBACK
 from controller_runtime import FACTS, JsonObject, KubeClient, ServiceDefinition, load_connection
 from controller_runtime.bus.connection import connect
 from controller_runtime.kinds import JOB
@@ -63,7 +64,13 @@ async def running_discovery(
     """Discovery, and somebody who publishes what it consumes; its operator namespace is that of the test."""
     kubeconfig = folder / "kubeconfig-discovery"
     kubeconfig.write_text(controlplane.kubeconfig())
-    given = {"system_namespace": NAMESPACE, "health_probe_bind_address": "0", "direct_watch": False, **values}
+    given = {
+        "system_namespace": NAMESPACE,
+        "health_probe_bind_address": "0",
+        "direct_watch": False,
+        "registry_allowed_networks": LOOPBACK,
+        **values,
+    }
     async with AsyncExitStack() as stack:
         broker = await stack.enter_async_context(NatsServer())
         group = await stack.enter_async_context(asyncio.TaskGroup())

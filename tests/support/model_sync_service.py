@@ -12,6 +12,7 @@ from support.nats import settings_for
 from aim_domain.parts import CLUSTER_MODELS, CLUSTER_RUNTIME_CONFIGS
 from aim_local.apiserver import ControlPlane
 from aim_local.nats import NatsServer
+from aim_local.ports import LOOPBACK
 from aim_model_sync.service import definition, effect_runners
 from aim_model_sync.settings import ModelSyncSettings
 from controller_runtime import FACTS, JsonObject, KubeClient, ServiceDefinition, load_connection
@@ -32,7 +33,13 @@ async def running_service(controlplane: ControlPlane, folder: Path, **values: ob
     """Model-sync, and somebody who publishes what it consumes; yields the metrics of model-sync."""
     kubeconfig = folder / "kubeconfig"
     kubeconfig.write_text(controlplane.kubeconfig())
-    given = {"health_probe_bind_address": "0", "direct_watch": False, "registry_request_timeout": 20.0, **values}
+    given = {
+        "health_probe_bind_address": "0",
+        "direct_watch": False,
+        "registry_request_timeout": 20.0,
+        "registry_allowed_networks": LOOPBACK,
+        **values,
+    }
     settings = ModelSyncSettings.model_validate(given)
     metrics = Metrics()
     async with AsyncExitStack() as stack:

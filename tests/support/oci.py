@@ -3,6 +3,7 @@
 import base64
 import json
 
+from aim_local.ports import LOOPBACK
 from aim_local.registry import ImageStore, LocalRegistry
 from oci_registry import (
     CredentialSet,
@@ -16,10 +17,12 @@ from oci_registry import (
 from oci_registry.credentials import DOCKER_CONFIG_JSON
 
 REPOSITORY = "team/model"
+ON_LOOPBACK = {"registry_allowed_networks": LOOPBACK}
+"""Registries of tests are on the loopback, where none is asked for unless settings say so (FW-590)."""
 
 
 def settings(**values: object) -> RegistrySettings:
-    return RegistrySettings.model_validate({"registry_request_timeout": 5.0, **values})
+    return RegistrySettings.model_validate({"registry_request_timeout": 5.0, **ON_LOOPBACK, **values})
 
 
 def store_with_tags(*tags: str) -> ImageStore:

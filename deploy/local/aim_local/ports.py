@@ -10,6 +10,8 @@ from typing import Final
 
 HOST: Final = "127.0.0.1"
 """The loopback, where everything here listens."""
+LOOPBACK: Final = "127.0.0.0/8,::1"
+"""The same as networks."""
 _LOWEST: Final = 12_000
 """What has a well-known number lies below, most of it far."""
 _EPHEMERAL: Final = Path("/proc/sys/net/ipv4/ip_local_port_range")

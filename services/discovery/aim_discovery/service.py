@@ -162,6 +162,7 @@ async def effect_runners(settings: DiscoverySettings, kube: KubeClient) -> Async
     client = RegistryClient(
         settings,
         mirror_secrets=partial(mirror_credentials, kube, settings.system_namespace),
+        api_server=kube.server,
         inspection_timeout=settings.inspection_timeout,
     )
     async with opened(client, settings.registry_config) as registry:

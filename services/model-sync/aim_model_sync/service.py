@@ -91,6 +91,7 @@ async def effect_runners(settings: ModelSyncSettings, kube: KubeClient) -> Async
     client = RegistryClient(
         settings,
         mirror_secrets=partial(mirror_credentials, kube, settings.system_namespace),
+        api_server=kube.server,
         hubs=Hubs(settings.docker_hub_api_url, settings.github_api_url),
     )
     async with opened(client, settings.registry_config) as registries:

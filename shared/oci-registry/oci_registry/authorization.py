@@ -144,6 +144,12 @@ def token_of(response: Response, authority: str) -> Token:
     Raises:
         RegistryError: it was refused, or there is none that can be used.
     """
+    if 300 <= response.status < 400:
+        raise RegistryError(
+            RegistryErrorCode.INVALID_RESPONSE,
+            f"token service {authority} redirects a request that holds a long-lived token; refused",
+            status=response.status,
+        )
     if response.status >= 400:
         code = (
             RegistryErrorCode.AUTH_FAILED if response.status in (400, 401, 403) else RegistryErrorCode.INVALID_RESPONSE

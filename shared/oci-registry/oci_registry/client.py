@@ -56,13 +56,15 @@ class RegistryClient:
         mirror_secrets: MirrorSecrets = _no_mirror_secrets,
         hubs: Hubs | None = None,
         inspection_timeout: float = INSPECTION_SECONDS,
+        api_server: str | None = None,
     ) -> None:
+        """``api_server`` is its URL: no request goes there, whatever a registry or a user names (FW-591)."""
         self._settings = settings
         self._registries = registries or Registries()
         self._mirror_secrets = mirror_secrets
         self._hubs = hubs or Hubs()
         self._inspection_timeout = inspection_timeout
-        self._transport = Transport(settings)
+        self._transport = Transport(settings, api_server)
         self._authorizer = Authorizer(self._transport, settings.registry_realm_allowlist)
         self._schemes = SchemeMemory(self._transport)
         self._inspections = InspectionMemory()

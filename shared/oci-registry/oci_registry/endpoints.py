@@ -10,6 +10,7 @@ from yarl import URL
 
 from oci_registry.image_reference import DOCKER_HUB
 from oci_registry.mirrors import Mirror, Registries, Upstream
+from oci_registry.reach import carried_address, read_address
 
 _API: Final = "v2"
 
@@ -135,10 +136,8 @@ _RFC_1918: Final = tuple(
 
 
 def _ip(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
-    try:
-        return ipaddress.ip_address(host.strip("[]"))
-    except ValueError:
-        return None
+    address = read_address(host)
+    return None if address is None else carried_address(address)
 
 
 def _mirror(registry: str, mirror: Mirror) -> Endpoint:

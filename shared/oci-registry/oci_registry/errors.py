@@ -33,6 +33,7 @@ class RegistryErrorCode(StrEnum):
     TRUNCATED_RESULT = "TruncatedResult"
     WILDCARD_UNSUPPORTED = "WildcardUnsupported"
     MISSING_CREDENTIALS = "MissingCredentials"
+    ADDRESS_REFUSED = "AddressRefused"
 
     @property
     def is_transient(self) -> bool:

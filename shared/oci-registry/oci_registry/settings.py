@@ -7,6 +7,7 @@ from pydantic import BaseModel, BeforeValidator, Field
 from pydantic_settings import NoDecode
 
 from controller_runtime import parse_seconds
+from oci_registry.reach import Network, read_network
 
 
 def _seconds(value: object) -> object:
@@ -16,7 +17,15 @@ def _seconds(value: object) -> object:
 def _split_commas(value: object) -> object:
     if not isinstance(value, str):
         return value
-    return [part.strip().lower() for part in value.split(",") if part.strip()]
+    return [part.lower() for part in _texts(value)]
+
+
+def _texts(value: str) -> list[str]:
+    return [part.strip() for part in value.split(",") if part.strip()]
+
+
+def _networks(value: object) -> object:
+    return tuple(read_network(part) for part in _texts(value)) if isinstance(value, str) else value
 
 
 def _empty_is_none(value: object) -> object:
@@ -28,6 +37,7 @@ def _strip_slash(value: object) -> object:
 
 
 Seconds = Annotated[float, BeforeValidator(_seconds), Field(gt=0)]
+Networks = Annotated[tuple[Network, ...], NoDecode, BeforeValidator(_networks)]
 OptionalPath = Annotated[Path | None, BeforeValidator(_empty_is_none)]
 BaseUrl = Annotated[str, BeforeValidator(_strip_slash), Field(pattern=r"^https?://[^/?#@]+(/[^?#]*)?$")]
 
@@ -42,6 +52,12 @@ class RegistrySettings(BaseModel):
     registry_ca_file: OptionalPath = Field(None, description="CA bundle besides the system's (MS-155)")
     registry_realm_allowlist: Annotated[tuple[str, ...], NoDecode, BeforeValidator(_split_commas)] = Field(
         (), description="further hosts that credentials may be sent to for a token, comma separated (MS-127)"
+    )
+    registry_allowed_networks: Networks = Field(
+        (), description="networks that registries may be in although they are refused, comma separated (FW-590)"
+    )
+    registry_refused_networks: Networks = Field(
+        (), description="further networks that no registry is asked for in, comma separated (FW-590)"
     )
     registry_connect_timeout: Seconds = Field(10.0, description="limit of one connection attempt (MS-149)")
     registry_request_timeout: Seconds = Field(30.0, description="limit of one request (MS-149)")

@@ -19,6 +19,7 @@ from urllib.request import getproxies_environment, proxy_bypass
 from weakref import WeakValueDictionary
 
 import aiohttp
+from aiohttp.abc import AbstractResolver
 from multidict import CIMultiDict, CIMultiDictProxy
 from yarl import URL
 
@@ -26,6 +27,7 @@ from controller_runtime import LONGEST_IN_PLACE
 from oci_registry.endpoints import SYSTEM_TRUST, Trust, authority_of, is_loopback
 from oci_registry.errors import RegistryError, RegistryErrorCode, code_of_status
 from oci_registry.headers import announced_wait
+from oci_registry.reach import Gate, JudgingResolver, Reach
 from oci_registry.revalidation import AnswerMemory
 from oci_registry.settings import RegistrySettings
 from oci_registry.traffic import Traffic, TransportStatistics
@@ -88,9 +90,16 @@ class Request:
 class Transport:
     """Sends requests with the limits that all sources and models share per endpoint host."""
 
-    def __init__(self, settings: RegistrySettings) -> None:
+    def __init__(self, settings: RegistrySettings, api_server: str | None = None) -> None:
+        """``api_server`` is its URL: nothing is ever sent there (FW-591)."""
         self._settings = settings
+        self._reach = Reach(
+            settings.registry_allowed_networks,
+            settings.registry_refused_networks,
+            URL(api_server) if api_server else None,
+        )
         self._session: aiohttp.ClientSession | None = None
+        self._through_proxy: aiohttp.ClientSession | None = None
         # As long as a request of theirs is under way.
         self._slots: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
         self._blocked_until: dict[str, float] = {}
@@ -99,29 +108,36 @@ class Transport:
         self._answers = AnswerMemory()
 
     async def __aenter__(self) -> Self:
-        """Open the connection pool."""
+        """Open the connection pools."""
+        resolver = aiohttp.DefaultResolver()
+        self._session = self._opened(JudgingResolver(resolver, self._reach))
+        # The proxy is the administrator's and may be anywhere, a sidecar included; it resolves the names itself.
+        self._through_proxy = self._opened(resolver)
+        return self
+
+    def _opened(self, resolver: AbstractResolver) -> aiohttp.ClientSession:
         timeout = aiohttp.ClientTimeout(
             total=self._settings.registry_request_timeout,
             sock_connect=self._settings.registry_connect_timeout,
         )
         # The slots per host are the limit, not the pool: a wait in the pool would count as request time.
         # Environment look-up is off because it would also read ~/.netrc, which must not be used (MS-169).
-        self._session = aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(limit=0),
+        return aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(limit=0, resolver=resolver),
             timeout=timeout,
             headers={"User-Agent": USER_AGENT},
             cookie_jar=aiohttp.DummyCookieJar(),
             trust_env=False,
+            middlewares=(Gate(self._reach),),
         )
-        return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         """Close all connections."""
-        if self._session is not None:
-            await self._session.close()
-            self._session = None
+        for session in filter(None, (self._session, self._through_proxy)):
+            await session.close()
+        self._session = self._through_proxy = None
 
     def statistics(self) -> TransportStatistics:
         """A snapshot of the counters."""
@@ -237,15 +253,19 @@ class Transport:
         )
 
     async def _exchange(self, request: Request) -> Response:
-        assert self._session is not None, "use the transport as a context manager"
-        async with self._session.request(
+        proxy = _proxy_for(request.url)
+        session = self._through_proxy if proxy else self._session
+        assert session is not None, "use the transport as a context manager"
+        async with session.request(
             request.method,
             request.url,
             headers=request.headers,
             data=request.form,
             ssl=await self._context(request.trust),
-            proxy=_proxy_for(request.url),
+            proxy=proxy,
             max_redirects=5,
+            # A form holds a long-lived token, and a redirect could take it to any host (FW-593).
+            allow_redirects=request.form is None,
         ) as answer:
             limit = self._settings.registry_max_body_bytes if answer.status < 400 else ERROR_BODY_LIMIT
             body = await _read(answer, limit)

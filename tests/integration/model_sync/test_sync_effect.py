@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from support.controlplane import RawApi
+from support.oci import ON_LOOPBACK
 
 from aim_local.apiserver import ControlPlane
 from aim_local.registry import BearerAuth, Fault, ImageStore, LocalRegistry
@@ -51,10 +52,13 @@ async def registry() -> AsyncIterator[LocalRegistry]:
 async def client(registry: LocalRegistry) -> AsyncIterator[RegistryClient]:
     """Docker Hub, too, is the local registry."""
     own = f"http://{registry.host}"
-    settings = ModelSyncSettings(
-        registry_request_timeout=20.0,
-        docker_registry_url=own,
-        registry_realm_allowlist=(registry.host,),
+    settings = ModelSyncSettings.model_validate(
+        {
+            **ON_LOOPBACK,
+            "registry_request_timeout": 20.0,
+            "docker_registry_url": own,
+            "registry_realm_allowlist": (registry.host,),
+        }
     )
     async with RegistryClient(settings, hubs=Hubs(docker=own)) as opened:
         yield opened
@@ -286,7 +290,9 @@ async def test_versions_of_secrets_are_all_that_is_told_about_them(
 @pytest.mark.spec("MS-118", "MS-372", "MS-S111", "FW-393", "FW-S80", "FW-S86", "MS-P45")
 async def test_a_mirror_is_asked_and_never_shown(registry: LocalRegistry, kube: KubeClient) -> None:
     rules = {"docker.io": {"mirrors": [{"url": f"http://{registry.host}"}], "upstream": {"enabled": False}}}
-    async with RegistryClient(ModelSyncSettings(), Registries.model_validate({"registries": rules})) as mirrored:
+    async with RegistryClient(
+        ModelSyncSettings.model_validate(ON_LOOPBACK), Registries.model_validate({"registries": rules})
+    ) as mirrored:
         runner = SyncRunner(mirrored, SecretReader(kube, NAMESPACE), 600.0)
         outcome = await sync(runner, "org/aim-b", "org/aim-a*:1.0.0")
     assert [str(image) for image in outcome.images()] == ["org/aim-b:1.0.0", "org/aim-b:0.9.0", "org/aim-a:1.0.0"]

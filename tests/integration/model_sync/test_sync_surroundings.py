@@ -11,6 +11,7 @@ from aiohttp import web
 from aiohttp.test_utils import TestServer
 from structlog.testing import capture_logs
 from support.fake_apiserver import fake_apiserver, json_answer, status_answer
+from support.oci import ON_LOOPBACK
 
 from aim_local.registry import BasicAuth, ImageStore, LocalRegistry
 from aim_model_sync.effect_kinds import SYNC, SyncParams
@@ -81,6 +82,7 @@ async def test_the_listing_apis_are_where_the_settings_say() -> None:
         kube = await stack.enter_async_context(fake_apiserver(json_answer(pull_secret("ghcr.io"))))
         settings = ModelSyncSettings.model_validate(
             {
+                **ON_LOOPBACK,
                 "docker_hub_api_url": f"http://{registry.host}/",
                 "docker_registry_url": f"http://{registry.host}",
                 "github_api_url": str(enterprise.make_url("/api/v3/")),
@@ -102,7 +104,7 @@ async def test_secrets_are_read_in_one_namespace_at_every_sync() -> None:
         LocalRegistry(store=content(), auth=BasicAuth("me", "sesame")) as registry,
         fake_apiserver(NOBODY, json_answer(pull_secret(registry.host))) as api,
         KubeClient(api.connection, service="model-sync") as kube,
-        RegistryClient(ModelSyncSettings()) as client,
+        RegistryClient(ModelSyncSettings.model_validate(ON_LOOPBACK)) as client,
     ):
         scene = Scene(client, kube)
         refused = await scene.sync("org/aim-a", registry=registry.host, secrets=("pull",))
@@ -119,7 +121,7 @@ async def test_a_secret_that_may_not_be_read_is_blamed_where_it_was_needed() -> 
         LocalRegistry(store=content(), auth=BasicAuth("me", "sesame", "org/aim-a")) as registry,
         fake_apiserver(FORBIDDEN) as api,
         KubeClient(api.connection, service="model-sync") as kube,
-        RegistryClient(ModelSyncSettings()) as client,
+        RegistryClient(ModelSyncSettings.model_validate(ON_LOOPBACK)) as client,
     ):
         outcome = await Scene(client, kube).sync("org/aim-a", "org/aim-b", registry=registry.host, secrets=("pull",))
     assert [one.code for one in outcome.selectors] == ["SecretAccessFailed", None]
@@ -132,7 +134,7 @@ async def test_without_kubernetes_no_registry_is_asked() -> None:
         LocalRegistry(store=content(), auth=None) as registry,
         fake_apiserver(status_answer(503, "ServiceUnavailable")) as api,
         KubeClient(api.connection, service="model-sync") as kube,
-        RegistryClient(ModelSyncSettings()) as client,
+        RegistryClient(ModelSyncSettings.model_validate(ON_LOOPBACK)) as client,
     ):
         with pytest.raises(EffectError, match="pull secrets cannot be read"):
             await Scene(client, kube).sync("org/aim-a", registry=registry.host, secrets=("pull",))
@@ -145,7 +147,7 @@ async def test_credentials_of_the_machine_are_not_used(tmp_path: Path, monkeypat
         LocalRegistry(store=content(), auth=BasicAuth("me", "sesame")) as registry,
         fake_apiserver(NOBODY) as api,
         KubeClient(api.connection, service="model-sync") as kube,
-        RegistryClient(ModelSyncSettings()) as client,
+        RegistryClient(ModelSyncSettings.model_validate(ON_LOOPBACK)) as client,
     ):
         auths = {"auths": {registry.host: {"auth": b64encode(b"me:sesame").decode()}}}
         (tmp_path / ".docker").mkdir()
@@ -165,7 +167,7 @@ async def test_the_result_names_what_was_found_and_no_credential() -> None:
         LocalRegistry(store=content(), auth=BasicAuth("me", "sesame")) as registry,
         fake_apiserver(json_answer(pull_secret(registry.host))) as api,
         KubeClient(api.connection, service="model-sync") as kube,
-        RegistryClient(ModelSyncSettings()) as client,
+        RegistryClient(ModelSyncSettings.model_validate(ON_LOOPBACK)) as client,
     ):
         asked = effect("org/aim-a", "org/none", registry=registry.host, secrets=("pull",), generation=3)
         with capture_logs() as logs:
@@ -196,7 +198,7 @@ async def test_a_bug_costs_one_selector_and_is_logged() -> None:
         LocalRegistry(store=content(), auth=None) as registry,
         fake_apiserver(NOBODY) as api,
         KubeClient(api.connection, service="model-sync") as kube,
-        BuggyClient(ModelSyncSettings()) as client,
+        BuggyClient(ModelSyncSettings.model_validate(ON_LOOPBACK)) as client,
     ):
         with capture_logs() as logs:
             outcome = await Scene(client, kube).sync("org/aim-a", "org/aim-b", "org/none", registry=registry.host)
@@ -217,7 +219,7 @@ async def test_a_short_interval_is_warned_about_once_per_generation() -> None:
         LocalRegistry(store=content(), auth=None) as registry,
         fake_apiserver(NOBODY) as api,
         KubeClient(api.connection, service="model-sync") as kube,
-        RegistryClient(ModelSyncSettings()) as client,
+        RegistryClient(ModelSyncSettings.model_validate(ON_LOOPBACK)) as client,
     ):
         scene = Scene(client, kube)
         with capture_logs() as logs:

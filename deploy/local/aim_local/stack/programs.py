@@ -11,7 +11,7 @@ from typing import Final
 
 from aim_local.actors.actor_set import UnknownActorError, parse_actors
 from aim_local.nats import nats_program
-from aim_local.ports import HOST, free_ports
+from aim_local.ports import HOST, LOOPBACK, free_ports
 from aim_local.stack.settings import SERVICES, StackSettings
 from aim_local.supervision.probes import all_probes, file_probe, http_probe
 from aim_local.supervision.process import Program, StackError
@@ -24,6 +24,7 @@ _REGISTRY_VARIABLES: Final[Mapping[str, tuple[str, ...]]] = {
     "discovery": ("AIM_DOCKER_REGISTRY_URL",),
 }
 """By service, the variables that name the registry."""
+_LOOPBACK_VARIABLE: Final = "AIM_REGISTRY_ALLOWED_NETWORKS"
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +152,10 @@ class Programs:
             "AIM_SYSTEM_NAMESPACE": SYSTEM_NAMESPACE,
         }
         if with_registry:
-            env |= dict.fromkeys(_REGISTRY_VARIABLES.get(name, ()), Addresses.url(self.addresses.registry))
+            variables = _REGISTRY_VARIABLES.get(name, ())
+            env |= dict.fromkeys(variables, Addresses.url(self.addresses.registry))
+            # Registries on the service's own machine are refused unless somebody says so (FW-590).
+            env |= {_LOOPBACK_VARIABLE: LOOPBACK} if variables else {}
         return {**env, **settings.env, **settings.service_env.get(name, {})}
 
 

@@ -144,6 +144,11 @@ class KubeClient:
     ) -> None:
         await self._stack.aclose()
 
+    @property
+    def server(self) -> str:
+        """Base URL of the API server."""
+        return self._transport.server
+
     def guarded(self, guard: WriteGuard) -> "KubeClient":
         """The same client (shared connections, no opening or closing of its own) that asks before each write.
 

@@ -135,6 +135,11 @@ class Transport:
         self._proxy = connection.proxy or environment_proxy(connection.server)
         self._attempts = self._retries = self._failures = self._refreshes = self._watches = 0
 
+    @property
+    def server(self) -> str:
+        """Base URL of the API server."""
+        return self._connection.server
+
     async def __aenter__(self) -> Self:
         # The limiter bounds calls; a bound on connections would let watches starve them.
         self._session = aiohttp.ClientSession(
