@@ -21,3 +21,6 @@ Namespace = Annotated[
 Everywhere = Annotated[bool, typer.Option("-A", "--all-namespaces", help="Objects of all namespaces.")]
 Selector = Annotated[str, typer.Option("-l", "--selector", help="Only objects with these labels, as for kubectl.")]
 Output = Annotated[Form, typer.Option("-o", "--output", help="Form of the answer.")]
+MaybeNatsUrl = Annotated[
+    str, typer.Option("--nats-url", envvar="AIM_NATS_URL", help="Message broker with the event log; may be left out.")
+]

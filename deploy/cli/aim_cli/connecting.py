@@ -8,7 +8,7 @@ from typing import Final
 
 from aim_cli.errors import UnreachableError
 from controller_runtime import KubeClient, KubeError, load_connection
-from controller_runtime.bus.connection import BusError, BusSettings, connect
+from controller_runtime.bus.connection import BusConnection, BusError, BusSettings, connect
 from controller_runtime.bus.history import History
 from controller_runtime.bus.subjects import DEFAULT_ROOT, Layout
 from controller_runtime.kube.kubeconfig import ConfigError
@@ -36,6 +36,17 @@ async def history(nats_url: str) -> AsyncIterator[History]:
     """Open the event log of the installation with the root ``AIM_NATS_ROOT``.
 
     Raises:
+        UnreachableError: as of `broker`.
+    """
+    async with broker(nats_url) as connection:
+        yield History(connection, layout())
+
+
+@asynccontextmanager
+async def broker(nats_url: str) -> AsyncIterator[BusConnection]:
+    """Connect with the broker.
+
+    Raises:
         UnreachableError: no connection within five seconds.
     """
     async with connect(BusSettings.of_urls(nats_url, "aim-cli")) as connection:
@@ -48,7 +59,7 @@ async def history(nats_url: str) -> AsyncIterator[History]:
                 "(in a cluster: kubectl port-forward service/aim-nats 4222)"
             ) from None
         try:
-            yield History(connection, layout())
+            yield connection
         except BusError as error:
             raise UnreachableError(str(error)) from error
 

@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-from aim_cli.arguments import Context, Kubeconfig
+from aim_cli.answer import Form
+from aim_cli.arguments import LOCAL, Context, Kubeconfig, MaybeNatsUrl, Namespace, NatsUrl, Output
 
 
 class Objects(StrEnum):
@@ -52,6 +53,103 @@ def migrate(
         raise typer.Exit(code)
 
 
+def status(
+    namespace: Namespace = None,
+    output: Output = Form.TABLE,
+    kubeconfig: Kubeconfig = None,
+    context: Context = None,
+) -> None:
+    """Show the installation at a glance: what needs attention first, then kinds, states, GPUs and leaders.
+
+    All namespaces, unless one is given. Exits with 1 when something is broken or a service is without leader, with 4
+    when the cluster cannot be asked.
+    """
+    from datetime import UTC, datetime
+
+    from aim_cli.answer import Answer, answered
+    from aim_cli.asking import reading
+    from aim_cli.overview import overview
+
+    def ask() -> Answer:
+        with reading(kubeconfig, context) as cluster:
+            return overview(cluster, namespace or "", datetime.now(UTC))
+
+    raise typer.Exit(answered(ask, output))
+
+
+def doctor(
+    output: Output = Form.TABLE,
+    kubeconfig: Kubeconfig = None,
+    context: Context = None,
+    nats_url: MaybeNatsUrl = "",
+    wait: Annotated[float, typer.Option("--wait", help="Seconds in which what is bad may become well.")] = 0,
+    *,
+    pre: Annotated[
+        bool, typer.Option("--pre", help="Look at what an installation needs, before there is one.")
+    ] = False,
+) -> None:
+    """Check versions, definitions, permissions, services, leaders, streams, freshness and clocks; say what to do.
+
+    Exits with 1 when something is bad, with 4 when the cluster cannot be asked.
+    """
+    from aim_cli.answer import answered
+    from aim_cli.examining import Wish, diagnose
+    from aim_cli.targets import Where
+
+    wish = Wish(Where(kubeconfig, context), nats_url, pre, wait)
+    raise typer.Exit(answered(lambda: diagnose(wish), output))
+
+
+def bus(
+    output: Output = Form.TABLE,
+    nats_url: NatsUrl = LOCAL,
+    *,
+    holes: Annotated[
+        bool, typer.Option("--holes", help="Also read the whole history for places where it is not whole.")
+    ] = False,
+) -> None:
+    """Show the event log: parts with their publishers and epochs, streams with their limits and lag.
+
+    Exits with 1 when a stream is missing or a publisher silent, with 4 when the broker does not answer.
+    """
+    from aim_cli.answer import answered
+    from aim_cli.bus_state import answer, bus_state
+    from aim_cli.running import waited
+
+    raise typer.Exit(answered(lambda: answer(waited(bus_state(nats_url, holes=holes))), output))
+
+
+def queue(
+    output: Output = Form.TABLE,
+    kubeconfig: Kubeconfig = None,
+    context: Context = None,
+    url: Annotated[
+        list[str] | None,
+        typer.Option("--url", help="[NAME=]probe address of a service outside of a cluster; repeatable."),
+    ] = None,
+) -> None:
+    """Show what the services have to do: their queues, what they work on, and what is paused.
+
+    Asks their pods through the API server, which takes the permission to proxy to pods. Exits with 4 when none of them
+    tells it.
+    """
+    from aim_cli.answer import Answer, answered
+    from aim_cli.asking import reading
+    from aim_cli.queues import answer, of_addresses, of_pods
+
+    def ask() -> Answer:
+        if url:
+            return answer(of_addresses(url))
+        with reading(kubeconfig, context) as cluster:
+            return answer(of_pods(cluster))
+
+    raise typer.Exit(answered(ask, output))
+
+
 def register(app: typer.Typer) -> None:
     """Make the commands known."""
+    app.command("status")(status)
+    app.command("doctor")(doctor)
+    app.command("bus")(bus)
+    app.command("queue")(queue)
     app.command("migrate")(migrate)

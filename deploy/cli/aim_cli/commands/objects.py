@@ -2,6 +2,7 @@
 
 # What a command needs is imported when it runs: `aim --help` answers at once (FW-555).
 # ruff: noqa: PLC0415
+from enum import StrEnum
 from typing import Annotated
 
 import typer
@@ -13,6 +14,7 @@ from aim_cli.arguments import (
     KindName,
     Kubeconfig,
     MaybeName,
+    MaybeNatsUrl,
     Namespace,
     Output,
     Selector,
@@ -27,10 +29,7 @@ def why(
     output: Output = Form.TABLE,
     kubeconfig: Kubeconfig = None,
     context: Context = None,
-    nats_url: Annotated[
-        str,
-        typer.Option(envvar="AIM_NATS_URL", help="Message broker with the event log; without it the cluster alone."),
-    ] = "",
+    nats_url: MaybeNatsUrl = "",
     *,
     everywhere: Everywhere = False,
 ) -> None:
@@ -50,6 +49,75 @@ def why(
     raise typer.Exit(ask(Question(kind, name, where, nats_url), output))
 
 
+class TreeForm(StrEnum):
+    """Forms in which a tree is printed."""
+
+    TABLE = "table"
+    JSON = "json"
+    YAML = "yaml"
+    DOT = "dot"
+
+
+def tree(
+    kind: KindName,
+    name: MaybeName = None,
+    namespace: Namespace = None,
+    output: Annotated[TreeForm, typer.Option("-o", "--output", help="Form of the answer.")] = TreeForm.TABLE,
+    kubeconfig: Kubeconfig = None,
+    context: Context = None,
+) -> None:
+    """Show everything that was made for an object and what it uses, with states; -o dot for Graphviz.
+
+    Exits with 3 when there is no such object, with 4 when the cluster cannot be asked.
+    """
+    from aim_cli.answer import Answer, answered
+    from aim_cli.asking import reading
+    from aim_cli.targets import Where, target
+    from aim_cli.tree import answer, dot
+    from aim_cli.tree import tree as grown
+
+    def ask() -> Answer:
+        wanted = target(kind, name, Where(kubeconfig, context, namespace))
+        with reading(kubeconfig, context) as cluster:
+            node = grown(cluster, wanted)
+            if node is not None and output is TreeForm.DOT:
+                return Answer({}, tuple(dot(node).splitlines()))
+            return answer(node, wanted)
+
+    raise typer.Exit(answered(ask, Form.TABLE if output is TreeForm.DOT else Form(output.value)))
+
+
+def cache(
+    namespace: Namespace = None,
+    selector: Selector = "",
+    output: Output = Form.TABLE,
+    kubeconfig: Kubeconfig = None,
+    context: Context = None,
+    *,
+    everywhere: Everywhere = False,
+) -> None:
+    """List the artifacts with their volumes, why each is kept, and what is used of the storage limits.
+
+    Exits with 4 when the cluster cannot be asked.
+    """
+    from datetime import UTC, datetime
+
+    from aim_cli.answer import Answer, answered
+    from aim_cli.asking import reading
+    from aim_cli.caches import caches
+    from aim_cli.resources import AIM_ARTIFACT
+    from aim_cli.targets import Where
+
+    def ask() -> Answer:
+        scope = Where(kubeconfig, context, namespace, everywhere).scope(AIM_ARTIFACT)
+        with reading(kubeconfig, context) as cluster:
+            return caches(cluster, scope, selector, datetime.now(UTC))
+
+    raise typer.Exit(answered(ask, output))
+
+
 def register(app: typer.Typer) -> None:
     """Make the commands known."""
     app.command("why")(why)
+    app.command("tree")(tree)
+    app.command("cache")(cache)

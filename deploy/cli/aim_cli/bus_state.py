@@ -1,0 +1,197 @@
+"""What the broker holds of an installation: parts, epochs, streams (``aim bus``, ``aim doctor``; FW-611)."""
+
+from collections import Counter
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+from aim_cli.answer import Answer, columns
+from aim_cli.asking import JsonObject
+from aim_cli.connecting import broker, layout
+from aim_cli.errors import Exit
+from aim_cli.log_targets import PARTS
+from aim_cli.overview import SERVICES
+from aim_cli.sizes import told_size
+from controller_runtime.bus.connection import BusApiError, BusConnection
+from controller_runtime.bus.envelope import EnvelopeError
+from controller_runtime.bus.epoch_name import epoch_time
+from controller_runtime.bus.history import History
+from controller_runtime.bus.marker import MARKER_INTERVAL, Marker, decode_marker
+from controller_runtime.bus.retention import Contents
+from controller_runtime.bus.stored import STREAM_NOT_FOUND, last_message
+from controller_runtime.bus.subjects import FACTS_PART
+
+STALE: Final = 3 * MARKER_INTERVAL
+"""Seconds after which a marker is late: two of them were left out."""
+
+
+@dataclass(frozen=True, slots=True)
+class PartState:
+    """One part, as its publisher told last.
+
+    Attributes:
+        marker: ``None`` where none was ever written.
+        age: seconds since it was, by the broker's clock.
+    """
+
+    name: str
+    marker: Marker | None
+    age: float
+
+    @property
+    def late(self) -> bool:
+        """Whether its publisher is silent."""
+        return self.marker is None or self.age > STALE
+
+
+@dataclass(frozen=True, slots=True)
+class StreamState:
+    """One stream; ``held`` is ``None`` where it does not exist."""
+
+    name: str
+    held: Contents | None
+    limit: int
+    replicas: int
+    lag: int
+
+
+@dataclass(frozen=True, slots=True)
+class BusState:
+    """Everything.
+
+    Attributes:
+        holes: of each part, how many places its history is not whole at, and of how many objects; empty if not asked.
+    """
+
+    parts: tuple[PartState, ...]
+    streams: tuple[StreamState, ...]
+    now: datetime
+    holes: tuple[tuple[str, int, int], ...] = ()
+
+
+async def bus_state(nats_url: str, *, holes: bool = False) -> BusState:
+    """Ask the broker.
+
+    Raises:
+        UnreachableError: it does not answer.
+    """
+    async with broker(nats_url) as connection:
+        names = layout()
+        streams = [
+            await _stream(connection, name)
+            for name in (names.state_stream, names.history_stream, names.decisions_stream)
+        ]
+        now = next((one.held.now for one in streams if one.held is not None), datetime.now().astimezone())
+        if streams[0].held is None:
+            return BusState((), tuple(streams), now)
+        wanted = [(part.name, "") for part in PARTS if part.name != FACTS_PART]
+        wanted += [(FACTS_PART, service) for service in SERVICES]
+        parts = [await _part(connection, name, service, now) for name, service in wanted]
+        found = await _holes(History(connection, names)) if holes else ()
+        return BusState(tuple(parts), tuple(streams), now, found)
+
+
+async def _stream(connection: BusConnection, name: str) -> StreamState:
+    try:
+        info = await connection.api(f"STREAM.INFO.{name}")
+    except BusApiError as error:
+        if error.code != STREAM_NOT_FOUND:
+            raise
+        return StreamState(name, None, 0, 0, 0)
+    listed = await connection.api(f"CONSUMER.LIST.{name}", {"offset": 0})
+    lag = max((int(one.get("num_pending") or 0) for one in listed.get("consumers") or ()), default=0)
+    config = info["config"]
+    return StreamState(
+        name, Contents.of(info), int(config.get("max_bytes") or -1), int(config.get("num_replicas") or 1), lag
+    )
+
+
+async def _part(connection: BusConnection, name: str, service: str, now: datetime) -> PartState:
+    shown = f"{name}/{service}" if service else name
+    message = await last_message(connection, layout().state_stream, layout().sync(name, service))
+    if message is None:
+        return PartState(shown, None, 0)
+    try:
+        marker = decode_marker(message.data)
+    except EnvelopeError:
+        return PartState(shown, None, 0)
+    return PartState(shown, marker, max(0.0, (now - message.stored).total_seconds()))
+
+
+async def _holes(history: History) -> tuple[tuple[str, int, int], ...]:
+    found: list[tuple[str, int, int]] = []
+    for part in PARTS:
+        chains = await history.chains((part.name, key) for key in await history.keys((part.name, "")))
+        # What was dropped by age at the beginning is told by the stream; a hole is what lies between.
+        counts = Counter(
+            key for (_, key), chain in chains.items() for one in chain.versions[1:] if one.hole is not None
+        )
+        if counts:
+            found.append((part.name, counts.total(), len(counts)))
+    return tuple(found)
+
+
+def answer(state: BusState) -> Answer:
+    """As data and as lines; needs attention if a stream is missing or a publisher silent."""
+    late = [one for one in state.parts if one.marker is not None and one.late]
+    missing = [one for one in state.streams if one.held is None]
+    lines = (
+        *(f"there is no stream {one.name}: no service has ever been connected" for one in missing),
+        *columns(("PART", "OBJECTS", "MARKER", "EPOCH SINCE", "PUBLISHER"), map(_part_row, state.parts)),
+        *columns(
+            ("STREAM", "MESSAGES", "SIZE", "LIMIT", "REPLICAS", "LAG", "COMPLETE SINCE"),
+            [_stream_row(one) for one in state.streams],
+        ),
+        *(f"holes in {part}: {count} in the histories of {objects} objects" for part, count, objects in state.holes),
+    )
+    code = Exit.FOUND if late or missing else Exit.WELL
+    return Answer(_data(state), lines, code)
+
+
+def _part_row(one: PartState) -> tuple[str, ...]:
+    if one.marker is None:
+        return one.name, "", "none", "", ""
+    told = "late: " if one.late else ""
+    objects = "?" if one.marker.objects < 0 else str(one.marker.objects)
+    since = f"{epoch_time(one.marker.epoch):%Y-%m-%d %H:%M:%S}"
+    return one.name, objects, f"{told}{one.age:.0f}s ago", since, one.marker.source
+
+
+def _stream_row(one: StreamState) -> tuple[str, ...]:
+    if one.held is None:
+        return one.name, "", "", "", "", "", "missing"
+    limit = told_size(one.limit) if one.limit > 0 else "none"
+    since = "the beginning" if one.held.complete_since is None else f"{one.held.complete_since:%Y-%m-%d %H:%M:%S}"
+    if one.name == layout().state_stream:
+        # It holds the present alone.
+        since = ""
+    return one.name, str(one.held.messages), told_size(one.held.size), limit, str(one.replicas), str(one.lag), since
+
+
+def _data(state: BusState) -> JsonObject:
+    return {
+        "parts": [
+            {
+                "part": one.name,
+                "objects": None if one.marker is None or one.marker.objects < 0 else one.marker.objects,
+                "markerAgeSeconds": None if one.marker is None else round(one.age, 1),
+                "epoch": "" if one.marker is None else one.marker.epoch,
+                "publisher": "" if one.marker is None else one.marker.source,
+                "late": one.late,
+            }
+            for one in state.parts
+        ],
+        "streams": [
+            {
+                "stream": one.name,
+                "exists": one.held is not None,
+                "messages": 0 if one.held is None else one.held.messages,
+                "bytes": 0 if one.held is None else one.held.size,
+                "limit": one.limit,
+                "replicas": one.replicas,
+                "lag": one.lag,
+            }
+            for one in state.streams
+        ],
+        "holes": [{"part": part, "holes": count, "objects": objects} for part, count, objects in state.holes],
+    }

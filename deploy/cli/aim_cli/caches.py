@@ -1,0 +1,89 @@
+"""``aim cache``: the artifacts with their volumes, and the limits (FW-609). Pure but for what is asked."""
+
+from collections import Counter
+from datetime import datetime
+
+from aim_cli.answer import Answer, columns
+from aim_cli.asking import Cluster, JsonObject
+from aim_cli.resources import AIM_ARTIFACT, AIM_CLUSTER_RUNTIME_CONFIG, CLAIM, NAMESPACE, POD
+from aim_cli.sizes import age, bytes_of, told_size
+from aim_cli.states import state_of
+from aim_cli.why.holders import Holder, holders
+from aim_domain import labels
+
+_HEADER = ("NAMESPACE", "NAME", "STATE", "PROGRESS", "VOLUME", "LAST USED", "KEPT BECAUSE")
+
+
+def caches(cluster: Cluster, namespace: str, selector: str, now: datetime) -> Answer:
+    """Every artifact, its volume, who uses it; then what the namespaces use of their limits."""
+    artifacts = cluster.search(AIM_ARTIFACT, namespace, selector)
+    claims = cluster.search(CLAIM, namespace, labels.CACHE_NAME)
+    held = holders(claims, artifacts, cluster.search(POD, namespace))
+    by_artifact = {(one.namespace, one.artifact): one for one in held}
+    rows = [
+        _row(artifact, by_artifact.get((artifact["metadata"]["namespace"], artifact["metadata"]["name"])), now)
+        for artifact in artifacts
+    ]
+    used = Counter[str]()
+    for one in held:
+        used[one.namespace] += one.size
+    limits = limits_of(cluster.search(AIM_CLUSTER_RUNTIME_CONFIG), cluster.search(NAMESPACE))
+    quotas = [_quota(name, used[name], limits.get(name)) for name in sorted(used)]
+    if (everything := limits.get("")) is not None and not namespace:
+        quotas.append(_quota("all namespaces", used.total(), everything))
+    data = {
+        "artifacts": [_data(artifact, by_artifact) for artifact in artifacts],
+        "limits": [{"namespace": one[0], "used": one[1], "limit": one[2]} for one in quotas],
+    }
+    lines = (
+        *columns(_HEADER, sorted(rows)),
+        *columns(("NAMESPACE", "USED", "LIMIT"), [(one[0], told_size(one[1]), _limit(one[2])) for one in quotas]),
+    )
+    remarks = tuple(f"not known: {what}: {why_not}" for what, why_not in cluster.unasked.items())
+    return Answer(data, lines or ("there is no artifact",), remarks=remarks)
+
+
+def limits_of(configs: list[JsonObject], namespaces: list[JsonObject]) -> dict[str, int | None]:
+    """Bytes that may be used, by namespace; that of all of them under the empty name; ``None`` = unlimited."""
+    config = next((one for one in configs if one["metadata"]["name"] == "default"), {})
+    quota = (config.get("spec") or {}).get("artifactStorageQuota") or {}
+    default = bytes_of(quota["defaultNamespaceLimit"]) if "defaultNamespaceLimit" in quota else None
+    found: dict[str, int | None] = {}
+    for one in namespaces:
+        own = (one["metadata"].get("annotations") or {}).get(labels.ANNOTATION_STORAGE_QUOTA)
+        unlimited = (own or "").strip().lower() == "unlimited"
+        found[one["metadata"]["name"]] = None if unlimited else bytes_of(own) or default if own else default
+    if "clusterLimit" in quota:
+        found[""] = bytes_of(quota["clusterLimit"])
+    return found
+
+
+def _quota(name: str, used: int, limit: int | None) -> tuple[str, int, int | None]:
+    return name, used, limit
+
+
+def _limit(limit: int | None) -> str:
+    return "none" if limit is None else told_size(limit)
+
+
+def _row(artifact: JsonObject, held: Holder | None, now: datetime) -> tuple[str, ...]:
+    metadata, status = artifact["metadata"], artifact.get("status") or {}
+    progress = (status.get("progress") or {}).get("displayPercentage") or ""
+    volume = "" if held is None else told_size(held.size)
+    last = age(status.get("lastUsed") or "", now)
+    kept = "" if held is None else held.kept or "nothing; it may be evicted"
+    return metadata["namespace"], metadata["name"], state_of(AIM_ARTIFACT, artifact), progress, volume, last, kept
+
+
+def _data(artifact: JsonObject, held: dict[tuple[str, str], Holder]) -> JsonObject:
+    metadata, status = artifact["metadata"], artifact.get("status") or {}
+    volume = held.get((metadata["namespace"], metadata["name"]))
+    return {
+        "namespace": metadata["namespace"],
+        "name": metadata["name"],
+        "state": state_of(AIM_ARTIFACT, artifact),
+        "source": (artifact.get("spec") or {}).get("sourceUri") or "",
+        "progress": status.get("progress") or {},
+        "lastUsed": status.get("lastUsed") or "",
+        "volume": None if volume is None else volume.data,
+    }

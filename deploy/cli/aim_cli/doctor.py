@@ -1,0 +1,287 @@
+"""``aim doctor``: is everything there that the platform needs, each finding with its remedy (FW-612).
+
+What is looked at comes in as plain data; only `examine` asks.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import Final
+
+from aim_cli.answer import Answer, columns
+from aim_cli.asking import JsonObject, KubeReader
+from aim_cli.bus_state import BusState
+from aim_cli.errors import Exit
+from aim_cli.overview import gpus_of, leaders_of
+from aim_cli.resources import (
+    CLAIM,
+    DEFINITION,
+    DEPLOYMENT,
+    HTTP_ROUTE,
+    INFERENCE_SERVICE,
+    LEASE,
+    NODE,
+    OWN,
+    POD,
+    Resource,
+)
+from controller_runtime.kube.errors import ApiError
+
+_OLDEST: Final = (1, 28)
+_SKEW: Final = 5.0
+"""Seconds between two clocks that nobody has to mind: Leases last three times as long."""
+_LAG: Final = 1000
+_OURS: Final = "app.kubernetes.io/name=aim-engine"
+_STORAGE_CLASSES: Final = Resource("storage.k8s.io", "v1", "StorageClass", "storageclasses", False)
+_SCALED: Final = "scaledobjects.keda.sh"
+_DEFINITIONS: Final = "kubectl apply --server-side -f deploy/crds"
+
+
+class Mark(StrEnum):
+    """How a finding is meant."""
+
+    OK = "ok"
+    NOTE = "note"
+    """Nothing is wrong, but something does not work that may be wanted."""
+    UNKNOWN = "unknown"
+    BAD = "bad"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that was looked at; a remedy for what is not ok."""
+
+    about: str
+    mark: Mark
+    what: str
+    remedy: str = ""
+
+    @property
+    def data(self) -> JsonObject:
+        """For ``-o json``."""
+        return {"about": self.about, "mark": self.mark.value, "what": self.what, "remedy": self.remedy}
+
+
+def answer(findings: Iterable[Finding]) -> Answer:
+    """What is bad first."""
+    order = (Mark.BAD, Mark.UNKNOWN, Mark.NOTE, Mark.OK)
+    found = sorted(findings, key=lambda one: order.index(one.mark))
+    rows = [(one.mark.value.upper(), one.about, one.what) for one in found]
+    lines = []
+    for line, one in zip(columns(("", "ABOUT", "WHAT"), rows)[1:], found, strict=True):
+        lines.append(line)
+        if one.remedy:
+            lines.append(f"{'':10}do: {one.remedy}")
+    bad = any(one.mark is Mark.BAD for one in found)
+    return Answer([one.data for one in found], tuple(lines), Exit.FOUND if bad else Exit.WELL)
+
+
+def examine(cluster: KubeReader, *, before: bool) -> Iterator[Finding]:
+    """Everything that the cluster tells; before an installation what it needs, afterwards also what was installed."""
+    yield version(cluster.read("/version"))
+    definitions = {one["metadata"]["name"]: one for one in cluster.search(DEFINITION)}
+    if DEFINITION.plural in cluster.unasked:
+        yield Finding("definitions", Mark.UNKNOWN, cluster.unasked[DEFINITION.plural], "ask with more permissions")
+    else:
+        yield from foreign_definitions(definitions)
+        yield from own_definitions(definitions) if not before else ()
+    yield from storage(cluster.search(_STORAGE_CLASSES), known=_STORAGE_CLASSES.plural not in cluster.unasked)
+    yield gpus(cluster.search(NODE), cluster.search(POD))
+    wanted = INSTALLER if before else READER
+    yield from permissions({what: _may(cluster, *what) for what in wanted})
+    if not before:
+        yield from deployed(cluster.select(DEPLOYMENT, "", _OURS))
+        yield from leading(cluster.search(LEASE), datetime.now(UTC))
+
+
+Permission = tuple[str, str, str]
+"""Verb, group, plural."""
+READER: Final[tuple[Permission, ...]] = tuple(
+    ("list", kind.group, kind.plural) for kind in (*OWN, INFERENCE_SERVICE, HTTP_ROUTE, POD, CLAIM)
+)
+"""What this command itself needs."""
+INSTALLER: Final[tuple[Permission, ...]] = (
+    ("create", DEFINITION.group, DEFINITION.plural),
+    ("create", "rbac.authorization.k8s.io", "clusterroles"),
+    ("escalate", "rbac.authorization.k8s.io", "clusterroles"),
+    ("create", "rbac.authorization.k8s.io", "clusterrolebindings"),
+    ("create", "", "namespaces"),
+    ("create", "", "serviceaccounts"),
+    ("create", "apps", "deployments"),
+    ("create", "apps", "statefulsets"),
+    ("create", "networking.k8s.io", "networkpolicies"),
+)
+"""What whoever installs the charts needs; who has these roles already need not be allowed to escalate."""
+
+
+def _may(cluster: KubeReader, verb: str, group: str, plural: str) -> bool | None:
+    what = {"resourceAttributes": {"verb": verb, "group": group, "resource": plural}}
+    review = {"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview", "spec": what}
+    try:
+        told = cluster.ask("/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", review)
+    except ApiError:
+        return None
+    return bool((told.get("status") or {}).get("allowed"))
+
+
+def version(told: JsonObject) -> Finding:
+    """Whether the API server is new enough."""
+    digits = ["".join(char for char in str(told.get(part, "")) if char.isdigit()) for part in ("major", "minor")]
+    found = tuple(int(one or 0) for one in digits)
+    shown = str(told.get("gitVersion") or ".".join(map(str, found)))
+    if found < _OLDEST:
+        return Finding("Kubernetes", Mark.BAD, f"{shown} is older than 1.28", "upgrade the cluster")
+    return Finding("Kubernetes", Mark.OK, shown)
+
+
+def foreign_definitions(definitions: Mapping[str, JsonObject]) -> Iterator[Finding]:
+    """KServe and Gateway API are needed; without KEDA nothing scales."""
+    for name, kind in (("KServe", INFERENCE_SERVICE), ("Gateway API", HTTP_ROUTE)):
+        if kind.resource not in definitions:
+            yield Finding(name, Mark.BAD, f"the cluster knows no {kind.kind}", f"install {name}")
+        elif kind.version not in _served(definitions[kind.resource]):
+            yield Finding(name, Mark.BAD, f"{kind.kind} is not served as {kind.version}", f"upgrade {name}")
+        else:
+            yield Finding(name, Mark.OK, f"{kind.kind} {kind.version}")
+    if _SCALED in definitions:
+        yield Finding("KEDA", Mark.OK, "ScaledObject is known")
+    else:
+        yield Finding("KEDA", Mark.NOTE, "not installed: services with minReplicas do not scale", "install KEDA")
+
+
+def own_definitions(definitions: Mapping[str, JsonObject]) -> Iterator[Finding]:
+    """Whether ours are there, and of this release: a member that is missing there is dropped by the API server."""
+    for kind in OWN:
+        there = definitions.get(kind.resource)
+        if there is None:
+            yield Finding("definitions", Mark.BAD, f"{kind.kind} is not defined", _DEFINITIONS)
+        elif missing := sorted(_members(_ours(kind)) - _members(there)):
+            shown = ", ".join(missing[:3]) + (f" and {len(missing) - 3} more" if missing[3:] else "")
+            yield Finding("definitions", Mark.BAD, f"{kind.kind} is of an older release: no {shown}", _DEFINITIONS)
+    if all(kind.resource in definitions for kind in OWN):
+        yield Finding("definitions", Mark.OK, f"{len(OWN)} kinds are defined")
+
+
+def _ours(kind: Resource) -> JsonObject:
+    # The models are needed by nobody else here, and their import takes a while.
+    from aim_domain.crd import definition  # noqa: PLC0415
+    from aim_domain.kinds import kind_of  # noqa: PLC0415
+
+    model = kind_of(kind.api_version, kind.kind)
+    assert model is not None
+    return definition(model)
+
+
+def _served(definition: JsonObject) -> set[str]:
+    return {one["name"] for one in definition["spec"]["versions"] if one.get("served")}
+
+
+def _members(definition: JsonObject) -> set[str]:
+    found: set[str] = set()
+
+    def walk(schema: JsonObject, path: str) -> None:
+        for name, below in (schema.get("properties") or {}).items():
+            found.add(f"{path}{name}")
+            walk(below, f"{path}{name}.")
+        if isinstance(schema.get("items"), dict):
+            walk(schema["items"], path)
+
+    for one in definition["spec"]["versions"]:
+        schema = (one.get("schema") or {}).get("openAPIV3Schema") or {}
+        for member in ("spec", "status"):
+            walk((schema.get("properties") or {}).get(member) or {}, f"{member}.")
+    return found
+
+
+def storage(classes: list[JsonObject], *, known: bool) -> Iterator[Finding]:
+    """Whether volumes are made where nobody names a class."""
+    default = "storageclass.kubernetes.io/is-default-class"
+    defaults = [
+        one["metadata"]["name"] for one in classes if (one["metadata"].get("annotations") or {}).get(default) == "true"
+    ]
+    if not known:
+        yield Finding("storage", Mark.UNKNOWN, "storage classes cannot be listed", "ask with more permissions")
+    elif defaults:
+        yield Finding("storage", Mark.OK, f"the default storage class is {defaults[0]}")
+    else:
+        remedy = "name one in storage.defaultStorageClassName of the runtime config, or mark one as the default"
+        yield Finding("storage", Mark.NOTE, f"none of {len(classes)} storage classes is the default", remedy)
+
+
+def gpus(nodes: list[JsonObject], pods: list[JsonObject]) -> Finding:
+    """Whether models can run at all."""
+    requested, total, with_gpus = gpus_of(nodes, pods)
+    if total:
+        return Finding("GPUs", Mark.OK, f"{total} on {with_gpus} nodes, {requested} requested")
+    remedy = "install the AMD GPU operator, or look at its device plugin: kubectl get nodes --show-labels"
+    return Finding("GPUs", Mark.NOTE, f"none of {len(nodes)} nodes offers amd.com/gpu", remedy)
+
+
+def permissions(told: Mapping[Permission, bool | None]) -> Iterator[Finding]:
+    """What the user may; ``None`` = the API server does not say."""
+    refused = [f"{verb} {plural}" for (verb, _, plural), may in told.items() if may is False]
+    if refused:
+        yield Finding("permissions", Mark.BAD, f"you may not {', '.join(refused)}", "ask for a role that may")
+    elif None in told.values():
+        remedy = "see what you may: kubectl auth can-i --list"
+        yield Finding("permissions", Mark.UNKNOWN, "the API server does not review access", remedy)
+    else:
+        yield Finding("permissions", Mark.OK, f"{len(told)} that are needed are granted")
+
+
+def deployed(deployments: Iterable[JsonObject]) -> Iterator[Finding]:
+    """Whether the services run."""
+    some = list(deployments)
+    if not some:
+        remedy = "helm upgrade --install aim-engine deploy/charts/aim-engine -n aim-system; elsewhere ignore it"
+        yield Finding("services", Mark.NOTE, "no Deployment of the platform is in this cluster", remedy)
+    for one in some:
+        name, namespace = one["metadata"]["name"], one["metadata"]["namespace"]
+        wanted, ready = one["spec"].get("replicas", 1), (one.get("status") or {}).get("readyReplicas") or 0
+        if ready < wanted:
+            remedy = f"kubectl describe deployment {name} -n {namespace}; kubectl logs -n {namespace} deployment/{name}"
+            yield Finding("services", Mark.BAD, f"{name}: {ready} of {wanted} replicas are ready", remedy)
+        else:
+            yield Finding("services", Mark.OK, f"{name}: {ready} of {wanted} replicas are ready")
+
+
+def leading(leases: list[JsonObject], now: datetime) -> Iterator[Finding]:
+    """Whether each service has a leader that is alive."""
+    for one in leaders_of(leases, now):
+        if not one.late:
+            yield Finding("leaders", Mark.OK, f"{one.service} is led by {one.holder}")
+        elif one.renewed and datetime.fromisoformat(one.renewed) <= now:
+            remedy = f"see whether it runs: kubectl get pods -A -l app.kubernetes.io/component={one.service}"
+            yield Finding("leaders", Mark.BAD, f"nobody leads {one.service} since {one.renewed}", remedy)
+        else:
+            yield Finding("leaders", Mark.BAD, f"nobody has ever led {one.service}", "see whether it runs")
+
+
+def bus(state: BusState | None, why_not: str, now: datetime) -> Iterator[Finding]:
+    """Streams, lag, freshness and the broker's clock."""
+    if state is None:
+        yield Finding("broker", Mark.UNKNOWN, why_not, "kubectl port-forward -n aim-system service/aim-nats 4222")
+        return
+    for stream in state.streams:
+        if stream.held is None:
+            yield Finding(
+                "streams", Mark.BAD, f"there is no {stream.name}", "see whether the services reach the broker"
+            )
+        elif stream.lag > _LAG:
+            what = f"{stream.name}: a reader is {stream.lag} messages behind"
+            yield Finding("streams", Mark.BAD, what, "see which service is busy: aim queue")
+        else:
+            yield Finding("streams", Mark.OK, f"{stream.name}: {stream.held.messages} messages, lag {stream.lag}")
+    late = [one.name for one in state.parts if one.late and one.marker is not None]
+    if late:
+        what = f"the publishers of {', '.join(late)} are silent"
+        yield Finding("freshness", Mark.BAD, what, "see which service stands still: aim bus")
+    elif state.parts:
+        yield Finding("freshness", Mark.OK, f"all {sum(one.marker is not None for one in state.parts)} parts are fresh")
+    ahead = (state.now - now).total_seconds()
+    if abs(ahead) > _SKEW:
+        what = f"the broker's clock differs from this machine's by {ahead:+.0f} s"
+        yield Finding("clocks", Mark.BAD, what, "let both follow a time server")
+    else:
+        yield Finding("clocks", Mark.OK, "the broker's clock agrees with this machine's")

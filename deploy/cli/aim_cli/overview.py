@@ -1,0 +1,136 @@
+"""``aim status``: the installation at a glance, what needs somebody first (FW-608). Pure but for what is asked through
+`Cluster`.
+"""
+
+from collections import Counter
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final
+
+from aim_cli.answer import Answer, columns
+from aim_cli.asking import Cluster, JsonObject, Ref, ref_of
+from aim_cli.errors import Exit
+from aim_cli.resources import LEASE, NODE, OWN, POD, Resource
+from aim_cli.sizes import age, bytes_of
+from aim_cli.states import Weight, state_of, weight_of
+from aim_cli.why.blockers import blockers_of
+
+SERVICES: Final = ("model-sync", "discovery", "artifacts", "serving", "routing")
+GPU: Final = "amd.com/gpu"
+_PATIENCE: Final = timedelta(seconds=60)
+"""After which something that is under way is worth a look: most of it takes seconds, downloads tell their progress."""
+_MOST: Final = 20
+_LONGEST: Final = 160
+
+
+@dataclass(frozen=True, slots=True)
+class Concern:
+    """An object that needs somebody."""
+
+    ref: Ref
+    state: str
+    weight: Weight
+    why: str
+    since: str
+
+    @property
+    def data(self) -> JsonObject:
+        """For ``-o json``."""
+        told = {"state": self.state, "weight": self.weight.name, "why": self.why, "since": self.since}
+        return {"object": self.ref.data, **told}
+
+
+@dataclass(frozen=True, slots=True)
+class Leader:
+    """Who leads a service; ``holder`` is empty where nobody does."""
+
+    service: str
+    holder: str
+    renewed: str
+    late: bool
+
+
+def overview(cluster: Cluster, namespace: str, now: datetime) -> Answer:
+    """Everything at a glance; one namespace's objects, or all."""
+    known = {kind: cluster.search(kind, namespace if kind.namespaced else "") for kind in OWN}
+    concerns = [one for kind, objects in known.items() for obj in objects if (one := concern(kind, obj, now))]
+    # Of objects that are equally bad off first what somebody asked for, then what was made of it.
+    concerns.sort(key=lambda one: (-one.weight, OWN.index(one.ref.kind), one.since, str(one.ref)))
+    counts = {kind: Counter(state_of(kind, obj) or "-" for obj in objects) for kind, objects in known.items()}
+    leaders = leaders_of(cluster.search(LEASE), now)
+    gpus = gpus_of(cluster.search(NODE), cluster.search(POD))
+    late = [one for one in leaders if one.late]
+    lines = [
+        *_told(concerns, late, now),
+        *columns(("KIND", "OBJECTS", "STATES"), [_row(kind, states) for kind, states in counts.items() if states]),
+        *(f"GPUs: {used} of {total} requested on {nodes} nodes" for used, total, nodes in (gpus,) if total),
+        *(f"leads {one.service}: {one.holder} (renewed {age(one.renewed, now)} ago)" for one in leaders if one.holder),
+    ]
+    data = {
+        "attention": [one.data for one in concerns],
+        "counts": {kind.kind: dict(states) for kind, states in counts.items()},
+        "gpus": {"requested": gpus[0], "allocatable": gpus[1], "nodes": gpus[2]},
+        "leaders": [
+            {"service": one.service, "holder": one.holder, "renewed": one.renewed, "late": one.late} for one in leaders
+        ],
+    }
+    serious = late or any(one.weight >= Weight.HURT for one in concerns)
+    remarks = tuple(f"not known: {what}: {why_not}" for what, why_not in cluster.unasked.items())
+    return Answer(data, tuple(lines), Exit.FOUND if serious else Exit.WELL, remarks)
+
+
+def _told(concerns: list[Concern], late: list[Leader], now: datetime) -> list[str]:
+    lines = [f"nobody leads {one.service}: {one.holder or 'no holder'}" for one in late]
+    for one in concerns[:_MOST]:
+        since = f" for {age(one.since, now)}" if one.since else ""
+        lines.append(f"{one.ref} is {one.state}{since}: {one.why}")
+    if len(concerns) > _MOST:
+        lines.append(f"and {len(concerns) - _MOST} more; -o json has all")
+    return lines or ["nothing needs attention"]
+
+
+def _row(kind: Resource, states: Counter[str]) -> tuple[str, str, str]:
+    told = ", ".join(f"{count} {state}" for state, count in states.most_common())
+    return kind.kind, str(states.total()), told
+
+
+def concern(kind: Resource, obj: JsonObject, now: datetime) -> Concern | None:
+    """Whether an object needs somebody: what is broken or hurt at once, what is under way after a minute."""
+    state = state_of(kind, obj)
+    weight = weight_of(state)
+    if weight is Weight.WELL:
+        return None
+    blockers = blockers_of(kind, obj)
+    since = min((one.since for one in blockers if one.since), default="") or obj["metadata"].get(
+        "creationTimestamp", ""
+    )
+    if weight is Weight.UNDER_WAY and since and now - datetime.fromisoformat(since) < _PATIENCE:
+        return None
+    why = f"{blockers[0].reason}: {blockers[0].message}" if blockers else "it does not say why"
+    return Concern(ref_of(kind, obj), state, weight, why if len(why) <= _LONGEST else f"{why[: _LONGEST - 1]}…", since)
+
+
+def leaders_of(leases: list[JsonObject], now: datetime) -> list[Leader]:
+    """Who leads each of the services, as far as Leases tell; none where there is no Lease of any (one process each)."""
+    found = []
+    for service in SERVICES:
+        for lease in leases:
+            if lease["metadata"]["name"] == f"aim-{service}":
+                spec = lease.get("spec") or {}
+                renewed = spec.get("renewTime") or ""
+                lasts = timedelta(seconds=int(spec.get("leaseDurationSeconds") or 15))
+                late = not spec.get("holderIdentity") or not renewed or now - datetime.fromisoformat(renewed) > lasts
+                found.append(Leader(service, spec.get("holderIdentity") or "", renewed, late))
+    return found
+
+
+def gpus_of(nodes: list[JsonObject], pods: list[JsonObject]) -> tuple[int, int, int]:
+    """GPUs that pods ask for, those that there are, and the nodes that have any."""
+    allocatable = [bytes_of(((node.get("status") or {}).get("allocatable") or {}).get(GPU)) for node in nodes]
+    requested = sum(
+        bytes_of(((container.get("resources") or {}).get("requests") or {}).get(GPU))
+        for pod in pods
+        if (pod.get("status") or {}).get("phase") not in ("Succeeded", "Failed")
+        for container in (pod.get("spec") or {}).get("containers") or ()
+    )
+    return requested, sum(allocatable), sum(1 for one in allocatable if one)

@@ -1,0 +1,189 @@
+"""``aim tree``: everything that was made for an object, and what it uses, with states (FW-607). Pure but for what is
+asked through `Cluster`.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from aim_cli.answer import Answer
+from aim_cli.asking import Cluster, JsonObject, Ref, ref_of
+from aim_cli.errors import Exit
+from aim_cli.resources import (
+    AIM_ARTIFACT,
+    AIM_CLUSTER_MODEL,
+    AIM_CLUSTER_SERVICE_TEMPLATE,
+    AIM_MODEL,
+    AIM_SERVICE,
+    AIM_SERVICE_TEMPLATE,
+    AIM_TEMPLATE_CACHE,
+    AUTOSCALER,
+    CLAIM,
+    CONFIG_MAP,
+    GATEWAY,
+    HTTP_ROUTE,
+    INFERENCE_SERVICE,
+    JOB,
+    KNOWN,
+    POD,
+)
+from aim_cli.states import Weight, state_of, weight_of
+from aim_cli.why.blockers import blockers_of
+from aim_domain import labels
+
+_CHILDREN: Final = (
+    AIM_MODEL,
+    AIM_CLUSTER_MODEL,
+    AIM_SERVICE_TEMPLATE,
+    AIM_CLUSTER_SERVICE_TEMPLATE,
+    AIM_TEMPLATE_CACHE,
+    AIM_ARTIFACT,
+    INFERENCE_SERVICE,
+    HTTP_ROUTE,
+    AUTOSCALER,
+    JOB,
+    POD,
+    CLAIM,
+    CONFIG_MAP,
+)
+"""Kinds that the platform, or what it makes, makes."""
+_COLOURS: Final = {Weight.WELL: "black", Weight.UNDER_WAY: "darkorange", Weight.HURT: "red", Weight.BROKEN: "red"}
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """One object in the tree.
+
+    Attributes:
+        relation: to the one above: ``made`` for it, or only ``used`` by it; empty at the root.
+        state: ``missing`` where there is no such object.
+        again: it stands elsewhere in the tree with all that belongs to it.
+    """
+
+    ref: Ref
+    relation: str
+    state: str
+    reason: str = ""
+    below: tuple["Node", ...] = ()
+    again: bool = False
+
+    @property
+    def data(self) -> JsonObject:
+        """For ``-o json``."""
+        own = {"object": self.ref.data, "relation": self.relation, "state": self.state, "reason": self.reason}
+        return {**own, "again": self.again, "below": [one.data for one in self.below]}
+
+
+def tree(cluster: Cluster, root: Ref) -> Node | None:
+    """The tree of an object; ``None`` if there is none."""
+    obj = cluster.find(root)
+    return None if obj is None else _Grower(cluster, set()).node(root, obj, "")
+
+
+def answer(node: Node | None, root: Ref) -> Answer:
+    """The tree as data and as lines."""
+    if node is None:
+        return Answer({}, (f"{root} does not exist",), Exit.ABSENT)
+    return Answer(node.data, tuple(lines_of(node)))
+
+
+def lines_of(node: Node, first: str = "", rest: str = "") -> Iterator[str]:
+    """One line for each object, under the one above."""
+    state = f"  {node.state}" if node.state else ""
+    reason = f" ({node.reason})" if node.reason else ""
+    used = "uses " if node.relation == "uses" else ""
+    yield f"{first}{used}{node.ref}{state}{reason}{'  (above)' if node.again else ''}"
+    for place, below in enumerate(node.below):
+        last = place == len(node.below) - 1
+        yield from lines_of(below, rest + ("└─ " if last else "├─ "), rest + ("   " if last else "│  "))
+
+
+def dot(node: Node) -> str:
+    """The tree as a graph of Graphviz: what was made with a line, what is used with a dashed one."""
+    lines = ["digraph aim {", '  rankdir=LR; node [shape=box, fontname="sans-serif"];']
+    lines += list(dict.fromkeys(_graph(node)))
+    return "\n".join([*lines, "}"])
+
+
+def _graph(node: Node) -> Iterator[str]:
+    label = "\\n".join((node.ref.kind.kind, _escaped(node.ref.name), _escaped(node.state or "")))
+    if not node.again:
+        yield f'  "{_escaped(str(node.ref))}" [label="{label}", color={_COLOURS[weight_of(node.state)]}];'
+    for below in node.below:
+        yield from _graph(below)
+        style = " [style=dashed]" if below.relation == "uses" else ""
+        yield f'  "{_escaped(str(node.ref))}" -> "{_escaped(str(below.ref))}"{style};'
+
+
+def _escaped(text: str) -> str:
+    return text.replace("\\", "\\\\").replace('"', '\\"')
+
+
+@dataclass(slots=True)
+class _Grower:
+    """Each object is opened once, so that rings end."""
+
+    cluster: Cluster
+    seen: set[Ref]
+
+    def node(self, ref: Ref, obj: JsonObject, relation: str) -> Node:
+        state = state_of(ref.kind, obj)
+        if ref in self.seen:
+            return Node(ref, relation, state, again=True)
+        self.seen.add(ref)
+        blockers = blockers_of(ref.kind, obj) if weight_of(state) is not Weight.WELL else ()
+        reason = blockers[0].reason if blockers else ""
+        children = list(self._made(ref, obj))
+        # Of what it made and uses as well, that it made it says more.
+        made_too = {one for one, _ in children}
+        used = [self._used(one) for one in references(ref.kind, obj) if one not in made_too and one != ref]
+        made = [self.node(one, there, "made") for one, there in children]
+        return Node(ref, relation, state, "" if reason == state else reason, (*used, *made))
+
+    def _used(self, ref: Ref) -> Node:
+        obj = self.cluster.find(ref)
+        if obj is None:
+            return Node(ref, "uses", "not known" if str(ref) in self.cluster.unasked else "missing")
+        return self.node(ref, obj, "uses")
+
+    def _made(self, ref: Ref, obj: JsonObject) -> Iterable[tuple[Ref, JsonObject]]:
+        uid = obj["metadata"].get("uid")
+        for kind in _CHILDREN:
+            if kind.namespaced is bool(ref.namespace) or not ref.namespace:
+                for one in self.cluster.search(kind, ref.namespace):
+                    if _is_made_for(one, uid) or _is_pod_of(ref, one, kind):
+                        yield ref_of(kind, one), one
+
+
+def _is_made_for(obj: JsonObject, uid: object) -> bool:
+    return any(owner.get("uid") == uid for owner in obj["metadata"].get("ownerReferences") or ())
+
+
+def _is_pod_of(ref: Ref, obj: JsonObject, kind: object) -> bool:
+    """Between an InferenceService and its pods stands a Deployment that nobody asks about."""
+    if kind != POD or ref.kind != INFERENCE_SERVICE:
+        return False
+    return (obj["metadata"].get("labels") or {}).get(labels.KSERVE_INFERENCE_SERVICE) == ref.name
+
+
+def references(kind: object, obj: JsonObject) -> list[Ref]:
+    """What an object says that it uses."""
+    status, spec = obj.get("status") or {}, obj.get("spec") or {}
+    namespace = obj["metadata"].get("namespace") or ""
+    if kind == AIM_SERVICE:
+        cache = (status.get("cache") or {}).get("templateCacheRef")
+        told = (status.get("resolvedModel"), status.get("resolvedTemplate"), status.get("resolvedRuntimeConfig"), cache)
+        return [ref for one in told if one and (ref := _resolved(one)) is not None]
+    if kind == AIM_TEMPLATE_CACHE:
+        listed = (status.get("artifacts") or {}).values()
+        return [Ref(AIM_ARTIFACT, namespace, one["name"]) for one in listed if one.get("name")]
+    if kind == HTTP_ROUTE:
+        parents = [one for one in spec.get("parentRefs") or () if one.get("kind", GATEWAY.kind) == GATEWAY.kind]
+        return [Ref(GATEWAY, one.get("namespace") or namespace, one["name"]) for one in parents]
+    return []
+
+
+def _resolved(told: JsonObject) -> Ref | None:
+    name = str(told.get("kind") or "").rpartition("/")[2]
+    kind = next((kind for kind in KNOWN if kind.kind == name), None)
+    return None if kind is None else Ref(kind, told.get("namespace") or "", told["name"])

@@ -1,0 +1,140 @@
+"""Each finding is right about what it looks at, and what is not well has a remedy. No cluster."""
+
+from datetime import timedelta
+
+import pytest
+from support.builders import NOW, make
+
+from aim_cli import bus_state, doctor
+from aim_cli.asking import JsonObject
+from aim_cli.bus_state import BusState, PartState, StreamState
+from aim_cli.doctor import Finding, Mark
+from aim_cli.errors import Exit
+from aim_cli.resources import AIM_SERVICE, DEPLOYMENT, HTTP_ROUTE, INFERENCE_SERVICE, NODE, OWN, Resource
+from aim_domain.crd import definition
+from aim_domain.kinds import OWN_KINDS
+from controller_runtime.bus.marker import Marker
+from controller_runtime.bus.retention import Contents
+
+OURS = {kind.resource: definition(kind) for kind in OWN_KINDS}
+
+
+def foreign(*kinds: Resource, version: str = "") -> dict[str, JsonObject]:
+    return {
+        kind.resource: {"spec": {"versions": [{"name": version or kind.version, "served": True}]}} for kind in kinds
+    }
+
+
+def marks(findings: object) -> list[Mark]:
+    return [one.mark for one in findings]  # type: ignore[attr-defined]
+
+
+@pytest.mark.spec("FW-612")
+@pytest.mark.parametrize(("minor", "mark"), [("27+", Mark.BAD), ("28", Mark.OK), ("34+", Mark.OK)])
+def test_versions(minor: str, mark: Mark) -> None:
+    assert doctor.version({"major": "1", "minor": minor}).mark is mark
+
+
+@pytest.mark.spec("FW-612")
+def test_what_others_define() -> None:
+    assert marks(doctor.foreign_definitions({})) == [Mark.BAD, Mark.BAD, Mark.NOTE]
+    both = foreign(INFERENCE_SERVICE, HTTP_ROUTE)
+    assert marks(doctor.foreign_definitions(both)) == [Mark.OK, Mark.OK, Mark.NOTE]
+    old = {**both, **foreign(HTTP_ROUTE, version="v1alpha2")}
+    assert marks(doctor.foreign_definitions(old))[1] is Mark.BAD
+    with_keda = {**both, "scaledobjects.keda.sh": {}}
+    assert marks(doctor.foreign_definitions(with_keda)) == [Mark.OK] * 3
+
+
+@pytest.mark.spec("FW-612")
+def test_definitions_of_this_release_and_of_an_older_one() -> None:
+    assert marks(doctor.own_definitions(OURS)) == [Mark.OK]
+    assert marks(doctor.own_definitions({})) == [Mark.BAD] * len(OWN)
+    schema = OURS[AIM_SERVICE.resource]["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
+    properties = {key: value for key, value in schema["properties"]["spec"]["properties"].items() if key != "replicas"}
+    spec = {**schema["properties"]["spec"], "properties": properties}
+    older = {"openAPIV3Schema": {**schema, "properties": {**schema["properties"], "spec": spec}}}
+    versions = [{**OURS[AIM_SERVICE.resource]["spec"]["versions"][0], "schema": older}]
+    found = list(doctor.own_definitions({**OURS, AIM_SERVICE.resource: {"spec": {"versions": versions}}}))
+    assert found[0].what == "AIMService is of an older release: no spec.replicas"
+
+
+@pytest.mark.spec("FW-612")
+def test_storage_gpus_and_permissions() -> None:
+    default = {"storageclass.kubernetes.io/is-default-class": "true"}
+    classes = [{"metadata": {"name": "fast", "annotations": default}}]
+    assert marks(doctor.storage(classes, known=True)) == [Mark.OK]
+    assert marks(doctor.storage([{"metadata": {"name": "slow"}}], known=True)) == [Mark.NOTE]
+    assert marks(doctor.storage([], known=False)) == [Mark.UNKNOWN]
+    assert doctor.gpus([make(NODE, "n", status={"allocatable": {"amd.com/gpu": "8"}})], []).mark is Mark.OK
+    assert doctor.gpus([make(NODE, "n", status={})], []).mark is Mark.NOTE
+    what = ("list", "", "pods")
+    for may, mark in ((True, Mark.OK), (False, Mark.BAD), (None, Mark.UNKNOWN)):
+        assert marks(doctor.permissions({what: may})) == [mark]
+
+
+@pytest.mark.spec("FW-612")
+def test_what_is_deployed() -> None:
+    def of(ready: int) -> JsonObject:
+        return make(DEPLOYMENT, "aim-engine-serving", spec={"replicas": 2}, status={"readyReplicas": ready})
+
+    assert marks(doctor.deployed([])) == [Mark.NOTE]
+    assert marks(doctor.deployed([of(2), of(1)])) == [Mark.OK, Mark.BAD]
+
+
+def stream(name: str = "AIM_STATE", lag: int = 0) -> StreamState:
+    return StreamState(name, Contents(5, 1024, 1, 5, NOW, NOW), -1, 1, lag)
+
+
+def part(age: float = 1) -> PartState:
+    epoch = "20260101T000000.000Z-00000a"
+    return PartState("aimservices", Marker("aim-serving-0", 1, epoch, epoch, "c", "7", "then", 5, 3), age)
+
+
+@pytest.mark.spec("FW-612", "FW-611")
+def test_the_broker() -> None:
+    def about(state: BusState | None, ahead: float = 0) -> dict[str, Mark]:
+        now = NOW - timedelta(seconds=ahead)
+        return {one.about: one.mark for one in doctor.bus(state, "nobody answers", now)}
+
+    assert about(None) == {"broker": Mark.UNKNOWN}
+    well = BusState((part(),), (stream(),), NOW)
+    assert set(about(well).values()) == {Mark.OK}
+    assert about(well, ahead=6)["clocks"] is Mark.BAD
+    assert about(BusState((part(31),), (stream(),), NOW))["freshness"] is Mark.BAD
+    assert about(BusState((part(),), (stream(lag=1001),), NOW))["streams"] is Mark.BAD
+    assert about(BusState((), (StreamState("AIM_STATE", None, 0, 0, 0),), NOW))["streams"] is Mark.BAD
+
+
+@pytest.mark.spec("FW-611")
+def test_what_the_bus_holds_in_lines() -> None:
+    told = bus_state.answer(BusState((part(31),), (stream(),), NOW, (("aimservices", 2, 1),)))
+    assert told.code is Exit.FOUND
+    assert told.lines[1].split()[:4] == ["aimservices", "3", "late:", "31s"]
+    assert told.lines[-1] == "holes in aimservices: 2 in the histories of 1 objects"
+    assert bus_state.answer(BusState((part(),), (stream(),), NOW)).code is Exit.WELL
+
+
+@pytest.mark.spec("FW-612")
+def test_what_is_bad_comes_first_with_what_to_do() -> None:
+    told = doctor.answer([Finding("a", Mark.OK, "fine"), Finding("b", Mark.BAD, "broken", "mend it")])
+    assert told.code is Exit.FOUND
+    assert told.lines == ("BAD   b       broken", "          do: mend it", "OK    a       fine")
+    assert doctor.answer([Finding("a", Mark.NOTE, "so so", "x")]).code is Exit.WELL
+
+
+@pytest.mark.spec("FW-612")
+def test_what_is_not_well_has_a_remedy() -> None:
+    found = [
+        *doctor.foreign_definitions({}),
+        *doctor.own_definitions({}),
+        *doctor.storage([], known=False),
+        *doctor.storage([], known=True),
+        *doctor.permissions({("list", "", "pods"): False}),
+        *doctor.deployed([]),
+        *doctor.bus(None, "x", NOW),
+        *doctor.bus(BusState((part(99),), (stream(lag=9999),), NOW), "", NOW + timedelta(hours=1)),
+        doctor.version({}),
+        doctor.gpus([], []),
+    ]
+    assert all(one.remedy for one in found if one.mark is not Mark.OK)

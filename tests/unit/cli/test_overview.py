@@ -1,0 +1,132 @@
+"""The installation at a glance, its caches and its queues. No cluster."""
+
+from datetime import timedelta
+
+import pytest
+from support.asked import Objects
+from support.builders import NOW, condition, make
+
+from aim_cli.asking import JsonObject
+from aim_cli.caches import caches, limits_of
+from aim_cli.errors import Exit, UnreachableError
+from aim_cli.overview import gpus_of, leaders_of, overview
+from aim_cli.queues import Page, answer
+from aim_cli.resources import (
+    AIM_ARTIFACT,
+    AIM_CLUSTER_RUNTIME_CONFIG,
+    AIM_MODEL,
+    AIM_SERVICE,
+    AIM_SERVICE_TEMPLATE,
+    CLAIM,
+    LEASE,
+    NAMESPACE,
+    NODE,
+    POD,
+    Resource,
+)
+from aim_domain import labels
+from controller_runtime import timestamp
+
+TEAM = "team"
+LONG_AGO = NOW - timedelta(hours=2)
+
+
+def untrue(kind: Resource, name: str, status: str, since: object = LONG_AGO) -> tuple[Resource, JsonObject]:
+    told = condition("ModelReady", False, "Because", f"{name} is sad", since)  # type: ignore[arg-type]
+    return kind, make(kind, name, namespace=TEAM, spec={}, status={"status": status, "conditions": [told]})
+
+
+def lease(service: str, ago: float, holder: str = "me") -> JsonObject:
+    renewed = timestamp(NOW - timedelta(seconds=ago))
+    spec = {"holderIdentity": holder, "renewTime": renewed, "leaseDurationSeconds": 15}
+    return make(LEASE, f"aim-{service}", namespace="aim-system", spec=spec)
+
+
+@pytest.mark.spec("FW-608")
+def test_what_needs_somebody_first_comes_first() -> None:
+    known = Objects(
+        untrue(AIM_MODEL, "hurt", "Degraded"),
+        untrue(AIM_MODEL, "broken-model", "Failed"),
+        untrue(AIM_SERVICE, "broken", "Failed"),
+        untrue(AIM_SERVICE, "slow", "Starting"),
+        untrue(AIM_SERVICE, "new", "Starting", NOW - timedelta(seconds=10)),
+        untrue(AIM_SERVICE_TEMPLATE, "unfit", "NotAvailable"),
+    )
+    told = overview(known, "", NOW)
+    assert told.code is Exit.FOUND
+    assert [line.split()[1] for line in told.lines[:4]] == [
+        f"{TEAM}/broken",
+        f"{TEAM}/broken-model",
+        f"{TEAM}/hurt",
+        f"{TEAM}/slow",
+    ]
+    assert told.lines[0] == f"AIMService {TEAM}/broken is Failed for 2h: Because: broken is sad"
+    assert told.lines[4].startswith("KIND")
+    assert "AIMService           3         2 Starting, 1 Failed" in told.lines
+
+
+@pytest.mark.spec("FW-608")
+def test_when_all_is_well_it_says_so_and_what_is_under_way_is_no_failure() -> None:
+    assert overview(Objects(), "", NOW).lines == ("nothing needs attention",)
+    assert overview(Objects(untrue(AIM_SERVICE, "slow", "Starting")), "", NOW).code is Exit.WELL
+
+
+@pytest.mark.spec("FW-608")
+def test_a_service_whose_lease_ran_out_has_no_leader() -> None:
+    leases = [lease("serving", 16), lease("routing", 14), lease("artifacts", 1, ""), make(LEASE, "other", spec={})]
+    late = {one.service: one.late for one in leaders_of(leases, NOW)}
+    assert late == {"artifacts": True, "serving": True, "routing": False}
+    told = overview(Objects(*((LEASE, one) for one in leases)), "", NOW)
+    assert told.code is Exit.FOUND
+    assert told.lines[:2] == ("nobody leads artifacts: no holder", "nobody leads serving: me")
+
+
+@pytest.mark.spec("FW-608")
+def test_gpus_are_counted_by_what_pods_that_have_not_ended_ask_for() -> None:
+    node = make(NODE, "n", status={"allocatable": {"amd.com/gpu": "8"}})
+    asks = {"containers": [{"resources": {"requests": {"amd.com/gpu": "2"}}}, {}]}
+    pods = [make(POD, phase, spec=asks, status={"phase": phase}) for phase in ("Running", "Pending", "Succeeded")]
+    assert gpus_of([node, make(NODE, "plain", status={})], pods) == (4, 8, 1)
+
+
+@pytest.mark.spec("FW-609")
+def test_caches_tell_volume_progress_and_limits() -> None:
+    of = {"kind": "AIMArtifact", "name": "a", "uid": "aimartifact-a-uid", "apiVersion": "v"}
+    storage = {"resources": {"requests": {"storage": "3Gi"}}}
+    status = {"status": "Progressing", "progress": {"displayPercentage": "45 %"}, "lastUsed": timestamp(LONG_AGO)}
+    known = Objects(
+        (AIM_ARTIFACT, make(AIM_ARTIFACT, "a", namespace=TEAM, spec={"retentionPriority": 1}, status=status)),
+        (CLAIM, make(CLAIM, "v", namespace=TEAM, owners=[of], labels={labels.CACHE_NAME: "a"}, spec=storage)),
+        (NAMESPACE, make(NAMESPACE, TEAM, annotations={labels.ANNOTATION_STORAGE_QUOTA: "4Gi"})),
+    )
+    told = caches(known, "", "", NOW)
+    row, limit = told.lines[1].split(), told.lines[3].split()
+    assert row == [TEAM, "a", "Progressing", "45", "%", "3Gi", "2h", "nothing;", "it", "may", "be", "evicted"]
+    assert limit == [TEAM, "3Gi", "4Gi"]
+    assert caches(Objects(), "", "", NOW).lines == ("there is no artifact",)
+
+
+@pytest.mark.spec("FW-609")
+def test_the_limit_of_a_namespace_is_its_own_or_the_default() -> None:
+    quota = {"artifactStorageQuota": {"defaultNamespaceLimit": "1Ki", "clusterLimit": "9Ki"}}
+    config = make(AIM_CLUSTER_RUNTIME_CONFIG, "default", spec=quota)
+    own = labels.ANNOTATION_STORAGE_QUOTA
+    namespaces = [
+        make(NAMESPACE, name, annotations={} if text is None else {own: text})
+        for name, text in (("a", None), ("b", "2Ki"), ("c", " Unlimited"), ("d", "nonsense"))
+    ]
+    assert limits_of([config], namespaces) == {"a": 1024, "b": 2048, "c": None, "d": 1024, "": 9216}
+    assert limits_of([], namespaces[:1]) == {"a": None}
+
+
+@pytest.mark.spec("FW-610")
+def test_queues_of_processes_that_tell_them_and_of_those_that_do_not() -> None:
+    queue = {"depth": 3, "processing": 1, "delayed": 2, "retries": 4, "longest_running_seconds": 1.25}
+    page = {"leads": True, "queues": {"service": queue}, "paused": ["aimservices team/chat"]}
+    told = answer([Page("serving", page), Page("routing", {}, "forbidden")])
+    assert told.lines[1].split() == ["serving", "service", "yes", "3", "1", "2", "4", "1.2s"]
+    assert told.lines[2] == "paused: aimservices team/chat"
+    assert told.remarks == ("not known: the queues of routing: forbidden",)
+    assert (told.code, answer([Page("routing", {}, "forbidden")]).code) == (Exit.WELL, Exit.UNREADABLE)
+    with pytest.raises(UnreachableError):
+        answer([])
