@@ -154,6 +154,7 @@ async def started_platform(
     cluster: ClusterKind = CLUSTER,
     keda: bool = False,
     broker: str = "",
+    broker_url: str = "",
 ) -> AsyncIterator[Platform]:
     """A platform with the demo's gateway, runtime config and model source, but no AIMService.
 
@@ -162,6 +163,7 @@ async def started_platform(
         cluster: what it runs against.
         keda: whether a real cluster has KEDA's operator.
         broker: what is appended to the configuration of the broker.
+        broker_url: where another broker listens, which is used instead.
     """
     settings = StackSettings(
         folder,
@@ -171,6 +173,7 @@ async def started_platform(
         nodes=NODES[cluster],
         keda=keda,
         broker=broker,
+        broker_url=broker_url,
         start_timeout=60 * PATIENCE,
         actor_delay=0.005,
         actor_retry_delay=0.1,

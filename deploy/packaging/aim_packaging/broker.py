@@ -12,10 +12,12 @@ from controller_runtime import FACTS, JsonObject, ServiceDefinition
 from controller_runtime.bus.connection import inbox_prefix
 from controller_runtime.bus.subjects import Layout, encode_token
 
-_READS: Final = ("STREAM.INFO.{}", "CONSUMER.CREATE.{}", "CONSUMER.INFO.{}.*", "CONSUMER.DELETE.{}.*")
-_READS_MESSAGES: Final = ("CONSUMER.MSG.NEXT.{}.*", "STREAM.MSG.GET.{}", "DIRECT.GET.{}")
+_LOOKS: Final = ("STREAM.INFO.{}", "STREAM.MSG.GET.{}")
+_READS: Final = ("CONSUMER.CREATE.{}", "CONSUMER.INFO.{}.*", "CONSUMER.DELETE.{}.*", "CONSUMER.MSG.NEXT.{}.*")
+_COUNTS: Final = ("CONSUMER.CREATE.{}", "CONSUMER.DELETE.{}.*")
 _MAKES: Final = ("STREAM.CREATE.{}", "STREAM.UPDATE.{}")
 _SWEEPS: Final = "STREAM.MSG.DELETE.{}"
+_MANY_AT_ONCE: Final = "DIRECT.GET.{}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,13 +36,13 @@ class BrokerUser:
 
 def user_of(definition: ServiceDefinition, layout: Layout, domain: str = "") -> BrokerUser:
     """The user of a service."""
-    publish = (*_written(definition, layout), *_api(layout, domain, writes=True))
+    publish = (*_written(definition, layout), *_calls(_service_calls(definition, layout), domain))
     return BrokerUser(definition.field_manager, publish, _inbox(definition.field_manager))
 
 
 def reader(layout: Layout, domain: str = "") -> BrokerUser:
     """The user of the command line, which reads the log and writes nothing."""
-    return BrokerUser("aim", tuple(_api(layout, domain, writes=False)), _inbox("aim"))
+    return BrokerUser("aim", _calls(_reader_calls(layout), domain), _inbox("aim"))
 
 
 def _inbox(name: str) -> tuple[str, ...]:
@@ -59,14 +61,23 @@ def _written(definition: ServiceDefinition, layout: Layout) -> Iterator[str]:
     yield f"{layout.root}.decision.{own}.>"
 
 
-def _api(layout: Layout, domain: str, *, writes: bool) -> Iterator[str]:
+def _service_calls(definition: ServiceDefinition, layout: Layout) -> Iterator[tuple[str, tuple[str, ...]]]:
+    # Tombstones leave the present by their sequence; nothing ever leaves the past that way.
+    yield layout.state_stream, (*_MAKES, *_LOOKS, *_READS, _SWEEPS)
+    yield layout.history_stream, (*_MAKES, *_LOOKS, *_READS)
+    # Whose settings limit the streams also counts what fills them.
+    yield layout.decisions_stream, (*_MAKES, *_LOOKS, *(_COUNTS if definition.governs_streams else ()))
+
+
+def _reader_calls(layout: Layout) -> Iterator[tuple[str, tuple[str, ...]]]:
+    yield layout.state_stream, ("STREAM.INFO.{}", *_READS)
+    yield layout.history_stream, (*_LOOKS, *_READS, _MANY_AT_ONCE)
+    yield layout.decisions_stream, (*_LOOKS, *_READS)
+
+
+def _calls(wanted: Iterable[tuple[str, tuple[str, ...]]], domain: str) -> tuple[str, ...]:
     api = f"$JS.{domain}.API" if domain else "$JS.API"
-    for stream in (layout.state_stream, layout.history_stream, layout.decisions_stream):
-        for name in (*_READS, *_READS_MESSAGES, *(_MAKES if writes else ())):
-            yield f"{api}.{name.format(stream)}"
-    if writes:
-        # Tombstones leave the present by their sequence; nothing ever leaves the past that way.
-        yield f"{api}.{_SWEEPS.format(layout.state_stream)}"
+    return tuple(f"{api}.{call.format(stream)}" for stream, calls in wanted for call in calls)
 
 
 def authorization(users: Iterable[tuple[BrokerUser, str]]) -> JsonObject:

@@ -296,3 +296,32 @@ async def test_a_broker_lost_between_the_requests_that_open_a_delivery_is_an_una
             with pytest.raises(BusUnavailableError):
                 async with deliver(connection, layout.history_stream, (f"{layout.root}.log.p.>",), ALL):
                     pytest.fail("the delivery was opened")
+
+
+async def unheard_of(bus: BusConnection, layout: Layout, heartbeat: float) -> Delivery:
+    """A delivery that asks for a consumer before the broker knows of it, as happens in a cluster of brokers."""
+    delivery = Delivery(bus, layout.history_stream, heartbeat)
+    inbox = bus.inbox()
+    await bus.subscribe(f"{inbox}.*", delivery._take)
+    await delivery._created({"name": "newcomer", "num_pending": 1}, inbox)
+    return delivery
+
+
+@pytest.mark.spec("FW-582")
+async def test_a_consumer_that_is_not_known_yet_is_asked_again(bus: BusConnection, layout: Layout) -> None:
+    await fill(bus, layout, 1)
+    delivery = await unheard_of(bus, layout, 1.0)
+    reading = asyncio.create_task(read(delivery, 1))
+    await eventually(lambda: delivery._requests > 1, "it asked again")
+    config = {"ack_policy": "none", "durable_name": "newcomer", "mem_storage": True, "num_replicas": 1}
+    request = {"stream_name": layout.history_stream, "config": config}
+    await bus.api(f"CONSUMER.DURABLE.CREATE.{layout.history_stream}.newcomer", request)
+    [found] = await reading
+    assert found.message.subject == f"{layout.root}.log.p.n.x0"
+
+
+@pytest.mark.spec("FW-582")
+async def test_a_consumer_that_stays_unknown_is_lost(bus: BusConnection, layout: Layout) -> None:
+    delivery = await unheard_of(bus, layout, 5.0)
+    with pytest.raises(DeliveryLostError, match="503"):
+        await read(delivery, 1)

@@ -97,8 +97,11 @@ async def test_every_service_makes_writes_reads_and_sweeps_with_its_own_user(bro
             assert latest is not None
             assert await count_messages(bus, state, f"{LAYOUT.root}.state.>") > 0
             assert (await stream_state(bus, LAYOUT.history_stream)).messages > 0
-            before = await last_messages(bus, LAYOUT.history_stream, [LAYOUT.log(part, OBJECT)], datetime.now(UTC))
-            assert len(before) == 1
+            assert await last_message(bus, LAYOUT.history_stream, LAYOUT.log(part, OBJECT)) is not None
+            assert await count_messages(bus, LAYOUT.history_stream, LAYOUT.log_filter(part)) > 0
+            for stream in (LAYOUT.state_stream, LAYOUT.history_stream, LAYOUT.decisions_stream):
+                info = await bus.api(f"STREAM.INFO.{stream}")
+                await bus.api(f"STREAM.UPDATE.{stream}", info["config"])
             policy = {"deliver_policy": "last_per_subject"}
             async with deliver(bus, state, (f"{LAYOUT.root}.state.>",), policy) as delivery:
                 assert delivery.pending > 0
@@ -125,7 +128,13 @@ async def test_nobody_purges_or_deletes_a_stream_or_hears_the_answers_of_others(
         async with asyncio.timeout(PATIENT_SECONDS):
             await bus.wait_connected()
         await ensure_streams(bus, LAYOUT, TEST_LIMITS)
-        for call in ("STREAM.PURGE.AIM_STATE", "STREAM.DELETE.AIM_HISTORY", "STREAM.MSG.DELETE.AIM_HISTORY"):
+        for call in (
+            "STREAM.PURGE.AIM_STATE",
+            "STREAM.DELETE.AIM_HISTORY",
+            "STREAM.MSG.DELETE.AIM_HISTORY",
+            "DIRECT.GET.AIM_STATE",
+            "CONSUMER.MSG.NEXT.AIM_DECISIONS.other",
+        ):
             assert not await stored(bus, f"$JS.API.{call}")
             bus._denied = None
 
@@ -145,6 +154,8 @@ async def test_the_command_line_reads_and_writes_nothing(broker: Broker) -> None
         async with asyncio.timeout(PATIENT_SECONDS):
             await bus.wait_connected()
         assert (await stream_state(bus, LAYOUT.history_stream)).messages == 0
+        subjects = [LAYOUT.log("httproutes", OBJECT)]
+        assert await last_messages(bus, LAYOUT.history_stream, subjects, datetime.now(UTC)) == []
         assert not await stored(bus, LAYOUT.state("httproutes", OBJECT))
 
 

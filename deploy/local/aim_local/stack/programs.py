@@ -63,6 +63,11 @@ class Programs:
     addresses: Addresses
     uid: str = field(default_factory=lambda: uuid.uuid4().hex)
 
+    @property
+    def nats_url(self) -> str:
+        """Where services find the broker."""
+        return self.settings.broker_url or f"nats://{HOST}:{self.addresses.nats}"
+
     def nats(self) -> Program:
         """The broker; its store begins empty, as the control plane's does.
 
@@ -141,7 +146,7 @@ class Programs:
     def _service_env(self, name: str, port: int, *, with_registry: bool) -> dict[str, str]:
         settings, address = self.settings, f"{HOST}:{port}"
         env = {
-            "AIM_NATS_URL": f"nats://{HOST}:{self.addresses.nats}",
+            "AIM_NATS_URL": self.nats_url,
             "AIM_HEALTH_PROBE_BIND_ADDRESS": address,
             "AIM_METRICS_BIND_ADDRESS": address,
             "AIM_METRICS_SECURE": "false",

@@ -43,6 +43,7 @@ class StackSettings:
         env: variables for all services, such as `AIM_LOG_LEVEL`.
         service_env: variables for single services, by name.
         broker: what is appended to the configuration of the broker, such as an ``authorization`` block.
+        broker_url: where another broker listens, which is used instead of one of the stack's own.
         spawn: how processes are started.
     """
 
@@ -61,6 +62,7 @@ class StackSettings:
     weights: Weights = Weights.SIMULATED
     leader_elect: bool = False
     broker: str = ""
+    broker_url: str = ""
     env: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     service_env: Mapping[str, Mapping[str, str]] = field(default_factory=lambda: MappingProxyType({}))
     spawn: Spawn = spawn

@@ -77,7 +77,7 @@ class Stack:
     @property
     def nats_url(self) -> str:
         """URL of the broker."""
-        return f"nats://127.0.0.1:{self._addresses.nats}"
+        return self._programs.nats_url
 
     @property
     def processes(self) -> tuple[Supervised, ...]:
@@ -126,7 +126,8 @@ class Stack:
 
     def _servers(self) -> Iterator[Program]:
         """What needs no API server."""
-        yield self._programs.nats()
+        if not self.settings.broker_url:
+            yield self._programs.nats()
         if self.played:
             yield self._programs.registry()
 

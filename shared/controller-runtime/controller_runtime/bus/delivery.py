@@ -42,8 +42,11 @@ _FRAME: Final = 64 << 10
 """What subject, reply and headers may add to the largest body; they count as well."""
 _REQUEST_SECONDS: Final = 30.0
 """After which the broker ends a request, and it is made anew."""
-_HEARTBEAT, _EXPIRED, _CONFLICT = "100", "408", "409"
+_HEARTBEAT, _EXPIRED, _CONFLICT, _NOBODY = "100", "408", "409", "503"
 _TOO_SMALL, _COMPLETED = "exceeds maxbytes", "batch completed"
+_INTRODUCTIONS: Final = 6
+"""Requests to a consumer just made: one broker of a cluster makes it, another has not heard of it yet (FW-582)."""
+_INTRODUCTION_SECONDS: Final = 0.05
 _LAST_CONSUMER: Final = "Nats-Last-Consumer"
 
 
@@ -74,6 +77,7 @@ class Delivery:
         self._wanted = 0
         self._answered = False
         self._requests = 0
+        self._met = False
         self._arrived: deque[Message] = deque()
         self._wakeup = asyncio.Event()
         self._failure: str | None = None
@@ -102,6 +106,8 @@ class Delivery:
             self._wakeup.clear()
         self._tolerate(progress=self._order.taken > before)
         if self._wanted <= 0 or self._room < _FRAME:
+            if not self._met:
+                await asyncio.sleep(self._requests * _INTRODUCTION_SECONDS)
             # The broker tells that a window is full only when the next message does not fit, and nothing at all when
             # the last one fits to the byte. So a little room is left unused; what may still come into it does no harm.
             try:
@@ -192,7 +198,7 @@ class Delivery:
             position = DeliveryPosition.of(message.reply)
         except BusUnavailableError as error:
             raise DeliveryLostError(str(error)) from error
-        self._answered = True
+        self._answered = self._met = True
         found = self._order.take(Delivered(message, position))
         self._wanted -= len(found)
         self._room -= sum(one.message.size for one in found)
@@ -211,6 +217,10 @@ class Delivery:
 
     def _control(self, message: Message) -> None:
         """A heartbeat, or the end of the request before all of it was delivered."""
+        if message.status == _NOBODY and not self._met and self._requests < _INTRODUCTIONS:
+            self._wanted = 0
+            return
+        self._met = True
         if message.status == _HEARTBEAT:
             delivered = message.headers.get(_LAST_CONSUMER, "")
             if delivered.isdecimal():

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 from controller_runtime.bus.continuity import Continuity
 from controller_runtime.bus.freshness import boot_seconds
@@ -10,6 +10,12 @@ from controller_runtime.bus.lanes import Lanes
 from controller_runtime.bus.part import Key, Part
 from controller_runtime.bus.source import Source, SourceVersion
 from controller_runtime.kube.reflector_state import Delete, Event, ListFrom, Restarted, Upsert
+
+KEPT_WHILE_AWAY: Final = 2_000
+"""Versions of a part that wait for a broker that is away; beyond, only the newest of each object is kept (FW-580).
+
+Brokers of three have a new leader within twenty seconds, and nobody is to notice. Packed, this is a megabyte.
+"""
 
 
 class Intake:
@@ -19,6 +25,7 @@ class Intake:
         connected: whether the broker can be reached.
         relist: asks the reflector for a list, which comes as `Restarted`; ``None`` where Kubernetes knows nothing.
         held: whether the stream is known to hold something of an object.
+        room: versions that wait for a broker that is away.
 
     Attributes:
         arrived: set when there may be something to publish.
@@ -33,6 +40,7 @@ class Intake:
         connected: Callable[[], bool],
         relist: Callable[[ListFrom], None] | None,
         held: Callable[[Key], bool] = lambda _: True,
+        room: int = KEPT_WHILE_AWAY,
     ) -> None:
         self.source = Source(part)
         self.lanes = Lanes()
@@ -44,6 +52,7 @@ class Intake:
         self._connected = connected
         self._relist = relist
         self._held = held
+        self._room = room
         self._heard_at = boot_seconds()
 
     @property
@@ -102,6 +111,11 @@ class Intake:
             self.lanes.release()
         self.arrived.set()
 
+    def shorten(self) -> None:
+        """There is no broker: keep no more than what it takes to bridge a change of its leader."""
+        if len(self.lanes) > self._room:
+            self.lanes.collapse()
+
     def is_at(self, version: int) -> bool:
         """Whether the watch has reached a version."""
         return int(self.source.version) >= version
@@ -113,12 +127,12 @@ class Intake:
             await self.moved.wait()
 
     def _enqueue(self, version: SourceVersion) -> None:
-        connected = self._connected()
-        if not connected and version.deleted and not self._held(version.key) and self.lanes.forget(version.key):
+        crowded = not self._connected() and len(self.lanes) >= self._room
+        if crowded and version.deleted and not self._held(version.key) and self.lanes.forget(version.key):
             # Nobody was told of the object, and without a broker there is no end to such. The session that comes finds
             # what the stream holds of it after all, and tells by a new epoch that versions are missing.
             self.continuity.forget(version.key)
             return
-        # Without a broker only the newest version of an object is kept; the next one tells that others are missing.
-        self.lanes.add(version, latest_only=not connected)
+        # Then only the newest version of an object is kept; the next one tells that others are missing.
+        self.lanes.add(version, latest_only=crowded)
         self.arrived.set()

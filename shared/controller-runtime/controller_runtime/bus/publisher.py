@@ -173,7 +173,7 @@ class Publisher:
                 failures = 0
                 continue
             if not connection.connected:
-                context.intake.lanes.collapse()
+                context.intake.shorten()
             news, progress.withheld = str(outcome) != progress.withheld, str(outcome)
             vouched = context.markers.written > markers
             failures = 0 if vouched or not connection.connected else failures + 1
