@@ -28,6 +28,7 @@ _METADATA: Final = frozenset(
 """Metadata services of clouds that are not link-local."""
 _API_SERVER: Final = "the API server"
 _NAT64: Final = IPv6Network("64:ff9b::/96")
+_THIS_NETWORK: Final = IPv4Network("0.0.0.0/8")
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +107,6 @@ _REFUSED: Final = (
     ("a link-local address", lambda one: one.is_link_local),
     ("no address of a host", lambda one: one.is_multicast or (one.is_reserved and one.version == 4)),
 )
-_THIS_NETWORK: Final = IPv4Network("0.0.0.0/8")
 
 
 @final
