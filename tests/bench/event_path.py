@@ -109,6 +109,8 @@ async def _probe(site: Site, passes: Path) -> AsyncIterator[None]:
         "AIM_METRICS_BIND_ADDRESS": address,
         "AIM_METRICS_SECURE": "false",
         "AIM_POD_NAME": "bench-probe-0",
+        # A real API server lets no service take a Lease of another name.
+        "KUBECONFIG": str(site.stack.kubeconfig),
         "PYTHONPATH": os.pathsep.join([str(_TESTS), *filter(None, [os.environ.get("PYTHONPATH")])]),
         PASSES: str(passes),
     }
