@@ -1,0 +1,88 @@
+"""What the documentation shows: objects that the definitions take, commands that exist, links that lead somewhere."""
+
+import re
+from functools import cache
+from pathlib import Path
+
+import pytest
+import yaml
+
+from aim_local.apiserver import customtypes
+from aim_local.apiserver.resources import ResourceType
+from controller_runtime import JsonObject
+
+ROOT = Path(__file__).parents[3]
+PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
+GROUP = "aim.eai.amd.com/"
+_BLOCK = re.compile(r"^```(\w*)[^\n]*\n(.*?)^```", re.MULTILINE | re.DOTALL)
+_CODE = re.compile(r"`[^`\n]*`")
+_LINK = re.compile(r"\]\(([^)\s]+)\)")
+_HEADING = re.compile(r"^#+ +(.+?) *$", re.MULTILINE)
+
+
+def _name(page: Path) -> str:
+    return str(page.relative_to(ROOT))
+
+
+def _text(page: Path) -> str:
+    return page.read_text(encoding="utf-8")
+
+
+@cache
+def _types() -> dict[tuple[str, str], ResourceType]:
+    definitions = (
+        yaml.safe_load(path.read_text("utf-8")) for path in sorted((ROOT / "deploy" / "crds").glob("*.yaml"))
+    )
+    return {(one.version, one.kind): one for crd in definitions for one in customtypes.types_of(crd)}
+
+
+def _objects() -> list[tuple[str, JsonObject]]:
+    found = []
+    for page in PAGES:
+        for language, block in _BLOCK.findall(_text(page)):
+            if language != "yaml":
+                continue
+            for number, obj in enumerate(yaml.safe_load_all(block)):
+                if isinstance(obj, dict) and str(obj.get("apiVersion", "")).startswith(GROUP):
+                    found.append((f"{_name(page)}:{obj['kind']}-{obj['metadata'].get('name', number)}", obj))
+    return found
+
+
+@pytest.mark.parametrize("obj", [pytest.param(obj, id=where) for where, obj in _objects()])
+def test_shown_objects_are_taken_as_they_are(obj: JsonObject) -> None:
+    known = _types()[obj["apiVersion"].removeprefix(GROUP), obj["kind"]]
+    assert known.schema is not None and known.rules is not None
+    assert known.schema.prune(obj) == [], "fields that do not exist"
+    assert known.schema.validate(obj) == []
+    assert known.rules.validate(obj, None) == []
+
+
+def _anchors(page: Path) -> set[str]:
+    """Of the headings, as GitHub makes them."""
+    without_code = _BLOCK.sub("", _text(page))
+    headings = (re.sub(r"[^\w\- ]", "", one.replace("`", "").lower()) for one in _HEADING.findall(without_code))
+    return {one.replace(" ", "-") for one in headings}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=_name)
+def test_links_lead_somewhere(page: Path) -> None:
+    broken = []
+    for link in _LINK.findall(_CODE.sub("", _BLOCK.sub("", _text(page)))):
+        if "://" in link or link.startswith("mailto:"):
+            continue
+        path, _, anchor = link.partition("#")
+        target = (page.parent / path).resolve() if path else page
+        is_missing = not target.exists() or (anchor and target.suffix == ".md" and anchor not in _anchors(target))
+        if is_missing:
+            broken.append(link)
+    assert broken == []
+
+
+_COMMAND = re.compile(r"^(?:\w+=\S+ )*make ([a-z][a-z0-9-]*)", re.MULTILINE)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=_name)
+def test_shown_make_targets_exist(page: Path) -> None:
+    targets = set(re.findall(r"^([a-z][a-z0-9-]*):", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE))
+    shown = {one for language, block in _BLOCK.findall(_text(page)) if not language for one in _COMMAND.findall(block)}
+    assert shown - targets == set()
