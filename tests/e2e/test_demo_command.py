@@ -104,6 +104,8 @@ async def test_it_answers_though_services_are_killed_stays_up_when_told_to_and_e
     assert "/demo/qwen-chat/v1/chat/completions" in text
     assert "From apply to Running:" in text
     assert "InferenceService" in text
+    assert "aim timeline aimservice demo/qwen-chat --waterfall" in text
+    assert "  AIMTemplateCache " in text
     assert f"export KUBECONFIG={kubeconfig}" in text
     assert "export AIM_NATS_URL=nats://127.0.0.1:" in text
     assert "routing was killed by signal 9 (SIGKILL)" in again

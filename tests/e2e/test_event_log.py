@@ -49,6 +49,7 @@ async def aim(platform: Platform, *arguments: str) -> Ran:
     return Ran(process.returncode or 0, out.decode(), err.decode())
 
 
+@pytest.mark.spec("FW-650")
 async def test_the_story_runs_through_the_five_services_in_one_trace(platform: Platform, tmp_path: Path) -> None:
     # One trace for all that belongs together, begun by whoever applies it. The source finds a version that no other
     # source lists, so the model is catalogued, inspected and profiled on behalf of this trace.
@@ -74,6 +75,18 @@ async def test_the_story_runs_through_the_five_services_in_one_trace(platform: P
     everything = await aim(platform, "timeline", "aimservice", "told/chat", "--trace")
     assert lines[-1].startswith("Omitted: ")
     assert len(everything.out.splitlines()) > len(lines)
+
+
+    page = tmp_path / "story.html"
+    drawn = await aim(platform, "timeline", "aimservice", "told/chat", "--waterfall")
+    assert drawn.code == 0, drawn
+    _, own, *others = drawn.out.splitlines()
+    assert own.startswith("AIMService chat")
+    assert "●  Running" in own
+    for kind in ("AIMTemplateCache", "InferenceService", "HTTPRoute"):
+        assert any(line.startswith(f"  {kind} ") and "●" in line for line in others), drawn.out
+    await aim(platform, "timeline", "aimservice", "told/chat", "--html", str(page))
+    assert "InferenceService told/chat" in page.read_text(encoding="utf-8")
 
 
 async def test_every_decision_is_taken_alike_again(platform: Platform) -> None:

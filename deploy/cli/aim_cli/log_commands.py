@@ -1,8 +1,10 @@
 """``aim replay`` and ``aim timeline``: what the event log says."""
 
+import asyncio
 import json
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import Final
 
 from aim_cli.answer import Answer, Form, complain, tell
@@ -14,6 +16,8 @@ from aim_cli.output import OUT, counted, safe
 from aim_cli.services import services
 from aim_cli.targets import Where
 from aim_cli.timeline import Moment, deeds, is_paused_now, timeline
+from aim_cli.waterfall import bar_data, drawn, waterfall
+from aim_cli.waterfall_page import page_of
 from controller_runtime.bus.history import DecisionFilter, History
 from controller_runtime.replay import Replayed, Replayer, Verdict
 
@@ -65,6 +69,22 @@ async def story(kind: str, name: str | None, where: Where, nats_url: str, *, tra
         paused = await is_paused_now(log, wanted)
         moments = await timeline(log, wanted)
     return told(f"{kind} {wanted.key}", moments, paused=paused, trace=trace)
+
+
+async def picture(kind: str, name: str | None, where: Where, nats_url: str, page: Path | None) -> Answer:
+    """The life of an object as bars; also written to a page if one is named."""
+    wanted = target(kind, name, where)
+    async with history(nats_url) as log:
+        await _tell_dropped(log)
+        bars = await waterfall(log, wanted)
+    about = f"{kind} {wanted.key}"
+    if not bars:
+        return Answer([], (), Exit.ABSENT, (f"the event log holds nothing about {about}",))
+    lines = drawn(bars, OUT.width)
+    if page is not None:
+        await asyncio.to_thread(page.write_text, page_of(about, bars), "utf-8")
+        lines = [f"written to {page}"]
+    return Answer([bar_data(bar) for bar in bars], tuple(lines))
 
 
 def told(about: str, moments: Sequence[Moment], *, paused: bool, trace: bool) -> Answer:

@@ -1,5 +1,6 @@
 """The story of an object across the five services: what changed, who decided what, and what was written."""
 
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
@@ -40,25 +41,39 @@ def trace_id(traceparent: str) -> str:
     return fields[1] if len(fields) == 4 else ""
 
 
-async def timeline(history: History, wanted: Target) -> list[Moment]:
-    """The versions of the object, and every decision that belongs to its story.
+@dataclass(frozen=True, slots=True)
+class Related:
+    """What belongs to the story of an object.
 
-    Those are the decisions about it, about what it refers to and what that was made from, and all that share one of
-    its traces.
+    Attributes:
+        versions: its own.
+        objects: it, what it refers to, and their owners.
+        records: decisions about these, and all that share one of its traces.
     """
+
+    versions: tuple[LoggedVersion, ...]
+    objects: frozenset[Target]
+    records: tuple[DecisionRecord, ...]
+
+
+async def related(history: History, wanted: Target) -> Related:
+    """Read what belongs to an object."""
     versions = await history.versions(wanted.part.name, wanted.key)
     own = [decision.record for decision in await history.decisions_of(wanted.part.name, wanted.key)]
     traces = {trace_id(one.state.traceparent) for one in versions} | {trace_id(one.traceparent) for one in own}
     traces.discard("")
     concerned = await _family(history, wanted, versions)
-    records = [
-        record
-        for decision in await history.decisions(DecisionFilter())
-        if _belongs(record := decision.record, traces, concerned)
-    ]
+    decisions = [decision.record for decision in await history.decisions(DecisionFilter())]
+    records = tuple(record for record in decisions if _belongs(record, traces, concerned))
+    return Related(versions, frozenset(concerned), records)
+
+
+async def timeline(history: History, wanted: Target) -> list[Moment]:
+    """The versions of the object, and every decision that belongs to its story."""
+    found = await related(history, wanted)
     moments = [
-        *_of_versions(versions),
-        *(_of_record(record, near=_is_near(record, wanted, concerned)) for record in records),
+        *_of_versions(found.versions),
+        *(_of_record(record, near=is_near(record, wanted, found.objects)) for record in found.records),
     ]
     return sorted(moments, key=lambda moment: moment.at)
 
@@ -66,33 +81,33 @@ async def timeline(history: History, wanted: Target) -> list[Moment]:
 async def is_paused_now(history: History, wanted: Target) -> bool:
     """Whether the last version that is known says so (SV-270): nothing is decided about it until it does not."""
     versions = await history.versions(wanted.part.name, wanted.key)
-    body = None if not versions or versions[-1].deleted else _body(versions[-1])
+    body = None if not versions or versions[-1].deleted else body_of(versions[-1])
     return body is not None and (body["metadata"].get("annotations") or {}).get(ANNOTATION_PAUSED) == "true"
 
 
-def _belongs(record: DecisionRecord, traces: set[str], concerned: set[Target]) -> bool:
+def _belongs(record: DecisionRecord, traces: set[str], concerned: AbstractSet[Target]) -> bool:
     return trace_id(record.traceparent) in traces or _is_about(record, concerned)
 
 
-def _is_near(record: DecisionRecord, wanted: Target, concerned: set[Target]) -> bool:
+def is_near(record: DecisionRecord, wanted: Target, concerned: AbstractSet[Target]) -> bool:
     """Whoever applies a whole platform in one trace does not want all of it in the story of one service."""
     here = wanted.key.namespace
     return here in ("", record.key.namespace) or _is_about(record, concerned)
 
 
-def _is_about(record: DecisionRecord, concerned: set[Target]) -> bool:
+def _is_about(record: DecisionRecord, concerned: AbstractSet[Target]) -> bool:
     return any(one.part.name == record.part and one.key == record.key for one in concerned)
 
 
 async def _family(history: History, first: Target, versions: tuple[LoggedVersion, ...]) -> set[Target]:
     """The object, what it refers to, their owners, and so on; bounded, because a log may hold loops."""
     known = {first}
-    waiting = [body for version in versions[-1:] if (body := _body(version)) is not None]
+    waiting = [body for version in versions[-1:] if (body := body_of(version)) is not None]
     while waiting and len(known) < _LARGEST_FAMILY:
         for relative in relatives(waiting.pop()) - known:
             known.add(relative)
             present = await history.versions(relative.part.name, relative.key)
-            waiting += [body for version in present[-1:] if (body := _body(version)) is not None]
+            waiting += [body for version in present[-1:] if (body := body_of(version)) is not None]
     return known
 
 
@@ -125,11 +140,11 @@ def _of_versions(versions: tuple[LoggedVersion, ...]) -> list[Moment]:
         what = _change(before, version)
         if what:
             moments.append(Moment(version.state.time, "kubernetes", about, what, trace_id(version.state.traceparent)))
-        before = None if version.deleted else _body(version) or before
+        before = None if version.deleted else body_of(version) or before
     return moments
 
 
-def _body(version: LoggedVersion) -> JsonObject | None:
+def body_of(version: LoggedVersion) -> JsonObject | None:
     """The object; ``None`` of a deletion and of what cannot be read."""
     try:
         return version.state.object()
@@ -140,7 +155,7 @@ def _body(version: LoggedVersion) -> JsonObject | None:
 def _change(before: JsonObject | None, version: LoggedVersion) -> str:
     if version.deleted:
         return "deleted"
-    after = _body(version)
+    after = body_of(version)
     if after is None:
         return "a version that cannot be read"
     if before is None:

@@ -2,6 +2,7 @@
 
 # What a command needs is imported when it runs: `aim --help` answers at once (FW-555).
 # ruff: noqa: PLC0415
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -41,6 +42,12 @@ def timeline(
     trace: Annotated[
         bool, typer.Option("--trace", help="Show everything in its traces, also about other objects.")
     ] = False,
+    waterfall: Annotated[
+        bool, typer.Option("--waterfall", help="Draw a bar for each object: made, decided about, ready.")
+    ] = False,
+    html: Annotated[
+        Path | None, typer.Option("--html", help="Write these bars to a page of their own, which needs nothing else.")
+    ] = None,
 ) -> None:
     """Show what happened to an object, its relatives and its namespace, in order, across all services.
 
@@ -48,11 +55,13 @@ def timeline(
     with 4 when the log cannot be read.
     """
     from aim_cli.answer import answered
-    from aim_cli.log_commands import story
+    from aim_cli.log_commands import picture, story
     from aim_cli.running import waited
     from aim_cli.targets import Where
 
     where = Where(kubeconfig, context, namespace)
+    if waterfall or html is not None:
+        raise typer.Exit(answered(lambda: waited(picture(kind, name, where, nats_url, html)), output))
     raise typer.Exit(answered(lambda: waited(story(kind, name, where, nats_url, trace=trace)), output))
 
 

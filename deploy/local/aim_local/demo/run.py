@@ -1,6 +1,8 @@
 """The demo from beginning to end."""
 
 import asyncio
+import os
+import sys
 import time
 from dataclasses import dataclass
 from typing import Final
@@ -70,6 +72,7 @@ async def _story(settings: DemoSettings, stack: Stack, console: Console, manifes
     exchange = f"\nPOST {url}/v1/chat/completions\n  user:      {QUESTION}\n  assistant: {answer}"
     console.print(exchange, highlight=False, markup=False, soft_wrap=True)
     print_report(console, stack, board, requests, seconds)
+    await _show_story(console, stack)
     if settings.keep:
         _invite(console, stack, url)
         await asyncio.get_running_loop().create_future()
@@ -85,6 +88,18 @@ async def _until_running(settings: DemoSettings, client: KubeClient, board: Boar
     except TimeoutError:
         raise DemoError(_why_not(board, settings.seconds)) from None
     return time.monotonic() - begun
+
+
+async def _show_story(console: Console, stack: Stack) -> None:
+    """The story of the service as bars, by the command that tells it."""
+    words = ["timeline", "aimservice", str(_SERVICE), "--waterfall"]
+    environment = {**os.environ, "AIM_NATS_URL": stack.nats_url, "COLUMNS": str(console.width)}
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "aim_cli", *words, env=environment, stdout=asyncio.subprocess.PIPE
+    )
+    told, _ = await process.communicate()
+    shown = f"\naim {' '.join(words)}\n{told.decode()}"
+    console.print(shown, highlight=False, markup=False, soft_wrap=True, end="")
 
 
 def _service(board: Board) -> JsonObject:
