@@ -15,7 +15,7 @@ LONGEST := tests/chaos/test_service_leaders.py tests/e2e/test_killed_services.py
   tests/e2e/test_demo_command.py tests/integration/downloader/test_hub_download.py tests/integration/serving \
   tests/integration/runtime tests/integration/downloader tests/unit/test_bad_values.py
 
-.PHONY: kube-assets external-crds setup demo up test test-unit chaos test-apiserver test-e2e test-real test-registry test-replay lint format crds crds-check chart chart-check manifests image-packages images test-images sbom bench costs mutants spec-coverage lock clean
+.PHONY: kube-assets external-crds setup demo up test test-unit chaos test-apiserver test-e2e test-real test-registry test-replay lint format crds crds-check chart chart-check manifests image-packages images test-images sbom bench costs docs mutants spec-coverage lock clean
 
 setup: $(STAMP)
 
@@ -92,6 +92,12 @@ ifeq ($(CLUSTER),embedded)
 	PYTHONPATH=tests $(BIN)/python -m bench.storage
 	PYTHONPATH=tests $(BIN)/python -m bench.downloads
 endif
+
+# The documentation as a site in .run/site; fails on a page that no other leads to and on a link between pages that leads
+# nowhere.
+docs: setup
+	$(BIN)/sphinx-build -q -W --keep-going -b html docs .run/site
+	@echo ".run/site/index.html"
 
 # Small changes in the modules that decide, as many as ten minutes allow, and whether the unit tests notice. SEED repeats
 # a sample, ONLY=aim_routing (any part of a path) selects modules.
