@@ -6,7 +6,7 @@ the node's identity, the API server. So an address is judged after the name was 
 judged address is connected to: a name that resolves to something else a moment later gains nothing.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 from socket import AF_INET, AddressFamily
@@ -29,6 +29,13 @@ _METADATA: Final = frozenset(
 _API_SERVER: Final = "the API server"
 _NAT64: Final = IPv6Network("64:ff9b::/96")
 _THIS_NETWORK: Final = IPv4Network("0.0.0.0/8")
+# Private networks are not among them: registries inside the cluster and the company are the usual case.
+_REFUSED: Final[tuple[tuple[str, Callable[[Address], bool]], ...]] = (
+    ("this machine itself", lambda one: one.is_loopback or one.is_unspecified or one in _THIS_NETWORK),
+    ("a metadata service", lambda one: one in _METADATA),
+    ("a link-local address", lambda one: one.is_link_local),
+    ("no address of a host", lambda one: one.is_multicast or (one.is_reserved and one.version == 4)),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,15 +105,6 @@ def _same_host(one: str, other: str) -> bool:
     if first is None or second is None:
         return one.rstrip(".").lower() == other.rstrip(".").lower()
     return carried_address(first) == carried_address(second)
-
-
-# Private networks are not among them: registries inside the cluster and the company are the usual case.
-_REFUSED: Final = (
-    ("this machine itself", lambda one: one.is_loopback or one.is_unspecified or one in _THIS_NETWORK),
-    ("a metadata service", lambda one: one in _METADATA),
-    ("a link-local address", lambda one: one.is_link_local),
-    ("no address of a host", lambda one: one.is_multicast or (one.is_reserved and one.version == 4)),
-)
 
 
 @final
