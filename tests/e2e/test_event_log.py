@@ -76,7 +76,6 @@ async def test_the_story_runs_through_the_five_services_in_one_trace(platform: P
     assert lines[-1].startswith("Omitted: ")
     assert len(everything.out.splitlines()) > len(lines)
 
-
     page = tmp_path / "story.html"
     drawn = await aim(platform, "timeline", "aimservice", "told/chat", "--waterfall")
     assert drawn.code == 0, drawn

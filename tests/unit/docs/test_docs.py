@@ -51,7 +51,8 @@ def _objects() -> list[tuple[str, JsonObject]]:
 @pytest.mark.parametrize("obj", [pytest.param(obj, id=where) for where, obj in _objects()])
 def test_shown_objects_are_taken_as_they_are(obj: JsonObject) -> None:
     known = _types()[obj["apiVersion"].removeprefix(GROUP), obj["kind"]]
-    assert known.schema is not None and known.rules is not None
+    assert known.schema is not None
+    assert known.rules is not None
     assert known.schema.prune(obj) == [], "fields that do not exist"
     assert known.schema.validate(obj) == []
     assert known.rules.validate(obj, None) == []
