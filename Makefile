@@ -15,7 +15,7 @@ LONGEST := tests/chaos/test_service_leaders.py tests/e2e/test_killed_services.py
   tests/e2e/test_demo_command.py tests/integration/downloader/test_hub_download.py tests/integration/serving \
   tests/integration/runtime tests/integration/downloader tests/unit/test_bad_values.py
 
-.PHONY: kube-assets external-crds setup demo up test test-unit chaos test-apiserver test-e2e test-real test-registry test-replay lint format crds crds-check chart chart-check manifests image-packages images test-images sbom bench costs docs mutants spec-coverage lock clean
+.PHONY: kube-assets external-crds setup demo up test test-unit chaos test-apiserver test-e2e test-real test-registry test-replay lint format crds crds-check chart chart-check reference manifests image-packages images test-images sbom bench costs docs mutants spec-coverage lock clean
 
 setup: $(STAMP)
 
@@ -79,6 +79,7 @@ lint: setup
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
 	$(BIN)/python -m aim_packaging chart --check deploy/charts
+	$(BIN)/python -m aim_packaging reference --check docs/reference
 
 # What an AIMService costs in requests, cold, one by one and at once; fails when a count is over its goal. CLUSTER=fakes:
 # against a real API server. Runs alone: on a loaded machine, what is told late for a second is told after all.
@@ -128,6 +129,10 @@ chart: setup
 
 chart-check: setup
 	$(BIN)/python -m aim_packaging chart --check deploy/charts
+
+# The reference pages of the documentation, from kinds, settings and values.
+reference: setup
+	$(BIN)/python -m aim_packaging reference docs/reference
 
 # The chart as plain manifests, by the helm that make kube-assets builds.
 manifests: setup

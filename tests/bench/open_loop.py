@@ -2,8 +2,8 @@
 
 import asyncio
 import time
-from collections import deque
-from collections.abc import AsyncIterator, Iterable
+from collections import Counter, deque
+from collections.abc import AsyncIterator, Awaitable, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Final
@@ -41,11 +41,12 @@ class _Watchers:
 
 @dataclass(slots=True)
 class _Spans:
-    """Milliseconds from the intended moment, by operation."""
+    """Milliseconds from the intended moment, by operation; and what was not done within `_PATIENCE`."""
 
     created: list[float] = field(default_factory=list)
     changed: list[float] = field(default_factory=list)
     deleted: list[float] = field(default_factory=list)
+    late: Counter[str] = field(default_factory=Counter)
 
 
 async def measure_open_loop(site: Site, seconds: float) -> list[Figure]:
@@ -63,6 +64,7 @@ async def measure_open_loop(site: Site, seconds: float) -> list[Figure]:
         *_figures(subject, "create → children and Running", spans.created, _GOALS),
         *_figures(subject, "change → InferenceService and status", spans.changed, _GOALS),
         *_figures(subject, "delete → gone", spans.deleted, {}),
+        Figure(subject, f"not done after {_PATIENCE:g} s", spans.late.total(), goal=0, detail=spans.late),
         *(Figure(subject, f"{cost.value} per operation", ledger.total(cost) / count) for cost in Cost),
         *(Figure(subject, f"CPU of {name}", shares[name], "%") for name in (*SERVICES, "nats")),
     ]
@@ -106,11 +108,21 @@ async def _run(site: Site, watchers: _Watchers, spans: _Spans, count: int) -> No
             if number % 3 == 0 or len(own) <= _AHEAD:
                 key = Key(WARM, f"churn-{next(names)}")
                 own.append(key)
-                group.create_task(_create(site, watchers, key, due, spans.created))
+                group.create_task(_counted(_create(site, watchers, key, due, spans.created), spans.late))
             elif number % 3 == 1:
-                group.create_task(_change(site, watchers, own[len(own) // 2], due, spans.changed))
+                changed = own[len(own) // 2]
+                group.create_task(_counted(_change(site, watchers, changed, due, spans.changed), spans.late))
             else:
-                group.create_task(_delete(site, watchers, own.popleft(), due, spans.deleted))
+                oldest = own.popleft()
+                group.create_task(_counted(_delete(site, watchers, oldest, due, spans.deleted), spans.late))
+
+
+async def _counted(operation: Awaitable[None], late: Counter[str]) -> None:
+    """An operation that takes too long is a figure, not the end of all others."""
+    try:
+        await operation
+    except TimeoutError as error:
+        late[str(error)] += 1
 
 
 async def _create(site: Site, watchers: _Watchers, key: Key, due: float, spans: list[float]) -> None:

@@ -32,6 +32,22 @@ def chart(
 
 
 @app.command()
+def reference(
+    folder: Annotated[Path, typer.Argument(help="folder of the pages")] = Path("docs/reference"),
+    check: Annotated[bool, typer.Option(help="only tell what is not up to date")] = False,
+) -> None:
+    """Write the reference pages of kinds, settings and values."""
+    from aim_packaging.reference.pages import outdated, write  # noqa: PLC0415  # imports all services
+
+    if not check:
+        write(folder)
+    elif wrong := outdated(folder):
+        for path in wrong:
+            typer.echo(f"{path} is not up to date; run `make reference`", err=True)
+        sys.exit(1)
+
+
+@app.command()
 def manifests(
     helm: Annotated[Path, typer.Option(help="the helm to render with")],
     folder: Annotated[Path, typer.Argument(help="where to write")] = Path("deploy/manifests"),

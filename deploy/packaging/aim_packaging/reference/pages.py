@@ -1,0 +1,30 @@
+"""All reference pages, by the path of their files below ``docs/reference``."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from aim_packaging.reference import kinds_pages, settings_page, values_page
+
+
+def pages() -> Mapping[str, str]:
+    """Every page, with its text."""
+    return {
+        **{f"api/{name}": text for name, text in kinds_pages.pages().items()},
+        "settings.md": settings_page.page(),
+        "values.md": values_page.page(),
+    }
+
+
+def write(folder: Path) -> None:
+    """Write every page."""
+    for name, text in pages().items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+
+
+def outdated(folder: Path) -> list[Path]:
+    """Pages that are missing or differ, and files that no page is any more."""
+    wanted = {folder / name: text for name, text in pages().items()}
+    stale = [path for path, text in wanted.items() if not path.is_file() or path.read_text(encoding="utf-8") != text]
+    return stale + sorted(set(folder.rglob("*.md")) - wanted.keys())

@@ -1,0 +1,90 @@
+"""The reference pages say all there is to say."""
+
+from pathlib import Path
+
+import pytest
+
+from aim_domain.crd.manifests import definition
+from aim_domain.kinds import AIM_ARTIFACT, AIM_SERVICE, OWN_KINDS
+from aim_packaging.reference import kinds_pages, settings_page, values_page
+from aim_packaging.reference.pages import outdated, write
+from controller_runtime import JsonObject
+
+PAGES = Path(__file__).parents[3] / "docs" / "reference"
+
+
+@pytest.mark.spec("FW-651")
+def test_the_pages_are_up_to_date() -> None:
+    assert outdated(PAGES) == []
+
+
+@pytest.mark.spec("FW-651")
+def test_what_is_changed_missing_or_too_much_is_told(tmp_path: Path) -> None:
+    write(tmp_path)
+    assert outdated(tmp_path) == []
+    (tmp_path / "settings.md").write_text("changed", encoding="utf-8")
+    (tmp_path / "values.md").unlink()
+    (tmp_path / "old.md").touch()
+    assert [path.name for path in outdated(tmp_path)] == ["settings.md", "values.md", "old.md"]
+
+
+@pytest.mark.spec("FW-651")
+def test_there_is_a_page_for_each_kind() -> None:
+    assert {name.removesuffix(".md") for name in kinds_pages.pages()} == {kind.singular for kind in OWN_KINDS}
+
+
+@pytest.mark.spec("FW-651")
+@pytest.mark.parametrize(
+    "line",
+    [
+        (
+            '| `spec.caching.mode` | string | `"Shared"` | Dedicated or Shared; Auto and Always mean Shared, Never'
+            " means Dedicated. One of `Dedicated`, `Shared`, `Auto`, `Always`, `Never`. |"
+        ),
+        "| `spec.maxReplicas` | int32 |  | Maximum number of replicas for autoscaling. At least 1. |",
+        "| `spec.autoScaling.metrics[].type` | string |  | Source of the metric. Required. One of `PodMetric`. |",
+        "| `spec.model` | model is immutable | `self == oldSelf` |",
+        "| Status | `.status.status` |",
+    ],
+)
+def test_a_page_has_fields_with_limits_rules_and_columns(line: str) -> None:
+    assert line in kinds_pages.page(definition(AIM_SERVICE)).splitlines()
+
+
+@pytest.mark.spec("FW-651")
+def test_amounts_have_a_type_instead_of_a_pattern() -> None:
+    (line,) = (
+        one for one in kinds_pages.page(definition(AIM_ARTIFACT)).splitlines() if one.startswith("| `spec.size`")
+    )
+    assert "| quantity |" in line
+    assert "Pattern" not in line
+
+
+@pytest.mark.spec("FW-651")
+def test_what_kubernetes_documents_is_not_repeated() -> None:
+    page = kinds_pages.page(definition(AIM_SERVICE))
+    assert "| `spec.env` |" in page
+    assert "`spec.env[]" not in page
+
+
+@pytest.mark.spec("FW-651")
+def test_keys_of_maps_and_items_of_lists_show_in_the_path() -> None:
+    schema: JsonObject = {
+        "properties": {
+            "byName": {"additionalProperties": {"properties": {"size": {"type": "integer"}}, "type": "object"}},
+            "all": {"items": {"properties": {"size": {"type": "integer", "minimum": 1, "maximum": 5}}}},
+        }
+    }
+    crd = definition(AIM_SERVICE)
+    crd["spec"]["versions"][-1]["schema"] = {"openAPIV3Schema": {"properties": {"spec": schema}}}
+    page = kinds_pages.page(crd)
+    assert "| `spec.byName.<key>.size` | integer |  |  |" in page
+    assert "| `spec.all[].size` | integer |  | At least 1, at most 5. |" in page
+
+
+@pytest.mark.spec("FW-651")
+def test_settings_and_values_are_listed_once_with_their_defaults() -> None:
+    settings = settings_page.page()
+    assert settings.count("| `AIM_NATS_REPLICAS` | `--nats-replicas` | `1` | stream replicas |") == 1
+    assert "## Of model-sync alone" in settings
+    assert "| `manager.replicas` | `1` | one leads; the others take over within its lease |" in values_page.page()
