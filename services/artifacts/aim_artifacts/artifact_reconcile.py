@@ -17,7 +17,7 @@ from aim_artifacts.conditions import (
 )
 from aim_artifacts.download_filter import filter_to_pin, is_filter_ignored
 from aim_artifacts.download_stage import download, provision, settled
-from aim_artifacts.indexes import PODS_BY_JOB, USERS_BY_CLAIM
+from aim_artifacts.indexes import PODS_BY_JOB, USES_OF_CLAIM, ClaimUse
 from aim_artifacts.last_used import LastUse, last_use
 from aim_artifacts.limits.admission import Admission, in_effect, judge
 from aim_artifacts.progress import DownloadOutcome, download_complete, progress_fields
@@ -26,7 +26,7 @@ from aim_artifacts.size_stage import discover_size
 from aim_artifacts.sizing import display_size, headroom_annotation, headroom_percent, stated_size
 from aim_artifacts.source import effective_model_id
 from aim_artifacts.stage import JobSeen, Seen, Stage
-from aim_domain import AIMArtifact, CacheMode, InferenceService, PodFacts, artifact_errors, labels, resolve_config
+from aim_domain import AIMArtifact, CacheMode, PodFacts, artifact_errors, labels, resolve_config
 from aim_domain.component_names import COMPONENT_ORDER
 from aim_domain.naming import check_size_job_name, claim_name, download_job_name
 from aim_domain.parts import ARTIFACT_CLAIMS, ARTIFACT_JOBS, STATUS_UPDATER_BINDINGS
@@ -78,7 +78,7 @@ def reconcile_artifact(settings: ArtifactsSettings, artifact: AIMArtifact, view:
         # What the download reports is shown beside the status from then on.
         created=None if _downloads(stage) else artifact.metadata.creation_timestamp,
     )
-    used = last_use(artifact, _users(seen, view), now if evaluation.may_apply else None)
+    used = last_use(artifact, _uses(seen, view), now if evaluation.may_apply else None)
     annotations = (*_pin_filter(seen, stage), *stage.annotations, *used.annotations)
     return assemble(
         evaluation,
@@ -219,9 +219,9 @@ def _status(seen: Seen, stage: Stage, evaluation: Evaluation, used: LastUse) -> 
     )
 
 
-def _users(seen: Seen, view: View) -> Sequence[InferenceService]:
+def _uses(seen: Seen, view: View) -> Sequence[ClaimUse]:
     claim = seen.claim.value
-    return () if claim is None else view.select(USERS_BY_CLAIM, scoped(claim.namespace, claim.name)).items
+    return () if claim is None else view.summary(USES_OF_CLAIM, scoped(claim.namespace, claim.name)).items
 
 
 def _volume_fields(seen: Seen) -> JsonObject:

@@ -22,8 +22,22 @@ from aim_domain.parts import (
     SERVICES,
     TEMPLATE_CACHES,
 )
-from controller_runtime import Index, Key, PodPhase, Resource, label_index, owner_index, scoped
+from controller_runtime import (
+    ApiModel,
+    Index,
+    Key,
+    PodPhase,
+    Resource,
+    Summary,
+    Time,
+    label_index,
+    owner_index,
+    scoped,
+)
 from controller_runtime.core import Pod, Volume
+
+AS_CREATED: Final = 1
+"""The generation of what nobody has changed."""
 
 ARTIFACTS_BY_SOURCE: Final = Index(
     ARTIFACTS, "source", lambda artifact: [scoped(artifact.namespace, artifact.spec.source_uri)]
@@ -69,7 +83,37 @@ def claims_of_pod(pod: Pod) -> list[str]:
     return [scoped(pod.namespace, claim) for claim in mounted_claims(pod.spec.volumes)]
 
 
+class ClaimUse(ApiModel):
+    """That something mounts a claim (AR-426).
+
+    Attributes:
+        uid: of the InferenceService; empty while it is as it was created, because only when that was matters then.
+    """
+
+    uid: str = ""
+    generation: int = AS_CREATED
+    created: Time | None = None
+
+
+def uses_of_workload(service: InferenceService) -> Iterable[tuple[str, ClaimUse]]:
+    """How a workload uses its claims."""
+    meta = service.metadata
+    generation = meta.generation or AS_CREATED
+    uid = "" if generation == AS_CREATED else service.uid
+    use = ClaimUse(uid=uid, generation=generation, created=meta.creation_timestamp)
+    return [(claim, use) for claim in claims_of_workload(service)]
+
+
+def newest_and_changed(uses: Iterable[ClaimUse]) -> Iterable[ClaimUse]:
+    """The newest, and all that were changed: the other thousand tell nothing that is asked."""
+    some = list(uses)
+    dated = [use for use in some if use.created is not None]
+    newest = max(dated, key=lambda use: (use.created, use.uid), default=None)
+    return [use for use in some if use.uid or use == newest]
+
+
 USERS_BY_CLAIM: Final = Index(INFERENCE_SERVICES, "claim", claims_of_workload)
+USES_OF_CLAIM: Final = Summary(INFERENCE_SERVICES, "claim-uses", ClaimUse, uses_of_workload, newest_and_changed)
 ARTIFACT_PODS_BY_CLAIM: Final = Index(ARTIFACT_PODS, "claim", claims_of_pod)
 PREDICTOR_PODS_BY_CLAIM: Final = Index(PREDICTOR_PODS, "claim", claims_of_pod)
 
@@ -100,6 +144,7 @@ INDEXES: Final = (
     CLAIMS_BY_OWNER,
     PODS_BY_JOB,
     USERS_BY_CLAIM,
+    USES_OF_CLAIM,
     ARTIFACT_PODS_BY_CLAIM,
     PREDICTOR_PODS_BY_CLAIM,
     SERVICES_BY_TEMPLATE,

@@ -3,19 +3,17 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Final
 
 from aim_artifacts.annotations import Annotation
-from aim_domain import AIMArtifact, InferenceService, labels
+from aim_artifacts.indexes import AS_CREATED, ClaimUse
+from aim_domain import AIMArtifact, labels
 from controller_runtime import ApiModel, Time, canonical, loads, to_json
-
-_AS_CREATED: Final = 1
 
 
 class SeenWorkload(ApiModel):
     """A generation that an InferenceService was changed to, and when that was seen."""
 
-    generation: int = _AS_CREATED
+    generation: int = AS_CREATED
     seen: Time | None = None
 
 
@@ -27,7 +25,7 @@ class LastUse:
     annotations: tuple[Annotation, ...] = ()
 
 
-def last_use(artifact: AIMArtifact, users: Iterable[InferenceService], now: datetime | None) -> LastUse:
+def last_use(artifact: AIMArtifact, uses: Iterable[ClaimUse], now: datetime | None) -> LastUse:
     """The latest creation or change of an InferenceService that mounts the artifact; never before what is stored.
 
     The generations stand in an annotation with their moments: written before the status, and enough to write it again.
@@ -35,23 +33,23 @@ def last_use(artifact: AIMArtifact, users: Iterable[InferenceService], now: date
     Args:
         now: ``None`` while nothing can be written down: then a change is seen later, lest every pass see it anew.
     """
-    known, present = _known(artifact), list(users)
-    seen = {user.uid: _seen(user, known.get(user.uid), now) for user in present}
-    changed = {uid: one for uid, one in seen.items() if one.generation != _AS_CREATED}
+    known, present = _known(artifact), list(uses)
+    seen = {use.uid: _seen(use, known.get(use.uid), now) for use in present if use.uid}
+    changed = {uid: one for uid, one in seen.items() if one.generation != AS_CREATED}
     moments = [artifact.status.last_used, *(one.seen for one in changed.values())]
-    moments += [user.metadata.creation_timestamp for user in present]
+    moments += [use.created for use in present]
     moment = max((one for one in moments if one is not None), default=None)
     # Of workloads that are gone nothing is remembered, but forgetting alone is no reason to write.
     is_news = any(known.get(uid) != one for uid, one in changed.items())
     return LastUse(moment, (_annotation(changed),) if is_news else ())
 
 
-def _seen(user: InferenceService, known: SeenWorkload | None, now: datetime | None) -> SeenWorkload:
-    generation, known = user.metadata.generation or _AS_CREATED, known or SeenWorkload()
-    if now is None or known.generation == generation:
+def _seen(use: ClaimUse, known: SeenWorkload | None, now: datetime | None) -> SeenWorkload:
+    known = known or SeenWorkload()
+    if now is None or known.generation == use.generation:
         return known
     # Whole seconds, as they are stored: what is read back is what was decided with.
-    return SeenWorkload(generation=generation, seen=now.astimezone(UTC).replace(microsecond=0))
+    return SeenWorkload(generation=use.generation, seen=now.astimezone(UTC).replace(microsecond=0))
 
 
 def _known(artifact: AIMArtifact) -> Mapping[str, SeenWorkload]:

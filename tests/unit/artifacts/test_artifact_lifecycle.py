@@ -20,6 +20,7 @@ from support.artifacts import (
 from support.builders import NOW, condition, make
 from support.woken import woken
 
+from aim_artifacts.indexes import USES_OF_CLAIM, ClaimUse
 from aim_artifacts.transfer_progress import progress_json
 from aim_domain.kinds import AIM_CLUSTER_RUNTIME_CONFIG, AIM_RUNTIME_CONFIG, INFERENCE_SERVICE
 from aim_domain.parts import (
@@ -49,6 +50,11 @@ def downloading(**members: Any) -> Cluster:
     known.bind_claim()
     known.start_pod()
     return known
+
+
+def uses(known: Cluster) -> tuple[ClaimUse, ...]:
+    """What a pass reads of those that mount the volume."""
+    return known.world.summary(USES_OF_CLAIM, f"{TEAM}/{CLAIM}")
 
 
 def ready() -> Cluster:
@@ -415,6 +421,27 @@ def test_last_used_is_the_deployment_that_mounts_the_volume() -> None:
     after = known.settle(ARTIFACTS, "qwen")
     assert after.status is not None
     assert after.status["lastUsed"] == "2026-11-21T12:05:00Z"
+
+
+@pytest.mark.spec("AR-426")
+def test_of_a_thousand_users_a_pass_reads_the_newest_and_those_that_changed() -> None:
+    known = ready()
+    mounts = {"predictor": {"volumes": [{"name": "w", "persistentVolumeClaim": {"claimName": CLAIM}}]}}
+    for number in range(1000):
+        created = NOW + timedelta(seconds=number)
+        known.put(
+            INFERENCE_SERVICES, make(INFERENCE_SERVICE, f"chat-{number}", namespace=TEAM, created=created, spec=mounts)
+        )
+    plan = known.settle(ARTIFACTS, "qwen")
+    assert plan.status is not None
+    assert plan.status["lastUsed"] == "2026-11-21T12:16:39Z"
+    (newest,) = uses(known)
+    assert newest.created == NOW + timedelta(seconds=999)
+
+    changed = make(INFERENCE_SERVICE, "chat-7", namespace=TEAM, created=NOW, generation=2, spec=mounts)
+    known.put(INFERENCE_SERVICES, changed)
+    assert {use.generation for use in uses(known)} == {1, 2}
+    assert len(uses(known)) == 2
 
 
 @pytest.mark.spec("AR-420", "SC-011")

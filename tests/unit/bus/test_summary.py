@@ -1,8 +1,10 @@
 """What many objects say together: kept by each change, told to who read it, recorded by value."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from pydantic import BaseModel, ConfigDict
 from support.world_objects import entry_of, widget, widgets
 
@@ -120,3 +122,62 @@ def test_the_record_holds_what_was_said_however_many_say_it(
         ("only/blue", ()),
     ]
     assert reads.objects == ()
+
+
+def last_colour(paints: Iterable[Paint]) -> list[Paint]:
+    """The colour that comes last in the alphabet, and whatever is matt."""
+    some = list(paints)
+    last = max(some, key=lambda one: (one.colour, one.matt), default=None)
+    return [one for one in some if one.matt or one == last]
+
+
+@pytest.mark.spec("FW-453")
+def test_what_a_summary_does_not_show_wakes_nobody_and_is_not_recorded(part: Part[Resource]) -> None:
+    latest = Summary(part, "paints", Paint, contributions, last_colour)
+    world = World([part], [latest])
+    world.mark(part, synced=True, fresh=True)
+    for number in range(100):
+        world.put(entry_of(part, painted(f"w{number}", 1, f"c{number:03}"), number), 0)
+    assert world.summary(latest, "all") == (Paint(colour="c099"),)
+    assert groups(world.put(entry_of(part, painted("old", 1, "a"), 101), 0)) == {"only/a"}
+    assert groups(world.absorb_deleted(part, Key("ns", "old"), "u-old", 0)) == {"only/a"}
+    assert "all" in groups(world.put(entry_of(part, painted("new", 1, "d"), 102), 0))
+    view = WorldView(world)
+    assert view.summary(latest, "all").items == (Paint(colour="d"),)
+    assert [read.items for read in recorded_reads(view.reads).summaries] == [({"colour": "d"},)]
+    assert "all" in groups(world.absorb_deleted(part, Key("ns", "new"), "u-new", 0))
+    assert world.summary(latest, "all") == (Paint(colour="c099"),)
+
+
+@pytest.mark.spec("FW-453")
+@given(
+    steps=st.lists(
+        st.tuples(st.integers(0, 5), st.sampled_from(["", "a", "b", "c", "d"]), st.booleans(), st.booleans()),
+        max_size=40,
+    )
+)
+def test_whatever_happens_a_summary_shows_the_same_as_one_made_anew_and_tells_of_each_change(
+    steps: list[tuple[int, str, bool, bool]],
+) -> None:
+    part = widgets()
+    latest = Summary(part, "paints", Paint, contributions, last_colour)
+    world = World([part], [latest])
+    present: dict[str, Paint] = {}
+    names = dict[int, str]()
+    read: tuple[Paint, ...] = ()
+    told = False
+    for version, (number, colour, matt, reads) in enumerate(steps, 1):
+        if colour:
+            name = names.setdefault(number, f"w{number}-{version}")
+            body = painted(name, version, colour, **({"matt": ""} if matt else {}))
+            told |= "all" in groups(world.put(entry_of(part, body, version), 0))
+            present[name] = Paint(colour=colour, matt=matt)
+        elif number in names:
+            name = names.pop(number)
+            told |= "all" in groups(world.absorb_deleted(part, Key("ns", name), f"u-{name}", 0))
+            del present[name]
+        if reads:
+            shown = world.summary(latest, "all")
+            assert set(shown) == set(last_colour(set(present.values())))
+            assert told or shown == read, "whoever read it before was not told"
+            read, told = shown, False

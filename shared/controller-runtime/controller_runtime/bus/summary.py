@@ -28,12 +28,16 @@ class Summary(Generic[T, E]):
         item: a small frozen model; equal items are one, whoever contributes them.
         contributions: pure: what one object adds, each with the group that it is read by. How many objects say the same
             is no part of a summary: it would change with each of them.
+        shown: pure: the items of a group that are read, of all that there are, such as the newest; the others wake
+            nobody and stand in no record. What it leaves out must not matter to it later:
+            ``shown(shown(a) + b) == shown(a + b)``.
     """
 
     part: Part[T]
     name: str
     item: type[E]
     contributions: Callable[[T], Iterable[tuple[str, E]]]
+    shown: Callable[[Iterable[E]], Iterable[E]] = iter
 
     def group(self, name: str) -> GroupId:
         """The identity of one of its groups."""
@@ -59,7 +63,7 @@ class SummaryTable:
     def items(self, group: str) -> tuple[Any, ...]:
         """The items of a group, in an order that depends on them alone."""
         if group not in self._items and group in self._counts:
-            self._items[group] = _in_order(self._counts[group])
+            self._items[group] = _in_order(self._summary.shown(self._counts[group]))
         return self._items.get(group, ())
 
     def derived(self, obj: Resource | None) -> frozenset[tuple[str, Any]]:
@@ -68,11 +72,23 @@ class SummaryTable:
 
     def move(self, _: Key, before: frozenset[tuple[str, Any]], now: frozenset[tuple[str, Any]]) -> set[GroupId]:
         """Exchange contributions. Returns the groups that changed."""
-        first = [group for group, item in now - before if self._count(group, item, 1) == 1]
-        last = [group for group, item in before - now if self._count(group, item, -1) == 0]
-        for group in (*first, *last):
+        changed = {
+            *(group for group, item in now - before if self._count(group, item, 1) == 1 and self._joins(group, item)),
+            *(group for group, item in before - now if self._count(group, item, -1) == 0 and self._leaves(group, item)),
+        }
+        for group in changed:
             self._items.pop(group, None)
-        return {self._summary.group(group) for group in (*first, *last)}
+        return {self._summary.group(group) for group in changed}
+
+    def _joins(self, group: str, item: object) -> bool:
+        """Whether a new item is shown; costs what is shown already, not what there is."""
+        known = self._items.get(group)
+        return known is None or item in self._summary.shown((*known, item))
+
+    def _leaves(self, group: str, item: object) -> bool:
+        """Whether an item that is gone was shown."""
+        known = self._items.get(group)
+        return known is None or item in known
 
     def _count(self, group: str, item: object, change: int) -> int:
         counts = self._counts.setdefault(group, Counter())
