@@ -146,10 +146,32 @@ def queue(
     raise typer.Exit(answered(ask, output))
 
 
+def console(
+    nats_url: NatsUrl = LOCAL,
+    port: Annotated[int, typer.Option(help="Port on the loopback; 0 = any that is free.")] = 0,
+    kubeconfig: Kubeconfig = None,
+    context: Context = None,
+) -> None:
+    """Serve the platform as pages on the loopback, live, until interrupted; prints the address to open.
+
+    Reads the event log; the API server is only asked what you may list, and nothing else is shown. Exits with 4 when
+    broker or cluster do not answer.
+    """
+    from contextlib import suppress
+
+    from aim_cli.console.serving import serve
+    from aim_cli.running import run
+    from aim_cli.targets import Where
+
+    with suppress(KeyboardInterrupt):
+        run(serve(Where(kubeconfig, context), nats_url, port, lambda address: print(address, flush=True)))
+
+
 def register(app: typer.Typer) -> None:
     """Make the commands known."""
     app.command("status")(status)
     app.command("doctor")(doctor)
     app.command("bus")(bus)
     app.command("queue")(queue)
+    app.command("console")(console)
     app.command("migrate")(migrate)

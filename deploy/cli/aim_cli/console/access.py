@@ -1,0 +1,85 @@
+"""What a viewer may see: what the API server would let them list (FW-633).
+
+The event log spans all tenants, so nothing of it is shown that its reader could not list by kubectl.
+"""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Collection, Iterable
+from dataclasses import dataclass, field
+from typing import Final, TypeAlias
+
+from aim_cli.asking import JsonObject
+from aim_cli.resources import Resource
+
+REMEMBERED_SECONDS: Final = 60.0
+_AT_ONCE: Final = 8
+
+Review: TypeAlias = Callable[[JsonObject], Awaitable[JsonObject]]
+"""Sends a SelfSubjectAccessReview and returns the answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rights:
+    """Which objects may be seen.
+
+    Attributes:
+        everywhere: kinds that may be listed in the whole cluster, as ``plural.group``.
+        within: kinds that may be listed in a namespace.
+    """
+
+    everywhere: frozenset[str] = frozenset()
+    within: frozenset[tuple[str, str]] = frozenset()
+
+    def admits(self, kind: str, namespace: str) -> bool:
+        """Whether objects of a kind may be seen; in the cluster's scope without a namespace."""
+        return kind in self.everywhere or (bool(namespace) and (kind, namespace) in self.within)
+
+
+@dataclass(slots=True)
+class Access:
+    """Asks about one viewer, and remembers the answers for a minute."""
+
+    review: Review
+    clock: Callable[[], float] = time.monotonic
+    _known: dict[tuple[str, str], tuple[bool, float]] = field(default_factory=dict)
+    _turns: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(_AT_ONCE))
+
+    async def rights(self, kinds: Collection[Resource], namespaces: Iterable[str]) -> Rights:
+        """What may be seen of some kinds.
+
+        Raises:
+            KubeError: the API server does not answer.
+        """
+        everywhere = await self._allowed([(kind, "") for kind in kinds])
+        rest = [kind for kind in kinds if kind.namespaced and (kind.resource, "") not in everywhere]
+        within = await self._allowed([(kind, one) for one in namespaces for kind in rest])
+        return Rights(frozenset(name for name, _ in everywhere), frozenset(within))
+
+    async def _allowed(self, questions: Iterable[tuple[Resource, str]]) -> set[tuple[str, str]]:
+        async def ask(kind: Resource, namespace: str) -> tuple[str, str] | None:
+            return (kind.resource, namespace) if await self._may_list(kind, namespace) else None
+
+        answers = await asyncio.gather(*(ask(*one) for one in questions))
+        return {one for one in answers if one is not None}
+
+    async def _may_list(self, kind: Resource, namespace: str) -> bool:
+        known = self._known.get((kind.resource, namespace))
+        if known is not None and self.clock() - known[1] < REMEMBERED_SECONDS:
+            return known[0]
+        async with self._turns:
+            answer = await self.review(question(kind, namespace))
+        allowed = bool((answer.get("status") or {}).get("allowed"))
+        self._known[kind.resource, namespace] = (allowed, self.clock())
+        return allowed
+
+
+def question(kind: Resource, namespace: str) -> JsonObject:
+    """Whether whoever asks may list a kind, in a namespace or everywhere."""
+    what = {"verb": "list", "group": kind.group, "resource": kind.plural, "namespace": namespace}
+    return {
+        "apiVersion": "authorization.k8s.io/v1",
+        "kind": "SelfSubjectAccessReview",
+        "metadata": {},
+        "spec": {"resourceAttributes": {name: value for name, value in what.items() if value}},
+    }

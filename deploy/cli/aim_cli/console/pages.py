@@ -1,0 +1,219 @@
+"""What stands on each page, as plain data for its template (FW-631). Pure but for what is asked through `Cluster`."""
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+from aim_cli.asking import Cluster, JsonObject, Ref, ref_of
+from aim_cli.caches import caches
+from aim_cli.overview import GPU, gpus_of, overview
+from aim_cli.resources import (
+    AIM_CLUSTER_MODEL,
+    AIM_CLUSTER_SERVICE_TEMPLATE,
+    AIM_MODEL,
+    AIM_SERVICE,
+    AIM_SERVICE_TEMPLATE,
+    KNOWN,
+    NODE,
+    POD,
+    Resource,
+)
+from aim_cli.sizes import age, bytes_of, told_size
+from aim_cli.states import Weight, state_of, weight_of
+from aim_cli.tree import Node
+from aim_cli.tree import tree as grown
+from aim_cli.why.blockers import blockers_of
+from aim_cli.why.command import lines_of, why
+
+PAGE: Final = 200
+"""Rows of a table; a filter finds the others."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One object in a table."""
+
+    ref: Ref
+    state: str
+    mark: str
+    cells: tuple[str, ...]
+    why: str = ""
+
+    @property
+    def href(self) -> str:
+        """Where its page is."""
+        return href(self.ref)
+
+
+def href(ref: Ref) -> str:
+    """The address of an object's page."""
+    return f"/objects/{ref.kind.plural}/{ref.namespace or '-'}/{ref.name}"
+
+
+def ref_at(plural: str, namespace: str, name: str) -> Ref | None:
+    """The object that an address means."""
+    kind = next((one for one in KNOWN if one.plural == plural), None)
+    return None if kind is None else Ref(kind, "" if namespace == "-" else namespace, name)
+
+
+def mark_of(state: str) -> str:
+    """The name of the sign for a state; signs differ in shape, not in colour alone (FW-635)."""
+    return {Weight.WELL: "well", Weight.UNDER_WAY: "way", Weight.HURT: "hurt", Weight.BROKEN: "broken"}[
+        weight_of(state)
+    ]
+
+
+def home(cluster: Cluster, words: str, now: datetime) -> JsonObject:
+    """What needs somebody, and all services."""
+    found = overview(cluster, "", now).data
+    assert isinstance(found, dict)
+    services = sorted(cluster.search(AIM_SERVICE), key=lambda obj: (-weight_of(_state(AIM_SERVICE, obj)), _name(obj)))
+    shown = [obj for obj in services if words in _name(obj)]
+    attention = [_concern(one, now) for one in found["attention"]]
+    return {
+        "attention": attention[:PAGE],
+        "more": max(0, len(attention) - PAGE),
+        "counts": found["counts"],
+        "gpus": found["gpus"],
+        "services": [_service_row(obj, now) for obj in shown[:PAGE]],
+        "total": len(services),
+        "found": len(shown),
+        "words": words,
+    }
+
+
+def _concern(told: JsonObject, now: datetime) -> JsonObject:
+    ref = _ref(told["object"])
+    return {**told, "ref": ref, "href": href(ref), "mark": mark_of(told["state"]), "age": age(told["since"], now)}
+
+
+def _service_row(obj: JsonObject, now: datetime) -> Row:
+    status = obj.get("status") or {}
+    cells = (
+        (status.get("resolvedModel") or {}).get("name") or "",
+        (status.get("resolvedTemplate") or {}).get("name") or "",
+        (status.get("runtime") or {}).get("replicas") or "",
+        (status.get("routing") or {}).get("path") or "",
+        age(obj["metadata"].get("creationTimestamp", ""), now),
+    )
+    return _row(AIM_SERVICE, obj, cells)
+
+
+def _row(kind: Resource, obj: JsonObject, cells: tuple[object, ...]) -> Row:
+    state = _state(kind, obj)
+    blockers = blockers_of(kind, obj) if weight_of(state) is not Weight.WELL else ()
+    because = f"{blockers[0].reason}: {blockers[0].message}" if blockers else ""
+    return Row(ref_of(kind, obj), state, mark_of(state), tuple(map(str, cells)), because)
+
+
+def one_object(cluster: Cluster, ref: Ref, now: datetime) -> JsonObject | None:
+    """Why it is as it is, what belongs to it, and its conditions; ``None`` if there is no such object."""
+    obj = cluster.find(ref)
+    if obj is None:
+        return None
+    told, node = why(cluster, ref), grown(cluster, ref)
+    state = _state(ref.kind, obj)
+    conditions = sorted((obj.get("status") or {}).get("conditions") or (), key=lambda one: (one["status"], one["type"]))
+    return {
+        "ref": ref,
+        "state_word": state,
+        "mark": mark_of(state),
+        "why": list(lines_of(told, now)),
+        "tree": None if node is None else _branch(node),
+        "conditions": [{**one, "age": age(one.get("lastTransitionTime", ""), now)} for one in conditions],
+        "spec_text": json.dumps(obj.get("spec") or {}, indent=2),
+    }
+
+
+def _branch(node: Node) -> JsonObject:
+    return {
+        "ref": node.ref,
+        "href": href(node.ref),
+        "relation": node.relation,
+        "state": node.state,
+        "mark": mark_of(node.state),
+        "reason": node.reason,
+        "again": node.again,
+        "below": [_branch(one) for one in node.below],
+    }
+
+
+def catalogue(cluster: Cluster, words: str) -> JsonObject:
+    """Models, and the templates of each with whether they fit the GPUs that there are."""
+    templates: dict[tuple[str, str], list[Row]] = {}
+    for kind in (AIM_SERVICE_TEMPLATE, AIM_CLUSTER_SERVICE_TEMPLATE):
+        for obj in cluster.search(kind):
+            model = (obj.get("spec") or {}).get("modelName") or ""
+            where = obj["metadata"].get("namespace") or ""
+            templates.setdefault((where, model), []).append(_template_row(kind, obj))
+    models = []
+    for kind in (AIM_CLUSTER_MODEL, AIM_MODEL):
+        for obj in cluster.search(kind):
+            image = (obj.get("spec") or {}).get("image") or ""
+            if words in _name(obj) or words in image:
+                where = (obj["metadata"].get("namespace") or "", obj["metadata"]["name"])
+                own = sorted(templates.get(where, ()), key=lambda row: row.ref.name)
+                models.append((_row(kind, obj, (image,)), own))
+    return {"models": models[:PAGE], "found": len(models), "words": words}
+
+
+def _template_row(kind: Resource, obj: JsonObject) -> Row:
+    spec = obj.get("spec") or {}
+    profile = ((obj.get("status") or {}).get("profile") or {}).get("metadata") or {}
+    gpu = (spec.get("hardware") or {}).get("gpu") or {}
+    cells = (
+        f"{gpu.get('requests') or profile.get('gpuCount') or ''} × {gpu.get('model') or profile.get('gpu') or 'any'}",
+        spec.get("metric") or profile.get("metric") or "",
+        spec.get("precision") or profile.get("precision") or "",
+        spec.get("type") or profile.get("type") or "",
+    )
+    return _row(kind, obj, cells)
+
+
+def capacity(cluster: Cluster, now: datetime) -> JsonObject:
+    """GPUs by node, volumes and limits."""
+    pods = cluster.search(POD)
+    by_node: dict[str, list[JsonObject]] = {}
+    for pod in pods:
+        by_node.setdefault((pod.get("spec") or {}).get("nodeName") or "", []).append(pod)
+    nodes = [_node(obj, by_node.get(obj["metadata"]["name"], ())) for obj in cluster.search(NODE)]
+    stored = caches(cluster, "", "", now).data
+    assert isinstance(stored, dict)
+    used, total, count = gpus_of(cluster.search(NODE), pods)
+    return {
+        "nodes": sorted((one for one in nodes if one["total"]), key=lambda one: str(one["name"])),
+        "gpus": {"used": used, "total": total, "nodes": count},
+        "limits": [_limit(one) for one in stored["limits"]],
+        "artifacts": stored["artifacts"],
+    }
+
+
+def _node(obj: JsonObject, pods: Iterable[JsonObject]) -> JsonObject:
+    names = obj["metadata"].get("labels") or {}
+    model = next((value for key, value in names.items() if key.endswith("gpu.product-name")), "")
+    total = bytes_of(((obj.get("status") or {}).get("allocatable") or {}).get(GPU))
+    used, _, _ = gpus_of([], list(pods))
+    return {"name": obj["metadata"]["name"], "model": model, "used": used, "total": total}
+
+
+def _limit(one: JsonObject) -> JsonObject:
+    limit = one["limit"]
+    share = 100 * one["used"] / limit if limit else 0
+    told = "none" if limit is None else told_size(limit)
+    return {"namespace": one["namespace"], "used": told_size(one["used"]), "limit": told, "share": min(100, share)}
+
+
+def _state(kind: Resource, obj: JsonObject) -> str:
+    return state_of(kind, obj)
+
+
+def _name(obj: JsonObject) -> str:
+    namespace = obj["metadata"].get("namespace") or ""
+    return f"{namespace}/{obj['metadata']['name']}" if namespace else str(obj["metadata"]["name"])
+
+
+def _ref(told: JsonObject) -> Ref:
+    kind = next(one for one in KNOWN if one.kind == told["kind"])
+    return Ref(kind, told.get("namespace", ""), told["name"])

@@ -1,0 +1,92 @@
+"""The story of one object, and its decisions taken again, from the log (FW-631, FW-637)."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+from aim_cli.asking import JsonObject
+from aim_cli.console.access import Rights
+from aim_cli.log_targets import Target
+from aim_cli.resources import KNOWN
+from aim_cli.services import services
+from aim_cli.timeline import Moment, deeds, timeline
+from aim_cli.waterfall import Bar, waterfall
+from controller_runtime.bus.history import DecisionFilter, History
+from controller_runtime.replay import Replayer
+
+MOST: Final = 300
+"""Lines of a story; the newest."""
+
+
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """A bar in hundredths of the picture's width.
+
+    Attributes:
+        strokes: where decisions wrote something.
+    """
+
+    name: str
+    state: str
+    after: str
+    left: float
+    width: float
+    open: bool
+    strokes: tuple[float, ...]
+
+
+async def story(history: History, wanted: Target, rights: Rights) -> JsonObject:
+    """Bars and moments of an object; of others only what the viewer may see."""
+    bars = [bar for bar in await waterfall(history, wanted) if _is_shown(bar, rights)]
+    moments = [moment for moment in await timeline(history, wanted) if moment.near]
+    begun = bars[0].begun if bars else None
+    return {"bars": drawn(bars), "moments": [_told(one) for one in moments[-MOST:]], "begun": begun}
+
+
+def _is_shown(bar: Bar, rights: Rights) -> bool:
+    kind = next((one for one in KNOWN if one.kind == bar.kind), None)
+    return kind is not None and rights.admits(kind.resource, bar.key.namespace)
+
+
+def drawn(bars: Sequence[Bar]) -> list[Drawn]:
+    """Bars on one scale, from the first moment to the last."""
+    if not bars:
+        return []
+    begun = min(bar.begun for bar in bars)
+    span = max((moment - begun).total_seconds() for bar in bars for moment in bar.moments) or 0.001
+
+    def share(moment: datetime) -> float:
+        return max(0.0, min(100.0, 100 * (moment - begun).total_seconds() / span))
+
+    return [
+        Drawn(
+            f"{bar.kind} {bar.key}",
+            bar.state,
+            "" if bar.ready is None else f"{(bar.ready - begun).total_seconds():.2f} s",
+            share(bar.begun),
+            (100.0 if bar.ready is None else share(bar.ready)) - share(bar.begun),
+            bar.ready is None,
+            tuple(map(share, bar.writes)),
+        )
+        for bar in bars
+    ]
+
+
+def _told(moment: Moment) -> JsonObject:
+    return {"at": moment.at, "who": moment.who, "about": moment.about, "what": moment.what, "trace": moment.trace}
+
+
+async def replayed(history: History, wanted: Target) -> list[JsonObject]:
+    """Every decision about an object, taken again by the code that is installed here."""
+    about = DecisionFilter(part=wanted.part.name, namespace=wanted.key.namespace, name=wanted.key.name)
+    return [
+        {
+            "at": one.stored.record.at,
+            "service": one.stored.record.service,
+            "did": deeds(one.stored.record),
+            "verdict": one.verdict.value,
+            "because": [*one.differences, *(f"missing: {what}" for what in one.missing)],
+        }
+        async for one in Replayer(history, services()).decisions(about)
+    ]

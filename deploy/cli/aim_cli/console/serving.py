@@ -1,0 +1,65 @@
+"""Running the console until somebody ends it."""
+
+import asyncio
+import secrets
+import socket
+from collections.abc import Callable
+from typing import Final
+
+import uvicorn
+
+from aim_cli.asking import JsonObject
+from aim_cli.connecting import cluster
+from aim_cli.console.access import Access
+from aim_cli.console.app import Console
+from aim_cli.console.mirror import mirror
+from aim_cli.errors import UnreachableError
+from aim_cli.targets import Where
+from controller_runtime.api.kind import Kind
+from controller_runtime.api.meta import Resource
+from controller_runtime.manager.asgi import InProcessServer
+
+HOST: Final = "127.0.0.1"
+_REVIEW: Final = Kind(
+    "authorization.k8s.io", "v1", "SelfSubjectAccessReview", "selfsubjectaccessreviews", False, Resource
+)
+
+
+async def serve(where: Where, nats_url: str, port: int, told: Callable[[str], None]) -> None:
+    """Serve on the loopback until cancelled; `told` is given the address to open.
+
+    Raises:
+        UnreachableError: cluster or broker do not answer, or the port is taken.
+    """
+    async with cluster(where.kubeconfig, where.context) as kube, mirror(nats_url) as present:
+
+        async def review(question: JsonObject) -> JsonObject:
+            return await kube.create(_REVIEW, question, "aim-console")
+
+        token = secrets.token_urlsafe(24)
+        listener = _listen(port)
+        console = Console(present, Access(review), token)
+        config = uvicorn.Config(
+            console.application(), http="httptools", loop="none", ws="none", lifespan="off", log_config=None,
+            access_log=False, server_header=False, timeout_graceful_shutdown=1,
+        )  # fmt: skip
+        server = InProcessServer(config)
+        serving = asyncio.ensure_future(server.serve(sockets=[listener]))
+        told(f"http://{HOST}:{listener.getsockname()[1]}/?token={token}")
+        try:
+            await asyncio.shield(serving)
+        finally:
+            server.stop()
+            await asyncio.wait((serving,))
+
+
+def _listen(port: int) -> socket.socket:
+    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind((HOST, port))
+    except OSError as error:
+        listener.close()
+        why = f"port {port} of {HOST} cannot be used: {error.strerror}; choose another --port"
+        raise UnreachableError(why) from error
+    return listener

@@ -1,0 +1,180 @@
+"""The console's pages, and who may see what on them."""
+
+import asyncio
+from collections.abc import Iterable
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from support.builders import make
+
+from aim_cli.asking import JsonObject, Ref
+from aim_cli.console import pages
+from aim_cli.console.access import Access, Rights, question
+from aim_cli.console.app import render
+from aim_cli.console.past import drawn
+from aim_cli.console.sight import NOT_ALLOWED, NOT_PUBLISHED, Sight
+from aim_cli.resources import AIM_CLUSTER_MODEL, AIM_SERVICE, GATEWAY, NODE, Resource
+from aim_cli.waterfall import Bar
+from aim_domain import kinds
+from controller_runtime import Key
+
+NOW = datetime(2026, 11, 23, 12, tzinfo=UTC)
+EVIL = "<script>alert(1)</script>\x1b[2J"
+ALL = Rights(frozenset({AIM_SERVICE.resource, AIM_CLUSTER_MODEL.resource, NODE.resource}))
+FRAME: JsonObject = {"place": "home", "version": 1, "complete": True, "lost_at": None, "unasked": {}, "trouble": ""}
+
+
+class Objects:
+    """What is known, as a mirror tells it."""
+
+    def __init__(self, *objects: tuple[Resource, JsonObject]) -> None:
+        self._objects = objects
+
+    def holds(self, kind: Resource) -> bool:
+        return kind != GATEWAY
+
+    def object(self, ref: Ref) -> JsonObject | None:
+        return next((obj for obj in self.objects(ref.kind) if _named(obj) == (ref.namespace, ref.name)), None)
+
+    def objects(self, kind: Resource) -> Iterable[JsonObject]:
+        return [obj for own, obj in self._objects if own == kind]
+
+
+def _named(obj: JsonObject) -> tuple[str, str]:
+    return obj["metadata"].get("namespace") or "", obj["metadata"]["name"]
+
+
+def service(
+    name: str, namespace: str = "team-a", status: str = "Running", message: str = ""
+) -> tuple[Resource, JsonObject]:
+    condition = {"type": "Ready", "status": "True" if status == "Running" else "False", "reason": "Because"}
+    condition |= {"message": message, "lastTransitionTime": "2026-11-23T11:00:00Z"}
+    told = {"status": status, "conditions": [condition]}
+    return AIM_SERVICE, make(kinds.AIM_SERVICE, name, namespace=namespace, spec={"model": {"name": "m"}}, status=told)
+
+
+# Who may see what
+
+
+@pytest.mark.spec("FW-633")
+def test_a_viewer_is_asked_about_once_a_minute_first_for_the_whole_cluster() -> None:
+    asked, now = list[JsonObject](), [0.0]
+
+    async def review(body: JsonObject) -> JsonObject:
+        what = body["spec"]["resourceAttributes"]
+        asked.append(what)
+        return {"status": {"allowed": what.get("namespace") == "team-a"}}
+
+    access = Access(review, lambda: now[0])
+    rights = asyncio.run(access.rights([AIM_SERVICE, NODE], ["team-a", "team-b"]))
+    assert rights.admits(AIM_SERVICE.resource, "team-a")
+    assert not rights.admits(AIM_SERVICE.resource, "team-b")
+    assert not rights.admits(AIM_SERVICE.resource, "")
+    assert not rights.admits(NODE.resource, "")
+    assert len(asked) == 4, "nodes are in no namespace"
+    asyncio.run(access.rights([AIM_SERVICE, NODE], ["team-a", "team-b"]))
+    assert len(asked) == 4
+    now[0] = 61
+    asyncio.run(access.rights([AIM_SERVICE], []))
+    assert len(asked) == 5
+
+
+@pytest.mark.spec("FW-633")
+def test_who_may_list_everywhere_is_not_asked_about_each_namespace() -> None:
+    asked = list[JsonObject]()
+
+    async def review(body: JsonObject) -> JsonObject:
+        asked.append(body)
+        return {"status": {"allowed": True}}
+
+    rights = asyncio.run(Access(review).rights([AIM_SERVICE], ["team-a", "team-b"]))
+    assert rights.admits(AIM_SERVICE.resource, "team-b")
+    assert asked == [question(AIM_SERVICE, "")]
+    assert asked[0]["spec"] == {
+        "resourceAttributes": {"verb": "list", "group": "aim.eai.amd.com", "resource": "aimservices"}
+    }
+
+
+@pytest.mark.spec("FW-633")
+def test_objects_of_other_tenants_are_neither_found_nor_listed() -> None:
+    known = Objects(service("chat", "team-a"), service("chat", "team-b"))
+    sight = Sight(known, Rights(within=frozenset({(AIM_SERVICE.resource, "team-a")})))
+    assert [_named(obj) for obj in sight.search(AIM_SERVICE)] == [("team-a", "chat")]
+    assert sight.search(AIM_SERVICE, "team-b") == []
+    assert sight.find(Ref(AIM_SERVICE, "team-b", "chat")) is None
+    assert sight.search(NODE) == []
+    assert sight.find(Ref(GATEWAY, "team-a", "public")) is None
+    assert sight.unasked == {
+        "AIMService team-b/chat": NOT_ALLOWED,
+        "nodes": NOT_ALLOWED,
+        "Gateway team-a/public": NOT_PUBLISHED,
+    }
+
+
+# Pages
+
+
+@pytest.mark.spec("FW-631", "FW-635")
+def test_home_tells_what_needs_somebody_and_finds_services() -> None:
+    image = make(kinds.AIM_CLUSTER_MODEL, "qwen", status={"status": "Failed"})
+    broken = service("broken", "team-b", "Failed", "no such image")
+    known = Objects(service("chat"), broken, (AIM_CLUSTER_MODEL, image))
+    found = pages.home(Sight(known, ALL), "", NOW)
+    text = render("home.html", FRAME | found)
+    assert text.index("team-b/broken") < text.index("team-a/chat"), "the worst first"
+    assert "Because: no such image" in text
+    assert '<a href="/objects/aimclustermodels/-/qwen">AIMClusterModel qwen</a>' in text
+    assert 'class="sign broken"' in text
+    assert "Failed" in text
+    narrowed = pages.home(Sight(known, ALL), "team-a", NOW)
+    assert [row.ref.name for row in narrowed["services"]] == ["chat"]
+    assert (narrowed["found"], narrowed["total"]) == (1, 2)
+
+
+@pytest.mark.spec("FW-631")
+def test_an_empty_cluster_says_what_to_do() -> None:
+    text = render("home.html", FRAME | pages.home(Sight(Objects(), ALL), "", NOW))
+    assert "There is no AIMService yet" in text
+
+
+@pytest.mark.spec("FW-635", "FW-554")
+def test_what_users_wrote_never_becomes_markup_or_a_control_character() -> None:
+    known = Objects(service("chat", status=EVIL, message=EVIL))
+    sight = Sight(known, ALL)
+    about = pages.one_object(sight, Ref(AIM_SERVICE, "team-a", "chat"), NOW)
+    assert about is not None
+    for text in (
+        render("home.html", FRAME | pages.home(sight, "", NOW)),
+        render("home.html", FRAME | pages.home(sight, EVIL, NOW)),
+        render("object.html", FRAME | about | {"path": "/objects/aimservices/team-a/chat"}),
+    ):
+        assert "<script>alert" not in text
+        assert "\x1b" not in text
+        assert "&lt;script&gt;" in text
+
+
+@pytest.mark.spec("FW-636")
+def test_pages_say_since_when_the_broker_is_away() -> None:
+    away = FRAME | {"lost_at": NOW - timedelta(minutes=5)}
+    text = render("home.html", away | pages.home(Sight(Objects(), ALL), "", NOW))
+    assert "has not answered since 11:55:00 UTC" in text
+    young = FRAME | {"complete": False}
+    assert "Not everything is known yet" in render("home.html", young | pages.home(Sight(Objects(), ALL), "", NOW))
+
+
+@pytest.mark.spec("FW-631")
+def test_the_address_of_an_object_leads_to_it_and_back() -> None:
+    for ref in (Ref(AIM_SERVICE, "team-a", "chat"), Ref(AIM_CLUSTER_MODEL, "", "qwen")):
+        plural, namespace, name = pages.href(ref).split("/")[2:]
+        assert pages.ref_at(plural, namespace, name) == ref
+    assert pages.ref_at("nothings", "-", "x") is None
+
+
+@pytest.mark.spec("FW-631")
+def test_bars_stand_on_one_scale() -> None:
+    own = Bar("AIMService", Key("team-a", "chat"), NOW, NOW + timedelta(seconds=10), "Running", (NOW,))
+    open_ = Bar("AIMArtifact", Key("team-a", "w"), NOW + timedelta(seconds=5), None, "Downloading")
+    first, second = drawn([own, open_])
+    assert (first.left, first.width, first.open, first.after, first.strokes) == (0, 100, False, "10.00 s", (0.0,))
+    assert (second.left, second.width, second.open, second.after) == (50, 50, True, "")
+    assert drawn([]) == []
