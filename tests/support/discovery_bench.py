@@ -22,7 +22,7 @@ from aim_discovery.templates.discovery import JOBS_BY_OWNER
 from aim_discovery.templates.slots import ACTIVE_JOBS
 from aim_domain.parts import CLUSTER_MODELS, CLUSTER_TEMPLATES, DISCOVERY_JOBS, NAMESPACES, TEMPLATES
 from aim_local.apiserver import EXTERNAL_CRDS, ControlPlane
-from controller_runtime import Change, JsonObject, Key, KubeClient, Part, World, timestamp
+from controller_runtime import Change, JsonObject, Key, KubeClient, Part, World, scoped, timestamp
 from controller_runtime.bus.decision import DecisionRecord
 from controller_runtime.bus.entry import Entry, Version
 from controller_runtime.kinds import NAMESPACE as NAMESPACE_KIND
@@ -152,7 +152,7 @@ class DiscoveryBench:
         uid = known["metadata"]["uid"]
         await self.kube.delete(part.kind, key.name, key.namespace or None, uid=uid)
         self.absorb(part, known, gone=True)
-        for job in self.world.select(JOBS_BY_OWNER, uid):
+        for job in self.world.select(JOBS_BY_OWNER, scoped(key.namespace, uid)):
             self.absorb(DISCOVERY_JOBS, job.raw, gone=True)
 
     async def end(self, job: Key) -> None:

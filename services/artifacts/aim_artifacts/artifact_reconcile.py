@@ -126,7 +126,7 @@ def _own_claim(artifact: AIMArtifact, view: View) -> Lookup[PersistentVolumeClai
 
 def _job(view: View, namespace: str, name: str) -> JobSeen:
     lookup = view.get(ARTIFACT_JOBS, namespace, name)
-    pods = view.select(PODS_BY_JOB, lookup.value.uid).items if lookup.value is not None else ()
+    pods = () if lookup.value is None else view.select(PODS_BY_JOB, scoped(namespace, lookup.value.uid)).items
     return JobSeen(f"{namespace}/{name}", lookup, pods)
 
 

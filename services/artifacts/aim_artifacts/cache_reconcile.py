@@ -107,7 +107,7 @@ def _candidates(cache: AIMTemplateCache, entry: IndexedSource, view: View) -> Se
 
 def _claim_of(artifact: AIMArtifact, view: View) -> str | None:
     """The claim by ownership, not by the artifact's status, which download pods can write (AR-575)."""
-    claims = view.select(CLAIMS_BY_OWNER, artifact.uid).items
+    claims = view.select(CLAIMS_BY_OWNER, scoped(artifact.namespace, artifact.uid)).items
     return next((claim.name for claim in claims if is_controlled_by(claim, artifact)), None)
 
 

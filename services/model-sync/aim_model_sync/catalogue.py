@@ -53,7 +53,7 @@ class Managed:
 def managed_models(view: View, source: AIMClusterModelSource) -> Managed:
     """Models with the source's label and no other source as controller, and all it controls (MS-175, MS-240)."""
     labelled = view.select(MODELS_BY_LABEL, scoped(None, label_value(source.name)))
-    owned = view.select(MODELS_BY_OWNER, source.uid)
+    owned = view.select(MODELS_BY_OWNER, scoped(None, source.uid))
     found = {model.name: model for model in labelled.items if not _belongs_to_another(model, source)}
     found |= {model.name: model for model in owned.items if source.uid in controllers(model)}
     if not found and (labelled.error or owned.error):

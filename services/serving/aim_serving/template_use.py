@@ -28,7 +28,7 @@ from aim_serving.template_search import (
     still_fits,
     stored_template,
 )
-from controller_runtime import Child, Delete, JsonObject, OwnerReference, Patch, View, to_json
+from controller_runtime import Child, Delete, JsonObject, OwnerReference, Patch, View, scoped, to_json
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +148,7 @@ def _leaving(view: View, use: TemplateUse, service: AIMService, in_use: str) -> 
     current = use.result.template
     if current is None or not is_ready(current):
         return use
-    owned = view.select(TEMPLATES_BY_OWNER, service.uid).items
+    owned = view.select(TEMPLATES_BY_OWNER, scoped(service.namespace, service.uid)).items
     former = [one for one in owned if is_derived(one) and one.uid != current.uid and not one.deleting]
     unused = [one for one in former if optional_label_value(one.name) != in_use]
     alone = [one for one in unused if not _others(one.metadata.owner_references, service)]

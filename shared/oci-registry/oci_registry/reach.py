@@ -38,6 +38,23 @@ _REFUSED: Final[tuple[tuple[str, Callable[[Address], bool]], ...]] = (
 )
 
 
+_THIS_NETWORK: Final = IPv4Network("0.0.0.0/8")
+_NO_HOSTS: Final = IPv4Network("240.0.0.0/4")
+
+
+def _is_this_machine(address: Address) -> bool:
+    return address.is_loopback or address.is_unspecified or address in _THIS_NETWORK
+
+
+# Private networks are not among them: registries inside the cluster and the company are the usual case.
+_REFUSED: Final[tuple[tuple[str, Callable[[Address], bool]], ...]] = (
+    ("this machine itself", _is_this_machine),
+    ("a metadata service", _METADATA.__contains__),
+    ("a link-local address", lambda one: one.is_link_local),
+    ("no address of a host", lambda one: one.is_multicast or one in _NO_HOSTS),
+)
+
+
 @dataclass(frozen=True, slots=True)
 class Reach:
     """What requests may reach.

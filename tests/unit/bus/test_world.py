@@ -349,9 +349,9 @@ def test_indexes_follow(world: World, part: Part[Resource]) -> None:
     world.put(entry_of(part, widget("a", rv=2, labels={"colour": "blue"}, owner="o1"), 2), 0)
     assert world.select(colour, scoped("ns", "red")) == []
     assert [e.key for e in world.select(colour, scoped("ns", "blue"))] == [A]
-    assert [e.key for e in world.select(owner, "o1")] == [A]
+    assert [e.key for e in world.select(owner, scoped("ns", "o1"))] == [A]
     world.delete(part, A, Version("u1", "3", 3, "e1"), 0)
-    assert world.select(owner, "o1") == []
+    assert world.select(owner, scoped("ns", "o1")) == []
 
 
 def test_an_object_that_can_not_be_decoded_is_kept_and_found_by_name_only(world: World, part: Part[Resource]) -> None:

@@ -5,8 +5,17 @@ from contextlib import contextmanager
 from datetime import timedelta
 
 import pytest
-from support.builders import NOW, make
-from support.discovery_world import MI300X, SYSTEM, DiscoveryWorld, discovery_world, gpu_node, model, template
+from support.builders import NOW, make, owner
+from support.discovery_world import (
+    MI300X,
+    SYSTEM,
+    DiscoveryWorld,
+    cluster_template,
+    discovery_world,
+    gpu_node,
+    model,
+    template,
+)
 
 from aim_discovery.templates.slots import next_in_line, readings
 from aim_domain.parts import DISCOVERY_JOBS, NODES, TEMPLATES
@@ -25,6 +34,9 @@ def numbered(number: int) -> JsonObject:
     return {**made, "metadata": {**made["metadata"], "creationTimestamp": created}}
 
 
+OWNERS = [owner(cluster_template("busy"))]
+
+
 def job(number: int, *, ended: bool = False) -> JsonObject:
     labels = {
         "app.kubernetes.io/name": "aim-discovery",
@@ -32,7 +44,7 @@ def job(number: int, *, ended: bool = False) -> JsonObject:
         "app.kubernetes.io/managed-by": "aim-controller",
     }
     status = {"conditions": [{"type": "Complete", "status": "True"}] if ended else []}
-    return make(JOB, f"busy-{number}", namespace=SYSTEM, labels=labels, status=status)
+    return make(JOB, f"busy-{number}", namespace=SYSTEM, labels=labels, status=status, owners=OWNERS)
 
 
 @pytest.fixture(scope="module")

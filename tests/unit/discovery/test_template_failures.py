@@ -1,7 +1,7 @@
 """Scenarios of templates whose discovery fails: when it is tried again, and what is said meanwhile."""
 
 import pytest
-from support.builders import condition, make, terminated, waiting
+from support.builders import condition, make, owner, terminated, waiting
 from support.discovery_world import discovery_cluster, effect_of, model, template
 from support.template_jobs import SOURCES, fail, finish, new_jobs, started
 
@@ -144,8 +144,9 @@ def test_the_limit_concerns_only_those_who_need_a_job() -> None:
         "app.kubernetes.io/component": "discovery",
         "app.kubernetes.io/managed-by": "aim-controller",
     }
+    owners = [owner(cluster.raw(TEMPLATES, "tpl"))]
     for number in range(10):
-        cluster.put(DISCOVERY_JOBS, make(JOB, f"busy-{number}", labels=labels, spec=spec))
+        cluster.put(DISCOVERY_JOBS, make(JOB, f"busy-{number}", labels=labels, spec=spec, owners=owners))
         cluster.put(DISCOVERY_JOBS, make(JOB, f"ended-{number}", labels=labels, spec=spec, status=ended))
     cluster.put(TEMPLATES, template("inline", modelSources=SOURCES))
     for name in ("tpl", "inline"):

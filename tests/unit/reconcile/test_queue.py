@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 from support.virtual_clock import VirtualClock
 
+from controller_runtime import Key
 from controller_runtime.backoff import Backoff
 from controller_runtime.reconcile.queue import Priority, QueueClosedError, Taken, WorkQueue
 from controller_runtime.reconcile.retry_rate import DEFAULT_BACKOFF, TokenBucket
@@ -171,7 +172,7 @@ async def test_a_pass_under_way_that_fails_is_followed_by_another(queue: WorkQue
 @pytest.mark.spec("FW-484", "FW-098")
 async def test_what_comes_back_is_not_met_by_everybody_at_once(clock: VirtualClock) -> None:
     patient = Backoff(base=1000.0, cap=1000.0, jitter=0.0)
-    queue: WorkQueue[int] = WorkQueue(clock, backoff=patient, rate=TokenBucket(), randomness=random.Random(1))
+    queue: WorkQueue[int] = WorkQueue(clock, backoff=patient, rate=TokenBucket, randomness=random.Random(1))
     for key in range(500):
         queue.retry(key)
     clock.advance(600)
@@ -253,3 +254,55 @@ async def test_a_key_that_a_server_sent_away_is_held_back(queue: WorkQueue[str],
     queue.done("a")
     queue.add("a")
     assert await keys(queue) == ["a"], "held back only once"
+
+
+@pytest.mark.spec("FW-595")
+@pytest.mark.parametrize("theirs", [Priority.USER, Priority.DEPENDENCY])
+@pytest.mark.parametrize("mine", [Priority.USER, Priority.DEPENDENCY])
+async def test_ten_thousand_objects_of_one_namespace_hold_up_no_other(
+    clock: VirtualClock, theirs: Priority, mine: Priority
+) -> None:
+    """A pass takes 10 ms: first come, first served would be 100 s."""
+    queue: WorkQueue[Key] = WorkQueue(clock, lane=lambda key: key.namespace)
+    for number in range(10_000):
+        queue.add(Key("flood", str(number)), theirs)
+    began = await queue.get()
+    queue.add(Key("team", "chat"), mine)
+    waited: dict[str, float] = {}
+    taken = began
+    while "team" not in waited:
+        clock.advance(0.01)
+        queue.done(taken.key)
+        taken = await queue.get()
+        waited[taken.key.namespace] = taken.waited
+    assert waited["team"] <= 0.02
+
+
+@pytest.mark.spec("FW-595")
+async def test_namespaces_take_turns_and_each_keeps_its_own_order(clock: VirtualClock) -> None:
+    queue: WorkQueue[Key] = WorkQueue(clock, lane=lambda key: key.namespace)
+    for namespace, name in ("a1", "a2", "a3", "b1", "c1", "b2"):
+        queue.add(Key(namespace, name))
+    queue.add(Key("c", "0"), Priority.RESYNC)
+    queue.add(Key("a", "0"), Priority.DEPENDENCY)
+    order = [await queue.get() for _ in range(8)]
+    assert [f"{one.key.namespace}{one.key.name}" for one in order] == [
+        "a1", "b1", "c1", "a2", "b2", "a3", "a0", "c0",
+    ]  # fmt: skip
+
+
+@pytest.mark.spec("FW-595", "FW-098")
+def test_a_namespace_in_which_everything_fails_delays_no_retry_of_another(clock: VirtualClock) -> None:
+    queue: WorkQueue[Key] = WorkQueue(clock, randomness=random.Random(1), lane=lambda key: key.namespace)
+    theirs = [queue.retry(Key("flood", str(number))) for number in range(10_000)]
+    assert max(theirs) > 900
+    assert queue.retry(Key("team", "chat")) < 1
+
+
+@pytest.mark.spec("FW-595")
+def test_what_is_remembered_of_retries_does_not_grow_with_namespaces(clock: VirtualClock) -> None:
+    queue: WorkQueue[Key] = WorkQueue(clock, lane=lambda key: key.namespace)
+    for number in range(5_000):
+        queue.retry(Key(f"team-{number}", "chat"))
+        clock.advance(0.2)
+    assert len(queue._rates) <= 1_001

@@ -192,3 +192,20 @@ async def test_each_kind_has_its_own_limit() -> None:
         running.submit(Effect("quick", "source:0"), OWNER)
         assert (await facts.next()).effect == "quick"
         assert (len(hanging.calls), running.statistics.waiting) == (30, 10)
+
+
+@pytest.mark.spec("FW-595")
+async def test_an_effect_does_not_wait_for_all_of_another_namespace() -> None:
+    inspector, facts = Inspector(), Facts()
+    inspector.gate.clear()
+    theirs, mine = OWNER.model_copy(update={"namespace": "flood"}), OWNER.model_copy(update={"namespace": "team"})
+    async with EffectHost("discovery", {"inspect": inspector}, facts, concurrency={"inspect": 1}) as running:
+        for number in range(200):
+            running.submit(Effect("inspect", f"theirs-{number}"), theirs)
+        await asyncio.sleep(0)
+        running.submit(Effect("inspect", "mine"), mine)
+        await asyncio.sleep(0)
+        inspector.gate.set()
+        while "mine" not in inspector.calls:
+            await facts.next()
+    assert inspector.calls.index("mine") <= 2

@@ -28,7 +28,7 @@ class Workers:
         self._name = name
         self._handler = handler
         self._room = asyncio.Semaphore(_AT_ONCE)
-        self._queue: WorkQueue[Key] = WorkQueue(backoff=_BACKOFF, rate=TokenBucket(rate=100, burst=1000))
+        self._queue: WorkQueue[Key] = WorkQueue(backoff=_BACKOFF, rate=lambda: TokenBucket(rate=100, burst=1000))
 
     def add(self, key: Key) -> None:
         """Handle the key soon; if it is being handled, once more afterwards."""

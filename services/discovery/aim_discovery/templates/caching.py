@@ -28,6 +28,7 @@ from controller_runtime import (
     condition,
     kind_of,
     owner_index,
+    scoped,
     to_json,
 )
 
@@ -61,7 +62,7 @@ def caching_of(template: Template, view: View, propagation: LabelPropagation | N
     """Judge the owned cache, and plan one if there is none; cluster templates never have one (DI-350)."""
     if not isinstance(template, AIMServiceTemplate):
         return CachingState()
-    found = view.select(CACHES_BY_OWNER, template.uid)
+    found = view.select(CACHES_BY_OWNER, scoped(template.namespace, template.uid))
     owned = next((cache for cache in found.items if not cache.deleting), None)
     reference = None if owned is None else _reference(owned)
     caching = template.spec.caching

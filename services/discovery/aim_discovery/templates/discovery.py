@@ -137,7 +137,7 @@ def discovery_of(
     memory = _memory(template)
     if is_discovered(template, inputs):
         return _discovered(template, memory, inputs)
-    jobs = view.select(JOBS_BY_OWNER, template.uid)
+    jobs = view.select(JOBS_BY_OWNER, scoped(namespace, template.uid))
     if jobs.error is not None:
         fault = Component(ComponentName.DISCOVERY_JOB, errors=(jobs.error,), is_input=True)
         return Finding(_stored_condition(template), memory, fault)

@@ -19,6 +19,7 @@ from aim_discovery.templates.discovery import DISCOVERED, FAILED, JOB_NOT_CREATE
 from aim_discovery.templates.job import MANAGED_BY
 from aim_domain import is_job_finished, labels
 from aim_domain.component_names import ComponentName
+from aim_domain.kinds import AIM_CLUSTER_SERVICE_TEMPLATE, AIM_SERVICE_TEMPLATE
 from aim_domain.parts import CLUSTER_TEMPLATES, DISCOVERY_JOBS, TEMPLATES
 from controller_runtime import (
     ClassifiedError,
@@ -44,6 +45,7 @@ _LABELS: Final = {
     labels.APP_COMPONENT: labels.APP_COMPONENT_DISCOVERY,
     labels.APP_MANAGED_BY: MANAGED_BY,
 }
+_OWNERS: Final = frozenset({AIM_SERVICE_TEMPLATE.kind, AIM_CLUSTER_SERVICE_TEMPLATE.kind})
 _YES: Final = "yes"
 _LONG_AGO: Final = datetime.min.replace(tzinfo=UTC)
 _MODEL_CONDITIONS: Final = (ComponentName.MODEL.condition, ComponentName.CLUSTER_MODEL.condition)
@@ -53,8 +55,13 @@ _INPUT_CONDITIONS: Final = tuple(
 
 
 def occupies_slot(job: Job) -> bool:
-    """Whether the Job counts: one of ours that has not ended (DI-309, DI-319)."""
-    return _LABELS.items() <= job.metadata.labels.items() and not is_job_finished(job)
+    """Whether the Job counts: one of ours that has not ended (DI-309, DI-319).
+
+    Labels are not enough: anybody can write them, and the limit is for the whole cluster (FW-594).
+    """
+    if not _LABELS.items() <= job.metadata.labels.items() or is_job_finished(job):
+        return False
+    return any(one.controller and one.kind in _OWNERS for one in job.metadata.owner_references)
 
 
 def is_waiting(template: Template) -> bool:

@@ -105,8 +105,16 @@ def scoped(namespace: str | None, value: str) -> str:
 
 
 def owner_index(part: Part[T]) -> Index[T]:
-    """Objects by the UID of each of their owners."""
-    return Index(part, "owner", lambda obj: [ref.uid for ref in obj.metadata.owner_references], depth=Depth.METADATA)
+    """Objects by namespace and the UID of each of their owners.
+
+    Anybody can write the UID of a stranger's object into the references of an object of his own namespace. So who looks
+    for children says where they live (FW-594).
+    """
+
+    def values(obj: T) -> list[str]:
+        return [scoped(obj.metadata.namespace, ref.uid) for ref in obj.metadata.owner_references]
+
+    return Index(part, "owner", values, depth=Depth.METADATA)
 
 
 def label_index(part: Part[T], label: str) -> Index[T]:

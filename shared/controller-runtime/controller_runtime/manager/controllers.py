@@ -53,7 +53,7 @@ class Controllers:
             Worker(
                 reconciler,
                 process.world,
-                WorkQueue(backoff=backoff),
+                WorkQueue(backoff=backoff, lane=lambda key: key.namespace),
                 Executor(
                     term.kube,
                     reconciler,

@@ -17,6 +17,7 @@ from controller_runtime.api.base import to_json
 from controller_runtime.bus.entry import Change, Entry, Version
 from controller_runtime.bus.fact import FACTS, Fact, FactError, FactOwner, fact_key
 from controller_runtime.errors import Category, ClassifiedError
+from controller_runtime.fair import FairSlots
 from controller_runtime.json import JsonObject
 from controller_runtime.reconcile.plan import Effect
 from controller_runtime.reconcile.reconciler import EffectError, EffectRunner
@@ -60,7 +61,8 @@ class EffectHost:
     Use as an asynchronous context manager: leaving it cancels what still runs; the next leader's plans ask again.
 
     Args:
-        concurrency: how many effects of a kind run at the same time; kinds do not wait for each other.
+        concurrency: how many effects of a kind run at the same time; kinds do not wait for each other, and the
+            namespaces of those that do take turns (FW-595).
     """
 
     def __init__(
@@ -74,7 +76,7 @@ class EffectHost:
         self._service = service
         self._runners = runners
         self._facts = facts
-        self._limits = {kind: asyncio.Semaphore(limit) for kind, limit in concurrency.items()}
+        self._limits = {kind: FairSlots(limit) for kind, limit in concurrency.items()}
         self._pending: dict[tuple[str, str], _Pending] = {}
         self._group: asyncio.TaskGroup | None = None
         self._succeeded = 0
@@ -139,7 +141,7 @@ class EffectHost:
     async def _run(self, effect: Effect, owner: FactOwner) -> None:
         if effect.not_before is not None:
             await asyncio.sleep((effect.not_before - datetime.now(UTC)).total_seconds())
-        async with self._limits[effect.kind]:
+        async with self._limits[effect.kind].slot(owner.namespace):
             self._pending[effect.kind, effect.key].started = True
             fact = await self._gather(effect, owner)
         # Before the fact is told of: what it wakes may ask for the same effect again.

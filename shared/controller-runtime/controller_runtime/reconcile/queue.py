@@ -2,20 +2,21 @@
 
 A key is at any time in at most one of two places: *dirty* (waits for a worker) or *processing* (a worker has it). A key
 that is added while a worker has it is remembered as dirty and handed out again only after `done`; that is what keeps
-passes of one object in sequence. What a user did goes before what a dependency did, and that before a resync.
+passes of one object in sequence. What a user did goes before what a dependency did, and that before a resync; but lanes
+(namespaces) take turns, so that nobody waits for all that another one brought (FW-595).
 Delays are timers of the injected clock; nothing polls.
 """
 
 import asyncio
-import heapq
 import random
-from collections.abc import Callable, Iterator
+from collections import defaultdict
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from enum import IntEnum
-from itertools import count
 from typing import Final, Generic, Protocol, TypeVar
 
 from controller_runtime.backoff import Backoff
+from controller_runtime.fair import Turns
 from controller_runtime.reconcile.retry_rate import DEFAULT_BACKOFF, TokenBucket
 
 K = TypeVar("K")
@@ -23,6 +24,8 @@ K = TypeVar("K")
 _HURRY_SECONDS: Final = 1.0
 """Over which what is tried again early is spread."""
 _NEVER: Final = float("inf")
+_LANES: Final = 1000
+"""Buckets above which the full ones are dropped: they say nothing that a new one would not."""
 
 
 class Priority(IntEnum):
@@ -115,13 +118,23 @@ class _Sums:
 
 @dataclass(slots=True)
 class _Ready(Generic[K]):
-    """The heap of dirty keys. Entries of keys that were promoted or forgotten stay in it and are skipped."""
+    """The dirty keys. Entries of those that were promoted or forgotten stay and are skipped.
 
-    heap: list[tuple[Priority, int, K]] = field(default_factory=list)
-    order: Iterator[int] = field(default_factory=count)
+    What a user did goes before what a dependency did within a lane only: one who changes 10,000 objects must not keep
+    another one's waiting for what has become of its children. That nothing is known to have changed comes after both.
+    """
+
+    lane: Callable[[K], Hashable]
+    changed: Turns[tuple[Priority, K]] = field(default_factory=Turns)
+    resync: Turns[tuple[Priority, K]] = field(default_factory=Turns)
 
     def push(self, priority: Priority, key: K) -> None:
-        heapq.heappush(self.heap, (priority, next(self.order), key))
+        waiting = self.resync if priority is Priority.RESYNC else self.changed
+        waiting.add(self.lane(key), (priority, key), priority)
+
+    def take(self, counts: Callable[[tuple[Priority, K]], bool]) -> K | None:
+        found = self.changed.take(counts) or self.resync.take(counts)
+        return None if found is None else found[1]
 
 
 class WorkQueue(Generic[K]):
@@ -132,20 +145,27 @@ class WorkQueue(Generic[K]):
         clock: Clock | None = None,
         *,
         backoff: Backoff = DEFAULT_BACKOFF,
-        rate: TokenBucket | None = None,
+        rate: Callable[[], TokenBucket] = TokenBucket,
         randomness: random.Random | None = None,
+        lane: Callable[[K], Hashable] = lambda _key: "",
     ) -> None:
-        """The clock is by default that of the running loop."""
+        """The clock is by default that of the running loop.
+
+        Args:
+            rate: of the retries of each lane.
+            lane: whose key it is. Lanes take turns, and none waits for the retries of another (FW-595).
+        """
         self._clock: Clock = clock or asyncio.get_running_loop()
         self._backoff = backoff
-        self._rate = rate or TokenBucket()
+        self._rates: defaultdict[Hashable, TokenBucket] = defaultdict(rate)
         self._random = randomness or random.Random()
         self._dirty: dict[K, _Waiting] = {}
         self._processing: dict[K, float] = {}
         self._timers: dict[K, _Timer[K]] = {}
         self._failures: dict[K, int] = {}
         self._held: dict[K, float] = {}
-        self._ready: _Ready[K] = _Ready()
+        self._lane = lane
+        self._ready: _Ready[K] = _Ready(lane)
         self._wakeup = asyncio.Event()
         self._sums = _Sums()
         self._closed = False
@@ -190,7 +210,7 @@ class WorkQueue(Generic[K]):
         failures = self._failures.get(key, 0)
         self._failures[key] = failures + 1
         self._sums.retries += 1
-        delay = max(self._backoff.delay(failures + 1, self._random), self._rate.reserve(self._clock.time()))
+        delay = max(self._backoff.delay(failures + 1, self._random), self._reserve(key))
         delay = min(delay, _NEVER if within is None else within)
         if at_least is not None:
             hold = min(at_least, self._backoff.cap)
@@ -214,7 +234,7 @@ class WorkQueue(Generic[K]):
         now, timer = self._clock.time(), self._timers.get(key)
         if timer is None or timer.hurried or timer.when <= now + _HURRY_SECONDS or self._held.get(key, now) > now:
             return
-        self.add_after(key, max(self._random.uniform(0, _HURRY_SECONDS), self._rate.reserve(now)), Priority.USER)
+        self.add_after(key, max(self._random.uniform(0, _HURRY_SECONDS), self._reserve(key)), Priority.USER)
         self._timers[key].hurried = True
 
     def succeeded(self, key: K) -> None:
@@ -276,6 +296,14 @@ class WorkQueue(Generic[K]):
             longest_running_seconds=max(running, default=0.0),
         )
 
+    def _reserve(self, key: K) -> float:
+        """Seconds until the retries of the key's lane let another one through."""
+        now = self._clock.time()
+        if len(self._rates) > _LANES:
+            busy = ((lane, bucket) for lane, bucket in self._rates.items() if not bucket.is_full(now))
+            self._rates = defaultdict(self._rates.default_factory, busy)
+        return self._rates[self._lane(key)].reserve(now)
+
     def _hold_back(self, key: K, priority: Priority) -> bool:
         """Whether it is too early for a pass of the key; its turn comes by a timer then."""
         until = self._held.get(key)
@@ -289,21 +317,22 @@ class WorkQueue(Generic[K]):
         return True
 
     def _take(self) -> Taken[K] | None:
-        heap = self._ready.heap
-        while heap:
-            priority, _, key = heapq.heappop(heap)
-            waiting = self._dirty.get(key)
-            if waiting is None or key in self._processing or waiting.priority is not priority:
-                continue
-            del self._dirty[key]
-            # The pass that begins decides anew when to look again (FW-097).
-            self._cancel_timer(key)
-            now = self._clock.time()
-            self._processing[key] = now
-            self._sums.taken += 1
-            self._sums.queue_seconds += now - waiting.since
-            return Taken(key, priority, now - waiting.since, self._failures.get(key, 0))
-        return None
+        key = self._ready.take(self._is_ready)
+        if key is None:
+            return None
+        waiting = self._dirty.pop(key)
+        # The pass that begins decides anew when to look again (FW-097).
+        self._cancel_timer(key)
+        now = self._clock.time()
+        self._processing[key] = now
+        self._sums.taken += 1
+        self._sums.queue_seconds += now - waiting.since
+        return Taken(key, waiting.priority, now - waiting.since, self._failures.get(key, 0))
+
+    def _is_ready(self, entry: tuple[Priority, K]) -> bool:
+        priority, key = entry
+        waiting = self._dirty.get(key)
+        return waiting is not None and key not in self._processing and waiting.priority is priority
 
     def _cancel_timer(self, key: K) -> None:
         timer = self._timers.pop(key, None)

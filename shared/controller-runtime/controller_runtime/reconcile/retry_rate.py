@@ -1,4 +1,4 @@
-"""When a failed pass is tried again: per object by backoff, over all objects by a token bucket (FW-098)."""
+"""When a failed pass is tried again: per object by backoff, over all of a namespace by a token bucket (FW-098)."""
 
 from typing import Final
 
@@ -16,6 +16,10 @@ class TokenBucket:
         self._burst = float(burst)
         self._tokens = float(burst)
         self._at: float | None = None
+
+    def is_full(self, now: float) -> bool:
+        """Whether all tokens are there again."""
+        return self._at is None or self._tokens + (now - self._at) * self._rate >= self._burst
 
     def reserve(self, now: float) -> float:
         """Take a token, in advance if need be; returns the seconds until it is earned."""
