@@ -29,16 +29,6 @@ _METADATA: Final = frozenset(
 _API_SERVER: Final = "the API server"
 _NAT64: Final = IPv6Network("64:ff9b::/96")
 _THIS_NETWORK: Final = IPv4Network("0.0.0.0/8")
-# Private networks are not among them: registries inside the cluster and the company are the usual case.
-_REFUSED: Final[tuple[tuple[str, Callable[[Address], bool]], ...]] = (
-    ("this machine itself", lambda one: one.is_loopback or one.is_unspecified or one in _THIS_NETWORK),
-    ("a metadata service", lambda one: one in _METADATA),
-    ("a link-local address", lambda one: one.is_link_local),
-    ("no address of a host", lambda one: one.is_multicast or (one.is_reserved and one.version == 4)),
-)
-
-
-_THIS_NETWORK: Final = IPv4Network("0.0.0.0/8")
 _NO_HOSTS: Final = IPv4Network("240.0.0.0/4")
 
 
