@@ -2,10 +2,12 @@
 
 import asyncio
 import json
+import re
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
-from support.stack import Platform
+from support.stack import OWN, Platform
 from typer.testing import CliRunner
 
 from aim_cli.__main__ import app
@@ -13,6 +15,7 @@ from controller_runtime import JsonObject, loads
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
+PAGE = Path(__file__).parents[2] / "docs" / "cli.md"
 IMAGE = "amdenterpriseai/aim-qwen-qwen3-32b:0.8.5"
 
 
@@ -62,6 +65,47 @@ async def test_of_objects(platform: Platform) -> None:
     assert artifact["volume"]["users"]
 
 
+SERVICE = """
+apiVersion: aim.eai.amd.com/v1alpha1
+kind: AIMService
+metadata: {{name: {name}, namespace: planned}}
+spec: {{model: {{image: {image}}}{more}}}
+"""
+
+
+@pytest.mark.spec("FW-613", "FW-614")
+async def test_of_what_is_not_there_yet(platform: Platform, tmp_path: Path) -> None:
+    known = ("--kubeconfig", str(platform.stack.kubeconfig), "--nats-url", platform.stack.nats_url)
+    await platform.namespace("planned")
+    await platform.running(await platform.service("planned", "first", model={"image": IMAGE}))
+    file, refused = tmp_path / "second.yaml", tmp_path / "refused.yaml"
+    file.write_text(SERVICE.format(name="second", image=IMAGE, more=""), encoding="utf-8")
+    refused.write_text(SERVICE.format(name="third", image=IMAGE, more=", bogus: 1"), encoding="utf-8")
+
+    told = await aim("plan", "-f", str(file), "-f", str(refused), "-o", "json", *known)
+
+    assert told.code == 1
+    objects = {one["name"]: one for one in told.data["objects"]}
+    assert "bogus" in objects["third"]["refused"]
+    second = objects["second"]
+    assert (second["would"], second["path"]) == ("created", "/planned/second")
+    assert second["template"].startswith("AIMServiceTemplate planned/")
+    assert second["rejected"]
+    created = {(one["service"], one["what"].split()[0]) for one in told.data["steps"] if one["verb"] == "create"}
+    # The weights are there, so that nothing has to be waited for.
+    assert created == {("serving", "InferenceService"), ("routing", "HTTPRoute")}
+
+    # Nothing was written, and applying it does what was told.
+    names = [
+        one["metadata"]["name"]
+        for one in (await platform.api.get(f"{OWN}/namespaces/planned/aimservices")).body["items"]
+    ]
+    assert names == ["first"]
+    running = await platform.running(await platform.service("planned", "second", model={"image": IMAGE}))
+    assert running["status"]["routing"]["path"] == "/planned/second"
+    assert second["template"].endswith(running["status"]["resolvedTemplate"]["name"])
+
+
 @pytest.mark.spec("FW-610", "FW-611", "FW-612")
 async def test_of_the_installation(platform: Platform) -> None:
     cluster, nats = ("--kubeconfig", str(platform.stack.kubeconfig)), ("--nats-url", platform.stack.nats_url)
@@ -85,3 +129,33 @@ async def test_of_the_installation(platform: Platform) -> None:
     assert queue.code == 0
     assert any(line.split()[:3] == ["serving", "service", "yes"] for line in queue.out.splitlines())
     assert (await aim("queue", *cluster)).code == 4
+
+
+def commands() -> list[str]:
+    """The commands in the blocks of the page about them."""
+    blocks = re.findall(r"^```\n(.*?)^```", PAGE.read_text("utf-8"), re.DOTALL | re.MULTILINE)
+    return [line for block in blocks for line in block.splitlines() if line.startswith("aim ")]
+
+
+@pytest.mark.spec("FW-600", "FW-602", "FW-615", "FW-616", "FW-617")
+async def test_of_the_page_every_command_runs(platform: Platform, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KUBECONFIG", str(platform.stack.kubeconfig))
+    monkeypatch.setenv("AIM_NATS_URL", platform.stack.nats_url)
+    monkeypatch.chdir(PAGE.parents[1])
+    reply = await platform.api.get("/api/v1/namespaces/demo")
+    if reply.status == 404:
+        await platform.namespace("demo")
+    await platform.running(await platform.service("demo", "qwen-chat", model={"image": IMAGE}))
+    serving = platform.stack["serving"].url
+    ended = {}
+    for line in commands():
+        words = line.replace("http://HOST:PORT", serving).split()[1:]
+        ended[line] = await aim(*words)
+    assert {line: said for line, said in ended.items() if said.code not in (0, 1, 3)} == {}
+    # Nothing is wrong with this service, and this much is known of it.
+    for line in ("aim why aimservice demo/qwen-chat", "aim replay aimservice demo/qwen-chat", "aim cache -A"):
+        assert ended[line].code == 0, ended[line]
+    assert "Hi" in ended["aim chat qwen-chat -n demo -m Hi"].out
+    assert "AIMService" in ended["aim diff --from 1m"].out
+    assert "would     serving: create" in ended["aim plan -f deploy/local/examples/second-service.yaml"].out
+    assert ended["aim logs qwen-chat -n demo --tail 20"].code == 0

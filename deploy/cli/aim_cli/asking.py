@@ -6,7 +6,7 @@ than an answer may (FW-603).
 
 import asyncio
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol, TypeAlias
@@ -14,18 +14,22 @@ from urllib.parse import urlencode
 
 import urllib3
 
-from aim_cli.errors import UnreachableError
+from aim_cli.errors import TargetError, UnreachableError
 from aim_cli.resources import Resource
 from controller_runtime.kube.config import Connection, load_connection
 from controller_runtime.kube.errors import ApiError, KubeError, api_error
 from controller_runtime.kube.kinds import collection_path, object_path
+from controller_runtime.kube.proxies import environment_proxy
 
 JsonObject: TypeAlias = dict[str, Any]
 
 _PAGE: Final = 500
 _TIMEOUT: Final = urllib3.Timeout(connect=5, read=30)
 _REFUSED: Final = 403
+_REHEARSAL: Final = "dryRun=All&fieldManager=aim-plan&force=true"
 _ERRORS: Final = 400
+_CHUNK: Final = 4096
+_CONNECTIONS: Final = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +89,11 @@ class KubeReader:
     def find(self, ref: Ref) -> JsonObject | None:
         """See `Cluster`."""
         try:
-            return self.read(object_path(ref.kind, ref.name, ref.namespace or None))
+            path = object_path(ref.kind, ref.name, ref.namespace or None)
+        except ValueError as error:
+            raise TargetError(str(error)) from error
+        try:
+            return self.read(path)
         except ApiError as error:
             if error.code == _REFUSED:
                 self.unasked[str(ref)] = error.message
@@ -132,24 +140,61 @@ class KubeReader:
         Raises:
             ApiError: the server refuses.
         """
-        found: JsonObject = json.loads(self._send("GET", path))
-        return found
+        return _decoded(path, self._send("GET", path))
 
-    def text(self, path: str) -> str:
-        """The answer to a GET that is no JSON."""
-        return self._send("GET", path).decode(errors="replace")
+    def lines(self, path: str) -> Iterator[str]:
+        """The answer to a GET line by line as it comes, for as long as it takes.
+
+        Raises:
+            ApiError: the server refuses.
+        """
+        url = f"{self.server}{path}"
+        endless = urllib3.Timeout(connect=5, read=None)
+        answer = self.pool.request("GET", url, headers=self.headers, preload_content=False, timeout=endless)
+        if answer.status >= _ERRORS:
+            raise api_error(f"GET {path}", answer.status, answer.data)
+        yield from split_lines(answer.stream(_CHUNK))
 
     def ask(self, path: str, question: JsonObject) -> JsonObject:
         """The answer to a review: it is sent by POST, and the server keeps nothing of it."""
-        found: JsonObject = json.loads(self._send("POST", path, json.dumps(question)))
-        return found
+        return _decoded(path, self._send("POST", path, json.dumps(question)))
 
-    def _send(self, method: str, path: str, body: str | None = None) -> bytes:
-        headers = {**self.headers, **({"Content-Type": "application/json"} if body else {})}
+    def rehearse(self, kind: Resource, obj: JsonObject) -> JsonObject:
+        """What the server would store if the object were applied; it keeps nothing.
+
+        Raises:
+            ApiError: it would refuse.
+        """
+        path = object_path(kind, obj["metadata"]["name"], obj["metadata"].get("namespace"))
+        told = self._send("PATCH", f"{path}?{_REHEARSAL}", json.dumps(obj), "application/apply-patch+yaml")
+        return _decoded(path, told)
+
+    def _send(self, method: str, path: str, body: str | None = None, form: str = "application/json") -> bytes:
+        headers = {**self.headers, **({"Content-Type": form} if body else {})}
         answer = self.pool.request(method, f"{self.server}{path}", body=body, headers=headers)
         if answer.status >= _ERRORS:
             raise api_error(f"{method} {path}", answer.status, answer.data)
         return answer.data
+
+
+def _decoded(path: str, answer: bytes) -> JsonObject:
+    try:
+        found = json.loads(answer)
+    except ValueError:
+        found = None
+    if not isinstance(found, dict):
+        raise UnreachableError(f"{path}: the answer is no JSON object; check that this is an API server")
+    return found
+
+
+def split_lines(chunks: Iterable[bytes]) -> Iterator[str]:
+    """Whole lines of a stream that is cut anywhere, also within a character."""
+    rest = b""
+    for chunk in chunks:
+        *whole, rest = (rest + chunk).split(b"\n")
+        yield from (line.decode(errors="replace") for line in whole)
+    if rest:
+        yield rest.decode(errors="replace")
 
 
 @contextmanager
@@ -179,10 +224,13 @@ async def _connection(kubeconfig: str | None, context: str | None) -> tuple[Conn
 def _pool(connection: Connection) -> urllib3.PoolManager:
     named = {"server_hostname": connection.tls_server_name} if connection.tls_server_name else {}
     make: Callable[..., urllib3.PoolManager] = urllib3.PoolManager
-    if connection.proxy:
-        make = _through(connection.proxy)
+    proxy = connection.proxy or environment_proxy(connection.server)
+    if proxy:
+        make = _through(proxy)
     secure = {} if connection.tls is None else {"ssl_context": connection.tls, **named}
-    return make(timeout=_TIMEOUT, retries=urllib3.Retry(2, redirect=0, raise_on_status=False), **secure)
+    return make(
+        maxsize=_CONNECTIONS, timeout=_TIMEOUT, retries=urllib3.Retry(2, redirect=0, raise_on_status=False), **secure
+    )
 
 
 def _through(proxy: str) -> Callable[..., urllib3.PoolManager]:

@@ -13,7 +13,7 @@ from aim_cli.answer import Answer, columns
 from aim_cli.asking import JsonObject, KubeReader
 from aim_cli.bus_state import BusState
 from aim_cli.errors import Exit
-from aim_cli.overview import gpus_of, leaders_of
+from aim_cli.overview import SERVICES, gpus_of, leaders_of
 from aim_cli.resources import (
     CLAIM,
     DEFINITION,
@@ -32,6 +32,9 @@ _OLDEST: Final = (1, 28)
 _SKEW: Final = 5.0
 """Seconds between two clocks that nobody has to mind: Leases last three times as long."""
 _LAG: Final = 1000
+_MOST: Final = 5
+OWN_NAMESPACE: Final = "(its own)"
+"""Stands for the namespace of the platform, wherever that is."""
 _OURS: Final = "app.kubernetes.io/name=aim-engine"
 _STORAGE_CLASSES: Final = Resource("storage.k8s.io", "v1", "StorageClass", "storageclasses", False)
 _SCALED: Final = "scaledobjects.keda.sh"
@@ -91,7 +94,10 @@ def examine(cluster: KubeReader, *, before: bool) -> Iterator[Finding]:
     wanted = INSTALLER if before else READER
     yield from permissions({what: _may(cluster, *what) for what in wanted})
     if not before:
-        yield from deployed(cluster.select(DEPLOYMENT, "", _OURS))
+        deployments = list(cluster.select(DEPLOYMENT, "", _OURS))
+        yield from deployed(deployments)
+        for account in accounts(deployments):
+            yield granted(account, {one: _may_account(cluster, account, one) for one in needs_of(account.service)})
         yield from leading(cluster.search(LEASE), datetime.now(UTC))
 
 
@@ -123,6 +129,90 @@ def _may(cluster: KubeReader, verb: str, group: str, plural: str) -> bool | None
     except ApiError:
         return None
     return bool((told.get("status") or {}).get("allowed"))
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """Who a service is to the API server."""
+
+    service: str
+    namespace: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """One thing that a service does at the API server."""
+
+    verb: str
+    group: str
+    resource: str
+    name: str = ""
+    namespace: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.verb} {self.resource}{f' {self.name}' if self.name else ''}"
+
+
+def accounts(deployments: Iterable[JsonObject]) -> list[Account]:
+    """The accounts of the services that are deployed."""
+    found = []
+    for one in deployments:
+        service = (one["metadata"].get("labels") or {}).get("app.kubernetes.io/component") or ""
+        pod = ((one["spec"].get("template") or {}).get("spec")) or {}
+        if service in SERVICES:
+            found.append(Account(service, one["metadata"]["namespace"], pod.get("serviceAccountName") or "default"))
+    return found
+
+
+def needs_of(service: str) -> list[Need]:
+    """All that a service does while the broker is there, from what it declares."""
+    # Only where there are Deployments: the import of the services takes a second.
+    from aim_cli.services import services  # noqa: PLC0415
+    from controller_runtime.reconcile.permissions import permissions  # noqa: PLC0415
+
+    code = services()[service]
+    return [
+        Need(verb.value, one.group, one.resource, name, "" if one.where == "cluster" else OWN_NAMESPACE)
+        for one in permissions(code.definition(code.settings()))
+        for verb in sorted(one.verbs)
+        for name in sorted(one.names) or [""]
+    ]
+
+
+def _may_account(cluster: KubeReader, account: Account, need: Need) -> bool | None:
+    resource, _, subresource = need.resource.partition("/")
+    what = {
+        "verb": need.verb,
+        "group": need.group,
+        "resource": resource,
+        "subresource": subresource,
+        "name": need.name,
+        "namespace": account.namespace if need.namespace == OWN_NAMESPACE else need.namespace,
+    }
+    user = f"system:serviceaccount:{account.namespace}:{account.name}"
+    groups = ["system:serviceaccounts", f"system:serviceaccounts:{account.namespace}", "system:authenticated"]
+    spec = {"user": user, "groups": groups, "resourceAttributes": {key: told for key, told in what.items() if told}}
+    review = {"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview", "spec": spec}
+    try:
+        told = cluster.ask("/apis/authorization.k8s.io/v1/subjectaccessreviews", review)
+    except ApiError:
+        return None
+    return bool((told.get("status") or {}).get("allowed"))
+
+
+def granted(account: Account, told: Mapping[Need, bool | None]) -> Finding:
+    """Whether a service may do what it does; ``None`` = nobody says."""
+    refused = [str(one) for one, may in told.items() if may is False]
+    about = f"role of {account.service}"
+    if refused:
+        shown = ", ".join(refused[:_MOST]) + (f" and {len(refused) - _MOST} more" if refused[_MOST:] else "")
+        remedy = "install the chart of this release again: its roles are made from what the services do"
+        return Finding(about, Mark.BAD, f"{account.name} may not {shown}", remedy)
+    if None in told.values():
+        remedy = "ask as somebody who may create subjectaccessreviews"
+        return Finding(about, Mark.UNKNOWN, "you may not review the access of others", remedy)
+    return Finding(about, Mark.OK, f"{account.name} may do all {len(told)} things that it does")
 
 
 def version(told: JsonObject) -> Finding:

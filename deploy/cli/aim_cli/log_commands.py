@@ -4,6 +4,8 @@ import asyncio
 import json
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import Final
 
@@ -61,14 +63,28 @@ def _sum(counts: Counter[Verdict]) -> str:
     return f"{counted(counts.total(), 'decision')}: {each}"
 
 
-async def story(kind: str, name: str | None, where: Where, nats_url: str, *, trace: bool) -> Answer:
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What of a story is told.
+
+    Attributes:
+        trace: also what is about others of its traces.
+        since: nothing from before.
+    """
+
+    trace: bool = False
+    since: datetime | None = None
+
+
+async def story(kind: str, name: str | None, where: Where, nats_url: str, wish: Told) -> Answer:
     """The story of an object."""
     wanted = target(kind, name, where)
     async with history(nats_url) as log:
         await _tell_dropped(log)
         paused = await is_paused_now(log, wanted)
         moments = await timeline(log, wanted)
-    return told(f"{kind} {wanted.key}", moments, paused=paused, trace=trace)
+    some = [moment for moment in moments if wish.since is None or moment.at >= wish.since]
+    return told(f"{kind} {wanted.key}", some, wish, paused=paused)
 
 
 async def picture(kind: str, name: str | None, where: Where, nats_url: str, page: Path | None) -> Answer:
@@ -87,12 +103,12 @@ async def picture(kind: str, name: str | None, where: Where, nats_url: str, page
     return Answer([bar_data(bar) for bar in bars], tuple(lines))
 
 
-def told(about: str, moments: Sequence[Moment], *, paused: bool, trace: bool) -> Answer:
+def told(about: str, moments: Sequence[Moment], wish: Told, *, paused: bool) -> Answer:
     """Moments, as data and as lines."""
     if not moments:
         return Answer([], (), Exit.ABSENT, (f"the event log holds nothing about {about}",))
-    shown = [moment for moment in moments if moment.near or trace]
-    width = min(_WIDEST_NAME, max(len(moment.about) for moment in shown))
+    shown = [moment for moment in moments if moment.near or wish.trace]
+    width = min(_WIDEST_NAME, max((len(moment.about) for moment in shown), default=0))
     lines = [f"{about} is paused: nothing is decided about it"] if paused else []
     lines += [_moment(moment, width) for moment in shown]
     lines += _traces(moments)

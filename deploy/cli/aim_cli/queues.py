@@ -37,7 +37,7 @@ def of_pods(cluster: KubeReader) -> Iterator[Page]:
         who = (metadata.get("labels") or {}).get("app.kubernetes.io/component") or metadata["name"]
         path = f"/api/v1/namespaces/{metadata['namespace']}/pods/{metadata['name']}:{port}/proxy/debug/queue"
         try:
-            yield Page(f"{who} ({metadata['name']})", json.loads(cluster.text(path)))
+            yield Page(f"{who} ({metadata['name']})", cluster.read(path))
         except ApiError as error:
             yield Page(f"{who} ({metadata['name']})", {}, error.message)
 

@@ -138,3 +138,25 @@ def test_what_is_not_well_has_a_remedy() -> None:
         doctor.gpus([], []),
     ]
     assert all(one.remedy for one in found if one.mark is not Mark.OK)
+
+
+@pytest.mark.spec("FW-612")
+def test_what_the_services_may_do() -> None:
+    spec = {"template": {"spec": {"serviceAccountName": "aim-engine-routing"}}}
+    name = {"app.kubernetes.io/component": "routing"}
+    broker = make(DEPLOYMENT, "nats", namespace="aim-system", spec={}, labels={"app.kubernetes.io/component": "nats"})
+    deployed = [make(DEPLOYMENT, "aim-engine-routing", namespace="aim-system", spec=spec, labels=name), broker]
+    (account,) = doctor.accounts(deployed)
+    assert (account.service, account.namespace, account.name) == ("routing", "aim-system", "aim-engine-routing")
+
+    needs = doctor.needs_of("routing")
+    asked = {(one.verb, one.resource) for one in needs}
+    assert {("patch", "httproutes"), ("watch", "httproutes"), ("patch", "aimservices/status")} <= asked
+    assert ("create", "leases", doctor.OWN_NAMESPACE) in {(one.verb, one.resource, one.namespace) for one in needs}
+
+    assert doctor.granted(account, dict.fromkeys(needs, True)).mark is Mark.OK
+    assert doctor.granted(account, dict.fromkeys(needs)).mark is Mark.UNKNOWN
+    refused = doctor.granted(account, {**dict.fromkeys(needs, True), needs[0]: False})
+    assert refused.mark is Mark.BAD
+    assert refused.what == f"aim-engine-routing may not {needs[0]}"
+    assert refused.remedy

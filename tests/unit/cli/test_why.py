@@ -365,3 +365,17 @@ def test_who_holds_the_storage_that_an_artifact_waits_for() -> None:
         "held    80Gi by AIMArtifact team/large (in use by pod p)",
         "held    1Gi by AIMArtifact team/small (may be evicted)",
     ]
+
+
+@pytest.mark.spec("FW-604")
+def test_a_pause_and_a_deletion_are_in_the_way_of_what_is_not_ready() -> None:
+    paused = obj(kinds.AIM_SERVICE, "chat", "CacheReady")
+    paused["metadata"]["annotations"] = {labels.ANNOTATION_PAUSED: "true"}
+    assert [one.reason for one in blockers_of(kinds.AIM_SERVICE, paused)] == ["Paused", "NotYet"]
+    going = obj(kinds.AIM_SERVICE, "chat")
+    going["metadata"] |= {"deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers": ["a/b"]}
+    (told,) = blockers_of(kinds.AIM_SERVICE, going)
+    assert (told.reason, told.message) == ("Terminating", "it is being deleted and waits for a/b")
+    well = obj(kinds.AIM_SERVICE, "chat")
+    well["metadata"]["annotations"] = {labels.ANNOTATION_PAUSED: "true"}
+    assert blockers_of(kinds.AIM_SERVICE, well) == ()

@@ -77,6 +77,41 @@ def status(
     raise typer.Exit(answered(ask, output))
 
 
+def top(
+    namespace: Namespace = None,
+    kubeconfig: Kubeconfig = None,
+    context: Context = None,
+    every: Annotated[float, typer.Option("--every", min=0.5, help="Seconds between two looks.")] = 5,
+    count: Annotated[int, typer.Option("--count", help="End after so many; 0 = go on until interrupted.")] = 0,
+) -> None:
+    """Show `aim status` again and again.
+
+    Exits as `aim status` does when it ends; with 4 when the cluster cannot be asked.
+    """
+    import time
+    from datetime import UTC, datetime
+    from itertools import count as numbers
+
+    from aim_cli.answer import Answer, answered, plain
+    from aim_cli.asking import reading
+    from aim_cli.output import OUT
+    from aim_cli.overview import overview
+
+    def ask() -> Answer:
+        for number in numbers(1):
+            with reading(kubeconfig, context) as cluster:
+                told = overview(cluster, namespace or "", datetime.now(UTC))
+            OUT.clear()
+            for line in (f"{datetime.now(UTC):%H:%M:%S} UTC", *told.lines):
+                print(plain(line), flush=True)
+            if number == count:
+                return Answer(told.data, (), told.code, told.remarks)
+            time.sleep(every)
+        raise AssertionError("unreachable")
+
+    raise typer.Exit(answered(ask, Form.TABLE))
+
+
 def doctor(
     output: Output = Form.TABLE,
     kubeconfig: Kubeconfig = None,
@@ -170,6 +205,7 @@ def console(
 def register(app: typer.Typer) -> None:
     """Make the commands known."""
     app.command("status")(status)
+    app.command("top")(top)
     app.command("doctor")(doctor)
     app.command("bus")(bus)
     app.command("queue")(queue)

@@ -38,6 +38,9 @@ def timeline(
     nats_url: NatsUrl = LOCAL,
     kubeconfig: Kubeconfig = None,
     context: Context = None,
+    since: Annotated[
+        str, typer.Option("--since", help="Nothing from before: a time, or 10m for ten minutes ago.")
+    ] = "",
     *,
     trace: Annotated[
         bool, typer.Option("--trace", help="Show everything in its traces, also about other objects.")
@@ -54,18 +57,87 @@ def timeline(
     The kubeconfig only tells the namespace of a name without one. Exits with 3 when the log holds nothing about it,
     with 4 when the log cannot be read.
     """
-    from aim_cli.answer import answered
-    from aim_cli.log_commands import picture, story
+    from datetime import UTC, datetime
+
+    from aim_cli.answer import Answer, answered
+    from aim_cli.log_commands import Told, picture, story
+    from aim_cli.moments import moment
     from aim_cli.running import waited
     from aim_cli.targets import Where
 
-    where = Where(kubeconfig, context, namespace)
-    if waterfall or html is not None:
-        raise typer.Exit(answered(lambda: waited(picture(kind, name, where, nats_url, html)), output))
-    raise typer.Exit(answered(lambda: waited(story(kind, name, where, nats_url, trace=trace)), output))
+    def ask() -> Answer:
+        where = Where(kubeconfig, context, namespace)
+        if waterfall or html is not None:
+            return waited(picture(kind, name, where, nats_url, html))
+        wish = Told(trace, moment(since, datetime.now(UTC)) if since else None)
+        return waited(story(kind, name, where, nats_url, wish))
+
+    raise typer.Exit(answered(ask, output))
+
+
+def state(
+    at: Annotated[str, typer.Option("--at", help="2026-11-23T14:05:00Z, or 10m for ten minutes ago.")],
+    kind: Annotated[str | None, typer.Argument(help="Kind, plural or short name; without it, every object.")] = None,
+    name: MaybeName = None,
+    namespace: Namespace = None,
+    output: Output = Form.TABLE,
+    nats_url: NatsUrl = LOCAL,
+) -> None:
+    """Show objects as they were at a time; -o yaml prints them.
+
+    Exits with 3 when the object was not there, with 4 when the log cannot be read.
+    """
+    from datetime import UTC, datetime
+
+    from aim_cli.answer import Answer, answered
+    from aim_cli.log_targets import target
+    from aim_cli.moments import moment
+    from aim_cli.past import Scope
+    from aim_cli.past import state as told
+    from aim_cli.running import waited
+    from aim_cli.targets import Where
+
+    def ask() -> Answer:
+        wanted = None if kind is None else target(kind, name, Where(namespace=namespace))
+        return waited(told(nats_url, Scope(wanted, namespace), moment(at, datetime.now(UTC))))
+
+    raise typer.Exit(answered(ask, output))
+
+
+def diff(
+    since: Annotated[str, typer.Option("--from", help="2026-11-23T14:05:00Z, or 10m for ten minutes ago.")],
+    until: Annotated[str, typer.Option("--to", help="The same; by default now.")] = "0s",
+    kind: Annotated[str | None, typer.Argument(help="Kind, plural or short name; without it, every object.")] = None,
+    name: MaybeName = None,
+    namespace: Namespace = None,
+    output: Output = Form.TABLE,
+    nats_url: NatsUrl = LOCAL,
+) -> None:
+    """Show what is otherwise at one time than at another: objects that came, went or changed, member by member.
+
+    Exits with 1 when anything is, with 4 when the log cannot be read.
+    """
+    from datetime import UTC, datetime
+
+    from aim_cli.answer import Answer, answered
+    from aim_cli.log_targets import target
+    from aim_cli.moments import moment
+    from aim_cli.past import Scope
+    from aim_cli.past import diff as told
+    from aim_cli.running import waited
+    from aim_cli.targets import Where
+
+    def ask() -> Answer:
+        now = datetime.now(UTC)
+        wanted = None if kind is None else target(kind, name, Where(namespace=namespace))
+        return waited(told(nats_url, Scope(wanted, namespace), moment(since, now), moment(until, now)))
+
+    raise typer.Exit(answered(ask, output))
 
 
 def register(app: typer.Typer) -> None:
     """Make the commands known."""
     app.command("replay")(replay)
     app.command("timeline")(timeline)
+    app.command("state")(state)
+    app.command("diff")(diff)

@@ -116,8 +116,104 @@ def cache(
     raise typer.Exit(answered(ask, output))
 
 
+def plan(
+    files: Annotated[list[str], typer.Option("-f", "--filename", help="YAML file with objects; repeatable.")],
+    namespace: Namespace = None,
+    output: Output = Form.TABLE,
+    kubeconfig: Kubeconfig = None,
+    context: Context = None,
+    nats_url: MaybeNatsUrl = "",
+) -> None:
+    """Tell what applying objects would do; nothing is written.
+
+    The services' own code decides over the present world: which template, why not the others, whether GPUs, volumes and
+    limits suffice, which route, and what would be written, up to where the platform would wait for somebody else.
+
+    Exits with 1 when an object would be refused or would not come to run, with 2 when a file cannot be read, with 4
+    when the cluster cannot be asked.
+    """
+    from aim_cli.answer import answered
+    from aim_cli.planning.gathering import Wish
+    from aim_cli.planning.gathering import plan as planned
+    from aim_cli.targets import Where
+
+    wish = Wish(tuple(files), Where(kubeconfig, context, namespace), nats_url)
+    raise typer.Exit(answered(lambda: planned(wish), output))
+
+
+def logs(
+    name: Annotated[str, typer.Argument(help="AIMService: name or namespace/name.")],
+    namespace: Namespace = None,
+    kubeconfig: Kubeconfig = None,
+    context: Context = None,
+    tail: Annotated[int, typer.Option("--tail", help="Lines from before.")] = 100,
+    *,
+    follow: Annotated[bool, typer.Option("-f", "--follow", help="Go on until interrupted, or the pods end.")] = False,
+) -> None:
+    """Print what the pods of a service say, of whatever phase it is in: the model, its download, or discovery.
+
+    Exits with 3 when there is no such service or no pod, with 4 when the cluster cannot be asked.
+    """
+    from aim_cli.answer import Answer, answered, complain, plain
+    from aim_cli.asking import reading
+    from aim_cli.errors import Exit
+    from aim_cli.pod_logs import say, speakers
+    from aim_cli.targets import Where, target
+
+    def ask() -> Answer:
+        wanted = target("aimservice", name, Where(kubeconfig, context, namespace))
+        with reading(kubeconfig, context) as cluster:
+            obj = cluster.find(wanted)
+            found = [] if obj is None else speakers(cluster, wanted, obj)
+            if not found:
+                return Answer([], (), Exit.ABSENT, (f"{wanted} " + ("has no pod" if obj else "does not exist"),))
+            complain(f"logs of {found[0].phase}")
+            untold = say(cluster, found, tail, lambda line: print(plain(line), flush=True), follow=follow)
+        return Answer([], (), remarks=tuple(f"not known: {one}" for one in untold))
+
+    raise typer.Exit(answered(ask, Form.TABLE))
+
+
+def chat(
+    name: Annotated[str, typer.Argument(help="AIMService: name or namespace/name.")],
+    message: Annotated[
+        list[str] | None, typer.Option("-m", "--message", help="Say this and end; repeatable. Else standard input.")
+    ] = None,
+    url: Annotated[str, typer.Option("--url", help="Address of the gateway, as with a port-forward.")] = "",
+    model: Annotated[str, typer.Option("--model", help="Name of the model; default is the first that it tells.")] = "",
+    namespace: Namespace = None,
+    kubeconfig: Kubeconfig = None,
+    context: Context = None,
+) -> None:
+    """Talk to the model of a service through its route; answers are printed as they come.
+
+    Exits with 2 when the service has no route, with 4 when nobody answers.
+    """
+    import sys
+
+    from aim_cli.answer import Answer, answered, plain
+    from aim_cli.asking import reading
+    from aim_cli.talking import Talk, address_of
+    from aim_cli.targets import Where, target
+
+    def ask() -> Answer:
+        wanted = target("aimservice", name, Where(kubeconfig, context, namespace))
+        with reading(kubeconfig, context) as cluster:
+            talk = Talk.begin(address_of(cluster, wanted, url), model)
+        for line in message or (line.rstrip("\n") for line in sys.stdin):
+            for piece in talk.ask(line) if line.strip() else ():
+                print("\n".join(plain(part) for part in piece.split("\n")), end="", flush=True)
+            print()
+        return Answer([], ())
+
+    raise typer.Exit(answered(ask, Form.TABLE))
+
+
 def register(app: typer.Typer) -> None:
     """Make the commands known."""
     app.command("why")(why)
     app.command("tree")(tree)
     app.command("cache")(cache)
+    app.command("plan")(plan)
+    app.command("logs")(logs)
+    app.command("chat")(chat)

@@ -2,12 +2,21 @@
 
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Final
 
-from aim_cli.answer import Answer, Form, answered, complain, tell
+from aim_cli.answer import Answer, Form, answered, tell
 from aim_cli.asking import reading
 from aim_cli.errors import CliError, Exit, UnreachableError
 from aim_cli.targets import Where, targets
 from aim_cli.why.command import Told, answer, why
+
+if TYPE_CHECKING:
+    from aim_cli.why.decided import Decided
+
+_WITHOUT: Final = (
+    "not known without the event log: from what this was decided and what woke it; set --nats-url or AIM_NATS_URL "
+    "(in a cluster: kubectl port-forward service/aim-nats 4222)"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,55 +31,44 @@ class Question:
 
 def ask(question: Question, form: Form) -> Exit:
     """Print the answer; the code to end with."""
+    many = question.name is None and "/" not in question.kind
     told: list[Told] = []
 
     def of_cluster() -> Answer:
         with reading(question.where.kubeconfig, question.where.context) as cluster:
             wanted = targets(question.kind, question.name, question.where, cluster)
-            many = question.name is None and "/" not in question.kind
             told.extend(why(cluster, one) for one in wanted)
             for one in told if not many else ():
                 if one.status is None and not cluster.knows(one.ref.kind):
                     raise UnreachableError(f"the cluster does not know {one.ref.kind.kind}: install what defines it")
             found = answer(told, cluster, datetime.now(UTC), many=many)
-        if many or not told[0].ways:
+        if many or not told[0].ways or form is Form.TABLE:
             return found
-        return found if form is Form.TABLE else replace(found, data=_with_log(question, told[0], found.data))
+        decided, remark = _from_log(question, told[0])
+        data = {"decided": None if remark else [one.data for one in decided]}
+        remarks = (*found.remarks, *((remark,) if remark else ()))
+        return replace(
+            found, data={**found.data, **data} if isinstance(found.data, dict) else found.data, remarks=remarks
+        )
 
     code = answered(of_cluster, form)
-    if form is Form.TABLE and len(told) == 1 and told[0].ways and question.name is not None:
-        lines, remark = _from_log(question, told[0])
+    if form is Form.TABLE and not many and told and told[0].ways:
+        # The cluster's answer stands already: the log is read while people read that.
+        decided, remark = _from_log(question, told[0])
+        lines = tuple(f"decided {one.line}" for one in decided)
         tell(Answer([], lines, remarks=(remark,) if remark else ()), form)
     return code
 
 
-def _with_log(question: Question, told: Told, data: object) -> dict[str, object]:
-    assert isinstance(data, dict)
+def _from_log(question: Question, told: Told) -> tuple[list["Decided"], str]:
+    """What the log adds, or why it adds nothing."""
     if not question.nats_url:
-        return {**data, "decided": None}
+        return [], _WITHOUT
     # Only who asks the log waits for the import of what reads it.
     from aim_cli.running import waited  # noqa: PLC0415
     from aim_cli.why.decided import decided  # noqa: PLC0415
 
     try:
-        return {**data, "decided": [one.data for one in waited(decided(told.links, question.nats_url))]}
+        return waited(decided(told.links, question.nats_url)), ""
     except CliError as error:
-        complain(f"not known: {error}")
-        return {**data, "decided": None}
-
-
-def _from_log(question: Question, told: Told) -> tuple[tuple[str, ...], str]:
-    without = (
-        "not known without the event log: from what this was decided and what woke it; set --nats-url or AIM_NATS_URL "
-        "(in a cluster: kubectl port-forward service/aim-nats 4222)"
-    )
-    if not question.nats_url:
-        return (), without
-    from aim_cli.running import waited  # noqa: PLC0415
-    from aim_cli.why.decided import decided  # noqa: PLC0415
-
-    try:
-        found = waited(decided(told.links, question.nats_url))
-    except CliError as error:
-        return (), f"not known: from what this was decided: {error}"
-    return tuple(f"decided {one.line}" for one in found), ""
+        return [], f"not known: from what this was decided: {error}"

@@ -70,18 +70,37 @@ def blockers_of(kind: Resource, obj: JsonObject) -> tuple[Blocker, ...]:
     telling = [one for one in untrue if one["type"] not in _SUMMARIES] or untrue
     if not untrue and not (obj.get("status") or {}).get("conditions") and kind in resources.OWN:
         return (Blocker("", "NoStatus", "nothing has been told of it yet"),)
-    return tuple(
-        Blocker(
-            one["type"],
-            one.get("reason") or "",
-            one.get("message") or "",
-            one.get("status") or "Unknown",
-            one.get("lastTransitionTime") or "",
-            _manager_of(obj, one["type"]),
-            tuple(_towards(kind, obj, one["type"])),
-        )
-        for one in telling
+    return (
+        *(_held_up(obj) if telling or _is_deleting(obj) else ()),
+        *(
+            Blocker(
+                one["type"],
+                one.get("reason") or "",
+                one.get("message") or "",
+                one.get("status") or "Unknown",
+                one.get("lastTransitionTime") or "",
+                _manager_of(obj, one["type"]),
+                tuple(_towards(kind, obj, one["type"])),
+            )
+            for one in telling
+        ),
     )
+
+
+def _held_up(obj: JsonObject) -> Iterable[Blocker]:
+    """What no condition tells: that it is going, or that somebody wants nothing decided about it."""
+    metadata = obj["metadata"]
+    if _is_deleting(obj):
+        waits = ", ".join(metadata.get("finalizers") or ()) or "nothing more"
+        yield Blocker(
+            "", "Terminating", f"it is being deleted and waits for {waits}", since=metadata["deletionTimestamp"]
+        )
+    if (metadata.get("annotations") or {}).get(labels.ANNOTATION_PAUSED) == labels.TRUE:
+        yield Blocker("", "Paused", f"nothing is decided about it while {labels.ANNOTATION_PAUSED} is true")
+
+
+def _is_deleting(obj: JsonObject) -> bool:
+    return bool(obj["metadata"].get("deletionTimestamp"))
 
 
 def _is_note(condition: JsonObject) -> bool:

@@ -11,10 +11,6 @@ from aim_cli.why.chain import Link
 from controller_runtime.bus.decision import DecisionRecord
 from controller_runtime.bus.history import History, StoredDecision
 
-WITHOUT: Final = (
-    "not known without the event log: from which versions this was decided, what woke it, and what was before; "
-    "set --nats-url or AIM_NATS_URL (in a cluster: kubectl port-forward service/aim-nats 4222)"
-)
 _MOST: Final = 6
 
 

@@ -1,0 +1,183 @@
+"""``aim state`` and ``aim diff``: objects as they were, by the event log (FW-615)."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final, TypeAlias
+
+from aim_cli.answer import Answer, columns
+from aim_cli.asking import JsonObject
+from aim_cli.connecting import history
+from aim_cli.errors import Exit
+from aim_cli.log_targets import PARTS, Target, kind_name
+from aim_cli.states import state_of
+from aim_cli.targets import kind_called
+from controller_runtime import Key
+from controller_runtime.bus.chain import Knowledge, LoggedVersion, StateAt, state_at
+from controller_runtime.bus.envelope import EnvelopeError
+from controller_runtime.bus.history import History
+from controller_runtime.bus.subjects import FACTS_PART
+
+_MOST: Final = 12
+"""Members of one object that a table names."""
+_LONGEST: Final = 60
+_OF_NO_INTEREST: Final = frozenset({"metadata.resourceVersion", "metadata.managedFields"})
+
+Past: TypeAlias = Mapping[tuple[str, Key], StateAt]
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """Of which objects: one, or all of a namespace (``None`` = everywhere)."""
+
+    target: Target | None
+    namespace: str | None
+
+    def admits(self, key: Key) -> bool:
+        """Whether an object is meant."""
+        return self.target is not None or self.namespace in (None, key.namespace)
+
+
+async def state(nats_url: str, scope: Scope, at: datetime) -> Answer:
+    """What there was at a time.
+
+    Raises:
+        UnreachableError: the log cannot be read.
+    """
+    async with history(nats_url) as log:
+        remarks = await _dropped(log, at)
+        return told_state(await _past(log, scope, at), scope, remarks)
+
+
+async def diff(nats_url: str, scope: Scope, since: datetime, until: datetime) -> Answer:
+    """What is otherwise at one time than at another.
+
+    Raises:
+        UnreachableError: the log cannot be read.
+    """
+    async with history(nats_url) as log:
+        remarks = await _dropped(log, since)
+        return told_diff(await _past(log, scope, since), await _past(log, scope, until), scope, remarks)
+
+
+async def _dropped(log: History, at: datetime) -> tuple[str, ...]:
+    since = (await log.complete_since()).get("versions")
+    if since is None or since <= at:
+        return ()
+    return (f"the log of versions is complete since {since:%Y-%m-%d %H:%M:%S} UTC; what came before was dropped",)
+
+
+async def _past(log: History, scope: Scope, at: datetime) -> Past:
+    if scope.target is None:
+        return await log.state_at(at, [part.name for part in PARTS if part.name != FACTS_PART])
+    part, key = scope.target.part.name, scope.target.key
+    found = of_versions(await log.versions(part, key), at)
+    return {} if found is None else {(part, key): found}
+
+
+def of_versions(versions: Iterable[LoggedVersion], at: datetime) -> StateAt | None:
+    """What is known of one object at a time; ``None`` if the log holds nothing of it."""
+    some = tuple(versions)
+    if not some:
+        return None
+    before = next((one for one in reversed(some) if one.state.time <= at), None)
+    after = next((one for one in some if one.state.time > at), None)
+    return state_at(before, after, None, at)
+
+
+def body_of(known: StateAt | None) -> JsonObject | None:
+    """The object; ``None`` where there was none, or nobody can say."""
+    if known is None or known.knowledge is not Knowledge.PRESENT or known.version is None:
+        return None
+    try:
+        return known.version.state.object()
+    except EnvelopeError:
+        return None
+
+
+def told_state(past: Past, scope: Scope, remarks: tuple[str, ...] = ()) -> Answer:
+    """What there was, and of what that cannot be said."""
+    known = {where: one for where, one in past.items() if scope.admits(where[1])}
+    bodies = {where: body for where, one in known.items() if (body := body_of(one)) is not None}
+    unknown = [
+        f"{_named(where)}: not known: {one.hole or 'it cannot be read'}"
+        for where, one in known.items()
+        if _is_doubtful(one)
+    ]
+    rows = [(kind_name(part), str(key), _state(part, body)) for (part, key), body in bodies.items()]
+    code = Exit.ABSENT if scope.target is not None and not bodies else Exit.WELL
+    lines = columns(("KIND", "NAME", "STATE"), sorted(rows))
+    if not bodies:
+        lines = (f"{scope.target} was not there" if scope.target else "there was nothing",)
+    return Answer(list(bodies.values()), lines, code, (*remarks, *unknown))
+
+
+def told_diff(before: Past, after: Past, scope: Scope, remarks: tuple[str, ...] = ()) -> Answer:
+    """What is otherwise, object by object; ends with 1 if anything is."""
+    data, lines = [], []
+    for where in sorted({*before, *after}):
+        # Of what is not known at one of the times nobody can say that it came or went.
+        if not scope.admits(where[1]) or any(_is_untold(past.get(where)) for past in (before, after)):
+            continue
+        old, new = body_of(before.get(where)), body_of(after.get(where))
+        changes = [] if old is None or new is None else list(members(old, new))
+        verb = "created" if old is None and new else "deleted" if new is None and old else "changed" if changes else ""
+        if not verb:
+            continue
+        lines.append(f"{verb:8}{_named(where)}")
+        lines += [f"        {path}: {_short(was)} -> {_short(now)}" for path, was, now in changes[:_MOST]]
+        if len(changes) > _MOST:
+            lines.append(f"        and {len(changes) - _MOST} more; -o json has all")
+        told = [{"member": path, "before": was, "after": now} for path, was, now in changes]
+        data.append({"kind": kind_name(where[0]), "name": str(where[1]), "change": verb, "members": told})
+    doubts = [where for past in (before, after) for where, one in past.items() if _is_doubtful(one)]
+    doubtful = [f"{_named(where)}: not known" for where in doubts if scope.admits(where[1])]
+    code = Exit.FOUND if data else Exit.WELL
+    return Answer(data, tuple(lines) or ("nothing is otherwise",), code, (*remarks, *dict.fromkeys(doubtful)))
+
+
+def members(old: object, new: object, path: str = "") -> Iterator[tuple[str, object, object]]:
+    """Members of two JSON values that differ, with both values."""
+    if old == new or path in _OF_NO_INTEREST:
+        return
+    if isinstance(old, dict) and isinstance(new, dict):
+        for name in sorted({*old, *new}):
+            yield from members(old.get(name), new.get(name), f"{path}.{name}" if path else name)
+    elif (before := _by_type(old)) and (after := _by_type(new)):
+        for name in sorted({*before, *after}):
+            yield from members(before.get(name), after.get(name), f"{path}[{name}]")
+    else:
+        yield path, old, new
+
+
+def _by_type(value: object) -> JsonObject:
+    """Conditions are a map by type, whatever their order; of anything else nothing."""
+    if not isinstance(value, list) or not all(isinstance(one, dict) and "type" in one for one in value):
+        return {}
+    by_type = {str(one["type"]): one for one in value}
+    return by_type if len(by_type) == len(value) else {}
+
+
+def _is_untold(known: StateAt | None) -> bool:
+    """Whether there was something of which the log does not say what."""
+    if known is None or known.knowledge is Knowledge.ABSENT:
+        return False
+    return body_of(known) is None
+
+
+def _is_doubtful(known: StateAt) -> bool:
+    return known.hole is not None or _is_untold(known)
+
+
+def _named(where: tuple[str, Key]) -> str:
+    return f"{kind_name(where[0])} {where[1]}"
+
+
+def _state(part: str, body: JsonObject) -> str:
+    kind = next((one.kind for one in PARTS if one.name == part), None)
+    return "" if kind is None else state_of(kind_called(kind.resource), body)
+
+
+def _short(value: object) -> str:
+    text = "nothing" if value is None else str(value)
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"

@@ -1,0 +1,154 @@
+"""Reads the present world and the files, and asks the API server what it would make of them."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from aim_cli.answer import Answer
+from aim_cli.asking import JsonObject, KubeReader, reading
+from aim_cli.connecting import history
+from aim_cli.errors import CliError, TargetError, UnreadableError
+from aim_cli.log_targets import PARTS
+from aim_cli.planning.report import Outcome, answer, outcome
+from aim_cli.planning.sandbox import Sandbox, Where
+from aim_cli.resources import POD, Resource
+from aim_cli.running import waited
+from aim_cli.services import services
+from aim_cli.targets import Where as Place
+from aim_domain.kinds import kind_of
+from controller_runtime import FACTS, Key, Part
+from controller_runtime.bus.subjects import FACTS_PART
+from controller_runtime.kube.errors import ApiError
+
+_UNCHANGED_BY_PLAN = ("managedFields", "resourceVersion", "generation")
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What the command was asked for; without an address of a broker facts are not known."""
+
+    files: tuple[str, ...]
+    place: Place
+    nats_url: str
+
+
+def plan(wish: Wish) -> Answer:
+    """Do it.
+
+    Raises:
+        CliError: a file cannot be read, or the cluster cannot be asked.
+    """
+    documents = list(read(wish.files, wish.place))
+    definitions = tuple(code.definition(code.settings()) for code in services().values())
+    remarks: list[str] = []
+    with reading(wish.place.kubeconfig, wish.place.context) as cluster:
+        sandbox = Sandbox(definitions, datetime.now(UTC))
+        for part in PARTS:
+            for obj in cluster.search(_resource(part), "", part.label_selector, part.field_selector):
+                sandbox.put(part, obj)
+        for part in PARTS:
+            if part.kind.plural in cluster.unasked and not part.optional:
+                sandbox.unknown(part.name)
+        remarks += _facts(sandbox, wish.nats_url)
+        verbs: dict[Where, str] = {}
+        refused: list[Outcome] = []
+        for part, obj in documents:
+            before = sandbox.objects.get((part.name, _key(part, obj)))
+            try:
+                made = _rehearsed(cluster, part, obj, remarks)
+            except ApiError as error:
+                if error.is_transient:
+                    raise
+                refused.append(Outcome(Where(part, _key(part, obj)), "refused", refused=error.message))
+                continue
+            where = sandbox.put(part, sandbox.completed(made) if before is None else {**before, **made})
+            verbs[where] = "created" if before is None else "unchanged" if _same(before, made) else "changed"
+        sandbox.run(verbs)
+        pods = cluster.search(POD)
+        optional = {part.kind.plural for part in PARTS if part.optional}
+        remarks += [f"not known: {what}: {why}" for what, why in cluster.unasked.items() if what not in optional]
+    told = [*refused, *(outcome(sandbox, where, verb, pods) for where, verb in verbs.items())]
+    return answer(told, sandbox.steps, remarks)
+
+
+def read(files: Iterable[str], place: Place) -> Iterator[tuple[Part[Any], JsonObject]]:
+    """The objects of files, each with its part and its namespace.
+
+    Raises:
+        UnreadableError: a file does not exist or holds something else.
+        TargetError: no service reads objects of a kind.
+    """
+    for name in files:
+        try:
+            documents = list(yaml.safe_load_all(Path(name).read_text(encoding="utf-8")))
+        except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+            raise UnreadableError(f"{name}: {error}") from error
+        for obj in documents:
+            if obj is None:
+                continue
+            metadata = obj.get("metadata") if isinstance(obj, dict) else None
+            if not isinstance(metadata, dict) or not metadata.get("name"):
+                raise UnreadableError(f"{name}: a document is no object with a name")
+            kind = kind_of(str(obj.get("apiVersion")), str(obj.get("kind")))
+            part = next((part for part in PARTS if kind is not None and part.kind is kind), None)
+            if part is None:
+                raise TargetError(f"{name}: no service decides anything from {obj.get('apiVersion')} {obj.get('kind')}")
+            own = {"namespace": metadata.get("namespace") or place.default} if part.kind.namespaced else {}
+            yield part, {**obj, "metadata": {**metadata, **own}}
+
+
+def _rehearsed(cluster: KubeReader, part: Part[Any], obj: JsonObject, remarks: list[str]) -> JsonObject:
+    """The object as the API server would store it.
+
+    Raises:
+        ApiError: it would refuse it.
+    """
+    try:
+        return cluster.rehearse(_resource(part), obj)
+    except ApiError as error:
+        if error.code not in (403, 404):
+            raise
+        remarks.append(f"not known: whether the API server takes {obj['kind']} {_key(part, obj)}: {error.message}")
+        return obj
+
+
+def _facts(sandbox: Sandbox, nats_url: str) -> list[str]:
+    """What effects found out before: images, sizes, GPUs in use."""
+    if not nats_url:
+        return ["not known without the event log: what was read of registries before; set --nats-url or AIM_NATS_URL"]
+    try:
+        waited(_take_facts(sandbox, nats_url))
+    except CliError as error:
+        return [f"not known: what was read of registries before: {error}"]
+    return []
+
+
+async def _take_facts(sandbox: Sandbox, nats_url: str) -> None:
+    async with history(nats_url) as log:
+        wanted = [(FACTS_PART, one.name) for one in sandbox.definitions]
+        for (_, service), found in (await log.present(wanted)).items():
+            for version in found.values():
+                body = None if version.deleted else version.state.json()
+                if body is not None:
+                    sandbox.put(FACTS, body, only=service)
+
+
+def _same(before: JsonObject, made: JsonObject) -> bool:
+    def told(obj: JsonObject) -> JsonObject:
+        metadata = {key: value for key, value in obj["metadata"].items() if key not in _UNCHANGED_BY_PLAN}
+        return {**{key: value for key, value in obj.items() if key != "status"}, "metadata": metadata}
+
+    return told(before) == told(made)
+
+
+def _key(part: Part[Any], obj: JsonObject) -> Key:
+    return Key(obj["metadata"].get("namespace") or "" if part.kind.namespaced else "", obj["metadata"]["name"])
+
+
+def _resource(part: Part[Any]) -> Resource:
+    kind = part.kind
+    return Resource(kind.group, kind.version, kind.kind, kind.plural, kind.namespaced, kind.short_names)

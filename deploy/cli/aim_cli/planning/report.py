@@ -1,0 +1,181 @@
+"""What came of it, for people and programs (FW-614). Pure."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from aim_cli.answer import Answer
+from aim_cli.asking import JsonObject
+from aim_cli.errors import Exit
+from aim_cli.overview import GPU
+from aim_cli.planning.sandbox import Sandbox, Step, Where
+from aim_cli.sizes import bytes_of
+from aim_cli.states import Weight, state_of, weight_of
+from aim_cli.targets import kind_called
+from aim_domain import AIMService, gpu_model_of
+from aim_domain.parts import NODES, SERVICES
+from aim_serving.reconcile import look_up
+from aim_serving.template_search import TemplateResult
+from aim_serving.template_traits import traits_of
+from controller_runtime import ClassifiedError
+from controller_runtime.bus.view import WorldView
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """One object of the file.
+
+    Attributes:
+        verb: created, changed or unchanged; or refused, where the API server does not take it.
+        conditions: that are not true at the end, each with reason and message.
+    """
+
+    where: Where
+    verb: str
+    state: str = ""
+    refused: str = ""
+    chosen: str = ""
+    rejected: tuple[tuple[str, str], ...] = ()
+    gpus: str = ""
+    fits: bool = True
+    conditions: tuple[JsonObject, ...] = ()
+    path: str = ""
+
+    @property
+    def bad(self) -> bool:
+        """Whether it would not come to run for a reason that is known now."""
+        return bool(self.refused) or not self.fits or weight_of(self.state) >= Weight.HURT
+
+    @property
+    def data(self) -> JsonObject:
+        """For ``-o json``."""
+        return {
+            "kind": self.where.part.kind.kind,
+            "namespace": self.where.key.namespace,
+            "name": self.where.key.name,
+            "would": self.verb,
+            "refused": self.refused,
+            "state": self.state,
+            "template": self.chosen,
+            "rejected": [{"template": name, "reason": why} for name, why in self.rejected],
+            "gpus": self.gpus,
+            "fits": self.fits,
+            "path": self.path,
+            "conditions": list(self.conditions),
+        }
+
+
+def outcome(sandbox: Sandbox, where: Where, verb: str, pods: Iterable[JsonObject]) -> Outcome:
+    """What became of an object in the sandbox."""
+    obj = sandbox.objects[where.part.name, where.key]
+    status = obj.get("status") or {}
+    state = state_of(kind_called(where.part.kind.resource), obj)
+    untrue = tuple(
+        {name: one.get(name, "") for name in ("type", "status", "reason", "message")}
+        for one in status.get("conditions") or ()
+        if one.get("status") != "True" and one["type"] != "Ready"
+    )
+    plain = Outcome(where, verb, state, conditions=untrue, path=(status.get("routing") or {}).get("path") or "")
+    if where.part is not SERVICES:
+        return plain
+    found = selection(sandbox, where)
+    chosen = None if found is None else found.template or found.base
+    if found is None or chosen is None:
+        return Outcome(where, verb, state, "", "", _rejected(found), "", True, untrue, plain.path)
+    traits = traits_of(chosen)
+    wanted, replicas = traits.gpu_count or 0, int((obj.get("spec") or {}).get("replicas") or 1)
+    told, fits = gpu_fit(traits.gpu_model, wanted, replicas, free_gpus(sandbox, pods))
+    name = f"{chosen.kind} {chosen.namespace}/{chosen.name}" if chosen.namespace else f"{chosen.kind} {chosen.name}"
+    return Outcome(where, verb, state, "", name, _rejected(found), told, fits, untrue, plain.path)
+
+
+def selection(sandbox: Sandbox, where: Where) -> TemplateResult | None:
+    """The template that the service would be given if it had none, with whom that is preferred to."""
+    world = sandbox.worlds["serving"]
+    entry = world.get(where.part, where.key)
+    value = None if entry is None else entry.decode()
+    if value is None or isinstance(value, ClassifiedError):
+        return None
+    service: AIMService = value
+    unsettled = service.model_copy(update={"status": type(service.status)()})
+    return look_up(WorldView(world), unsettled, sandbox.now).template.result
+
+
+def _rejected(found: TemplateResult | None) -> tuple[tuple[str, str], ...]:
+    choice = None if found is None else found.choice
+    if choice is None:
+        return ()
+    return tuple(
+        (one.name, f"{why.value}{f' ({one.gpu_count or 1} x {one.gpu_model})' if one.gpu_model else ''}")
+        for one, why in choice.rejected
+    )
+
+
+def free_gpus(sandbox: Sandbox, pods: Iterable[JsonObject]) -> dict[str, tuple[str, int, int]]:
+    """By node: model, GPUs that no pod asks for, and GPUs that there are."""
+    used = Counter[str]()
+    for pod in pods:
+        if (pod.get("status") or {}).get("phase") not in ("Succeeded", "Failed"):
+            for container in pod["spec"].get("containers") or ():
+                requests = (container.get("resources") or {}).get("requests") or {}
+                used[pod["spec"].get("nodeName") or ""] += bytes_of(requests.get(GPU))
+    found = {}
+    for entry in sandbox.worlds["serving"].all(NODES):
+        node = entry.object
+        if node is not None and not node.spec.unschedulable:
+            total = bytes_of(node.status.allocatable.get(GPU))
+            if total:
+                found[node.name] = gpu_model_of(node) or "", max(0, total - used[node.name]), total
+    return found
+
+
+def gpu_fit(model: str, wanted: int, replicas: int, nodes: dict[str, tuple[str, int, int]]) -> tuple[str, bool]:
+    """Whether the replicas find room, in words; a service that needs none always does."""
+    if not wanted:
+        return "needs no GPU", True
+    suiting = {name: one for name, one in nodes.items() if not model or one[0] == model}
+    places = sum(free // wanted for _, free, _ in suiting.values())
+    needs = f"{replicas} x {wanted} {model or 'GPU'}"
+    if not suiting:
+        return f"needs {needs}; no node has any", False
+    had = f"{sum(one[1] for one in suiting.values())} of {sum(one[2] for one in suiting.values())} are free"
+    if places >= replicas:
+        return f"needs {needs}; {had}", True
+    return f"needs {needs}; {had}, with room for {places} of {replicas} replicas now", False
+
+
+def answer(outcomes: Iterable[Outcome], steps: Iterable[Step], remarks: Iterable[str]) -> Answer:
+    """Everything, the objects first."""
+    some, done = tuple(outcomes), tuple(steps)
+    lines = [line for one in some for line in _lines(one)]
+    lines += [_step(one) for one in done]
+    if not done:
+        lines.append("nothing else would be done")
+    data = {
+        "objects": [one.data for one in some],
+        "steps": [{"service": one.service, "verb": one.verb, "what": one.what, "why": one.why} for one in done],
+    }
+    bad = any(one.bad for one in some)
+    return Answer(data, tuple(lines), Exit.FOUND if bad else Exit.WELL, tuple(remarks))
+
+
+def _step(one: Step) -> str:
+    why = f" ({one.why})" if one.why else ""
+    return f"{'would':10}{one.service}: {one.verb} {one.what}{why}"
+
+
+def _lines(one: Outcome) -> Iterator[str]:
+    if one.refused:
+        yield f"{one.where}: refused: {one.refused}"
+        return
+    yield f"{one.where}: would be {one.verb}" + (f", then {one.state}" if one.state else "")
+    if one.chosen:
+        yield f"{'template':10}{one.chosen}"
+    for name, why in one.rejected:
+        yield f"{'rejected':10}{name}: {why}"
+    if one.gpus:
+        yield f"{'GPUs':10}{one.gpus}"
+    if one.path:
+        yield f"{'route':10}{one.path}"
+    for condition in one.conditions:
+        yield f"{'then':10}{condition['type']}={condition['status']} {condition['reason']}: {condition['message']}"

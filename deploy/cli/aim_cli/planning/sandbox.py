@@ -1,0 +1,227 @@
+"""The services' own decisions over a world in memory, carried out in that memory alone (FW-613). Pure.
+
+What a plan creates or changes is there for the next pass, as it would be in the cluster. What only others could do (a
+download, the status of an InferenceService, a gateway's word) does not happen: it ends where the platform would wait.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from itertools import count
+from typing import Any, Final
+
+from controller_runtime import ClassifiedError, JsonObject, Key, Part, Plan, Reconciler, ServiceDefinition, timestamp
+from controller_runtime.bus.entry import Entry, Version
+from controller_runtime.bus.published import published_form
+from controller_runtime.bus.view import WorldView
+from controller_runtime.bus.world import World
+from controller_runtime.manager.context import FACTS_BY_OWNER, paused_indexes
+from controller_runtime.reconcile.child_body import Target, foreign_owner, in_order, to_create, to_update, with_owner
+from controller_runtime.reconcile.decide import Decision, decide
+from controller_runtime.reconcile.difference import needs_apply
+from controller_runtime.reconcile.plan import Child, WriteMode
+
+_EPOCH: Final = "plan"
+_MOST_ROUNDS: Final = 30
+_HORIZON: Final = timedelta(minutes=2)
+"""How far the clock is moved where a decision only waits for time to pass."""
+
+
+@dataclass(frozen=True, slots=True)
+class Where:
+    """An object in the sandbox."""
+
+    part: Part[Any]
+    key: Key
+
+    def __str__(self) -> str:
+        return f"{self.part.kind.kind} {self.key}"
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """Something that a service would do; ``verb`` is create, change, delete, patch or ask."""
+
+    service: str
+    verb: str
+    what: str
+    why: str = ""
+
+
+@dataclass(slots=True)
+class Sandbox:
+    """Objects, and each service's world of them."""
+
+    definitions: Sequence[ServiceDefinition]
+    now: datetime
+    objects: dict[tuple[str, Key], JsonObject] = field(default_factory=dict)
+    steps: list[Step] = field(default_factory=list)
+    touched: dict[tuple[str, Key], Where] = field(default_factory=dict)
+    worlds: dict[str, World] = field(default_factory=dict)
+    _numbers: "count[int]" = field(default_factory=lambda: count(1))
+
+    def __post_init__(self) -> None:
+        for one in self.definitions:
+            world = World(one.consumes, (*one.indexes, FACTS_BY_OWNER, *paused_indexes(one)))
+            for part in world.parts:
+                world.mark(part, synced=True, fresh=True, epoch=_EPOCH)
+            self.worlds[one.name] = world
+
+    def unknown(self, part: str) -> None:
+        """Of this part nothing could be read; decisions take it as they take a view that is stale."""
+        for world in self.worlds.values():
+            for one in world.parts:
+                if one.name == part:
+                    world.mark(one, synced=True, fresh=False, epoch=_EPOCH)
+
+    def put(self, part: Part[Any], obj: JsonObject, *, only: str = "") -> Where:
+        """Take in an object, or a newer version of it; facts into the world of their own service alone."""
+        metadata = obj["metadata"]
+        key = Key(metadata.get("namespace") or "" if part.kind.namespaced or only else "", metadata["name"])
+        self.objects[part.name, key] = obj
+        number = next(self._numbers)
+        version = Version(metadata.get("uid", ""), str(metadata.get("resourceVersion") or ""), number, _EPOCH)
+        for service, world in self.worlds.items():
+            if any(one.name == part.name for one in world.parts) and only in ("", service):
+                world.put(Entry.of(part, key, published_form(part, obj), version), 0.0)
+        return Where(part, key)
+
+    def run(self, first: Iterable[Where]) -> None:
+        """Decide about these objects, and about all that is made or changed by it, until nothing changes any more."""
+        self.touched = {(one.part.name, one.key): one for one in first}
+        end = self.now + _HORIZON
+        for _ in range(_MOST_ROUNDS):
+            changed, waits = False, []
+            for where in list(self.touched.values()):
+                for definition in self.definitions:
+                    for reconciler in definition.reconcilers:
+                        if reconciler.part.name == where.part.name:
+                            moved, again = self._pass(definition, reconciler, where)
+                            changed |= moved
+                            waits += [again] if again is not None else []
+            if changed:
+                continue
+            if not waits or self.now + timedelta(seconds=min(waits)) > end:
+                return
+            self.now += timedelta(seconds=max(1.0, min(waits)))
+
+    def _pass(
+        self, definition: ServiceDefinition, reconciler: Reconciler[Any], where: Where
+    ) -> tuple[bool, float | None]:
+        """Take one decision; whether anything changed, and in how many seconds it wants to look again."""
+        raw = self.objects.get((where.part.name, where.key))
+        if raw is None:
+            return False, None
+        finalizers = raw["metadata"].get("finalizers") or []
+        if reconciler.finalizer is not None and reconciler.finalizer not in finalizers:
+            raw = {**raw, "metadata": {**raw["metadata"], "finalizers": [*finalizers, reconciler.finalizer]}}
+            self.put(where.part, raw)
+        world = self.worlds[definition.name]
+        entry = world.get(where.part, where.key)
+        value = None if entry is None else entry.decode()
+        if value is None or isinstance(value, ClassifiedError):
+            self._note(
+                Step(definition.name, "refuse", str(where), value.message if value else "it is not in its world")
+            )
+            return False, None
+        plan = decide(Decision(reconciler, value, WorldView(world), self.now))
+        return self._carry_out(definition.name, reconciler, where, raw, plan), plan.requeue_after
+
+    def _carry_out(self, service: str, reconciler: Reconciler[Any], where: Where, raw: JsonObject, plan: Plan) -> bool:
+        changed = False
+        for effect in plan.effects:
+            self._note(Step(service, "ask", f"{effect.kind} {effect.key}", str(where)))
+        for patch in plan.patches:
+            key = Key(patch.namespace if patch.part.kind.namespaced else "", patch.name)
+            there = self.objects.get((patch.part.name, key))
+            if there is not None and (merged := merge(there, patch.body)) != there:
+                self._store(patch.part, merged)
+                self._note(Step(service, "patch", f"{patch.part.kind.kind} {key}", patch.why))
+                changed = True
+        for delete in plan.deletes:
+            key = Key(delete.namespace if delete.part.kind.namespaced else "", delete.name)
+            if self.objects.pop((delete.part.name, key), None) is not None:
+                for world in self.worlds.values():
+                    if any(one.name == delete.part.name for one in world.parts):
+                        world.delete(delete.part, key, Version(delete.uid, "", next(self._numbers), _EPOCH), 0.0)
+                self._note(Step(service, "delete", f"{delete.part.kind.kind} {key}", delete.why))
+                changed = True
+        target = Target(where.part, raw)
+        for child in in_order(plan.children):
+            changed |= self._child(service, target, child)
+        stored = raw.get("status") or {}
+        if plan.status is not None and not reconciler.status.is_stored(plan.status, stored):
+            current = self.objects[where.part.name, where.key]
+            self._store(where.part, {**current, "status": with_status(reconciler, stored, plan.status)})
+            changed = True
+        return changed
+
+    def _child(self, service: str, target: Target, child: Child) -> bool:
+        key = Key(child.namespace if child.part.kind.namespaced else "", child.name)
+        body, live = with_owner(target, child), self.objects.get((child.part.name, key))
+        what = f"{child.part.kind.kind} {key}"
+        if live is None:
+            made = to_create(body, None, hashed=child.mode is WriteMode.APPLY)
+            self._store(child.part, self.completed(made))
+            self._note(Step(service, "create", what, size_of(body)))
+            return True
+        if (error := foreign_owner(target, child, live)) is not None:
+            self._note(Step(service, "refuse", what, error.message))
+            return False
+        if child.mode is WriteMode.APPLY and needs_apply(body, live):
+            merged = merge(live, to_update(body, live))
+            if merged != live:
+                self._store(child.part, merged)
+                self._note(Step(service, "change", what))
+                return True
+        return False
+
+    def completed(self, obj: JsonObject) -> JsonObject:
+        """An object as the API server would have made it."""
+        number = next(self._numbers)
+        own = {
+            "uid": f"plan-{number}",
+            "resourceVersion": "",
+            "generation": 1,
+            "creationTimestamp": timestamp(self.now),
+        }
+        return {**obj, "metadata": {**own, **obj["metadata"]}}
+
+    def _store(self, part: Part[Any], obj: JsonObject) -> None:
+        where = self.put(part, obj)
+        self.touched.setdefault((part.name, where.key), where)
+
+    def _note(self, step: Step) -> None:
+        if step not in self.steps:
+            self.steps.append(step)
+
+
+def merge(obj: JsonObject, patch: JsonObject) -> JsonObject:
+    """A JSON merge patch (RFC 7386)."""
+    merged = dict(obj)
+    for name, value in patch.items():
+        if value is None:
+            merged.pop(name, None)
+        elif isinstance(value, dict):
+            before = merged.get(name)
+            merged[name] = merge(before if isinstance(before, dict) else {}, value)
+        else:
+            merged[name] = value
+    return merged
+
+
+def with_status(reconciler: Reconciler[Any], stored: JsonObject, told: JsonObject) -> JsonObject:
+    """The stored status with this service's portion replaced by what it told; members of others stay."""
+    own = reconciler.status.own(stored)
+    gone = {one["type"] for one in own.get("conditions") or ()}
+    conditions = {one["type"]: one for one in stored.get("conditions") or () if one["type"] not in gone}
+    conditions |= {one["type"]: one for one in told.get("conditions") or ()}
+    kept = {name: value for name, value in stored.items() if name not in own and name != "conditions"}
+    members = {name: value for name, value in told.items() if name != "conditions" and value is not None}
+    return {**merge(kept, members), "conditions": list(conditions.values())}
+
+
+def size_of(body: JsonObject) -> str:
+    """What a volume asks for; nothing of others."""
+    requests = ((body.get("spec") or {}).get("resources") or {}).get("requests") or {}
+    return str(requests.get("storage", ""))

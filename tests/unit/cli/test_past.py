@@ -1,0 +1,129 @@
+"""Objects as they were, and what is otherwise since. No broker."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from support.builders import NOW
+
+from aim_cli.errors import Exit, TargetError
+from aim_cli.log_targets import Target
+from aim_cli.moments import moment
+from aim_cli.past import Scope, members, of_versions, told_diff, told_state
+from aim_domain.parts import SERVICES
+from controller_runtime import JsonObject, Key, dumps
+from controller_runtime.bus.chain import Knowledge, LoggedVersion, StateAt
+from controller_runtime.bus.envelope import StateMessage, Verb
+
+CHAT = Key("team", "chat")
+WHERE = (SERVICES.name, CHAT)
+ALL = Scope(None, None)
+
+
+def version(minute: int, previous: int, body: JsonObject | None, key: Key = CHAT) -> LoggedVersion:
+    state = StateMessage(
+        part=SERVICES.name,
+        key=key,
+        verb=Verb.DELETE if body is None else Verb.UPSERT,
+        epoch="e1",
+        era="e1",
+        uid="u",
+        resource_version=str(minute),
+        previous=previous,
+        body=b"" if body is None else dumps(body),
+        traceparent="",
+        time=NOW + timedelta(minutes=minute),
+        source="test",
+        id=str(minute),
+    )
+    return LoggedVersion(state, minute)
+
+
+def service(status: str, key: Key = CHAT, **spec: object) -> JsonObject:
+    metadata = {"name": key.name, "namespace": key.namespace, "resourceVersion": status, "uid": "u"}
+    return {"kind": "AIMService", "metadata": metadata, "spec": spec, "status": {"status": status}}
+
+
+def at(minute: int, *versions: LoggedVersion) -> dict[tuple[str, Key], StateAt]:
+    found = of_versions(versions, NOW + timedelta(minutes=minute))
+    return {} if found is None else {(found.part, found.key): found}
+
+
+STORY = (version(1, 0, service("Starting")), version(3, 1, service("Running", replicas=2)), version(5, 3, None))
+
+
+@pytest.mark.spec("FW-615")
+@pytest.mark.parametrize(
+    ("minute", "knowledge", "lines"),
+    [
+        (0, Knowledge.ABSENT, ("there was nothing",)),
+        (1, Knowledge.PRESENT, ("KIND         NAME        STATE", "AIMService   team/chat   Starting")),
+        (4, Knowledge.PRESENT, ("KIND         NAME        STATE", "AIMService   team/chat   Running")),
+        (6, Knowledge.ABSENT, ("there was nothing",)),
+    ],
+)
+def test_an_object_as_it_was(minute: int, knowledge: Knowledge, lines: tuple[str, ...]) -> None:
+    past = at(minute, *STORY)
+    assert past[WHERE].knowledge is knowledge
+    assert told_state(past, ALL).lines == lines
+
+
+@pytest.mark.spec("FW-615")
+def test_what_was_dropped_is_not_told_as_absent() -> None:
+    past = at(2, version(3, 2, service("Running")))
+    told = told_state(past, Scope(Target(SERVICES, CHAT), None))
+    assert told.code is Exit.ABSENT
+    assert told.remarks[0].startswith("AIMService team/chat: not known")
+    assert of_versions((), NOW) is None
+
+
+@pytest.mark.spec("FW-615")
+def test_what_is_otherwise_member_by_member() -> None:
+    told = told_diff(at(1, *STORY), at(4, *STORY), ALL)
+    assert told.code is Exit.FOUND
+    assert told.lines == (
+        "changed AIMService team/chat",
+        "        spec.replicas: nothing -> 2",
+        "        status.status: Starting -> Running",
+    )
+    assert told_diff(at(0, *STORY), at(1, *STORY), ALL).lines == ("created AIMService team/chat",)
+    assert told_diff(at(4, *STORY), at(6, *STORY), ALL).lines == ("deleted AIMService team/chat",)
+    same = told_diff(at(1, *STORY), at(2, *STORY), ALL)
+    assert (same.code, same.lines) == (Exit.WELL, ("nothing is otherwise",))
+
+
+@pytest.mark.spec("FW-615")
+def test_nobody_can_say_that_something_came_of_which_the_past_was_dropped() -> None:
+    later = version(3, 2, service("Running"))
+    told = told_diff(at(2, later), at(4, later), ALL)
+    assert (told.code, told.lines) == (Exit.WELL, ("nothing is otherwise",))
+    assert told.remarks == ("AIMService team/chat: not known",)
+
+
+@pytest.mark.spec("FW-615")
+def test_of_one_namespace_alone() -> None:
+    other = Key("other", "chat")
+    past = {**at(1, *STORY), **at(1, version(1, 0, service("Failed", other), other))}
+    assert [one["metadata"]["namespace"] for one in told_state(past, Scope(None, "other")).data] == ["other"]
+    assert told_diff({}, past, Scope(None, "team")).lines == ("created AIMService team/chat",)
+
+
+@pytest.mark.spec("FW-615")
+def test_conditions_are_compared_by_type() -> None:
+    old = {"c": [{"type": "A", "status": "True"}, {"type": "B", "status": "True"}]}
+    new = {"c": [{"type": "B", "status": "False"}, {"type": "A", "status": "True"}]}
+    assert list(members(old, new)) == [("c[B].status", "True", "False")]
+    twice = {"f": [{"type": "A", "x": 1}, {"type": "A", "x": 2}]}
+    other = {"f": [{"type": "A", "x": 3}, {"type": "A", "x": 2}]}
+    assert [path for path, _, _ in members(twice, other)] == ["f"]
+    assert list(members({"x": [1]}, {"x": [2]})) == [("x", [1], [2])]
+
+
+@pytest.mark.spec("FW-615")
+def test_moments() -> None:
+    assert moment("10m", NOW) == NOW - timedelta(minutes=10)
+    assert moment("0s", NOW) == NOW
+    assert moment("2026-11-23T14:05:00Z", NOW) == datetime(2026, 11, 23, 14, 5, tzinfo=UTC)
+    assert moment("2026-11-23T14:05:00", NOW) == datetime(2026, 11, 23, 14, 5, tzinfo=UTC)
+    assert moment("2026-11-23T16:05:00+02:00", NOW) == datetime(2026, 11, 23, 14, 5, tzinfo=UTC)
+    with pytest.raises(TargetError, match="is no time"):
+        moment("yesterday", NOW)

@@ -1,0 +1,188 @@
+"""What applying an object would do, decided by the services over a world in memory. No cluster."""
+
+from collections.abc import Iterable
+from pathlib import Path
+
+import pytest
+from support.builders import NOW, make
+from support.declarations import definitions
+from support.serving import GATEWAY, TEAM, aim_service, config, model, template
+
+from aim_cli.errors import Exit, TargetError, UnreadableError
+from aim_cli.log_targets import PARTS
+from aim_cli.planning.gathering import read
+from aim_cli.planning.report import Outcome, answer, gpu_fit, outcome
+from aim_cli.planning.sandbox import Sandbox, Step, Where, merge, with_status
+from aim_cli.targets import Where as Place
+from aim_domain import kinds, labels
+from aim_domain.parts import SERVICES
+from aim_serving.service import SERVICE_RECONCILER
+from controller_runtime import JsonObject, Key
+
+MI300X = {labels.GPU_DEVICE_ID: "74a1"}
+SIZED = {"modelSources": [{"modelId": "Qwen/Qwen3-32B", "sourceUri": "hf://Qwen/Qwen3-32B", "size": "60Gi"}]}
+
+
+def gpu_node(count: int = 8) -> JsonObject:
+    return make(kinds.NODE, "gpu-1", labels=MI300X, spec={}, status={"allocatable": {"amd.com/gpu": str(count)}})
+
+
+def world(*objects: JsonObject, quota: str = "unlimited") -> Sandbox:
+    sandbox = Sandbox(definitions(), NOW)
+    namespace = make(kinds.NAMESPACE, TEAM, annotations={labels.ANNOTATION_STORAGE_QUOTA: quota})
+    whole = (namespace, gpu_node(), model(), config(cluster=True, **GATEWAY), *objects)
+    for obj in whole:
+        sandbox.put(next(part for part in PARTS if part.kind.kind == obj["kind"]), obj)
+    return sandbox
+
+
+def planned(sandbox: Sandbox, service: JsonObject, pods: Iterable[JsonObject] = ()) -> Outcome:
+    where = sandbox.put(SERVICES, service)
+    sandbox.run([where])
+    return outcome(sandbox, where, "created", pods)
+
+
+def made(sandbox: Sandbox) -> dict[str, str]:
+    """Kinds that would be created, and by which service."""
+    return {one.what.split()[0]: one.service for one in sandbox.steps if one.verb == "create"}
+
+
+@pytest.mark.spec("FW-613", "FW-614")
+def test_from_a_service_to_its_volume_and_its_route() -> None:
+    sandbox = world(template(more_status=SIZED), template("slow", metric="throughput"), template("big", gpu="MI325X"))
+    found = planned(sandbox, aim_service())
+    assert found.chosen == f"AIMServiceTemplate {TEAM}/qwen3-lat"
+    assert dict(found.rejected) == {
+        "slow": "LowerPreferenceRank (1 x MI300X)",
+        "big": "RequiredGPUNotInCluster (1 x MI325X)",
+    }
+    assert made(sandbox).items() >= {
+        ("AIMTemplateCache", "serving"),
+        ("AIMArtifact", "artifacts"),
+        ("PersistentVolumeClaim", "artifacts"),
+        ("HTTPRoute", "routing"),
+    }
+    assert found.path
+    assert not found.bad
+
+
+@pytest.mark.spec("FW-613")
+def test_a_limit_that_is_in_the_way_is_told_and_no_volume_made() -> None:
+    sandbox = world(template(more_status=SIZED), quota="1Gi")
+    found = planned(sandbox, aim_service())
+    assert "PersistentVolumeClaim" not in made(sandbox)
+    (told,) = [one for one in found.conditions if one["type"] == "CacheReady"]
+    assert "of 1 GiB" in told["message"]
+
+
+@pytest.mark.spec("FW-613")
+def test_nothing_that_only_others_can_do_is_assumed() -> None:
+    sandbox = world()
+    found = planned(sandbox, aim_service(model={"image": "registry.example/unknown:1"}))
+    assert found.chosen == ""
+    assert made(sandbox)["AIMModel"] == "serving"
+    assert "AIMTemplateCache" not in made(sandbox)
+    assert any(one.verb == "ask" and one.service == "discovery" for one in sandbox.steps)
+
+
+@pytest.mark.spec("FW-613")
+def test_what_could_not_be_read_is_not_taken_for_absent() -> None:
+    def reasons(*unknown: str) -> set[str]:
+        sandbox = world()
+        for part in unknown:
+            sandbox.unknown(part)
+        found = planned(sandbox, aim_service(model={"name": "qwen"}))
+        return {one["reason"] for one in found.conditions if one["type"] == "TemplateReady"}
+
+    assert reasons() == {"TemplateNotFound"}
+    assert reasons("aimservicetemplates", "aimclusterservicetemplates") != {"TemplateNotFound"}
+
+
+@pytest.mark.spec("FW-613")
+def test_the_world_that_was_read_is_left_as_it_was() -> None:
+    sandbox = world(template(more_status=SIZED))
+    before = {where: dict(obj) for where, obj in sandbox.objects.items()}
+    planned(sandbox, aim_service())
+    untouched = {where for where in before if where not in sandbox.touched}
+    assert all(sandbox.objects[where] == before[where] for where in untouched)
+    assert len(untouched) == len(before)
+
+
+@pytest.mark.spec("FW-614")
+@pytest.mark.parametrize(
+    ("model_name", "wanted", "replicas", "fits", "said"),
+    [
+        ("MI300X", 0, 5, True, "needs no GPU"),
+        ("MI300X", 2, 3, True, "needs 3 x 2 MI300X; 7 of 16 are free"),
+        ("MI300X", 4, 2, False, "with room for 1 of 2 replicas now"),
+        ("MI325X", 1, 1, False, "no node has any"),
+        ("", 1, 9, True, "9 x 1 GPU; 9 of 18 are free"),
+    ],
+)
+def test_whether_the_gpus_are_free(model_name: str, wanted: int, replicas: int, *, fits: bool, said: str) -> None:
+    nodes = {"a": ("MI300X", 4, 8), "b": ("MI300X", 3, 8), "c": ("MI210", 2, 2)}
+    told, found = gpu_fit(model_name, wanted, replicas, nodes)
+    assert said in told
+    assert found is fits
+
+
+@pytest.mark.spec("FW-614")
+def test_gpus_that_pods_hold_are_not_free() -> None:
+    asks = {"nodeName": "gpu-1", "containers": [{"resources": {"requests": {"amd.com/gpu": "7"}}}]}
+    pods = [make(kinds.POD, phase, spec=asks, status={"phase": phase}) for phase in ("Running", "Failed")]
+    assert not planned(world(template()), aim_service(), pods).bad
+    assert planned(world(template()), aim_service(replicas=2), pods).bad
+
+
+@pytest.mark.spec("FW-614")
+def test_what_is_refused_is_told_and_bad() -> None:
+    refused = Outcome(Where(SERVICES, Key(TEAM, "x")), "refused", refused="spec.bogus is unknown")
+    told = answer([refused], [Step("serving", "create", "AIMModel a/b")], ["not known: y"])
+    assert told.code is Exit.FOUND
+    assert told.lines == (
+        f"AIMService {TEAM}/x: refused: spec.bogus is unknown",
+        "would     serving: create AIMModel a/b",
+    )
+    assert told.remarks == ("not known: y",)
+
+
+def test_a_status_keeps_what_others_wrote() -> None:
+    stored = {
+        "routing": {"path": "/a"},
+        "status": "Starting",
+        "old": 1,
+        "conditions": [{"type": "HTTPRouteReady", "status": "True"}, {"type": "ModelReady", "status": "False"}],
+    }
+    told = {"status": "Running", "conditions": [{"type": "CacheReady", "status": "True"}]}
+    new = with_status(SERVICE_RECONCILER, stored, told)
+    assert (new["routing"], new["status"], "old" in new) == ({"path": "/a"}, "Running", False)
+    assert [one["type"] for one in new["conditions"]] == ["HTTPRouteReady", "CacheReady"]
+
+
+def test_a_merge_patch() -> None:
+    assert merge({"a": 1, "b": {"c": 1, "d": 2}}, {"a": None, "b": {"c": 3}, "e": [1]}) == {
+        "b": {"c": 3, "d": 2},
+        "e": [1],
+    }
+
+
+@pytest.mark.spec("FW-613")
+def test_files(tmp_path: Path) -> None:
+    def written(text: str) -> list[JsonObject]:
+        file = tmp_path / "file.yaml"
+        file.write_text(text, encoding="utf-8")
+        return [obj for _, obj in read([str(file)], Place(namespace="here"))]
+
+    api = "apiVersion: aim.eai.amd.com/v1alpha1\n"
+    (one,) = written(f"---\n{api}kind: AIMService\nmetadata: {{name: a}}\n---\n")
+    assert one["metadata"] == {"name": "a", "namespace": "here"}
+    (cluster,) = written(f"{api}kind: AIMClusterModel\nmetadata: {{name: a}}\n")
+    assert cluster["metadata"] == {"name": "a"}
+    with pytest.raises(UnreadableError, match="no object with a name"):
+        written("[]")
+    with pytest.raises(UnreadableError):
+        written("a: b: c")
+    with pytest.raises(UnreadableError):
+        list(read([str(tmp_path / "none")], Place()))
+    with pytest.raises(TargetError, match="no service decides anything"):
+        written("apiVersion: v1\nkind: Secret\nmetadata: {name: a}\n")

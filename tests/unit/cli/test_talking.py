@@ -1,0 +1,96 @@
+"""Where a model answers and what it says, and whose logs are those of a service. No cluster."""
+
+import json
+
+import pytest
+from support.asked import Objects
+from support.builders import make
+
+from aim_cli.asking import JsonObject, Ref, split_lines
+from aim_cli.errors import TargetError
+from aim_cli.pod_logs import speakers
+from aim_cli.resources import AIM_SERVICE, AIM_TEMPLATE_CACHE, GATEWAY, HTTP_ROUTE, POD
+from aim_cli.talking import address_of, pieces
+from aim_domain import labels
+from aim_domain.naming import http_route_name, inference_service_name
+
+TEAM = "team"
+CHAT = Ref(AIM_SERVICE, TEAM, "chat")
+
+
+def service(path: str = "/team/chat", **status: object) -> JsonObject:
+    return make(AIM_SERVICE, "chat", namespace=TEAM, spec={}, status={"routing": {"path": path}, **status})
+
+
+def routed(listener: JsonObject, address: str = "10.0.0.1", section: str = "") -> Objects:
+    parent = {"name": "g", "namespace": "infra", **({"sectionName": section} if section else {})}
+    route = make(HTTP_ROUTE, http_route_name("chat", TEAM), namespace=TEAM, spec={"parentRefs": [parent]})
+    listeners = [{"name": "other", "port": 1, "protocol": "HTTP"}, listener]
+    status = {"addresses": [{"value": address}] if address else []}
+    gateway = make(GATEWAY, "g", namespace="infra", spec={"listeners": listeners}, status=status)
+    return Objects((AIM_SERVICE, service()), (HTTP_ROUTE, route), (GATEWAY, gateway))
+
+
+@pytest.mark.spec("FW-617")
+def test_the_address_is_that_of_the_gateway_or_the_one_that_is_named() -> None:
+    secure = {"name": "tls", "port": 8443, "protocol": "HTTPS"}
+    assert address_of(routed(secure, section="tls"), CHAT, "") == "https://10.0.0.1:8443/team/chat"
+    assert address_of(routed(secure), CHAT, "") == "http://10.0.0.1:1/team/chat"
+    assert address_of(routed(secure), CHAT, "http://127.0.0.1:8080/") == "http://127.0.0.1:8080/team/chat"
+
+
+@pytest.mark.spec("FW-617")
+@pytest.mark.parametrize(
+    ("cluster", "said"),
+    [
+        (Objects(), "does not exist"),
+        (Objects((AIM_SERVICE, service(path=""))), "has no route"),
+        (Objects((AIM_SERVICE, service())), "tells no address"),
+        (routed({"name": "x", "port": 2}, address=""), "tells no address"),
+    ],
+)
+def test_without_an_address_it_says_what_to_do(cluster: Objects, said: str) -> None:
+    with pytest.raises(TargetError, match=said):
+        address_of(cluster, CHAT, "")
+
+
+@pytest.mark.spec("FW-617")
+def test_answers_that_stream_and_answers_that_do_not() -> None:
+    def event(text: str | None) -> str:
+        return f"data: {json.dumps({'choices': [{'delta': {'content': text}}]})}"
+
+    stream = [event("Hel"), "", ": comment", event("lo"), event(None), "data: not json", "data: [DONE]"]
+    assert list(pieces(stream)) == ["Hel", "lo"]
+    assert list(pieces([json.dumps({"choices": [{"message": {"content": "Hello"}}]})])) == ["Hello"]
+    assert list(pieces(["[]", "{}"])) == []
+
+
+def test_lines_of_a_stream_that_is_cut_anywhere() -> None:
+    text = "eins\nzwei ä\n\ndrei".encode()
+    for cut in range(len(text)):
+        assert list(split_lines([text[:cut], text[cut:]])) == ["eins", "zwei ä", "", "drei"]
+
+
+def pod(name: str, label: str, value: str) -> tuple[object, JsonObject]:
+    return POD, make(POD, name, namespace=TEAM, labels={label: value}, spec={"containers": [{"name": "c"}]})
+
+
+@pytest.mark.spec("FW-616")
+def test_the_last_phase_that_has_pods_speaks() -> None:
+    cache = {"kind": "x/AIMTemplateCache", "name": "c", "namespace": TEAM}
+    template = {"kind": "x/AIMServiceTemplate", "name": "t", "namespace": TEAM}
+    obj = service(cache={"templateCacheRef": cache}, resolvedTemplate=template)
+    told = make(AIM_TEMPLATE_CACHE, "c", namespace=TEAM, spec={}, status={"artifacts": {"u": {"name": "a"}}})
+    model = pod("model", labels.KSERVE_INFERENCE_SERVICE, inference_service_name("chat", TEAM))
+    download = pod("download", labels.CACHE_NAME, "a")
+    discovery = pod("discovery", labels.TEMPLATE, "t")
+    foreign = pod("foreign", labels.CACHE_NAME, "b")
+    known = [(AIM_SERVICE, obj), (AIM_TEMPLATE_CACHE, told), foreign]
+    for pods, names in (
+        ([model, download, discovery], ["model"]),
+        ([download, discovery], ["download"]),
+        ([discovery], ["discovery"]),
+        ([], []),
+    ):
+        found = speakers(Objects(*known, *pods), CHAT, obj)  # type: ignore[arg-type]
+        assert [one.pod.name for one in found] == names
