@@ -29,7 +29,7 @@ def address_of(cluster: Cluster, service: Ref, base: str) -> str:
     path = ((obj.get("status") or {}).get("routing") or {}).get("path")
     if not path:
         raise TargetError(f"{service} has no route; see why: aim why aimservice {service.namespace}/{service.name}")
-    return (base or _gateway(cluster, service)).rstrip("/") + path
+    return (base or _gateway(cluster, service)).rstrip("/") + str(path)
 
 
 def _gateway(cluster: Cluster, service: Ref) -> str:

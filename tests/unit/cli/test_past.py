@@ -103,7 +103,9 @@ def test_nobody_can_say_that_something_came_of_which_the_past_was_dropped() -> N
 def test_of_one_namespace_alone() -> None:
     other = Key("other", "chat")
     past = {**at(1, *STORY), **at(1, version(1, 0, service("Failed", other), other))}
-    assert [one["metadata"]["namespace"] for one in told_state(past, Scope(None, "other")).data] == ["other"]
+    told = told_state(past, Scope(None, "other")).data
+    assert isinstance(told, list)
+    assert [one["metadata"]["namespace"] for one in told] == ["other"]
     assert told_diff({}, past, Scope(None, "team")).lines == ("created AIMService team/chat",)
 
 

@@ -15,7 +15,8 @@ from controller_runtime.bus.entry import Entry, Version
 from controller_runtime.bus.published import published_form
 from controller_runtime.bus.view import WorldView
 from controller_runtime.bus.world import World
-from controller_runtime.manager.context import FACTS_BY_OWNER, paused_indexes
+from controller_runtime.manager.context import paused_indexes
+from controller_runtime.manager.facts import FACTS_BY_OWNER
 from controller_runtime.reconcile.child_body import Target, foreign_owner, in_order, to_create, to_update, with_owner
 from controller_runtime.reconcile.decide import Decision, decide
 from controller_runtime.reconcile.difference import needs_apply
