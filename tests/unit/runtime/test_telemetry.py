@@ -1,13 +1,16 @@
 """Spans continue the trace they are given, logs name it, metrics show what was counted."""
 
 import json
+from collections.abc import Iterator
 
 import pytest
 import structlog
 from opentelemetry import trace
-from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
-from controller_runtime import Total
+from controller_runtime import JsonObject, Total
+from controller_runtime.bus.trace import trace_of
 from controller_runtime.manager.failure import StartError, leaves, report
 from controller_runtime.telemetry import logs, tracing
 from controller_runtime.telemetry.metrics import Metrics
@@ -16,22 +19,89 @@ TRACE = "0af7651916cd43dd8448eb211c80319c"
 PARENT = f"00-{TRACE}-b7ad6b7169203331-01"
 
 
-@pytest.fixture(scope="module", autouse=True)
-def _tracing() -> None:
-    if not isinstance(trace.get_tracer_provider(), TracerProvider):
-        tracing.configure("tiny")
+@pytest.fixture
+def spans() -> Iterator[InMemorySpanExporter]:
+    """What this process exports."""
+    exported = InMemorySpanExporter()
+    with tracing.exporting("tiny", SimpleSpanProcessor(exported)):
+        yield exported
 
 
-def test_a_span_continues_the_trace_and_names_its_service() -> None:
-    with tracing.span("reconcile tiny", PARENT) as current:
-        assert trace.format_trace_id(current.get_span_context().trace_id) == TRACE
+@pytest.mark.spec("FW-570", "FW-572")
+def test_a_span_continues_the_trace_and_names_its_service(spans: InMemorySpanExporter) -> None:
+    with tracing.span("reconcile tiny", PARENT):
         stamped = tracing.current_traceparent()
-        assert stamped is not None
-        assert stamped.split("-")[1] == TRACE
-        assert stamped != PARENT
-    provider = trace.get_tracer_provider()
-    assert isinstance(provider, TracerProvider)
-    assert str(provider.resource.attributes["service.name"]).startswith("aim-")
+    (told,) = spans.get_finished_spans()
+    assert told.resource.attributes["service.name"] == "aim-tiny"
+    assert told.parent is not None
+    assert trace.format_span_id(told.parent.span_id) == "b7ad6b7169203331"
+    assert stamped == f"00-{TRACE}-{trace.format_span_id(told.context.span_id)}-01"
+
+
+@pytest.mark.spec("FW-572")
+@pytest.mark.parametrize("flags", ["00", "02"])
+def test_a_trace_that_is_not_sampled_goes_on_unchanged(spans: InMemorySpanExporter, flags: str) -> None:
+    parent = f"{PARENT[:-2]}{flags}"
+    with tracing.span("reconcile tiny", parent):
+        stamped = tracing.current_traceparent()
+        tracing.request_ended("apply tinies", "PATCH", "/apis", 200, 0.1)
+    assert tracing.past("wait", parent, 0.0) == parent
+    tracing.root("apply Tiny", parent, 0.0, {})
+    assert stamped == f"{PARENT[:-2]}00"
+    assert spans.get_finished_spans() == ()
+
+
+@pytest.mark.spec("FW-572")
+def test_without_a_collector_the_context_goes_on_unchanged(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("OTEL_EXPORTER_OTLP_ENDPOINT", raising=False)
+    with tracing.exporting("tiny"), tracing.span("reconcile tiny", PARENT):
+        assert tracing.current_traceparent() == PARENT
+        assert tracing.current_ids() is None
+
+
+@pytest.mark.spec("FW-572")
+def test_a_share_of_the_traces_is_sampled_and_everybody_picks_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OTEL_TRACES_SAMPLER", "parentbased_traceidratio")
+    monkeypatch.setenv("OTEL_TRACES_SAMPLER_ARG", "0.25")
+    objects: list[JsonObject] = [{"metadata": {"uid": f"u{number}", "generation": 1}} for number in range(2000)]
+    picked = []
+    for service in ("tiny", "other"):
+        with tracing.exporting(service, SimpleSpanProcessor(InMemorySpanExporter())):
+            picked.append([trace_of(obj).endswith("-01") for obj in objects])
+    assert picked[0] == picked[1]
+    assert 420 < sum(picked[0]) < 580
+
+
+@pytest.mark.spec("FW-571")
+def test_the_root_has_the_ids_that_follow_from_the_object(spans: InMemorySpanExporter) -> None:
+    told = trace_of({"metadata": {"uid": "u1", "generation": 1}})
+    tracing.root("apply Tiny", told, 12.5, {"k8s.object.kind": "Tiny"})
+    with tracing.span("reconcile tiny", told):
+        pass
+    root, child = spans.get_finished_spans()
+    assert root.parent is None
+    assert root.start_time == 12_500_000_000
+    assert child.parent is not None
+    assert child.parent.span_id == root.context.span_id
+    assert (root.context.trace_id, trace.format_trace_id(root.context.trace_id)) == (
+        child.context.trace_id,
+        told.split("-")[1],
+    )
+
+
+@pytest.mark.spec("FW-574")
+@pytest.mark.parametrize(("code", "failed"), [(200, None), (409, "HTTP 409"), (0, "no answer")])
+def test_a_request_is_a_span_of_whoever_makes_it(spans: InMemorySpanExporter, code: int, failed: str | None) -> None:
+    tracing.request_ended("watch tinies", "GET", "/apis", code, 0.1)
+    with tracing.span("reconcile tiny", PARENT):
+        tracing.request_ended("apply tinies", "PATCH", "/apis/tinies", code, 0.25)
+    request, pass_ = spans.get_finished_spans()
+    assert request.parent is not None
+    assert request.parent.span_id == pass_.context.span_id
+    assert (request.status.description, dict(request.attributes or {})["http.response.status_code"]) == (failed, code)
+    assert request.end_time is not None
+    assert request.start_time is not None
+    assert 0.2e9 < request.end_time - request.start_time < 10e9
 
 
 @pytest.mark.spec("FW-128")

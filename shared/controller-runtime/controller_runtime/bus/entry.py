@@ -105,10 +105,11 @@ class Entry(Generic[T]):
 
     Attributes:
         traceparent: W3C trace context of the change that brought this version.
+        published: when it was put onto the bus, in seconds since 1970; 0 where nobody asks, or where it never was.
         derived: what the world's indexes, summaries and lines make of it; the world's own.
     """
 
-    __slots__ = ("_decoded", "_held", "_raw", "derived", "key", "part", "traceparent", "version")
+    __slots__ = ("_decoded", "_held", "_raw", "derived", "key", "part", "published", "traceparent", "version")
 
     def __init__(
         self,
@@ -119,12 +120,14 @@ class Entry(Generic[T]):
         traceparent: str | None = None,
         *,
         raw: JsonObject | None = None,
+        published: float = 0.0,
     ) -> None:
         """``body`` is the JSON as it goes over the bus; ``raw`` the same, just decoded and nobody else's."""
         self.part = part
         self.key = key
         self.version = version
         self.traceparent = traceparent
+        self.published = published
         self.derived: tuple[Any, ...] = ()
         self._held = body
         self._decoded: T | ClassifiedError | None = None

@@ -12,7 +12,7 @@ from controller_runtime.bus.part import Key, Part
 from controller_runtime.bus.publisher import Publisher
 from controller_runtime.bus.publisher_state import PublisherSetup, PublisherStatistics
 from controller_runtime.bus.source import SourceVersion
-from controller_runtime.bus.trace import trace_of
+from controller_runtime.bus.trace import unknown_trace
 from controller_runtime.json import JsonObject, dumps
 
 
@@ -40,11 +40,16 @@ class FactPublisher:
         """A snapshot for metrics."""
         return self._publisher.statistics
 
-    def publish_fact(self, fact: JsonObject) -> None:
-        """Publish the result of an effect (the JSON of a `Fact` with name, namespace and UID); never waits."""
+    def publish_fact(self, fact: JsonObject, traceparent: str | None = None) -> None:
+        """Publish the result of an effect (the JSON of a `Fact` with name, namespace and UID); never waits.
+
+        Args:
+            traceparent: context of the effect.
+        """
         key = Key.of(fact)
         self._removing.discard(key)
-        self._publisher.put(SourceVersion.of(key, fact["metadata"]["uid"], "", dumps(fact), trace_of(fact)))
+        uid = str(fact["metadata"]["uid"])
+        self._publisher.put(SourceVersion.of(key, uid, "", dumps(fact), traceparent or unknown_trace(uid)))
 
     def remove_fact(self, key: Key) -> None:
         """Remove a fact that nothing refers to any more; never waits."""

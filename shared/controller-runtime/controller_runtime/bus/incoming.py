@@ -11,6 +11,7 @@ from controller_runtime.bus.marker import Marker, decode_marker
 from controller_runtime.bus.part import Key, Part
 from controller_runtime.bus.subjects import FACTS_PART, Layout, SubjectError
 from controller_runtime.sharing import shared
+from controller_runtime.telemetry import tracing
 
 NOT_OURS: Final = (EnvelopeError, SubjectError)
 """What `Decoder.read` raises for a message that no publisher of ours wrote."""
@@ -94,7 +95,8 @@ class Decoder:
         raw = state.object()
         if raw is None:
             return Deletion(part, key, version)
-        return Entry(part, key, state.body, version, state.traceparent or None, raw=raw)
+        published = state.time.timestamp() if tracing.is_exporting() else 0.0
+        return Entry(part, key, state.body, version, state.traceparent or None, raw=raw, published=published)
 
     def _owner(self, part: str) -> str:
         return self._service if part == FACTS_PART else ""

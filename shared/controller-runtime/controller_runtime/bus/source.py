@@ -8,7 +8,7 @@ from controller_runtime.api.meta import Identity
 from controller_runtime.bus.envelope import NOTHING, Verb, digest_of
 from controller_runtime.bus.part import Key, Part
 from controller_runtime.bus.published import published_form
-from controller_runtime.bus.trace import trace_of
+from controller_runtime.bus.trace import is_own, trace_of
 from controller_runtime.json import JsonObject, dumps
 from controller_runtime.kube.reflector_state import Bookmark, Delete, Event, Restarted, Upsert
 from controller_runtime.packed import Packed, Packer, unpacked
@@ -21,7 +21,8 @@ class SourceVersion:
     Attributes:
         held: the JSON that is published, packed while it waits for somebody to ask; empty for a deletion.
         digest: short hash of its content.
-        traceparent: that of the whole object, of which trimming may take what tells it; empty for a deletion.
+        traceparent: that of the whole object, of which trimming may take what tells it; empty where nobody knows.
+        begins: whether its trace begins with it.
     """
 
     key: Key
@@ -31,6 +32,7 @@ class SourceVersion:
     held: Packed | bytes
     digest: bytes
     traceparent: str
+    begins: bool = False
 
     @classmethod
     def of(cls, key: Key, uid: str, resource_version: str, body: bytes, traceparent: str) -> Self:
@@ -38,9 +40,9 @@ class SourceVersion:
         return cls(key, Verb.UPSERT, uid, resource_version, body, digest_of(body, resource_version), traceparent)
 
     @classmethod
-    def gone(cls, key: Key, uid: str, resource_version: str) -> Self:
+    def gone(cls, key: Key, uid: str, resource_version: str, traceparent: str = "") -> Self:
         """A deletion."""
-        return cls(key, Verb.DELETE, uid, resource_version, b"", NOTHING, "")
+        return cls(key, Verb.DELETE, uid, resource_version, b"", NOTHING, traceparent)
 
     @property
     def body(self) -> bytes:
@@ -75,7 +77,9 @@ def published(
         held = known(key)
         if held is not None and (held.uid, held.resource_version, held.digest) == (uid, resource_version, digest):
             return held
-        return SourceVersion(key, Verb.UPSERT, uid, resource_version, packer.pack(body), digest, trace_of(obj))
+        traceparent = trace_of(obj)
+        begins = is_own(obj) and (held is None or held.traceparent != traceparent)
+        return SourceVersion(key, Verb.UPSERT, uid, resource_version, packer.pack(body), digest, traceparent, begins)
 
     return version
 
@@ -155,7 +159,9 @@ class Source:
     def remove(self, key: Key, uid: str, resource_version: str) -> SourceVersion:
         """An object is gone."""
         known = self._present.pop(key, None)
-        return SourceVersion.gone(key, uid or (known.uid if known else ""), resource_version)
+        if known is None:
+            return SourceVersion.gone(key, uid, resource_version)
+        return SourceVersion.gone(key, uid or known.uid, resource_version, known.traceparent)
 
     def _says_nothing_new(self, found: SourceVersion) -> bool:
         """Whether only what nobody reads has changed, in an object that nobody here writes (FW-446).

@@ -2,6 +2,7 @@
 
 import asyncio
 import secrets
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -29,7 +30,8 @@ from controller_runtime.bus.proof import Holdings
 from controller_runtime.bus.publisher_state import PublisherSetup
 from controller_runtime.bus.source import SourceVersion
 from controller_runtime.bus.stored import StoredMessage, delete_message, last_message
-from controller_runtime.bus.trace import trace_of
+from controller_runtime.bus.trace import unknown_trace
+from controller_runtime.telemetry import tracing
 
 _log = structlog.get_logger(__name__)
 
@@ -84,7 +86,7 @@ class Writer:
         Raises:
             InterruptedSessionError: the outcome is not known.
         """
-        body, digest, attempt, unknown = version.body, version.digest, 0, 0
+        body, digest, attempt, unknown, began = version.body, version.digest, 0, 0, time.time()
         while self._is_due(version, scope):
             held = self.stored.get(version.key)
             repeats = not gap and held is not None and held.is_repeated_by(version, digest, scope)
@@ -94,6 +96,7 @@ class Writer:
             match outcome:
                 case PubAck(sequence, duplicate=False):
                     await self._stored_now(message, sequence)
+                    self._tell_beginning(version, subject, began)
                     return True
                 case PubAck():
                     # The id was stored once. If the message is gone since, only another id will bring it back.
@@ -130,6 +133,14 @@ class Writer:
                 raise InterruptedSessionError(f"{self._part.name} {version.key}: epoch {held.epoch} appeared")
         return verdict is Verdict.PUBLISH
 
+    def _tell_beginning(self, version: SourceVersion, subject: str, began: float) -> None:
+        """Of a trace that nobody who wrote the object began, its publisher exports the beginning (FW-571)."""
+        if version.begins:
+            kind = self._part.kind
+            about = tracing.about_object(kind.kind, version.key.namespace, version.key.name, version.uid)
+            sent = tracing.messaging("send", subject)
+            tracing.root(f"apply {kind.kind}", version.traceparent, began, {**about, **sent})
+
     def _tell_refused(self, key: Key, outcome: Refused) -> None:
         self.counts.refused += 1
         _log.error(
@@ -161,7 +172,7 @@ class Writer:
             resource_version=version.resource_version,
             previous=held.logged if held else 0,
             body=body,
-            traceparent=version.traceparent or trace_of({"metadata": {"uid": version.uid}}),
+            traceparent=version.traceparent or unknown_trace(version.uid),
             time=datetime.now(UTC),
             source=self._source,
             id=message_id(scope.epoch, version.uid, identity, version.verb, attempt),

@@ -23,6 +23,7 @@ from controller_runtime.kube.errors import ApiConnectionError, ApiError, Connect
 from controller_runtime.kube.guard import WriteGuard, seconds_to_write
 from controller_runtime.kube.limiter import Limiter, LimiterStatistics
 from controller_runtime.kube.proxies import environment_proxy
+from controller_runtime.telemetry import tracing
 from controller_runtime.waits import LONGEST_IN_PLACE
 
 Parameters: TypeAlias = Mapping[str, str]
@@ -267,8 +268,10 @@ class Transport:
             self._failures += 1
             raise self._broken(request, error, "exchange") from error
         finally:
+            seconds = time.monotonic() - started
             if self._observer is not None:
-                self._observer.on_request(request.verb, request.resource, code, time.monotonic() - started)
+                self._observer.on_request(request.verb, request.resource, code, seconds)
+            tracing.request_ended(f"{request.verb} {request.resource}", request.method, request.path, code, seconds)
         return response
 
     async def _refusal(self, request: Request, response: aiohttp.ClientResponse) -> ApiError:

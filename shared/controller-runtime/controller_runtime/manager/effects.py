@@ -6,8 +6,9 @@ woken without a round trip, and other replicas see it too.
 """
 
 import asyncio
+import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Protocol, Self
 
@@ -21,6 +22,7 @@ from controller_runtime.fair import FairSlots
 from controller_runtime.json import JsonObject
 from controller_runtime.reconcile.plan import Effect
 from controller_runtime.reconcile.reconciler import EffectError, EffectRunner
+from controller_runtime.telemetry import tracing
 
 _log = structlog.get_logger()
 
@@ -52,7 +54,19 @@ class _Pending:
     owner: FactOwner
     effect: Effect
     task: asyncio.Task[None]
+    asked: str | None
+    """Trace context of the pass that asked for it."""
+    asked_at: float
+    """In seconds since 1970."""
     started: bool = False
+    others: set[str] = field(default_factory=set)
+    """Contexts of others that wait for the same (FW-575)."""
+
+    def join(self, owner_uid: str) -> None:
+        """Somebody asks for what is under way already."""
+        asked = tracing.current_traceparent()
+        if asked is not None and owner_uid != self.owner.uid and tracing.is_sampled(asked):
+            self.others.add(asked)
 
 
 class EffectHost:
@@ -115,11 +129,12 @@ class EffectHost:
         identity = (effect.kind, effect.key)
         pending = self._pending.get(identity)
         if pending is not None:
+            pending.join(owner.uid)
             if pending.started or not _is_earlier(effect, pending.effect):
                 return
             pending.task.cancel()
         task = self._group.create_task(self._run(effect, owner), name=f"effect {effect.kind}")
-        self._pending[identity] = _Pending(owner, effect, task)
+        self._pending[identity] = _Pending(owner, effect, task, tracing.current_traceparent(), time.time())
         # Not a ``finally`` of the task: one that is cancelled before its first step has none.
         task.add_done_callback(lambda done: self._ended(identity, done))
 
@@ -142,11 +157,22 @@ class EffectHost:
         if effect.not_before is not None:
             await asyncio.sleep((effect.not_before - datetime.now(UTC)).total_seconds())
         async with self._limits[effect.kind].slot(owner.namespace):
-            self._pending[effect.kind, effect.key].started = True
-            fact = await self._gather(effect, owner)
+            pending = self._pending[effect.kind, effect.key]
+            pending.started = True
+            fact = await self._traced(pending)
         # Before the fact is told of: what it wakes may ask for the same effect again.
         self._ended((effect.kind, effect.key), asyncio.current_task())
         await self._facts.publish(fact)
+
+    async def _traced(self, pending: _Pending) -> Entry[Fact]:
+        """Run the effect as spans of the pass that asked for it: one of the wait for its turn, one of what it does."""
+        effect, owner = pending.effect, pending.owner
+        about = {"aim.effect.kind": effect.kind, "aim.effect.key": effect.key}
+        tracing.past(f"wait for effect {effect.kind}", pending.asked, pending.asked_at, about)
+        with tracing.span(f"effect {effect.kind}", pending.asked, about) as current:
+            fact = await self._gather(effect, owner)
+            tracing.link(current, pending.others)
+        return fact
 
     async def _gather(self, effect: Effect, owner: FactOwner) -> Entry[Fact]:
         try:
@@ -180,7 +206,8 @@ class EffectHost:
         )
         self._failed += failed
         self._succeeded += not failed
-        return Entry.of(FACTS, key, body, Version(uid=key.name, resource_version=""))
+        version = Version(uid=key.name, resource_version="")
+        return Entry.of(FACTS, key, body, version, tracing.current_traceparent())
 
 
 def _failure(error: ClassifiedError) -> FactError:

@@ -53,7 +53,7 @@ class FactKeeper(Interceptor):
         self._used[entry.key] = self._round
         fact = entry.raw
         self._dispatcher(self._world.absorb(FACTS, fact, boot_seconds(), entry.traceparent))
-        self._publisher.publish_fact(fact)
+        self._publisher.publish_fact(fact, entry.traceparent)
 
     def on_change(self, change: Change[Any]) -> None:
         """Remove the facts of an object that is gone."""

@@ -12,6 +12,7 @@ from controller_runtime.bus.question import Question
 from controller_runtime.bus.view import WorldView
 from controller_runtime.bus.world import World
 from controller_runtime.reconcile.decide import Decision, Interceptor, Proceed
+from controller_runtime.reconcile.pass_trace import MOST_ORIGINS, Origin
 from controller_runtime.reconcile.plan import Plan, compared
 from controller_runtime.reconcile.queue import Priority, WorkQueue
 from controller_runtime.reconcile.readers import Readers
@@ -31,6 +32,7 @@ class Waking(Interceptor, Generic[T]):
         self._queue = queue
         self._readers: Readers[Key] = Readers()
         self._causes: dict[Key, str] = {}
+        self._origins: dict[Key, list[Origin]] = {}
         self.failed = 0
         """Times that it could not be told whom a change concerns (FW-432)."""
 
@@ -58,6 +60,11 @@ class Waking(Interceptor, Generic[T]):
         """The object is gone."""
         self._readers.note(key, ())
         self._causes.pop(key, None)
+        self._origins.pop(key, None)
+
+    def take_origins(self, key: Key) -> list[Origin]:
+        """The changes since the last time that belong to exported traces."""
+        return self._origins.pop(key, [])
 
     def take_cause(self, key: Key) -> str:
         """The change that woke the object since the last time; empty when it was none, as at a resync or a retry."""
@@ -72,27 +79,32 @@ class Waking(Interceptor, Generic[T]):
             questions: those with another answer now.
         """
         own, cause = change.part is self._reconciler.part, str(change)
+        origin = Origin.of(change, cause)
         if own and self._concerns(change):
-            self._wake(change.key, cause, Priority.USER)
+            self._wake(change.key, cause, Priority.USER, origin)
         for question in questions:
             for key in self._readers.of(question):
                 # Whether a change of the object itself matters is said above.
                 if not (own and key == change.key):
-                    self._wake(key, cause, Priority.DEPENDENCY)
-        self._by_hand(change, cause)
+                    self._wake(key, cause, Priority.DEPENDENCY, origin)
+        self._by_hand(change, cause, origin)
 
-    def _by_hand(self, change: Change[Any], cause: str) -> None:
+    def _by_hand(self, change: Change[Any], cause: str, origin: Origin | None) -> None:
         for wake in self._reconciler.wakes:
             if wake.part is not change.part:
                 continue
             try:
                 for key in wake.keys(change, WorldView(self._world)):
-                    self._wake(key, cause, Priority.DEPENDENCY)
+                    self._wake(key, cause, Priority.DEPENDENCY, origin)
             except Exception:
                 self._stumbled(wake_name(wake), change)
 
-    def _wake(self, key: Key, cause: str, priority: Priority) -> None:
+    def _wake(self, key: Key, cause: str, priority: Priority, origin: Origin | None) -> None:
         self._causes[key] = cause
+        if origin is not None:
+            origins = self._origins.setdefault(key, [])
+            if len(origins) < MOST_ORIGINS:
+                origins.append(origin)
         self._queue.add(key, priority)
 
     def _concerns(self, change: Change[Any]) -> bool:

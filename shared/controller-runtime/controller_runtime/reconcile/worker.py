@@ -26,12 +26,13 @@ from controller_runtime.reconcile.child_body import Target
 from controller_runtime.reconcile.decide import Decision, Interceptor, decide, is_forbidden
 from controller_runtime.reconcile.execution import Drop, Execution
 from controller_runtime.reconcile.executor import Executor
+from controller_runtime.reconcile.pass_trace import Wait, pass_span, waits_from_now
 from controller_runtime.reconcile.plan import Effect, Plan
 from controller_runtime.reconcile.queue import Priority, QueueClosedError, WorkQueue
 from controller_runtime.reconcile.reconciler import Reconciler
 from controller_runtime.reconcile.refusal import of_bug, of_undecodable
 from controller_runtime.reconcile.waking import Waking
-from controller_runtime.telemetry.tracing import current_traceparent, span
+from controller_runtime.telemetry.tracing import current_traceparent
 
 T = TypeVar("T", bound=Resource)
 
@@ -83,6 +84,8 @@ class _Known:
     status: str = ""
     """Its status value as the last pass left it; empty where this controller writes none."""
     failing_since: datetime | None = None
+    wait: Wait | None = None
+    """What the last pass left the object for."""
     effects: frozenset[tuple[str, str, datetime | None]] = frozenset()
     read: frozenset[str] = frozenset()
     """Parts that the pass under way has read, or the last one if it failed."""
@@ -220,7 +223,9 @@ class Worker(Generic[T]):
             return Result.SUCCESS
         self._remember(key, entry.version.uid)
         self._known[key].look_afresh()
-        self._known[key].woken_by = self.waking.take_cause(key)
+        known = self._known[key]
+        known.woken_by, origins = self.waking.take_cause(key), self.waking.take_origins(key)
+        wait, known.wait = known.wait, None
         undecodable = entry.decode()
         if isinstance(undecodable, ClassifiedError):
             self.waking.asks_nothing(key)
@@ -229,7 +234,7 @@ class Worker(Generic[T]):
             self._schedule(key, refusal, await self._tell(entry, refusal))
             return Result.ERROR
         # Around the pass and not around its decision, as an interceptor: what it writes belongs to the same span.
-        with span(f"reconcile {self.controller}", entry.traceparent):
+        with pass_span(self.controller, entry, origins, wait):
             return await self._decide_and_execute(entry, undecodable)
 
     async def _decide_and_execute(self, entry: Entry[T], obj: T) -> Result:
@@ -337,6 +342,7 @@ class Worker(Generic[T]):
             self.queue.add_after(key, execution.requeue_after, Priority.USER)
         if error is not None:
             delay = self.queue.retry(key, within=plan.retry_within, at_least=error.retry_after)
+            known.wait = waits_from_now(f"retry after {error.reason}")
             _log.info("reconcile failed; retrying", reason=error.reason, error=error.message, seconds=round(delay, 3))
             return Result.ERROR
         if execution.drop is not None:
@@ -354,6 +360,7 @@ class Worker(Generic[T]):
         if plan.requeue_after is None:
             return Result.SUCCESS
         self.queue.add_after(key, plan.requeue_after)
+        known.wait = waits_from_now("the time that the pass asked for")
         return Result.REQUEUE_AFTER if plan.requeue_after else Result.REQUEUE
 
     def _dropped(self, key: Key, drop: Drop) -> Result:
