@@ -8,6 +8,7 @@ import structlog
 from opentelemetry import trace
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
 from controller_runtime import JsonObject, Total
 from controller_runtime.bus.trace import trace_of
@@ -170,6 +171,28 @@ def test_names_decide_what_a_reading_is() -> None:
         'rest_client_requests_total{code="<error>",host="api:6443",method="GET"} 1.0',
     ):
         assert line in page.splitlines()
+
+
+@pytest.mark.spec("FW-578")
+def test_the_duration_of_a_pass_names_its_trace_to_those_who_read_openmetrics(spans: InMemorySpanExporter) -> None:
+    metrics = Metrics("https://api:6443")
+    metrics.watch(
+        lambda: {"workqueue_depth": [({"name": "tiny"}, 1.0)], "workqueue_seconds": [({"name": "tiny"}, Total(2, 0.5))]}
+    )
+    with tracing.span("reconcile tiny", PARENT):
+        exemplar = tracing.current_ids()
+    metrics.on_pass("tiny", "success", 0.02, exemplar)
+    metrics.on_pass("tiny", "success", 3.0, None)
+    asked = "application/openmetrics-text;version=1.0.0;q=0.75,text/plain;version=0.0.4;q=0.5"
+    page, content_type = metrics.page_for(asked)
+    assert content_type.startswith("application/openmetrics-text; version=1.0.0")
+    (told,) = spans.get_finished_spans()
+    samples = [sample for family in text_string_to_metric_families(page.decode()) for sample in family.samples]
+    exemplars = [(sample.labels["le"], sample.exemplar.labels) for sample in samples if sample.exemplar]
+    assert exemplars == [("0.025", {"trace_id": TRACE, "span_id": trace.format_span_id(told.context.span_id)})]
+    plain, content_type = metrics.page_for("*/*")
+    assert content_type == "text/plain; version=0.0.4; charset=utf-8"
+    assert TRACE not in plain.decode()
 
 
 @pytest.mark.spec("FW-282")

@@ -61,8 +61,8 @@ def probes(state: ServiceState, metrics: Metrics | None) -> FastAPI:
     if metrics is not None:
 
         @app.get(PATH)
-        async def page() -> Response:
-            return _metrics_page(metrics)
+        async def page(request: Request) -> Response:
+            return _metrics_page(metrics, request)
 
     return app
 
@@ -74,18 +74,20 @@ def metrics_only(metrics: Metrics, scrapers: Scrapers | None) -> FastAPI:
     @app.get(PATH)
     async def page(request: Request) -> Response:
         if scrapers is None:
-            return _metrics_page(metrics)
+            return _metrics_page(metrics, request)
         verdict = await scrapers.verdict(request.headers.get("authorization", ""))
         if verdict is Verdict.ALLOWED:
-            return _metrics_page(metrics)
+            return _metrics_page(metrics, request)
         challenge = {"www-authenticate": "Bearer"} if verdict is Verdict.UNKNOWN else {}
         return PlainTextResponse(_WHY[verdict], verdict.value, challenge)
 
     return app
 
 
-def _metrics_page(metrics: Metrics) -> Response:
-    return Response(metrics.page(), media_type="text/plain; version=0.0.4; charset=utf-8")
+def _metrics_page(metrics: Metrics, request: Request) -> Response:
+    page, content_type = metrics.page_for(request.headers.get("accept", ""))
+    # Given as it is: as a media type it would get a second charset.
+    return Response(page, headers={"content-type": content_type})
 
 
 def _json(page: JsonObject) -> Response:

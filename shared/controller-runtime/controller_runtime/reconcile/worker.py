@@ -32,7 +32,7 @@ from controller_runtime.reconcile.queue import Priority, QueueClosedError, WorkQ
 from controller_runtime.reconcile.reconciler import Reconciler
 from controller_runtime.reconcile.refusal import of_bug, of_undecodable
 from controller_runtime.reconcile.waking import Waking
-from controller_runtime.telemetry.tracing import current_traceparent
+from controller_runtime.telemetry.tracing import current_ids, current_traceparent
 
 T = TypeVar("T", bound=Resource)
 
@@ -63,15 +63,17 @@ class Effects(Protocol):
     def forget(self, owner_uid: str) -> None: ...
 
 
-Observer: TypeAlias = Callable[[str, Result, float], None]
-"""Takes controller, result and duration in seconds of each pass."""
+Exemplar: TypeAlias = dict[str, str]
+"""Trace and span id of something that is measured."""
+Observer: TypeAlias = Callable[[str, Result, float, Exemplar | None], None]
+"""Takes controller, result and duration in seconds of each pass, and its span if that is exported."""
 
 
 def _utc_now() -> datetime:
     return datetime.now(UTC)
 
 
-def _unobserved(_controller: str, _result: Result, _seconds: float) -> None:
+def _unobserved(_controller: str, _result: Result, _seconds: float, _exemplar: Exemplar | None) -> None:
     """For processes without metrics."""
 
 
@@ -84,6 +86,8 @@ class _Known:
     status: str = ""
     """Its status value as the last pass left it; empty where this controller writes none."""
     failing_since: datetime | None = None
+    exemplar: Exemplar | None = None
+    """Of its last pass."""
     wait: Wait | None = None
     """What the last pass left the object for."""
     effects: frozenset[tuple[str, str, datetime | None]] = frozenset()
@@ -214,7 +218,8 @@ class Worker(Generic[T]):
                 self._failed_for_a_bug(key)
                 self.queue.retry(key)
                 result = Result.ERROR
-        self._observe(self.controller, result, time.monotonic() - started)
+        known = self._known.get(key)
+        self._observe(self.controller, result, time.monotonic() - started, None if known is None else known.exemplar)
 
     async def _pass(self, key: Key) -> Result:
         entry = self._world.get(self._reconciler.part, key)
@@ -225,7 +230,7 @@ class Worker(Generic[T]):
         self._known[key].look_afresh()
         known = self._known[key]
         known.woken_by, origins = self.waking.take_cause(key), self.waking.take_origins(key)
-        wait, known.wait = known.wait, None
+        wait, known.wait, known.exemplar = known.wait, None, None
         undecodable = entry.decode()
         if isinstance(undecodable, ClassifiedError):
             self.waking.asks_nothing(key)
@@ -235,6 +240,7 @@ class Worker(Generic[T]):
             return Result.ERROR
         # Around the pass and not around its decision, as an interceptor: what it writes belongs to the same span.
         with pass_span(self.controller, entry, origins, wait):
+            known.exemplar = current_ids()
             return await self._decide_and_execute(entry, undecodable)
 
     async def _decide_and_execute(self, entry: Entry[T], obj: T) -> Result:

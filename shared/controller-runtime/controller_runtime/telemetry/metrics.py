@@ -11,6 +11,7 @@ from typing import Final, Protocol, runtime_checkable
 
 from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric, SummaryMetricFamily
+from prometheus_client.exposition import choose_encoder
 from prometheus_client.registry import Collector
 
 _BUCKETS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
@@ -84,10 +85,10 @@ class Metrics:
             for result in _RESULTS:
                 self._passes.labels(controller, result)
 
-    def on_pass(self, controller: str, result: str, seconds: float) -> None:
-        """A pass ended."""
+    def on_pass(self, controller: str, result: str, seconds: float, exemplar: dict[str, str] | None = None) -> None:
+        """A pass ended; its exemplar names the span that tells more of it (FW-578)."""
         self._passes.labels(controller, result).inc()
-        self._seconds.labels(controller).observe(seconds)
+        self._seconds.labels(controller).observe(seconds, exemplar)
         if result == "error":
             self._errors.labels(controller).inc()
 
@@ -107,6 +108,11 @@ class Metrics:
     def page(self) -> bytes:
         """The page as Prometheus reads it."""
         return generate_latest(self._registry)
+
+    def page_for(self, accept: str) -> tuple[bytes, str]:
+        """The page in the form that a client asks for, with its type; only OpenMetrics has exemplars."""
+        encode, content_type = choose_encoder(accept)
+        return encode(self._registry), content_type
 
 
 class _State(Collector):
