@@ -10,7 +10,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any, Protocol, Self
+from typing import Any, Final, Protocol, Self
 
 import structlog
 
@@ -24,6 +24,7 @@ from controller_runtime.reconcile.plan import Effect
 from controller_runtime.reconcile.reconciler import EffectError, EffectRunner
 from controller_runtime.telemetry import tracing
 
+_MOST_LINKS: Final = 32
 _log = structlog.get_logger()
 
 
@@ -65,7 +66,8 @@ class _Pending:
     def join(self, owner_uid: str) -> None:
         """Somebody asks for what is under way already."""
         asked = tracing.current_traceparent()
-        if asked is not None and owner_uid != self.owner.uid and tracing.is_sampled(asked):
+        few = len(self.others) < _MOST_LINKS
+        if few and asked is not None and owner_uid != self.owner.uid and tracing.is_sampled(asked):
             self.others.add(asked)
 
 
