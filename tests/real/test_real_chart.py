@@ -198,6 +198,23 @@ async def test_a_model_source_and_a_config_are_passed_on_verbatim(tmp_path: Path
     assert (spec["images"], spec["imagePullSecrets"]) == (["a/b:1"], [{"name": "s"}])
 
 
+@pytest.mark.spec("FW-572")
+@pytest.mark.parametrize(
+    ("endpoint", "port"), [("http://collector.o11y:4318", 4318), ("https://collector.example", 443)]
+)
+async def test_services_send_the_share_of_traces_that_the_values_name_and_may_reach_the_collector(
+    tmp_path: Path, endpoint: str, port: int
+) -> None:
+    done = await rendered(tmp_path, {"traces": {"endpoint": endpoint, "sampleRatio": 0.25}})
+    for service in SERVICES:
+        name = f"aim-engine-{service}"
+        env = {one["name"]: one.get("value") for one in container(of_kind(done, "Deployment")[name])["env"]}
+        assert env["OTEL_EXPORTER_OTLP_ENDPOINT"] == endpoint
+        assert (env["OTEL_TRACES_SAMPLER"], env["OTEL_TRACES_SAMPLER_ARG"]) == ("parentbased_traceidratio", "0.25")
+        egress = of_kind(done, "NetworkPolicy")[name]["spec"]["egress"]
+        assert {"ports": [{"protocol": "TCP", "port": port}]} in egress
+
+
 @pytest.mark.spec("FW-537")
 @pytest.mark.parametrize(
     ("values", "named"),

@@ -229,6 +229,18 @@ class Crd(_Values):
     check: bool = Field(True, description="refuse to render for a cluster that lacks them")
 
 
+class Traces(_Values):
+    """Where spans go."""
+
+    endpoint: str = Field(
+        "",
+        pattern="^(https?://.+)?$",
+        description="a collector that takes OTLP over HTTP, such as http://otel-collector.observability:4318; "
+        "empty = no traces",
+    )
+    sample_ratio: float = Field(1, ge=0, le=1, description="share of the traces that is exported; each is whole")
+
+
 class Values(_Values):
     """All values of the chart aim-engine."""
 
@@ -246,6 +258,7 @@ class Values(_Values):
     network_policy: NetworkPolicy = NetworkPolicy()
     nats: Nats = Nats()
     downloader: Downloader = Downloader()
+    traces: Traces = Traces()
     cluster_runtime_config: ClusterRuntimeConfig = ClusterRuntimeConfig()
     cluster_model_source: ClusterModelSource = ClusterModelSource()
     extra_objects: Objects = Field([], description="further objects of the release")

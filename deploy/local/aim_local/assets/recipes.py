@@ -27,6 +27,7 @@ class Program(StrEnum):
     KUBECTL = "kubectl"
     KSERVE = "kserve-manager"
     HELM = "helm"
+    COLLECTOR = "otelcol"
     KEDA = "keda-operator"
     KEDA_SCALER = "keda-scaler"
 
@@ -78,6 +79,7 @@ ETCD: Final = Wrapper("etcd", "go.etcd.io/etcd/server/v3")
 KSERVE: Final = Wrapper("kserve", "github.com/kserve/kserve")
 HELM: Final = Wrapper("helm", "helm.sh/helm/v3")
 KEDA: Final = Wrapper("keda", "github.com/kedacore/keda/v2")
+COLLECTOR: Final = Wrapper("otelcol", "go.opentelemetry.io/collector/otelcol")
 GATEWAY: Final = Wrapper("gateway-api", "sigs.k8s.io/gateway-api")
 
 
@@ -137,6 +139,7 @@ PROGRAMS: Final[Mapping[Program, ProgramRecipe]] = {
     Program.HELM: ProgramRecipe(
         HELM, "helm.sh/helm/v3/cmd/helm", {"helm.sh/helm/v3/internal/version.version": "{version}"}
     ),
+    Program.COLLECTOR: ProgramRecipe(COLLECTOR, ".", {}),
     Program.KEDA: ProgramRecipe(
         KEDA,
         "github.com/kedacore/keda/v2/cmd/operator",

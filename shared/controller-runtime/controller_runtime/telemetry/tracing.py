@@ -10,20 +10,21 @@ import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import lru_cache
 from http import HTTPStatus
 from typing import Final, TypeAlias
 
 from opentelemetry import trace
-from opentelemetry.context import Context
+from opentelemetry.context import Context, attach, detach
 from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import ReadableSpan, SpanProcessor, TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor
 from opentelemetry.trace import Link, SpanContext, SpanKind, Status, StatusCode, TraceFlags
-from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 from opentelemetry.util.types import AttributeValue
 
-_PROPAGATOR = TraceContextTextMapPropagator()
-_TRACEPARENT = "traceparent"
+_REMEMBERED: Final = 4096
+"""Contexts that are kept as read: passes of one object come close to each other."""
+_NOTHING: Final = Context()
 _FLUSH_SECONDS: Final = 2.0
 _ENDPOINTS: Final = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
 _QUEUE: Final = ("OTEL_BSP_MAX_QUEUE_SIZE", "32768")
@@ -113,11 +114,6 @@ def samples(trace_id: int) -> bool:
     return _exporter.provider.sampler.should_sample(None, trace_id, "").decision.is_sampled()
 
 
-def context_of(traceparent: str | None) -> Context | None:
-    """The OpenTelemetry context of a ``traceparent`` header; ``None`` where there is none."""
-    return None if traceparent is None else _PROPAGATOR.extract({_TRACEPARENT: traceparent})
-
-
 def current_traceparent() -> str | None:
     """The ``traceparent`` of the current span, to be stamped on what it writes."""
     return _traceparent(trace.get_current_span().get_span_context())
@@ -139,9 +135,16 @@ def _traceparent(found: SpanContext) -> str | None:
     return f"00-{trace.format_trace_id(found.trace_id)}-{trace.format_span_id(found.span_id)}-{flags:02x}"
 
 
+@lru_cache(_REMEMBERED)
 def _span_context(traceparent: str) -> SpanContext:
+    """What a valid ``traceparent`` says; the library reads it as a header of a request, which takes a while."""
     _, trace_id, span_id, flags = traceparent.split("-")
     return SpanContext(int(trace_id, 16), int(span_id, 16), is_remote=True, trace_flags=TraceFlags(int(flags, 16)))
+
+
+@lru_cache(_REMEMBERED)
+def _context(traceparent: str) -> Context:
+    return trace.set_span_in_context(trace.NonRecordingSpan(_span_context(traceparent)), Context())
 
 
 # Names of attributes, from the semantic conventions of OpenTelemetry; objects as its Kubernetes receivers name them
@@ -180,13 +183,16 @@ def span(
     Args:
         links: contexts of other traces that had a part in it.
     """
-    if _exporter is None or not is_sampled(traceparent):
-        parent = trace.INVALID_SPAN_CONTEXT if traceparent is None else _span_context(traceparent)
-        with trace.use_span(trace.NonRecordingSpan(parent)) as passed_on:
-            yield passed_on
+    if _exporter is None or traceparent is None or not is_sampled(traceparent):
+        context = _NOTHING if traceparent is None else _context(traceparent)
+        token = attach(context)
+        try:
+            yield trace.get_current_span(context)
+        finally:
+            detach(token)
         return
     with _exporter.tracer.start_as_current_span(
-        name, context=context_of(traceparent), kind=kind, attributes=attributes, links=_links(links)
+        name, context=_context(traceparent), kind=kind, attributes=attributes, links=_links(links)
     ) as current:
         yield current
 
@@ -207,10 +213,10 @@ def past(
         began: when, in seconds since 1970.
         failed: what went wrong, in words.
     """
-    if _exporter is None or not is_sampled(traceparent):
+    if _exporter is None or traceparent is None or not is_sampled(traceparent):
         return traceparent
     one = _exporter.tracer.start_span(
-        name, context_of(traceparent), kind, attributes, _links(links), start_time=int(began * 1e9)
+        name, _context(traceparent), kind, attributes, _links(links), start_time=int(began * 1e9)
     )
     if failed:
         one.set_status(Status(StatusCode.ERROR, failed))
