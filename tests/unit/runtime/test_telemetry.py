@@ -8,7 +8,6 @@ import structlog
 from opentelemetry import trace
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
-from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
 from controller_runtime import JsonObject, Total
 from controller_runtime.bus.trace import trace_of
@@ -187,9 +186,12 @@ def test_the_duration_of_a_pass_names_its_trace_to_those_who_read_openmetrics(sp
     page, content_type = metrics.page_for(asked)
     assert content_type.startswith("application/openmetrics-text; version=1.0.0")
     (told,) = spans.get_finished_spans()
-    samples = [sample for family in text_string_to_metric_families(page.decode()) for sample in family.samples]
-    exemplars = [(sample.labels["le"], sample.exemplar.labels) for sample in samples if sample.exemplar]
-    assert exemplars == [("0.025", {"trace_id": TRACE, "span_id": trace.format_span_id(told.context.span_id)})]
+    exemplars = [line.partition(" # ")[::2] for line in page.decode().splitlines() if " # {" in line]
+    ((bucket, named),) = exemplars
+    assert bucket == 'controller_runtime_reconcile_time_seconds_bucket{controller="tiny",le="0.025"} 1.0'
+    assert f'trace_id="{TRACE}"' in named
+    assert f'span_id="{trace.format_span_id(told.context.span_id)}"' in named
+    assert page.endswith(b"# EOF\n")
     plain, content_type = metrics.page_for("*/*")
     assert content_type == "text/plain; version=0.0.4; charset=utf-8"
     assert TRACE not in plain.decode()

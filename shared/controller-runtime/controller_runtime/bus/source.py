@@ -1,7 +1,7 @@
 """What Kubernetes has of a part, as the watch told it: the truth that the streams are compared with."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 from controller_runtime.api.meta import Identity
@@ -32,7 +32,7 @@ class SourceVersion:
     held: Packed | bytes
     digest: bytes
     traceparent: str
-    begins: bool = False
+    begins: bool = field(default=False, compare=False)
 
     @classmethod
     def of(cls, key: Key, uid: str, resource_version: str, body: bytes, traceparent: str) -> Self:

@@ -19,6 +19,7 @@ from opentelemetry.context import Context, attach, detach
 from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import ReadableSpan, SpanProcessor, TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor
+from opentelemetry.sdk.trace.sampling import Decision
 from opentelemetry.trace import Link, SpanContext, SpanKind, Status, StatusCode, TraceFlags
 from opentelemetry.util.types import AttributeValue
 
@@ -111,7 +112,7 @@ def samples(trace_id: int) -> bool:
     """
     if _exporter is None:
         return True
-    return _exporter.provider.sampler.should_sample(None, trace_id, "").decision.is_sampled()
+    return _exporter.provider.sampler.should_sample(None, trace_id, "").decision is Decision.RECORD_AND_SAMPLE
 
 
 def current_traceparent() -> str | None:
