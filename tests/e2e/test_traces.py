@@ -6,11 +6,15 @@ from dataclasses import dataclass
 import aiohttp
 import pytest
 import pytest_asyncio
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from support.nats import eventually
 from support.otlp import Collector, Trace, collecting
-from support.stack import Platform, started_platform
+from support.stack import OWN, Platform, started_platform
 
+from aim_local.demo.manifests import demo_files
 from aim_local.stack import SERVICES
+from controller_runtime.telemetry import tracing
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -113,6 +117,24 @@ async def test_who_waits_for_the_cache_of_another_names_the_trace_of_that(traced
 
     links = {link for span in guest.spans for link in span.links}
     assert owner.roots[0].trace in links
+
+
+@pytest.mark.spec("FW-571")
+async def test_who_names_a_trace_has_its_root(traced: Traced) -> None:
+    exported = InMemorySpanExporter()
+    with tracing.exporting("demo", SimpleSpanProcessor(exported)):
+        trace_id = await traced.platform.apply([demo_files()[-1]])
+    await traced.platform.running(f"{OWN}/namespaces/demo/aimservices/qwen-chat")
+
+    (root,) = exported.get_finished_spans()
+    told = f"{root.context.trace_id:032x}", f"{root.context.span_id:016x}"
+
+    def is_whole() -> bool:
+        """But for the root, which went elsewhere."""
+        trace = traced.collector.trace(trace_id)
+        return not trace.roots and {(one.trace, one.parent) for one in trace.orphans} == {told}
+
+    await eventually(is_whole, "all spans lead to the root")
 
 
 @pytest.mark.spec("FW-576")

@@ -18,6 +18,7 @@ from aim_local.processes import end_with_parent
 from aim_local.stack import ClusterKind, StackError, StackSettings
 from aim_local.up import up
 from controller_runtime import KubeError
+from controller_runtime.telemetry import tracing
 
 _ROOT: Final = Path(__file__).parents[3]
 _INTERRUPTED: Final = 130
@@ -53,7 +54,8 @@ def run_demo(
     console = Console()
     _end_with(parent)
     try:
-        asyncio.run(_interruptible(demo(DemoSettings(stack, timeout, stays), console)))
+        with tracing.exporting("demo"):
+            asyncio.run(_interruptible(demo(DemoSettings(stack, timeout, stays), console)))
     except (DemoError, StackError, KubeError) as error:
         console.print(f"\nThe demo failed: {error}", highlight=False, markup=False, soft_wrap=True)
         raise typer.Exit(1) from error

@@ -1,5 +1,6 @@
 """The demo's manifests, read from YAML and applied as kubectl does."""
 
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +14,7 @@ from aim_local.actors.kinds import GATEWAY
 from controller_runtime import JsonObject, KubeClient
 from controller_runtime.bus.trace import new_traceparent
 from controller_runtime.kube.kinds import ResourceKind
+from controller_runtime.telemetry import tracing
 
 EXAMPLES: Final = Path(__file__).parents[2] / "examples"
 """The folder of example manifests; those whose names begin with a digit make up the demo."""
@@ -51,9 +53,10 @@ async def apply_all(client: KubeClient, manifests: Sequence[Manifest]) -> str:
 
     Without the annotation each object begins a trace of its own.
     """
-    traceparent = new_traceparent()
+    traceparent, began = new_traceparent(), time.time()
     for manifest in manifests:
         await client.apply(manifest.kind, _in_trace(manifest.body, traceparent), _MANAGER)
+    tracing.root("kubectl apply", traceparent, began, {"aim.objects": [str(manifest) for manifest in manifests]})
     return traceparent.split("-")[1]
 
 

@@ -19,8 +19,9 @@ def is_traceparent(value: object) -> bool:
 
 
 def new_traceparent() -> str:
-    """A ``traceparent`` that begins a trace of its own."""
-    return f"00-{secrets.token_hex(16)}-{secrets.token_hex(8)}-01"
+    """A ``traceparent`` that begins a trace of its own; whoever makes it exports the root (`tracing.root`)."""
+    trace_id = secrets.token_hex(16)
+    return f"00-{trace_id}-{secrets.token_hex(8)}-{tracing.samples(int(trace_id, 16)):02x}"
 
 
 def trace_of(obj: JsonObject) -> str:
