@@ -1,5 +1,6 @@
 """Spans continue the trace they are given, logs name it, metrics show what was counted."""
 
+import contextvars
 import json
 from collections.abc import Iterator
 
@@ -95,6 +96,9 @@ def test_a_request_is_a_span_of_whoever_makes_it(spans: InMemorySpanExporter, co
     tracing.request_ended("watch tinies", "GET", "/apis", code, 0.1)
     with tracing.span("reconcile tiny", PARENT):
         tracing.request_ended("apply tinies", "PATCH", "/apis/tinies", code, 0.25)
+        later = contextvars.copy_context()
+    # As of a task that a pass has left behind.
+    later.run(tracing.request_ended, "get tinies", "GET", "/apis/tinies", 200, 0.1)
     request, pass_ = spans.get_finished_spans()
     assert request.parent is not None
     assert request.parent.span_id == pass_.context.span_id
