@@ -2,7 +2,7 @@
 
 import json
 import re
-from typing import Any, Final, Never, TypeGuard
+from typing import Annotated, Any, Final, Never, TypeGuard
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -13,6 +13,15 @@ LARGEST_ORIGINAL: Final = 128 << 10
 """Bytes up to which the raw output is kept in the status (DI-276)."""
 
 _GB: Final = 1 << 30
+_LARGEST_RESULT: Final = 1 << 20
+"""Bytes of profile and sources; etcd takes objects of up to 1.5 MiB."""
+_MOST_QUOTED: Final = 100
+_OPENING: Final = re.compile(r"(?<!\x1b)\[(?=[\s\[\]{\"0-9tfn-])")
+"""What may begin an array; not a colour, nor most words in brackets."""
+_BEHIND: Final = 64 << 10
+_MOST_FAILURES: Final = 10_000
+_MOST_READ: Final = 8 << 20
+"""Characters read in vain, beyond which a log is not worth its time: everybody's templates wait meanwhile."""
 
 
 class InvalidOutputError(ValueError):
@@ -26,12 +35,16 @@ def first_profile(log: str) -> JsonObject:
     """The first element of the printed array, whatever else is in the log (DI-261…DI-265).
 
     Raises:
-        InvalidOutputError: no array of objects, or an empty one.
+        InvalidOutputError: no array of objects, or an empty one; or its first element cannot be passed on (FW-597).
     """
     whole = _decoded(log)
     found = whole if _is_array_of_objects(whole) else _embedded(log)
     if not found:
         raise InvalidOutputError("the array is empty" if found == [] else "the log holds no JSON array of objects")
+    try:
+        dumps(found[0])
+    except TypeError as error:
+        raise InvalidOutputError(f"the profile cannot be stored: {error}") from error
     return found[0]
 
 
@@ -45,7 +58,7 @@ _DECODER: Final = json.JSONDecoder(parse_constant=_refuse)
 def _decoded(text: str) -> object:
     try:
         return _DECODER.decode(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
 
 
@@ -54,26 +67,36 @@ def _is_array_of_objects(value: object) -> TypeGuard[list[JsonObject]]:
 
 
 def _embedded(text: str) -> list[JsonObject] | None:
-    """The last non-empty array of objects in the text, at the outermost level."""
-    end = len(text.rstrip())
-    last: list[JsonObject] | None = None
-    position = text.find("[")
-    while position >= 0:
+    """The last non-empty array of objects in the text, at the outermost level.
+
+    Raises:
+        InvalidOutputError: reading on would cost more than a result is worth (FW-597).
+    """
+    text, last, position = text.rstrip(), None, 0
+    failures, read = 0, 0
+    while (found := _OPENING.search(text, position)) is not None:
+        position = found.start()
+        if position > _BEHIND:
+            # An error counts the lines from the beginning of its text.
+            text, position = text[position:], 0
         try:
             value, after = _DECODER.raw_decode(text, position)
         except json.JSONDecodeError as error:
-            if error.pos >= end or error.msg.startswith("Unterminated"):
+            if error.pos >= len(text) or error.msg.startswith("Unterminated"):
                 # All that follows belongs to an array that never ends; its inner arrays are no result.
                 break
+            failures, read = failures + 1, read + error.pos - position
             after = position + 1
-        except (ValueError, RecursionError):
-            after = position + 1
+        except ValueError:
+            failures, after = failures + 1, position + 1
+        except RecursionError:
+            raise InvalidOutputError("the log holds an array that is nested too deeply") from None
         else:
             if value and _is_array_of_objects(value):
                 last = value
-            elif not isinstance(value, list):
-                after = position + 1
-        position = text.find("[", after)
+        if failures > _MOST_FAILURES or read > _MOST_READ:
+            raise InvalidOutputError("the log holds too much that looks like an array and is none")
+        position = after
     return last
 
 
@@ -102,7 +125,7 @@ class _RawProfile(_Raw):
 class _RawModel(_Raw):
     name: str = ""
     source: str = ""
-    size_gb: float | None = None
+    size_gb: Annotated[float, Field(le=1e9)] | None = None
 
 
 class _RawElement(_Raw):
@@ -117,14 +140,19 @@ def profile_and_sources(element: JsonObject, wanted_type: ProfileType | None) ->
         wanted_type: the template's own type, which replaces the discovered one (DI-275).
 
     Raises:
-        InvalidOutputError: a member of another type, or a source that the API would refuse (DI-273).
+        InvalidOutputError: a member of another type, a source that the API would refuse (DI-273), or too much of both.
     """
     try:
         raw = _RawElement.model_validate(element)
     except ValidationError as error:
         first = error.errors()[0]
         raise InvalidOutputError(f"{'.'.join(str(step) for step in first['loc'])}: {first['msg']}") from error
-    return _profile(raw.profile or _RawProfile(), element, wanted_type), [_source(model) for model in raw.models or ()]
+    profile = _profile(raw.profile or _RawProfile(), element, wanted_type)
+    sources = [_source(model) for model in raw.models or ()]
+    # Text of values can be longer than the values were.
+    if len(dumps([profile, sources])) > _LARGEST_RESULT:
+        raise InvalidOutputError(f"profile and models have more than {_LARGEST_RESULT} bytes")
+    return profile, sources
 
 
 def _profile(raw: _RawProfile, element: JsonObject, wanted_type: ProfileType | None) -> JsonObject:
@@ -165,6 +193,6 @@ def _text(value: object) -> str:
 def _source(raw: _RawModel) -> JsonObject:
     for text, pattern, what in ((raw.name, MODEL_ID.pattern, "name"), (raw.source, SOURCE_URI.pattern, "source")):
         if pattern is not None and not re.search(pattern, text):
-            raise InvalidOutputError(f"models[].{what} {text!r} does not match {pattern}")
+            raise InvalidOutputError(f"models[].{what} {text[:_MOST_QUOTED]!r} does not match {pattern}")
     size = int(raw.size_gb * _GB) if raw.size_gb is not None and raw.size_gb > 0 else 0
     return {"modelId": raw.name, "sourceUri": raw.source, **({"size": format_binary(size)} if size else {})}
