@@ -3,7 +3,8 @@
 from pathlib import Path
 
 import pytest
-from support.docker_registry import PACKAGE, UnavailableError, cache_folder, obtain
+from support.debian import UnavailableError, cache_folder
+from support.docker_registry import PACKAGE, obtain
 
 UNPACK = '/bin/mkdir -p "$3/usr/bin"; echo "$2" > "$3/usr/bin/docker-registry"'
 
@@ -26,9 +27,9 @@ def test_a_program_that_was_unpacked_in_part_is_not_taken(programs: Path) -> Non
     script(programs / "dpkg", f"{UNPACK}; echo 'no space left' >&2; exit 1")
     with pytest.raises(UnavailableError, match="no space left"):
         obtain()
-    assert list(cache_folder().iterdir()) == []
+    assert list(cache_folder(PACKAGE).iterdir()) == []
 
     script(programs / "dpkg", UNPACK)
     program = obtain()
     assert program.read_text().endswith(f"{PACKAGE}_1.deb\n")
-    assert list(cache_folder().iterdir()) == [program]
+    assert list(cache_folder(PACKAGE).iterdir()) == [program]

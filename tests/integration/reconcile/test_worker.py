@@ -57,6 +57,19 @@ async def test_objects_are_counted_by_the_status_that_their_last_pass_gave_them(
     assert bench.worker.statuses == {}
 
 
+@pytest.mark.spec("FW-560")
+async def test_decisions_are_counted_by_the_reason_of_ready(bench: Bench) -> None:
+    ready = {"type": "Ready", "status": "False", "reason": "ModelNotFound", "message": "there is no model qwen"}
+    bench.decision = lambda *_: Plan(status={"status": "Pending", "conditions": [ready]})
+    await bench.worker.process(CHAT)
+    await bench.worker.process(CHAT)
+    assert bench.worker.reasons == {"ModelNotFound": 2}
+    for number in range(200):
+        ready["reason"] = f"OfAPod{number}"
+        await bench.worker.process(CHAT)
+    assert (len(bench.worker.reasons), bench.worker.reasons["(others)"]) == (101, 101)
+
+
 async def test_a_record_allows_the_same_decision_again(bench: Bench) -> None:
     bench.decision = serve
     obj = bench.world.get(SERVICES, CHAT)

@@ -42,6 +42,8 @@ async def test_a_service_does_its_work_and_tells_about_it(stage: Platform, api: 
         'aim_failed_wakes_total{controller="tiny"}',
         'aim_untold_refusals_total{controller="tiny"}',
         'workqueue_depth{name="tiny"}',
+        'aim_queue_oldest_seconds{name="tiny"}',
+        'aim_publisher_lag_seconds{part="tinymodels"}',
         'workqueue_retries_total{name="tiny"}',
         'workqueue_unfinished_work_seconds{name="tiny"}',
     ):
@@ -53,6 +55,10 @@ async def test_a_service_does_its_work_and_tells_about_it(stage: Platform, api: 
         'workqueue_queue_duration_seconds_count{name="tiny"}',
         'leader_election_master_status{name="aim-tiny"}',
         "aim_projection_messages",
+        'aim_api_requests_total{code="200",resource="aimmodels.aim.eai.amd.com",verb="list"}',
+        'aim_publish_seconds_count{part="tinymodels"}',
+        "aim_event_delivery_seconds_count",
+        f'rest_client_request_duration_seconds_count{{host="{stage.plane.url[7:]}",verb="PATCH"}}',
         f'rest_client_requests_total{{code="200",host="{stage.plane.url[7:]}",method="GET"}}',
     ):
         assert await service.metric(sample), sample

@@ -27,7 +27,7 @@ from aim_artifacts.limits.eviction import Evictables
 from aim_artifacts.limits.quota import Limits, Refusal, Request, Volume, admit, limits_of, on_their_way
 from aim_artifacts.metrics import StorageReadings
 from aim_domain import AIMClusterRuntimeConfig, labels
-from aim_domain.kinds import AIM_CLUSTER_RUNTIME_CONFIG, PERSISTENT_VOLUME_CLAIM
+from aim_domain.kinds import AIM_ARTIFACT, AIM_CLUSTER_RUNTIME_CONFIG, PERSISTENT_VOLUME_CLAIM
 from aim_domain.parts import ARTIFACT_CLAIMS, ARTIFACTS, CLUSTER_RUNTIME_CONFIGS
 from controller_runtime import JsonObject, Key
 from controller_runtime.core import Namespace, PersistentVolumeClaim
@@ -275,8 +275,39 @@ def test_metrics_tell_what_is_allocated_in_each_namespace() -> None:
 
     world = seen(claim("x", "a", "2Gi"), claim("y", "a", "512Mi"), claim("z", "b", "1Gi"), claim("odd", "b", None))
     assert SERVICE.readings(world.world) == {
-        "aim_artifact_allocated_bytes": [({"namespace": "a"}, 2.5 * GI), ({"namespace": "b"}, 1.0 * GI)]
+        "aim_artifact_allocated_bytes": [({"namespace": "a"}, 2.5 * GI), ({"namespace": "b"}, 1.0 * GI)],
+        "aim_artifact_limit_bytes": [],
+        "aim_artifact_cluster_limit_bytes": [],
+        "aim_artifact_downloads": [],
+        "aim_artifact_download_missing_bytes": [],
     }
+
+
+@pytest.mark.spec("FW-560")
+def test_metrics_tell_limits_and_downloads_that_run() -> None:
+    def artifact(name: str, status: str, **progress: int) -> JsonObject:
+        return make(AIM_ARTIFACT, name, namespace="a", status={"status": status, "progress": progress})
+
+    volume = make(
+        PERSISTENT_VOLUME_CLAIM,
+        "x",
+        namespace="a",
+        labels={"aim.eai.amd.com/cache.name": "x"},
+        spec={"resources": {"requests": {"storage": "1Gi"}}},
+    )
+    world = seen(
+        config(clusterLimit="9Gi", defaultNamespaceLimit="4Gi"),
+        volume,
+        artifact("runs", "Progressing", totalBytes=100, downloadedBytes=30),
+        artifact("begins", "Progressing", totalBytes=50),
+        artifact("done", "Ready", totalBytes=70, downloadedBytes=70),
+        make(AIM_ARTIFACT, "new", namespace="a"),
+    )
+    told = SERVICE.readings(world.world)
+    assert told["aim_artifact_limit_bytes"] == [({"namespace": "a"}, 4.0 * GI)]
+    assert told["aim_artifact_cluster_limit_bytes"] == [({}, 9.0 * GI)]
+    assert told["aim_artifact_downloads"] == [({"namespace": "a"}, 2.0)]
+    assert told["aim_artifact_download_missing_bytes"] == [({"namespace": "a"}, 120.0)]
 
 
 @pytest.mark.spec("FW-286", "FW-459")

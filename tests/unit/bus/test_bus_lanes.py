@@ -1,5 +1,6 @@
 """Waiting versions: order per object, nothing lost, bounded, compared with a model."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -154,3 +155,17 @@ def test_what_is_being_worked_on_is_not_forgotten() -> None:
     assert not lanes.forget(Key("ns", "a"))
     lanes.put_back()
     assert drain(lanes) == ["a1"]
+
+
+@pytest.mark.spec("FW-560")
+def test_the_lag_is_that_of_the_oldest_and_what_is_done_has_taken_its_time() -> None:
+    now = 100.0
+    lanes = Lanes(clock=lambda: now)
+    assert (lanes.lag, lanes.finished) == (0.0, (0, 0.0))
+    lanes.add(version("a", 1))
+    now += 3
+    lanes.add(version("b", 2))
+    now += 1
+    assert lanes.lag == 4.0
+    assert drain(lanes) == ["a1", "b2"]
+    assert (lanes.lag, lanes.finished) == (0.0, (2, 5.0))

@@ -219,14 +219,18 @@ async def test_a_key_that_is_gone_is_forgotten(queue: WorkQueue[str], clock: Vir
 async def test_statistics(queue: WorkQueue[str], clock: VirtualClock) -> None:
     queue.add("a")
     clock.advance(2)
+    queue.add("b")
+    assert queue.statistics.oldest_seconds == 2.0
     taken = await queue.get()
+    assert queue.statistics.oldest_seconds == 0.0
+    queue.forget("b")
     assert (taken.waited, taken.attempt) == (2.0, 0)
     clock.advance(3)
     running = queue.statistics
     assert (running.processing, running.unfinished_seconds, running.longest_running_seconds) == (1, 3.0, 3.0)
     queue.done("a")
     done = queue.statistics
-    assert (done.queue_seconds, done.work_seconds, done.taken, done.adds, done.processing) == (2.0, 3.0, 1, 1, 0)
+    assert (done.queue_seconds, done.work_seconds, done.taken, done.adds, done.processing) == (2.0, 3.0, 1, 2, 0)
 
 
 async def test_closing_ends_waiting(queue: WorkQueue[str], clock: VirtualClock) -> None:

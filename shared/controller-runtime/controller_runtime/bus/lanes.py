@@ -1,6 +1,8 @@
 """Versions that wait to be published: in order per object, many objects at once, in bounded memory. No I/O."""
 
+import time
 from collections import OrderedDict, deque
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -20,11 +22,14 @@ class _Lane:
 class Lanes:
     """One queue per object. A version leaves its lane only when it is done, so nothing is lost in between."""
 
-    def __init__(self, limit: int = MAX_WAITING) -> None:
+    def __init__(self, limit: int = MAX_WAITING, clock: Callable[[], float] = time.monotonic) -> None:
         self._limit = limit
+        self._clock = clock
+        self._finished = 0
+        self._finished_seconds = 0.0
         self._lanes: dict[Key, _Lane] = {}
         self._ready: OrderedDict[Key, None] = OrderedDict()
-        self._open: dict[int, None] = {}
+        self._open: dict[int, float] = {}
         self._tickets = 0
         self._dropped = 0
         self._forgotten = 0
@@ -75,6 +80,16 @@ class Lanes:
         self._gaps.add(key)
 
     @property
+    def lag(self) -> float:
+        """Seconds that the oldest version waits."""
+        return next((self._clock() - since for since in self._open.values()), 0.0)
+
+    @property
+    def finished(self) -> tuple[int, float]:
+        """Versions that were dealt with, and the seconds that they took from their arrival, in all."""
+        return self._finished, self._finished_seconds
+
+    @property
     def last_ticket(self) -> int:
         """Number of the latest version added."""
         return self._tickets
@@ -89,7 +104,7 @@ class Lanes:
         if latest_only or len(self._open) >= self._limit:
             self._shorten(lane, 1 if lane.busy else 0)
         self._tickets += 1
-        self._open[self._tickets] = None
+        self._open[self._tickets] = self._clock()
         lane.waiting.append((self._tickets, version))
         if not lane.busy:
             self._ready[version.key] = None
@@ -124,7 +139,8 @@ class Lanes:
         """The version taken is done."""
         lane = self._lanes[key]
         ticket, _ = lane.waiting.popleft()
-        del self._open[ticket]
+        self._finished += 1
+        self._finished_seconds += self._clock() - self._open.pop(ticket)
         lane.busy = False
         if lane.waiting:
             self._ready[key] = None

@@ -65,6 +65,7 @@ class ProjectionStatistics:
         disagreed: markers that vouched for something else than the bus told.
         dropped: messages that nobody of ours wrote.
         messages: messages taken.
+        followed: changes taken as they happened, and the seconds between the broker and here, in all.
         last_failure: why the last generation ended.
     """
 
@@ -73,6 +74,7 @@ class ProjectionStatistics:
     disagreed: int
     dropped: int
     messages: int
+    followed: tuple[int, float]
     last_failure: str | None
 
 
@@ -83,6 +85,8 @@ class _Counters:
     disagreed: int = 0
     dropped: int = 0
     messages: int = 0
+    followed: int = 0
+    followed_seconds: float = 0.0
     last_failure: str | None = None
 
 
@@ -151,6 +155,7 @@ class Projection:
             counters.disagreed,
             counters.dropped,
             counters.messages,
+            (counters.followed, counters.followed_seconds),
             counters.last_failure,
         )
 
@@ -403,6 +408,9 @@ class Projection:
             self._world.prepare(incoming)
         if not view.follow(incoming):
             return []
+        if view.attached and view.stage is None:
+            self._counters.followed += 1
+            self._counters.followed_seconds += self._broker.age(delivered.position.stored, now)
         if isinstance(incoming, Deletion):
             return self._world.delete(incoming.part, incoming.key, incoming.version, now)
         return self._world.put(incoming, now)

@@ -98,6 +98,8 @@ class Publisher:
             repaired=progress.repaired,
             markers=context.markers.written,
             swept=progress.swept,
+            lag_seconds=context.intake.lanes.lag,
+            finished=context.intake.lanes.finished,
             interrupted_by=progress.withheld,
         )
 

@@ -90,6 +90,8 @@ class PublisherStatistics:
         repaired: repairs in all.
         markers: markers written.
         swept: tombstones removed.
+        lag_seconds: how long the oldest version waits.
+        finished: versions dealt with, and the seconds that they took in all.
         interrupted_by: why the part is not being vouched for; ``None`` while all is well.
     """
 
@@ -108,4 +110,6 @@ class PublisherStatistics:
     repaired: int
     markers: int
     swept: int
+    lag_seconds: float
+    finished: tuple[int, float]
     interrupted_by: str | None

@@ -1,6 +1,7 @@
 """The controllers of a service during one term of leadership: queues, workers and what feeds them."""
 
 import asyncio
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -91,6 +92,11 @@ class Controllers:
     def statuses(self) -> dict[str, dict[str, int]]:
         """How many objects have which status, by controller (FW-286)."""
         return {one.controller: dict(one.statuses) for one in self._workers}
+
+    @property
+    def reasons(self) -> dict[str, Mapping[str, int]]:
+        """How often passes decided what, by controller and reason (FW-560)."""
+        return {one.controller: one.reasons for one in self._workers}
 
     @property
     def failed_wakes(self) -> dict[str, int]:

@@ -136,7 +136,9 @@ class ServiceState:
         for known in self.process.world.parts:
             yield "aim_failed_indexes_total", {"part": known.name}, float(self.process.world.stumbles(known))
             yield "aim_failed_changes_total", {"part": known.name}, float(self.process.dispatcher.failed[known.name])
-        yield from _numbers("aim_projection", self.process.feed.statistics.projection, {})
+        projection = self.process.feed.statistics.projection
+        yield from _numbers("aim_projection", projection, {})
+        yield "aim_event_delivery_seconds", {}, Total(*projection.followed)
         yield from _numbers("aim_decisions", self.process.decisions.statistics, {})
         for paused, keys in self._paused().items():
             yield "aim_paused_objects", {"part": paused}, float(len(keys))
@@ -156,12 +158,16 @@ def _term_samples(term: Term) -> Iterable[_Named]:
     for controller, statuses in term.controllers.statuses.items():
         for status, number in sorted(statuses.items()):
             yield "aim_objects", {"controller": controller, "status": status}, float(number)
+    for controller, reasons in term.controllers.reasons.items():
+        for reason, times in sorted(reasons.items()):
+            yield "aim_decisions_total", {"controller": controller, "reason": reason}, float(times)
     for controller, failed in term.controllers.failed_wakes.items():
         yield "aim_failed_wakes_total", {"controller": controller}, float(failed)
     for controller, untold in term.controllers.untold.items():
         yield "aim_untold_refusals_total", {"controller": controller}, float(untold)
     for part, publisher in term.publishers.items():
         yield from _numbers("aim_publisher", publisher, {"part": part})
+        yield "aim_publish_seconds", {"part": part}, Total(*publisher.finished)
     for stream, kept in term.streams.items():
         yield from _numbers("aim_stream", kept, {"stream": stream})
     yield from _numbers("aim_effects", term.effects, {})
@@ -175,6 +181,7 @@ def _queue_samples(labels: Mapping[str, str], queue: QueueStatistics) -> Iterabl
     yield "workqueue_queue_duration_seconds", labels, Total(queue.taken, queue.queue_seconds)
     yield "workqueue_work_duration_seconds", labels, Total(queue.taken - queue.processing, queue.work_seconds)
     yield "workqueue_unfinished_work_seconds", labels, queue.unfinished_seconds
+    yield "aim_queue_oldest_seconds", labels, queue.oldest_seconds
     yield "workqueue_longest_running_processor_seconds", labels, queue.longest_running_seconds
 
 

@@ -82,6 +82,8 @@ class QueueStatistics:
     work_seconds: float
     unfinished_seconds: float
     longest_running_seconds: float
+    oldest_seconds: float
+    """How long the key waits that waits longest."""
 
 
 @dataclass(slots=True)
@@ -294,6 +296,8 @@ class WorkQueue(Generic[K]):
             work_seconds=self._sums.work_seconds,
             unfinished_seconds=sum(running),
             longest_running_seconds=max(running, default=0.0),
+            # Keys are added where they begin to wait, so the first waits longest.
+            oldest_seconds=next((now - waiting.since for waiting in self._dirty.values()), 0.0),
         )
 
     def _reserve(self, key: K) -> float:

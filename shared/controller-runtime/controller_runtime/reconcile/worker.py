@@ -7,7 +7,7 @@ all others go on.
 import asyncio
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -22,7 +22,9 @@ from controller_runtime.bus.part import Key
 from controller_runtime.bus.view import ReadLog, WorldView
 from controller_runtime.bus.world import World
 from controller_runtime.errors import RETRIED_CATEGORIES, ClassifiedError
+from controller_runtime.json import JsonObject
 from controller_runtime.reconcile.child_body import Target
+from controller_runtime.reconcile.condition_names import ParentCondition
 from controller_runtime.reconcile.decide import Decision, Interceptor, decide, is_forbidden
 from controller_runtime.reconcile.execution import Drop, Execution
 from controller_runtime.reconcile.executor import Executor
@@ -38,6 +40,9 @@ T = TypeVar("T", bound=Resource)
 
 DEFAULT_WORKERS: Final = 8
 """Passes of one controller that run at the same time, each of another object."""
+
+_MOST_REASONS: Final = 100
+_OTHER_REASONS: Final = "(others)"
 
 _log = structlog.get_logger(__name__)
 
@@ -139,6 +144,7 @@ class Worker(Generic[T]):
         self._active = 0
         self._round: set[Key] = set()
         self._untold = 0
+        self._reasons: Counter[str] = Counter()
 
     @property
     def untold(self) -> int:
@@ -149,6 +155,11 @@ class Worker(Generic[T]):
     def active(self) -> int:
         """Passes that run right now."""
         return self._active
+
+    @property
+    def reasons(self) -> Mapping[str, int]:
+        """How often a pass decided what, by the reason of the condition Ready (FW-560)."""
+        return self._reasons
 
     @property
     def statuses(self) -> Counter[str]:
@@ -341,6 +352,7 @@ class Worker(Generic[T]):
         known = self._known[key]
         if plan.status is not None:
             known.status = plan.status.get("status") or ""
+            self._count_reason(plan.status)
         known.failing_since = None if error is None else known.failing_since or self._now()
         if error is None:
             known.read = frozenset()
@@ -375,6 +387,14 @@ class Worker(Generic[T]):
             # The newer version usually brings a pass before. A world that lags must not be asked over and over.
             self.queue.retry(key)
         return Result.REQUEUE
+
+    def _count_reason(self, status: JsonObject) -> None:
+        ready = (one for one in status.get("conditions") or () if one.get("type") == ParentCondition.READY)
+        for condition in ready:
+            reason = condition.get("reason") or ""
+            # Some reasons are those of pods, and what is said there is not bounded by us.
+            known = reason in self._reasons or len(self._reasons) < _MOST_REASONS
+            self._reasons[reason if known else _OTHER_REASONS] += 1
 
     # Memory of objects
 

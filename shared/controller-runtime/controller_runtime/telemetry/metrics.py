@@ -14,6 +14,8 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.exposition import choose_encoder
 from prometheus_client.registry import Collector
 
+from controller_runtime.telemetry.catalogue import MEANINGS
+
 _BUCKETS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 
 _METHODS: Final = {"create": "POST", "update": "PUT", "patch": "PATCH", "apply": "PATCH", "delete": "DELETE"}
@@ -75,6 +77,19 @@ class Metrics:
             ["code", "method", "host"],
             registry=self._registry,
         )
+        self._kinds = Counter(
+            "aim_api_requests",
+            "Requests to the Kubernetes API by verb and kind",
+            ["verb", "resource", "code"],
+            registry=self._registry,
+        )
+        self._latency = Histogram(
+            "rest_client_request_duration_seconds",
+            "Duration of requests to the Kubernetes API; of watches until they begin",
+            ["verb", "host"],
+            buckets=_BUCKETS,
+            registry=self._registry,
+        )
 
     def watch(self, readings: Callable[[], Readings], controllers: Iterable[str] = ()) -> None:
         """Ask ``readings`` for the present state at each scrape; show the passes of ``controllers`` from the start."""
@@ -92,9 +107,12 @@ class Metrics:
         if result == "error":
             self._errors.labels(controller).inc()
 
-    def on_request(self, verb: str, _resource: str, code: int, _seconds: float) -> None:
+    def on_request(self, verb: str, resource: str, code: int, seconds: float) -> None:
         """A request to the API server ended; code 0 stands for no answer."""
-        self._requests.labels(str(code) if code else _NO_ANSWER, _METHODS.get(verb, "GET"), self._api_server).inc()
+        shown, method = str(code) if code else _NO_ANSWER, _METHODS.get(verb, "GET")
+        self._requests.labels(shown, method, self._api_server).inc()
+        self._kinds.labels(verb, resource, shown).inc()
+        self._latency.labels(method, self._api_server).observe(seconds)
         if code:
             self._silent_since = None
         elif self._silent_since is None:
@@ -126,10 +144,9 @@ class _State(Collector):
 
 def _family(name: str, samples: list[tuple[Mapping[str, str], float | Total]]) -> Metric:
     keys = sorted({key for labels, _ in samples for key in labels})
-    summary = SummaryMetricFamily(name, name.replace("_", " "), labels=keys)
-    number = (CounterMetricFamily if name.endswith("_total") else GaugeMetricFamily)(
-        name, name.replace("_", " "), labels=keys
-    )
+    meaning = MEANINGS.get(name) or name.replace("_", " ")
+    summary = SummaryMetricFamily(name, meaning, labels=keys)
+    number = (CounterMetricFamily if name.endswith("_total") else GaugeMetricFamily)(name, meaning, labels=keys)
     for labels, value in samples:
         values = [labels.get(key, "") for key in keys]
         if isinstance(value, Total):

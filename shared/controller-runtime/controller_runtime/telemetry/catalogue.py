@@ -1,0 +1,133 @@
+"""What each metric of the framework is: the one place that its name, kind and meaning stand in (FW-560).
+
+Rules, dashboards and the page of metrics are generated from it and from what services declare beside it.
+"""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+
+class MetricKind(StrEnum):
+    """How Prometheus counts it."""
+
+    COUNTER = "counter"
+    GAUGE = "gauge"
+    HISTOGRAM = "histogram"
+    SUMMARY = "summary"
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """One metric.
+
+    Attributes:
+        name: as on the page; of histograms and summaries without ``_bucket``, ``_sum`` and ``_count``.
+        meaning: a line for people.
+        labels: what tells its samples apart.
+    """
+
+    name: str
+    kind: MetricKind
+    meaning: str
+    labels: tuple[str, ...] = ()
+
+    @property
+    def series(self) -> tuple[str, ...]:
+        """The names that a query may use."""
+        if self.kind is MetricKind.HISTOGRAM:
+            return (f"{self.name}_bucket", f"{self.name}_sum", f"{self.name}_count")
+        if self.kind is MetricKind.SUMMARY:
+            return (f"{self.name}_sum", f"{self.name}_count")
+        return (self.name,)
+
+
+_C, _G, _H, _S = MetricKind.COUNTER, MetricKind.GAUGE, MetricKind.HISTOGRAM, MetricKind.SUMMARY
+
+
+def _each(prefix: str, labels: tuple[str, ...], **meanings: str) -> tuple[Metric, ...]:
+    """Numbers of a statistics dataclass, as `gauges_of` names them."""
+    return tuple(Metric(f"{prefix}_{name}", _G, meaning, labels) for name, meaning in meanings.items())
+
+
+FRAMEWORK: Final = (
+    Metric("controller_runtime_reconcile_total", _C, "Passes by result", ("controller", "result")),
+    Metric("controller_runtime_reconcile_errors_total", _C, "Passes that failed", ("controller",)),
+    Metric("controller_runtime_reconcile_time_seconds", _H, "Duration of passes", ("controller",)),
+    Metric("controller_runtime_active_workers", _G, "Passes that run now", ("controller",)),
+    Metric("controller_runtime_max_concurrent_reconciles", _G, "Passes that may run at once", ("controller",)),
+    Metric("workqueue_depth", _G, "Objects that wait for a pass", ("name",)),
+    Metric("workqueue_adds_total", _C, "Requests for a pass", ("name",)),
+    Metric("workqueue_retries_total", _C, "Passes that are tried again", ("name",)),
+    Metric("workqueue_queue_duration_seconds", _S, "How long objects waited for their pass", ("name",)),
+    Metric("workqueue_work_duration_seconds", _S, "How long passes took", ("name",)),
+    Metric("workqueue_unfinished_work_seconds", _G, "Age of all passes that run, together", ("name",)),
+    Metric("workqueue_longest_running_processor_seconds", _G, "Age of the oldest pass that runs", ("name",)),
+    Metric("aim_queue_oldest_seconds", _G, "How long the object waits that waits longest", ("name",)),
+    Metric("rest_client_requests_total", _C, "Requests to the API server", ("code", "method", "host")),
+    Metric("rest_client_request_duration_seconds", _H, "Duration of requests to the API server", ("verb", "host")),
+    Metric("aim_api_requests_total", _C, "Requests to the API server by verb and kind", ("verb", "resource", "code")),
+    Metric("leader_election_master_status", _G, "1 where this process leads", ("name",)),
+    Metric("aim_decisions_total", _C, "Passes by the reason of the Ready that they decided", ("controller", "reason")),
+    Metric("aim_objects", _G, "Objects by status", ("controller", "status")),
+    Metric("aim_paused_objects", _G, "Objects that their user has paused", ("part",)),
+    Metric("aim_part_fresh", _G, "1 while what is known of a kind is vouched for", ("part", "source")),
+    Metric("aim_part_age_seconds", _G, "Since when nobody vouched for a kind", ("part", "source")),
+    Metric("aim_part_objects", _G, "Objects of a kind that are known", ("part", "source")),
+    Metric("aim_part_foreign", _G, "1 where another cluster publishes under the same root", ("part", "source")),
+    Metric("aim_event_delivery_seconds", _S, "From the broker to the world of the service"),
+    Metric("aim_publish_seconds", _S, "From the watch to the broker", ("part",)),
+    *_each(
+        "aim_publisher",
+        ("part",),
+        objects="Objects of a published kind",
+        waiting="Versions that are not on the broker yet",
+        lag_seconds="How long the version waits that waits longest",
+        published="Versions published since the start",
+        dropped="Versions that newer ones replaced before they were published",
+        stale="Versions not written because the broker had a newer one",
+        refused="Versions that the broker refused",
+        rereads="Outcomes that had to be looked up",
+        copied="Present versions that the history lacked",
+        sessions="Times that publishing began",
+        differences="Repairs that the last comparison brought",
+        repaired="Repairs in all",
+        markers="Sync markers written",
+        swept="Tombstones removed",
+    ),
+    *_each(
+        "aim_projection",
+        (),
+        generations="Snapshots of everything",
+        restaged="Snapshots of one kind",
+        disagreed="Markers that vouched for something else than was told",
+        dropped="Messages that nobody of ours wrote",
+        messages="Messages taken",
+    ),
+    *_each("aim_decisions", (), waiting="Records under way", recorded="Records stored", lost="Records lost"),
+    *_each(
+        "aim_effects",
+        (),
+        running="Effects that run",
+        waiting="Effects that wait for their turn",
+        succeeded="Effects that succeeded",
+        failed="Effects that failed",
+    ),
+    *_each(
+        "aim_stream",
+        ("stream",),
+        bytes="Size of a stream",
+        limit_bytes="Its limit; 0 = none",
+        messages="Its messages",
+        dropped="Messages that gave way to newer ones or to age",
+        reach_seconds="Age of its oldest message",
+        short="1 where size will cut it before age does",
+    ),
+    Metric("aim_failed_indexes_total", _C, "Objects that an index could not read", ("part",)),
+    Metric("aim_failed_changes_total", _C, "Changes that a listener could not take", ("part",)),
+    Metric("aim_failed_wakes_total", _C, "Changes of which nobody could tell whom they concern", ("controller",)),
+    Metric("aim_untold_refusals_total", _C, "Refusals that could not be told on the object", ("controller",)),
+)
+"""All that a service shows once it leads."""
+
+MEANINGS: Final = {one.name: one.meaning for one in FRAMEWORK}
