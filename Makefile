@@ -15,7 +15,7 @@ LONGEST := tests/chaos/test_service_leaders.py tests/e2e/test_killed_services.py
   tests/e2e/test_demo_command.py tests/integration/downloader/test_hub_download.py tests/integration/serving \
   tests/integration/runtime tests/integration/downloader tests/unit/test_bad_values.py
 
-.PHONY: kube-assets external-crds setup demo up test test-unit chaos test-apiserver test-e2e test-real test-registry test-replay lint format crds crds-check chart chart-check reference manifests image-packages images test-images sbom bench costs docs mutants spec-coverage lock clean
+.PHONY: kube-assets external-crds setup demo up test test-unit chaos test-apiserver test-e2e test-real test-registry test-alerts test-replay lint format crds crds-check chart chart-check reference manifests image-packages images test-images sbom bench costs docs mutants spec-coverage lock clean
 
 setup: $(STAMP)
 
@@ -59,6 +59,12 @@ test-apiserver: setup
 test-registry: setup
 	@PYTHONPATH=tests $(BIN)/python -m support.docker_registry
 	$(BIN)/python -m pytest tests/registry
+
+# Each default alert in a real Prometheus under a planted fault: from the PATH, or Debian's package unpacked under
+# ~/.cache/aim-engine; nothing is installed. About three minutes.
+test-alerts: setup
+	@PYTHONPATH=tests $(BIN)/python -m support.prometheus
+	$(BIN)/python -m pytest --numprocesses 3 tests/alerts
 
 # The log of one whole run, replayed with changes planted in the decision modules; about a minute.
 test-replay: setup

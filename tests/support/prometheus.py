@@ -80,13 +80,13 @@ class Prometheus:
         await eventually(scraped, "all targets scraped a few times")
         assert {name: await self.firing(name) for name in names} == {name: [] for name in names}
 
-    async def fires(self, name: str, **labels: str) -> None:
+    async def fires(self, alert: str, /, **labels: str) -> None:
         """Wait until an alert fires with these labels."""
 
         async def so() -> bool:
-            return any(labels.items() <= one.items() for one in await self.firing(name))
+            return any(labels.items() <= one.items() for one in await self.firing(alert))
 
-        await eventually(so, f"{name} fires with {labels}")
+        await eventually(so, f"{alert} fires with {labels}")
 
 
 @asynccontextmanager
@@ -99,9 +99,7 @@ async def watching(
         targets: base URL of each service, by the name of its pod.
         thresholds: of the alerts to watch for.
     """
-    folder.mkdir(exist_ok=True)
-    (folder / "rules.yml").write_text(yaml.safe_dump(quick_rules(thresholds)), encoding="utf-8")
-    (folder / "prometheus.yml").write_text(yaml.safe_dump(_configuration(targets)), encoding="utf-8")
+    await asyncio.to_thread(_write, folder, targets, thresholds)
     address = f"{HOST}:{free_port()}"
     command = [
         str(obtain(PACKAGE)),
@@ -110,13 +108,7 @@ async def watching(
         f"--web.listen-address={address}",
         "--log.level=warn",
     ]
-    with (folder / "prometheus.log").open("wb") as log:
-        process = subprocess.Popen(
-            command,
-            stdout=log,
-            stderr=log,
-            preexec_fn=dying_with_parent(signal.SIGTERM),  # noqa: PLW1509 - it takes no locks
-        )
+    process = await asyncio.to_thread(_started, command, folder / "prometheus.log")
     try:
         async with aiohttp.ClientSession() as session:
             yield Prometheus(f"http://{address}", session)
@@ -127,6 +119,19 @@ async def watching(
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
+
+
+def _write(folder: Path, targets: Mapping[str, str], thresholds: Mapping[str, float]) -> None:
+    folder.mkdir(exist_ok=True)
+    (folder / "rules.yml").write_text(yaml.safe_dump(quick_rules(thresholds)), encoding="utf-8")
+    (folder / "prometheus.yml").write_text(yaml.safe_dump(_configuration(targets)), encoding="utf-8")
+
+
+def _started(command: Sequence[str], file: Path) -> subprocess.Popen[bytes]:
+    with file.open("wb") as log:
+        # The threads of the loop live as long as it does.
+        end = dying_with_parent(signal.SIGTERM)
+        return subprocess.Popen(command, stdout=log, stderr=log, preexec_fn=end)  # noqa: PLW1509 - it takes no locks
 
 
 def _configuration(targets: Mapping[str, str]) -> JsonObject:

@@ -9,7 +9,6 @@ import yaml
 from aim_packaging.alerts import rules
 from aim_packaging.broker import reader, user_of
 from aim_packaging.dashboards import DASHBOARDS, dashboard_json
-from aim_packaging.metrics_page import page as metrics_page
 from aim_packaging.permission_page import page
 from aim_packaging.rules import rules_of
 from aim_packaging.services import definitions
@@ -35,7 +34,6 @@ def files(charts: Path) -> Mapping[Path, str]:
     return {
         charts / "aim-engine/files/permissions.yaml": _HEADER + yaml.safe_dump(table, sort_keys=False, width=120),
         charts / "aim-engine/PERMISSIONS.md": page(table),
-        charts / "aim-engine/METRICS.md": metrics_page(),
         charts / "aim-engine/files/rules.yaml": _RULES_HEADER + yaml.safe_dump(rules(), sort_keys=False, width=1000),
         **{charts / f"aim-engine/files/dashboards/{one.name}.json": dashboard_json(one) for one in DASHBOARDS},
         charts / "aim-engine/values.yaml": _VALUES_HEADER + values_yaml(),

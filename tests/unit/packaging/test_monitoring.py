@@ -4,7 +4,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import pytest
 
@@ -58,7 +58,8 @@ def test_an_alert_says_what_is_so_and_names_its_runbook() -> None:
         grouped = re.findall(r"by \(([^)]*)\)", alert.expression())
         left = set(grouped[0].split(", ")) if grouped else OF_THE_TARGET
         assert labels <= left, alert.name
-    [group] = rules()["groups"]  # type: ignore[misc]
+    groups: Any = rules()["groups"]
+    (group,) = groups
     assert {one["annotations"]["runbook_url"] for one in group["rules"]} == {
         f"{RUNBOOKS}#{one.anchor}" for one in ALERTS
     }

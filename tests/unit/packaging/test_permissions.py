@@ -167,7 +167,6 @@ def test_the_chart_is_up_to_date_or_says_which_file_is_not(tmp_path: Path) -> No
         "PERMISSIONS.md",
         "values.yaml",
         "values.schema.json",
-        "METRICS.md",
         "rules.yaml",
         "controllers.json",
         "events.json",

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from pathlib import Path
 
-from aim_packaging.reference import kinds_pages, settings_page, values_page
+from aim_packaging.reference import kinds_pages, metrics_page, settings_page, values_page
 
 
 def pages() -> Mapping[str, str]:
@@ -12,6 +12,7 @@ def pages() -> Mapping[str, str]:
         **{f"api/{name}": text for name, text in kinds_pages.pages().items()},
         "settings.md": settings_page.page(),
         "values.md": values_page.page(),
+        "metrics.md": metrics_page.page(),
     }
 
 
