@@ -65,18 +65,19 @@ async def test_a_broker_that_is_gone_and_changes_that_cannot_be_published(stage:
 @pytest.mark.spec("FW-563")
 async def test_two_clusters_under_one_root(stage: Platform) -> None:
     service = await led(stage)
-    async with (
-        watching(stage.folder / "p", {"pod-0": service.url}, {"AIMEngineForeignCluster": 0}) as prometheus,
-        ControlPlane() as elsewhere,
-    ):
+    alert = {"AIMEngineForeignCluster": 0.0}
+    async with watching(stage.folder / "p", {"pod-0": service.url}, alert) as prometheus:
         await prometheus.is_calm(1, "AIMEngineForeignCluster")
+    async with ControlPlane() as elsewhere:
         elsewhere.install_crds(definitions())
         folder = stage.folder / "elsewhere"
         folder.mkdir()
         other = Platform(elsewhere, stage.nats, folder)
         try:
-            await other.started("pod-1", NATS_HEARTBEAT="1s")
-            await prometheus.fires("AIMEngineForeignCluster", part="tinymodels")
+            # Whoever comes second leaves the root to the first, and says so.
+            newcomer = await other.started("pod-1", NATS_HEARTBEAT="1s")
+            async with watching(stage.folder / "q", {"pod-1": newcomer.url}, alert) as prometheus:
+                await prometheus.fires("AIMEngineForeignCluster", part="tinymodels")
         finally:
             await other.close()
 
