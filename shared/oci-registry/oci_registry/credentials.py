@@ -59,6 +59,13 @@ class Credential:
         """Whether there is a username or a password to send."""
         return bool(self.username or self.password)
 
+    def hidden(self, text: str, sent: str = "") -> str:
+        """The text without what is secret of this, and without the `Authorization` that was sent (FW-596)."""
+        pair, token = self.basic_header().partition(" ")[2], sent.partition(" ")[2]
+        for secret in (pair, token, self.password, self.identity_token, self.registry_token):
+            text = text.replace(secret, "***") if secret else text
+        return text
+
     def basic_header(self) -> str:
         """Value of an `Authorization` header of scheme Basic."""
         pair = f"{self.username}:{self.password}".encode()

@@ -71,9 +71,10 @@ class Session:
         Raises:
             RegistryError: any status from 400 on, and whatever the transport raises.
         """
-        response = await self._ask(Request(url, {"Accept": accept}, trust=self.endpoint.trust, is_revalidated=True))
+        request = Request(url, {"Accept": accept}, trust=self.endpoint.trust, is_revalidated=True)
+        response, sent = await self._ask(request)
         if response.status >= 400:
-            raise _status_error(response, self.credential)
+            raise _status_error(response, self.credential, sent)
         return response
 
     async def head(self, url: URL, accept: str) -> Response:
@@ -82,14 +83,16 @@ class Session:
         Raises:
             RegistryError: whatever the transport raises.
         """
-        return await self._ask(Request(url, {"Accept": accept}, trust=self.endpoint.trust, method=Method.HEAD))
+        request = Request(url, {"Accept": accept}, trust=self.endpoint.trust, method=Method.HEAD)
+        return (await self._ask(request))[0]
 
-    async def _ask(self, request: Request) -> Response:
+    async def _ask(self, request: Request) -> tuple[Response, str]:
+        """The answer, and the `Authorization` that was sent for it."""
         about = (self.endpoint, self.scope, self.credential)
         tried: set[str] = set()
         try:
             headers = await self.authorizer.headers(*about)
-            response = await self.transport.send(request.with_headers(headers))
+            response, sent = await self.transport.send(request.with_headers(headers)), headers.get("Authorization", "")
             while response.status == 401:
                 headers = await self.authorizer.headers_after_refusal(*about, response)
                 scheme = headers.get("Authorization", "").partition(" ")[0]
@@ -97,6 +100,7 @@ class Session:
                     break
                 # Harbor refuses a token for the catalog, and then asks for username and password.
                 tried.add(scheme)
+                sent = headers["Authorization"]
                 response = await self.transport.send(request.with_headers(headers))
         except RegistryError as error:
             if error.code is RegistryErrorCode.UNREACHABLE:
@@ -104,7 +108,7 @@ class Session:
             raise
         if response.status == 401:
             self.authorizer.forget(*about)
-        return response
+        return response, sent
 
 
 def _oci_error(body: bytes) -> tuple[str, str]:
@@ -119,8 +123,9 @@ def _oci_error(body: bytes) -> tuple[str, str]:
     return str(first.get("code") or ""), str(first.get("message") or "")
 
 
-def _status_error(response: Response, credential: Credential | None) -> RegistryError:
-    code, message = _oci_error(response.body)
+def _status_error(response: Response, credential: Credential | None, sent: str) -> RegistryError:
+    # Whoever was sent a credential may answer with it.
+    code, message = ((credential or Credential()).hidden(text, sent) for text in _oci_error(response.body))
     detail = " ".join(part for part in (code, message) if part)[:MESSAGE_LIMIT]
     if code_of_status(response.status) is RegistryErrorCode.AUTH_FAILED:
         hint = "no pull secret matches it" if credential is None else "check the credentials of its pull secret"

@@ -339,3 +339,14 @@ async def test_the_demo_catalogue_is_read_end_to_end(client: RegistryClient) -> 
         with pytest.raises(RegistryError, match="no pull secret matches") as caught:
             await client.list_tags(canonical_repository(registry.host, "private/aim-dummy"))
         assert caught.value.category is RegistryErrorCategory.AUTH
+
+
+@pytest.mark.spec("FW-596")
+async def test_a_registry_that_answers_with_the_password_is_quoted_without() -> None:
+    password = "of-somebody"
+    body = json.dumps({"errors": [{"code": "DENIED", "message": f"{password} may not"}]}).encode()
+    async with LocalRegistry(store=store_with_tags("1"), auth=None) as registry, RegistryClient(settings()) as client:
+        registry.fail("tags", Fault(403, body=body))
+        with pytest.raises(RegistryError, match=r"DENIED \*\*\* may not") as caught:
+            await client.list_tags(at(registry), pull_secret(registry.host, "me", password))
+    assert password not in str(caught.value)

@@ -1,5 +1,7 @@
 """How the program fails: an exit code, a termination message and a line for people (AR-764, AR-765)."""
 
+import os
+import re
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -12,6 +14,10 @@ from controller_runtime import dumps
 
 _MAX_TERMINATION_BYTES: Final = 4096
 _MAX_TEXT: Final = 1000
+_CREDENTIAL: Final = re.compile(r"(TOKEN|SECRET|PASSWORD|ACCESS_KEY|API_KEY)$")
+"""Variables that hold one, by the end of their names."""
+_SHORTEST: Final = 6
+"""Characters of a value that is hidden; a shorter one would be found in any text."""
 
 _PHRASES: Final[Mapping[ExitCode, str]] = MappingProxyType(
     {
@@ -23,13 +29,21 @@ _PHRASES: Final[Mapping[ExitCode, str]] = MappingProxyType(
 """Phrases that the log patterns of AR-348 recognise, for readers who know no exit codes."""
 
 
+def hidden(text: str, variables: Mapping[str, str] = os.environ) -> str:
+    """The text without the credentials of the environment: a host may answer with what it was sent (FW-596)."""
+    values = [value for name, value in variables.items() if _CREDENTIAL.search(name) and len(value) >= _SHORTEST]
+    for value in sorted(values, key=len, reverse=True):
+        text = text.replace(value, "***")
+    return masked(text)
+
+
 class DownloadError(Exception):
     """The program cannot go on; the exit code says why."""
 
     def __init__(self, code: ExitCode, message: str) -> None:
         super().__init__(message)
         self.code = code
-        self.message = masked(message)
+        self.message = hidden(message)
 
     @property
     def is_terminal(self) -> bool:
@@ -52,7 +66,7 @@ class DownloadError(Exception):
 
 def log(text: str) -> None:
     """One line of diagnostics, on stderr so that results stay alone on stdout (AR-772)."""
-    print(masked(text), file=sys.stderr, flush=True)
+    print(hidden(text), file=sys.stderr, flush=True)
 
 
 def write_termination_message(path: Path, content: bytes) -> None:
