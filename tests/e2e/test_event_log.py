@@ -88,13 +88,22 @@ async def test_the_story_runs_through_the_five_services_in_one_trace(platform: P
     assert "InferenceService told/chat" in page.read_text(encoding="utf-8")
 
 
-async def test_every_decision_is_taken_alike_again(platform: Platform) -> None:
+@pytest.mark.spec("FW-619", "FW-620")
+async def test_every_decision_is_taken_alike_again(platform: Platform, tmp_path: Path) -> None:
     await platform.namespace("replayed")
     await platform.running(await platform.service("replayed", "chat", model={"image": IMAGE}))
 
     ran = await aim(platform, "replay", "aimservice", "replayed/chat")
     assert ran.code == 0, ran
     assert " 0 different, 0 undetermined" in ran.out.splitlines()[-1]
+
+    file = tmp_path / "chat.aimlog"
+    made = await aim(platform, "export", str(file), "aimservice", "replayed/chat")
+    assert made.code == 0, made
+    assert "replayed" in made.out
+    alone = await aim(platform, "replay", str(file), "--nats-url", "nats://127.0.0.1:1")
+    assert (alone.code, alone.err) == (0, ran.err)
+    assert " 0 different, 0 undetermined" in alone.out.splitlines()[-1]
 
     code = services()
     async with history(platform.stack.nats_url) as log:

@@ -138,7 +138,9 @@ def commands() -> list[str]:
 
 
 @pytest.mark.spec("FW-600", "FW-602", "FW-615", "FW-616", "FW-617")
-async def test_of_the_page_every_command_runs(platform: Platform, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_of_the_page_every_command_runs(
+    platform: Platform, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     monkeypatch.setenv("KUBECONFIG", str(platform.stack.kubeconfig))
     monkeypatch.setenv("AIM_NATS_URL", platform.stack.nats_url)
     monkeypatch.chdir(PAGE.parents[1])
@@ -149,11 +151,14 @@ async def test_of_the_page_every_command_runs(platform: Platform, monkeypatch: p
     serving = platform.stack["serving"].url
     ended = {}
     for line in commands():
-        words = line.replace("http://HOST:PORT", serving).split()[1:]
+        words = (
+            line.replace("http://HOST:PORT", serving).replace("night.aimlog", f"{tmp_path}/night.aimlog").split()[1:]
+        )
         ended[line] = await aim(*words)
     assert {line: said for line, said in ended.items() if said.code not in (0, 1, 3)} == {}
     # Nothing is wrong with this service, and this much is known of it.
-    for line in ("aim why aimservice demo/qwen-chat", "aim replay aimservice demo/qwen-chat", "aim cache -A"):
+    replayed = ("aim replay aimservice demo/qwen-chat", "aim export night.aimlog -n demo --since 3h")
+    for line in ("aim why aimservice demo/qwen-chat", *replayed, "aim replay night.aimlog", "aim cache -A"):
         assert ended[line].code == 0, ended[line]
     assert "Hi" in ended["aim chat qwen-chat -n demo -m Hi"].out
     assert "AIMService" in ended["aim diff --from 1m"].out

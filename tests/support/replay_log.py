@@ -112,13 +112,13 @@ class Log:
         """Today's code decides again."""
         return [one async for one in self.replayer(reconcile).decisions(wanted)]
 
-    def replayer(self, reconcile: Reconcile) -> Replayer:
-        """What takes them again with this code."""
+    def replayer(self, reconcile: Reconcile, history: History | None = None) -> Replayer:
+        """What takes them again with this code, by default from the broker."""
         reconcilers = (Reconciler("widget", PART, reconcile),)
         code = ServiceCode(
             AimSettings, lambda _: ServiceDefinition("tester", (), (PART,), (COLOUR,), reconcilers=reconcilers)
         )
-        return Replayer(History(self.bus, self.layout), {"tester": code})
+        return Replayer(history or History(self.bus, self.layout), {"tester": code})
 
     async def _publish(self, subject: str, body: bytes) -> None:
         assert isinstance(await self.bus.publish(subject, body, {}), PubAck)

@@ -11,7 +11,10 @@ KindName = Annotated[
 ]
 ObjectName = Annotated[str, typer.Argument(help="name or namespace/name.")]
 MaybeName = Annotated[str | None, typer.Argument(help="name or namespace/name; without it all of the kind.")]
-NatsUrl = Annotated[str, typer.Option("--nats-url", envvar="AIM_NATS_URL", help="Message broker with the event log.")]
+NatsUrl = Annotated[
+    str,
+    typer.Option("--nats-url", envvar="AIM_NATS_URL", help="Broker with the event log, or a file of `aim export`."),
+]
 LOCAL = "nats://127.0.0.1:4222"
 Kubeconfig = Annotated[str | None, typer.Option(help="Kubeconfig of the cluster; default as for kubectl.")]
 Context = Annotated[str | None, typer.Option(help="Context in the kubeconfig.")]

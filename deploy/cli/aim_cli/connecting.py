@@ -4,9 +4,11 @@ import asyncio
 import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Final
 
 from aim_cli.errors import UnreachableError
+from aim_cli.log_file import SUFFIX, FileHistory, read
 from controller_runtime import KubeClient, KubeError, load_connection
 from controller_runtime.bus.connection import BusConnection, BusError, BusSettings, connect
 from controller_runtime.bus.history import History
@@ -33,11 +35,15 @@ async def cluster(kubeconfig: str | None, context: str | None) -> AsyncIterator[
 
 @asynccontextmanager
 async def history(nats_url: str) -> AsyncIterator[History]:
-    """Open the event log of the installation with the root ``AIM_NATS_ROOT``.
+    """Open the event log of the installation with the root ``AIM_NATS_ROOT``, or the one that a file holds (FW-620).
 
     Raises:
         UnreachableError: as of `broker`.
+        UnreadableError: the file cannot be read.
     """
+    if nats_url.endswith(SUFFIX):
+        yield FileHistory(await asyncio.to_thread(read, Path(nats_url)))
+        return
     async with broker(nats_url) as connection:
         yield History(connection, layout())
 

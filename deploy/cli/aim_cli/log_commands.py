@@ -29,7 +29,7 @@ _STYLES: Final = {Verdict.SAME: "green", Verdict.DIFFERENT: "bold red", Verdict.
 
 async def replay(kind: str | None, name: str | None, where: Where, nats_url: str, form: Form) -> Exit:
     """Print each decision as it was taken again; the code by how they turned out."""
-    wanted = _decisions_of(kind, name, where)
+    wanted = decisions_of(kind, name, where)
     code = services()
     async with history(nats_url) as log:
         await _tell_dropped(log)
@@ -125,7 +125,12 @@ def _traces(moments: Sequence[Moment]) -> Iterable[str]:
         yield f"trace {one} of {of_trace[0].about}: {counted(len(of_trace), 'moment')}, in {services}"
 
 
-def _decisions_of(kind: str | None, name: str | None, where: Where) -> DecisionFilter:
+def decisions_of(kind: str | None, name: str | None, where: Where) -> DecisionFilter:
+    """The decisions about an object; without a kind all, or those of a namespace.
+
+    Raises:
+        TargetError: no such kind, or its name is missing.
+    """
     if kind is None:
         return DecisionFilter(namespace=where.namespace)
     if name is None and "/" not in kind:

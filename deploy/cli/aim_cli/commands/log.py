@@ -12,22 +12,62 @@ from aim_cli.arguments import LOCAL, Context, KindName, Kubeconfig, MaybeName, N
 
 
 def replay(
-    kind: Annotated[str | None, typer.Argument(help="Kind, plural or short name; without it, every decision.")] = None,
+    kind: Annotated[
+        str | None, typer.Argument(help="Kind, plural or short name; or a file of `aim export`; or every decision.")
+    ] = None,
     name: MaybeName = None,
     namespace: Namespace = None,
     output: Output = Form.TABLE,
     nats_url: NatsUrl = LOCAL,
 ) -> None:
-    """Make every recorded decision again, of one object or of all, from the log alone, and compare.
+    """Make every recorded decision again, of one object or of all, from the log or a file alone, and compare.
 
     Exits with 0 when today's code decides the same, with 1 when it decides anything differently, otherwise with 2 when
     an outcome is undetermined, naming what is missing. Exits with 4 when the log cannot be read.
     """
     from aim_cli.log_commands import replay
+    from aim_cli.log_file import SUFFIX
     from aim_cli.running import run
     from aim_cli.targets import Where
 
+    if kind is not None and kind.endswith(SUFFIX):
+        nats_url, kind, name = kind, name, None
     raise typer.Exit(run(replay(kind, name, Where(namespace=namespace), nats_url, output)))
+
+
+def export(
+    file: Annotated[Path, typer.Argument(help="File to make; its name ends with .aimlog.")],
+    kind: Annotated[str | None, typer.Argument(help="Kind, plural or short name; without it, every decision.")] = None,
+    name: MaybeName = None,
+    namespace: Namespace = None,
+    output: Output = Form.TABLE,
+    nats_url: NatsUrl = LOCAL,
+    since: Annotated[
+        str, typer.Option("--since", help="No decision from before: a time, or 10m for ten minutes ago.")
+    ] = "",
+) -> None:
+    """Write decisions, and every object of the kinds that they read, into a file that replays without a cluster.
+
+    Credentials are covered. The file holds these kinds in all namespaces, since decisions count them; it tells which.
+    Exits with 2 when the file cannot be written, with 3 when there is no such decision, with 4 when the log cannot be
+    read.
+    """
+    from dataclasses import replace
+    from datetime import UTC, datetime
+
+    from aim_cli.answer import Answer, answered
+    from aim_cli.exporting import export as exported
+    from aim_cli.log_commands import decisions_of
+    from aim_cli.moments import moment
+    from aim_cli.running import waited
+    from aim_cli.targets import Where
+
+    def ask() -> Answer:
+        wanted = decisions_of(kind, name, Where(namespace=namespace))
+        begun = moment(since, datetime.now(UTC)) if since else None
+        return waited(exported(nats_url, file, replace(wanted, since=begun)))
+
+    raise typer.Exit(answered(ask, output))
 
 
 def timeline(
@@ -138,6 +178,7 @@ def diff(
 def register(app: typer.Typer) -> None:
     """Make the commands known."""
     app.command("replay")(replay)
+    app.command("export")(export)
     app.command("timeline")(timeline)
     app.command("state")(state)
     app.command("diff")(diff)

@@ -104,11 +104,15 @@ class Replayer:
             reconciler = await self._reconciler(stored.record)
         except _MissingError as missing:
             return Replayed(stored, Verdict.UNKNOWN, missing=(str(missing),))
+        try:
+            return await self._until_told(reconciler, reading, stored)
+        except UntoldError as untold:
+            return Replayed(stored, Verdict.UNKNOWN, missing=(str(untold),))
+
+    async def _until_told(self, reconciler: Reconciler[Any], reading: Reading, stored: StoredDecision) -> Replayed:
         while True:
             try:
                 return _again(reconciler, stored, reading.past)
-            except UntoldError as untold:
-                return Replayed(stored, Verdict.UNKNOWN, missing=(str(untold),))
             except NotLoadedError as lacking:
                 await reading.read_on(scoped_part(lacking.part, stored.record.service), lacking.keys)
 

@@ -1,0 +1,252 @@
+"""A slice of the event log in a file, which is read as the log itself is (FW-619, FW-620).
+
+JSON lines, compressed: first what the file is, then versions, decisions and settings. Parts are in it whole or not at
+all: with some objects left out, an absence could not be told from an omission.
+"""
+
+# The arguments are those of `History`.
+# ruff: noqa: ARG002
+import gzip
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final
+
+from aim_cli.errors import UnreadableError
+from controller_runtime import JsonObject, Key, dumps
+from controller_runtime.bus.chain import Chain, LoggedVersion, StateAt, chained, find, state_at
+from controller_runtime.bus.decision import DecisionRecord
+from controller_runtime.bus.entry import Version
+from controller_runtime.bus.envelope import EnvelopeError, decode_state
+from controller_runtime.bus.history import DecisionFilter, History, LoggedSpan, PartOf, Span, StoredDecision
+from controller_runtime.json import loads
+from controller_runtime.replay.past import UntoldError, objects_of, scoped_part, searched_parts
+
+SUFFIX: Final = ".aimlog"
+_FORMAT: Final = 1
+_EVERY: Final = DecisionFilter()
+_EVER: Final = Span(datetime(1970, 1, 1, tzinfo=UTC), datetime(9999, 1, 1, tzinfo=UTC))
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """What a file holds.
+
+    Attributes:
+        parts: which parts are in it; of the facts, whose.
+        present: what the state stream held.
+        settings: by service and digest.
+        begins: since when the log was complete.
+    """
+
+    parts: frozenset[PartOf]
+    versions: tuple[LoggedVersion, ...]
+    present: tuple[LoggedVersion, ...]
+    decisions: tuple[StoredDecision, ...]
+    settings: Mapping[tuple[str, str], JsonObject]
+    begins: datetime
+    complete_since: Mapping[str, datetime]
+
+
+async def taken(log: History, wanted: DecisionFilter) -> Held:
+    """Decisions, and of every part that they read all that there is: whoever decides again may ask for more of it."""
+    decisions = await log.decisions(wanted)
+    parts = frozenset(where for one in decisions for where in _parts_of(one.record))
+    versions = [one for where in sorted(parts) for one in (await log.during(where, _EVER)).within]
+    present = [one for of_part in (await log.present(parts)).values() for one in of_part.values()]
+    settings = {}
+    for service, digest in sorted({(one.record.service, one.record.settings) for one in decisions}):
+        values = await log.settings(service, digest) if digest else None
+        if values is not None:
+            settings[service, digest] = values
+    # Last: what was dropped meanwhile may be missing.
+    begins, since = await log.begins(), await log.complete_since()
+    return Held(parts, tuple(versions), tuple(present), tuple(decisions), settings, begins, since)
+
+
+def _parts_of(record: DecisionRecord) -> Iterator[PartOf]:
+    yield record.part, ""
+    for part in (*(part for part, _ in objects_of(record)), *searched_parts(record)):
+        yield scoped_part(part, record.service)
+    for read in record.reads.objects:
+        yield scoped_part(read.part, record.service)
+
+
+def documents(held: Held) -> Iterator[JsonObject]:
+    """The lines of a file."""
+    since = {what: at.isoformat() for what, at in held.complete_since.items()}
+    parts = sorted(list(where) for where in held.parts)
+    yield {"aimlog": _FORMAT, "parts": parts, "begins": held.begins.isoformat(), "completeSince": since}
+    for (service, digest), values in held.settings.items():
+        yield {"is": "settings", "service": service, "digest": digest, "values": values}
+    for what, versions in (("version", held.versions), ("present", held.present)):
+        yield from ({"is": what, **_version(one)} for one in versions)
+    for one in held.decisions:
+        record = loads(one.record.to_json())
+        yield {"is": "decision", "stored": one.stored.isoformat(), "sequence": one.sequence, "record": record}
+
+
+def _version(one: LoggedVersion) -> JsonObject:
+    try:
+        body = one.state.json()
+    except EnvelopeError:
+        # Nobody can say what may be in it: a hole instead.
+        body = None
+    where = {"part": one.part, "namespace": one.key.namespace, "name": one.key.name, "sequence": one.sequence}
+    return {**where, "headers": one.state.headers(), "body": body}
+
+
+def write(path: Path, lines: Iterable[JsonObject]) -> None:
+    """Make a file.
+
+    Raises:
+        UnreadableError: it cannot be made.
+    """
+    try:
+        with gzip.open(path, "wb") as file:
+            file.writelines(dumps(line) + b"\n" for line in lines)
+    except OSError as error:
+        raise UnreadableError(f"{path} cannot be written: {error.strerror or error}") from error
+
+
+def read(path: Path) -> Held:
+    """What a file holds.
+
+    Raises:
+        UnreadableError: there is no such file, or it is none of ours.
+    """
+    try:
+        with gzip.open(path, "rb") as file:
+            head, *lines = map(loads, file)
+        if head["aimlog"] != _FORMAT:
+            raise UnreadableError(f"{path} is of another release: look with the one that made it")
+        held = _held(head, lines)
+        if not {where for one in held.decisions for where in _parts_of(one.record)} <= held.parts:
+            raise UnreadableError(f"{path} lacks what its decisions read: ask for the whole file")
+        return held
+    except (OSError, EOFError, ValueError, KeyError, TypeError) as error:
+        raise UnreadableError(f"{path} cannot be read: {error}; name a file that `aim export` made") from error
+
+
+def _held(head: JsonObject, lines: Sequence[JsonObject]) -> Held:
+    by_kind: defaultdict[str, list[JsonObject]] = defaultdict(list)
+    for line in lines:
+        by_kind[line["is"]].append(line)
+    return Held(
+        frozenset((part, service) for part, service in head["parts"]),
+        tuple(map(_read_version, by_kind["version"])),
+        tuple(map(_read_version, by_kind["present"])),
+        tuple(map(_read_decision, by_kind["decision"])),
+        {(one["service"], one["digest"]): one["values"] for one in by_kind["settings"]},
+        datetime.fromisoformat(head["begins"]),
+        {what: datetime.fromisoformat(at) for what, at in head["completeSince"].items()},
+    )
+
+
+def _read_version(line: JsonObject) -> LoggedVersion:
+    body = b"" if line["body"] is None else dumps(line["body"])
+    state = decode_state(line["part"], Key(line["namespace"], line["name"]), line["headers"], body)
+    return LoggedVersion(state, int(line["sequence"]), pending=line["is"] == "present")
+
+
+def _read_decision(line: JsonObject) -> StoredDecision:
+    record = DecisionRecord.model_validate(line["record"])
+    return StoredDecision(record, datetime.fromisoformat(line["stored"]), int(line["sequence"]))
+
+
+class FileHistory(History):
+    """A log that is a file: all of it is at hand, so nothing is read in sections."""
+
+    def __init__(self, held: Held) -> None:
+        # There is no connection.
+        self.dropped = 0
+        self.unreadable_decisions = 0
+        self._held = held
+        self._versions: defaultdict[tuple[str, Key], list[LoggedVersion]] = defaultdict(list)
+        for one in held.versions:
+            self._versions[one.part, one.key].append(one)
+        self._now = {(one.part, one.key): one for one in held.present}
+
+    async def versions(self, part: str, key: Key) -> tuple[LoggedVersion, ...]:
+        """See `History`."""
+        return self._chain(part, key).versions
+
+    async def fetch(self, part: str, key: Key, version: Version) -> LoggedVersion | None:
+        """See `History`."""
+        return find(await self.versions(part, key), version)
+
+    async def chains(self, wanted: Iterable[tuple[str, Key]]) -> dict[tuple[str, Key], Chain]:
+        """See `History`."""
+        return {(part, key): self._chain(part, key) for part, key in wanted}
+
+    async def present(self, wanted: Iterable[PartOf]) -> dict[PartOf, dict[Key, LoggedVersion]]:
+        """See `History`."""
+        return {where: {one.key: one for one in _of(self._now.values(), self._sure(where))} for where in wanted}
+
+    async def keys(self, wanted: PartOf) -> set[Key]:
+        """See `History`."""
+        return {one.key for one in _of(self._held.versions, self._sure(wanted))}
+
+    async def during(self, wanted: PartOf, span: Span, behind: int = 0) -> LoggedSpan:
+        """Of the part everything: see `LoggedSpan`, which may hold more than the span."""
+        return LoggedSpan(tuple(_of(self._held.versions, self._sure(wanted))), (), None)
+
+    async def last_before(self, part: str, keys: Iterable[Key], before: datetime) -> dict[Key, LoggedVersion | None]:
+        """None: `during` has them all."""
+        return {}
+
+    async def next_after(self, part: str, keys: Iterable[Key], sequence: int) -> list[LoggedVersion]:
+        """None: `during` has them all."""
+        return []
+
+    async def decisions(self, wanted: DecisionFilter = _EVERY) -> list[StoredDecision]:
+        """See `History`."""
+        return [one for one in self._held.decisions if _matches(one.record, wanted)]
+
+    async def complete_since(self) -> dict[str, datetime]:
+        """See `History`."""
+        return dict(self._held.complete_since)
+
+    async def sequence_at(self, moment: datetime) -> int:
+        """Everything is near."""
+        return 0
+
+    async def begins(self) -> datetime:
+        """See `History`."""
+        return self._held.begins
+
+    async def settings(self, service: str, digest: str) -> JsonObject | None:
+        """See `History`."""
+        return self._held.settings.get((service, digest))
+
+    async def state_at(self, at: datetime, parts: Sequence[str]) -> dict[tuple[str, Key], StateAt]:
+        """See `History`; of parts that are not in the file nothing is told."""
+        wheres = sorted(where for where in {*self._versions, *self._now} if where[0] in parts)
+        return {where: _at(self._chain(*where).versions, at) for where in wheres}
+
+    def _chain(self, part: str, key: Key) -> Chain:
+        present = self._now.get((part, key))
+        return Chain(chained(self._versions.get((part, key), ()), present), present)
+
+    def _sure(self, where: PartOf) -> PartOf:
+        if where not in self._held.parts:
+            raise UntoldError(f"the file holds nothing of {where[0]}: export the decision with a release that reads it")
+        return where
+
+
+def _of(versions: Iterable[LoggedVersion], where: PartOf) -> Iterator[LoggedVersion]:
+    # The facts of a service lie under its name.
+    return (one for one in versions if one.part == where[0] and where[1] in ("", one.key.namespace))
+
+
+def _at(versions: Sequence[LoggedVersion], at: datetime) -> StateAt:
+    before = next((one for one in reversed(versions) if one.state.time <= at), None)
+    return state_at(before, next((one for one in versions if one.state.time > at), None), None, at)
+
+
+def _matches(record: DecisionRecord, wanted: DecisionFilter) -> bool:
+    told = (record.service, record.part, record.namespace, record.name)
+    asked = (wanted.service, wanted.part, wanted.namespace, wanted.name)
+    return wanted.admits(record) and all(one in (None, other) for one, other in zip(asked, told, strict=True))
