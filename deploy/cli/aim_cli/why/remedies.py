@@ -6,7 +6,7 @@ from typing import Final
 
 from aim_cli.why.chain import Link
 
-_REMEDIES: Final[Mapping[str, str]] = MappingProxyType(
+REMEDIES: Final[Mapping[str, str]] = MappingProxyType(
     {
         "AuthError": "correct the token or the keys in its env, or in the runtime config that it follows",
         "SourceNotFound": "correct the source: kubectl edit {what}",
@@ -50,7 +50,7 @@ _REMEDIES: Final[Mapping[str, str]] = MappingProxyType(
 
 def is_known(link: Link) -> bool:
     """Whether there is more to say than what Kubernetes does."""
-    return link.blocker is None or link.blocker.reason in _REMEDIES
+    return link.blocker is None or link.blocker.reason in REMEDIES
 
 
 def remedy_of(link: Link) -> str:
@@ -60,7 +60,7 @@ def remedy_of(link: Link) -> str:
     what = (link.blocker.subject if link.blocker else "") or f"{ref.kind.singular} {ref.name}{scope}"
     if link.blocker is None:
         return f"create it, or correct who names it: kubectl get {ref.kind.plural}{scope}"
-    known = _REMEDIES.get(link.blocker.reason)
+    known = REMEDIES.get(link.blocker.reason)
     if known is None:
         return f"kubectl describe {what}"
     return known.format(what=what, namespace=ref.namespace, log=f"{ref.name}{scope}")
