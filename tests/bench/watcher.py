@@ -41,7 +41,8 @@ class Arrivals:
             TimeoutError: not all were in time; names some that lack.
         """
         wanted = set(keys)
-        await self._until(lambda: wanted - self.seen.keys(), seconds)
+        # Not the difference with the keys: it looks at all of them, for each change and each who waits.
+        await self._until(lambda: {key for key in wanted if key not in self.seen}, seconds)
         return {key: self.seen[key] for key in wanted}
 
     async def until_gone(self, keys: Iterable[Key], seconds: float) -> None:
