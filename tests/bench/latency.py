@@ -10,6 +10,7 @@ from bench.ledger import COLD_PATH, PER_SERVICE, Cost, Ledger
 from bench.site import WARM, Site, service_body
 
 from aim_domain import kinds
+from aim_local.demo.summary import complaints
 from controller_runtime import Key
 
 WARM_UPS: Final = 3
@@ -74,7 +75,11 @@ async def _until_running(site: Site, key: Key) -> float:
     """Seconds from the intent to create it until a watcher saw it run."""
     begun = time.monotonic()
     await site.create(kinds.AIM_SERVICE, [service_body(key)])
-    seen = await site.services.until_seen([key], _PATIENCE)
+    try:
+        seen = await site.services.until_seen([key], _PATIENCE)
+    except TimeoutError as error:
+        said = complaints(site.services.present.get(key) or {})
+        raise TimeoutError(f"{error}\n{said}") from error
     return seen[key] - begun
 
 
