@@ -49,8 +49,15 @@ def speakers(cluster: Cluster, service: Ref, obj: JsonObject) -> list[Speaker]:
     for ref in used:
         value = optional_label_value(ref.name)
         if ref.kind.kind.endswith("ServiceTemplate") and value is not None:
-            found += cluster.search(POD, ref.namespace, f"{labels.TEMPLATE}={value}")
+            # Servers carry the template's label as well; of a cluster's template those of everybody.
+            with_template = cluster.search(POD, ref.namespace, f"{labels.TEMPLATE}={value}")
+            found += [pod for pod in with_template if not _is_of_a_service(pod)]
     return _of(found, _DISCOVERY)
+
+
+def _is_of_a_service(pod: JsonObject) -> bool:
+    carried = pod["metadata"].get("labels") or {}
+    return labels.KSERVE_INFERENCE_SERVICE in carried or labels.CACHE_NAME in carried
 
 
 def _of(pods: list[JsonObject], phase: str) -> list[Speaker]:

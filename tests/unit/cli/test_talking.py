@@ -85,7 +85,9 @@ def test_the_last_phase_that_has_pods_speaks() -> None:
     download = pod("download", labels.CACHE_NAME, "a")
     discovery = pod("discovery", labels.TEMPLATE, "t")
     foreign = pod("foreign", labels.CACHE_NAME, "b")
-    known = [(AIM_SERVICE, obj), (AIM_TEMPLATE_CACHE, told), foreign]
+    others = make(POD, "others", namespace=TEAM, spec={"containers": [{"name": "c"}]})
+    others["metadata"]["labels"] = {labels.TEMPLATE: "t", labels.KSERVE_INFERENCE_SERVICE: "another"}
+    known = [(AIM_SERVICE, obj), (AIM_TEMPLATE_CACHE, told), foreign, (POD, others)]
     for pods, names in (
         ([model, download, discovery], ["model"]),
         ([download, discovery], ["download"]),
