@@ -11,7 +11,7 @@ from aim_cli.connecting import history
 from aim_cli.errors import Exit
 from aim_cli.log_targets import PARTS, Target, kind_name
 from aim_cli.states import state_of
-from aim_cli.targets import kind_called
+from aim_cli.targets import known_kind
 from controller_runtime import Key
 from controller_runtime.bus.chain import Knowledge, LoggedVersion, StateAt, state_at
 from controller_runtime.bus.envelope import EnvelopeError
@@ -174,8 +174,9 @@ def _named(where: tuple[str, Key]) -> str:
 
 
 def _state(part: str, body: JsonObject) -> str:
-    kind = next((one.kind for one in PARTS if one.name == part), None)
-    return "" if kind is None else state_of(kind_called(kind.resource), body)
+    # The log also holds kinds that no command is asked about, such as RoleBindings.
+    kind = next((known_kind(one.kind.resource) for one in PARTS if one.name == part), None)
+    return "" if kind is None else state_of(kind, body)
 
 
 def _short(value: object) -> str:

@@ -38,13 +38,18 @@ class Where:
         return "" if self.everywhere or not kind.namespaced else self.default
 
 
+def known_kind(word: str) -> Resource | None:
+    """The kind that a word names; ``None`` of kinds that no command is asked about."""
+    return next((kind for kind in KNOWN if word.lower() in kind.words), None)
+
+
 def kind_called(word: str) -> Resource:
     """The kind that a word names.
 
     Raises:
         TargetError: there is none.
     """
-    found = next((kind for kind in KNOWN if word.lower() in kind.words), None)
+    found = known_kind(word)
     if found is None:
         known = ", ".join(sorted(kind.plural for kind in KNOWN))
         raise TargetError(f"there is no kind {word!r}; known are {known}")

@@ -1,16 +1,18 @@
 """Objects as they were, and what is otherwise since. No broker."""
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 from support.builders import NOW
 
 from aim_cli.errors import Exit, TargetError
-from aim_cli.log_targets import Target
+from aim_cli.log_targets import PARTS, Target
 from aim_cli.moments import moment
 from aim_cli.past import Scope, members, of_versions, told_diff, told_state
 from aim_domain.parts import SERVICES
-from controller_runtime import JsonObject, Key, dumps
+from controller_runtime import JsonObject, Key, Part, dumps
 from controller_runtime.bus.chain import Knowledge, LoggedVersion, StateAt
 from controller_runtime.bus.envelope import StateMessage, Verb
 
@@ -129,3 +131,14 @@ def test_moments() -> None:
     assert moment("2026-11-23T16:05:00+02:00", NOW) == datetime(2026, 11, 23, 14, 5, tzinfo=UTC)
     with pytest.raises(TargetError, match="is no time"):
         moment("yesterday", NOW)
+
+
+@pytest.mark.spec("FW-615")
+@pytest.mark.parametrize("part", PARTS, ids=lambda part: part.name)
+def test_every_kind_that_is_logged_is_shown(part: Part[Any]) -> None:
+    logged = version(1, 0, service("Starting"))
+    state = replace(logged, state=replace(logged.state, part=part.name))
+    found = of_versions((state,), NOW + timedelta(minutes=2))
+    assert found is not None
+    told = told_state({(part.name, CHAT): found}, ALL)
+    assert told.lines[1].split()[:2] == [part.kind.kind, "team/chat"]
