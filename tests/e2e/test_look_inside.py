@@ -146,10 +146,13 @@ async def test_of_the_page_every_command_runs(
     monkeypatch.setenv("KUBECONFIG", str(platform.stack.kubeconfig))
     monkeypatch.setenv("AIM_NATS_URL", platform.stack.nats_url)
     monkeypatch.chdir(PAGE.parents[1])
-    reply = await platform.api.get("/api/v1/namespaces/demo")
-    if reply.status == 404:
+    path = f"{OWN}/namespaces/demo/aimservices/qwen-chat"
+    # Another test of this platform may have applied the demo.
+    if (await platform.api.get("/api/v1/namespaces/demo")).status == 404:
         await platform.namespace("demo")
-    await platform.running(await platform.service("demo", "qwen-chat", model={"image": IMAGE}))
+    if (await platform.api.get(path)).status == 404:
+        await platform.service("demo", "qwen-chat", model={"image": IMAGE})
+    await platform.running(path)
     serving = platform.stack["serving"].url
     ended = {}
     for line in commands():
@@ -166,5 +169,6 @@ async def test_of_the_page_every_command_runs(
         assert ended[line].code == 0, ended[line]
     assert "Hi" in ended["aim chat qwen-chat -n demo -m Hi"].out
     assert "AIMService" in ended["aim diff --from 1m"].out
-    assert "would     serving: create" in ended["aim plan -f deploy/local/examples/second-service.yaml"].out
+    planned = ended["aim plan -f deploy/local/examples/second-service.yaml"].out
+    assert "would     serving: create" in planned or "would be unchanged" in planned
     assert ended["aim logs qwen-chat -n demo --tail 20"].code == 0

@@ -60,6 +60,7 @@ async def test_objects_are_counted_by_the_status_that_their_last_pass_gave_them(
 @pytest.mark.spec("FW-560")
 async def test_decisions_are_counted_by_the_reason_of_ready(bench: Bench) -> None:
     ready = {"type": "Ready", "status": "False", "reason": "ModelNotFound", "message": "there is no model qwen"}
+    ready["lastTransitionTime"] = "2026-11-21T12:00:00Z"
     bench.decision = lambda *_: Plan(status={"status": "Pending", "conditions": [ready]})
     await bench.worker.process(CHAT)
     await bench.worker.process(CHAT)

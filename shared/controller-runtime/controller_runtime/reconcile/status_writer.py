@@ -127,13 +127,14 @@ class StatusWriter:
         kind = target.part.kind
         live = await self._kube.get(kind, target.name, target.namespace or None)
         wanted = {condition["type"] for condition in status.get("conditions") or ()}
-        owned = {c["type"] for c in self._ownership.own(live.get("status") or {}).get("conditions") or ()}
+        present = live.get("status") or {}
+        owned = {c["type"] for c in self._ownership.own(present).get("conditions") or ()}
         operations: list[JsonObject] = [
             {"op": "test", "path": "/metadata/uid", "value": target.uid},
             {"op": "test", "path": "/metadata/resourceVersion", "value": live["metadata"]["resourceVersion"]},
         ]
         # From the end, so that removing one does not move the others.
-        for index, condition in reversed(list(enumerate(live["status"].get("conditions") or ()))):
+        for index, condition in reversed(list(enumerate(present.get("conditions") or ()))):
             if condition["type"] in owned - wanted:
                 path = f"/status/conditions/{index}"
                 operations += [

@@ -65,7 +65,12 @@ FRAMEWORK: Final = (
     Metric("workqueue_longest_running_processor_seconds", _G, "Age of the oldest pass that runs", ("name",)),
     Metric("aim_queue_oldest_seconds", _G, "How long the object waits that waits longest", ("name",)),
     Metric("rest_client_requests_total", _C, "Requests to the API server", ("code", "method", "host")),
-    Metric("rest_client_request_duration_seconds", _H, "Duration of requests to the API server", ("verb", "host")),
+    Metric(
+        "rest_client_request_duration_seconds",
+        _H,
+        "Duration of requests to the API server; of watches until they begin",
+        ("verb", "host"),
+    ),
     Metric("aim_api_requests_total", _C, "Requests to the API server by verb and kind", ("verb", "resource", "code")),
     Metric("leader_election_master_status", _G, "1 where this process leads", ("name",)),
     Metric("aim_decisions_total", _C, "Passes by the reason of the Ready that they decided", ("controller", "reason")),

@@ -59,33 +59,33 @@ class Metrics:
         self._silent_since: float | None = None
         self._registry = CollectorRegistry()
         self._passes = Counter(
-            "controller_runtime_reconcile", "Reconciles by result", ["controller", "result"], registry=self._registry
+            "controller_runtime_reconcile", "Passes by result", ["controller", "result"], registry=self._registry
         )
         self._errors = Counter(
-            "controller_runtime_reconcile_errors", "Reconciles that failed", ["controller"], registry=self._registry
+            "controller_runtime_reconcile_errors", "Passes that failed", ["controller"], registry=self._registry
         )
         self._seconds = Histogram(
             "controller_runtime_reconcile_time_seconds",
-            "Duration of reconciles",
+            "Duration of passes",
             ["controller"],
             buckets=_BUCKETS,
             registry=self._registry,
         )
         self._requests = Counter(
             "rest_client_requests",
-            "Requests to the Kubernetes API",
+            "Requests to the API server",
             ["code", "method", "host"],
             registry=self._registry,
         )
         self._kinds = Counter(
             "aim_api_requests",
-            "Requests to the Kubernetes API by verb and kind",
+            "Requests to the API server by verb and kind",
             ["verb", "resource", "code"],
             registry=self._registry,
         )
         self._latency = Histogram(
             "rest_client_request_duration_seconds",
-            "Duration of requests to the Kubernetes API; of watches until they begin",
+            "Duration of requests to the API server; of watches until they begin",
             ["verb", "host"],
             buckets=_BUCKETS,
             registry=self._registry,
