@@ -89,12 +89,13 @@ lint: setup
 
 # What an AIMService costs in requests, cold, one by one and at once; fails when a count is over its goal. CLUSTER=fakes:
 # against a real API server. Runs alone: on a loaded machine, what is told late for a second is told after all.
+BURSTS := 20,100
 costs: setup
-	PYTHONPATH=tests $(BIN)/python -m bench --costs --cluster $(CLUSTER) --sizes $(or $(SIZES),20,100)
+	env -u CLUSTER PYTHONPATH=tests $(BIN)/python -m bench --costs --cluster $(CLUSTER) --sizes $(or $(SIZES),$(BURSTS))
 
 # CLUSTER=real: with KServe; CLUSTER=fakes: a real API server, everything else answers in 20 ms; RUNS=5 shows the range.
 bench: setup
-	PYTHONPATH=tests $(BIN)/python -m bench --cluster $(CLUSTER) $(if $(SIZES),--sizes $(SIZES)) $(if $(RUNS),--runs $(RUNS))
+	env -u CLUSTER PYTHONPATH=tests $(BIN)/python -m bench --cluster $(CLUSTER) $(if $(SIZES),--sizes $(SIZES)) $(if $(RUNS),--runs $(RUNS))
 ifeq ($(CLUSTER),embedded)
 	PYTHONPATH=tests $(BIN)/python -m bench.storage
 	PYTHONPATH=tests $(BIN)/python -m bench.downloads
