@@ -289,7 +289,7 @@ def replayed(mutant: Mutant, nats_url: str) -> Outcome:
     importlib.import_module("aim_cli.output").OUT.file = printed
     sys.argv = ["aim", "replay", "--nats-url", nats_url]
     try:
-        with contextlib.redirect_stderr(printed):
+        with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(printed):
             command.main()
     except SystemExit as end:
         code = int(end.code or 0)
