@@ -2,6 +2,7 @@
 
 import json
 import sys
+from collections.abc import Collection
 from pathlib import Path
 from typing import Annotated
 
@@ -15,6 +16,13 @@ def _main() -> None:
     """What installs the platform on a cluster."""
 
 
+def _refuse(outdated: Collection[Path], command: str) -> None:
+    for path in outdated:
+        typer.echo(f"{path} is not up to date; run `{command}`", err=True)
+    if outdated:
+        sys.exit(1)
+
+
 @app.command()
 def chart(
     folder: Annotated[Path, typer.Argument(help="folder of the charts")] = Path("deploy/charts"),
@@ -25,10 +33,8 @@ def chart(
 
     if not check:
         write(folder)
-    elif wrong := outdated(folder):
-        for path in wrong:
-            typer.echo(f"{path} is not up to date; run `make chart`", err=True)
-        sys.exit(1)
+    else:
+        _refuse(outdated(folder), "make chart")
 
 
 @app.command()
@@ -41,10 +47,8 @@ def reference(
 
     if not check:
         write(folder)
-    elif wrong := outdated(folder):
-        for path in wrong:
-            typer.echo(f"{path} is not up to date; run `make reference`", err=True)
-        sys.exit(1)
+    else:
+        _refuse(outdated(folder), "make reference")
 
 
 @app.command()
@@ -71,8 +75,7 @@ def image_packages(
     if not check:
         file.write_text(packages_json(), encoding="utf-8")
     elif not file.is_file() or file.read_text(encoding="utf-8") != packages_json():
-        typer.echo(f"{file} is not up to date; run `make image-packages`", err=True)
-        sys.exit(1)
+        _refuse([file], "make image-packages")
 
 
 @app.command()
