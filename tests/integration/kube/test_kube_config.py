@@ -6,6 +6,8 @@ import os
 import ssl
 import subprocess
 import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
@@ -194,10 +196,7 @@ async def test_certificates_are_verified_and_presented(tmp_path: Path) -> None:
 
     user: dict[str, object] = {"client-certificate": "me.pem", "client-key": "me.pem"}
 
-    async def version(_: web.BaseRequest) -> web.StreamResponse:
-        return web.json_response({"major": "1"})
-
-    runner = web.ServerRunner(web.Server(version), shutdown_timeout=0.1)
+    runner = web.ServerRunner(web.Server(_version), shutdown_timeout=0.1)
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", 0, ssl_context=tls).start()
     url = f"https://127.0.0.1:{runner.addresses[0][1]}"
@@ -222,6 +221,46 @@ async def test_certificates_are_verified_and_presented(tmp_path: Path) -> None:
         await asyncio.sleep(0)
     finally:
         await runner.cleanup()
+
+
+async def _version(_: web.BaseRequest) -> web.StreamResponse:
+    return web.json_response({"major": "1"})
+
+
+@asynccontextmanager
+async def secure_server(authority: trustme.CA) -> AsyncIterator[int]:
+    """The port of an API server whose certificate that authority has signed."""
+    tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    authority.issue_cert("127.0.0.1").configure_cert(tls)
+    runner = web.ServerRunner(web.Server(_version), shutdown_timeout=0.1)
+    await runner.setup()
+    try:
+        await web.TCPSite(runner, "127.0.0.1", 0, ssl_context=tls).start()
+        yield int(runner.addresses[0][1])
+    finally:
+        await runner.cleanup()
+
+
+@pytest.mark.spec("FW-660")
+@pytest.mark.parametrize("mounted", [True, False])
+async def test_a_changed_ca_is_read_without_a_restart(
+    pod: Path, monkeypatch: pytest.MonkeyPatch, *, mounted: bool
+) -> None:
+    former, new, once = trustme.CA(), trustme.CA(), TransportSettings(attempts=1)
+    former.cert_pem.write_to_path(pod / "ca.crt")
+    async with secure_server(new) as port:
+        monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "127.0.0.1")
+        monkeypatch.setenv("KUBERNETES_SERVICE_PORT", str(port))
+        url, trusted = f"https://127.0.0.1:{port}", {"certificate-authority": "ca.crt"}
+        file = kubeconfig(pod / "config", url, {"token": "t"}, **trusted)
+        connection = await (in_cluster(pod) if mounted else from_kubeconfig(str(file)))
+        async with KubeClient(connection, service="t", settings=once) as client:
+            with pytest.raises(ApiConnectionError, match="certificate"):
+                await client.version()
+            new.cert_pem.write_to_path(pod / "ca.crt")
+            assert await client.version() == {"major": "1"}
+        # The transports of TLS connections close one turn of the loop after their session.
+        await asyncio.sleep(0)
 
 
 def test_the_library_is_not_imported_without_need(tmp_path: Path) -> None:

@@ -46,6 +46,7 @@ class Connection:
         server: base URL without a trailing slash.
         credentials: source of the authorization header.
         tls: TLS context for https servers.
+        read_tls: reads its files anew, because the server's certificate was not believed (FW-660).
         tls_server_name: name to verify instead of the URL's host.
         proxy: URL of an explicit proxy; the environment's proxy variables are honoured besides.
     """
@@ -53,6 +54,7 @@ class Connection:
     server: str
     credentials: Credentials
     tls: ssl.SSLContext | None = None
+    read_tls: Callable[[], Awaitable[ssl.SSLContext]] | None = None
     tls_server_name: str | None = None
     proxy: str | None = None
 
@@ -149,8 +151,11 @@ async def in_cluster(service_account: Path = SERVICE_ACCOUNT) -> Connection:
     credentials = TokenFile(service_account / "token")
     await credentials.refresh()
     authority = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-    tls = await asyncio.to_thread(_tls_context, str(service_account / "ca.crt"))
-    return Connection(f"https://{authority}", credentials, tls)
+
+    async def read_tls() -> ssl.SSLContext:
+        return await asyncio.to_thread(_tls_context, str(service_account / "ca.crt"))
+
+    return Connection(f"https://{authority}", credentials, await read_tls(), read_tls)
 
 
 async def from_kubeconfig(path: str, context: str | None = None) -> Connection:
@@ -167,13 +172,16 @@ async def from_kubeconfig(path: str, context: str | None = None) -> Connection:
     async def read() -> str | None:
         return (await asyncio.to_thread(read_kubeconfig, path, context)).header
 
+    async def read_tls() -> ssl.SSLContext:
+        return await asyncio.to_thread(lambda: _tls_of(read_kubeconfig(path, context)))
+
     credentials: Credentials
     if written.token_file is None:
         credentials = KubeconfigCredentials(written.header, read)
     else:
         credentials = TokenFile(written.token_file)
         await credentials.refresh()
-    return Connection(written.server, credentials, tls, written.tls_server_name, written.proxy)
+    return Connection(written.server, credentials, tls, read_tls, written.tls_server_name, written.proxy)
 
 
 async def _from_plugin(path: str, context: str | None) -> Connection:
@@ -189,7 +197,7 @@ async def _from_plugin(path: str, context: str | None) -> Connection:
         return _header(await _load_kubeconfig(path, context))
 
     credentials = KubeconfigCredentials(_header(loaded), read)
-    return Connection(server, credentials, tls, loaded.tls_server_name, loaded.proxy)
+    return Connection(server, credentials, tls, tls_server_name=loaded.tls_server_name, proxy=loaded.proxy)
 
 
 async def _load_kubeconfig(path: str, context: str | None) -> "Configuration":

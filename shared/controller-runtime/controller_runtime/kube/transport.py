@@ -127,6 +127,7 @@ class Transport:
         randomness: random.Random | None = None,
     ) -> None:
         self._connection = connection
+        self._tls = connection.tls
         self._user_agent = user_agent
         self._settings = settings or TransportSettings()
         self._observer = observer
@@ -144,7 +145,7 @@ class Transport:
     async def __aenter__(self) -> Self:
         # The limiter bounds calls; a bound on connections would let watches starve them.
         self._session = aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(limit=0, ssl=self._connection.tls or True),
+            connector=aiohttp.TCPConnector(limit=0),
             cookie_jar=aiohttp.DummyCookieJar(),
             headers={"User-Agent": self._user_agent, "Accept": "application/json"},
         )
@@ -224,7 +225,7 @@ class Transport:
 
     @asynccontextmanager
     async def _exchange(self, request: Request, limits: aiohttp.ClientTimeout) -> AsyncIterator[aiohttp.ClientResponse]:
-        response = await self._send(request, limits)
+        response = await self._send_trusting(request, limits)
         if response.status == 401:
             response.release()
             await self._connection.credentials.refresh()
@@ -236,6 +237,17 @@ class Transport:
             yield response
         finally:
             response.release()
+
+    async def _send_trusting(self, request: Request, limits: aiohttp.ClientTimeout) -> aiohttp.ClientResponse:
+        """Send it, and once more with the trusted certificates read anew if the server's was not believed (FW-660)."""
+        try:
+            return await self._send(request, limits)
+        except ApiConnectionError as error:
+            unknown = isinstance(error.__cause__, aiohttp.ClientConnectorCertificateError)
+            if not unknown or self._connection.read_tls is None:
+                raise
+        self._tls = await self._connection.read_tls()
+        return await self._send(request, limits)
 
     async def _send(self, request: Request, limits: aiohttp.ClientTimeout) -> aiohttp.ClientResponse:
         if self._session is None:
@@ -259,6 +271,7 @@ class Transport:
                 data=request.body,
                 headers=headers,
                 timeout=limits,
+                ssl=self._tls or True,
                 proxy=self._proxy,
                 server_hostname=self._connection.tls_server_name,
                 allow_redirects=False,
