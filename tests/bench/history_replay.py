@@ -154,11 +154,11 @@ async def _replay(bus: BusConnection, key: Key) -> list[Figure]:
 
 async def _standalone(store: Path | None) -> list[Figure]:
     with tempfile.TemporaryDirectory(prefix="aim-bench-") as folder:
-        copy = Path(folder, "log")
+        copy = Path(folder, "copy")
         run = store or await logged_run(Path(folder))
         # The configuration is of a server that has ended; another one is made for the copy.
         leave = shutil.ignore_patterns("nats.conf")
-        await asyncio.to_thread(shutil.copytree, run, copy, ignore=leave, dirs_exist_ok=True)
+        await asyncio.to_thread(shutil.copytree, run, copy, ignore=leave)
         return await _measure(copy, _STANDALONE)
 
 
