@@ -43,6 +43,7 @@ SCENARIOS: Final[Sequence[Scenario]] = tuple(
         "r09_poison",
         "r10_soak",
         "r11_history",
+        "r12_replicas",
         "properties",
         "checks",
     )

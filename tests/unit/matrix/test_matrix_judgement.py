@@ -13,6 +13,7 @@ from matrix.r03_stale_reads import regressions
 from matrix.r06_pauses import most_seconds
 from matrix.r09_poison import restless
 from matrix.r10_soak import Usage, grown, shared_beyond
+from matrix.r12_replicas import late, led_after
 
 from aim_domain import labels
 from controller_runtime import JsonObject
@@ -35,6 +36,16 @@ def test_a_write_of_a_process_that_does_not_hold_the_lease_is_told() -> None:
     assert acting_without_lease([*good, *taken_over], NAMES) == []
     [told] = acting_without_lease([*good, *taken_over, write(24, "serving")], NAMES)
     assert "serving patch pods ns/p 200 while aim-serving-1_x led" in told
+
+
+@pytest.mark.spec("FW-661")
+def test_a_successor_leads_from_its_first_lease_on_and_is_told_when_it_comes_late() -> None:
+    before = [lease(1, "serving", "aim-serving-0_x"), lease(2, "serving-1", "aim-serving-0_x")]
+    taken = [lease(18, "serving-1", "aim-serving-1_y"), lease(20, "serving-1", "aim-serving-1_y")]
+    assert led_after([*before, *taken], "serving", 3) == 15
+    assert led_after([lease(2, "serving-1", "aim-serving-1_y"), *taken], "serving", 3) == 15, "of an earlier term"
+    nobody = led_after(before, "serving", 3)
+    assert late({"routing": 15.0, "serving": nobody}, 20) == ["serving had no leader for inf s"]
 
 
 def test_every_case_of_a_crash_has_a_write_to_die_of() -> None:
