@@ -8,9 +8,17 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
+from controller_runtime.bus.broker_urls import BROKER_URLS
+from controller_runtime.duration import UNSIGNED_PATTERN
+
 Objects = list[dict[str, Any]]
 Object = dict[str, Any]
 Texts = dict[str, str]
+Share = Annotated[float, Field(ge=0, le=1)]
+ShareText = Annotated[str, Field(pattern=r"^(0|1|0?\.[0-9]+|0\.|1\.0*)$")]
+"""The same as text: `helm --set` takes for a number only what has no point."""
+Duration = Annotated[str, Field(pattern=UNSIGNED_PATTERN)]
+Bytes = Annotated[str, Field(pattern=r"^([0-9]+(\.[0-9]*)?|\.[0-9]+)([KMGTPE]i|[kMGTPE]|[eE][0-9]+)?$")]
 
 
 class _Values(BaseModel):
@@ -154,7 +162,7 @@ class Storage(_Values):
     """The volume of each broker: block storage, because every write is synced."""
 
     class_name: str = Field("", description="empty = the cluster's default")
-    size: str = "10Gi"
+    size: Bytes = "10Gi"
 
 
 class Tls(_Values):
@@ -176,17 +184,17 @@ class Auth(_Values):
 class Limits(_Values):
     """How much of the log is kept."""
 
-    history_age: str = "168h"
-    history_bytes: str = "1Gi"
-    decisions_age: str = "168h"
-    decisions_bytes: str = "512Mi"
+    history_age: Duration = "168h"
+    history_bytes: Bytes = "1Gi"
+    decisions_age: Duration = "168h"
+    decisions_bytes: Bytes = "512Mi"
 
 
 class Nats(_Values):
     """The message broker."""
 
     enable: bool = Field(True, description="bring one; false = use the one at url")
-    url: str = Field("", description="of an existing broker, comma-separated list")
+    url: str = Field("", pattern=BROKER_URLS, description="of an existing broker, comma-separated list")
     root: str = Field("aim", pattern="^[a-z0-9-]+$", description="one for each installation that shares a broker")
     jetstream_domain: str = ""
     replicas: Literal[1, 3] = Field(1, description="brokers and copies of each stream")
@@ -247,7 +255,7 @@ class Traces(_Values):
         description="a collector that takes OTLP over HTTP, such as http://otel-collector.observability:4318; "
         "empty = no traces",
     )
-    sample_ratio: float = Field(1, ge=0, le=1, description="share of the traces that is exported; each is whole")
+    sample_ratio: Share | ShareText = Field(1.0, description="share of the traces that is exported; each is whole")
 
 
 class Values(_Values):

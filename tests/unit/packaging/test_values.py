@@ -2,6 +2,8 @@
 
 import base64
 import json
+import re
+from contextlib import nullcontext
 from pathlib import Path
 
 import nkeys
@@ -10,7 +12,7 @@ import yaml
 from pydantic import ValidationError
 
 from aim_packaging.keys import manifests
-from aim_packaging.values import Values, Workload
+from aim_packaging.values import Traces, Values, Workload
 from aim_packaging.values_files import schema_json, values_yaml
 
 
@@ -42,6 +44,19 @@ def test_a_name_that_is_none_is_refused_everywhere() -> None:
     assert schema["additionalProperties"] is False
     assert all(one["additionalProperties"] is False for one in schema["$defs"].values())
     assert schema["$defs"]["Services"]["properties"]["serving"] == {"$ref": "#/$defs/Workload"}
+
+
+@pytest.mark.spec("FW-572")
+@pytest.mark.parametrize(
+    ("ratio", "fits"), [(0.1, True), ("0.1", True), ("1", True), ("1.1", False), ("", False), ("a", False), (2, False)]
+)
+def test_a_share_may_be_text_because_helm_set_makes_that_of_it(ratio: object, *, fits: bool) -> None:
+    declared = json.loads(schema_json())["$defs"]["Traces"]["properties"]["sampleRatio"]
+    [text] = [one for one in declared["anyOf"] if one["type"] == "string"]
+    if isinstance(ratio, str):
+        assert bool(re.search(text["pattern"], ratio)) is fits
+    with nullcontext() if fits else pytest.raises(ValidationError):
+        Traces.model_validate({"sampleRatio": ratio})
 
 
 @pytest.mark.spec("FW-535")
