@@ -10,6 +10,7 @@ from typing import Final
 from aim_cli.errors import UnreachableError
 from aim_cli.log_file import SUFFIX, FileHistory, read
 from controller_runtime import KubeClient, KubeError, load_connection
+from controller_runtime.bus.broker_urls import without_credentials
 from controller_runtime.bus.connection import BusConnection, BusError, BusSettings, connect
 from controller_runtime.bus.history import History
 from controller_runtime.bus.subjects import DEFAULT_ROOT, Layout
@@ -61,8 +62,8 @@ async def broker(nats_url: str) -> AsyncIterator[BusConnection]:
                 await connection.wait_connected()
         except TimeoutError:
             raise UnreachableError(
-                f"the message broker at {nats_url} does not answer; set --nats-url or AIM_NATS_URL "
-                "(in a cluster: kubectl port-forward service/aim-nats 4222)"
+                f"the message broker at {without_credentials(nats_url)} does not answer; "
+                "set --nats-url or AIM_NATS_URL (in a cluster: kubectl port-forward service/aim-nats 4222)"
             ) from None
         try:
             yield connection

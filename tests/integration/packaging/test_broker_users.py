@@ -162,7 +162,7 @@ async def test_the_command_line_reads_and_writes_nothing(broker: Broker) -> None
 @pytest.mark.spec("FW-535")
 async def test_who_has_no_key_is_not_let_in(broker: Broker) -> None:
     async with connect(broker.settings("a-stranger")) as bus:
-        await eventually(lambda: bus.statistics.last_error is not None, "a refusal")
-        assert "authorization" in str(bus.statistics.last_error).lower()
+        # What the broker says may be lost when it hangs up, now and then.
+        await eventually(lambda: "authorization" in str(bus.statistics.last_error).lower(), "a refusal")
         with pytest.raises(BusUnavailableError):
             await stream_state(bus, LAYOUT.state_stream)

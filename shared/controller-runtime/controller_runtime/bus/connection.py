@@ -20,11 +20,13 @@ from pathlib import Path
 from typing import Final, NamedTuple, TypedDict
 
 import nats.errors
+import nkeys
 import structlog
 from nats.aio.client import Client
 from nats.aio.msg import Msg
 from nats.aio.subscription import Subscription as ClientSubscription
 
+from controller_runtime.bus.broker_urls import split_urls, without_credentials
 from controller_runtime.bus.headers import encoded_size, parse_headers
 from controller_runtime.bus.outcome import TOO_LARGE, PublishOutcome, Refused, Unknown, read_ack
 from controller_runtime.json import JsonObject, dumps, loads
@@ -45,6 +47,8 @@ _PING_INTERVAL: Final = 10
 _RECONNECT_WAIT: Final = (0.2, 0.8)
 _LOG_INTERVAL: Final = 30.0
 _OPEN_DELIVERIES: Final = 4
+_NO_JETSTREAM: Final = frozenset({10035, 10039, 10076})
+"""JetStream is not enabled for this account, or on this server."""
 _PERMISSIONS: Final = "permissions violation"
 
 
@@ -63,6 +67,10 @@ class BusUnavailableError(BusError):
 
 class BusClosedError(BusError):
     """The connection is closed for good; the process has to start anew."""
+
+
+class BusSetupError(BusError):
+    """The process was given files that it cannot use; the message says which (FW-585)."""
 
 
 class BusApiError(BusError):
@@ -118,8 +126,7 @@ class BusSettings:
         domain: str = "",
     ) -> "BusSettings":
         """Settings from a comma-separated list of URLs."""
-        servers = tuple(url.strip() for url in urls.split(",") if url.strip())
-        return cls(servers, name, credentials_file, ca_file, inbox_prefix(name), domain=domain)
+        return cls(split_urls(urls), name, credentials_file, ca_file, inbox_prefix(name), domain=domain)
 
     @property
     def api(self) -> str:
@@ -136,6 +143,8 @@ class ConnectionStatistics:
         denied: the last permission that the broker refused since the connection stands; ``None`` if none.
         last_error: the last other error.
         unknown_publishes: publishes without an answer.
+        servers: the URLs, without what is secret in them.
+        no_jetstream: why the JetStream API cannot be used; ``None`` as far as is known it can.
     """
 
     state: ConnectionState
@@ -144,6 +153,8 @@ class ConnectionStatistics:
     last_error: str | None
     published: int
     unknown_publishes: int
+    servers: tuple[str, ...] = ()
+    no_jetstream: str | None = None
 
 
 class Message(NamedTuple):
@@ -207,6 +218,8 @@ class BusConnection:
         self._changed = asyncio.Event()
         self._denied: str | None = None
         self._last_error: str | None = None
+        self._no_jetstream: str | None = None
+        self._shown = tuple(without_credentials(url) for url in settings.servers)
         self._logged_at = float("-inf")
         self._published = 0
         self._unknown = 0
@@ -236,7 +249,14 @@ class BusConnection:
     def statistics(self) -> ConnectionStatistics:
         """A snapshot for metrics and readiness."""
         return ConnectionStatistics(
-            self._state, self._session, self._denied, self._last_error, self._published, self._unknown
+            self._state,
+            self._session,
+            self._denied,
+            self._last_error,
+            self._published,
+            self._unknown,
+            self._shown,
+            self._no_jetstream,
         )
 
     async def wait_connected(self) -> int:
@@ -321,13 +341,22 @@ class BusConnection:
             BusApiError: the broker said no.
         """
         subject = self.api_subject(name)
-        message = await self.request(subject, dumps(request) if request is not None else b"")
+        try:
+            message = await self.request(subject, dumps(request) if request is not None else b"")
+        except BusUnavailableError as error:
+            if isinstance(error.__cause__, nats.errors.NoRespondersError):
+                self._no_jetstream = f"nobody answers at {self._settings.api}"
+            raise
         try:
             answer = loads(message.data)
         except ValueError as error:
             raise BusUnavailableError(f"{subject}: unreadable answer: {error}") from error
         if problem := answer.get("error"):
-            raise BusApiError(subject, int(problem.get("err_code", 0)), str(problem.get("description", "")))
+            code, text = int(problem.get("err_code", 0)), str(problem.get("description", ""))
+            # Without the subject: whatever is asked gets this answer.
+            self._no_jetstream = f"{text} ({code})" if code in _NO_JETSTREAM else None
+            raise BusApiError(subject, code, text)
+        self._no_jetstream = None
         return answer
 
     async def _exchange(self, subject: str, payload: bytes, headers: dict[str, str] | None, patience: float) -> Msg:
@@ -422,7 +451,8 @@ class BusConnection:
 
     async def _on_connected(self) -> None:
         self._session += 1
-        self._denied = None
+        # Whatever was wrong, it was in the way of another connection.
+        self._denied = self._last_error = self._no_jetstream = None
         self._enter(ConnectionState.CONNECTED)
         _log.info("connected to the message broker", session=self._session)
 
@@ -434,15 +464,15 @@ class BusConnection:
         self._enter(ConnectionState.CLOSED)
 
     async def _on_error(self, error: Exception) -> None:
-        text = str(error) or type(error).__name__
+        text = without_credentials(str(error) or type(error).__name__)
         if _PERMISSIONS in text.lower():
             self._denied = text
-        else:
+        elif self._last_error is None or not _says_nothing(error):
             self._last_error = text
         now = time.monotonic()
         if now - self._logged_at >= _LOG_INTERVAL:
             self._logged_at = now
-            _log.warning("message broker connection failed; retrying", error=text, servers=self._settings.servers)
+            _log.warning("message broker connection failed; retrying", error=text, servers=self._shown)
 
 
 @asynccontextmanager
@@ -463,6 +493,11 @@ async def connect(settings: BusSettings) -> AsyncIterator[BusConnection]:
                 runner.cancel()
                 await asyncio.wait({runner}, timeout=_CONNECT_TIMEOUT)
             await connection._close()
+
+
+def _says_nothing(error: Exception) -> bool:
+    """A broker that refuses somebody says why and hangs up; its words may be lost in that, now and then."""
+    return isinstance(error, ConnectionResetError | BrokenPipeError | nats.errors.UnexpectedEOF)
 
 
 def raise_if_cancelled() -> None:
@@ -490,15 +525,48 @@ class _Credentials(TypedDict, total=False):
     nkeys_seed: str
 
 
+_SEED_MARK: Final = "BEGIN USER NKEY SEED"
+
+
 def _credentials(file: Path | None) -> _Credentials:
-    """How to identify oneself; a file that cannot be read is told by the library when it connects."""
+    """How to identify oneself.
+
+    Raises:
+        BusSetupError: the file cannot be read, or is not of either form. The library would try it again and again.
+    """
     if file is None:
         return {}
-    with suppress(OSError):
-        if _JWT_MARK not in file.read_text(encoding="utf-8", errors="replace"):
-            return {"nkeys_seed": str(file)}
-    return {"user_credentials": file}
+    text = _read("--nats-credentials-file", file)
+    if _JWT_MARK in text:
+        if _SEED_MARK not in text:
+            raise BusSetupError(f"--nats-credentials-file {file} has a user JWT and no seed; {_MAKE_CREDENTIALS}")
+        return {"user_credentials": file}
+    try:
+        nkeys.from_seed(bytearray(text.strip().encode())).wipe()  # type: ignore[no-untyped-call]
+    except (nkeys.NkeysError, ValueError):
+        # Without the cause: it may quote what it stumbled over.
+        raise BusSetupError(
+            f"--nats-credentials-file {file} is neither the seed of an NKey nor a user JWT; {_MAKE_CREDENTIALS}"
+        ) from None
+    return {"nkeys_seed": str(file)}
+
+
+_MAKE_CREDENTIALS: Final = "put in what `nsc` or `aim_packaging nats-keys` made, and start again"
 
 
 def _tls_context(ca_file: Path | None) -> ssl.SSLContext | None:
-    return ssl.create_default_context(cafile=str(ca_file)) if ca_file else None
+    if ca_file is None:
+        return None
+    _read("--nats-ca-file", ca_file)
+    try:
+        return ssl.create_default_context(cafile=str(ca_file))
+    except (ssl.SSLError, ValueError) as error:
+        raise BusSetupError(f"--nats-ca-file {ca_file} holds no certificates in PEM: {error}; correct it") from error
+
+
+def _read(flag: str, file: Path) -> str:
+    try:
+        return file.read_text(encoding="utf-8", errors="replace")
+    except OSError as error:
+        why = error.strerror or type(error).__name__
+        raise BusSetupError(f"{flag} {file} cannot be read: {why}; mount its Secret, or correct the path") from error

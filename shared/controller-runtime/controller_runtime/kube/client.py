@@ -21,6 +21,7 @@ from controller_runtime.kube.guard import WriteGuard, seconds_to_write
 from controller_runtime.kube.kinds import ResourceKind, api_version, collection_path, object_path, resource_name
 from controller_runtime.kube.lines import LineSplitter
 from controller_runtime.kube.page import take_in
+from controller_runtime.kube.refusals import Refusals
 from controller_runtime.kube.transport import (
     Request,
     RequestObserver,
@@ -176,6 +177,11 @@ class KubeClient:
     def statistics(self) -> TransportStatistics:
         """Numbers of the shared transport."""
         return self._transport.statistics()
+
+    @property
+    def refusals(self) -> Refusals:
+        """What the API server refuses to the whole process."""
+        return self._transport.refusals
 
     async def version(self) -> JsonObject:
         """``GET /version``: proof of a working connection (FW-282)."""

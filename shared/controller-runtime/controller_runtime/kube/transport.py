@@ -23,6 +23,7 @@ from controller_runtime.kube.errors import ApiConnectionError, ApiError, Connect
 from controller_runtime.kube.guard import WriteGuard, seconds_to_write
 from controller_runtime.kube.limiter import Limiter, LimiterStatistics
 from controller_runtime.kube.proxies import environment_proxy
+from controller_runtime.kube.refusals import Asked, Refusals
 from controller_runtime.telemetry import tracing
 from controller_runtime.waits import LONGEST_IN_PLACE
 
@@ -129,6 +130,7 @@ class Transport:
         self._connection = connection
         self._tls = connection.tls
         self._user_agent = user_agent
+        self.refusals = Refusals()
         self._settings = settings or TransportSettings()
         self._observer = observer
         self._random = randomness or random.Random()
@@ -233,7 +235,10 @@ class Transport:
             response = await self._send(request, limits)
         try:
             if response.status >= 400:
-                raise await self._refusal(request, response)
+                refusal = await self._refusal(request, response)
+                self.refusals.refused(Asked.of(request.verb, request.resource, request.path), refusal)
+                raise refusal
+            self.refusals.answered(request.verb, request.resource, request.path)
             yield response
         finally:
             response.release()

@@ -17,7 +17,8 @@ class StartError(Exception):
     """The process cannot run as it was told; the message says what to change."""
 
 
-_EXPECTED: Final = (KubeError, BusError, StreamMismatchError, SupersededError, StartError)
+EXPECTED: Final = (KubeError, BusError, StreamMismatchError, SupersededError, StartError)
+"""What operators can cure."""
 
 
 def leaves(error: BaseException) -> Iterator[BaseException]:
@@ -33,7 +34,7 @@ def report(error: BaseException, message: str) -> None:
     """Log why a service ends: a line for what operators can cure, a traceback for what only developers can."""
     told = set()
     for cause in leaves(error):
-        if not isinstance(cause, _EXPECTED):
+        if not isinstance(cause, EXPECTED):
             _log.error(message, error=f"{type(cause).__name__}: {cause}", exc_info=cause)
         elif str(cause) not in told:
             told.add(str(cause))

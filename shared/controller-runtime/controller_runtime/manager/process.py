@@ -20,6 +20,8 @@ from controller_runtime.manager.leading import Term
 from controller_runtime.manager.scrapers import Scrapers
 from controller_runtime.manager.settings import Settings, address_of
 from controller_runtime.manager.state import ServiceState
+from controller_runtime.manager.telling import Teller, own_pod
+from controller_runtime.reconcile.events import EventWriter
 from controller_runtime.telemetry.metrics import Measured
 
 _log = structlog.get_logger(__name__)
@@ -57,6 +59,7 @@ class ServiceProcess:
             for http in self._servers():
                 group.create_task(http.run())
             group.create_task(context.decisions.run())
+            group.create_task(self._teller().run())
             # Whoever does not know its own cluster cannot tell another one's objects from its own.
             uid = await self._cluster()
             group.create_task(context.feed.run(uid))
@@ -68,14 +71,19 @@ class ServiceProcess:
             try:
                 found = await self._context.kube.get(NAMESPACE, "kube-system")
             except (KubeError, ValueError) as error:
+                self.state.unreached = error
                 if self.state.api_server != str(error):
                     self.state.api_server = str(error)
                     _log.warning("waiting for the API server", error=str(error))
                 await asyncio.sleep(_RETRY.delay(attempt, self._random))
             else:
                 break
-        self.state.api_server = None
+        self.state.api_server = self.state.unreached = None
         return str(found["metadata"]["uid"])
+
+    def _teller(self) -> Teller:
+        kube, manager = self._context.kube, self._context.definition.field_manager
+        return Teller(self.state.troubles, EventWriter(kube, manager), manager, own_pod(self._context.settings))
 
     async def _lead(self, cluster: str) -> None:
         state = self.state

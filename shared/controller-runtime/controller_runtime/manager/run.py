@@ -5,8 +5,8 @@ import faulthandler
 import gc
 import signal
 import sys
-from collections.abc import Callable, Coroutine, Mapping
-from contextlib import AbstractAsyncContextManager, nullcontext
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from typing import Any, Final, TypeVar
 
 import structlog
@@ -19,7 +19,9 @@ from controller_runtime.kube.config import load_connection
 from controller_runtime.manager.context import ProcessContext
 from controller_runtime.manager.failure import report
 from controller_runtime.manager.process import ServiceProcess
-from controller_runtime.manager.settings import Settings, load, unknown_variables
+from controller_runtime.manager.settings import Settings, UnusableSettingsError, load, prefix_of, unknown_variables
+from controller_runtime.manager.telling import tell_end, tell_unusable
+from controller_runtime.manager.troubles import of_end
 from controller_runtime.reconcile.reconciler import EffectRunner, ServiceDefinition
 from controller_runtime.telemetry import logs, tracing
 from controller_runtime.telemetry.metrics import Metrics
@@ -51,7 +53,11 @@ def run_service(
         definition: the service, or what declares it once the settings are known.
         effects: opens the runners of its effects.
     """
-    chosen = load(settings)
+    try:
+        chosen = load(settings)
+    except UnusableSettingsError as error:
+        asyncio.run(tell_unusable(prefix_of(settings), error.line))
+        raise
     declared = definition if isinstance(definition, ServiceDefinition) else definition(chosen)
     logs.configure(chosen.log_level, chosen.log_format, declared.name, chosen.log_stacktrace_level)
     for name in unknown_variables(settings):
@@ -99,6 +105,7 @@ async def _serve(
     )
     async with (
         KubeClient(connection, service=definition.name, version=__version__, observer=metrics) as kube,
+        _telling_the_end(kube, settings, definition),
         connect(bus_settings) as bus,
         effects(kube) as runners,
     ):
@@ -108,6 +115,16 @@ async def _serve(
             ).run()
         finally:
             _arm_shutdown_watchdog()
+
+
+@asynccontextmanager
+async def _telling_the_end(kube: KubeClient, settings: Settings, definition: ServiceDefinition) -> AsyncIterator[None]:
+    """Also who only looks at Kubernetes is told why a service ended (FW-584)."""
+    try:
+        yield
+    except Exception as error:
+        await tell_end(kube, settings, definition.field_manager, of_end(error))
+        raise
 
 
 def _arm_shutdown_watchdog() -> None:

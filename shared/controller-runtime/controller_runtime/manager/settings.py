@@ -18,6 +18,7 @@ from pydantic_settings import (
 )
 
 from controller_runtime import quantity
+from controller_runtime.bus.broker_urls import checked_urls, without_credentials
 from controller_runtime.bus.subjects import DEFAULT_ROOT, Layout
 from controller_runtime.duration import parse_seconds
 from controller_runtime.json import JsonObject
@@ -27,7 +28,6 @@ from controller_runtime.telemetry.logs import LogFormat, LogLevel, StackLevel
 _NAMESPACE_FILE: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
 _SERVICE_LINK: Final = re.compile(r"_(SERVICE_HOST|SERVICE_PORT(_[A-Z0-9_]+)?|PORT(_\d+_(TCP|UDP|SCTP)(_[A-Z]+)?)?)$")
 """Variables that the kubelet sets for each Service of the namespace, such as the broker's."""
-_CREDENTIALS: Final = re.compile(r"://[^/@\s]*@")
 
 S = TypeVar("S", bound="Settings")
 
@@ -89,6 +89,9 @@ def _checked_root(text: str) -> str:
     return Layout(text).root
 
 
+BrokerUrls = Annotated[str, AfterValidator(checked_urls)]
+"""A comma-separated list of URLs."""
+
 Root = Annotated[str, AfterValidator(_checked_root)]
 """One token of small letters, digits and hyphens."""
 
@@ -98,6 +101,18 @@ def own_namespace(otherwise: str) -> str:
     if _NAMESPACE_FILE.is_file():
         return _NAMESPACE_FILE.read_text(encoding="utf-8").strip()
     return otherwise
+
+
+class UnusableSettingsError(SystemExit):
+    """Ends the process with status 2; `line` was printed.
+
+    Attributes:
+        line: every mistake, each by the name under which it was given.
+    """
+
+    def __init__(self, line: str) -> None:
+        super().__init__(2)
+        self.line = line
 
 
 class Settings(BaseSettings):
@@ -110,7 +125,7 @@ class Settings(BaseSettings):
     )
     pod_name: str = Field(default_factory=socket.gethostname, min_length=1, description="name in Leases (FW-281)")
     pod_uid: str = Field("", description="lets a restarted container take over its Lease at once (FW-428)")
-    nats_url: str = Field("nats://nats:4222", description="message broker, comma-separated list")
+    nats_url: BrokerUrls = Field("nats://nats:4222", description="message broker, comma-separated list")
     nats_root: Root = Field(DEFAULT_ROOT, description="first token of all names on the broker (FW-419)")
     nats_jetstream_domain: str = Field("", description="JetStream domain of the streams; empty = the server's own")
     nats_credentials_file: Path | None = Field(None, description="broker authentication")
@@ -160,8 +175,9 @@ def load(settings: type[S], argv: list[str] | None = None) -> S:
             )
         )
     except (ValidationError, SettingsError) as error:
-        print(f"unusable settings: {_explain(error, prefix_of(settings), words)}", file=sys.stderr)
-        sys.exit(2)
+        line = f"unusable settings: {_explain(error, prefix_of(settings), words)}"
+        print(line, file=sys.stderr)
+        raise UnusableSettingsError(line) from None
 
 
 def prefix_of(settings: type[Settings]) -> str:
@@ -174,7 +190,8 @@ def _explain(error: ValidationError | SettingsError, prefix: str, words: list[st
         return str(error)
     flags = {word.partition("=")[0] for word in words}
     return "; ".join(
-        f"{_spelled('_'.join(map(str, item['loc'])), prefix, flags)}: {item['msg']} (got {item['input']!r})"
+        f"{_spelled('_'.join(map(str, item['loc'])), prefix, flags)}: {item['msg']} "
+        f"(got {without_credentials(repr(item['input']))})"
         for item in error.errors()
     )
 
@@ -188,7 +205,7 @@ def _spelled(name: str, prefix: str, flags: set[str]) -> str:
 def effective(settings: Settings) -> JsonObject:
     """The values in force, for people and for the log; credentials within URLs are masked."""
     values = settings.model_dump(mode="json")
-    return {name: _CREDENTIALS.sub("://***@", one) if isinstance(one, str) else one for name, one in values.items()}
+    return {name: without_credentials(one) if isinstance(one, str) else one for name, one in values.items()}
 
 
 def recorded(settings: type[S], values: JsonObject) -> S:

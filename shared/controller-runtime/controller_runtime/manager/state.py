@@ -10,8 +10,14 @@ from controller_runtime.bus.feed import PartStatus
 from controller_runtime.bus.freshness import Source
 from controller_runtime.bus.part import Key
 from controller_runtime.json import JsonObject
+from controller_runtime.kube.errors import ApiError
+from controller_runtime.kube.kinds import resource_name
+from controller_runtime.kube.refusals import Asked
 from controller_runtime.manager.context import IS_PAUSED, ProcessContext, paused_indexes
 from controller_runtime.manager.leading import Term
+from controller_runtime.manager.troubles import Cause, Trouble, of_broker, of_refusals, of_unreached
+from controller_runtime.reconcile.access import Where
+from controller_runtime.reconcile.permissions import permissions
 from controller_runtime.reconcile.queue import QueueStatistics
 from controller_runtime.reconcile.worker import DEFAULT_WORKERS
 from controller_runtime.telemetry.metrics import Readings, Total, gauges_of
@@ -30,11 +36,13 @@ class ServiceState:
     Attributes:
         term: ``None`` while another replica leads.
         api_server: why the API server could not be reached at start; ``None`` since it was.
+        unreached: the error behind that.
     """
 
     process: ProcessContext
     term: Term | None = None
     api_server: str | None = "the API server has not been asked yet"
+    unreached: Exception | None = None
 
     def not_ready(self) -> list[str]:
         """What keeps the service from being ready, in words; empty when it is ready (FW-282, FW-402)."""
@@ -58,6 +66,27 @@ class ServiceState:
             reasons += [f"{part} is not confirmed by this leader: {why}" for part, why in self.term.unvouched.items()]
         return reasons
 
+    def troubles(self) -> list[Trouble]:
+        """What is in the way of this service, ready or not (FW-583)."""
+        silent, refused = self.process.metrics.unanswered_seconds, self.process.kube.refusals.standing()
+        found = list(of_broker(self.process.bus.statistics))
+        if self.unreached is not None:
+            found.append(of_unreached(self.unreached))
+        elif silent >= _API_GRACE:
+            # Without the seconds, which would make another trouble of it every time.
+            found.append(Trouble(Cause.API_UNREACHABLE, f"the API server {self.process.kube.server} does not answer"))
+        if refused:
+            found += self._refused(refused)
+        # Who was never reached and who refuses may be one.
+        return list(dict.fromkeys(found))
+
+    def _refused(self, standing: Iterable[tuple[Asked, ApiError]]) -> Iterable[Trouble]:
+        definition = self.process.definition
+        optional = [resource_name(part.kind) for part in (*definition.consumes, *definition.publishes) if part.optional]
+        wanted = permissions(definition)
+        of_roles = {(one.group, one.resource) for one in wanted if one.where is Where.SYSTEM_NAMESPACE}
+        return of_refusals(standing, optional=optional, of_roles=of_roles)
+
     def readiness(self) -> JsonObject:
         """Details of readiness, ready or not."""
         statistics = self.process.feed.statistics
@@ -69,6 +98,7 @@ class ServiceState:
             "foreign": {part.part: part.foreign for part in statistics.parts if part.foreign},
             "publishing": self._withheld(),
             "reasons": self.not_ready(),
+            "troubles": [{"reason": one.cause.value, "message": one.line} for one in self.troubles()],
         }
 
     def _withheld(self) -> dict[str, str]:

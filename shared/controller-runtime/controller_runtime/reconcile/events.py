@@ -81,6 +81,14 @@ class EventWriter:
                     _report(one)
                 await self._post_safely(target, source, event, posting)
 
+    async def post(self, target: Target, source: str, event: Event) -> bool:
+        """Post an Event that belongs to no pass, and that the caller has logged; whether it was written, or not due."""
+        posting = self._rates.admit(_uid(target, event), event, self._clock())
+        failures = self._failures
+        if posting is not None:
+            await self._post_safely(target, source, event, posting)
+        return self._failures == failures
+
     def forget(self, uid: str) -> None:
         """Drop what is remembered about an object that is gone."""
         self._rates.forget(uid)

@@ -1,0 +1,88 @@
+"""What the API server refuses to a whole service, until it no longer does: for `/readyz`, log and Events (FW-586).
+
+Who reconciles one object tells its error there. That nobody may list a kind, or write a status, concerns all objects,
+also of those who only watch; so it is gathered where every answer comes by.
+"""
+
+import re
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final, final
+
+from controller_runtime.kube.errors import ApiError
+
+_LASTING: Final = 600.0
+"""Seconds after which what was not asked again is forgotten."""
+_MOST: Final = 64
+_WHO: Final = re.compile(r'User "[^"]*" cannot \S+ resource "[^"]*"')
+_NAMESPACE: Final = re.compile(r"/namespaces/([^/]+)/")
+_UNDECLARED: Final = "field not declared in schema"
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What was asked, as far as permissions go."""
+
+    verb: str
+    resource: str
+    namespace: str
+
+    @classmethod
+    def of(cls, verb: str, resource: str, path: str) -> "Asked":
+        """What a request is."""
+        found = _NAMESPACE.search(path)
+        return cls(verb, resource, found[1] if found else "")
+
+
+@final
+class Refusals:
+    """Refusals that no object alone is the cause of, by what was asked.
+
+    Args:
+        clock: any steadily rising clock, in seconds.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._found: dict[Asked, tuple[ApiError, float]] = {}
+
+    def refused(self, asked: Asked, error: ApiError) -> None:
+        """Take note of an answer."""
+        if not concerns_all(asked, error):
+            return
+        self._found.pop(asked, None)
+        self._found[asked] = error, self._clock()
+        if len(self._found) > _MOST:
+            del self._found[next(iter(self._found))]
+
+    def answered(self, verb: str, resource: str, path: str) -> None:
+        """A request was allowed."""
+        # Nothing is refused nearly always, and this is asked after every request.
+        if not self._found:
+            return
+        self._found.pop(Asked.of(verb, resource, path), None)
+        for asked, (error, _) in list(self._found.items()):
+            if error.code == 401:
+                del self._found[asked]
+
+    def standing(self) -> tuple[tuple[Asked, ApiError], ...]:
+        """What is refused at present."""
+        now = self._clock()
+        self._found = {asked: one for asked, one in self._found.items() if now - one[1] < _LASTING}
+        return tuple((asked, error) for asked, (error, _) in self._found.items())
+
+
+def concerns_all(asked: Asked, error: ApiError) -> bool:
+    """Whether the answer says something of the installation, and not of one object."""
+    match error.code:
+        case 401:
+            return True
+        case 403:
+            # Quotas, webhooks and Pod Security answer 403 as well, and name no verb.
+            return _WHO.search(error.message) is not None
+        case 404:
+            return asked.verb in {"list", "watch"}
+        case _:
+            return error.is_typed_patch_failure and _UNDECLARED in error.message

@@ -1,0 +1,207 @@
+"""What keeps a service from its work: a reason, what was found and what to do, in one line (FW-583, FW-586). Pure."""
+
+import re
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+import aiohttp
+
+from controller_runtime.bus.broker_urls import without_credentials
+from controller_runtime.bus.connection import BusClosedError, BusSetupError, ConnectionState, ConnectionStatistics
+from controller_runtime.kube.errors import ApiConnectionError, ApiError
+from controller_runtime.kube.kubeconfig import ConfigError
+from controller_runtime.kube.refusals import Asked
+from controller_runtime.manager.failure import EXPECTED, StartError, leaves
+
+
+class Cause(StrEnum):
+    """The closed table of reasons, as they stand in `/readyz`, logs and Events."""
+
+    SETTINGS = "InvalidSettings"
+    BROKER_UNREACHABLE = "BrokerUnreachable"
+    BROKER_CREDENTIALS = "BrokerCredentialsRefused"
+    BROKER_CERTIFICATE = "BrokerCertificateRefused"
+    BROKER_NO_JETSTREAM = "BrokerWithoutJetStream"
+    BROKER_DENIES = "BrokerPermissionMissing"
+    API_UNREACHABLE = "KubernetesUnreachable"
+    API_CREDENTIALS = "KubernetesCredentialsRefused"
+    PERMISSION = "KubernetesPermissionMissing"
+    DEFINITION_MISSING = "DefinitionMissing"
+    DEFINITION_OLD = "DefinitionTooOld"
+    ENDED = "ServiceEnded"
+
+
+REMEDIES: Final[dict[Cause, str]] = {
+    Cause.SETTINGS: "correct it and start again",
+    Cause.BROKER_UNREACHABLE: "check --nats-url, that the broker runs, and NetworkPolicies",
+    Cause.BROKER_CREDENTIALS: "check that the broker knows the public key of the file in --nats-credentials-file",
+    Cause.BROKER_CERTIFICATE: "check --nats-ca-file, and that the certificate names the host of --nats-url",
+    Cause.BROKER_NO_JETSTREAM: "enable jetstream in the broker and for the account, or correct --nats-jetstream-domain",
+    Cause.BROKER_DENIES: "grant it to the broker's user of this service",
+    Cause.API_UNREACHABLE: "check that it runs, and NetworkPolicies",
+    Cause.API_CREDENTIALS: "check the token of the ServiceAccount, or the kubeconfig",
+    Cause.PERMISSION: "upgrade the release, which grants it, or add it there",
+    Cause.DEFINITION_MISSING: "install or upgrade the chart aim-engine-crds",
+    Cause.DEFINITION_OLD: "upgrade the chart aim-engine-crds to the release of the services",
+    Cause.ENDED: "see the log of the ended container",
+}
+
+
+_ONCE: Final = frozenset(
+    {Cause.BROKER_UNREACHABLE, Cause.BROKER_CREDENTIALS, Cause.BROKER_CERTIFICATE, Cause.API_UNREACHABLE}
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """One of them.
+
+    Attributes:
+        found: what was found, with the names of what is concerned.
+    """
+
+    cause: Cause
+    found: str
+
+    @property
+    def identity(self) -> str:
+        """Under which it is told once: by its cause where words vary with every attempt."""
+        return self.cause.value if self.cause in _ONCE else self.line
+
+    @property
+    def line(self) -> str:
+        """What people read."""
+        return f"{self.found}; {REMEDIES[self.cause]}"
+
+
+# The broker
+
+_WORDS_OF_CREDENTIALS: Final = re.compile(r"authoriz|authentic|credential|nkey", re.IGNORECASE)
+_WORDS_OF_TLS: Final = re.compile(r"\[SSL|certificate|\btls\b", re.IGNORECASE)
+_WORDS_OF_PERMISSION: Final = re.compile(r"violation for (publish|subscription) to \"?([^\"\s]+)", re.IGNORECASE)
+
+
+def of_broker(now: ConnectionStatistics) -> Iterator[Trouble]:
+    """What is wrong between this process and its broker."""
+    at = ",".join(now.servers)
+    if now.state is not ConnectionState.CONNECTED:
+        # Before the first attempt has failed there is nothing to say.
+        if now.last_error is not None or now.state is not ConnectionState.CONNECTING:
+            yield _of_connecting(at, now.last_error or "the connection was lost")
+        return
+    if now.no_jetstream is not None:
+        yield Trouble(Cause.BROKER_NO_JETSTREAM, f"the message broker {at} has no JetStream: {now.no_jetstream}")
+    if now.denied is not None:
+        yield Trouble(Cause.BROKER_DENIES, f"the message broker {at} denies {_denied(now.denied)}")
+
+
+def _of_connecting(at: str, why: str) -> Trouble:
+    if _WORDS_OF_TLS.search(why):
+        return Trouble(Cause.BROKER_CERTIFICATE, f"TLS with the message broker {at} fails: {why}")
+    if _WORDS_OF_CREDENTIALS.search(why):
+        return Trouble(Cause.BROKER_CREDENTIALS, f"the message broker {at} refuses the credentials: {why}")
+    return Trouble(Cause.BROKER_UNREACHABLE, f"the message broker {at} cannot be reached: {why}")
+
+
+def _denied(words: str) -> str:
+    found = _WORDS_OF_PERMISSION.search(words)
+    if found is None:
+        return words
+    done = "publishing" if found[1].lower() == "publish" else "subscribing"
+    return f"{done} to {found[2]}"
+
+
+# The API server
+
+
+def of_unreached(error: Exception) -> Trouble:
+    """Why the API server has not told anything yet."""
+    if isinstance(error, ConfigError):
+        return Trouble(Cause.API_CREDENTIALS, str(error))
+    if isinstance(error, ApiError):
+        return _of_refusal(Asked.of("get", "namespaces", ""), error, ())
+    if isinstance(error, ApiConnectionError):
+        why = "its certificate is not believed" if _is_disbelieved(error) else error.failure.value
+        return Trouble(Cause.API_UNREACHABLE, f"the API server {error.host} cannot be reached: {why}")
+    return Trouble(Cause.API_UNREACHABLE, f"the API server cannot be asked: {error}")
+
+
+def _is_disbelieved(error: ApiConnectionError) -> bool:
+    return isinstance(error.__cause__, aiohttp.ClientConnectorCertificateError)
+
+
+def of_refusals(
+    standing: Iterable[tuple[Asked, ApiError]], *, optional: Collection[str], of_roles: Collection[tuple[str, str]]
+) -> Iterator[Trouble]:
+    """What the API server refuses, each once.
+
+    Args:
+        optional: resources whose definition may be missing.
+        of_roles: group and resource of what a Role grants, and not a ClusterRole.
+    """
+    missing = (
+        _of_refusal(asked, error, of_roles)
+        for asked, error in standing
+        if error.code != 404 or asked.resource not in optional
+    )
+    yield from dict.fromkeys(missing)
+
+
+def _of_refusal(asked: Asked, error: ApiError, of_roles: Collection[tuple[str, str]]) -> Trouble:
+    if error.code == 401:
+        return Trouble(Cause.API_CREDENTIALS, "the API server does not know the credentials of this process (401)")
+    if error.code == 403:
+        return Trouble(Cause.PERMISSION, _missing_permission(error.message, of_roles))
+    if error.code == 404:
+        return Trouble(Cause.DEFINITION_MISSING, f"the cluster does not serve {asked.resource} ({error.request}: 404)")
+    if error.is_typed_patch_failure:
+        field = _UNDECLARED.search(error.message)
+        what = f"has no field {field[1]}" if field else "lacks a field"
+        return Trouble(Cause.DEFINITION_OLD, f"the cluster's definition of {asked.resource} {what}, which is written")
+    return Trouble(Cause.API_UNREACHABLE, f"the API server answers {error.code} to {error.request}")
+
+
+_UNDECLARED: Final = re.compile(r"(\.\S+): field not declared in schema")
+_FORBIDDEN: Final = re.compile(
+    r'User "(?P<user>[^"]*)" cannot (?P<verb>\S+) resource "(?P<resource>[^"]*)" in API group "(?P<group>[^"]*)"'
+    r'(?: in the namespace "(?P<namespace>[^"]*)")?'
+)
+_ACCOUNT: Final = "system:serviceaccount:"
+
+
+def _missing_permission(message: str, of_roles: Collection[tuple[str, str]]) -> str:
+    """Who may not do what, and which role should say so: those of the chart have the name of the ServiceAccount."""
+    found = _FORBIDDEN.search(message)
+    if found is None:
+        return message
+    user, group, resource = found["user"], found["group"], found["resource"]
+    kind = "Role" if (group, resource) in of_roles else "ClusterRole"
+    if user.startswith(_ACCOUNT):
+        namespace, _, name = user.removeprefix(_ACCOUNT).partition(":")
+        who, role = f"ServiceAccount {namespace}/{name}", f"{kind} {name}"
+    else:
+        who, role = f'User "{user}"', f"{kind} that is bound to it"
+    what = f"{resource}.{group}" if group else resource
+    reach = f"in namespace {found['namespace']}" if found["namespace"] else "in the whole cluster"
+    return f"{who} may not {found['verb']} {what} {reach}, which the {role} should grant"
+
+
+# The end
+
+
+def of_end(error: BaseException) -> Trouble:
+    """Why a process ends, as far as it may be told outside of its log."""
+    causes = list(leaves(error))
+    for cause in causes:
+        if isinstance(cause, StartError | BusSetupError):
+            return Trouble(Cause.SETTINGS, str(cause))
+        if isinstance(cause, BusClosedError):
+            return Trouble(Cause.BROKER_CREDENTIALS, str(cause))
+    expected = [str(cause) for cause in causes if isinstance(cause, EXPECTED)]
+    if expected:
+        return Trouble(Cause.ENDED, f"the service ends: {without_credentials(expected[0])}")
+    # Nobody knows what an unexpected error quotes.
+    names = ", ".join(sorted({type(cause).__name__ for cause in causes}))
+    return Trouble(Cause.ENDED, f"the service ends because of an error that nobody expected ({names})")

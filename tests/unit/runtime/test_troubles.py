@@ -1,0 +1,238 @@
+"""What is in the way of a service: one line each, that names it and what to do."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from controller_runtime.bus.broker_urls import BROKER_URLS, checked_urls, without_credentials
+from controller_runtime.bus.connection import BusClosedError, BusSetupError, ConnectionState, ConnectionStatistics
+from controller_runtime.kube.errors import ApiConnectionError, ApiError, ConnectionFailure
+from controller_runtime.kube.kubeconfig import ConfigError
+from controller_runtime.kube.refusals import Asked, Refusals
+from controller_runtime.manager.failure import StartError
+from controller_runtime.manager.settings import Settings, load
+from controller_runtime.manager.troubles import (
+    REMEDIES,
+    Cause,
+    of_broker,
+    of_end,
+    of_refusals,
+    of_unreached,
+)
+
+WHO = "system:serviceaccount:aim-system:aim-engine-serving"
+PAGE = Path(__file__).parents[3] / "docs" / "operations.md"
+
+
+def broker(
+    state: ConnectionState = ConnectionState.CONNECTED,
+    *,
+    error: str | None = None,
+    denied: str | None = None,
+    no_jetstream: str | None = None,
+) -> ConnectionStatistics:
+    return ConnectionStatistics(state, 1, denied, error, 0, 0, ("nats://nats:4222",), no_jetstream)
+
+
+@pytest.mark.spec("FW-583")
+@pytest.mark.parametrize(
+    ("now", "cause", "named"),
+    [
+        (broker(ConnectionState.CONNECTING, error="[Errno 111] refused"), Cause.BROKER_UNREACHABLE, "refused"),
+        (broker(ConnectionState.DISCONNECTED), Cause.BROKER_UNREACHABLE, "was lost"),
+        (
+            broker(ConnectionState.CONNECTING, error="nats: 'Authorization Violation'"),
+            Cause.BROKER_CREDENTIALS,
+            "refuses the credentials",
+        ),
+        (
+            broker(ConnectionState.CONNECTING, error="[SSL: CERTIFICATE_VERIFY_FAILED] unable to get issuer"),
+            Cause.BROKER_CERTIFICATE,
+            "CERTIFICATE_VERIFY_FAILED",
+        ),
+        (broker(no_jetstream="nobody answers at $JS.API"), Cause.BROKER_NO_JETSTREAM, "$JS.API"),
+        (
+            broker(denied='nats: permissions violation for publish to "aim.state.x"'),
+            Cause.BROKER_DENIES,
+            "denies publishing to aim.state.x",
+        ),
+        (
+            broker(denied='nats: permissions violation for subscription to "_inbox.>"'),
+            Cause.BROKER_DENIES,
+            "denies subscribing to _inbox.>",
+        ),
+    ],
+    ids=lambda one: one.value if isinstance(one, Cause) else "",
+)
+def test_what_is_wrong_with_the_broker_is_one_line(now: ConnectionStatistics, cause: Cause, named: str) -> None:
+    (trouble,) = of_broker(now)
+    assert trouble.cause is cause
+    assert named in trouble.line
+    assert "nats://nats:4222" in trouble.line
+    assert trouble.line.endswith(REMEDIES[cause])
+
+
+@pytest.mark.spec("FW-583")
+def test_a_broker_that_is_well_or_was_not_asked_yet_is_no_trouble() -> None:
+    assert list(of_broker(broker())) == []
+    assert list(of_broker(broker(ConnectionState.CONNECTING))) == []
+
+
+def forbidden(verb: str, resource: str, group: str, where: str, user: str = WHO) -> ApiError:
+    words = f'{resource} is forbidden: User "{user}" cannot {verb} resource "{resource}" in API group "{group}" {where}'
+    return ApiError(f"GET /apis/{group}/{resource}", 403, "Forbidden", words)
+
+
+def told(asked: Asked, error: ApiError, optional: str = "") -> list[str]:
+    roles = {("coordination.k8s.io", "leases")}
+    return [one.line for one in of_refusals([(asked, error)], optional=[optional], of_roles=roles)]
+
+
+@pytest.mark.spec("FW-586")
+def test_a_missing_permission_names_account_verb_resource_reach_and_role() -> None:
+    error = forbidden("list", "aimservices", "aim.eai.amd.com", "at the cluster scope")
+    (line,) = told(Asked("list", "aimservices.aim.eai.amd.com", ""), error)
+    assert line.startswith(
+        "ServiceAccount aim-system/aim-engine-serving may not list aimservices.aim.eai.amd.com in the whole cluster, "
+        "which the ClusterRole aim-engine-serving should grant; "
+    )
+    lease = forbidden("update", "leases", "coordination.k8s.io", 'in the namespace "aim-system"')
+    (line,) = told(Asked("update", "leases.coordination.k8s.io", "aim-system"), lease)
+    assert "may not update leases.coordination.k8s.io in namespace aim-system" in line
+    assert "the Role aim-engine-serving should" in line
+    core = forbidden("create", "events", "", 'in the namespace "a"', user="jane")
+    (line,) = told(Asked("create", "events", "a"), core)
+    assert line.startswith(
+        'User "jane" may not create events in namespace a, which the ClusterRole that is bound to it'
+    )
+
+
+@pytest.mark.spec("FW-586")
+def test_the_same_permission_is_told_once_whatever_the_objects() -> None:
+    error = forbidden("patch", "aimservices/status", "aim.eai.amd.com", 'in the namespace "a"')
+    standing = [(Asked(verb, "aimservices", "a"), error) for verb in ("apply", "patch")]
+    assert len(list(of_refusals(standing, optional=(), of_roles=()))) == 1
+
+
+@pytest.mark.spec("FW-586")
+def test_a_definition_that_is_missing_or_too_old_is_named_unless_it_is_optional() -> None:
+    asked = Asked("list", "inferenceservices.serving.kserve.io", "")
+    missing = ApiError("GET /apis/serving.kserve.io/v1beta1/inferenceservices", 404, "", "404 page not found")
+    (line,) = told(asked, missing)
+    assert "does not serve inferenceservices.serving.kserve.io" in line
+    assert told(asked, missing, optional=asked.resource) == []
+    words = "failed to create typed patch object (a/b; g/v1, Kind=K): .status.routing: field not declared in schema"
+    (line,) = told(Asked("apply", "aimservices.aim.eai.amd.com", "a"), ApiError("PATCH /x", 500, "", words))
+    assert "definition of aimservices.aim.eai.amd.com has no field .status.routing" in line
+    assert line.endswith(REMEDIES[Cause.DEFINITION_OLD])
+
+
+@pytest.mark.spec("FW-586")
+@pytest.mark.parametrize(
+    ("verb", "error"),
+    [
+        ("create", ApiError("POST /x", 403, "Forbidden", 'pods "x" is forbidden: exceeded quota: small')),
+        ("create", ApiError("POST /x", 403, "Forbidden", 'pods "x" is forbidden: violates PodSecurity "restricted"')),
+        ("patch", ApiError("PATCH /x", 403, "", 'admission webhook "kserve" denied the request: no')),
+        ("get", ApiError("GET /x", 404, "NotFound", "not found")),
+        ("apply", ApiError("PATCH /x", 500, "", "failed to create typed patch object: .spec.x: expected string")),
+        ("list", ApiError("GET /x", 500, "InternalError", "etcd")),
+    ],
+    ids=["quota", "pod-security", "webhook", "object-not-there", "wrong-type", "server-error"],
+)
+def test_what_is_wrong_with_one_object_is_no_trouble_of_the_service(verb: str, error: ApiError) -> None:
+    refusals = Refusals()
+    refusals.refused(Asked(verb, "pods", "a"), error)
+    assert refusals.standing() == ()
+
+
+@pytest.mark.spec("FW-586")
+def test_a_refusal_stands_until_the_same_is_allowed_or_not_asked_any_more() -> None:
+    now = 0.0
+    refusals = Refusals(lambda: now)
+    error = forbidden("list", "pods", "", "at the cluster scope")
+    pods = Asked.of("list", "pods", "/api/v1/pods")
+    refusals.refused(pods, error)
+    refusals.answered("list", "nodes", "/api/v1/nodes")
+    refusals.answered("list", "pods", "/api/v1/namespaces/a/pods")
+    assert refusals.standing() == ((pods, error),)
+    refusals.answered("list", "pods", "/api/v1/pods")
+    assert refusals.standing() == ()
+    refusals.refused(pods, error)
+    now = 599.0
+    assert refusals.standing()
+    now = 600.0
+    assert refusals.standing() == ()
+
+
+@pytest.mark.spec("FW-586")
+def test_no_more_than_64_refusals_are_remembered() -> None:
+    refusals = Refusals()
+    for number in range(100):
+        refusals.refused(Asked("get", "secrets", f"n{number}"), forbidden("get", "secrets", "", ""))
+    assert [asked.namespace for asked, _ in refusals.standing()] == [f"n{number}" for number in range(36, 100)]
+
+
+@pytest.mark.spec("FW-583")
+def test_credentials_are_known_again_as_soon_as_anything_is_answered() -> None:
+    refusals = Refusals()
+    asked = Asked("list", "pods", "")
+    refusals.refused(asked, ApiError("GET /api/v1/pods", 401, "Unauthorized", "Unauthorized"))
+    ((_, error),) = refusals.standing()
+    (line,) = told(asked, error)
+    assert line.endswith(REMEDIES[Cause.API_CREDENTIALS])
+    refusals.answered("get", "namespaces", "/api/v1/namespaces/kube-system")
+    assert refusals.standing() == ()
+
+
+@pytest.mark.spec("FW-583")
+def test_why_the_api_server_was_never_reached_is_told_apart() -> None:
+    absent = ApiConnectionError("GET /x", ConnectionFailure.REFUSED, "https://api:6443", "dial", "no")
+    assert of_unreached(absent).found == "the API server https://api:6443 cannot be reached: connection refused"
+    assert of_unreached(ConfigError("token /x is empty")).cause is Cause.API_CREDENTIALS
+    denied = forbidden("get", "namespaces", "", 'in the namespace "kube-system"')
+    assert of_unreached(denied).cause is Cause.PERMISSION
+
+
+@pytest.mark.spec("FW-585", "FW-587")
+def test_the_end_of_a_process_names_what_to_change_and_nothing_that_nobody_expected() -> None:
+    def grouped(error: Exception) -> ExceptionGroup[Exception]:
+        return ExceptionGroup("unhandled", [ExceptionGroup("inner", [error])])
+
+    assert of_end(grouped(StartError("port taken"))).line == f"port taken; {REMEDIES[Cause.SETTINGS]}"
+    assert of_end(grouped(BusSetupError("no file"))).cause is Cause.SETTINGS
+    assert of_end(grouped(BusClosedError("closed"))).cause is Cause.BROKER_CREDENTIALS
+    unexpected = of_end(grouped(KeyError("hf_secret")))
+    assert "KeyError" in unexpected.line
+    assert "hf_secret" not in unexpected.line
+
+
+@pytest.mark.spec("FW-587", "FW-585")
+@pytest.mark.parametrize("text", ["", "  ,", "http://a:1", "nats://", "nats://a:port", "nats://a:0", "nats://a:99999"])
+def test_what_is_no_url_of_a_broker_ends_the_process_and_shows_no_credentials(
+    text: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CONTROLLER_NATS_URL", text.replace("nats://a", "nats://u:s3cret@a") or " ")
+    with pytest.raises(SystemExit) as ended:
+        load(Settings, [])
+    assert ended.value.code == 2
+    told = capsys.readouterr().err
+    assert "CONTROLLER_NATS_URL" in told
+    assert "s3cret" not in told
+
+
+@pytest.mark.spec("FW-587", "FW-585")
+def test_urls_of_brokers_are_shown_without_what_is_secret() -> None:
+    urls = "nats://a:p@ss@one:4222, tls://token@two,nats://three"
+    assert checked_urls(urls) == urls
+    assert re.fullmatch(BROKER_URLS, urls)
+    assert without_credentials(urls) == "nats://***@one:4222, tls://***@two,nats://three"
+
+
+@pytest.mark.spec("FW-583")
+def test_the_page_has_each_trouble_with_its_remedy() -> None:
+    rows = re.findall(r"^\| `(\w+)` \| (.+?) \| (.+?) \|$", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
+    shown = {reason: remedy for reason, _, remedy in rows}
+    for cause, remedy in REMEDIES.items():
+        assert shown.get(cause.value, "").replace("`", "").startswith(remedy), f"{cause.value}: {remedy}"
