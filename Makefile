@@ -15,7 +15,7 @@ LONGEST := tests/chaos/test_service_leaders.py tests/e2e/test_killed_services.py
   tests/e2e/test_demo_command.py tests/integration/downloader/test_hub_download.py tests/integration/serving \
   tests/integration/runtime tests/integration/downloader tests/unit/test_bad_values.py
 
-.PHONY: kube-assets external-crds setup demo up test test-unit chaos test-apiserver test-e2e test-real test-registry test-alerts test-replay lint format crds crds-check chart chart-check reference manifests image-packages images test-images sbom bench costs docs mutants spec-coverage lock clean
+.PHONY: kube-assets external-crds setup demo up test test-unit chaos test-apiserver test-e2e test-real test-registry test-alerts test-replay test-upgrade lint format crds crds-check chart chart-check reference manifests image-packages images test-images sbom bench costs docs mutants spec-coverage lock clean
 
 setup: $(STAMP)
 
@@ -69,6 +69,11 @@ test-alerts: setup
 # The log of one whole run, replayed with changes planted in the decision modules; about a minute.
 test-replay: setup
 	$(BIN)/python -m pytest tests/replay
+
+# From the former release (tests/upgrade/PREVIOUS, out of the history of this repository) to this one and back, service by
+# service, under load; a minute.
+test-upgrade: setup
+	$(BIN)/python -m pytest tests/upgrade
 
 # The end-to-end tests alone; CLUSTER=real runs them against real programs.
 test-e2e: setup

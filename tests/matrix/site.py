@@ -40,6 +40,7 @@ STEADY_SECONDS: Final = 0.4
 RELISTED: Final = 90.0
 """Seconds: parts are stale 30 s after their last marker, read from the API server 30 s later; then the story ends."""
 _SHORT_SOAK: Final = 15.0
+_MOST_REPLICAS: Final = 3
 _KINDS: Final = frozenset(kind.kind for kind in CHILDREN)
 _CATALOGUE: Final = ObjectKey("AIMClusterModelSource", "", "amd-catalogue")
 
@@ -223,7 +224,7 @@ class Site:
         """End all faults of the proxies; how often they struck."""
         return self.proxy.heal() + sum(bus.heal() for bus in self.buses.values())
 
-    def replica(self, name: str, number: int) -> Supervised:
+    def replica(self, name: str, number: int, **variables: str) -> Supervised:
         """Another process of a service, with ports, a name and a way to the API server of its own; not started."""
         first = self.stack[name].program
         [port] = free_ports(1)
@@ -236,6 +237,7 @@ class Site:
             "AIM_POD_NAME": f"aim-{name}-{number}",
             "AIM_POD_UID": f"{first.env['AIM_POD_UID']}-{number}",
             "KUBECONFIG": str(self.proxy.kubeconfig(client, folder)),
+            **variables,
         }
         url = f"http://{address}"
         program = replace(first, name=client, env=env, url=url, probe=http_probe(f"{url}/readyz"))
@@ -283,17 +285,23 @@ def _is_of_story(key: ObjectKey, obj: JsonObject) -> bool:
 
 
 @asynccontextmanager
-async def started_site(folder: Path, cluster: ClusterKind, seconds: float, seed: int) -> AsyncIterator[Site]:
-    """A platform with the demo's gateway, runtime config and catalogue; every process is new, every store is empty."""
-    replicas = tuple(f"{name}-1" for name in SERVICES)
+async def started_site(
+    folder: Path, cluster: ClusterKind, seconds: float, seed: int, **variables: str
+) -> AsyncIterator[Site]:
+    """A platform with the demo's gateway, runtime config and catalogue; every process is new, every store is empty.
+
+    ``variables``: of the environment of all services.
+    """
+    clients = {f"{name}-{number}": name for name in SERVICES for number in range(1, _MOST_REPLICAS)}
+    clients |= {name: name for name in SERVICES}
     stack: Stack | None = None
 
     def upstream(client: str) -> Path:
         assert stack is not None
-        return stack.cluster.kubeconfig_for(client.removesuffix("-1"))
+        return stack.cluster.kubeconfig_for(clients[client])
 
     async with AsyncExitStack() as exits:
-        proxy = await exits.enter_async_context(ApiProxy((*SERVICES, *replicas), upstream, seed))
+        proxy = await exits.enter_async_context(ApiProxy(tuple(clients), upstream, seed))
         bus_ports = dict(zip(SERVICES, free_ports(len(SERVICES)), strict=True))
         patience = {ClusterKind.EMBEDDED: 1.0, ClusterKind.REAL: 3.0}[cluster]
         ways = {
@@ -312,6 +320,7 @@ async def started_site(folder: Path, cluster: ClusterKind, seconds: float, seed:
             start_timeout=60 * patience,
             actor_delay=0.005,
             actor_retry_delay=0.1,
+            env=variables,
             service_env=ways,
         )
         stack = Stack(settings)

@@ -1,0 +1,103 @@
+"""From the former release to this one and back, one service after the other, while there is work (FW-662)."""
+
+import asyncio
+import os
+import random
+import sys
+from collections.abc import Mapping
+from contextlib import AsyncExitStack, suppress
+from pathlib import Path
+
+import pytest
+from matrix.api_proxy import acting_without_lease
+from matrix.site import Site, started_site
+from support.nats import eventually
+from upgrade.load import Load
+from upgrade.release import PREVIOUS, unpacked
+
+from aim_cli.services import services
+from aim_local.stack import SERVICES, ClusterKind
+from aim_local.supervision.process import Supervised
+from controller_runtime.bus.connection import BusConnection, BusSettings, connect
+from controller_runtime.bus.history import History
+from controller_runtime.bus.stored import stream_state
+from controller_runtime.replay import Replayed, Replayer, Verdict
+
+SEED = 20261123
+ACTS = 30
+"""Creations, changes and deletions that this release alone takes part in."""
+pytestmark = pytest.mark.timeout(400)
+
+
+async def output(path: str, *arguments: str, **variables: str) -> tuple[int, str]:
+    """What a Python program with that `PYTHONPATH` prints, and how it ends."""
+    env = {**os.environ, "PYTHONPATH": path, **variables}
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, *arguments, env=env, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT
+    )
+    text, _ = await process.communicate()
+    return process.returncode or 0, text.decode()
+
+
+async def rolled(
+    site: Site, exits: AsyncExitStack, running: Mapping[str, Supervised], number: int, path: str
+) -> dict[str, Supervised]:
+    """As a Deployment does it: the new pod is ready, then the old one gets SIGTERM; the processes that run then."""
+    found = {}
+    for name in SERVICES:
+        found[name] = site.replica(name, number, PYTHONPATH=path)
+        exits.push_async_callback(found[name].stop)
+        await found[name].start()
+        await running[name].stop()
+    return found
+
+
+async def last_decision(bus: BusConnection) -> int:
+    return (await stream_state(bus, "AIM_DECISIONS")).last_sequence
+
+
+async def replayed(bus: BusConnection) -> list[Replayed]:
+    """Every decision of both releases, taken again by this one; all can be read."""
+    replayer = Replayer(History(bus), services())
+    found = [one async for one in replayer.decisions()]
+    assert replayer.unreadable == 0
+    return found
+
+
+@pytest.mark.spec("FW-662", "FW-473")
+async def test_a_rolling_upgrade_and_back_under_load_loses_nothing(tmp_path: Path) -> None:
+    (tmp_path / "site").mkdir()
+    former = await unpacked(PREVIOUS, tmp_path / "former")
+    code, module = await output(former, "-c", "import aim_serving; print(aim_serving.__file__)")
+    assert (code, Path(module).is_relative_to(tmp_path)) == (0, True), module
+    async with (
+        started_site(tmp_path / "site", ClusterKind.EMBEDDED, 0, SEED, PYTHONPATH=former) as site,
+        connect(BusSettings.of_urls(site.stack.nats_url, "upgrade")) as bus,
+        AsyncExitStack() as exits,
+    ):
+        await bus.wait_connected()
+        load = Load(site, random.Random(SEED))
+        await load.begin()
+        steady = load.predictors()
+        assert [len(one) for one in steady.values()] == [3, 3, 3], "each with a pod"
+        acting = asyncio.create_task(load.go_on())
+        now = await rolled(site, exits, {name: site.stack[name] for name in SERVICES}, 1, "")
+        first, acts = await last_decision(bus), load.acts
+        await eventually(lambda: load.acts >= acts + ACTS or acting.done(), "this release has been at work")
+        last = await last_decision(bus)
+        await rolled(site, exits, now, 2, former)
+        acting.cancel()
+        with suppress(asyncio.CancelledError):
+            await acting
+        assert await load.ended() == []
+        assert load.predictors() == steady, "no predictor was restarted"
+        for name in SERVICES:
+            pods = {name: f"aim-{name}-0", **{f"{name}-{number}": f"aim-{name}-{number}" for number in (1, 2)}}
+            assert acting_without_lease(site.proxy.written, pods) == []
+        results = await replayed(bus)
+        assert [one.missing for one in results if one.verdict is Verdict.UNKNOWN] == []
+        own = [one for one in results if first < one.stored.sequence <= last]
+        assert {one.stored.record.service for one in own} > {"serving", "routing"}
+        assert [(one.stored.record.key, one.differences) for one in own if one.verdict is not Verdict.SAME] == []
+        code, text = await output(former, "-m", "aim_cli", "replay", AIM_NATS_URL=site.stack.nats_url)
+        assert code in (0, 1), f"the former release cannot read the log of both: {text[-2000:]}"
