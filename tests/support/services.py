@@ -202,13 +202,13 @@ class Platform:
         await eventually(lambda: self.looked(image) >= times, f"{times} looks at {image}")
 
     def writes(self, manager: str = "aim-tiny") -> int:
-        """Writes of the service to the API server so far; Leases left out."""
+        """Writes of the service to the API server so far; Leases left out, and Events, which tell of faults."""
         requests = self.plane.requests.report()["requests"]
         return sum(
             entry["count"]
             for entry in requests
             if entry["verb"] not in {"get", "list", "watch"}
-            and entry["resource"] != "leases"
+            and entry["resource"] not in {"leases", "events"}
             and entry["fieldManager"] == manager
         )
 
