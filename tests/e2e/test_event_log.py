@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import shutil
 import sys
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from support.stack import OWN, Platform, status_of
 
 from aim_cli.connecting import history
 from aim_cli.services import services
+from aim_serving import container_env
 from controller_runtime.replay import Replayer, Verdict
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -110,6 +112,52 @@ async def test_every_decision_is_taken_alike_again(platform: Platform, tmp_path:
         results = [one async for one in Replayer(log, code).decisions()]
     assert {one.stored.record.service for one in results} == set(code)
     assert [(one.stored.record.key, one) for one in results if one.verdict is not Verdict.SAME] == []
+
+
+def release_beside(folder: Path) -> Path:
+    """The Python of another release: that of this one, in which serving tells models of another cache."""
+    changed = shutil.copytree(Path(container_env.__file__).parent, folder / "aim_serving") / "container_env.py"
+    changed.write_text(changed.read_text().replace(container_env.CACHE_PATH, "/elsewhere"))
+    python = folder / "python"
+    python.write_text(f'#!/bin/sh\nPYTHONPATH="{folder}" exec "{sys.executable}" "$@"\n')
+    python.chmod(0o755)
+    return python
+
+
+async def run_test(python: Path, file: Path) -> Ran:
+    """What becomes of a test file by the code of a release."""
+    process = await asyncio.create_subprocess_exec(
+        str(python), "-m", "pytest", "-q", "-p", "no:cacheprovider", str(file),
+        cwd=file.parent, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
+    )  # fmt: skip
+    async with asyncio.timeout(60):
+        out, err = await process.communicate()
+    return Ran(process.returncode or 0, out.decode(), err.decode())
+
+
+@pytest.mark.spec("FW-624", "FW-625")
+async def test_a_release_beside_and_a_test_take_them_again(platform: Platform, tmp_path: Path) -> None:
+    await platform.namespace("elsewhere")
+    await platform.running(await platform.service("elsewhere", "chat", model={"image": IMAGE}))
+    chat = ("replay", "aimservice", "elsewhere/chat")
+
+    alike = await aim(platform, *chat, "--against", sys.executable)
+    assert (alike.code, " 0 otherwise by " in alike.out) == (0, True), alike
+    other = release_beside(tmp_path / "beside")
+    otherwise = await aim(platform, *chat, "--against", str(other))
+    assert otherwise.code == 1, otherwise
+    assert "    here: same" in otherwise.out
+    assert "    there: different" in otherwise.out
+    assert "/elsewhere" in otherwise.out
+    nowhere = await aim(platform, *chat, "--against", str(tmp_path / "none"))
+    assert (nowhere.code, nowhere.err.count("\n")) == (2, 1), nowhere
+
+    file = tmp_path / "test_chat.py"
+    made = await aim(platform, *chat, "--as-test", str(file))
+    assert made.code == 0, made
+    green, red = await run_test(Path(sys.executable), file), await run_test(other, file)
+    assert green.code == 0, green
+    assert (red.code, "/elsewhere" in red.out) == (1, True), red
 
 
 async def test_the_catalogue_is_decided_alike_again_after_its_repair(platform: Platform) -> None:

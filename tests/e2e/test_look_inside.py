@@ -157,9 +157,8 @@ async def test_of_the_page_every_command_runs(
     serving = platform.stack["serving"].url
     ended = {}
     for line in commands():
-        words = (
-            line.replace("http://HOST:PORT", serving).replace("night.aimlog", f"{tmp_path}/night.aimlog").split()[1:]
-        )
+        named = line.replace("http://HOST:PORT", serving).replace("night.aimlog", f"{tmp_path}/night.aimlog")
+        words = named.replace("test_night.py", f"{tmp_path}/test_night.py").split()[1:]
         # The gateway of these tests listens on a port of its own, not on that of its listener.
         reached = ("--url", platform.stack.gateway_url) if words[0] == "chat" else ()
         ended[line] = await aim(*words, *reached)

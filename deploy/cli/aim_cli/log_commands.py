@@ -45,7 +45,7 @@ async def replayed(replayer: Replayer, wanted: DecisionFilter, form: Form, about
         if form is Form.TABLE:
             _print_replayed(one, of_many=wanted.name is None)
         else:
-            found.append(_replayed_data(one))
+            found.append(replayed_data(one))
     if replayer.unreadable:
         counts[Verdict.UNKNOWN] += replayer.unreadable
         what = counted(replayer.unreadable, "decision record")
@@ -165,7 +165,8 @@ def _print_replayed(one: Replayed, *, of_many: bool) -> None:
         OUT.print(f"              {safe(line)}", style="dim")
 
 
-def _replayed_data(one: Replayed) -> JsonObject:
+def replayed_data(one: Replayed) -> JsonObject:
+    """For ``-o json``, which other releases read as well (FW-624)."""
     record = one.stored.record
     told: JsonObject = json.loads(record.to_json())
     named = {key: told.get(key, "") for key in ("id", "service", "namespace", "name", "at", "outcome")}

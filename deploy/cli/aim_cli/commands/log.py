@@ -3,12 +3,16 @@
 # What a command needs is imported when it runs: `aim --help` answers at once (FW-555).
 # ruff: noqa: PLC0415
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from aim_cli.answer import Form
 from aim_cli.arguments import LOCAL, Context, KindName, Kubeconfig, MaybeName, Namespace, NatsUrl, Output
+
+if TYPE_CHECKING:
+    from aim_cli.errors import Exit
+    from aim_cli.targets import Where
 
 
 def replay(
@@ -19,11 +23,20 @@ def replay(
     namespace: Namespace = None,
     output: Output = Form.TABLE,
     nats_url: NatsUrl = LOCAL,
+    against: Annotated[
+        Path | None,
+        typer.Option("--against", help="Python, or virtual environment, of another release: where do the two differ?"),
+    ] = None,
+    as_test: Annotated[
+        Path | None,
+        typer.Option("--as-test", help="Write a pytest file instead, and a file with what it needs beside it."),
+    ] = None,
 ) -> None:
     """Make every recorded decision again, of one object or of all, from the log or a file alone, and compare.
 
     Exits with 0 when today's code decides the same, with 1 when it decides anything differently, otherwise with 2 when
-    an outcome is undetermined, naming what is missing. Exits with 4 when the log cannot be read.
+    an outcome is undetermined, naming what is missing. Exits with 4 when the log cannot be read. With --against it
+    compares what two releases make of each decision, with the same codes.
     """
     from aim_cli.log_commands import replay
     from aim_cli.log_file import SUFFIX
@@ -32,7 +45,39 @@ def replay(
 
     if kind is not None and kind.endswith(SUFFIX):
         nats_url, kind, name = kind, name, None
-    raise typer.Exit(run(replay(kind, name, Where(namespace=namespace), nats_url, output)))
+    where = Where(namespace=namespace)
+    if against is not None or as_test is not None:
+        raise typer.Exit(_replay_elsewhere(kind, name, where, nats_url, output, against=against, as_test=as_test))
+    raise typer.Exit(run(replay(kind, name, where, nats_url, output)))
+
+
+def _replay_elsewhere(
+    kind: str | None,
+    name: str | None,
+    where: "Where",
+    nats_url: str,
+    output: Form,
+    *,
+    against: Path | None,
+    as_test: Path | None,
+) -> "Exit":
+    from aim_cli.against import against as compared
+    from aim_cli.answer import Answer, answered
+    from aim_cli.as_test import as_test as written
+    from aim_cli.errors import TargetError
+    from aim_cli.log_commands import decisions_of
+    from aim_cli.running import waited
+
+    def ask() -> Answer:
+        wanted = decisions_of(kind, name, where)
+        if against is not None and as_test is not None:
+            raise TargetError("--against and --as-test do different things; give one of them")
+        if against is not None:
+            return waited(compared(nats_url, wanted, against))
+        assert as_test is not None
+        return waited(written(nats_url, wanted, as_test))
+
+    return answered(ask, output)
 
 
 def export(
