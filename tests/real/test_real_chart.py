@@ -224,6 +224,10 @@ async def test_services_send_the_share_of_traces_that_the_values_name_and_may_re
         ({"services": {"servings": {}}}, "servings"),
         ({"nats": {"replicas": 2}}, "/nats/replicas"),
         ({"nats": {"root": "Team A"}}, "/nats/root"),
+        ({"nats": {"enable": False, "url": "http://broker:4222"}}, "/nats/url"),
+        ({"nats": {"limits": {"historyAge": "a week"}}}, "/nats/limits/historyAge"),
+        ({"nats": {"storage": {"size": "large"}}}, "/nats/storage/size"),
+        ({"traces": {"sampleRatio": "1.5"}}, "/traces/sampleRatio"),
         ({"nats": {"enable": False}}, "nats.url is needed"),
         ({"nats": {"auth": {"enable": True}}}, "nats.auth.publicKeys.aim is needed"),
     ],
@@ -233,6 +237,14 @@ async def test_a_wrong_value_is_refused_by_name(tmp_path: Path, values: Mapping[
     done = await rendered(tmp_path, dict(values))
     assert done.status != 0
     assert named in done.errors
+
+
+@pytest.mark.spec("FW-572")
+async def test_the_share_of_traces_may_be_set_on_the_command_line(tmp_path: Path) -> None:
+    flags = ("--set", "traces.sampleRatio=0.1,traces.endpoint=http://collector:4318")
+    done = await rendered(tmp_path, arguments=(*OFFLINE, *flags))
+    env = {one["name"]: one.get("value") for one in container(of_kind(done, "Deployment")["aim-engine-serving"])["env"]}
+    assert env["OTEL_TRACES_SAMPLER_ARG"] == "0.1"
 
 
 @pytest.mark.spec("FW-537")

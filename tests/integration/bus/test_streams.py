@@ -2,6 +2,8 @@
 
 import asyncio
 import gc
+import socket
+import struct
 from datetime import UTC, datetime
 
 import pytest
@@ -226,6 +228,30 @@ async def test_wrong_credentials_are_told_while_it_keeps_trying() -> None:
     ):
         await eventually(lambda: "authorization" in str(connection.statistics.last_error).lower(), "told")
         assert connection.statistics.state is ConnectionState.CONNECTING
+
+
+@pytest.mark.spec("FW-583")
+async def test_a_reset_without_words_does_not_hide_why_the_broker_refused() -> None:
+    attempts = 0
+
+    async def refuse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal attempts
+        attempts += 1
+        if attempts == 1:
+            writer.write(b'INFO {"server_id":"x","version":"2.12.0","max_payload":1}\r\n')
+            await reader.readuntil(b"PING\r\n")
+            writer.write(b"-ERR 'Authorization Violation'\r\n")
+            await reader.read()
+        else:
+            linger = struct.pack("ii", 1, 0)
+            writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
+        writer.close()
+
+    async with await asyncio.start_server(refuse, "127.0.0.1", 0) as server:
+        port = server.sockets[0].getsockname()[1]
+        async with connected(f"nats://127.0.0.1:{port}") as connection:
+            await eventually(lambda: attempts >= 4, "some attempts")
+            assert "authorization" in str(connection.statistics.last_error).lower()
 
 
 async def _ignore(_: Message) -> None:
