@@ -1,6 +1,7 @@
 """The event log of a real run: its story is told in order, and every decision is taken alike again."""
 
 import asyncio
+import json
 import os
 import shutil
 import sys
@@ -69,14 +70,14 @@ async def test_the_story_runs_through_the_five_services_in_one_trace(platform: P
     assert [line[:12] for line in moments] == sorted(line[:12] for line in moments)
     assert any(line.endswith("created") for line in moments)
     assert any("Starting → Running" in line for line in moments)
-    (shared,) = [line for line in lines if line.startswith(f"trace {trace}")]
+
+    # What the trace did in other places is part of it, not of the story of one service.
+    everything = await aim(platform, "timeline", "aimservice", "told/chat", "--trace")
+    assert lines[-1].startswith("Of these traces this is what is near")
+    assert len(everything.out.splitlines()) > len(lines)
+    (shared,) = [line for line in everything.out.splitlines() if line.startswith(f"trace {trace}")]
     for service in ("artifacts", "discovery", "model-sync", "routing", "serving"):
         assert service in shared
-
-    # Templates of the catalogue that it did not choose are part of the trace, not of its story.
-    everything = await aim(platform, "timeline", "aimservice", "told/chat", "--trace")
-    assert lines[-1].startswith("Omitted: ")
-    assert len(everything.out.splitlines()) > len(lines)
 
     page = tmp_path / "story.html"
     drawn = await aim(platform, "timeline", "aimservice", "told/chat", "--waterfall")
@@ -88,6 +89,28 @@ async def test_the_story_runs_through_the_five_services_in_one_trace(platform: P
         assert any(line.startswith(f"  {kind} ") and "●" in line for line in others), drawn.out
     await aim(platform, "timeline", "aimservice", "told/chat", "--html", str(page))
     assert "InferenceService told/chat" in page.read_text(encoding="utf-8")
+
+
+@pytest.mark.spec("FW-626")
+async def test_who_follows_a_story_is_told_as_it_goes_on(platform: Platform) -> None:
+    await platform.namespace("followed")
+    environment = {**os.environ, "AIM_NATS_URL": platform.stack.nats_url, "PYTHONUNBUFFERED": "1"}
+    following = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "aim_cli", "timeline", "aimservice", "followed/chat", "--follow", "-o", "json",
+        env=environment, stdout=asyncio.subprocess.PIPE,
+    )  # fmt: skip
+    assert following.stdout is not None
+    try:
+        await platform.service("followed", "chat", model={"image": IMAGE})
+        async with asyncio.timeout(60):
+            told = [json.loads(await following.stdout.readline())]
+            while "→ Running" not in told[-1]["what"]:
+                told.append(json.loads(await following.stdout.readline()))
+    finally:
+        following.terminate()
+        await following.wait()
+    assert "created" in [one["what"] for one in told]
+    assert len({tuple(one.values()) for one in told}) == len(told), "each moment once"
 
 
 @pytest.mark.spec("FW-619", "FW-620")

@@ -4,12 +4,13 @@ import asyncio
 import json
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Final
 
-from aim_cli.answer import Answer, Form, complain, tell
+from aim_cli.answer import Answer, Form, complain, plain, tell
 from aim_cli.asking import JsonObject
 from aim_cli.connecting import history
 from aim_cli.errors import Exit, TargetError
@@ -24,6 +25,7 @@ from controller_runtime.bus.history import DecisionFilter, History
 from controller_runtime.replay import Replayed, Replayer, Verdict
 
 _WIDEST_NAME: Final = 60
+_NAMES_FOLLOWED: Final = 40
 _STYLES: Final = {Verdict.SAME: "green", Verdict.DIFFERENT: "bold red", Verdict.UNKNOWN: "yellow"}
 
 
@@ -68,12 +70,14 @@ class Told:
     """What of a story is told.
 
     Attributes:
-        trace: also what is about others of its traces.
+        trace: also what its traces did in other namespaces.
         since: nothing from before.
+        form: how each moment is printed by who follows them.
     """
 
     trace: bool = False
     since: datetime | None = None
+    form: Form = Form.TABLE
 
 
 async def story(kind: str, name: str | None, where: Where, nats_url: str, wish: Told) -> Answer:
@@ -82,7 +86,7 @@ async def story(kind: str, name: str | None, where: Where, nats_url: str, wish: 
     async with history(nats_url) as log:
         await _tell_dropped(log)
         paused = await is_paused_now(log, wanted)
-        moments = await timeline(log, wanted)
+        moments = await timeline(log, wanted, everywhere=wish.trace)
     some = [moment for moment in moments if wish.since is None or moment.at >= wish.since]
     return told(f"{kind} {wanted.key}", some, wish, paused=paused)
 
@@ -107,15 +111,29 @@ def told(about: str, moments: Sequence[Moment], wish: Told, *, paused: bool) -> 
     """Moments, as data and as lines."""
     if not moments:
         return Answer([], (), Exit.ABSENT, (f"the event log holds nothing about {about}",))
-    shown = [moment for moment in moments if moment.near or wish.trace]
-    width = min(_WIDEST_NAME, max((len(moment.about) for moment in shown), default=0))
+    width = min(_WIDEST_NAME, max(len(moment.about) for moment in moments))
     lines = [f"{about} is paused: nothing is decided about it"] if paused else []
-    lines += [_moment(moment, width) for moment in shown]
-    lines += _traces(moments)
-    if len(shown) < len(moments):
-        left_out = counted(len(moments) - len(shown), "moment")
-        lines.append(f"Omitted: {left_out} of the same traces about other objects; --trace shows them.")
-    return Answer([_moment_data(moment) for moment in shown], tuple(lines))
+    lines += [_moment(moment, width) for moment in moments]
+    traces = list(_traces(moments))
+    if traces and not wish.trace:
+        traces.append("Of these traces this is what is near; --trace shows what they did elsewhere.")
+    return Answer([_moment_data(moment) for moment in moments], (*lines, *traces))
+
+
+async def followed(kind: str, name: str | None, where: Where, nats_url: str, wish: Told) -> Exit:
+    """Print the story of an object as it goes on, a line or a JSON object each, until somebody interrupts it."""
+    wanted = target(kind, name, where)
+    known: set[Moment] = set()
+    async with history(nats_url) as log, aclosing(log.decided(wanted.key.namespace)) as wakes:
+        await _tell_dropped(log)
+        async for _ in wakes:
+            moments = await timeline(log, wanted, everywhere=wish.trace)
+            news = [one for one in moments if one not in known and (wish.since is None or one.at >= wish.since)]
+            known.update(moments)
+            for one in news:
+                told_now = _moment(one, _NAMES_FOLLOWED) if wish.form is Form.TABLE else json.dumps(_moment_data(one))
+                print(plain(told_now), flush=True)
+    return Exit.WELL
 
 
 def _traces(moments: Sequence[Moment]) -> Iterable[str]:

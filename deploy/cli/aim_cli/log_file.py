@@ -8,7 +8,7 @@ all: with some objects left out, an absence could not be told from an omission.
 # ruff: noqa: ARG002
 import gzip
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -20,7 +20,7 @@ from controller_runtime.bus.chain import Chain, LoggedVersion, StateAt, chained,
 from controller_runtime.bus.decision import DecisionRecord
 from controller_runtime.bus.entry import Version
 from controller_runtime.bus.envelope import EnvelopeError, decode_state
-from controller_runtime.bus.history import DecisionFilter, History, LoggedSpan, PartOf, Span, StoredDecision
+from controller_runtime.bus.history import DecisionFilter, History, LoggedSpan, PartOf, Span, StoredDecision, in_time
 from controller_runtime.json import loads
 from controller_runtime.replay.past import UntoldError, objects_of, scoped_part, searched_parts
 
@@ -205,6 +205,16 @@ class FileHistory(History):
         """See `History`."""
         return [one for one in self._held.decisions if _matches(one.record, wanted)]
 
+    async def decisions_near(self, namespace: str, others: Iterable[tuple[str, Key]]) -> list[StoredDecision]:
+        """See `History`."""
+        apart = set(others)
+        near = (one for one in self._held.decisions if one.record.key.namespace == namespace or _place(one) in apart)
+        return in_time(near)
+
+    async def decided(self, namespace: str) -> AsyncGenerator[None]:
+        """Once: a file does not go on."""
+        yield
+
     async def complete_since(self) -> dict[str, datetime]:
         """See `History`."""
         return dict(self._held.complete_since)
@@ -244,6 +254,10 @@ def _of(versions: Iterable[LoggedVersion], where: PartOf) -> Iterator[LoggedVers
 def _at(versions: Sequence[LoggedVersion], at: datetime) -> StateAt:
     before = next((one for one in reversed(versions) if one.state.time <= at), None)
     return state_at(before, next((one for one in versions if one.state.time > at), None), None, at)
+
+
+def _place(one: StoredDecision) -> tuple[str, Key]:
+    return one.record.part, one.record.key
 
 
 def _matches(record: DecisionRecord, wanted: DecisionFilter) -> bool:

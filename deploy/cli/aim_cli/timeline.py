@@ -24,7 +24,6 @@ class Moment:
         who: a service, or the API server for what others did.
         about: kind and name of the object.
         what: in words.
-        near: about the object itself, its relatives or its namespace; else only part of the same trace.
     """
 
     at: datetime
@@ -32,7 +31,6 @@ class Moment:
     about: str
     what: str
     trace: str
-    near: bool = True
 
 
 def trace_id(traceparent: str) -> str:
@@ -48,7 +46,7 @@ class Related:
     Attributes:
         versions: its own.
         objects: it, what it refers to, and their owners.
-        records: decisions about these, and all that share one of its traces.
+        records: decisions about these, and those that share one of its traces.
     """
 
     versions: tuple[LoggedVersion, ...]
@@ -56,25 +54,30 @@ class Related:
     records: tuple[DecisionRecord, ...]
 
 
-async def related(history: History, wanted: Target) -> Related:
-    """Read what belongs to an object."""
+async def related(history: History, wanted: Target, *, everywhere: bool = False) -> Related:
+    """Read what belongs to an object.
+
+    Args:
+        everywhere: also what its traces did in other namespaces, for which every decision has to be read. Whoever
+            applies a whole platform in one trace does not want all of it in the story of one service.
+    """
     versions = await history.versions(wanted.part.name, wanted.key)
     own = [decision.record for decision in await history.decisions_of(wanted.part.name, wanted.key)]
     traces = {trace_id(one.state.traceparent) for one in versions} | {trace_id(one.traceparent) for one in own}
     traces.discard("")
     concerned = await _family(history, wanted, versions)
-    decisions = [decision.record for decision in await history.decisions(DecisionFilter())]
-    records = tuple(record for record in decisions if _belongs(record, traces, concerned))
+    places = ((one.part.name, one.key) for one in concerned)
+    decisions = await (
+        history.decisions(DecisionFilter()) if everywhere else history.decisions_near(wanted.key.namespace, places)
+    )
+    records = tuple(one.record for one in decisions if _belongs(one.record, traces, concerned))
     return Related(versions, frozenset(concerned), records)
 
 
-async def timeline(history: History, wanted: Target) -> list[Moment]:
+async def timeline(history: History, wanted: Target, *, everywhere: bool = False) -> list[Moment]:
     """The versions of the object, and every decision that belongs to its story."""
-    found = await related(history, wanted)
-    moments = [
-        *_of_versions(found.versions),
-        *(_of_record(record, near=is_near(record, wanted, found.objects)) for record in found.records),
-    ]
+    found = await related(history, wanted, everywhere=everywhere)
+    moments = [*_of_versions(found.versions), *map(_of_record, found.records)]
     return sorted(moments, key=lambda moment: moment.at)
 
 
@@ -87,12 +90,6 @@ async def is_paused_now(history: History, wanted: Target) -> bool:
 
 def _belongs(record: DecisionRecord, traces: set[str], concerned: AbstractSet[Target]) -> bool:
     return trace_id(record.traceparent) in traces or _is_about(record, concerned)
-
-
-def is_near(record: DecisionRecord, wanted: Target, concerned: AbstractSet[Target]) -> bool:
-    """Whoever applies a whole platform in one trace does not want all of it in the story of one service."""
-    here = wanted.key.namespace
-    return here in ("", record.key.namespace) or _is_about(record, concerned)
 
 
 def _is_about(record: DecisionRecord, concerned: AbstractSet[Target]) -> bool:
@@ -177,9 +174,9 @@ def _status(obj: JsonObject) -> str:
     return str((obj.get("status") or {}).get("status") or "")
 
 
-def _of_record(record: DecisionRecord, *, near: bool) -> Moment:
+def _of_record(record: DecisionRecord) -> Moment:
     about = f"{kind_name(record.part)} {record.key}"
-    return Moment(record.at, record.service, about, deeds(record), trace_id(record.traceparent), near)
+    return Moment(record.at, record.service, about, deeds(record), trace_id(record.traceparent))
 
 
 def deeds(record: DecisionRecord) -> str:

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Final
 
 from aim_cli.log_targets import PARTS, Target
-from aim_cli.timeline import body_of, is_near, related
+from aim_cli.timeline import body_of, related
 from controller_runtime import JsonObject, Key
 from controller_runtime.bus.chain import LoggedVersion
 from controller_runtime.bus.decision import DecisionRecord
@@ -47,12 +47,11 @@ async def waterfall(history: History, wanted: Target) -> list[Bar]:
     What was there before is left out: the object waited for none of it.
     """
     found = await related(history, wanted)
-    near = [record for record in found.records if is_near(record, wanted, found.objects)]
-    own = bar_of(wanted, found.versions, near)
+    own = bar_of(wanted, found.versions, found.records)
     if own is None:
         return []
-    others = {*found.objects, *_written(near)} - {wanted}
-    bars = [bar_of(one, await history.versions(one.part.name, one.key), near) for one in others]
+    others = {*found.objects, *_written(found.records)} - {wanted}
+    bars = [bar_of(one, await history.versions(one.part.name, one.key), found.records) for one in others]
     later = (bar for bar in bars if bar is not None and bar.begun >= own.begun)
     return [own, *sorted(later, key=lambda bar: (bar.begun, bar.kind, bar.key))]
 

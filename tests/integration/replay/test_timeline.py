@@ -1,6 +1,9 @@
 """The story of an object goes on where a version of it cannot be read, and the command says why it ends."""
 
+import asyncio
 from collections.abc import Sequence
+from contextlib import aclosing
+from datetime import UTC, datetime
 
 import orjson
 import pytest
@@ -12,12 +15,14 @@ from aim_cli.__main__ import app
 from aim_cli.log_targets import target
 from aim_cli.timeline import is_paused_now, timeline
 from aim_domain.labels import ANNOTATION_PAUSED
-from aim_domain.parts import SERVICES
+from aim_domain.parts import CLUSTER_MODELS, SERVICES
 from aim_local.ports import free_port
 from controller_runtime import Key
 from controller_runtime.bus.connection import BusConnection
+from controller_runtime.bus.decision import DecisionRecord
 from controller_runtime.bus.envelope import Verb
 from controller_runtime.bus.history import History
+from controller_runtime.bus.outcome import PubAck
 from controller_runtime.bus.subjects import Layout
 
 CHAT = Key("ns", "chat")
@@ -69,6 +74,59 @@ async def test_a_pause_is_told_before_anything_else(
     assert await is_paused_now(history, wanted) is (value == "true")
     await source.delete("chat")
     assert not await is_paused_now(history, wanted)
+
+
+TRACE = f"00-{'a' * 32}-{'b' * 16}-01"
+OTHER = f"00-{'c' * 32}-{'b' * 16}-01"
+
+
+async def decided(bus: BusConnection, layout: Layout, part: str, key: Key, trace: str = TRACE) -> None:
+    record = DecisionRecord(
+        id=f"{part} {key} {trace}",
+        service="serving",
+        controller="service",
+        part=part,
+        namespace=key.namespace,
+        name=key.name,
+        at=datetime.now(UTC),
+        traceparent=trace,
+    )
+    subject = layout.decision("serving", part, key)
+    assert isinstance(await bus.publish(subject, record.to_json(), {}), PubAck)
+
+
+@pytest.mark.spec("FW-627")
+async def test_only_what_is_near_is_read_unless_the_whole_trace_is_asked_for(
+    bus: BusConnection, layout: Layout, source: Source
+) -> None:
+    chosen, history = Key("", "chosen"), History(bus, layout)
+    resolved = {"kind": "AIMClusterModel", "name": "chosen"}
+    await source.upsert("chat", status={"status": "Starting", "resolvedModel": resolved})
+    near = [(SERVICES.name, CHAT, TRACE), (CLUSTER_MODELS.name, chosen, OTHER), (SERVICES.name, Key("ns", "b"), TRACE)]
+    far = [(SERVICES.name, Key("elsewhere", "d"), TRACE), (CLUSTER_MODELS.name, Key("", "another"), TRACE)]
+    others = [(SERVICES.name, Key("ns", "c"), OTHER), (SERVICES.name, Key("elsewhere", "e"), OTHER)]
+    for part, key, trace in (*near, *far, *others):
+        await decided(bus, layout, part, key, trace)
+
+    read = await history.decisions_near("ns", [(CLUSTER_MODELS.name, chosen), (SERVICES.name, CHAT)])
+    assert [(one.record.part, one.record.key) for one in read] == [(part, key) for part, key, _ in (*near, others[0])]
+    wanted = target("aimservice", "ns/chat")
+    told = [moment.about for moment in await timeline(history, wanted)]
+    assert told == ["AIMService ns/chat", "AIMService ns/chat", "AIMClusterModel chosen", "AIMService ns/b"]
+    everything = [moment.about for moment in await timeline(history, wanted, everywhere=True)]
+    assert everything == [*told, "AIMService elsewhere/d", "AIMClusterModel another"]
+
+
+@pytest.mark.spec("FW-626")
+async def test_each_decision_nearby_wakes_who_follows(bus: BusConnection, layout: Layout, source: Source) -> None:
+    await source.upsert("chat")
+    async with asyncio.timeout(30), aclosing(History(bus, layout).decided("ns")) as wakes:
+        await anext(wakes)
+        again = asyncio.ensure_future(anext(wakes))
+        await decided(bus, layout, SERVICES.name, Key("elsewhere", "chat"))
+        await decided(bus, layout, SERVICES.name, CHAT)
+        await again
+        assert await told(bus, layout) == ["created", "nothing"]
 
 
 @pytest.mark.spec("FW-437")

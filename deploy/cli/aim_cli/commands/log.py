@@ -128,8 +128,9 @@ def timeline(
     ] = "",
     *,
     trace: Annotated[
-        bool, typer.Option("--trace", help="Show everything in its traces, also about other objects.")
+        bool, typer.Option("--trace", help="Show everything in its traces, also in other namespaces.")
     ] = False,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on with what happens from now on.")] = False,
     waterfall: Annotated[
         bool, typer.Option("--waterfall", help="Draw a bar for each object: made, decided about, ready.")
     ] = False,
@@ -145,18 +146,26 @@ def timeline(
     from datetime import UTC, datetime
 
     from aim_cli.answer import Answer, answered
-    from aim_cli.log_commands import Told, picture, story
+    from aim_cli.log_commands import Told, followed, picture, story
     from aim_cli.moments import moment
-    from aim_cli.running import waited
+    from aim_cli.running import run, waited
     from aim_cli.targets import Where
 
+    where = Where(kubeconfig, context, namespace)
+
+    def wish() -> Told:
+        return Told(trace, moment(since, datetime.now(UTC)) if since else None, output)
+
+    async def go_on() -> "Exit":
+        return await followed(kind, name, where, nats_url, wish())
+
     def ask() -> Answer:
-        where = Where(kubeconfig, context, namespace)
         if waterfall or html is not None:
             return waited(picture(kind, name, where, nats_url, html))
-        wish = Told(trace, moment(since, datetime.now(UTC)) if since else None)
-        return waited(story(kind, name, where, nats_url, wish))
+        return waited(story(kind, name, where, nats_url, wish()))
 
+    if follow:
+        raise typer.Exit(run(go_on()))
     raise typer.Exit(answered(ask, output))
 
 

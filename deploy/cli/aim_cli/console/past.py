@@ -39,7 +39,7 @@ class Drawn:
 async def story(history: History, wanted: Target, rights: Rights) -> JsonObject:
     """Bars and moments of an object; of others only what the viewer may see."""
     bars = [bar for bar in await waterfall(history, wanted) if _is_shown(bar, rights)]
-    moments = [moment for moment in await timeline(history, wanted) if moment.near]
+    moments = await timeline(history, wanted)
     begun = bars[0].begun if bars else None
     return {"bars": drawn(bars), "moments": [_told(one) for one in moments[-MOST:]], "begun": begun}
 

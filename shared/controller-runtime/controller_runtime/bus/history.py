@@ -6,7 +6,7 @@ events costs as much as its own events.
 
 import asyncio
 from collections import defaultdict
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -20,6 +20,7 @@ from controller_runtime.bus.decision import DecisionRecord
 from controller_runtime.bus.delivery import Delivered, deliver
 from controller_runtime.bus.entry import Version
 from controller_runtime.bus.envelope import EnvelopeError, decode_log, decode_state
+from controller_runtime.bus.in_order import DeliveryLostError
 from controller_runtime.bus.last_before import last_messages
 from controller_runtime.bus.part import Key
 from controller_runtime.bus.retention import Contents
@@ -220,12 +221,27 @@ class History:
 
     async def decisions(self, wanted: DecisionFilter = DecisionFilter()) -> list[StoredDecision]:
         """The decisions that match, in the order of the clocks that they were given."""
-        found = [
-            decision
-            async for delivered in self._read_decisions(wanted.subject(self._layout))
-            if (decision := self._decision(delivered)) is not None and wanted.admits(decision.record)
-        ]
-        return sorted(found, key=lambda decision: (decision.record.at, decision.sequence))
+        found = [one async for one in self._decisions((wanted.subject(self._layout),))]
+        return in_time(one for one in found if wanted.admits(one.record))
+
+    async def decisions_near(self, namespace: str, others: Iterable[tuple[str, Key]]) -> list[StoredDecision]:
+        """The decisions about objects of a namespace (empty: those of the cluster) and about some others elsewhere."""
+        wanted = [DecisionFilter(part=part, namespace=key.namespace, name=key.name) for part, key in sorted(others)]
+        # The subjects of one consumer may not overlap.
+        apart = [one for one in wanted if one.namespace != namespace]
+        subjects = [one.subject(self._layout) for one in (DecisionFilter(namespace=namespace), *apart)]
+        return in_time([one async for one in self._decisions(tuple(subjects))])
+
+    async def decided(self, namespace: str) -> AsyncGenerator[None]:
+        """At once, and then whenever something was decided about objects of a namespace, until it is closed."""
+        subjects, policy = (DecisionFilter(namespace=namespace).subject(self._layout),), {"deliver_policy": "new"}
+        while True:
+            with suppress(DeliveryLostError):
+                async with deliver(self._connection, self._layout.decisions_stream, subjects, policy) as delivery:
+                    yield
+                    while True:
+                        if await delivery.batch():
+                            yield
 
     async def decisions_of(self, part: str, key: Key) -> list[StoredDecision]:
         """The decisions of all services about one object."""
@@ -300,11 +316,12 @@ class History:
             async for delivered in delivery.ready():
                 yield delivered
 
-    async def _read_decisions(self, subject: str) -> AsyncIterator[Delivered]:
+    async def _decisions(self, subjects: tuple[str, ...]) -> AsyncIterator[StoredDecision]:
         # Decisions made before they had a stream of their own lie among the versions until they are too old.
         for stream in (self._layout.history_stream, self._layout.decisions_stream):
-            async for delivered in self._read((subject,), _ALL, stream):
-                yield delivered
+            async for delivered in self._read(subjects, _ALL, stream):
+                if (decision := self._decision(delivered)) is not None:
+                    yield decision
 
     async def _next(self, subject: str, sequence: int) -> LoggedVersion | None:
         while (
@@ -375,6 +392,11 @@ class History:
             # Once: whatever writes one of them writes many.
             _log.warning("skipped messages that cannot be read", first=str(error))
         self.dropped += 1
+
+
+def in_time(decisions: Iterable[StoredDecision]) -> list[StoredDecision]:
+    """In the order of the clocks that they were given."""
+    return sorted(decisions, key=lambda decision: (decision.record.at, decision.sequence))
 
 
 def _token(name: str | None) -> str:
