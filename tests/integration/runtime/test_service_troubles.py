@@ -117,6 +117,28 @@ async def test_a_certificate_that_is_not_believed_is_named(stage: Platform, api:
         await told(service, api, Cause.BROKER_CERTIFICATE)
 
 
+@pytest.mark.spec("FW-587", "FW-583")
+@pytest.mark.parametrize("by", ["url", "ca"])
+async def test_a_broker_that_offers_no_tls_is_sent_nothing_where_tls_is_asked_for(
+    stage: Platform, api: RawApi, tmp_path: Path, by: str
+) -> None:
+    received = bytearray()
+
+    async def plain(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(b'INFO {"server_id":"x","version":"2.12.0","max_payload":1048576,"tls_available":true}\r\n')
+        received.extend(await reader.read(4096))
+        writer.close()
+
+    trustme.CA().cert_pem.write_to_path(str(tmp_path / "ca.crt"))
+    async with await asyncio.start_server(plain, "127.0.0.1", 0) as server:
+        at = f"user:s3cret@127.0.0.1:{server.sockets[0].getsockname()[1]}"
+        asked = {"NATS_URL": f"tls://{at}"} if by == "url" else {"NATS_CA_FILE": str(tmp_path / "ca.crt")}
+        service = await stage.started(**{"NATS_URL": f"nats://{at}", **asked})
+        line = await told(service, api, Cause.BROKER_CERTIFICATE)
+    assert "offers no TLS" in line
+    assert received == b""
+
+
 @pytest.mark.spec("FW-583", "FW-584")
 @pytest.mark.parametrize("of_account", [False, True], ids=["server", "account"])
 async def test_a_broker_without_jetstream_is_named(stage: Platform, api: RawApi, *, of_account: bool) -> None:

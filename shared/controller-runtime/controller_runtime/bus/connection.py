@@ -49,6 +49,7 @@ _LOG_INTERVAL: Final = 30.0
 _OPEN_DELIVERIES: Final = 4
 _NO_JETSTREAM: Final = frozenset({10035, 10039, 10076})
 """JetStream is not enabled for this account, or on this server."""
+_NO_TLS: Final = "the broker offers no TLS, which tls:// in --nats-url, or --nats-ca-file, asks for"
 _PERMISSIONS: Final = "permissions violation"
 
 
@@ -194,7 +195,27 @@ class Subscription:
 
 
 class _Client(Client):
-    """The library's client, but for the reading of headers: it looks at each character of each name, every time."""
+    """The library's client, but for two things.
+
+    Of headers it looks at each character of each name, every time. And where a broker offers no TLS it goes on in plain
+    text, credentials first, whatever the URL says (FW-587).
+
+    Args:
+        needs_tls: a CA is named, so TLS is meant.
+    """
+
+    def __init__(self, *, needs_tls: bool) -> None:
+        super().__init__()
+        self._needs_tls = needs_tls
+
+    def _connect_command(self) -> bytes:
+        # The last moment before anything is sent; the greeting of the broker has been read.
+        server = self._current_server
+        scheme = "" if server is None else server.uri.scheme
+        wanted = scheme == "tls" or (self._needs_tls and scheme != "wss")
+        if wanted and not self._server_info.get("tls_required"):
+            raise nats.errors.Error(_NO_TLS)
+        return super()._connect_command()
 
     @staticmethod
     def _parse_header_lines(raw: bytes) -> dict[str, str]:
@@ -212,7 +233,7 @@ class BusConnection:
 
     def __init__(self, settings: BusSettings) -> None:
         self._settings = settings
-        self._client = _Client()
+        self._client = _Client(needs_tls=settings.ca_file is not None)
         self._state = ConnectionState.CONNECTING
         self._session = 0
         self._changed = asyncio.Event()

@@ -37,7 +37,7 @@ REMEDIES: Final[dict[Cause, str]] = {
     Cause.SETTINGS: "correct it and start again",
     Cause.BROKER_UNREACHABLE: "check --nats-url, that the broker runs, and NetworkPolicies",
     Cause.BROKER_CREDENTIALS: "check that the broker knows the public key of the file in --nats-credentials-file",
-    Cause.BROKER_CERTIFICATE: "check --nats-ca-file, and that the certificate names the host of --nats-url",
+    Cause.BROKER_CERTIFICATE: "check --nats-ca-file, and that the broker has a certificate for the host of --nats-url",
     Cause.BROKER_NO_JETSTREAM: "enable jetstream in the broker and for the account, or correct --nats-jetstream-domain",
     Cause.BROKER_DENIES: "grant it to the broker's user of this service",
     Cause.API_UNREACHABLE: "check that it runs, and NetworkPolicies",
