@@ -15,7 +15,6 @@ from controller_runtime import (
     Plan,
     View,
     condition,
-    find_condition,
     is_subset,
     kind_of,
     needs_apply,
@@ -62,8 +61,8 @@ def told_instead(view: View, service: AIMService, plan: Plan) -> Plan:
 
 
 def former_plan(view: View, service: AIMService) -> tuple[Delete, ...]:
-    """The ConfigMap of a dry run that is over."""
-    if is_dry_run(service) or find_condition(service.status.conditions, DRY_RUN) is None:
+    """The ConfigMap of a dry run that is over; the status need not have told of it, as it is written after that."""
+    if is_dry_run(service):
         return ()
     there = view.get(SERVICE_PLANS, service.namespace, plan_name(service)).value
     if there is None or not any(owner.uid == service.uid for owner in there.metadata.owner_references):

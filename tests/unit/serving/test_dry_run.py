@@ -116,6 +116,17 @@ def test_the_end_of_a_dry_run() -> None:
 
 
 @pytest.mark.spec("SV-271")
+def test_the_plan_goes_though_no_status_ever_told_of_it() -> None:
+    own = service()
+    world = living(own, template(), model(), node(), cache(USUAL), workload(own))
+    run(world)
+    acting = {**own, "metadata": {**own["metadata"], "annotations": {}}}
+    there = world.only(SERVICE_PLANS)
+    plan = plan_for(serving_world(acting, template(), model(), node(), cache(USUAL), workload(acting), there))
+    assert [delete.name for delete in plan.deletes] == [NAME]
+
+
+@pytest.mark.spec("SV-271")
 def test_of_a_list_the_members_that_differ_are_told() -> None:
     own = service(env=[{"name": "A", "value": "1"}])
     world = living(own, template(), model(), node(), cache(USUAL), workload(own))
