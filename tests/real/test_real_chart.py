@@ -8,7 +8,7 @@ from typing import Any, Final
 import pytest
 import yaml
 from support.controlplane import RawApi
-from support.helm import CHARTS, DEFINITIONS, ENGINE, NAMESPACE, OFFLINE, Finished, helm, rendered, run
+from support.helm import CHARTS, DEFINITIONS, ENGINE, NAMESPACE, OFFLINE, Finished, helm, of_kind, rendered, run
 
 from aim_local.assets import Program, find_toolset
 from aim_local.nats import NatsServer
@@ -39,11 +39,6 @@ FULL: Final[JsonObject] = {
         {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x", "namespace": "{{ .Release.Namespace }}"}}
     ],
 }
-
-
-def of_kind(done: Finished, kind: str) -> dict[str, JsonObject]:
-    assert done.status == 0, done.errors
-    return {one["metadata"]["name"]: one for one in done.objects if one["kind"] == kind}
 
 
 def container(deployment: JsonObject) -> JsonObject:

@@ -52,8 +52,20 @@ async def helm(*arguments: str) -> Finished:
     return await run(Program.HELM, *arguments)
 
 
-async def rendered(folder: Path, values: JsonObject | None = None, arguments: Sequence[str] = OFFLINE) -> Finished:
+async def rendered(
+    folder: Path,
+    values: JsonObject | None = None,
+    arguments: Sequence[str] = OFFLINE,
+    *,
+    namespace: str = NAMESPACE,
+) -> Finished:
     """The chart with these values."""
     file = folder / "values.yaml"
     file.write_text(yaml.safe_dump(values or {}), encoding="utf-8")
-    return await helm("template", "aim-engine", ENGINE, "-n", NAMESPACE, "-f", str(file), *arguments)
+    return await helm("template", "aim-engine", ENGINE, "-n", namespace, "-f", str(file), *arguments)
+
+
+def of_kind(done: Finished, kind: str) -> dict[str, JsonObject]:
+    """The rendered objects of a kind by name."""
+    assert done.status == 0, done.errors
+    return {one["metadata"]["name"]: one for one in done.objects if one["kind"] == kind}

@@ -45,12 +45,14 @@ async def namespace(api: RawApi) -> str:
 
 
 @asynccontextmanager
-async def raw_api(kubeconfig: Path) -> AsyncIterator[RawApi]:
-    """A client of the API server of a kubeconfig."""
+async def raw_api(kubeconfig: Path, *, impersonated: str = "") -> AsyncIterator[RawApi]:
+    """A client of the API server of a kubeconfig, as its user or as somebody else."""
     connection = await from_kubeconfig(str(kubeconfig))
     authorization = await connection.credentials.authorization()
     connector = aiohttp.TCPConnector(ssl=connection.tls or True)
     headers = {"authorization": authorization} if authorization else {}
+    if impersonated:
+        headers["impersonate-user"] = impersonated
     async with aiohttp.ClientSession(
         connection.server, connector=connector, headers=headers, read_bufsize=2**21
     ) as session:

@@ -258,6 +258,46 @@ class Traces(_Values):
     sample_ratio: Share | ShareText = Field(1.0, description="share of the traces that is exported; each is whole")
 
 
+class NamedSecrets(_Values):
+    """Secrets of one namespace."""
+
+    namespace: str = Field(min_length=1)
+    names: list[str] = Field(min_length=1)
+
+
+class Secrets(_Values):
+    """Which Secrets discovery and model-sync may get: pull secrets of models, sources and mirrors (FW-507)."""
+
+    restrict: bool = Field(False, description="false = each one that an object of its namespace names")
+    allowed: list[NamedSecrets] = Field([], description="with restrict: these and no others; the namespaces must exist")
+
+
+class AdmissionPolicy(_Values):
+    """What the API server refuses of users' objects (FW-508); needs Kubernetes 1.30. Empty lists allow everything."""
+
+    enable: bool = False
+    actions: list[Literal["Deny", "Warn", "Audit"]] = Field(
+        ["Deny"], min_length=1, description="[Warn, Audit] tells what would be refused"
+    )
+    images: list[str] = Field([], description="beginnings that images may have, such as docker.io/amdenterpriseai/")
+    sources: list[str] = Field([], description="beginnings that addresses of weights may have, such as hf://amd/")
+    service_accounts: list[str] = Field([], description="that objects may name; without a name pods have the default")
+    denied_env: list[str] = Field(
+        ["LD_AUDIT", "LD_LIBRARY_PATH", "LD_PRELOAD", "PYTHONHOME", "PYTHONPATH", "PYTHONSTARTUP"],
+        description="variables that objects may not set, as they put other code into an allowed image",
+    )
+    denied_engine_args: list[str] = Field(
+        ["trust-remote-code", "trust_remote_code"], description="keys that engineArgs may not have"
+    )
+    reserved: bool = Field(True, description="only services may write the labels and annotations that they judge by")
+    exempt_users: list[str] = Field([], description="who is asked nothing, such as a backup tool's account")
+    exempt_groups: list[str] = Field(
+        ["system:masters", "system:nodes", "system:serviceaccounts:kube-system", "system:serviceaccounts:kserve"],
+        description="whose members are asked nothing",
+    )
+    namespace_selector: Object = Field({}, description="labels of the namespaces that it is for; empty = all")
+
+
 class Values(_Values):
     """All values of the chart aim-engine."""
 
@@ -268,6 +308,8 @@ class Values(_Values):
     registries: Object = Field({}, description="mirrors and insecure registries (FW-382); empty = none")
     service_account: ServiceAccount = ServiceAccount()
     rbac_helpers: RbacHelpers = RbacHelpers()
+    secrets: Secrets = Secrets()
+    admission_policy: AdmissionPolicy = AdmissionPolicy()
     crd: Crd = Crd()
     metrics: Metrics = Metrics()
     cert_manager: CertManager = CertManager()

@@ -19,6 +19,8 @@ from oci_registry import (
 )
 
 _REFUSALS: Final = frozenset({401, 403})
+REMEDY: Final = "add it to secrets.allowed of the chart, or allow the service's role to get it"
+"""What to do where a Secret may not be read (FW-507)."""
 
 _log: Final = structlog.get_logger(__name__)
 
@@ -54,8 +56,8 @@ async def read_pull_secret(kube: KubeClient, namespace: str, name: str) -> PullS
         if error.is_not_found:
             cause = "does not exist; create it or remove it from imagePullSecrets"
             return PullSecret(name, problem=problem(SecretReason.NOT_FOUND, cause))
-        if error.code in _REFUSALS:
-            cause = f"cannot be read; allow the service's role to get Secrets of this namespace ({error})"
+        if is_refused(error):
+            cause = f"cannot be read; {REMEDY} ({error})"
             return PullSecret(name, problem=problem(SecretReason.ACCESS_FAILED, cause))
         raise
     uid, version = secret.uid, secret.metadata.resource_version
@@ -63,6 +65,11 @@ async def read_pull_secret(kube: KubeClient, namespace: str, name: str) -> PullS
         return PullSecret(name, uid, version, parse_pull_secret(secret.type, secret.data))
     except InvalidPullSecretError as error:
         return PullSecret(name, uid, version, problem=problem(SecretReason.INVALID, str(error)))
+
+
+def is_refused(error: KubeError) -> bool:
+    """Whether the API server does not let the service read."""
+    return isinstance(error, ApiError) and error.code in _REFUSALS
 
 
 async def mirror_credentials(kube: KubeClient, namespace: str, name: str) -> CredentialSet:

@@ -126,7 +126,7 @@ async def test_only_versions_of_secrets_become_facts() -> None:
     assert outcome == {"versions": {"s": "u1/7", "gone": None}}
 
 
-@pytest.mark.spec("DI-074")
+@pytest.mark.spec("DI-074", "FW-507")
 async def test_a_forbidden_secret_is_an_infrastructure_error() -> None:
     answers = {f"{CORE}/secrets/s": status_answer(403, "Forbidden", "no")}
     effect = Effect("pull-secrets", "k", {"namespace": "ml", "secrets": ["s"]})
@@ -134,3 +134,4 @@ async def test_a_forbidden_secret_is_an_infrastructure_error() -> None:
         await asked(PullSecretReader, answers, effect)
     assert caught.value.error.reason == "SecretAccessFailed"
     assert "ml/s" in caught.value.error.message
+    assert "add it to secrets.allowed of the chart" in caught.value.error.message

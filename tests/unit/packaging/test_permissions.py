@@ -168,6 +168,7 @@ def test_the_chart_is_up_to_date_or_says_which_file_is_not(tmp_path: Path) -> No
         "values.yaml",
         "values.schema.json",
         "rules.yaml",
+        "reserved.yaml",
         "controllers.json",
         "events.json",
         "models.json",

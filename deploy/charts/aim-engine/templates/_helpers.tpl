@@ -71,3 +71,18 @@ app.kubernetes.io/component: {{ .component }}
 {{- .Values.metrics.certSecret | default (ternary "aim-engine-metrics-tls" "" .Values.certManager.enable) -}}
 {{- end -}}
 {{- end }}
+
+{{- /* The rules of a role; without Secrets where values name the ones that may be read (FW-507). */}}
+{{- define "aim.rules" -}}
+{{- $kept := list -}}
+{{- range .rules -}}
+{{- $resources := .resources -}}
+{{- if $.root.Values.secrets.restrict -}}
+{{- $resources = without .resources "secrets" -}}
+{{- end -}}
+{{- if $resources -}}
+{{- $kept = append $kept (merge (dict "resources" $resources) .) -}}
+{{- end -}}
+{{- end -}}
+{{- toYaml $kept -}}
+{{- end }}

@@ -6,6 +6,7 @@ from typing import Final
 import structlog
 
 from aim_domain import PullSecret, read_pull_secret
+from aim_domain.pull_secrets import REMEDY, is_refused
 from controller_runtime import (
     ApiError,
     Category,
@@ -47,8 +48,8 @@ class PullSecretReader:
         except KubeError as error:
             if isinstance(error, ApiError) and error.is_not_found:
                 return None
-            cause = "allow the service's role to get Secrets of this namespace if it is not"
-            raise _unreadable(f"Secret {namespace}/{name} cannot be read: {error}; {cause}") from error
+            remedy = f"; {REMEDY}" if is_refused(error) else ""
+            raise _unreadable(f"Secret {namespace}/{name} cannot be read: {error}{remedy}") from error
         return f"{metadata['uid']}/{metadata['resourceVersion']}"
 
     async def credentials(self, namespace: str, names: Sequence[str], service_account: str) -> CredentialSet:

@@ -34,7 +34,7 @@ def permissions(definition: ServiceDefinition) -> tuple[Access, ...]:
             *_of_every_service(definition),
             *(one for part in definition.publishes for one in _watched(part)),
             *(one for reconciler in definition.reconcilers for one in _reconciled(reconciler)),
-            *(_written(one) for one in definition.declared_writes),
+            *(need for one in definition.declared_writes for need in _written(one)),
             *definition.other_access,
             *(one for needs in definition.effect_access.values() for one in needs),
         ]
@@ -56,9 +56,8 @@ def _of_every_service(definition: ServiceDefinition) -> Iterator[Access]:
 
 
 def _watched(part: Part[Any]) -> Iterator[Access]:
-    selected = part.field_selector
     # The API server authorizes a list of one name as a request for that name.
-    name = selected.removeprefix(_NAMED) if selected.startswith(_NAMED) else ""
+    name = _only_name(part)
     yield access(part.kind, ApiVerb.LIST, ApiVerb.WATCH, name=name)
     if part.optional:
         yield access(DEFINITION, ApiVerb.LIST, ApiVerb.WATCH, name=resource_name(part.kind))
@@ -75,8 +74,19 @@ def _reconciled(reconciler: Reconciler[Any]) -> Iterator[Access]:
         yield access(kind, ApiVerb.PATCH)
 
 
-def _written(one: Writes) -> Access:
-    return access(one.part.kind, *(verb for written in one.verbs for verb in _OF_WRITES[written]))
+def _written(one: Writes) -> Iterator[Access]:
+    verbs = {verb for written in one.verbs for verb in _OF_WRITES[written]}
+    name = _only_name(one.part)
+    # A create has no name yet when it is authorized.
+    created = verbs & {ApiVerb.CREATE} if name else verbs
+    yield access(one.part.kind, *created)
+    yield access(one.part.kind, *(verbs - created), name=name)
+
+
+def _only_name(part: Part[Any]) -> str:
+    """The name of all objects of a part, if they have one; else empty."""
+    selected = part.field_selector
+    return selected.removeprefix(_NAMED) if selected.startswith(_NAMED) else ""
 
 
 def _merged(needs: Iterable[Access]) -> tuple[Access, ...]:

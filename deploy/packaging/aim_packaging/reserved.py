@@ -1,0 +1,54 @@
+"""Labels and annotations by which services judge: with the admission policy nobody else may write them (FW-508).
+
+What users write to be obeyed is not among them: pause, dry run, limits and filters of storage, the trace.
+"""
+
+from typing import Final
+
+from aim_domain import labels
+from controller_runtime import JsonObject
+
+LABELS: Final = (
+    labels.SERVICE,
+    labels.SERVICE_NAME,
+    labels.MODEL,
+    labels.MODEL_NAME,
+    labels.CLUSTER_MODEL_NAME,
+    labels.CLUSTER_MODEL_SOURCE_NAME,
+    labels.MODEL_SOURCE,
+    labels.MODEL_ORIGIN,
+    labels.SOURCE_MODEL,
+    labels.TEMPLATE,
+    labels.TEMPLATE_NAME,
+    labels.TEMPLATE_SCOPE,
+    labels.TEMPLATE_INDEX,
+    labels.TEMPLATE_ALIAS,
+    labels.SERVICE_TEMPLATE_NAME,
+    labels.CLUSTER_SERVICE_TEMPLATE_NAME,
+    labels.TEMPLATE_CACHE_NAME,
+    labels.ARTIFACT_NAME,
+    labels.ARTIFACT,
+    labels.CACHE_NAME,
+    labels.CACHE_TYPE,
+    labels.COMPONENT,
+    labels.ORIGIN,
+    labels.MANAGED_BY,
+    labels.CUSTOM_MODEL,
+)
+ANNOTATIONS: Final = (
+    labels.ANNOTATION_RESOLVED_DOWNLOAD_FILTER,
+    labels.ANNOTATION_DOWNLOAD_VERIFIED,
+    labels.ANNOTATION_PVC_UID,
+    labels.ANNOTATION_ARTIFACT_GENERATION,
+    labels.ANNOTATION_PROMOTED_FROM,
+    labels.ANNOTATION_ENV_AS_OF,
+    labels.ANNOTATION_EVICTED_SOURCES,
+    labels.ANNOTATION_STORAGE_CLAIM,
+    labels.ANNOTATION_WORKLOAD_GENERATIONS,
+    labels.ANNOTATION_APPLIED_HASH,
+)
+
+
+def reserved() -> JsonObject:
+    """As the chart reads them."""
+    return {"labels": list(LABELS), "annotations": list(ANNOTATIONS)}

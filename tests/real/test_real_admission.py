@@ -1,0 +1,253 @@
+"""The admission policy of the chart, asked by a real API server (FW-508)."""
+
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+import pytest_asyncio
+import yaml
+from support.controlplane import RawApi, Reply
+from support.helm import NAMESPACE, of_kind, rendered
+from support.nats import eventually
+from support.real_cluster import raw_api
+
+from aim_domain import labels
+from aim_local.realcluster import RealCluster, User
+from aim_packaging.manifests import NAMESPACE as SYSTEM
+from aim_packaging.reserved import ANNOTATIONS, LABELS
+from controller_runtime import JsonObject
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+OWN: Final = "/apis/aim.eai.amd.com/v1alpha1/namespaces"
+POLICIES: Final = "/apis/admissionregistration.k8s.io/v1"
+BINDINGS: Final = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings"
+EDITOR: Final = "editor"
+DOCS: Final = Path(__file__).parents[2] / "docs" / "guides"
+IMAGE: Final = "amdenterpriseai/aim-qwen-qwen3-32b:0.8.5"
+VALUES: Final = {
+    "enable": True,
+    "images": ["amdenterpriseai/", "docker.io/amdenterpriseai/"],
+    "sources": ["hf://our-team/", "s3://our-models/"],
+    "serviceAccounts": ["models"],
+}
+GPU: Final = {"gpu": {"model": "MI300X", "requests": 1}}
+PROFILED: Final[JsonObject] = {
+    "aimId": "a/b", "modelId": "a/b", "hardware": GPU, "metric": "latency", "precision": "fp8",
+}  # fmt: skip
+ARGUMENTS: Final = {"engineArgs": {"trust-remote-code": True}}
+BAD_ENV: Final = [{"name": "LD_PRELOAD", "value": "/tmp/x.so"}]
+WEIGHTS: Final = {"modelId": "a/b", "sourceUri": "hf://our-team/a"}
+
+
+def service(**spec: Any) -> tuple[str, JsonObject]:
+    return "AIMService", {"model": {"image": IMAGE}} | spec
+
+
+def own_model(**custom: Any) -> tuple[str, JsonObject]:
+    known = {"baseImage": IMAGE, "modelSources": [WEIGHTS], "hardware": GPU}
+    return service(model={"custom": known | custom})
+
+
+def profiled(**spec: Any) -> tuple[str, JsonObject]:
+    return "AIMServiceTemplate", {"modelName": "m", **PROFILED} | spec
+
+
+def cache(**spec: Any) -> tuple[str, JsonObject]:
+    return "AIMTemplateCache", {"templateName": "t", "templateScope": "Namespace"} | spec
+
+
+def of_model(**spec: Any) -> tuple[str, JsonObject]:
+    return "AIMModel", {"image": IMAGE} | spec
+
+
+def entry(**spec: Any) -> tuple[str, JsonObject]:
+    whole = {"name": "a", "aimId": "a/b", "modelId": "a/b", "hardware": GPU, **spec}
+    return of_model(customTemplates=[whole | {"profile": {"metric": "latency", "precision": "fp8"}}])
+
+
+FOREIGN_WEIGHTS: Final = {**WEIGHTS, "sourceUri": "hf://others/a"}
+REFUSED: Final = [
+    (service(model={"image": "evil.example/x:1"}), "image evil.example/x:1 is not allowed"),
+    # A longer name that begins alike is another registry.
+    (service(model={"image": "amdenterpriseai.example/x:1"}), "image amdenterpriseai.example/x:1 is not allowed"),
+    (own_model(baseImage="evil.example/x:1"), "image evil.example/x:1"),
+    (of_model(image="evil.example/x:1"), "image evil.example/x:1"),
+    (cache(downloadImage="evil.example/x:1"), "image evil.example/x:1"),
+    (
+        ("AIMArtifact", {"sourceUri": "hf://our-team/a", "modelDownloadImage": "evil.example/x:1"}),
+        "image evil.example/x:1",
+    ),
+    (("AIMArtifact", {"sourceUri": "hf://others/a"}), "weights from hf://others/a are not allowed"),
+    (own_model(modelSources=[FOREIGN_WEIGHTS]), "weights from hf://others/a"),
+    (of_model(modelSources=[FOREIGN_WEIGHTS], custom={"hardware": GPU}), "weights from hf://others/a"),
+    (profiled(modelSources=[FOREIGN_WEIGHTS]), "weights from hf://others/a"),
+    (service(serviceAccountName="admin"), "ServiceAccount admin is not allowed"),
+    (of_model(serviceAccountName="admin"), "ServiceAccount admin"),
+    (service(env=BAD_ENV), "variable LD_PRELOAD may not be set"),
+    (own_model(modelSources=[{**WEIGHTS, "env": BAD_ENV}]), "variable LD_PRELOAD"),
+    (profiled(caching={"enabled": True, "env": BAD_ENV}), "variable LD_PRELOAD"),
+    (entry(env=BAD_ENV), "variable LD_PRELOAD"),
+    (("AIMRuntimeConfig", {"env": BAD_ENV}), "variable LD_PRELOAD"),
+    (profiled(customProfile=ARGUMENTS), "engine argument trust-remote-code may not be given"),
+    (entry(customProfile=ARGUMENTS), "engine argument trust-remote-code"),
+]
+ADMITTED: Final = [
+    service(),
+    service(serviceAccountName="models", env=[{"name": "HF_TOKEN", "value": "x"}]),
+    own_model(),
+    of_model(image="docker.io/amdenterpriseai/aim-base:0.9.0"),
+    profiled(customProfile={"engineArgs": {"dtype": "float16"}}),
+    entry(customProfile={"engineArgs": {"dtype": "float16"}}),
+    cache(),
+    ("AIMRuntimeConfig", {"env": [{"name": "HF_TOKEN", "value": "x"}]}),
+    ("AIMRuntimeConfig", {}),
+]
+
+
+def shown_in_guides() -> Iterator[JsonObject]:
+    """The objects of namespaces that the guides and the examples show."""
+    for guide in sorted(DOCS.glob("*.md")):
+        for block in guide.read_text(encoding="utf-8").split("```yaml\n")[1:]:
+            for obj in yaml.safe_load_all(block.partition("\n```")[0]):
+                if "apiVersion" in obj and "namespace" in obj["metadata"]:
+                    yield obj
+
+
+def body(kind: str, spec: JsonObject, **metadata: Any) -> JsonObject:
+    return {
+        "apiVersion": "aim.eai.amd.com/v1alpha1",
+        "kind": kind,
+        "metadata": {"name": "tried", **metadata},
+        "spec": spec,
+    }
+
+
+async def tried(client: RawApi, namespace: str, obj: JsonObject) -> Reply:
+    """What the API server says to an object that is not stored."""
+    placed = {**obj, "metadata": {**obj["metadata"], "namespace": namespace}}
+    return await client.post(f"{OWN}/{namespace}/{obj['kind'].lower()}s", placed, dryRun="All")
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def editor(real_cluster: RealCluster) -> AsyncIterator[RawApi]:
+    """A user who may edit everything, and whom nothing exempts."""
+    async with raw_api(real_cluster.kubeconfig_for(User.KUBECTL), impersonated=EDITOR) as client:
+        yield client
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def policies(api: RawApi, editor: RawApi, namespace: str, tmp_path: Path) -> AsyncIterator[None]:
+    """The policies of the chart in force; they are gone afterwards."""
+    role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"}
+    subject = {"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": EDITOR}
+    binding = {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding", "roleRef": role}
+    await api.post(BINDINGS, {**binding, "metadata": {"name": EDITOR}, "subjects": [subject]})
+    done = await rendered(tmp_path, {"admissionPolicy": VALUES})
+    paths = []
+    for kind, plural in (
+        ("ValidatingAdmissionPolicy", "validatingadmissionpolicies"),
+        ("ValidatingAdmissionPolicyBinding", "validatingadmissionpolicybindings"),
+    ):
+        collection = f"{POLICIES}/{plural}"
+        for name, one in of_kind(done, kind).items():
+            await api.created(collection, one)
+            paths.append(f"{collection}/{name}")
+
+    async def in_force() -> bool:
+        wish = await tried(editor, namespace, body(*service(env=BAD_ENV)))
+        mark = await tried(editor, namespace, body(*service(), labels={labels.ORIGIN: "derived"}))
+        return (wish.status, mark.status) == (422, 422)
+
+    try:
+        await eventually(in_force, "the API server refuses by both policies", interval=0.2)
+        yield
+    finally:
+        for path in paths:
+            await api.delete(path)
+
+
+@pytest.mark.spec("FW-508")
+@pytest.mark.usefixtures("policies")
+async def test_what_the_owner_of_the_platform_does_not_allow_is_refused_with_the_remedy(
+    editor: RawApi, namespace: str
+) -> None:
+    for wish, told in REFUSED:
+        reply = await tried(editor, namespace, body(*wish))
+        assert reply.status == 422, (wish, reply.body)
+        assert told in reply.message
+        assert any(f": {remedy} " in reply.message for remedy in ("take", "leave", "remove")), reply.message
+
+
+@pytest.mark.spec("FW-508")
+@pytest.mark.usefixtures("policies")
+async def test_usual_objects_and_those_of_the_guides_are_admitted(editor: RawApi, namespace: str) -> None:
+    own = [body(*wish) for wish in ADMITTED]
+    shown = [obj for obj in shown_in_guides() if obj["apiVersion"].startswith("aim.eai.amd.com")]
+    assert len(shown) > 5
+    for obj in (*own, *shown):
+        reply = await tried(editor, namespace, obj)
+        assert reply.status == 201, (obj, reply.body)
+
+
+@pytest.mark.spec("FW-508")
+@pytest.mark.usefixtures("policies")
+async def test_marks_of_the_services_are_written_by_them_alone(
+    real_cluster: RealCluster, api: RawApi, editor: RawApi, namespace: str
+) -> None:
+    assert SYSTEM == NAMESPACE
+    for key in LABELS:
+        reply = await tried(editor, namespace, body(*service(), labels={key: "x"}))
+        assert f"{key} is written by the services of AIM Engine alone" in reply.message
+    for key in ANNOTATIONS:
+        reply = await tried(editor, namespace, body(*service(), annotations={key: "x"}))
+        assert f"{key} is written by the services of AIM Engine alone" in reply.message
+    for key in (labels.ANNOTATION_PAUSED, labels.ANNOTATION_DRY_RUN, labels.ANNOTATION_EVICTION_PROTECTED):
+        assert (await tried(editor, namespace, body(*service(), annotations={key: "true"}))).status == 201
+    marks = {labels.ORIGIN: labels.ORIGIN_AUTO_GENERATED, labels.SERVICE_NAME: "x"}
+    async with raw_api(real_cluster.kubeconfig_for(User.SERVING)) as serving:
+        assert (await tried(serving, namespace, body(*of_model(), labels=marks))).status == 201
+    claim = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+    for path, kind, more in (
+        ("configmaps", "ConfigMap", {}),
+        ("persistentvolumeclaims", "PersistentVolumeClaim", {"spec": claim}),
+    ):
+        metadata = {"name": "x", "labels": {labels.COMPONENT: "x"}}
+        forged = {"apiVersion": "v1", "kind": kind, "metadata": metadata, **more}
+        reply = await editor.post(f"/api/v1/namespaces/{namespace}/{path}", forged, dryRun="All")
+        assert "is written by the services" in reply.message, reply.body
+
+
+@pytest.mark.spec("FW-508")
+@pytest.mark.usefixtures("policies")
+async def test_what_was_there_before_can_be_labelled_and_deleted_but_not_made_worse(
+    api: RawApi, editor: RawApi, namespace: str
+) -> None:
+    kept = {labels.ORIGIN: labels.ORIGIN_DERIVED}
+    before = body(*service(env=BAD_ENV), labels=kept, finalizers=["example.com/x"])
+    collection = f"{OWN}/{namespace}/aimservices"
+    await api.created(collection, before)
+    path = f"{collection}/tried"
+    assert (await editor.merge(path, {"metadata": {"labels": {"team": "a"}}})).status == 200
+    for key in ({labels.ORIGIN: None}, {labels.ORIGIN: "x"}):
+        assert (await editor.merge(path, {"metadata": {"labels": key}})).status == 422
+    worse = await editor.merge(path, {"spec": {"replicas": 2}})
+    assert "variable LD_PRELOAD" in worse.message
+    assert (await editor.merge(path, {"spec": {"replicas": 2, "env": []}})).status == 200
+    assert (await editor.delete(path)).status == 200
+    assert (await editor.merge(path, {"metadata": {"finalizers": []}})).status == 200
+    assert (await api.get(path)).status == 404
+
+
+@pytest.mark.spec("FW-508")
+async def test_nothing_of_it_is_there_unless_wanted_and_an_old_cluster_is_told_so(tmp_path: Path) -> None:
+    plain = await rendered(tmp_path)
+    assert not of_kind(plain, "ValidatingAdmissionPolicy")
+    old = await rendered(tmp_path, {"admissionPolicy": VALUES}, ("--kube-version", "1.29", "--set", "crd.check=false"))
+    assert "admissionPolicy.enable needs Kubernetes 1.30, this is v1.29" in old.errors
+    some: JsonObject = {"enable": True, "reserved": False, "actions": ["Warn", "Audit"]}
+    done = await rendered(tmp_path, {"admissionPolicy": some})
+    assert set(of_kind(done, "ValidatingAdmissionPolicy")) == {"aim-engine-wishes"}
+    [binding] = of_kind(done, "ValidatingAdmissionPolicyBinding").values()
+    assert binding["spec"]["validationActions"] == ["Warn", "Audit"]
