@@ -15,7 +15,7 @@ LONGEST := tests/chaos/test_service_leaders.py tests/e2e/test_killed_services.py
   tests/e2e/test_demo_command.py tests/integration/downloader/test_hub_download.py tests/integration/serving \
   tests/integration/runtime tests/integration/downloader tests/unit/test_bad_values.py
 
-.PHONY: kube-assets external-crds setup demo up test test-unit chaos test-apiserver test-e2e test-real test-registry test-alerts test-replay test-upgrade lint format crds crds-check chart chart-check reference manifests image-packages images test-images sbom bench costs docs mutants spec-coverage lock clean
+.PHONY: kube-assets external-crds setup demo up test test-unit chaos test-apiserver test-e2e test-real used-permissions test-registry test-alerts test-replay test-upgrade lint format crds crds-check chart chart-check reference manifests image-packages images test-images sbom bench costs docs mutants spec-coverage lock clean
 
 setup: $(STAMP)
 
@@ -77,12 +77,20 @@ test-upgrade: setup
 
 # The end-to-end tests alone; CLUSTER=real runs them against real programs.
 test-e2e: setup
-	CLUSTER=$(CLUSTER) $(BIN)/python -m pytest tests/e2e
+	@rm -rf $(USED)/e2e
+	USED_PERMISSIONS=$(USED)/e2e CLUSTER=$(CLUSTER) $(BIN)/python -m pytest tests/e2e
 
 # What only a real control plane can show: webhooks, controllers, dry-run of everything that the services write.
 # KEDA=1 adds KEDA's operator, which make kube-assets KEDA=1 builds.
 test-real: setup
-	$(BIN)/python -m pytest $(if $(KEDA),,--ignore tests/real/test_real_keda.py) tests/real
+	@rm -rf $(USED)/real
+	USED_PERMISSIONS=$(USED)/real $(BIN)/python -m pytest $(if $(KEDA),,--ignore tests/real/test_real_keda.py) tests/real
+
+# Fails for a permission of a service's role that neither make test-real nor make test-e2e CLUSTER=real used, by the audit
+# logs of their API servers. What was refused has failed those already.
+USED := $(CURDIR)/.run/used-permissions
+used-permissions: setup
+	@PYTHONPATH=tests $(BIN)/python -m support.used_permissions $(USED)
 
 lint: setup
 	$(BIN)/ruff check --no-cache .
