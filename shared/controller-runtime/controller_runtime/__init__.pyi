@@ -74,6 +74,7 @@ from .kube.kinds import resource_name as resource_name
 from .kube.transport import Request as Request
 from .kube.transport import Transport as Transport
 from .kube.transport import TransportSettings as TransportSettings
+from .manager.failure import StartError as StartError
 from .manager.run import run_service as run_service
 from .manager.settings import PositiveSeconds as PositiveSeconds
 from .manager.settings import Seconds as Seconds

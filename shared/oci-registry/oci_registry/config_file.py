@@ -12,6 +12,7 @@ from typing import Final, Never
 
 import structlog
 
+from controller_runtime import StartError
 from oci_registry.client import RegistryClient
 from oci_registry.mirrors import InvalidRegistriesFileError, load_registries
 
@@ -56,9 +57,12 @@ async def opened(client: RegistryClient, path: Path | None) -> AsyncIterator[Reg
     """The client, open, and following the configuration file if there is one.
 
     Raises:
-        InvalidRegistriesFileError: the file cannot be used at the start.
+        StartError: the file cannot be used at the start.
     """
-    client.use(await asyncio.to_thread(load_registries, path))
+    try:
+        client.use(await asyncio.to_thread(load_registries, path))
+    except InvalidRegistriesFileError as error:
+        raise StartError(str(error)) from error
     async with client, asyncio.TaskGroup() as group:
         follower = None if path is None else group.create_task(RegistriesFile(path, client).follow())
         yield client

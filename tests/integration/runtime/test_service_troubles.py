@@ -194,6 +194,27 @@ async def test_settings_that_cannot_be_used_end_the_process_with_a_line_and_an_e
     assert "AIM_NATS_REPLICAS" in (await event(api, Cause.SETTINGS))["message"]
 
 
+@pytest.mark.spec("FW-585", "FW-395")
+@pytest.mark.parametrize(
+    ("text", "named"), [("registries: [", "is not YAML"), ("registries: {docker.io: {mirror: []}}", "docker.io.mirror")]
+)
+async def test_a_file_of_registries_that_is_of_no_use_ends_the_process_with_a_line(
+    stage: Platform, api: RawApi, text: str, named: str
+) -> None:
+    file = stage.folder / "registries.yaml"
+    file.write_text(text)
+    service = stage.service(module="aim_model_sync", REGISTRY_CONFIG=str(file))
+    await service.start()
+    assert await service.ended() == 1
+    (line,) = [line for line in service.lines if line["level"] == "error"]
+    assert service.tracebacks == []
+    message = (await event(api, Cause.SETTINGS))["message"]
+    for words in (line["error"], message):
+        assert str(file) in words
+        assert named in words
+    assert "\n" not in message
+
+
 @pytest.mark.spec("FW-583", "FW-584", "FW-586")
 async def test_a_missing_definition_is_named_and_waited_for(tmp_path: Path) -> None:
     async with ControlPlane() as plane, platform(tmp_path, plane) as stage, raw_api(plane.url) as api:

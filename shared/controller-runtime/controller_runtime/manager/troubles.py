@@ -73,7 +73,8 @@ class Trouble:
     @property
     def line(self) -> str:
         """What people read."""
-        return f"{self.found}; {REMEDIES[self.cause]}"
+        # Servers and parsers say much in several lines.
+        return f"{' '.join(self.found.split())}; {REMEDIES[self.cause]}"
 
 
 # The broker
