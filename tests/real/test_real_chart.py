@@ -1,5 +1,6 @@
 """The charts, rendered and linted by the real helm, and accepted by a real API server."""
 
+import asyncio
 import json
 from collections.abc import Mapping
 from pathlib import Path
@@ -10,6 +11,9 @@ import yaml
 from support.controlplane import RawApi
 from support.helm import CHARTS, DEFINITIONS, ENGINE, NAMESPACE, OFFLINE, Finished, helm, of_kind, rendered, run
 
+from aim_cli import doctor
+from aim_cli.asking import reading
+from aim_cli.doctor import Mark
 from aim_local.assets import Program, find_toolset
 from aim_local.nats import NatsServer
 from aim_local.realcluster import RealCluster, User
@@ -281,7 +285,14 @@ async def test_the_api_server_takes_all_of_it_and_pod_security_restricted_finds_
     assert "violate" in worse.errors
 
 
-@pytest.mark.spec("CC-323", "FW-322", "FW-328")
+def diagnosed(kubeconfig: Path) -> dict[str, Mark]:
+    """What `aim doctor` says of the roles and the definitions."""
+    with reading(str(kubeconfig), None) as cluster:
+        found = doctor.examine(cluster, before=False)
+        return {one.about: one.mark for one in found if one.about.startswith(("role of ", "definitions"))}
+
+
+@pytest.mark.spec("CC-323", "FW-322", "FW-328", "FW-612", "FW-507")
 async def test_installed_upgraded_and_uninstalled_the_definitions_and_their_objects_stay(
     real_cluster: RealCluster, api: RawApi
 ) -> None:
@@ -294,8 +305,14 @@ async def test_installed_upgraded_and_uninstalled_the_definitions_and_their_obje
     assert first.status == 0, first.errors
     deployment = "/apis/apps/v1/namespaces/chart-test/deployments/aim-engine-serving"
     assert (await api.get(deployment)).body["spec"]["replicas"] == 1
-    second = await helm("upgrade", "engine", ENGINE, *config, "--reuse-values", "--set", "manager.replicas=2")
+    kubeconfig = real_cluster.kubeconfig_for(User.KUBECTL)
+    well = {"definitions": Mark.OK, **{f"role of {one}": Mark.OK for one in SERVICES}}
+    assert await asyncio.to_thread(diagnosed, kubeconfig) == well, "as the API server itself reviews the access"
+    change = ("--set", "manager.replicas=2,secrets.restrict=true")
+    second = await helm("upgrade", "engine", ENGINE, *config, "--reuse-values", *change)
     assert second.status == 0, second.errors
+    limited = {f"role of {one}": Mark.NOTE for one in ("discovery", "model-sync")}
+    assert await asyncio.to_thread(diagnosed, kubeconfig) == {**well, **limited}
     assert (await api.get(deployment)).body["spec"]["replicas"] == 2
     for release in ("engine", "crds"):
         done = await helm("uninstall", release, *config)

@@ -203,8 +203,12 @@ def _may_account(cluster: KubeReader, account: Account, need: Need) -> bool | No
 
 def granted(account: Account, told: Mapping[Need, bool | None]) -> Finding:
     """Whether a service may do what it does; ``None`` = nobody says."""
-    refused = [str(one) for one, may in told.items() if may is False]
+    refused = [str(one) for one, may in told.items() if may is False and not _is_of_secrets(one)]
     about = f"role of {account.service}"
+    if not refused and False in told.values() and None not in told.values():
+        # With secrets.restrict no role reads all of them; which ones were named is no business of this command.
+        what = f"{account.name} may do all that it does, but reads only Secrets that were named for it"
+        return Finding(about, Mark.NOTE, what, "name further ones in secrets.allowed of the chart")
     if refused:
         shown = ", ".join(refused[:_MOST]) + (f" and {len(refused) - _MOST} more" if refused[_MOST:] else "")
         remedy = "install the chart of this release again: its roles are made from what the services do"
@@ -213,6 +217,10 @@ def granted(account: Account, told: Mapping[Need, bool | None]) -> Finding:
         remedy = "ask as somebody who may create subjectaccessreviews"
         return Finding(about, Mark.UNKNOWN, "you may not review the access of others", remedy)
     return Finding(about, Mark.OK, f"{account.name} may do all {len(told)} things that it does")
+
+
+def _is_of_secrets(need: Need) -> bool:
+    return (need.group, need.resource) == ("", "secrets")
 
 
 def version(told: JsonObject) -> Finding:

@@ -160,3 +160,16 @@ def test_what_the_services_may_do() -> None:
     assert refused.mark is Mark.BAD
     assert refused.what == f"aim-engine-routing may not {needs[0]}"
     assert refused.remedy
+
+
+@pytest.mark.spec("FW-612", "FW-507")
+def test_an_allow_list_of_secrets_is_no_fault() -> None:
+    account = doctor.Account("discovery", "aim-system", "aim-engine-discovery")
+    needs = doctor.needs_of("discovery")
+    [secrets] = [one for one in needs if one.resource == "secrets"]
+    listed = {**dict.fromkeys(needs, True), secrets: False}
+    found = doctor.granted(account, listed)
+    assert found.mark is Mark.NOTE
+    assert "secrets.allowed" in found.remedy
+    assert doctor.granted(account, {**listed, needs[0]: None}).mark is Mark.UNKNOWN
+    assert doctor.granted(account, {**listed, needs[0]: False}).what == f"aim-engine-discovery may not {needs[0]}"
