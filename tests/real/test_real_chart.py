@@ -25,6 +25,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 SERVICES: Final = ("model-sync", "discovery", "artifacts", "serving", "routing")
 USERS: Final = ("aim", *(f"aim-{one}" for one in SERVICES))
+HUB: Final = {"namespace": "team", "names": ["hub"]}
 FULL: Final[JsonObject] = {
     "manager": {"replicas": 2, "env": [{"name": "HTTPS_PROXY", "value": "http://proxy:3128"}]},
     "services": {"serving": {"resources": {"limits": {"memory": "8Gi"}}}, "routing": {"replicas": 0}},
@@ -229,6 +230,9 @@ async def test_services_send_the_share_of_traces_that_the_values_name_and_may_re
         ({"traces": {"sampleRatio": "1.5"}}, "/traces/sampleRatio"),
         ({"nats": {"enable": False}}, "nats.url is needed"),
         ({"nats": {"auth": {"enable": True}}}, "nats.auth.publicKeys.aim is needed"),
+        ({"secrets": {"restrict": True, "allowed": [HUB, HUB]}}, "secrets.allowed has namespace team twice"),
+        ({"secrets": {"allowed": [{"namespace": "team", "names": []}]}}, "/secrets/allowed/0/names"),
+        ({"admissionPolicy": {"actions": ["Refuse"]}}, "/admissionPolicy/actions/0"),
     ],
     ids=str,
 )
