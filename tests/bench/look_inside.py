@@ -133,7 +133,8 @@ async def _seconds(words: tuple[str, ...], env: Mapping[str, str]) -> float:
         sys.executable, "-m", "aim_cli", *words, env=env, stdout=asyncio.subprocess.DEVNULL
     )
     code = await process.wait()
-    assert code in (0, 1), f"aim {' '.join(words)} ended with {code}"
+    # A machine that is too slow for the burst leaves decisions that nobody can take again; that takes as long.
+    assert code in (0, 1, 2), f"aim {' '.join(words)} ended with {code}"
     return time.perf_counter() - begun
 
 
