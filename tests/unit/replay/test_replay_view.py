@@ -176,7 +176,7 @@ def test_a_part_without_a_position_is_a_hole(world: World, part: Part[Resource])
     assert replay.get(part, "ns", "a").value is None
     assert replay.get(widgets("others"), "ns", "a").value is None
     assert replay.holes == [
-        "widgets/ns/a: the world was fed with it by something else than the bus",
+        "widgets/ns/a: it came by another way than the bus, or over 100 own writes were under way",
         "others/ns/a: the record does not tell how far its world was with it",
     ]
 

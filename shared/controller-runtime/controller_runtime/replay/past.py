@@ -11,7 +11,7 @@ from controller_runtime.bus.entry import Entry, Version
 from controller_runtime.bus.envelope import EnvelopeError
 from controller_runtime.bus.history import PartOf
 from controller_runtime.bus.part import Key, Part
-from controller_runtime.bus.recorded import RecordedObject
+from controller_runtime.bus.recorded import LISTED, RecordedObject
 from controller_runtime.bus.subjects import FACTS_PART
 from controller_runtime.replay.past_part import Answer, Moment, NotLoadedError, PastPart
 
@@ -93,7 +93,7 @@ class Past:
         if position is None:
             unknown = "the record does not tell how far its world was with it"
         elif position.sequence is None:
-            position, unknown = None, "the world was fed with it by something else than the bus"
+            position, unknown = None, f"it came by another way than the bus, or over {LISTED} own writes were under way"
         elif self.begins > record.at:
             begins = f"{self.begins:%Y-%m-%d %H:%M:%S}"
             unknown = f"the history goes back to {begins} only, when the decision was taken already"
