@@ -8,7 +8,7 @@ all: with some objects left out, an absence could not be told from an omission.
 # ruff: noqa: ARG002
 import gzip
 from collections import defaultdict
-from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -205,10 +205,12 @@ class FileHistory(History):
         """See `History`."""
         return [one for one in self._held.decisions if _matches(one.record, wanted)]
 
-    async def decisions_near(self, namespace: str, others: Iterable[tuple[str, Key]]) -> list[StoredDecision]:
-        """See `History`."""
-        apart = set(others)
-        near = (one for one in self._held.decisions if one.record.key.namespace == namespace or _place(one) in apart)
+    async def decisions_near(
+        self, namespace: str, about: Iterable[tuple[str, Key]], traces: Collection[str]
+    ) -> list[StoredDecision]:
+        """See `History`; in a file nothing is far."""
+        places = set(about)
+        near = (one for one in self._held.decisions if one.record.key.namespace == namespace or _place(one) in places)
         return in_time(near)
 
     async def decided(self, namespace: str) -> AsyncGenerator[None]:

@@ -68,7 +68,9 @@ async def related(history: History, wanted: Target, *, everywhere: bool = False)
     concerned = await _family(history, wanted, versions)
     places = ((one.part.name, one.key) for one in concerned)
     decisions = await (
-        history.decisions(DecisionFilter()) if everywhere else history.decisions_near(wanted.key.namespace, places)
+        history.decisions(DecisionFilter())
+        if everywhere
+        else history.decisions_near(wanted.key.namespace, places, traces)
     )
     records = tuple(one.record for one in decisions if _belongs(one.record, traces, concerned))
     return Related(versions, frozenset(concerned), records)

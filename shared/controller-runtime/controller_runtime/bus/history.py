@@ -6,7 +6,7 @@ events costs as much as its own events.
 
 import asyncio
 from collections import defaultdict
-from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Collection, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -224,13 +224,27 @@ class History:
         found = [one async for one in self._decisions((wanted.subject(self._layout),))]
         return in_time(one for one in found if wanted.admits(one.record))
 
-    async def decisions_near(self, namespace: str, others: Iterable[tuple[str, Key]]) -> list[StoredDecision]:
-        """The decisions about objects of a namespace (empty: those of the cluster) and about some others elsewhere."""
-        wanted = [DecisionFilter(part=part, namespace=key.namespace, name=key.name) for part, key in sorted(others)]
+    async def decisions_near(
+        self, namespace: str, about: Iterable[tuple[str, Key]], traces: Collection[str]
+    ) -> list[StoredDecision]:
+        """The decisions about some objects, and those of some traces about objects of a namespace.
+
+        Args:
+            namespace: empty for objects of the cluster.
+            traces: ids.
+        """
+        wanted = [DecisionFilter(part=part, namespace=key.namespace, name=key.name) for part, key in sorted(about)]
         # The subjects of one consumer may not overlap.
         apart = [one for one in wanted if one.namespace != namespace]
         subjects = [one.subject(self._layout) for one in (DecisionFilter(namespace=namespace), *apart)]
-        return in_time([one async for one in self._decisions(tuple(subjects))])
+        places = [_place(one.subject(self._layout)) for one in wanted]
+        words = [trace.encode() for trace in traces]
+
+        def is_near(message: Message) -> bool:
+            # Before it is decoded, which takes twenty times as long: a namespace may have thousands of others.
+            return _place(message.subject) in places or any(word in message.data for word in words)
+
+        return in_time([one async for one in self._decisions(tuple(subjects), is_near)])
 
     async def decided(self, namespace: str) -> AsyncGenerator[None]:
         """At once, and then whenever something was decided about objects of a namespace, until it is closed."""
@@ -316,11 +330,13 @@ class History:
             async for delivered in delivery.ready():
                 yield delivered
 
-    async def _decisions(self, subjects: tuple[str, ...]) -> AsyncIterator[StoredDecision]:
+    async def _decisions(
+        self, subjects: tuple[str, ...], wanted: Callable[[Message], bool] = lambda _: True
+    ) -> AsyncIterator[StoredDecision]:
         # Decisions made before they had a stream of their own lie among the versions until they are too old.
         for stream in (self._layout.history_stream, self._layout.decisions_stream):
             async for delivered in self._read(subjects, _ALL, stream):
-                if (decision := self._decision(delivered)) is not None:
+                if wanted(delivered.message) and (decision := self._decision(delivered)) is not None:
                     yield decision
 
     async def _next(self, subject: str, sequence: int) -> LoggedVersion | None:
@@ -397,6 +413,11 @@ class History:
 def in_time(decisions: Iterable[StoredDecision]) -> list[StoredDecision]:
     """In the order of the clocks that they were given."""
     return sorted(decisions, key=lambda decision: (decision.record.at, decision.sequence))
+
+
+def _place(subject: str) -> list[str]:
+    """Part, namespace and name, as a decision's subject has them."""
+    return subject.rsplit(".", 3)[1:]
 
 
 def _token(name: str | None) -> str:
