@@ -17,6 +17,8 @@ from controller_runtime.bus.subjects import DEFAULT_ROOT, Layout
 from controller_runtime.kube.kubeconfig import ConfigError
 
 _PATIENCE: Final = 5.0
+_USER: Final = "aim"
+"""The chart's user of the broker that may read; it hears answers under its own name alone."""
 
 
 @asynccontextmanager
@@ -51,12 +53,12 @@ async def history(nats_url: str) -> AsyncIterator[History]:
 
 @asynccontextmanager
 async def broker(nats_url: str) -> AsyncIterator[BusConnection]:
-    """Connect with the broker.
+    """Connect with the broker, with the credentials and the CA that the variables of the services name.
 
     Raises:
         UnreachableError: no connection within five seconds.
     """
-    async with connect(BusSettings.of_urls(nats_url, "aim-cli")) as connection:
+    async with connect(_settings(nats_url)) as connection:
         try:
             async with asyncio.timeout(_PATIENCE):
                 await connection.wait_connected()
@@ -69,6 +71,16 @@ async def broker(nats_url: str) -> AsyncIterator[BusConnection]:
             yield connection
         except BusError as error:
             raise UnreachableError(str(error)) from error
+
+
+def _settings(nats_url: str) -> BusSettings:
+    domain = os.environ.get("AIM_NATS_JETSTREAM_DOMAIN", "")
+    return BusSettings.of_urls(nats_url, _USER, _path("AIM_NATS_CREDENTIALS_FILE"), _path("AIM_NATS_CA_FILE"), domain)
+
+
+def _path(variable: str) -> Path | None:
+    text = os.environ.get(variable)
+    return Path(text) if text else None
 
 
 def layout() -> Layout:

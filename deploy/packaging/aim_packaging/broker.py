@@ -16,6 +16,7 @@ _LOOKS: Final = ("STREAM.INFO.{}", "STREAM.MSG.GET.{}")
 _READS: Final = ("CONSUMER.CREATE.{}", "CONSUMER.INFO.{}.*", "CONSUMER.DELETE.{}.*", "CONSUMER.MSG.NEXT.{}.*")
 _COUNTS: Final = ("CONSUMER.CREATE.{}", "CONSUMER.DELETE.{}.*")
 _MAKES: Final = ("STREAM.CREATE.{}", "STREAM.UPDATE.{}")
+_CONSUMERS: Final = "CONSUMER.LIST.{}"
 _SWEEPS: Final = "STREAM.MSG.DELETE.{}"
 _MANY_AT_ONCE: Final = "DIRECT.GET.{}"
 
@@ -70,9 +71,10 @@ def _service_calls(definition: ServiceDefinition, layout: Layout) -> Iterator[tu
 
 
 def _reader_calls(layout: Layout) -> Iterator[tuple[str, tuple[str, ...]]]:
-    yield layout.state_stream, ("STREAM.INFO.{}", *_READS)
-    yield layout.history_stream, (*_LOOKS, *_READS, _MANY_AT_ONCE)
-    yield layout.decisions_stream, (*_LOOKS, *_READS)
+    # `aim bus` tells how far each consumer is behind.
+    yield layout.state_stream, (*_LOOKS, *_READS, _CONSUMERS)
+    yield layout.history_stream, (*_LOOKS, *_READS, _CONSUMERS, _MANY_AT_ONCE)
+    yield layout.decisions_stream, (*_LOOKS, *_READS, _CONSUMERS)
 
 
 def _calls(wanted: Iterable[tuple[str, tuple[str, ...]]], domain: str) -> tuple[str, ...]:

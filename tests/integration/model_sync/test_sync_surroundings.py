@@ -125,7 +125,7 @@ async def test_a_secret_that_may_not_be_read_is_blamed_where_it_was_needed() -> 
     ):
         outcome = await Scene(client, kube).sync("org/aim-a", "org/aim-b", registry=registry.host, secrets=("pull",))
     assert [one.code for one in outcome.selectors] == ["SecretAccessFailed", None]
-    assert "allow the service's role to get Secrets" in outcome.selectors[0].message
+    assert "allow the service's role to get it" in outcome.selectors[0].message
 
 
 @pytest.mark.spec("MS-370")
