@@ -63,9 +63,9 @@ def _replay_elsewhere(
 ) -> "Exit":
     from aim_cli.against import against as compared
     from aim_cli.answer import Answer, answered
-    from aim_cli.as_test import as_test as written
     from aim_cli.errors import TargetError
     from aim_cli.log_commands import decisions_of
+    from aim_cli.pytest_file import as_test as written
     from aim_cli.running import waited
 
     def ask() -> Answer:
