@@ -155,10 +155,16 @@ async def policies(api: RawApi, editor: RawApi, namespace: str, tmp_path: Path) 
             await api.created(collection, one)
             paths.append(f"{collection}/{name}")
 
-    async def in_force() -> bool:
+    async def answers() -> tuple[int, int]:
         wish = await tried(editor, namespace, body(*service(env=BAD_ENV)))
         mark = await tried(editor, namespace, body(*service(), labels={labels.ORIGIN: "derived"}))
-        return (wish.status, mark.status) == (422, 422)
+        return wish.status, mark.status
+
+    async def in_force() -> bool:
+        return await answers() == (422, 422)
+
+    async def lifted() -> bool:
+        return await answers() == (201, 201)
 
     try:
         await eventually(in_force, "the API server refuses by both policies", interval=0.2)
@@ -166,6 +172,8 @@ async def policies(api: RawApi, editor: RawApi, namespace: str, tmp_path: Path) 
     finally:
         for path in paths:
             await api.delete(path)
+        # Else the next test would find these in force, and a moment later none.
+        await eventually(lifted, "the API server refuses by neither", interval=0.2)
 
 
 @pytest.mark.spec("FW-508")
