@@ -22,15 +22,21 @@ class Moment:
 
     Attributes:
         who: a service, or the API server for what others did.
-        about: kind and name of the object.
+        kind: of the object that it is about.
         what: in words.
     """
 
     at: datetime
     who: str
-    about: str
+    kind: str
+    key: Key
     what: str
     trace: str
+
+    @property
+    def about(self) -> str:
+        """Kind and name of the object."""
+        return f"{self.kind} {self.key}"
 
 
 def trace_id(traceparent: str) -> str:
@@ -133,12 +139,13 @@ def _of_versions(versions: tuple[LoggedVersion, ...]) -> list[Moment]:
     moments = []
     before: JsonObject | None = None
     for version in versions:
-        about = f"{kind_name(version.part)} {version.key}"
+        kind, key = kind_name(version.part), version.key
         if version.hole is not None and before is not None:
-            moments.append(Moment(version.state.time, "history", about, f"hole: {version.hole.value}", ""))
+            moments.append(Moment(version.state.time, "history", kind, key, f"hole: {version.hole.value}", ""))
         what = _change(before, version)
         if what:
-            moments.append(Moment(version.state.time, "kubernetes", about, what, trace_id(version.state.traceparent)))
+            trace = trace_id(version.state.traceparent)
+            moments.append(Moment(version.state.time, "kubernetes", kind, key, what, trace))
         before = None if version.deleted else body_of(version) or before
     return moments
 
@@ -177,8 +184,8 @@ def _status(obj: JsonObject) -> str:
 
 
 def _of_record(record: DecisionRecord) -> Moment:
-    about = f"{kind_name(record.part)} {record.key}"
-    return Moment(record.at, record.service, about, deeds(record), trace_id(record.traceparent))
+    trace = trace_id(record.traceparent)
+    return Moment(record.at, record.service, kind_name(record.part), record.key, deeds(record), trace)
 
 
 def deeds(record: DecisionRecord) -> str:

@@ -12,10 +12,12 @@ from typer.testing import CliRunner
 
 from aim_cli import connecting
 from aim_cli.__main__ import app
+from aim_cli.console.access import Rights
+from aim_cli.console.past import story
 from aim_cli.log_targets import target
 from aim_cli.timeline import is_paused_now, timeline
 from aim_domain.labels import ANNOTATION_PAUSED
-from aim_domain.parts import CLUSTER_MODELS, SERVICES
+from aim_domain.parts import ARTIFACTS, CLUSTER_MODELS, SERVICES
 from aim_local.ports import free_port
 from controller_runtime import Key
 from controller_runtime.bus.connection import BusConnection
@@ -115,6 +117,21 @@ async def test_only_what_is_near_is_read_unless_the_whole_trace_is_asked_for(
     assert told == ["AIMService ns/chat", "AIMService ns/chat", "AIMClusterModel chosen", "AIMService ns/b"]
     everything = [moment.about for moment in await timeline(history, wanted, everywhere=True)]
     assert everything == [*told, "AIMService elsewhere/d", "AIMClusterModel another"]
+
+
+@pytest.mark.spec("FW-633")
+async def test_a_page_tells_nothing_about_kinds_that_its_viewer_may_not_see(
+    bus: BusConnection, layout: Layout, source: Source
+) -> None:
+    await source.upsert("chat", status={"status": "Starting"})
+    for part in (SERVICES, ARTIFACTS):
+        await decided(bus, layout, part.name, Key("ns", "chat"))
+    history, wanted = History(bus, layout), target("aimservice", "ns/chat")
+    services, artifacts = SERVICES.kind.resource, ARTIFACTS.kind.resource
+    some = await story(history, wanted, Rights(within=frozenset({(services, "ns")})))
+    assert {moment["about"] for moment in some["moments"]} == {"AIMService ns/chat"}
+    more = await story(history, wanted, Rights(within=frozenset({(services, "ns"), (artifacts, "ns")})))
+    assert {moment["about"] for moment in more["moments"]} == {"AIMService ns/chat", "AIMArtifact ns/chat"}
 
 
 @pytest.mark.spec("FW-626")

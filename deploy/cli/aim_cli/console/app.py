@@ -148,7 +148,7 @@ class Console:
         wanted = _target(request, sight)
         if wanted is None:
             return _missing(self._frame("", sight), request)
-        found = await past.replayed(self.mirror.history, wanted)
+        found = await past.replayed(self.mirror.history, wanted, sight.rights)
         return _page(
             "replay.html", self._frame("", sight) | {"decisions": found, "title": str(wanted), "up": _above(request)}
         )

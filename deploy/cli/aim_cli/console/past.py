@@ -1,4 +1,4 @@
-"""The story of one object, and its decisions taken again, from the log (FW-631, FW-637)."""
+"""The story of one object, and its decisions taken again, from the log (FW-631, FW-633)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -7,13 +7,14 @@ from typing import Final
 
 from aim_cli.asking import JsonObject
 from aim_cli.console.access import Rights
-from aim_cli.log_targets import Target
+from aim_cli.log_targets import Target, kind_name
 from aim_cli.resources import KNOWN
 from aim_cli.services import services
 from aim_cli.timeline import Moment, deeds, timeline
 from aim_cli.waterfall import Bar, waterfall
+from controller_runtime import Key
 from controller_runtime.bus.history import DecisionFilter, History
-from controller_runtime.replay import Replayer
+from controller_runtime.replay import Replayed, Replayer
 
 MOST: Final = 300
 """Lines of a story; the newest."""
@@ -38,15 +39,15 @@ class Drawn:
 
 async def story(history: History, wanted: Target, rights: Rights) -> JsonObject:
     """Bars and moments of an object; of others only what the viewer may see."""
-    bars = [bar for bar in await waterfall(history, wanted) if _is_shown(bar, rights)]
-    moments = await timeline(history, wanted)
+    bars = [bar for bar in await waterfall(history, wanted) if _is_shown(bar.kind, bar.key, rights)]
+    moments = [one for one in await timeline(history, wanted) if _is_shown(one.kind, one.key, rights)]
     begun = bars[0].begun if bars else None
     return {"bars": drawn(bars), "moments": [_told(one) for one in moments[-MOST:]], "begun": begun}
 
 
-def _is_shown(bar: Bar, rights: Rights) -> bool:
-    kind = next((one for one in KNOWN if one.kind == bar.kind), None)
-    return kind is not None and rights.admits(kind.resource, bar.key.namespace)
+def _is_shown(kind: str, key: Key, rights: Rights) -> bool:
+    known = next((one for one in KNOWN if one.kind == kind), None)
+    return known is not None and rights.admits(known.resource, key.namespace)
 
 
 def drawn(bars: Sequence[Bar]) -> list[Drawn]:
@@ -77,8 +78,11 @@ def _told(moment: Moment) -> JsonObject:
     return {"at": moment.at, "who": moment.who, "about": moment.about, "what": moment.what, "trace": moment.trace}
 
 
-async def replayed(history: History, wanted: Target) -> list[JsonObject]:
-    """Every decision about an object, taken again by the code that is installed here."""
+async def replayed(history: History, wanted: Target, rights: Rights) -> list[JsonObject]:
+    """Every decision about an object, taken again by the code that is installed here.
+
+    What is otherwise or missing names what the decision read, and is told only to who may see all of that.
+    """
     about = DecisionFilter(part=wanted.part.name, namespace=wanted.key.namespace, name=wanted.key.name)
     return [
         {
@@ -86,7 +90,15 @@ async def replayed(history: History, wanted: Target) -> list[JsonObject]:
             "service": one.stored.record.service,
             "did": deeds(one.stored.record),
             "verdict": one.verdict.value,
-            "because": [*one.differences, *(f"missing: {what}" for what in one.missing)],
+            "because": _because(one, rights),
         }
         async for one in Replayer(history, services()).decisions(about)
     ]
+
+
+def _because(one: Replayed, rights: Rights) -> list[str]:
+    reasons = [*one.differences, *(f"missing: {what}" for what in one.missing)]
+    read = ((kind_name(read.part), read.key) for read in one.stored.record.reads.objects)
+    if reasons and not all(_is_shown(kind, key, rights) for kind, key in read):
+        return ["it read objects that you may not see"]
+    return reasons
