@@ -26,6 +26,8 @@ from aim_cli.tree import Node
 from aim_cli.tree import tree as grown
 from aim_cli.why.blockers import blockers_of
 from aim_cli.why.command import lines_of, why
+from aim_domain import kinds
+from aim_domain.gpu.inventory import gpu_model_of
 
 PAGE: Final = 200
 """Rows of a table; a filter finds the others."""
@@ -191,8 +193,7 @@ def capacity(cluster: Cluster, now: datetime) -> JsonObject:
 
 
 def _node(obj: JsonObject, pods: Iterable[JsonObject]) -> JsonObject:
-    names = obj["metadata"].get("labels") or {}
-    model = next((value for key, value in names.items() if key.endswith("gpu.product-name")), "")
+    model = gpu_model_of(kinds.NODE.decode(obj))
     total = bytes_of(((obj.get("status") or {}).get("allocatable") or {}).get(GPU))
     used, _, _ = gpus_of([], list(pods))
     return {"name": obj["metadata"]["name"], "model": model, "used": used, "total": total}
