@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from support.builders import make
+from support.builders import condition, make
 
 from aim_cli.asking import JsonObject, Ref
 from aim_cli.console import pages
@@ -13,7 +13,7 @@ from aim_cli.console.access import Access, Rights, question
 from aim_cli.console.app import render
 from aim_cli.console.past import drawn
 from aim_cli.console.sight import NOT_ALLOWED, NOT_PUBLISHED, Sight
-from aim_cli.resources import AIM_CLUSTER_MODEL, AIM_SERVICE, GATEWAY, NODE, Resource
+from aim_cli.resources import AIM_CLUSTER_MODEL, AIM_CLUSTER_SERVICE_TEMPLATE, AIM_SERVICE, GATEWAY, NODE, Resource
 from aim_cli.waterfall import Bar
 from aim_domain import kinds
 from controller_runtime import Key
@@ -135,6 +135,48 @@ def test_home_tells_what_needs_somebody_and_finds_services() -> None:
 def test_an_empty_cluster_says_what_to_do() -> None:
     text = render("home.html", FRAME | pages.home(Sight(Objects(), ALL), "", NOW))
     assert "There is no AIMService yet" in text
+
+
+@pytest.mark.spec("FW-635")
+def test_only_what_says_that_it_is_well_has_that_sign() -> None:
+    marks = {state: pages.mark_of(state) for state in ("Running", "NotAvailable", "missing", "not known", "", "Failed")}
+    assert marks == {
+        "Running": "well",
+        "NotAvailable": "rest",
+        "missing": "hurt",
+        "not known": "rest",
+        "": "rest",
+        "Failed": "broken",
+    }
+    assert pages.mark_of("Terminating") == "way"
+
+
+@pytest.mark.spec("FW-631", "FW-635")
+def test_the_catalogue_says_why_a_template_does_not_fit() -> None:
+    model = make(kinds.AIM_CLUSTER_MODEL, "qwen", spec={"image": "org/qwen:1"}, status={"status": "Ready"})
+    lacking = condition("GpuAvailable", False, "NoSuchGpu", "no node has MI355X")
+    template = make(
+        kinds.AIM_CLUSTER_SERVICE_TEMPLATE, "big", spec={"modelName": "qwen"},
+        status={"status": "NotAvailable", "conditions": [lacking]},
+    )  # fmt: skip
+    known = Objects((AIM_CLUSTER_MODEL, model), (AIM_CLUSTER_SERVICE_TEMPLATE, template))
+    rights = Rights(ALL.everywhere | {AIM_CLUSTER_SERVICE_TEMPLATE.resource})
+    text = render("catalogue.html", FRAME | pages.catalogue(Sight(known, rights), ""))
+    assert "NoSuchGpu: no node has MI355X" in text
+    assert 'class="sign rest"' in text
+    nothing = render("catalogue.html", FRAME | pages.catalogue(Sight(known, rights), "llama"))
+    assert "No model is called so" in nothing
+
+
+@pytest.mark.spec("FW-631")
+def test_conditions_in_the_way_stand_first() -> None:
+    said = [condition(name, status) for name, status in (("A", True), ("B", "Unknown"), ("C", False), ("D", False))]
+    chat = make(
+        kinds.AIM_SERVICE, "chat", namespace="team-a", spec={}, status={"status": "Pending", "conditions": said}
+    )
+    found = pages.one_object(Sight(Objects((AIM_SERVICE, chat)), ALL), Ref(AIM_SERVICE, "team-a", "chat"), NOW)
+    assert found is not None
+    assert [one["type"] for one in found["conditions"]] == ["C", "D", "B", "A"]
 
 
 @pytest.mark.spec("FW-635", "FW-554")

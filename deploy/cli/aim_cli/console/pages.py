@@ -31,6 +31,12 @@ from aim_domain.gpu.inventory import gpu_model_of
 
 PAGE: Final = 200
 """Rows of a table; a filter finds the others."""
+_TRUTHS: Final = {"False": 0, "Unknown": 1, "True": 2}
+"""Conditions in the order in which they are read: what is in the way first."""
+
+_MARKS: Final = {Weight.WELL: "well", Weight.UNDER_WAY: "way", Weight.HURT: "hurt", Weight.BROKEN: "broken"}
+# What needs nobody is not well for that: no sign says so of what does not fit, goes, is not there, or has no state.
+_NEITHER: Final = {"NotAvailable": "rest", "Terminating": "way", "missing": "hurt", "not known": "rest", "": "rest"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,9 +68,7 @@ def ref_at(plural: str, namespace: str, name: str) -> Ref | None:
 
 def mark_of(state: str) -> str:
     """The name of the sign for a state; signs differ in shape, not in colour alone (FW-635)."""
-    return {Weight.WELL: "well", Weight.UNDER_WAY: "way", Weight.HURT: "hurt", Weight.BROKEN: "broken"}[
-        weight_of(state)
-    ]
+    return _NEITHER.get(state) or _MARKS[weight_of(state)]
 
 
 def home(cluster: Cluster, words: str, now: datetime) -> JsonObject:
@@ -105,7 +109,7 @@ def _service_row(obj: JsonObject, now: datetime) -> Row:
 
 def _row(kind: Resource, obj: JsonObject, cells: tuple[object, ...]) -> Row:
     state = _state(kind, obj)
-    blockers = blockers_of(kind, obj) if weight_of(state) is not Weight.WELL else ()
+    blockers = blockers_of(kind, obj) if mark_of(state) != "well" else ()
     because = f"{blockers[0].reason}: {blockers[0].message}" if blockers else ""
     return Row(ref_of(kind, obj), state, mark_of(state), tuple(map(str, cells)), because)
 
@@ -117,7 +121,10 @@ def one_object(cluster: Cluster, ref: Ref, now: datetime) -> JsonObject | None:
         return None
     told, node = why(cluster, ref), grown(cluster, ref)
     state = _state(ref.kind, obj)
-    conditions = sorted((obj.get("status") or {}).get("conditions") or (), key=lambda one: (one["status"], one["type"]))
+    conditions = sorted(
+        (obj.get("status") or {}).get("conditions") or (),
+        key=lambda one: (_TRUTHS.get(one["status"], len(_TRUTHS)), one["type"]),
+    )
     return {
         "ref": ref,
         "state_word": state,
@@ -202,7 +209,7 @@ def _node(obj: JsonObject, pods: Iterable[JsonObject]) -> JsonObject:
 def _limit(one: JsonObject) -> JsonObject:
     limit = one["limit"]
     share = 100 * one["used"] / limit if limit else 0
-    told = "none" if limit is None else told_size(limit)
+    told = "" if limit is None else told_size(limit)
     return {"namespace": one["namespace"], "used": told_size(one["used"]), "limit": told, "share": min(100, share)}
 
 
