@@ -15,7 +15,7 @@ LONGEST := tests/chaos/test_service_leaders.py tests/e2e/test_killed_services.py
   tests/e2e/test_demo_command.py tests/integration/downloader/test_hub_download.py tests/integration/serving \
   tests/integration/runtime tests/integration/downloader tests/unit/test_bad_values.py
 
-.PHONY: kube-assets external-crds setup demo up test test-unit chaos test-apiserver test-e2e test-real used-permissions test-registry test-alerts test-replay test-upgrade lint format crds crds-check chart chart-check reference manifests image-packages images test-images sbom bench costs docs mutants spec-coverage lock clean
+.PHONY: kube-assets external-crds setup demo up test test-unit chaos test-apiserver test-e2e test-real used-permissions test-registry test-alerts test-console test-replay test-upgrade lint format crds crds-check chart chart-check reference manifests image-packages images test-images sbom bench costs docs mutants spec-coverage lock clean
 
 setup: $(STAMP)
 
@@ -65,6 +65,11 @@ test-registry: setup
 test-alerts: setup
 	@PYTHONPATH=tests $(BIN)/python -m support.prometheus
 	$(BIN)/python -m pytest --numprocesses 3 tests/alerts
+
+# The pages of the console in the Chromium of the PATH; AIM_SCREENSHOTS=folder keeps what they look like.
+test-console: setup
+	@PYTHONPATH=tests $(BIN)/python -m support.browser
+	$(BIN)/python -m pytest tests/console
 
 # The log of one whole run, replayed with changes planted in the decision modules; about a minute.
 test-replay: setup

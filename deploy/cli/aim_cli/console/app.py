@@ -30,7 +30,6 @@ from controller_runtime import KubeError
 from controller_runtime.bus.connection import BusError
 
 _HERE: Final = Path(__file__).parent
-_COOKIE: Final = "aim-console"
 _PULSE: Final = 15.0
 _BETWEEN: Final = 1.0
 """Seconds between two news of a change: more often nobody reads."""
@@ -98,11 +97,11 @@ class Console:
     def _welcome(self, request: Request) -> Response:
         # The token is not to stay in the address bar, in bookmarks and in histories.
         answer = RedirectResponse(request.url.path, 303, _HEADERS)
-        answer.set_cookie(_COOKIE, self.token, httponly=True, samesite="strict")
+        answer.set_cookie(_cookie(request), self.token, httponly=True, samesite="strict")
         return answer
 
     def _is_viewer(self, request: Request) -> bool:
-        return self._is_token(request.cookies.get(_COOKIE, ""))
+        return self._is_token(request.cookies.get(_cookie(request), ""))
 
     def _is_token(self, given: str) -> bool:
         return hmac.compare_digest(given.encode(), self.token.encode())
@@ -212,6 +211,11 @@ def _target(request: Request, sight: Sight) -> Target | None:
     if ref is None or not sight.rights.admits(ref.kind.resource, ref.namespace):
         return None
     return target_of(ref)
+
+
+def _cookie(request: Request) -> str:
+    """Cookies know no ports: consoles of two clusters would take each other's place (FW-645)."""
+    return f"aim-console-{request.url.port}"
 
 
 def _above(request: Request) -> str:

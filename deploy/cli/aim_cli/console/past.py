@@ -41,8 +41,12 @@ async def story(history: History, wanted: Target, rights: Rights) -> JsonObject:
     """Bars and moments of an object; of others only what the viewer may see."""
     bars = [bar for bar in await waterfall(history, wanted) if _is_shown(bar.kind, bar.key, rights)]
     moments = [one for one in await timeline(history, wanted) if _is_shown(one.kind, one.key, rights)]
-    begun = bars[0].begun if bars else None
-    return {"bars": drawn(bars), "moments": [_told(one) for one in moments[-MOST:]], "begun": begun}
+    return {
+        "bars": drawn(bars),
+        "moments": [_told(one) for one in moments[-MOST:]],
+        "begun": bars[0].begun if bars else None,
+        "span": _told_seconds(_scale(bars)[1]) if bars else "",
+    }
 
 
 def _is_shown(kind: str, key: Key, rights: Rights) -> bool:
@@ -54,8 +58,7 @@ def drawn(bars: Sequence[Bar]) -> list[Drawn]:
     """Bars on one scale, from the first moment to the last."""
     if not bars:
         return []
-    begun = min(bar.begun for bar in bars)
-    span = max((moment - begun).total_seconds() for bar in bars for moment in bar.moments) or 0.001
+    begun, span = _scale(bars)
 
     def share(moment: datetime) -> float:
         return max(0.0, min(100.0, 100 * (moment - begun).total_seconds() / span))
@@ -64,7 +67,7 @@ def drawn(bars: Sequence[Bar]) -> list[Drawn]:
         Drawn(
             f"{bar.kind} {bar.key}",
             bar.state,
-            "" if bar.ready is None else f"{(bar.ready - begun).total_seconds():.2f} s",
+            "" if bar.ready is None else _told_seconds((bar.ready - begun).total_seconds()),
             share(bar.begun),
             (100.0 if bar.ready is None else share(bar.ready)) - share(bar.begun),
             bar.ready is None,
@@ -72,6 +75,16 @@ def drawn(bars: Sequence[Bar]) -> list[Drawn]:
         )
         for bar in bars
     ]
+
+
+def _scale(bars: Sequence[Bar]) -> tuple[datetime, float]:
+    """The first moment of all, and the seconds from there to the last."""
+    begun = min(bar.begun for bar in bars)
+    return begun, max((moment - begun).total_seconds() for bar in bars for moment in bar.moments) or 0.001
+
+
+def _told_seconds(seconds: float) -> str:
+    return f"{seconds:.2f} s"
 
 
 def _told(moment: Moment) -> JsonObject:

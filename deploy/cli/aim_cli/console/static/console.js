@@ -9,6 +9,48 @@ function busy() {
   return document.hidden || (at && at.tagName === "INPUT") || (selected && !selected.isCollapsed);
 }
 
+// Everything that a reader may have in hand, by a name that the new content has for it as well.
+function named(content) {
+  const found = new Map();
+  for (const one of content.querySelectorAll("section, details, summary, input, a[href]")) {
+    const section = one.closest("section");
+    const own = one.getAttribute("href") || one.getAttribute("name") || "";
+    const name = [section ? section.getAttribute("aria-labelledby") : "", one.tagName, own].join(" ");
+    let number = 0;
+    while (found.has(`${name} ${number}`)) { number += 1; }
+    found.set(`${name} ${number}`, one);
+  }
+  return found;
+}
+
+function kept(content) {
+  return [...named(content)].map(([name, one]) => ({
+    name, open: one.open, value: one.value, left: one.scrollLeft, top: one.getBoundingClientRect().top,
+    focused: one === document.activeElement,
+  }));
+}
+
+// The same links stay where they were on the screen, whatever came above them.
+function restore(content, before) {
+  const now = named(content);
+  const there = before.filter((one) => now.has(one.name));
+  for (const one of there) {
+    const fresh = now.get(one.name);
+    if (fresh.tagName === "DETAILS") { fresh.open = one.open; }
+    if (fresh.tagName === "INPUT") { fresh.value = one.value; }
+    fresh.scrollLeft = one.left;
+    if (one.focused) { fresh.focus({ preventScroll: true }); }
+  }
+  const anchor = there.find((one) => one.focused) || there.find((one) => one.top >= 0);
+  if (window.scrollY > 0 && anchor) {
+    window.scrollBy({ top: now.get(anchor.name).getBoundingClientRect().top - anchor.top, behavior: "instant" });
+  }
+}
+
+function tell() {
+  live.textContent = document.querySelector("[data-lost]") ? "waiting for the broker" : "live";
+}
+
 async function renew() {
   if (busy()) { waiting = true; return; }
   waiting = false;
@@ -16,22 +58,25 @@ async function renew() {
   if (!answer.ok) { return; }
   const fresh = new DOMParser().parseFromString(await answer.text(), "text/html").getElementById("main");
   const shown = document.getElementById("main");
-  if (!fresh || fresh.innerHTML === shown.innerHTML) { return; }
-  const open = [...shown.querySelectorAll("details")].map((one) => one.open);
-  const at = document.activeElement && document.activeElement.getAttribute("href");
+  // Who began to type while the answer was under way is not disturbed either.
+  if (busy()) { waiting = true; return; }
+  if (!fresh) { return; }
+  shown.toggleAttribute("data-lost", fresh.hasAttribute("data-lost"));
+  tell();
+  if (fresh.innerHTML === shown.innerHTML) { return; }
+  const before = kept(shown);
   shown.replaceChildren(...fresh.childNodes);
-  shown.querySelectorAll("details").forEach((one, number) => { one.open = open[number] || false; });
-  if (at) { const again = shown.querySelector(`a[href="${CSS.escape(at)}"]`); if (again) { again.focus(); } }
+  restore(shown, before);
 }
 
 // Stories and replays read the log; they are as they were when somebody asked.
 if (!/\/(story|replay)$/.test(location.pathname)) {
   const news = new EventSource("/live");
   let known = null;
-  news.onopen = () => { live.textContent = "live"; };
+  news.onopen = tell;
   news.onerror = () => { live.textContent = "not connected; aim console has ended or is starting again"; };
   news.onmessage = (event) => {
-    live.textContent = "live";
+    tell();
     if (known !== null && event.data !== known) { renew(); }
     known = event.data;
   };
@@ -42,6 +87,6 @@ if (!/\/(story|replay)$/.test(location.pathname)) {
 document.addEventListener("keydown", (event) => {
   if (event.key === "/" && document.activeElement.tagName !== "INPUT") {
     const find = document.querySelector("input[type=search]");
-    if (find) { event.preventDefault(); find.focus(); }
+    if (find) { event.preventDefault(); find.focus(); find.select(); }
   }
 });

@@ -1,0 +1,149 @@
+"""The console's pages in a real browser (FW-642…FW-644)."""
+
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+from support.browser import Scheme, Tab
+from support.console_objects import ABUSED, EVIL, FAILING
+from support.console_site import Site
+from support.nats import eventually
+from support.page_checks import faint_texts, focus_order, overflow, wordless_signs
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+LAPTOP = (1280, 800)
+PHONE = (390, 844)
+FAILED = "/objects/aimservices/" + "/".join(FAILING)
+PAGES = {
+    "home": "/",
+    "found": "/?q=team-3/",
+    "object": FAILED,
+    "abused": "/objects/aimservices/" + "/".join(ABUSED),
+    "story": f"{FAILED}/story",
+    "replay": f"{FAILED}/replay",
+    "catalogue": "/catalogue",
+    "capacity": "/capacity",
+    "bus": "/bus",
+    "missing": "/objects/aimservices/team-0/nobody",
+}
+NOT_THERE = "network: Failed to load resource: the server responded with a status of 404 (Not Found)"
+
+
+async def faults(browser: Tab, size: tuple[int, int], scheme: Scheme) -> list[str]:
+    """What is wrong with the page that is open."""
+    faint = [f"faint text {one}" for one in await faint_texts(browser)]
+    wide = await overflow(browser, size[0])
+    signs = await wordless_signs(browser)
+    complaints = [one for one in browser.complaints if one != NOT_THERE]
+    return [
+        *faint,
+        *([f"{wide} pixels wider than the window"] if wide else []),
+        *([f"{signs} signs without a word"] if signs else []),
+        *complaints,
+    ]
+
+
+async def looked_at(browser: Tab, site: Site, paths: dict[str, str], pictures: Path) -> dict[str, list[str]]:
+    """Open pages in both schemes and at both sizes; what is wrong with each."""
+    found = {}
+    await browser.open(site.address)
+    for name, path in paths.items():
+        for size in (LAPTOP, PHONE):
+            for scheme in Scheme:
+                browser.complaints.clear()
+                await browser.look(*size, scheme)
+                await browser.open(site.url(path))
+                title = f"{name}-{scheme}-{size[0]}"
+                await browser.picture(pictures / f"{title}.png")
+                if wrong := await faults(browser, size, scheme):
+                    found[title] = wrong
+    return found
+
+
+@pytest.mark.spec("FW-634", "FW-635", "FW-642", "FW-643")
+async def test_pages_of_a_crowded_cluster(browser: Tab, crowded: Site, pictures: Path) -> None:
+    await browser.open(crowded.address)
+    browser.requested.clear()
+    assert await looked_at(browser, crowded, PAGES, pictures) == {}
+    asked = {urlsplit(url).netloc for url in browser.requested}
+    assert asked == {urlsplit(crowded.address).netloc}, "pages ask nobody else"
+
+
+@pytest.mark.spec("FW-642", "FW-643")
+async def test_pages_of_an_empty_cluster(browser: Tab, empty: Site, pictures: Path) -> None:
+    paths = {f"empty-{name}": PAGES[name] for name in ("home", "catalogue", "capacity", "bus")}
+    assert await looked_at(browser, empty, paths, pictures) == {}
+    await browser.open(empty.url("/"))
+    assert "There is no AIMService yet" in await browser.evaluate("document.body.innerText")
+    assert await browser.evaluate("document.querySelectorAll('.notice').length") == 0
+
+
+@pytest.mark.spec("FW-642", "FW-643")
+async def test_what_is_wrong_with_a_page_is_noticed(browser: Tab, empty: Site) -> None:
+    """The checks of this file, against faults that are planted."""
+    await browser.look(*PHONE)
+    await browser.open(empty.address)
+    browser.complaints.clear()
+    await browser.evaluate("""(() => {
+      const wide = document.createElement("p"), sign = document.querySelector("svg.sign").cloneNode(true);
+      wide.textContent = "faint";
+      wide.style.cssText = "width: 500px; color: #999";
+      const alone = document.createElement("p");
+      alone.append(sign);
+      document.body.append(wide, alone);
+      const inline = document.createElement("script");
+      inline.textContent = "alert(3)";
+      document.body.append(inline);
+    })()""")
+    await eventually(lambda: bool(browser.complaints), "the content policy is heard of")
+    found = await faults(browser, PHONE, Scheme.LIGHT)
+    assert found[:3] == ["faint text 2.85: faint", "111 pixels wider than the window", "1 signs without a word"]
+    assert any("Content Security Policy" in one or "ContentSecurityPolicy" in one for one in found[3:]), found
+
+
+@pytest.mark.spec("FW-635", "FW-642")
+async def test_what_users_wrote_stays_text(browser: Tab, crowded: Site) -> None:
+    await browser.look(*LAPTOP)
+    await browser.open(crowded.address)
+    browser.requested.clear()
+    for path in (PAGES["home"], PAGES["abused"], f"{PAGES['abused']}/story", "/?q=%3Cscript%3Ealert(4)%3C/script%3E"):
+        browser.complaints.clear()
+        await browser.open(crowded.url(path))
+        assert await browser.evaluate("document.querySelectorAll('main img, main script').length") == 0, path
+        assert browser.complaints == [], path
+        shown = await browser.evaluate("document.body.textContent")
+        assert "\x1b" not in shown
+        assert "\u202e" not in shown
+    assert not [url for url in browser.requested if "evil" in url]
+    await browser.open(crowded.url(PAGES["abused"]))
+    assert EVIL.partition("\x1b")[0] in await browser.evaluate("document.body.innerText")
+
+
+@pytest.mark.spec("FW-635", "FW-643")
+async def test_everything_is_reached_by_keyboard(browser: Tab, crowded: Site) -> None:
+    await browser.look(*LAPTOP)
+    await browser.open(crowded.address)
+    await browser.open(crowded.url("/?q=team-3/chat-00"))
+    # The concerns have links, too: the search stands between them and the services.
+    regions = await focus_order(browser, "search", 40)
+    assert regions[:2] == ["skip", "nav"]
+    assert regions[-1] == "search"
+    assert (await focus_order(browser, "table", 3))[-1] == "table"
+    await browser.press("Enter")
+    await browser.until("location.pathname === '/objects/aimservices/team-3/chat-003'")
+
+
+@pytest.mark.spec("FW-635", "FW-643")
+async def test_what_is_searched_for_is_shown(browser: Tab, crowded: Site) -> None:
+    await browser.look(*PHONE)
+    await browser.open(crowded.address)
+    await browser.press("/")
+    for key in "team-4/chat-01":
+        await browser.press(key)
+    await browser.press("Enter")
+    await browser.until("location.search === '?q=team-4%2Fchat-01' && document.readyState === 'complete'")
+    rows = "document.querySelectorAll('[aria-labelledby=services] tbody tr')"
+    assert await browser.evaluate(f"{rows}.length") == 1
+    shown = await browser.evaluate(f"{rows}[0].getBoundingClientRect().bottom")
+    assert 0 < shown < PHONE[1], "the window is where it was found, not at what needs attention"

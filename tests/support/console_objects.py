@@ -1,0 +1,166 @@
+"""Objects for the pages of the console: a cluster in use, a service that fails, and one that is abused."""
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final
+
+from support.builders import condition, make, owner, ready_status
+
+from aim_domain import kinds, labels
+from controller_runtime import JsonObject
+
+EVIL: Final = "<img src=/evil onerror=alert(1)><script>alert(2)</script>\x1b[2J\u202e"
+"""Markup, a terminal's escape and a turn of the direction of writing."""
+TEAMS: Final = 10
+FAILING: Final = ("team-0", "broken")
+ABUSED: Final = ("team-0", "abused")
+_FAMILIES: Final = ("llama-3-70b", "mixtral-8x22b", "qwen3-32b", "deepseek-r1-distill-70b")
+_PRECISIONS: Final = ("fp8", "fp16")
+_WHY: Final = (
+    "the download of hf://mistralai/Mixtral-8x22B-Instruct-v0.1 was refused: 401 Unauthorized; the token in Secret "
+    "hf-token may not read this gated repository"
+)
+
+
+def cluster(services: int, extra: int = 0) -> Iterator[JsonObject]:
+    """Everything, oldest first.
+
+    Args:
+        services: that there are in ten namespaces, besides the failing and the abused one.
+        extra: artifacts that nobody looks at.
+    """
+    now = datetime.now(UTC)
+    yield from (make(kinds.NAMESPACE, f"team-{one}", created=now) for one in range(TEAMS))
+    yield from map(_node, range(8))
+    for place, family in enumerate(_FAMILIES):
+        yield from _model(family, place)
+    yield from _failing(now)
+    yield _abused(now)
+    yield from (_service(number, now) for number in range(services))
+    yield from (_artifact(f"weights-{number}", f"team-{number % TEAMS}", "Ready", now) for number in range(extra))
+
+
+def _node(number: int) -> JsonObject:
+    told = {"amd.com/gpu.device-id": "74a1", "kubernetes.io/hostname": f"gpu-{number}"}
+    return make(kinds.NODE, f"gpu-{number}", labels=told, spec={}, status={"allocatable": {"amd.com/gpu": "8"}})
+
+
+def _model(family: str, place: int) -> Iterator[JsonObject]:
+    image = f"docker.io/amdenterpriseai/aim-{family}:0.9.{place}"
+    yield make(kinds.AIM_CLUSTER_MODEL, family, spec={"image": image}, status=ready_status())
+    for precision in _PRECISIONS:
+        for gpu in ("MI300X", "MI355X"):
+            profile = {"gpu": gpu, "gpuCount": 4, "metric": "latency", "precision": precision, "type": "optimized"}
+            fits = gpu == "MI300X"
+            why = f"no node has {gpu}; there are MI300X"
+            lacking = {"status": "NotAvailable", "conditions": [condition("GpuAvailable", False, "NoSuchGpu", why)]}
+            told = {**(ready_status() if fits else lacking), "profile": {"metadata": profile}}
+            name = f"{family}-{gpu.lower()}-{precision}-latency"
+            yield make(kinds.AIM_CLUSTER_SERVICE_TEMPLATE, name, spec={"modelName": family}, status=told)
+
+
+def _resolved(family: str) -> JsonObject:
+    template = f"{family}-mi300x-fp8-latency"
+    return {
+        "resolvedModel": {"name": family, "scope": "Cluster", "kind": "aim.eai.amd.com/v1alpha1/AIMClusterModel"},
+        "resolvedTemplate": {
+            "name": template,
+            "scope": "Cluster",
+            "kind": "aim.eai.amd.com/v1alpha1/AIMClusterServiceTemplate",
+        },
+    }
+
+
+def _service(number: int, now: datetime) -> JsonObject:
+    family, team, name = _FAMILIES[number % len(_FAMILIES)], f"team-{number % TEAMS}", f"chat-{number:03}"
+    state = "Starting" if number % 50 == 7 else "Running"
+    since = now - timedelta(minutes=3 + 7 * number)
+    ready = condition(
+        "InferenceServicePodsReady", state == "Running", "Waiting" if state == "Starting" else "Running",
+        "1 of 2 pods is ready" if state == "Starting" else "", since,
+    )  # fmt: skip
+    told = {
+        "status": state,
+        "conditions": [ready],
+        "runtime": {"replicas": "2"},
+        "routing": {"path": f"/{team}/{name}"},
+    }
+    return make(
+        kinds.AIM_SERVICE, name, namespace=team, created=since,
+        spec={"model": {"name": family}}, status={**told, **_resolved(family)},
+    )  # fmt: skip
+
+
+def service(namespace: str, name: str, status: str = "Running") -> JsonObject:
+    """One more."""
+    told = {"status": status, "conditions": [condition("Ready", status == "Running", "Because", "it is so")]}
+    return make(kinds.AIM_SERVICE, name, namespace=namespace, spec={"model": {"name": "llama-3-70b"}}, status=told)
+
+
+def _artifact(name: str, namespace: str, state: str, now: datetime, **more: Any) -> JsonObject:
+    spec = {"sourceUri": "hf://mistralai/Mixtral-8x22B-Instruct-v0.1", "size": "270Gi"}
+    return make(kinds.AIM_ARTIFACT, name, namespace=namespace, created=now, spec=spec, status={"status": state, **more})
+
+
+def _failing(now: datetime) -> Iterator[JsonObject]:
+    """A service whose weights cannot be had, with all that was made for it."""
+    (namespace, name), since = FAILING, now - timedelta(minutes=42)
+    resolved = _resolved("mixtral-8x22b")
+    template = resolved["resolvedTemplate"]["name"]
+    artifact = _artifact(
+        "mixtral-8x22b-weights", namespace, "Failed", since,
+        conditions=[condition("DownloadComplete", False, "AuthError", _WHY, since)],
+    )  # fmt: skip
+    cache = make(
+        kinds.AIM_TEMPLATE_CACHE, f"{template}-cache", namespace=namespace, created=since,
+        spec={"templateName": template, "templateScope": "Cluster"},
+        status={
+            "status": "Degraded",
+            "conditions": [condition("ArtifactsReady", False, "ArtifactsFailed", "1 of 1 artifacts failed", since)],
+            "artifacts": {"weights": {"name": artifact["metadata"]["name"], "status": "Failed"}},
+        },
+    )  # fmt: skip
+    told = {
+        "status": "Degraded",
+        "conditions": [
+            condition("ModelReady", True, "Ready", "", since),
+            condition("TemplateReady", True, "Ready", "", since),
+            condition("CacheReady", False, "ArtifactsFailed", f"the cache {template}-cache is Degraded", since),
+            condition("InferenceServiceReady", "Unknown", "Waiting", "it is made when the cache is ready", since),
+        ],
+        "cache": {
+            "templateCacheRef": {
+                "name": cache["metadata"]["name"],
+                "namespace": namespace,
+                "kind": "aim.eai.amd.com/v1alpha1/AIMTemplateCache",
+            }
+        },
+        **resolved,
+    }
+    yield artifact
+    claim = {"resources": {"requests": {"storage": "300Gi"}}}
+    yield make(
+        kinds.PERSISTENT_VOLUME_CLAIM, "mixtral-8x22b-weights-cache", namespace=namespace, created=since,
+        labels={labels.CACHE_NAME: artifact["metadata"]["name"]}, owners=[owner(artifact)],
+        spec=claim, status={"phase": "Bound"},
+    )  # fmt: skip
+    yield cache
+    yield make(
+        kinds.AIM_SERVICE, name, namespace=namespace, created=since,
+        spec={"model": {"name": "mixtral-8x22b"}}, status=told,
+    )  # fmt: skip
+
+
+def _abused(now: datetime) -> JsonObject:
+    """What users may write, wherever they may."""
+    namespace, name = ABUSED
+    since = now - timedelta(hours=5)
+    told = {
+        "status": "Failed",
+        "conditions": [condition("ModelReady", False, EVIL, f"{EVIL} " + "x" * 300, since)],
+        "routing": {"path": f"/{EVIL}"},
+    }
+    return make(
+        kinds.AIM_SERVICE, name, namespace=namespace, created=since,
+        annotations={"note": EVIL}, spec={"model": {"image": EVIL}}, status=told,
+    )  # fmt: skip
