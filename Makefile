@@ -15,7 +15,7 @@ LONGEST := tests/chaos/test_service_leaders.py tests/e2e/test_killed_services.py
   tests/e2e/test_demo_command.py tests/integration/downloader/test_hub_download.py tests/integration/serving \
   tests/integration/runtime tests/integration/downloader tests/unit/test_bad_values.py
 
-.PHONY: kube-assets external-crds setup demo up test test-unit chaos test-apiserver test-e2e test-real used-permissions test-registry test-alerts test-console test-replay test-upgrade lint format crds crds-check chart chart-check reference manifests image-packages images test-images sbom bench costs docs mutants spec-coverage lock clean
+.PHONY: kube-assets external-crds setup demo up test test-unit chaos test-apiserver test-e2e test-real used-permissions test-registry test-alerts test-console test-replay test-upgrade compatibility lint format crds crds-check chart chart-check reference manifests image-packages images test-images sbom bench costs docs mutants spec-coverage lock clean
 
 setup: $(STAMP)
 
@@ -79,6 +79,10 @@ test-replay: setup
 # service, under load; a minute.
 test-upgrade: setup
 	$(BIN)/python -m pytest tests/upgrade
+
+# What of this release the former one, its objects and its users cannot live with: definitions, streams, messages. Seconds.
+compatibility: setup
+	@PYTHONPATH=tests $(BIN)/python -m compatibility
 
 # The end-to-end tests alone; CLUSTER=real runs them against real programs.
 test-e2e: setup
