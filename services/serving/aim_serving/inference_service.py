@@ -11,6 +11,7 @@ from aim_domain.parts import INFERENCE_SERVICES
 from aim_serving.cache_volumes import Volumes
 from aim_serving.container_env import container_env
 from aim_serving.container_resources import container_resources
+from aim_serving.pod_security import OF_CONTAINER, OF_POD
 from aim_serving.profile_mount import ProfileMount
 from aim_serving.references import Template
 from aim_serving.replicas import Scaling, scaling_annotations
@@ -44,8 +45,13 @@ def build_inference_service(
     volumes: Volumes,
     pods: PodDefaults,
     profile: ProfileMount | None = None,
+    restricted: bool = False,
 ) -> Child:
-    """The complete desired object; a repeated call gives the same body (FW-205)."""
+    """The complete desired object; a repeated call gives the same body (FW-205).
+
+    Args:
+        restricted: whether the namespace takes restricted pods alone (SV-301).
+    """
     mounted = volumes.with_profile(profile).with_hf_home(pods.hf_home)
     metadata = {
         "name": name,
@@ -66,6 +72,7 @@ def build_inference_service(
         ),
         "ports": [{"name": "http", "containerPort": HTTP_PORT, "protocol": "TCP"}],
         "volumeMounts": list(mounted.mounts),
+        **(OF_CONTAINER if restricted else {}),
     }
     predictor: JsonObject = {
         "minReplicas": scaling.minimum,
@@ -73,6 +80,7 @@ def build_inference_service(
         "containers": [container],
         "volumes": list(mounted.volumes),
         **({"annotations": {PROFILE_HASH: profile.hash}} if profile else {}),
+        **(OF_POD if restricted else {}),
         **_optional(service, template, model, scaling, pods),
     }
     body = kind_of({"metadata": metadata, "spec": {"predictor": predictor}}, INFERENCE_SERVICE)

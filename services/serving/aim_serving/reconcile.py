@@ -17,7 +17,7 @@ from aim_domain import (
 )
 from aim_domain.component_names import COMPONENT_ORDER, ComponentName
 from aim_domain.naming import optional_label_value
-from aim_domain.parts import ARTIFACT_CLAIMS, ARTIFACTS
+from aim_domain.parts import ARTIFACT_CLAIMS, ARTIFACTS, NAMESPACES
 from aim_serving.cache_health import CacheState, CacheVerdict, judge_cache
 from aim_serving.cache_repair import env_patches
 from aim_serving.cache_volumes import (
@@ -34,6 +34,7 @@ from aim_serving.inference_service import ModelPart, build_inference_service
 from aim_serving.left_at_zero import awakening
 from aim_serving.model_health import model_component
 from aim_serving.model_search import ModelResult, find_model
+from aim_serving.pod_security import is_restricted
 from aim_serving.profile_mount import ProfileMount, profile_mount
 from aim_serving.readiness import Beginning, together
 from aim_serving.references import Template, is_ready
@@ -202,7 +203,8 @@ def _workload_child(view: View, service: AIMService, seen: Situation) -> Child |
     model = _model_part(seen)
     volumes = _volumes(view, seen)
     sources = [source.source_uri for source in (*template.spec.model_sources, *template.status.model_sources)]
-    if model is None or volumes is None:
+    namespace = view.get(NAMESPACES, None, service.namespace)
+    if model is None or volumes is None or namespace.error is not None:
         return None
     return build_inference_service(
         service,
@@ -214,6 +216,7 @@ def _workload_child(view: View, service: AIMService, seen: Situation) -> Child |
         volumes=volumes,
         pods=seen.config.pods,
         profile=seen.profile,
+        restricted=is_restricted(namespace.value),
     )
 
 

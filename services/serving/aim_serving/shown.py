@@ -18,9 +18,10 @@ from aim_domain.parts import (
     TEMPLATES,
 )
 from aim_serving.cache_health import has_failed
+from aim_serving.pod_security import is_restricted
 from aim_serving.references import Model, Template, own_words
 from controller_runtime import ConditionStatus, Resource, Shown, StatusValue, find_condition
-from controller_runtime.core import HorizontalPodAutoscaler
+from controller_runtime.core import HorizontalPodAutoscaler, Namespace
 
 _WITHOUT_COMPLAINT: Final = (StatusValue.READY, StatusValue.PENDING, StatusValue.PROGRESSING)
 _WATCHED_HPA_CONDITIONS: Final = ("ScalingActive", "AbleToScale")
@@ -85,6 +86,10 @@ def _leaving(obj: Resource) -> bool:
     return obj.deleting
 
 
+def _of_namespace(namespace: Namespace) -> tuple[bool, bool]:
+    return namespace.deleting, is_restricted(namespace)
+
+
 SHOWN: Final = (
     Shown(MODELS, _of_model),
     Shown(CLUSTER_MODELS, _of_model),
@@ -97,6 +102,6 @@ SHOWN: Final = (
     Shown(ARTIFACT_CLAIMS, _leaving),
     Shown(PREDICTOR_PODS, shown_of_pod),
     Shown(AUTOSCALERS, _of_autoscaler),
-    Shown(NAMESPACES, _leaving),
+    Shown(NAMESPACES, _of_namespace),
     Shown(SERVICES, _of_other_service),
 )

@@ -70,6 +70,7 @@ APP_MANAGED_BY_ENGINE: Final = "aim-engine"
 # Label keys of other systems (FW-252).
 KSERVE_INFERENCE_SERVICE: Final = "serving.kserve.io/inferenceservice"
 JOB_NAME: Final = "job-name"
+POD_SECURITY: Final = "pod-security.kubernetes.io/enforce"
 AMD_PREFIX: Final = "amd.com/"
 AMD_BETA_PREFIX: Final = "beta.amd.com/"
 KUEUE_QUEUE: Final = "kueue.x-k8s.io/queue-name"

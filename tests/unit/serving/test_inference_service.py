@@ -1,12 +1,14 @@
 """The InferenceService in every field (serving.md sections 9 and 10, appendix F)."""
 
 import pytest
+from support.builders import make
 from support.predictors import METRIC, USUAL, applied, env, predictor
 from support.serving import (
     AFFINITY,
     ARTIFACT,
     CLAIM,
     IMAGE,
+    TEAM,
     WORKLOAD,
     aim_service,
     cache,
@@ -25,7 +27,8 @@ from support.serving import (
     workload,
 )
 
-from aim_domain.parts import INFERENCE_SERVICES, RUNTIME_CONFIGS
+from aim_domain import kinds
+from aim_domain.parts import INFERENCE_SERVICES, NAMESPACES, RUNTIME_CONFIGS
 from controller_runtime import JsonObject, loads
 
 
@@ -261,3 +264,30 @@ def test_labels_are_propagated() -> None:
         assert (found["team-alpha"], found["aim.eai.amd.com/custom"]) == ("frontend", "x")
         assert "env" not in found
     assert made["metadata"]["labels"]["app.kubernetes.io/managed-by"] == "aim-service-controller"
+
+
+# Pod Security
+
+
+@pytest.mark.spec("SV-301", "FW-252")
+@pytest.mark.parametrize("level", ["restricted", "baseline", None])
+def test_a_pod_says_what_its_namespace_demands(level: str | None) -> None:
+    demands = {} if level is None else {"pod-security.kubernetes.io/enforce": level}
+    namespace = make(kinds.NAMESPACE, TEAM, labels=demands)
+    world = serving_world(aim_service(), template(), model(), node(), cache(USUAL), namespace)
+    (body,) = children_of(plan_for(world), "InferenceService")
+    pod = body["spec"]["predictor"]
+    (container,) = pod["containers"]
+    of_pod, of_container = pod.get("securityContext"), container.get("securityContext")
+    if level != "restricted":
+        assert (of_pod, of_container) == (None, None)
+        return
+    assert of_pod == {"runAsNonRoot": True, "runAsUser": 65532, "seccompProfile": {"type": "RuntimeDefault"}}
+    assert of_container == {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
+
+
+@pytest.mark.spec("SV-301")
+def test_nothing_is_planned_for_a_namespace_that_is_not_known() -> None:
+    world = serving_world(aim_service(), template(), model(), node(), cache(USUAL))
+    world.make_stale(NAMESPACES)
+    assert children_of(plan_for(world), "InferenceService") == []

@@ -231,6 +231,16 @@ def test_nodes_wake_services_that_wait_for_a_template() -> None:
     assert another.groups == set(), "one more of a known kind"
 
 
+@pytest.mark.spec("SV-252", "SV-301")
+def test_a_namespace_wakes_its_services_by_what_it_demands_of_pods() -> None:
+    world = serving_world(aim_service(), template(), model(), node(), cache("qwen3-lat-a04542d9"))
+    plain = make(kinds.NAMESPACE, TEAM)
+    demanding = make(kinds.NAMESPACE, TEAM, labels={"pod-security.kubernetes.io/enforce": "restricted"})
+    labelled = make(kinds.NAMESPACE, TEAM, labels={"team": "a"})
+    assert woken(world, parts.NAMESPACES, demanding, plain) == {"qwen-chat"}
+    assert woken(world, parts.NAMESPACES, labelled, plain) == set()
+
+
 @pytest.mark.spec("SV-001", "SV-257", "FW-370", "FW-371", "RC-071")
 def test_declaration() -> None:
     declared = definition(AimSettings())
