@@ -9,6 +9,7 @@ lost, every wait ends at once (FW-430).
 """
 
 import asyncio
+import logging
 import random
 import ssl
 import time
@@ -51,6 +52,14 @@ _NO_JETSTREAM: Final = frozenset({10035, 10039, 10076})
 """JetStream is not enabled for this account, or on this server."""
 _NO_TLS: Final = "the broker offers no TLS, which tls:// in --nats-url, or --nats-ca-file, asks for"
 _PERMISSIONS: Final = "permissions violation"
+
+
+_END_OF_TLS: Final = "eof_received() has no effect when using ssl"
+"""What asyncio says when a connection ends whose streams the client library has made for a plain one."""
+
+
+def _is_news(record: logging.LogRecord) -> bool:
+    return _END_OF_TLS not in record.getMessage()
 
 
 def inbox_prefix(name: str) -> str:
@@ -434,6 +443,7 @@ class BusConnection:
         settings = self._settings
         tls = await asyncio.to_thread(_tls_context, settings.ca_file)
         credentials = await asyncio.to_thread(_credentials, settings.credentials_file)
+        logging.getLogger("asyncio").addFilter(_is_news)
         self._opened = True
         await self._client.connect(
             list(settings.servers),
