@@ -303,9 +303,9 @@ async def test_installed_upgraded_and_uninstalled_the_definitions_and_their_obje
     config = ("--kubeconfig", str(real_cluster.kubeconfig_for(User.KUBECTL)), "-n", "chart-test")
     brought = await helm("install", "crds", DEFINITIONS, *config, "--create-namespace", "--take-ownership")
     assert brought.status == 0, brought.errors
-    # Bound volumes and running pods need nodes; so nothing is waited for.
+    # Bound volumes and running pods need nodes; so nothing is waited for, nor checked afterwards (tests/installed).
     wanted = "clusterRuntimeConfig.enable=true,clusterRuntimeConfig.name=of-chart"
-    first = await helm("install", "engine", ENGINE, *config, "--set", wanted, "--take-ownership")
+    first = await helm("install", "engine", ENGINE, *config, "--set", wanted, "--take-ownership", "--no-hooks")
     assert first.status == 0, first.errors
     deployment = "/apis/apps/v1/namespaces/chart-test/deployments/aim-engine-serving"
     assert (await api.get(deployment)).body["spec"]["replicas"] == 1
@@ -313,7 +313,7 @@ async def test_installed_upgraded_and_uninstalled_the_definitions_and_their_obje
     well = {"definitions": Mark.OK, **{f"role of {one}": Mark.OK for one in SERVICES}}
     assert await asyncio.to_thread(diagnosed, kubeconfig) == well, "as the API server itself reviews the access"
     change = ("--set", "manager.replicas=2,secrets.restrict=true")
-    second = await helm("upgrade", "engine", ENGINE, *config, "--reuse-values", *change)
+    second = await helm("upgrade", "engine", ENGINE, *config, "--reuse-values", "--no-hooks", *change)
     assert second.status == 0, second.errors
     limited = {f"role of {one}": Mark.NOTE for one in ("discovery", "model-sync")}
     assert await asyncio.to_thread(diagnosed, kubeconfig) == {**well, **limited}

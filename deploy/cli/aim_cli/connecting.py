@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Final
 
-from aim_cli.errors import UnreachableError
+from aim_cli.errors import TO_BROKER, UnreachableError
 from aim_cli.log_file import SUFFIX, FileHistory, read
 from controller_runtime import KubeClient, KubeError, load_connection
 from controller_runtime.bus.broker_urls import without_credentials
@@ -65,7 +65,7 @@ async def broker(nats_url: str) -> AsyncIterator[BusConnection]:
         except TimeoutError:
             raise UnreachableError(
                 f"the message broker at {without_credentials(nats_url)} does not answer; "
-                "set --nats-url or AIM_NATS_URL (in a cluster: kubectl port-forward service/aim-nats 4222)"
+                f"set --nats-url or AIM_NATS_URL (in a cluster: {TO_BROKER})"
             ) from None
         try:
             yield connection

@@ -12,7 +12,7 @@ from typing import Final
 from aim_cli.answer import Answer, columns
 from aim_cli.asking import JsonObject, KubeReader
 from aim_cli.bus_state import BusState
-from aim_cli.errors import Exit
+from aim_cli.errors import TO_BROKER, Exit
 from aim_cli.overview import SERVICES, gpus_of, leaders_of
 from aim_cli.resources import (
     CLAIM,
@@ -107,6 +107,19 @@ READER: Final[tuple[Permission, ...]] = tuple(
     ("list", kind.group, kind.plural) for kind in (*OWN, INFERENCE_SERVICE, HTTP_ROUTE, POD, CLAIM)
 )
 """What this command itself needs."""
+EXAMINER: Final[tuple[Permission, ...]] = tuple(
+    dict.fromkeys(
+        (
+            *READER,
+            *(
+                ("list", kind.group, kind.plural)
+                for kind in (DEFINITION, _STORAGE_CLASSES, NODE, POD, DEPLOYMENT, LEASE)
+            ),
+            ("create", "authorization.k8s.io", "subjectaccessreviews"),
+        )
+    )
+)
+"""What it needs to leave no question open."""
 INSTALLER: Final[tuple[Permission, ...]] = (
     ("create", DEFINITION.group, DEFINITION.plural),
     ("create", "rbac.authorization.k8s.io", "clusterroles"),
@@ -359,7 +372,7 @@ def leading(leases: list[JsonObject], now: datetime) -> Iterator[Finding]:
 def bus(state: BusState | None, why_not: str, now: datetime) -> Iterator[Finding]:
     """Streams, lag, freshness and the broker's clock."""
     if state is None:
-        yield Finding("broker", Mark.UNKNOWN, why_not, "kubectl port-forward -n aim-system service/aim-nats 4222")
+        yield Finding("broker", Mark.UNKNOWN, why_not, TO_BROKER)
         return
     for stream in state.streams:
         if stream.held is None:

@@ -6,6 +6,7 @@ from typing import Final
 
 import yaml
 
+from aim_cli.doctor import EXAMINER
 from aim_packaging.alerts import rules
 from aim_packaging.broker import reader, user_of
 from aim_packaging.dashboards import DASHBOARDS, dashboard_json
@@ -27,7 +28,14 @@ def permission_table() -> JsonObject:
     """For each service its rules at the Kubernetes API and its subjects on the broker, for the default root."""
     layout = Layout()
     services = {one.name: {**rules_of(one), "nats": user_of(one, layout).permissions} for one in definitions()}
-    return {"services": services, "reader": reader(layout).permissions}
+    return {"services": services, "reader": reader(layout).permissions, "check": _check()}
+
+
+def _check() -> list[JsonObject]:
+    """The rules of the check after an installation (FW-546)."""
+    return [
+        {"apiGroups": [group], "resources": [resource], "verbs": [verb]} for verb, group, resource in sorted(EXAMINER)
+    ]
 
 
 def files(charts: Path) -> Mapping[Path, str]:

@@ -1,22 +1,20 @@
 """What of the lock goes into each image: what its distribution needs, and nothing that is there for tests."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from importlib.metadata import distribution
 from typing import Final
 
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
+_SERVICES: Final = {name: f"aim-{name}" for name in ("model-sync", "discovery", "artifacts", "serving", "routing")}
 IMAGES: Final = {
-    "model-sync": "aim-model-sync",
-    "discovery": "aim-discovery",
-    "artifacts": "aim-artifacts",
-    "serving": "aim-serving",
-    "routing": "aim-routing",
-    "downloader": "aim-artifacts",
+    **{image: (name,) for image, name in _SERVICES.items()},
+    "downloader": ("aim-artifacts",),
+    "cli": ("aim-cli", *_SERVICES.values()),
 }
-"""Image → distribution that it runs."""
+"""Image → distributions that it holds with all that they need."""
 _OWN: Final = "aim-"
 _ENVIRONMENT: Final = {"sys_platform": "linux", "platform_system": "Linux", "os_name": "posix"}
 """Images are of Linux wherever this runs. Of Python they have the version that this runs on."""
@@ -24,8 +22,12 @@ _ENVIRONMENT: Final = {"sys_platform": "linux", "platform_system": "Linux", "os_
 
 def packages_json() -> str:
     """Image → names of the packages of others that it holds."""
-    found = {image: sorted(one for one in closure(name) if not one.startswith(_OWN)) for image, name in IMAGES.items()}
+    found = {image: sorted(_foreign(names)) for image, names in IMAGES.items()}
     return json.dumps(found, indent=1) + "\n"
+
+
+def _foreign(names: Iterable[str]) -> set[str]:
+    return {one for name in names for one in closure(name) if not one.startswith(_OWN)}
 
 
 def closure(name: str) -> set[str]:

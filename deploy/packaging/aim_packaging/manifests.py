@@ -38,7 +38,7 @@ def manifests(helm: Path, chart: Path) -> dict[str, str]:
 
 
 def _render(helm: Path, chart: Path) -> str:
-    options = ("--skip-tests", "--kube-version", _KUBERNETES, "--set", "crd.check=false")
+    options = ("--skip-tests", "--no-hooks", "--kube-version", _KUBERNETES, "--set", "crd.check=false")
     command = [str(helm), "template", "aim-engine", str(chart), "--namespace", NAMESPACE, *options]
     done = subprocess.run(command, check=False, capture_output=True, text=True)  # noqa: S603  # helm, of the caller
     if done.returncode != 0:

@@ -20,14 +20,20 @@ SHARED: Final = (
     "shared/oci-registry/oci_registry",
     "shared/domain/aim_domain",
 )
-PACKAGES: Final = {
+_SERVICES: Final = {
     "model-sync": "services/model-sync/aim_model_sync",
     "discovery": "services/discovery/aim_discovery",
     "artifacts": "services/artifacts/aim_artifacts",
     "serving": "services/serving/aim_serving",
     "routing": "services/routing/aim_routing",
-    "downloader": "services/artifacts/aim_artifacts",
 }
+PACKAGES: Final = {
+    **{image: (folder,) for image, folder in _SERVICES.items()},
+    "downloader": (_SERVICES["artifacts"],),
+    # Replay and plan decide by the code of the services.
+    "cli": ("deploy/cli/aim_cli", *_SERVICES.values()),
+}
+"""Image → folders of its packages beside the shared ones; the first is what it runs."""
 MODULES: Final = {"downloader": "aim_artifacts.downloader"}
 LIBRARIES: Final = "opt/aim/lib"
 _IGNORED: Final = shutil.ignore_patterns("__pycache__", "*.pyc")
@@ -35,7 +41,7 @@ _IGNORED: Final = shutil.ignore_patterns("__pycache__", "*.pyc")
 
 def module_of(image: str) -> str:
     """The module that an image runs."""
-    return MODULES.get(image, Path(PACKAGES[image]).name)
+    return MODULES.get(image, Path(PACKAGES[image][0]).name)
 
 
 def build(image: str, source: Path, root: Path) -> None:
@@ -52,7 +58,7 @@ def build(image: str, source: Path, root: Path) -> None:
     libraries.mkdir(parents=True)
     names = json.loads((source / "deploy/images/packages.json").read_text(encoding="utf-8"))[image]
     _install(subset((source / "requirements.lock").read_text(encoding="utf-8"), names), libraries)
-    for package in (*SHARED, PACKAGES[image]):
+    for package in (*SHARED, *PACKAGES[image]):
         shutil.copytree(source / package, libraries / Path(package).name, ignore=_IGNORED)
     _start_script(root / "opt/aim/start", module_of(image))
     if image == "downloader":

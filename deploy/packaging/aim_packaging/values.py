@@ -211,6 +211,14 @@ class Nats(_Values):
     priority_class_name: str = ""
 
 
+class Check(_Values):
+    """`aim doctor` as a Job after each installation and upgrade, which fails with it (FW-546)."""
+
+    enable: bool = Field(True, description="false = run `aim doctor` yourself")
+    seconds: int = Field(120, ge=1, description="within which all has to be well")
+    image: Image = Image(repository="docker.io/amdenterpriseai/aim-engine-cli")
+
+
 class Downloader(_Values):
     """The Jobs that fetch weights."""
 
@@ -317,6 +325,7 @@ class Values(_Values):
     dashboards: Dashboards = Dashboards()
     network_policy: NetworkPolicy = NetworkPolicy()
     nats: Nats = Nats()
+    check: Check = Check()
     downloader: Downloader = Downloader()
     traces: Traces = Traces()
     cluster_runtime_config: ClusterRuntimeConfig = ClusterRuntimeConfig()

@@ -86,3 +86,79 @@ app.kubernetes.io/component: {{ .component }}
 {{- end -}}
 {{- toYaml $kept -}}
 {{- end }}
+
+{{- define "aim.afterwards" -}}
+helm.sh/hook: post-install,post-upgrade
+helm.sh/hook-weight: {{ . | quote }}
+helm.sh/hook-delete-policy: before-hook-creation,hook-succeeded
+{{- end }}
+
+{{- /* What reads the event log: the way to the broker, as the user `aim`. */}}
+{{- define "aim.readerEnv" -}}
+- name: AIM_NATS_URL
+  value: {{ include "aim.natsUrl" . }}
+- name: AIM_NATS_ROOT
+  value: {{ .Values.nats.root }}
+{{- with .Values.nats.jetstreamDomain }}
+- name: AIM_NATS_JETSTREAM_DOMAIN
+  value: {{ . }}
+{{- end }}
+{{- if .Values.nats.auth.enable }}
+- name: AIM_NATS_CREDENTIALS_FILE
+  value: /etc/aim/nats/user.nk
+{{- end }}
+{{- if .Values.nats.tls.secretName }}
+- name: AIM_NATS_CA_FILE
+  value: /etc/aim/nats-ca/ca.crt
+{{- end }}
+{{- end }}
+
+{{- define "aim.readerMounts" -}}
+- name: tmp
+  mountPath: /tmp
+{{- if .Values.nats.auth.enable }}
+- name: nats
+  mountPath: /etc/aim/nats
+  readOnly: true
+{{- end }}
+{{- if .Values.nats.tls.secretName }}
+- name: nats-ca
+  mountPath: /etc/aim/nats-ca
+  readOnly: true
+{{- end }}
+{{- end }}
+
+{{- define "aim.readerVolumes" -}}
+- name: tmp
+  emptyDir: {}
+{{- if .Values.nats.auth.enable }}
+- name: nats
+  secret:
+    secretName: {{ .Values.nats.auth.secretPrefix }}aim
+{{- end }}
+{{- with .Values.nats.tls.secretName }}
+- name: nats-ca
+  secret:
+    secretName: {{ . }}
+    items: [{key: ca.crt, path: ca.crt}]
+{{- end }}
+{{- end }}
+
+{{- /* Name service, API server and broker. */}}
+{{- define "aim.commonEgress" -}}
+- to: [{namespaceSelector: {}}]
+  ports: [{protocol: UDP, port: 53}, {protocol: TCP, port: 53}]
+- to: [{ipBlock: {cidr: {{ .Values.networkPolicy.apiServerCidr }}}}]
+  ports:
+    {{- range .Values.networkPolicy.apiServerPorts }}
+    - {protocol: TCP, port: {{ . }}}
+    {{- end }}
+{{- if .Values.nats.enable }}
+- to:
+    - podSelector:
+        matchLabels: {{- include "aim.selector" (dict "root" . "component" "nats") | nindent 10 }}
+  ports: [{protocol: TCP, port: 4222}]
+{{- else }}
+- ports: [{protocol: TCP, port: 4222}]
+{{- end }}
+{{- end }}

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from aim_cli.answer import Answer, Form, answered, tell
 from aim_cli.asking import reading
-from aim_cli.errors import CliError, Exit, UnreachableError
+from aim_cli.errors import TO_BROKER, CliError, Exit, UnreachableError
 from aim_cli.targets import Where, targets
 from aim_cli.why.command import Told, answer, why
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 _WITHOUT: Final = (
     "not known without the event log: from what this was decided and what woke it; set --nats-url or AIM_NATS_URL "
-    "(in a cluster: kubectl port-forward service/aim-nats 4222)"
+    f"(in a cluster: {TO_BROKER})"
 )
 
 
