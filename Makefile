@@ -15,7 +15,7 @@ LONGEST := tests/chaos/test_service_leaders.py tests/e2e/test_killed_services.py
   tests/e2e/test_demo_command.py tests/integration/downloader/test_hub_download.py tests/integration/serving \
   tests/integration/runtime tests/integration/downloader tests/unit/test_bad_values.py
 
-.PHONY: kube-assets external-crds setup demo up test test-unit chaos test-apiserver test-e2e test-real used-permissions test-registry test-alerts test-console test-replay test-upgrade compatibility lint format crds crds-check chart chart-check reference manifests image-packages images test-images sbom bench costs docs mutants spec-coverage lock clean
+.PHONY: kube-assets external-crds setup demo up test test-unit chaos test-apiserver test-e2e test-real used-permissions test-registry test-alerts test-console test-replay test-upgrade compatibility lint format crds crds-check chart chart-check reference manifests image-packages images image-trees test-images sbom bench costs docs mutants spec-coverage lock clean
 
 setup: $(STAMP)
 
@@ -84,10 +84,13 @@ test-upgrade: setup
 compatibility: setup
 	@PYTHONPATH=tests $(BIN)/python -m compatibility
 
-# The end-to-end tests alone; CLUSTER=real runs them against real programs.
-test-e2e: setup
+# The end-to-end tests alone; CLUSTER=real runs them against real programs. CONTAINERS=1: services and downloads are
+# containers of their images; with CLUSTER=real, of the pods of the chart that helm installs.
+test-e2e: $(if $(CONTAINERS),image-trees,setup)
 	@rm -rf $(USED)/e2e
-	USED_PERMISSIONS=$(USED)/e2e CLUSTER=$(CLUSTER) $(BIN)/python -m pytest tests/e2e
+	USED_PERMISSIONS=$(USED)/e2e CLUSTER=$(CLUSTER) $(if $(CONTAINERS),AIM_TEST_IMAGES=$(TREES)) $(BIN)/python -m pytest \
+	  $(if $(filter embedded,$(CLUSTER)),--numprocesses $(WORKERS) --dist loadfile) tests/e2e \
+	  $(if $(CONTAINERS),tests/containers/test_containers.py $(if $(filter real,$(CLUSTER)),tests/containers/test_installed_check.py))
 
 # What only a real control plane can show: webhooks, controllers, dry-run of everything that the services write.
 # KEDA=1 adds KEDA's operator, which make kube-assets KEDA=1 builds.
@@ -171,8 +174,8 @@ manifests: setup
 image-packages: setup
 	$(BIN)/python -m aim_packaging image-packages
 
-# One image per service and the downloader's, with whatever builds images here. BASE may name another base, by digest.
-IMAGES := model-sync discovery artifacts serving routing downloader
+# One image per service, the command line's and the downloader's, with whatever builds images here. BASE may name another base, by digest.
+IMAGES := model-sync discovery artifacts serving routing cli downloader
 BUILDER ?= $(firstword $(foreach one,podman docker,$(shell command -v $(one))))
 REPOSITORY ?= docker.io/amdenterpriseai/aim-engine
 TAG ?= 0.1.0
@@ -186,6 +189,10 @@ images:
 test-images: setup
 	$(BIN)/python -m aim_packaging image-packages --check
 	$(BIN)/python -m pytest tests/images
+
+TREES := $(CURDIR)/.run/images
+image-trees: setup
+	PYTHONPATH=tests $(BIN)/python -m support.images $(TREES)
 
 # Bills of materials (SPDX) of the images, into .run/sbom.
 sbom: setup

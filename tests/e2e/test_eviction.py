@@ -3,6 +3,7 @@
 import pytest
 from support.stack import OWN, Platform, status_of
 
+from aim_serving.pod_security import OF_CONTAINER, OF_POD
 from controller_runtime import JsonObject
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -38,7 +39,7 @@ async def test_an_idle_artifact_makes_room_and_a_used_one_stays(platform: Platfo
     used = await ready(platform, await make_artifact(platform, "a-used"))
     # A pod of somebody else, which no watch of the platform shows.
     volume = {"name": "w", "persistentVolumeClaim": {"claimName": used["status"]["persistentVolumeClaim"]}}
-    spec = {"containers": [{"name": "c", "image": "i:1"}], "volumes": [volume]}
+    spec = {**OF_POD, "containers": [{"name": "c", "image": "i:1", **OF_CONTAINER}], "volumes": [volume]}
     pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "reader", "namespace": NAMESPACE}, "spec": spec}
     await platform.api.created(PODS, pod)
     idle = await ready(platform, await make_artifact(platform, "b-idle"))

@@ -64,8 +64,7 @@ async def test_a_broker_killed_on_the_way_costs_time_only(platform: Platform) ->
     path = await platform.service("killed-nats", "chat", model={"image": IMAGE})
     await platform.until(path, lambda obj: "status" in obj)
 
-    await platform.stack["nats"].kill()
-    await platform.stack["nats"].start()
+    await platform.broker_killed_and_started()
 
     service = await platform.running(path, 60)
     await platform.chat(service["status"]["routing"]["path"], "still there?")

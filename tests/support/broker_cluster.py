@@ -105,7 +105,7 @@ class BrokerCluster:
         tls = self.authority.parent
         tls.mkdir(parents=True)
         authority = trustme.CA()
-        served = authority.issue_cert(*self._names, HOST)
+        served = authority.issue_cert(*dict.fromkeys((*self._names, HOST)))
         authority.cert_pem.write_to_path(self.authority)
         served.cert_chain_pems[0].write_to_path(tls / "tls.crt")
         served.private_key_pem.write_to_path(tls / "tls.key")
@@ -140,9 +140,9 @@ class _Service:
         self._leading: set[asyncio.Task[None]] = set()
 
     @asynccontextmanager
-    async def listening(self) -> AsyncIterator[int]:
-        """The port."""
-        async with await asyncio.start_server(self._accept, HOST, 0) as server:
+    async def listening(self, address: str, port: int) -> AsyncIterator[int]:
+        """The port; 0 takes a free one."""
+        async with await asyncio.start_server(self._accept, address, port) as server:
             yield int(server.sockets[0].getsockname()[1])
             for one in self._leading:
                 one.cancel()
@@ -175,14 +175,20 @@ async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> N
 
 @asynccontextmanager
 async def broker_cluster(
-    folder: Path, config: JsonObject, statefulset: JsonObject, names: Sequence[str]
+    folder: Path,
+    config: JsonObject,
+    statefulset: JsonObject,
+    names: Sequence[str],
+    *,
+    address: str = HOST,
+    port: int = 0,
 ) -> AsyncIterator[BrokerCluster]:
-    """All servers of the StatefulSet, ready, behind a Service; see `BrokerCluster`."""
-    cluster = BrokerCluster(folder, config, statefulset, names)
+    """All servers of the StatefulSet, ready, behind a Service at an address of the loopback; see `BrokerCluster`."""
+    cluster = BrokerCluster(folder, config, statefulset, (*names, address))
     try:
         await cluster.start()
-        async with _Service([one.client for one in cluster.ports]).listening() as port:
-            cluster.url = f"tls://{HOST}:{port}"
+        async with _Service([one.client for one in cluster.ports]).listening(address, port) as open_port:
+            cluster.url = f"tls://{address}:{open_port}"
             yield cluster
     finally:
         await cluster.stop()

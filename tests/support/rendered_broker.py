@@ -13,6 +13,7 @@ from support.broker_cluster import BrokerCluster, broker_cluster
 from support.helm import NAMESPACE, rendered
 from typer.testing import CliRunner
 
+from aim_local.ports import HOST
 from aim_packaging.__main__ import app
 from controller_runtime import JsonObject
 
@@ -25,8 +26,15 @@ _AUTHORITY: Final = "AIM_NATS_CA_FILE"
 
 @dataclass(frozen=True, slots=True)
 class RenderedBroker:
-    """The brokers, and what services and the command line need to reach them."""
+    """The brokers, and what services and the command line need to reach them.
 
+    Attributes:
+        values: of the chart.
+        secrets: with the keys of the users, as `nats-keys` wrote them.
+    """
+
+    values: JsonObject
+    secrets: Path
     cluster: BrokerCluster
     service_env: Mapping[str, Mapping[str, str]]
     users: Mapping[str, JsonObject]
@@ -40,11 +48,14 @@ def of_kind(objects: list[JsonObject], kind: str) -> dict[str, JsonObject]:
 
 
 @asynccontextmanager
-async def rendered_broker(folder: Path, *, traced: bool = False) -> AsyncIterator[RenderedBroker]:
+async def rendered_broker(
+    folder: Path, *, traced: bool = False, address: str = HOST, port: int = 0
+) -> AsyncIterator[RenderedBroker]:
     """Three brokers with TLS and users.
 
     Args:
         traced: whether the servers log each subject that is used.
+        address, port: of the Service on the loopback; 0 takes a free port.
     """
     done = CliRunner().invoke(app, ["nats-keys", str(folder / "keys")])
     assert done.exit_code == 0, done.output
@@ -58,12 +69,12 @@ async def rendered_broker(folder: Path, *, traced: bool = False) -> AsyncIterato
     if traced:
         config |= {"trace": True, "max_traced_msg_len": 1}
     statefulset = of_kind(chart.objects, "StatefulSet")["aim-engine-nats"]
-    async with broker_cluster(folder / "nats", config, statefulset, NAMES) as cluster:
+    async with broker_cluster(folder / "nats", config, statefulset, NAMES, address=address, port=port) as cluster:
         env = {
             name.removeprefix("aim-engine-"): _env(deployment, cluster, seeds)
             for name, deployment in of_kind(chart.objects, "Deployment").items()
         }
-        yield RenderedBroker(cluster, env, users, seeds)
+        yield RenderedBroker(wanted, folder / "keys" / "secrets.yaml", cluster, env, users, seeds)
 
 
 def _by_user(config: JsonObject, values: JsonObject) -> dict[str, JsonObject]:

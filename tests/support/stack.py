@@ -8,7 +8,7 @@ import asyncio
 import os
 import shutil
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
@@ -18,6 +18,8 @@ import pytest
 import pytest_asyncio
 from support.controlplane import CRDS, Ran, RawApi
 from support.forks import fork
+from support.image_programs import IMAGES, contained
+from support.installed_chart import RESTRICTED, Installation, installation
 from support.real_cluster import raw_api
 from support.used_permissions import note
 
@@ -38,15 +40,22 @@ USED_PERMISSIONS = os.environ.get("USED_PERMISSIONS", "")
 """Folder in which platforms on real programs note what their services asked for; see `support.used_permissions`."""
 EMPTY: Mapping[str, Mapping[str, str]] = MappingProxyType({})
 _ACCOUNTS = frozenset(user_name(user) for user in SERVICE_USERS)
+_DEMO = "demo"
+"""The namespace of `make demo`, and of its files."""
 OWN = "/apis/aim.eai.amd.com/v1alpha1"
 
 
 @dataclass(frozen=True, slots=True)
 class Platform:
-    """A running stack, and what tests do with it."""
+    """A running stack, and what tests do with it.
+
+    Attributes:
+        chart: what was installed, where the services run as pods.
+    """
 
     stack: Stack
     api: RawApi
+    chart: Installation | None = None
 
     async def apply(self, files: Sequence[Path]) -> str:
         """Apply YAML files as the demo does, in one trace; returns its id."""
@@ -54,8 +63,10 @@ class Platform:
             return await apply_all(client, read_manifests(files))
 
     async def namespace(self, name: str, **annotations: str) -> None:
-        """Make a namespace."""
-        body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "annotations": annotations}}
+        """Make a namespace; where the chart is installed, one that takes restricted pods alone."""
+        labels = {} if self.chart is None else RESTRICTED
+        metadata = {"name": name, "annotations": annotations, "labels": labels}
+        body = {"apiVersion": "v1", "kind": "Namespace", "metadata": metadata}
         await self.api.created("/api/v1/namespaces", body)
 
     async def service(self, namespace: str, name: str, **spec: object) -> str:
@@ -103,6 +114,12 @@ class Platform:
         ):
             assert answer.status == 200, await answer.text()
             return loads(await answer.read())
+
+    async def broker_killed_and_started(self) -> None:
+        """End the broker at once, or one of three, and start it again."""
+        broker = self.stack["nats"] if self.chart is None else self.chart.broker.cluster.servers[0]
+        await broker.kill()
+        await broker.start()
 
     async def kubectl(self, *arguments: str) -> Ran:
         """Run the real kubectl."""
@@ -181,15 +198,24 @@ async def started_platform(
         actor_delay=0.005,
         actor_retry_delay=0.1,
         service_env=service_env,
-        spawn=fork,
+        spawn=contained if IMAGES else fork,
     )
-    async with _stack(settings) as stack, raw_api(stack.kubeconfig) as api:
-        platform = Platform(stack, api)
+    async with AsyncExitStack() as exits:
+        chart = None
+        if IMAGES and cluster is ClusterKind.REAL:
+            chart = await exits.enter_async_context(installation(folder, Path(IMAGES)))
+            settings = chart.adapted(settings)
+        stack = await exits.enter_async_context(_stack(settings))
+        api = await exits.enter_async_context(raw_api(stack.kubeconfig))
+        platform = Platform(stack, api, chart)
+        if chart is not None:
+            await platform.namespace(_DEMO)
         await platform.apply(demo_files()[:-1])
         yield platform
         if cluster is ClusterKind.REAL and USED_PERMISSIONS:
             await asyncio.to_thread(note, folder, Path(USED_PERMISSIONS))
         assert not await asyncio.to_thread(denied_requests, folder), "the chart's roles lack something"
+        assert chart is None or not chart.broker.cluster.denials(), "the broker's users may do too little"
 
 
 @pytest_asyncio.fixture(scope="package", loop_scope="session")

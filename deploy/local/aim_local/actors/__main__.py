@@ -2,6 +2,7 @@
 
 import asyncio
 import dataclasses
+import json
 import signal
 from contextlib import AsyncExitStack
 from pathlib import Path
@@ -63,6 +64,9 @@ def main(
         Weights,
         typer.Option(help="What downloads bring: made-up data, models of a local Hub or of the real one, or nothing."),
     ] = Weights.SIMULATED,
+    runtime: Annotated[
+        str, typer.Option(help="JSON list: program that runs the containers of downloads, given the pod.")
+    ] = "[]",
 ) -> None:
     """Play parts of a cluster against the API server of KUBECONFIG."""
     logs.configure("info", "json", "local-actors")
@@ -79,6 +83,7 @@ def main(
         actors=chosen,
         kubelet_port=kubelet_port,
         weights=weights,
+        runtime=tuple(json.loads(runtime)),
     )
     uvloop.run(_serve(settings, engine_port, failure_port))
 

@@ -1,6 +1,7 @@
 """What the containers do: print a discovery, run the real downloader, serve, or nothing in particular."""
 
 import asyncio
+import json
 import os
 import shutil
 import signal
@@ -35,7 +36,8 @@ def role_of(pod: JsonObject) -> Role:
     own = labels_of(pod)
     if labels.KSERVE_INFERENCE_SERVICE in own:
         return Role.PREDICTOR
-    if own.get(labels.APP_COMPONENT) == labels.COMPONENT_DISCOVERY:
+    # The service of that name has pods of the component, too; but they are of no template.
+    if own.get(labels.APP_COMPONENT) == labels.APP_COMPONENT_DISCOVERY and labels.TEMPLATE in own:
         return Role.DISCOVERY
     return _ARTIFACT_ROLES.get(own.get(labels.COMPONENT, ""), Role.OTHER)
 
@@ -85,9 +87,8 @@ async def _download(execution: Execution, settings: ActorSettings) -> Ending:
     volume = volume_of(execution.pod, settings) or work / "volume"
     report = work / "termination-log"
     await asyncio.to_thread(_make, volume, work / "tmp")
-    command = [sys.executable, "-m", _DOWNLOADERS[execution.role], *(execution.container.get("args") or ())]
     process = await asyncio.create_subprocess_exec(
-        *command,
+        *_downloader(execution, settings),
         stdin=asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.STDOUT,
@@ -107,6 +108,12 @@ async def _download(execution: Execution, settings: ActorSettings) -> Ending:
     finally:
         await stop_process(process, _PATIENCE)
         await asyncio.to_thread(shutil.rmtree, work, ignore_errors=True)
+
+
+def _downloader(execution: Execution, settings: ActorSettings) -> list[str]:
+    if settings.runtime:
+        return [*settings.runtime, json.dumps(execution.pod)]
+    return [sys.executable, "-m", _DOWNLOADERS[execution.role], *(execution.container.get("args") or ())]
 
 
 def volume_of(pod: JsonObject, settings: ActorSettings) -> Path | None:

@@ -22,6 +22,8 @@ class ActorSettings:
         actors: which parts are played.
         kubelet_port: TCP port of the kubelets; 0 takes a free one.
         weights: what downloads bring.
+        runtime: words of the program that runs the container of a download, given the pod as JSON; without it that is
+            the downloader of this environment.
         hub_url: of the Hub of made-up models, where they come from there.
     """
 
@@ -35,6 +37,7 @@ class ActorSettings:
     actors: frozenset[Actor] = EVERY_ACTOR
     kubelet_port: int = 0
     weights: Weights = Weights.SIMULATED
+    runtime: tuple[str, ...] = ()
     hub_url: str = ""
 
     @property

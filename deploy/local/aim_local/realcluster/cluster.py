@@ -154,9 +154,10 @@ class RealCluster:
         for name in (SYSTEM_NAMESPACE, KSERVE_NAMESPACE, KEDA_NAMESPACE):
             namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
             await client.create(NAMESPACE, namespace, MANAGER)
-        table = await asyncio.to_thread(lambda: yaml.safe_load(PERMISSIONS.read_text(encoding="utf-8")))
-        for role in (*service_roles(table), status_updater()):
-            await client.create(ROLES[role["kind"]], role, MANAGER)
+        if self.settings.roles:
+            table = await asyncio.to_thread(lambda: yaml.safe_load(PERMISSIONS.read_text(encoding="utf-8")))
+            for role in (*service_roles(table), status_updater()):
+                await client.create(ROLES[role["kind"]], role, MANAGER)
         [shipped] = self._toolset.definitions(Definitions.KSERVE_CONFIG)
         await client.create(CONFIG_MAP, kserve.settings(shipped, KSERVE_NAMESPACE), MANAGER)
 

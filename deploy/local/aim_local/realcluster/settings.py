@@ -24,6 +24,7 @@ class ClusterSettings:
         scheduler: whether the scheduler runs.
         kserve: whether KServe's controller runs, with its webhooks; its Deployments need controllers.
         keda: whether KEDA's operator runs; it must have been built on request.
+        roles: whether the services have the chart's roles from the start; without, whoever installs it brings them.
         crds: folder with the platform's definitions.
         start_timeout: how long any process may take until it is ready, and the definitions until they can be used.
         stop_patience: how long a process may take to end before it is killed.
@@ -34,6 +35,7 @@ class ClusterSettings:
     scheduler: bool = True
     kserve: bool = True
     keda: bool = False
+    roles: bool = True
     crds: Path = CRDS
     start_timeout: float = 120.0
     stop_patience: float = 20.0

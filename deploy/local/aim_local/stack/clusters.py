@@ -139,7 +139,11 @@ class LocalRealCluster:
         try:
             self._cluster = RealCluster(
                 ClusterSettings(
-                    settings.folder / "cluster", kserve=settings.kserve, keda=settings.keda, crds=settings.crds
+                    settings.folder / "cluster",
+                    kserve=settings.kserve,
+                    keda=settings.keda,
+                    roles=settings.roles,
+                    crds=settings.crds,
                 )
             )
         except AssetError as error:

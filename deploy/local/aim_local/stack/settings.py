@@ -34,6 +34,7 @@ class StackSettings:
         nodes: simulated nodes, each with eight accelerators, which a real scheduler does not give away twice.
         kserve: whether a real cluster has KServe's controller; without, nobody answers for InferenceServices.
         keda: whether a real cluster has KEDA's operator.
+        roles: whether a real cluster has the chart's roles from the start; without, whoever installs it brings them.
         start_timeout: how long any process may take until it is ready.
         stop_patience: how long a process may take to end before it is killed.
         actor_delay: what each step of a simulated component takes.
@@ -55,6 +56,7 @@ class StackSettings:
     nodes: int = 1
     kserve: bool = True
     keda: bool = False
+    roles: bool = True
     start_timeout: float = 60.0
     stop_patience: float = 5.0
     actor_delay: float = 0.02

@@ -1,0 +1,136 @@
+"""Images as their file trees: what the Containerfile says about each, and containers that run from them.
+
+`python -m support.images FOLDER` builds all trees; `python -m support.images --check` fails with a line on a machine
+that lets nobody change roots (`support.pod_root`).
+"""
+
+import asyncio
+import json
+import os
+import re
+import shutil
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from support.pod_root import Container, Mount, is_allowed
+
+from aim_packaging import tree
+
+ROOT: Final = Path(__file__).parents[2]
+_CONTAINERFILE: Final = ROOT / "deploy/images/Containerfile"
+_PYTHON: Final = os.path.realpath(sys.executable)
+_PATH: Final = f"{Path(_PYTHON).parent}:/usr/bin:/bin"
+# A base image has no packages of its own.
+_HIDDEN: Final = (
+    "/usr/lib/python3/dist-packages",
+    f"/usr/local/lib/python3.{sys.version_info.minor}/dist-packages",
+    f"{sys.base_prefix}/lib/python3.{sys.version_info.minor}/site-packages",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Image:
+    """One image.
+
+    Attributes:
+        tree: what it has beside its base.
+        user: number of the user, and of the group.
+    """
+
+    tree: Path
+    env: Mapping[str, str]
+    user: int
+    entrypoint: tuple[str, ...]
+
+    def container(
+        self,
+        root: Path,
+        env: Mapping[str, str],
+        mounts: Sequence[Mount],
+        *,
+        command: Sequence[str] = (),
+        arguments: Sequence[str] = (),
+        hosts: Mapping[str, str] | None = None,
+    ) -> Container:
+        """A container of it; ``command`` is run in place of its entry point.
+
+        Args:
+            root: an empty folder, which only the container sees filled.
+        """
+        entry = [str(_PYTHON) if one == "python" else one for one in command or self.entrypoint]
+        own = [Mount(str(one), f"/{one.name}") for one in sorted(self.tree.iterdir())]
+        return Container(
+            str(root),
+            (*entry, *arguments),
+            {"PATH": _PATH, **self.env, **env},
+            (*own, *mounts),
+            self.user,
+            dict(hosts or {}),
+            _HIDDEN,
+        )
+
+
+def image(trees: Path, name: str) -> Image:
+    """An image whose tree was built.
+
+    Raises:
+        AssertionError: it was not.
+    """
+    folder = trees / name
+    assert (folder / tree.LIBRARIES).is_dir(), f"{folder}: no tree; `python -m support.images {trees}` builds it"
+    stage = _stage("downloader" if name == "downloader" else "service")
+    env = dict(re.findall(r"(\w+)=(\S+)", " ".join(text for word, text in stage if word == "ENV")))
+    told = dict(stage)
+    return Image(folder, env, int(told["USER"].partition(":")[0]), tuple(json.loads(told["ENTRYPOINT"])))
+
+
+def wrapped(container: Container) -> list[str]:
+    """The command that becomes the container; it needs `wrapped_env`."""
+    return [sys.executable, "-m", "support.pod_root", container.to_json()]
+
+
+def wrapped_env() -> dict[str, str]:
+    """What the wrapping command needs; the container sees nothing of it."""
+    return {"PATH": os.environ.get("PATH", ""), "PYTHONPATH": str(ROOT / "tests")}
+
+
+def given(path: Path, owner: int) -> None:
+    """Let the user of a container have a file or folder, as a kubelet does with volumes; only root has to."""
+    if os.geteuid() == 0:
+        for one in (path, *path.rglob("*")) if path.is_dir() else (path,):
+            os.chown(one, owner, owner)
+
+
+def _stage(name: str) -> list[tuple[str, str]]:
+    """The instructions of a stage of the Containerfile."""
+    text = re.sub(r"\\\n\s*", " ", _CONTAINERFILE.read_text(encoding="utf-8"))
+    parts = re.split(r"^FROM ", text, flags=re.MULTILINE)
+    stages = {one.partition("\n")[0].rpartition(" AS ")[2]: one for one in parts}
+    return [(word, rest.strip()) for word, _, rest in (line.partition(" ") for line in stages[name].splitlines()[1:])]
+
+
+async def _build(folder: Path) -> None:
+    await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
+    turns = asyncio.Semaphore(os.cpu_count() or 1)
+
+    async def build(name: str) -> None:
+        async with turns:
+            script = ROOT / "deploy/packaging/aim_packaging/tree.py"
+            process = await asyncio.create_subprocess_exec(
+                sys.executable, str(script), name, str(folder / name), cwd=ROOT
+            )
+            if await process.wait() != 0:
+                sys.exit(f"the tree of {name} could not be built")
+
+    async with asyncio.TaskGroup() as group:
+        for name in tree.PACKAGES:
+            group.create_task(build(name))
+
+
+if __name__ == "__main__":
+    if sys.argv[1:] == ["--check"]:
+        sys.exit(0 if is_allowed() else "this machine lets nobody change the root of a process")
+    asyncio.run(_build(Path(sys.argv[1]).absolute()))
