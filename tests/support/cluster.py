@@ -55,7 +55,10 @@ class JobSpec:
 
     name: str = "discover-qwen"
     image: str = IMAGE
-    labels: tuple[tuple[str, str], ...] = (("app.kubernetes.io/component", "discovery"),)
+    labels: tuple[tuple[str, str], ...] = (
+        ("app.kubernetes.io/component", "discovery"),
+        ("aim.eai.amd.com/template", "qwen"),
+    )
     container: str = "discovery"
     fail: str = ""
     backoff_limit: int = 0
