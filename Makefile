@@ -90,7 +90,7 @@ test-e2e: $(if $(CONTAINERS),image-trees,setup)
 	@rm -rf $(USED)/e2e
 	USED_PERMISSIONS=$(USED)/e2e CLUSTER=$(CLUSTER) $(if $(CONTAINERS),AIM_TEST_IMAGES=$(TREES)) $(BIN)/python -m pytest \
 	  $(if $(filter embedded,$(CLUSTER)),--numprocesses $(WORKERS) --dist loadfile) tests/e2e \
-	  $(if $(CONTAINERS),tests/containers/test_containers.py $(if $(filter real,$(CLUSTER)),tests/containers/test_installed_check.py))
+	  $(if $(CONTAINERS),tests/containers/test_containers.py $(if $(filter real,$(CLUSTER)),tests/containers/test_installed_check.py tests/containers/test_hooks.py))
 
 # What only a real control plane can show: webhooks, controllers, dry-run of everything that the services write.
 # KEDA=1 adds KEDA's operator, which make kube-assets KEDA=1 builds.

@@ -12,12 +12,13 @@ import signal
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
+from types import MappingProxyType
 from typing import Final
 
 import yaml
 from support.controlplane import RawApi
 from support.forks import fork
-from support.helm import ENGINE, NAMESPACE, helm, run
+from support.helm import ENGINE, NAMESPACE, Finished, helm, run
 from support.image_programs import contained, own_variables
 from support.images import wrapped, wrapped_env
 from support.kubelet import Kubelet
@@ -43,6 +44,7 @@ _OF_THE_CHART: Final = frozenset(
 )
 RESTRICTED: Final = {"pod-security.kubernetes.io/enforce": "restricted"}
 _FIRST_BLOCK: Final = 64
+_NO_NAMES: Final[Mapping[str, str]] = MappingProxyType({})
 
 
 class Installation:
@@ -84,14 +86,21 @@ class Installation:
 
     async def hooks(self) -> list[JsonObject]:
         """What helm makes after the installation, which here nobody made."""
-        where = ("--kubeconfig", str(self._kubeconfig), "--namespace", NAMESPACE)
-        done = await helm("get", "hooks", "aim-engine", *where)
+        done = await self.helm("get", "hooks", "aim-engine")
         assert done.status == 0, done.errors
         return [one for one in done.objects if "post-install" in one["metadata"]["annotations"]["helm.sh/hook"]]
 
-    async def start(self, component: str, log: Path) -> Child:
-        """Start the container of a pod that is no service's; where it listens is of no concern."""
-        command = wrapped(await self._container(component, {}))
+    async def helm(self, *arguments: str) -> Finished:
+        """Run helm with this cluster."""
+        return await helm(*arguments, "--kubeconfig", str(self._kubeconfig), "--namespace", NAMESPACE)
+
+    async def start(self, component: str, log: Path, hosts: Mapping[str, str] | None = None) -> Child:
+        """Start the container of a pod that is no service's; where it listens is of no concern.
+
+        Args:
+            hosts: names that it has to find, beside the broker's.
+        """
+        command = wrapped(await self._container(component, {}, hosts or {}))
         with await asyncio.to_thread(log.open, "ab") as output:
             return await asyncio.create_subprocess_exec(
                 *command,
@@ -102,8 +111,10 @@ class Installation:
                 preexec_fn=dying_with_parent(signal.SIGKILL),
             )
 
-    async def _container(self, component: str, listening: Mapping[str, str]) -> Container:
-        hosts, config = {NAMES[0]: self._address}, await from_kubeconfig(str(self._kubeconfig))
+    async def _container(
+        self, component: str, listening: Mapping[str, str], named: Mapping[str, str] = _NO_NAMES
+    ) -> Container:
+        hosts, config = {NAMES[0]: self._address, **named}, await from_kubeconfig(str(self._kubeconfig))
         async with raw_api(self._kubeconfig) as api:
             kubelet = Kubelet(api, config.server, self._trees, self._folder / "volumes", hosts)
             return await kubelet.container(await _pod_of(api, component), listening)
@@ -123,8 +134,7 @@ class Installation:
         values = self._folder / "installed.yaml"
         values.write_text(yaml.safe_dump(self._values()), encoding="utf-8")
         # The check would be over before the processes of the pods are there; `hooks` tells what it is.
-        where = ("--kubeconfig", config, "--namespace", NAMESPACE)
-        done = await helm("install", "aim-engine", ENGINE, "--no-hooks", "-f", str(values), *where)
+        done = await self.helm("install", "aim-engine", ENGINE, "--no-hooks", "-f", str(values))
         assert done.status == 0, done.errors
 
     def _values(self) -> JsonObject:
@@ -152,11 +162,11 @@ async def installation(folder: Path, trees: Path) -> AsyncIterator[Installation]
 
 
 async def _pod_of(api: RawApi, service: str) -> JsonObject:
-    """The pod that the Deployment has; pod security that refuses it shows in the ReplicaSet."""
+    """The newest pod of a component; pod security that refuses it shows in the ReplicaSet."""
     selector = f"app.kubernetes.io/name=aim-engine,app.kubernetes.io/component={service}"
     path = f"/api/v1/namespaces/{NAMESPACE}/pods"
     found = await api.repeated(lambda: api.get(path, labelSelector=selector), lambda reply: bool(reply.body["items"]))
-    pod: JsonObject = found.body["items"][0]
+    pod: JsonObject = max(found.body["items"], key=lambda one: one["metadata"]["creationTimestamp"])
     return pod
 
 
