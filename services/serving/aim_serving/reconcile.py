@@ -31,6 +31,7 @@ from aim_serving.cache_volumes import (
 )
 from aim_serving.dry_run import dry_run_condition, former_plan, is_dry_run, told_instead
 from aim_serving.inference_service import ModelPart, build_inference_service
+from aim_serving.kept_workload import asked_for, is_kept, notes
 from aim_serving.left_at_zero import awakening
 from aim_serving.model_health import model_component
 from aim_serving.model_search import ModelResult, find_model
@@ -102,7 +103,9 @@ _INPUTS: Final = frozenset({ComponentName.MODEL, ComponentName.TEMPLATE, Compone
 def reconcile(service: AIMService, view: View, now: datetime) -> Plan:
     """The plan of one pass; nothing is decided from the order or the content of notifications (SV-003)."""
     seen = look_up(view, service, now)
-    workload = _workload_child(view, service, seen)
+    planned = _workload_child(view, service, seen)
+    asked = _asked_for(service, seen) if planned is not None else ""
+    workload = None if is_kept(service, seen.running, asked) else planned
     copy = seen.profile.copy if seen.profile is not None and workload is not None else None
     new = tuple(child for child in (seen.model.create, _cache_child(view, service, seen), copy, workload) if child)
     creating = (
@@ -141,7 +144,11 @@ def reconcile(service: AIMService, view: View, now: datetime) -> Plan:
     plan = assemble(
         evaluation,
         status=status,
-        patches=(*seen.template.patches, *repairs),
+        patches=(
+            *seen.template.patches,
+            *repairs,
+            *(notes(service, seen.running, asked) if planned is not None else ()),
+        ),
         deletes=(*cache.deletes, *seen.template.deletes, *former_plan(view, service)),
         children=(*new, *seen.template.children),
         effects=(*observed.effects, *(_scaler_effects(view, seen, now) if evaluation.may_apply else ())),
@@ -218,6 +225,11 @@ def _workload_child(view: View, service: AIMService, seen: Situation) -> Child |
         profile=seen.profile,
         restricted=is_restricted(namespace.value),
     )
+
+
+def _asked_for(service: AIMService, seen: Situation) -> str:
+    template, model = seen.ready_template, seen.model.model
+    return "" if template is None or model is None else asked_for(service, template, model, seen.config)
 
 
 def _model_part(seen: Situation) -> ModelPart | None:

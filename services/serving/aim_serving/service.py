@@ -84,6 +84,7 @@ CONSUMED: Final = (
 )
 
 WRITTEN: Final = (
+    writes(SERVICES, Verb.PATCH),
     writes(MODELS, Verb.CREATE),
     writes(TEMPLATES, Verb.CREATE, Verb.PATCH, Verb.DELETE),
     writes(TEMPLATE_CACHES, Verb.CREATE, Verb.PATCH, Verb.DELETE),

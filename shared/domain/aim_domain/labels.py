@@ -103,6 +103,7 @@ ANNOTATION_STORAGE_CLAIM: Final = PREFIX + "storage-claim"
 ANNOTATION_WORKLOAD_GENERATIONS: Final = PREFIX + "workload-generations"
 ANNOTATION_TRACEPARENT: Final = annotation_keys.TRACEPARENT
 ANNOTATION_GPU_TAINT: Final = PREFIX + "gpu-taint"
+ANNOTATION_KEPT_WORKLOAD: Final = PREFIX + "kept-workload"
 ANNOTATION_MIGRATED_FROM: Final = PREFIX + "migrated-from"
 ANNOTATION_APPLIED_HASH: Final = annotation_keys.APPLIED_HASH
 ANNOTATION_AUTOSCALER_CLASS: Final = "serving.kserve.io/autoscalerClass"

@@ -78,6 +78,14 @@ class OwnerReference(ApiModel):
     block_owner_deletion: bool | None = None
 
 
+class ManagedFields(ApiModel):
+    """That somebody owns fields of an object; which, the published form does not say (FW-517)."""
+
+    manager: str = ""
+    operation: str = ""
+    subresource: str = ""
+
+
 class ObjectMeta(ApiModel):
     """Metadata of an object; `uid` and `resource_version` are empty on an object that was never stored."""
 
@@ -91,6 +99,7 @@ class ObjectMeta(ApiModel):
     annotations: StrMap = Field(default_factory=dict)
     owner_references: Items[OwnerReference] = ()
     finalizers: Items[str] = ()
+    managed_fields: Items[ManagedFields] = ()
     creation_timestamp: Time | None = None
     deletion_timestamp: Time | None = None
 
