@@ -1,8 +1,8 @@
 """What the Go operator runs goes on as it is until somebody asks for something else (SV-302).
 
-An InferenceService of ours has more in it: variables of the profile, and annotations, which KServe hands on to the pods.
-To bring up to date what another operator has made would start every model of a living cluster anew. So the first pass
-that finds such a one notes on the AIMService what is asked for, and while that is so, it is left alone.
+An InferenceService of ours has more in it: variables of the profile, and annotations, which KServe hands on to the
+pods. To bring up to date what another operator has made would start every model of a living cluster anew. So the first
+pass that finds such a one notes on the AIMService what is asked for, and while that is so, it is left alone.
 """
 
 import hashlib
