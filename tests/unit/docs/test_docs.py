@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from aim_domain import labels
 from aim_local.apiserver import customtypes
 from aim_local.apiserver.resources import ResourceType
 from controller_runtime import JsonObject
@@ -87,3 +88,13 @@ def test_shown_make_targets_exist(page: Path) -> None:
     targets = set(re.findall(r"^([a-z][a-z0-9-]*):", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE))
     shown = {one for language, block in _BLOCK.findall(_text(page)) if not language for one in _COMMAND.findall(block)}
     assert shown - targets == set()
+
+
+_KEY = re.compile(rf"(?<![\w.-]){re.escape(GROUP)}([a-z][\w.-]*\w)")
+
+
+@pytest.mark.spec("FW-691")
+@pytest.mark.parametrize("page", [page for page in PAGES if "spec" not in page.parts], ids=_name)
+def test_keys_that_a_page_names_exist(page: Path) -> None:
+    known = {value.removeprefix(GROUP) for value in vars(labels).values() if str(value).startswith(GROUP)}
+    assert set(_KEY.findall(_text(page))) - known - {"v1alpha1"} == set()

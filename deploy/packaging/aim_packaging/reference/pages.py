@@ -3,7 +3,16 @@
 from collections.abc import Mapping
 from pathlib import Path
 
-from aim_packaging.reference import kinds_pages, metrics_page, settings_page, values_page
+from aim_packaging.reference import (
+    cli_page,
+    kinds_pages,
+    labels_page,
+    metrics_page,
+    reasons_page,
+    settings_page,
+    values_page,
+    variables_page,
+)
 
 
 def pages() -> Mapping[str, str]:
@@ -13,6 +22,10 @@ def pages() -> Mapping[str, str]:
         "settings.md": settings_page.page(),
         "values.md": values_page.page(),
         "metrics.md": metrics_page.page(),
+        "conditions.md": reasons_page.page(),
+        "labels.md": labels_page.page(),
+        "variables.md": variables_page.page(),
+        "cli.md": cli_page.page(),
     }
 
 
