@@ -1,0 +1,79 @@
+"""What the pages show works as they show it: objects are applied, every AIMService of them runs, commands are run."""
+
+import asyncio
+import shutil
+from pathlib import Path
+
+import pytest
+import yaml
+from support.old_objects import old_body
+from support.shown import DOCS, PAGES, ROOT, commands, name_of, objects
+from support.shown_commands import ELSEWHERE, is_elsewhere, told_where
+from support.stack import OWN, Platform
+
+from controller_runtime import JsonObject
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+WITH_TESTS_OF_THEIR_OWN = {DOCS / "cli.md", DOCS / "debugging.md"}
+"""`test_look_inside`, `test_debugging_page`."""
+IMAGE = "amdenterpriseai/aim-qwen-qwen3-32b:0.8.5"
+
+
+def applied(page: Path) -> list[JsonObject]:
+    """The objects that belong into namespaces of the page alone; those of the cluster would be for every other test."""
+    return [obj for obj in objects(page) if obj["metadata"].get("namespace", "").startswith("guide-")]
+
+
+async def demo_runs(platform: Platform) -> None:
+    """The service of the demo, which pages without objects of their own look at."""
+    path = f"{OWN}/namespaces/demo/aimservices/qwen-chat"
+    # Another test of this platform may have applied it.
+    if (await platform.api.get("/api/v1/namespaces/demo")).status == 404:
+        await platform.namespace("demo")
+    if (await platform.api.get(path)).status == 404:
+        await platform.service("demo", "qwen-chat", model={"image": IMAGE})
+    await platform.running(path)
+
+
+def lay_out(folder: Path) -> None:
+    """The files of the reader that pages take for granted."""
+    (folder / "manifests").mkdir()
+    older = old_body("AIMModel", "older", {"image": IMAGE})
+    (folder / "manifests" / "model.yaml").write_text(yaml.safe_dump(older), encoding="utf-8")
+    shutil.copy(ROOT / "deploy/local/examples/second-service.yaml", folder / "service.yaml")
+
+
+@pytest.mark.spec("FW-693")
+async def test_only_what_pages_show_is_left_to_other_tests() -> None:
+    shown = [command for page in PAGES for command in commands(page)]
+    assert [one for one in ELSEWHERE if not any(is_elsewhere(command, [one]) for command in shown)] == []
+
+
+@pytest.mark.spec("FW-693", "FW-694")
+@pytest.mark.parametrize(
+    "page", [pytest.param(page, id=name_of(page)) for page in PAGES if page not in WITH_TESTS_OF_THEIR_OWN]
+)
+async def test_what_a_page_shows_runs(
+    platform: Platform, page: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    shown, typed = applied(page), commands(page)
+    if not (shown or typed):
+        return
+    if shutil.which("kubectl") is None:
+        pytest.skip("no kubectl on this machine")
+    shell = told_where(platform, monkeypatch, tmp_path)
+    for namespace in sorted({obj["metadata"]["namespace"] for obj in shown}):
+        await platform.namespace(namespace)
+    await shell.prepared(typed)
+    services = []
+    for obj in shown:
+        collection = f"{OWN}/namespaces/{obj['metadata']['namespace']}/{obj['kind'].lower()}s"
+        await platform.api.created(collection, obj)
+        if obj["kind"] == "AIMService":
+            services.append(platform.running(f"{collection}/{obj['metadata']['name']}"))
+    await asyncio.gather(*services)
+    if typed:
+        await demo_runs(platform)
+        lay_out(tmp_path)
+        assert await shell.failures(typed) == {}
