@@ -8,6 +8,7 @@ from aim_packaging.reference import (
     kinds_pages,
     labels_page,
     metrics_page,
+    pictures,
     reasons_page,
     settings_page,
     values_page,
@@ -16,9 +17,10 @@ from aim_packaging.reference import (
 
 
 def pages() -> Mapping[str, str]:
-    """Every page, with its text."""
+    """Every page and picture, with its text."""
     return {
         **{f"api/{name}": text for name, text in kinds_pages.pages().items()},
+        **{f"pictures/{name}": text for name, text in pictures.pages().items()},
         "settings.md": settings_page.page(),
         "values.md": values_page.page(),
         "metrics.md": metrics_page.page(),
@@ -41,4 +43,4 @@ def outdated(folder: Path) -> list[Path]:
     """Pages that are missing or differ, and files that no page is any more."""
     wanted = {folder / name: text for name, text in pages().items()}
     stale = [path for path, text in wanted.items() if not path.is_file() or path.read_text(encoding="utf-8") != text]
-    return stale + sorted(set(folder.rglob("*.md")) - wanted.keys())
+    return stale + sorted({path for path in folder.rglob("*") if path.is_file()} - wanted.keys())
