@@ -11,6 +11,9 @@ from support.shown import DOCS, PAGES, ROOT, commands, name_of, objects
 from support.shown_commands import ELSEWHERE, is_elsewhere, told_where
 from support.stack import OWN, Platform
 
+from aim_domain.kinds import OWN_KINDS
+from aim_packaging.reference.reason_catalogue import REASONS
+from aim_packaging.reference.reasons_page import conditions_of
 from controller_runtime import JsonObject
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -79,3 +82,15 @@ async def test_what_a_page_shows_runs(
         await demo_runs(platform)
         lay_out(tmp_path)
         assert await shell.failures(typed) == {}
+
+
+@pytest.mark.spec("FW-692")
+async def test_what_the_objects_of_this_platform_say_is_explained(platform: Platform) -> None:
+    known = {reason.name for reasons in REASONS.values() for reason in reasons}
+    unknown = set()
+    for kind in OWN_KINDS:
+        for obj in (await platform.api.get(f"{OWN}/{kind.plural}")).body["items"]:
+            for told in (obj.get("status") or {}).get("conditions", ()):
+                if told["type"] not in conditions_of(kind.kind) or told["reason"] not in known:
+                    unknown.add((kind.kind, told["type"], told["reason"]))
+    assert unknown == set()

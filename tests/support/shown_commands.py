@@ -29,11 +29,12 @@ ELSEWHERE: Final[Mapping[str, str]] = MappingProxyType(
         "kubectl -n aim-system port-forward ": "takes a kubelet; what is then asked is asked of the service itself",
         "kubectl -n aim-system logs ": "takes the Job of an installation: tests/containers/test_installed_check.py",
         "kubectl -n aim-system get lease ": "nobody elects a leader here: tests/chaos/test_service_leaders.py",
+        "kubectl create namespace guide-": "made by the test, as the objects of the page need it",
         "kubectl label namespace monitoring ": "names a namespace of yours",
     }
 )
 """Beginnings of commands that are not run here, with the reason and what holds them."""
-_WRITING: Final = re.compile(r"^kubectl (-n \S+ )?(create|apply|delete|annotate|label|patch)\b")
+_WRITING: Final = re.compile(r"^kubectl (-n \S+ )?(create|apply|delete|annotate|label|patch|scale)\b")
 _CREATING: Final = re.compile(r"^kubectl create .* -n guide-")
 _ENDLESS: Final = re.compile(r" (-w|--watch)\b")
 _CODES: Final[Mapping[str, Sequence[int]]] = MappingProxyType({"aim": (0, 1)})
@@ -72,7 +73,9 @@ class Shell:
         line = self._here(command)
         match program(command).rpartition("/")[2]:
             case "aim":
-                return await _invoked(aim, _words(line))
+                # The gateway of these tests listens on a port of its own, not on that of its listener.
+                reached = ("--url", self.platform.stack.gateway_url) if " chat " in line else ()
+                return await _invoked(aim, [*_words(line), *reached])
             case "python":
                 return await _invoked(packaging, line.split()[3:])
             case "kubectl":

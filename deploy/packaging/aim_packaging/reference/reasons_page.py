@@ -21,6 +21,9 @@ their own, which are passed on as they are. What keeps a service itself from its
 """
 _PARENTS: Final = (ParentCondition.DEPENDENCIES_REACHABLE, ParentCondition.AUTH_VALID, ParentCondition.CONFIG_VALID)
 
+_OF_CONFIGS: Final = ("Ready", ParentCondition.CONFIG_VALID)
+"""Runtime configs depend on nothing; serving judges their fields alone."""
+
 
 def page() -> str:
     """When each condition is true and on which kinds it is; what each reason means."""
@@ -30,17 +33,21 @@ def page() -> str:
 def conditions_of(kind: str) -> tuple[str, ...]:
     """The conditions that a kind can have, in their order."""
     own = tuple(condition_type(component) for component in COMPONENT_ORDER[kind])
-    return ("Ready", *own, *EXTRA.get(kind, ()), *_PARENTS) if own else ()
+    return ("Ready", *own, *EXTRA.get(kind, ()), *_PARENTS) if own else _OF_CONFIGS
 
 
 def _conditions() -> Iterator[str]:
-    by_kind = {kind: conditions_of(kind) for kind in COMPONENT_ORDER}
-    everywhere = [kind for kind, types in by_kind.items() if types]
-    rows = []
-    for type_, meaning in CONDITIONS.items():
-        kinds = [kind for kind in everywhere if type_ in by_kind[kind]]
-        rows.append((code(type_), "all" if kinds == everywhere else ", ".join(kinds), meaning))
+    rows = ((code(type_), _kinds(type_), meaning) for type_, meaning in CONDITIONS.items())
     return table(("condition", "on", "true when"), rows)
+
+
+def _kinds(type_: str) -> str:
+    """Where a condition is, in as few words as possible."""
+    there = [kind for kind in COMPONENT_ORDER if type_ in conditions_of(kind)]
+    configs = [kind for kind in COMPONENT_ORDER if not COMPONENT_ORDER[kind]]
+    if len(there) == len(COMPONENT_ORDER):
+        return "all"
+    return "all but runtime configs" if len(there) == len(COMPONENT_ORDER) - len(configs) else ", ".join(there)
 
 
 def _reasons() -> Iterator[str]:
