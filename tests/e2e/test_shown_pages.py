@@ -2,6 +2,7 @@
 
 import asyncio
 import shutil
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,7 @@ import yaml
 from support.old_objects import old_body
 from support.shown import DOCS, PAGES, ROOT, commands, name_of, objects
 from support.shown_commands import ELSEWHERE, is_elsewhere, told_where
-from support.stack import OWN, Platform
+from support.stack import OWN, Platform, status_of
 
 from aim_domain.kinds import OWN_KINDS
 from aim_packaging.reference.reason_catalogue import REASONS
@@ -18,8 +19,9 @@ from controller_runtime import JsonObject
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
-WITH_TESTS_OF_THEIR_OWN = {DOCS / "cli.md", DOCS / "debugging.md"}
-"""`test_look_inside`, `test_debugging_page`."""
+CONCEPTS = sorted((DOCS / "concepts").glob("*.md"))
+ELSEWHERE_TESTED = {DOCS / "cli.md", DOCS / "debugging.md", *CONCEPTS}
+"""In `test_look_inside`, in `test_debugging_page`; those of the kinds together, below."""
 IMAGE = "amdenterpriseai/aim-qwen-qwen3-32b:0.8.5"
 
 
@@ -28,12 +30,30 @@ def applied(page: Path) -> list[JsonObject]:
     return [obj for obj in objects(page) if obj["metadata"].get("namespace", "").startswith("guide-")]
 
 
+async def namespaces(platform: Platform, shown: Sequence[JsonObject]) -> None:
+    """Make those of some objects."""
+    for namespace in sorted({obj["metadata"]["namespace"] for obj in shown}):
+        await platform.namespace(namespace)
+
+
+async def created_and(platform: Platform, shown: Sequence[JsonObject], ready: Collection[str]) -> None:
+    """Make the objects, and wait until those of some kinds are ready."""
+    paths = []
+    for obj in shown:
+        collection = f"{OWN}/namespaces/{obj['metadata']['namespace']}/{obj['kind'].lower()}s"
+        await platform.api.created(collection, obj)
+        if obj["kind"] in ready:
+            paths.append(f"{collection}/{obj['metadata']['name']}")
+    await asyncio.gather(*(platform.until(path, lambda obj: status_of(obj) in {"Ready", "Running"}) for path in paths))
+
+
 async def demo_runs(platform: Platform) -> None:
-    """The service of the demo, which pages without objects of their own look at."""
+    """The service of the demo, which pages without objects of their own look at, and the namespace of who migrates."""
     path = f"{OWN}/namespaces/demo/aimservices/qwen-chat"
     # Another test of this platform may have applied it.
-    if (await platform.api.get("/api/v1/namespaces/demo")).status == 404:
-        await platform.namespace("demo")
+    for namespace in ("demo", "ml-team"):
+        if (await platform.api.get(f"/api/v1/namespaces/{namespace}")).status == 404:
+            await platform.namespace(namespace)
     if (await platform.api.get(path)).status == 404:
         await platform.service("demo", "qwen-chat", model={"image": IMAGE})
     await platform.running(path)
@@ -55,7 +75,8 @@ async def test_only_what_pages_show_is_left_to_other_tests() -> None:
 
 @pytest.mark.spec("FW-693", "FW-694")
 @pytest.mark.parametrize(
-    "page", [pytest.param(page, id=name_of(page)) for page in PAGES if page not in WITH_TESTS_OF_THEIR_OWN]
+    "page",
+    [pytest.param(page, id=name_of(page)) for page in PAGES if page not in ELSEWHERE_TESTED],
 )
 async def test_what_a_page_shows_runs(
     platform: Platform, page: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
@@ -66,22 +87,22 @@ async def test_what_a_page_shows_runs(
     if shutil.which("kubectl") is None:
         pytest.skip("no kubectl on this machine")
     shell = told_where(platform, monkeypatch, tmp_path)
-    for namespace in sorted({obj["metadata"]["namespace"] for obj in shown}):
-        # Pages about one model lead on from one to the next.
-        if (await platform.api.get(f"/api/v1/namespaces/{namespace}")).status == 404:
-            await platform.namespace(namespace)
+    await namespaces(platform, shown)
     await shell.prepared(typed)
-    services = []
-    for obj in shown:
-        collection = f"{OWN}/namespaces/{obj['metadata']['namespace']}/{obj['kind'].lower()}s"
-        await platform.api.created(collection, obj)
-        if obj["kind"] == "AIMService":
-            services.append(platform.running(f"{collection}/{obj['metadata']['name']}"))
-    await asyncio.gather(*services)
+    await created_and(platform, shown, {"AIMService"})
     if typed:
         await demo_runs(platform)
         lay_out(tmp_path)
         assert await shell.failures(typed) == {}
+
+
+@pytest.mark.spec("FW-694", "FW-695")
+async def test_what_the_pages_of_the_kinds_show_becomes_ready(platform: Platform) -> None:
+    # One leads on to the next: a template to its model, a cache to its template.
+    shown = [obj for page in CONCEPTS for obj in applied(page)]
+    await namespaces(platform, shown)
+    await created_and(platform, shown, {obj["kind"] for obj in shown} - {"AIMRuntimeConfig"})
+    assert [command for page in CONCEPTS for command in commands(page)] == []
 
 
 @pytest.mark.spec("FW-692")
