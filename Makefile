@@ -162,7 +162,7 @@ chart: setup
 chart-check: setup
 	$(BIN)/python -m aim_packaging chart --check deploy/charts
 
-# The reference pages of the documentation, from kinds, settings and values.
+# The reference pages and pictures of the documentation, from the code.
 reference: setup
 	$(BIN)/python -m aim_packaging reference docs/reference
 

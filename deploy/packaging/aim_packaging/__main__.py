@@ -42,7 +42,7 @@ def reference(
     folder: Annotated[Path, typer.Argument(help="folder of the pages")] = Path("docs/reference"),
     check: Annotated[bool, typer.Option(help="only tell what is not up to date")] = False,
 ) -> None:
-    """Write the reference pages of kinds, settings and values."""
+    """Write the reference pages and pictures of the documentation."""
     from aim_packaging.reference.pages import outdated, write  # noqa: PLC0415  # imports all services
 
     if not check:

@@ -22,11 +22,3 @@ def test_every_command_is_told_of() -> None:
     known = set(get_command(app).commands)  # type: ignore[attr-defined]
     told = {line.split()[1] for line in written()}
     assert known == told | {"migrate"}
-
-
-@pytest.mark.parametrize("line", written())
-def test_every_option_that_is_told_of_exists(line: str) -> None:
-    name, *words = line.split()[1:]
-    command = get_command(app).commands[name]  # type: ignore[attr-defined]
-    known = {option for parameter in command.params for option in parameter.opts}
-    assert {word for word in words if word.startswith("-")} <= known

@@ -18,7 +18,7 @@ from aim_cli.resources import CLAIM, EVENT, GATEWAY, JOB, POD, Resource
 from aim_cli.why.blockers import Search, blockers_of
 from aim_cli.why.chain import causes
 from aim_cli.why.command import answer, lines_of, why
-from aim_cli.why.remedies import remedy_of
+from aim_cli.why.remedies import REMEDIES, remedy_of
 from aim_domain import labels
 from aim_domain.naming import claim_name, http_route_name, inference_service_name
 
@@ -372,6 +372,7 @@ def test_a_pause_and_a_deletion_are_in_the_way_of_what_is_not_ready() -> None:
     paused = obj(kinds.AIM_SERVICE, "chat", "CacheReady")
     paused["metadata"]["annotations"] = {labels.ANNOTATION_PAUSED: "true"}
     assert [one.reason for one in blockers_of(kinds.AIM_SERVICE, paused)] == ["Paused", "NotYet"]
+    assert f" {labels.ANNOTATION_PAUSED}-" in REMEDIES["Paused"]
     going = obj(kinds.AIM_SERVICE, "chat")
     going["metadata"] |= {"deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers": ["a/b"]}
     (told,) = blockers_of(kinds.AIM_SERVICE, going)

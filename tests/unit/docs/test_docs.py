@@ -6,22 +6,24 @@ from pathlib import Path
 
 import pytest
 import yaml
+from support.shown import DOCS, ROOT, commands, documents, lines, mentioned, name_of, program
+from support.shown import PAGES as FOR_USERS
+from typer.main import get_command
 
+from aim_cli.__main__ import app
+from aim_domain import labels
 from aim_local.apiserver import customtypes
 from aim_local.apiserver.resources import ResourceType
+from aim_packaging.values import Values, Workload
 from controller_runtime import JsonObject
+from oci_registry.mirrors import parse_registries
 
-ROOT = Path(__file__).parents[3]
-PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
+PAGES = sorted([ROOT / "README.md", *DOCS.rglob("*.md")])
 GROUP = "aim.eai.amd.com/"
 _BLOCK = re.compile(r"^```(\w*)[^\n]*\n(.*?)^```", re.MULTILINE | re.DOTALL)
 _CODE = re.compile(r"`[^`\n]*`")
 _LINK = re.compile(r"\]\(([^)\s]+)\)")
 _HEADING = re.compile(r"^#+ +(.+?) *$", re.MULTILINE)
-
-
-def _name(page: Path) -> str:
-    return str(page.relative_to(ROOT))
 
 
 def _text(page: Path) -> str:
@@ -44,7 +46,7 @@ def _objects() -> list[tuple[str, JsonObject]]:
                 continue
             for number, obj in enumerate(yaml.safe_load_all(block)):
                 if isinstance(obj, dict) and str(obj.get("apiVersion", "")).startswith(GROUP):
-                    found.append((f"{_name(page)}:{obj['kind']}-{obj['metadata'].get('name', number)}", obj))
+                    found.append((f"{name_of(page)}:{obj['kind']}-{obj['metadata'].get('name', number)}", obj))
     return found
 
 
@@ -65,7 +67,7 @@ def _anchors(page: Path) -> set[str]:
     return {one.replace(" ", "-") for one in headings}
 
 
-@pytest.mark.parametrize("page", PAGES, ids=_name)
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_links_lead_somewhere(page: Path) -> None:
     broken = []
     for link in _LINK.findall(_CODE.sub("", _BLOCK.sub("", _text(page)))):
@@ -82,8 +84,46 @@ def test_links_lead_somewhere(page: Path) -> None:
 _COMMAND = re.compile(r"^(?:\w+=\S+ )*make ([a-z][a-z0-9-]*)", re.MULTILINE)
 
 
-@pytest.mark.parametrize("page", PAGES, ids=_name)
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_shown_make_targets_exist(page: Path) -> None:
     targets = set(re.findall(r"^([a-z][a-z0-9-]*):", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE))
     shown = {one for language, block in _BLOCK.findall(_text(page)) if not language for one in _COMMAND.findall(block)}
     assert shown - targets == set()
+
+
+_KEY = re.compile(rf"(?<![\w.-]){re.escape(GROUP)}([a-z][\w.-]*\w)")
+
+
+@pytest.mark.spec("FW-691")
+@pytest.mark.parametrize("page", [page for page in PAGES if "spec" not in page.parts], ids=name_of)
+def test_keys_that_a_page_names_exist(page: Path) -> None:
+    known = {value.removeprefix(GROUP) for value in vars(labels).values() if str(value).startswith(GROUP)}
+    assert set(_KEY.findall(_text(page))) - known - {"v1alpha1"} == set()
+
+
+@pytest.mark.spec("FW-694")
+@pytest.mark.parametrize("page", FOR_USERS, ids=name_of)
+def test_shown_values_are_values_of_the_chart(page: Path) -> None:
+    for values in documents(page):
+        if "apiVersion" not in values:
+            Values.model_validate(values)
+            for overrides in values.get("services", {}).values():
+                Workload.model_validate(overrides)
+            parse_registries(yaml.safe_dump({"registries": values.get("registries", {})}))
+
+
+@pytest.mark.spec("FW-693")
+@pytest.mark.parametrize("page", FOR_USERS, ids=name_of)
+def test_what_stands_among_commands_is_a_command(page: Path) -> None:
+    assert [line for line in lines(page) if not program(line) and not line.startswith("export ")] == []
+
+
+@pytest.mark.spec("FW-693", "FW-602", "FW-622")
+@pytest.mark.parametrize("page", FOR_USERS, ids=name_of)
+def test_options_of_aim_exist(page: Path) -> None:
+    known = get_command(app).commands  # type: ignore[attr-defined]
+    for line in (*commands(page), *mentioned(page)):
+        name, *words = line.split()[1:]
+        if program(line).rpartition("/")[2] == "aim" and not name.startswith("-"):
+            options = {option for parameter in known[name].params for option in parameter.opts}
+            assert {word for word in words if word.startswith("-")} <= {*options, "-"}, line

@@ -5,6 +5,7 @@ from types import MappingProxyType
 from typing import Final
 
 from aim_cli.why.chain import Link
+from aim_domain import labels
 
 REMEDIES: Final[Mapping[str, str]] = MappingProxyType(
     {
@@ -41,7 +42,7 @@ REMEDIES: Final[Mapping[str, str]] = MappingProxyType(
         "DeadlineExceeded": "see why its pod takes so long: kubectl describe {what}",
         "FailedMount": "see whether volume and node fit: kubectl describe {what}",
         "NoController": "see whether a controller serves the class: kubectl get gatewayclasses",
-        "Paused": "let it go on: kubectl annotate {what} aim.eai.amd.com/paused-",
+        "Paused": f"let it go on: kubectl annotate {{what}} {labels.ANNOTATION_PAUSED}-",
         "WaitingForEviction": "wait for what is being deleted: kubectl get aimartifacts -A",
         "NoStatus": "see whether its service runs: kubectl get pods -A -l app.kubernetes.io/part-of=aim-engine",
     }

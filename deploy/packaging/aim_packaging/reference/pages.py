@@ -3,16 +3,31 @@
 from collections.abc import Mapping
 from pathlib import Path
 
-from aim_packaging.reference import kinds_pages, metrics_page, settings_page, values_page
+from aim_packaging.reference import (
+    cli_page,
+    kinds_pages,
+    labels_page,
+    metrics_page,
+    pictures,
+    reasons_page,
+    settings_page,
+    values_page,
+    variables_page,
+)
 
 
 def pages() -> Mapping[str, str]:
-    """Every page, with its text."""
+    """Every page and picture, with its text."""
     return {
         **{f"api/{name}": text for name, text in kinds_pages.pages().items()},
+        **{f"pictures/{name}": text for name, text in pictures.pages().items()},
         "settings.md": settings_page.page(),
         "values.md": values_page.page(),
         "metrics.md": metrics_page.page(),
+        "conditions.md": reasons_page.page(),
+        "labels.md": labels_page.page(),
+        "variables.md": variables_page.page(),
+        "cli.md": cli_page.page(),
     }
 
 
@@ -28,4 +43,4 @@ def outdated(folder: Path) -> list[Path]:
     """Pages that are missing or differ, and files that no page is any more."""
     wanted = {folder / name: text for name, text in pages().items()}
     stale = [path for path, text in wanted.items() if not path.is_file() or path.read_text(encoding="utf-8") != text]
-    return stale + sorted(set(folder.rglob("*.md")) - wanted.keys())
+    return stale + sorted({path for path in folder.rglob("*") if path.is_file()} - wanted.keys())

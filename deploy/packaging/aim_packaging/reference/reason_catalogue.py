@@ -1,0 +1,105 @@
+"""Conditions and their reasons in words: which condition says it, what it means, what to do.
+
+A test compares the names with those that the code tells, in both directions.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from importlib.resources import files
+from typing import Final
+
+_REMEDIES: Final = {
+    "downloads": "[downloads](../troubleshooting.md#the-download-of-the-weights)",
+    "limits": "[limits](../troubleshooting.md#limits-of-storage)",
+    "pods": "[pods and images](../troubleshooting.md#pods-and-images)",
+    "routes": "[routes](../troubleshooting.md#routes)",
+    "gateway": "[routing](../routing.md#what-httprouteready-says)",
+    "sources": "[the codes](../model-catalogue.md#what-the-status-says)",
+    "self": "nothing: it is tried again",
+    "wait": "wait",
+}
+"""Remedies that many reasons have, by the word for them in the file."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """One reason.
+
+    Attributes:
+        of: the conditions that say it for themselves; others repeat it.
+        remedy: what somebody can do, or where that stands; empty where all is well.
+    """
+
+    name: str
+    of: str
+    meaning: str
+    remedy: str = ""
+
+
+CONDITIONS: Final[Mapping[str, str]] = {
+    "Ready": "all below are true; otherwise it has reason and message of the one that decides",
+    "DependenciesReachable": "whoever was asked answered; there since the first failure",
+    "AuthValid": "nobody refused a credential; there since the first refusal",
+    "ConfigValid": "the object is right and all that it names exists; there since the first fault",
+    "RuntimeConfigReady": "the runtime config that applies was found, or none was named",
+    "ModelReady": "the model was found, or made, and can be used",
+    "ClusterModelReady": "the AIMClusterModel was found and can be used",
+    "TemplateReady": "a template is chosen, and ready",
+    "CacheReady": "the weights are on their volumes; on a template: those of its own cache, for information",
+    "InferenceServiceReady": "KServe's InferenceService is ready",
+    "InferenceServicePodsReady": "at least one of its pods is ready, or it sleeps at zero",
+    "HTTPRouteReady": "the gateway has accepted the route",
+    "HPAReady": "the autoscaler has its metrics and its target",
+    "ImageMetadataReady": "what the image's labels say is known, or is not needed",
+    "ServiceTemplatesReady": "the templates of the model are ready, as far as the cluster has their GPUs",
+    "ClusterServiceTemplatesReady": "the same, of an AIMClusterModel",
+    "CustomProfileReady": "the custom profile of the template can be used",
+    "DiscoveryJobReady": "the discovery Job has ended well, or none is needed",
+    "DiscoveryPodsReady": "its pod runs or has ended well",
+    "GPUReady": "a node has the GPU that the template is for",
+    "Discovered": "the profile of the template is known; for information",
+    "ServiceTemplateReady": "the template of the cache is ready",
+    "ArtifactsReady": "all artifacts of the cache are ready",
+    "CheckSizeJobReady": "the Job that asks the source for the size has ended well",
+    "CheckSizeJobPodsReady": "its pod runs or has ended well",
+    "CheckSizeOutputReady": "its answer can be read",
+    "StorageQuotaReady": "the volume fits into the limits",
+    "CachePvcReady": "the volume is bound",
+    "DownloadJobReady": "the download Job has ended well",
+    "DownloadJobPodsReady": "its pod runs or has ended well",
+    "DownloadComplete": "all files are there, and were compared with the source; for information",
+    "ExistingModelsReady": "the models of the source are known",
+    "FiltersReady": "every entry of the source was read",
+    "RegistryReachable": "every registry that was asked gave an answer",
+    "Syncing": "a sync runs; its reason tells how the last one ended",
+    "Degraded": "the opposite of Ready",
+    "MaxModelsLimitReached": "`maxModels` keeps images from becoming models",
+    "DryRun": "the annotation `dry-run` is set: nothing is written",
+    "ReplicasInEffect": "false where `spec.replicas` was changed while autoscaling decides",
+}
+"""When each condition is true."""
+
+EXTRA: Final[Mapping[str, tuple[str, ...]]] = {
+    "AIMService": ("DryRun", "ReplicasInEffect"),
+    "AIMServiceTemplate": ("Discovered", "CacheReady"),
+    "AIMClusterServiceTemplate": ("Discovered",),
+    "AIMArtifact": ("DownloadComplete",),
+    "AIMClusterModelSource": ("Degraded", "Syncing", "RegistryReachable", "MaxModelsLimitReached"),
+}
+"""Conditions beside those of components, by kind."""
+
+
+def _read(text: str) -> Iterator[tuple[str, tuple[Reason, ...]]]:
+    for section in text.split("# ")[1:]:
+        title, *rows = section.strip().splitlines()
+        yield title, tuple(_reason(*row.split(" | ")) for row in rows)
+
+
+def _reason(name: str, of: str, meaning: str, remedy: str = "") -> Reason:
+    return Reason(name, of, meaning, _REMEDIES[remedy[1:]] if remedy.startswith("@") else remedy)
+
+
+REASONS: Final[Mapping[str, tuple[Reason, ...]]] = dict(
+    _read(files(__package__).joinpath("reasons.txt").read_text(encoding="utf-8"))
+)
+"""Every reason, by what it is about; each once. A row of the file: name, conditions, meaning, what to do."""
