@@ -19,7 +19,7 @@ from starlette.staticfiles import StaticFiles
 
 from aim_cli.answer import plain
 from aim_cli.asking import JsonObject
-from aim_cli.console import pages, past
+from aim_cli.console import log_pages, pages, past
 from aim_cli.console.access import Access
 from aim_cli.console.mirror import SHOWN, Mirror
 from aim_cli.console.sight import Sight
@@ -70,6 +70,7 @@ class Console:
             Route("/bus", self._guarded(self._bus)),
             Route(about, self._guarded(self._object)),
             Route(f"{about}/story", self._guarded(self._story)),
+            Route(f"{about}/past", self._guarded(self._past)),
             Route(f"{about}/replay", self._guarded(self._replay)),
             Route("/live", self._live),
             Mount("/static", StaticFiles(directory=_HERE / "static")),
@@ -134,7 +135,7 @@ class Console:
         found = None if ref is None else pages.one_object(sight, ref, _now())
         if found is None:
             return _missing(self._frame("", sight), request)
-        return _page("object.html", self._frame("", sight) | found | {"path": request.url.path})
+        return _page("object.html", self._frame("", sight) | found | {"up": request.url.path})
 
     async def _story(self, request: Request, sight: Sight) -> Response:
         wanted = _target(request, sight)
@@ -142,6 +143,15 @@ class Console:
             return _missing(self._frame("", sight), request)
         found = await past.story(self.mirror.history, wanted, sight.rights)
         return _page("story.html", self._frame("", sight) | found | {"title": str(wanted), "up": _above(request)})
+
+    async def _past(self, request: Request, sight: Sight) -> Response:
+        ref, wanted = pages.ref_at(**request.path_params), _target(request, sight)
+        if ref is None or wanted is None:
+            return _missing(self._frame("", sight), request)
+        about = request.query_params
+        asked = log_pages.Asked(ref, wanted, sight.rights, about.get("stop", ""), about.get("at", ""))
+        found = await log_pages.past_page(self.mirror.history, self.mirror, asked, _now())
+        return _page("object.html", self._frame("", sight) | found | {"up": _above(request)})
 
     async def _replay(self, request: Request, sight: Sight) -> Response:
         wanted = _target(request, sight)

@@ -1,14 +1,16 @@
 """What stands on each page, as plain data for its template (FW-631). Pure but for what is asked through `Cluster`."""
 
 import json
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
 from aim_cli.asking import Cluster, JsonObject, Ref, ref_of
 from aim_cli.caches import caches
-from aim_cli.overview import GPU, gpus_of, overview
+from aim_cli.console.graph import HEIGHT, WIDTH, drawing
+from aim_cli.console.signs import mark_of
+from aim_cli.overview import GPU, glance, gpus_of, overview
 from aim_cli.resources import (
     AIM_CLUSTER_MODEL,
     AIM_CLUSTER_SERVICE_TEMPLATE,
@@ -21,7 +23,7 @@ from aim_cli.resources import (
     Resource,
 )
 from aim_cli.sizes import age, bytes_of, told_size
-from aim_cli.states import Weight, state_of, weight_of
+from aim_cli.states import state_of
 from aim_cli.tree import Node
 from aim_cli.tree import tree as grown
 from aim_cli.why.blockers import blockers_of
@@ -33,10 +35,6 @@ PAGE: Final = 200
 """Rows of a table; a filter finds the others."""
 _TRUTHS: Final = {"False": 0, "Unknown": 1, "True": 2}
 """Conditions in the order in which they are read: what is in the way first."""
-
-_MARKS: Final = {Weight.WELL: "well", Weight.UNDER_WAY: "way", Weight.HURT: "hurt", Weight.BROKEN: "broken"}
-# What needs nobody is not well for that: no sign says so of what does not fit, goes, is not there, or has no state.
-_NEITHER: Final = {"NotAvailable": "rest", "Terminating": "way", "missing": "hurt", "not known": "rest", "": "rest"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,24 +64,19 @@ def ref_at(plural: str, namespace: str, name: str) -> Ref | None:
     return None if kind is None else Ref(kind, "" if namespace == "-" else namespace, name)
 
 
-def mark_of(state: str) -> str:
-    """The name of the sign for a state; signs differ in shape, not in colour alone (FW-635)."""
-    return _NEITHER.get(state) or _MARKS[weight_of(state)]
-
-
 def home(cluster: Cluster, words: str, now: datetime) -> JsonObject:
     """What needs somebody, and all services."""
     found = overview(cluster, "", now).data
     assert isinstance(found, dict)
-    services = sorted(cluster.search(AIM_SERVICE), key=lambda obj: (-weight_of(_state(AIM_SERVICE, obj)), _name(obj)))
-    shown = [obj for obj in services if words in _name(obj)]
+    services = sorted(cluster.each(AIM_SERVICE, "", glance), key=lambda one: (-one.weight, _named(one.ref)))
+    shown = [one.ref for one in services if words in _named(one.ref)]
     attention = [_concern(one, now) for one in found["attention"]]
     return {
         "attention": attention[:PAGE],
         "more": max(0, len(attention) - PAGE),
         "counts": found["counts"],
         "gpus": found["gpus"],
-        "services": [_service_row(obj, now) for obj in shown[:PAGE]],
+        "services": [_service_row(obj, now) for one in shown[:PAGE] if (obj := cluster.find(one)) is not None],
         "total": len(services),
         "found": len(shown),
         "words": words,
@@ -114,8 +107,12 @@ def _row(kind: Resource, obj: JsonObject, cells: tuple[object, ...]) -> Row:
     return Row(ref_of(kind, obj), state, mark_of(state), tuple(map(str, cells)), because)
 
 
-def one_object(cluster: Cluster, ref: Ref, now: datetime) -> JsonObject | None:
-    """Why it is as it is, what belongs to it, and its conditions; ``None`` if there is no such object."""
+def one_object(cluster: Cluster, ref: Ref, now: datetime, address: Callable[[Ref], str] = href) -> JsonObject | None:
+    """Why it is as it is, what belongs to it, and its conditions; ``None`` if there is no such object.
+
+    Args:
+        address: of the page of an object.
+    """
     obj = cluster.find(ref)
     if obj is None:
         return None
@@ -130,22 +127,26 @@ def one_object(cluster: Cluster, ref: Ref, now: datetime) -> JsonObject | None:
         "state_word": state,
         "mark": mark_of(state),
         "why": list(lines_of(told, now)),
-        "tree": None if node is None else _branch(node),
+        "tree": None if node is None else _branch(node, address),
+        "graph": None if node is None else drawing(node, told.ways, address),
+        "box": {"width": WIDTH, "height": HEIGHT},
         "conditions": [{**one, "age": age(one.get("lastTransitionTime", ""), now)} for one in conditions],
         "spec_text": json.dumps(obj.get("spec") or {}, indent=2),
+        "past": None,
+        "absent": "",
     }
 
 
-def _branch(node: Node) -> JsonObject:
+def _branch(node: Node, address: Callable[[Ref], str]) -> JsonObject:
     return {
         "ref": node.ref,
-        "href": href(node.ref),
+        "href": address(node.ref),
         "relation": node.relation,
         "state": node.state,
         "mark": mark_of(node.state),
         "reason": node.reason,
         "again": node.again,
-        "below": [_branch(one) for one in node.below],
+        "below": [_branch(one, address) for one in node.below],
     }
 
 
@@ -161,7 +162,7 @@ def catalogue(cluster: Cluster, words: str) -> JsonObject:
     for kind in (AIM_CLUSTER_MODEL, AIM_MODEL):
         for obj in cluster.search(kind):
             image = (obj.get("spec") or {}).get("image") or ""
-            if words in _name(obj) or words in image:
+            if words in _named(ref_of(kind, obj)) or words in image:
                 where = (obj["metadata"].get("namespace") or "", obj["metadata"]["name"])
                 own = sorted(templates.get(where, ()), key=lambda row: row.ref.name)
                 models.append((_row(kind, obj, (image,)), own))
@@ -217,9 +218,8 @@ def _state(kind: Resource, obj: JsonObject) -> str:
     return state_of(kind, obj)
 
 
-def _name(obj: JsonObject) -> str:
-    namespace = obj["metadata"].get("namespace") or ""
-    return f"{namespace}/{obj['metadata']['name']}" if namespace else str(obj["metadata"]["name"])
+def _named(ref: Ref) -> str:
+    return f"{ref.namespace}/{ref.name}" if ref.namespace else ref.name
 
 
 def _ref(told: JsonObject) -> Ref:

@@ -40,13 +40,18 @@ class Drawn:
 async def story(history: History, wanted: Target, rights: Rights) -> JsonObject:
     """Bars and moments of an object; of others only what the viewer may see."""
     bars = [bar for bar in await waterfall(history, wanted) if _is_shown(bar.kind, bar.key, rights)]
-    moments = [one for one in await timeline(history, wanted) if _is_shown(one.kind, one.key, rights)]
+    moments = await seen_moments(history, wanted, rights)
     return {
         "bars": drawn(bars),
-        "moments": [_told(one) for one in moments[-MOST:]],
+        "moments": [_told(one) for one in moments],
         "begun": bars[0].begun if bars else None,
         "span": _told_seconds(_scale(bars)[1]) if bars else "",
     }
+
+
+async def seen_moments(history: History, wanted: Target, rights: Rights) -> list[Moment]:
+    """The newest moments of an object's story, as far as the viewer may see them."""
+    return [one for one in await timeline(history, wanted) if _is_shown(one.kind, one.key, rights)][-MOST:]
 
 
 def _is_shown(kind: str, key: Key, rights: Rights) -> bool:
