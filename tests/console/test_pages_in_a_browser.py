@@ -25,6 +25,7 @@ PAGES = {
     "catalogue": "/catalogue",
     "capacity": "/capacity",
     "bus": "/bus",
+    "holes": "/bus/holes",
     "missing": "/objects/aimservices/team-0/nobody",
 }
 

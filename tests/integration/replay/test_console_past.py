@@ -12,7 +12,9 @@ from support.nats import eventually
 
 from aim_cli.asking import JsonObject, Ref
 from aim_cli.console.access import Rights
-from aim_cli.console.log_pages import Asked, past_page
+from aim_cli.console.bus_page import bus_page
+from aim_cli.console.decision import decision_page
+from aim_cli.console.log_pages import Asked, asked, past_page
 from aim_cli.console.mirror import Mirror
 from aim_cli.console.then import ELSEWHERE, Then, then
 from aim_cli.errors import TargetError
@@ -22,6 +24,7 @@ from aim_domain.parts import CLUSTER_MODELS, DISCOVERY_PODS, PREDICTOR_PODS, SER
 from controller_runtime import Key, Part
 from controller_runtime.bus.chain import Knowledge
 from controller_runtime.bus.connection import BusConnection
+from controller_runtime.bus.decision import DecisionRecord
 from controller_runtime.bus.envelope import Verb
 from controller_runtime.bus.history import History
 from controller_runtime.bus.subjects import Layout
@@ -201,6 +204,27 @@ async def test_of_before_the_log_nobody_can_say_that_something_was_not_there(log
     assert found.unasked[str(CHAT)].startswith("the event log is complete since")
 
 
+@pytest.mark.spec("FW-674")
+async def test_a_decision_is_found_by_its_id_among_those_about_the_object(
+    bus: BusConnection, layout: Layout, log: History, told: Told
+) -> None:
+    at = await told.say(SERVICES.name, "chat", status={"status": "Pending"})
+    for number, name in enumerate(("chat", "chat", "other")):
+        record = DecisionRecord(
+            id=f"d{number}", service="serving", controller="service", part=SERVICES.name,
+            namespace="ns", name=name, at=at,
+        )  # fmt: skip
+        await bus.publish(layout.decision("serving", SERVICES.name, record.key), record.to_json(), {})
+    wanted = asked({"plural": "aimservices", "namespace": "ns", "name": "chat"}, {}, ALL)
+    assert wanted is not None
+    found = await decision_page(log, wanted, "d1")
+    assert found is not None
+    assert (found["record"].id, found["verdict"]) == ("d1", "undetermined")
+    assert found["because"] == ["missing: the settings: an older release did not record them"]
+    assert await decision_page(log, wanted, "d2") is None, "it is about another object"
+    assert asked({"plural": "aimservices", "namespace": "ns", "name": "chat"}, {}, Rights()) is None
+
+
 # The present
 
 
@@ -243,3 +267,31 @@ async def test_each_version_is_looked_at_once(
         assert looked == ["chat"]
         await source.delete("chat")
         await eventually(lambda: seen() == both[:1], "it is gone")
+
+
+@pytest.mark.spec("FW-673")
+async def test_the_page_of_the_log_tells_epochs_and_for_who_asks_holes(
+    bus: BusConnection, layout: Layout, told: Told, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AIM_NATS_ROOT", layout.root)
+    source = told[SERVICES.name]
+    for number in range(3):
+        # Of the second version the history knows only that there was one.
+        source.history = number != 1
+        await told.say(SERVICES.name, "chat", status={"status": str(number)})
+    await source.mark()
+    async with following(bus) as mirror:
+        await eventually(lambda: mirror.namespaces == {"ns"}, "it is known")
+        now = await bus_page(mirror, holes=False)
+        rows = {row["line"].name: row for row in now["parts"]}
+        assert rows[SERVICES.name]["since"] == datetime(2026, 1, 1, tzinfo=UTC)
+        assert rows[TEMPLATE_CACHES.name]["since"] is None
+        assert [row[0] for row in now["streams"]] == [
+            layout.state_stream,
+            layout.history_stream,
+            layout.decisions_stream,
+        ]
+        assert now["holes"] == []
+        asked = await bus_page(mirror, holes=True)
+        assert asked["holes"] == [(SERVICES.name, 1, 1)]
+        assert {row["line"].name: row["holes"] for row in asked["parts"]}[SERVICES.name] == (1, 1)

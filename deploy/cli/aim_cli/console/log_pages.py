@@ -1,14 +1,15 @@
-"""Pages for which the log is read when somebody asks: an object at an earlier moment, one decision, holes."""
+"""An object at an earlier moment, as a page with a slider through its story (FW-670)."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
 from aim_cli.asking import JsonObject, Ref
 from aim_cli.console.access import Rights
+from aim_cli.console.pages import ref_at
 from aim_cli.console.past import seen_moments
 from aim_cli.console.then import Present, address, then
-from aim_cli.log_targets import Target
+from aim_cli.log_targets import Target, target_of
 from aim_cli.moments import moment
 from aim_cli.sizes import age
 from aim_cli.timeline import Moment
@@ -44,18 +45,30 @@ class Asked:
     at: str = ""
 
 
-async def past_page(log: History, present: Present, asked: Asked, now: datetime) -> JsonObject:
+def asked(path: Mapping[str, str], query: Mapping[str, str], rights: Rights) -> Asked | None:
+    """What an address asks for; ``None`` if it names no object that the viewer may see.
+
+    One that is gone still has a past.
+    """
+    ref = ref_at(path["plural"], path["namespace"], path["name"])
+    target = None if ref is None or not rights.admits(ref.kind.resource, ref.namespace) else target_of(ref)
+    if ref is None or target is None:
+        return None
+    return Asked(ref, target, rights, query.get("stop", ""), query.get("at", ""))
+
+
+async def past_page(log: History, present: Present, wanted: Asked, now: datetime) -> JsonObject:
     """An object as it was.
 
     Raises:
         TargetError: the moment is none.
         BusError: the log cannot be read.
     """
-    stops = stops_of(await seen_moments(log, asked.target, asked.rights))
-    at = chosen(stops, asked, now)
-    found = await then(log, present, asked.rights, asked.ref, at)
+    stops = stops_of(await seen_moments(log, wanted.target, wanted.rights))
+    at = chosen(stops, wanted, now)
+    found = await then(log, present, wanted.rights, wanted.ref, at)
     number = max((place for place, one in enumerate(stops) if one.at <= at), default=None)
-    content = found.content or {"ref": asked.ref, "state_word": "", "mark": "rest"}
+    content = found.content or {"ref": wanted.ref, "state_word": "", "mark": "rest"}
     return {
         **content,
         "unasked": found.unasked,
@@ -66,8 +79,8 @@ async def past_page(log: History, present: Present, asked: Asked, now: datetime)
             "number": number,
             "stops": [{"at": one.at.isoformat(), "what": one.what} for one in stops],
             "what": "" if number is None else stops[number].what,
-            "earlier": _address(asked.ref, [one.at for one in stops if one.at < at][-1:]),
-            "later": _address(asked.ref, [one.at for one in stops if one.at > at][:1]),
+            "earlier": _address(wanted.ref, [one.at for one in stops if one.at < at][-1:]),
+            "later": _address(wanted.ref, [one.at for one in stops if one.at > at][:1]),
         },
     }
 
@@ -78,16 +91,16 @@ def stops_of(moments: Sequence[Moment]) -> list[Stop]:
     return [Stop(at, what) for at, what in sorted(told.items())]
 
 
-def chosen(stops: Sequence[Stop], asked: Asked, now: datetime) -> datetime:
+def chosen(stops: Sequence[Stop], wanted: Asked, now: datetime) -> datetime:
     """The moment that is asked for.
 
     Raises:
         TargetError: what is asked for is none.
     """
-    if asked.at:
-        return moment(asked.at, now)
-    if asked.stop.isdecimal() and int(asked.stop) < len(stops):
-        return stops[int(asked.stop)].at
+    if wanted.at:
+        return moment(wanted.at, now)
+    if wanted.stop.isdecimal() and int(wanted.stop) < len(stops):
+        return stops[int(wanted.stop)].at
     return stops[-1].at if stops else now
 
 

@@ -44,6 +44,7 @@ class PartLine:
     Attributes:
         known: whether it was ever complete; of kinds that the cluster does not have it never is.
         age: seconds since its publisher last vouched for it; ``None`` if it never did.
+        epoch: that it is in; empty before anything was told.
     """
 
     name: str
@@ -51,6 +52,7 @@ class PartLine:
     known: bool
     fresh: bool
     age: float | None
+    epoch: str = ""
 
 
 class Mirror:
@@ -65,7 +67,7 @@ class Mirror:
         self.version = 0
         self.lost_at: datetime | None = None
         self.history = History(connection, layout())
-        self._connection = connection
+        self.connection = connection
         self._world = World(SHOWN, _OWNED.values())
         self._feed = WorldFeed(self._world, connection, "console", self._changed, None, layout=layout())
         self._moved = asyncio.Event()
@@ -92,10 +94,10 @@ class Mirror:
 
     async def _follow_connection(self) -> None:
         while True:
-            session = await self._connection.wait_connected()
+            session = await self.connection.wait_connected()
             self.lost_at = None
             self._move()
-            await self._connection.wait_lost(session)
+            await self.connection.wait_lost(session)
             self.lost_at = datetime.now(UTC)
             self._move()
 
@@ -114,7 +116,10 @@ class Mirror:
     @property
     def parts(self) -> tuple[PartLine, ...]:
         """Each part, by name."""
-        lines = (PartLine(one.part, one.objects, one.synced, one.fresh, one.age) for one in self._feed.statistics.parts)
+        lines = (
+            PartLine(one.part, one.objects, one.synced, one.fresh, one.age, self._world.epoch(self._parts[one.part]))
+            for one in self._feed.statistics.parts
+        )
         return tuple(sorted(lines, key=lambda line: line.name))
 
     @property

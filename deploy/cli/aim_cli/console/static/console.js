@@ -107,7 +107,7 @@ document.addEventListener("change", (event) => { if (event.target.type === "rang
 furnish();
 
 // What reads the log is as it was when somebody asked.
-if (!/\/(story|past|replay)(\/|$)/.test(location.pathname)) {
+if (!/\/(story|past|replay|holes)(\/|$)/.test(location.pathname)) {
   const news = new EventSource("/live");
   let known = null;
   news.onopen = tell;
