@@ -123,8 +123,10 @@ class Console:
         found = pages.catalogue(sight, request.query_params.get("q", ""))
         return _page("catalogue.html", self._frame("catalogue", sight) | found)
 
-    async def _capacity(self, _: Request, sight: Sight) -> Response:
-        return _page("capacity.html", self._frame("capacity", sight) | pages.capacity(sight, _now()))
+    async def _capacity(self, request: Request, sight: Sight) -> Response:
+        about = request.query_params
+        found = pages.capacity(sight, _now(), about.get("q", ""), about.get("sort", ""))
+        return _page("capacity.html", self._frame("capacity", sight) | found)
 
     async def _bus(self, request: Request, sight: Sight) -> Response:
         # Whoever may list nodes runs the cluster; the others are told of their namespaces, not of its broker.

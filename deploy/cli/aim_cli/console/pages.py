@@ -10,6 +10,7 @@ from aim_cli.asking import Cluster, JsonObject, Ref, ref_of
 from aim_cli.caches import caches
 from aim_cli.console.graph import HEIGHT, WIDTH, drawing
 from aim_cli.console.signs import mark_of
+from aim_cli.console.volumes import ORDERS, volumes
 from aim_cli.overview import GPU, glance, gpus_of, overview
 from aim_cli.resources import (
     AIM_CLUSTER_MODEL,
@@ -182,8 +183,8 @@ def _template_row(kind: Resource, obj: JsonObject) -> Row:
     return _row(kind, obj, cells)
 
 
-def capacity(cluster: Cluster, now: datetime) -> JsonObject:
-    """GPUs by node, volumes and limits."""
+def capacity(cluster: Cluster, now: datetime, words: str = "", order: str = "size") -> JsonObject:
+    """GPUs by node, limits, and volumes, of which those are shown that are called so."""
     pods = cluster.search(POD)
     by_node: dict[str, list[JsonObject]] = {}
     for pod in pods:
@@ -192,11 +193,17 @@ def capacity(cluster: Cluster, now: datetime) -> JsonObject:
     stored = caches(cluster, "", "", now).data
     assert isinstance(stored, dict)
     used, total, count = gpus_of(cluster.search(NODE), pods)
+    found = volumes(cluster, words, order)
     return {
         "nodes": sorted((one for one in nodes if one["total"]), key=lambda one: str(one["name"])),
         "gpus": {"used": used, "total": total, "nodes": count},
         "limits": [_limit(one) for one in stored["limits"]],
-        "artifacts": stored["artifacts"],
+        "volumes": found[:PAGE],
+        "found": len(found),
+        "address": href,
+        "now": now,
+        "words": words,
+        "order": order if order in ORDERS else "size",
     }
 
 
