@@ -7,8 +7,9 @@ from support.builders import NOW, make, owner
 from aim_cli.asking import JsonObject
 from aim_cli.console import pages
 from aim_cli.console.app import render
-from aim_cli.console.volumes import volumes
+from aim_cli.console.volumes import Volume, volumes
 from aim_cli.resources import AIM_ARTIFACT, CLAIM, POD, Resource
+from aim_cli.why.holders import holders
 from aim_domain import labels
 
 GIB = 1 << 30
@@ -40,9 +41,14 @@ KNOWN = Objects(
 )  # fmt: skip
 
 
+def listed(order: str) -> list[Volume]:
+    artifacts = KNOWN.search(AIM_ARTIFACT)
+    return volumes(holders(KNOWN.search(CLAIM), artifacts, KNOWN.search(POD)), artifacts, "", order)
+
+
 @pytest.mark.spec("FW-672")
 def test_each_volume_tells_its_artifact_how_full_it_is_and_who_uses_it() -> None:
-    found = {one.artifact.name: one for one in volumes(KNOWN, "", "size")}
+    found = {one.artifact.name: one for one in listed("size")}
     assert list(found) == ["large", "gone", "small"], "the largest first"
     assert {name: (one.state, one.sizes, one.users) for name, one in found.items()} == {
         "large": ("Progressing", "75Gi of 300Gi", ()),
@@ -65,7 +71,7 @@ def test_each_volume_tells_its_artifact_how_full_it_is_and_who_uses_it() -> None
     ],
 )
 def test_volumes_are_sorted_by_what_one_looks_for(order: str, names: list[str]) -> None:
-    assert [one.artifact.name for one in volumes(KNOWN, "", order)] == names
+    assert [one.artifact.name for one in listed(order)] == names
 
 
 @pytest.mark.spec("FW-672")

@@ -7,17 +7,19 @@ from datetime import datetime
 from typing import Final
 
 from aim_cli.asking import Cluster, JsonObject, Ref, ref_of
-from aim_cli.caches import caches
+from aim_cli.caches import quotas_of
 from aim_cli.console.graph import HEIGHT, WIDTH, drawing
 from aim_cli.console.signs import mark_of
 from aim_cli.console.volumes import ORDERS, volumes
 from aim_cli.overview import GPU, glance, gpus_of, overview
 from aim_cli.resources import (
+    AIM_ARTIFACT,
     AIM_CLUSTER_MODEL,
     AIM_CLUSTER_SERVICE_TEMPLATE,
     AIM_MODEL,
     AIM_SERVICE,
     AIM_SERVICE_TEMPLATE,
+    CLAIM,
     KNOWN,
     NODE,
     POD,
@@ -29,6 +31,7 @@ from aim_cli.tree import Node
 from aim_cli.tree import tree as grown
 from aim_cli.why.blockers import blockers_of
 from aim_cli.why.command import lines_of, why
+from aim_cli.why.holders import holders
 from aim_domain import kinds
 from aim_domain.gpu.inventory import gpu_model_of
 
@@ -189,17 +192,18 @@ def capacity(cluster: Cluster, now: datetime, words: str = "", order: str = "siz
     by_node: dict[str, list[JsonObject]] = {}
     for pod in pods:
         by_node.setdefault((pod.get("spec") or {}).get("nodeName") or "", []).append(pod)
-    nodes = [_node(obj, by_node.get(obj["metadata"]["name"], ())) for obj in cluster.search(NODE)]
-    stored = caches(cluster, "", "", now).data
-    assert isinstance(stored, dict)
-    used, total, count = gpus_of(cluster.search(NODE), pods)
-    found = volumes(cluster, words, order)
+    found = cluster.search(NODE)
+    nodes = [_node(obj, by_node.get(obj["metadata"]["name"], ())) for obj in found]
+    used, total, count = gpus_of(found, pods)
+    artifacts = cluster.search(AIM_ARTIFACT)
+    held = holders(cluster.search(CLAIM), artifacts, pods)
+    shown = volumes(held, artifacts, words, order)
     return {
         "nodes": sorted((one for one in nodes if one["total"]), key=lambda one: str(one["name"])),
         "gpus": {"used": used, "total": total, "nodes": count},
-        "limits": [_limit(one) for one in stored["limits"]],
-        "volumes": found[:PAGE],
-        "found": len(found),
+        "limits": [_limit(*one) for one in quotas_of(cluster, held, "")],
+        "volumes": shown[:PAGE],
+        "found": len(shown),
         "address": href,
         "now": now,
         "words": words,
@@ -214,11 +218,10 @@ def _node(obj: JsonObject, pods: Iterable[JsonObject]) -> JsonObject:
     return {"name": obj["metadata"]["name"], "model": model, "used": used, "total": total}
 
 
-def _limit(one: JsonObject) -> JsonObject:
-    limit = one["limit"]
-    share = 100 * one["used"] / limit if limit else 0
+def _limit(namespace: str, used: int, limit: int | None) -> JsonObject:
+    share = 100 * used / limit if limit else 0
     told = "" if limit is None else told_size(limit)
-    return {"namespace": one["namespace"], "used": told_size(one["used"]), "limit": told, "share": min(100, share)}
+    return {"namespace": namespace, "used": told_size(used), "limit": told, "share": min(100, share)}
 
 
 def _state(kind: Resource, obj: JsonObject) -> str:

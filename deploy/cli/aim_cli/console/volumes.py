@@ -1,16 +1,16 @@
-"""Volumes of weights, each with its artifact, how full it is and who uses it (FW-672). Pure but for what is asked."""
+"""Volumes of weights, each with its artifact, how full it is and who uses it (FW-672). Pure."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
-from aim_cli.asking import Cluster, JsonObject, Ref, ref_of
+from aim_cli.asking import JsonObject, Ref, ref_of
 from aim_cli.console.signs import mark_of
-from aim_cli.resources import AIM_ARTIFACT, CLAIM, POD
+from aim_cli.resources import AIM_ARTIFACT, CLAIM
 from aim_cli.sizes import age, told_size
 from aim_cli.states import state_of
-from aim_cli.why.holders import Holder, holders
+from aim_cli.why.holders import Holder
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,11 +66,9 @@ ORDERS: Final[dict[str, Callable[[Volume], Any]]] = {
 """What a list can be sorted by; the largest is what one looks for first."""
 
 
-def volumes(cluster: Cluster, words: str, order: str) -> list[Volume]:
+def volumes(held: Iterable[Holder], artifacts: Iterable[JsonObject], words: str, order: str) -> list[Volume]:
     """The claims of artifacts, in an order of `ORDERS` (any other counts as ``size``), then by name."""
-    artifacts = cluster.search(AIM_ARTIFACT)
     by_ref = {ref_of(AIM_ARTIFACT, one): one for one in artifacts}
-    held = holders(cluster.search(CLAIM), artifacts, cluster.search(POD))
     found = [_volume(one, by_ref.get(Ref(AIM_ARTIFACT, one.namespace, one.artifact))) for one in held]
     first = ORDERS.get(order, ORDERS["size"])
     shown = (one for one in found if words in str(one.claim) or words in str(one.artifact))
