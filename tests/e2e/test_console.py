@@ -96,6 +96,8 @@ async def test_the_platform_as_pages(platform: Platform) -> None:
         assert "As of" in past
         assert ">Running" not in re.sub(r"</svg>", ">", past), "it has just been created"
         assert ">Running" in re.sub(r"</svg>", ">", await console.page("/objects/aimservices/console/chat/past"))
+        async with console.session.get("/objects/aimservices/console/chat/past?at=yesterday") as answer:
+            assert answer.status == 400
         assert "qwen" in await console.page("/catalogue?q=qwen")
         assert "MI300X" in await console.page("/capacity")
         assert "aimservices" in await console.page("/bus")

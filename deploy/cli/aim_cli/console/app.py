@@ -24,7 +24,7 @@ from aim_cli.console.access import Access
 from aim_cli.console.bus_page import bus_page
 from aim_cli.console.mirror import SHOWN, Mirror
 from aim_cli.console.sight import Sight
-from aim_cli.errors import CliError
+from aim_cli.errors import CliError, TargetError
 from aim_cli.log_targets import Target, target_of
 from aim_cli.resources import KNOWN, NODE
 from controller_runtime import KubeError
@@ -94,7 +94,8 @@ class Console:
             try:
                 return await handler(request, await self._sight())
             except (KubeError, BusError, CliError) as error:
-                return _page("trouble.html", self._frame("", trouble=plain(str(error))), 503)
+                code = 400 if isinstance(error, TargetError) else 503
+                return _page("trouble.html", self._frame("", trouble=plain(str(error))), code)
 
         return handle
 
