@@ -53,6 +53,12 @@ def resident_mib(stack: Stack, name: str) -> float:
     return (stack[name].resident_bytes or 0) / MIB
 
 
+def resident_of(pid: int) -> float:
+    """MiB that a process holds now."""
+    status = Path(f"/proc/{pid}/status").read_text(encoding="ascii", errors="replace")
+    return int(status.partition("VmRSS:")[2].split()[0]) / 1024
+
+
 def open_files(stack: Stack, name: str) -> int:
     """File descriptors that a process holds now."""
     return len(list(Path(f"/proc/{stack[name].pid}/fd").iterdir()))

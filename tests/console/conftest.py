@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 from support.browser import Tab, tab
-from support.console_objects import cluster
+from support.console_objects import cluster, family
 from support.console_site import Site, site
 
 SERVICES = 500
@@ -32,7 +32,8 @@ async def browser(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Tab
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
 async def crowded(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Site]:
     """Hundreds of services, of which one fails and one is named and told to do harm."""
-    async with site(tmp_path_factory.mktemp("crowded"), cluster(SERVICES)) as found:
+    objects = (one for obj in cluster(SERVICES) for one in (obj, *family(obj)))
+    async with site(tmp_path_factory.mktemp("crowded"), objects) as found:
         yield found
 
 

@@ -4,76 +4,46 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
-from support.browser import Scheme, Tab
+from support.browser import Tab
 from support.console_objects import ABUSED, EVIL, FAILING
 from support.console_site import Site
 from support.nats import eventually
-from support.page_checks import faint_texts, focus_order, overflow, wordless_signs
+from support.page_checks import LAPTOP, PHONE, faults, focus_order, looked_at
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
-LAPTOP = (1280, 800)
-PHONE = (390, 844)
 FAILED = "/objects/aimservices/" + "/".join(FAILING)
 PAGES = {
     "home": "/",
     "found": "/?q=team-3/",
     "object": FAILED,
+    "healthy": "/objects/aimservices/team-3/chat-003",
+    "model": "/objects/aimclustermodels/-/llama-3-70b",
     "abused": "/objects/aimservices/" + "/".join(ABUSED),
     "story": f"{FAILED}/story",
     "replay": f"{FAILED}/replay",
     "catalogue": "/catalogue",
     "capacity": "/capacity",
     "bus": "/bus",
+    "holes": "/bus/holes",
     "missing": "/objects/aimservices/team-0/nobody",
 }
-NOT_THERE = "network: Failed to load resource: the server responded with a status of 404 (Not Found)"
-
-
-async def faults(browser: Tab, size: tuple[int, int], scheme: Scheme) -> list[str]:
-    """What is wrong with the page that is open."""
-    faint = [f"faint text {one}" for one in await faint_texts(browser)]
-    wide = await overflow(browser, size[0])
-    signs = await wordless_signs(browser)
-    complaints = [one for one in browser.complaints if one != NOT_THERE]
-    return [
-        *faint,
-        *([f"{wide} pixels wider than the window"] if wide else []),
-        *([f"{signs} signs without a word"] if signs else []),
-        *complaints,
-    ]
-
-
-async def looked_at(browser: Tab, site: Site, paths: dict[str, str], pictures: Path) -> dict[str, list[str]]:
-    """Open pages in both schemes and at both sizes; what is wrong with each."""
-    found = {}
-    await browser.open(site.address)
-    for name, path in paths.items():
-        for size in (LAPTOP, PHONE):
-            for scheme in Scheme:
-                browser.complaints.clear()
-                await browser.look(*size, scheme)
-                await browser.open(site.url(path))
-                title = f"{name}-{scheme}-{size[0]}"
-                await browser.picture(pictures / f"{title}.png")
-                if wrong := await faults(browser, size, scheme):
-                    found[title] = wrong
-    return found
 
 
 @pytest.mark.spec("FW-634", "FW-635", "FW-642", "FW-643")
 async def test_pages_of_a_crowded_cluster(browser: Tab, crowded: Site, pictures: Path) -> None:
     await browser.open(crowded.address)
     browser.requested.clear()
-    assert await looked_at(browser, crowded, PAGES, pictures) == {}
+    assert await looked_at(browser, crowded.url, PAGES, pictures) == {}
     asked = {urlsplit(url).netloc for url in browser.requested}
     assert asked == {urlsplit(crowded.address).netloc}, "pages ask nobody else"
 
 
 @pytest.mark.spec("FW-642", "FW-643")
 async def test_pages_of_an_empty_cluster(browser: Tab, empty: Site, pictures: Path) -> None:
+    await browser.open(empty.address)
     paths = {f"empty-{name}": PAGES[name] for name in ("home", "catalogue", "capacity", "bus")}
-    assert await looked_at(browser, empty, paths, pictures) == {}
+    assert await looked_at(browser, empty.url, paths, pictures) == {}
     await browser.open(empty.url("/"))
     assert "There is no AIMService yet" in await browser.evaluate("document.body.innerText")
     assert await browser.evaluate("document.querySelectorAll('.notice').length") == 0
@@ -97,7 +67,7 @@ async def test_what_is_wrong_with_a_page_is_noticed(browser: Tab, empty: Site) -
       document.body.append(inline);
     })()""")
     await eventually(lambda: bool(browser.complaints), "the content policy is heard of")
-    found = await faults(browser, PHONE, Scheme.LIGHT)
+    found = await faults(browser, PHONE)
     assert found[:3] == ["faint text 2.85: faint", "111 pixels wider than the window", "1 signs without a word"]
     assert any("Content Security Policy" in one or "ContentSecurityPolicy" in one for one in found[3:]), found
 

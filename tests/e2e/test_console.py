@@ -87,6 +87,17 @@ async def test_the_platform_as_pages(platform: Platform) -> None:
         replay = await console.page("/objects/aimservices/console/chat/replay")
         assert ">different" not in re.sub(r"</svg>", ">", replay)
         assert "same" in replay
+        one = re.search(r'href="(/objects/aimservices/console/chat/replay/[^"]+)"', story)
+        assert one, "each decision has a page"
+        decision = re.sub(r"</svg>", ">", await console.page(one[1]))
+        assert ">same" in decision
+        assert "AIMService console/chat" in decision
+        past = await console.page("/objects/aimservices/console/chat/past?stop=0")
+        assert "As of" in past
+        assert ">Running" not in re.sub(r"</svg>", ">", past), "it has just been created"
+        assert ">Running" in re.sub(r"</svg>", ">", await console.page("/objects/aimservices/console/chat/past"))
+        async with console.session.get("/objects/aimservices/console/chat/past?at=yesterday") as answer:
+            assert answer.status == 400
         assert "qwen" in await console.page("/catalogue?q=qwen")
         assert "MI300X" in await console.page("/capacity")
         assert "aimservices" in await console.page("/bus")

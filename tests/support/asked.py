@@ -1,7 +1,12 @@
 """A cluster of given objects, as the command line asks for them."""
 
+from collections.abc import Callable
+from typing import TypeVar
+
 from aim_cli.asking import JsonObject, Ref
 from aim_cli.resources import Resource
+
+T = TypeVar("T")
 
 
 class Objects:
@@ -17,16 +22,27 @@ class Objects:
         """See `Cluster`."""
         return self.objects.get(ref)
 
-    def search(self, kind: Resource, namespace: str = "", labels: str = "", fields: str = "") -> list[JsonObject]:
+    def search(
+        self, kind: Resource, namespace: str = "", labels: str = "", fields: str = "", owner: str = ""
+    ) -> list[JsonObject]:
         """See `Cluster`."""
         return [
             one
             for ref, one in self.objects.items()
             if ref.kind == kind
             and namespace in ("", ref.namespace)
+            and (not owner or owner in _owners(one))
             and all(_admits(one["metadata"].get("labels") or {}, wanted) for wanted in labels.split(",") if wanted)
             and all(_shows(one, wanted) for wanted in fields.split(",") if wanted)
         ]
+
+    def each(self, kind: Resource, namespace: str, make: Callable[[Resource, JsonObject], T]) -> list[T]:
+        """See `Cluster`."""
+        return [make(kind, one) for one in self.search(kind, namespace)]
+
+
+def _owners(obj: JsonObject) -> set[str]:
+    return {one["uid"] for one in obj["metadata"].get("ownerReferences") or ()}
 
 
 def _admits(labels: JsonObject, wanted: str) -> bool:

@@ -13,6 +13,7 @@ EVIL: Final = "<img src=/evil onerror=alert(1)><script>alert(2)</script>\x1b[2J\
 """Markup, a terminal's escape and a turn of the direction of writing."""
 TEAMS: Final = 10
 FAILING: Final = ("team-0", "broken")
+STORIED: Final = ("team-5", "storied")
 ABUSED: Final = ("team-0", "abused")
 _FAMILIES: Final = ("llama-3-70b", "mixtral-8x22b", "qwen3-32b", "deepseek-r1-distill-70b")
 _PRECISIONS: Final = ("fp8", "fp16")
@@ -91,6 +92,90 @@ def _service(number: int, now: datetime) -> JsonObject:
     )  # fmt: skip
 
 
+def story() -> Iterator[JsonObject]:
+    """Versions of a service and of what belongs to it, in the order in which they come: it waits, fails and runs."""
+    namespace, name = STORIED
+    now = datetime.now(UTC)
+    spec = {"model": {"name": "mixtral-8x22b"}}
+
+    def told(state: str, *conditions: JsonObject, **more: Any) -> JsonObject:
+        status = {"status": state, "conditions": list(conditions), **more}
+        return make(kinds.AIM_SERVICE, name, namespace=namespace, created=now, spec=spec, status=status)
+
+    resolved = _resolved("mixtral-8x22b")
+    cache_ref = {"name": "storied-cache", "namespace": namespace, "kind": "aim.eai.amd.com/v1alpha1/AIMTemplateCache"}
+    lacking = condition("CacheReady", False, "ArtifactsFailed", "the cache storied-cache is Degraded", now)
+    yield told("Pending", condition("ModelReady", False, "ModelNotReady", "it is being looked for", now))
+    failed = condition("DownloadComplete", False, "AuthError", _WHY, now)
+    artifact = _artifact("storied-weights", namespace, "Failed", now, conditions=[failed])
+    yield artifact
+    cache = {"templateName": resolved["resolvedTemplate"]["name"], "templateScope": "Cluster"}
+    artifacts = {"artifacts": {"weights": {"name": artifact["metadata"]["name"]}}}
+    some = condition("ArtifactsReady", False, "ArtifactsFailed", "1 of 1 artifacts failed", now)
+    degraded = {"status": "Degraded", "conditions": [some], **artifacts}
+    yield make(kinds.AIM_TEMPLATE_CACHE, "storied-cache", namespace=namespace, created=now, spec=cache, status=degraded)
+    yield told("Degraded", lacking, cache={"templateCacheRef": cache_ref}, **resolved)
+    yield _artifact("storied-weights", namespace, "Ready", now)
+    yield make(
+        kinds.AIM_TEMPLATE_CACHE, "storied-cache", namespace=namespace, created=now, spec=cache,
+        status=ready_status(**artifacts),
+    )  # fmt: skip
+    running = told(
+        "Running", condition("Ready", True, "Running", "", now), cache={"templateCacheRef": cache_ref}, **resolved
+    )
+    yield running
+    yield from family(running)
+
+
+def family(obj: JsonObject) -> Iterator[JsonObject]:
+    """What would be made for a service of `cluster` that runs; of anything else nothing."""
+    if obj["kind"] != kinds.AIM_SERVICE.kind or (obj["status"] or {}).get("status") != "Running":
+        return
+    metadata = obj["metadata"]
+    name, namespace = metadata["name"], metadata["namespace"]
+    since = datetime.fromisoformat(metadata["creationTimestamp"])
+    predictor = make(
+        kinds.INFERENCE_SERVICE, name, namespace=namespace, created=since, owners=[owner(obj)],
+        spec={"predictor": {"model": {"runtime": name}}},
+        status={"conditions": [condition(one, True, "", "", since) for one in ("PredictorReady", "Ready")]},
+    )  # fmt: skip
+    yield predictor
+    parents = [{"name": "inference", "namespace": "gateways"}]
+    accepted = {"parentRef": parents[0], "conditions": [condition("Accepted", True, "Accepted", "", since)]}
+    yield make(
+        kinds.HTTP_ROUTE, name, namespace=namespace, created=since, owners=[owner(obj)],
+        spec={"parentRefs": parents}, status={"parents": [accepted]},
+    )  # fmt: skip
+    told = {labels.KSERVE_INFERENCE_SERVICE: name}
+    gpus = {"resources": {"requests": {"amd.com/gpu": "4", "memory": "256Gi", "cpu": "16"}}}
+    for number in range(2):
+        spec = {
+            "nodeName": f"gpu-{number}",
+            "containers": [{"name": "kserve-container", **gpus}],
+            "volumes": [{"name": "weights", "persistentVolumeClaim": {"claimName": f"{name}-weights-cache"}}],
+        }
+        status = {"phase": "Running", "conditions": [condition("Ready", True, "", "", since)]}
+        yield make(
+            kinds.POD, f"{name}-predictor-{number}", namespace=namespace, created=since, labels=told, spec=spec,
+            status=status,
+        )  # fmt: skip
+    artifact = _artifact(
+        f"{name}-weights", namespace, "Ready", since,
+        lastUsed=metadata["creationTimestamp"], discoveredSizeBytes=270 << 30,
+    )  # fmt: skip
+    yield artifact
+    yield _claim(artifact, since)
+
+
+def _claim(artifact: JsonObject, since: datetime) -> JsonObject:
+    name = artifact["metadata"]["name"]
+    return make(
+        kinds.PERSISTENT_VOLUME_CLAIM, f"{name}-cache", namespace=artifact["metadata"]["namespace"], created=since,
+        labels={labels.CACHE_NAME: name}, owners=[owner(artifact)],
+        spec={"resources": {"requests": {"storage": "300Gi"}}}, status={"phase": "Bound"},
+    )  # fmt: skip
+
+
 def service(namespace: str, name: str, status: str = "Running") -> JsonObject:
     """One more."""
     told = {"status": status, "conditions": [condition("Ready", status == "Running", "Because", "it is so")]}
@@ -138,12 +223,7 @@ def _failing(now: datetime) -> Iterator[JsonObject]:
         **resolved,
     }
     yield artifact
-    claim = {"resources": {"requests": {"storage": "300Gi"}}}
-    yield make(
-        kinds.PERSISTENT_VOLUME_CLAIM, "mixtral-8x22b-weights-cache", namespace=namespace, created=since,
-        labels={labels.CACHE_NAME: artifact["metadata"]["name"]}, owners=[owner(artifact)],
-        spec=claim, status={"phase": "Bound"},
-    )  # fmt: skip
+    yield _claim(artifact, since)
     yield cache
     yield make(
         kinds.AIM_SERVICE, name, namespace=namespace, created=since,

@@ -9,8 +9,8 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
-from urllib.parse import urlsplit
 
+import aiohttp
 from support.bus_source import Source
 from support.nats import TEST_LIMITS, connected, eventually
 
@@ -146,17 +146,18 @@ async def _console(nats_url: str, kubeconfig: Path) -> AsyncIterator[tuple[str, 
             address = (await process.stdout.readline()).decode().strip()
         assert address.startswith("http://127.0.0.1:"), f"aim console ended with {await process.wait()}"
         # The port is taken when the address is printed, and open a moment later.
-        await eventually(lambda: _answers(address), "the console answers", _PATIENCE)
+        await eventually(lambda: _knows(address), "the console knows everything", _PATIENCE)
         yield address, process.pid
     finally:
         await stop_process(process, _PATIENCE)
 
 
-async def _answers(address: str) -> bool:
-    place = urlsplit(address)
-    try:
-        _, writer = await asyncio.open_connection(place.hostname, place.port)
-    except OSError:
-        return False
-    writer.close()
-    return True
+async def _knows(address: str) -> bool:
+    base, _, query = address.partition("/?")
+    # The jar leaves cookies of addresses out unless it is told not to.
+    async with aiohttp.ClientSession(base, cookie_jar=aiohttp.CookieJar(unsafe=True)) as session:
+        try:
+            async with session.get(f"/bus?{query}") as answer:
+                return answer.status == 200 and "Not everything is known yet" not in await answer.text()
+        except aiohttp.ClientConnectionError:
+            return False

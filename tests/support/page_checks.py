@@ -1,11 +1,17 @@
 """What a page has to be for whoever looks at it, computed in the browser."""
 
+from collections.abc import Callable
+from pathlib import Path
 from typing import Final
 
-from support.browser import Tab
+from support.browser import Scheme, Tab
+
+LAPTOP: Final = (1280, 800)
+PHONE: Final = (390, 844)
 
 CONTRAST: Final = 4.5
 """Of text to its ground, as WCAG 2 asks at level AA; the pages have no large text that needed less."""
+_NOT_THERE: Final = "network: Failed to load resource: the server responded with a status of 404 (Not Found)"
 
 _CONTRASTS: Final = """(() => {
   const numbers = (colour) => {
@@ -37,7 +43,7 @@ _CONTRASTS: Final = """(() => {
       found.push([ratio(numbers(getComputedStyle(element).color), ground(element)), text.slice(0, 60)]);
     }
   }
-  for (const input of document.querySelectorAll("input")) {
+  for (const input of document.querySelectorAll("input:not([type=range])")) {
     const shown = getComputedStyle(input, input.value ? null : "::placeholder").color;
     found.push([ratio(numbers(shown), ground(input)), input.value || input.placeholder]);
   }
@@ -45,7 +51,8 @@ _CONTRASTS: Final = """(() => {
 })()"""
 
 _WORDLESS: Final = """[...document.querySelectorAll("svg.sign")].filter((sign) => {
-  const said = sign.parentElement.innerText.trim();
+  // Of a drawing, and of what is folded, there is no innerText.
+  const said = sign.parentElement.textContent.trim();
   return sign.getAttribute("aria-hidden") !== "true" || !said;
 }).length"""
 
@@ -94,3 +101,39 @@ async def focus_order(tab: Tab, stop: str, most: int) -> list[str]:
         if at["where"] == stop:
             return regions
     raise AssertionError(f"Tab does not lead to {stop}: {regions}")
+
+
+async def faults(browser: Tab, size: tuple[int, int]) -> list[str]:
+    """What is wrong with the page that is open."""
+    faint = [f"faint text {one}" for one in await faint_texts(browser)]
+    wide = await overflow(browser, size[0])
+    signs = await wordless_signs(browser)
+    complaints = [one for one in browser.complaints if one != _NOT_THERE]
+    return [
+        *faint,
+        *([f"{wide} pixels wider than the window"] if wide else []),
+        *([f"{signs} signs without a word"] if signs else []),
+        *complaints,
+    ]
+
+
+async def looked_at(
+    browser: Tab, address: Callable[[str], str], paths: dict[str, str], pictures: Path
+) -> dict[str, list[str]]:
+    """Open pages in both schemes and at both sizes; what is wrong with each.
+
+    Args:
+        address: of a path, for a browser that has the cookie.
+    """
+    found = {}
+    for name, path in paths.items():
+        for size in (LAPTOP, PHONE):
+            for scheme in Scheme:
+                browser.complaints.clear()
+                await browser.look(*size, scheme)
+                await browser.open(address(path))
+                title = f"{name}-{scheme}-{size[0]}"
+                await browser.picture(pictures / f"{title}.png")
+                if wrong := await faults(browser, size):
+                    found[title] = wrong
+    return found

@@ -9,7 +9,7 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, Final, Protocol, TypeAlias
+from typing import Any, Final, Protocol, TypeAlias, TypeVar
 from urllib.parse import urlencode
 
 import urllib3
@@ -22,6 +22,7 @@ from controller_runtime.kube.kinds import collection_path, object_path
 from controller_runtime.kube.proxies import environment_proxy
 
 JsonObject: TypeAlias = dict[str, Any]
+T = TypeVar("T")
 
 _PAGE: Final = 500
 _TIMEOUT: Final = urllib3.Timeout(connect=5, read=30)
@@ -65,10 +66,18 @@ class Cluster(Protocol):
     def find(self, ref: Ref) -> JsonObject | None:
         """The object; ``None`` if there is none."""
 
-    def search(self, kind: Resource, namespace: str = "", labels: str = "", fields: str = "") -> list[JsonObject]:
+    def search(
+        self, kind: Resource, namespace: str = "", labels: str = "", fields: str = "", owner: str = ""
+    ) -> list[JsonObject]:
         """Objects of a kind, in a namespace if one is given; none where nobody knows the kind.
 
-        Labels and fields leave out what need not be sent; more may come.
+        Labels, fields and the UID of an owner leave out what need not be sent; more may come.
+        """
+
+    def each(self, kind: Resource, namespace: str, make: Callable[[Resource, JsonObject], T]) -> list[T]:
+        """What a function makes of each object of a kind.
+
+        It is given nothing else, so that what it made of a version may be kept.
         """
 
 
@@ -101,12 +110,23 @@ class KubeReader:
                 raise
             return None
 
-    def search(self, kind: Resource, namespace: str = "", labels: str = "", fields: str = "") -> list[JsonObject]:
+    def search(
+        self,
+        kind: Resource,
+        namespace: str = "",
+        labels: str = "",
+        fields: str = "",
+        owner: str = "",  # noqa: ARG002 - an API server cannot select by it
+    ) -> list[JsonObject]:
         """See `Cluster`."""
         where = (kind.resource, namespace, labels, fields)
         if where not in self.lists:
             self.lists[where] = list(self.select(kind, namespace, labels, fields))
         return self.lists[where]
+
+    def each(self, kind: Resource, namespace: str, make: Callable[[Resource, JsonObject], T]) -> list[T]:
+        """See `Cluster`."""
+        return [make(kind, one) for one in self.search(kind, namespace)]
 
     def knows(self, kind: Resource) -> bool:
         """Whether there are objects of a kind at all."""

@@ -77,18 +77,22 @@ async def bus_state(nats_url: str, *, holes: bool = False) -> BusState:
     """
     async with broker(nats_url) as connection:
         names = layout()
-        streams = [
-            await _stream(connection, name)
-            for name in (names.state_stream, names.history_stream, names.decisions_stream)
-        ]
+        streams = await stream_states(connection)
         now = next((one.held.now for one in streams if one.held is not None), datetime.now().astimezone())
         if streams[0].held is None:
             return BusState((), tuple(streams), now)
         wanted = [(part.name, "") for part in PARTS if part.name != FACTS_PART]
         wanted += [(FACTS_PART, service) for service in SERVICES]
         parts = [await _part(connection, name, service, now) for name, service in wanted]
-        found = await _holes(History(connection, names)) if holes else ()
+        found = await history_holes(History(connection, names)) if holes else ()
         return BusState(tuple(parts), tuple(streams), now, found)
+
+
+async def stream_states(connection: BusConnection) -> list[StreamState]:
+    """How full each stream is; a few requests, however many messages there are."""
+    names = layout()
+    wanted = (names.state_stream, names.history_stream, names.decisions_stream)
+    return [await _stream(connection, name) for name in wanted]
 
 
 async def _stream(connection: BusConnection, name: str) -> StreamState:
@@ -118,7 +122,8 @@ async def _part(connection: BusConnection, name: str, service: str, now: datetim
     return PartState(shown, marker, max(0.0, (now - message.stored).total_seconds()))
 
 
-async def _holes(history: History) -> tuple[tuple[str, int, int], ...]:
+async def history_holes(history: History) -> tuple[tuple[str, int, int], ...]:
+    """As `BusState.holes`; reads the whole history."""
     found: list[tuple[str, int, int]] = []
     for part in PARTS:
         chains = await history.chains((part.name, key) for key in await history.keys((part.name, "")))
@@ -140,7 +145,7 @@ def answer(state: BusState) -> Answer:
         *columns(("PART", "OBJECTS", "MARKER", "EPOCH SINCE", "PUBLISHER"), map(_part_row, state.parts)),
         *columns(
             ("STREAM", "MESSAGES", "SIZE", "LIMIT", "REPLICAS", "LAG", "COMPLETE SINCE"),
-            [_stream_row(one) for one in state.streams],
+            map(stream_row, state.streams),
         ),
         *(f"holes in {part}: {count} in the histories of {objects} objects" for part, count, objects in state.holes),
     )
@@ -157,7 +162,8 @@ def _part_row(one: PartState) -> tuple[str, ...]:
     return one.name, objects, f"{told}{one.age:.0f}s ago", since, one.marker.source
 
 
-def _stream_row(one: StreamState) -> tuple[str, ...]:
+def stream_row(one: StreamState) -> tuple[str, ...]:
+    """A stream in words: name, messages, size, limit, replicas, lag, since when it is complete."""
     if one.held is None:
         return one.name, "", "", "", "", "", "missing"
     limit = told_size(one.limit) if one.limit > 0 else "none"

@@ -1,6 +1,7 @@
 """``aim cache``: the artifacts with their volumes, and the limits (FW-609). Pure but for what is asked."""
 
 from collections import Counter
+from collections.abc import Iterable
 from datetime import datetime
 
 from aim_cli.answer import Answer, columns
@@ -24,13 +25,7 @@ def caches(cluster: Cluster, namespace: str, selector: str, now: datetime) -> An
         _row(artifact, by_artifact.get((artifact["metadata"]["namespace"], artifact["metadata"]["name"])), now)
         for artifact in artifacts
     ]
-    used = Counter[str]()
-    for one in held:
-        used[one.namespace] += one.size
-    limits = limits_of(cluster.search(AIM_CLUSTER_RUNTIME_CONFIG), cluster.search(NAMESPACE))
-    quotas = [_quota(name, used[name], limits.get(name)) for name in sorted(used)]
-    if (everything := limits.get("")) is not None and not namespace:
-        quotas.append(_quota("all namespaces", used.total(), everything))
+    quotas = quotas_of(cluster, held, namespace)
     data = {
         "artifacts": [_data(artifact, by_artifact) for artifact in artifacts],
         "limits": [{"namespace": one[0], "used": one[1], "limit": one[2]} for one in quotas],
@@ -41,6 +36,18 @@ def caches(cluster: Cluster, namespace: str, selector: str, now: datetime) -> An
     )
     remarks = tuple(f"not known: {what}: {why_not}" for what, why_not in cluster.unasked.items())
     return Answer(data, lines or ("there is no artifact",), remarks=remarks)
+
+
+def quotas_of(cluster: Cluster, held: Iterable[Holder], namespace: str) -> list[tuple[str, int, int | None]]:
+    """What each namespace uses and may use, in bytes, and without a namespace what all of them may; ``None`` = all."""
+    used = Counter[str]()
+    for one in held:
+        used[one.namespace] += one.size
+    limits = limits_of(cluster.search(AIM_CLUSTER_RUNTIME_CONFIG), cluster.search(NAMESPACE))
+    quotas = [(name, used[name], limits.get(name)) for name in sorted(used)]
+    if (everything := limits.get("")) is not None and not namespace:
+        quotas.append(("all namespaces", used.total(), everything))
+    return quotas
 
 
 def limits_of(configs: list[JsonObject], namespaces: list[JsonObject]) -> dict[str, int | None]:
@@ -56,10 +63,6 @@ def limits_of(configs: list[JsonObject], namespaces: list[JsonObject]) -> dict[s
     if "clusterLimit" in quota:
         found[""] = bytes_of(quota["clusterLimit"])
     return found
-
-
-def _quota(name: str, used: int, limit: int | None) -> tuple[str, int, int | None]:
-    return name, used, limit
 
 
 def _limit(limit: int | None) -> str:

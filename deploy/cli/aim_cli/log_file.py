@@ -233,9 +233,15 @@ class FileHistory(History):
         """See `History`."""
         return self._held.settings.get((service, digest))
 
-    async def state_at(self, at: datetime, parts: Sequence[str]) -> dict[tuple[str, Key], StateAt]:
+    async def state_at(
+        self, at: datetime, parts: Sequence[str], namespace: str | None = None
+    ) -> dict[tuple[str, Key], StateAt]:
         """See `History`; of parts that are not in the file nothing is told."""
-        wheres = sorted(where for where in {*self._versions, *self._now} if where[0] in parts)
+        wheres = sorted(
+            (part, key)
+            for part, key in {*self._versions, *self._now}
+            if part in parts and namespace in (None, key.namespace)
+        )
         return {where: _at(self._chain(*where).versions, at) for where in wheres}
 
     def _chain(self, part: str, key: Key) -> Chain:

@@ -25,7 +25,12 @@ _LONGEST: Final = 160
 
 @dataclass(frozen=True, slots=True)
 class Concern:
-    """An object that needs somebody."""
+    """An object, as it looks to whoever asks whether it needs somebody.
+
+    Attributes:
+        why: empty of what is well.
+        since: of the oldest of what is in its way, else of the object.
+    """
 
     ref: Ref
     state: str
@@ -52,13 +57,13 @@ class Leader:
 
 def overview(cluster: Cluster, namespace: str, now: datetime) -> Answer:
     """Everything at a glance; one namespace's objects, or all."""
-    known = {kind: cluster.search(kind, namespace if kind.namespaced else "") for kind in OWN}
-    concerns = [one for kind, objects in known.items() for obj in objects if (one := concern(kind, obj, now))]
+    known = {kind: cluster.each(kind, namespace if kind.namespaced else "", glance) for kind in OWN}
+    concerns = [one for objects in known.values() for one in objects if needs_somebody(one, now)]
     # Of objects that are equally bad off first what somebody asked for, then what was made of it.
     concerns.sort(key=lambda one: (-one.weight, OWN.index(one.ref.kind), one.since, str(one.ref)))
-    counts = {kind: Counter(state_of(kind, obj) or "-" for obj in objects) for kind, objects in known.items()}
+    counts = {kind: Counter(one.state or "-" for one in objects) for kind, objects in known.items()}
     leaders = leaders_of(cluster.search(LEASE), now)
-    gpus = gpus_of(cluster.search(NODE), cluster.search(POD))
+    gpus = _summed(cluster.each(NODE, "", _allocatable), cluster.each(POD, "", _requested))
     late = [one for one in leaders if one.late]
     lines = [
         *_told(concerns, late, now),
@@ -94,20 +99,25 @@ def _row(kind: Resource, states: Counter[str]) -> tuple[str, str, str]:
     return kind.kind, str(states.total()), told
 
 
-def concern(kind: Resource, obj: JsonObject, now: datetime) -> Concern | None:
-    """Whether an object needs somebody: what is broken or hurt at once, what is under way after a minute."""
-    state = state_of(kind, obj)
+def glance(kind: Resource, obj: JsonObject) -> Concern:
+    """How an object looks."""
+    state, ref = state_of(kind, obj), ref_of(kind, obj)
     weight = weight_of(state)
     if weight is Weight.WELL:
-        return None
+        return Concern(ref, state, weight, "", "")
     blockers = blockers_of(kind, obj)
     since = min((one.since for one in blockers if one.since), default="") or obj["metadata"].get(
         "creationTimestamp", ""
     )
-    if weight is Weight.UNDER_WAY and since and now - datetime.fromisoformat(since) < _PATIENCE:
-        return None
     why = f"{blockers[0].reason}: {blockers[0].message}" if blockers else "it does not say why"
-    return Concern(ref_of(kind, obj), state, weight, why if len(why) <= _LONGEST else f"{why[: _LONGEST - 1]}…", since)
+    return Concern(ref, state, weight, why if len(why) <= _LONGEST else f"{why[: _LONGEST - 1]}…", since)
+
+
+def needs_somebody(one: Concern, now: datetime) -> bool:
+    """Whether an object needs somebody: what is broken or hurt at once, what is under way after a minute."""
+    if one.weight is Weight.UNDER_WAY and one.since:
+        return now - datetime.fromisoformat(one.since) >= _PATIENCE
+    return one.weight is not Weight.WELL
 
 
 def leaders_of(leases: list[JsonObject], now: datetime) -> list[Leader]:
@@ -126,11 +136,19 @@ def leaders_of(leases: list[JsonObject], now: datetime) -> list[Leader]:
 
 def gpus_of(nodes: list[JsonObject], pods: list[JsonObject]) -> tuple[int, int, int]:
     """GPUs that pods ask for, those that there are, and the nodes that have any."""
-    allocatable = [bytes_of(((node.get("status") or {}).get("allocatable") or {}).get(GPU)) for node in nodes]
-    requested = sum(
-        bytes_of(((container.get("resources") or {}).get("requests") or {}).get(GPU))
-        for pod in pods
-        if (pod.get("status") or {}).get("phase") not in ("Succeeded", "Failed")
-        for container in (pod.get("spec") or {}).get("containers") or ()
-    )
-    return requested, sum(allocatable), sum(1 for one in allocatable if one)
+    return _summed([_allocatable(NODE, one) for one in nodes], [_requested(POD, one) for one in pods])
+
+
+def _summed(allocatable: list[int], requested: list[int]) -> tuple[int, int, int]:
+    return sum(requested), sum(allocatable), sum(1 for one in allocatable if one)
+
+
+def _allocatable(_: Resource, node: JsonObject) -> int:
+    return bytes_of(((node.get("status") or {}).get("allocatable") or {}).get(GPU))
+
+
+def _requested(_: Resource, pod: JsonObject) -> int:
+    if (pod.get("status") or {}).get("phase") in ("Succeeded", "Failed"):
+        return 0
+    containers = (pod.get("spec") or {}).get("containers") or ()
+    return sum(bytes_of(((one.get("resources") or {}).get("requests") or {}).get(GPU)) for one in containers)

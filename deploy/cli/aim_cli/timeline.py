@@ -24,6 +24,7 @@ class Moment:
         who: a service, or the API server for what others did.
         kind: of the object that it is about.
         what: in words.
+        decision: its id; empty of what was not decided.
     """
 
     at: datetime
@@ -32,6 +33,7 @@ class Moment:
     key: Key
     what: str
     trace: str
+    decision: str = ""
 
     @property
     def about(self) -> str:
@@ -185,7 +187,7 @@ def _status(obj: JsonObject) -> str:
 
 def _of_record(record: DecisionRecord) -> Moment:
     trace = trace_id(record.traceparent)
-    return Moment(record.at, record.service, kind_name(record.part), record.key, deeds(record), trace)
+    return Moment(record.at, record.service, kind_name(record.part), record.key, deeds(record), trace, record.id)
 
 
 def deeds(record: DecisionRecord) -> str:

@@ -147,10 +147,12 @@ class _Grower:
         return self.node(ref, obj, "uses")
 
     def _made(self, ref: Ref, obj: JsonObject) -> Iterable[tuple[Ref, JsonObject]]:
-        uid = obj["metadata"].get("uid")
+        uid = obj["metadata"].get("uid") or ""
         for kind in _CHILDREN:
             if kind.namespaced is bool(ref.namespace) or not ref.namespace:
-                for one in self.cluster.search(kind, ref.namespace):
+                # Pods of an InferenceService are found by their label.
+                owner = "" if (ref.kind, kind) == (INFERENCE_SERVICE, POD) else uid
+                for one in self.cluster.search(kind, ref.namespace, owner=owner):
                     if _is_made_for(one, uid) or _is_pod_of(ref, one, kind):
                         yield ref_of(kind, one), one
 

@@ -1,8 +1,9 @@
 """The console's pages, and who may see what on them."""
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from datetime import UTC, datetime, timedelta
+from typing import TypeVar
 
 import pytest
 from support.builders import condition, make
@@ -13,11 +14,13 @@ from aim_cli.console.access import Access, Rights, question
 from aim_cli.console.app import render
 from aim_cli.console.past import drawn
 from aim_cli.console.sight import NOT_ALLOWED, NOT_PUBLISHED, Sight
+from aim_cli.console.signs import mark_of
 from aim_cli.resources import AIM_CLUSTER_MODEL, AIM_CLUSTER_SERVICE_TEMPLATE, AIM_SERVICE, GATEWAY, NODE, Resource
 from aim_cli.waterfall import Bar
 from aim_domain import kinds
 from controller_runtime import Key
 
+T = TypeVar("T")
 NOW = datetime(2026, 11, 23, 12, tzinfo=UTC)
 EVIL = "<script>alert(1)</script>\x1b[2J"
 ALL = Rights(frozenset({AIM_SERVICE.resource, AIM_CLUSTER_MODEL.resource, NODE.resource}))
@@ -34,10 +37,20 @@ class Objects:
         return kind != GATEWAY
 
     def object(self, ref: Ref) -> JsonObject | None:
-        return next((obj for obj in self.objects(ref.kind) if _named(obj) == (ref.namespace, ref.name)), None)
+        found = self.objects(ref.kind, ref.namespace, "")
+        return next((obj for obj in found if _named(obj) == (ref.namespace, ref.name)), None)
 
-    def objects(self, kind: Resource) -> Iterable[JsonObject]:
-        return [obj for own, obj in self._objects if own == kind]
+    def objects(self, kind: Resource, namespace: str, owner: str) -> Iterable[JsonObject]:
+        assert not owner or kind != AIM_SERVICE, "nothing makes services"
+        return [obj for own, obj in self._objects if own == kind and namespace in ("", _named(obj)[0])]
+
+    def each(
+        self, kind: Resource, namespace: str, make: Callable[[Resource, JsonObject], T]
+    ) -> Iterable[tuple[str, T]]:
+        return [(_named(obj)[0], make(kind, obj)) for obj in self.objects(kind, namespace, "")]
+
+    def doubts(self, _: Resource) -> dict[Ref, str]:
+        return {}
 
 
 def _named(obj: JsonObject) -> tuple[str, str]:
@@ -139,7 +152,7 @@ def test_an_empty_cluster_says_what_to_do() -> None:
 
 @pytest.mark.spec("FW-635")
 def test_only_what_says_that_it_is_well_has_that_sign() -> None:
-    marks = {state: pages.mark_of(state) for state in ("Running", "NotAvailable", "missing", "not known", "", "Failed")}
+    marks = {state: mark_of(state) for state in ("Running", "NotAvailable", "missing", "not known", "", "Failed")}
     assert marks == {
         "Running": "well",
         "NotAvailable": "rest",
@@ -148,7 +161,7 @@ def test_only_what_says_that_it_is_well_has_that_sign() -> None:
         "": "rest",
         "Failed": "broken",
     }
-    assert pages.mark_of("Terminating") == "way"
+    assert mark_of("Terminating") == "way"
 
 
 @pytest.mark.spec("FW-631", "FW-635")
@@ -188,7 +201,7 @@ def test_what_users_wrote_never_becomes_markup_or_a_control_character() -> None:
     for text in (
         render("home.html", FRAME | pages.home(sight, "", NOW)),
         render("home.html", FRAME | pages.home(sight, EVIL, NOW)),
-        render("object.html", FRAME | about | {"path": "/objects/aimservices/team-a/chat"}),
+        render("object.html", FRAME | about | {"up": "/objects/aimservices/team-a/chat"}),
     ):
         assert "<script>alert" not in text
         assert "\x1b" not in text

@@ -19,11 +19,12 @@ from starlette.staticfiles import StaticFiles
 
 from aim_cli.answer import plain
 from aim_cli.asking import JsonObject
-from aim_cli.console import pages, past
+from aim_cli.console import decision, log_pages, pages, past
 from aim_cli.console.access import Access
+from aim_cli.console.bus_page import bus_page
 from aim_cli.console.mirror import SHOWN, Mirror
 from aim_cli.console.sight import Sight
-from aim_cli.errors import CliError
+from aim_cli.errors import CliError, TargetError
 from aim_cli.log_targets import Target, target_of
 from aim_cli.resources import KNOWN, NODE
 from controller_runtime import KubeError
@@ -68,9 +69,12 @@ class Console:
             Route("/catalogue", self._guarded(self._catalogue)),
             Route("/capacity", self._guarded(self._capacity)),
             Route("/bus", self._guarded(self._bus)),
+            Route("/bus/holes", self._guarded(self._bus)),
             Route(about, self._guarded(self._object)),
             Route(f"{about}/story", self._guarded(self._story)),
+            Route(f"{about}/past", self._guarded(self._past)),
             Route(f"{about}/replay", self._guarded(self._replay)),
+            Route(f"{about}/replay/{{decision}}", self._guarded(self._decision)),
             Route("/live", self._live),
             Mount("/static", StaticFiles(directory=_HERE / "static")),
         ]
@@ -90,7 +94,8 @@ class Console:
             try:
                 return await handler(request, await self._sight())
             except (KubeError, BusError, CliError) as error:
-                return _page("trouble.html", self._frame("", trouble=plain(str(error))), 503)
+                code = 400 if isinstance(error, TargetError) else 503
+                return _page("trouble.html", self._frame("", trouble=plain(str(error))), code)
 
         return handle
 
@@ -119,22 +124,25 @@ class Console:
         found = pages.catalogue(sight, request.query_params.get("q", ""))
         return _page("catalogue.html", self._frame("catalogue", sight) | found)
 
-    async def _capacity(self, _: Request, sight: Sight) -> Response:
-        return _page("capacity.html", self._frame("capacity", sight) | pages.capacity(sight, _now()))
+    async def _capacity(self, request: Request, sight: Sight) -> Response:
+        about = request.query_params
+        found = pages.capacity(sight, _now(), about.get("q", ""), about.get("sort", ""))
+        return _page("capacity.html", self._frame("capacity", sight) | found)
 
-    async def _bus(self, _: Request, sight: Sight) -> Response:
+    async def _bus(self, request: Request, sight: Sight) -> Response:
         # Whoever may list nodes runs the cluster; the others are told of their namespaces, not of its broker.
         if not sight.rights.admits(NODE.resource, ""):
             refused = "only who may list nodes sees this page"
             return _page("trouble.html", self._frame("bus", sight, refused), 403)
-        return _page("bus.html", self._frame("bus", sight) | {"parts": self.mirror.parts})
+        found = await bus_page(self.mirror, holes=request.url.path.endswith("/holes"))
+        return _page("bus.html", self._frame("bus", sight) | found)
 
     async def _object(self, request: Request, sight: Sight) -> Response:
         ref = pages.ref_at(**request.path_params)
         found = None if ref is None else pages.one_object(sight, ref, _now())
         if found is None:
             return _missing(self._frame("", sight), request)
-        return _page("object.html", self._frame("", sight) | found | {"path": request.url.path})
+        return _page("object.html", self._frame("", sight) | found | {"up": request.url.path})
 
     async def _story(self, request: Request, sight: Sight) -> Response:
         wanted = _target(request, sight)
@@ -142,6 +150,21 @@ class Console:
             return _missing(self._frame("", sight), request)
         found = await past.story(self.mirror.history, wanted, sight.rights)
         return _page("story.html", self._frame("", sight) | found | {"title": str(wanted), "up": _above(request)})
+
+    async def _past(self, request: Request, sight: Sight) -> Response:
+        asked = log_pages.asked(request.path_params, request.query_params, sight.rights)
+        if asked is None:
+            return _missing(self._frame("", sight), request)
+        found = await log_pages.past_page(self.mirror.history, self.mirror, asked, _now())
+        return _page("object.html", self._frame("", sight) | found | {"up": _above(request)})
+
+    async def _decision(self, request: Request, sight: Sight) -> Response:
+        asked = log_pages.asked(request.path_params, request.query_params, sight.rights)
+        wanted = request.path_params["decision"]
+        found = None if asked is None else await decision.decision_page(self.mirror.history, asked, wanted)
+        if asked is None or found is None:
+            return _missing(self._frame("", sight), request)
+        return _page("decision.html", self._frame("", sight) | found | {"up": pages.href(asked.ref)})
 
     async def _replay(self, request: Request, sight: Sight) -> Response:
         wanted = _target(request, sight)

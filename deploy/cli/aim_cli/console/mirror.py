@@ -4,25 +4,37 @@ No request to the API server: whatever the five services know of the cluster, th
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from aim_cli.asking import JsonObject, Ref
 from aim_cli.connecting import broker, layout
 from aim_cli.log_targets import PARTS
 from aim_cli.resources import Resource
 from controller_runtime import Key
+from controller_runtime.api.meta import Resource as Meta
 from controller_runtime.bus.connection import BusConnection
 from controller_runtime.bus.entry import Change, Entry
 from controller_runtime.bus.feed import WorldFeed
 from controller_runtime.bus.history import History
+from controller_runtime.bus.part import Depth, Index
 from controller_runtime.bus.subjects import FACTS_PART
 from controller_runtime.bus.world import World
 
+T = TypeVar("T")
 SHOWN: Final = tuple(part for part in PARTS if part.name != FACTS_PART)
+
+
+def _owners(obj: Meta) -> list[str]:
+    return [one.uid for one in obj.metadata.owner_references]
+
+
+# Not by namespace as well: what is made for an object of the cluster may be in any. Whoever looks compares the
+# references, and sees what they may list, so that a stranger's claim to be a child shows nothing (FW-594).
+_OWNED: Final[Mapping[str, Index[Any]]] = {part.name: Index(part, "owners", _owners, Depth.METADATA) for part in SHOWN}
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +44,7 @@ class PartLine:
     Attributes:
         known: whether it was ever complete; of kinds that the cluster does not have it never is.
         age: seconds since its publisher last vouched for it; ``None`` if it never did.
+        epoch: that it is in; empty before anything was told.
     """
 
     name: str
@@ -39,6 +52,7 @@ class PartLine:
     known: bool
     fresh: bool
     age: float | None
+    epoch: str = ""
 
 
 class Mirror:
@@ -53,13 +67,18 @@ class Mirror:
         self.version = 0
         self.lost_at: datetime | None = None
         self.history = History(connection, layout())
-        self._connection = connection
-        self._world = World(SHOWN)
+        self.connection = connection
+        self._world = World(SHOWN, _OWNED.values())
         self._feed = WorldFeed(self._world, connection, "console", self._changed, None, layout=layout())
         self._moved = asyncio.Event()
+        self._made: dict[tuple[str, Callable[..., Any]], dict[Key, Any]] = {}
         self._parts = {part.name: part for part in SHOWN}
 
     def _changed(self, changes: Sequence[Change[Any]]) -> None:
+        for change in changes:
+            for (part, _), kept in self._made.items():
+                if part == change.part.name:
+                    kept.pop(change.key, None)
         if changes:
             self._move()
 
@@ -75,10 +94,10 @@ class Mirror:
 
     async def _follow_connection(self) -> None:
         while True:
-            session = await self._connection.wait_connected()
+            session = await self.connection.wait_connected()
             self.lost_at = None
             self._move()
-            await self._connection.wait_lost(session)
+            await self.connection.wait_lost(session)
             self.lost_at = datetime.now(UTC)
             self._move()
 
@@ -97,7 +116,10 @@ class Mirror:
     @property
     def parts(self) -> tuple[PartLine, ...]:
         """Each part, by name."""
-        lines = (PartLine(one.part, one.objects, one.synced, one.fresh, one.age) for one in self._feed.statistics.parts)
+        lines = (
+            PartLine(one.part, one.objects, one.synced, one.fresh, one.age, self._world.epoch(self._parts[one.part]))
+            for one in self._feed.statistics.parts
+        )
         return tuple(sorted(lines, key=lambda line: line.name))
 
     @property
@@ -117,11 +139,38 @@ class Mirror:
                 return _json(entry, ref.kind)
         return None
 
-    def objects(self, kind: Resource) -> Iterable[JsonObject]:
-        """All objects of a kind."""
+    def objects(self, kind: Resource, namespace: str, owner: str) -> Iterable[JsonObject]:
+        """Objects of a kind: of a namespace unless it is empty, of the owner with a UID unless that is."""
         for part in SHOWN:
             if part.kind.resource == kind.resource:
-                yield from (_json(entry, kind) for entry in self._world.all(part))
+                entries = self._world.select(_OWNED[part.name], owner) if owner else self._world.all(part)
+                # Only what is wanted is decoded, which takes longer than everything else.
+                yield from (_json(entry, kind) for entry in entries if namespace in ("", entry.key.namespace))
+
+    def each(
+        self, kind: Resource, namespace: str, make: Callable[[Resource, JsonObject], T]
+    ) -> Iterator[tuple[str, T]]:
+        """What a function makes of each object of a kind, once for each version, with its namespace (FW-675)."""
+        for part in SHOWN:
+            if part.kind.resource != kind.resource:
+                continue
+            kept = self._made.setdefault((part.name, make), {})
+            for entry in self._world.all(part):
+                if namespace in ("", entry.key.namespace):
+                    if entry.key not in kept:
+                        kept[entry.key] = make(kind, _json(entry, kind))
+                    yield entry.key.namespace, kept[entry.key]
+
+    def doubts(self, _: Resource) -> Mapping[Ref, str]:
+        """None: what is not known here yet, the page says of the part."""
+        return {}
+
+    def owned(self, kind: Resource, owner: str) -> Iterator[Ref]:
+        """The names of what an owner has."""
+        for part in SHOWN:
+            if part.kind.resource == kind.resource:
+                entries = self._world.select(_OWNED[part.name], owner)
+                yield from (Ref(kind, entry.key.namespace, entry.key.name) for entry in entries)
 
 
 def _json(entry: Entry[Any], kind: Resource) -> JsonObject:

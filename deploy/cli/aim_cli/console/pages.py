@@ -1,31 +1,37 @@
 """What stands on each page, as plain data for its template (FW-631). Pure but for what is asked through `Cluster`."""
 
 import json
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
 from aim_cli.asking import Cluster, JsonObject, Ref, ref_of
-from aim_cli.caches import caches
-from aim_cli.overview import GPU, gpus_of, overview
+from aim_cli.caches import quotas_of
+from aim_cli.console.graph import HEIGHT, WIDTH, drawing
+from aim_cli.console.signs import mark_of
+from aim_cli.console.volumes import ORDERS, volumes
+from aim_cli.overview import GPU, glance, gpus_of, overview
 from aim_cli.resources import (
+    AIM_ARTIFACT,
     AIM_CLUSTER_MODEL,
     AIM_CLUSTER_SERVICE_TEMPLATE,
     AIM_MODEL,
     AIM_SERVICE,
     AIM_SERVICE_TEMPLATE,
+    CLAIM,
     KNOWN,
     NODE,
     POD,
     Resource,
 )
 from aim_cli.sizes import age, bytes_of, told_size
-from aim_cli.states import Weight, state_of, weight_of
+from aim_cli.states import state_of
 from aim_cli.tree import Node
 from aim_cli.tree import tree as grown
 from aim_cli.why.blockers import blockers_of
 from aim_cli.why.command import lines_of, why
+from aim_cli.why.holders import holders
 from aim_domain import kinds
 from aim_domain.gpu.inventory import gpu_model_of
 
@@ -33,10 +39,6 @@ PAGE: Final = 200
 """Rows of a table; a filter finds the others."""
 _TRUTHS: Final = {"False": 0, "Unknown": 1, "True": 2}
 """Conditions in the order in which they are read: what is in the way first."""
-
-_MARKS: Final = {Weight.WELL: "well", Weight.UNDER_WAY: "way", Weight.HURT: "hurt", Weight.BROKEN: "broken"}
-# What needs nobody is not well for that: no sign says so of what does not fit, goes, is not there, or has no state.
-_NEITHER: Final = {"NotAvailable": "rest", "Terminating": "way", "missing": "hurt", "not known": "rest", "": "rest"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,24 +68,19 @@ def ref_at(plural: str, namespace: str, name: str) -> Ref | None:
     return None if kind is None else Ref(kind, "" if namespace == "-" else namespace, name)
 
 
-def mark_of(state: str) -> str:
-    """The name of the sign for a state; signs differ in shape, not in colour alone (FW-635)."""
-    return _NEITHER.get(state) or _MARKS[weight_of(state)]
-
-
 def home(cluster: Cluster, words: str, now: datetime) -> JsonObject:
     """What needs somebody, and all services."""
     found = overview(cluster, "", now).data
     assert isinstance(found, dict)
-    services = sorted(cluster.search(AIM_SERVICE), key=lambda obj: (-weight_of(_state(AIM_SERVICE, obj)), _name(obj)))
-    shown = [obj for obj in services if words in _name(obj)]
+    services = sorted(cluster.each(AIM_SERVICE, "", glance), key=lambda one: (-one.weight, _named(one.ref)))
+    shown = [one.ref for one in services if words in _named(one.ref)]
     attention = [_concern(one, now) for one in found["attention"]]
     return {
         "attention": attention[:PAGE],
         "more": max(0, len(attention) - PAGE),
         "counts": found["counts"],
         "gpus": found["gpus"],
-        "services": [_service_row(obj, now) for obj in shown[:PAGE]],
+        "services": [_service_row(obj, now) for one in shown[:PAGE] if (obj := cluster.find(one)) is not None],
         "total": len(services),
         "found": len(shown),
         "words": words,
@@ -114,8 +111,12 @@ def _row(kind: Resource, obj: JsonObject, cells: tuple[object, ...]) -> Row:
     return Row(ref_of(kind, obj), state, mark_of(state), tuple(map(str, cells)), because)
 
 
-def one_object(cluster: Cluster, ref: Ref, now: datetime) -> JsonObject | None:
-    """Why it is as it is, what belongs to it, and its conditions; ``None`` if there is no such object."""
+def one_object(cluster: Cluster, ref: Ref, now: datetime, address: Callable[[Ref], str] = href) -> JsonObject | None:
+    """Why it is as it is, what belongs to it, and its conditions; ``None`` if there is no such object.
+
+    Args:
+        address: of the page of an object.
+    """
     obj = cluster.find(ref)
     if obj is None:
         return None
@@ -130,22 +131,26 @@ def one_object(cluster: Cluster, ref: Ref, now: datetime) -> JsonObject | None:
         "state_word": state,
         "mark": mark_of(state),
         "why": list(lines_of(told, now)),
-        "tree": None if node is None else _branch(node),
+        "tree": None if node is None else _branch(node, address),
+        "graph": None if node is None else drawing(node, told.ways, address),
+        "box": {"width": WIDTH, "height": HEIGHT},
         "conditions": [{**one, "age": age(one.get("lastTransitionTime", ""), now)} for one in conditions],
         "spec_text": json.dumps(obj.get("spec") or {}, indent=2),
+        "past": None,
+        "absent": "",
     }
 
 
-def _branch(node: Node) -> JsonObject:
+def _branch(node: Node, address: Callable[[Ref], str]) -> JsonObject:
     return {
         "ref": node.ref,
-        "href": href(node.ref),
+        "href": address(node.ref),
         "relation": node.relation,
         "state": node.state,
         "mark": mark_of(node.state),
         "reason": node.reason,
         "again": node.again,
-        "below": [_branch(one) for one in node.below],
+        "below": [_branch(one, address) for one in node.below],
     }
 
 
@@ -161,7 +166,7 @@ def catalogue(cluster: Cluster, words: str) -> JsonObject:
     for kind in (AIM_CLUSTER_MODEL, AIM_MODEL):
         for obj in cluster.search(kind):
             image = (obj.get("spec") or {}).get("image") or ""
-            if words in _name(obj) or words in image:
+            if words in _named(ref_of(kind, obj)) or words in image:
                 where = (obj["metadata"].get("namespace") or "", obj["metadata"]["name"])
                 own = sorted(templates.get(where, ()), key=lambda row: row.ref.name)
                 models.append((_row(kind, obj, (image,)), own))
@@ -181,21 +186,28 @@ def _template_row(kind: Resource, obj: JsonObject) -> Row:
     return _row(kind, obj, cells)
 
 
-def capacity(cluster: Cluster, now: datetime) -> JsonObject:
-    """GPUs by node, volumes and limits."""
+def capacity(cluster: Cluster, now: datetime, words: str = "", order: str = "size") -> JsonObject:
+    """GPUs by node, limits, and volumes, of which those are shown that are called so."""
     pods = cluster.search(POD)
     by_node: dict[str, list[JsonObject]] = {}
     for pod in pods:
         by_node.setdefault((pod.get("spec") or {}).get("nodeName") or "", []).append(pod)
-    nodes = [_node(obj, by_node.get(obj["metadata"]["name"], ())) for obj in cluster.search(NODE)]
-    stored = caches(cluster, "", "", now).data
-    assert isinstance(stored, dict)
-    used, total, count = gpus_of(cluster.search(NODE), pods)
+    found = cluster.search(NODE)
+    nodes = [_node(obj, by_node.get(obj["metadata"]["name"], ())) for obj in found]
+    used, total, count = gpus_of(found, pods)
+    artifacts = cluster.search(AIM_ARTIFACT)
+    held = holders(cluster.search(CLAIM), artifacts, pods)
+    shown = volumes(held, artifacts, words, order)
     return {
         "nodes": sorted((one for one in nodes if one["total"]), key=lambda one: str(one["name"])),
         "gpus": {"used": used, "total": total, "nodes": count},
-        "limits": [_limit(one) for one in stored["limits"]],
-        "artifacts": stored["artifacts"],
+        "limits": [_limit(*one) for one in quotas_of(cluster, held, "")],
+        "volumes": shown[:PAGE],
+        "found": len(shown),
+        "address": href,
+        "now": now,
+        "words": words,
+        "order": order if order in ORDERS else "size",
     }
 
 
@@ -206,20 +218,18 @@ def _node(obj: JsonObject, pods: Iterable[JsonObject]) -> JsonObject:
     return {"name": obj["metadata"]["name"], "model": model, "used": used, "total": total}
 
 
-def _limit(one: JsonObject) -> JsonObject:
-    limit = one["limit"]
-    share = 100 * one["used"] / limit if limit else 0
+def _limit(namespace: str, used: int, limit: int | None) -> JsonObject:
+    share = 100 * used / limit if limit else 0
     told = "" if limit is None else told_size(limit)
-    return {"namespace": one["namespace"], "used": told_size(one["used"]), "limit": told, "share": min(100, share)}
+    return {"namespace": namespace, "used": told_size(used), "limit": told, "share": min(100, share)}
 
 
 def _state(kind: Resource, obj: JsonObject) -> str:
     return state_of(kind, obj)
 
 
-def _name(obj: JsonObject) -> str:
-    namespace = obj["metadata"].get("namespace") or ""
-    return f"{namespace}/{obj['metadata']['name']}" if namespace else str(obj["metadata"]["name"])
+def _named(ref: Ref) -> str:
+    return f"{ref.namespace}/{ref.name}" if ref.namespace else ref.name
 
 
 def _ref(told: JsonObject) -> Ref:

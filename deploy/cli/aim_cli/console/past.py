@@ -4,9 +4,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
+from urllib.parse import quote
 
-from aim_cli.asking import JsonObject
+from aim_cli.asking import JsonObject, Ref
 from aim_cli.console.access import Rights
+from aim_cli.console.pages import href
 from aim_cli.log_targets import Target, kind_name
 from aim_cli.resources import KNOWN
 from aim_cli.services import services
@@ -39,17 +41,23 @@ class Drawn:
 
 async def story(history: History, wanted: Target, rights: Rights) -> JsonObject:
     """Bars and moments of an object; of others only what the viewer may see."""
-    bars = [bar for bar in await waterfall(history, wanted) if _is_shown(bar.kind, bar.key, rights)]
-    moments = [one for one in await timeline(history, wanted) if _is_shown(one.kind, one.key, rights)]
+    bars = [bar for bar in await waterfall(history, wanted) if is_shown(bar.kind, bar.key, rights)]
+    moments = await seen_moments(history, wanted, rights)
     return {
         "bars": drawn(bars),
-        "moments": [_told(one) for one in moments[-MOST:]],
+        "moments": [_told(one) for one in moments],
         "begun": bars[0].begun if bars else None,
         "span": _told_seconds(_scale(bars)[1]) if bars else "",
     }
 
 
-def _is_shown(kind: str, key: Key, rights: Rights) -> bool:
+async def seen_moments(history: History, wanted: Target, rights: Rights) -> list[Moment]:
+    """The newest moments of an object's story, as far as the viewer may see them."""
+    return [one for one in await timeline(history, wanted) if is_shown(one.kind, one.key, rights)][-MOST:]
+
+
+def is_shown(kind: str, key: Key, rights: Rights) -> bool:
+    """Whether a viewer may see an object of a kind; of kinds that nobody is asked about nobody."""
     known = next((one for one in KNOWN if one.kind == kind), None)
     return known is not None and rights.admits(known.resource, key.namespace)
 
@@ -88,7 +96,16 @@ def _told_seconds(seconds: float) -> str:
 
 
 def _told(moment: Moment) -> JsonObject:
-    return {"at": moment.at, "who": moment.who, "about": moment.about, "what": moment.what, "trace": moment.trace}
+    told = {"at": moment.at, "who": moment.who, "about": moment.about, "what": moment.what, "trace": moment.trace}
+    return {**told, "decision": _link(moment.kind, moment.key, moment.decision)}
+
+
+def _link(kind: str, key: Key, decision: str) -> str:
+    """Where the page of a decision about an object is; empty where there is none."""
+    known = next((one for one in KNOWN if one.kind == kind), None)
+    if known is None or not decision:
+        return ""
+    return f"{href(Ref(known, key.namespace, key.name))}/replay/{quote(decision, safe='')}"
 
 
 async def replayed(history: History, wanted: Target, rights: Rights) -> list[JsonObject]:
@@ -100,18 +117,20 @@ async def replayed(history: History, wanted: Target, rights: Rights) -> list[Jso
     return [
         {
             "at": one.stored.record.at,
+            "link": _link(wanted.part.kind.kind, wanted.key, one.stored.record.id),
             "service": one.stored.record.service,
             "did": deeds(one.stored.record),
             "verdict": one.verdict.value,
-            "because": _because(one, rights),
+            "because": because(one, rights),
         }
         async for one in Replayer(history, services()).decisions(about)
     ]
 
 
-def _because(one: Replayed, rights: Rights) -> list[str]:
+def because(one: Replayed, rights: Rights) -> list[str]:
+    """What is otherwise or missing, for who may see all that the decision read."""
     reasons = [*one.differences, *(f"missing: {what}" for what in one.missing)]
     read = ((kind_name(read.part), read.key) for read in one.stored.record.reads.objects)
-    if reasons and not all(_is_shown(kind, key, rights) for kind, key in read):
+    if reasons and not all(is_shown(kind, key, rights) for kind, key in read):
         return ["it read objects that you may not see"]
     return reasons

@@ -295,15 +295,17 @@ class History:
         message = await last_message(self._connection, self._layout.decisions_stream, subject)
         return None if message is None else loads(message.data)
 
-    async def state_at(self, at: datetime, parts: Sequence[str]) -> dict[tuple[str, Key], StateAt]:
-        """What is known of every object of some parts at some time.
+    async def state_at(
+        self, at: datetime, parts: Sequence[str], namespace: str | None = None
+    ) -> dict[tuple[str, Key], StateAt]:
+        """What is known of every object of some parts, in one namespace or (``None``) in all, at some time.
 
         For each the last version before it; the present one where that is older; unknown where the first one kept is
         later and has a predecessor.
         """
         before: dict[tuple[str, Key], LoggedVersion] = {}
         after: dict[tuple[str, Key], LoggedVersion] = {}
-        subjects = tuple(self._layout.log_filter(part) for part in parts)
+        subjects = tuple(self._layout.log_filter(part, namespace or "") for part in parts)
         async for delivered in self._read(subjects, _ALL):
             version = self._logged(delivered.message)
             if version is None:
@@ -314,7 +316,7 @@ class History:
                 before[where] = max(before.get(where, version), version, key=place_of)
             else:
                 after[where] = min(after.get(where, version), version, key=place_of)
-        present = {(version.part, version.key): version for version in await self._all_present(parts)}
+        present = {(version.part, version.key): version for version in await self._all_present(parts, namespace or "")}
         return {
             where: state_at(before.get(where), after.get(where), present.get(where), at)
             for where in sorted({*before, *after, *present})
@@ -366,8 +368,8 @@ class History:
         message = await last_message(self._connection, self._layout.state_stream, subject)
         return None if message is None else self._stated(message, message.sequence)
 
-    async def _all_present(self, parts: Sequence[str]) -> Iterable[LoggedVersion]:
-        return await self._stated_all(tuple(self._layout.state_filter(part) for part in parts))
+    async def _all_present(self, parts: Sequence[str], namespace: str) -> Iterable[LoggedVersion]:
+        return await self._stated_all(tuple(self._layout.state_filter(part, namespace) for part in parts))
 
     async def _stated_all(self, subjects: tuple[str, ...]) -> list[LoggedVersion]:
         return [

@@ -128,11 +128,11 @@ class Layout:
         return f"{self.root}.decision.{encode_token(service)}.{digest}"
 
     def state_filter(self, part: str, service: str = "") -> str:
-        """All present versions of a part, or the facts of one service."""
+        """All present versions of a part, or those of a namespace; the facts of a service lie under its name."""
         return f"{self.root}.state.{part}.{encode_token(service)}.>" if service else f"{self.root}.state.{part}.>"
 
     def log_filter(self, part: str, service: str = "") -> str:
-        """All versions of a part, or of the facts of one service."""
+        """All versions of a part, or those of a namespace; the facts of a service lie under its name."""
         return f"{self.root}.log.{part}.{encode_token(service)}.>" if service else f"{self.root}.log.{part}.>"
 
     def parse_state(self, subject: str) -> tuple[str, Key]:

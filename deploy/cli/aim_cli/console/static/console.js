@@ -56,10 +56,15 @@ async function renew() {
   waiting = false;
   const answer = await fetch(location.href, { headers: { Accept: "text/html" } });
   if (!answer.ok) { return; }
-  const fresh = new DOMParser().parseFromString(await answer.text(), "text/html").getElementById("main");
-  const shown = document.getElementById("main");
+  const text = await answer.text();
   // Who began to type while the answer was under way is not disturbed either.
   if (busy()) { waiting = true; return; }
+  show(text);
+}
+
+function show(text) {
+  const fresh = new DOMParser().parseFromString(text, "text/html").getElementById("main");
+  const shown = document.getElementById("main");
   if (!fresh) { return; }
   shown.toggleAttribute("data-lost", fresh.hasAttribute("data-lost"));
   tell();
@@ -69,8 +74,40 @@ async function renew() {
   restore(shown, before);
 }
 
-// Stories and replays read the log; they are as they were when somebody asked.
-if (!/\/(story|replay)$/.test(location.pathname)) {
+// The slider through time: what its place means is told while it moves, and shown when it rests there.
+let journeys = 0;
+
+function stop(slider) { return slider.list.options[slider.value].dataset; }
+
+async function travel(slider) {
+  const journey = ++journeys;
+  const address = `?at=${encodeURIComponent(stop(slider).at)}`;
+  const answer = await fetch(address, { headers: { Accept: "text/html" } });
+  const text = await answer.text();
+  // Who went on meanwhile wants to see where that leads.
+  if (!answer.ok || journey !== journeys) { return; }
+  history.replaceState(null, "", address);
+  show(text);
+  furnish();
+}
+
+// With a script nobody needs the button.
+function furnish() {
+  const button = document.querySelector(".stops button");
+  if (button) { button.hidden = true; }
+}
+
+document.addEventListener("input", (event) => {
+  if (event.target.type !== "range") { return; }
+  const { at, what } = stop(event.target);
+  event.target.setAttribute("aria-valuetext", what);
+  document.querySelector(".past .what").textContent = `${at.slice(0, 23).replace("T", " ")} ${what}`;
+});
+document.addEventListener("change", (event) => { if (event.target.type === "range") { travel(event.target); } });
+furnish();
+
+// What reads the log is as it was when somebody asked.
+if (!/\/(story|past|replay|holes)(\/|$)/.test(location.pathname)) {
   const news = new EventSource("/live");
   let known = null;
   news.onopen = tell;

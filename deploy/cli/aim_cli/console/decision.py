@@ -1,0 +1,107 @@
+"""One decision: what it read, what it planned and wrote, and whether the code of today decides the same (FW-674)."""
+
+import json
+from typing import Final
+
+from aim_cli.asking import JsonObject, Ref
+from aim_cli.console.access import Rights
+from aim_cli.console.log_pages import Asked
+from aim_cli.console.past import because, is_shown
+from aim_cli.console.then import address
+from aim_cli.log_targets import kind_name
+from aim_cli.resources import KNOWN
+from aim_cli.services import services
+from aim_cli.timeline import trace_id
+from controller_runtime import Key
+from controller_runtime.bus.decision import DecisionRecord
+from controller_runtime.bus.history import DecisionFilter, History
+from controller_runtime.replay import Replayed, Replayer
+
+_OF_OBJECTS: Final = ("children", "patches", "deletes")
+"""Members of a plan that are lists of what it does to objects, which its reader need not be allowed to see."""
+
+
+async def decision_page(log: History, asked: Asked, wanted: str) -> JsonObject | None:
+    """The decision with an id; ``None`` if the log holds none about the object.
+
+    Raises:
+        BusError: the log cannot be read.
+    """
+    part, key = asked.target.part.name, asked.target.key
+    found = next((one.record for one in await log.decisions_of(part, key) if one.record.id == wanted), None)
+    if found is None:
+        return None
+    moment = DecisionFilter(found.service, part, key.namespace, key.name, found.at, found.at)
+    again = [one async for one in Replayer(log, services()).decisions(moment) if one.stored.record.id == wanted]
+    return told(found, again[0] if again else None, asked)
+
+
+def told(record: DecisionRecord, again: Replayed | None, asked: Asked) -> JsonObject:
+    """What stands on the page, as far as its viewer may see it.
+
+    Args:
+        again: ``None`` where the log has lost it in the meantime.
+    """
+    rights = asked.rights
+    read = [one for one in record.reads.objects if is_shown(kind_name(one.part), one.key, rights)]
+    plan, hidden = _planned(record, rights)
+    return {
+        "ref": asked.ref,
+        "record": record,
+        "then": address(asked.ref, record.at),
+        "trace": trace_id(record.traceparent),
+        "read": [
+            {
+                "what": f"{kind_name(one.part)} {one.key}",
+                "href": _href(kind_name(one.part), one.key, record),
+                "version": one.resource_version if one.uid else "",
+                "found": bool(one.uid),
+            }
+            for one in read
+        ],
+        "looked_up": _look_ups(record),
+        "unseen": len(record.reads.objects) - len(read),
+        "writes": [one for one in record.writes if is_shown(one.kind, Key(one.namespace, one.name), rights)],
+        "plan": json.dumps(plan, indent=2) if plan else "",
+        "hidden": hidden,
+        "verdict": "undetermined" if again is None else again.verdict.value,
+        "because": ["the log does not hold it any more"] if again is None else because(again, rights),
+        "beyond": [] if again is None or len(read) < len(record.reads.objects) else list(again.beyond),
+    }
+
+
+def _planned(record: DecisionRecord, rights: Rights) -> tuple[JsonObject, int]:
+    """The plan without what it does to objects that the viewer may not see, and how much that is."""
+    plan, hidden = dict(record.plan), 0
+    for member in _OF_OBJECTS:
+        # Of a plan that was too long digests are kept, which tell names at most.
+        items = plan.get(member)
+        if isinstance(items, list):
+            plan[member] = [one for one in items if is_shown(kind_name(one.get("part", "")), _key(one), rights)]
+            hidden += len(items) - len(plan[member])
+    return {name: value for name, value in plan.items() if value not in ([], {})}, hidden
+
+
+def _key(item: JsonObject) -> Key:
+    metadata = (item.get("body") or {}).get("metadata") or {}
+    own = {name: item.get(name) or metadata.get(name) or "" for name in ("namespace", "name")}
+    return Key(own["namespace"], own["name"])
+
+
+def _look_ups(record: DecisionRecord) -> list[str]:
+    """How it looked for many at once; without names, which may be of other tenants."""
+    reads = record.reads
+    return [
+        *(
+            f"{kind_name(one.part)} {f'by {one.index}' if one.index else 'all of them'}: {len(one.keys)} found"
+            for one in reads.indexes
+        ),
+        *(f"{kind_name(one.part)}: summary {one.summary}: {len(one.items)} items" for one in reads.summaries),
+        *(f"{kind_name(one.part)}: {one.count} read, kept as a digest" for one in reads.groups),
+        *(f"{kind_name(part)}: not fresh then" for part in reads.stale),
+    ]
+
+
+def _href(kind: str, key: Key, record: DecisionRecord) -> str:
+    known = next((one for one in KNOWN if one.kind == kind), None)
+    return "" if known is None else address(Ref(known, key.namespace, key.name), record.at)

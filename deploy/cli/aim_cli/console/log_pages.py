@@ -1,0 +1,114 @@
+"""An object at an earlier moment, as a page with a slider through its story (FW-670)."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from aim_cli.asking import JsonObject, Ref
+from aim_cli.console.access import Rights
+from aim_cli.console.pages import ref_at
+from aim_cli.console.past import seen_moments
+from aim_cli.console.then import Present, address, then
+from aim_cli.log_targets import Target, target_of
+from aim_cli.moments import moment
+from aim_cli.sizes import age
+from aim_cli.timeline import Moment
+from controller_runtime.bus.chain import Knowledge
+from controller_runtime.bus.history import History
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """A moment of an object's story at which one can look.
+
+    Attributes:
+        what: happened then, in one line.
+    """
+
+    at: datetime
+    what: str
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """Who wants to see what.
+
+    Attributes:
+        stop: number of a moment, from the first; without a script forms say no more.
+        at: a moment as `aim state --at` takes it; empty = the last one.
+    """
+
+    ref: Ref
+    target: Target
+    rights: Rights
+    stop: str = ""
+    at: str = ""
+
+
+def asked(path: Mapping[str, str], query: Mapping[str, str], rights: Rights) -> Asked | None:
+    """What an address asks for; ``None`` if it names no object that the viewer may see.
+
+    One that is gone still has a past.
+    """
+    ref = ref_at(path["plural"], path["namespace"], path["name"])
+    target = None if ref is None or not rights.admits(ref.kind.resource, ref.namespace) else target_of(ref)
+    if ref is None or target is None:
+        return None
+    return Asked(ref, target, rights, query.get("stop", ""), query.get("at", ""))
+
+
+async def past_page(log: History, present: Present, wanted: Asked, now: datetime) -> JsonObject:
+    """An object as it was.
+
+    Raises:
+        TargetError: the moment is none.
+        BusError: the log cannot be read.
+    """
+    stops = stops_of(await seen_moments(log, wanted.target, wanted.rights))
+    at = chosen(stops, wanted, now)
+    found = await then(log, present, wanted.rights, wanted.ref, at)
+    number = max((place for place, one in enumerate(stops) if one.at <= at), default=None)
+    content = found.content or {"ref": wanted.ref, "state_word": "", "mark": "rest"}
+    return {
+        **content,
+        "unasked": found.unasked,
+        "absent": "" if found.content else _absent(found.knowledge),
+        "past": {
+            "at": at,
+            "age": age(at.isoformat(), now),
+            "number": number,
+            "stops": [{"at": one.at.isoformat(), "what": one.what} for one in stops],
+            "what": "" if number is None else stops[number].what,
+            "earlier": _address(wanted.ref, [one.at for one in stops if one.at < at][-1:]),
+            "later": _address(wanted.ref, [one.at for one in stops if one.at > at][:1]),
+        },
+    }
+
+
+def stops_of(moments: Sequence[Moment]) -> list[Stop]:
+    """Each moment once; of what happened at the same time the last."""
+    told = {one.at: f"{one.who}: {one.about}: {one.what}" for one in moments}
+    return [Stop(at, what) for at, what in sorted(told.items())]
+
+
+def chosen(stops: Sequence[Stop], wanted: Asked, now: datetime) -> datetime:
+    """The moment that is asked for.
+
+    Raises:
+        TargetError: what is asked for is none.
+    """
+    if wanted.at:
+        return moment(wanted.at, now)
+    if wanted.stop.isdecimal() and int(wanted.stop) < len(stops):
+        return stops[int(wanted.stop)].at
+    return stops[-1].at if stops else now
+
+
+def _absent(knowledge: Knowledge) -> str:
+    if knowledge is Knowledge.ABSENT:
+        return "It was not there."
+    return "How it was is not known: the event log does not hold it any more."
+
+
+def _address(ref: Ref, at: Sequence[datetime]) -> str:
+    return address(ref, at[0]) if at else ""

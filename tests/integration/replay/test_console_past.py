@@ -1,0 +1,297 @@
+"""The console and the broker: an object at an earlier moment, and what it makes of each version once."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from support.bus_source import Source
+from support.nats import eventually
+
+from aim_cli.asking import JsonObject, Ref
+from aim_cli.console.access import Rights
+from aim_cli.console.bus_page import bus_page
+from aim_cli.console.decision import decision_page
+from aim_cli.console.log_pages import Asked, asked, past_page
+from aim_cli.console.mirror import Mirror
+from aim_cli.console.then import ELSEWHERE, Then, then
+from aim_cli.errors import TargetError
+from aim_cli.log_targets import target_of
+from aim_cli.resources import AIM_CLUSTER_MODEL, AIM_SERVICE, AIM_TEMPLATE_CACHE, KNOWN, POD, Resource
+from aim_domain.parts import CLUSTER_MODELS, DISCOVERY_PODS, PREDICTOR_PODS, SERVICES, TEMPLATE_CACHES
+from controller_runtime import Key, Part
+from controller_runtime.bus.chain import Knowledge
+from controller_runtime.bus.connection import BusConnection
+from controller_runtime.bus.decision import DecisionRecord
+from controller_runtime.bus.envelope import Verb
+from controller_runtime.bus.history import History
+from controller_runtime.bus.subjects import Layout
+
+CHAT = Ref(AIM_SERVICE, "ns", "chat")
+ALL = Rights(frozenset(kind.resource for kind in KNOWN))
+CACHE = {"cache": {"templateCacheRef": {"kind": "AIMTemplateCache", "namespace": "ns", "name": "weights"}}}
+MODEL = {"resolvedModel": {"kind": "AIMClusterModel", "name": "chosen"}}
+
+
+class Today:
+    """Nobody owns anything, but for what a test says."""
+
+    def __init__(self, *refs: Ref) -> None:
+        self._refs = refs
+
+    def holds(self, _: Resource) -> bool:
+        return True
+
+    def owned(self, kind: Resource, owner: str) -> list[Ref]:
+        assert owner
+        return [ref for ref in self._refs if ref.kind == kind]
+
+
+class Told:
+    """Sources of several parts."""
+
+    def __init__(self, bus: BusConnection, layout: Layout) -> None:
+        parts: tuple[Part[Any], ...] = (SERVICES, TEMPLATE_CACHES, CLUSTER_MODELS, PREDICTOR_PODS, DISCOVERY_PODS)
+        self._sources = {
+            part.name: Source(bus, layout, part.name, epoch=f"20260101T000000.000Z-{number:06x}")
+            for number, part in enumerate(parts)
+        }
+
+    def __getitem__(self, part: str) -> Source:
+        return self._sources[part]
+
+    async def say(self, part: str, name: str, namespace: str = "ns", **fields: object) -> datetime:
+        """A version; returns a moment after it and before whatever comes next."""
+        await self._sources[part].upsert(name, namespace=namespace, **fields)
+        return await passed()
+
+
+async def passed() -> datetime:
+    moment = datetime.now(UTC)
+    # Versions have the millisecond that has begun.
+    await asyncio.sleep(0.001)
+    return moment
+
+
+@pytest.fixture
+def log(bus: BusConnection, layout: Layout) -> History:
+    return History(bus, layout)
+
+
+@pytest.fixture
+def told(bus: BusConnection, layout: Layout) -> Told:
+    return Told(bus, layout)
+
+
+def below(found: Then) -> dict[str, str]:
+    assert found.content is not None
+    return {str(one["ref"]): one["state"] for one in found.content["tree"]["below"]}
+
+
+@pytest.mark.spec("FW-670")
+async def test_an_object_and_what_belonged_to_it_are_as_they_were(log: History, told: Told) -> None:
+    before = await passed()
+    await told.say(CLUSTER_MODELS.name, "chosen", "", status={"status": "Pending"})
+    early = await told.say(SERVICES.name, "chat", status={"status": "Pending", **MODEL})
+    await told.say(CLUSTER_MODELS.name, "chosen", "", status={"status": "Ready"})
+    await told.say(TEMPLATE_CACHES.name, "weights", status={"status": "Progressing"})
+    later = await told.say(SERVICES.name, "chat", status={"status": "Starting", **MODEL, **CACHE})
+    await told[TEMPLATE_CACHES.name].delete("weights")
+    gone = await passed()
+
+    assert (await then(log, Today(), ALL, CHAT, before)).knowledge is Knowledge.ABSENT
+    first = await then(log, Today(), ALL, CHAT, early)
+    assert first.content is not None
+    assert first.content["state_word"] == "Pending"
+    assert below(first) == {"AIMClusterModel chosen": "Pending"}
+    second = await then(log, Today(), ALL, CHAT, later)
+    assert below(second) == {"AIMClusterModel chosen": "Ready", "AIMTemplateCache ns/weights": "Progressing"}
+    assert below(await then(log, Today(), ALL, CHAT, gone))["AIMTemplateCache ns/weights"] == "missing"
+
+
+@pytest.mark.spec("FW-670", "FW-633")
+async def test_of_the_past_as_well_only_what_the_viewer_may_list_is_told(log: History, told: Told) -> None:
+    await told.say(CLUSTER_MODELS.name, "chosen", "", status={"status": "Ready"})
+    at = await told.say(SERVICES.name, "chat", status={"status": "Running", **MODEL})
+    some = Rights(within=frozenset({(AIM_SERVICE.resource, "ns")}))
+    assert below(await then(log, Today(), some, CHAT, at)) == {"AIMClusterModel chosen": "not known"}
+    assert (await then(log, Today(), some, Ref(AIM_SERVICE, "other", "chat"), at)).content is None
+    nothing = await then(log, Today(), Rights(), CHAT, at)
+    assert nothing.content is None
+    assert list(nothing.unasked) == [str(CHAT)]
+
+
+@pytest.mark.spec("FW-670")
+async def test_what_the_log_cannot_tell_is_not_guessed(log: History, told: Told, bus: BusConnection) -> None:
+    first = await told.say(SERVICES.name, "chat", status={"status": "Pending"})
+    source = told[SERVICES.name]
+    # A version of which the history knows only that there was one.
+    source.history = False
+    lost = await told.say(SERVICES.name, "chat", status={"status": "Starting"})
+    source.history = True
+    await told.say(SERVICES.name, "chat", status={"status": "Running"})
+    for at in (first, lost):
+        found = await then(log, Today(), ALL, CHAT, at)
+        assert found.unasked[str(CHAT)].startswith("the event log cannot tell how it was"), at
+    await source._store(Key("ns", "chat"), Verb.UPSERT, source.change("chat")["metadata"], b"garbage")
+    unreadable = await then(log, Today(), ALL, CHAT, await passed())
+    assert unreadable.content is None
+    assert unreadable.unasked[str(CHAT)] == "the version of then cannot be read"
+
+
+@pytest.mark.spec("FW-670")
+async def test_a_pod_is_found_in_whichever_part_it_is(log: History, told: Told) -> None:
+    at = await told.say(DISCOVERY_PODS.name, "look", status={"phase": "Running"}, spec={"containers": []})
+    found = await then(log, Today(), ALL, Ref(POD, "ns", "look"), at)
+    assert found.content is not None
+    assert found.content["state_word"] == "Running"
+
+
+@pytest.mark.spec("FW-670")
+async def test_of_what_was_made_in_all_of_the_cluster_the_rest_is_said_to_be_unknown(log: History, told: Told) -> None:
+    at = await told.say(CLUSTER_MODELS.name, "chosen", "", status={"status": "Ready"})
+    uid = told[CLUSTER_MODELS.name].truth[Key("", "chosen")]["metadata"]["uid"]
+    cache = told[TEMPLATE_CACHES.name].change("weights", status={"status": "Progressing"})
+    cache["metadata"]["ownerReferences"] = [{"kind": "AIMClusterModel", "name": "chosen", "uid": uid}]
+    await told[TEMPLATE_CACHES.name].publish(Key("ns", "weights"), cache)
+    model, made = Ref(AIM_CLUSTER_MODEL, "", "chosen"), Ref(AIM_TEMPLATE_CACHE, "ns", "weights")
+    found = await then(log, Today(made), ALL, model, await passed())
+    assert below(found) == {"AIMTemplateCache ns/weights": "Progressing"}
+    assert ELSEWHERE in found.unasked
+    assert below(await then(log, Today(made), ALL, model, at)) == {}
+
+
+@pytest.mark.spec("FW-670")
+async def test_stops_are_the_moments_of_the_story_and_lead_to_each_other(log: History, told: Told) -> None:
+    for state in ("Pending", "Starting", "Running"):
+        await told.say(SERVICES.name, "chat", status={"status": state})
+    target, now = target_of(CHAT), datetime.now(UTC)
+    assert target is not None
+
+    async def page(stop: str = "", at: str = "") -> JsonObject:
+        return await past_page(log, Today(), Asked(CHAT, target, ALL, stop, at), now)
+
+    last = await page()
+    assert (last["state_word"], last["past"]["number"], last["past"]["later"]) == ("Running", 2, "")
+    middle = await page(stop="1")
+    assert (middle["state_word"], middle["past"]["what"]) == (
+        "Starting",
+        "kubernetes: AIMService ns/chat: status Pending → Starting",
+    )
+    earlier = middle["past"]["earlier"].partition("?at=")[2]
+    assert (await page(at=earlier))["state_word"] == "Pending"
+    assert (await page(at=last["past"]["stops"][1]["at"]))["past"]["number"] == 1
+    long_ago = await page(at="1h")
+    assert (long_ago["absent"], long_ago["past"]["number"]) == ("It was not there.", None)
+    assert (await page(stop="99"))["past"]["number"] == 2
+    with pytest.raises(TargetError):
+        await page(at="yesterday")
+
+
+@pytest.mark.spec("FW-670")
+async def test_of_before_the_log_nobody_can_say_that_something_was_not_there(log: History, told: Told) -> None:
+    at = await told.say(SERVICES.name, "other", status={"status": "Running"})
+
+    class Cut(History):
+        async def complete_since(self) -> dict[str, datetime]:
+            return {"versions": at + timedelta(seconds=1)}
+
+    log.__class__ = Cut
+    found = await then(log, Today(), ALL, CHAT, at)
+    assert (found.content, found.knowledge) == (None, Knowledge.UNKNOWN)
+    assert found.unasked[str(CHAT)].startswith("the event log is complete since")
+
+
+@pytest.mark.spec("FW-674")
+async def test_a_decision_is_found_by_its_id_among_those_about_the_object(
+    bus: BusConnection, layout: Layout, log: History, told: Told
+) -> None:
+    at = await told.say(SERVICES.name, "chat", status={"status": "Pending"})
+    for number, name in enumerate(("chat", "chat", "other")):
+        record = DecisionRecord(
+            id=f"d{number}", service="serving", controller="service", part=SERVICES.name,
+            namespace="ns", name=name, at=at,
+        )  # fmt: skip
+        await bus.publish(layout.decision("serving", SERVICES.name, record.key), record.to_json(), {})
+    wanted = asked({"plural": "aimservices", "namespace": "ns", "name": "chat"}, {}, ALL)
+    assert wanted is not None
+    found = await decision_page(log, wanted, "d1")
+    assert found is not None
+    assert (found["record"].id, found["verdict"]) == ("d1", "undetermined")
+    assert found["because"] == ["missing: the settings: an older release did not record them"]
+    assert await decision_page(log, wanted, "d2") is None, "it is about another object"
+    assert asked({"plural": "aimservices", "namespace": "ns", "name": "chat"}, {}, Rights()) is None
+
+
+# The present
+
+
+@asynccontextmanager
+async def following(bus: BusConnection) -> AsyncIterator[Mirror]:
+    found = Mirror(bus)
+    running = asyncio.ensure_future(found.run())
+    try:
+        yield found
+    finally:
+        running.cancel()
+        await asyncio.wait((running,))
+
+
+@pytest.mark.spec("FW-675")
+async def test_each_version_is_looked_at_once(
+    bus: BusConnection, layout: Layout, told: Told, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AIM_NATS_ROOT", layout.root)
+    source, looked = told[SERVICES.name], list[str]()
+
+    def state(_: Resource, obj: JsonObject) -> str:
+        looked.append(obj["metadata"]["name"])
+        return str(obj["status"]["status"])
+
+    await told.say(SERVICES.name, "chat", status={"status": "Starting"})
+    await told.say(SERVICES.name, "other", "elsewhere", status={"status": "Running"})
+    await source.mark()
+    async with following(bus) as mirror:
+
+        def seen(namespace: str = "") -> list[tuple[str, str]]:
+            return sorted(mirror.each(AIM_SERVICE, namespace, state))
+
+        both = [("elsewhere", "Running"), ("ns", "Starting")]
+        await eventually(lambda: seen() == both, "both are known")
+        looked.clear()
+        assert (seen(), seen("ns"), looked) == (both, both[1:], [])
+        await source.upsert("chat", status={"status": "Running"})
+        await eventually(lambda: ("ns", "Running") in seen(), "the change is known")
+        assert looked == ["chat"]
+        await source.delete("chat")
+        await eventually(lambda: seen() == both[:1], "it is gone")
+
+
+@pytest.mark.spec("FW-673")
+async def test_the_page_of_the_log_tells_epochs_and_for_who_asks_holes(
+    bus: BusConnection, layout: Layout, told: Told, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AIM_NATS_ROOT", layout.root)
+    source = told[SERVICES.name]
+    for number in range(3):
+        # Of the second version the history knows only that there was one.
+        source.history = number != 1
+        await told.say(SERVICES.name, "chat", status={"status": str(number)})
+    await source.mark()
+    async with following(bus) as mirror:
+        await eventually(lambda: mirror.namespaces == {"ns"}, "it is known")
+        now = await bus_page(mirror, holes=False)
+        rows = {row["line"].name: row for row in now["parts"]}
+        assert rows[SERVICES.name]["since"] == datetime(2026, 1, 1, tzinfo=UTC)
+        assert rows[TEMPLATE_CACHES.name]["since"] is None
+        assert [row[0] for row in now["streams"]] == [
+            layout.state_stream,
+            layout.history_stream,
+            layout.decisions_stream,
+        ]
+        assert now["holes"] == []
+        asked = await bus_page(mirror, holes=True)
+        assert asked["holes"] == [(SERVICES.name, 1, 1)]
+        assert {row["line"].name: row["holes"] for row in asked["parts"]}[SERVICES.name] == (1, 1)
