@@ -72,8 +72,10 @@ class Site:
         """Where to listen.
 
         Raises:
-            TargetError: `listen` is no address.
+            TargetError: `listen` is no address, or a name stands for many.
         """
+        if any("*" in one for one in self.names):
+            raise TargetError("--host: one name each, without a star")
         try:
             found = address_of(self.listen)
         except ValueError:
