@@ -109,24 +109,27 @@ class Feed:
 @asynccontextmanager
 async def site(folder: Path, objects: Iterable[JsonObject] = ()) -> AsyncIterator[Site]:
     """A broker with these objects, and a console that has read them."""
+    async with ControlPlane() as plane, told(folder, objects) as (broker, feed):
+        kubeconfig = folder / "kubeconfig"
+        await asyncio.to_thread(kubeconfig.write_text, plane.kubeconfig())
+        async with _console(broker.url, kubeconfig) as (address, pid):
+            yield Site(address, plane, broker, pid, feed)
+
+
+@asynccontextmanager
+async def told(folder: Path, objects: Iterable[JsonObject] = ()) -> AsyncIterator[tuple[NatsServer, Feed]]:
+    """A broker that was told of these objects, and still is."""
     store = folder / "nats"
     # Nobody asks what is left after a crash of the machine: writes need not be synced.
     unsynced = f'jetstream {{ store_dir: "{store}", max_file_store: 1TB }}'
-    async with (
-        ControlPlane() as plane,
-        NatsServer(store, extra_config=unsynced) as broker,
-        connected(broker.url) as bus,
-    ):
+    async with NatsServer(store, extra_config=unsynced) as broker, connected(broker.url) as bus:
         await bus.wait_connected()
         await ensure_streams(bus, DEFAULT_LAYOUT, TEST_LIMITS)
         feed = Feed(bus)
         await feed.tell_all(objects)
-        kubeconfig = folder / "kubeconfig"
-        await asyncio.to_thread(kubeconfig.write_text, plane.kubeconfig())
         vouching = asyncio.ensure_future(feed.keep_vouching())
         try:
-            async with _console(broker.url, kubeconfig) as (address, pid):
-                yield Site(address, plane, broker, pid, feed)
+            yield broker, feed
         finally:
             vouching.cancel()
             await asyncio.wait((vouching,))

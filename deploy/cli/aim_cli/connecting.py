@@ -52,25 +52,33 @@ async def history(nats_url: str) -> AsyncIterator[History]:
 
 
 @asynccontextmanager
-async def broker(nats_url: str) -> AsyncIterator[BusConnection]:
+async def broker(nats_url: str, *, at_once: bool = True) -> AsyncIterator[BusConnection]:
     """Connect with the broker, with the credentials and the CA that the variables of the services name.
 
+    Args:
+        at_once: whether the broker has to answer before anything else is done.
+
     Raises:
-        UnreachableError: no connection within five seconds.
+        UnreachableError: no connection within five seconds, if it has to be there at once.
     """
     async with connect(_settings(nats_url)) as connection:
-        try:
-            async with asyncio.timeout(_PATIENCE):
-                await connection.wait_connected()
-        except TimeoutError:
-            raise UnreachableError(
-                f"the message broker at {without_credentials(nats_url)} does not answer; "
-                f"set --nats-url or AIM_NATS_URL (in a cluster: {TO_BROKER})"
-            ) from None
+        if at_once:
+            await _reached(connection, nats_url)
         try:
             yield connection
         except BusError as error:
             raise UnreachableError(str(error)) from error
+
+
+async def _reached(connection: BusConnection, nats_url: str) -> None:
+    try:
+        async with asyncio.timeout(_PATIENCE):
+            await connection.wait_connected()
+    except TimeoutError:
+        raise UnreachableError(
+            f"the message broker at {without_credentials(nats_url)} does not answer; "
+            f"set --nats-url or AIM_NATS_URL (in a cluster: {TO_BROKER})"
+        ) from None
 
 
 def _settings(nats_url: str) -> BusSettings:

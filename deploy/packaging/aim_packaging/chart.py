@@ -6,6 +6,7 @@ from typing import Final
 
 import yaml
 
+from aim_cli.console.identity import REVIEWS
 from aim_cli.doctor import EXAMINER
 from aim_packaging.alerts import rules
 from aim_packaging.broker import reader, user_of
@@ -28,7 +29,7 @@ def permission_table() -> JsonObject:
     """For each service its rules at the Kubernetes API and its subjects on the broker, for the default root."""
     layout = Layout()
     services = {one.name: {**rules_of(one), "nats": user_of(one, layout).permissions} for one in definitions()}
-    return {"services": services, "reader": reader(layout).permissions, "check": _check()}
+    return {"services": services, "reader": reader(layout).permissions, "check": _check(), "console": _console()}
 
 
 def _check() -> list[JsonObject]:
@@ -36,6 +37,11 @@ def _check() -> list[JsonObject]:
     return [
         {"apiGroups": [group], "resources": [resource], "verbs": [verb]} for verb, group, resource in sorted(EXAMINER)
     ]
+
+
+def _console() -> list[JsonObject]:
+    """The rules of the console, which only asks about its viewers (FW-683)."""
+    return [{"apiGroups": [kind.group], "resources": [kind.plural], "verbs": ["create"]} for kind in REVIEWS]
 
 
 def files(charts: Path) -> Mapping[Path, str]:

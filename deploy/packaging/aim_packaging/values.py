@@ -18,6 +18,7 @@ Share = Annotated[float, Field(ge=0, le=1)]
 ShareText = Annotated[str, Field(pattern=r"^(0|1|0?\.[0-9]+|0\.|1\.0*)$")]
 """The same as text: `helm --set` takes for a number only what has no point."""
 Duration = Annotated[str, Field(pattern=UNSIGNED_PATTERN)]
+HostName = Annotated[str, Field(pattern=r"^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$")]
 Bytes = Annotated[str, Field(pattern=r"^([0-9]+(\.[0-9]*)?|\.[0-9]+)([KMGTPE]i|[kMGTPE]|[eE][0-9]+)?$")]
 
 
@@ -80,7 +81,7 @@ class Workload(_Values):
 
 
 class Services(_Values):
-    """Overrides of `manager` for one service; any of its values."""
+    """Overrides of `manager` for one service, or for the console; any of its values."""
 
     model_config = ConfigDict(alias_generator=None)
 
@@ -89,6 +90,10 @@ class Services(_Values):
     artifacts: Object = {}
     serving: Object = {}
     routing: Object = {}
+    console: Object = Field(
+        {"replicas": 1, "args": []},
+        description="sessions are in the memory of its pod; args are further options of `aim console`",
+    )
 
 
 class ServiceAccount(_Values):
@@ -128,7 +133,23 @@ class Metrics(_Values):
 class CertManager(_Values):
     """Certificates by cert-manager."""
 
-    enable: bool = Field(False, description="makes the Secret of metrics.certSecret, by an issuer that signs itself")
+    enable: bool = Field(
+        False,
+        description="makes the Secrets of metrics.certSecret and console.certSecret, by issuers that sign themselves",
+    )
+
+
+class Console(_Values):
+    """`aim console` for all who may list something (FW-683). What holds for its pod: services.console."""
+
+    enable: bool = False
+    hosts: list[HostName] = Field(
+        [], description="names that it is opened by, besides that of its Service and of a port-forward"
+    )
+    cert_secret: str = Field("", description="Secret with tls.crt and tls.key for these; empty = its pod signs its own")
+    namespaces: list[str] = Field(
+        [], description="whose pods may reach it, such as those of an ingress; a port-forward always does"
+    )
 
 
 class Prometheus(_Values):
@@ -321,6 +342,7 @@ class Values(_Values):
     crd: Crd = Crd()
     metrics: Metrics = Metrics()
     cert_manager: CertManager = CertManager()
+    console: Console = Console()
     prometheus: Prometheus = Prometheus()
     dashboards: Dashboards = Dashboards()
     network_policy: NetworkPolicy = NetworkPolicy()

@@ -9,8 +9,15 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 import pytest
+from support.bus_source import Source
 from support.nats import PATIENT_SECONDS, TEST_LIMITS, eventually
 
+from aim_cli.asking import Ref
+from aim_cli.console.access import Rights
+from aim_cli.console.mirror import mirror
+from aim_cli.console.past import story
+from aim_cli.log_targets import target_of
+from aim_cli.resources import HTTP_ROUTE
 from aim_local.nats import NatsServer
 from aim_packaging.broker import authorization, reader, user_of
 from aim_packaging.keys import new_key
@@ -157,6 +164,30 @@ async def test_the_command_line_reads_and_writes_nothing(broker: Broker) -> None
         subjects = [LAYOUT.log("httproutes", OBJECT)]
         assert await last_messages(bus, LAYOUT.history_stream, subjects, datetime.now(UTC)) == []
         assert not await stored(bus, LAYOUT.state("httproutes", OBJECT))
+
+
+@pytest.mark.spec("FW-535", "FW-683")
+async def test_the_console_follows_the_present_and_reads_the_past_as_the_reading_user(
+    broker: Broker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AIM_NATS_CREDENTIALS_FILE", str(broker.seeds["aim"]))
+    part, key = "httproutes", Key("a-namespace", "an.object")
+    route = {"metadata": {"name": key.name, "namespace": key.namespace, "uid": "u", "resourceVersion": "1"}}
+    ref = Ref(HTTP_ROUTE, key.namespace, key.name)
+    async with mirror(broker.url) as present, connect(broker.settings("aim-routing")) as bus:
+        async with asyncio.timeout(PATIENT_SECONDS):
+            await bus.wait_connected()
+        await ensure_streams(bus, LAYOUT, TEST_LIMITS)
+        source = Source(bus, LAYOUT, part)
+        source.truth[key] = route
+        await source.publish(key, route)
+        await source.mark()
+        await eventually(lambda: present.object(ref) is not None, "the object")
+        target = target_of(ref)
+        assert target is not None
+        told = await story(present.history, target, Rights(frozenset({HTTP_ROUTE.resource})))
+        assert told["bars"]
+        assert present._connection.statistics.denied is None
 
 
 @pytest.mark.spec("FW-535")

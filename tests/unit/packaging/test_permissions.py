@@ -190,8 +190,19 @@ def test_the_page_for_people_tells_every_rule() -> None:
     assert "| cluster | core | namespaces | kube-system | get |" in sections["routing"]
     services = permission_table()["services"].values()
     rules = sum(len(own[reach]) for own in services for reach in ("cluster", "system", "direct"))
+    rules += len(permission_table()["console"])
     rows = [line for line in text.splitlines() if line.startswith(("| cluster", "| namespace", "| direct"))]
     assert len(rows) == rules
+
+
+@pytest.mark.spec("FW-683")
+def test_the_console_only_asks_about_its_viewers() -> None:
+    rules = permission_table()["console"]
+    assert [(*one["apiGroups"], *one["resources"], *one["verbs"]) for one in rules] == [
+        ("authentication.k8s.io", "tokenreviews", "create"),
+        ("authorization.k8s.io", "subjectaccessreviews", "create"),
+    ]
+    assert "| cluster | authentication.k8s.io | tokenreviews |  | create |" in page(permission_table())
 
 
 @pytest.mark.spec("FW-535")

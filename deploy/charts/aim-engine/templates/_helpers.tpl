@@ -26,11 +26,11 @@ app.kubernetes.io/component: {{ .component }}
 {{- if .image.digest }}{{ .repository }}@{{ .image.digest }}{{ else }}{{ .repository }}:{{ $tag }}{{ end -}}
 {{- end }}
 
-{{- /* What holds for one service: manager, with the overrides of the service over it. */}}
+{{- /* What holds for one service, or the console: manager, with its overrides over it. An image may have another name. */}}
 {{- define "aim.workload" -}}
 {{- $manager := deepCopy .root.Values.manager -}}
 {{- $override := index .root.Values.services .name | default dict -}}
-{{- $repository := dig "image" "repository" "" $override | default (printf "%s-%s" $manager.image.repository .name) -}}
+{{- $repository := dig "image" "repository" "" $override | default (printf "%s-%s" $manager.image.repository (.image | default .name)) -}}
 {{- include "aim.overlay" (dict "base" $manager "over" $override) -}}
 {{- $_ := set $manager.image "repository" $repository -}}
 {{- toYaml $manager -}}
@@ -46,6 +46,52 @@ app.kubernetes.io/component: {{ .component }}
 {{- $_ := set $base $key $value -}}
 {{- end -}}
 {{- end -}}
+{{- end }}
+
+{{- /* Who a pod runs as, and where. */}}
+{{- define "aim.placement" -}}
+securityContext: {{- toYaml .w.podSecurityContext | nindent 2 }}
+{{- with .w.imagePullSecrets }}
+imagePullSecrets: {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .w.nodeSelector }}
+nodeSelector: {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .w.tolerations }}
+tolerations: {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .w.affinity }}
+affinity: {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .w.priorityClassName }}
+priorityClassName: {{ . }}
+{{- end }}
+topologySpreadConstraints:
+  {{- if .w.topologySpreadConstraints }}
+  {{- toYaml .w.topologySpreadConstraints | nindent 2 }}
+  {{- else }}
+  - maxSkew: 1
+    topologyKey: kubernetes.io/hostname
+    whenUnsatisfiable: ScheduleAnyway
+    labelSelector:
+      matchLabels: {{- include "aim.selector" .scope | nindent 8 }}
+  {{- end }}
+{{- end }}
+
+{{- define "aim.budget" }}
+{{- if and .w.podDisruptionBudget.enable (gt (int .w.replicas) 1) }}
+---
+apiVersion: policy/v1
+kind: PodDisruptionBudget
+metadata:
+  name: aim-engine-{{ .scope.component }}
+  namespace: {{ .scope.root.Release.Namespace }}
+  labels: {{- include "aim.labels" .scope | nindent 4 }}
+spec:
+  maxUnavailable: {{ .w.podDisruptionBudget.maxUnavailable }}
+  selector:
+    matchLabels: {{- include "aim.selector" .scope | nindent 6 }}
+{{- end }}
 {{- end }}
 
 {{- define "aim.permissions" -}}
@@ -70,6 +116,16 @@ app.kubernetes.io/component: {{ .component }}
 {{- if and .Values.metrics.enable .Values.metrics.secure -}}
 {{- .Values.metrics.certSecret | default (ternary "aim-engine-metrics-tls" "" .Values.certManager.enable) -}}
 {{- end -}}
+{{- end }}
+
+{{- /* Secret with the certificate of the console; empty where its pod signs its own. */}}
+{{- define "aim.consoleSecret" -}}
+{{- .Values.console.certSecret | default (ternary "aim-engine-console-tls" "" .Values.certManager.enable) -}}
+{{- end }}
+
+{{- /* Names that the console is opened by. */}}
+{{- define "aim.consoleHosts" -}}
+{{- prepend .Values.console.hosts (printf "aim-engine-console.%s.svc" .Release.Namespace) | uniq | toJson -}}
 {{- end }}
 
 {{- /* The rules of a role; without Secrets where values name the ones that may be read (FW-507). */}}

@@ -3,6 +3,7 @@
 # What a command needs is imported when it runs: `aim --help` answers at once (FW-555).
 # ruff: noqa: PLC0415
 from enum import StrEnum
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -186,20 +187,36 @@ def console(
     port: Annotated[int, typer.Option(help="Port on the loopback; 0 = any that is free.")] = 0,
     kubeconfig: Kubeconfig = None,
     context: Context = None,
+    listen: Annotated[
+        str, typer.Option(help="host:port or :port for others, by HTTPS, who log in with a token of the cluster.")
+    ] = "",
+    cert_path: Annotated[
+        Path | None, typer.Option(help="With --listen: folder of tls.crt and tls.key; default is self-signed.")
+    ] = None,
+    host: Annotated[
+        list[str] | None, typer.Option(help="With --listen: name under which it is opened; repeatable.")
+    ] = None,
 ) -> None:
     """Serve the platform as pages on the loopback, live, until interrupted; prints the address to open.
 
-    Reads the event log; the API server is only asked what you may list, and nothing else is shown. Exits with 4 when
-    broker or cluster do not answer.
+    Reads the event log; the API server is only asked what a viewer may list, and nothing else is shown. With --listen
+    there are many viewers, each of whom is asked about. Exits with 4 when broker or cluster do not answer.
     """
     from contextlib import suppress
 
-    from aim_cli.console.serving import serve
     from aim_cli.running import run
     from aim_cli.targets import Where
 
-    with suppress(KeyboardInterrupt):
-        run(serve(Where(kubeconfig, context), nats_url, port, lambda address: print(address, flush=True)))
+    where = Where(kubeconfig, context)
+    if not listen:
+        from aim_cli.console.serving import serve
+
+        with suppress(KeyboardInterrupt):
+            run(serve(where, nats_url, port, lambda address: print(address, flush=True)))
+    else:
+        from aim_cli.console.hosting import Site, host_pages
+
+        run(host_pages(where, nats_url, Site(listen, cert_path, tuple(host or ()))))
 
 
 def register(app: typer.Typer) -> None:

@@ -16,7 +16,7 @@ REMEMBERED_SECONDS: Final = 60.0
 _AT_ONCE: Final = 8
 
 Review: TypeAlias = Callable[[JsonObject], Awaitable[JsonObject]]
-"""Sends a SelfSubjectAccessReview and returns the answer."""
+"""Has the API server answer a SelfSubjectAccessReview, or the same about somebody else."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +44,7 @@ class Access:
     clock: Callable[[], float] = time.monotonic
     _known: dict[tuple[str, str], tuple[bool, float]] = field(default_factory=dict)
     _turns: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(_AT_ONCE))
+    _asking: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     async def rights(self, kinds: Collection[Resource], namespaces: Iterable[str]) -> Rights:
         """What may be seen of some kinds.
@@ -51,27 +52,27 @@ class Access:
         Raises:
             KubeError: the API server does not answer.
         """
-        everywhere = await self._allowed([(kind, "") for kind in kinds])
-        rest = [kind for kind in kinds if kind.namespaced and (kind.resource, "") not in everywhere]
-        within = await self._allowed([(kind, one) for one in namespaces for kind in rest])
+        # One request of a viewer at a time, so that no two ask the same.
+        async with self._asking:
+            everywhere = await self._allowed([(kind, "") for kind in kinds])
+            rest = [kind for kind in kinds if kind.namespaced and (kind.resource, "") not in everywhere]
+            within = await self._allowed([(kind, one) for one in namespaces for kind in rest])
         return Rights(frozenset(name for name, _ in everywhere), frozenset(within))
 
-    async def _allowed(self, questions: Iterable[tuple[Resource, str]]) -> set[tuple[str, str]]:
-        async def ask(kind: Resource, namespace: str) -> tuple[str, str] | None:
-            return (kind.resource, namespace) if await self._may_list(kind, namespace) else None
+    async def _allowed(self, questions: Collection[tuple[Resource, str]]) -> set[tuple[str, str]]:
+        now = self.clock()
+        # What no longer counts is of namespaces that are gone, or is asked anew.
+        self._known = {what: one for what, one in self._known.items() if now - one[1] < REMEMBERED_SECONDS}
+        unknown = [(kind, namespace) for kind, namespace in questions if (kind.resource, namespace) not in self._known]
+        await asyncio.gather(*(self._ask(kind, namespace) for kind, namespace in unknown))
+        asked = {(kind.resource, namespace) for kind, namespace in questions}
+        return {one for one in asked if self._known[one][0]}
 
-        answers = await asyncio.gather(*(ask(*one) for one in questions))
-        return {one for one in answers if one is not None}
-
-    async def _may_list(self, kind: Resource, namespace: str) -> bool:
-        known = self._known.get((kind.resource, namespace))
-        if known is not None and self.clock() - known[1] < REMEMBERED_SECONDS:
-            return known[0]
+    async def _ask(self, kind: Resource, namespace: str) -> None:
         async with self._turns:
             answer = await self.review(question(kind, namespace))
         allowed = bool((answer.get("status") or {}).get("allowed"))
         self._known[kind.resource, namespace] = (allowed, self.clock())
-        return allowed
 
 
 def question(kind: Resource, namespace: str) -> JsonObject:

@@ -1,29 +1,31 @@
 """The pages over HTTP (FW-630…FW-636)."""
 
 import asyncio
-import hmac
 from collections.abc import AsyncIterator, Awaitable, Callable
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response, StreamingResponse
+from starlette.responses import HTMLResponse, PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
+from starlette.types import Receive, Scope, Send
 
 from aim_cli.answer import plain
 from aim_cli.asking import JsonObject
 from aim_cli.console import decision, log_pages, pages, past
-from aim_cli.console.access import Access
 from aim_cli.console.bus_page import bus_page
+from aim_cli.console.door import HEADERS, Door, Viewer
+from aim_cli.console.limits import Places
 from aim_cli.console.mirror import SHOWN, Mirror
 from aim_cli.console.sight import Sight
+from aim_cli.console.templating import render
 from aim_cli.errors import CliError, TargetError
 from aim_cli.log_targets import Target, target_of
 from aim_cli.resources import KNOWN, NODE
@@ -34,16 +36,6 @@ _HERE: Final = Path(__file__).parent
 _PULSE: Final = 15.0
 _BETWEEN: Final = 1.0
 """Seconds between two news of a change: more often nobody reads."""
-_POLICY: Final = (
-    "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src 'self'; "
-    "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
-)
-_HEADERS: Final = {
-    "Content-Security-Policy": _POLICY,
-    "X-Content-Type-Options": "nosniff",
-    "Referrer-Policy": "no-referrer",
-    "Cache-Control": "no-store",
-}
 _KINDS: Final = tuple(kind for kind in KNOWN if any(part.kind.resource == kind.resource for part in SHOWN))
 
 Handler = Callable[[Request, Sight], Awaitable[Response]]
@@ -51,15 +43,11 @@ Handler = Callable[[Request, Sight], Awaitable[Response]]
 
 @dataclass(frozen=True, slots=True)
 class Console:
-    """The pages of one viewer.
-
-    Attributes:
-        token: who has it is the viewer; others on this machine reach the port as well.
-    """
+    """The pages, for whom the door lets in."""
 
     mirror: Mirror
-    access: Access
-    token: str
+    door: Door
+    places: Places = field(default_factory=Places)
 
     def application(self) -> Starlette:
         """The ASGI application."""
@@ -77,42 +65,29 @@ class Console:
             Route(f"{about}/replay/{{decision}}", self._guarded(self._decision)),
             Route("/live", self._live),
             Mount("/static", StaticFiles(directory=_HERE / "static")),
+            *self.door.routes,
         ]
-        # A name that resolves to this machine is not this machine's: else any page in the browser could read this one.
-        hosts = Middleware(TrustedHostMiddleware, allowed_hosts=["127.0.0.1", "localhost", "[::1]"], www_redirect=False)
+        hosts = Middleware(TrustedHostMiddleware, allowed_hosts=list(self.door.hosts), www_redirect=False)
         return Starlette(routes=routes, middleware=[hosts])
 
     # Whoever asks
 
     def _guarded(self, handler: Handler) -> Callable[[Request], Awaitable[Response]]:
         async def handle(request: Request) -> Response:
-            given = request.query_params.get("token")
-            if given is not None and self._is_token(given):
-                return self._welcome(request)
-            if not self._is_viewer(request):
-                return PlainTextResponse("open the address that `aim console` printed", 403, _HEADERS)
+            viewer = await self.door.admit(request)
+            if isinstance(viewer, Response):
+                return viewer
             try:
-                return await handler(request, await self._sight())
+                return await handler(request, await self._sight(viewer))
             except (KubeError, BusError, CliError) as error:
                 code = 400 if isinstance(error, TargetError) else 503
                 return _page("trouble.html", self._frame("", trouble=plain(str(error))), code)
 
         return handle
 
-    def _welcome(self, request: Request) -> Response:
-        # The token is not to stay in the address bar, in bookmarks and in histories.
-        answer = RedirectResponse(request.url.path, 303, _HEADERS)
-        answer.set_cookie(_cookie(request), self.token, httponly=True, samesite="strict")
-        return answer
-
-    def _is_viewer(self, request: Request) -> bool:
-        return self._is_token(request.cookies.get(_cookie(request), ""))
-
-    def _is_token(self, given: str) -> bool:
-        return hmac.compare_digest(given.encode(), self.token.encode())
-
-    async def _sight(self) -> Sight:
-        return Sight(self.mirror, await self.access.rights(_KINDS, sorted(self.mirror.namespaces)))
+    async def _sight(self, viewer: Viewer) -> Sight:
+        rights = await viewer.access.rights(_KINDS, sorted(self.mirror.namespaces))
+        return Sight(self.mirror, rights, viewer.name)
 
     # Pages
 
@@ -183,44 +158,52 @@ class Console:
             "lost_at": self.mirror.lost_at,
             "unasked": {} if sight is None else sight.unasked,
             "trouble": trouble,
+            "viewer": "" if sight is None else sight.viewer,
         }
 
     async def _live(self, request: Request) -> Response:
-        if not self._is_viewer(request):
-            return PlainTextResponse("", 403, _HEADERS)
-        return StreamingResponse(self._news(), media_type="text/event-stream", headers=_HEADERS)
+        viewer = await self.door.admit(request)
+        if isinstance(viewer, Response):
+            return viewer
+        if not self.places.take(viewer.person):
+            return PlainTextResponse("too many of these are open", 429, HEADERS)
+        news = self._news(viewer)
+        return _Held(news, lambda: self.places.leave(viewer.person))
 
-    async def _news(self) -> AsyncIterator[str]:
+    async def _news(self, viewer: Viewer) -> AsyncIterator[str]:
         version = self.mirror.version
         yield f"data: {version}\n\n"
-        while True:
+        while await viewer.is_still_in():
             try:
                 async with asyncio.timeout(_PULSE):
                     version = await self.mirror.wait_changed(version)
             except TimeoutError:
                 yield ": still here\n\n"
                 continue
+            if self.mirror.ended.is_set():
+                return
             yield f"data: {version}\n\n"
-            await asyncio.sleep(_BETWEEN)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_BETWEEN):
+                    await self.mirror.ended.wait()
 
 
-_TEMPLATES: Final = Environment(
-    loader=FileSystemLoader(_HERE / "templates"),
-    autoescape=True,
-    undefined=StrictUndefined,
-    trim_blocks=True,
-    lstrip_blocks=True,
-)
-_TEMPLATES.filters["plain"] = lambda text: plain(str(text))
+class _Held(StreamingResponse):
+    """Events, and what is to be done when they end, whoever ended them."""
 
+    def __init__(self, news: AsyncIterator[str], ended: Callable[[], None]) -> None:
+        super().__init__(news, media_type="text/event-stream", headers=HEADERS)
+        self._ended = ended
 
-def render(template: str, content: JsonObject) -> str:
-    """A page as HTML."""
-    return _TEMPLATES.get_template(template).render(content)
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            self._ended()
 
 
 def _page(template: str, content: JsonObject, code: int = 200) -> Response:
-    return HTMLResponse(render(template, content), code, _HEADERS)
+    return HTMLResponse(render(template, content), code, HEADERS)
 
 
 def _missing(frame: JsonObject, request: Request) -> Response:
@@ -234,11 +217,6 @@ def _target(request: Request, sight: Sight) -> Target | None:
     if ref is None or not sight.rights.admits(ref.kind.resource, ref.namespace):
         return None
     return target_of(ref)
-
-
-def _cookie(request: Request) -> str:
-    """Cookies know no ports: consoles of two clusters would take each other's place (FW-645)."""
-    return f"aim-console-{request.url.port}"
 
 
 def _above(request: Request) -> str:

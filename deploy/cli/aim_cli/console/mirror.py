@@ -61,11 +61,13 @@ class Mirror:
     Attributes:
         version: rises with every change.
         lost_at: since when the broker has not answered; ``None`` while it does.
+        ended: set when nobody is told of changes any more, because the process is about to end.
     """
 
     def __init__(self, connection: BusConnection) -> None:
         self.version = 0
         self.lost_at: datetime | None = None
+        self.ended = asyncio.Event()
         self.history = History(connection, layout())
         self.connection = connection
         self._world = World(SHOWN, _OWNED.values())
@@ -85,6 +87,11 @@ class Mirror:
     def _move(self) -> None:
         self.version += 1
         self._moved.set()
+
+    def end(self) -> None:
+        """Let everybody go who waits for a change."""
+        self.ended.set()
+        self._move()
 
     async def run(self) -> None:
         """Follow the broker until cancelled."""
@@ -107,6 +114,11 @@ class Mirror:
             self._moved.clear()
             await self._moved.wait()
         return self.version
+
+    @property
+    def was_reached(self) -> bool:
+        """Whether the broker has ever answered."""
+        return self.version > 0
 
     @property
     def complete(self) -> bool:
@@ -178,13 +190,16 @@ def _json(entry: Entry[Any], kind: Resource) -> JsonObject:
 
 
 @asynccontextmanager
-async def mirror(nats_url: str) -> AsyncIterator[Mirror]:
+async def mirror(nats_url: str, *, at_once: bool = True) -> AsyncIterator[Mirror]:
     """A mirror that follows the broker.
 
+    Args:
+        at_once: whether the broker has to answer before anything else is done.
+
     Raises:
-        UnreachableError: the broker does not answer.
+        UnreachableError: it does not, and had to.
     """
-    async with broker(nats_url) as connection:
+    async with broker(nats_url, at_once=at_once) as connection:
         found = Mirror(connection)
         following = asyncio.ensure_future(found.run())
         try:

@@ -12,6 +12,7 @@ from aim_cli.asking import JsonObject
 from aim_cli.connecting import cluster
 from aim_cli.console.access import Access
 from aim_cli.console.app import Console
+from aim_cli.console.door import PrivateDoor
 from aim_cli.console.mirror import mirror
 from aim_cli.errors import UnreachableError
 from aim_cli.targets import Where
@@ -38,7 +39,7 @@ async def serve(where: Where, nats_url: str, port: int, told: Callable[[str], No
 
         token = secrets.token_urlsafe(24)
         listener = _listen(port)
-        console = Console(present, Access(review), token)
+        console = Console(present, PrivateDoor(Access(review), token))
         config = uvicorn.Config(
             console.application(), http="httptools", loop="none", ws="none", lifespan="off", log_config=None,
             access_log=False, server_header=False, timeout_graceful_shutdown=1,
@@ -49,6 +50,7 @@ async def serve(where: Where, nats_url: str, port: int, told: Callable[[str], No
         try:
             await asyncio.shield(serving)
         finally:
+            present.end()
             server.stop()
             await asyncio.wait((serving,))
 

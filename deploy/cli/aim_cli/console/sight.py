@@ -39,11 +39,13 @@ class Sight:
     """A `Cluster` without a cluster.
 
     Attributes:
+        viewer: what they are called, where they logged in.
         unasked: kinds that are not published, or that the viewer may not list.
     """
 
     known: Known
     rights: Rights
+    viewer: str = ""
     unasked: dict[str, str] = field(default_factory=dict)
 
     def find(self, ref: Ref) -> JsonObject | None:

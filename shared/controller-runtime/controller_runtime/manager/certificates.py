@@ -1,4 +1,4 @@
-"""The certificate of the metrics server: from files, looked at again with each connection, or self-signed (FW-559)."""
+"""The certificate of a server: from files, looked at again with each connection, or self-signed (FW-559)."""
 
 import ssl
 from dataclasses import dataclass, field
@@ -20,10 +20,15 @@ _State = tuple[tuple[int, int, int], ...]
 
 @dataclass(frozen=True, slots=True)
 class CertificateFiles:
-    """Where certificate and key are."""
+    """Where certificate and key are.
+
+    Attributes:
+        option: by which they were named.
+    """
 
     certificate: Path
     key: Path
+    option: str = "--metrics-cert-path"
 
     def state(self) -> _State:
         """Changes whenever one of them is written or put in the place of another, as the kubelet does."""
@@ -45,7 +50,7 @@ def from_files(files: CertificateFiles) -> ssl.SSLContext:
     except (OSError, ValueError) as error:
         raise StartError(
             f"cannot use the certificate {files.certificate} with the key {files.key}: {error}; correct "
-            "--metrics-cert-path, or leave it empty for a self-signed certificate"
+            f"{files.option}, or leave it empty for a self-signed certificate"
         ) from error
     outer = _empty()
     renewal = _Renewal(files, current, state)
@@ -72,12 +77,12 @@ class _Renewal:
             state = self.files.state()
             if state != self.state:
                 self.current, self.state, self._told = _context(self.files), state, ""
-                _log.info("the certificate of the metrics was changed", certificate=str(self.files.certificate))
+                _log.info("the certificate was changed", certificate=str(self.files.certificate))
         except (OSError, ValueError) as error:
             if self._told != str(error):
                 self._told = str(error)
                 _log.error(
-                    "cannot use the changed certificate of the metrics, so the one before stays; correct the files",
+                    "cannot use the changed certificate, so the one before stays; correct the files",
                     certificate=str(self.files.certificate),
                     error=str(error),
                 )

@@ -8,6 +8,7 @@ from typing import Final
 import uvicorn
 from fastapi import FastAPI, Request, Response
 from fastapi.responses import JSONResponse, PlainTextResponse
+from starlette.applications import Starlette
 
 from controller_runtime.bus.part import Key
 from controller_runtime.json import JsonObject, dumps
@@ -27,6 +28,7 @@ _WHY: Final = {
     Verdict.FORBIDDEN: "the API server does not allow this user to get /metrics: bind it to the metrics-reader role",
     Verdict.UNDECIDED: "the API server cannot be asked whether this client may read the metrics: see the log",
 }
+_OPTIONS: Final = "--health-probe-bind-address or --metrics-bind-address"
 _BACKLOG: Final = 128
 _STOP_SECONDS: Final = 1
 """How long a stopping server waits for open requests."""
@@ -97,16 +99,19 @@ def _json(page: JsonObject) -> Response:
 class HttpServer:
     """One address that is served until the process stops."""
 
-    def __init__(self, app: FastAPI, address: Address, tls: ssl.SSLContext | None = None) -> None:
+    def __init__(
+        self, app: Starlette, address: Address, tls: ssl.SSLContext | None = None, *, option: str = _OPTIONS
+    ) -> None:
         """Take the address.
 
         Args:
             tls: serve HTTPS with it.
+            option: by which the address was given.
 
         Raises:
             StartError: it cannot be had.
         """
-        self._listener = _listen(address)
+        self._listener = _listen(address, option)
         config = uvicorn.Config(
             app,
             http="httptools",
@@ -116,6 +121,8 @@ class HttpServer:
             log_config=None,
             access_log=False,
             date_header=False,
+            # Clients are whom the connection is with, whatever they say of themselves.
+            proxy_headers=False,
             timeout_graceful_shutdown=_STOP_SECONDS,
             ssl_context_factory=None if tls is None else lambda _config, _default: tls,
         )
@@ -131,7 +138,7 @@ class HttpServer:
             await asyncio.wait((serving,))
 
 
-def _listen(address: Address) -> socket.socket:
+def _listen(address: Address, option: str) -> socket.socket:
     host = address.host or _EVERY_INTERFACE
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     # Only with the protocol given asyncio sets TCP_NODELAY on accepted connections.
@@ -143,7 +150,6 @@ def _listen(address: Address) -> socket.socket:
     except OSError as error:
         listener.close()
         raise StartError(
-            f"cannot listen on {host}:{address.port}: {error.strerror or error}; "
-            "choose another --health-probe-bind-address or --metrics-bind-address"
+            f"cannot listen on {host}:{address.port}: {error.strerror or error}; choose another {option}"
         ) from error
     return listener

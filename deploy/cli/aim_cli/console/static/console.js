@@ -55,6 +55,8 @@ async function renew() {
   if (busy()) { waiting = true; return; }
   waiting = false;
   const answer = await fetch(location.href, { headers: { Accept: "text/html" } });
+  // The session has ended; the address leads to the form now.
+  if (answer.status === 401) { location.reload(); }
   if (!answer.ok) { return; }
   const text = await answer.text();
   // Who began to type while the answer was under way is not disturbed either.
@@ -111,7 +113,10 @@ if (!/\/(story|past|replay|holes)(\/|$)/.test(location.pathname)) {
   const news = new EventSource("/live");
   let known = null;
   news.onopen = tell;
-  news.onerror = () => { live.textContent = "not connected; aim console has ended or is starting again"; };
+  news.onerror = () => {
+    live.textContent = "not connected; aim console has ended or is starting again";
+    if (news.readyState === EventSource.CLOSED) { renew(); }
+  };
   news.onmessage = (event) => {
     tell();
     if (known !== null && event.data !== known) { renew(); }

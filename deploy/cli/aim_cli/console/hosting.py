@@ -1,0 +1,156 @@
+"""Running the console for many viewers, as a pod does (FW-677)."""
+
+import asyncio
+import signal
+import ssl
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import structlog
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
+from starlette.routing import Mount, Route
+
+from aim_cli.asking import JsonObject
+from aim_cli.connecting import cluster
+from aim_cli.console.app import Console
+from aim_cli.console.door import Door
+from aim_cli.console.login import LoginDoor
+from aim_cli.console.mirror import Mirror, mirror
+from aim_cli.console.sessions import Sessions
+from aim_cli.console.tokens import Tokens
+from aim_cli.console.viewers import Viewers
+from aim_cli.errors import TargetError, UnreachableError
+from aim_cli.running import leaves
+from aim_cli.targets import Where
+from controller_runtime import KubeClient
+from controller_runtime.bus.connection import BusError
+from controller_runtime.manager.certificates import CertificateFiles, from_files, self_signed
+from controller_runtime.manager.failure import StartError
+from controller_runtime.manager.http import HttpServer
+from controller_runtime.manager.scrapers import SUBJECT_ACCESS_REVIEW, TOKEN_REVIEW
+from controller_runtime.manager.settings import Address, address_of
+from controller_runtime.telemetry import logs
+
+_SERVICE: Final = "console"
+_MANAGER: Final = "aim-console"
+
+_log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Clocks:
+    """Seconds that only pass, and seconds since 1970."""
+
+    running: Callable[[], float] = time.monotonic
+    wall: Callable[[], float] = time.time
+
+
+_REAL: Final = Clocks()
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """Where the pages are.
+
+    Attributes:
+        listen: ``host:port`` or ``:port``.
+        certificates: folder of ``tls.crt`` and ``tls.key``; ``None`` = self-signed.
+        names: of the host, besides the loopback.
+    """
+
+    listen: str
+    certificates: Path | None = None
+    names: Sequence[str] = ()
+
+    @property
+    def address(self) -> Address:
+        """Where to listen.
+
+        Raises:
+            TargetError: `listen` is no address, or a name stands for many.
+        """
+        if any("*" in one for one in self.names):
+            raise TargetError("--host: one name each, without a star")
+        try:
+            found = address_of(self.listen)
+        except ValueError:
+            found = None
+        if found is None:
+            raise TargetError(f"--listen {self.listen}: expected host:port or :port")
+        return found
+
+    def tls(self) -> ssl.SSLContext:
+        """With the certificate of the folder, whatever it is when a connection begins.
+
+        Raises:
+            StartError: there is none that could be used.
+        """
+        folder = self.certificates
+        if folder is None:
+            return self_signed()
+        return from_files(CertificateFiles(folder / "tls.crt", folder / "tls.key", "--cert-path"))
+
+
+async def host_pages(where: Where, nats_url: str, site: Site) -> None:
+    """Serve until SIGTERM or SIGINT.
+
+    Raises:
+        TargetError: there is no such address.
+        UnreachableError: it cannot be had, the certificate or the broker's credentials cannot be used, or there is no
+            way to the cluster.
+    """
+    logs.configure("info", "json", _SERVICE)
+    address, stop = site.address, asyncio.Event()
+    # Process 1 of a container is not ended by a signal that it does not ask for.
+    for one in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(one, stop.set)
+    try:
+        async with cluster(where.kubeconfig, where.context) as kube, mirror(nats_url, at_once=False) as present:
+            app = hosted(present, login_door(kube, site.names))
+            server = HttpServer(app, address, site.tls(), option="--listen")
+            _log.info("serving the console", address=site.listen, hosts=list(site.names))
+            await _serve(server, present, stop)
+    except* (BusError, StartError) as group:
+        raise UnreachableError(str(leaves(group)[0])) from None
+
+
+async def _serve(server: HttpServer, present: Mirror, stop: asyncio.Event) -> None:
+    serving = asyncio.ensure_future(server.run())
+    try:
+        await stop.wait()
+    finally:
+        present.end()
+        serving.cancel()
+        await asyncio.wait((serving,))
+
+
+def login_door(kube: KubeClient, names: Sequence[str], clocks: Clocks = _REAL) -> LoginDoor:
+    """Asks the API server about viewers, as the user of a client."""
+
+    async def review_token(question: JsonObject) -> JsonObject:
+        return await kube.create(TOKEN_REVIEW, question, _MANAGER)
+
+    async def review_access(question: JsonObject) -> JsonObject:
+        return await kube.create(SUBJECT_ACCESS_REVIEW, question, _MANAGER)
+
+    tokens = Tokens(review_token, clocks.running)
+    return LoginDoor(tokens, Sessions(tokens.reviewed, clocks.wall), Viewers(review_access, clocks.running), names)
+
+
+def hosted(present: Mirror, door: Door) -> Starlette:
+    """The pages, and probes for the kubelet, which asks for the pod's address."""
+
+    async def healthz(_: Request) -> Response:
+        return PlainTextResponse("ok")
+
+    async def readyz(_: Request) -> Response:
+        ready = present.was_reached
+        return PlainTextResponse("ok" if ready else "the message broker has not answered yet", 200 if ready else 503)
+
+    pages = Console(present, door).application()
+    return Starlette(routes=[Route("/healthz", healthz), Route("/readyz", readyz), Mount("/", pages)])

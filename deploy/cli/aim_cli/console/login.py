@@ -1,0 +1,171 @@
+"""Logging in with a token of the cluster, by a form or by a proxy in front (FW-678…FW-681)."""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import Final
+from urllib.parse import parse_qs, urlsplit
+
+import structlog
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response
+from starlette.routing import BaseRoute, Route
+
+from aim_cli.console.door import HEADERS, LOOPBACK, Viewer, cookie_of
+from aim_cli.console.identity import User
+from aim_cli.console.sessions import Sessions
+from aim_cli.console.templating import render
+from aim_cli.console.tokens import Tokens, TooManyTokensError, UnaskedError, UnknownTokenError
+from aim_cli.console.viewers import Viewers
+from controller_runtime.manager.scrapers import bearer
+
+_LARGEST_FORM: Final = 32 * 1024
+_FORM_SECONDS: Final = 10.0
+_UNKNOWN: Final = "the API server does not know this token: it may have expired, or be of another cluster"
+_UNASKED: Final = "the API server cannot be asked who you are; the log of the console says why"
+_FOREIGN: Final = "log in and out on the console's own pages"
+_FORM: Final = "application/x-www-form-urlencoded"
+
+_log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """Why somebody is not let in, in a line."""
+
+    status: HTTPStatus
+    why: str
+    headers: dict[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class LoginDoor:
+    """For everybody whom the API server recognises.
+
+    Attributes:
+        names: of the host, besides the loopback, to which a port-forward leads.
+    """
+
+    tokens: Tokens
+    sessions: Sessions
+    viewers: Viewers
+    names: Sequence[str]
+
+    @property
+    def hosts(self) -> Sequence[str]:
+        """See `Door`."""
+        return (*LOOPBACK, *self.names)
+
+    @property
+    def routes(self) -> Sequence[BaseRoute]:
+        """See `Door`."""
+        return (Route("/login", self._log_in, methods=["POST"]), Route("/logout", self._log_out, methods=["POST"]))
+
+    async def admit(self, request: Request) -> Viewer | Response:
+        """See `Door`; a token that a proxy sends goes before the cookie of a session."""
+        by_token = bool(bearer(request.headers.get("authorization", "")))
+        found = await self._who(request)
+        if isinstance(found, Refused):
+            return PlainTextResponse(found.why, found.status, {**HEADERS, **found.headers})
+        if found is None:
+            return _form(str(request.url.path), HTTPStatus.UNAUTHORIZED)
+
+        async def is_still_in() -> bool:
+            now = await self._who(request)
+            # That the API server is away ends no session.
+            return now is not None if not isinstance(now, Refused) else now.status == HTTPStatus.SERVICE_UNAVAILABLE
+
+        person = (found.name, found.uid)
+        # Whom a proxy names cannot log out here.
+        return Viewer(self.viewers.access(found), person, "" if by_token else found.name, is_still_in)
+
+    async def _who(self, request: Request) -> User | Refused | None:
+        token = bearer(request.headers.get("authorization", ""))
+        if token:
+            return await self._known(token, request)
+        try:
+            return await self.sessions.user(request.cookies.get(_cookie(request), ""))
+        except UnaskedError:
+            return Refused(HTTPStatus.SERVICE_UNAVAILABLE, _UNASKED, {})
+
+    async def _known(self, token: str, request: Request) -> User | Refused:
+        try:
+            return await self.tokens.user(token, _address(request))
+        except UnknownTokenError:
+            return Refused(HTTPStatus.UNAUTHORIZED, _UNKNOWN, {"www-authenticate": "Bearer"})
+        except TooManyTokensError as error:
+            return Refused(HTTPStatus.TOO_MANY_REQUESTS, str(error), {"retry-after": str(error.seconds)})
+        except UnaskedError:
+            return Refused(HTTPStatus.SERVICE_UNAVAILABLE, _UNASKED, {})
+
+    async def _log_in(self, request: Request) -> Response:
+        if not _is_own(request):
+            return PlainTextResponse(_FOREIGN, HTTPStatus.FORBIDDEN, HEADERS)
+        fields = await _fields(request)
+        if fields is None:
+            return PlainTextResponse("no form, or too large a one", HTTPStatus.BAD_REQUEST, HEADERS)
+        after = _own_path(fields.get("next", ""))
+        # Copied from a terminal it may have been broken into lines, of which no token has any.
+        token = "".join(fields.get("token", "").split())
+        found = await self._known(token, request)
+        if isinstance(found, Refused):
+            return _form(after, found.status, found.why, found.headers)
+        self.sessions.close(request.cookies.get(_cookie(request), ""))
+        answer = RedirectResponse(after, HTTPStatus.SEE_OTHER, HEADERS)
+        secret = self.sessions.open(token, found)
+        answer.set_cookie(_cookie(request), secret, path="/", secure=True, httponly=True, samesite="strict")
+        _log.info("a viewer logged in", user=found.name, address=_address(request))
+        return answer
+
+    async def _log_out(self, request: Request) -> Response:
+        if not _is_own(request):
+            return PlainTextResponse(_FOREIGN, HTTPStatus.FORBIDDEN, HEADERS)
+        user = self.sessions.close(request.cookies.get(_cookie(request), ""))
+        if user is not None:
+            _log.info("a viewer logged out", user=user.name, address=_address(request))
+        answer = RedirectResponse("/", HTTPStatus.SEE_OTHER, HEADERS)
+        answer.delete_cookie(_cookie(request), path="/", secure=True, httponly=True, samesite="strict")
+        return answer
+
+
+def _form(after: str, status: HTTPStatus, why: str = "", headers: dict[str, str] | None = None) -> Response:
+    page = render("login.html", {"after": after, "why": why})
+    return HTMLResponse(page, status, {**HEADERS, **(headers or {})})
+
+
+def _is_own(request: Request) -> bool:
+    """Whether a form was sent from a page of this origin; browsers say so of every form."""
+    return request.headers.get("origin", "") == f"https://{request.headers.get('host', '')}"
+
+
+def _own_path(path: str) -> str:
+    """The path, if it leads nowhere else. Browsers take a backslash for a slash, and leave tabs out."""
+    parts = urlsplit(path)
+    is_path = path.startswith("/") and not path.startswith("//") and not parts.netloc
+    return path if is_path and path.isprintable() and "\\" not in path else "/"
+
+
+async def _fields(request: Request) -> dict[str, str] | None:
+    """The fields of a form; ``None`` if it is none, too large, or too slow."""
+    if request.headers.get("content-type", "").partition(";")[0].strip() != _FORM:
+        return None
+    body = bytearray()
+    try:
+        async with asyncio.timeout(_FORM_SECONDS):
+            async for chunk in request.stream():
+                body += chunk
+                if len(body) > _LARGEST_FORM:
+                    return None
+        found = parse_qs(body.decode("ascii"), max_num_fields=8)
+    except (TimeoutError, ValueError, ClientDisconnect):
+        return None
+    return {name: values[-1] for name, values in found.items()}
+
+
+def _cookie(request: Request) -> str:
+    return f"__Host-{cookie_of(request)}"
+
+
+def _address(request: Request) -> str:
+    return "" if request.client is None else request.client.host

@@ -1,0 +1,5 @@
+"""Fixtures of the tests of the console."""
+
+from support.controlplane import api, controlplane
+
+__all__ = ["api", "controlplane"]
