@@ -1,6 +1,6 @@
 """A cluster of given objects, as the command line asks for them."""
 
-from aim_cli.asking import JsonObject, Ref
+from aim_cli.refs import JsonObject, Ref
 from aim_cli.resources import Resource
 
 

@@ -7,7 +7,8 @@ from typing import Final
 
 import urllib3
 
-from aim_cli.asking import Cluster, JsonObject, KubeReader, Ref, ref_of
+from aim_cli.asking import KubeReader
+from aim_cli.refs import Cluster, JsonObject, Ref, ref_of
 from aim_cli.resources import POD
 from aim_cli.tree import references
 from aim_domain import labels

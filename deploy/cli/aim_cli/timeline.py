@@ -5,13 +5,14 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
-from aim_cli.log_targets import PARTS, Target, kind_name
+from aim_cli.log_targets import LOGGED, Target, kind_name
+from aim_cli.refs import JsonObject
 from aim_domain.labels import ANNOTATION_PAUSED
-from controller_runtime import JsonObject, Key
 from controller_runtime.bus.chain import LoggedVersion
 from controller_runtime.bus.decision import DecisionRecord
 from controller_runtime.bus.envelope import EnvelopeError
 from controller_runtime.bus.history import DecisionFilter, History
+from controller_runtime.bus.part import Key
 
 _LARGEST_FAMILY: Final = 50
 
@@ -129,7 +130,7 @@ def relatives(obj: JsonObject) -> set[Target]:
 
 
 def _target(kind: str, namespace: str, name: str) -> Target | None:
-    part = next((part for part in PARTS if part.kind.kind == kind.rpartition("/")[2]), None)
+    part = next((part for part in LOGGED if part.kind.kind == kind.rpartition("/")[2]), None)
     if part is None:
         return None
     return Target(part, Key(namespace if part.kind.namespaced else "", name))

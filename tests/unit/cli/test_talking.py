@@ -6,9 +6,10 @@ import pytest
 from support.asked import Objects
 from support.builders import make
 
-from aim_cli.asking import JsonObject, Ref, split_lines
+from aim_cli.asking import split_lines
 from aim_cli.errors import TargetError
 from aim_cli.pod_logs import speakers
+from aim_cli.refs import JsonObject, Ref
 from aim_cli.resources import AIM_SERVICE, AIM_TEMPLATE_CACHE, GATEWAY, HTTP_ROUTE, POD
 from aim_cli.talking import address_of, pieces
 from aim_domain import labels

@@ -18,13 +18,13 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from aim_cli.answer import plain
-from aim_cli.asking import JsonObject
 from aim_cli.console import pages, past
 from aim_cli.console.access import Access
 from aim_cli.console.mirror import SHOWN, Mirror
 from aim_cli.console.sight import Sight
 from aim_cli.errors import CliError
 from aim_cli.log_targets import Target, target_of
+from aim_cli.refs import JsonObject
 from aim_cli.resources import KNOWN, NODE
 from controller_runtime import KubeError
 from controller_runtime.bus.connection import BusError

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
-from aim_cli.asking import Cluster, JsonObject, Ref, ref_of
 from aim_cli.caches import caches
 from aim_cli.overview import GPU, gpus_of, overview
+from aim_cli.refs import Cluster, JsonObject, Ref, ref_of
 from aim_cli.resources import (
     AIM_CLUSTER_MODEL,
     AIM_CLUSTER_SERVICE_TEMPLATE,

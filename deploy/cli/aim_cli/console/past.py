@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
-from aim_cli.asking import JsonObject
 from aim_cli.console.access import Rights
 from aim_cli.log_targets import Target, kind_name
+from aim_cli.refs import JsonObject
 from aim_cli.resources import KNOWN
 from aim_cli.services import services
 from aim_cli.timeline import Moment, deeds, timeline

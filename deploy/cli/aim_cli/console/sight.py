@@ -4,8 +4,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from aim_cli.asking import JsonObject, Ref
 from aim_cli.console.access import Rights
+from aim_cli.refs import JsonObject, Ref
 from aim_cli.resources import Resource
 
 NOT_PUBLISHED = "the event log does not hold them; aim why asks the cluster itself"
