@@ -104,7 +104,7 @@ def _of(pods: list[JsonObject], phase: str) -> list[Speaker]:
 
 def _speaker(ref: Ref, name: str, phase: str, pod: JsonObject) -> Speaker:
     told = (pod.get("status") or {}).get("containerStatuses") or ()
-    status = next((one for one in told if one.get("name") == name), {})
+    status: JsonObject = next((one for one in told if one.get("name") == name), {})
     waits = "waiting" in (status.get("state") or {}) and "terminated" in (status.get("lastState") or {})
     return Speaker(ref, name, phase, int(status.get("restartCount") or 0), waits)
 
