@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import TypeVar
 
-from aim_cli.asking import JsonObject, Ref
+from aim_cli.refs import JsonObject, Ref
 from aim_cli.resources import Resource
 
 T = TypeVar("T")

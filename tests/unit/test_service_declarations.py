@@ -7,7 +7,7 @@ import pytest
 from support.declarations import definitions
 from support.whole_platform import variants
 
-from aim_cli.log_targets import PARTS
+from aim_cli.parts import PARTS
 from controller_runtime import FACTS, Depth, Index, JsonObject, Part, Resource, ServiceDefinition
 from controller_runtime.manager.context import paused_indexes
 

@@ -9,13 +9,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from aim_cli.answer import Answer
-from aim_cli.asking import JsonObject
-from aim_cli.connecting import history
+from aim_cli.answer import Answer, counted
+from aim_cli.connecting import SUFFIX, history
 from aim_cli.errors import Exit, UnreadableError
-from aim_cli.log_commands import replayed_data
-from aim_cli.log_file import SUFFIX, FileHistory, Held, documents, taken, write
-from aim_cli.output import counted
+from aim_cli.log_file import FileHistory, Held, documents, taken, write
+from aim_cli.refs import JsonObject
+from aim_cli.replaying import replayed_data
 from aim_cli.services import services
 from controller_runtime.bus.history import DecisionFilter
 from controller_runtime.replay import Replayer, Verdict

@@ -43,6 +43,11 @@ def plain(text: str) -> str:
     return "".join(character if character.isprintable() else " " for character in text)
 
 
+def counted(number: int, what: str) -> str:
+    """A number with its noun."""
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"
+
+
 def complain(text: str) -> None:
     """One line on standard error."""
     print(plain(text), file=sys.stderr)

@@ -9,19 +9,19 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, Final, Protocol, TypeAlias, TypeVar
+from typing import Final, TypeVar
 from urllib.parse import urlencode
 
 import urllib3
 
 from aim_cli.errors import TargetError, UnreachableError
+from aim_cli.refs import JsonObject, Ref
 from aim_cli.resources import Resource
 from controller_runtime.kube.config import Connection, load_connection
 from controller_runtime.kube.errors import ApiError, KubeError, api_error
 from controller_runtime.kube.kinds import collection_path, object_path
 from controller_runtime.kube.proxies import environment_proxy
 
-JsonObject: TypeAlias = dict[str, Any]
 T = TypeVar("T")
 
 _PAGE: Final = 500
@@ -31,54 +31,6 @@ _REHEARSAL: Final = "dryRun=All&fieldManager=aim-plan&force=true"
 _ERRORS: Final = 400
 _CHUNK: Final = 4096
 _CONNECTIONS: Final = 16
-
-
-@dataclass(frozen=True, slots=True)
-class Ref:
-    """An object by its name; `namespace` is empty in the cluster's scope."""
-
-    kind: Resource
-    namespace: str
-    name: str
-
-    def __str__(self) -> str:
-        return f"{self.kind.kind} {self.namespace}/{self.name}" if self.namespace else f"{self.kind.kind} {self.name}"
-
-    @property
-    def data(self) -> JsonObject:
-        """For ``-o json``."""
-        named = {"kind": self.kind.kind, "namespace": self.namespace, "name": self.name}
-        return {key: value for key, value in named.items() if value}
-
-
-def ref_of(kind: Resource, obj: JsonObject) -> Ref:
-    """The name of an object that was read."""
-    return Ref(kind, obj["metadata"].get("namespace") or "", obj["metadata"]["name"])
-
-
-class Cluster(Protocol):
-    """What is asked about objects."""
-
-    @property
-    def unasked(self) -> Mapping[str, str]:
-        """What could not be read so far, and why."""
-
-    def find(self, ref: Ref) -> JsonObject | None:
-        """The object; ``None`` if there is none."""
-
-    def search(
-        self, kind: Resource, namespace: str = "", labels: str = "", fields: str = "", owner: str = ""
-    ) -> list[JsonObject]:
-        """Objects of a kind, in a namespace if one is given; none where nobody knows the kind.
-
-        Labels, fields and the UID of an owner leave out what need not be sent; more may come.
-        """
-
-    def each(self, kind: Resource, namespace: str, make: Callable[[Resource, JsonObject], T]) -> list[T]:
-        """What a function makes of each object of a kind.
-
-        It is given nothing else, so that what it made of a version may be kept.
-        """
 
 
 @dataclass(slots=True)

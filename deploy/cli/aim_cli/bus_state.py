@@ -6,11 +6,11 @@ from datetime import datetime
 from typing import Final
 
 from aim_cli.answer import Answer, columns
-from aim_cli.asking import JsonObject
 from aim_cli.connecting import broker, layout
 from aim_cli.errors import Exit
-from aim_cli.log_targets import PARTS
+from aim_cli.log_targets import LOGGED
 from aim_cli.overview import SERVICES
+from aim_cli.refs import JsonObject
 from aim_cli.sizes import told_size
 from controller_runtime.bus.connection import BusApiError, BusConnection
 from controller_runtime.bus.envelope import EnvelopeError
@@ -81,7 +81,7 @@ async def bus_state(nats_url: str, *, holes: bool = False) -> BusState:
         now = next((one.held.now for one in streams if one.held is not None), datetime.now().astimezone())
         if streams[0].held is None:
             return BusState((), tuple(streams), now)
-        wanted = [(part.name, "") for part in PARTS if part.name != FACTS_PART]
+        wanted = [(part.name, "") for part in LOGGED]
         wanted += [(FACTS_PART, service) for service in SERVICES]
         parts = [await _part(connection, name, service, now) for name, service in wanted]
         found = await history_holes(History(connection, names)) if holes else ()
@@ -125,7 +125,7 @@ async def _part(connection: BusConnection, name: str, service: str, now: datetim
 async def history_holes(history: History) -> tuple[tuple[str, int, int], ...]:
     """As `BusState.holes`; reads the whole history."""
     found: list[tuple[str, int, int]] = []
-    for part in PARTS:
+    for part in LOGGED:
         chains = await history.chains((part.name, key) for key in await history.keys((part.name, "")))
         # What was dropped by age at the beginning is told by the stream; a hole is what lies between.
         counts = Counter(

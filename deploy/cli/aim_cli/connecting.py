@@ -1,4 +1,4 @@
-"""The ways to the event log and to the cluster."""
+"""The way to the event log."""
 
 import asyncio
 import os
@@ -7,33 +7,19 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Final
 
+from aim_cli import light as light  # noqa: PLC0414 (before what it makes light)
+from aim_cli.answer import complain
 from aim_cli.errors import TO_BROKER, UnreachableError
-from aim_cli.log_file import SUFFIX, FileHistory, read
-from controller_runtime import KubeClient, KubeError, load_connection
 from controller_runtime.bus.broker_urls import without_credentials
 from controller_runtime.bus.connection import BusConnection, BusError, BusSettings, connect
 from controller_runtime.bus.history import History
 from controller_runtime.bus.subjects import DEFAULT_ROOT, Layout
-from controller_runtime.kube.kubeconfig import ConfigError
 
+SUFFIX: Final = ".aimlog"
+"""Ends the name of a file that holds a slice of the log."""
 _PATIENCE: Final = 5.0
 _USER: Final = "aim"
 """The chart's user of the broker that may read; it hears answers under its own name alone."""
-
-
-@asynccontextmanager
-async def cluster(kubeconfig: str | None, context: str | None) -> AsyncIterator[KubeClient]:
-    """The cluster of a kubeconfig, chosen as kubectl does.
-
-    Raises:
-        UnreachableError: it cannot be asked, or refuses.
-    """
-    try:
-        connection = await load_connection(kubeconfig, context)
-        async with KubeClient(connection, service="cli") as kube:
-            yield kube
-    except (ConfigError, KubeError) as error:
-        raise UnreachableError(str(error)) from error
 
 
 @asynccontextmanager
@@ -45,6 +31,9 @@ async def history(nats_url: str) -> AsyncIterator[History]:
         UnreadableError: the file cannot be read.
     """
     if nats_url.endswith(SUFFIX):
+        # Who asks a broker need not pay for it.
+        from aim_cli.log_file import FileHistory, read  # noqa: PLC0415
+
         yield FileHistory(await asyncio.to_thread(read, Path(nats_url)))
         return
     async with broker(nats_url) as connection:
@@ -94,3 +83,9 @@ def _path(variable: str) -> Path | None:
 def layout() -> Layout:
     """Where the installation keeps its log."""
     return Layout(os.environ.get("AIM_NATS_ROOT", DEFAULT_ROOT))
+
+
+async def tell_dropped(log: History) -> None:
+    """Whoever reads a log must know where it begins (FW-451)."""
+    for what, since in (await log.complete_since()).items():
+        complain(f"the log of {what} is complete since {since:%Y-%m-%d %H:%M:%S} UTC; what came before was dropped")

@@ -10,10 +10,11 @@ from enum import StrEnum
 from typing import Final
 
 from aim_cli.answer import Answer, columns
-from aim_cli.asking import JsonObject, KubeReader
+from aim_cli.asking import KubeReader
 from aim_cli.bus_state import BusState
 from aim_cli.errors import TO_BROKER, Exit
 from aim_cli.overview import SERVICES, gpus_of, leaders_of
+from aim_cli.refs import JsonObject
 from aim_cli.resources import (
     CLAIM,
     DEFINITION,

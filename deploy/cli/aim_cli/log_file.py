@@ -24,7 +24,6 @@ from controller_runtime.bus.history import DecisionFilter, History, LoggedSpan, 
 from controller_runtime.json import loads
 from controller_runtime.replay.past import UntoldError, objects_of, scoped_part, searched_parts
 
-SUFFIX: Final = ".aimlog"
 _FORMAT: Final = 1
 _EVERY: Final = DecisionFilter()
 _EVER: Final = Span(datetime(1970, 1, 1, tzinfo=UTC), datetime(9999, 1, 1, tzinfo=UTC))

@@ -1,16 +1,53 @@
-"""Objects as the event log knows them: by the part that they belong to."""
+"""Objects as the event log knows them: by the part that they belong to.
+
+Not the parts of the platform: these come with the models of their objects, whose import takes longer than an answer may
+(FW-684). A test holds them equal to `aim_domain.parts`.
+"""
 
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import TYPE_CHECKING, Final
 
-from aim_cli.asking import Ref
+from aim_cli import resources
 from aim_cli.errors import TargetError
+from aim_cli.refs import Ref
+from aim_cli.resources import Resource
 from aim_cli.targets import Where
 from aim_cli.targets import target as named
-from aim_domain import parts
-from controller_runtime import Key, Part
+from controller_runtime.bus.part import Key
 
-PARTS: tuple[Part[Any], ...] = tuple(part for part in vars(parts).values() if isinstance(part, Part))
+if TYPE_CHECKING:
+    from controller_runtime.bus.history import DecisionFilter
+
+
+@dataclass(frozen=True, slots=True)
+class LoggedPart:
+    """What the log holds under one name; see `Part`."""
+
+    name: str
+    kind: Resource
+
+
+def _whole(*kinds: Resource) -> tuple[LoggedPart, ...]:
+    return tuple(LoggedPart(kind.plural, kind) for kind in kinds)
+
+
+LOGGED: Final = (
+    *_whole(*resources.OWN, *resources.OLDER),
+    LoggedPart("jobs-discovery", resources.JOB),
+    LoggedPart("pods-discovery", resources.POD),
+    *_whole(resources.NODE),
+    LoggedPart("configmaps-custom-profile", resources.CONFIG_MAP),
+    LoggedPart("configmaps-service-plan", resources.CONFIG_MAP),
+    *_whole(resources.CLAIM),
+    LoggedPart("jobs-artifacts", resources.JOB),
+    LoggedPart("pods-artifacts", resources.POD),
+    *_whole(resources.ROLE_BINDING, resources.INFERENCE_SERVICE),
+    LoggedPart("events-inferenceservices", resources.EVENT),
+    *_whole(resources.AUTOSCALER),
+    LoggedPart("pods-predictor", resources.POD),
+    *_whole(resources.NAMESPACE, resources.HTTP_ROUTE),
+)
+"""Every part but that of the facts."""
 
 _ANYWHERE: Final = Where()
 
@@ -19,7 +56,7 @@ _ANYWHERE: Final = Where()
 class Target:
     """One object of one part."""
 
-    part: Part[Any]
+    part: LoggedPart
     key: Key
 
     def __str__(self) -> str:
@@ -40,10 +77,27 @@ def target(kind: str, name: str | None, where: Where = _ANYWHERE) -> Target:
 
 def target_of(ref: Ref) -> Target | None:
     """The first part of the kind; ``None`` of kinds that nobody publishes."""
-    part = next((part for part in PARTS if part.kind.resource == ref.kind.resource), None)
+    part = next((part for part in LOGGED if part.kind == ref.kind), None)
     return None if part is None else Target(part, Key(ref.namespace, ref.name))
 
 
 def kind_name(part: str) -> str:
     """The kind of a part, for people; the part's own name where the table does not know it."""
-    return next((known.kind.kind for known in PARTS if known.name == part), part)
+    return next((known.kind.kind for known in LOGGED if known.name == part), part)
+
+
+def decisions_of(kind: str | None, name: str | None, where: Where) -> "DecisionFilter":
+    """The decisions about an object; without a kind all, or those of a namespace.
+
+    Raises:
+        TargetError: no such kind, or its name is missing.
+    """
+    # Who names one object needs none of it.
+    from controller_runtime.bus.history import DecisionFilter  # noqa: PLC0415
+
+    if kind is None:
+        return DecisionFilter(namespace=where.namespace)
+    if name is None and "/" not in kind:
+        raise TargetError(f"name of the {kind} is missing; give it, or neither kind nor name for every decision")
+    wanted = target(kind, name, where)
+    return DecisionFilter(part=wanted.part.name, namespace=wanted.key.namespace, name=wanted.key.name)

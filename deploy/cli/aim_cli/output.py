@@ -11,11 +11,6 @@ OUT: Final = Console(soft_wrap=True)
 ERRORS: Final = Console(stderr=True, soft_wrap=True)
 
 
-def counted(number: int, what: str) -> str:
-    """A number with its noun."""
-    return f"{number} {what}" if number == 1 else f"{number} {what}s"
-
-
 def safe(text: str) -> str:
     """Text of users, for a line of a console: no markup, and nothing that a terminal would obey (FW-554)."""
     return escape(plain(text))

@@ -6,17 +6,16 @@ from datetime import datetime
 from typing import Final, TypeAlias
 
 from aim_cli.answer import Answer, columns
-from aim_cli.asking import JsonObject
 from aim_cli.connecting import history
 from aim_cli.errors import Exit
-from aim_cli.log_targets import PARTS, Target, kind_name
+from aim_cli.log_targets import LOGGED, Target, kind_name
+from aim_cli.refs import JsonObject
 from aim_cli.states import state_of
 from aim_cli.targets import known_kind
-from controller_runtime import Key
 from controller_runtime.bus.chain import Knowledge, LoggedVersion, StateAt, state_at
 from controller_runtime.bus.envelope import EnvelopeError
 from controller_runtime.bus.history import History
-from controller_runtime.bus.subjects import FACTS_PART
+from controller_runtime.bus.part import Key
 
 _MOST: Final = 12
 """Members of one object that a table names."""
@@ -69,7 +68,7 @@ async def _dropped(log: History, at: datetime) -> tuple[str, ...]:
 
 async def _past(log: History, scope: Scope, at: datetime) -> Past:
     if scope.target is None:
-        return await log.state_at(at, [part.name for part in PARTS if part.name != FACTS_PART])
+        return await log.state_at(at, [part.name for part in LOGGED])
     part, key = scope.target.part.name, scope.target.key
     found = of_versions(await log.versions(part, key), at)
     return {} if found is None else {(part, key): found}
@@ -175,7 +174,7 @@ def _named(where: tuple[str, Key]) -> str:
 
 def _state(part: str, body: JsonObject) -> str:
     # The log also holds kinds that no command is asked about, such as RoleBindings.
-    kind = next((known_kind(one.kind.resource) for one in PARTS if one.name == part), None)
+    kind = next((known_kind(one.kind.resource) for one in LOGGED if one.name == part), None)
     return "" if kind is None else state_of(kind, body)
 
 

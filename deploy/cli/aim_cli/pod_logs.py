@@ -1,13 +1,15 @@
-"""``aim logs``: what the pods of a service say, of whatever phase it is in (FW-616)."""
+"""``aim logs``: what the pods of a service say, of whatever phase it is in (FW-616, FW-685)."""
 
 import threading
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
 import urllib3
 
-from aim_cli.asking import Cluster, JsonObject, KubeReader, Ref, ref_of
+from aim_cli.asking import KubeReader
+from aim_cli.refs import Cluster, JsonObject, Ref, ref_of
 from aim_cli.resources import POD
 from aim_cli.tree import references
 from aim_domain import labels
@@ -18,15 +20,29 @@ from controller_runtime.kube.kinds import object_path
 _RUN: Final = "the model"
 _DOWNLOAD: Final = "its download"
 _DISCOVERY: Final = "discovery"
+_PAUSE: Final = 1.0
+"""Seconds between two looks for pods of the next phase."""
 
 
 @dataclass(frozen=True, slots=True)
 class Speaker:
-    """A container of a pod that matters now."""
+    """A container of a pod that matters now.
+
+    Attributes:
+        start: which one of the container, counted from zero.
+        previous: it has ended and waits for its next start, so what it said is what the one before said.
+    """
 
     pod: Ref
     container: str
     phase: str
+    start: int = 0
+    previous: bool = False
+
+    @property
+    def told(self) -> tuple[Ref, str, int]:
+        """What it says once, whether it is asked while it runs or when it has ended."""
+        return self.pod, self.container, self.start
 
 
 def speakers(cluster: Cluster, service: Ref, obj: JsonObject) -> list[Speaker]:
@@ -36,13 +52,7 @@ def speakers(cluster: Cluster, service: Ref, obj: JsonObject) -> list[Speaker]:
     if found:
         return _of(found, _RUN)
     used = references(service.kind, obj)
-    artifacts = [
-        one
-        for ref in used
-        if ref.kind.kind == "AIMTemplateCache" and (cache := cluster.find(ref)) is not None
-        for one in references(ref.kind, cache)
-    ]
-    for ref in artifacts:
+    for ref in artifacts_of(cluster, used):
         found += cluster.search(POD, ref.namespace, f"{labels.CACHE_NAME}={ref.name}")
     if found:
         return _of(found, _DOWNLOAD)
@@ -55,6 +65,30 @@ def speakers(cluster: Cluster, service: Ref, obj: JsonObject) -> list[Speaker]:
     return _of(found, _DISCOVERY)
 
 
+def artifacts_of(cluster: Cluster, used: Iterable[Ref]) -> list[Ref]:
+    """The artifacts of the caches among what a service uses."""
+    caches = [ref for ref in used if ref.kind.kind == "AIMTemplateCache"]
+    return [one for ref in caches if (cache := cluster.find(ref)) is not None for one in references(ref.kind, cache)]
+
+
+def last_words(cluster: Cluster, service: Ref, obj: JsonObject) -> list[str]:
+    """What objects still tell of pods that are gone: the last report of each download, why templates are not ready."""
+    used = references(service.kind, obj)
+    told = []
+    for ref in (*artifacts_of(cluster, used), *(one for one in used if one.kind.kind.endswith("ServiceTemplate"))):
+        found = cluster.find(ref)
+        status = {} if found is None else found.get("status") or {}
+        report = (status.get("download") or {}).get("message")
+        progress = (status.get("progress") or {}).get("displayPercentage")
+        untrue = [one for one in status.get("conditions") or () if one.get("status") != "True"]
+        # The one that sums up says it in fewer words.
+        why = next((one for one in untrue if one.get("type") != "Ready"), untrue[0] if untrue else {})
+        words = (status.get("status"), progress, report, why.get("reason"), why.get("message"))
+        if any(words):
+            told.append(f"{ref}: " + ", ".join(str(word) for word in words if word))
+    return told
+
+
 def _is_of_a_service(pod: JsonObject) -> bool:
     carried = pod["metadata"].get("labels") or {}
     return labels.KSERVE_INFERENCE_SERVICE in carried or labels.CACHE_NAME in carried
@@ -62,15 +96,46 @@ def _is_of_a_service(pod: JsonObject) -> bool:
 
 def _of(pods: list[JsonObject], phase: str) -> list[Speaker]:
     return [
-        Speaker(ref_of(POD, pod), container["name"], phase)
+        _speaker(ref_of(POD, pod), container["name"], phase, pod)
         for pod in pods
         for container in (pod.get("spec") or {}).get("containers") or ()
     ]
 
 
-def say(cluster: KubeReader, some: list[Speaker], tail: int, tell: Callable[[str], None], *, follow: bool) -> list[str]:
-    """Tell every line, each with its pod where there are several; what could not be read is returned."""
-    untold: list[str] = []
+def _speaker(ref: Ref, name: str, phase: str, pod: JsonObject) -> Speaker:
+    told = (pod.get("status") or {}).get("containerStatuses") or ()
+    status: JsonObject = next((one for one in told if one.get("name") == name), {})
+    waits = "waiting" in (status.get("state") or {}) and "terminated" in (status.get("lastState") or {})
+    return Speaker(ref, name, phase, int(status.get("restartCount") or 0), waits)
+
+
+def follow(
+    cluster: KubeReader, service: Ref, tail: int, tell: Callable[[str], None], remark: Callable[[str], None]
+) -> None:
+    """Tell every line until the service is gone, and move on to the pods of the next phase, or start, when one ends."""
+    told: set[tuple[Ref, str, int]] = set()
+    phase = ""
+    while True:
+        cluster.lists.clear()
+        obj = cluster.find(service)
+        if obj is None:
+            return
+        new = [one for one in speakers(cluster, service, obj) if one.told not in told]
+        if new and new[0].phase != phase:
+            phase = new[0].phase
+            remark(f"logs of {phase}")
+        # Who has not begun yet is asked again.
+        silent = say(cluster, new, tail, tell, follow=True) if new else {}
+        told.update(one.told for one in new if one not in silent)
+        if not new or silent:
+            time.sleep(_PAUSE)
+
+
+def say(
+    cluster: KubeReader, some: list[Speaker], tail: int, tell: Callable[[str], None], *, follow: bool
+) -> dict[Speaker, str]:
+    """Tell every line, each with its pod where there are several; who could not be read is returned, and why."""
+    untold: dict[Speaker, str] = {}
     whole = threading.Lock()
 
     def one(speaker: Speaker) -> None:
@@ -80,7 +145,7 @@ def say(cluster: KubeReader, some: list[Speaker], tail: int, tell: Callable[[str
                 with whole:
                     tell(prefix + line)
         except (ApiError, urllib3.exceptions.HTTPError) as error:
-            untold.append(f"{speaker.pod}: {getattr(error, 'message', '') or error}")
+            untold[speaker] = f"{speaker.pod}: {getattr(error, 'message', '') or error}"
 
     threads = [threading.Thread(target=one, args=(speaker,), daemon=True) for speaker in some]
     for thread in threads:
@@ -98,4 +163,5 @@ def lines_of(cluster: KubeReader, speaker: Speaker, tail: int, *, follow: bool) 
     """
     path = object_path(POD, speaker.pod.name, speaker.pod.namespace, "log")
     options = f"container={speaker.container}&tailLines={tail}" + ("&follow=true" if follow else "")
+    options += "&previous=true" if speaker.previous else ""
     yield from cluster.lines(f"{path}?{options}")

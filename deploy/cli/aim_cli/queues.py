@@ -8,8 +8,9 @@ from typing import Final
 import urllib3
 
 from aim_cli.answer import Answer, columns
-from aim_cli.asking import JsonObject, KubeReader
+from aim_cli.asking import KubeReader
 from aim_cli.errors import Exit, UnreachableError
+from aim_cli.refs import JsonObject
 from aim_cli.resources import POD
 from controller_runtime.kube.errors import ApiError
 

@@ -66,6 +66,7 @@ POD: Final = Resource("", "v1", "Pod", "pods", True, ("po",))
 JOB: Final = Resource("batch", "v1", "Job", "jobs")
 NODE: Final = Resource("", "v1", "Node", "nodes", False, ("no",))
 CLAIM: Final = Resource("", "v1", "PersistentVolumeClaim", "persistentvolumeclaims", True, ("pvc",))
+ROLE_BINDING: Final = Resource("rbac.authorization.k8s.io", "v1", "RoleBinding", "rolebindings")
 CONFIG_MAP: Final = Resource("", "v1", "ConfigMap", "configmaps", True, ("cm",))
 NAMESPACE: Final = Resource("", "v1", "Namespace", "namespaces", False, ("ns",))
 EVENT: Final = Resource("", "v1", "Event", "events", True, ("ev",))
@@ -88,6 +89,11 @@ OWN: Final = (
     AIM_ARTIFACT,
     AIM_TEMPLATE_CACHE,
 )
+OLDER: Final = tuple(
+    Resource("config.kaiwo.silogen.ai", "v1alpha1", kind, f"{kind.lower()}s", namespaced)
+    for kind, namespaced in (("AIMNamespaceConfig", True), ("KaiwoConfig", False))
+)
+"""Of older documents, which only services read."""
 KNOWN: Final = (
     *OWN,
     INFERENCE_SERVICE,

@@ -7,8 +7,9 @@ from typing import Any, Final
 
 import urllib3
 
-from aim_cli.asking import Cluster, JsonObject, Ref, split_lines
+from aim_cli.asking import split_lines
 from aim_cli.errors import TargetError, UnreachableError
+from aim_cli.refs import Cluster, JsonObject, Ref
 from aim_cli.resources import GATEWAY, HTTP_ROUTE
 from aim_domain.naming import http_route_name
 

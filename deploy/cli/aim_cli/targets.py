@@ -1,10 +1,14 @@
 """Which objects a command is about: kinds by any of their names, objects by ``namespace/name`` or as for kubectl."""
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from aim_cli.asking import KubeReader, Ref
 from aim_cli.errors import TargetError
+from aim_cli.refs import Ref
 from aim_cli.resources import KNOWN, Resource
+
+if TYPE_CHECKING:
+    from aim_cli.asking import KubeReader
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +83,7 @@ def target(kind: str, name: str | None, where: Where) -> Ref:
     return Ref(resource, namespace or where.default, plain)
 
 
-def targets(kind: str, name: str | None, where: Where, cluster: KubeReader) -> list[Ref]:
+def targets(kind: str, name: str | None, where: Where, cluster: "KubeReader") -> list[Ref]:
     """The object that is named, or all of the kind where none is.
 
     Raises:

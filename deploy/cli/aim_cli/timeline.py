@@ -1,17 +1,20 @@
 """The story of an object across the five services: what changed, who decided what, and what was written."""
 
+from collections.abc import Iterable
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
-from aim_cli.log_targets import PARTS, Target, kind_name
+from aim_cli.log_targets import LOGGED, Target, kind_name
+from aim_cli.refs import JsonObject
+from aim_cli.sizes import told_size
 from aim_domain.labels import ANNOTATION_PAUSED
-from controller_runtime import JsonObject, Key
 from controller_runtime.bus.chain import LoggedVersion
 from controller_runtime.bus.decision import DecisionRecord
 from controller_runtime.bus.envelope import EnvelopeError
 from controller_runtime.bus.history import DecisionFilter, History
+from controller_runtime.bus.part import Key
 
 _LARGEST_FAMILY: Final = 50
 
@@ -87,7 +90,7 @@ async def related(history: History, wanted: Target, *, everywhere: bool = False)
 async def timeline(history: History, wanted: Target, *, everywhere: bool = False) -> list[Moment]:
     """The versions of the object, and every decision that belongs to its story."""
     found = await related(history, wanted, everywhere=everywhere)
-    moments = [*_of_versions(found.versions), *map(_of_record, found.records)]
+    moments = [*_of_versions(found.versions), *of_records(found.records)]
     return sorted(moments, key=lambda moment: moment.at)
 
 
@@ -131,7 +134,7 @@ def relatives(obj: JsonObject) -> set[Target]:
 
 
 def _target(kind: str, namespace: str, name: str) -> Target | None:
-    part = next((part for part in PARTS if part.kind.kind == kind.rpartition("/")[2]), None)
+    part = next((part for part in LOGGED if part.kind.kind == kind.rpartition("/")[2]), None)
     if part is None:
         return None
     return Target(part, Key(namespace if part.kind.namespaced else "", name))
@@ -185,9 +188,34 @@ def _status(obj: JsonObject) -> str:
     return str((obj.get("status") or {}).get("status") or "")
 
 
-def _of_record(record: DecisionRecord) -> Moment:
+def of_records(records: Iterable[DecisionRecord]) -> list[Moment]:
+    """What was decided, with how far and how fast downloads are where that was told (FW-686)."""
+    before: dict[tuple[str, Key], tuple[datetime, int]] = {}
+    return [_of_record(record, _progress(record, before)) for record in sorted(records, key=lambda one: one.at)]
+
+
+def _of_record(record: DecisionRecord, progress: str) -> Moment:
+    what = f"{deeds(record)}; {progress}" if progress else deeds(record)
     trace = trace_id(record.traceparent)
-    return Moment(record.at, record.service, kind_name(record.part), record.key, deeds(record), trace, record.id)
+    return Moment(record.at, record.service, kind_name(record.part), record.key, what, trace, record.id)
+
+
+def _progress(record: DecisionRecord, before: dict[tuple[str, Key], tuple[datetime, int]]) -> str:
+    """Bytes so far, and for each second since the decision that told fewer; empty where nothing was added."""
+    told = (record.plan.get("status") or {}).get("progress") or {}
+    done, total = told.get("downloadedBytes"), told.get("totalBytes")
+    if not isinstance(done, int):
+        return ""
+    where = (record.part, record.key)
+    at, last = before.get(where, (record.at, -1))
+    if done == last:
+        return ""
+    before[where] = record.at, done
+    of = f" of {told_size(total)}B" if isinstance(total, int) and total else ""
+    seconds = (record.at - at).total_seconds()
+    # A download that begins anew has fewer than before, which is no speed.
+    speed = f" at {told_size(int((done - last) / seconds))}B/s" if last >= 0 and done > last and seconds > 0 else ""
+    return f"{told_size(done)}B{of}{speed}"
 
 
 def deeds(record: DecisionRecord) -> str:

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from aim_cli.answer import Answer
-from aim_cli.asking import Cluster, JsonObject, Ref, ref_of
 from aim_cli.errors import Exit
+from aim_cli.refs import Cluster, JsonObject, Ref, ref_of
 from aim_cli.resources import (
     AIM_ARTIFACT,
     AIM_CLUSTER_MODEL,

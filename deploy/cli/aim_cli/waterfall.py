@@ -5,12 +5,13 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
-from aim_cli.log_targets import PARTS, Target
+from aim_cli.log_targets import LOGGED, Target
+from aim_cli.refs import JsonObject
 from aim_cli.timeline import body_of, related
-from controller_runtime import JsonObject, Key
 from controller_runtime.bus.chain import LoggedVersion
 from controller_runtime.bus.decision import DecisionRecord
 from controller_runtime.bus.history import History
+from controller_runtime.bus.part import Key
 
 _READY_VALUES: Final = frozenset({"Ready", "Running"})
 _READY_CONDITIONS: Final = frozenset({"Ready", "Complete"})
@@ -94,7 +95,7 @@ def _written(records: Iterable[DecisionRecord]) -> Iterable[Target]:
     """What decisions created or applied, of the kinds that the log holds."""
     for record in records:
         for write in record.writes:
-            part = next((one for one in PARTS if one.kind.kind == write.kind), None)
+            part = next((one for one in LOGGED if one.kind.kind == write.kind), None)
             if part is not None and write.name:
                 yield Target(part, Key(write.namespace if part.kind.namespaced else "", write.name))
 

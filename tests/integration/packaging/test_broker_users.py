@@ -12,11 +12,11 @@ import pytest
 from support.bus_source import Source
 from support.nats import PATIENT_SECONDS, TEST_LIMITS, eventually
 
-from aim_cli.asking import Ref
 from aim_cli.console.access import Rights
 from aim_cli.console.mirror import mirror
 from aim_cli.console.past import story
 from aim_cli.log_targets import target_of
+from aim_cli.refs import Ref
 from aim_cli.resources import HTTP_ROUTE
 from aim_local.nats import NatsServer
 from aim_packaging.broker import authorization, reader, user_of
@@ -187,7 +187,7 @@ async def test_the_console_follows_the_present_and_reads_the_past_as_the_reading
         assert target is not None
         told = await story(present.history, target, Rights(frozenset({HTTP_ROUTE.resource})))
         assert told["bars"]
-        assert present._connection.statistics.denied is None
+        assert present.connection.statistics.denied is None
 
 
 @pytest.mark.spec("FW-535")

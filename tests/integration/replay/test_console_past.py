@@ -10,7 +10,6 @@ import pytest
 from support.bus_source import Source
 from support.nats import eventually
 
-from aim_cli.asking import JsonObject, Ref
 from aim_cli.console.access import Rights
 from aim_cli.console.bus_page import bus_page
 from aim_cli.console.decision import decision_page
@@ -19,6 +18,7 @@ from aim_cli.console.mirror import Mirror
 from aim_cli.console.then import ELSEWHERE, Then, then
 from aim_cli.errors import TargetError
 from aim_cli.log_targets import target_of
+from aim_cli.refs import JsonObject, Ref
 from aim_cli.resources import AIM_CLUSTER_MODEL, AIM_SERVICE, AIM_TEMPLATE_CACHE, KNOWN, POD, Resource
 from aim_domain.parts import CLUSTER_MODELS, DISCOVERY_PODS, PREDICTOR_PODS, SERVICES, TEMPLATE_CACHES
 from controller_runtime import Key, Part

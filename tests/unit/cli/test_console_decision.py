@@ -3,12 +3,12 @@
 import pytest
 from support.builders import NOW
 
-from aim_cli.asking import JsonObject, Ref
 from aim_cli.console.access import Rights
-from aim_cli.console.app import render
 from aim_cli.console.decision import told
 from aim_cli.console.log_pages import Asked
+from aim_cli.console.templating import render
 from aim_cli.log_targets import target_of
+from aim_cli.refs import JsonObject, Ref
 from aim_cli.resources import AIM_ARTIFACT, AIM_CLUSTER_MODEL, AIM_SERVICE, INFERENCE_SERVICE
 from aim_domain.parts import ARTIFACTS, CLUSTER_MODELS, INFERENCE_SERVICES, SERVICES
 from controller_runtime.bus.decision import DecisionRecord, RecordedWrite

@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 from support.asked import Objects
 from support.builders import condition, make, owner
 
-from aim_cli.asking import Ref
 from aim_cli.console.graph import HEIGHT, MOST, WIDTH, Drawing, drawing, shortened
 from aim_cli.console.layers import laid_out
 from aim_cli.console.pages import href
+from aim_cli.refs import Ref
 from aim_cli.resources import (
     AIM_ARTIFACT,
     AIM_CLUSTER_SERVICE_TEMPLATE,

@@ -6,10 +6,10 @@ import pytest
 from support.builders import NOW, make
 
 from aim_cli import bus_state, doctor
-from aim_cli.asking import JsonObject
 from aim_cli.bus_state import BusState, PartState, StreamState
 from aim_cli.doctor import Finding, Mark
 from aim_cli.errors import Exit
+from aim_cli.refs import JsonObject
 from aim_cli.resources import AIM_SERVICE, DEPLOYMENT, HTTP_ROUTE, INFERENCE_SERVICE, NODE, OWN, Resource
 from aim_domain.crd import definition
 from aim_domain.kinds import OWN_KINDS

@@ -6,11 +6,11 @@ import pytest
 from support.asked import Objects
 from support.builders import NOW, condition, make
 
-from aim_cli.asking import JsonObject
 from aim_cli.caches import caches, limits_of
 from aim_cli.errors import Exit, UnreachableError
 from aim_cli.overview import gpus_of, leaders_of, overview
 from aim_cli.queues import Page, answer
+from aim_cli.refs import JsonObject
 from aim_cli.resources import (
     AIM_ARTIFACT,
     AIM_CLUSTER_RUNTIME_CONFIG,

@@ -8,7 +8,7 @@ import pytest
 from support.builders import NOW
 
 from aim_cli.errors import Exit, TargetError
-from aim_cli.log_targets import PARTS, Target
+from aim_cli.log_targets import LOGGED, Target
 from aim_cli.moments import moment
 from aim_cli.past import Scope, members, of_versions, told_diff, told_state
 from aim_domain.parts import SERVICES
@@ -72,7 +72,7 @@ def test_an_object_as_it_was(minute: int, knowledge: Knowledge, lines: tuple[str
 @pytest.mark.spec("FW-615")
 def test_what_was_dropped_is_not_told_as_absent() -> None:
     past = at(2, version(3, 2, service("Running")))
-    told = told_state(past, Scope(Target(SERVICES, CHAT), None))
+    told = told_state(past, Scope(Target(LOGGED[0], CHAT), None))
     assert told.code is Exit.ABSENT
     assert told.remarks[0].startswith("AIMService team/chat: not known")
     assert of_versions((), NOW) is None
@@ -134,7 +134,7 @@ def test_moments() -> None:
 
 
 @pytest.mark.spec("FW-615")
-@pytest.mark.parametrize("part", PARTS, ids=lambda part: part.name)
+@pytest.mark.parametrize("part", LOGGED, ids=lambda part: part.name)
 def test_every_kind_that_is_logged_is_shown(part: Part[Any]) -> None:
     logged = version(1, 0, service("Starting"))
     state = replace(logged, state=replace(logged.state, part=part.name))

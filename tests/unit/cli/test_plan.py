@@ -9,7 +9,7 @@ from support.declarations import definitions
 from support.serving import GATEWAY, TEAM, aim_service, config, model, template
 
 from aim_cli.errors import Exit, TargetError, UnreadableError
-from aim_cli.log_targets import PARTS
+from aim_cli.parts import PARTS
 from aim_cli.planning.gathering import read
 from aim_cli.planning.report import Outcome, answer, gpu_fit, outcome
 from aim_cli.planning.sandbox import Sandbox, Step, Where, merge, with_status

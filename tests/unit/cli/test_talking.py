@@ -6,10 +6,11 @@ import pytest
 from support.asked import Objects
 from support.builders import make
 
-from aim_cli.asking import JsonObject, Ref, split_lines
+from aim_cli.asking import split_lines
 from aim_cli.errors import TargetError
-from aim_cli.pod_logs import speakers
-from aim_cli.resources import AIM_SERVICE, AIM_TEMPLATE_CACHE, GATEWAY, HTTP_ROUTE, POD
+from aim_cli.pod_logs import last_words, speakers
+from aim_cli.refs import JsonObject, Ref
+from aim_cli.resources import AIM_ARTIFACT, AIM_SERVICE, AIM_TEMPLATE_CACHE, GATEWAY, HTTP_ROUTE, POD
 from aim_cli.talking import address_of, pieces
 from aim_domain import labels
 from aim_domain.naming import http_route_name, inference_service_name
@@ -96,3 +97,31 @@ def test_the_last_phase_that_has_pods_speaks() -> None:
     ):
         found = speakers(Objects(*known, *pods), CHAT, obj)  # type: ignore[arg-type]
         assert [one.pod.name for one in found] == names
+
+
+@pytest.mark.spec("FW-685")
+def test_of_a_container_that_waits_for_its_next_start_the_one_before_speaks() -> None:
+    kind, crashed = pod("model", labels.KSERVE_INFERENCE_SERVICE, inference_service_name("chat", TEAM))
+    ended = {"terminated": {"exitCode": 1}}
+    for state, previous in (
+        ({"waiting": {"reason": "CrashLoopBackOff"}}, True),
+        ({"running": {}}, False),
+        (ended, False),
+    ):
+        told = {"name": "c", "restartCount": 2, "state": state, "lastState": ended}
+        known: JsonObject = {**crashed, "status": {"containerStatuses": [told]}}
+        (one,) = speakers(Objects((kind, known)), CHAT, service())  # type: ignore[arg-type]
+        assert (one.start, one.previous) == (2, previous)
+
+
+@pytest.mark.spec("FW-685")
+def test_of_pods_that_are_gone_the_status_still_tells() -> None:
+    cache = {"kind": "x/AIMTemplateCache", "name": "c", "namespace": TEAM}
+    obj = service(cache={"templateCacheRef": cache})
+    told = make(AIM_TEMPLATE_CACHE, "c", namespace=TEAM, spec={}, status={"artifacts": {"u": {"name": "a"}}})
+    untrue = [{"type": "DownloadComplete", "status": "False", "reason": "AuthError", "message": "the token is refused"}]
+    status = {"status": "Failed", "progress": {"displayPercentage": "45 %"}, "conditions": untrue}
+    artifact = make(AIM_ARTIFACT, "a", namespace=TEAM, spec={}, status=status)
+    cluster = Objects((AIM_SERVICE, obj), (AIM_TEMPLATE_CACHE, told), (AIM_ARTIFACT, artifact))
+    assert last_words(cluster, CHAT, obj) == ["AIMArtifact team/a: Failed, 45 %, AuthError, the token is refused"]
+    assert last_words(Objects((AIM_SERVICE, obj)), CHAT, obj) == []

@@ -4,8 +4,8 @@ import pytest
 from support.asked import Objects
 from support.builders import condition, make, owner
 
-from aim_cli.asking import JsonObject, Ref
 from aim_cli.errors import Exit
+from aim_cli.refs import JsonObject, Ref
 from aim_cli.resources import (
     AIM_ARTIFACT,
     AIM_MODEL,

@@ -12,8 +12,8 @@ from support.builders import condition, make, waiting
 
 import aim_cli
 from aim_cli import resources as kinds
-from aim_cli.asking import JsonObject, Ref
 from aim_cli.output import safe
+from aim_cli.refs import JsonObject, Ref
 from aim_cli.resources import CLAIM, EVENT, GATEWAY, JOB, POD, Resource
 from aim_cli.why.blockers import Search, blockers_of
 from aim_cli.why.chain import causes

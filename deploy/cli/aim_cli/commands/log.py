@@ -38,8 +38,8 @@ def replay(
     an outcome is undetermined, naming what is missing. Exits with 4 when the log cannot be read. With --against it
     compares what two releases make of each decision, with the same codes.
     """
-    from aim_cli.log_commands import replay
-    from aim_cli.log_file import SUFFIX
+    from aim_cli.connecting import SUFFIX
+    from aim_cli.replaying import replay
     from aim_cli.running import run
     from aim_cli.targets import Where
 
@@ -64,7 +64,7 @@ def _replay_elsewhere(
     from aim_cli.against import against as compared
     from aim_cli.answer import Answer, answered
     from aim_cli.errors import TargetError
-    from aim_cli.log_commands import decisions_of
+    from aim_cli.log_targets import decisions_of
     from aim_cli.pytest_file import as_test as written
     from aim_cli.running import waited
 
@@ -102,7 +102,7 @@ def export(
 
     from aim_cli.answer import Answer, answered
     from aim_cli.exporting import export as exported
-    from aim_cli.log_commands import decisions_of
+    from aim_cli.log_targets import decisions_of
     from aim_cli.moments import moment
     from aim_cli.running import waited
     from aim_cli.targets import Where

@@ -148,28 +148,39 @@ def logs(
     context: Context = None,
     tail: Annotated[int, typer.Option("--tail", help="Lines from before.")] = 100,
     *,
-    follow: Annotated[bool, typer.Option("-f", "--follow", help="Go on until interrupted, or the pods end.")] = False,
+    follow: Annotated[bool, typer.Option("-f", "--follow", help="Go on through all phases until interrupted.")] = False,
 ) -> None:
     """Print what the pods of a service say, of whatever phase it is in: the model, its download, or discovery.
 
-    Exits with 3 when there is no such service or no pod, with 4 when the cluster cannot be asked.
+    Also what ended pods said; of pods that are gone the last report that the status keeps. Exits with 3 when there is
+    no such service or no pod, with 4 when the cluster cannot be asked.
     """
+    from contextlib import suppress
+
     from aim_cli.answer import Answer, answered, complain, plain
     from aim_cli.asking import reading
     from aim_cli.errors import Exit
-    from aim_cli.pod_logs import say, speakers
+    from aim_cli.pod_logs import follow as followed
+    from aim_cli.pod_logs import last_words, say, speakers
     from aim_cli.targets import Where, target
 
     def ask() -> Answer:
         wanted = target("aimservice", name, Where(kubeconfig, context, namespace))
         with reading(kubeconfig, context) as cluster:
             obj = cluster.find(wanted)
-            found = [] if obj is None else speakers(cluster, wanted, obj)
+            if obj is None:
+                return Answer([], (), Exit.ABSENT, (f"{wanted} {cluster.unasked.get(str(wanted), 'does not exist')}",))
+            if follow:
+                with suppress(KeyboardInterrupt):
+                    followed(cluster, wanted, tail, lambda line: print(plain(line), flush=True), complain)
+                return Answer([], ())
+            found = speakers(cluster, wanted, obj)
             if not found:
-                return Answer([], (), Exit.ABSENT, (f"{wanted} " + ("has no pod" if obj else "does not exist"),))
+                remarks = (f"{wanted} has no pod", *last_words(cluster, wanted, obj))
+                return Answer([], (), Exit.ABSENT, remarks)
             complain(f"logs of {found[0].phase}")
-            untold = say(cluster, found, tail, lambda line: print(plain(line), flush=True), follow=follow)
-        return Answer([], (), remarks=tuple(f"not known: {one}" for one in untold))
+            untold = say(cluster, found, tail, lambda line: print(plain(line), flush=True), follow=False)
+        return Answer([], (), remarks=tuple(f"not known: {one}" for one in untold.values()))
 
     raise typer.Exit(answered(ask, Form.TABLE))
 

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Collection, Iterable
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
-from aim_cli.asking import JsonObject
+from aim_cli.refs import JsonObject
 from aim_cli.resources import Resource
 
 REMEMBERED_SECONDS: Final = 60.0

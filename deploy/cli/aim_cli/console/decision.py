@@ -3,12 +3,12 @@
 import json
 from typing import Final
 
-from aim_cli.asking import JsonObject, Ref
 from aim_cli.console.access import Rights
 from aim_cli.console.log_pages import Asked
 from aim_cli.console.past import because, is_shown
 from aim_cli.console.then import address
 from aim_cli.log_targets import kind_name
+from aim_cli.refs import JsonObject, Ref
 from aim_cli.resources import KNOWN
 from aim_cli.services import services
 from aim_cli.timeline import trace_id

@@ -15,8 +15,7 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Mount, Route
 
-from aim_cli.asking import JsonObject
-from aim_cli.connecting import cluster
+from aim_cli.client import cluster
 from aim_cli.console.app import Console
 from aim_cli.console.door import Door
 from aim_cli.console.login import LoginDoor
@@ -25,6 +24,7 @@ from aim_cli.console.sessions import Sessions
 from aim_cli.console.tokens import Tokens
 from aim_cli.console.viewers import Viewers
 from aim_cli.errors import TargetError, UnreachableError
+from aim_cli.refs import JsonObject
 from aim_cli.running import leaves
 from aim_cli.targets import Where
 from controller_runtime import KubeClient

@@ -4,13 +4,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from aim_cli.asking import JsonObject, Ref
 from aim_cli.console.access import Rights
 from aim_cli.console.pages import ref_at
 from aim_cli.console.past import seen_moments
 from aim_cli.console.then import Present, address, then
 from aim_cli.log_targets import Target, target_of
 from aim_cli.moments import moment
+from aim_cli.refs import JsonObject, Ref
 from aim_cli.sizes import age
 from aim_cli.timeline import Moment
 from controller_runtime.bus.chain import Knowledge

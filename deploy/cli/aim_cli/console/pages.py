@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
-from aim_cli.asking import Cluster, JsonObject, Ref, ref_of
 from aim_cli.caches import quotas_of
 from aim_cli.console.graph import HEIGHT, WIDTH, drawing
 from aim_cli.console.signs import mark_of
 from aim_cli.console.volumes import ORDERS, volumes
 from aim_cli.overview import GPU, glance, gpus_of, overview
+from aim_cli.refs import Cluster, JsonObject, Ref, ref_of
 from aim_cli.resources import (
     AIM_ARTIFACT,
     AIM_CLUSTER_MODEL,

@@ -6,10 +6,10 @@ from datetime import datetime
 from typing import Final
 from urllib.parse import quote
 
-from aim_cli.asking import JsonObject, Ref
 from aim_cli.console.access import Rights
 from aim_cli.console.pages import href
 from aim_cli.log_targets import Target, kind_name
+from aim_cli.refs import JsonObject, Ref
 from aim_cli.resources import KNOWN
 from aim_cli.services import services
 from aim_cli.timeline import Moment, deeds, timeline

@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol, TypeVar
 
-from aim_cli.asking import JsonObject, Ref
 from aim_cli.console.access import Rights
+from aim_cli.refs import JsonObject, Ref
 from aim_cli.resources import Resource
 
 T = TypeVar("T")

@@ -11,12 +11,12 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final, Protocol, TypeVar
 
-from aim_cli.asking import JsonObject, Ref
 from aim_cli.console import pages
 from aim_cli.console.access import Rights
 from aim_cli.console.mirror import SHOWN
 from aim_cli.console.sight import Sight
 from aim_cli.past import body_of, of_versions
+from aim_cli.refs import JsonObject, Ref
 from aim_cli.resources import KNOWN, Resource
 from controller_runtime import Key
 from controller_runtime.bus.chain import Knowledge, StateAt

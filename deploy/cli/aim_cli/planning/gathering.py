@@ -9,12 +9,13 @@ from typing import Any
 import yaml
 
 from aim_cli.answer import Answer
-from aim_cli.asking import JsonObject, KubeReader, reading
+from aim_cli.asking import KubeReader, reading
 from aim_cli.connecting import history
 from aim_cli.errors import CliError, TargetError, UnreadableError
-from aim_cli.log_targets import PARTS
+from aim_cli.parts import PARTS
 from aim_cli.planning.report import Outcome, answer, outcome
 from aim_cli.planning.sandbox import Sandbox, Where
+from aim_cli.refs import JsonObject
 from aim_cli.resources import POD, Resource
 from aim_cli.running import waited
 from aim_cli.services import services

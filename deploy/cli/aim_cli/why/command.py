@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from aim_cli.answer import Answer, Data
-from aim_cli.asking import Cluster, JsonObject, Ref
 from aim_cli.errors import Exit
+from aim_cli.refs import Cluster, JsonObject, Ref
 from aim_cli.resources import AIM_ARTIFACT, CLAIM, POD
 from aim_cli.sizes import age
 from aim_cli.why.chain import Link, causes

@@ -11,10 +11,13 @@ from collections.abc import Iterable
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from hashlib import blake2b
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from controller_runtime.bus.judgement import Stored
 from controller_runtime.bus.part import Key
+
+if TYPE_CHECKING:
+    # Who reads markers alone need not pay for it.
+    from controller_runtime.bus.judgement import Stored
 
 _BYTES: Final = 8
 
@@ -97,7 +100,7 @@ class Account:
             self._fold.remove(key, known)
 
 
-class Holdings(UserDict[Key, Stored]):
+class Holdings(UserDict[Key, "Stored"]):
     """What a publisher knows the state stream to hold of its part, tombstones included, with the proof of it."""
 
     def __init__(self) -> None:
@@ -114,7 +117,7 @@ class Holdings(UserDict[Key, Stored]):
         for key in self.data.keys() - keys:
             del self[key]
 
-    def __setitem__(self, key: Key, stored: Stored) -> None:
+    def __setitem__(self, key: Key, stored: "Stored") -> None:
         if key in self.data:
             del self[key]
         super().__setitem__(key, stored)

@@ -2,8 +2,10 @@
 
 async for one in Replayer(history, services).decisions():
     print(one.verdict, one.differences, one.missing)
+
+Who only asks what a decision read need not import what decides.
 """
 
-from controller_runtime.replay.replayer import Replayed, Replayer, ServiceCode, Verdict
+import lazy_loader
 
-__all__ = ["Replayed", "Replayer", "ServiceCode", "Verdict"]
+__getattr__, __dir__, _ = lazy_loader.attach_stub(__name__, __file__)

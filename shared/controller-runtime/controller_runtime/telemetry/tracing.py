@@ -12,16 +12,15 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import lru_cache
 from http import HTTPStatus
-from typing import Final, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from opentelemetry import trace
 from opentelemetry.context import Context, attach, detach
-from opentelemetry.sdk.resources import Resource
-from opentelemetry.sdk.trace import ReadableSpan, SpanProcessor, TracerProvider
-from opentelemetry.sdk.trace.export import BatchSpanProcessor
-from opentelemetry.sdk.trace.sampling import Decision
 from opentelemetry.trace import Link, SpanContext, SpanKind, Status, StatusCode, TraceFlags
 from opentelemetry.util.types import AttributeValue
+
+if TYPE_CHECKING:
+    from opentelemetry.sdk.trace import SpanProcessor
 
 _REMEMBERED: Final = 4096
 """Contexts that are kept as read: passes of one object come close to each other."""
@@ -44,7 +43,12 @@ class _Exporter:
     probe, would be traces of their own (FW-576).
     """
 
-    def __init__(self, service: str, processor: SpanProcessor) -> None:
+    def __init__(self, service: str, processor: "SpanProcessor") -> None:
+        # Who has no collector does not pay for the SDK.
+        from opentelemetry.sdk.resources import Resource  # noqa: PLC0415
+        from opentelemetry.sdk.trace import TracerProvider  # noqa: PLC0415
+        from opentelemetry.sdk.trace.sampling import Decision  # noqa: PLC0415
+
         # Its own hook at exit would wait for the collector once more.
         resource = Resource.create({"service.name": f"aim-{service}"})
         self.provider: Final = TracerProvider(resource=resource, shutdown_on_exit=False)
@@ -52,13 +56,17 @@ class _Exporter:
         self.processor: Final = processor
         # The library makes another one at each request, which takes a third of the time of a span.
         self.tracer: Final = self.provider.get_tracer("aim")
+        self._taken: Final = Decision.RECORD_AND_SAMPLE
+
+    def samples(self, trace_id: int) -> bool:
+        return self.provider.sampler.should_sample(None, trace_id, "").decision is self._taken
 
 
 _exporter: _Exporter | None = None
 
 
 @contextmanager
-def exporting(service: str, processor: SpanProcessor | None = None) -> Iterator[None]:
+def exporting(service: str, processor: "SpanProcessor | None" = None) -> Iterator[None]:
     """Trace for the length of the block; what is left to export at its end gets a moment.
 
     Args:
@@ -80,13 +88,14 @@ def exporting(service: str, processor: SpanProcessor | None = None) -> Iterator[
         flush.join(_FLUSH_SECONDS)
 
 
-def _to_collector() -> SpanProcessor | None:
+def _to_collector() -> "SpanProcessor | None":
     """What sends spans to the collector that the environment names, if it names one (FW-274)."""
     disabled = os.environ.get("OTEL_SDK_DISABLED", "").lower() == "true"
     if disabled or os.environ.get("OTEL_TRACES_EXPORTER") == "none" or not any(map(os.environ.get, _ENDPOINTS)):
         return None
     # Imported only when used: the exporter pulls in an HTTP stack and protobuf (about 15 MB).
     from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter  # noqa: PLC0415
+    from opentelemetry.sdk.trace.export import BatchSpanProcessor  # noqa: PLC0415
 
     os.environ.setdefault(*_QUEUE)
     return BatchSpanProcessor(OTLPSpanExporter())
@@ -110,9 +119,7 @@ def samples(trace_id: int) -> bool:
 
     Without a collector it is: whether to is for those who have one to say.
     """
-    if _exporter is None:
-        return True
-    return _exporter.provider.sampler.should_sample(None, trace_id, "").decision is Decision.RECORD_AND_SAMPLE
+    return _exporter is None or _exporter.samples(trace_id)
 
 
 def current_traceparent() -> str | None:
@@ -229,6 +236,8 @@ def root(name: str, traceparent: str, began: float, attributes: Attributes) -> N
     """Export the span that a context names, which ends now and has no parent: that of a trace that begins (FW-571)."""
     if _exporter is None or not is_sampled(traceparent):
         return
+    from opentelemetry.sdk.trace import ReadableSpan  # noqa: PLC0415
+
     _exporter.processor.on_end(
         ReadableSpan(
             name,

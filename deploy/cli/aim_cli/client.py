@@ -1,0 +1,23 @@
+"""The way to the cluster for what runs for long or writes: with the client of the services."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from aim_cli.errors import UnreachableError
+from controller_runtime import KubeClient, KubeError, load_connection
+from controller_runtime.kube.kubeconfig import ConfigError
+
+
+@asynccontextmanager
+async def cluster(kubeconfig: str | None, context: str | None) -> AsyncIterator[KubeClient]:
+    """The cluster of a kubeconfig, chosen as kubectl does.
+
+    Raises:
+        UnreachableError: it cannot be asked, or refuses.
+    """
+    try:
+        connection = await load_connection(kubeconfig, context)
+        async with KubeClient(connection, service="cli") as kube:
+            yield kube
+    except (ConfigError, KubeError) as error:
+        raise UnreachableError(str(error)) from error
