@@ -21,6 +21,12 @@ app.kubernetes.io/instance: {{ .root.Release.Name }}
 app.kubernetes.io/component: {{ .component }}
 {{- end }}
 
+{{- /* Of pods: nothing that changes with the release, which would start them anew (FW-700). */}}
+{{- define "aim.podLabels" -}}
+{{ include "aim.selector" . }}
+app.kubernetes.io/part-of: aim-engine
+{{- end }}
+
 {{- define "aim.image" -}}
 {{- $tag := .image.tag | default .default -}}
 {{- if .image.digest }}{{ .repository }}@{{ .image.digest }}{{ else }}{{ .repository }}:{{ $tag }}{{ end -}}
