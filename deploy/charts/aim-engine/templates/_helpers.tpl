@@ -66,6 +66,15 @@ app.kubernetes.io/part-of: aim-engine
 {{- end -}}
 {{- end }}
 
+{{- /* The ports of an existing broker (FW-701). */}}
+{{- define "aim.natsPorts" -}}
+{{- $ports := list -}}
+{{- range splitList "," (include "aim.natsUrl" .) -}}
+{{- $ports = append $ports (regexFind ":[0-9]+$" (urlParse (trim .)).host | trimPrefix ":" | default "4222" | int) -}}
+{{- end -}}
+{{- uniq $ports | toJson -}}
+{{- end }}
+
 {{- /* Name of the port of the metrics, which says what is spoken there (FW-325). */}}
 {{- define "aim.metricsPort" -}}
 {{ ternary "https" "http" .Values.metrics.secure }}
@@ -165,6 +174,9 @@ helm.sh/hook-delete-policy: before-hook-creation,hook-succeeded
         matchLabels: {{- include "aim.selector" (dict "root" . "component" "nats") | nindent 10 }}
   ports: [{protocol: TCP, port: 4222}]
 {{- else }}
-- ports: [{protocol: TCP, port: 4222}]
+- ports:
+    {{- range include "aim.natsPorts" . | fromJsonArray }}
+    - {protocol: TCP, port: {{ . }}}
+    {{- end }}
 {{- end }}
 {{- end }}
