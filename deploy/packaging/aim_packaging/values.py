@@ -21,6 +21,14 @@ Duration = Annotated[str, Field(pattern=UNSIGNED_PATTERN)]
 Bytes = Annotated[str, Field(pattern=r"^([0-9]+(\.[0-9]*)?|\.[0-9]+)([KMGTPE]i|[kMGTPE]|[eE][0-9]+)?$")]
 
 
+Port = Annotated[int, Field(ge=1, le=65535)]
+Ports = Annotated[list[Port], Field(min_length=1)]
+"""Of a rule: without any it would allow them all."""
+Cidr = Annotated[
+    str, Field(pattern=r"^([0-9]{1,3}(\.[0-9]{1,3}){3}/[0-9]{1,2}|[0-9a-fA-F.]*:[0-9a-fA-F:.]*/[0-9]{1,3})$")
+]
+
+
 class _Values(BaseModel):
     model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True, extra="forbid")
 
@@ -149,13 +157,23 @@ class Dashboards(_Values):
     annotations: Texts = Field({}, description="such as the folder in Grafana")
 
 
+class Dns(_Values):
+    """Name services. A cache on each node has the host's address, which no selector of pods finds."""
+
+    ports: Ports = Field([53, 5353], description="5353 is OpenShift's")
+    to: Objects = Field([], description="peers, as a NetworkPolicy has them; empty = anywhere")
+
+
 class NetworkPolicy(_Values):
-    """What may talk to what."""
+    """What may talk to what (FW-701)."""
 
     enable: bool = True
-    api_server_cidr: str = Field("0.0.0.0/0", description="addresses of the API server")
-    api_server_ports: list[int] = [443, 6443]
-    registry_ports: list[int] = Field([443, 80, 5000], description="of model-sync and discovery to anywhere")
+    api_server_cidrs: list[Cidr] = Field(["0.0.0.0/0", "::/0"], min_length=1, description="addresses of the API server")
+    api_server_ports: Ports = [443, 6443]
+    registry_ports: Ports = Field([443, 80, 5000], description="of model-sync and discovery to anywhere")
+    dns: Dns = Dns()
+    extra_ingress: Objects = Field([], description="further rules, as a NetworkPolicy has them, for the five services")
+    extra_egress: Objects = Field([], description="the same for what they reach")
 
 
 class Storage(_Values):
@@ -209,6 +227,7 @@ class Nats(_Values):
     tolerations: Objects = []
     affinity: Object = {}
     priority_class_name: str = ""
+    extra_ingress: Objects = Field([], description="further rules of its NetworkPolicy: who else may reach it")
 
 
 class Check(_Values):

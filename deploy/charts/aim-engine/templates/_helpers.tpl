@@ -159,11 +159,24 @@ helm.sh/hook-delete-policy: before-hook-creation,hook-succeeded
 {{- end }}
 {{- end }}
 
+{{- define "aim.dnsEgress" }}
+- ports:
+    {{- range .Values.networkPolicy.dns.ports }}
+    - {protocol: UDP, port: {{ . }}}
+    - {protocol: TCP, port: {{ . }}}
+    {{- end }}
+  {{- with .Values.networkPolicy.dns.to }}
+  to: {{- toYaml . | nindent 4 }}
+  {{- end }}
+{{- end }}
+
 {{- /* Name service, API server and broker. */}}
 {{- define "aim.commonEgress" -}}
-- to: [{namespaceSelector: {}}]
-  ports: [{protocol: UDP, port: 53}, {protocol: TCP, port: 53}]
-- to: [{ipBlock: {cidr: {{ .Values.networkPolicy.apiServerCidr }}}}]
+{{- include "aim.dnsEgress" . }}
+- to:
+    {{- range .Values.networkPolicy.apiServerCidrs }}
+    - {ipBlock: {cidr: {{ . | quote }}}}
+    {{- end }}
   ports:
     {{- range .Values.networkPolicy.apiServerPorts }}
     - {protocol: TCP, port: {{ . }}}
