@@ -9,7 +9,19 @@ from typing import Any, Final
 import pytest
 import yaml
 from support.controlplane import RawApi
-from support.helm import CHARTS, DEFINITIONS, ENGINE, NAMESPACE, OFFLINE, Finished, helm, of_kind, rendered, run
+from support.helm import (
+    CHARTS,
+    DEFINITIONS,
+    ENGINE,
+    NAMESPACE,
+    OFFLINE,
+    Finished,
+    broker_config,
+    helm,
+    of_kind,
+    rendered,
+    run,
+)
 
 from aim_cli import doctor
 from aim_cli.asking import reading
@@ -233,6 +245,7 @@ async def test_services_send_the_share_of_traces_that_the_values_name_and_may_re
         ({"networkPolicy": {"dns": {"ports": [0]}}}, "/networkPolicy/dns/ports/0"),
         ({"nats": {"enable": False}}, "nats.url is needed"),
         ({"nats": {"auth": {"enable": True}}}, "nats.auth.publicKeys.aim is needed"),
+        ({"nats": {**FULL["nats"], "tls": {"secretName": ""}}}, "nats.tls.secretName is needed"),
         ({"secrets": {"restrict": True, "allowed": [HUB, HUB]}}, "secrets.allowed has namespace team twice"),
         ({"secrets": {"allowed": [{"namespace": "team", "names": []}]}}, "/secrets/allowed/0/names"),
         ({"admissionPolicy": {"actions": ["Refuse"]}}, "/admissionPolicy/actions/0"),
@@ -262,8 +275,7 @@ async def test_a_cluster_without_the_definitions_is_told_so(tmp_path: Path) -> N
 @pytest.mark.spec("FW-535", "FW-538")
 @pytest.mark.parametrize("values", [{}, FULL], ids=["plain", "full"])
 async def test_nats_server_takes_the_configuration_of_the_chart(tmp_path: Path, values: JsonObject) -> None:
-    text = of_kind(await rendered(tmp_path, values), "ConfigMap")["aim-engine-nats"]["data"]["nats.conf"]
-    config = json.loads(text)
+    config = broker_config(await rendered(tmp_path, values))
     assert config["jetstream"]["sync_interval"] == "always"
     users = config.get("authorization", {}).get("users", [])
     assert len(users) == (6 if values else 0)

@@ -49,7 +49,7 @@ async def test_name_services_and_the_api_server_are_reached_whatever_address_the
         if name != "aim-engine-nats":
             anywhere = [{"ipBlock": {"cidr": one}} for one in ("0.0.0.0/0", "::/0")]
             assert {**tcp(443, 6443), "to": anywhere} in spec["egress"]
-    peers = [{"namespaceSelector": {}}]
+    peers: list[JsonObject] = [{"namespaceSelector": {}}]
     named: JsonObject = {"apiServerCidrs": ["10.0.0.1/32"], "dns": {"to": peers, "ports": [53]}}
     for name, spec in (await policies(tmp_path, {"networkPolicy": named})).items():
         assert {"ports": by_default[:2], "to": peers} in spec["egress"]

@@ -187,8 +187,18 @@ class Tls(_Values):
     """TLS between services and broker, and between brokers."""
 
     secret_name: str = Field(
-        "", description="Secret with tls.crt, tls.key and ca.crt, for <release>-nats and its pods; empty = no TLS"
+        "",
+        description="Secret with tls.crt, tls.key and ca.crt, for server and client use, as brokers show it to each "
+        "other; empty = no TLS",
     )
+
+
+class Reloader(_Values):
+    """A container beside each broker that tells it of a renewed certificate; only with TLS."""
+
+    enable: bool = Field(True, description="false = restart the brokers yourself after a renewal")
+    image: Image = Image(repository="docker.io/natsio/nats-server-config-reloader", tag="0.23.0")
+    resources: Resources = Resources(limits={"memory": "64Mi"}, requests={"cpu": "10m", "memory": "32Mi"})
 
 
 class Auth(_Values):
@@ -221,6 +231,7 @@ class Nats(_Values):
     resources: Resources = Resources(limits={"memory": "2Gi"}, requests={"cpu": "200m", "memory": "512Mi"})
     storage: Storage = Storage()
     tls: Tls = Tls()
+    reloader: Reloader = Reloader()
     auth: Auth = Auth()
     limits: Limits = Limits()
     node_selector: Texts = {}
