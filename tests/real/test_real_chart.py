@@ -1,4 +1,4 @@
-"""The charts, rendered and linted by the real helm, and accepted by a real API server."""
+"""The chart, rendered and linted by the real helm, and accepted by a real API server."""
 
 import asyncio
 import json
@@ -11,8 +11,8 @@ import yaml
 from support.controlplane import RawApi
 from support.helm import (
     CHARTS,
-    DEFINITIONS,
     ENGINE,
+    KUBERNETES,
     NAMESPACE,
     OFFLINE,
     Finished,
@@ -71,9 +71,8 @@ async def applied(cluster: RealCluster, objects: list[JsonObject], *flags: str) 
     return await run(Program.KUBECTL, "--kubeconfig", config, *arguments, stdin=yaml.safe_dump_all(objects))
 
 
-@pytest.mark.parametrize("chart", [ENGINE, DEFINITIONS])
-async def test_helm_finds_no_fault(chart: str) -> None:
-    done = await helm("lint", "--strict", chart, *OFFLINE[:2])
+async def test_helm_finds_no_fault() -> None:
+    done = await helm("lint", "--strict", ENGINE, *KUBERNETES)
     assert done.status == 0, done.output
 
 
@@ -268,8 +267,8 @@ async def test_the_share_of_traces_may_be_set_on_the_command_line(tmp_path: Path
 
 @pytest.mark.spec("FW-537")
 async def test_a_cluster_without_the_definitions_is_told_so(tmp_path: Path) -> None:
-    done = await rendered(tmp_path, arguments=OFFLINE[:2])
-    assert "install the chart aim-engine-crds first" in done.errors
+    done = await rendered(tmp_path, {"crd": {"enable": False}}, KUBERNETES)
+    assert "leave crd.enable=true, or apply deploy/crds first" in done.errors
 
 
 @pytest.mark.spec("FW-535", "FW-538")
@@ -316,11 +315,10 @@ async def test_installed_upgraded_and_uninstalled_the_definitions_and_their_obje
     real_cluster: RealCluster, api: RawApi
 ) -> None:
     config = ("--kubeconfig", str(real_cluster.kubeconfig_for(User.KUBECTL)), "-n", "chart-test")
-    brought = await helm("install", "crds", DEFINITIONS, *config, "--create-namespace", "--take-ownership")
-    assert brought.status == 0, brought.errors
     # Bound volumes and running pods need nodes; so nothing is waited for, nor checked afterwards (tests/installed).
     wanted = "clusterRuntimeConfig.enable=true,clusterRuntimeConfig.name=of-chart"
-    first = await helm("install", "engine", ENGINE, *config, "--set", wanted, "--take-ownership", "--no-hooks")
+    own = ("--create-namespace", "--take-ownership", "--no-hooks")
+    first = await helm("install", "engine", ENGINE, *config, "--set", wanted, *own)
     assert first.status == 0, first.errors
     deployment = "/apis/apps/v1/namespaces/chart-test/deployments/aim-engine-serving"
     assert (await api.get(deployment)).body["spec"]["replicas"] == 1
@@ -333,9 +331,8 @@ async def test_installed_upgraded_and_uninstalled_the_definitions_and_their_obje
     limited = {f"role of {one}": Mark.NOTE for one in ("discovery", "model-sync")}
     assert await asyncio.to_thread(diagnosed, kubeconfig) == {**well, **limited}
     assert (await api.get(deployment)).body["spec"]["replicas"] == 2
-    for release in ("engine", "crds"):
-        done = await helm("uninstall", release, *config)
-        assert done.status == 0, done.errors
+    done = await helm("uninstall", "engine", *config)
+    assert done.status == 0, done.errors
     assert (await api.get(deployment)).status == 404
     crd = await api.get("/apis/apiextensions.k8s.io/v1/customresourcedefinitions/aimservices.aim.eai.amd.com")
     assert crd.status == 200

@@ -1,4 +1,4 @@
-"""The real helm and kubectl, and the charts."""
+"""The real helm and kubectl, and the chart."""
 
 import asyncio
 import json
@@ -14,11 +14,12 @@ from controller_runtime import JsonObject
 
 CHARTS: Final = Path(__file__).parents[2] / "deploy" / "charts"
 ENGINE: Final = str(CHARTS / "aim-engine")
-DEFINITIONS: Final = str(CHARTS / "aim-engine-crds")
 NAMESPACE: Final = "aim-system"
 POD_NAME: Final = "$POD_NAME"
-OFFLINE: Final = ("--kube-version", "1.34", "--set", "crd.check=false")
-"""What a rendering without a cluster has to be told."""
+KUBERNETES: Final = ("--kube-version", "1.34")
+DEFINED: Final = ("--set", "crd.enable=false", "--api-versions", "aim.eai.amd.com/v1alpha1/AIMService")
+OFFLINE: Final = (*KUBERNETES, *DEFINED)
+"""What a rendering without a cluster is told, so that it looks as in one that has the definitions."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -279,9 +279,10 @@ class ClusterModelSource(_Values):
 
 
 class Crd(_Values):
-    """The definitions, which the chart aim-engine-crds brings."""
+    """The definitions (FW-703)."""
 
-    check: bool = Field(True, description="refuse to render for a cluster that lacks them")
+    enable: bool = Field(True, description="bring and upgrade them; false = somebody else applies deploy/crds, before")
+    keep: bool = Field(True, description="leave them, and with them every object, when the release is uninstalled")
 
 
 class Traces(_Values):

@@ -102,6 +102,20 @@ app.kubernetes.io/part-of: aim-engine
 {{- toYaml $kept -}}
 {{- end }}
 
+{{- /*
+Of an object of the platform's own kinds: helm looks up all kinds before it makes any object, so with a first installation,
+which brings the kinds, it comes afterwards. The next upgrade finds it as an object of the release, by the annotations.
+*/}}
+{{- define "aim.afterDefinitions" -}}
+{{- if not (.Capabilities.APIVersions.Has "aim.eai.amd.com/v1alpha1/AIMService") -}}
+annotations:
+  helm.sh/hook: post-install
+  helm.sh/hook-weight: "1"
+  meta.helm.sh/release-name: {{ .Release.Name }}
+  meta.helm.sh/release-namespace: {{ .Release.Namespace }}
+{{- end -}}
+{{- end }}
+
 {{- define "aim.afterwards" -}}
 helm.sh/hook: post-install,post-upgrade
 helm.sh/hook-weight: {{ . | quote }}
