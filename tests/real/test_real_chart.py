@@ -145,7 +145,7 @@ async def test_users_get_three_roles_for_each_kind(tmp_path: Path) -> None:
     assert not [name for name in none if name.startswith("aim-engine-aim")]
 
 
-@pytest.mark.spec("FW-283", "FW-305", "FW-325")
+@pytest.mark.spec("FW-283", "FW-305", "FW-325", "FW-706")
 async def test_metrics_are_for_readers_by_https_and_prometheus_knows_their_ca(tmp_path: Path) -> None:
     readers = [{"name": "prometheus", "namespace": "monitoring"}]
     wanted: JsonObject = {"metrics": {"readers": readers}, "prometheus": {"enable": True}}
@@ -157,6 +157,10 @@ async def test_metrics_are_for_readers_by_https_and_prometheus_knows_their_ca(tm
     assert (endpoint["port"], endpoint["scheme"]) == ("https", "https")
     assert endpoint["bearerTokenFile"] == "/var/run/secrets/kubernetes.io/serviceaccount/token"
     assert endpoint["tlsConfig"] == {"insecureSkipVerify": True}
+    named: JsonObject = {"prometheus": {"enable": True, "tokenSecret": {"name": "scraper"}}}
+    [other] = of_kind(await rendered(tmp_path, named), "ServiceMonitor")["aim-engine-serving"]["spec"]["endpoints"]
+    assert other["authorization"] == {"credentials": {"name": "scraper", "key": "token"}}
+    assert "bearerTokenFile" not in other
     bindings = of_kind(done, "ClusterRoleBinding")
     assert bindings["aim-engine-metrics-reader"]["subjects"] == [{"kind": "ServiceAccount", **readers[0]}]
     assert len(bindings["aim-engine-metrics-auth"]["subjects"]) == 5
@@ -238,6 +242,7 @@ async def test_services_send_the_share_of_traces_that_the_values_name_and_may_re
         ({"nats": {"enable": False, "url": "http://broker:4222"}}, "/nats/url"),
         ({"nats": {"limits": {"historyAge": "a week"}}}, "/nats/limits/historyAge"),
         ({"nats": {"storage": {"size": "large"}}}, "/nats/storage/size"),
+        ({"metrics": {"enable": False}, "prometheus": {"enable": True}}, "prometheus.enable needs metrics.enable"),
         ({"traces": {"sampleRatio": "1.5"}}, "/traces/sampleRatio"),
         ({"networkPolicy": {"apiServerCidrs": ["nope"]}}, "/networkPolicy/apiServerCidrs/0"),
         ({"networkPolicy": {"registryPorts": []}}, "/networkPolicy/registryPorts"),

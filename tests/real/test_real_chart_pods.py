@@ -7,7 +7,7 @@ from typing import Final
 
 import pytest
 import yaml
-from support.helm import ENGINE, NAMESPACE, OFFLINE, Finished, helm, of_kind
+from support.helm import ENGINE, NAMESPACE, OFFLINE, Finished, helm, of_kind, rendered
 
 from controller_runtime import JsonObject
 
@@ -42,3 +42,12 @@ async def test_another_version_of_the_chart_starts_no_pod_anew(tmp_path: Path) -
     ]
     assert len(first) == 6
     assert first == second
+
+
+@pytest.mark.spec("FW-546")
+async def test_a_check_that_hangs_is_ended_and_one_that_failed_goes_after_a_day(tmp_path: Path) -> None:
+    done = await rendered(tmp_path, {"check": {"seconds": 30}})
+    job = of_kind(done, "Job")["aim-engine-check"]
+    assert job["spec"]["activeDeadlineSeconds"] == 210
+    assert job["spec"]["ttlSecondsAfterFinished"] == 86400
+    assert "hook-failed" not in job["metadata"]["annotations"]["helm.sh/hook-delete-policy"]

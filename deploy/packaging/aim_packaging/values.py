@@ -139,13 +139,21 @@ class CertManager(_Values):
     enable: bool = Field(False, description="makes the Secret of metrics.certSecret, by an issuer that signs itself")
 
 
+class TokenSecret(_Values):
+    """A Secret in the release's namespace with the token that scrapers show, if Prometheus may read no files."""
+
+    name: str = Field("", description="empty = the token of Prometheus itself, from its file system")
+    key: str = "token"
+
+
 class Prometheus(_Values):
     """Objects of the Prometheus operator."""
 
     enable: bool = Field(False, description="makes a ServiceMonitor for each service")
     rules: bool = Field(True, description="makes a PrometheusRule with the default alerts, if enabled")
     runbooks: str = Field("docs/runbooks.md", description="where the runbooks are, for the links of alerts: your copy")
-    interval: str = "30s"
+    interval: Duration = "30s"
+    token_secret: TokenSecret = TokenSecret()
     labels: Texts = Field({}, description="of all, for the selector of your Prometheus")
 
 
