@@ -8,7 +8,7 @@ import pytest
 import pytest_asyncio
 import yaml
 from support.controlplane import RawApi, Reply
-from support.helm import NAMESPACE, of_kind, rendered
+from support.helm import DEFINED, NAMESPACE, of_kind, rendered
 from support.nats import eventually
 from support.real_cluster import raw_api
 
@@ -252,7 +252,7 @@ async def test_what_was_there_before_can_be_labelled_and_deleted_but_not_made_wo
 async def test_nothing_of_it_is_there_unless_wanted_and_an_old_cluster_is_told_so(tmp_path: Path) -> None:
     plain = await rendered(tmp_path)
     assert not of_kind(plain, "ValidatingAdmissionPolicy")
-    old = await rendered(tmp_path, {"admissionPolicy": VALUES}, ("--kube-version", "1.29", "--set", "crd.check=false"))
+    old = await rendered(tmp_path, {"admissionPolicy": VALUES}, ("--kube-version", "1.29", *DEFINED))
     assert "admissionPolicy.enable needs Kubernetes 1.30, this is v1.29" in old.errors
     some: JsonObject = {"enable": True, "reserved": False, "actions": ["Warn", "Audit"]}
     done = await rendered(tmp_path, {"admissionPolicy": some})

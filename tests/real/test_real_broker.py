@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import ssl
 import sys
 from collections.abc import Iterable
 from contextlib import suppress
@@ -15,6 +16,7 @@ from support.stack import started_platform
 from support.whole_run import SHORT, story
 
 from aim_cli.services import services
+from aim_local.ports import HOST
 from aim_local.stack import SERVICES
 from controller_runtime import JsonObject
 from controller_runtime.bus.connection import BusConnection, BusError, BusSettings, connect
@@ -169,3 +171,30 @@ async def test_one_of_three_brokers_is_killed_and_nothing_is_lost_or_denied(tmp_
         assert [(one.stored.record.key, one.missing) for one in results if one.verdict is not Verdict.SAME] == []
         assert broker.cluster.denials() == []
         assert unused(broker) == []
+
+
+async def shown(broker: RenderedBroker, number: int) -> bytes:
+    """The certificate that a server shows to its clients."""
+    trusted = ssl.create_default_context(cafile=str(broker.cluster.authority))
+    reader, writer = await asyncio.open_connection(HOST, broker.cluster.ports[number].client)
+    try:
+        assert (await reader.readline()).startswith(b"INFO ")
+        await writer.start_tls(trusted, server_hostname=HOST)
+        certificate: bytes = writer.get_extra_info("ssl_object").getpeercert(binary_form=True)
+        return certificate
+    finally:
+        writer.close()
+
+
+@pytest.mark.spec("FW-702")
+async def test_a_renewed_certificate_is_shown_without_a_restart(tmp_path: Path) -> None:
+    async with rendered_broker(tmp_path) as broker:
+        numbers, running = range(len(broker.cluster)), [one.pid for one in broker.cluster.servers]
+        before = {await shown(broker, number) for number in numbers}
+        broker.cluster.renew()
+
+        async def renewed() -> bool:
+            return not before & {await shown(broker, number) for number in numbers}
+
+        await eventually(renewed, "all three show the new one")
+        assert [one.pid for one in broker.cluster.servers] == running

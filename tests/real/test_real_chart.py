@@ -1,4 +1,4 @@
-"""The charts, rendered and linted by the real helm, and accepted by a real API server."""
+"""The chart, rendered and linted by the real helm, and accepted by a real API server."""
 
 import asyncio
 import json
@@ -9,7 +9,19 @@ from typing import Any, Final
 import pytest
 import yaml
 from support.controlplane import RawApi
-from support.helm import CHARTS, DEFINITIONS, ENGINE, NAMESPACE, OFFLINE, Finished, helm, of_kind, rendered, run
+from support.helm import (
+    CHARTS,
+    ENGINE,
+    KUBERNETES,
+    NAMESPACE,
+    OFFLINE,
+    Finished,
+    broker_config,
+    helm,
+    of_kind,
+    rendered,
+    run,
+)
 
 from aim_cli import doctor
 from aim_cli.asking import reading
@@ -59,9 +71,8 @@ async def applied(cluster: RealCluster, objects: list[JsonObject], *flags: str) 
     return await run(Program.KUBECTL, "--kubeconfig", config, *arguments, stdin=yaml.safe_dump_all(objects))
 
 
-@pytest.mark.parametrize("chart", [ENGINE, DEFINITIONS])
-async def test_helm_finds_no_fault(chart: str) -> None:
-    done = await helm("lint", "--strict", chart, *OFFLINE[:2])
+async def test_helm_finds_no_fault() -> None:
+    done = await helm("lint", "--strict", ENGINE, *KUBERNETES)
     assert done.status == 0, done.output
 
 
@@ -134,7 +145,7 @@ async def test_users_get_three_roles_for_each_kind(tmp_path: Path) -> None:
     assert not [name for name in none if name.startswith("aim-engine-aim")]
 
 
-@pytest.mark.spec("FW-283", "FW-305", "FW-325")
+@pytest.mark.spec("FW-283", "FW-305", "FW-325", "FW-706")
 async def test_metrics_are_for_readers_by_https_and_prometheus_knows_their_ca(tmp_path: Path) -> None:
     readers = [{"name": "prometheus", "namespace": "monitoring"}]
     wanted: JsonObject = {"metrics": {"readers": readers}, "prometheus": {"enable": True}}
@@ -146,6 +157,10 @@ async def test_metrics_are_for_readers_by_https_and_prometheus_knows_their_ca(tm
     assert (endpoint["port"], endpoint["scheme"]) == ("https", "https")
     assert endpoint["bearerTokenFile"] == "/var/run/secrets/kubernetes.io/serviceaccount/token"
     assert endpoint["tlsConfig"] == {"insecureSkipVerify": True}
+    named: JsonObject = {"prometheus": {"enable": True, "tokenSecret": {"name": "scraper"}}}
+    [other] = of_kind(await rendered(tmp_path, named), "ServiceMonitor")["aim-engine-serving"]["spec"]["endpoints"]
+    assert other["authorization"] == {"credentials": {"name": "scraper", "key": "token"}}
+    assert "bearerTokenFile" not in other
     bindings = of_kind(done, "ClusterRoleBinding")
     assert bindings["aim-engine-metrics-reader"]["subjects"] == [{"kind": "ServiceAccount", **readers[0]}]
     assert len(bindings["aim-engine-metrics-auth"]["subjects"]) == 5
@@ -227,9 +242,14 @@ async def test_services_send_the_share_of_traces_that_the_values_name_and_may_re
         ({"nats": {"enable": False, "url": "http://broker:4222"}}, "/nats/url"),
         ({"nats": {"limits": {"historyAge": "a week"}}}, "/nats/limits/historyAge"),
         ({"nats": {"storage": {"size": "large"}}}, "/nats/storage/size"),
+        ({"metrics": {"enable": False}, "prometheus": {"enable": True}}, "prometheus.enable needs metrics.enable"),
         ({"traces": {"sampleRatio": "1.5"}}, "/traces/sampleRatio"),
+        ({"networkPolicy": {"apiServerCidrs": ["nope"]}}, "/networkPolicy/apiServerCidrs/0"),
+        ({"networkPolicy": {"registryPorts": []}}, "/networkPolicy/registryPorts"),
+        ({"networkPolicy": {"dns": {"ports": [0]}}}, "/networkPolicy/dns/ports/0"),
         ({"nats": {"enable": False}}, "nats.url is needed"),
         ({"nats": {"auth": {"enable": True}}}, "nats.auth.publicKeys.aim is needed"),
+        ({"nats": {**FULL["nats"], "tls": {"secretName": ""}}}, "nats.tls.secretName is needed"),
         ({"secrets": {"restrict": True, "allowed": [HUB, HUB]}}, "secrets.allowed has namespace team twice"),
         ({"secrets": {"allowed": [{"namespace": "team", "names": []}]}}, "/secrets/allowed/0/names"),
         ({"admissionPolicy": {"actions": ["Refuse"]}}, "/admissionPolicy/actions/0"),
@@ -252,15 +272,14 @@ async def test_the_share_of_traces_may_be_set_on_the_command_line(tmp_path: Path
 
 @pytest.mark.spec("FW-537")
 async def test_a_cluster_without_the_definitions_is_told_so(tmp_path: Path) -> None:
-    done = await rendered(tmp_path, arguments=OFFLINE[:2])
-    assert "install the chart aim-engine-crds first" in done.errors
+    done = await rendered(tmp_path, {"crd": {"enable": False}}, KUBERNETES)
+    assert "leave crd.enable=true, or apply deploy/crds first" in done.errors
 
 
 @pytest.mark.spec("FW-535", "FW-538")
 @pytest.mark.parametrize("values", [{}, FULL], ids=["plain", "full"])
 async def test_nats_server_takes_the_configuration_of_the_chart(tmp_path: Path, values: JsonObject) -> None:
-    text = of_kind(await rendered(tmp_path, values), "ConfigMap")["aim-engine-nats"]["data"]["nats.conf"]
-    config = json.loads(text)
+    config = broker_config(await rendered(tmp_path, values))
     assert config["jetstream"]["sync_interval"] == "always"
     users = config.get("authorization", {}).get("users", [])
     assert len(users) == (6 if values else 0)
@@ -301,11 +320,10 @@ async def test_installed_upgraded_and_uninstalled_the_definitions_and_their_obje
     real_cluster: RealCluster, api: RawApi
 ) -> None:
     config = ("--kubeconfig", str(real_cluster.kubeconfig_for(User.KUBECTL)), "-n", "chart-test")
-    brought = await helm("install", "crds", DEFINITIONS, *config, "--create-namespace", "--take-ownership")
-    assert brought.status == 0, brought.errors
     # Bound volumes and running pods need nodes; so nothing is waited for, nor checked afterwards (tests/installed).
     wanted = "clusterRuntimeConfig.enable=true,clusterRuntimeConfig.name=of-chart"
-    first = await helm("install", "engine", ENGINE, *config, "--set", wanted, "--take-ownership", "--no-hooks")
+    own = ("--create-namespace", "--take-ownership", "--no-hooks")
+    first = await helm("install", "engine", ENGINE, *config, "--set", wanted, *own)
     assert first.status == 0, first.errors
     deployment = "/apis/apps/v1/namespaces/chart-test/deployments/aim-engine-serving"
     assert (await api.get(deployment)).body["spec"]["replicas"] == 1
@@ -318,9 +336,8 @@ async def test_installed_upgraded_and_uninstalled_the_definitions_and_their_obje
     limited = {f"role of {one}": Mark.NOTE for one in ("discovery", "model-sync")}
     assert await asyncio.to_thread(diagnosed, kubeconfig) == {**well, **limited}
     assert (await api.get(deployment)).body["spec"]["replicas"] == 2
-    for release in ("engine", "crds"):
-        done = await helm("uninstall", release, *config)
-        assert done.status == 0, done.errors
+    done = await helm("uninstall", "engine", *config)
+    assert done.status == 0, done.errors
     assert (await api.get(deployment)).status == 404
     crd = await api.get("/apis/apiextensions.k8s.io/v1/customresourcedefinitions/aimservices.aim.eai.amd.com")
     assert crd.status == 200

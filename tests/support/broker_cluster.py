@@ -1,14 +1,16 @@
 """The three brokers that the chart renders, as processes on the loopback, behind a Service.
 
 Their configuration, arguments and probes are those of the StatefulSet. What a machine without pods cannot have is told
-on the command line, where it goes before the configuration: ports and routes. Only the folders of the store and of the
-certificates are replaced in the configuration.
+on the command line, where it goes before the configuration: ports and routes. The folders of the store, of the
+certificates and of the process id are replaced.
 """
 
 import asyncio
 import json
+import os
 import random
 import re
+import signal
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -24,7 +26,6 @@ from aim_local.supervision.process import Program, Supervised
 from controller_runtime import JsonObject
 
 _CERTIFICATES: Final = "/etc/nats-tls"
-_NAME: Final = "$(POD_NAME)"
 _DENIED: Final = re.compile("violation|authorization error|authentication", re.IGNORECASE)
 _TRACED: Final = re.compile(r'nkey:(\w+)" - <<- \[H?(PUB|SUB) (\S+)')
 
@@ -52,6 +53,7 @@ class BrokerCluster:
         self.folder = folder
         self.authority = folder / "tls" / "ca.crt"
         self._names = names
+        self._issuer = trustme.CA()
         self._config = config
         self._pod = statefulset["spec"]["template"]["spec"]["containers"][0]
         self._name = statefulset["metadata"]["name"]
@@ -101,17 +103,27 @@ class BrokerCluster:
         found = [one for number in range(len(self)) for one in _TRACED.finditer(self.log(number))]
         return {(one[1], one[2], one[3]) for one in found}
 
+    def renew(self) -> None:
+        """Put another certificate in place, and tell the servers as their reloaders do."""
+        self._issue()
+        for number in range(len(self)):
+            os.kill(int(self._file(number, ".pid").read_text(encoding="ascii")), signal.SIGHUP)
+
+    def _issue(self) -> None:
+        tls = self.authority.parent
+        served = self._issuer.issue_cert(*dict.fromkeys((*self._names, HOST)))
+        served.cert_chain_pems[0].write_to_path(tls / "tls.crt")
+        served.private_key_pem.write_to_path(tls / "tls.key")
+
     def _prepare(self) -> None:
         tls = self.authority.parent
         tls.mkdir(parents=True)
-        authority = trustme.CA()
-        served = authority.issue_cert(*dict.fromkeys((*self._names, HOST)))
-        authority.cert_pem.write_to_path(self.authority)
-        served.cert_chain_pems[0].write_to_path(tls / "tls.crt")
-        served.private_key_pem.write_to_path(tls / "tls.key")
+        self._issuer.cert_pem.write_to_path(self.authority)
+        self._issue()
         for number in range(len(self)):
             stored = {**self._config["jetstream"], "store_dir": str(self._file(number, ""))}
-            text = json.dumps({**self._config, "jetstream": stored}).replace(_CERTIFICATES, str(tls))
+            named = {**self._config, "jetstream": stored, "server_name": self.pod(number)}
+            text = json.dumps(named).replace(_CERTIFICATES, str(tls))
             self._file(number, ".conf").write_text(text, encoding="utf-8")
 
     def _file(self, number: int, ending: str) -> Path:
@@ -119,8 +131,9 @@ class BrokerCluster:
 
     def _supervised(self, number: int) -> Supervised:
         own, name = self.ports[number], self.pod(number)
-        given = [one.replace(_NAME, name) for one in self._pod["args"]]
+        given = list(self._pod["args"])
         given[given.index("--config") + 1] = str(self._file(number, ".conf"))
+        given[given.index("--pid") + 1] = str(self._file(number, ".pid"))
         routes = ",".join(f"nats://{HOST}:{one.cluster}" for one in self.ports)
         here = ["--addr", HOST, "--port", str(own.client), "--http_port", str(own.monitor)]
         here += ["--cluster", f"nats://{HOST}:{own.cluster}", "--routes", routes]

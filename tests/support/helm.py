@@ -1,6 +1,7 @@
-"""The real helm and kubectl, and the charts."""
+"""The real helm and kubectl, and the chart."""
 
 import asyncio
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,10 +14,12 @@ from controller_runtime import JsonObject
 
 CHARTS: Final = Path(__file__).parents[2] / "deploy" / "charts"
 ENGINE: Final = str(CHARTS / "aim-engine")
-DEFINITIONS: Final = str(CHARTS / "aim-engine-crds")
 NAMESPACE: Final = "aim-system"
-OFFLINE: Final = ("--kube-version", "1.34", "--set", "crd.check=false")
-"""What a rendering without a cluster has to be told."""
+POD_NAME: Final = "$POD_NAME"
+KUBERNETES: Final = ("--kube-version", "1.34")
+DEFINED: Final = ("--set", "crd.enable=false", "--api-versions", "aim.eai.amd.com/v1alpha1/AIMService")
+OFFLINE: Final = (*KUBERNETES, *DEFINED)
+"""What a rendering without a cluster is told, so that it looks as in one that has the definitions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,3 +72,10 @@ def of_kind(done: Finished, kind: str) -> dict[str, JsonObject]:
     """The rendered objects of a kind by name."""
     assert done.status == 0, done.errors
     return {one["metadata"]["name"]: one for one in done.objects if one["kind"] == kind}
+
+
+def broker_config(done: Finished) -> JsonObject:
+    """The configuration of the bundled broker, whose one variable stands without quotes."""
+    text = of_kind(done, "ConfigMap")["aim-engine-nats"]["data"]["nats.conf"]
+    config: JsonObject = json.loads(text.replace(POD_NAME, f'"{POD_NAME}"'))
+    return config

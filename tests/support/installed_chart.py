@@ -139,8 +139,9 @@ class Installation:
 
     def _values(self) -> JsonObject:
         services = {name: {"env": _told(own_variables(one.env))} for name, one in self._wanted.items()}
-        # Requests that tests send to the metrics have no token; `test_real_metrics` has.
-        return {**self.broker.values, "services": services, "metrics": {"secure": False}, "check": {"seconds": 5}}
+        # Definitions are the cluster's. Requests of tests to the metrics have no token; `test_real_metrics` has.
+        special = {"crd": {"enable": False}, "metrics": {"secure": False}, "check": {"seconds": 5}}
+        return {**self.broker.values, "services": services, **special}
 
     def _certificate(self) -> JsonObject:
         authority = self.broker.cluster.authority.read_text(encoding="utf-8")

@@ -1,7 +1,6 @@
 """The chart's broker and the services' way to it, rendered by the real helm with the keys of `nats-keys`."""
 
 import base64
-import json
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -10,7 +9,7 @@ from typing import Final
 
 import yaml
 from support.broker_cluster import BrokerCluster, broker_cluster
-from support.helm import NAMESPACE, rendered
+from support.helm import NAMESPACE, broker_config, rendered
 from typer.testing import CliRunner
 
 from aim_local.ports import HOST
@@ -63,7 +62,7 @@ async def rendered_broker(
     wanted["nats"] |= {"replicas": 3, "tls": {"secretName": "nats-tls"}}
     chart = await rendered(folder, wanted)
     assert chart.status == 0, chart.errors
-    config: JsonObject = json.loads(of_kind(chart.objects, "ConfigMap")["aim-engine-nats"]["data"]["nats.conf"])
+    config = broker_config(chart)
     seeds = _seeds(folder / "keys")
     users = _by_user(config, wanted)
     if traced:

@@ -22,6 +22,14 @@ HostName = Annotated[str, Field(pattern=r"^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$")]
 Bytes = Annotated[str, Field(pattern=r"^([0-9]+(\.[0-9]*)?|\.[0-9]+)([KMGTPE]i|[kMGTPE]|[eE][0-9]+)?$")]
 
 
+Port = Annotated[int, Field(ge=1, le=65535)]
+Ports = Annotated[list[Port], Field(min_length=1)]
+"""Of a rule: without any it would allow them all."""
+Cidr = Annotated[
+    str, Field(pattern=r"^([0-9]{1,3}(\.[0-9]{1,3}){3}/[0-9]{1,2}|[0-9a-fA-F.]*:[0-9a-fA-F:.]*/[0-9]{1,3})$")
+]
+
+
 class _Values(BaseModel):
     model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True, extra="forbid")
 
@@ -152,13 +160,21 @@ class Console(_Values):
     )
 
 
+class TokenSecret(_Values):
+    """A Secret in the release's namespace with the token that scrapers show, if Prometheus may read no files."""
+
+    name: str = Field("", description="empty = the token of Prometheus itself, from its file system")
+    key: str = "token"
+
+
 class Prometheus(_Values):
     """Objects of the Prometheus operator."""
 
     enable: bool = Field(False, description="makes a ServiceMonitor for each service")
     rules: bool = Field(True, description="makes a PrometheusRule with the default alerts, if enabled")
     runbooks: str = Field("docs/runbooks.md", description="where the runbooks are, for the links of alerts: your copy")
-    interval: str = "30s"
+    interval: Duration = "30s"
+    token_secret: TokenSecret = TokenSecret()
     labels: Texts = Field({}, description="of all, for the selector of your Prometheus")
 
 
@@ -170,13 +186,23 @@ class Dashboards(_Values):
     annotations: Texts = Field({}, description="such as the folder in Grafana")
 
 
+class Dns(_Values):
+    """Name services. A cache on each node has the host's address, which no selector of pods finds."""
+
+    ports: Ports = Field([53, 5353], description="5353 is OpenShift's")
+    to: Objects = Field([], description="peers, as a NetworkPolicy has them; empty = anywhere")
+
+
 class NetworkPolicy(_Values):
-    """What may talk to what."""
+    """What may talk to what (FW-701)."""
 
     enable: bool = True
-    api_server_cidr: str = Field("0.0.0.0/0", description="addresses of the API server")
-    api_server_ports: list[int] = [443, 6443]
-    registry_ports: list[int] = Field([443, 80, 5000], description="of model-sync and discovery to anywhere")
+    api_server_cidrs: list[Cidr] = Field(["0.0.0.0/0", "::/0"], min_length=1, description="addresses of the API server")
+    api_server_ports: Ports = [443, 6443]
+    registry_ports: Ports = Field([443, 80, 5000], description="of model-sync and discovery to anywhere")
+    dns: Dns = Dns()
+    extra_ingress: Objects = Field([], description="further rules, as a NetworkPolicy has them, for the five services")
+    extra_egress: Objects = Field([], description="the same for what they reach")
 
 
 class Storage(_Values):
@@ -190,8 +216,18 @@ class Tls(_Values):
     """TLS between services and broker, and between brokers."""
 
     secret_name: str = Field(
-        "", description="Secret with tls.crt, tls.key and ca.crt, for <release>-nats and its pods; empty = no TLS"
+        "",
+        description="Secret with tls.crt, tls.key and ca.crt, for server and client use, as brokers show it to each "
+        "other; empty = no TLS",
     )
+
+
+class Reloader(_Values):
+    """A container beside each broker that tells it of a renewed certificate; only with TLS."""
+
+    enable: bool = Field(True, description="false = restart the brokers yourself after a renewal")
+    image: Image = Image(repository="docker.io/natsio/nats-server-config-reloader", tag="0.23.0")
+    resources: Resources = Resources(limits={"memory": "64Mi"}, requests={"cpu": "10m", "memory": "32Mi"})
 
 
 class Auth(_Values):
@@ -224,12 +260,14 @@ class Nats(_Values):
     resources: Resources = Resources(limits={"memory": "2Gi"}, requests={"cpu": "200m", "memory": "512Mi"})
     storage: Storage = Storage()
     tls: Tls = Tls()
+    reloader: Reloader = Reloader()
     auth: Auth = Auth()
     limits: Limits = Limits()
     node_selector: Texts = {}
     tolerations: Objects = []
     affinity: Object = {}
     priority_class_name: str = ""
+    extra_ingress: Objects = Field([], description="further rules of its NetworkPolicy: who else may reach it")
 
 
 class Check(_Values):
@@ -270,9 +308,10 @@ class ClusterModelSource(_Values):
 
 
 class Crd(_Values):
-    """The definitions, which the chart aim-engine-crds brings."""
+    """The definitions (FW-703)."""
 
-    check: bool = Field(True, description="refuse to render for a cluster that lacks them")
+    enable: bool = Field(True, description="bring and upgrade them; false = somebody else applies deploy/crds, before")
+    keep: bool = Field(True, description="leave them, and with them every object, when the release is uninstalled")
 
 
 class Traces(_Values):

@@ -21,6 +21,12 @@ app.kubernetes.io/instance: {{ .root.Release.Name }}
 app.kubernetes.io/component: {{ .component }}
 {{- end }}
 
+{{- /* Of pods: nothing that changes with the release, which would start them anew (FW-700). */}}
+{{- define "aim.podLabels" -}}
+{{ include "aim.selector" . }}
+app.kubernetes.io/part-of: aim-engine
+{{- end }}
+
 {{- define "aim.image" -}}
 {{- $tag := .image.tag | default .default -}}
 {{- if .image.digest }}{{ .repository }}@{{ .image.digest }}{{ else }}{{ .repository }}:{{ $tag }}{{ end -}}
@@ -106,6 +112,15 @@ spec:
 {{- end -}}
 {{- end }}
 
+{{- /* The ports of an existing broker (FW-701). */}}
+{{- define "aim.natsPorts" -}}
+{{- $ports := list -}}
+{{- range splitList "," (include "aim.natsUrl" .) -}}
+{{- $ports = append $ports (regexFind ":[0-9]+$" (urlParse (trim .)).host | trimPrefix ":" | default "4222" | int) -}}
+{{- end -}}
+{{- uniq $ports | toJson -}}
+{{- end }}
+
 {{- /* Name of the port of the metrics, which says what is spoken there (FW-325). */}}
 {{- define "aim.metricsPort" -}}
 {{ ternary "https" "http" .Values.metrics.secure }}
@@ -141,6 +156,20 @@ spec:
 {{- end -}}
 {{- end -}}
 {{- toYaml $kept -}}
+{{- end }}
+
+{{- /*
+Of an object of the platform's own kinds: helm looks up all kinds before it makes any object, so with a first installation,
+which brings the kinds, it comes afterwards. The next upgrade finds it as an object of the release, by the annotations.
+*/}}
+{{- define "aim.afterDefinitions" -}}
+{{- if not (.Capabilities.APIVersions.Has "aim.eai.amd.com/v1alpha1/AIMService") -}}
+annotations:
+  helm.sh/hook: post-install
+  helm.sh/hook-weight: "1"
+  meta.helm.sh/release-name: {{ .Release.Name }}
+  meta.helm.sh/release-namespace: {{ .Release.Namespace }}
+{{- end -}}
 {{- end }}
 
 {{- define "aim.afterwards" -}}
@@ -200,11 +229,24 @@ helm.sh/hook-delete-policy: before-hook-creation,hook-succeeded
 {{- end }}
 {{- end }}
 
+{{- define "aim.dnsEgress" }}
+- ports:
+    {{- range .Values.networkPolicy.dns.ports }}
+    - {protocol: UDP, port: {{ . }}}
+    - {protocol: TCP, port: {{ . }}}
+    {{- end }}
+  {{- with .Values.networkPolicy.dns.to }}
+  to: {{- toYaml . | nindent 4 }}
+  {{- end }}
+{{- end }}
+
 {{- /* Name service, API server and broker. */}}
 {{- define "aim.commonEgress" -}}
-- to: [{namespaceSelector: {}}]
-  ports: [{protocol: UDP, port: 53}, {protocol: TCP, port: 53}]
-- to: [{ipBlock: {cidr: {{ .Values.networkPolicy.apiServerCidr }}}}]
+{{- include "aim.dnsEgress" . }}
+- to:
+    {{- range .Values.networkPolicy.apiServerCidrs }}
+    - {ipBlock: {cidr: {{ . | quote }}}}
+    {{- end }}
   ports:
     {{- range .Values.networkPolicy.apiServerPorts }}
     - {protocol: TCP, port: {{ . }}}
@@ -215,6 +257,9 @@ helm.sh/hook-delete-policy: before-hook-creation,hook-succeeded
         matchLabels: {{- include "aim.selector" (dict "root" . "component" "nats") | nindent 10 }}
   ports: [{protocol: TCP, port: 4222}]
 {{- else }}
-- ports: [{protocol: TCP, port: 4222}]
+- ports:
+    {{- range include "aim.natsPorts" . | fromJsonArray }}
+    - {protocol: TCP, port: {{ . }}}
+    {{- end }}
 {{- end }}
 {{- end }}

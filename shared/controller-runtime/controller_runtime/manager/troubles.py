@@ -43,8 +43,8 @@ REMEDIES: Final[dict[Cause, str]] = {
     Cause.API_UNREACHABLE: "check that it runs, and NetworkPolicies",
     Cause.API_CREDENTIALS: "check the token of the ServiceAccount, or the kubeconfig",
     Cause.PERMISSION: "upgrade the release, which grants it, or add it there",
-    Cause.DEFINITION_MISSING: "install or upgrade the chart aim-engine-crds",
-    Cause.DEFINITION_OLD: "upgrade the chart aim-engine-crds to the release of the services",
+    Cause.DEFINITION_MISSING: "upgrade the release with crd.enable, or apply deploy/crds",
+    Cause.DEFINITION_OLD: "upgrade the release with crd.enable, or apply deploy/crds of the release of the services",
     Cause.ENDED: "see the log of the ended container",
 }
 

@@ -1,0 +1,111 @@
+"""One command installs everything on a cluster that knows nothing of the platform (FW-703)."""
+
+import asyncio
+import shutil
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Final
+
+import pytest
+import pytest_asyncio
+import yaml
+from support.controlplane import RawApi
+from support.helm import CHARTS, ENGINE, KUBERNETES, NAMESPACE, Finished, helm, of_kind, rendered, run
+from support.real_cluster import raw_api
+
+from aim_local.assets import Program
+from aim_local.realcluster import ClusterSettings, RealCluster, User
+from controller_runtime import JsonObject
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+NAMES: Final = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+CONFIG: Final = "/apis/aim.eai.amd.com/v1alpha1/aimclusterruntimeconfigs/default"
+ARTIFACTS: Final = f"{NAMES}/aimartifacts.aim.eai.amd.com"
+LARGEST_SECRET: Final = 1 << 20
+WITH_CONFIG: Final = ("--set", "clusterRuntimeConfig.enable=true,check.enable=false")
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def empty(tmp_path: Path) -> AsyncIterator[RealCluster]:
+    """An API server without any definition or role of the platform, and without controllers."""
+    nothing = tmp_path / "nothing"
+    nothing.mkdir()
+    settings = ClusterSettings(
+        tmp_path / "cluster", controllers=(), scheduler=False, kserve=False, roles=False, crds=nothing
+    )
+    async with RealCluster(settings) as cluster:
+        yield cluster
+
+
+async def done(cluster: RealCluster, *words: str) -> Finished:
+    """A command of helm, which has to end well."""
+    config = str(cluster.kubeconfig_for(User.KUBECTL))
+    finished = await helm(*words, "--kubeconfig", config, "-n", NAMESPACE)
+    assert finished.status == 0, finished.errors
+    return finished
+
+
+def former_release(folder: Path) -> str:
+    """The chart with a definition of AIMArtifacts that shows no column."""
+    chart = folder / "aim-engine"
+    shutil.copytree(ENGINE, chart)
+    file = chart / "files" / "crds" / "aimartifacts.yaml"
+    crd = yaml.safe_load(file.read_text(encoding="utf-8"))
+    crd["spec"]["versions"][0]["additionalPrinterColumns"] = []
+    file.write_text(yaml.safe_dump(crd), encoding="utf-8")
+    return str(chart)
+
+
+async def columns(api: RawApi) -> list[JsonObject]:
+    found = (await api.get(ARTIFACTS)).body["spec"]["versions"][0]
+    wanted: list[JsonObject] = found.get("additionalPrinterColumns", [])
+    return wanted
+
+
+@pytest.mark.spec("FW-703", "FW-322", "CC-323")
+async def test_one_command_brings_the_definitions_another_upgrades_them_and_they_stay(
+    empty: RealCluster, tmp_path: Path
+) -> None:
+    former = await asyncio.to_thread(former_release, tmp_path)
+    async with raw_api(empty.kubeconfig_for(User.KUBECTL)) as api:
+        await done(empty, "install", "aim-engine", former, *WITH_CONFIG)
+        assert (await api.get(CONFIG)).status == 200
+        assert await columns(api) == []
+        release = (await api.get(f"/api/v1/namespaces/{NAMESPACE}/secrets/sh.helm.release.v1.aim-engine.v1")).body
+        assert len(release["data"]["release"]) < LARGEST_SECRET / 2
+
+        await done(empty, "upgrade", "aim-engine", ENGINE, *WITH_CONFIG)
+        assert await columns(api) != []
+        manifest = await done(empty, "get", "manifest", "aim-engine")
+        assert "default" in of_kind(manifest, "AIMClusterRuntimeConfig"), "it is an object of the release by now"
+
+        await done(empty, "uninstall", "aim-engine")
+        assert (await api.get(ARTIFACTS)).status == 200
+        assert (await api.get(CONFIG)).status == 404
+        await done(empty, "install", "aim-engine", ENGINE, *WITH_CONFIG)
+        assert (await api.get(CONFIG)).status == 200
+
+
+@pytest.mark.spec("FW-703", "FW-539")
+async def test_one_command_of_kubectl_brings_the_same(empty: RealCluster) -> None:
+    config = str(empty.kubeconfig_for(User.KUBECTL))
+    arguments = ("--kubeconfig", config, "apply", "--server-side", "-k", str(CHARTS.parent))
+    finished = await run(Program.KUBECTL, *arguments)
+    assert (finished.status, finished.errors) == (0, "")
+    async with raw_api(empty.kubeconfig_for(User.KUBECTL)) as api:
+        assert (await api.get(ARTIFACTS)).status == 200
+        assert (await api.get("/apis/apps/v1/namespaces/aim-system/deployments/aim-engine-serving")).status == 200
+
+
+@pytest.mark.spec("FW-703")
+async def test_definitions_are_kept_or_left_to_others_as_values_say(tmp_path: Path) -> None:
+    own = of_kind(await rendered(tmp_path, arguments=KUBERNETES), "CustomResourceDefinition")
+    assert len(own) == 10
+    assert {one["spec"]["group"] for one in own.values()} == {"aim.eai.amd.com"}
+    assert {one["metadata"]["annotations"]["helm.sh/resource-policy"] for one in own.values()} == {"keep"}
+    fleeting = await rendered(tmp_path, {"crd": {"keep": False}}, KUBERNETES)
+    assert not [
+        one for one in of_kind(fleeting, "CustomResourceDefinition").values() if "annotations" in one["metadata"]
+    ]
+    assert not of_kind(await rendered(tmp_path), "CustomResourceDefinition")
