@@ -7,6 +7,7 @@ all: with some objects left out, an absence could not be told from an omission.
 # The arguments are those of `History`.
 # ruff: noqa: ARG002
 import gzip
+import zlib
 from collections import defaultdict
 from collections.abc import AsyncGenerator, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -25,6 +26,8 @@ from controller_runtime.json import loads
 from controller_runtime.replay.past import UntoldError, objects_of, scoped_part, searched_parts
 
 _FORMAT: Final = 1
+_LONGEST_LINE: Final = 64 << 20
+"""Bytes; an object in Kubernetes has at most 1.5 MiB, a message of the broker 8."""
 _EVERY: Final = DecisionFilter()
 _EVER: Final = Span(datetime(1970, 1, 1, tzinfo=UTC), datetime(9999, 1, 1, tzinfo=UTC))
 
@@ -118,15 +121,23 @@ def read(path: Path) -> Held:
     """
     try:
         with gzip.open(path, "rb") as file:
-            head, *lines = map(loads, file)
+            head, *lines = (loads(line) for line in iter(lambda: _line(file), b""))
         if head["aimlog"] != _FORMAT:
             raise UnreadableError(f"{path} is of another release: look with the one that made it")
         held = _held(head, lines)
         if not {where for one in held.decisions for where in _parts_of(one.record)} <= held.parts:
             raise UnreadableError(f"{path} lacks what its decisions read: ask for the whole file")
         return held
-    except (OSError, EOFError, ValueError, KeyError, TypeError) as error:
+    except (OSError, EOFError, ValueError, KeyError, TypeError, AttributeError, EnvelopeError, zlib.error) as error:
         raise UnreadableError(f"{path} cannot be read: {error}; name a file that `aim export` made") from error
+
+
+def _line(file: gzip.GzipFile) -> bytes:
+    """The next line; what unpacks to one without an end is not read to it."""
+    line = file.readline(_LONGEST_LINE)
+    if len(line) == _LONGEST_LINE:
+        raise ValueError(f"a line has more than {_LONGEST_LINE} bytes")
+    return line
 
 
 def _held(head: JsonObject, lines: Sequence[JsonObject]) -> Held:

@@ -1,0 +1,50 @@
+"""Files that are no log, or no longer one: each is told in one line."""
+
+import gzip
+from pathlib import Path
+
+import pytest
+
+from aim_cli.errors import UnreadableError
+from aim_cli.log_file import read
+
+HEAD = b'{"aimlog": 1, "parts": [], "begins": "2026-11-24T00:00:00+00:00", "completeSince": {}}\n'
+LINES = (
+    b"",
+    b"[1]\n",
+    b"{}\n",
+    b"not json\n",
+    HEAD + b"[]\n",
+    HEAD + b'{"is": "version", "part": "p", "namespace": "", "name": "n", "sequence": 1, "headers": 3, "body": {}}\n',
+    HEAD + b'{"is": "decision", "record": {}, "stored": "x", "sequence": 1}\n',
+    HEAD + b"[" * 100_000,
+    b'{"aimlog": "\\u001b[31m"}\n',
+)
+WHOLE = gzip.compress(HEAD * 50)
+
+
+@pytest.mark.spec("FW-687")
+@pytest.mark.parametrize(
+    "content",
+    [
+        *(gzip.compress(lines) for lines in LINES),
+        b"plain",
+        WHOLE[:-9],
+        WHOLE[:12] + bytes(one ^ 0xFF for one in WHOLE[12:30]) + WHOLE[30:],
+        gzip.compress(bytes(65 << 20)),
+    ],
+    ids=lambda content: f"{len(content)} bytes",
+)
+def test_a_file_that_is_no_log_is_told_in_one_line(content: bytes, tmp_path: Path) -> None:
+    file = tmp_path / "night.aimlog"
+    file.write_bytes(content)
+    with pytest.raises(UnreadableError) as told:
+        read(file)
+    assert str(file) in str(told.value)
+
+
+@pytest.mark.spec("FW-687")
+def test_an_empty_log_is_one(tmp_path: Path) -> None:
+    file = tmp_path / "night.aimlog"
+    file.write_bytes(gzip.compress(HEAD))
+    assert read(file).decisions == ()
