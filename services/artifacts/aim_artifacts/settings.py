@@ -5,6 +5,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pydantic import Field, field_validator
 
 from aim_domain import AimSettings
+from controller_runtime import JsonObject
 
 STATUS_UPDATER = "aim-engine-artifact-status-updater"
 """Name of the RoleBinding of every namespace, and usual name of the ClusterRole (AR-270, AR-271)."""
@@ -30,6 +31,12 @@ class ArtifactsSettings(AimSettings):
     artifact_service_account: str = Field(
         DOWNLOADER, description="ServiceAccount of download pods, made where it is missing; not `default` (FW-304)"
     )
+
+    @classmethod
+    def of_former(cls, values: JsonObject) -> JsonObject:
+        """Former releases let downloads run as `default`, which is refused now."""
+        former = values.get("artifact_service_account") == "default"
+        return {**values, "artifact_service_account": DOWNLOADER} if former else values
 
     @field_validator("artifact_service_account")
     @classmethod

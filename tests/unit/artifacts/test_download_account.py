@@ -12,6 +12,7 @@ from aim_artifacts.settings import STATUS_UPDATER, ArtifactsSettings
 from aim_domain.parts import ARTIFACT_CLAIMS, ARTIFACT_JOBS, ARTIFACTS, STATUS_UPDATER_BINDINGS
 from controller_runtime import Category, ClassifiedError, Effect, JsonObject, to_json
 from controller_runtime.kinds import ROLE_BINDING
+from controller_runtime.manager.settings import effective, recorded
 
 DOWNLOADER = {"kind": "ServiceAccount", "name": "aim-engine-downloader", "namespace": TEAM}
 DEFAULT = {"kind": "ServiceAccount", "name": "default", "namespace": TEAM}
@@ -94,6 +95,12 @@ def test_an_account_that_cannot_be_made_is_told_of_and_tried_again() -> None:
 def test_default_is_refused(name: str) -> None:
     with pytest.raises(ValidationError, match="ordinary pods run as `default`"):
         ArtifactsSettings(artifact_service_account=name)
+
+
+@pytest.mark.spec("FW-662", "FW-304")
+def test_what_a_former_release_recorded_is_still_read() -> None:
+    values = {**effective(ArtifactsSettings()), "artifact_service_account": "default"}
+    assert recorded(ArtifactsSettings, values).artifact_service_account == "aim-engine-downloader"
 
 
 def bound(*subjects: JsonObject, role: str = STATUS_UPDATER) -> JsonObject:
