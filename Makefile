@@ -174,7 +174,8 @@ manifests: setup
 image-packages: setup
 	$(BIN)/python -m aim_packaging image-packages
 
-# One image per service, the command line's and the downloader's, with whatever builds images here. BASE may name another base, by digest.
+# One image per service, the command line's and the downloader's, with whatever builds images here. BASE and BUILD_BASE
+# may name other bases, by digest.
 IMAGES := model-sync discovery artifacts serving routing cli downloader
 BUILDER ?= $(firstword $(foreach one,podman docker,$(shell command -v $(one))))
 REPOSITORY ?= docker.io/amdenterpriseai/aim-engine
@@ -183,7 +184,7 @@ images:
 	@test -n "$(BUILDER)" || { echo "No builder of images: install podman or docker, or set BUILDER"; exit 1; }
 	@for one in $(IMAGES); do target=service; if test $$one = downloader; then target=downloader; fi; \
 	  $(BUILDER) build -f deploy/images/Containerfile --target $$target --build-arg IMAGE=$$one \
-	    $(if $(BASE),--build-arg BASE=$(BASE)) -t $(REPOSITORY)-$$one:$(TAG) . || exit 1; done
+	    $(if $(BASE),--build-arg BASE=$(BASE)) $(if $(BUILD_BASE),--build-arg BUILD_BASE=$(BUILD_BASE)) -t $(REPOSITORY)-$$one:$(TAG) . || exit 1; done
 
 # The file trees of the images, built from the lock as the Containerfile does it, and what runs from them.
 test-images: setup

@@ -3,15 +3,18 @@
 import asyncio
 import json
 import os
+import shutil
 import signal
 import sys
 import tempfile
+import venv
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
 import aiohttp
 import pytest
+from support import containerfile
 from support.controlplane import definitions
 from support.nats import eventually
 
@@ -21,17 +24,27 @@ from aim_local.ports import free_port
 from aim_local.processes import dying_with_parent
 from aim_packaging import tree
 
-ROOT: Final = Path(__file__).parents[2]
 IMAGE_USER: Final = 65532
 
 
 @pytest.fixture(scope="module")
-def built() -> Iterator[Path]:
+def bare(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """An interpreter that has pip, and, as Python 3.12 and newer, nothing else."""
+    folder = tmp_path_factory.mktemp("base")
+    venv.create(folder, with_pip=True, symlinks=True)
+    for path in folder.glob("lib/python*/site-packages/*"):
+        if not path.name.startswith("pip") and path.is_dir():
+            shutil.rmtree(path)
+    return str(folder / "bin/python")
+
+
+@pytest.fixture(scope="module")
+def built(bare: str) -> Iterator[Path]:
     """The trees of one service and of the downloader, where others may read and nobody may write."""
     with tempfile.TemporaryDirectory(prefix="aim-trees-") as name:
         folder = Path(name)
         for image in ("routing", "downloader"):
-            tree.build(image, ROOT, folder / image)
+            asyncio.run(containerfile.build(image, folder / image, bare))
         for path in (folder, *folder.rglob("*")):
             path.chmod(0o555 if path.is_dir() or os.access(path, os.X_OK) else 0o444)
         yield folder
@@ -138,3 +151,23 @@ def test_an_image_holds_what_its_service_needs_and_no_tools_of_development(built
     held = {one.name for one in (built / "routing" / tree.LIBRARIES).iterdir()}
     assert {"aim_routing", "aim_domain", "controller_runtime", "nats"} <= held
     assert not held & {"aim_serving", "aim_artifacts", "pytest", "mypy", "nats_server", "bin", "pip"}
+
+
+@pytest.mark.spec("FW-721")
+async def test_a_tree_is_the_same_wherever_and_whenever_it_is_built(built: Path, bare: str, tmp_path: Path) -> None:
+    await containerfile.build("routing", tmp_path / "elsewhere", bare)
+    first, second = content(built / "routing"), content(tmp_path / "elsewhere")
+    assert first.keys() == second.keys()
+    assert [name for name, data in first.items() if data != second[name]] == []
+    compiled = next(
+        data
+        for name, data in first.items()
+        if name.endswith(f"aim_routing/__pycache__/service.cpython-3{sys.version_info.minor}.pyc")
+    )
+    assert compiled[4:8] == b"\x01\0\0\0", "by a hash that is not checked"
+    assert b"/opt/aim/lib/aim_routing/service.py" in compiled
+    assert str(built).encode() not in compiled
+
+
+def content(root: Path) -> dict[str, bytes]:
+    return {str(one.relative_to(root)): one.read_bytes() for one in root.rglob("*") if one.is_file()}

@@ -49,7 +49,7 @@ FULL: Final[JsonObject] = {
         "tls": {"secretName": "nats-tls"},
         "auth": {"enable": True, "publicKeys": {user: new_key().public for user in USERS}},
     },
-    "downloader": {"serviceAccount": "aim-downloader", "namespaces": [NAMESPACE]},
+    "downloader": {"serviceAccount": "aim-downloader"},
     "clusterRuntimeConfig": {"enable": True, "spec": {"routing": {"enabled": False}}},
     "clusterModelSource": {"enable": True},
     "extraObjects": [
@@ -183,15 +183,16 @@ async def test_metrics_are_for_readers_by_https_and_prometheus_knows_their_ca(tm
 
 
 @pytest.mark.spec("FW-303", "FW-304", "AR-272")
-async def test_download_pods_have_an_account_where_one_is_named(tmp_path: Path) -> None:
+async def test_download_pods_have_an_account_of_their_own(tmp_path: Path) -> None:
     plain = await rendered(tmp_path)
-    assert "aim-downloader" not in of_kind(plain, "ServiceAccount")
     updater = of_kind(plain, "ClusterRole")["aim-engine-artifact-status-updater"]
     assert updater["rules"][0]["resources"] == ["aimartifacts/status"]
-    done = await rendered(tmp_path, FULL)
-    assert "aim-downloader" in of_kind(done, "ServiceAccount")
-    env = container(of_kind(done, "Deployment")["aim-engine-artifacts"])["env"]
-    assert {"name": "AIM_ARTIFACT_SERVICE_ACCOUNT", "value": "aim-downloader"} in env
+    for name, values in (("aim-engine-downloader", {}), ("aim-downloader", FULL)):
+        done = await rendered(tmp_path, values)
+        env = container(of_kind(done, "Deployment")["aim-engine-artifacts"])["env"]
+        assert {"name": "AIM_ARTIFACT_SERVICE_ACCOUNT", "value": name} in env
+    refused = await rendered(tmp_path, {"downloader": {"serviceAccount": "default"}})
+    assert "downloader.serviceAccount" in refused.errors.replace("/", ".")
 
 
 @pytest.mark.spec("MS-363", "MS-364", "MS-365", "FW-321")

@@ -7,13 +7,15 @@ from support.builders import NOW, BuiltWorld, condition, make, owner, terminated
 from support.deciding import decide
 from support.live import Live
 
+from aim_artifacts.download_account import DOWNLOAD_ACCOUNT, DownloadAccount
 from aim_artifacts.service import definition
 from aim_artifacts.settings import ArtifactsSettings
 from aim_domain import labels
 from aim_domain.kinds import AIM_ARTIFACT, AIM_SERVICE_TEMPLATE, AIM_TEMPLATE_CACHE
 from aim_domain.parts import ARTIFACT_CLAIMS, ARTIFACT_JOBS, ARTIFACT_PODS
-from controller_runtime import JsonObject, Part, Plan, Reconciler
+from controller_runtime import Effect, JsonObject, Part, Plan, Reconciler, to_json
 from controller_runtime.kinds import NAMESPACE, POD
+from controller_runtime.reconcile.execution import Execution
 
 SETTINGS = ArtifactsSettings(artifact_downloader_image="downloader:1")
 SERVICE = definition(SETTINGS)
@@ -70,10 +72,21 @@ def plan_of(world: BuiltWorld, part: Part[Any], name: str = "qwen") -> Plan:
 
 
 class Cluster(Live):
-    """The service at work, in a cluster whose Jobs and volumes do what a test says."""
+    """The service at work, in a cluster whose Jobs and volumes do what a test says.
+
+    Attributes:
+        account: what is known of the account of downloads in each pass; `None` = nothing but what a test answers.
+    """
+
+    account: DownloadAccount | None = DownloadAccount()
 
     def __init__(self, *objects: JsonObject) -> None:
         super().__init__(SERVICE, *objects, namespace=TEAM)
+
+    def _process(self, part: Part[Any], name: str, namespace: str) -> list[tuple[Plan, Execution]]:
+        if self.account is not None:
+            self.answer(Effect(DOWNLOAD_ACCOUNT, TEAM), to_json(self.account))
+        return super()._process(part, name, namespace)
 
     def bind_claim(self) -> None:
         """The volume is there."""

@@ -36,7 +36,11 @@ def main(trees: Path, pod: JsonObject) -> None:
     written = {Path(env[name]) for name in _FOLDERS} | {report}
     mounts = [Mount(str(path), str(path), writable=True) for path in sorted(written)]
     account = report.parent / "account"
-    env |= dict(_identity(pod, env["KUBECONFIG"], account))
+    kubeconfig = env["KUBECONFIG"]
+    if not pod["spec"].get("automountServiceAccountToken", True):
+        del env["KUBECONFIG"]
+    else:
+        env |= dict(_identity(pod, kubeconfig, account))
     if account.is_dir():
         del env["KUBECONFIG"]
         mounts.append(Mount(str(account), str(SERVICE_ACCOUNT)))

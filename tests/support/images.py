@@ -15,12 +15,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from support.containerfile import ROOT, stage
+from support.containerfile import build as build_tree
 from support.pod_root import Container, Mount, is_allowed
 
 from aim_packaging import tree
 
-ROOT: Final = Path(__file__).parents[2]
-_CONTAINERFILE: Final = ROOT / "deploy/images/Containerfile"
 _PYTHON: Final = os.path.realpath(sys.executable)
 _PATH: Final = f"{Path(_PYTHON).parent}:/usr/bin:/bin"
 # A base image has no packages of its own.
@@ -81,9 +81,9 @@ def image(trees: Path, name: str) -> Image:
     """
     folder = trees / name
     assert (folder / tree.LIBRARIES).is_dir(), f"{folder}: no tree; `python -m support.images {trees}` builds it"
-    stage = _stage("downloader" if name == "downloader" else "service")
-    env = dict(re.findall(r"(\w+)=(\S+)", " ".join(text for word, text in stage if word == "ENV")))
-    told = dict(stage)
+    lines = stage("downloader" if name == "downloader" else "service")
+    env = dict(re.findall(r"(\w+)=(\S+)", " ".join(text for word, text in lines if word == "ENV")))
+    told = dict(lines)
     return Image(folder, env, int(told["USER"].partition(":")[0]), tuple(json.loads(told["ENTRYPOINT"])))
 
 
@@ -104,26 +104,13 @@ def given(path: Path, owner: int) -> None:
             os.chown(one, owner, owner)
 
 
-def _stage(name: str) -> list[tuple[str, str]]:
-    """The instructions of a stage of the Containerfile."""
-    text = re.sub(r"\\\n\s*", " ", _CONTAINERFILE.read_text(encoding="utf-8"))
-    parts = re.split(r"^FROM ", text, flags=re.MULTILINE)
-    stages = {one.partition("\n")[0].rpartition(" AS ")[2]: one for one in parts}
-    return [(word, rest.strip()) for word, _, rest in (line.partition(" ") for line in stages[name].splitlines()[1:])]
-
-
 async def _build(folder: Path) -> None:
     await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
     turns = asyncio.Semaphore(os.cpu_count() or 1)
 
     async def build(name: str) -> None:
         async with turns:
-            script = ROOT / "deploy/packaging/aim_packaging/tree.py"
-            process = await asyncio.create_subprocess_exec(
-                sys.executable, str(script), name, str(folder / name), cwd=ROOT
-            )
-            if await process.wait() != 0:
-                sys.exit(f"the tree of {name} could not be built")
+            await build_tree(name, folder / name)
 
     async with asyncio.TaskGroup() as group:
         for name in tree.PACKAGES:

@@ -1,4 +1,4 @@
-"""Builds the file tree of an image into an empty folder: `python tree.py IMAGE FOLDER`, from the root of a checkout.
+"""Builds the file tree of an image into an empty folder: `IMAGE=serving python tree.py FOLDER`, in a checkout.
 
 The Containerfile runs this file as it is, in a stage that has Python and pip and nothing else; so it uses the standard
 library alone. Everything that the image has beside its base comes from here, with or without a container.
@@ -6,6 +6,7 @@ library alone. Everything that the image has beside its base comes from here, wi
 
 import compileall
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -13,6 +14,7 @@ import sys
 import tempfile
 from collections.abc import Iterable
 from pathlib import Path
+from py_compile import PycInvalidationMode
 from typing import Final
 
 SHARED: Final = (
@@ -36,6 +38,8 @@ PACKAGES: Final = {
 """Image → folders of its packages beside the shared ones; the first is what it runs."""
 MODULES: Final = {"downloader": "aim_artifacts.downloader"}
 LIBRARIES: Final = "opt/aim/lib"
+_BUILDERS: Final = ("setuptools",)
+"""What builds the one library (nkeys, pure Python) that has no wheel. A base with Python 3.12 or newer has none."""
 _IGNORED: Final = shutil.ignore_patterns("__pycache__", "*.pyc")
 
 
@@ -57,14 +61,13 @@ def build(image: str, source: Path, root: Path) -> None:
     libraries = root / LIBRARIES
     libraries.mkdir(parents=True)
     names = json.loads((source / "deploy/images/packages.json").read_text(encoding="utf-8"))[image]
-    _install(subset((source / "requirements.lock").read_text(encoding="utf-8"), names), libraries)
+    _install((source / "requirements.lock").read_text(encoding="utf-8"), names, libraries)
     for package in (*SHARED, *PACKAGES[image]):
         shutil.copytree(source / package, libraries / Path(package).name, ignore=_IGNORED)
     _start_script(root / "opt/aim/start", module_of(image))
     if image == "downloader":
         _scripts_of_downloader(source, root)
-    # The file system is read-only where it runs.
-    compileall.compile_dir(libraries, quiet=2)
+    _compile(libraries, root)
 
 
 def entries(lock: str) -> dict[str, str]:
@@ -79,7 +82,28 @@ def subset(lock: str, names: Iterable[str]) -> str:
     return "".join(f"{known[name]}\n" for name in names)
 
 
-def _install(lock: str, libraries: Path) -> None:
+def _compile(libraries: Path, root: Path) -> None:
+    """For a file system that is read-only: nothing in it depends on when and where it was compiled (FW-721)."""
+    compileall.compile_dir(
+        libraries,
+        quiet=2,
+        stripdir=str(root),
+        prependdir="/",
+        invalidation_mode=PycInvalidationMode.UNCHECKED_HASH,
+    )
+
+
+def _install(lock: str, names: Iterable[str], libraries: Path) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        builders = Path(folder, "builders")
+        _pip(subset(lock, _BUILDERS), builders)
+        _pip(subset(lock, names), libraries, PYTHONPATH=str(builders))
+    # Programs of libraries are not needed, and start with the path of the Python that installed them.
+    shutil.rmtree(libraries / "bin", ignore_errors=True)
+
+
+def _pip(lock: str, target: Path, **env: str) -> None:
+    """Install all that a lock has, by hash; what has to be built is built with what is there."""
     options = (
         "--quiet",
         "--disable-pip-version-check",
@@ -87,18 +111,16 @@ def _install(lock: str, libraries: Path) -> None:
         "--require-hashes",
         "--no-compile",
         "--root-user-action=ignore",
+        "--prefer-binary",
+        "--no-build-isolation",
     )
-    # One library (nkeys, pure Python) has no wheel: it is built with the base's own setuptools, and nothing is fetched.
-    wheels = ("--prefer-binary", "--no-build-isolation", "--target", str(libraries))
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder, "image.lock")
         file.write_text(lock, encoding="utf-8")
-        command = [sys.executable, "-m", "pip", "install", *options, *wheels, "-r", str(file)]
-        done = subprocess.run(command, check=False)  # noqa: S603  # pip, with a lock of this checkout
+        command = [sys.executable, "-m", "pip", "install", *options, "--target", str(target), "-r", str(file)]
+        done = subprocess.run(command, check=False, env={**os.environ, **env})  # noqa: S603  # pip, with this lock
     if done.returncode != 0:
         sys.exit("pip could not install what requirements.lock has for the image")
-    # Programs of libraries are not needed, and start with the path of the Python that installed them.
-    shutil.rmtree(libraries / "bin", ignore_errors=True)
 
 
 def _start_script(path: Path, module: str) -> None:
@@ -116,4 +138,4 @@ def _scripts_of_downloader(source: Path, root: Path) -> None:
 
 
 if __name__ == "__main__":
-    build(sys.argv[1], Path.cwd(), Path(sys.argv[2]))
+    build(os.environ["IMAGE"], Path.cwd(), Path(sys.argv[1]))

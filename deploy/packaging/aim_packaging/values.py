@@ -282,8 +282,12 @@ class Downloader(_Values):
     """The Jobs that fetch weights."""
 
     image: Image = Image(repository="docker.io/amdenterpriseai/aim-engine-downloader")
-    service_account: str = Field("default", min_length=1, description="of download pods in each namespace (FW-304)")
-    namespaces: list[str] = Field([], description="where to make that ServiceAccount, unless it is `default`")
+    service_account: str = Field(
+        "aim-engine-downloader",
+        min_length=1,
+        json_schema_extra={"not": {"const": "default"}},
+        description="of download pods, made in each namespace where it is missing; not `default` (FW-304)",
+    )
 
 
 class ClusterRuntimeConfig(_Values):

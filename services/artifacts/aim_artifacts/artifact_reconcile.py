@@ -7,7 +7,7 @@ from typing import Final
 
 from aim_artifacts import SERVICE_NAME
 from aim_artifacts.annotations import Annotation, annotate
-from aim_artifacts.binding import build_binding
+from aim_artifacts.binding import build_binding, move_binding
 from aim_artifacts.claim import is_controlled_by, is_verified, storage_request
 from aim_artifacts.conditions import (
     DOWNLOAD_COMPLETE,
@@ -40,6 +40,7 @@ from controller_runtime import (
     EventType,
     JsonObject,
     Lookup,
+    Patch,
     Plan,
     StatusValue,
     View,
@@ -83,7 +84,7 @@ def reconcile_artifact(settings: ArtifactsSettings, artifact: AIMArtifact, view:
     return assemble(
         evaluation,
         status=_status(seen, stage, evaluation, used),
-        patches=(*annotate(artifact, annotations), *stage.patches),
+        patches=(*_moved(seen, settings), *annotate(artifact, annotations), *stage.patches),
         deletes=stage.deletes,
         children=(*_binding(seen, settings), *stage.children),
         events=(*_events(artifact, stage), *stage.events),
@@ -174,6 +175,10 @@ def _binding(seen: Seen, settings: ArtifactsSettings) -> tuple[Child, ...]:
     if seen.binding.value is not None:
         return ()
     return (build_binding(seen.artifact.namespace, settings),)
+
+
+def _moved(seen: Seen, settings: ArtifactsSettings) -> tuple[Patch, ...]:
+    return () if seen.binding.value is None else move_binding(seen.binding.value, settings)
 
 
 def _pin_filter(seen: Seen, stage: Stage) -> tuple[Annotation, ...]:

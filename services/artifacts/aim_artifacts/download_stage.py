@@ -6,6 +6,7 @@ from typing import Final
 
 from aim_artifacts.claim import build_claim, has_marker, mark_verified
 from aim_artifacts.conditions import RESOURCE_NOT_READY
+from aim_artifacts.download_account import AccountSeen, look_at_account
 from aim_artifacts.failures import pod_failure
 from aim_artifacts.job_health import explanation_due, inspect_job_and_pods, pod_reading
 from aim_artifacts.jobs import build_download_job, is_outdated, is_stale, removal
@@ -57,7 +58,8 @@ def download(
     found = seen.download_job
     volume, job = _volume(claim), found.lookup.value
     if job is None:
-        return _start(seen, claim, size, settings).with_components(volume)
+        looked = look_at_account(facts.view, seen.artifact.namespace, settings, now)
+        return _start(seen, claim, size, looked, settings).with_components(volume)
     if job.deleting or is_stale(job, claim):
         return _replace(found, job, "it belongs to another volume").with_components(volume)
     if found.succeeded:
@@ -75,15 +77,22 @@ def _finished(found: JobSeen) -> tuple[Component, ...]:
     return (Component(_JOB, State.READY),) if found.succeeded else ()
 
 
-def _start(seen: Seen, claim: PersistentVolumeClaim, size: int, settings: ArtifactsSettings) -> Stage:
+def _start(
+    seen: Seen, claim: PersistentVolumeClaim, size: int, looked: AccountSeen, settings: ArtifactsSettings
+) -> Stage:
     found = seen.download_job
     missing = downstream(_JOB, found.lookup, what=found.what)
-    if seen.binding.value is None:
-        # Without the binding the pod's reports would be refused (AR-102); this pass makes it.
-        return Stage((missing,), size=size, outcome=DownloadOutcome())
+    if looked.error is not None:
+        missing = Component(_JOB, errors=(looked.error,))
+    waiting = Stage((missing,), effects=looked.effects, size=size, outcome=DownloadOutcome())
+    # Without the binding the pod's reports would be refused (AR-102); this pass makes it.
+    if seen.binding.value is None or looked.account is None:
+        return waiting
     hf_home = seen.config.pods.hf_home
-    job = build_download_job(seen.artifact, seen.config_of_jobs, settings, claim, size, hf_home=hf_home)
-    return Stage((missing,), (job,), size=size, outcome=DownloadOutcome())
+    job = build_download_job(
+        seen.artifact, seen.config_of_jobs, settings, claim, size, account=looked.account, hf_home=hf_home
+    )
+    return replace(waiting, children=(job,))
 
 
 def _replace(found: JobSeen, job: Job, why: str) -> Stage:

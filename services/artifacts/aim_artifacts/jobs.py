@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from aim_artifacts.claim import CONTROLLER
+from aim_artifacts.download_account import DownloadAccount
 from aim_artifacts.exit_codes import TERMINAL_CODES
 from aim_artifacts.job_environment import MOUNT_PATH, check_size_environment, download_environment
 from aim_artifacts.settings import ArtifactsSettings
@@ -44,11 +45,13 @@ def build_download_job(
     claim: PersistentVolumeClaim,
     size: int,
     *,
+    account: DownloadAccount,
     hf_home: str = "",
 ) -> Child:
     """The Job that fills the volume.
 
     Args:
+        account: as which its pods report.
         hf_home: where a directory is mounted for what the Hub client keeps; empty for none (RC-156).
     """
     env = download_environment(artifact, config, size, hf_home=hf_home)
@@ -59,9 +62,13 @@ def build_download_job(
         mounts.append({"name": _HF_HOME, "mountPath": hf_home})
     container = {**_container("model-download", artifact, settings, env), "volumeMounts": mounts}
     container["securityContext"] |= {"runAsUser": _USER, "runAsGroup": _USER}
-    pod: JsonObject = {"volumes": volumes}
-    if settings.artifact_service_account != "default":
-        pod["serviceAccountName"] = settings.artifact_service_account
+    pod: JsonObject = {
+        "volumes": volumes,
+        "serviceAccountName": settings.artifact_service_account,
+        "automountServiceAccountToken": True,
+    }
+    if account.pull_secrets:
+        pod["imagePullSecrets"] = [{"name": name} for name in account.pull_secrets]
     return _job(
         artifact,
         config,
@@ -91,7 +98,8 @@ def build_check_size_job(artifact: AIMArtifact, config: RuntimeConfigSpec, setti
             container=container,
             ttl=_CHECK_SIZE_TTL,
             annotations={},
-            pod={"securityContext": _security()},
+            # It says what it found in its last words, so it needs nothing of the API server.
+            pod={"securityContext": _security(), "automountServiceAccountToken": False},
         ),
     )
 

@@ -8,6 +8,8 @@ from typing import Final
 from aim_artifacts import SERVICE_NAME
 from aim_artifacts.artifact_reconcile import reconcile_artifact
 from aim_artifacts.cache_reconcile import clean_up_cache, reconcile_cache
+from aim_artifacts.download_account import DOWNLOAD_ACCOUNT
+from aim_artifacts.effects.account import AccountMaker
 from aim_artifacts.effects.mounts import MountReader
 from aim_artifacts.indexes import INDEXES
 from aim_artifacts.limits.mounts import MOUNTED_CLAIMS
@@ -29,7 +31,7 @@ from controller_runtime import (
     access,
     writes,
 )
-from controller_runtime.kinds import CLUSTER_ROLE
+from controller_runtime.kinds import CLUSTER_ROLE, SERVICE_ACCOUNT
 
 _PUBLISHED = (
     parts.ARTIFACTS,
@@ -87,10 +89,14 @@ def definition(settings: ArtifactsSettings) -> ServiceDefinition:
             writes(parts.TEMPLATE_CACHES, Verb.PATCH),
             writes(parts.ARTIFACT_CLAIMS, Verb.CREATE, Verb.PATCH),
             writes(parts.ARTIFACT_JOBS, Verb.CREATE, Verb.DELETE),
-            writes(parts.STATUS_UPDATER_BINDINGS, Verb.CREATE),
+            writes(parts.STATUS_UPDATER_BINDINGS, Verb.CREATE, Verb.PATCH),
         ),
-        effect_kinds={**POD_EFFECTS, MOUNTED_CLAIMS: 4},
-        effect_access={**POD_ACCESS, MOUNTED_CLAIMS: (access(kinds.POD, ApiVerb.LIST),)},
+        effect_kinds={**POD_EFFECTS, MOUNTED_CLAIMS: 4, DOWNLOAD_ACCOUNT: 4},
+        effect_access={
+            **POD_ACCESS,
+            MOUNTED_CLAIMS: (access(kinds.POD, ApiVerb.LIST),),
+            DOWNLOAD_ACCOUNT: (access(SERVICE_ACCOUNT, ApiVerb.GET, ApiVerb.CREATE),),
+        },
         # Whoever binds a role has to have its permissions, or this one.
         other_access=(access(CLUSTER_ROLE, ApiVerb.BIND, name=settings.artifact_status_clusterrole),),
         readings=StorageReadings(),
@@ -100,5 +106,5 @@ def definition(settings: ArtifactsSettings) -> ServiceDefinition:
 
 @asynccontextmanager
 async def effect_runners(_: ArtifactsSettings, kube: KubeClient) -> AsyncIterator[Mapping[str, EffectRunner]]:
-    """Readers of what pods say and what they mount."""
-    yield {**pod_readers(kube), MOUNTED_CLAIMS: MountReader(kube)}
+    """Readers of what pods say and what they mount, and the maker of the account that they run as."""
+    yield {**pod_readers(kube), MOUNTED_CLAIMS: MountReader(kube), DOWNLOAD_ACCOUNT: AccountMaker(kube)}

@@ -85,8 +85,9 @@ def _of_predictor_pod(_: Pod) -> None:
     """That it is there; what it mounts, as long as it runs, is an index."""
 
 
-def _of_binding(_: RoleBinding) -> None:
-    """That it is there."""
+def _of_binding(binding: RoleBinding) -> object:
+    """That it is there, and for whom (AR-813)."""
+    return (binding.role_ref.name, binding.subjects)
 
 
 SHOWN: Final = (

@@ -9,7 +9,7 @@ from aim_discovery.effect_kinds import SERVICE_NAME, EffectKind
 from aim_discovery.effects.image_inspection import ImageInspector
 from aim_discovery.effects.job_log import JobLogReader
 from aim_discovery.effects.node_taint import NodeTainter
-from aim_discovery.effects.secrets import SERVICE_ACCOUNT, PullSecretReader
+from aim_discovery.effects.secrets import PullSecretReader
 from aim_discovery.models.inspection import RetrySchedule
 from aim_discovery.models.reconcile import ModelReconcile
 from aim_discovery.node_taint import reconcile_node
@@ -65,7 +65,7 @@ from controller_runtime import (
     access,
     writes,
 )
-from controller_runtime.kinds import NODE, POD, SECRET
+from controller_runtime.kinds import NODE, POD, SECRET, SERVICE_ACCOUNT
 from oci_registry import RegistryClient, opened
 
 _PUBLISHED = (

@@ -38,5 +38,6 @@ HORIZONTAL_POD_AUTOSCALER: Final = Kind(
     HorizontalPodAutoscaler,
     ("hpa",),
 )
+SERVICE_ACCOUNT: Final = Kind("", "v1", "ServiceAccount", "serviceaccounts", True, Resource)
 CLUSTER_ROLE: Final = Kind("rbac.authorization.k8s.io", "v1", "ClusterRole", "clusterroles", False, Resource)
 LEASE: Final = Kind("coordination.k8s.io", "v1", "Lease", "leases", True, Lease)

@@ -105,7 +105,7 @@ def test_first_pass_makes_binding_and_volume() -> None:
     }
     (binding,) = children_of(plan, STATUS_UPDATER_BINDINGS)
     assert binding["roleRef"]["name"] == "aim-engine-artifact-status-updater"
-    assert binding["subjects"] == [{"kind": "ServiceAccount", "name": "default", "namespace": TEAM}]
+    assert binding["subjects"] == [{"kind": "ServiceAccount", "name": "aim-engine-downloader", "namespace": TEAM}]
     assert [child.owned for child in plan.children] == [False, True]
     assert not children_of(plan, ARTIFACT_JOBS)
     assert (plan.status, plan.events) == (None, ()), "it is under way, as everybody expects"

@@ -9,6 +9,7 @@ from support.builders import NOW, make, owner
 
 from aim_artifacts.binding import build_binding
 from aim_artifacts.claim import is_controlled_by
+from aim_artifacts.download_account import DownloadAccount
 from aim_artifacts.job_environment import check_size_environment, download_environment
 from aim_artifacts.jobs import build_check_size_job, build_download_job, is_outdated, is_stale
 from aim_artifacts.settings import ArtifactsSettings
@@ -75,14 +76,14 @@ def test_disruptions_cost_no_attempt_and_what_cannot_be_cured_ends_the_job() -> 
     assert child.body["spec"]["template"]["spec"]["restartPolicy"] == "Never"
 
 
-@pytest.mark.spec("FW-342", "FW-304")
+@pytest.mark.spec("FW-342", "FW-304", "AR-812")
 def test_how_downloads_and_size_checks_run() -> None:
     own, config = AIMArtifact.model_validate(artifact()), RuntimeConfigSpec()
     claim = PersistentVolumeClaim.model_validate(make(PERSISTENT_VOLUME_CLAIM, "c", created=NOW))
     usual, other = ArtifactsSettings(), ArtifactsSettings(artifact_service_account="downloads")
 
     def jobs(settings: ArtifactsSettings) -> list[JsonObject]:
-        download = build_download_job(own, config, settings, claim, 1)
+        download = build_download_job(own, config, settings, claim, 1, account=DownloadAccount())
         return [download.body["spec"], build_check_size_job(own, config, settings).body["spec"]]
 
     limits = [(job["backoffLimit"], job["ttlSecondsAfterFinished"]) for job in jobs(usual)]
@@ -95,13 +96,13 @@ def test_how_downloads_and_size_checks_run() -> None:
         assert (who["runAsUser"], who["runAsGroup"], who["runAsNonRoot"]) == (1000, 1000, True)
         assert (who["allowPrivilegeEscalation"], who["capabilities"]) == (False, {"drop": ["ALL"]})
         assert who["seccompProfile"] == {"type": "RuntimeDefault"}
-        # Without a name it is `default`, whose pull secrets the kubelet then uses.
-        assert "serviceAccountName" not in pod
     assert [pod["securityContext"].get("fsGroup") for pod in pods] == [1000, None]
-    accounts = [job["template"]["spec"].get("serviceAccountName") for job in jobs(other)]
-    assert accounts == ["downloads", None], "only downloads write a status"
+    assert [pod["automountServiceAccountToken"] for pod in pods] == [True, False], "only downloads write a status"
+    # Without a name it is `default`.
+    accounts = [job["template"]["spec"].get("serviceAccountName") for one in (usual, other) for job in jobs(one)]
+    assert accounts == ["aim-engine-downloader", None, "downloads", None]
     subjects = [build_binding("ml", settings).body["subjects"] for settings in (usual, other)]
-    assert [subject["name"] for (subject,) in subjects] == ["default", "downloads"]
+    assert [subject["name"] for (subject,) in subjects] == ["aim-engine-downloader", "downloads"]
 
 
 def variables(values: JsonObject) -> list[JsonObject]:

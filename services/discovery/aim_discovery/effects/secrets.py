@@ -14,15 +14,11 @@ from controller_runtime import (
     Effect,
     EffectError,
     JsonObject,
-    Kind,
     KubeClient,
     KubeError,
-    Resource,
 )
-from controller_runtime.kinds import SECRET
+from controller_runtime.kinds import SECRET, SERVICE_ACCOUNT
 from oci_registry import CredentialSet, SecretReason
-
-SERVICE_ACCOUNT: Final = Kind("", "v1", "ServiceAccount", "serviceaccounts", True, Resource)
 
 _log: Final = structlog.get_logger(__name__)
 

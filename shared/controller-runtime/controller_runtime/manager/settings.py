@@ -157,6 +157,11 @@ class Settings(BaseSettings):
     backoff_initial: PositiveSeconds = Field(0.2, description="first error backoff (FW-098)")
     backoff_max: PositiveSeconds = Field(1000.0, description="longest error backoff (FW-098)")
 
+    @classmethod
+    def of_former(cls, values: JsonObject) -> JsonObject:
+        """Values that a former release recorded, as this one understands them (FW-662)."""
+        return values
+
 
 def load(settings: type[S], argv: list[str] | None = None) -> S:
     """Read flags and environment; a flag wins over its variable.
@@ -224,7 +229,7 @@ def recorded(settings: type[S], values: JsonObject) -> S:
         ) -> tuple[PydanticBaseSettingsSource, ...]:
             return (init_settings,)
 
-    known = {name: value for name, value in values.items() if name in settings.model_fields}
+    known = {name: value for name, value in settings.of_former(values).items() if name in settings.model_fields}
     chosen: S = Recorded(**known)
     return chosen
 
