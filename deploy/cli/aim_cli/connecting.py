@@ -11,12 +11,23 @@ from aim_cli.errors import TO_BROKER, UnreachableError
 from aim_cli.log_file import SUFFIX, FileHistory, read
 from controller_runtime import KubeClient, KubeError, load_connection
 from controller_runtime.bus.broker_urls import without_credentials
-from controller_runtime.bus.connection import BusConnection, BusError, BusSettings, connect
+from controller_runtime.bus.connection import (
+    BusClosedError,
+    BusConnection,
+    BusError,
+    BusSettings,
+    BusSetupError,
+    ConnectionStatistics,
+    connect,
+)
 from controller_runtime.bus.history import History
 from controller_runtime.bus.subjects import DEFAULT_ROOT, Layout
 from controller_runtime.kube.kubeconfig import ConfigError
 
 _PATIENCE: Final = 5.0
+_ADDRESS: Final = f"set --nats-url or AIM_NATS_URL (in a cluster: {TO_BROKER})"
+_CREDENTIALS: Final = "check that the broker knows the public key of the file in AIM_NATS_CREDENTIALS_FILE"
+_AUTHORITY: Final = "check AIM_NATS_CA_FILE, and that the broker has a certificate for the host that was asked"
 _USER: Final = "aim"
 """The chart's user of the broker that may read; it hears answers under its own name alone."""
 
@@ -56,21 +67,33 @@ async def broker(nats_url: str) -> AsyncIterator[BusConnection]:
     """Connect with the broker, with the credentials and the CA that the variables of the services name.
 
     Raises:
-        UnreachableError: no connection within five seconds.
+        UnreachableError: no connection within five seconds; it says why (FW-710).
     """
-    async with connect(_settings(nats_url)) as connection:
-        try:
-            async with asyncio.timeout(_PATIENCE):
-                await connection.wait_connected()
-        except TimeoutError:
-            raise UnreachableError(
-                f"the message broker at {without_credentials(nats_url)} does not answer; "
-                f"set --nats-url or AIM_NATS_URL (in a cluster: {TO_BROKER})"
-            ) from None
-        try:
-            yield connection
-        except BusError as error:
-            raise UnreachableError(str(error)) from error
+    try:
+        async with connect(_settings(nats_url)) as connection:
+            try:
+                async with asyncio.timeout(_PATIENCE):
+                    await connection.wait_connected()
+            except TimeoutError:
+                raise UnreachableError(_why(nats_url, connection.statistics)) from None
+            try:
+                yield connection
+            except BusError as error:
+                raise UnreachableError(str(error)) from error
+    except* (BusSetupError, BusClosedError) as ended:
+        raise UnreachableError("; ".join(map(str, ended.exceptions))) from None
+
+
+def _why(nats_url: str, now: ConnectionStatistics) -> str:
+    """Why there is no connection, as far as the broker or the network told it, and what to do."""
+    # Who is answered need not pay for it.
+    from controller_runtime.manager.troubles import Cause, of_broker  # noqa: PLC0415
+
+    trouble = next(of_broker(now), None)
+    if trouble is None:
+        return f"the message broker at {without_credentials(nats_url)} does not answer; {_ADDRESS}"
+    remedy = {Cause.BROKER_CREDENTIALS: _CREDENTIALS, Cause.BROKER_CERTIFICATE: _AUTHORITY}.get(trouble.cause, _ADDRESS)
+    return f"{trouble.found}; {remedy}"
 
 
 def _settings(nats_url: str) -> BusSettings:
