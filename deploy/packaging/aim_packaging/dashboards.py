@@ -5,13 +5,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from aim_packaging.scraping import OWN
 from controller_runtime import JsonObject
 
 _WIDTH: Final = 8
 _HEIGHT: Final = 8
 _ROW: Final = 24
 _SOURCE: Final = {"type": "prometheus", "uid": "${datasource}"}
-_PODS: Final = 'namespace="$namespace"'
+_PODS: Final = f'namespace="$namespace",{OWN}'
 _RATE: Final = "$__rate_interval"
 
 
@@ -226,6 +227,6 @@ def _namespace() -> JsonObject:
         "label": "Namespace of the platform",
         "type": "query",
         "datasource": _SOURCE,
-        "query": "label_values(leader_election_master_status, namespace)",
+        "query": f"label_values(leader_election_master_status{{{OWN}}}, namespace)",
         "refresh": 2,
     }
