@@ -159,7 +159,7 @@ async def test_a_service_that_hears_late(stage: Platform, api: RawApi) -> None:
         for number in range(5):
             await api.created(MODELS, model(f"m{number}", f"image:{number}"))
             await api.until(f"{MAPS}/m{number}", lambda reply: reply.status == 200)
-        assert await leader.metric('aim_publisher_published{part="tinymodels"}') == 5
+        assert await leader.metric('aim_publisher_published_total{part="tinymodels"}') == 5
         # Less than the silence after which it would take a snapshot instead.
         await asyncio.sleep(2)
         follower.signal(signal.SIGCONT)

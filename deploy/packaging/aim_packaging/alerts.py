@@ -154,7 +154,7 @@ ALERTS: Final = (
     Alert(
         "AIMEngineForeignMessages",
         "warning",
-        "sum by (namespace, pod) (increase(aim_projection_dropped{{{own}}}[{window}])) > {threshold}",
+        "sum by (namespace, pod) (increase(aim_projection_dropped_total{{{own}}}[{window}])) > {threshold}",
         0,
         "15m",
         "0s",
