@@ -13,6 +13,7 @@ from support.tiny_service import BROKEN
 
 from aim_local.apiserver import ControlPlane
 from aim_local.apiserver.faults import FaultRule, Latency, Refusal
+from aim_local.stack import SERVICES
 from controller_runtime import Key
 from controller_runtime.bus.outcome import PubAck
 from controller_runtime.bus.subjects import DEFAULT_LAYOUT
@@ -35,6 +36,19 @@ async def test_a_pod_that_is_gone(stage: Platform) -> None:
         await prometheus.is_calm(1, "AIMEngineDown")
         await service.kill()
         await prometheus.fires("AIMEngineDown", pod="pod-0", severity="critical")
+
+
+@pytest.mark.spec("FW-563", "FW-711")
+async def test_a_service_whose_targets_are_gone(stage: Platform) -> None:
+    service = await led(stage)
+    targets = dict.fromkeys(SERVICES, service.url)
+    alerts = {"AIMEngineAbsent": 0.0, "AIMEngineDown": 0.0}
+    async with watching(stage.folder / "p", targets, alerts) as prometheus:
+        await prometheus.is_calm(len(targets), *alerts)
+        await prometheus.scrape({name: url for name, url in targets.items() if name != "serving"})
+        await prometheus.fires("AIMEngineAbsent", service="serving", severity="critical")
+        assert [one["service"] for one in await prometheus.firing("AIMEngineAbsent")] == ["serving"]
+        assert await prometheus.firing("AIMEngineDown") == [], "nothing is left that it could look at"
 
 
 @pytest.mark.spec("FW-563")
@@ -145,7 +159,7 @@ async def test_a_service_that_hears_late(stage: Platform, api: RawApi) -> None:
         for number in range(5):
             await api.created(MODELS, model(f"m{number}", f"image:{number}"))
             await api.until(f"{MAPS}/m{number}", lambda reply: reply.status == 200)
-        assert await leader.metric('aim_publisher_published{part="tinymodels"}') == 5
+        assert await leader.metric('aim_publisher_published_total{part="tinymodels"}') == 5
         # Less than the silence after which it would take a snapshot instead.
         await asyncio.sleep(2)
         follower.signal(signal.SIGCONT)

@@ -116,4 +116,4 @@ async def test_a_cluster_or_broker_that_is_not_there_is_one_line(platform: Platf
     ended = await asyncio.to_thread(CliRunner().invoke, app, list(words))
     assert (ended.exit_code, ended.stdout) == (4, "")
     assert ended.stderr.count("\n") == 1
-    assert "the message broker at nats://127.0.0.1:9 does not answer" in ended.stderr
+    assert "the message broker nats://127.0.0.1:9 cannot be reached" in ended.stderr

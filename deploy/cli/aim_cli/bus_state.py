@@ -32,11 +32,13 @@ class PartState:
     Attributes:
         marker: ``None`` where none was ever written.
         age: seconds since it was, by the broker's clock.
+        optional: the cluster need not know the kind.
     """
 
     name: str
     marker: Marker | None
     age: float
+    optional: bool = False
 
     @property
     def late(self) -> bool:
@@ -81,9 +83,8 @@ async def bus_state(nats_url: str, *, holes: bool = False) -> BusState:
         now = next((one.held.now for one in streams if one.held is not None), datetime.now().astimezone())
         if streams[0].held is None:
             return BusState((), tuple(streams), now)
-        wanted = [(part.name, "") for part in LOGGED]
-        wanted += [(FACTS_PART, service) for service in SERVICES]
-        parts = [await _part(connection, name, service, now) for name, service in wanted]
+        parts = [await _part(connection, part.name, "", now, optional=part.optional) for part in LOGGED]
+        parts += [await _part(connection, FACTS_PART, service, now) for service in SERVICES]
         found = await history_holes(History(connection, names)) if holes else ()
         return BusState(tuple(parts), tuple(streams), now, found)
 
@@ -110,16 +111,18 @@ async def _stream(connection: BusConnection, name: str) -> StreamState:
     )
 
 
-async def _part(connection: BusConnection, name: str, service: str, now: datetime) -> PartState:
+async def _part(
+    connection: BusConnection, name: str, service: str, now: datetime, *, optional: bool = False
+) -> PartState:
     shown = f"{name}/{service}" if service else name
     message = await last_message(connection, layout().state_stream, layout().sync(name, service))
     if message is None:
-        return PartState(shown, None, 0)
+        return PartState(shown, None, 0, optional)
     try:
         marker = decode_marker(message.data)
     except EnvelopeError:
-        return PartState(shown, None, 0)
-    return PartState(shown, marker, max(0.0, (now - message.stored).total_seconds()))
+        return PartState(shown, None, 0, optional)
+    return PartState(shown, marker, max(0.0, (now - message.stored).total_seconds()), optional)
 
 
 async def history_holes(history: History) -> tuple[tuple[str, int, int], ...]:

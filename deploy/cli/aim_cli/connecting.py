@@ -11,13 +11,24 @@ from aim_cli import light as light  # noqa: PLC0414 (before what it makes light)
 from aim_cli.answer import complain
 from aim_cli.errors import TO_BROKER, UnreachableError
 from controller_runtime.bus.broker_urls import without_credentials
-from controller_runtime.bus.connection import BusConnection, BusError, BusSettings, connect
+from controller_runtime.bus.connection import (
+    BusClosedError,
+    BusConnection,
+    BusError,
+    BusSettings,
+    BusSetupError,
+    ConnectionStatistics,
+    connect,
+)
 from controller_runtime.bus.history import History
 from controller_runtime.bus.subjects import DEFAULT_ROOT, Layout
 
 SUFFIX: Final = ".aimlog"
 """Ends the name of a file that holds a slice of the log."""
 _PATIENCE: Final = 5.0
+_ADDRESS: Final = f"set --nats-url or AIM_NATS_URL (in a cluster: {TO_BROKER})"
+_CREDENTIALS: Final = "check that the broker knows the public key of the file in AIM_NATS_CREDENTIALS_FILE"
+_AUTHORITY: Final = "check AIM_NATS_CA_FILE, and that the broker has a certificate for the host that was asked"
 _USER: Final = "aim"
 """The chart's user of the broker that may read; it hears answers under its own name alone."""
 
@@ -48,15 +59,30 @@ async def broker(nats_url: str, *, at_once: bool = True) -> AsyncIterator[BusCon
         at_once: whether the broker has to answer before anything else is done.
 
     Raises:
-        UnreachableError: no connection within five seconds, if it has to be there at once.
+        UnreachableError: no connection within five seconds, if it has to be there at once; it says why (FW-710).
     """
-    async with connect(_settings(nats_url)) as connection:
-        if at_once:
-            await _reached(connection, nats_url)
-        try:
-            yield connection
-        except BusError as error:
-            raise UnreachableError(str(error)) from error
+    try:
+        async with connect(_settings(nats_url)) as connection:
+            if at_once:
+                await _reached(connection, nats_url)
+            try:
+                yield connection
+            except BusError as error:
+                raise UnreachableError(str(error)) from error
+    except* (BusSetupError, BusClosedError) as ended:
+        raise UnreachableError("; ".join(map(str, ended.exceptions))) from None
+
+
+def _why(nats_url: str, now: ConnectionStatistics) -> str:
+    """Why there is no connection, as far as the broker or the network told it, and what to do."""
+    # Who is answered need not pay for it.
+    from controller_runtime.manager.troubles import Cause, of_broker  # noqa: PLC0415
+
+    trouble = next(of_broker(now), None)
+    if trouble is None:
+        return f"the message broker at {without_credentials(nats_url)} does not answer; {_ADDRESS}"
+    remedy = {Cause.BROKER_CREDENTIALS: _CREDENTIALS, Cause.BROKER_CERTIFICATE: _AUTHORITY}.get(trouble.cause, _ADDRESS)
+    return f"{trouble.found}; {remedy}"
 
 
 async def _reached(connection: BusConnection, nats_url: str) -> None:
@@ -64,10 +90,7 @@ async def _reached(connection: BusConnection, nats_url: str) -> None:
         async with asyncio.timeout(_PATIENCE):
             await connection.wait_connected()
     except TimeoutError:
-        raise UnreachableError(
-            f"the message broker at {without_credentials(nats_url)} does not answer; "
-            f"set --nats-url or AIM_NATS_URL (in a cluster: {TO_BROKER})"
-        ) from None
+        raise UnreachableError(_why(nats_url, connection.statistics)) from None
 
 
 def _settings(nats_url: str) -> BusSettings:

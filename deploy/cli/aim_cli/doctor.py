@@ -3,7 +3,7 @@
 What is looked at comes in as plain data; only `examine` asks.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -11,7 +11,7 @@ from typing import Final
 
 from aim_cli.answer import Answer, columns
 from aim_cli.asking import KubeReader
-from aim_cli.bus_state import BusState
+from aim_cli.bus_state import BusState, PartState, StreamState
 from aim_cli.errors import TO_BROKER, Exit
 from aim_cli.overview import SERVICES, gpus_of, leaders_of
 from aim_cli.refs import JsonObject
@@ -25,6 +25,7 @@ from aim_cli.resources import (
     NODE,
     OWN,
     POD,
+    STATEFUL_SET,
     Resource,
 )
 from controller_runtime.kube.errors import ApiError
@@ -96,10 +97,15 @@ def examine(cluster: KubeReader, *, before: bool) -> Iterator[Finding]:
     yield from permissions({what: _may(cluster, *what) for what in wanted})
     if not before:
         deployments = list(cluster.select(DEPLOYMENT, "", _OURS))
-        yield from deployed(deployments)
+        yield from deployed(deployments, brokers(cluster))
         for account in accounts(deployments):
             yield granted(account, {one: _may_account(cluster, account, one) for one in needs_of(account.service)})
         yield from leading(cluster.search(LEASE), datetime.now(UTC))
+
+
+def brokers(cluster: KubeReader) -> list[JsonObject]:
+    """The StatefulSets of bundled brokers."""
+    return cluster.search(STATEFUL_SET, labels=_OURS)
 
 
 Permission = tuple[str, str, str]
@@ -114,7 +120,7 @@ EXAMINER: Final[tuple[Permission, ...]] = tuple(
             *READER,
             *(
                 ("list", kind.group, kind.plural)
-                for kind in (DEFINITION, _STORAGE_CLASSES, NODE, POD, DEPLOYMENT, LEASE)
+                for kind in (DEFINITION, _STORAGE_CLASSES, NODE, POD, DEPLOYMENT, STATEFUL_SET, LEASE)
             ),
             ("create", "authorization.k8s.io", "subjectaccessreviews"),
         )
@@ -342,20 +348,25 @@ def permissions(told: Mapping[Permission, bool | None]) -> Iterator[Finding]:
         yield Finding("permissions", Mark.OK, f"{len(told)} that are needed are granted")
 
 
-def deployed(deployments: Iterable[JsonObject]) -> Iterator[Finding]:
-    """Whether the services run."""
+def deployed(deployments: Iterable[JsonObject], stateful_sets: Iterable[JsonObject] = ()) -> Iterator[Finding]:
+    """Whether the services run, and the brokers that came with them."""
     some = list(deployments)
     if not some:
         remedy = "helm upgrade --install aim-engine deploy/charts/aim-engine -n aim-system; elsewhere ignore it"
         yield Finding("services", Mark.NOTE, "no Deployment of the platform is in this cluster", remedy)
-    for one in some:
-        name, namespace = one["metadata"]["name"], one["metadata"]["namespace"]
-        wanted, ready = one["spec"].get("replicas", 1), (one.get("status") or {}).get("readyReplicas") or 0
-        if ready < wanted:
-            remedy = f"kubectl describe deployment {name} -n {namespace}; kubectl logs -n {namespace} deployment/{name}"
-            yield Finding("services", Mark.BAD, f"{name}: {ready} of {wanted} replicas are ready", remedy)
-        else:
-            yield Finding("services", Mark.OK, f"{name}: {ready} of {wanted} replicas are ready")
+    yield from (_running("services", one) for one in some)
+    yield from (_running("broker", one) for one in stateful_sets)
+
+
+def _running(about: str, one: JsonObject) -> Finding:
+    name, where, kind = one["metadata"]["name"], one["metadata"]["namespace"], one["kind"].lower()
+    wanted, ready = one["spec"].get("replicas", 1), (one.get("status") or {}).get("readyReplicas") or 0
+    told = f"{name}: {ready} of {wanted} replicas are ready"
+    if ready >= wanted:
+        return Finding(about, Mark.OK, told)
+    return Finding(
+        about, Mark.BAD, told, f"kubectl describe {kind} {name} -n {where}; kubectl logs -n {where} {kind}/{name}"
+    )
 
 
 def leading(leases: list[JsonObject], now: datetime) -> Iterator[Finding]:
@@ -370,30 +381,53 @@ def leading(leases: list[JsonObject], now: datetime) -> Iterator[Finding]:
             yield Finding("leaders", Mark.BAD, f"nobody has ever led {one.service}", "see whether it runs")
 
 
-def bus(state: BusState | None, why_not: str, now: datetime) -> Iterator[Finding]:
-    """Streams, lag, freshness and the broker's clock."""
-    if state is None:
-        yield Finding("broker", Mark.UNKNOWN, why_not, TO_BROKER)
-        return
-    for stream in state.streams:
-        if stream.held is None:
-            yield Finding(
-                "streams", Mark.BAD, f"there is no {stream.name}", "see whether the services reach the broker"
-            )
-        elif stream.lag > _LAG:
-            what = f"{stream.name}: a reader is {stream.lag} messages behind"
-            yield Finding("streams", Mark.BAD, what, "see which service is busy: aim queue")
-        else:
-            yield Finding("streams", Mark.OK, f"{stream.name}: {stream.held.messages} messages, lag {stream.lag}")
-    late = [one.name for one in state.parts if one.late and one.marker is not None]
-    if late:
-        what = f"the publishers of {', '.join(late)} are silent"
-        yield Finding("freshness", Mark.BAD, what, "see which service stands still: aim bus")
-    elif state.parts:
-        yield Finding("freshness", Mark.OK, f"all {sum(one.marker is not None for one in state.parts)} parts are fresh")
+def unasked_broker(why: str = "") -> Finding:
+    """Nobody said where the broker is, or ``why`` it cannot be asked."""
+    if why:
+        return Finding("broker", Mark.BAD, why, TO_BROKER)
+    return Finding("broker", Mark.UNKNOWN, "its address is not known; set --nats-url or AIM_NATS_URL", TO_BROKER)
+
+
+def bus(state: BusState, now: datetime, brokers: Sequence[JsonObject] = ()) -> Iterator[Finding]:
+    """Streams, lag, freshness and the broker's clock.
+
+    Args:
+        brokers: the StatefulSets of this cluster; several are of several installations, and nobody knows which was
+            asked.
+    """
+    copies = int(brokers[0]["spec"].get("replicas", 1)) if len(brokers) == 1 else 0
+    yield from (_stream(one, copies) for one in state.streams)
+    yield from fresh(state.parts)
     ahead = (state.now - now).total_seconds()
     if abs(ahead) > _SKEW:
         what = f"the broker's clock differs from this machine's by {ahead:+.0f} s"
         yield Finding("clocks", Mark.BAD, what, "let both follow a time server")
     else:
         yield Finding("clocks", Mark.OK, "the broker's clock agrees with this machine's")
+
+
+def _stream(stream: StreamState, copies: int) -> Finding:
+    if stream.held is None:
+        remedy = "see whether the services reach the broker"
+        return Finding("streams", Mark.BAD, f"there is no {stream.name}", remedy)
+    if stream.replicas < copies:
+        what = f"{stream.name} is kept by {stream.replicas} of {copies} brokers"
+        return Finding("streams", Mark.BAD, what, "set nats.replicas of the chart; the log of the services says more")
+    if stream.lag > _LAG:
+        what = f"{stream.name}: a reader is {stream.lag} messages behind"
+        return Finding("streams", Mark.BAD, what, "see which service is busy: aim queue")
+    return Finding("streams", Mark.OK, f"{stream.name}: {stream.held.messages} messages, lag {stream.lag}")
+
+
+def fresh(parts: Sequence[PartState]) -> Iterator[Finding]:
+    """Whether each part has a publisher that is heard of."""
+    wanted = [one for one in parts if one.marker is not None or not one.optional]
+    silent = [one.name for one in wanted if one.marker is not None and one.late]
+    unheard = [one.name for one in wanted if one.marker is None]
+    remedy = "see which service stands still: aim bus"
+    if silent:
+        yield Finding("freshness", Mark.BAD, f"the publishers of {', '.join(silent)} are silent", remedy)
+    if unheard:
+        yield Finding("freshness", Mark.BAD, f"nobody has ever published {', '.join(unheard)}", remedy)
+    if wanted and not silent and not unheard:
+        yield Finding("freshness", Mark.OK, f"all {len(wanted)} parts are fresh")

@@ -8,9 +8,10 @@ from typing import Final
 from aim_cli import doctor
 from aim_cli.answer import Answer
 from aim_cli.asking import reading
-from aim_cli.bus_state import BusState, bus_state
+from aim_cli.bus_state import bus_state
 from aim_cli.doctor import Finding, Mark
 from aim_cli.errors import CliError
+from aim_cli.refs import JsonObject
 from aim_cli.running import waited
 from aim_cli.targets import Where
 
@@ -49,13 +50,16 @@ def diagnose(wish: Wish) -> Answer:
 def _look(wish: Wish) -> list[Finding]:
     with reading(wish.where.kubeconfig, wish.where.context) as cluster:
         found = list(doctor.examine(cluster, before=wish.before))
-    if not wish.before:
-        state: BusState | None = None
-        why_not = "its address is not known; set --nats-url or AIM_NATS_URL"
-        if wish.nats_url:
-            try:
-                state = waited(bus_state(wish.nats_url))
-            except CliError as error:
-                why_not = str(error)
-        found += doctor.bus(state, why_not, datetime.now(UTC))
-    return found
+        brokers = [] if wish.before else doctor.brokers(cluster)
+    return found if wish.before else [*found, *of_broker(wish.nats_url, brokers)]
+
+
+def of_broker(url: str, brokers: list[JsonObject]) -> list[Finding]:
+    """What the broker at an address tells; that it tells nothing is bad, as no service could work (FW-710)."""
+    if not url:
+        return [doctor.unasked_broker()]
+    try:
+        state = waited(bus_state(url))
+    except CliError as error:
+        return [doctor.unasked_broker(str(error))]
+    return list(doctor.bus(state, datetime.now(UTC), brokers))

@@ -25,14 +25,16 @@ class LoggedPart:
 
     name: str
     kind: Resource
+    optional: bool = False
 
 
-def _whole(*kinds: Resource) -> tuple[LoggedPart, ...]:
-    return tuple(LoggedPart(kind.plural, kind) for kind in kinds)
+def _whole(*kinds: Resource, optional: bool = False) -> tuple[LoggedPart, ...]:
+    return tuple(LoggedPart(kind.plural, kind, optional) for kind in kinds)
 
 
 LOGGED: Final = (
-    *_whole(*resources.OWN, *resources.OLDER),
+    *_whole(*resources.OWN),
+    *_whole(*resources.OLDER, optional=True),
     LoggedPart("jobs-discovery", resources.JOB),
     LoggedPart("pods-discovery", resources.POD),
     *_whole(resources.NODE),

@@ -73,6 +73,7 @@ EVENT: Final = Resource("", "v1", "Event", "events", True, ("ev",))
 AUTOSCALER: Final = Resource("autoscaling", "v2", "HorizontalPodAutoscaler", "horizontalpodautoscalers", True, ("hpa",))
 LEASE: Final = Resource("coordination.k8s.io", "v1", "Lease", "leases")
 DEPLOYMENT: Final = Resource("apps", "v1", "Deployment", "deployments", True, ("deploy",))
+STATEFUL_SET: Final = Resource("apps", "v1", "StatefulSet", "statefulsets", True, ("sts",))
 DEFINITION: Final = Resource(
     "apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions", False
 )

@@ -7,6 +7,9 @@ one.
 from dataclasses import dataclass
 from typing import Final, Literal
 
+from aim_packaging.scraping import OWN, of
+from aim_packaging.services import definitions
+
 Severity = Literal["critical", "warning"]
 
 RUNBOOKS: Final = "docs/runbooks.md"
@@ -18,7 +21,7 @@ class Alert:
     """One alert.
 
     Attributes:
-        query: PromQL with ``{threshold}`` and ``{window}``.
+        query: PromQL with ``{threshold}``, ``{window}`` and ``{own}``, the matcher of the platform's targets.
         window: over which changes are looked at.
         hold: for how long it has to be so.
         summary: a sentence, in which Prometheus fills labels and value.
@@ -35,7 +38,7 @@ class Alert:
     def expression(self, *, threshold: float | None = None, window: str | None = None) -> str:
         """The query with its numbers, or with others."""
         value = self.threshold if threshold is None else threshold
-        return self.query.format(threshold=f"{value:g}", window=window or self.window)
+        return self.query.format(threshold=f"{value:g}", window=window or self.window, own=OWN)
 
     @property
     def anchor(self) -> str:
@@ -47,16 +50,28 @@ ALERTS: Final = (
     Alert(
         "AIMEngineDown",
         "critical",
-        'up{{job=~"aim-engine-.*"}} <= {threshold}',
+        "up{{{own}}} <= {threshold}",
         0,
         "",
         "5m",
         "{{ $labels.job }} at {{ $labels.instance }} cannot be scraped",
     ),
     Alert(
+        "AIMEngineAbsent",
+        "critical",
+        # Where the last pod of a service is gone, discovery drops its targets, and nothing is left that could be 0.
+        " or ".join(
+            f'label_replace(absent(up{{{{{of(one.name)}}}}}), "service", "{one.name}", "", "")' for one in definitions()
+        ),
+        0,
+        "",
+        "5m",
+        "Nothing of {{ $labels.service }} is scraped",
+    ),
+    Alert(
         "AIMEngineNoLeader",
         "critical",
-        'sum by (namespace, name) (leader_election_master_status{{name=~"aim-.*"}}) <= {threshold}',
+        "sum by (namespace, name) (leader_election_master_status{{{own}}}) <= {threshold}",
         0,
         "",
         "2m",
@@ -65,7 +80,7 @@ ALERTS: Final = (
     Alert(
         "AIMEngineStale",
         "warning",
-        "max by (namespace, pod, part) (aim_part_age_seconds) > {threshold}",
+        "max by (namespace, pod, part) (aim_part_age_seconds{{{own}}}) > {threshold}",
         120,
         "",
         "5m",
@@ -74,7 +89,7 @@ ALERTS: Final = (
     Alert(
         "AIMEngineForeignCluster",
         "critical",
-        "max by (namespace, pod, part) (aim_part_foreign) > {threshold}",
+        "max by (namespace, pod, part) (aim_part_foreign{{{own}}}) > {threshold}",
         0,
         "",
         "2m",
@@ -83,7 +98,8 @@ ALERTS: Final = (
     Alert(
         "AIMEngineReconcileErrors",
         "warning",
-        "sum by (namespace, controller) (rate(controller_runtime_reconcile_errors_total[{window}])) > {threshold}",
+        "sum by (namespace, controller) (rate(controller_runtime_reconcile_errors_total{{{own}}}[{window}]))"
+        " > {threshold}",
         1,
         "5m",
         "15m",
@@ -92,7 +108,7 @@ ALERTS: Final = (
     Alert(
         "AIMEngineQueueGrows",
         "warning",
-        "max by (namespace, name) (workqueue_depth) > {threshold}",
+        "max by (namespace, name) (workqueue_depth{{{own}}}) > {threshold}",
         1000,
         "",
         "15m",
@@ -101,7 +117,7 @@ ALERTS: Final = (
     Alert(
         "AIMEngineQueueOld",
         "warning",
-        "max by (namespace, name) (aim_queue_oldest_seconds) > {threshold}",
+        "max by (namespace, name) (aim_queue_oldest_seconds{{{own}}}) > {threshold}",
         300,
         "",
         "5m",
@@ -110,7 +126,7 @@ ALERTS: Final = (
     Alert(
         "AIMEnginePassHangs",
         "warning",
-        "max by (namespace, name) (workqueue_longest_running_processor_seconds) > {threshold}",
+        "max by (namespace, name) (workqueue_longest_running_processor_seconds{{{own}}}) > {threshold}",
         300,
         "",
         "5m",
@@ -119,7 +135,7 @@ ALERTS: Final = (
     Alert(
         "AIMEnginePublisherLag",
         "warning",
-        "max by (namespace, pod, part) (aim_publisher_lag_seconds) > {threshold}",
+        "max by (namespace, pod, part) (aim_publisher_lag_seconds{{{own}}}) > {threshold}",
         60,
         "",
         "5m",
@@ -128,8 +144,8 @@ ALERTS: Final = (
     Alert(
         "AIMEngineEventPathSlow",
         "warning",
-        "sum by (namespace, pod) (rate(aim_event_delivery_seconds_sum[{window}]))"
-        " / sum by (namespace, pod) (rate(aim_event_delivery_seconds_count[{window}])) > {threshold}",
+        "sum by (namespace, pod) (rate(aim_event_delivery_seconds_sum{{{own}}}[{window}]))"
+        " / sum by (namespace, pod) (rate(aim_event_delivery_seconds_count{{{own}}}[{window}])) > {threshold}",
         5,
         "5m",
         "10m",
@@ -138,7 +154,7 @@ ALERTS: Final = (
     Alert(
         "AIMEngineForeignMessages",
         "warning",
-        "sum by (namespace, pod) (increase(aim_projection_dropped[{window}])) > {threshold}",
+        "sum by (namespace, pod) (increase(aim_projection_dropped_total{{{own}}}[{window}])) > {threshold}",
         0,
         "15m",
         "0s",
@@ -147,8 +163,8 @@ ALERTS: Final = (
     Alert(
         "AIMEngineApiErrors",
         "warning",
-        'sum by (namespace, pod) (rate(rest_client_requests_total{{code=~"5..|429|<error>"}}[{window}]))'
-        " / sum by (namespace, pod) (rate(rest_client_requests_total[{window}])) > {threshold}",
+        'sum by (namespace, pod) (rate(rest_client_requests_total{{{own},code=~"5..|429|<error>"}}[{window}]))'
+        " / sum by (namespace, pod) (rate(rest_client_requests_total{{{own}}}[{window}])) > {threshold}",
         0.1,
         "5m",
         "10m",
@@ -157,7 +173,8 @@ ALERTS: Final = (
     Alert(
         "AIMEngineForbidden",
         "warning",
-        'sum by (namespace, pod, verb, resource) (rate(aim_api_requests_total{{code="403"}}[{window}])) > {threshold}',
+        'sum by (namespace, pod, verb, resource) (rate(aim_api_requests_total{{{own},code="403"}}[{window}]))'
+        " > {threshold}",
         0,
         "15m",
         "5m",
@@ -166,8 +183,8 @@ ALERTS: Final = (
     Alert(
         "AIMEngineModelSyncFails",
         "warning",
-        'sum by (namespace) (increase(aim_model_syncs_total{{result=~"failed|error"}}[{window}])) > {threshold}'
-        ' unless sum by (namespace) (increase(aim_model_syncs_total{{result="succeeded"}}[{window}])) > 0',
+        'sum by (namespace) (increase(aim_model_syncs_total{{{own},result=~"failed|error"}}[{window}])) > {threshold}'
+        ' unless sum by (namespace) (increase(aim_model_syncs_total{{{own},result="succeeded"}}[{window}])) > 0',
         0,
         "3h",
         "0s",
@@ -177,8 +194,8 @@ ALERTS: Final = (
         "AIMEngineStorageFull",
         "warning",
         # The label of the metric gives way to that of the scraped pod.
-        "max by (exported_namespace) (aim_artifact_allocated_bytes)"
-        " / max by (exported_namespace) (aim_artifact_limit_bytes) > {threshold}",
+        "max by (namespace, exported_namespace) (aim_artifact_allocated_bytes{{{own}}})"
+        " / max by (namespace, exported_namespace) (aim_artifact_limit_bytes{{{own}}}) > {threshold}",
         0.95,
         "",
         "15m",
@@ -187,7 +204,7 @@ ALERTS: Final = (
     Alert(
         "AIMEngineObjectsFailed",
         "warning",
-        'max by (namespace, controller) (aim_objects{{status=~"Failed|Degraded"}}) > {threshold}',
+        'max by (namespace, controller) (aim_objects{{{own},status=~"Failed|Degraded"}}) > {threshold}',
         0,
         "",
         "15m",

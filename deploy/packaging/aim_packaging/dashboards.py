@@ -5,13 +5,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from aim_packaging.scraping import OWN
 from controller_runtime import JsonObject
 
 _WIDTH: Final = 8
 _HEIGHT: Final = 8
 _ROW: Final = 24
 _SOURCE: Final = {"type": "prometheus", "uid": "${datasource}"}
-_PODS: Final = 'namespace="$namespace"'
+_PODS: Final = f'namespace="$namespace",{OWN}'
 _RATE: Final = "$__rate_interval"
 
 
@@ -121,16 +122,20 @@ DASHBOARDS: Final = (
             Panel("Not vouched for since", "s", {"{{pod}} {{part}}": _max("aim_part_age_seconds", "pod, part")}),
             Panel("Kinds that are fresh", "none", {"{{pod}}": f"sum by (pod) (aim_part_fresh{{{_PODS}}})"}),
             Panel("Objects known", "none", {"{{part}}": _max("aim_part_objects", "part")}),
-            Panel("Messages", "ops", {"{{pod}}": f"sum by (pod) (rate(aim_projection_messages{{{_PODS}}}[{_RATE}]))"}),
+            Panel(
+                "Messages",
+                "ops",
+                {"{{pod}}": f"sum by (pod) (rate(aim_projection_messages_total{{{_PODS}}}[{_RATE}]))"},
+            ),
             Panel(
                 "Snapshots",
                 "none",
                 {
-                    "all {{pod}}": _max("aim_projection_generations", "pod"),
-                    "of one kind {{pod}}": _max("aim_projection_restaged", "pod"),
+                    "all {{pod}}": _max("aim_projection_generations_total", "pod"),
+                    "of one kind {{pod}}": _max("aim_projection_restaged_total", "pod"),
                 },
             ),
-            Panel("Repairs", "none", {"{{part}}": _max("aim_publisher_repaired", "part")}),
+            Panel("Repairs", "none", {"{{part}}": _max("aim_publisher_repaired_total", "part")}),
             Panel(
                 "Size of the streams",
                 "bytes",
@@ -143,7 +148,7 @@ DASHBOARDS: Final = (
             Panel(
                 "Records of decisions",
                 "none",
-                {"waiting": _max("aim_decisions_waiting", "pod"), "lost": _max("aim_decisions_lost", "pod")},
+                {"waiting": _max("aim_decisions_waiting", "pod"), "lost": _max("aim_decisions_lost_total", "pod")},
             ),
         ),
     ),
@@ -226,6 +231,6 @@ def _namespace() -> JsonObject:
         "label": "Namespace of the platform",
         "type": "query",
         "datasource": _SOURCE,
-        "query": "label_values(leader_election_master_status, namespace)",
+        "query": f"label_values(leader_election_master_status{{{OWN}}}, namespace)",
         "refresh": 2,
     }

@@ -54,7 +54,7 @@ async def test_a_service_does_its_work_and_tells_about_it(stage: Platform, api: 
         'workqueue_adds_total{name="tiny"}',
         'workqueue_queue_duration_seconds_count{name="tiny"}',
         'leader_election_master_status{name="aim-tiny"}',
-        "aim_projection_messages",
+        "aim_projection_messages_total",
         'aim_api_requests_total{code="200",resource="aimmodels.aim.eai.amd.com",verb="list"}',
         'aim_publish_seconds_count{part="tinymodels"}',
         "aim_event_delivery_seconds_count",
@@ -62,7 +62,7 @@ async def test_a_service_does_its_work_and_tells_about_it(stage: Platform, api: 
         f'rest_client_requests_total{{code="200",host="{stage.plane.url[7:]}",method="GET"}}',
     ):
         assert await service.metric(sample), sample
-    assert await service.metric("aim_projection_dropped") == 0
+    assert await service.metric("aim_projection_dropped_total") == 0
     assert await service.metric('aim_part_age_seconds{part="tinymodels",source="bus"}') is not None
 
 

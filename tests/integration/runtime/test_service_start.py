@@ -86,7 +86,7 @@ async def test_without_a_broker_it_reads_kubernetes_and_hands_over_its_facts_lat
     assert sorted(page["direct"]) == ["facts", "tinymaps", "tinymodels"]
     await api.created(MODELS, model("qwen", "qwen:1"))
     await seen(api, "qwen", "qwen:1")
-    lost = await service.metric("aim_decisions_lost")
+    lost = await service.metric("aim_decisions_lost_total")
     assert lost is not None
     assert lost >= 1
     assert len([line for line in service.lines if "are not recorded" in line["message"]]) == 1
@@ -97,7 +97,7 @@ async def test_without_a_broker_it_reads_kubernetes_and_hands_over_its_facts_lat
     world = await service.page("/debug/world")
     assert world["facts"]["objects"] == 1
     assert (stage.looked("qwen:1"), stage.writes()) == (1, before)
-    assert await service.metric("aim_decisions_recorded") == 0
+    assert await service.metric("aim_decisions_recorded_total") == 0
 
 
 @pytest.mark.spec("FW-403")

@@ -10,7 +10,7 @@ from aim_cli.bus_state import BusState, PartState, StreamState
 from aim_cli.doctor import Finding, Mark
 from aim_cli.errors import Exit
 from aim_cli.refs import JsonObject
-from aim_cli.resources import AIM_SERVICE, DEPLOYMENT, HTTP_ROUTE, INFERENCE_SERVICE, NODE, OWN, Resource
+from aim_cli.resources import AIM_SERVICE, DEPLOYMENT, HTTP_ROUTE, INFERENCE_SERVICE, NODE, OWN, STATEFUL_SET, Resource
 from aim_domain.crd import definition
 from aim_domain.kinds import OWN_KINDS
 from controller_runtime.bus.marker import Marker
@@ -82,6 +82,22 @@ def test_what_is_deployed() -> None:
     assert marks(doctor.deployed([of(2), of(1)])) == [Mark.OK, Mark.BAD]
 
 
+def broker(replicas: int, ready: int) -> JsonObject:
+    spec, status = {"replicas": replicas}, {"readyReplicas": ready}
+    return make(STATEFUL_SET, "aim-engine-nats", namespace="aim-system", spec=spec, status=status)
+
+
+@pytest.mark.spec("FW-710")
+def test_the_brokers_that_came_with_it() -> None:
+    def of(ready: int) -> Finding:
+        return list(doctor.deployed([], [broker(3, ready)]))[-1]
+
+    assert (of(3).about, of(3).mark) == ("broker", Mark.OK)
+    assert (of(2).mark, of(2).what) == (Mark.BAD, "aim-engine-nats: 2 of 3 replicas are ready")
+    assert "statefulset aim-engine-nats" in of(2).remedy
+    assert ("list", "apps", "statefulsets") in doctor.EXAMINER
+
+
 def stream(name: str = "AIM_STATE", lag: int = 0) -> StreamState:
     return StreamState(name, Contents(5, 1024, 1, 5, NOW, NOW), -1, 1, lag)
 
@@ -91,35 +107,66 @@ def part(age: float = 1) -> PartState:
     return PartState("aimservices", Marker("aim-serving-0", 1, epoch, epoch, "c", "7", "then", 5, 3), age)
 
 
+def told(*parts: PartState, streams: tuple[StreamState, ...] = (), brokers: int = 0, ahead: float = 0) -> list[Finding]:
+    sets = [broker(brokers, brokers)] if brokers else []
+    return list(doctor.bus(BusState(parts, streams, NOW), NOW - timedelta(seconds=ahead), sets))
+
+
 @pytest.mark.spec("FW-612", "FW-611")
 def test_the_broker() -> None:
-    def about(state: BusState | None, ahead: float = 0) -> dict[str, Mark]:
-        now = NOW - timedelta(seconds=ahead)
-        return {one.about: one.mark for one in doctor.bus(state, "nobody answers", now)}
+    def about(*parts: PartState, streams: tuple[StreamState, ...] = (stream(),), ahead: float = 0) -> dict[str, Mark]:
+        return {one.about: one.mark for one in told(*parts, streams=streams, ahead=ahead)}
 
-    assert about(None) == {"broker": Mark.UNKNOWN}
-    well = BusState((part(),), (stream(),), NOW)
-    assert set(about(well).values()) == {Mark.OK}
-    assert about(well, ahead=6)["clocks"] is Mark.BAD
-    assert about(BusState((part(31),), (stream(),), NOW))["freshness"] is Mark.BAD
-    assert about(BusState((part(),), (stream(lag=1001),), NOW))["streams"] is Mark.BAD
-    assert about(BusState((), (StreamState("AIM_STATE", None, 0, 0, 0),), NOW))["streams"] is Mark.BAD
+    assert set(about(part()).values()) == {Mark.OK}
+    assert about(part(), ahead=6)["clocks"] is Mark.BAD
+    assert about(part(31))["freshness"] is Mark.BAD
+    assert about(part(), streams=(stream(lag=1001),))["streams"] is Mark.BAD
+    assert about(streams=(StreamState("AIM_STATE", None, 0, 0, 0),))["streams"] is Mark.BAD
+
+
+@pytest.mark.spec("FW-710")
+def test_a_broker_that_cannot_be_asked_is_bad_and_one_whose_address_nobody_said_is_not() -> None:
+    assert doctor.unasked_broker().mark is Mark.UNKNOWN
+    refused = doctor.unasked_broker("it refuses the credentials")
+    assert (refused.mark, refused.what) == (Mark.BAD, "it refuses the credentials")
+
+
+@pytest.mark.spec("FW-710")
+def test_a_part_that_nobody_ever_published_is_bad_unless_it_need_not_be_known() -> None:
+    unheard = PartState("httproutes", None, 0)
+    (found,) = [one for one in told(part(), unheard) if one.about == "freshness"]
+    assert (found.mark, found.what) == (Mark.BAD, "nobody has ever published httproutes")
+    assert [one.what for one in told(unheard, part(31)) if one.about == "freshness"] == [
+        "the publishers of aimservices are silent",
+        "nobody has ever published httproutes",
+    ]
+    optional = PartState("kaiwoconfigs", None, 0, optional=True)
+    assert [one.what for one in told(part(), optional) if one.about == "freshness"] == ["all 1 parts are fresh"]
+
+
+@pytest.mark.spec("FW-710")
+def test_a_stream_that_fewer_brokers_keep_than_there_are() -> None:
+    (found,) = [one for one in told(streams=(stream(),), brokers=3) if one.about == "streams"]
+    assert (found.mark, found.what) == (Mark.BAD, "AIM_STATE is kept by 1 of 3 brokers")
+    assert marks(told(streams=(stream(),), brokers=1)) == [Mark.OK, Mark.OK]
+    several = list(doctor.bus(BusState((), (stream(),), NOW), NOW, [broker(3, 3), broker(1, 1)]))
+    assert marks(several) == [Mark.OK, Mark.OK]
 
 
 @pytest.mark.spec("FW-611")
 def test_what_the_bus_holds_in_lines() -> None:
-    told = bus_state.answer(BusState((part(31),), (stream(),), NOW, (("aimservices", 2, 1),)))
-    assert told.code is Exit.FOUND
-    assert told.lines[1].split()[:4] == ["aimservices", "3", "late:", "31s"]
-    assert told.lines[-1] == "holes in aimservices: 2 in the histories of 1 objects"
+    shown = bus_state.answer(BusState((part(31),), (stream(),), NOW, (("aimservices", 2, 1),)))
+    assert shown.code is Exit.FOUND
+    assert shown.lines[1].split()[:4] == ["aimservices", "3", "late:", "31s"]
+    assert shown.lines[-1] == "holes in aimservices: 2 in the histories of 1 objects"
     assert bus_state.answer(BusState((part(),), (stream(),), NOW)).code is Exit.WELL
 
 
 @pytest.mark.spec("FW-612")
 def test_what_is_bad_comes_first_with_what_to_do() -> None:
-    told = doctor.answer([Finding("a", Mark.OK, "fine"), Finding("b", Mark.BAD, "broken", "mend it")])
-    assert told.code is Exit.FOUND
-    assert told.lines == ("BAD   b       broken", "          do: mend it", "OK    a       fine")
+    shown = doctor.answer([Finding("a", Mark.OK, "fine"), Finding("b", Mark.BAD, "broken", "mend it")])
+    assert shown.code is Exit.FOUND
+    assert shown.lines == ("BAD   b       broken", "          do: mend it", "OK    a       fine")
     assert doctor.answer([Finding("a", Mark.NOTE, "so so", "x")]).code is Exit.WELL
 
 
@@ -132,8 +179,11 @@ def test_what_is_not_well_has_a_remedy() -> None:
         *doctor.storage([], known=True),
         *doctor.permissions({("list", "", "pods"): False}),
         *doctor.deployed([]),
-        *doctor.bus(None, "x", NOW),
-        *doctor.bus(BusState((part(99),), (stream(lag=9999),), NOW), "", NOW + timedelta(hours=1)),
+        *doctor.deployed([], [broker(3, 1)]),
+        doctor.unasked_broker(),
+        doctor.unasked_broker("x"),
+        *told(part(99), PartState("nodes", None, 0), streams=(stream(lag=9999),), ahead=3600),
+        *told(streams=(stream(),), brokers=3),
         doctor.version({}),
         doctor.gpus([], []),
     ]

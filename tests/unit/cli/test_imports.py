@@ -56,6 +56,6 @@ def test_what_was_left_out_is_there_for_who_uses_it() -> None:
 
 @pytest.mark.spec("FW-684")
 def test_the_parts_of_the_log_are_those_of_the_platform() -> None:
-    logged = [(one.name, one.kind.kind, one.kind.resource, one.kind.namespaced) for one in LOGGED]
-    there = [(one.name, one.kind.kind, one.kind.resource, one.kind.namespaced) for one in PARTS]
+    logged = [(one.name, one.kind.kind, one.kind.resource, one.kind.namespaced, one.optional) for one in LOGGED]
+    there = [(one.name, one.kind.kind, one.kind.resource, one.kind.namespaced, one.optional) for one in PARTS]
     assert sorted(logged) == sorted(there)

@@ -9,6 +9,8 @@ from typing import Any, Final
 import pytest
 
 from aim_domain.metric_catalogue import ALL
+from aim_local.stack import SERVICES
+from aim_packaging import scraping
 from aim_packaging.alerts import ALERTS, RUNBOOKS, rules
 from aim_packaging.dashboards import DASHBOARDS, Dashboard, dashboard_json
 
@@ -19,7 +21,8 @@ SERIES: Final[Mapping[str, frozenset[str]]] = {
     **{series: frozenset(one.labels) for one in ALL for series in one.series},
 }
 WORDS: Final = {
-    *("sum", "max", "by", "rate", "increase", "unless", "histogram_quantile", "namespace", "le"),
+    *("sum", "max", "by", "rate", "increase", "unless", "or", "absent", "label_replace", "histogram_quantile"),
+    *("namespace", "le"),
     "__rate_interval",
 }
 
@@ -49,6 +52,44 @@ def test_of_every_query_metrics_and_labels_exist() -> None:
     assert {*asked, "aim_decisions_total", "aim_api_requests_total", "aim_artifact_downloads"} <= seen
 
 
+@pytest.mark.spec("FW-711")
+def test_every_query_selects_the_targets_of_the_platform() -> None:
+    for place, query in queries():
+        known = sorted({series for series in SERIES if re.search(rf"\b{series}\b", query)}, key=len)
+        assert known, place
+        for series in known:
+            assert len(re.findall(rf"\b{series}\b", query)) == len(re.findall(rf"\b{series}{{[^}}]*job=~", query)), (
+                place
+            )
+
+
+@pytest.mark.spec("FW-711")
+@pytest.mark.parametrize(
+    ("job", "ours"),
+    [
+        ("aim-engine-serving-metrics", True),
+        ("aim-system/aim-engine-serving", True),
+        ("aim-engine-serving", True),
+        ("gpu-operator-metrics", False),
+        ("aim-engineer", False),
+        ("not-aim-engine-serving", False),
+    ],
+)
+def test_which_jobs_are_ours(job: str, ours: bool) -> None:
+    assert (re.fullmatch(scraping.JOBS, job) is not None) is ours
+
+
+@pytest.mark.spec("FW-711")
+def test_each_service_that_is_gone_is_noticed_under_each_of_its_jobs() -> None:
+    (absent,) = [one for one in ALERTS if one.name == "AIMEngineAbsent"]
+    found = dict(re.findall(r"job=~\"([^\"]*)\"}\), \"service\", \"([\w-]+)\"", absent.expression()))
+    for service in SERVICES:
+        (jobs,) = [job for job, named in found.items() if named == service]
+        for job in (f"aim-engine-{service}-metrics", f"aim-system/aim-engine-{service}", f"aim-engine-{service}"):
+            assert re.fullmatch(jobs, job)
+            assert [one for one in found if re.fullmatch(one, job)] == [jobs]
+
+
 @pytest.mark.spec("FW-561")
 def test_an_alert_says_what_is_so_and_names_its_runbook() -> None:
     assert len({one.name for one in ALERTS}) == len(ALERTS)
@@ -56,7 +97,8 @@ def test_an_alert_says_what_is_so_and_names_its_runbook() -> None:
         assert "{{" not in alert.expression()
         labels = set(re.findall(r"\$labels\.(\w+)", alert.summary))
         grouped = re.findall(r"by \(([^)]*)\)", alert.expression())
-        left = set(grouped[0].split(", ")) if grouped else OF_THE_TARGET
+        made = set(re.findall(r"label_replace\(.*?, \"(\w+)\"", alert.expression()))
+        left = made or (set(grouped[0].split(", ")) if grouped else OF_THE_TARGET)
         assert labels <= left, alert.name
     groups: Any = rules()["groups"]
     (group,) = groups

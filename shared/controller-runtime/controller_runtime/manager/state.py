@@ -20,7 +20,7 @@ from controller_runtime.reconcile.access import Where
 from controller_runtime.reconcile.permissions import permissions
 from controller_runtime.reconcile.queue import QueueStatistics
 from controller_runtime.reconcile.worker import DEFAULT_WORKERS
-from controller_runtime.telemetry.metrics import Readings, Total, gauges_of
+from controller_runtime.telemetry.metrics import Readings, Total, readings_of
 
 _Sample: TypeAlias = tuple[Mapping[str, str], float | Total]
 _Named: TypeAlias = tuple[str, Mapping[str, str], float | Total]
@@ -216,7 +216,7 @@ def _queue_samples(labels: Mapping[str, str], queue: QueueStatistics) -> Iterabl
 
 
 def _numbers(prefix: str, statistics: object, labels: Mapping[str, str]) -> Iterable[_Named]:
-    for name, (own, value) in gauges_of(prefix, statistics, labels).items():
+    for name, (own, value) in readings_of(prefix, statistics, labels).items():
         yield name, own, value
 
 

@@ -46,8 +46,13 @@ _C, _G, _H, _S = MetricKind.COUNTER, MetricKind.GAUGE, MetricKind.HISTOGRAM, Met
 
 
 def _each(prefix: str, labels: tuple[str, ...], **meanings: str) -> tuple[Metric, ...]:
-    """Numbers of a statistics dataclass, as `gauges_of` names them."""
+    """Numbers of a statistics dataclass, as `readings_of` names them."""
     return tuple(Metric(f"{prefix}_{name}", _G, meaning, labels) for name, meaning in meanings.items())
+
+
+def _counts(prefix: str, labels: tuple[str, ...], **meanings: str) -> tuple[Metric, ...]:
+    """Those of them that only grow."""
+    return tuple(Metric(f"{prefix}_{name}_total", _C, meaning, labels) for name, meaning in meanings.items())
 
 
 FRAMEWORK: Final = (
@@ -88,6 +93,11 @@ FRAMEWORK: Final = (
         objects="Objects of a published kind",
         waiting="Versions that are not on the broker yet",
         lag_seconds="How long the version waits that waits longest",
+        differences="Repairs that the last comparison brought",
+    ),
+    *_counts(
+        "aim_publisher",
+        ("part",),
         published="Versions published since the start",
         dropped="Versions that newer ones replaced before they were published",
         stale="Versions not written because the broker had a newer one",
@@ -95,12 +105,11 @@ FRAMEWORK: Final = (
         rereads="Outcomes that had to be looked up",
         copied="Present versions that the history lacked",
         sessions="Times that publishing began",
-        differences="Repairs that the last comparison brought",
         repaired="Repairs in all",
         markers="Sync markers written",
         swept="Tombstones removed",
     ),
-    *_each(
+    *_counts(
         "aim_projection",
         (),
         generations="Snapshots of everything",
@@ -109,12 +118,26 @@ FRAMEWORK: Final = (
         dropped="Messages that nobody of ours wrote",
         messages="Messages taken",
     ),
-    *_each("aim_decisions", (), waiting="Records under way", recorded="Records stored", lost="Records lost"),
+    *_each(
+        "aim_decisions",
+        (),
+        waiting="Records under way",
+    ),
+    *_counts(
+        "aim_decisions",
+        (),
+        recorded="Records stored",
+        lost="Records lost",
+    ),
     *_each(
         "aim_effects",
         (),
         running="Effects that run",
         waiting="Effects that wait for their turn",
+    ),
+    *_counts(
+        "aim_effects",
+        (),
         succeeded="Effects that succeeded",
         failed="Effects that failed",
     ),
@@ -124,9 +147,13 @@ FRAMEWORK: Final = (
         bytes="Size of a stream",
         limit_bytes="Its limit; 0 = none",
         messages="Its messages",
-        dropped="Messages that gave way to newer ones or to age",
         reach_seconds="Age of its oldest message",
         short="1 where size will cut it before age does",
+    ),
+    *_counts(
+        "aim_stream",
+        ("stream",),
+        dropped="Messages that gave way to newer ones or to age",
     ),
     Metric("aim_failed_indexes_total", _C, "Objects that an index could not read", ("part",)),
     Metric("aim_failed_changes_total", _C, "Changes that a listener could not take", ("part",)),

@@ -156,9 +156,15 @@ def _family(name: str, samples: list[tuple[Mapping[str, str], float | Total]]) -
     return summary if summary.samples else number
 
 
-def gauges_of(prefix: str, statistics: object, labels: Mapping[str, str]) -> dict[str, tuple[Mapping[str, str], float]]:
-    """One sample per number in a statistics dataclass, named ``<prefix>_<field>``."""
+def readings_of(
+    prefix: str, statistics: object, labels: Mapping[str, str]
+) -> dict[str, tuple[Mapping[str, str], float]]:
+    """One sample per number in a statistics dataclass, named ``<prefix>_<field>``, or as the counter of that name."""
     assert is_dataclass(statistics)
     assert not isinstance(statistics, type)
     numbers = {name: value for name, value in asdict(statistics).items() if isinstance(value, int | float)}
-    return {f"{prefix}_{name}": (labels, float(value)) for name, value in numbers.items()}
+    return {_named(f"{prefix}_{name}"): (labels, float(value)) for name, value in numbers.items()}
+
+
+def _named(name: str) -> str:
+    return counted if (counted := f"{name}_total") in MEANINGS else name
