@@ -7,8 +7,10 @@ from typing import Final
 
 import pytest
 import yaml
-from support.helm import ENGINE, NAMESPACE, OFFLINE, Finished, broker_config, helm, of_kind, rendered
+from support.helm import ENGINE, NAMESPACE, OFFLINE, Finished, broker_config, helm, of_kind, rendered, run
 
+from aim_local.assets import Program
+from aim_local.realcluster import RealCluster, User
 from controller_runtime import JsonObject
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -144,3 +146,14 @@ async def test_the_broker_has_all_that_values_say_of_it(tmp_path: Path) -> None:
     assert monitor["podMetricsEndpoints"] == [{"port": "metrics", "interval": "30s"}]
     ingress = of_kind(done, "NetworkPolicy")["aim-engine-nats"]["spec"]["ingress"]
     assert {"protocol": "TCP", "port": "metrics"} in [port for rule in ingress for port in rule["ports"]]
+
+
+@pytest.mark.spec("FW-704")
+async def test_the_api_server_knows_every_field_that_values_lead_to(real_cluster: RealCluster, tmp_path: Path) -> None:
+    # The kinds of the Prometheus operator are not there.
+    done = await rendered(tmp_path, {**EVERYTHING, "prometheus": {"enable": False}})
+    assert done.status == 0, done.errors
+    config = str(real_cluster.kubeconfig_for(User.KUBECTL))
+    arguments = ("apply", "--server-side", "--dry-run=server", "--validate=strict", "--force-conflicts", "-f", "-")
+    tried = await run(Program.KUBECTL, "--kubeconfig", config, *arguments, stdin=yaml.safe_dump_all(done.objects))
+    assert tried.status == 0, tried.errors
