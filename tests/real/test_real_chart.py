@@ -38,6 +38,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="session")
 SERVICES: Final = ("model-sync", "discovery", "artifacts", "serving", "routing")
 USERS: Final = ("aim", *(f"aim-{one}" for one in SERVICES))
 HUB: Final = {"namespace": "team", "names": ["hub"]}
+SPREAD: Final = {"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule"}
 FULL: Final[JsonObject] = {
     "manager": {"replicas": 2, "env": [{"name": "HTTPS_PROXY", "value": "http://proxy:3128"}]},
     "services": {"serving": {"resources": {"limits": {"memory": "8Gi"}}}, "routing": {"replicas": 0}},
@@ -231,7 +232,7 @@ async def test_services_send_the_share_of_traces_that_the_values_name_and_may_re
         assert {"ports": [{"protocol": "TCP", "port": port}]} in egress
 
 
-@pytest.mark.spec("FW-537")
+@pytest.mark.spec("FW-537", "FW-708")
 @pytest.mark.parametrize(
     ("values", "named"),
     [
@@ -244,6 +245,19 @@ async def test_services_send_the_share_of_traces_that_the_values_name_and_may_re
         ({"nats": {"limits": {"historyAge": "a week"}}}, "/nats/limits/historyAge"),
         ({"nats": {"storage": {"size": "large"}}}, "/nats/storage/size"),
         ({"metrics": {"enable": False}, "prometheus": {"enable": True}}, "prometheus.enable needs metrics.enable"),
+        ({"manager": {"env": [{"name": "A", "value": 1}]}}, "/manager/env/0/value"),
+        ({"manager": {"env": [{"nam": "A"}]}}, "nam"),
+        ({"services": {"serving": {"tolerations": [{"key": 1}]}}}, "/services/serving/tolerations/0/key"),
+        ({"manager": {"topologySpreadConstraints": [{**SPREAD, "maxSkew": "a"}]}}, "0/maxSkew"),
+        ({"manager": {"resources": {"limits": {"cpu": "abc"}}}}, "/manager/resources/limits/cpu"),
+        ({"manager": {"podLabels": {"app.kubernetes.io/name": "x"}}}, "/manager/podLabels"),
+        ({"commonLabels": {"helm.sh/chart": "x"}}, "/commonLabels"),
+        ({"metrics": {"port": 8081}}, "/metrics/port"),
+        ({"nats": {"auth": {"publicKeys": {"aim": "UABC"}}}}, "/nats/auth/publicKeys/aim"),
+        ({"nats": {"image": {"tag": ""}}}, "/nats/image/tag"),
+        ({"nats": {"root": None}}, "root"),
+        ({"services": None}, "services"),
+        ({"manager": None}, "manager"),
         ({"traces": {"sampleRatio": "1.5"}}, "/traces/sampleRatio"),
         ({"networkPolicy": {"apiServerCidrs": ["nope"]}}, "/networkPolicy/apiServerCidrs/0"),
         ({"networkPolicy": {"registryPorts": []}}, "/networkPolicy/registryPorts"),

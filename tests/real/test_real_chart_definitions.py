@@ -73,7 +73,8 @@ async def test_one_command_brings_the_definitions_another_upgrades_them_and_they
         assert (await api.get(CONFIG)).status == 200
         assert await columns(api) == []
         release = (await api.get(f"/api/v1/namespaces/{NAMESPACE}/secrets/sh.helm.release.v1.aim-engine.v1")).body
-        assert len(release["data"]["release"]) < LARGEST_SECRET / 2
+        size = len(release["data"]["release"])
+        assert size < LARGEST_SECRET / 2
 
         await done(empty, "upgrade", "aim-engine", ENGINE, *WITH_CONFIG)
         assert await columns(api) != []

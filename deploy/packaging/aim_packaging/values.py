@@ -3,17 +3,27 @@
 Names and defaults of FW-320 are kept where they still mean something (FW-326).
 """
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
-from pydantic.alias_generators import to_camel
 
+from aim_packaging.pod_values import (
+    CommonLabels,
+    Object,
+    Objects,
+    OneOff,
+    Part,
+    PodLabels,
+    Resources,
+    Spreads,
+    Texts,
+    Tolerations,
+    Variables,
+)
+from aim_packaging.pod_values import Secrets as PullSecrets
 from controller_runtime.bus.broker_urls import BROKER_URLS
 from controller_runtime.duration import UNSIGNED_PATTERN
 
-Objects = list[dict[str, Any]]
-Object = dict[str, Any]
-Texts = dict[str, str]
 Share = Annotated[float, Field(ge=0, le=1)]
 ShareText = Annotated[str, Field(pattern=r"^(0|1|0?\.[0-9]+|0\.|1\.0*)$")]
 """The same as text: `helm --set` takes for a number only what has no point."""
@@ -22,6 +32,8 @@ HostName = Annotated[str, Field(pattern=r"^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$")]
 Bytes = Annotated[str, Field(pattern=r"^([0-9]+(\.[0-9]*)?|\.[0-9]+)([KMGTPE]i|[kMGTPE]|[eE][0-9]+)?$")]
 
 
+NKey = Annotated[str, Field(pattern="^U[A-Z2-7]{55}$")]
+"""The public key of a user."""
 Port = Annotated[int, Field(ge=1, le=65535)]
 Ports = Annotated[list[Port], Field(min_length=1)]
 """Of a rule: without any it would allow them all."""
@@ -30,8 +42,8 @@ Cidr = Annotated[
 ]
 
 
-class _Values(BaseModel):
-    model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True, extra="forbid")
+class _Values(Part, BaseModel):
+    """Named here as what it is, so that linters see that defaults are copied."""
 
 
 class Image(_Values):
@@ -43,11 +55,10 @@ class Image(_Values):
     pull_policy: Literal["Always", "IfNotPresent", "Never"] = "IfNotPresent"
 
 
-class Resources(_Values):
-    """Requests and limits of a container."""
+class PinnedImage(Image):
+    """An image of others, whose versions are not the chart's."""
 
-    limits: Object = {"cpu": "500m", "memory": "4Gi"}
-    requests: Object = {"cpu": "100m", "memory": "256Mi"}
+    tag: str = Field(min_length=1)
 
 
 class PodDisruptionBudget(_Values):
@@ -55,6 +66,8 @@ class PodDisruptionBudget(_Values):
 
     enable: bool = True
     max_unavailable: int | str = 1
+    min_available: int | str = Field("", description="wins over maxUnavailable")
+    unhealthy_pod_eviction_policy: Literal["", "IfHealthyBudget", "AlwaysAllow"] = ""
 
 
 class Workload(_Values):
@@ -62,11 +75,19 @@ class Workload(_Values):
 
     replicas: int = Field(1, ge=0, description="one leads; the others take over within its lease")
     image: Image = Image(repository="docker.io/amdenterpriseai/aim-engine")
-    image_pull_secrets: Objects = Field([], description="of the operator's own images")
+    image_pull_secrets: PullSecrets = Field([], description="of the operator's own images")
     args: list[str] = Field(["--leader-elect"], description="flags of the process")
-    env: Objects = Field([], description="further environment variables")
+    env: Variables = Field([], description="further environment variables")
+    env_from: Objects = Field([], description="ConfigMaps and Secrets with further ones")
+    extra_volumes: Objects = []
+    extra_volume_mounts: Objects = []
+    strategy: Object = Field({}, description="of the Deployment; empty = RollingUpdate")
+    revision_history_limit: int = Field(10, ge=0)
+    deployment_annotations: Texts = {}
     pod_annotations: Texts = {}
-    pod_labels: Texts = {}
+    pod_labels: PodLabels = {}
+    host_aliases: Objects = []
+    dns_config: Object = {}
     pod_security_context: Object = {
         "runAsNonRoot": True,
         "runAsUser": 65532,
@@ -81,9 +102,9 @@ class Workload(_Values):
     }
     resources: Resources = Resources()
     node_selector: Texts = {}
-    tolerations: Objects = []
+    tolerations: Tolerations = []
     affinity: Object = {}
-    topology_spread_constraints: Objects = Field([], description="empty = spread over nodes, as far as possible")
+    topology_spread_constraints: Spreads = Field([], description="empty = spread over nodes, as far as possible")
     priority_class_name: str = ""
     pod_disruption_budget: PodDisruptionBudget = PodDisruptionBudget()
 
@@ -128,7 +149,7 @@ class Metrics(_Values):
     """Prometheus metrics."""
 
     enable: bool = True
-    port: int = Field(8443, ge=1, le=65535)
+    port: int = Field(8443, ge=1, le=65535, json_schema_extra={"not": {"const": 8081}}, description="not 8081")
     secure: bool = Field(True, description="HTTPS, for those who may get /metrics; false = plain HTTP for everybody")
     cert_secret: str = Field(
         "",
@@ -226,7 +247,7 @@ class Reloader(_Values):
     """A container beside each broker that tells it of a renewed certificate; only with TLS."""
 
     enable: bool = Field(True, description="false = restart the brokers yourself after a renewal")
-    image: Image = Image(repository="docker.io/natsio/nats-server-config-reloader", tag="0.23.0")
+    image: PinnedImage = PinnedImage(repository="docker.io/natsio/nats-server-config-reloader", tag="0.23.0")
     resources: Resources = Resources(limits={"memory": "64Mi"}, requests={"cpu": "10m", "memory": "32Mi"})
 
 
@@ -234,8 +255,24 @@ class Auth(_Values):
     """NKeys: one user per service with only its subjects. `python -m aim_packaging nats-keys` makes them."""
 
     enable: bool = False
-    public_keys: Texts = Field({}, description="by user: aim-model-sync … aim-routing, and aim")
+    public_keys: dict[str, NKey] = Field({}, description="by user: aim-model-sync … aim-routing, and aim")
     secret_prefix: str = Field("aim-engine-nats-", description="Secret of a user: this and its name, key user.nk")
+
+
+class Exporter(_Values):
+    """A container beside each broker with its metrics; with `prometheus.enable` also a PodMonitor."""
+
+    enable: bool = False
+    image: PinnedImage = PinnedImage(repository="docker.io/natsio/prometheus-nats-exporter", tag="0.20.1")
+    port: Port = 7777
+    resources: Resources = Resources(limits={"memory": "64Mi"}, requests={"cpu": "10m", "memory": "32Mi"})
+
+
+class Retention(_Values):
+    """What becomes of the brokers' claims."""
+
+    when_deleted: Literal["Retain", "Delete"] = "Retain"
+    when_scaled: Literal["Retain", "Delete"] = "Retain"
 
 
 class Limits(_Values):
@@ -255,27 +292,40 @@ class Nats(_Values):
     root: str = Field("aim", pattern="^[a-z0-9-]+$", description="one for each installation that shares a broker")
     jetstream_domain: str = ""
     replicas: Literal[1, 3] = Field(1, description="brokers and copies of each stream")
-    image: Image = Image(repository="docker.io/library/nats", tag="2.12.2-alpine")
-    image_pull_secrets: Objects = []
+    image: PinnedImage = PinnedImage(repository="docker.io/library/nats", tag="2.12.2-alpine")
+    image_pull_secrets: PullSecrets = []
     resources: Resources = Resources(limits={"memory": "2Gi"}, requests={"cpu": "200m", "memory": "512Mi"})
     storage: Storage = Storage()
     tls: Tls = Tls()
     reloader: Reloader = Reloader()
     auth: Auth = Auth()
     limits: Limits = Limits()
+    config: Object = Field({}, description="more for the server's configuration, merged into it")
+    exporter: Exporter = Exporter()
+    env: Variables = []
+    pod_annotations: Texts = {}
+    pod_labels: PodLabels = {}
+    pod_security_context: Object = Field({}, description="empty = that of manager")
+    security_context: Object = Field({}, description="empty = that of manager")
+    topology_spread_constraints: Spreads = Field([], description="empty = spread over nodes, as far as possible")
+    persistent_volume_claim_retention_policy: Retention = Retention()
     node_selector: Texts = {}
-    tolerations: Objects = []
+    tolerations: Tolerations = []
     affinity: Object = {}
     priority_class_name: str = ""
     extra_ingress: Objects = Field([], description="further rules of its NetworkPolicy: who else may reach it")
 
 
-class Check(_Values):
+class Check(OneOff):
     """`aim doctor` as a Job after each installation and upgrade, which fails with it (FW-546)."""
 
     enable: bool = Field(True, description="false = run `aim doctor` yourself")
     seconds: int = Field(120, ge=1, description="within which all has to be well")
     image: Image = Image(repository="docker.io/amdenterpriseai/aim-engine-cli")
+
+
+class Test(OneOff):
+    """The pod of `helm test`, which asks each service whether it is ready."""
 
 
 class Downloader(_Values):
@@ -370,10 +420,18 @@ class AdmissionPolicy(_Values):
     namespace_selector: Object = Field({}, description="labels of the namespaces that it is for; empty = all")
 
 
+class Global(_Values):
+    """What Helm shares between charts."""
+
+    image_registry: str = Field("", description="in the place of the registry of all images")
+    image_pull_secrets: PullSecrets = Field([], description="of all pods, before their own")
+
+
 class Values(_Values):
     """All values of the chart aim-engine."""
 
-    global_: Annotated[Object, Field(alias="global", description="of Helm")] = {}
+    global_: Annotated[Global, Field(alias="global")] = Global()
+    common_labels: CommonLabels = Field({}, description="of all objects, besides the chart's own")
     manager: Workload = Workload()
     services: Services = Services()
     direct_watch: bool = Field(True, description="read the API server while the broker is away; adds list and watch")
@@ -391,6 +449,7 @@ class Values(_Values):
     network_policy: NetworkPolicy = NetworkPolicy()
     nats: Nats = Nats()
     check: Check = Check()
+    test: Test = Test()
     downloader: Downloader = Downloader()
     traces: Traces = Traces()
     cluster_runtime_config: ClusterRuntimeConfig = ClusterRuntimeConfig()

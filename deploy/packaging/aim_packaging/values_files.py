@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import yaml
 from pydantic import BaseModel
 
-from aim_packaging.values import Values
+from aim_packaging.values import Values, Workload
 
 
 def schema_json() -> str:
@@ -16,7 +16,23 @@ def schema_json() -> str:
     for override in schema["$defs"]["Services"]["properties"].values():
         override.clear()
         override["$ref"] = "#/$defs/Workload"
+    # `null` takes a default away, of which templates would only say that nothing is there. Of `manager` parts may be
+    # taken away.
+    schema["required"] = sorted(set(schema["properties"]) - {"global"})
+    for name in sorted(_sections(Values()) - _sections(Workload()) - {"Workload"}):
+        whole = schema["$defs"][name]
+        whole["required"] = sorted(whole["properties"])
+    # What others share with a chart through Helm is theirs.
+    schema["$defs"]["Global"].update(additionalProperties=True, required=[])
     return json.dumps(schema, indent=1, sort_keys=True) + "\n"
+
+
+def _sections(values: BaseModel) -> set[str]:
+    """The names of the models of these values."""
+    nested = [
+        one for one in (getattr(values, name) for name in type(values).model_fields) if isinstance(one, BaseModel)
+    ]
+    return {type(one).__name__ for one in nested}.union(*(_sections(one) for one in nested))
 
 
 def values_yaml() -> str:

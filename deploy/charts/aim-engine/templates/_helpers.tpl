@@ -13,6 +13,9 @@ helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version }}
 {{- with .component }}
 app.kubernetes.io/component: {{ . }}
 {{- end }}
+{{- with .root.Values.commonLabels }}
+{{ toYaml . }}
+{{- end }}
 {{- end }}
 
 {{- define "aim.selector" -}}
@@ -29,7 +32,41 @@ app.kubernetes.io/part-of: aim-engine
 
 {{- define "aim.image" -}}
 {{- $tag := .image.tag | default .default -}}
-{{- if .image.digest }}{{ .repository }}@{{ .image.digest }}{{ else }}{{ .repository }}:{{ $tag }}{{ end -}}
+{{- $repository := .repository -}}
+{{- with .root.Values.global.imageRegistry -}}
+{{- $repository = printf "%s/%s" . (regexReplaceAll "^(localhost|[^/]*[.:][^/]*)/" $repository "") -}}
+{{- end -}}
+{{- if .image.digest }}{{ $repository }}@{{ .image.digest }}{{ else }}{{ $repository }}:{{ $tag }}{{ end -}}
+{{- end }}
+
+{{- define "aim.pullSecrets" -}}
+{{- with concat (.root.Values.global.imagePullSecrets | default list) (.own | default list) | uniq -}}
+imagePullSecrets: {{- toYaml . | nindent 2 }}
+{{- end -}}
+{{- end }}
+
+{{- /* Where a pod that runs once goes; what is empty is as `manager` says. */}}
+{{- define "aim.placement" -}}
+{{- $manager := .root.Values.manager -}}
+{{- include "aim.pullSecrets" (dict "root" .root "own" (.own.imagePullSecrets | default $manager.imagePullSecrets)) }}
+{{- range $key := list "nodeSelector" "tolerations" "priorityClassName" }}
+{{- with index $.own $key | default (index $manager $key) }}
+{{ dict $key . | toYaml }}
+{{- end }}
+{{- end }}
+{{- with .own.affinity }}
+affinity: {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- end }}
+
+{{- /* Nine tenths of a limit of memory, in bytes: what the Go runtime is told to stay below. */}}
+{{- define "aim.goMemory" -}}
+{{- $units := dict "" 1 "k" 1000 "M" 1000000 "G" 1000000000 "Ki" 1024 "Mi" 1048576 "Gi" 1073741824 -}}
+{{- $number := regexFind "^[0-9]+(\\.[0-9]+)?" . -}}
+{{- $unit := trimPrefix $number . -}}
+{{- if and $number (hasKey $units $unit) -}}
+{{- mulf (float64 $number) (index $units $unit) 0.9 | int64 -}}
+{{- end -}}
 {{- end }}
 
 {{- /* What holds for one service, or the console: manager, with its overrides over it. An image may have another name. */}}
@@ -55,10 +92,15 @@ app.kubernetes.io/part-of: aim-engine
 {{- end }}
 
 {{- /* Who a pod runs as, and where. */}}
-{{- define "aim.placement" -}}
+{{- define "aim.workloadPlacement" -}}
 securityContext: {{- toYaml .w.podSecurityContext | nindent 2 }}
-{{- with .w.imagePullSecrets }}
-imagePullSecrets: {{- toYaml . | nindent 2 }}
+{{- with include "aim.pullSecrets" (dict "root" .scope.root "own" .w.imagePullSecrets) }}
+{{ . }}
+{{- end }}
+{{- range $key := list "hostAliases" "dnsConfig" }}
+{{- with index $.w $key }}
+{{ dict $key . | toYaml }}
+{{- end }}
 {{- end }}
 {{- with .w.nodeSelector }}
 nodeSelector: {{- toYaml . | nindent 2 }}
@@ -94,7 +136,16 @@ metadata:
   namespace: {{ .scope.root.Release.Namespace }}
   labels: {{- include "aim.labels" .scope | nindent 4 }}
 spec:
-  maxUnavailable: {{ .w.podDisruptionBudget.maxUnavailable }}
+  {{- with .w.podDisruptionBudget }}
+  {{- if ne (toString .minAvailable) "" }}
+  minAvailable: {{ .minAvailable }}
+  {{- else }}
+  maxUnavailable: {{ .maxUnavailable }}
+  {{- end }}
+  {{- with .unhealthyPodEvictionPolicy }}
+  unhealthyPodEvictionPolicy: {{ . }}
+  {{- end }}
+  {{- end }}
   selector:
     matchLabels: {{- include "aim.selector" .scope | nindent 6 }}
 {{- end }}
