@@ -34,7 +34,12 @@ def writable(pid: int) -> set[str]:
     return {one[4] for one in lines if "rw" in one[5].split(",") and not one[4].startswith("/proc/")}
 
 
-@pytest.mark.spec("FW-340", "FW-543", "FW-545")
+def in_path(pid: int, name: str) -> bool:
+    """Whether a program is to be found by a container; what is hidden is no file, but a device."""
+    return any(Path(f"/proc/{pid}/root/{folder}/{name}").is_file() for folder in ("bin", "usr/bin"))
+
+
+@pytest.mark.spec("FW-340", "FW-543", "FW-545", "FW-721")
 async def test_a_service_has_the_user_the_rights_and_the_file_system_of_its_image(tmp_path: Path) -> None:
     async with started_platform(tmp_path) as platform:
         for name in SERVICES:
@@ -48,4 +53,5 @@ async def test_a_service_has_the_user_the_rights_and_the_file_system_of_its_imag
             assert "PYTHONPATH=/opt/aim/lib\0" in env
             assert (_IN_A_CLUSTER in env) is (CLUSTER is ClusterKind.REAL)
             assert ("KUBECONFIG=" in env) is (CLUSTER is not ClusterKind.REAL)
+            assert [name for name in ("sh", "dash", "bash") if in_path(pid, name)] == [], "no shell"
             assert not re.search(r"/\.venv/|/dist-packages/", maps), "a library of this checkout"

@@ -28,6 +28,8 @@ _RECURSIVE: Final = 0x4000
 _PRIVATE: Final = 0x40000
 _NO_NEW_PRIVILEGES: Final = 38
 _BASE: Final = ("/usr", "/bin", "/sbin", "/lib", "/lib64", "/etc/ssl", "/etc/localtime", "/proc")
+_PROGRAMS: Final = ("usr/bin", "usr/local/bin", "bin")
+_SHELLS: Final = ("sh", "dash", "bash", "rbash", "busybox", "zsh", "ksh")
 _DEVICES: Final = ("null", "zero", "random", "urandom")
 
 
@@ -103,6 +105,7 @@ def become(container: Container) -> None:
     for hidden in container.hidden:
         if (root / hidden[1:]).is_dir():
             _mount("tmpfs", root / hidden[1:], "tmpfs", _READ_ONLY, "mode=0555")
+    _hide_shells(root)
     for device in _DEVICES:
         _bind(Mount(f"/dev/{device}", f"/dev/{device}", writable=True), root)
     _write_names(root / "etc", container)
@@ -150,6 +153,17 @@ def _bind(mount: Mount, root: Path) -> None:
     if not mount.writable and mount.path != "/proc":
         kept = os.statvfs(target).f_flag & (_NO_SUID | _NO_DEVICES | os.ST_NOEXEC)
         _mount(None, target, None, _BIND | _REMOUNT | _READ_ONLY | kept)
+
+
+def _hide_shells(root: Path) -> None:
+    """A base image may have none (FW-721): what would run one fails here as it would there."""
+    for folder in _PROGRAMS:
+        if not (root / folder).is_symlink():
+            # A link leads to a file that is hidden itself; followed from here, it may lead out of the root.
+            for path in (root / folder / name for name in _SHELLS):
+                if path.is_file() and not path.is_symlink():
+                    _mount("/dev/null", path, None, _BIND)
+                    _mount(None, path, None, _BIND | _REMOUNT | _READ_ONLY | _NO_SUID)
 
 
 def _write_names(etc: Path, container: Container) -> None:

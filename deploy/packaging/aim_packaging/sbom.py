@@ -1,13 +1,15 @@
 """A bill of materials (SPDX 2.3) of each image, from its lock: the same wherever it is made."""
 
+import hashlib
 import json
 import os
 import re
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Final
 
-from aim_packaging.tree import subset
+from aim_packaging.tree import PACKAGES, SHARED, subset
 from controller_runtime import JsonObject
 
 _ENTRY: Final = re.compile(r"^(?P<name>[A-Za-z0-9._-]+)(\[[^\]]*\])?==(?P<version>[^\s;\\]+)")
@@ -20,15 +22,18 @@ def sbom(image: str, names: Iterable[str], lock: str, version: str) -> str:
 
     Its time is that of SOURCE_DATE_EPOCH, as the makers of reproducible builds have it; 0 without one.
     """
-    packages = list(_packages(subset(lock, sorted(names))))
+    taken = subset(lock, sorted(names))
+    packages = [*_own_packages(image, version), *_packages(taken)]
     created = datetime.fromtimestamp(int(os.environ.get("SOURCE_DATE_EPOCH", "0")), UTC)
+    # A namespace stands for one document: what it says is all that it is made of.
+    digest = hashlib.sha256(json.dumps([image, version, packages]).encode()).hexdigest()
     root = _package(_ROOT, f"aim-engine-{image}", version)
     document = {
         "spdxVersion": "SPDX-2.3",
         "dataLicense": "CC0-1.0",
         "SPDXID": "SPDXRef-DOCUMENT",
         "name": f"aim-engine-{image}-{version}",
-        "documentNamespace": f"https://aim.eai.amd.com/spdx/aim-engine-{image}-{version}",
+        "documentNamespace": f"https://aim.eai.amd.com/spdx/aim-engine-{image}-{version}-{digest}",
         "creationInfo": {"created": created.strftime("%Y-%m-%dT%H:%M:%SZ"), "creators": ["Tool: aim-packaging"]},
         "documentDescribes": [_ROOT],
         "packages": [root, *packages],
@@ -38,6 +43,13 @@ def sbom(image: str, names: Iterable[str], lock: str, version: str) -> str:
         ],
     }
     return json.dumps(document, indent=1) + "\n"
+
+
+def _own_packages(image: str, version: str) -> Iterator[JsonObject]:
+    """The packages of this repository that the image holds."""
+    for folder in (*SHARED, *PACKAGES[image]):
+        name = Path(folder).name
+        yield _package(f"SPDXRef-Own-{name.replace('_', '-')}", name, version)
 
 
 def _packages(lock: str) -> Iterator[JsonObject]:

@@ -56,10 +56,18 @@ def test_a_bill_of_materials_names_each_package_once_and_is_the_same_every_time(
     document = json.loads(sbom("routing", ["one", "two-x"], LOCK, "0.1.0"))
     assert document["spdxVersion"] == "SPDX-2.3"
     names = {one["name"]: one for one in document["packages"]}
-    assert set(names) == {"aim-engine-routing", "one", "Two_x"}
+    own = {"controller_runtime", "oci_registry", "aim_domain", "aim_routing"}
+    assert set(names) == {"aim-engine-routing", "one", "Two_x", *own}
+    assert {names[one]["versionInfo"] for one in own} == {"0.1.0"}
     assert names["one"]["externalRefs"][0]["referenceLocator"] == "pkg:pypi/one@1.0"
     assert names["Two_x"]["versionInfo"] == "2.0"
     assert "sha256:" + "b" * 64 in names["Two_x"]["comment"]
     ids = {one["SPDXID"] for one in document["packages"]}
     assert {one["relatedSpdxElement"] for one in document["relationships"]} < ids
+    others = [sbom("routing", ["one"], LOCK, "0.1.0"), sbom("routing", ["one", "two-x"], LOCK, "0.1.1")]
+    others.append(
+        sbom("routing", ["one", "two-x"], LOCK.replace("d" * 64, "e" * 64).replace("a" * 64, "f" * 64), "0.1.0")
+    )
+    spaces = {json.loads(one)["documentNamespace"] for one in others} | {document["documentNamespace"]}
+    assert len(spaces) == 4, "a namespace stands for one content"
     assert sbom("routing", ["one", "two-x"], LOCK, "0.1.0") == sbom("routing", ["two-x", "one"], LOCK, "0.1.0")
