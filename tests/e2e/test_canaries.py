@@ -192,7 +192,7 @@ async def asked(platform: Platform, folder: Path) -> dict[str, bytes]:
     objects = [("aimservice", "chat"), ("aimmodel", "canaries"), ("aimartifact", "canaries")]
     of_objects = [(kind, f"{NAMESPACE}/{name}") for kind, name in objects]
     of_objects += [("aimclustermodel", "canaries"), ("aimclustermodelsource", "canaries")]
-    commands = [("export", str(file), *nats)]
+    commands: list[tuple[str, ...]] = [("export", str(file), *nats)]
     for one in of_objects:
         commands += [("why", *one, *cluster), ("timeline", *one, *nats), ("timeline", *one, "-o", "json", *nats)]
     found = {}
