@@ -176,7 +176,7 @@ def _family(name: str, samples: list[tuple[Mapping[str, str], float | Total]]) -
 
 
 def _cumulative(value: Total) -> list[tuple[str, float]]:
-    bounds = (floatToGoString(bound) for bound, _ in value.buckets)
+    bounds = (floatToGoString(bound) for bound, _ in value.buckets)  # type: ignore[no-untyped-call]
     up_to = accumulate(count for _, count in value.buckets)
     return [*zip(bounds, up_to, strict=True), ("+Inf", value.count)]
 
